@@ -1,0 +1,45 @@
+# Headgate. `make help` lists the targets.
+GO         ?= go
+BIN        := bin/headgate
+ARGS       ?=
+PKGS       := ./...
+
+.DEFAULT_GOAL := build
+.PHONY: help build run test lint race bench test-bmv2 bench-bmv2 mininet p4 proto clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+build: ## build bin/headgate, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/headgate
+
+run: build ## run the default fabric; ARGS="--for 40s --json out.json"
+	$(BIN) run $(ARGS)
+
+test: lint race ## everything that needs no root; root-only parts run when root
+
+race:
+	$(GO) test -race -timeout 12m $(PKGS)
+
+lint: ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet $(PKGS)
+
+test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_grpc (root, Mininet)
+	@command -v simple_switch_grpc >/dev/null || { echo "simple_switch_grpc is not on the PATH: install p4lang's packages, see README"; exit 1; }
+	HEADGATE_BMV2=1 $(GO) test -count=1 -timeout 30m ./tests/...
+
+bench: ## benchmarks, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
+
+mininet: build ## a Mininet CLI over two switches (root); ARGS="--switch bmv2"
+	python3 mininet/line.py $(ARGS)
+
+p4: ## recompile p4src with p4c and regenerate its constants
+	$(MAKE) -C p4src
+
+proto: ## regenerate the API's Go code (protoc, protoc-gen-go, protoc-gen-go-grpc)
+	protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative api/headgate/v1/headgate.proto
+
+clean: ## remove what make built
+	rm -rf bin

@@ -1,0 +1,141 @@
+// Package view holds what the controller shows of itself, as plain values: the API layer
+// translates them to protobuf, the command line and the live view print them.
+package view
+
+import "time"
+
+// SwitchState is where a switch's session stands.
+type SwitchState uint8
+
+// The states of a switch; see SwitchStatus in headgate.proto.
+const (
+	Disconnected SwitchState = iota + 1
+	Backup
+	Reconciling
+	Ready
+	Degraded
+)
+
+// Switch is a switch's session, its port states and what its target can do.
+type Switch struct {
+	Name         string
+	DeviceID     uint64
+	Address      string
+	State        SwitchState
+	Err          string // why it is Disconnected or Degraded
+	Since        time.Time
+	Entries      int
+	Reconciles   uint64
+	Capabilities []Capability
+	Ports        []Port
+}
+
+// Capability is one thing a target can or cannot do.
+type Capability struct {
+	Name      string
+	Supported bool
+	Detail    string
+}
+
+// Port is a configured port of a switch.
+type Port struct {
+	Number uint32
+	Peer   string
+	Up     bool
+}
+
+// ChangeKind is what a planned change does.
+type ChangeKind uint8
+
+// The kinds of change.
+const (
+	Insert ChangeKind = iota + 1
+	Modify
+	Delete
+)
+
+// Change is one planned change, as a line for people.
+type Change struct {
+	Kind ChangeKind
+	Text string
+}
+
+// Plan is what an apply would do to one switch.
+type Plan struct {
+	Switch      string
+	Unreachable string // why the switch could not be read; the plan is then against an empty one
+	Changes     []Change
+}
+
+// Result is what an apply did to one switch.
+type Result struct {
+	Switch                      string
+	Inserted, Modified, Deleted int
+	Err                         string
+}
+
+// Fault is one mistake in a configuration.
+type Fault struct {
+	Line  int    // 1-based; 0 when unknown
+	Field string // path such as links[3].rate
+	Text  string // the value found and what is allowed
+}
+
+// Link is a link of the fabric with its state.
+type Link struct {
+	A, B    Endpoint
+	RateBPS uint64
+	Delay   time.Duration
+	Up      bool
+}
+
+// Endpoint is one end of a link; Port is 0 at a host.
+type Endpoint struct {
+	Node string
+	Port uint32
+}
+
+// Host is an end host.
+type Host struct{ Name, IPv4, MAC string }
+
+// Fabric is the running configuration.
+type Fabric struct {
+	Name       string
+	Generation uint64
+	Config     string
+	Switches   []Switch
+	Hosts      []Host
+	Links      []Link
+}
+
+// Sample is what one poll packet brought back from an egress port.
+type Sample struct {
+	Time             time.Time
+	Switch           string
+	Port             uint32
+	Peer             string
+	QueueBytes       [8]uint32
+	QueueingDelay    time.Duration
+	DepartureBytes   uint64
+	DeparturePackets uint64
+	Drops            uint64
+}
+
+// Severity grades an event.
+type Severity uint8
+
+// The severities.
+const (
+	Info Severity = iota + 1
+	Warning
+	Error
+)
+
+// Event is something that happened; Kind is a stable word such as "session.ready".
+type Event struct {
+	Time     time.Time
+	Severity Severity
+	Subject  string
+	Kind     string
+	Message  string
+}

@@ -1,0 +1,69 @@
+// Package law defines what a congestion law is: a small state machine without a clock,
+// fed with acknowledgements and events, read for the rate and window of one flow. The host
+// agent drives laws with real packets, the fabric simulator with virtual ones.
+package law
+
+import "github.com/headgate/headgate/units"
+
+// Law governs one flow. It is owned by the flow's sender; calls never overlap. Times never
+// decrease from call to call.
+type Law interface {
+	// OnAck takes one acknowledgement. The Ack is valid until OnAck returns.
+	OnAck(a *Ack)
+	// OnEvent takes anything else that happens to the flow.
+	OnEvent(e Event, now units.Time)
+	// Timer returns when the law next wants a Tick event, units.MaxTime for never.
+	Timer() units.Time
+	// Allowance returns what the flow may send now.
+	Allowance() Allowance
+}
+
+// Weighted is a Law whose share of a bottleneck follows a weight.
+type Weighted interface {
+	Law
+	// SetWeight changes the weight at once; w is finite and positive, else nothing changes
+	// and an error says so.
+	SetWeight(w float64) error
+}
+
+// Ack is what an acknowledgement tells the sender of a flow.
+type Ack struct {
+	Now      units.Time
+	RTT      units.Time  // of the acknowledged packet; > 0
+	Delay    units.Time  // one-way delay of the data packet, 0 when the receiver's clock is unknown
+	Acked    units.Bytes // payload newly acknowledged in order; 0 for a duplicate
+	Inflight units.Bytes // unacknowledged payload after this acknowledgement
+	AckedSeq uint64      // first byte not yet acknowledged
+	SentSeq  uint64      // first byte not yet sent
+	CE       bool        // the data packet carried ECN CE
+	MaxQD    units.Time  // largest queueing delay of the data packet's hops (Söze)
+	Probe    bool        // answers a probe, not data (PrioPlus)
+	INT      []Hop       // per-hop telemetry in path order (HPCC, PowerTCP); nil when absent
+}
+
+// Hop is one hop's telemetry as HPCC (SIGCOMM 2019, §3) defines it.
+type Hop struct {
+	Rate    units.Rate  // of the egress link
+	Time    units.Time  // when the packet left
+	TxBytes units.Bytes // cumulative bytes sent by the egress
+	Queue   units.Bytes // egress queue length when the packet left
+}
+
+// Event is what can happen to a flow besides an acknowledgement.
+type Event uint8
+
+// The events.
+const (
+	Start Event = iota // the flow begins
+	Tick               // the time that Timer named has come
+	CNP                // a congestion notification packet arrived
+	Loss               // go-back-N detected a gap or timed out
+)
+
+// Allowance is what a flow may send. A flow obeys all of it at once.
+type Allowance struct {
+	Rate   units.Rate  // pacing rate of payload; 0 = no data at all
+	Window units.Bytes // limit of payload in flight; 0 = none
+	// Probe asks for one probe packet at the given time instead of data; 0 = none.
+	Probe units.Time
+}
