@@ -1,0 +1,244 @@
+// Package clock runs functions in the order of a virtual time, on one goroutine: as fast
+// as possible, or no faster than the wall clock.
+//
+// A fabric of in-process switches, links and hosts shares one Loop, so none of them needs
+// a lock, and a run depends on nothing but the order of (time, sequence).
+package clock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/units"
+)
+
+// ErrRunning is returned when a Loop that already runs is asked to run.
+var ErrRunning = errors.New("clock: the loop is already running")
+
+// ErrStopped is returned by Do when the loop did not run the function in time.
+var ErrStopped = errors.New("clock: the loop did not run the function")
+
+// Loop is an event loop over a virtual clock: it runs functions in (time, sequence) order
+// on one goroutine, the one that called RunReal or RunUntil. That goroutine owns the loop
+// and all that its functions touch. Other goroutines use Post, Do, Time and Lag only.
+type Loop struct {
+	now    units.Time
+	seq    uint64
+	events queue
+
+	running   atomic.Bool
+	published atomic.Int64 // copy of now for other goroutines
+	lag       atomic.Int64
+	maxLag    atomic.Int64
+
+	mu      sync.Mutex
+	posted  []func() // owned by mu
+	spare   []func() // the loop's; swapped with posted so that neither is allocated anew
+	pending atomic.Bool
+	wake    chan struct{}
+}
+
+// NewLoop returns a loop at time 0.
+func NewLoop() *Loop {
+	return &Loop{wake: make(chan struct{}, 1)}
+}
+
+// Now returns the virtual time: that of the event being run. Loop goroutine only.
+func (l *Loop) Now() units.Time { return l.now }
+
+// Time returns the virtual time, from any goroutine. It lags Now by nothing worse than
+// the event being run.
+func (l *Loop) Time() units.Time { return units.Time(l.published.Load()) }
+
+// Lag returns how late the last event ran against the wall clock, and the latest that any
+// has run, in the current or last RunReal. From any goroutine.
+func (l *Loop) Lag() (last, worst units.Time) {
+	return units.Time(l.lag.Load()), units.Time(l.maxLag.Load())
+}
+
+// Len returns the number of pending events. Loop goroutine only.
+func (l *Loop) Len() int { return len(l.events) }
+
+// At schedules fn for time t; a t in the past means now, after what is already scheduled
+// for now. Loop goroutine only, or before the loop runs. The returned Timer cancels it.
+func (l *Loop) At(t units.Time, fn func()) *Timer {
+	tm := l.NewTimer(fn)
+	tm.Reset(t)
+	return tm
+}
+
+// After schedules fn for d from now; see At.
+func (l *Loop) After(d units.Time, fn func()) *Timer { return l.At(l.later(d), fn) }
+
+// Schedule is At for events that are never cancelled. It allocates nothing.
+func (l *Loop) Schedule(t units.Time, fn func()) {
+	l.push(t, fn, nil)
+}
+
+func (l *Loop) push(t units.Time, fn func(), tm *Timer) {
+	l.seq++
+	l.events.push(event{at: max(t, l.now), seq: l.seq, fn: fn, timer: tm})
+}
+
+// later returns now + d without overflow.
+func (l *Loop) later(d units.Time) units.Time {
+	if d > units.MaxTime-l.now {
+		return units.MaxTime
+	}
+	return l.now + d
+}
+
+// Post runs fn on the loop soon, from any goroutine: at the wall clock's time in RunReal
+// when the loop is not late, at the current virtual time otherwise. Functions posted by
+// one goroutine run in their order. A loop that is not running keeps them until it is.
+func (l *Loop) Post(fn func()) {
+	l.mu.Lock()
+	l.posted = append(l.posted, fn)
+	l.pending.Store(true)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Do runs fn on the loop, from any other goroutine, and returns when it has run. When ctx
+// ends first it returns ErrStopped and fn will not run.
+func (l *Loop) Do(ctx context.Context, fn func()) error {
+	done := make(chan struct{})
+	var claimed atomic.Bool // by whoever comes first: the loop, or the caller giving up
+	l.Post(func() {
+		if claimed.CompareAndSwap(false, true) {
+			fn()
+			close(done)
+		}
+	})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		if claimed.CompareAndSwap(false, true) {
+			return errors.Join(ErrStopped, ctx.Err())
+		}
+		<-done // fn has begun and is about to end
+		return nil
+	}
+}
+
+// runPosted runs what was posted so far.
+func (l *Loop) runPosted() {
+	l.mu.Lock()
+	work := l.posted
+	l.posted = l.spare[:0]
+	l.pending.Store(false)
+	l.mu.Unlock()
+	for i, fn := range work {
+		work[i] = nil
+		fn()
+	}
+	l.spare = work
+}
+
+// advance moves the virtual clock to t.
+func (l *Loop) advance(t units.Time) {
+	if t > l.now {
+		l.now = t
+		l.published.Store(int64(t))
+	}
+}
+
+// next runs the earliest event.
+func (l *Loop) next() {
+	e := l.events.remove(0)
+	l.advance(e.at)
+	e.fn()
+}
+
+// RunUntil runs everything scheduled up to and including time t, as fast as possible, and
+// leaves the clock at t. Posted functions run before the next event. It is deterministic
+// as long as nothing is posted meanwhile.
+func (l *Loop) RunUntil(t units.Time) {
+	if !l.running.CompareAndSwap(false, true) {
+		panic(ErrRunning)
+	}
+	defer l.running.Store(false)
+	for {
+		if l.pending.Load() {
+			l.runPosted()
+			continue
+		}
+		if len(l.events) == 0 || l.events[0].at > t {
+			break
+		}
+		l.next()
+	}
+	l.advance(t)
+}
+
+// RunReal runs until ctx ends, paced by the wall clock: virtual time starts where it
+// stands and events never run ahead of the wall clock. Events that are late run in order
+// and see their own times, so a slow machine stretches a run instead of distorting it;
+// Lag tells by how much. It returns ctx's error, or ErrRunning.
+func (l *Loop) RunReal(ctx context.Context) error {
+	if !l.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer l.running.Store(false)
+	l.lag.Store(0)
+	l.maxLag.Store(0)
+
+	start, base := time.Now(), l.now
+	wall := base
+	sleep := time.NewTimer(time.Hour)
+	defer sleep.Stop()
+	done := ctx.Done()
+	for ran := 0; ; ran++ {
+		// Look at the context and the clock now and then even when events never stop coming.
+		if ran&63 == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			wall = base + units.FromDuration(time.Since(start))
+		}
+		idle := len(l.events) == 0 || l.events[0].at > wall
+		if idle { // perhaps only by an old reading of the wall clock
+			wall = base + units.FromDuration(time.Since(start))
+			idle = len(l.events) == 0 || l.events[0].at > wall
+		}
+		if idle {
+			// Nothing is late: the virtual clock may follow the wall clock.
+			l.advance(wall)
+		}
+		if l.pending.Load() {
+			l.runPosted()
+			continue
+		}
+		if !idle {
+			l.observeLag(wall - l.events[0].at)
+			l.next()
+			continue
+		}
+		wait := time.Hour
+		if len(l.events) > 0 {
+			// Round up: waking a nanosecond early would only spin once more.
+			wait = min(wait, (l.events[0].at-wall).Duration()+1)
+		}
+		sleep.Reset(wait)
+		select {
+		case <-sleep.C:
+		case <-l.wake:
+		case <-done:
+			return ctx.Err()
+		}
+	}
+}
+
+func (l *Loop) observeLag(lag units.Time) {
+	l.lag.Store(int64(lag))
+	if int64(lag) > l.maxLag.Load() {
+		l.maxLag.Store(int64(lag))
+	}
+}
