@@ -1,0 +1,85 @@
+// Package maxqd is Söze's telemetry: the shim header that carries the largest queueing
+// delay of a packet's hops, what a switch does to it, and the unit it counts in. The P4
+// program's maxqd control is the same in another language; differential tests hold the
+// two together.
+package maxqd
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Port is the UDP port of packets with a shim, data and acknowledgements alike; it is in
+// the dynamic range (RFC 6335 §6).
+const Port = 50151
+
+// Version is the shim's version that this package speaks.
+const Version = 1
+
+// Len is the length of a shim in bytes.
+const Len = 4
+
+// NextHeader says what follows a shim.
+type NextHeader uint8
+
+// The next headers.
+const (
+	Opaque NextHeader = 0 // payload of no concern to the network
+	BTH    NextHeader = 1 // an InfiniBand base transport header
+)
+
+// Errors of a shim that cannot be read, to be tested with errors.Is.
+var (
+	ErrShort    = errors.New("maxQD shim: shorter than 4 bytes")
+	ErrVersion  = errors.New("maxQD shim: version is not 1")
+	ErrReserved = errors.New("maxQD shim: reserved bits are not zero")
+)
+
+// Shim is the header between UDP and what it carries:
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-------+-+-----+---------------+-------------------------------+
+//	|Version|E|  0  |  Next header  |             maxQD             |
+//	+-------+-+-----+---------------+-------------------------------+
+type Shim struct {
+	// Echo says that the packet carries a value back to the sender; switches leave it.
+	Echo bool
+	Next NextHeader
+	// MaxQD is the largest queueing delay so far, in the fabric's Unit, 65535 for that
+	// and anything longer.
+	MaxQD uint16
+}
+
+// Decode reads a shim from the first bytes of b.
+func (s *Shim) Decode(b []byte) error {
+	switch {
+	case len(b) < Len:
+		return ErrShort
+	case b[0]>>4 != Version:
+		return ErrVersion
+	case b[0]&0x7 != 0:
+		return ErrReserved
+	}
+	s.Echo = b[0]&0x8 != 0
+	s.Next = NextHeader(b[1])
+	s.MaxQD = binary.BigEndian.Uint16(b[2:])
+	return nil
+}
+
+// Append appends the shim's wire form to b.
+func (s Shim) Append(b []byte) []byte {
+	first := byte(Version << 4)
+	if s.Echo {
+		first |= 0x8
+	}
+	return append(b, first, byte(s.Next), byte(s.MaxQD>>8), byte(s.MaxQD))
+}
+
+// Stamp does what a hop's egress does: maxQD becomes own when own is larger. Echoes are
+// not touched.
+func (s *Shim) Stamp(own uint16) {
+	if !s.Echo && own > s.MaxQD {
+		s.MaxQD = own
+	}
+}

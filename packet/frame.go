@@ -1,0 +1,224 @@
+package packet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/headgate/headgate/int/maxqd"
+)
+
+// RoCEv2Port is the UDP port of RoCEv2 without a shim (annex A17.7).
+const RoCEv2Port = 4791
+
+const (
+	ethernetLen = 14
+	ipv4Len     = 20
+	udpLen      = 8
+
+	etherTypeIPv4 = 0x0800
+	protocolUDP   = 17
+	dontFragment  = 0x4000
+)
+
+// DataOverhead is what a full data packet has around its payload with the shim, without
+// preamble, FCS and gap, in bytes.
+const DataOverhead = ethernetLen + ipv4Len + udpLen + maxqd.Len + BTHLen + ICRCLen
+
+// ACKLen is the length of an acknowledgement with the shim, in bytes.
+const ACKLen = DataOverhead + AETHLen
+
+// MaxPayload is the largest payload that an IPv4 packet of 65 535 bytes holds.
+const MaxPayload = 65535 - (DataOverhead - ethernetLen) - AETHLen - 3
+
+// ECN is the two-bit field of RFC 3168.
+type ECN uint8
+
+// The codepoints.
+const (
+	NotECT ECN = 0
+	ECT1   ECN = 1
+	ECT0   ECN = 2
+	CE     ECN = 3
+)
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// String prints the address in the usual form.
+func (m MAC) String() string {
+	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
+}
+
+// Errors of frames that cannot be read, to be tested with errors.Is; maxqd's and the
+// transport headers' come on top.
+var (
+	ErrShort     = errors.New("frame: shorter than its headers")
+	ErrNotIPv4   = errors.New("frame: EtherType is not IPv4")
+	ErrIPv4      = errors.New("IPv4: version is not 4 or the header is not 20 bytes")
+	ErrIPv4Sum   = errors.New("IPv4: wrong header checksum")
+	ErrFragment  = errors.New("IPv4: a fragment")
+	ErrIPv4Len   = errors.New("IPv4: total length does not fit the frame")
+	ErrNotUDP    = errors.New("IPv4: protocol is not UDP")
+	ErrUDPLen    = errors.New("UDP: length does not fit the IPv4 packet")
+	ErrPort      = errors.New("UDP: destination port is neither RoCEv2's nor the shim's")
+	ErrNotBTH    = errors.New("maxQD shim: next header is not BTH")
+	ErrTransport = errors.New("RoCEv2: shorter than its padding and ICRC")
+	ErrICRC      = errors.New("RoCEv2: wrong ICRC")
+)
+
+// Frame is a RoCEv2 frame; one that is kept encodes and decodes without allocating. DstPort says whether there is a shim: maxqd.Port or
+// RoCEv2Port. AETH belongs to Acknowledge alone.
+type Frame struct {
+	DstMAC, SrcMAC   MAC
+	Src, Dst         netip.Addr // IPv4
+	DSCP             uint8      // 0 to 63
+	ECN              ECN
+	TTL              uint8
+	SrcPort, DstPort uint16
+	Shim             maxqd.Shim
+	BTH              BTH
+	AETH             AETH
+	Payload          []byte // without padding; after Decode part of the frame given
+
+	pseudo [icrcPseudo]byte // scratch
+}
+
+// Append appends the frame's wire form with checksums, padding and ICRC; it sets the
+// shim's next header and the BTH's pad count. UDP's checksum is 0, which RFC 768 allows
+// over IPv4: switches change what it would cover. Src and Dst must be IPv4 addresses and
+// the payload at most MaxPayload.
+func (f *Frame) Append(b []byte) []byte {
+	f.BTH.Pad = uint8(-len(f.Payload) & 3)
+	udpBytes := udpLen + BTHLen + len(f.Payload) + int(f.BTH.Pad) + ICRCLen
+	shim := f.DstPort == maxqd.Port
+	if shim {
+		udpBytes += maxqd.Len
+	}
+	if f.BTH.Opcode == Acknowledge {
+		udpBytes += AETHLen
+	}
+	b = append(b, f.DstMAC[:]...)
+	b = append(b, f.SrcMAC[:]...)
+	b = binary.BigEndian.AppendUint16(b, etherTypeIPv4)
+
+	ip := len(b)
+	src, dst := f.Src.As4(), f.Dst.As4()
+	// An unfragmentable datagram needs no identification (RFC 6864 §4.1).
+	b = append(b, 0x45, f.DSCP<<2|byte(f.ECN), byte((ipv4Len+udpBytes)>>8), byte(ipv4Len+udpBytes),
+		0, 0, dontFragment>>8, 0, f.TTL, protocolUDP, 0, 0,
+		src[0], src[1], src[2], src[3], dst[0], dst[1], dst[2], dst[3])
+	binary.BigEndian.PutUint16(b[ip+10:], ^onesSum(b[ip:ip+ipv4Len]))
+
+	udp := len(b)
+	b = append(b, byte(f.SrcPort>>8), byte(f.SrcPort), byte(f.DstPort>>8), byte(f.DstPort), byte(udpBytes>>8), byte(udpBytes), 0, 0)
+	if shim {
+		f.Shim.Next = maxqd.BTH
+		b = f.Shim.Append(b)
+	}
+	bth := len(b)
+	b = f.BTH.Append(b)
+	if f.BTH.Opcode == Acknowledge {
+		b = f.AETH.Append(b)
+	}
+	b = append(b, f.Payload...)
+	b = append(b, "\x00\x00\x00"[:f.BTH.Pad]...)
+	crc := icrc(&f.pseudo, b[ip:], b[udp:], b[bth:], b[bth+BTHLen:])
+	return binary.LittleEndian.AppendUint32(b, crc)
+}
+
+// Decode reads a frame, checks checksum and ICRC, and leaves f's payload pointing into b.
+// Ethernet's padding behind the IPv4 packet is ignored.
+func (f *Frame) Decode(b []byte) error {
+	if len(b) < ethernetLen+ipv4Len+udpLen {
+		return ErrShort
+	}
+	if binary.BigEndian.Uint16(b[12:]) != etherTypeIPv4 {
+		return ErrNotIPv4
+	}
+	copy(f.DstMAC[:], b)
+	copy(f.SrcMAC[:], b[6:])
+	udp, err := f.decodeIPv4(b[ethernetLen:])
+	if err != nil {
+		return err
+	}
+	n := int(binary.BigEndian.Uint16(udp[4:]))
+	if n < udpLen || n > len(udp) {
+		return ErrUDPLen
+	}
+	f.SrcPort, f.DstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
+	rest := udp[udpLen:n]
+	switch f.DstPort {
+	case maxqd.Port:
+		if err := f.Shim.Decode(rest); err != nil {
+			return err
+		}
+		if f.Shim.Next != maxqd.BTH {
+			return ErrNotBTH
+		}
+		rest = rest[maxqd.Len:]
+	case RoCEv2Port:
+		f.Shim = maxqd.Shim{}
+	default:
+		return ErrPort
+	}
+	return f.decodeTransport(b[ethernetLen:], udp, rest)
+}
+
+// decodeIPv4 reads the IPv4 header and returns the packet behind it.
+func (f *Frame) decodeIPv4(b []byte) ([]byte, error) {
+	total := int(binary.BigEndian.Uint16(b[2:]))
+	switch {
+	case b[0] != 0x45:
+		return nil, ErrIPv4
+	case total < ipv4Len+udpLen || total > len(b):
+		return nil, ErrIPv4Len
+	case onesSum(b[:ipv4Len]) != 0xffff:
+		return nil, ErrIPv4Sum
+	case binary.BigEndian.Uint16(b[6:])&0x3fff != 0:
+		return nil, ErrFragment
+	case b[9] != protocolUDP:
+		return nil, ErrNotUDP
+	}
+	f.DSCP, f.ECN, f.TTL = b[1]>>2, ECN(b[1]&3), b[8]
+	f.Src, f.Dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
+	return b[ipv4Len:total], nil
+}
+
+// decodeTransport reads from the BTH on.
+func (f *Frame) decodeTransport(ip, udp, b []byte) error {
+	if err := f.BTH.Decode(b); err != nil {
+		return err
+	}
+	body := b[BTHLen:]
+	f.AETH = AETH{}
+	skip := 0
+	if f.BTH.Opcode == Acknowledge {
+		if err := f.AETH.Decode(body); err != nil {
+			return err
+		}
+		skip = AETHLen
+	}
+	end := len(body) - ICRCLen
+	if end-int(f.BTH.Pad) < skip {
+		return ErrTransport
+	}
+	if binary.LittleEndian.Uint32(body[end:]) != icrc(&f.pseudo, ip, udp, b, body[:end]) {
+		return ErrICRC
+	}
+	f.Payload = body[skip : end-int(f.BTH.Pad)]
+	return nil
+}
+
+// onesSum adds 16-bit words in ones' complement (RFC 1071).
+func onesSum(b []byte) uint16 {
+	var sum uint32
+	for i := 0; i+1 < len(b); i += 2 {
+		sum += uint32(b[i])<<8 | uint32(b[i+1])
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	return uint16(sum)
+}
