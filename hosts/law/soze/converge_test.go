@@ -1,0 +1,353 @@
+package soze
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/headgate/headgate/fabric/maxmin"
+	"github.com/headgate/headgate/units"
+)
+
+// setting is a fabric's speed: everything in time is stretched by scale, as an emulated
+// fabric stretches it, so that packets and products of rate and delay stay.
+type setting struct {
+	name        string
+	rate        units.Rate
+	scale       units.Time
+	alphaToBeta units.Rate
+	near, far   float64 // ACK delay of the two kinds of flows, µs before scaling
+	m           float64 // 0 for the default
+	unbounded   bool    // without the bound on m's loop gain
+}
+
+func (s setting) us(f float64) units.Time { return units.Time(f*1e6) * s.scale }
+
+func (s setting) params() Params {
+	return Params{
+		P: s.us(3), K: s.us(37), Alpha: s.rate, Beta: s.rate / s.alphaToBeta,
+		M: s.m, MaxRate: s.rate, MSS: modelMSS,
+	}
+}
+
+// scene is a model with what its flows should come to.
+type scene struct {
+	set setting
+	net *model
+	// Round trip with the queue at its target, of the flow for which that is longest, and
+	// the phase's weighted max-min shares.
+	want []float64
+	rtt  units.Time
+}
+
+func newScene(s setting, links int) *scene {
+	sc := &scene{set: s, net: &model{}}
+	for range links {
+		sc.net.link(s.rate, s.us(1))
+	}
+	return sc
+}
+
+func (sc *scene) join(w float64, path ...int) *modelFlow {
+	l, err := New(sc.set.params(), w)
+	if err != nil {
+		panic(err)
+	}
+	if sc.set.unbounded {
+		l.maxGain = math.Inf(1)
+	}
+	back := sc.set.us(sc.set.near)
+	if len(sc.net.flows)%2 == 1 {
+		back = sc.set.us(sc.set.far)
+	}
+	// A NIC faster than the links, so that the queue is in the network.
+	return sc.net.flow(sc.net.now, l, back, 2*sc.set.rate, path...)
+}
+
+// solve computes what the running flows should come to.
+func (sc *scene) solve() {
+	capacity := make([]float64, len(sc.net.links))
+	for i, l := range sc.net.links {
+		capacity[i] = float64(l.rate) * float64(modelMSS) / float64(modelFrame)
+	}
+	var flows []maxmin.Flow
+	for _, f := range sc.net.flows {
+		if !f.stopped {
+			flows = append(flows, maxmin.Flow{Weight: f.law.Weight(), Path: f.path})
+		}
+	}
+	a, err := maxmin.Solve(capacity, flows)
+	if err != nil {
+		panic(err)
+	}
+	sc.want = sc.want[:0]
+	sc.rtt = 0
+	next := 0
+	for _, f := range sc.net.flows {
+		share := 0.0
+		if !f.stopped {
+			share = a.Rate[next]
+			next++
+			base := f.back + units.Time(len(f.path))*sc.set.us(1)
+			sc.rtt = max(sc.rtt, base+f.law.target.Delay(share/f.law.Weight()))
+		}
+		sc.want = append(sc.want, share)
+	}
+}
+
+type outcome struct {
+	rtts  float64 // until all flows stay within 5 % of their shares, in loaded round trips
+	worst float64 // error of a flow's mean rate over the second half
+	util  float64 // of the busiest link over the second half
+	peak  units.Time
+	swing units.Time // of the echoed delay over the last quarter
+}
+
+// watch runs the scene for so many round trips and compares rates with shares.
+func (sc *scene) watch(rtts int) outcome {
+	sc.solve()
+	m, start := sc.net, sc.net.now
+	var out outcome
+	for _, l := range m.links {
+		l.peak = 0
+	}
+	n := len(m.flows)
+	last, half := make([]units.Bytes, n), make([]units.Bytes, n)
+	for i, f := range m.flows {
+		last[i] = f.delivered()
+	}
+	sent := make([]units.Bytes, len(m.links))
+	lo, hi := units.MaxTime, units.Time(0)
+	// Rates are taken over windows that hold 200 packets of the smallest share at least,
+	// so that a packet more or less is not read as an error.
+	least := math.Inf(1)
+	for _, w := range sc.want {
+		if w > 0 {
+			least = min(least, w)
+		}
+	}
+	window := max(2*sc.rtt, units.FromSeconds(200*8*float64(modelMSS)/least))
+	steps := max(int(units.Time(rtts)*sc.rtt/window), 8)
+	var halfway units.Time
+	for k := 1; k <= steps; k++ {
+		for range 20 {
+			m.run(m.now + window/20)
+			if k > steps*3/4 {
+				for _, f := range m.flows {
+					if !f.stopped {
+						lo, hi = min(lo, f.qd), max(hi, f.qd)
+					}
+				}
+			}
+		}
+		for i, f := range m.flows {
+			d := f.delivered()
+			rate := float64(d-last[i]) * 8 / (window / 20 * 20).Seconds()
+			last[i] = d
+			if w := sc.want[i]; w > 0 && math.Abs(rate/w-1) > 0.05 {
+				out.rtts = float64(m.now-start) / float64(sc.rtt)
+			}
+		}
+		if k == steps/2 {
+			halfway = m.now
+			copy(half, last)
+			for i, l := range m.links {
+				sent[i] = l.sent
+			}
+		}
+	}
+	span := (m.now - halfway).Seconds()
+	for i := range m.flows {
+		if w := sc.want[i]; w > 0 {
+			out.worst = max(out.worst, math.Abs(float64(last[i]-half[i])*8/span/w-1))
+		}
+	}
+	for i, l := range m.links {
+		out.util = max(out.util, float64(l.sent-sent[i])*8/span*float64(modelFrame)/float64(modelMSS)/float64(l.rate))
+		out.peak = max(out.peak, l.peak)
+	}
+	out.swing = hi - lo
+	return out
+}
+
+var (
+	paper    = setting{name: "100 Gb/s", rate: 100 * units.Gbps, scale: 1, alphaToBeta: 100, near: 6, far: 10}
+	emulated = setting{name: "50 Mb/s times 2000", rate: 50 * units.Mbps, scale: 2000, alphaToBeta: 100, near: 6, far: 10}
+)
+
+// story is a sequence of changes, each watched until it has settled.
+func story(s setting) (steps []string, outcomes []outcome) {
+	sc := newScene(s, 1)
+	note := func(what string, rtts int) {
+		steps = append(steps, what)
+		outcomes = append(outcomes, sc.watch(rtts))
+	}
+	first := sc.join(1, 0)
+	note("one flow alone", 80)
+	second := sc.join(2, 0)
+	note("weight 2 joins", 80)
+	third := sc.join(4, 0)
+	sc.join(1, 0)
+	note("weights 4 and 1 join", 80)
+	must(third.law.SetWeight(1))
+	note("weight 4 becomes 1", 80)
+	must(first.law.SetWeight(1.5))
+	note("weight 1 becomes 1.5", 80)
+	second.stopped = true
+	note("weight 2 leaves", 80)
+	for range 8 {
+		sc.join(1, 0)
+	}
+	note("eight join at once", 80)
+	return steps, outcomes
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func TestConvergence(t *testing.T) {
+	settings := []setting{paper, emulated}
+	for _, ratio := range []units.Rate{20, 1000} {
+		s := paper
+		s.name, s.alphaToBeta = fmt.Sprintf("100 Gb/s, alpha/beta %d", ratio), ratio
+		settings = append(settings, s)
+	}
+	for _, s := range settings {
+		t.Run(s.name, func(t *testing.T) {
+			steps, outcomes := story(s)
+			for i, o := range outcomes {
+				t.Logf("%-22s %4.1f RTT, mean rates within %.2f %%, utilisation %.1f %%, longest queue %v, echo swings %v",
+					steps[i], o.rtts, 100*o.worst, 100*o.util, o.peak, o.swing)
+				if o.rtts > 16 {
+					t.Errorf("%s: %.1f RTT to within 5 %%, want at most 16", steps[i], o.rtts)
+				}
+				if o.worst > 0.02 {
+					t.Errorf("%s: a mean rate is %.2f %% off its share", steps[i], 100*o.worst)
+				}
+				if o.util < 0.98 {
+					t.Errorf("%s: utilisation %.3f", steps[i], o.util)
+				}
+			}
+		})
+	}
+}
+
+// Söze Fig. 17: the bottleneck of flows 2 to 4 moves from S2 to S1 as flow 1's weight
+// grows; and the same with the links in a row of three, where queues add up on a path.
+func TestWeightedMaxMinOverTwoSwitches(t *testing.T) {
+	for _, s := range []setting{paper, emulated} {
+		t.Run(s.name, func(t *testing.T) {
+			sc := newScene(s, 2)
+			first := sc.join(1, 0)
+			for range 3 {
+				sc.join(1, 0, 1)
+			}
+			sc.join(1, 1)
+			sc.join(1, 1)
+			for _, w := range []float64{1, 2, 4, 8} {
+				must(first.law.SetWeight(w))
+				o := sc.watch(80)
+				t.Logf("flow 1 at weight %v: %.1f RTT, shares within %.2f %%, longest queue %v", w, o.rtts, 100*o.worst, o.peak)
+				if o.rtts > 40 || o.worst > 0.03 {
+					t.Errorf("flow 1 at weight %v: %.1f RTT to within 5 %%, mean rates %.2f %% off", w, o.rtts, 100*o.worst)
+				}
+			}
+		})
+	}
+}
+
+func TestParkingLot(t *testing.T) {
+	for _, s := range []setting{paper, emulated} {
+		t.Run(s.name, func(t *testing.T) {
+			sc := newScene(s, 3)
+			sc.join(1, 0, 1, 2) // equal bottlenecks in a row: its queues add up
+			for l := range 3 {
+				sc.join(2, l)
+			}
+			o := sc.watch(80)
+			t.Logf("%.1f RTT, shares within %.2f %%", o.rtts, 100*o.worst)
+			if o.rtts > 40 || o.worst > 0.04 {
+				t.Errorf("%.1f RTT to within 5 %%, mean rates %.2f %% off", o.rtts, 100*o.worst)
+			}
+		})
+	}
+}
+
+// Without the bound on the loop gain, m·G decides: up to about 1 the delay settles, above
+// π/2 it swings for ever. With the bound, the same m settles. See the package's
+// documentation.
+func TestStableRange(t *testing.T) {
+	for _, far := range []struct {
+		name      string
+		near, far float64
+	}{{"RTT 8 and 12 µs", 6, 10}, {"RTT 50 µs", 48, 48}} {
+		for _, m := range []float64{0.05, 0.2, 0.8} {
+			s := paper
+			s.near, s.far, s.m, s.alphaToBeta = far.near, far.far, m, 1000
+			var o [2]outcome
+			var gain float64
+			for i := range o {
+				s.unbounded = i == 0
+				sc := newScene(s, 1)
+				for range 4 {
+					sc.join(1, 0)
+				}
+				o[i] = sc.watch(60)
+				gain = m * float64(sc.rtt) * sc.net.flows[0].law.target.inv
+			}
+			t.Logf("%s, m = %v: m·G = %.2f; unbounded: echo swings %v, utilisation %.2f; bounded: %v, %.2f, %.0f RTT",
+				far.name, m, gain, o[0].swing, o[0].util, o[1].swing, o[1].util, o[1].rtts)
+			calm := 2 * units.Microsecond
+			if gain < 1 && o[0].swing > calm {
+				t.Errorf("%s, m = %v: m·G = %.2f should be stable, the echo swings by %v", far.name, m, gain, o[0].swing)
+			}
+			if gain > 2.2 && o[0].swing < calm {
+				t.Errorf("%s, m = %v: m·G = %.2f should be unstable", far.name, m, gain)
+			}
+			if o[1].swing > calm || o[1].util < 0.98 {
+				t.Errorf("%s, m = %v with the bound: the echo swings by %v, utilisation %.2f", far.name, m, o[1].swing, o[1].util)
+			}
+		}
+	}
+}
+
+// Shares of less than a packet per round trip, and below beta.
+func TestManyFlows(t *testing.T) {
+	s := paper
+	s.alphaToBeta = 50
+	sc := newScene(s, 1)
+	for i := range 200 {
+		sc.join(float64(1+i%2), 0)
+	}
+	o := sc.watch(30)
+	t.Logf("200 flows: mean rates within %.2f %%, utilisation %.1f %%, longest queue %v", 100*o.worst, 100*o.util, o.peak)
+	if o.worst > 0.1 || o.util < 0.98 {
+		t.Errorf("mean rates %.2f %% off, utilisation %.3f", 100*o.worst, o.util)
+	}
+}
+
+// BenchmarkConvergence reports how many loaded round trips each change of the story takes
+// until all rates stay within 5 % of their weighted shares.
+func BenchmarkConvergence(b *testing.B) {
+	for _, s := range []setting{paper, emulated} {
+		for _, m := range []float64{0.1, DefaultM} {
+			s.m = m
+			b.Run(fmt.Sprintf("%s/m=%v", s.name, m), func(b *testing.B) {
+				var sum, worst float64
+				for b.Loop() {
+					sum, worst = 0, 0
+					_, outcomes := story(s)
+					for _, o := range outcomes {
+						sum += o.rtts / float64(len(outcomes))
+						worst = max(worst, o.rtts)
+					}
+				}
+				b.ReportMetric(sum, "RTTs-mean")
+				b.ReportMetric(worst, "RTTs-worst")
+			})
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package soze
+
+import (
+	"math"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	// paceGain is how much faster than its rate a flow may be paced. The window decides
+	// the rate; pacing only keeps a window that has grown from leaving as a burst, and must
+	// not be what limits, or the law would integrate like a pure rate law.
+	paceGain = 1.25
+	// maxLoopGain bounds m times the gain of the queue's response, see the package's
+	// documentation: 1/e is critically damped, π/2 the limit of stability.
+	maxLoopGain = 1.0
+	// picobits converts bits per second times picoseconds to bytes.
+	picobits = 1.0 / (8 * float64(units.Second))
+)
+
+// Law is Söze for one flow; see the package's documentation. The flow's sender owns it.
+type Law struct {
+	par    Params
+	target Target
+	weight float64
+
+	maxGain float64 // maxLoopGain, but for tests that show why
+
+	lnX   float64 // ln of the rate per weight, bits per second
+	lnMax float64 // ln of MaxRate per weight
+	rest  float64 // round trip without the echoed delay, picoseconds, over about one round trip
+	rtt   units.Time
+
+	joined bool    // the first window has been acknowledged
+	firstD float64 // longest delay echoed before that, picoseconds
+
+	lossUntil units.Time // losses before this belong to one that has been answered
+	allow     law.Allowance
+}
+
+var _ law.Weighted = (*Law)(nil)
+
+// New returns the law of a flow with a weight, or says which parameter is wrong and what
+// is allowed.
+func New(p Params, weight float64) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckWeight(weight); err != nil {
+		return nil, err
+	}
+	l := &Law{par: p, target: NewTarget(p), weight: weight, maxGain: maxLoopGain}
+	l.lnMax = math.Log(float64(p.MaxRate) / weight)
+	l.lnX = l.lnMax
+	l.allow = law.Allowance{Rate: p.MaxRate, Window: p.InitialWindow}
+	return l, nil
+}
+
+// OnAck implements law.Law: Equation 7's update, a window's worth of acknowledgements
+// applying the exponent m together.
+func (l *Law) OnAck(a *law.Ack) {
+	d := float64(a.MaxQD)
+	rest := max(float64(a.RTT)-d, 1)
+	l.rtt = a.RTT
+	if !l.joined {
+		l.join(a, d, rest)
+		return
+	}
+	if a.Acked <= 0 {
+		return
+	}
+	part := min(float64(a.Acked)/float64(l.allow.Window), 1)
+	l.rest += (rest - l.rest) * part
+	lnX := l.target.stepLn(l.lnX, d, l.exponent()*part)
+	if lnX > l.lnX && l.limited(a) {
+		return
+	}
+	l.lnX = lnX
+	l.apply()
+}
+
+// join takes the echoes of the first window. The longest delay among them says which rate
+// per weight the flows on the bottleneck have: start there, and all move together to
+// where the sum of rates fits. Taking the whole window lets flows that start at the same
+// time on an empty path see each other before any of them believes that it is alone.
+func (l *Law) join(a *law.Ack, d, rest float64) {
+	l.firstD = max(l.firstD, d)
+	if a.AckedSeq < uint64(l.par.InitialWindow) && a.AckedSeq < a.SentSeq {
+		return
+	}
+	l.joined = true
+	l.rest, l.lnX = rest, l.target.lnShare(l.firstD)
+	l.apply()
+}
+
+// OnEvent implements law.Law. A loss tells of a queue that could not be stamped because it
+// was full: it counts as one round trip of echoes of p + k, once per round trip.
+func (l *Law) OnEvent(e law.Event, now units.Time) {
+	if e != law.Loss || now < l.lossUntil || !l.joined {
+		return
+	}
+	l.lossUntil = now + l.rtt
+	l.lnX += l.exponent() * min(l.target.lnBeta-l.lnX, 0)
+	l.apply()
+}
+
+// Timer implements law.Law; Söze has no timers.
+func (l *Law) Timer() units.Time { return units.MaxTime }
+
+// Allowance implements law.Law.
+func (l *Law) Allowance() law.Allowance { return l.allow }
+
+// SetWeight implements law.Weighted. The rate per weight stays, so the rate changes in
+// proportion at once.
+func (l *Law) SetWeight(w float64) error {
+	if err := CheckWeight(w); err != nil {
+		return err
+	}
+	l.weight = w
+	l.lnMax = math.Log(float64(l.par.MaxRate) / w)
+	if l.joined {
+		l.apply()
+	}
+	return nil
+}
+
+// Weight returns the flow's weight.
+func (l *Law) Weight() float64 { return l.weight }
+
+// Rate returns the rate that the law gives the flow, of payload, before pacing's margin.
+func (l *Law) Rate() units.Rate { return units.Rate(l.weight * math.Exp(l.lnX)) }
+
+// limited reports whether the flow leaves most of its allowance unused, because it has
+// nothing to send or another flow of its host has the NIC: what it sees then says nothing
+// about whether it may have more.
+func (l *Law) limited(a *law.Ack) bool {
+	byRate := float64(l.allow.Rate) * float64(a.RTT) * picobits
+	full := min(float64(l.allow.Window), byRate)
+	return float64(a.Inflight+a.Acked+l.par.MSS) < full/2
+}
+
+// exponent returns m, lowered where the queue would answer it with more than maxLoopGain.
+func (l *Law) exponent() float64 {
+	gain := (l.rest + l.target.delayLn(l.lnX)) * l.target.inv
+	return min(l.par.M, l.maxGain/gain)
+}
+
+// apply turns the state into an allowance.
+func (l *Law) apply() {
+	l.lnX = min(l.lnX, l.lnMax)
+	rate := l.weight * math.Exp(l.lnX)
+	window := rate * (l.rest + l.target.delayLn(l.lnX)) * picobits
+	pace := rate * paceGain
+	if mss := float64(l.par.MSS); window < mss {
+		// Less than a packet per round trip: one packet in flight, spaced by pacing alone.
+		window, pace = mss, rate
+	}
+	l.allow.Rate = max(units.Rate(min(pace, float64(l.par.MaxRate))), 1)
+	l.allow.Window = units.Bytes(min(window, 1<<62))
+}

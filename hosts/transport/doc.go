@@ -1,0 +1,10 @@
+// Package transport is RoCE's reliable connection as two small state machines, a go-back-N
+// sender and its receiver (InfiniBand Architecture Specification, volume 1, §9.7): packet
+// sequence numbers of 24 bits, one cumulative ACK per packet, a NAK for the first packet
+// out of order, a timeout with back-off for what neither reports. A law.Law decides how
+// much may be in flight and how fast it is paced.
+//
+// There is no clock, socket or goroutine here: the host agent and the fabric simulator hand
+// in the time and carry the packets. A flow's bytes are cut into packets of equal size, so
+// packet i always holds the same bytes and the packet number alone says which.
+package transport

@@ -1,0 +1,30 @@
+package transport
+
+import "github.com/headgate/headgate/units"
+
+// rttEstimator keeps the smoothed round-trip time and its variation as RFC 6298 §2
+// computes them, in integers. The zero value has seen no sample.
+type rttEstimator struct {
+	srtt, rttvar units.Time
+}
+
+func (e *rttEstimator) sample(rtt units.Time) {
+	if e.srtt == 0 {
+		e.srtt, e.rttvar = rtt, rtt/2
+		return
+	}
+	diff := rtt - e.srtt
+	e.srtt += diff / 8
+	if diff < 0 {
+		diff = -diff
+	}
+	e.rttvar += (diff - e.rttvar) / 4
+}
+
+// timeout returns srtt + 4·rttvar within [lo, hi], and initial before the first sample.
+func (e *rttEstimator) timeout(initial, lo, hi units.Time) units.Time {
+	if e.srtt == 0 {
+		return initial
+	}
+	return min(max(e.srtt+4*e.rttvar, lo), hi)
+}

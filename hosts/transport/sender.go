@@ -1,0 +1,283 @@
+package transport
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// SenderConfig is what a sender needs to know. The zero value of a timeout takes its
+// default.
+type SenderConfig struct {
+	Law  law.Law     // decides window and pacing; owned by the sender from now on
+	MSS  units.Bytes // payload of a full packet, 1 to 65 000 B
+	Size units.Bytes // of the flow; 0 for one that never ends
+
+	// InitialRTO holds until the first RTT sample, 1 s by default (RFC 6298 §2.1).
+	InitialRTO units.Time
+	// MinRTO and MaxRTO bound the retransmission timeout, 1 ms and 4 s by default.
+	MinRTO, MaxRTO units.Time
+	// MaxLate is how late Send may be called without the flow losing rate; 0, the default,
+	// is one packet's time. Only drivers on a real clock need more.
+	MaxLate units.Time
+	// MaxInflight bounds the packets in flight whatever the law says, 65 536 by default,
+	// at most 2^22.
+	MaxInflight int
+}
+
+// SenderStats counts what a sender did.
+type SenderStats struct {
+	Sent        uint64 // data packets, retransmissions included
+	Retransmits uint64
+	Naks        uint64
+	Timeouts    uint64
+	Stale       uint64      // acknowledgements that make no sense for what was sent
+	Acked       units.Bytes // payload acknowledged
+	SRTT        units.Time  // smoothed round-trip time, 0 before the first sample
+	MaxQD       units.Time  // of the last acknowledgement
+}
+
+// Segment is one packet to put on the wire.
+type Segment struct {
+	Index      uint64 // packet number; its PSN is PSN(Index)
+	Offset     uint64 // of the first byte in the flow
+	Len        units.Bytes
+	Last       bool // ends the flow
+	Retransmit bool
+}
+
+// Feedback is what an acknowledgement packet carries.
+type Feedback struct {
+	PSN   uint32
+	Nak   bool // PSN sequence error: PSN is the packet missing; else the last received
+	CE    bool
+	MaxQD units.Time
+	INT   []law.Hop
+}
+
+// Sender is the sending side of one flow. Times never decrease from call to call. It is
+// owned by whoever drives it.
+type Sender struct {
+	cfg   SenderConfig
+	total uint64 // packets of the flow, MaxUint64 when endless
+
+	una  uint64 // oldest packet not acknowledged
+	next uint64 // packet to send next
+	high uint64 // first packet never sent
+	ring sendRing
+
+	paceAt   units.Time // earliest time of the next packet
+	rtt      rttEstimator
+	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
+	backoff  uint
+	ack      law.Ack // reused, so that feeding the law allocates nothing
+	counts   SenderStats
+}
+
+// NewSender returns a sender whose flow starts at time now.
+func NewSender(cfg SenderConfig, now units.Time) (*Sender, error) {
+	setDefault(&cfg.InitialRTO, units.Second)
+	setDefault(&cfg.MinRTO, units.Millisecond)
+	setDefault(&cfg.MaxRTO, 4*units.Second)
+	setDefault(&cfg.MaxInflight, 1<<16)
+	switch {
+	case cfg.Law == nil:
+		return nil, fmt.Errorf("law: a sender needs one")
+	case cfg.MSS < 1 || cfg.MSS > 65000:
+		return nil, fmt.Errorf("MSS %v: want 1 to 65000 B", cfg.MSS)
+	case cfg.Size < 0:
+		return nil, fmt.Errorf("size %d B: want 0 (endless) or more", int64(cfg.Size))
+	case cfg.MinRTO < 0 || cfg.MaxRTO < cfg.MinRTO || cfg.InitialRTO < 0:
+		return nil, fmt.Errorf("retransmission timeout %v within %v to %v: want positive times in order", cfg.InitialRTO, cfg.MinRTO, cfg.MaxRTO)
+	case cfg.MaxLate < 0:
+		return nil, fmt.Errorf("lateness %v: want 0 or more", cfg.MaxLate)
+	case cfg.MaxInflight < 1 || cfg.MaxInflight > psnHalf/2:
+		return nil, fmt.Errorf("packets in flight %d: want 1 to %d", cfg.MaxInflight, psnHalf/2)
+	}
+	s := &Sender{cfg: cfg, total: ^uint64(0), paceAt: now, deadline: units.MaxTime}
+	if cfg.Size > 0 {
+		s.total = uint64((cfg.Size + cfg.MSS - 1) / cfg.MSS)
+	}
+	cfg.Law.OnEvent(law.Start, now)
+	return s, nil
+}
+
+func setDefault[T int | units.Time](v *T, to T) {
+	if *v == 0 {
+		*v = to
+	}
+}
+
+// Ready returns when the next packet may leave: a time not after now when it may already,
+// units.MaxTime when only an acknowledgement or timer can change that.
+func (s *Sender) Ready(now units.Time) units.Time {
+	if s.next >= s.total || s.next-s.una >= uint64(s.cfg.MaxInflight) {
+		return units.MaxTime
+	}
+	a := s.cfg.Law.Allowance()
+	if a.Rate <= 0 || a.Window <= 0 {
+		return units.MaxTime
+	}
+	if s.next != s.una {
+		size := s.length(s.next)
+		if s.inflight()+size-fraction(s.next, size) > a.Window {
+			return units.MaxTime
+		}
+	}
+	return max(s.paceAt, now)
+}
+
+// Send takes the next packet; the caller has seen from Ready that it may leave now.
+func (s *Sender) Send(now units.Time) Segment {
+	i := s.next
+	seg := s.segment(i)
+	seg.Retransmit = i < s.high
+	s.ring.put(i, s.una, now, seg.Retransmit)
+	s.next++
+	if seg.Retransmit {
+		s.counts.Retransmits++
+	} else {
+		s.high = s.next
+	}
+	s.counts.Sent++
+	if s.deadline == units.MaxTime {
+		s.deadline = now + s.rto()
+	}
+	// Pacing keeps to its schedule when the caller is late by no more than it may be, and
+	// starts a new one otherwise: a late timer must not lower the rate, an idle flow must
+	// not save up a burst.
+	gap := s.cfg.Law.Allowance().Rate.TxTime(seg.Len)
+	if gap > units.MaxTime/4 {
+		gap = units.MaxTime / 4
+	}
+	s.paceAt = max(s.paceAt, now-max(gap, s.cfg.MaxLate)) + gap
+	return seg
+}
+
+// OnFeedback takes an acknowledgement or NAK; false when it makes no sense for what was
+// sent.
+func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
+	i, ok := Unwrap(s.una, fb.PSN)
+	upto := i // packets before upto have arrived
+	if !fb.Nak {
+		upto++
+	}
+	if !ok || upto > s.high || (fb.Nak && upto < s.una) {
+		s.counts.Stale++
+		return false
+	}
+	var acked units.Bytes
+	rtt := s.rtt.srtt
+	if upto > s.una {
+		sent, resent := s.ring.get(upto - 1)
+		// A packet sent twice does not say which sending was answered (Karn).
+		if !resent && now > sent {
+			rtt = now - sent
+			s.rtt.sample(rtt)
+		}
+		acked = s.bytes(upto) - s.bytes(s.una)
+		s.una = upto
+		s.next = max(s.next, upto) // the ACK of what a go-back had taken back
+		s.counts.Acked += acked
+		s.backoff = 0
+		s.deadline = units.MaxTime
+		if s.una < s.high {
+			s.deadline = now + s.rto()
+		}
+	}
+	if fb.Nak {
+		s.counts.Naks++
+		if s.goBack() {
+			s.cfg.Law.OnEvent(law.Loss, now)
+		}
+	}
+	s.counts.MaxQD = fb.MaxQD
+	if rtt <= 0 {
+		return true // nothing to tell a law before the first sample
+	}
+	s.ack = law.Ack{
+		Now: now, RTT: rtt, Acked: acked, Inflight: s.inflight(),
+		AckedSeq: uint64(s.bytes(s.una)), SentSeq: uint64(s.bytes(s.next)),
+		CE: fb.CE, MaxQD: fb.MaxQD, INT: fb.INT,
+	}
+	s.cfg.Law.OnAck(&s.ack)
+	return true
+}
+
+// Deadline returns when OnTimer wants to be called, units.MaxTime for never.
+func (s *Sender) Deadline() units.Time { return min(s.deadline, s.cfg.Law.Timer()) }
+
+// OnTimer lets timers that are due at now go off; calling it early or late is harmless.
+func (s *Sender) OnTimer(now units.Time) {
+	if s.cfg.Law.Timer() <= now {
+		s.cfg.Law.OnEvent(law.Tick, now)
+	}
+	if s.deadline > now {
+		return
+	}
+	s.counts.Timeouts++
+	s.backoff = min(s.backoff+1, 16)
+	s.goBack()
+	s.deadline = now + s.rto()
+	s.cfg.Law.OnEvent(law.Loss, now)
+}
+
+// OnEvent passes an event such as a CNP on to the law.
+func (s *Sender) OnEvent(e law.Event, now units.Time) { s.cfg.Law.OnEvent(e, now) }
+
+// Stalled reports whether the last thing that happened to the flow was a timeout.
+func (s *Sender) Stalled() bool { return s.backoff > 0 }
+
+// Done reports whether all of a flow with an end has been acknowledged.
+func (s *Sender) Done() bool { return s.una >= s.total }
+
+// Law returns the sender's law, to change its weight or read its state.
+func (s *Sender) Law() law.Law { return s.cfg.Law }
+
+// Stats returns the counts so far.
+func (s *Sender) Stats() SenderStats {
+	st := s.counts
+	st.SRTT = s.rtt.srtt
+	return st
+}
+
+func (s *Sender) goBack() bool {
+	moved := s.next > s.una
+	s.next = s.una
+	return moved
+}
+
+func (s *Sender) rto() units.Time {
+	t := s.rtt.timeout(s.cfg.InitialRTO, s.cfg.MinRTO, s.cfg.MaxRTO)
+	if t > s.cfg.MaxRTO>>s.backoff {
+		return s.cfg.MaxRTO
+	}
+	return t << s.backoff
+}
+
+func (s *Sender) inflight() units.Bytes { return s.bytes(s.next) - s.bytes(s.una) }
+
+// bytes returns the bytes of the packets before packet i.
+func (s *Sender) bytes(i uint64) units.Bytes {
+	if i >= s.total {
+		return s.cfg.Size
+	}
+	return units.Bytes(i) * s.cfg.MSS
+}
+
+func (s *Sender) length(i uint64) units.Bytes { return s.bytes(i+1) - s.bytes(i) }
+
+func (s *Sender) segment(i uint64) Segment {
+	return Segment{Index: i, Offset: uint64(s.bytes(i)), Len: s.length(i), Last: i+1 == s.total}
+}
+
+// fraction returns a number in [0, size) that is spread evenly over consecutive packets
+// (Weyl's sequence of the golden ratio). Taken off a packet's size where the window is
+// compared, it rounds the window to a whole packet up as often as its fraction says: a
+// window of 5.7 packets then carries 5.7 in flight on average, where plain comparison
+// carries 5, and shares of a few packets would be 10 to 20 % off their weights.
+func fraction(i uint64, size units.Bytes) units.Bytes {
+	const golden = 0x9E3779B97F4A7C15
+	return units.Bytes((i * golden >> 32) * uint64(size) >> 32)
+}

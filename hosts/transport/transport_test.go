@@ -1,0 +1,338 @@
+package transport_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// fixed allows the same at all times and remembers what it was told.
+type fixed struct {
+	allow  law.Allowance
+	acks   []law.Ack
+	events []law.Event
+	timer  units.Time
+}
+
+func (f *fixed) OnAck(a *law.Ack)                    { f.acks = append(f.acks, *a) }
+func (f *fixed) OnEvent(e law.Event, now units.Time) { f.events = append(f.events, e) }
+func (f *fixed) Timer() units.Time                   { return f.timer }
+func (f *fixed) Allowance() law.Allowance            { return f.allow }
+
+func newFixed(rate units.Rate, window units.Bytes) *fixed {
+	return &fixed{allow: law.Allowance{Rate: rate, Window: window}, timer: units.MaxTime}
+}
+
+func newSender(t testing.TB, cfg transport.SenderConfig) *transport.Sender {
+	t.Helper()
+	s, err := transport.NewSender(cfg, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestUnwrap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		near := rapid.Uint64Range(0, 1<<40).Draw(t, "near")
+		off := rapid.Int64Range(-(1<<23)+1, 1<<23-1).Draw(t, "offset")
+		want := int64(near) + off
+		got, ok := transport.Unwrap(near, transport.PSN(uint64(want)))
+		if want < 0 {
+			if ok {
+				t.Fatalf("packet %d before the first was read as %d", want, got)
+			}
+			return
+		}
+		if !ok || got != uint64(want) {
+			t.Fatalf("Unwrap(%d, PSN of %d) = %d, %v", near, want, got, ok)
+		}
+	})
+}
+
+func TestSenderConfigIsChecked(t *testing.T) {
+	ok := transport.SenderConfig{Law: newFixed(1, 1), MSS: 1000}
+	for name, bad := range map[string]func(*transport.SenderConfig){
+		"no law":      func(c *transport.SenderConfig) { c.Law = nil },
+		"no MSS":      func(c *transport.SenderConfig) { c.MSS = 0 },
+		"big MSS":     func(c *transport.SenderConfig) { c.MSS = 70000 },
+		"size":        func(c *transport.SenderConfig) { c.Size = -1 },
+		"RTO order":   func(c *transport.SenderConfig) { c.MinRTO, c.MaxRTO = 2, 1 },
+		"inflight":    func(c *transport.SenderConfig) { c.MaxInflight = 1 << 23 },
+		"inflight -1": func(c *transport.SenderConfig) { c.MaxInflight = -1 },
+	} {
+		cfg := ok
+		bad(&cfg)
+		if _, err := transport.NewSender(cfg, 0); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
+// drain sends all that may be sent at now and returns the packet numbers.
+func drain(s *transport.Sender, now units.Time) (sent []uint64) {
+	for s.Ready(now) <= now {
+		sent = append(sent, s.Send(now).Index)
+	}
+	return sent
+}
+
+func TestWindowPacingAndRTT(t *testing.T) {
+	l := newFixed(8*units.Mbps, 3000) // 1000 B a millisecond, three packets in flight
+	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000})
+	ms := units.Millisecond
+	for i := range 3 {
+		now := units.Time(i) * ms
+		if at := s.Ready(now); at != now {
+			t.Fatalf("packet %d ready at %v, want %v", i, at, now)
+		}
+		if seg := s.Send(now); seg.Offset != uint64(i)*1000 || seg.Len != 1000 || seg.Retransmit {
+			t.Fatalf("segment %+v", seg)
+		}
+		if at := s.Ready(now); i < 2 && at != now+ms {
+			t.Fatalf("next packet ready at %v, want pacing at %v", at, now+ms)
+		}
+	}
+	if at := s.Ready(10 * ms); at != units.MaxTime {
+		t.Fatalf("window full, but ready at %v", at)
+	}
+	s.OnFeedback(&transport.Feedback{PSN: 0, MaxQD: 7, CE: true}, 10*ms)
+	if len(l.acks) != 1 {
+		t.Fatalf("%d acknowledgements reached the law", len(l.acks))
+	}
+	want := law.Ack{Now: 10 * ms, RTT: 10 * ms, Acked: 1000, Inflight: 2000, AckedSeq: 1000, SentSeq: 3000, CE: true, MaxQD: 7}
+	if got := l.acks[0]; got.RTT != want.RTT || got.Acked != want.Acked || got.Inflight != want.Inflight ||
+		got.AckedSeq != want.AckedSeq || got.SentSeq != want.SentSeq || !got.CE || got.MaxQD != 7 || got.Now != want.Now {
+		t.Errorf("ack %+v, want %+v", got, want)
+	}
+	if got := drain(s, 10*ms); len(got) != 1 || got[0] != 3 {
+		t.Errorf("an acknowledgement let %v go, want packet 3", got)
+	}
+}
+
+// A window that is not a whole number of packets is kept on average.
+func TestFractionalWindow(t *testing.T) {
+	for _, window := range []units.Bytes{1200, 2500, 5700, 20900} {
+		s := newSender(t, transport.SenderConfig{Law: newFixed(units.Gbps*1000, window), MSS: 1000})
+		inflight, acked, sum := 0, uint64(0), 0
+		const rounds = 20000
+		now := units.Time(1)
+		for range rounds {
+			inflight += len(drain(s, now))
+			sum += inflight
+			now += units.Microsecond
+			s.OnFeedback(&transport.Feedback{PSN: transport.PSN(acked)}, now)
+			acked++
+			inflight--
+		}
+		if mean := float64(sum) / rounds * 1000; mean < float64(window)*0.99 || mean > float64(window)*1.01 {
+			t.Errorf("window %v: %v B in flight on average", window, mean)
+		}
+	}
+}
+
+func TestNakGoesBack(t *testing.T) {
+	l := newFixed(units.Rate(8e15), 10000) // no pacing to speak of
+	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000})
+	for now := range units.Time(100) {
+		drain(s, now)
+	}
+	s.OnFeedback(&transport.Feedback{PSN: 4, Nak: true}, 100) // 0 to 3 arrived, 4 is missing
+	st := s.Stats()
+	if st.Acked != 4000 || st.Naks != 1 {
+		t.Errorf("stats %+v", st)
+	}
+	if n := len(l.events); l.events[n-1] != law.Loss {
+		t.Errorf("events %v, want a loss last", l.events)
+	}
+	seg := s.Send(200)
+	if seg.Index != 4 || !seg.Retransmit {
+		t.Errorf("after the NAK: %+v, want packet 4 again", seg)
+	}
+	// The answer to a packet sent twice is no RTT sample.
+	before := s.Stats().SRTT
+	s.OnFeedback(&transport.Feedback{PSN: 4}, 5000)
+	if s.Stats().SRTT != before {
+		t.Errorf("SRTT moved from %v to %v", before, s.Stats().SRTT)
+	}
+	s.OnFeedback(&transport.Feedback{PSN: 500}, 5001)
+	s.OnFeedback(&transport.Feedback{PSN: 1 << 23, Nak: true}, 5002)
+	if s.Stats().Stale != 2 {
+		t.Errorf("%d stale acknowledgements, want 2", s.Stats().Stale)
+	}
+}
+
+func TestTimeoutBacksOff(t *testing.T) {
+	l := newFixed(units.Gbps, 2000)
+	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000, InitialRTO: 10, MinRTO: 5, MaxRTO: 35})
+	if s.Deadline() != units.MaxTime {
+		t.Fatal("a deadline with nothing in flight")
+	}
+	s.Send(0)
+	var gaps []units.Time
+	now := units.Time(0)
+	for range 4 {
+		gaps = append(gaps, s.Deadline()-now)
+		now = s.Deadline()
+		s.OnTimer(now - 1) // early: nothing happens
+		s.OnTimer(now)
+		if seg := s.Send(now); seg.Index != 0 || !seg.Retransmit {
+			t.Fatalf("after a timeout: %+v", seg)
+		}
+	}
+	want := []units.Time{10, 20, 35, 35}
+	for i := range want {
+		if gaps[i] != want[i] {
+			t.Fatalf("timeouts after %v, want %v", gaps, want)
+		}
+	}
+	if st := s.Stats(); st.Timeouts != 4 || st.Retransmits != 4 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+func TestLawTimerTicks(t *testing.T) {
+	l := newFixed(units.Gbps, 1000)
+	l.timer = 50
+	s := newSender(t, transport.SenderConfig{Law: l, MSS: 1000})
+	if s.Deadline() != 50 {
+		t.Fatalf("deadline %v, want the law's timer", s.Deadline())
+	}
+	s.OnTimer(50)
+	if n := len(l.events); n != 2 || l.events[1] != law.Tick {
+		t.Errorf("events %v, want start and tick", l.events)
+	}
+}
+
+func TestReceiver(t *testing.T) {
+	var r transport.Receiver
+	step := func(psn uint32, last, deliver bool, reply transport.Reply, replyPSN uint32) {
+		t.Helper()
+		d, a, p := r.OnData(psn, last)
+		if d != deliver || a != reply || (a != transport.Silent && p != replyPSN) {
+			t.Fatalf("PSN %d: %v, %v, %d; want %v, %v, %d", psn, d, a, p, deliver, reply, replyPSN)
+		}
+	}
+	step(1, false, false, transport.Nak, 0) // the very first packet was lost
+	step(2, false, false, transport.Silent, 0)
+	step(0, false, true, transport.Ack, 0)
+	step(1, true, true, transport.Ack, 1)
+	step(0, false, false, transport.Ack, 1) // duplicate
+	step(3, false, false, transport.Nak, 2)
+	step(4, false, false, transport.Silent, 0)
+	step(2, false, true, transport.Ack, 2)
+	step(4, false, false, transport.Nak, 3) // a new gap
+	if r.MSN() != 1 || r.Next() != 3 {
+		t.Errorf("MSN %d, next %d", r.MSN(), r.Next())
+	}
+	if st := r.Stats(); st != (transport.ReceiverStats{Delivered: 3, Duplicates: 1, OutOfOrder: 5}) {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// Over a network that loses, repeats and reorders packets of both directions, every byte
+// is delivered exactly once and in order, and the sender comes to know it.
+func TestEveryByteOnceInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const mss = 100
+		size := units.Bytes(rapid.IntRange(1, 6000).Draw(t, "size"))
+		loss := rapid.Float64Range(0, 0.4).Draw(t, "loss")
+		twice := rapid.Float64Range(0, 0.3).Draw(t, "duplication")
+		jitter := rapid.Int64Range(1, 400).Draw(t, "jitter")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		l := newFixed(units.Rate(8*units.Second), units.Bytes(rapid.IntRange(1, 3000).Draw(t, "window"))) // 1 B/ps
+		s, err := transport.NewSender(transport.SenderConfig{Law: l, MSS: mss, Size: size, InitialRTO: 2000, MinRTO: 1000, MaxRTO: 8000}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type message struct {
+			at  units.Time
+			seg *transport.Segment
+			fb  *transport.Feedback
+		}
+		var r transport.Receiver
+		var flying []message
+		launch := func(now units.Time, m message) {
+			for n := 0; n == 0 || rng.Float64() < twice; n++ {
+				if rng.Float64() >= loss {
+					m.at = now + 100 + units.Time(rng.Int64N(jitter))
+					flying = append(flying, m)
+				}
+			}
+		}
+		got := units.Bytes(0)
+		now := units.Time(0)
+		for steps := 0; !s.Done(); steps++ {
+			if steps > 200000 {
+				t.Fatalf("not done after %d steps: %d of %d bytes, %+v", steps, got, size, s.Stats())
+			}
+			next := min(s.Ready(now), s.Deadline())
+			soonest := -1
+			for i, m := range flying {
+				if m.at <= next {
+					next, soonest = m.at, i
+				}
+			}
+			if next == units.MaxTime {
+				t.Fatalf("stuck with %d of %d bytes delivered", got, size)
+			}
+			now = max(now, next)
+			switch {
+			case soonest >= 0:
+				m := flying[soonest]
+				flying = append(flying[:soonest], flying[soonest+1:]...)
+				if m.fb != nil {
+					s.OnFeedback(m.fb, now)
+					break
+				}
+				deliver, reply, psn := r.OnData(transport.PSN(m.seg.Index), m.seg.Last)
+				if deliver {
+					if m.seg.Offset != uint64(got) {
+						t.Fatalf("delivered offset %d after %d bytes", m.seg.Offset, got)
+					}
+					got += m.seg.Len
+				}
+				if reply != transport.Silent {
+					launch(now, message{fb: &transport.Feedback{PSN: psn, Nak: reply == transport.Nak}})
+				}
+			case s.Deadline() <= now:
+				s.OnTimer(now)
+			default:
+				seg := s.Send(now)
+				launch(now, message{seg: &seg})
+			}
+		}
+		if got != size || r.MSN() != 1 || s.Stats().Acked != size {
+			t.Fatalf("delivered %d of %d bytes, MSN %d, acknowledged %v", got, size, r.MSN(), s.Stats().Acked)
+		}
+	})
+}
+
+func BenchmarkSendAndAcknowledge(b *testing.B) {
+	l := &quiet{law.Allowance{Rate: units.Rate(8 * units.Second), Window: 100_000}}
+	s := newSender(b, transport.SenderConfig{Law: l, MSS: 1000})
+	var r transport.Receiver
+	now, i := units.Time(0), uint64(0)
+	var fb transport.Feedback
+	b.ReportAllocs()
+	for b.Loop() {
+		now += 1000
+		if s.Ready(now) <= now {
+			i = s.Send(now).Index
+		}
+		_, _, fb.PSN = r.OnData(transport.PSN(i), false)
+		s.OnFeedback(&fb, now+500)
+	}
+}
+
+type quiet struct{ a law.Allowance }
+
+func (q *quiet) OnAck(*law.Ack)                {}
+func (q *quiet) OnEvent(law.Event, units.Time) {}
+func (q *quiet) Timer() units.Time             { return units.MaxTime }
+func (q *quiet) Allowance() law.Allowance      { return q.a }
