@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Headgate's pipeline for v1model (BMv2's simple_switch and the embedded switch): the
+// order in which the features are applied, and nothing else.
+//
+//   frame ──► SwitchParser ──► VerifyIpv4Checksum
+//                                   │
+//   ingress     Arrival ─ Validate ─ PacketOut ─ Classify ─ Punt ─ Routing ─ Admission ─ Admit ─ Enqueue
+//                            │           │                    │       │                    │        │
+//                            └─ drop     └─ port, poll ───────┴───────┴──► queue           └─ drop  │
+//                                                                                                   ▼
+//                                                                           queues of the egress port
+//                                                                                                   │
+//   egress      Departure ─ Release ─┬─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ──────────────────┤
+//                                    └─ Poll ──► clone to the CPU port                              │
+//                                                                                                   ▼
+//                                                     UpdateIpv4Checksum ──► SwitchDeparser ──► frame
+//
+// A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
+// The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
+
+#define HEADGATE_VERSION "1.0.0"
+// 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
+
+#include <core.p4>
+#include <v1model.p4>
+
+#include "shared/ids.p4"
+#include "shared/size.p4"
+#include "shared/constants.p4"
+#include "shared/headers.p4"
+#include "shared/metadata.p4"
+#include "v1model/target.p4"
+#include "v1model/registers.p4"
+#include "shared/validate.p4"
+#include "shared/packet_io.p4"
+#include "shared/classify.p4"
+#include "shared/punt.p4"
+#include "shared/routing.p4"
+#include "shared/admission.p4"
+#include "shared/ecn.p4"
+#include "shared/maxqd.p4"
+#include "v1model/parser.p4"
+#include "v1model/ports.p4"
+#include "v1model/accounting.p4"
+#include "v1model/statistics.p4"
+
+control ingress(inout headers_t hdr, inout metadata_t meta,
+                inout standard_metadata_t standard) {
+    Arrival() arrival;
+    Validate() validate;
+    PacketOut() controller;
+    Classify() classify;
+    Punt() punt;
+    Routing() routing;
+    Admission() admission;
+    Admit() admit;
+    Enqueue() enqueue;
+
+    apply {
+        arrival.apply(hdr, meta, standard);
+        validate.apply(hdr, meta);
+        if (meta.drop_reason == DROP_NONE) {
+            controller.apply(hdr, meta);
+        }
+        if (meta.drop_reason == DROP_NONE && meta.decided == 0) {
+            classify.apply(hdr, meta);
+            punt.apply(hdr, meta);
+        }
+        if (meta.drop_reason == DROP_NONE && meta.decided == 0) {
+            routing.apply(hdr, meta);
+        }
+        if (meta.drop_reason == DROP_NONE) {
+            admission.apply(meta);
+            admit.apply(meta);
+        }
+        enqueue.apply(meta, standard);
+    }
+}
+
+control egress(inout headers_t hdr, inout metadata_t meta,
+               inout standard_metadata_t standard) {
+    Departure() departure;
+    Release() release;
+    Poll() poll;
+    Ecn() ecn;
+    CountMarks() count_marks;
+    MaxQd() maxqd;
+    PortStatistics() statistics;
+
+    apply {
+        // A clone is a poll's report: it is complete, and was never admitted.
+        if (standard.instance_type != INSTANCE_EGRESS_CLONE) {
+            departure.apply(meta, standard);
+            release.apply(meta);
+            if (meta.bridged.poll == 1) {
+                poll.apply(hdr, meta, standard);
+            } else {
+                // The controller sees a packet as it arrived.
+                if (meta.departure.port != CPU_PORT) {
+                    ecn.apply(hdr, meta);
+                    count_marks.apply(meta);
+                    maxqd.apply(hdr, meta);
+                }
+                statistics.apply(meta);
+            }
+        }
+    }
+}
+
+@pkginfo(name = "headgate", version = HEADGATE_VERSION, organization = "Headgate")
+V1Switch(SwitchParser(), VerifyIpv4Checksum(), ingress(), egress(), UpdateIpv4Checksum(),
+         SwitchDeparser()) main;

@@ -1,0 +1,87 @@
+// Package pollreport decodes the poll report of the pipeline: the registers of one port,
+// which the port's egress writes into a poll and sends to the controller (header
+// poll_report_t of p4src/shared/headers.p4).
+package pollreport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+// Size is the length of a report in bytes; what follows it is the poll's own payload.
+const Size = 58
+
+// ErrShort says that a packet-in ends inside the report.
+var ErrShort = errors.New("poll report too short")
+
+// Report is what one port's registers held. Counts run from the start of the switch and
+// wrap at their width; a switch that was restarted begins again at 0.
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-------------+-----------------+-------------------------------+
+//	|      0      |      port       |    last queueing delay        |
+//	+-------------+-----------------+-------------------------------+
+//	|                    time (48, target clock ticks)              |
+//	+                               +-------------------------------+
+//	|                               |   departed bytes (48)         |
+//	+-------------------------------+                               +
+//	|                                                               |
+//	+---------------------------------------------------------------+
+//	|                    departed packets (48)                      |
+//	+                               +-------------------------------+
+//	|                               |  admission drops (32)         |
+//	+-------------------------------+-------------------------------+
+//	|                               |  bytes of queue 0 … 7, 32 each|
+type Report struct {
+	Port            uint32 // 0 … 511
+	LastDelay       uint16 // of the last packet that left, in maxQD units, saturating
+	Time            uint64 // 48 bits, ticks of the target's clock: 1 µs on BMv2
+	DepartedBytes   uint64 // 48 bits
+	DepartedPackets uint64 // 48 bits
+	AdmissionDrops  uint32
+	QueueBytes      [ids.QueuesPerPort]uint32
+}
+
+// Parse decodes the report at the start of a packet-in's payload. The rest is the payload
+// that the poll was sent with, in the same memory.
+func Parse(payload []byte) (r Report, rest []byte, err error) {
+	if len(payload) < Size {
+		return Report{}, nil, fmt.Errorf("%w: %d bytes, want at least %d", ErrShort, len(payload), Size)
+	}
+	be := binary.BigEndian
+	r.Port = uint32(be.Uint16(payload) & 0x1ff)
+	r.LastDelay = be.Uint16(payload[2:])
+	r.Time = uint48(payload[4:])
+	r.DepartedBytes = uint48(payload[10:])
+	r.DepartedPackets = uint48(payload[16:])
+	r.AdmissionDrops = be.Uint32(payload[22:])
+	for i := range r.QueueBytes {
+		r.QueueBytes[i] = be.Uint32(payload[26+4*i:])
+	}
+	return r, payload[Size:], nil
+}
+
+// Append encodes a report behind b, as the pipeline does; higher bits than a field has are
+// cut off.
+func (r Report) Append(b []byte) []byte {
+	be := binary.BigEndian
+	b = be.AppendUint16(b, uint16(r.Port&0x1ff))
+	b = be.AppendUint16(b, r.LastDelay)
+	for _, v := range []uint64{r.Time, r.DepartedBytes, r.DepartedPackets} {
+		b = be.AppendUint16(b, uint16(v>>32))
+		b = be.AppendUint32(b, uint32(v))
+	}
+	b = be.AppendUint32(b, r.AdmissionDrops)
+	for _, v := range r.QueueBytes {
+		b = be.AppendUint32(b, v)
+	}
+	return b
+}
+
+func uint48(b []byte) uint64 {
+	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
+}

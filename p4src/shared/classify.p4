@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DSCP to traffic class (the PFC priority) and to the queue of the egress port.
+
+#ifndef HEADGATE_CLASSIFY_P4
+#define HEADGATE_CLASSIFY_P4
+
+control Classify(in headers_t hdr, inout metadata_t meta) {
+    @id(ID_ACTION_SET_CLASS)
+    action set_class(@id(1) @name("class") class_id_t traffic_class, @id(2) queue_id_t queue) {
+        meta.bridged.traffic_class = traffic_class;
+        meta.bridged.queue = queue;
+    }
+
+    @id(ID_TABLE_DSCP_TO_CLASS)
+    table dscp_to_class {
+        key = { hdr.ipv4.dscp : exact @id(1) @name("dscp"); }
+        actions = { set_class; }
+        default_action = set_class(0, 0);
+        size = DSCP_ENTRIES;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            dscp_to_class.apply();
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Numbers that switch and controller must agree on. The generator (p4src/internal/gen)
+// copies them into the Go package p4src/ids.
+
+#ifndef HEADGATE_CONSTANTS_P4
+#define HEADGATE_CONSTANTS_P4
+
+typedef bit<9>  port_id_t;
+typedef bit<3>  queue_id_t;
+typedef bit<3>  class_id_t;
+typedef bit<8>  drop_reason_t;
+typedef bit<48> mac_t;
+typedef bit<32> ipv4_addr_t;
+
+// The controller's port. 510, since 511 is the port number that means drop on v1model.
+const port_id_t CPU_PORT = 510;
+
+// The clone session that the controller installs to send a poll report to the CPU port.
+const bit<32> POLL_CLONE_SESSION = 510;
+
+// Strict priority goes to the highest queue number; polls must not wait behind data.
+const queue_id_t HIGHEST_QUEUE = 7;
+
+// A queue that has no limit: no register can exceed it.
+const bit<32> UNLIMITED = 0xffffffff;
+
+// EtherTypes (IEEE 802 numbers) and IPv4 protocols (IANA).
+const bit<16> ETHER_TYPE_IPV4 = 0x0800;
+const bit<16> ETHER_TYPE_MAC_CONTROL = 0x8808;
+const bit<8>  IP_PROTOCOL_TCP = 6;
+const bit<8>  IP_PROTOCOL_UDP = 17;
+
+// UDP destination ports: RoCEv2 (IBTA Annex A17) and the maxQD shim (dynamic range of
+// RFC 6335).
+const bit<16> UDP_PORT_ROCE = 4791;
+const bit<16> UDP_PORT_MAXQD = 50151;
+
+// MAC control opcode of priority-based flow control (IEEE 802.1Q clause 36).
+const bit<16> MAC_CONTROL_PFC = 0x0101;
+
+// The maxQD shim: its version, and which next header the switch knows. Anything else is
+// opaque payload.
+const bit<4> MAXQD_VERSION = 1;
+const bit<8> MAXQD_NEXT_BTH = 1;
+
+// The largest value of a 16-bit field that saturates: a queueing delay, a queue depth.
+const bit<32> SATURATED_16 = 0xffff;
+
+// Explicit congestion notification (RFC 3168).
+const bit<2> ECT_1 = 1;
+const bit<2> ECT_0 = 2;
+const bit<2> CE = 3;
+
+// The packet_out header's length on the CPU port.
+const bit<32> PACKET_OUT_BYTES = 2;
+
+// What a packet-out asks for.
+const bit<4> PACKET_OUT_PORT = 0;     // leave by the given port and queue as it is
+const bit<4> PACKET_OUT_PIPELINE = 1; // be processed like a frame that arrived
+const bit<4> PACKET_OUT_POLL = 2;     // bring back the registers of the given port
+
+// Why a packet-in was sent: a poll's report. All other values are the punt entries' own.
+const bit<4> PACKET_IN_POLL = 1;
+
+// Why a packet was dropped: the index of counter ingress.drops. Never renumber.
+const drop_reason_t DROP_NONE = 0;
+const drop_reason_t DROP_PARSER = 1;         // the frame ends inside a header
+const drop_reason_t DROP_IPV4_HEADER = 2;    // version, header length or total length
+const drop_reason_t DROP_IPV4_OPTIONS = 3;   // IHL > 5: no fabric traffic has options
+const drop_reason_t DROP_IPV4_CHECKSUM = 4;
+const drop_reason_t DROP_MAC_CONTROL = 5;    // PAUSE and PFC end at the MAC
+const drop_reason_t DROP_MAXQD_SHIM = 6;     // unknown version of the shim
+const drop_reason_t DROP_NOT_IPV4 = 7;       // neither IPv4 nor punted
+const drop_reason_t DROP_NO_ROUTE = 8;
+const drop_reason_t DROP_TTL = 9;
+const drop_reason_t DROP_ADMISSION = 10;     // the queue is at its limit
+const drop_reason_t DROP_PACKET_OUT = 11;    // unknown mode of a packet-out
+
+#endif

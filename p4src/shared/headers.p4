@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Headers on the wire and between switch and controller.
+
+#ifndef HEADGATE_HEADERS_P4
+#define HEADGATE_HEADERS_P4
+
+// In front of a packet that the switch sends to the controller.
+@controller_header("packet_in")
+@id(ID_HEADER_PACKET_IN)
+header packet_in_header_t {
+    @id(1) port_id_t  ingress_port; // where it arrived; the polled port of a poll report
+    @id(2) queue_id_t queue;        // the queue its DSCP chose
+    @id(3) bit<4>     reason;       // PACKET_IN_*, or the punt entry's own
+}
+
+// In front of a packet that the controller sends to the switch.
+@controller_header("packet_out")
+@id(ID_HEADER_PACKET_OUT)
+header packet_out_header_t {
+    @id(1) port_id_t  egress_port;
+    @id(2) queue_id_t queue;
+    @id(3) bit<4>     mode; // PACKET_OUT_*
+}
+
+// The registers of one port, read in its egress. A poll's payload, if any, follows it
+// unchanged, so that a controller can tell its polls apart.
+//
+//  0                   1                   2                   3
+//  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+// +-------------+-----------------+-------------------------------+
+// |      0      |      port       |    last queueing delay        |
+// +-------------+-----------------+-------------------------------+
+// |                    time (48, target clock ticks)              |
+// +                               +-------------------------------+
+// |                               |   departed bytes (48)         |
+// +-------------------------------+                               +
+// |                                                               |
+// +---------------------------------------------------------------+
+// |                    departed packets (48)                      |
+// +                               +-------------------------------+
+// |                               |  admission drops (32)         |
+// +-------------------------------+-------------------------------+
+// |                               |  bytes of queue 0 … 7, 32 each|
+header poll_report_t {
+    bit<7>    reserved;
+    port_id_t port;
+    bit<16>   last_delay;       // of the last packet that left, in maxQD units
+    bit<48>   time;             // when this report was made
+    bit<48>   departed_bytes;   // since start, wraps
+    bit<48>   departed_packets; // since start, wraps
+    bit<32>   admission_drops;  // since start, wraps
+    bit<32>   queue_bytes_0;
+    bit<32>   queue_bytes_1;
+    bit<32>   queue_bytes_2;
+    bit<32>   queue_bytes_3;
+    bit<32>   queue_bytes_4;
+    bit<32>   queue_bytes_5;
+    bit<32>   queue_bytes_6;
+    bit<32>   queue_bytes_7;
+}
+
+header ethernet_t {
+    mac_t   dst_addr;
+    mac_t   src_addr;
+    bit<16> ether_type;
+}
+
+// IEEE 802.3 clause 31.
+header mac_control_t {
+    bit<16> opcode;
+}
+
+// IEEE 802.1Q clause 36: which classes, and for how many quanta of 512 bit times.
+header pfc_t {
+    bit<8>  reserved;
+    bit<8>  class_enable;
+    bit<16> time_0;
+    bit<16> time_1;
+    bit<16> time_2;
+    bit<16> time_3;
+    bit<16> time_4;
+    bit<16> time_5;
+    bit<16> time_6;
+    bit<16> time_7;
+}
+
+// RFC 791, without options.
+header ipv4_t {
+    bit<4>      version;
+    bit<4>      ihl;
+    bit<6>      dscp;
+    bit<2>      ecn;
+    bit<16>     total_len;
+    bit<16>     identification;
+    bit<1>      reserved;
+    bit<1>      dont_fragment;
+    bit<1>      more_fragments;
+    bit<13>     fragment_offset;
+    bit<8>      ttl;
+    bit<8>      protocol;
+    bit<16>     checksum;
+    ipv4_addr_t src_addr;
+    ipv4_addr_t dst_addr;
+}
+
+header udp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+// Söze's telemetry: the largest queueing delay on the way.
+header maxqd_t {
+    bit<4>  version;
+    bit<1>  echo; // carries an echoed value back: switches leave it alone
+    bit<3>  reserved;
+    bit<8>  next_header; // MAXQD_NEXT_*
+    bit<16> max_qd;
+}
+
+// InfiniBand base transport header (IBTA volume 1, 9.2), as RoCEv2 carries it in UDP.
+header bth_t {
+    bit<8>  opcode;
+    bit<1>  solicited;
+    bit<1>  migration;
+    bit<2>  pad_count;
+    bit<4>  version;
+    bit<16> partition_key;
+    bit<1>  fecn;
+    bit<1>  becn;
+    bit<6>  reserved_1;
+    bit<24> dst_qp;
+    bit<1>  ack_request;
+    bit<7>  reserved_2;
+    bit<24> psn;
+}
+
+struct headers_t {
+    packet_out_header_t packet_out;
+    packet_in_header_t  packet_in;
+    poll_report_t       poll_report;
+    ethernet_t          ethernet;
+    mac_control_t       mac_control;
+    pfc_t               pfc;
+    ipv4_t              ipv4;
+    udp_t               udp;
+    maxqd_t             maxqd;
+    bth_t               bth;
+}
+
+#endif

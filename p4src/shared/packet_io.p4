@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Packets from the controller: out of a port, through the pipeline, or a poll.
+
+#ifndef HEADGATE_PACKET_IO_P4
+#define HEADGATE_PACKET_IO_P4
+
+control PacketOut(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        if (hdr.packet_out.isValid()) {
+            if (hdr.packet_out.mode == PACKET_OUT_PORT) {
+                meta.egress_port = hdr.packet_out.egress_port;
+                meta.bridged.queue = hdr.packet_out.queue;
+                meta.decided = 1;
+            } else if (hdr.packet_out.mode == PACKET_OUT_POLL) {
+                meta.egress_port = hdr.packet_out.egress_port;
+                meta.bridged.queue = HIGHEST_QUEUE;
+                meta.bridged.poll = 1;
+                meta.decided = 1;
+            } else if (hdr.packet_out.mode != PACKET_OUT_PIPELINE) {
+                meta.drop_reason = DROP_PACKET_OUT;
+            }
+            hdr.packet_out.setInvalid();
+        }
+    }
+}
+
+#endif

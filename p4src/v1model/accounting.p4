@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes of every queue: added in ingress when the packet is admitted, released in egress.
+//
+// A packet that the traffic manager drops behind our back (BMv2's own tail drop) never
+// reaches egress and leaks its bytes. The queue was full then, so packets are still to
+// leave it, and the last of them, which leaves nothing behind, sets the account to zero.
+
+#ifndef HEADGATE_V1MODEL_ACCOUNTING_P4
+#define HEADGATE_V1MODEL_ACCOUNTING_P4
+
+#define QUEUE_INDEX(port, queue) (((bit<32>)(port) << 3) | (bit<32>)(queue))
+
+control Admit(inout metadata_t meta) {
+    @hidden
+    action admit() {
+        bit<32> used;
+        bit<32> index = QUEUE_INDEX(meta.egress_port, meta.bridged.queue);
+        queue_bytes.read(used, index);
+        bit<32> then = used |+| meta.bridged.frame_bytes;
+        meta.refused = (then > meta.queue_limit) ? 1w1 : 1w0;
+        queue_bytes.write(index, (then > meta.queue_limit) ? used : then);
+    }
+
+    @hidden
+    action count_refused() {
+        bit<32> drops;
+        admission_drops.read(drops, (bit<32>)meta.egress_port);
+        admission_drops.write((bit<32>)meta.egress_port, drops + 1);
+        meta.drop_reason = DROP_ADMISSION;
+    }
+
+    apply {
+        admit();
+        if (meta.refused == 1) {
+            count_refused();
+        }
+    }
+}
+
+control Release(inout metadata_t meta) {
+    // A concurrent admission may be lost when an empty queue is set to zero; subtracting
+    // saturates, so the account is then low until the queue is next empty, never high.
+    @hidden
+    action release() {
+        bit<32> used;
+        bit<32> index = QUEUE_INDEX(meta.departure.port, meta.bridged.queue);
+        queue_bytes.read(used, index);
+        bit<32> left = used |-| meta.bridged.frame_bytes;
+        left = (meta.departure.queue_empty == 1) ? 32w0 : left;
+        queue_bytes.write(index, left);
+        meta.departure.queue_bytes = left;
+    }
+
+    apply {
+        release();
+    }
+}
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parser, checksums and deparser of the v1model architecture.
+
+#ifndef HEADGATE_V1MODEL_PARSER_P4
+#define HEADGATE_V1MODEL_PARSER_P4
+
+parser SwitchParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard) {
+    state start {
+        transition select(standard.ingress_port) {
+            CPU_PORT: parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+#include "../shared/parser.p4"
+}
+
+// The fields of the IPv4 header in order, without its checksum.
+#define IPV4_CHECKSUM_FIELDS(h) \
+    { h.version, h.ihl, h.dscp, h.ecn, h.total_len, h.identification, h.reserved, \
+      h.dont_fragment, h.more_fragments, h.fragment_offset, h.ttl, h.protocol, \
+      h.src_addr, h.dst_addr }
+
+// A header with options is dropped for them, so its checksum does not matter.
+control VerifyIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+                        IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
+                        HashAlgorithm.csum16);
+    }
+}
+
+control UpdateIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
+    apply {
+        update_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
+                        IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
+                        HashAlgorithm.csum16);
+    }
+}
+
+control SwitchDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.poll_report);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.mac_control);
+        packet.emit(hdr.pfc);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.maxqd);
+        packet.emit(hdr.bth);
+    }
+}
+
+#endif

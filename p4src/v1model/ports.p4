@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way in and out of the pipeline: v1model's metadata to ours and back.
+
+#ifndef HEADGATE_V1MODEL_PORTS_P4
+#define HEADGATE_V1MODEL_PORTS_P4
+
+control Arrival(in headers_t hdr, inout metadata_t meta, in standard_metadata_t standard) {
+    @hidden
+    action arrive() {
+        meta.arrival.port = standard.ingress_port;
+        meta.arrival.bad_checksum = standard.checksum_error;
+        meta.arrival.truncated = (bit<1>)(standard.parser_error != error.NoError);
+        meta.bridged.frame_bytes =
+            standard.packet_length - (hdr.packet_out.isValid() ? PACKET_OUT_BYTES : 0);
+        meta.drop_reason = DROP_NONE;
+    }
+
+    apply {
+        arrive();
+    }
+}
+
+// Hands the packet to its queue, or counts why not. The counter's index is the reason.
+control Enqueue(in metadata_t meta, inout standard_metadata_t standard) {
+    @id(ID_COUNTER_DROPS)
+    @name(".ingress.drops")
+    counter(DROP_REASON_CELLS, CounterType.packets_and_bytes) drops;
+
+    apply {
+        if (meta.drop_reason == DROP_NONE) {
+            standard.egress_spec = meta.egress_port;
+            standard.priority = meta.bridged.queue;
+        } else {
+            drops.count((bit<32>)meta.drop_reason);
+            mark_to_drop(standard);
+        }
+    }
+}
+
+// simple_switch's queue depths are in packets; ours in bytes comes from the accounting.
+control Departure(inout metadata_t meta, in standard_metadata_t standard) {
+    @hidden
+    action depart() {
+        meta.departure.port = standard.egress_port;
+        meta.departure.delay = standard.deq_timedelta;
+        meta.departure.queue_empty = (bit<1>)(standard.deq_qdepth == 0);
+        random(meta.departure.draw, 16w0, 16w0xffff);
+    }
+
+    apply {
+        depart();
+    }
+}
+
+// Packets that left with a mark of ours, by port.
+control CountMarks(in metadata_t meta) {
+    @id(ID_COUNTER_ECN_MARKS)
+    @name(".egress.ecn_marks")
+    counter(PORT_CELLS, CounterType.packets_and_bytes) ecn_marks;
+
+    apply {
+        if (meta.marked == 1) {
+            ecn_marks.count((bit<32>)meta.departure.port);
+        }
+    }
+}
+
+#endif
