@@ -189,7 +189,7 @@ func (x Event_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Severity.Descriptor instead.
 func (Event_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{19, 0}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23, 0}
 }
 
 type GetFabricRequest struct {
@@ -1278,15 +1278,232 @@ func (x *SwitchResult) GetError() string {
 	return ""
 }
 
-type WatchEventsRequest struct {
+type SetLinkRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names of the switches or hosts that the link joins, in any order, or of their ports, such
+	// as leaf1:3, where several links join them.
+	A             string `protobuf:"bytes,1,opt,name=a,proto3" json:"a,omitempty"`
+	B             string `protobuf:"bytes,2,opt,name=b,proto3" json:"b,omitempty"`
+	Up            bool   `protobuf:"varint,3,opt,name=up,proto3" json:"up,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLinkRequest) Reset() {
+	*x = SetLinkRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLinkRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLinkRequest) ProtoMessage() {}
+
+func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLinkRequest.ProtoReflect.Descriptor instead.
+func (*SetLinkRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetLinkRequest) GetA() string {
+	if x != nil {
+		return x.A
+	}
+	return ""
+}
+
+func (x *SetLinkRequest) GetB() string {
+	if x != nil {
+		return x.B
+	}
+	return ""
+}
+
+func (x *SetLinkRequest) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+type SetLinkResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLinkResponse) Reset() {
+	*x = SetLinkResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLinkResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLinkResponse) ProtoMessage() {}
+
+func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLinkResponse.ProtoReflect.Descriptor instead.
+func (*SetLinkResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{19}
+}
+
+// ConfigFaults is a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest, with the line
+// of each fault.
+type ConfigFaults struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Faults        []*ConfigFault         `protobuf:"bytes,1,rep,name=faults,proto3" json:"faults,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigFaults) Reset() {
+	*x = ConfigFaults{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigFaults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigFaults) ProtoMessage() {}
+
+func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigFaults.ProtoReflect.Descriptor instead.
+func (*ConfigFaults) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ConfigFaults) GetFaults() []*ConfigFault {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+type ConfigFault struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	File  string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	// 1-based; 0 when unknown.
+	Line uint32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// Path such as links[3].rate.
+	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	// The value found and what is allowed.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigFault) Reset() {
+	*x = ConfigFault{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigFault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigFault) ProtoMessage() {}
+
+func (x *ConfigFault) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigFault.ProtoReflect.Descriptor instead.
+func (*ConfigFault) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ConfigFault) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *ConfigFault) GetLine() uint32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *ConfigFault) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *ConfigFault) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type WatchEventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many past events to start with, as far as the controller remembers them.
+	Recent        uint32 `protobuf:"varint,1,opt,name=recent,proto3" json:"recent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1515,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1528,14 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{18}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *WatchEventsRequest) GetRecent() uint32 {
+	if x != nil {
+		return x.Recent
+	}
+	return 0
 }
 
 type Event struct {
@@ -1320,7 +1544,8 @@ type Event struct {
 	Severity Event_Severity         `protobuf:"varint,2,opt,name=severity,proto3,enum=headgate.v1.Event_Severity" json:"severity,omitempty"`
 	// Switch, host or application it is about.
 	Subject string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
-	// Stable word for programs, such as "session.ready" or "port.down".
+	// Stable word for programs, such as "session.ready" or "port.down". "stream.dropped" says
+	// that this client read too slowly and missed events.
 	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
 	Message       string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1329,7 +1554,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1341,7 +1566,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1354,7 +1579,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{19}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Event) GetTime() *timestamppb.Timestamp {
@@ -1402,7 +1627,7 @@ type StreamTelemetryRequest struct {
 
 func (x *StreamTelemetryRequest) Reset() {
 	*x = StreamTelemetryRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1639,7 @@ func (x *StreamTelemetryRequest) String() string {
 func (*StreamTelemetryRequest) ProtoMessage() {}
 
 func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1652,7 @@ func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*StreamTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{20}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StreamTelemetryRequest) GetSwitches() []string {
@@ -1452,14 +1677,16 @@ type TelemetrySample struct {
 	DepartureBytes   uint64 `protobuf:"varint,7,opt,name=departure_bytes,json=departureBytes,proto3" json:"departure_bytes,omitempty"`
 	DeparturePackets uint64 `protobuf:"varint,8,opt,name=departure_packets,json=departurePackets,proto3" json:"departure_packets,omitempty"`
 	// Packets that admission refused for this port since the switch started.
-	Drops         uint64 `protobuf:"varint,9,opt,name=drops,proto3" json:"drops,omitempty"`
+	Drops uint64 `protobuf:"varint,9,opt,name=drops,proto3" json:"drops,omitempty"`
+	// Samples that were dropped before this one as the client read too slowly.
+	Missed        uint64 `protobuf:"varint,10,opt,name=missed,proto3" json:"missed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TelemetrySample) Reset() {
 	*x = TelemetrySample{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1698,7 @@ func (x *TelemetrySample) String() string {
 func (*TelemetrySample) ProtoMessage() {}
 
 func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1711,7 @@ func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySample.ProtoReflect.Descriptor instead.
 func (*TelemetrySample) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{21}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TelemetrySample) GetTime() *timestamppb.Timestamp {
@@ -1550,6 +1777,13 @@ func (x *TelemetrySample) GetDrops() uint64 {
 	return 0
 }
 
+func (x *TelemetrySample) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
 // FlowKey names a flow by its five-tuple; the protocol is UDP.
 type FlowKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1563,7 +1797,7 @@ type FlowKey struct {
 
 func (x *FlowKey) Reset() {
 	*x = FlowKey{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1809,7 @@ func (x *FlowKey) String() string {
 func (*FlowKey) ProtoMessage() {}
 
 func (x *FlowKey) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1822,7 @@ func (x *FlowKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowKey.ProtoReflect.Descriptor instead.
 func (*FlowKey) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowKey) GetSrcIpv4() string {
@@ -1632,7 +1866,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1878,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1891,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetWeightRequest) GetFlow() *FlowKey {
@@ -1682,15 +1916,18 @@ func (x *SetWeightRequest) GetApplication() string {
 }
 
 type SetWeightResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Previous      float64                `protobuf:"fixed64,1,opt,name=previous,proto3" json:"previous,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 0 when the flow was unknown.
+	Previous float64 `protobuf:"fixed64,1,opt,name=previous,proto3" json:"previous,omitempty"`
+	// The weight as granted: rounded to a millionth.
+	Weight        float64 `protobuf:"fixed64,2,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetWeightResponse) Reset() {
 	*x = SetWeightResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1939,7 @@ func (x *SetWeightResponse) String() string {
 func (*SetWeightResponse) ProtoMessage() {}
 
 func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1952,7 @@ func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetWeightResponse) GetPrevious() float64 {
@@ -1723,6 +1960,102 @@ func (x *SetWeightResponse) GetPrevious() float64 {
 		return x.Previous
 	}
 	return 0
+}
+
+func (x *SetWeightResponse) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+type SetWeightsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Weights       []*SetWeightRequest    `protobuf:"bytes,1,rep,name=weights,proto3" json:"weights,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetWeightsRequest) Reset() {
+	*x = SetWeightsRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetWeightsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetWeightsRequest) ProtoMessage() {}
+
+func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetWeightsRequest.ProtoReflect.Descriptor instead.
+func (*SetWeightsRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SetWeightsRequest) GetWeights() []*SetWeightRequest {
+	if x != nil {
+		return x.Weights
+	}
+	return nil
+}
+
+type SetWeightsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of the request.
+	Weights       []*SetWeightResponse `protobuf:"bytes,1,rep,name=weights,proto3" json:"weights,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetWeightsResponse) Reset() {
+	*x = SetWeightsResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetWeightsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetWeightsResponse) ProtoMessage() {}
+
+func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetWeightsResponse.ProtoReflect.Descriptor instead.
+func (*SetWeightsResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SetWeightsResponse) GetWeights() []*SetWeightResponse {
+	if x != nil {
+		return x.Weights
+	}
+	return nil
 }
 
 type DeleteFlowRequest struct {
@@ -1734,7 +2067,7 @@ type DeleteFlowRequest struct {
 
 func (x *DeleteFlowRequest) Reset() {
 	*x = DeleteFlowRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +2079,7 @@ func (x *DeleteFlowRequest) String() string {
 func (*DeleteFlowRequest) ProtoMessage() {}
 
 func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +2092,7 @@ func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteFlowRequest) GetFlow() *FlowKey {
@@ -1777,7 +2110,7 @@ type DeleteFlowResponse struct {
 
 func (x *DeleteFlowResponse) Reset() {
 	*x = DeleteFlowResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +2122,7 @@ func (x *DeleteFlowResponse) String() string {
 func (*DeleteFlowResponse) ProtoMessage() {}
 
 func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +2135,7 @@ func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
 }
 
 type ListWeightsRequest struct {
@@ -1814,7 +2147,7 @@ type ListWeightsRequest struct {
 
 func (x *ListWeightsRequest) Reset() {
 	*x = ListWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +2159,7 @@ func (x *ListWeightsRequest) String() string {
 func (*ListWeightsRequest) ProtoMessage() {}
 
 func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +2172,7 @@ func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsRequest.ProtoReflect.Descriptor instead.
 func (*ListWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListWeightsRequest) GetApplication() string {
@@ -1859,7 +2192,7 @@ type ListWeightsResponse struct {
 
 func (x *ListWeightsResponse) Reset() {
 	*x = ListWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +2204,7 @@ func (x *ListWeightsResponse) String() string {
 func (*ListWeightsResponse) ProtoMessage() {}
 
 func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +2217,7 @@ func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsResponse.ProtoReflect.Descriptor instead.
 func (*ListWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListWeightsResponse) GetFlows() []*FlowWeight {
@@ -1902,17 +2235,19 @@ func (x *ListWeightsResponse) GetBudgets() []*Budget {
 }
 
 type FlowWeight struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flow          *FlowKey               `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
-	Weight        float64                `protobuf:"fixed64,2,opt,name=weight,proto3" json:"weight,omitempty"`
-	Application   string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Flow        *FlowKey               `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Weight      float64                `protobuf:"fixed64,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	Application string                 `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
+	// The host whose agent registered the flow; empty when an operator did.
+	Host          string `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FlowWeight) Reset() {
 	*x = FlowWeight{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2259,7 @@ func (x *FlowWeight) String() string {
 func (*FlowWeight) ProtoMessage() {}
 
 func (x *FlowWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2272,7 @@ func (x *FlowWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowWeight.ProtoReflect.Descriptor instead.
 func (*FlowWeight) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FlowWeight) GetFlow() *FlowKey {
@@ -1961,6 +2296,13 @@ func (x *FlowWeight) GetApplication() string {
 	return ""
 }
 
+func (x *FlowWeight) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 type Budget struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Application string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
@@ -1973,7 +2315,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1985,7 +2327,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1998,7 +2340,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Budget) GetApplication() string {
@@ -2023,15 +2365,16 @@ func (x *Budget) GetUsed() float64 {
 }
 
 type WatchWeightsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Flows of this application only; empty means all.
+	Application   string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchWeightsRequest) Reset() {
 	*x = WatchWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2386,7 @@ func (x *WatchWeightsRequest) String() string {
 func (*WatchWeightsRequest) ProtoMessage() {}
 
 func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2399,7 @@ func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWeightsRequest.ProtoReflect.Descriptor instead.
 func (*WatchWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchWeightsRequest) GetApplication() string {
@@ -2066,17 +2409,28 @@ func (x *WatchWeightsRequest) GetApplication() string {
 	return ""
 }
 
+// WeightUpdate is one change, or a mark. The full state comes as a full mark, one update for
+// each flow and budget, and a synced mark; changes follow.
 type WeightUpdate struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Flow          *FlowWeight            `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
-	Deleted       bool                   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Flow  *FlowWeight            `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	// The flow is gone, or no longer of the watched application.
+	Deleted bool `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// A full state begins: forget what was known.
+	Full bool `protobuf:"varint,3,opt,name=full,proto3" json:"full,omitempty"`
+	// With full: changes that were dropped, because the client read too slowly.
+	Missed uint64 `protobuf:"varint,4,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The full state is complete.
+	Synced bool `protobuf:"varint,5,opt,name=synced,proto3" json:"synced,omitempty"`
+	// An application's limit changed; used is the sum at that moment.
+	Budget        *Budget `protobuf:"bytes,6,opt,name=budget,proto3" json:"budget,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WeightUpdate) Reset() {
 	*x = WeightUpdate{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2442,7 @@ func (x *WeightUpdate) String() string {
 func (*WeightUpdate) ProtoMessage() {}
 
 func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2455,7 @@ func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightUpdate.ProtoReflect.Descriptor instead.
 func (*WeightUpdate) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WeightUpdate) GetFlow() *FlowWeight {
@@ -2118,6 +2472,34 @@ func (x *WeightUpdate) GetDeleted() bool {
 	return false
 }
 
+func (x *WeightUpdate) GetFull() bool {
+	if x != nil {
+		return x.Full
+	}
+	return false
+}
+
+func (x *WeightUpdate) GetMissed() uint64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *WeightUpdate) GetSynced() bool {
+	if x != nil {
+		return x.Synced
+	}
+	return false
+}
+
+func (x *WeightUpdate) GetBudget() *Budget {
+	if x != nil {
+		return x.Budget
+	}
+	return nil
+}
+
 type SetBudgetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
@@ -2128,7 +2510,7 @@ type SetBudgetRequest struct {
 
 func (x *SetBudgetRequest) Reset() {
 	*x = SetBudgetRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2522,7 @@ func (x *SetBudgetRequest) String() string {
 func (*SetBudgetRequest) ProtoMessage() {}
 
 func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2535,7 @@ func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetRequest.ProtoReflect.Descriptor instead.
 func (*SetBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetBudgetRequest) GetApplication() string {
@@ -2178,7 +2560,7 @@ type SetBudgetResponse struct {
 
 func (x *SetBudgetResponse) Reset() {
 	*x = SetBudgetResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2572,7 @@ func (x *SetBudgetResponse) String() string {
 func (*SetBudgetResponse) ProtoMessage() {}
 
 func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2585,7 @@ func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetResponse.ProtoReflect.Descriptor instead.
 func (*SetBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
 }
 
 type ListAuditRequest struct {
@@ -2217,7 +2599,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2611,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2624,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListAuditRequest) GetApplication() string {
@@ -2268,7 +2650,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2662,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2675,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -2323,7 +2705,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2717,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2730,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -2408,16 +2790,21 @@ func (x *AuditEntry) GetRefused() string {
 }
 
 type HostReport struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	Flows         []*FlowReport          `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	// All flows that start at this host.
+	Flows []*FlowReport `protobuf:"bytes,2,rep,name=flows,proto3" json:"flows,omitempty"`
+	// When the controller got the report; hosts leave it out.
+	Time *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
+	// The host's stream ended; only in WatchFlows.
+	Detached      bool `protobuf:"varint,4,opt,name=detached,proto3" json:"detached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2816,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2829,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *HostReport) GetHost() string {
@@ -2457,6 +2844,20 @@ func (x *HostReport) GetFlows() []*FlowReport {
 		return x.Flows
 	}
 	return nil
+}
+
+func (x *HostReport) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *HostReport) GetDetached() bool {
+	if x != nil {
+		return x.Detached
+	}
+	return false
 }
 
 type FlowReport struct {
@@ -2478,7 +2879,7 @@ type FlowReport struct {
 
 func (x *FlowReport) Reset() {
 	*x = FlowReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2891,7 @@ func (x *FlowReport) String() string {
 func (*FlowReport) ProtoMessage() {}
 
 func (x *FlowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2904,7 @@ func (x *FlowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReport.ProtoReflect.Descriptor instead.
 func (*FlowReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FlowReport) GetFlow() *FlowKey {
@@ -2565,14 +2966,17 @@ func (x *FlowReport) GetApplication() string {
 type HostCommand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Weight of a flow that starts at this host.
-	Weight        *FlowWeight `protobuf:"bytes,1,opt,name=weight,proto3" json:"weight,omitempty"`
+	Weight *FlowWeight `protobuf:"bytes,1,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Why the flow was not registered. Its weight is then 0: it has none until a later
+	// command gives it one. The host keeps reporting it, and the controller keeps trying.
+	Refused       string `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostCommand) Reset() {
 	*x = HostCommand{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +2988,7 @@ func (x *HostCommand) String() string {
 func (*HostCommand) ProtoMessage() {}
 
 func (x *HostCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +3001,7 @@ func (x *HostCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCommand.ProtoReflect.Descriptor instead.
 func (*HostCommand) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *HostCommand) GetWeight() *FlowWeight {
@@ -2605,6 +3009,13 @@ func (x *HostCommand) GetWeight() *FlowWeight {
 		return x.Weight
 	}
 	return nil
+}
+
+func (x *HostCommand) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 type ListFlowsRequest struct {
@@ -2615,7 +3026,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +3038,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +3051,43 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
+}
+
+type WatchFlowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchFlowsRequest) Reset() {
+	*x = WatchFlowsRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchFlowsRequest) ProtoMessage() {}
+
+func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
+func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
 }
 
 type ListFlowsResponse struct {
@@ -2652,7 +3099,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2664,7 +3111,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2677,7 +3124,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -2784,8 +3231,21 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\binserted\x18\x02 \x01(\rR\binserted\x12\x1a\n" +
 	"\bmodified\x18\x03 \x01(\rR\bmodified\x12\x18\n" +
 	"\adeleted\x18\x04 \x01(\rR\adeleted\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\x14\n" +
-	"\x12WatchEventsRequest\"\x9b\x02\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"<\n" +
+	"\x0eSetLinkRequest\x12\f\n" +
+	"\x01a\x18\x01 \x01(\tR\x01a\x12\f\n" +
+	"\x01b\x18\x02 \x01(\tR\x01b\x12\x0e\n" +
+	"\x02up\x18\x03 \x01(\bR\x02up\"\x11\n" +
+	"\x0fSetLinkResponse\"@\n" +
+	"\fConfigFaults\x120\n" +
+	"\x06faults\x18\x01 \x03(\v2\x18.headgate.v1.ConfigFaultR\x06faults\"_\n" +
+	"\vConfigFault\x12\x12\n" +
+	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\rR\x04line\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\",\n" +
+	"\x12WatchEventsRequest\x12\x16\n" +
+	"\x06recent\x18\x01 \x01(\rR\x06recent\"\x9b\x02\n" +
 	"\x05Event\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x127\n" +
 	"\bseverity\x18\x02 \x01(\x0e2\x1b.headgate.v1.Event.SeverityR\bseverity\x12\x18\n" +
@@ -2798,7 +3258,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x03\"4\n" +
 	"\x16StreamTelemetryRequest\x12\x1a\n" +
-	"\bswitches\x18\x01 \x03(\tR\bswitches\"\xba\x02\n" +
+	"\bswitches\x18\x01 \x03(\tR\bswitches\"\xd2\x02\n" +
 	"\x0fTelemetrySample\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
 	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
@@ -2809,7 +3269,9 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x11queueing_delay_ns\x18\x06 \x01(\x04R\x0fqueueingDelayNs\x12'\n" +
 	"\x0fdeparture_bytes\x18\a \x01(\x04R\x0edepartureBytes\x12+\n" +
 	"\x11departure_packets\x18\b \x01(\x04R\x10departurePackets\x12\x14\n" +
-	"\x05drops\x18\t \x01(\x04R\x05drops\"u\n" +
+	"\x05drops\x18\t \x01(\x04R\x05drops\x12\x16\n" +
+	"\x06missed\x18\n" +
+	" \x01(\x04R\x06missed\"u\n" +
 	"\aFlowKey\x12\x19\n" +
 	"\bsrc_ipv4\x18\x01 \x01(\tR\asrcIpv4\x12\x19\n" +
 	"\bdst_ipv4\x18\x02 \x01(\tR\adstIpv4\x12\x19\n" +
@@ -2818,9 +3280,14 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x10SetWeightRequest\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x01R\x06weight\x12 \n" +
-	"\vapplication\x18\x03 \x01(\tR\vapplication\"/\n" +
+	"\vapplication\x18\x03 \x01(\tR\vapplication\"G\n" +
 	"\x11SetWeightResponse\x12\x1a\n" +
-	"\bprevious\x18\x01 \x01(\x01R\bprevious\"=\n" +
+	"\bprevious\x18\x01 \x01(\x01R\bprevious\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\x01R\x06weight\"L\n" +
+	"\x11SetWeightsRequest\x127\n" +
+	"\aweights\x18\x01 \x03(\v2\x1d.headgate.v1.SetWeightRequestR\aweights\"N\n" +
+	"\x12SetWeightsResponse\x128\n" +
+	"\aweights\x18\x01 \x03(\v2\x1e.headgate.v1.SetWeightResponseR\aweights\"=\n" +
 	"\x11DeleteFlowRequest\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\"\x14\n" +
 	"\x12DeleteFlowResponse\"6\n" +
@@ -2828,21 +3295,26 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\"s\n" +
 	"\x13ListWeightsResponse\x12-\n" +
 	"\x05flows\x18\x01 \x03(\v2\x17.headgate.v1.FlowWeightR\x05flows\x12-\n" +
-	"\abudgets\x18\x02 \x03(\v2\x13.headgate.v1.BudgetR\abudgets\"p\n" +
+	"\abudgets\x18\x02 \x03(\v2\x13.headgate.v1.BudgetR\abudgets\"\x84\x01\n" +
 	"\n" +
 	"FlowWeight\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\x01R\x06weight\x12 \n" +
-	"\vapplication\x18\x03 \x01(\tR\vapplication\"T\n" +
+	"\vapplication\x18\x03 \x01(\tR\vapplication\x12\x12\n" +
+	"\x04host\x18\x04 \x01(\tR\x04host\"T\n" +
 	"\x06Budget\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x01R\x05limit\x12\x12\n" +
 	"\x04used\x18\x03 \x01(\x01R\x04used\"7\n" +
 	"\x13WatchWeightsRequest\x12 \n" +
-	"\vapplication\x18\x01 \x01(\tR\vapplication\"U\n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\"\xc6\x01\n" +
 	"\fWeightUpdate\x12+\n" +
 	"\x04flow\x18\x01 \x01(\v2\x17.headgate.v1.FlowWeightR\x04flow\x12\x18\n" +
-	"\adeleted\x18\x02 \x01(\bR\adeleted\"J\n" +
+	"\adeleted\x18\x02 \x01(\bR\adeleted\x12\x12\n" +
+	"\x04full\x18\x03 \x01(\bR\x04full\x12\x16\n" +
+	"\x06missed\x18\x04 \x01(\x04R\x06missed\x12\x16\n" +
+	"\x06synced\x18\x05 \x01(\bR\x06synced\x12+\n" +
+	"\x06budget\x18\x06 \x01(\v2\x13.headgate.v1.BudgetR\x06budget\"J\n" +
 	"\x10SetBudgetRequest\x12 \n" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x01R\x05limit\"\x13\n" +
@@ -2861,11 +3333,13 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\bprevious\x18\x05 \x01(\x01R\bprevious\x12\x14\n" +
 	"\x05value\x18\x06 \x01(\x01R\x05value\x12\x12\n" +
 	"\x04what\x18\a \x01(\tR\x04what\x12\x18\n" +
-	"\arefused\x18\b \x01(\tR\arefused\"O\n" +
+	"\arefused\x18\b \x01(\tR\arefused\"\x9b\x01\n" +
 	"\n" +
 	"HostReport\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +
-	"\x05flows\x18\x02 \x03(\v2\x17.headgate.v1.FlowReportR\x05flows\"\x81\x02\n" +
+	"\x05flows\x18\x02 \x03(\v2\x17.headgate.v1.FlowReportR\x05flows\x12.\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
+	"\bdetached\x18\x04 \x01(\bR\bdetached\"\x81\x02\n" +
 	"\n" +
 	"FlowReport\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x16\n" +
@@ -2876,31 +3350,38 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\tmax_qd_ns\x18\x05 \x01(\x04R\amaxQdNs\x12\x15\n" +
 	"\x06rtt_ns\x18\x06 \x01(\x04R\x05rttNs\x12 \n" +
 	"\vretransmits\x18\a \x01(\x04R\vretransmits\x12 \n" +
-	"\vapplication\x18\b \x01(\tR\vapplication\">\n" +
+	"\vapplication\x18\b \x01(\tR\vapplication\"X\n" +
 	"\vHostCommand\x12/\n" +
-	"\x06weight\x18\x01 \x01(\v2\x17.headgate.v1.FlowWeightR\x06weight\"\x12\n" +
-	"\x10ListFlowsRequest\"B\n" +
+	"\x06weight\x18\x01 \x01(\v2\x17.headgate.v1.FlowWeightR\x06weight\x12\x18\n" +
+	"\arefused\x18\x02 \x01(\tR\arefused\"\x12\n" +
+	"\x10ListFlowsRequest\"\x13\n" +
+	"\x11WatchFlowsRequest\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xef\x03\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xb5\x04\n" +
 	"\rFabricService\x12J\n" +
 	"\tGetFabric\x12\x1d.headgate.v1.GetFabricRequest\x1a\x1e.headgate.v1.GetFabricResponse\x12S\n" +
 	"\fListSwitches\x12 .headgate.v1.ListSwitchesRequest\x1a!.headgate.v1.ListSwitchesResponse\x12M\n" +
 	"\n" +
 	"PlanConfig\x12\x1e.headgate.v1.PlanConfigRequest\x1a\x1f.headgate.v1.PlanConfigResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.headgate.v1.ApplyConfigRequest\x1a .headgate.v1.ApplyConfigResponse\x12D\n" +
+	"\aSetLink\x12\x1b.headgate.v1.SetLinkRequest\x1a\x1c.headgate.v1.SetLinkResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.headgate.v1.WatchEventsRequest\x1a\x12.headgate.v1.Event0\x01\x12V\n" +
-	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xe3\x03\n" +
+	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xb2\x04\n" +
 	"\rWeightService\x12J\n" +
 	"\tSetWeight\x12\x1d.headgate.v1.SetWeightRequest\x1a\x1e.headgate.v1.SetWeightResponse\x12M\n" +
+	"\n" +
+	"SetWeights\x12\x1e.headgate.v1.SetWeightsRequest\x1a\x1f.headgate.v1.SetWeightsResponse\x12M\n" +
 	"\n" +
 	"DeleteFlow\x12\x1e.headgate.v1.DeleteFlowRequest\x1a\x1f.headgate.v1.DeleteFlowResponse\x12P\n" +
 	"\vListWeights\x12\x1f.headgate.v1.ListWeightsRequest\x1a .headgate.v1.ListWeightsResponse\x12M\n" +
 	"\fWatchWeights\x12 .headgate.v1.WatchWeightsRequest\x1a\x19.headgate.v1.WeightUpdate0\x01\x12J\n" +
 	"\tSetBudget\x12\x1d.headgate.v1.SetBudgetRequest\x1a\x1e.headgate.v1.SetBudgetResponse\x12J\n" +
-	"\tListAudit\x12\x1d.headgate.v1.ListAuditRequest\x1a\x1e.headgate.v1.ListAuditResponse2\x9a\x01\n" +
+	"\tListAudit\x12\x1d.headgate.v1.ListAuditRequest\x1a\x1e.headgate.v1.ListAuditResponse2\xe3\x01\n" +
 	"\vHostService\x12?\n" +
 	"\x06Attach\x12\x17.headgate.v1.HostReport\x1a\x18.headgate.v1.HostCommand(\x010\x01\x12J\n" +
-	"\tListFlows\x12\x1d.headgate.v1.ListFlowsRequest\x1a\x1e.headgate.v1.ListFlowsResponseB9Z7github.com/headgate/headgate/api/headgate/v1;headgatev1b\x06proto3"
+	"\tListFlows\x12\x1d.headgate.v1.ListFlowsRequest\x1a\x1e.headgate.v1.ListFlowsResponse\x12G\n" +
+	"\n" +
+	"WatchFlows\x12\x1e.headgate.v1.WatchFlowsRequest\x1a\x17.headgate.v1.HostReport0\x01B9Z7github.com/headgate/headgate/api/headgate/v1;headgatev1b\x06proto3"
 
 var (
 	file_api_headgate_v1_headgate_proto_rawDescOnce sync.Once
@@ -2915,7 +3396,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),        // 0: headgate.v1.SwitchStatus.State
 	(Change_Kind)(0),               // 1: headgate.v1.Change.Kind
@@ -2938,32 +3419,39 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*ApplyConfigRequest)(nil),     // 18: headgate.v1.ApplyConfigRequest
 	(*ApplyConfigResponse)(nil),    // 19: headgate.v1.ApplyConfigResponse
 	(*SwitchResult)(nil),           // 20: headgate.v1.SwitchResult
-	(*WatchEventsRequest)(nil),     // 21: headgate.v1.WatchEventsRequest
-	(*Event)(nil),                  // 22: headgate.v1.Event
-	(*StreamTelemetryRequest)(nil), // 23: headgate.v1.StreamTelemetryRequest
-	(*TelemetrySample)(nil),        // 24: headgate.v1.TelemetrySample
-	(*FlowKey)(nil),                // 25: headgate.v1.FlowKey
-	(*SetWeightRequest)(nil),       // 26: headgate.v1.SetWeightRequest
-	(*SetWeightResponse)(nil),      // 27: headgate.v1.SetWeightResponse
-	(*DeleteFlowRequest)(nil),      // 28: headgate.v1.DeleteFlowRequest
-	(*DeleteFlowResponse)(nil),     // 29: headgate.v1.DeleteFlowResponse
-	(*ListWeightsRequest)(nil),     // 30: headgate.v1.ListWeightsRequest
-	(*ListWeightsResponse)(nil),    // 31: headgate.v1.ListWeightsResponse
-	(*FlowWeight)(nil),             // 32: headgate.v1.FlowWeight
-	(*Budget)(nil),                 // 33: headgate.v1.Budget
-	(*WatchWeightsRequest)(nil),    // 34: headgate.v1.WatchWeightsRequest
-	(*WeightUpdate)(nil),           // 35: headgate.v1.WeightUpdate
-	(*SetBudgetRequest)(nil),       // 36: headgate.v1.SetBudgetRequest
-	(*SetBudgetResponse)(nil),      // 37: headgate.v1.SetBudgetResponse
-	(*ListAuditRequest)(nil),       // 38: headgate.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 39: headgate.v1.ListAuditResponse
-	(*AuditEntry)(nil),             // 40: headgate.v1.AuditEntry
-	(*HostReport)(nil),             // 41: headgate.v1.HostReport
-	(*FlowReport)(nil),             // 42: headgate.v1.FlowReport
-	(*HostCommand)(nil),            // 43: headgate.v1.HostCommand
-	(*ListFlowsRequest)(nil),       // 44: headgate.v1.ListFlowsRequest
-	(*ListFlowsResponse)(nil),      // 45: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),  // 46: google.protobuf.Timestamp
+	(*SetLinkRequest)(nil),         // 21: headgate.v1.SetLinkRequest
+	(*SetLinkResponse)(nil),        // 22: headgate.v1.SetLinkResponse
+	(*ConfigFaults)(nil),           // 23: headgate.v1.ConfigFaults
+	(*ConfigFault)(nil),            // 24: headgate.v1.ConfigFault
+	(*WatchEventsRequest)(nil),     // 25: headgate.v1.WatchEventsRequest
+	(*Event)(nil),                  // 26: headgate.v1.Event
+	(*StreamTelemetryRequest)(nil), // 27: headgate.v1.StreamTelemetryRequest
+	(*TelemetrySample)(nil),        // 28: headgate.v1.TelemetrySample
+	(*FlowKey)(nil),                // 29: headgate.v1.FlowKey
+	(*SetWeightRequest)(nil),       // 30: headgate.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),      // 31: headgate.v1.SetWeightResponse
+	(*SetWeightsRequest)(nil),      // 32: headgate.v1.SetWeightsRequest
+	(*SetWeightsResponse)(nil),     // 33: headgate.v1.SetWeightsResponse
+	(*DeleteFlowRequest)(nil),      // 34: headgate.v1.DeleteFlowRequest
+	(*DeleteFlowResponse)(nil),     // 35: headgate.v1.DeleteFlowResponse
+	(*ListWeightsRequest)(nil),     // 36: headgate.v1.ListWeightsRequest
+	(*ListWeightsResponse)(nil),    // 37: headgate.v1.ListWeightsResponse
+	(*FlowWeight)(nil),             // 38: headgate.v1.FlowWeight
+	(*Budget)(nil),                 // 39: headgate.v1.Budget
+	(*WatchWeightsRequest)(nil),    // 40: headgate.v1.WatchWeightsRequest
+	(*WeightUpdate)(nil),           // 41: headgate.v1.WeightUpdate
+	(*SetBudgetRequest)(nil),       // 42: headgate.v1.SetBudgetRequest
+	(*SetBudgetResponse)(nil),      // 43: headgate.v1.SetBudgetResponse
+	(*ListAuditRequest)(nil),       // 44: headgate.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),      // 45: headgate.v1.ListAuditResponse
+	(*AuditEntry)(nil),             // 46: headgate.v1.AuditEntry
+	(*HostReport)(nil),             // 47: headgate.v1.HostReport
+	(*FlowReport)(nil),             // 48: headgate.v1.FlowReport
+	(*HostCommand)(nil),            // 49: headgate.v1.HostCommand
+	(*ListFlowsRequest)(nil),       // 50: headgate.v1.ListFlowsRequest
+	(*WatchFlowsRequest)(nil),      // 51: headgate.v1.WatchFlowsRequest
+	(*ListFlowsResponse)(nil),      // 52: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),  // 53: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	5,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -2973,62 +3461,73 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	8,  // 4: headgate.v1.Link.b:type_name -> headgate.v1.Endpoint
 	11, // 5: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 6: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	46, // 7: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	53, // 7: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	12, // 8: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	13, // 9: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	16, // 10: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	17, // 11: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
 	1,  // 12: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
 	20, // 13: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	46, // 14: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	2,  // 15: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	46, // 16: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	25, // 17: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	25, // 18: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	32, // 19: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	33, // 20: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	25, // 21: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	32, // 22: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	40, // 23: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	46, // 24: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	25, // 25: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	42, // 26: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	25, // 27: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	32, // 28: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	41, // 29: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	3,  // 30: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	9,  // 31: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	14, // 32: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	18, // 33: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	21, // 34: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	23, // 35: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	26, // 36: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	28, // 37: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	30, // 38: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	34, // 39: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	36, // 40: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	38, // 41: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	41, // 42: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	44, // 43: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	4,  // 44: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	10, // 45: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	15, // 46: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	19, // 47: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	22, // 48: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	24, // 49: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	27, // 50: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	29, // 51: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	31, // 52: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	35, // 53: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	37, // 54: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	39, // 55: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	43, // 56: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	45, // 57: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	44, // [44:58] is the sub-list for method output_type
-	30, // [30:44] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	24, // 14: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	53, // 15: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	2,  // 16: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	53, // 17: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	29, // 18: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	30, // 19: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	31, // 20: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	29, // 21: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	38, // 22: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	39, // 23: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	29, // 24: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	38, // 25: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	39, // 26: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	46, // 27: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	53, // 28: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	29, // 29: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	48, // 30: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	53, // 31: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	29, // 32: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	38, // 33: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	47, // 34: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	3,  // 35: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	9,  // 36: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	14, // 37: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	18, // 38: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	21, // 39: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	25, // 40: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	27, // 41: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	30, // 42: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	32, // 43: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	34, // 44: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	36, // 45: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	40, // 46: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	42, // 47: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	44, // 48: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	47, // 49: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	50, // 50: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	51, // 51: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	4,  // 52: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	10, // 53: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	15, // 54: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	19, // 55: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	22, // 56: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	26, // 57: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	28, // 58: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	31, // 59: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	33, // 60: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	35, // 61: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	37, // 62: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	41, // 63: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	43, // 64: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	45, // 65: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	49, // 66: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	52, // 67: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	47, // 68: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	52, // [52:69] is the sub-list for method output_type
+	35, // [35:52] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -3042,7 +3541,7 @@ func file_api_headgate_v1_headgate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   43,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -26,6 +26,7 @@ const (
 	FabricService_ListSwitches_FullMethodName    = "/headgate.v1.FabricService/ListSwitches"
 	FabricService_PlanConfig_FullMethodName      = "/headgate.v1.FabricService/PlanConfig"
 	FabricService_ApplyConfig_FullMethodName     = "/headgate.v1.FabricService/ApplyConfig"
+	FabricService_SetLink_FullMethodName         = "/headgate.v1.FabricService/SetLink"
 	FabricService_WatchEvents_FullMethodName     = "/headgate.v1.FabricService/WatchEvents"
 	FabricService_StreamTelemetry_FullMethodName = "/headgate.v1.FabricService/StreamTelemetry"
 )
@@ -46,6 +47,9 @@ type FabricServiceClient interface {
 	// ApplyConfig makes a configuration the desired one and reconciles every switch with it.
 	// Nothing is applied when the configuration has a fault.
 	ApplyConfig(ctx context.Context, in *ApplyConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error)
+	// SetLink takes a link out of service, or back into it: routes are computed as if its
+	// ports had gone down. NOT_FOUND when no link joins the two nodes.
+	SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error)
 	// WatchEvents follows what happens: sessions, mastership, ports, reconciles, configuration.
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Event], error)
 	// StreamTelemetry sends the samples that poll packets bring back.
@@ -94,6 +98,16 @@ func (c *fabricServiceClient) ApplyConfig(ctx context.Context, in *ApplyConfigRe
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ApplyConfigResponse)
 	err := c.cc.Invoke(ctx, FabricService_ApplyConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fabricServiceClient) SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetLinkResponse)
+	err := c.cc.Invoke(ctx, FabricService_SetLink_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +168,9 @@ type FabricServiceServer interface {
 	// ApplyConfig makes a configuration the desired one and reconciles every switch with it.
 	// Nothing is applied when the configuration has a fault.
 	ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error)
+	// SetLink takes a link out of service, or back into it: routes are computed as if its
+	// ports had gone down. NOT_FOUND when no link joins the two nodes.
+	SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error)
 	// WatchEvents follows what happens: sessions, mastership, ports, reconciles, configuration.
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[Event]) error
 	// StreamTelemetry sends the samples that poll packets bring back.
@@ -179,6 +196,9 @@ func (UnimplementedFabricServiceServer) PlanConfig(context.Context, *PlanConfigR
 }
 func (UnimplementedFabricServiceServer) ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ApplyConfig not implemented")
+}
+func (UnimplementedFabricServiceServer) SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method SetLink not implemented")
 }
 func (UnimplementedFabricServiceServer) WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[Event]) error {
 	return status.Errorf(codes.Unimplemented, "method WatchEvents not implemented")
@@ -279,6 +299,24 @@ func _FabricService_ApplyConfig_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FabricService_SetLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FabricServiceServer).SetLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FabricService_SetLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FabricServiceServer).SetLink(ctx, req.(*SetLinkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FabricService_WatchEvents_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchEventsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -324,6 +362,10 @@ var FabricService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ApplyConfig",
 			Handler:    _FabricService_ApplyConfig_Handler,
 		},
+		{
+			MethodName: "SetLink",
+			Handler:    _FabricService_SetLink_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -342,6 +384,7 @@ var FabricService_ServiceDesc = grpc.ServiceDesc{
 
 const (
 	WeightService_SetWeight_FullMethodName    = "/headgate.v1.WeightService/SetWeight"
+	WeightService_SetWeights_FullMethodName   = "/headgate.v1.WeightService/SetWeights"
 	WeightService_DeleteFlow_FullMethodName   = "/headgate.v1.WeightService/DeleteFlow"
 	WeightService_ListWeights_FullMethodName  = "/headgate.v1.WeightService/ListWeights"
 	WeightService_WatchWeights_FullMethodName = "/headgate.v1.WeightService/WatchWeights"
@@ -358,11 +401,15 @@ type WeightServiceClient interface {
 	// SetWeight sets the weight of a flow. The flow is created when it is unknown.
 	// FAILED_PRECONDITION when the application's budget would be exceeded.
 	SetWeight(ctx context.Context, in *SetWeightRequest, opts ...grpc.CallOption) (*SetWeightResponse, error)
+	// SetWeights sets many weights or none, against the budgets at one moment: what one flow
+	// gives up another can have.
+	SetWeights(ctx context.Context, in *SetWeightsRequest, opts ...grpc.CallOption) (*SetWeightsResponse, error)
 	// DeleteFlow forgets a flow and gives its weight back to the budget.
 	DeleteFlow(ctx context.Context, in *DeleteFlowRequest, opts ...grpc.CallOption) (*DeleteFlowResponse, error)
 	// ListWeights returns all flows with their weights, and all budgets.
 	ListWeights(ctx context.Context, in *ListWeightsRequest, opts ...grpc.CallOption) (*ListWeightsResponse, error)
-	// WatchWeights sends the current weights, then every change, until cancelled.
+	// WatchWeights sends the current weights and budgets, then every change, until cancelled.
+	// A client that reads too slowly is told and sent the full state again.
 	WatchWeights(ctx context.Context, in *WatchWeightsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WeightUpdate], error)
 	// SetBudget sets the sum of weights that an application may hand out; 0 removes the limit.
 	SetBudget(ctx context.Context, in *SetBudgetRequest, opts ...grpc.CallOption) (*SetBudgetResponse, error)
@@ -382,6 +429,16 @@ func (c *weightServiceClient) SetWeight(ctx context.Context, in *SetWeightReques
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetWeightResponse)
 	err := c.cc.Invoke(ctx, WeightService_SetWeight_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weightServiceClient) SetWeights(ctx context.Context, in *SetWeightsRequest, opts ...grpc.CallOption) (*SetWeightsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetWeightsResponse)
+	err := c.cc.Invoke(ctx, WeightService_SetWeights_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -456,11 +513,15 @@ type WeightServiceServer interface {
 	// SetWeight sets the weight of a flow. The flow is created when it is unknown.
 	// FAILED_PRECONDITION when the application's budget would be exceeded.
 	SetWeight(context.Context, *SetWeightRequest) (*SetWeightResponse, error)
+	// SetWeights sets many weights or none, against the budgets at one moment: what one flow
+	// gives up another can have.
+	SetWeights(context.Context, *SetWeightsRequest) (*SetWeightsResponse, error)
 	// DeleteFlow forgets a flow and gives its weight back to the budget.
 	DeleteFlow(context.Context, *DeleteFlowRequest) (*DeleteFlowResponse, error)
 	// ListWeights returns all flows with their weights, and all budgets.
 	ListWeights(context.Context, *ListWeightsRequest) (*ListWeightsResponse, error)
-	// WatchWeights sends the current weights, then every change, until cancelled.
+	// WatchWeights sends the current weights and budgets, then every change, until cancelled.
+	// A client that reads too slowly is told and sent the full state again.
 	WatchWeights(*WatchWeightsRequest, grpc.ServerStreamingServer[WeightUpdate]) error
 	// SetBudget sets the sum of weights that an application may hand out; 0 removes the limit.
 	SetBudget(context.Context, *SetBudgetRequest) (*SetBudgetResponse, error)
@@ -478,6 +539,9 @@ type UnimplementedWeightServiceServer struct{}
 
 func (UnimplementedWeightServiceServer) SetWeight(context.Context, *SetWeightRequest) (*SetWeightResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method SetWeight not implemented")
+}
+func (UnimplementedWeightServiceServer) SetWeights(context.Context, *SetWeightsRequest) (*SetWeightsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method SetWeights not implemented")
 }
 func (UnimplementedWeightServiceServer) DeleteFlow(context.Context, *DeleteFlowRequest) (*DeleteFlowResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method DeleteFlow not implemented")
@@ -529,6 +593,24 @@ func _WeightService_SetWeight_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(WeightServiceServer).SetWeight(ctx, req.(*SetWeightRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeightService_SetWeights_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetWeightsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeightServiceServer).SetWeights(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeightService_SetWeights_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeightServiceServer).SetWeights(ctx, req.(*SetWeightsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -628,6 +710,10 @@ var WeightService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _WeightService_SetWeight_Handler,
 		},
 		{
+			MethodName: "SetWeights",
+			Handler:    _WeightService_SetWeights_Handler,
+		},
+		{
 			MethodName: "DeleteFlow",
 			Handler:    _WeightService_DeleteFlow_Handler,
 		},
@@ -655,8 +741,9 @@ var WeightService_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	HostService_Attach_FullMethodName    = "/headgate.v1.HostService/Attach"
-	HostService_ListFlows_FullMethodName = "/headgate.v1.HostService/ListFlows"
+	HostService_Attach_FullMethodName     = "/headgate.v1.HostService/Attach"
+	HostService_ListFlows_FullMethodName  = "/headgate.v1.HostService/ListFlows"
+	HostService_WatchFlows_FullMethodName = "/headgate.v1.HostService/WatchFlows"
 )
 
 // HostServiceClient is the client API for HostService service.
@@ -665,11 +752,17 @@ const (
 //
 // HostService is what host agents speak.
 type HostServiceClient interface {
-	// Attach joins a host agent to the controller: the host reports its flows, the controller
-	// sends the weights of flows that start at this host.
+	// Attach joins a host agent to the controller: each report lists all flows that start at
+	// the host, the controller sends their weights. A flow that the controller does not know is
+	// registered with the weight that the host asks for, if the budget allows; the weight of
+	// one it knows is the controller's, whatever the host says. A flow that the host registered
+	// and no longer reports is deleted. The first report names the host, which must be in the
+	// configuration; a second stream for the same host ends the first (ABORTED).
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[HostReport, HostCommand], error)
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (*ListFlowsResponse, error)
+	// WatchFlows sends what ListFlows returns, then every report as it comes.
+	WatchFlows(ctx context.Context, in *WatchFlowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HostReport], error)
 }
 
 type hostServiceClient struct {
@@ -703,17 +796,42 @@ func (c *hostServiceClient) ListFlows(ctx context.Context, in *ListFlowsRequest,
 	return out, nil
 }
 
+func (c *hostServiceClient) WatchFlows(ctx context.Context, in *WatchFlowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HostReport], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &HostService_ServiceDesc.Streams[1], HostService_WatchFlows_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchFlowsRequest, HostReport]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type HostService_WatchFlowsClient = grpc.ServerStreamingClient[HostReport]
+
 // HostServiceServer is the server API for HostService service.
 // All implementations must embed UnimplementedHostServiceServer
 // for forward compatibility.
 //
 // HostService is what host agents speak.
 type HostServiceServer interface {
-	// Attach joins a host agent to the controller: the host reports its flows, the controller
-	// sends the weights of flows that start at this host.
+	// Attach joins a host agent to the controller: each report lists all flows that start at
+	// the host, the controller sends their weights. A flow that the controller does not know is
+	// registered with the weight that the host asks for, if the budget allows; the weight of
+	// one it knows is the controller's, whatever the host says. A flow that the host registered
+	// and no longer reports is deleted. The first report names the host, which must be in the
+	// configuration; a second stream for the same host ends the first (ABORTED).
 	Attach(grpc.BidiStreamingServer[HostReport, HostCommand]) error
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error)
+	// WatchFlows sends what ListFlows returns, then every report as it comes.
+	WatchFlows(*WatchFlowsRequest, grpc.ServerStreamingServer[HostReport]) error
 	mustEmbedUnimplementedHostServiceServer()
 }
 
@@ -729,6 +847,9 @@ func (UnimplementedHostServiceServer) Attach(grpc.BidiStreamingServer[HostReport
 }
 func (UnimplementedHostServiceServer) ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListFlows not implemented")
+}
+func (UnimplementedHostServiceServer) WatchFlows(*WatchFlowsRequest, grpc.ServerStreamingServer[HostReport]) error {
+	return status.Errorf(codes.Unimplemented, "method WatchFlows not implemented")
 }
 func (UnimplementedHostServiceServer) mustEmbedUnimplementedHostServiceServer() {}
 func (UnimplementedHostServiceServer) testEmbeddedByValue()                     {}
@@ -776,6 +897,17 @@ func _HostService_ListFlows_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _HostService_WatchFlows_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchFlowsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(HostServiceServer).WatchFlows(m, &grpc.GenericServerStream[WatchFlowsRequest, HostReport]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type HostService_WatchFlowsServer = grpc.ServerStreamingServer[HostReport]
+
 // HostService_ServiceDesc is the grpc.ServiceDesc for HostService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -794,6 +926,11 @@ var HostService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _HostService_Attach_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "WatchFlows",
+			Handler:       _HostService_WatchFlows_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "api/headgate/v1/headgate.proto",
