@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/port"
+)
+
+// Main runs `headgate switch` with the arguments behind it until ctx ends.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f, err := parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		_, err = fmt.Fprint(stdout, Usage())
+		return err
+	case err != nil:
+		return err
+	case f.version:
+		version := "unknown"
+		if info, ok := debug.ReadBuildInfo(); ok {
+			version = info.Main.Version
+		}
+		_, err = fmt.Fprintln(stdout, version)
+		return err
+	case f.jsonVers:
+		_, err = fmt.Fprintln(stdout, JSONVersion)
+		return err
+	}
+	return f.options.Run(ctx, stdout, stderr)
+}
+
+// Run runs a switch with the options until ctx ends.
+func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	log, closeLog, err := o.logger(stdout, stderr)
+	if err != nil {
+		return err
+	}
+	err = o.run(ctx, stdout, log)
+	return errors.Join(err, closeLog())
+}
+
+func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
+	sw, err := o.build(stdout, log)
+	if err != nil {
+		return err
+	}
+	err = sw.Run(ctx)
+	o.summarize(sw, log)
+	return err
+}
+
+// build makes the switch, ready to run and serving P4Runtime.
+func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtime, error) {
+	for _, note := range o.NoEffect {
+		log.Warn(note)
+	}
+	sw, err := softswitch.NewRealtime(softswitch.Config{
+		Name:     fmt.Sprintf("device %d", o.DeviceID),
+		DeviceID: o.DeviceID,
+		CPUPort:  o.CPUPort,
+		DropPort: o.DropPort,
+		Traffic:  o.Traffic,
+		Log:      log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := o.start(sw, stdout, log); err != nil {
+		// Run closes what was opened; with a context that has ended it does nothing else.
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		return nil, errors.Join(err, sw.Run(ended))
+	}
+	return sw, nil
+}
+
+// start gives the switch its ports, program and server.
+func (o *Options) start(sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
+	if err := o.attach(sw, stdout, log); err != nil {
+		return err
+	}
+	if err := o.limit(sw); err != nil {
+		return err
+	}
+	if o.Program != "" {
+		if err := o.load(sw); err != nil {
+			return err
+		}
+	}
+	creds, err := o.TLS.credentials()
+	if err != nil {
+		return err
+	}
+	addr, err := sw.ServeGRPC(o.GRPCAddr, creds)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "Server listening on %s\n", addr)
+	return err
+}
+
+// attach opens the interfaces, or the files in their place.
+func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
+	kind := ""
+	if o.UseFiles {
+		kind = " (files)"
+		source, ports, err := port.OpenFiles(o.Interfaces, time.Duration(o.Wait)*time.Second)
+		if err != nil {
+			return fmt.Errorf("--use-files: %w", err)
+		}
+		sw.AddSource(source)
+		for _, p := range o.Interfaces {
+			if err := sw.AddPort(p, o.Rates[p.Number], ports[p.Number]); err != nil {
+				return err
+			}
+		}
+	} else {
+		for _, p := range o.Interfaces {
+			driver, source, err := port.OpenInterface(p)
+			if err != nil {
+				return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
+			}
+			sw.AddSource(source)
+			if err := sw.AddPort(p, o.Rates[p.Number], driver); err != nil {
+				return errors.Join(err, driver.Close())
+			}
+			if !driver.Up() {
+				log.Warn("interface is down", "port", p.Number, "interface", p.Name)
+			}
+		}
+	}
+	for _, p := range o.Interfaces {
+		if _, err := fmt.Fprintf(stdout, "Adding interface %s as port %d%s\n", p.Name, p.Number, kind); err != nil {
+			return err
+		}
+	}
+	if o.PcapDir != "" {
+		capture, err := port.NewCapture(o.PcapDir, o.Interfaces)
+		if err != nil {
+			return fmt.Errorf("--pcap: %w", err)
+		}
+		sw.SetCapture(capture)
+	}
+	return nil
+}
+
+func (o *Options) limit(sw *softswitch.Realtime) error {
+	for _, l := range o.Limits {
+		for _, p := range o.Interfaces {
+			if l.Port != AllPorts && l.Port != int(p.Number) {
+				continue
+			}
+			if err := sw.SetQueueLimit(p.Number, l.Queue, l.Limit); err != nil {
+				return fmt.Errorf("--queue-limit: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) load(sw *softswitch.Realtime) error {
+	program, err := os.ReadFile(o.Program)
+	if err != nil {
+		return fmt.Errorf("program: %w", err)
+	}
+	var info []byte
+	if o.P4Info != "" {
+		if info, err = os.ReadFile(o.P4Info); err != nil {
+			return fmt.Errorf("--p4info: %w", err)
+		}
+	}
+	if err := sw.Server().LoadPipeline(info, program); err != nil {
+		return fmt.Errorf("program %s: %w", o.Program, err)
+	}
+	return nil
+}
+
+// credentials returns nil without TLS.
+func (t *TLSOptions) credentials() (credentials.TransportCredentials, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("--grpc-server-cert and --grpc-server-key: %w", err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("--grpc-server-cacert: %w", err)
+		}
+		c.ClientCAs = x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--grpc-server-cacert %s: want certificates in PEM", t.CA)
+		}
+	}
+	if t.ClientAuth {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return credentials.NewTLS(c), nil
+}
+
+// summarize logs the ports' counters at the end.
+func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
+	for _, p := range sw.PortStats() {
+		log.Info("port", "port", p.Port, "interface", p.Name,
+			"rxFrames", p.RxFrames, "txFrames", p.TxFrames, "queueDrops", p.Queues.Dropped().Packets,
+			"rxOverruns", p.Driver.RxOverruns, "rxTruncated", p.Driver.RxTruncated, "txErrors", p.Driver.TxErrors)
+	}
+}

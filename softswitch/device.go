@@ -1,0 +1,44 @@
+package softswitch
+
+import (
+	"bytes"
+
+	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/units"
+)
+
+// The methods of this file are what the P4Runtime server does to a switch. They may be
+// called from any goroutine, also from within PacketIn and Digest: they only post.
+var _ p4rt.Device = (*Switch)(nil)
+
+// Commit implements p4rt.Device: cfg runs from the next packet on.
+func (s *Switch) Commit(cfg *p4rt.Pipeline) {
+	s.runner.post(func() {
+		s.mu.Lock()
+		s.core.swap(cfg.Instance)
+		s.mu.Unlock()
+		s.log.Debug("pipeline runs", "switch", s.name)
+	})
+}
+
+// PacketOut implements p4rt.Device: the frame arrives on the CPU port.
+func (s *Switch) PacketOut(frame []byte) {
+	frame = bytes.Clone(frame)
+	s.runner.post(func() {
+		s.mu.Lock()
+		s.core.receive(s.cpu, frame, s.runner.time())
+		s.mu.Unlock()
+	})
+}
+
+// Now implements p4rt.Device.
+func (s *Switch) Now() units.Time { return s.runner.time() }
+
+// portState tells the P4Runtime server that a port went up or down, which decides over the
+// members of action selector groups that watch it. It waits for a write in progress, so it
+// must not be called with the lock held.
+func (s *Switch) portState(n uint32, up bool) {
+	if err := s.server.SetPortState(n, up); err != nil {
+		s.log.Error("groups do not follow the port's state", "switch", s.name, "port", n, "up", up, "err", err)
+	}
+}

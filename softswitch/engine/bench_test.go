@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/headgate/headgate/units"
+)
+
+// sink is an Out that keeps enqueued packets and counts frames.
+type sink struct {
+	queue []*Packet
+	again []*Packet
+	sent  int
+	port  uint32
+	frame []byte
+}
+
+func (s *sink) Enqueue(p *Packet) { s.queue = append(s.queue, p) }
+func (s *sink) Again(p *Packet)   { s.again = append(s.again, p) }
+func (s *sink) Transmit(port uint32, frame []byte, _ units.Time) {
+	s.sent++
+	s.port = port
+	s.frame = append(s.frame[:0], frame...)
+}
+func (s *sink) Digest(string, [][]byte) {}
+
+// pass takes a frame all the way.
+func (s *sink) pass(in *Instance, port uint32, frame []byte, now units.Time) {
+	in.Ingress(in.Receive(port, frame, now), now, s)
+	for len(s.queue)+len(s.again) > 0 {
+		for len(s.again) > 0 {
+			p := s.again[0]
+			s.again = s.again[:copy(s.again, s.again[1:])]
+			in.Ingress(p, now, s)
+		}
+		for len(s.queue) > 0 {
+			p := s.queue[0]
+			s.queue = s.queue[:copy(s.queue, s.queue[1:])]
+			in.Egress(p, now, s)
+		}
+	}
+}
+
+func loadFile(tb testing.TB, name string) *Program {
+	tb.Helper()
+	doc, err := os.ReadFile("testdata/" + name + ".json")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	prog, err := Load(doc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return prog
+}
+
+func be(v uint64, n int) []byte {
+	b := make([]byte, 8)
+	binary.BigEndian.PutUint64(b, v)
+	return b[8-n:]
+}
+
+// ipv4Frame is an Ethernet frame of n bytes with a correct IPv4 header.
+func ipv4Frame(dst uint32, n int) []byte {
+	f := make([]byte, n)
+	f[12], f[13] = 0x08, 0x00
+	h := f[14:34]
+	h[0], h[8], h[9] = 0x45, 64, 17
+	binary.BigEndian.PutUint16(h[2:], uint16(n-14))
+	binary.BigEndian.PutUint32(h[12:], 0x0a000001)
+	binary.BigEndian.PutUint32(h[16:], dst)
+	binary.BigEndian.PutUint16(h[10:], uint16(csum16(h)))
+	return f
+}
+
+func addL3(tb testing.TB, in *Instance, n int) {
+	tb.Helper()
+	for i := range n {
+		addr := uint32(0x0b000000 + i*256)
+		key := []Match{{Value: be(uint64(addr), 4), Prefix: 24}}
+		if _, err := in.AddEntry("I.routes", key, 0, Target{Call: &ActionCall{"I.set_next_hop", [][]byte{be(uint64(i%64), 2)}}}, 0); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for i := range min(n, 64) {
+		call := ActionCall{"I.forward", [][]byte{be(uint64(i), 2), be(0x0200000000, 6), be(uint64(0x0210000000+i), 6)}}
+		if _, err := in.AddEntry("I.next_hops", []Match{{Value: be(uint64(i), 2)}}, 0, Target{Call: &call}, 0); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkL3 forwards packets through the plain router with tables of several sizes.
+func BenchmarkL3(b *testing.B) {
+	prog := loadFile(b, "l3")
+	for _, n := range []int{10, 1000, 100000} {
+		b.Run(fmt.Sprintf("routes=%d", n), func(b *testing.B) {
+			in := New(prog, Options{})
+			addL3(b, in, n)
+			s := &sink{}
+			frames := make([][]byte, 256)
+			for i := range frames {
+				frames[i] = ipv4Frame(uint32(0x0b000000+(i*7919%n)*256+9), 128)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := 0; b.Loop(); i++ {
+				s.pass(in, 1, frames[i&255], 0)
+			}
+			if s.sent != b.N {
+				b.Fatalf("%d of %d packets left", s.sent, b.N)
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/softswitch/bmv2"
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/units"
+)
+
+var diffPackets = flag.Int("bmv2-packets", 150, "random packets per program for the comparison with simple_switch")
+var diffSeed = flag.Uint64("bmv2-seed", 1, "seed of the random packets for the comparison with simple_switch")
+
+// loop is an Out that takes every packet all its way and keeps what leaves.
+type loop struct {
+	in      *engine.Instance
+	ingress []*engine.Packet
+	egress  []*engine.Packet
+	sent    map[int][][]byte
+	digests [][][]byte
+	now     units.Time
+}
+
+func (l *loop) Enqueue(p *engine.Packet) { l.egress = append(l.egress, p) }
+func (l *loop) Again(p *engine.Packet)   { l.ingress = append(l.ingress, p) }
+func (l *loop) Transmit(port uint32, frame []byte, _ units.Time) {
+	l.sent[int(port)] = append(l.sent[int(port)], bytes.Clone(frame))
+}
+
+func (l *loop) Digest(_ string, fields [][]byte) {
+	var d [][]byte
+	for _, f := range fields {
+		d = append(d, bytes.Clone(f))
+	}
+	l.digests = append(l.digests, d)
+}
+
+func newLoop(in *engine.Instance) *loop { return &loop{in: in, sent: map[int][][]byte{}} }
+
+func (l *loop) send(port int, frame []byte) {
+	l.now += units.Millisecond
+	l.ingress = append(l.ingress, l.in.Receive(uint32(port), frame, l.now))
+	for len(l.ingress)+len(l.egress) > 0 {
+		if len(l.egress) > 0 {
+			p := l.egress[0]
+			l.egress = l.egress[1:]
+			l.in.Egress(p, l.now, l)
+			continue
+		}
+		p := l.ingress[0]
+		l.ingress = l.ingress[1:]
+		l.in.Ingress(p, l.now, l)
+	}
+}
+
+func mustLoad(t testing.TB, name string) *engine.Program {
+	t.Helper()
+	doc, err := os.ReadFile("testdata/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog, err := engine.Load(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prog
+}
+
+// configureFlow installs what the program flow needs, as flowCommands does on BMv2.
+func configureFlow(t testing.TB, in *engine.Instance) {
+	t.Helper()
+	for _, err := range []error{
+		in.SetCloneSession(5, engine.CloneSession{Replicas: []engine.Replica{{Port: 6}}}),
+		in.SetCloneSession(6, engine.CloneSession{Replicas: []engine.Replica{{Port: 1}}}),
+		in.SetMulticastGroup(1, []engine.Replica{{Port: 2, Instance: 10}, {Port: 3, Instance: 10}, {Port: 3, Instance: 11}}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var flowCommands = []string{
+	"mirroring_add 5 6", "mirroring_add 6 1", "mc_mgrp_create 1", "mc_node_create 10 2 3", "mc_node_create 11 3",
+	"mc_node_associate 1 0", "mc_node_associate 1 1",
+}
+
+// pick draws one of vs, or else a random byte.
+func pick(r *rand.Rand, vs ...byte) byte {
+	if r.IntN(8) == 0 {
+		return byte(r.Uint32())
+	}
+	return vs[r.IntN(len(vs))]
+}
+
+func random(r *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = pick(r, 0, 0xff, 1, 0x80, 0x7f, byte(r.Uint32()), byte(r.Uint32()))
+	}
+	return b
+}
+
+// frames draws packets that reach the branches of each program.
+var frames = map[string]func(r *rand.Rand) []byte{
+	"arith": func(r *rand.Rand) []byte {
+		f := random(r, 76+r.IntN(8))
+		f[8] = pick(r, 0, 1, 7, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255)
+		if r.IntN(4) == 0 {
+			copy(f[4:8], f[0:4])
+			copy(f[12:14], f[10:12])
+			copy(f[32:48], f[16:32])
+		}
+		return f
+	},
+	"headers": func(r *rand.Rand) []byte {
+		f := []byte{pick(r, 1, 1, 1, 2, 3, 4, 5, 6, 7, 0x41, 0x80, 0x9f, 0xa0), pick(r, 0, 1, 2, 3, 8, 16, 24, 0x10, 0x20, 0x31, 0x42, 0x52, 0x61, 0x73, 0x80, 0x90)}
+		for range r.IntN(7) {
+			f = append(f, pick(r, 0, 0xff, 1, 2, 3, 4), pick(r, 0, 0xff), pick(r, 0, 0, 0xf0, 1, 0xf1), pick(r, 1, 64))
+		}
+		return append(f, random(r, r.IntN(20))...)
+	},
+	"match": func(r *rand.Rand) []byte {
+		f := []byte{pick(r, 1, 2, 3, 0xff, 0x80), pick(r, 10, 10, 0x80), pick(r, 1, 0), pick(r, 1, 0), pick(r, 1, 0),
+			pick(r, 1, 0, 0x10, 0x20, 0x30, 0x40), pick(r, 2, 5, 4, 1), pick(r, 0, 0, 0, 1, 5, 0xff), pick(r, 0, 9, 10, 15, 16, 20, 21, 44, 0xe8),
+			pick(r, 0, 0), pick(r, 0x50, 0x70, 0x51, 0x71, 1, 0x0f)}
+		if r.IntN(2) == 0 {
+			f = append(f, 0x20, 0x01, 0x0d, 0xb8, 0, pick(r, 1, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, pick(r, 1, 2))
+		} else {
+			f = append(f, random(r, 16)...)
+		}
+		return append(f, append([]byte{pick(r, 0, 5, 7, 0x10)}, random(r, r.IntN(8))...)...)
+	},
+	"flow": func(r *rand.Rand) []byte {
+		f := []byte{byte(r.IntN(28)), pick(r, 0, 1, 2, 3, 5, 6, 7, 120, 160, 210), 0, 0}
+		return append(f, random(r, r.IntN(60))...)
+	},
+	"state": func(r *rand.Rand) []byte {
+		f := append([]byte{pick(r, 3, 9, 0, 200), pick(r, 0, 1, 2, 15, 16, 255)}, random(r, 28)...)
+		f[13] = f[13]&^7 | pick(r, 0, 1, 1, 2)&7
+		if f[0] == 9 && r.IntN(2) == 0 {
+			f[10], f[11] = 0, 0
+		}
+		return append(f, random(r, 4+r.IntN(30))...) // fields of invalid headers are not defined
+	},
+}
+
+// TestAgainstBMv2 feeds the same random packets to simple_switch and to the engine.
+func TestAgainstBMv2(t *testing.T) {
+	for name, draw := range frames {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(*diffSeed, uint64(len(name))))
+			job := bmv2.Job{JSON: "testdata/" + name + ".json", Ports: []int{0, 1, 2, 3, 4, 5, 6, 7}, In: r.IntN(8)}
+			for range *diffPackets {
+				job.Frames = append(job.Frames, draw(r))
+			}
+			in := engine.New(mustLoad(t, name), engine.Options{})
+			if name == "flow" {
+				job.Commands = flowCommands
+				configureFlow(t, in)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			want, err := bmv2.Run(ctx, job)
+			if errors.Is(err, bmv2.ErrMissing) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newLoop(in)
+			for _, f := range job.Frames {
+				l.send(job.In, f)
+			}
+			total := 0
+			for port := range 8 {
+				if name == "flow" { // the order of packets that come back depends on threads
+					slices.SortFunc(l.sent[port], bytes.Compare)
+					slices.SortFunc(want[port], bytes.Compare)
+				}
+				total += compareFrames(t, port, l.sent[port], want[port])
+			}
+			t.Logf("%d frames are equal", total)
+		})
+	}
+}
+
+func compareFrames(t *testing.T, port int, got, want [][]byte) int {
+	t.Helper()
+	for i := range min(len(got), len(want)) {
+		if !bytes.Equal(got[i], want[i]) {
+			t.Errorf("port %d, frame %d:\n got %x\nwant %x", port, i, got[i], want[i])
+			return 0
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("port %d: got %d frames, want %d", port, len(got), len(want))
+	}
+	return len(want)
+}

@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"encoding/binary"
+)
+
+// headerCodec reads and writes headers of one type. A field of up to 57 bits is one load
+// of eight bytes when it is read; for writing, fields are gathered in groups of at most
+// 64 bits that start and end on byte boundaries, so that a group is one store. What does
+// not fit is handled bit by bit.
+type headerCodec struct {
+	loads  []loadOp
+	stores []storeOp
+	slow   bool // some field is wide or variable, or no groups can be formed
+	fields []field
+}
+
+// loadOp reads one field: eight bytes at off, shifted to the right and masked.
+type loadOp struct {
+	mask  uint64
+	word  uint32
+	off   uint16
+	shift uint8
+}
+
+// storeOp adds one field to the group's value, which is kept at the top of 64 bits, and
+// stores the group if the field is its last.
+type storeOp struct {
+	word  uint32
+	off   uint16
+	shift uint8
+	bytes uint8 // 0: the group goes on
+	whole bool  // eight bytes may be written, what is too much is overwritten later
+}
+
+func newCodec(t *headerType) *headerCodec {
+	c := &headerCodec{fields: t.fields}
+	if t.vl >= 0 || t.bits > 1<<16 {
+		c.slow = true
+		return c
+	}
+	for i := range t.fields {
+		f := &t.fields[i]
+		off, skip := f.bit/8, f.bit%8
+		if f.bits > 64 || skip+f.bits > 64 {
+			c.slow = true
+			return c
+		}
+		c.loads = append(c.loads, loadOp{f.mask, uint32(f.word), uint16(off), uint8(64 - skip - f.bits)})
+	}
+	first := 0
+	for i := range t.fields {
+		f := &t.fields[i]
+		start := t.fields[first].bit
+		end := f.bit + f.bits
+		if end-start > 64 {
+			c.slow = true // the group has no byte boundary in 64 bits
+			return c
+		}
+		s := storeOp{word: uint32(f.word), off: uint16(start / 8), shift: uint8(64 - (end - start))}
+		next := end - start + 65
+		if i+1 < len(t.fields) {
+			next = end - start + t.fields[i+1].bits
+		}
+		if (end-start)%8 == 0 && (end-start >= 32 || next > 64) {
+			s.bytes = uint8((end - start) / 8)
+			s.whole = start/8+8 <= t.bits/8
+			first = i + 1
+		}
+		c.stores = append(c.stores, s)
+	}
+	return c
+}
+
+// extract reads a header of fixed length from b, which has slack bytes behind it, into w.
+func (c *headerCodec) extract(w []uint64, b []byte) {
+	if c.slow {
+		bit := 0
+		for i := range c.fields {
+			f := &c.fields[i]
+			readField(w[f.word:f.word+f.words], b, bit, f.bits)
+			bit += f.bits
+		}
+		return
+	}
+	for i := range c.loads {
+		o := &c.loads[i]
+		w[o.word] = binary.BigEndian.Uint64(b[o.off:]) >> (o.shift & 63) & o.mask
+	}
+}
+
+// deparse writes a header of fixed length to b.
+func (c *headerCodec) deparse(w []uint64, b []byte) {
+	if c.slow {
+		bit := 0
+		for i := range c.fields {
+			f := &c.fields[i]
+			writeField(b, bit, w[f.word:f.word+f.words], f.bits)
+			bit += f.bits
+		}
+		return
+	}
+	var v uint64
+	for i := range c.stores {
+		o := &c.stores[i]
+		v |= w[o.word] << (o.shift & 63)
+		switch {
+		case o.bytes == 0:
+			continue
+		case o.whole:
+			binary.BigEndian.PutUint64(b[o.off:], v)
+		default:
+			storeTop(b[o.off:], v, int(o.bytes))
+		}
+		v = 0
+	}
+}
+
+// storeTop writes the n ≤ 8 most significant bytes of v.
+func storeTop(b []byte, v uint64, n int) {
+	switch n {
+	case 2:
+		binary.BigEndian.PutUint16(b, uint16(v>>48))
+	case 4:
+		binary.BigEndian.PutUint32(b, uint32(v>>32))
+	default:
+		for i := range n {
+			b[i] = byte(v >> (56 - 8*i))
+		}
+	}
+}
+
+// readBits reads n ≤ 64 bits at bit offset off.
+func readBits(b []byte, off, n int) uint64 {
+	var v uint64
+	for n > 0 {
+		used := off % 8
+		k := min(8-used, n) // bits that come from this byte
+		v = v<<k | uint64(b[off/8]>>(8-used-k)&(1<<k-1))
+		off += k
+		n -= k
+	}
+	return v
+}
+
+// readField reads a field of any width into words, least significant first.
+func readField(dst []uint64, b []byte, off, bits int) {
+	for k := range dst {
+		n := min(64, bits-64*k)
+		if n <= 0 {
+			dst[k] = 0
+			continue
+		}
+		dst[k] = readBits(b, off+bits-64*k-n, n)
+	}
+}
+
+// writeBits writes the n ≤ 64 low bits of v at bit offset off and keeps the bits around.
+func writeBits(b []byte, off int, v uint64, n int) {
+	for n > 0 {
+		i, used := off/8, off%8
+		k := min(8-used, n) // bits that go to this byte
+		part := byte(v>>(n-k)) & (1<<k - 1)
+		sh := 8 - used - k
+		b[i] = b[i]&^((1<<k-1)<<sh) | part<<sh
+		off += k
+		n -= k
+	}
+}
+
+// writeField writes a field of any width.
+func writeField(b []byte, off int, src []uint64, bits int) {
+	for k := len(src) - 1; k >= 0; k-- {
+		n := min(64, bits-64*k)
+		if n <= 0 {
+			continue
+		}
+		writeBits(b, off, src[k], n)
+		off += n
+	}
+}
+
+// bitWriter gathers fields of any width, without padding between them. The last byte is
+// padded with zeros.
+type bitWriter struct {
+	b []byte
+	n int // bits
+}
+
+func (w *bitWriter) reset() { w.b, w.n = w.b[:0], 0 }
+
+func (w *bitWriter) grow(bits int) {
+	need := (w.n + bits + 7) / 8
+	for len(w.b) < need {
+		w.b = append(w.b, 0)
+	}
+}
+
+// word appends the n ≤ 64 low bits of v.
+func (w *bitWriter) word(v uint64, n int) {
+	if w.n%8 == 0 && n%8 == 0 {
+		switch n {
+		case 32:
+			w.b = binary.BigEndian.AppendUint32(w.b, uint32(v))
+		case 16:
+			w.b = binary.BigEndian.AppendUint16(w.b, uint16(v))
+		case 8:
+			w.b = append(w.b, byte(v))
+		default:
+			for s := n - 8; s >= 0; s -= 8 {
+				w.b = append(w.b, byte(v>>s))
+			}
+		}
+		w.n += n
+		return
+	}
+	w.grow(n)
+	writeBits(w.b, w.n, v, n)
+	w.n += n
+}
+
+// field appends a field of any width.
+func (w *bitWriter) field(src []uint64, bits int) {
+	for k := len(src) - 1; k >= 0; k-- {
+		if n := min(64, bits-64*k); n > 0 {
+			w.word(src[k], n)
+		}
+	}
+}
+
+// bytes appends whole bytes.
+func (w *bitWriter) bytes(b []byte) {
+	if w.n%8 == 0 {
+		w.b = append(w.b, b...)
+		w.n += 8 * len(b)
+		return
+	}
+	for _, x := range b {
+		w.word(uint64(x), 8)
+	}
+}

@@ -1,0 +1,70 @@
+package engine_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/stf"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.stf anew from what the engine does; check with TestAgainstBMv2 first")
+
+// TestCorpus runs the STF tests of testdata.
+func TestCorpus(t *testing.T) {
+	if *update {
+		for name, draw := range frames {
+			record(t, name, draw)
+		}
+	}
+	files, err := filepath.Glob("testdata/*.stf")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no tests in testdata", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			prog := mustLoad(t, strings.TrimSuffix(filepath.Base(file), ".stf"))
+			test, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer test.Close()
+			if err := stf.Run(prog, test); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// record writes a test of random packets and what comes of them.
+func record(t *testing.T, name string, draw func(r *rand.Rand) []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Random packets and what simple_switch makes of them; see TestCorpus -update.\n")
+	in := engine.New(mustLoad(t, name), engine.Options{})
+	if name == "flow" {
+		configureFlow(t, in)
+		b.WriteString(strings.Join(flowCommands, "\n") + "\n")
+	}
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 60 {
+		f := draw(r)
+		l := newLoop(in)
+		l.send(2, f)
+		fmt.Fprintf(&b, "packet 2 %x\n", f)
+		for port := range 512 {
+			for _, out := range l.sent[port] {
+				fmt.Fprintf(&b, "expect %d %x$\n", port, out)
+			}
+		}
+	}
+	if err := os.WriteFile("testdata/"+name+".stf", b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// SetMulticastGroup creates or replaces a multicast group, which yields one copy per
+// replica, in order. Group 0 means no multicast.
+func (in *Instance) SetMulticastGroup(id uint16, r []Replica) error {
+	if id == 0 {
+		return fmt.Errorf("multicast group 0 stands for no multicast, allowed are 1 to 65535: %w", ErrInvalid)
+	}
+	r = slices.Clone(r)
+	in.lock()
+	in.groups[id] = r // packets keep the slice they found
+	in.unlock()
+	return nil
+}
+
+// DeleteMulticastGroup removes a group.
+func (in *Instance) DeleteMulticastGroup(id uint16) error {
+	in.lock()
+	defer in.unlock()
+	if _, ok := in.groups[id]; !ok {
+		return fmt.Errorf("multicast group %d: %w", id, ErrNotFound)
+	}
+	delete(in.groups, id)
+	return nil
+}
+
+// SetCloneSession creates or replaces a clone session.
+func (in *Instance) SetCloneSession(id uint16, s CloneSession) error {
+	if id > sessionMask {
+		return fmt.Errorf("clone session %d, allowed are 0 to %d: %w", id, sessionMask, ErrInvalid)
+	}
+	if s.Truncate < 0 {
+		return fmt.Errorf("clone session %d truncates to %d bytes: %w", id, s.Truncate, ErrInvalid)
+	}
+	s.Replicas = slices.Clone(s.Replicas)
+	in.lock()
+	in.sessions[id] = &s
+	in.unlock()
+	return nil
+}
+
+// DeleteCloneSession removes a session.
+func (in *Instance) DeleteCloneSession(id uint16) error {
+	in.lock()
+	defer in.unlock()
+	if _, ok := in.sessions[id]; !ok {
+		return fmt.Errorf("clone session %d: %w", id, ErrNotFound)
+	}
+	delete(in.sessions, id)
+	return nil
+}
+
+// replicate sends one copy of p to every replica, the last of which is p itself.
+func (p *Packet) replicate(rs []Replica, out Out) {
+	if len(rs) == 0 {
+		p.Free()
+		return
+	}
+	rid := p.in.prog.std.rid
+	for i := range rs {
+		q := p
+		if i < len(rs)-1 {
+			q = p.cloneHeaders()
+			q.Queue, q.trunc = p.Queue, p.trunc
+		}
+		rid.set(q, uint64(rs[i].Instance))
+		q.enqueue(rs[i].Port, out)
+	}
+}

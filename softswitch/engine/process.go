@@ -1,0 +1,270 @@
+package engine
+
+import "github.com/headgate/headgate/units"
+
+// Packet instance types, standard_metadata.instance_type of v1model.
+const (
+	typeNormal = iota
+	typeIngressClone
+	typeEgressClone
+	typeCoalesced
+	typeRecirculated
+	typeReplicated
+	typeResubmitted
+)
+
+// Receive makes a packet of a frame (copied) that arrived on port at now.
+func (in *Instance) Receive(port uint32, frame []byte, now units.Time) *Packet {
+	p := in.get()
+	p.IngressPort, p.Bytes, p.size, p.now = port, len(frame), len(frame), now
+	p.load(frame)
+	s := &in.prog.std
+	s.ingressPort.set(p, uint64(port))
+	s.packetLength.set(p, uint64(len(frame)))
+	s.ingressTime.set(p, micros(now))
+	return p
+}
+
+func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
+
+// Ingress takes a packet through parser and ingress and hands what comes of it to out:
+// a clone first, then the digest, then either the resubmitted packet, or its multicast
+// copies, or the packet itself, or nothing, in simple_switch's order.
+func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
+	s := &in.prog.std
+	in.sawTime(now)
+	p.now = now
+	mu := p.rlock()
+	p.parse()
+	s.parserError.set(p, uint64(p.parserError))
+	if p.checksumBad {
+		s.checksumError.set(p, 1)
+	} else {
+		s.checksumError.set(p, 0)
+	}
+	p.runPipeline(in.prog.ingress)
+	session := in.session(p)
+	group := uint16(s.mcast.get(p))
+	var replicas []Replica
+	if group != 0 {
+		replicas = in.groups[group]
+	}
+	var clone *Packet
+	if session != nil && !p.failed {
+		clone = p.ingressClone()
+	}
+	mu.RUnlock()
+
+	if p.failed {
+		p.Free()
+		return
+	}
+	if clone != nil {
+		clone.toSession(session, out)
+	}
+	if p.learnList != 0 {
+		p.digest(out)
+	}
+	switch spec := uint32(s.spec.get(p)); {
+	case p.resubmit != 0:
+		p.resubmitted(out)
+	case group != 0:
+		s.instanceType.set(p, typeReplicated)
+		p.clearRequests()
+		p.start, p.trunc = p.head, noTrunc
+		p.replicate(replicas, out)
+	case spec == in.opts.DropPort:
+		p.Free()
+	default:
+		s.instanceType.set(p, typeNormal)
+		p.enqueue(spec, out)
+	}
+}
+
+// session finds the clone session an action asked for, nil for none, and forgets the request.
+func (in *Instance) session(p *Packet) *CloneSession {
+	if p.cloneSession == 0 {
+		return nil
+	}
+	id := uint16(p.cloneSession & sessionMask)
+	p.cloneSession = 0
+	return in.sessions[id]
+}
+
+// ingressClone parses the frame as it arrived again; of the metadata only the field list
+// survives.
+func (p *Packet) ingressClone() *Packet {
+	s := &p.in.prog.std
+	q := p.cloneFrame(p.frame())
+	q.size = p.end - p.start
+	s.ingressPort.set(q, uint64(p.IngressPort))
+	q.parse()
+	clear(q.w[:p.in.prog.layout.meta])
+	q.copyList(p, int(p.cloneList))
+	s.instanceType.set(q, typeIngressClone)
+	p.cloneList = 0
+	return q
+}
+
+// copyList copies the fields of a field list from p.
+func (q *Packet) copyList(p *Packet, id int) {
+	for _, r := range p.in.prog.lists[id] {
+		w := r.word()
+		if r.f == nil {
+			continue
+		}
+		copy(q.w[w:w+r.f.words], p.w[w:w+r.f.words])
+		if r.f.vl {
+			copy(q.vl[r.h.vlOff:r.h.vlOff+r.h.typ.vlMax], p.vl[r.h.vlOff:])
+		}
+	}
+}
+
+// toSession sends a clone to the replicas of its session.
+func (p *Packet) toSession(s *CloneSession, out Out) {
+	if s.Truncate > 0 {
+		p.trunc = s.Truncate
+	}
+	if s.QueueHint != 0 {
+		p.in.prog.std.priority.set(p, uint64(s.QueueHint))
+	}
+	p.replicate(s.Replicas, out)
+}
+
+// digest sends the learning message that an action asked for.
+func (p *Packet) digest(out Out) {
+	l := p.in.prog.learns[int(p.learnList)]
+	p.learnList = 0
+	if l == nil {
+		return
+	}
+	p.kbuf = p.kbuf[:0]
+	p.dig = p.dig[:0]
+	total := 0
+	for _, r := range l.fields {
+		total += (p.bitsOf(r) + 7) / 8
+	}
+	for len(p.kbuf) < total {
+		p.kbuf = append(p.kbuf, 0)
+	}
+	clear(p.kbuf)
+	at := 0
+	for _, r := range l.fields {
+		bits := p.bitsOf(r)
+		n := (bits + 7) / 8
+		b := p.kbuf[at : at+n]
+		w := r.word()
+		switch {
+		case r.f == nil:
+			writeBits(b, 7, p.w[w], 1)
+		case r.f.vl:
+			copy(b, p.vl[r.h.vlOff:r.h.vlOff+n])
+		default:
+			writeField(b, 8*n-bits, p.w[w:w+r.f.words], bits)
+		}
+		p.dig = append(p.dig, b)
+		at += n
+	}
+	out.Digest(l.name, p.dig)
+}
+
+func (p *Packet) bitsOf(r fieldRef) int {
+	if r.f != nil && r.f.vl {
+		return int(p.w[r.word()])
+	}
+	return r.bits()
+}
+
+// resubmitted hands the frame as it arrived to ingress again.
+func (p *Packet) resubmitted(out Out) {
+	s := &p.in.prog.std
+	size := p.end - p.start
+	q := p.cloneFrame(p.frame())
+	q.size = size
+	q.copyList(p, int(p.resubmit))
+	s.instanceType.set(q, typeResubmitted)
+	s.packetLength.set(q, uint64(size))
+	p.Free()
+	out.Again(q)
+}
+
+// enqueue hands the packet to the traffic manager, unless its priority names a queue that
+// does not exist.
+func (p *Packet) enqueue(port uint32, out Out) {
+	queue := p.in.prog.std.priority.get(p)
+	if queue >= uint64(p.in.opts.Queues) {
+		p.Free()
+		return
+	}
+	p.EgressPort, p.Queue = port, uint8(queue)
+	out.Enqueue(p)
+}
+
+// Egress takes a packet through egress and deparser and hands what comes of it to out: a
+// clone first, then either nothing, the recirculated packet, or the frame.
+func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
+	s := &in.prog.std
+	in.sawTime(now)
+	p.now = now
+	s.egressTime.set(p, micros(now))
+	if s.queueing {
+		s.enqTime.set(p, micros(p.EnqTime))
+		s.enqDepth.set(p, uint64(p.EnqDepth))
+		deq := max(p.DeqTime, p.EnqTime)
+		s.deqDelta.set(p, micros(deq)-micros(p.EnqTime))
+		s.deqDepth.set(p, uint64(p.DeqDepth))
+		s.qid.set(p, uint64(p.Queue))
+	}
+	s.egressPort.set(p, uint64(p.EgressPort))
+	// Anything but the drop port, as the field is set to it when egress drops.
+	s.spec.set(p, uint64(in.opts.DropPort)+1)
+	s.packetLength.set(p, uint64(p.size))
+
+	mu := p.rlock()
+	p.runPipeline(in.prog.egress)
+	session := in.session(p)
+	mu.RUnlock()
+
+	if p.failed {
+		p.Free()
+		return
+	}
+	if session != nil {
+		p.egressClone().toSession(session, out)
+	}
+	if uint32(s.spec.get(p)) == in.opts.DropPort {
+		p.Free()
+		return
+	}
+	p.deparse()
+	if p.recirculate != 0 {
+		p.recirculated(out)
+		return
+	}
+	out.Transmit(p.EgressPort, p.payload(), now)
+	p.Free()
+}
+
+// egressClone copies the packet as it leaves egress, headers included; of the metadata
+// only the field list survives.
+func (p *Packet) egressClone() *Packet {
+	q := p.cloneHeaders()
+	clear(q.w[:p.in.prog.layout.meta])
+	q.copyList(p, int(p.cloneList))
+	p.in.prog.std.instanceType.set(q, typeEgressClone)
+	p.cloneList = 0
+	return q
+}
+
+// recirculated hands the deparsed packet to ingress again.
+func (p *Packet) recirculated(out Out) {
+	s := &p.in.prog.std
+	q := p.cloneFrame(p.buf[p.head:p.end])
+	n := p.end - p.head
+	q.size, q.Bytes = n, n
+	q.copyList(p, int(p.recirculate))
+	s.instanceType.set(q, typeRecirculated)
+	s.packetLength.set(q, uint64(n))
+	p.Free()
+	out.Again(q)
+}

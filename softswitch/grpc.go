@@ -1,0 +1,73 @@
+package softswitch
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/headgate/headgate/softswitch/p4rt"
+)
+
+// ErrServing is returned when a switch that serves P4Runtime is asked to serve again.
+var ErrServing = errors.New("P4Runtime is being served already")
+
+// grpcServer is the part of a switch that serves P4Runtime, which may come and go.
+type grpcServer struct {
+	mu      sync.Mutex
+	running *grpc.Server // nil while not serving
+	done    chan struct{}
+}
+
+// ServeGRPC serves P4Runtime on a TCP address until StopGRPC, with TLS when creds is not
+// nil, and returns the address. Entries and pipeline are the switch's: they stay when the
+// server stops and are there when it is started again.
+func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) (net.Addr, error) {
+	g := &s.grpc
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running != nil {
+		return nil, ErrServing
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("P4Runtime server: %w", err)
+	}
+	opts := p4rt.ServerOptions()
+	if creds != nil {
+		opts = append(opts, grpc.Creds(creds))
+	}
+	gs := grpc.NewServer(opts...)
+	s.server.Register(gs)
+	g.running, g.done = gs, make(chan struct{})
+	go func(done chan struct{}) {
+		defer close(done)
+		if err := gs.Serve(l); err != nil {
+			s.log.Error("P4Runtime server ended", "switch", s.name, "err", err)
+		}
+	}(g.done)
+	return l.Addr(), nil
+}
+
+// StopGRPC ends all P4Runtime connections and stops serving. The data plane goes on.
+func (s *Switch) StopGRPC() {
+	g := &s.grpc
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == nil {
+		return
+	}
+	g.running.Stop()
+	<-g.done
+	g.running = nil
+}
+
+// Close ends the P4Runtime server for good. A switch on a loop needs it at the end; Run
+// does it itself.
+func (s *Switch) Close() {
+	s.StopGRPC()
+	s.server.Close()
+}

@@ -1,0 +1,153 @@
+package softswitch
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/units"
+)
+
+// Endpoint is one end of a Link: a switch port or a host's NIC. The loop's goroutine calls
+// its methods.
+type Endpoint interface {
+	// Attach gives the endpoint its way out.
+	Attach(out Sender)
+	// SetUp tells the endpoint whether the cable works.
+	SetUp(up bool)
+	// Receive takes a frame whose last bit has arrived now. The bytes are valid until it
+	// returns.
+	Receive(frame []byte, now units.Time)
+}
+
+// LinkStats count the frames of one direction of a link.
+type LinkStats struct {
+	Frames, Bytes uint64 // delivered
+	Lost          uint64 // sent or under way while the link was down, or lost by SetLoss
+}
+
+// Link is a cable between two endpoints on one loop. It delays frames and keeps their
+// order; the rate is the sender's. The loop's goroutine owns it.
+type Link struct {
+	up   bool
+	pipe [2]pipe // 0: from a to b
+	ends [2]Endpoint
+}
+
+// Connect joins two endpoints by a cable with a propagation delay, and takes both up. Call
+// it before the loop runs or on its goroutine.
+func Connect(loop *clock.Loop, delay units.Time, a, b Endpoint) (*Link, error) {
+	if delay < 0 {
+		return nil, fmt.Errorf("link delay %v: want 0 or more", delay)
+	}
+	l := &Link{ends: [2]Endpoint{a, b}}
+	for i := range l.pipe {
+		p := &l.pipe[i]
+		*p = pipe{link: l, loop: loop, delay: delay, to: l.ends[1-i]}
+		p.timer = loop.NewTimer(p.deliver)
+		l.ends[i].Attach(p)
+	}
+	l.SetUp(true)
+	return l, nil
+}
+
+// Up reports whether the link works.
+func (l *Link) Up() bool { return l.up }
+
+// SetUp cuts or mends the cable. What is under way when it is cut is lost.
+func (l *Link) SetUp(up bool) {
+	if up == l.up {
+		return
+	}
+	l.up = up
+	for i := range l.pipe {
+		if !up {
+			l.pipe[i].cut()
+		}
+		l.ends[i].SetUp(up)
+	}
+}
+
+// SetDelay changes the propagation delay of both directions for frames sent from now on;
+// they never overtake earlier ones. 0 or more.
+func (l *Link) SetDelay(d units.Time) {
+	for i := range l.pipe {
+		l.pipe[i].delay = max(0, d)
+	}
+}
+
+// SetLoss makes the link lose the frames for which lose returns true; nil loses none.
+func (l *Link) SetLoss(lose func(frame []byte) bool) {
+	for i := range l.pipe {
+		l.pipe[i].lose = lose
+	}
+}
+
+// Stats returns the counters of both directions, from a to b first.
+func (l *Link) Stats() [2]LinkStats {
+	return [2]LinkStats{l.pipe[0].stats, l.pipe[1].stats}
+}
+
+// pipe is one direction of a link: frames under way in the order in which they arrive, and
+// one timer for the first of them.
+type pipe struct {
+	link    *Link
+	loop    *clock.Loop
+	delay   units.Time
+	to      Endpoint
+	timer   *clock.Timer
+	lose    func(frame []byte) bool
+	flights ring[flight]
+	free    [][]byte   // buffers of frames that have arrived
+	last    units.Time // arrival of the last frame sent
+	stats   LinkStats
+}
+
+// flight is a frame under way.
+type flight struct {
+	frame []byte
+	at    units.Time
+}
+
+// Send implements Sender.
+func (p *pipe) Send(frame []byte, finish units.Time) {
+	if !p.link.up || p.lose != nil && p.lose(frame) {
+		p.stats.Lost++
+		return
+	}
+	var buf []byte
+	if n := len(p.free); n > 0 {
+		buf, p.free = p.free[n-1], p.free[:n-1]
+	}
+	p.last = max(p.last, finish+p.delay)
+	*p.flights.push() = flight{append(buf[:0], frame...), p.last}
+	if p.flights.n == 1 {
+		p.timer.Reset(p.last)
+	}
+}
+
+// deliver hands over the first frame.
+func (p *pipe) deliver() {
+	frame := p.take()
+	p.stats.Frames++
+	p.stats.Bytes += uint64(len(frame))
+	p.to.Receive(frame, p.loop.Now())
+	p.free = append(p.free, frame) // only now: the receiver may have sent on this pipe
+	if next := p.flights.front(); next != nil {
+		p.timer.Reset(next.at)
+	}
+}
+
+func (p *pipe) take() []byte {
+	frame := p.flights.front().frame
+	p.flights.pop()
+	return frame
+}
+
+// cut loses what is under way.
+func (p *pipe) cut() {
+	p.timer.Stop()
+	for p.flights.n > 0 {
+		p.stats.Lost++
+		p.free = append(p.free, p.take())
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package softswitch
+
+const raceEnabled = false

@@ -1,0 +1,119 @@
+package softswitch
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/units"
+)
+
+// sweepPeriod is how often the P4Runtime server looks at idle timeouts and digests.
+const sweepPeriod = 100 * units.Millisecond
+
+// loopRunner runs a switch on a clock.Loop. The loop's goroutine owns it.
+type loopRunner struct {
+	loop  *clock.Loop
+	sw    *Switch
+	timer *clock.Timer // for what is due next
+	sweep *clock.Timer
+}
+
+func (r *loopRunner) post(fn func()) {
+	r.loop.Post(func() {
+		fn()
+		r.due()
+	})
+}
+
+func (r *loopRunner) time() units.Time { return r.loop.Time() }
+
+// due runs what is due and sets the timer for what comes next.
+func (r *loopRunner) due() {
+	r.sw.mu.Lock()
+	r.sw.core.advance(r.loop.Now())
+	at, ok := r.sw.core.next()
+	r.sw.mu.Unlock()
+	r.arm(at, ok)
+}
+
+func (r *loopRunner) arm(at units.Time, ok bool) {
+	if !ok {
+		r.timer.Stop()
+		return
+	}
+	if set, pending := r.timer.Pending(); !pending || set != at {
+		r.timer.Reset(at)
+	}
+}
+
+func (r *loopRunner) sweepNow() {
+	r.sw.server.Sweep(r.loop.Now())
+	r.sweep.Reset(r.loop.Now() + sweepPeriod)
+}
+
+// NewOnLoop makes a switch that runs on a loop. Call it before the loop runs, or on the
+// loop's goroutine.
+func NewOnLoop(loop *clock.Loop, c Config) (*Switch, error) {
+	r := &loopRunner{loop: loop}
+	s, err := newSwitch(c, r)
+	if err != nil {
+		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
+	}
+	r.sw = s
+	r.timer = loop.NewTimer(r.due)
+	r.sweep = loop.NewTimer(r.sweepNow)
+	r.sweep.Reset(loop.Now() + sweepPeriod)
+	return s, nil
+}
+
+// AddPort adds an in-process port, to be joined to others by Connect. A rate of 0 is
+// unlimited. The switch must run on a loop; call it before the loop runs or on its
+// goroutine.
+func (s *Switch) AddPort(n uint32, rate units.Rate) (*Port, error) {
+	r, ok := s.runner.(*loopRunner)
+	if !ok {
+		return nil, fmt.Errorf("switch %s: port %d: in-process ports need a switch on a loop", s.name, n)
+	}
+	if err := s.addPort(n, "", rate, nil); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", s.name, err)
+	}
+	return &Port{number: n, runner: r, state: s.core.ports[n]}, nil
+}
+
+// Port is an in-process port, one end of a Link.
+type Port struct {
+	number uint32
+	runner *loopRunner
+	state  *portState
+}
+
+var _ Endpoint = (*Port)(nil)
+
+// Number returns the port's number.
+func (p *Port) Number() uint32 { return p.number }
+
+// Attach implements Endpoint.
+func (p *Port) Attach(out Sender) {
+	p.runner.sw.mu.Lock()
+	p.state.out = out
+	p.runner.sw.mu.Unlock()
+}
+
+// SetUp implements Endpoint.
+func (p *Port) SetUp(up bool) {
+	s := p.runner.sw
+	s.mu.Lock()
+	p.state.up = up
+	s.mu.Unlock()
+	s.portState(p.number, up)
+}
+
+// Receive implements Endpoint.
+func (p *Port) Receive(frame []byte, now units.Time) {
+	s := p.runner.sw
+	s.mu.Lock()
+	s.core.receive(p.number, frame, now)
+	at, ok := s.core.next()
+	s.mu.Unlock()
+	p.runner.arm(at, ok)
+}

@@ -1,0 +1,180 @@
+//lint:file-ignore SA1019 clients older than P4Runtime 1.4 number their roles
+
+// Package arbitration is P4Runtime's client arbitration (specification 1.4, "Client
+// Arbitration and Controller Replication") as a state machine without streams, locks or
+// goroutines: arbitration updates and disconnects go in, notifications come out.
+package arbitration
+
+import (
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Client names one open stream; the caller chooses the numbers.
+type Client uint64
+
+// Notification is an arbitration message to be sent to one client.
+type Notification struct {
+	To     Client
+	Update *p4v1.MasterArbitrationUpdate
+}
+
+// Outcome is what an event leads to. The caller sends Others, waits until writes that have
+// already started are done, and then sends ToPrimary (nil unless there is a primary to be told).
+type Outcome struct {
+	Others    []Notification
+	ToPrimary *Notification
+}
+
+// RoleKey identifies a role: by its name, or by the number that clients older than
+// P4Runtime 1.4 use. The zero value is the default role.
+type RoleKey struct {
+	Name string
+	ID   uint64
+}
+
+// Key returns the key of a role given by name and deprecated number; a name wins.
+func Key(name string, id uint64) RoleKey {
+	if name != "" {
+		id = 0
+	}
+	return RoleKey{name, id}
+}
+
+// Options configure a Device.
+type Options struct {
+	// DeviceID is the only device id accepted.
+	DeviceID uint64
+	// MaxClients bounds the streams of one role; 0 means 64.
+	MaxClients int
+	// MaxRoles bounds the roles that are remembered; 0 means 64.
+	MaxRoles int
+	// CheckConfig accepts or refuses a role's configuration; nil refuses every
+	// configuration that is set. It is not called for unset ones.
+	CheckConfig func(RoleKey, *anypb.Any) error
+}
+
+// Device is the arbitration state of one device. It belongs to its caller, who serialises
+// all calls.
+type Device struct {
+	opts    Options
+	roles   map[RoleKey]*role
+	clients map[Client]*client
+}
+
+// role is what the server remembers of a role, also while nobody is connected to it.
+type role struct {
+	key     RoleKey
+	config  *anypb.Any    // of the latest primary
+	highest *p4v1.Uint128 // nil before the first primary
+	primary *client       // nil when there is none
+	clients []*client     // in order of arrival
+}
+
+type client struct {
+	id       Client
+	role     *role
+	election *p4v1.Uint128 // nil when unset: never primary
+}
+
+// New returns the state of a device that no client has connected to.
+func New(o Options) *Device {
+	if o.MaxClients == 0 {
+		o.MaxClients = 64
+	}
+	if o.MaxRoles == 0 {
+		o.MaxRoles = 64
+	}
+	d := &Device{opts: o, roles: map[RoleKey]*role{}, clients: map[Client]*client{}}
+	d.roles[RoleKey{}] = &role{}
+	return d
+}
+
+// Update handles a MasterArbitrationUpdate received from c. An error is a gRPC status with
+// which the stream is to be ended; the state is unchanged and the caller calls Disconnect
+// as for every ended stream.
+func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) (Outcome, error) {
+	known := d.clients[c]
+	key := Key(m.GetRole().GetName(), m.GetRole().GetId())
+	if err := d.check(known, key, m); err != nil {
+		return Outcome{}, err
+	}
+	r := d.roles[key]
+	if r == nil {
+		r = &role{key: key}
+		d.roles[key] = r
+	}
+	if known == nil {
+		known = &client{id: c, role: r}
+		d.clients[c] = known
+		r.clients = append(r.clients, known)
+	}
+	known.election = m.ElectionId
+	if m.ElectionId != nil && (r.highest == nil || compare(m.ElectionId, r.highest) >= 0) {
+		r.primary, r.highest, r.config = known, m.ElectionId, m.GetRole().GetConfig()
+		return d.tellAll(r), nil
+	}
+	if r.primary == known { // it downgraded itself
+		r.primary = nil
+		return d.tellAll(r), nil
+	}
+	return Outcome{Others: []Notification{d.message(known)}}, nil
+}
+
+// check applies the rules for refusing an update, in the specification's order.
+func (d *Device) check(known *client, key RoleKey, m *p4v1.MasterArbitrationUpdate) error {
+	switch {
+	case known == nil && m.DeviceId != d.opts.DeviceID:
+		return status.Errorf(codes.NotFound, "device_id %d is not known, this device is %d", m.DeviceId, d.opts.DeviceID)
+	case known != nil && m.DeviceId != d.opts.DeviceID:
+		return status.Errorf(codes.FailedPrecondition, "device_id %d differs from %d, which this stream began with", m.DeviceId, d.opts.DeviceID)
+	case known != nil && key != known.role.key:
+		return status.Errorf(codes.FailedPrecondition, "role %v differs from %v, which this stream began with", key, known.role.key)
+	}
+	r := d.roles[key]
+	if m.ElectionId != nil && r != nil {
+		for _, o := range r.clients {
+			if o != known && o.election != nil && compare(o.election, m.ElectionId) == 0 {
+				return status.Errorf(codes.InvalidArgument, "election_id %s is in use by another client of role %v", text(m.ElectionId), key)
+			}
+		}
+	}
+	if cfg := m.GetRole().GetConfig(); cfg != nil {
+		if d.opts.CheckConfig == nil {
+			return status.Errorf(codes.InvalidArgument, "role.config of role %v is set; this server takes none", key)
+		}
+		if err := d.opts.CheckConfig(key, cfg); err != nil {
+			return status.Errorf(codes.InvalidArgument, "role.config of role %v: %v", key, err)
+		}
+	}
+	if known == nil && r != nil && len(r.clients) >= d.opts.MaxClients {
+		return status.Errorf(codes.ResourceExhausted, "role %v has %d streams open, the limit", key, len(r.clients))
+	}
+	if r == nil && len(d.roles) >= d.opts.MaxRoles {
+		return status.Errorf(codes.ResourceExhausted, "role %v is new and %d roles are known, the limit", key, len(d.roles))
+	}
+	return nil
+}
+
+// Disconnect forgets a client whose stream has ended. Unknown clients are ignored.
+func (d *Device) Disconnect(c Client) Outcome {
+	gone := d.clients[c]
+	if gone == nil {
+		return Outcome{}
+	}
+	delete(d.clients, c)
+	r := gone.role
+	for i, o := range r.clients {
+		if o == gone {
+			r.clients = append(r.clients[:i:i], r.clients[i+1:]...)
+			break
+		}
+	}
+	if r.primary != gone {
+		return Outcome{}
+	}
+	r.primary = nil
+	return d.tellAll(r)
+}

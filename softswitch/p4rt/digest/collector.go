@@ -1,0 +1,199 @@
+// Package digest is the server's side of P4Runtime digests (specification 1.4,
+// "DigestEntry"): it gathers messages into lists, suppresses those already in a list or
+// sent and not acknowledged, and says when a list is due.
+package digest
+
+import (
+	"sync"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+	"github.com/headgate/headgate/units"
+)
+
+// Bounds that keep memory finite whatever the configuration says.
+const (
+	// maxList is the size of a list when max_list_size is 0 or larger.
+	maxList = 1024
+	// maxCache is how many unacknowledged messages of one digest are remembered.
+	maxCache = 1 << 16
+)
+
+// Collector gathers the digests of one pipeline. It is safe for concurrent use: the data
+// plane adds messages, the control plane configures and acknowledges.
+type Collector struct {
+	mu      sync.Mutex
+	digests map[string]*buffer // by name, enabled or not
+	byID    map[uint32]*buffer
+	nextID  uint64 // of lists
+	dropped uint64
+}
+
+// buffer is one digest.
+type buffer struct {
+	spec    *schema.Digest
+	config  *p4v1.DigestEntry_Config // nil when disabled
+	list    []*p4v1.P4Data
+	keys    []string
+	pending map[string]bool // keys of list
+	first   units.Time      // when the oldest of list came
+	cache   map[string]bool // keys sent and not acknowledged
+	sent    []sentList      // oldest first
+}
+
+type sentList struct {
+	id   uint64
+	at   units.Time
+	keys []string
+}
+
+// New returns a collector for the digests of a schema, all disabled. lists is the id of
+// the first list.
+func New(s *schema.Schema, lists uint64) *Collector {
+	c := &Collector{digests: map[string]*buffer{}, byID: map[uint32]*buffer{}, nextID: lists}
+	for _, d := range s.Digests.List {
+		b := &buffer{spec: d, pending: map[string]bool{}, cache: map[string]bool{}}
+		c.digests[d.Name], c.byID[d.ID] = b, b
+	}
+	return c
+}
+
+// Configure sets a digest's configuration; nil disables it and forgets its messages.
+func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.byID[id]
+	if b == nil {
+		return
+	}
+	b.config = config
+	if config == nil {
+		b.list, b.keys, b.sent = nil, nil, nil
+		clear(b.pending)
+		clear(b.cache)
+	}
+}
+
+// Add takes a message of the data plane; the fields are copied. It returns a list that is
+// due at once, or nil.
+func (c *Collector) Add(name string, fields [][]byte, now units.Time) *p4v1.DigestList {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.digests[name]
+	if b == nil || b.config == nil {
+		return nil
+	}
+	key := keyOf(fields)
+	if b.pending[key] || b.cache[key] {
+		return nil
+	}
+	if len(b.cache)+len(b.list) >= maxCache {
+		c.dropped++
+		return nil
+	}
+	data := b.spec.Type.Encode(fields)
+	if data == nil {
+		c.dropped++
+		return nil
+	}
+	if len(b.list) == 0 {
+		b.first = now
+	}
+	b.list, b.keys, b.pending[key] = append(b.list, data), append(b.keys, key), true
+	limit := int(b.config.MaxListSize)
+	if limit == 0 || limit > maxList {
+		limit = maxList
+	}
+	if len(b.list) >= limit || b.config.MaxTimeoutNs == 0 {
+		return c.flush(b, now)
+	}
+	return nil
+}
+
+// keyOf tells messages apart; fields of one digest always have the same widths.
+func keyOf(fields [][]byte) string {
+	n := 0
+	for _, f := range fields {
+		n += len(f)
+	}
+	key := make([]byte, 0, n)
+	for _, f := range fields {
+		key = append(key, f...)
+	}
+	return string(key)
+}
+
+// Sweep returns the lists whose oldest message has waited max_timeout_ns, and forgets sent
+// lists after ack_timeout_ns.
+func (c *Collector) Sweep(now units.Time) []*p4v1.DigestList {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var due []*p4v1.DigestList
+	for _, b := range c.byID {
+		if b.config == nil {
+			continue
+		}
+		for len(b.sent) > 0 && now-b.sent[0].at >= nanoseconds(b.config.AckTimeoutNs) {
+			b.forget(0)
+		}
+		if len(b.list) > 0 && now-b.first >= nanoseconds(b.config.MaxTimeoutNs) {
+			due = append(due, c.flush(b, now))
+		}
+	}
+	return due
+}
+
+// Ack handles a DigestListAck; it reports whether the digest exists. Unknown lists, which
+// may have timed out, are ignored.
+func (c *Collector) Ack(digest uint32, list uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.byID[digest]
+	if b == nil {
+		return false
+	}
+	for i := range b.sent {
+		if b.sent[i].id == list {
+			b.forget(i)
+			break
+		}
+	}
+	return true
+}
+
+// Dropped returns how many messages were lost because too many were unacknowledged.
+func (c *Collector) Dropped() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropped
+}
+
+func (c *Collector) flush(b *buffer, now units.Time) *p4v1.DigestList {
+	out := &p4v1.DigestList{DigestId: b.spec.ID, ListId: c.nextID, Data: b.list}
+	c.nextID++
+	if b.config.AckTimeoutNs > 0 {
+		for _, k := range b.keys {
+			b.cache[k] = true
+		}
+		b.sent = append(b.sent, sentList{out.ListId, now, b.keys})
+	}
+	b.list, b.keys = nil, nil
+	clear(b.pending)
+	return out
+}
+
+func (b *buffer) forget(i int) {
+	for _, k := range b.sent[i].keys {
+		delete(b.cache, k)
+	}
+	b.sent = append(b.sent[:i:i], b.sent[i+1:]...)
+}
+
+// nanoseconds converts a time of the protocol, saturating.
+func nanoseconds(ns int64) units.Time {
+	if ns > int64(units.MaxTime/units.Nanosecond) {
+		return units.MaxTime
+	}
+	return units.Time(ns) * units.Nanosecond
+}

@@ -1,0 +1,157 @@
+package entity
+
+import (
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+)
+
+// profile is the members and groups of one action profile. One-shots live in it with ids
+// of their own; as the specification forbids mixing, the two never meet.
+type profile struct {
+	spec    *schema.Profile
+	members ordered[*member]
+	groups  ordered[*group]
+	shots   map[*oneShot]bool
+	weights int64 // sum over all groups and one-shots
+
+	nextMember engine.MemberID // of one-shots
+	nextGroup  engine.GroupID
+}
+
+type member struct {
+	wire    *p4v1.ActionProfileMember
+	entries int // table entries that point to it
+	groups  int // groups that contain it
+}
+
+type group struct {
+	wire    *p4v1.ActionProfileGroup
+	entries int
+	weight  int64
+}
+
+func newProfile(p *schema.Profile) *profile {
+	return &profile{spec: p, shots: map[*oneShot]bool{}, nextMember: 1, nextGroup: 1}
+}
+
+// use counts an entry's reference to a member or group, delta +1 or -1.
+func (t *table) use(e *entry, delta int) {
+	switch {
+	case t.profile == nil || e.shot != nil:
+	case e.target.Member != nil:
+		m, _ := t.profile.members.get(uint32(*e.target.Member))
+		m.entries += delta
+	case e.target.Group != nil:
+		g, _ := t.profile.groups.get(uint32(*e.target.Group))
+		g.entries += delta
+	}
+}
+
+func (s *State) profileByID(id uint32) (*profile, error) {
+	p := s.profiles[id]
+	if p == nil {
+		return nil, invalid("action_profile_id is %#x, which is no action profile of the P4Info", id)
+	}
+	return p, nil
+}
+
+// call validates an action against the tables that share the profile.
+func (p *profile) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) {
+	if len(p.spec.Tables) == 0 {
+		return nil, engine.ActionCall{}, invalid("action profile %q: no table uses it, so it allows no action", p.spec.Name)
+	}
+	return p.spec.Tables[0].Action(in, false)
+}
+
+func (s *State) writeMember(op p4v1.Update_Type, in *p4v1.ActionProfileMember) error {
+	p, err := s.profileByID(in.GetActionProfileId())
+	if err != nil {
+		return err
+	}
+	name, id := p.spec.Name, in.MemberId
+	if id == 0 {
+		return invalid("action profile %q: member_id is 0", name)
+	}
+	old, ok := p.members.get(id)
+	if op == p4v1.Update_DELETE {
+		switch {
+		case !ok:
+			return notFound("action profile %q: there is no member %d", name, id)
+		case old.groups > 0 || old.entries > 0:
+			return status.Errorf(codes.FailedPrecondition, "action profile %q: member %d is in use by %d groups and %d table entries", name, id, old.groups, old.entries)
+		}
+		if err := s.inst.DeleteMember(name, engine.MemberID(id)); err != nil {
+			return fromEngine(err)
+		}
+		p.members.remove(id)
+		return nil
+	}
+	if in.Action == nil {
+		return invalid("action profile %q: member %d: action is unset", name, id)
+	}
+	action, call, err := p.call(in.Action)
+	if err != nil {
+		return err
+	}
+	wire := &p4v1.ActionProfileMember{ActionProfileId: in.ActionProfileId, MemberId: id, Action: action}
+	if op == p4v1.Update_MODIFY {
+		if !ok {
+			return notFound("action profile %q: there is no member %d", name, id)
+		}
+		if err := s.inst.ModifyMember(name, engine.MemberID(id), call); err != nil {
+			return fromEngine(err)
+		}
+		old.wire = wire
+		return nil
+	}
+	switch {
+	case ok:
+		return exists("action profile %q: member %d exists", name, id)
+	case len(p.shots) > 0:
+		return errMixed(name)
+	case p.spec.Size > 0 && int64(p.members.len()) >= p.spec.Size:
+		return exhausted("action profile %q: it has %d members, its size", name, p.spec.Size)
+	}
+	if err := s.inst.AddMember(name, engine.MemberID(id), call); err != nil {
+		return fromEngine(err)
+	}
+	p.members.set(id, &member{wire: wire})
+	return nil
+}
+
+func errMixed(name string) error {
+	return invalid("action profile %q: it is programmed either with one-shots or with members and groups, not with both", name)
+}
+
+func (s *State) readMembers(req *p4v1.ActionProfileMember, emit func(*p4v1.Entity)) error {
+	one := func(m *member) {
+		emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: m.wire}})
+	}
+	if req.GetActionProfileId() == 0 {
+		if req.GetMemberId() != 0 {
+			return invalid("member_id is %d with action_profile_id 0, which reads all members", req.MemberId)
+		}
+		for _, spec := range s.schema.Profiles.List {
+			s.profiles[spec.ID].members.each(func(_ uint32, m *member) { one(m) })
+		}
+		return nil
+	}
+	p, err := s.profileByID(req.ActionProfileId)
+	if err != nil {
+		return err
+	}
+	if req.MemberId == 0 {
+		p.members.each(func(_ uint32, m *member) { one(m) })
+		return nil
+	}
+	m, ok := p.members.get(req.MemberId)
+	if !ok {
+		return notFound("action profile %q: there is no member %d", p.spec.Name, req.MemberId)
+	}
+	one(m)
+	return nil
+}

@@ -1,0 +1,188 @@
+// Package entity holds what the control plane has written to one pipeline, and is the
+// meaning of P4Runtime's entities: it validates each update by the specification, stores
+// it for reads, and carries it out on the engine. One file stands for each kind of entity.
+package entity
+
+import (
+	"errors"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/digest"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+	"github.com/headgate/headgate/units"
+)
+
+// Options describe the switch that the entities live in.
+type Options struct {
+	// CPUPort stands for SDN_PORT_CPU; 0 means that there is none.
+	CPUPort uint32
+	// DropPort is no port for replicas.
+	DropPort uint32
+	// Queues is the number of priority queues: class_of_service is below it. 0 means 1.
+	Queues int
+	// Ports are the ports that exist, for watch_port; empty accepts every number.
+	Ports []uint32
+	// Now is the switch's clock.
+	Now func() units.Time
+}
+
+// State belongs to its caller, who lets either one Apply run or any number of Reads. The
+// messages that it stores and returns are never changed.
+type State struct {
+	schema  *schema.Schema
+	inst    *engine.Instance
+	opts    Options
+	digests *digest.Collector
+
+	tables    map[uint32]*table
+	profiles  map[uint32]*profile
+	valueSets map[uint32][]*p4v1.ValueSetMember
+	groups    ordered[*p4v1.MulticastGroupEntry]
+	sessions  ordered[*p4v1.CloneSessionEntry]
+	learning  map[uint32]*p4v1.DigestEntry
+	down      map[uint32]bool // ports without link
+}
+
+// New returns the state of a pipeline that nothing has been written to: the instance must
+// be fresh too.
+func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) (*State, error) {
+	if o.Queues == 0 {
+		o.Queues = 1
+	}
+	st := &State{
+		schema: s, inst: in, opts: o, digests: d,
+		tables: map[uint32]*table{}, profiles: map[uint32]*profile{},
+		valueSets: map[uint32][]*p4v1.ValueSetMember{},
+		learning:  map[uint32]*p4v1.DigestEntry{}, down: map[uint32]bool{},
+	}
+	for _, p := range s.Profiles.List {
+		st.profiles[p.ID] = newProfile(p)
+	}
+	for _, t := range s.Tables.List {
+		tb, err := st.newTable(t)
+		if err != nil {
+			return nil, err
+		}
+		st.tables[t.ID] = tb
+	}
+	return st, nil
+}
+
+// Schema returns the schema of the pipeline.
+func (s *State) Schema() *schema.Schema { return s.schema }
+
+// Apply carries out one update. The error is a gRPC status; the state is then unchanged.
+func (s *State) Apply(u *p4v1.Update) error {
+	switch u.GetType() {
+	case p4v1.Update_INSERT, p4v1.Update_MODIFY, p4v1.Update_DELETE:
+	default:
+		return invalid("update type is %v, allowed are INSERT, MODIFY and DELETE", u.GetType())
+	}
+	switch e := u.GetEntity().GetEntity().(type) {
+	case *p4v1.Entity_TableEntry:
+		return s.writeTable(u.Type, e.TableEntry)
+	case *p4v1.Entity_ActionProfileMember:
+		return s.writeMember(u.Type, e.ActionProfileMember)
+	case *p4v1.Entity_ActionProfileGroup:
+		return s.writeGroup(u.Type, e.ActionProfileGroup)
+	case *p4v1.Entity_MeterEntry:
+		return s.writeMeter(u.Type, e.MeterEntry)
+	case *p4v1.Entity_DirectMeterEntry:
+		return s.writeDirectMeter(u.Type, e.DirectMeterEntry)
+	case *p4v1.Entity_CounterEntry:
+		return s.writeCounter(u.Type, e.CounterEntry)
+	case *p4v1.Entity_DirectCounterEntry:
+		return s.writeDirectCounter(u.Type, e.DirectCounterEntry)
+	case *p4v1.Entity_PacketReplicationEngineEntry:
+		return s.writePRE(u.Type, e.PacketReplicationEngineEntry)
+	case *p4v1.Entity_ValueSetEntry:
+		return s.writeValueSet(u.Type, e.ValueSetEntry)
+	case *p4v1.Entity_RegisterEntry:
+		return s.writeRegister(u.Type, e.RegisterEntry)
+	case *p4v1.Entity_DigestEntry:
+		return s.writeDigest(u.Type, e.DigestEntry)
+	case *p4v1.Entity_ExternEntry:
+		return errExtern
+	}
+	return invalid("entity is unset")
+}
+
+// Read calls emit for every entity that req selects. The error is a gRPC status.
+func (s *State) Read(req *p4v1.Entity, emit func(*p4v1.Entity)) error {
+	switch e := req.GetEntity().(type) {
+	case *p4v1.Entity_TableEntry:
+		return s.readTable(e.TableEntry, emit)
+	case *p4v1.Entity_ActionProfileMember:
+		return s.readMembers(e.ActionProfileMember, emit)
+	case *p4v1.Entity_ActionProfileGroup:
+		return s.readGroups(e.ActionProfileGroup, emit)
+	case *p4v1.Entity_MeterEntry:
+		return s.readMeters(e.MeterEntry, emit)
+	case *p4v1.Entity_DirectMeterEntry:
+		return s.readDirectMeters(e.DirectMeterEntry, emit)
+	case *p4v1.Entity_CounterEntry:
+		return s.readCounters(e.CounterEntry, emit)
+	case *p4v1.Entity_DirectCounterEntry:
+		return s.readDirectCounters(e.DirectCounterEntry, emit)
+	case *p4v1.Entity_PacketReplicationEngineEntry:
+		return s.readPRE(e.PacketReplicationEngineEntry, emit)
+	case *p4v1.Entity_ValueSetEntry:
+		return s.readValueSets(e.ValueSetEntry, emit)
+	case *p4v1.Entity_RegisterEntry:
+		return s.readRegisters(e.RegisterEntry, emit)
+	case *p4v1.Entity_DigestEntry:
+		return s.readDigests(e.DigestEntry, emit)
+	case *p4v1.Entity_ExternEntry:
+		if e.ExternEntry.GetExternTypeId() == 0 && len(s.schema.Info.GetExterns()) == 0 {
+			return nil // all of none
+		}
+		return errExtern
+	}
+	return invalid("entity is unset")
+}
+
+var errExtern = status.Error(codes.Unimplemented, "extern_entry: this switch has no externs beyond v1model's")
+
+func invalid(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+func notFound(format string, args ...any) error {
+	return status.Errorf(codes.NotFound, format, args...)
+}
+
+func exists(format string, args ...any) error {
+	return status.Errorf(codes.AlreadyExists, format, args...)
+}
+
+func denied(format string, args ...any) error {
+	return status.Errorf(codes.PermissionDenied, format, args...)
+}
+
+func exhausted(format string, args ...any) error {
+	return status.Errorf(codes.ResourceExhausted, format, args...)
+}
+
+// fromEngine gives an error of the engine its status code.
+func fromEngine(err error) error {
+	code := codes.Internal
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, engine.ErrNotFound):
+		code = codes.NotFound
+	case errors.Is(err, engine.ErrExists):
+		code = codes.AlreadyExists
+	case errors.Is(err, engine.ErrFull):
+		code = codes.ResourceExhausted
+	case errors.Is(err, engine.ErrImmutable):
+		code = codes.PermissionDenied
+	case errors.Is(err, engine.ErrInvalid):
+		code = codes.InvalidArgument
+	}
+	return status.Error(code, err.Error())
+}

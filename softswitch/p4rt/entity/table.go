@@ -1,0 +1,190 @@
+//lint:file-ignore SA1019 the specification wants controller_metadata kept and returned
+
+package entity
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+	"github.com/headgate/headgate/units"
+)
+
+// table is the entries of one table.
+type table struct {
+	spec    *schema.Table
+	profile *profile // nil for direct tables
+	entries map[string]*entry
+	list    []*entry // the same, in the order of reads
+	handles map[engine.Handle]*entry
+	deflt   *p4v1.TableEntry // as written; nil when it is the program's
+}
+
+// entry is one entry of a table.
+type entry struct {
+	key    string // match and priority
+	match  string // match alone
+	at     int    // place in table.list
+	handle engine.Handle
+	target engine.Target
+	shot   *oneShot // what a one-shot made; nil otherwise
+	fixed  bool     // the program's own
+	wire   *p4v1.TableEntry
+	entity *p4v1.Entity // of wire
+	// notified is when the last idle notification for it was made.
+	notified units.Time
+}
+
+func (s *State) newTable(t *schema.Table) (*table, error) {
+	tb := &table{spec: t, entries: map[string]*entry{}, handles: map[engine.Handle]*entry{}}
+	if t.Profile != nil {
+		tb.profile = s.profiles[t.Profile.ID]
+	}
+	handles := s.inst.ConstEntries(t.Name)
+	if len(handles) != len(t.Entries) {
+		return nil, fmt.Errorf("table %q: the engine has %d entries of the program, the BMv2 JSON has %d", t.Name, len(handles), len(t.Entries))
+	}
+	for i, w := range t.Entries {
+		k, err := t.Key(w.Match)
+		if err != nil {
+			return nil, fmt.Errorf("entries[%d] of the BMv2 JSON: %w", i, err)
+		}
+		w := cloneOf(w)
+		setConst(w)
+		e := &entry{handle: handles[i], fixed: true}
+		e.setWire(w)
+		tb.add(e, k.Text, w.Priority)
+	}
+	return tb, nil
+}
+
+func (e *entry) setWire(w *p4v1.TableEntry) {
+	e.wire = w
+	e.entity = &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: w}}
+}
+
+func (t *table) add(e *entry, match string, priority int32) {
+	e.match, e.key, e.at = match, keyText(match, priority), len(t.list)
+	t.entries[e.key], t.handles[e.handle] = e, e
+	t.list = append(t.list, e)
+}
+
+func (t *table) remove(e *entry) {
+	delete(t.entries, e.key)
+	delete(t.handles, e.handle)
+	last := t.list[len(t.list)-1]
+	t.list[e.at], last.at = last, e.at
+	t.list[len(t.list)-1] = nil
+	t.list = t.list[:len(t.list)-1]
+}
+
+func keyText(match string, priority int32) string {
+	return string(binary.BigEndian.AppendUint32([]byte(match), uint32(priority)))
+}
+
+// tableByID finds a table for a write or a specific read.
+func (s *State) tableByID(id uint32) (*table, error) {
+	t := s.tables[id]
+	if t == nil {
+		return nil, invalid("table_id is %#x, which is no table of the P4Info", id)
+	}
+	return t, nil
+}
+
+// locate validates the key fields of an entry and finds it; nil when there is none. It is
+// not for default entries.
+func (t *table) locate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
+	k, err := t.spec.Key(in.Match)
+	if err != nil {
+		return nil, k, err
+	}
+	if err := t.checkPriority(in.Priority); err != nil {
+		return nil, k, err
+	}
+	return t.entries[keyText(k.Text, in.Priority)], k, nil
+}
+
+func (t *table) checkPriority(p int32) error {
+	switch {
+	case t.spec.NeedsPriority && p <= 0:
+		return invalid("table %q: priority is %d, it must be positive as the key has ternary, range or optional fields", t.spec.Name, p)
+	case !t.spec.NeedsPriority && p != 0:
+		return invalid("table %q: priority is %d, it must be 0 as the key has no ternary, range or optional field", t.spec.Name, p)
+	}
+	return nil
+}
+
+// checkOptions validates the fields of a written entry that are neither key nor action.
+func (t *table) checkOptions(in *p4v1.TableEntry) error {
+	name := t.spec.Name
+	switch {
+	case isConst(in):
+		return invalid("table %q: is_const is true, which a write must not set", name)
+	case in.TimeSinceLastHit != nil:
+		return invalid("table %q: time_since_last_hit is set, which a write must not do", name)
+	case in.IdleTimeoutNs < 0:
+		return invalid("table %q: idle_timeout_ns is %d, it must not be negative", name, in.IdleTimeoutNs)
+	case in.IdleTimeoutNs != 0 && !t.spec.IdleTimeout:
+		return invalid("table %q: idle_timeout_ns is %d, the table does not support idle timeouts", name, in.IdleTimeoutNs)
+	case in.CounterData != nil && t.spec.CounterID == 0:
+		return invalid("table %q: counter_data is set, the table has no direct counter", name)
+	case in.MeterConfig != nil && t.spec.MeterID == 0:
+		return invalid("table %q: meter_config is set, the table has no direct meter", name)
+	case in.MeterCounterData != nil && t.spec.MeterID == 0:
+		return invalid("table %q: meter_counter_data is set, the table has no direct meter", name)
+	case in.MeterCounterData != nil:
+		return errMeterCounters
+	}
+	if in.CounterData != nil {
+		if _, err := counterOf(in.CounterData); err != nil {
+			return err
+		}
+	}
+	if in.MeterConfig != nil {
+		if _, err := rateOf(in.MeterConfig); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ttl converts idle_timeout_ns. The engine's clock is in picoseconds, so that times beyond
+// 106 days never expire.
+func ttl(ns int64) time.Duration {
+	return min(time.Duration(ns), time.Duration(math.MaxInt64/int64(units.Nanosecond)))
+}
+
+// Idle collects the entries whose idle timeout has passed since their last hit and their
+// last notification, one notification per table. Timestamps are left to the caller.
+func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
+	var out []*p4v1.IdleTimeoutNotification
+	for _, spec := range s.schema.Tables.List {
+		if !spec.IdleTimeout {
+			continue
+		}
+		t := s.tables[spec.ID]
+		var list []*p4v1.TableEntry
+		for _, h := range s.inst.Expired(spec.Name, now) {
+			e := t.handles[h]
+			if e == nil || e.notified != 0 && now-e.notified < units.FromDuration(ttl(e.wire.IdleTimeoutNs)) {
+				continue
+			}
+			e.notified = now
+			w := e.wire
+			list = append(list, &p4v1.TableEntry{
+				TableId: w.TableId, Match: w.Match, Priority: w.Priority, IdleTimeoutNs: w.IdleTimeoutNs,
+				ControllerMetadata: w.ControllerMetadata,
+				Metadata:           w.Metadata,
+			})
+		}
+		if len(list) > 0 {
+			out = append(out, &p4v1.IdleTimeoutNotification{TableEntry: list})
+		}
+	}
+	return out
+}

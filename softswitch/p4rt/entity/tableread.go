@@ -1,0 +1,179 @@
+//lint:file-ignore SA1019 the specification wants controller_metadata kept and returned
+
+package entity
+
+import (
+	"bytes"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/units"
+)
+
+func (s *State) readTable(req *p4v1.TableEntry, emit func(*p4v1.Entity)) error {
+	if req.GetMeterCounterData() != nil {
+		return errMeterCounters
+	}
+	if req.GetTableId() == 0 {
+		if len(req.GetMatch()) > 0 || req.GetAction() != nil || req.GetPriority() != 0 || len(req.GetMetadata()) > 0 || controllerMetadata(req) != 0 {
+			return invalid("table_id is 0, which reads all tables: match, action, priority and metadata must be unset")
+		}
+		for _, spec := range s.schema.Tables.List {
+			if err := s.readOneTable(s.tables[spec.ID], req, emit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t, err := s.tableByID(req.TableId)
+	if err != nil {
+		return err
+	}
+	if req.TimeSinceLastHit != nil && (!t.spec.IdleTimeout || req.IsDefaultAction) {
+		return invalid("table %q: time_since_last_hit is set, the table or its default entry has no idle timeout", t.spec.Name)
+	}
+	return s.readOneTable(t, req, emit)
+}
+
+func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(*p4v1.Entity)) error {
+	if req.GetIsDefaultAction() {
+		e, err := s.defaultEntry(t, req)
+		if err == nil {
+			emit(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}})
+		}
+		return err
+	}
+	return t.selected(req, func(e *entry) error {
+		out, err := s.withResources(t, e, req)
+		if err == nil {
+			emit(out)
+		}
+		return err
+	})
+}
+
+func controllerMetadata(e *p4v1.TableEntry) uint64 {
+	return e.GetControllerMetadata()
+}
+
+// selected calls f for the entries that the filters of req select, until f fails.
+func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
+	wantAction := uint32(0)
+	if req.GetAction() != nil {
+		a, ok := req.Action.Type.(*p4v1.TableAction_Action)
+		if !ok || t.profile != nil {
+			return invalid("table %q: action is set, entries can be filtered by the action_id of a direct table only", t.spec.Name)
+		}
+		wantAction = a.Action.GetActionId()
+		if t.spec.Actions[wantAction] == nil {
+			return invalid("table %q: action_id is %#x, which is none of its actions", t.spec.Name, wantAction)
+		}
+	}
+	match := ""
+	if len(req.GetMatch()) > 0 {
+		k, err := t.spec.Key(req.Match)
+		if err != nil {
+			return err
+		}
+		match = k.Text
+		if !t.spec.NeedsPriority || req.Priority != 0 {
+			e := t.entries[keyText(match, req.Priority)]
+			if e == nil || !e.passes(req, wantAction) {
+				return nil
+			}
+			return f(e)
+		}
+	}
+	for _, e := range t.list {
+		if match != "" && e.match != match || req.GetPriority() != 0 && e.wire.Priority != req.Priority || !e.passes(req, wantAction) {
+			continue
+		}
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passes applies the filters that are not part of the key.
+func (e *entry) passes(req *p4v1.TableEntry, action uint32) bool {
+	if action != 0 && e.wire.GetAction().GetAction().GetActionId() != action {
+		return false
+	}
+	if c := controllerMetadata(req); c != 0 && controllerMetadata(e.wire) != c {
+		return false
+	}
+	return len(req.GetMetadata()) == 0 || bytes.Equal(req.Metadata, e.wire.Metadata)
+}
+
+// withResources adds what the request asks for: counter, meter, time since the last hit.
+func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (*p4v1.Entity, error) {
+	counter := req.GetCounterData() != nil && t.spec.CounterID != 0
+	meter := req.GetMeterConfig() != nil && t.spec.MeterID != 0
+	hit := req.GetTimeSinceLastHit() != nil && t.spec.IdleTimeout
+	if !counter && !meter && !hit {
+		return e.entity, nil
+	}
+	w := e.wire
+	out := &p4v1.TableEntry{
+		TableId: w.TableId, Match: w.Match, Action: w.Action, Priority: w.Priority,
+		ControllerMetadata: controllerMetadata(w), Metadata: w.Metadata, IdleTimeoutNs: w.IdleTimeoutNs,
+	}
+	if e.fixed {
+		setConst(out)
+	}
+	if counter {
+		c, err := s.inst.EntryCounter(t.spec.Name, e.handle)
+		if err != nil {
+			return nil, fromEngine(err)
+		}
+		out.CounterData = counterData(c)
+	}
+	if meter {
+		r, err := s.inst.EntryMeter(t.spec.Name, e.handle)
+		if err != nil {
+			return nil, fromEngine(err)
+		}
+		out.MeterConfig = meterConfig(r)
+	}
+	if hit {
+		since, err := s.inst.SinceHit(t.spec.Name, e.handle, s.now())
+		if err != nil {
+			return nil, fromEngine(err)
+		}
+		out.TimeSinceLastHit = &p4v1.TableEntry_IdleTimeout{ElapsedNs: int64(since / units.Nanosecond)}
+	}
+	return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: out}}, nil
+}
+
+// defaultEntry builds the default entry of a table: what was written, or the program's.
+func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, error) {
+	if len(req.Match) > 0 || req.Priority != 0 {
+		return nil, invalid("table %q: match or priority is set with is_default_action", t.spec.Name)
+	}
+	out := &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}
+	if d := t.deflt; d != nil {
+		out.Action, out.ControllerMetadata, out.Metadata = d.Action, controllerMetadata(d), d.Metadata
+	} else if t.spec.Default != nil {
+		out.Action = &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: t.spec.Default}}
+	}
+	if t.spec.ConstDefault != 0 {
+		setConst(out)
+	}
+	if req.CounterData != nil && t.spec.CounterID != 0 {
+		c, err := s.inst.DefaultCounter(t.spec.Name)
+		if err != nil {
+			return nil, fromEngine(err)
+		}
+		out.CounterData = counterData(c)
+	}
+	return out, nil
+}
+
+// now is the switch's clock.
+func (s *State) now() units.Time {
+	if s.opts.Now == nil {
+		return 0
+	}
+	return s.opts.Now()
+}

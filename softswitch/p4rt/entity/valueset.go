@@ -1,0 +1,60 @@
+package entity
+
+import (
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/softswitch/engine"
+)
+
+func (s *State) writeValueSet(op p4v1.Update_Type, in *p4v1.ValueSetEntry) error {
+	if err := onlyModify(op, "value set"); err != nil {
+		return err
+	}
+	v, ok := s.schema.ValueSets.ID(in.GetValueSetId())
+	if !ok {
+		return invalid("value_set_id is %#x, which is no value set of the P4Info", in.GetValueSetId())
+	}
+	if int64(len(in.Members)) > v.Size {
+		return exhausted("value set %q: it gets %d members, its size is %d", v.Name, len(in.Members), v.Size)
+	}
+	seen := map[string]bool{}
+	var members [][]engine.Match
+	var wire []*p4v1.ValueSetMember
+	for i, m := range in.Members {
+		k, err := v.Member(m.GetMatch())
+		if err != nil {
+			return err
+		}
+		if seen[k.Text] {
+			return exists("value set %q: members[%d] is there twice", v.Name, i)
+		}
+		seen[k.Text] = true
+		members = append(members, k.Engine)
+		wire = append(wire, &p4v1.ValueSetMember{Match: k.Proto})
+	}
+	if err := s.inst.SetValueSet(v.Name, members); err != nil {
+		return fromEngine(err)
+	}
+	s.valueSets[v.ID] = wire
+	return nil
+}
+
+func (s *State) readValueSets(req *p4v1.ValueSetEntry, emit func(*p4v1.Entity)) error {
+	if len(req.GetMembers()) > 0 {
+		return invalid("members is set in a read of value sets")
+	}
+	list := s.schema.ValueSets.List
+	if id := req.GetValueSetId(); id != 0 {
+		v, ok := s.schema.ValueSets.ID(id)
+		if !ok {
+			return invalid("value_set_id is %#x, which is no value set of the P4Info", id)
+		}
+		list = append(list[:0:0], v)
+	}
+	for _, v := range list {
+		emit(&p4v1.Entity{Entity: &p4v1.Entity_ValueSetEntry{ValueSetEntry: &p4v1.ValueSetEntry{
+			ValueSetId: v.ID, Members: s.valueSets[v.ID],
+		}}})
+	}
+	return nil
+}

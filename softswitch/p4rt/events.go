@@ -1,0 +1,168 @@
+package p4rt
+
+import (
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
+	"github.com/headgate/headgate/softswitch/p4rt/packetio"
+	"github.com/headgate/headgate/units"
+)
+
+// PacketIn takes a frame that left the switch on the CPU port. It never blocks; the frame
+// is copied.
+func (s *Server) PacketIn(frame []byte) {
+	l := s.running.Load()
+	list := *s.listeners.Load()
+	if l == nil || l.schema == nil || len(list) == 0 {
+		s.stats.packetIn.Add(1)
+		return
+	}
+	in := packetio.Decode(l.schema.PacketIn, frame)
+	if in == nil {
+		s.stats.packetIn.Add(1)
+		return
+	}
+	m := &p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Packet{Packet: in}}
+	for _, x := range list {
+		if x.scope != nil && !x.scope.packetIn {
+			continue
+		}
+		if !x.box.offer(m, 1) {
+			s.stats.packetIn.Add(1)
+		}
+	}
+}
+
+// Digest takes one learning message of the data plane, the fields in declaration order. It
+// never blocks; the fields are copied.
+func (s *Server) Digest(name string, fields [][]byte) {
+	l := s.running.Load()
+	if l == nil || l.digests == nil {
+		return
+	}
+	if list := l.digests.Add(name, fields, s.dev.Now()); list != nil {
+		s.sendDigest(l, list)
+	}
+}
+
+func (s *Server) sendDigest(l *live, d *p4v1.DigestList) {
+	d.Timestamp = time.Now().UnixNano()
+	m := &p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Digest{Digest: d}}
+	if s.broadcast(l, d.DigestId, m) == 0 {
+		s.stats.digest.Add(uint64(len(d.Data)))
+	}
+}
+
+// broadcast offers a message about one object to every primary whose role it concerns, and
+// returns how many took it.
+func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse) (taken int) {
+	for _, x := range *s.listeners.Load() {
+		if x.scope.allows(l.schema, object) && x.box.offer(m, 1) {
+			taken++
+		}
+	}
+	return taken
+}
+
+// Sweep sends what is due by time: idle timeouts and digest lists. The caller calls it at
+// least every 100 ms. It never blocks: while a write is in progress idle entries are left
+// to the next call.
+func (s *Server) Sweep(now units.Time) {
+	l := s.running.Load()
+	if l == nil || l.state == nil {
+		return
+	}
+	for _, d := range l.digests.Sweep(now) {
+		s.sendDigest(l, d)
+	}
+	if !s.mu.TryLock() {
+		return
+	}
+	idle := l.state.Idle(now)
+	s.mu.Unlock()
+	for _, n := range idle {
+		n.Timestamp = time.Now().UnixNano()
+		m := &p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_IdleTimeoutNotification{IdleTimeoutNotification: n}}
+		if s.broadcast(l, n.TableEntry[0].TableId, m) == 0 {
+			s.stats.idle.Add(1)
+		}
+	}
+}
+
+// SetPortState tells that a port's link went up or down: members whose watch_port it is
+// take part in selection, or no longer. It waits for a write in progress, so the switch
+// calls it outside of its packet loop.
+func (s *Server) SetPortState(port uint32, up bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if up {
+		delete(s.down, port)
+	} else {
+		s.down[port] = true
+	}
+	for _, l := range []*live{s.running.Load(), s.saved} {
+		if l == nil || l.state == nil {
+			continue
+		}
+		if err := l.state.SetPort(port, up); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packetOut handles a PacketOut; the error is for a StreamError.
+func (s *Server) packetOut(c arbitration.Client, m *p4v1.PacketOut) error {
+	sc, err := s.sender(c)
+	if err != nil {
+		return err
+	}
+	if sc != nil && !sc.packetOut {
+		return status.Error(codes.PermissionDenied, "the role's configuration does not allow packet-outs")
+	}
+	if s.opts.CPUPort == 0 {
+		return status.Error(codes.FailedPrecondition, "the switch has no CPU port (--cpu-port), so packet-outs have no way in")
+	}
+	l := s.running.Load()
+	if l == nil || l.schema == nil {
+		return errNoPipeline
+	}
+	frame, err := packetio.Encode(l.schema.PacketOut, m)
+	if err != nil {
+		return status.Errorf(codes.InvalidArgument, "packet: %v", err)
+	}
+	s.dev.PacketOut(frame)
+	return nil
+}
+
+func (s *Server) digestAck(c arbitration.Client, m *p4v1.DigestListAck) error {
+	if _, err := s.sender(c); err != nil {
+		return err
+	}
+	l := s.running.Load()
+	if l == nil || l.digests == nil {
+		return errNoPipeline
+	}
+	if !l.digests.Ack(m.GetDigestId(), m.GetListId()) {
+		return status.Errorf(codes.InvalidArgument, "digest_id is %#x, which is no digest of the P4Info", m.GetDigestId())
+	}
+	return nil
+}
+
+// sender checks that a stream message comes from a primary.
+func (s *Server) sender(c arbitration.Client) (*scope, error) {
+	s.arbMu.Lock()
+	defer s.arbMu.Unlock()
+	key, primary, ok := s.arb.RoleOf(c)
+	switch {
+	case !ok:
+		return nil, status.Error(codes.PermissionDenied, "no arbitration update was sent on this stream")
+	case !primary:
+		return nil, status.Errorf(codes.PermissionDenied, "this client is not the primary of role %v", key)
+	}
+	return s.scopes[key], nil
+}

@@ -1,0 +1,111 @@
+package p4rt
+
+import (
+	"fmt"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/digest"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+)
+
+// live is a pipeline with everything that the server keeps of it.
+type live struct {
+	Pipeline
+	schema  *schema.Schema    // nil without P4Info, like the rest
+	state   *entity.State     // guarded by Server.mu
+	digests *digest.Collector // locks for itself
+}
+
+// compile checks a configuration completely and starts a fresh instance of it. Nothing
+// that runs is touched.
+func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
+	if len(cfg.GetP4DeviceConfig()) == 0 {
+		return nil, fmt.Errorf("p4_device_config is empty, wanted is a program in BMv2's JSON format")
+	}
+	if cfg.P4Info == nil {
+		return nil, fmt.Errorf("p4info is unset")
+	}
+	sch, err := schema.Parse(cfg.P4Info)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.load(cfg.P4DeviceConfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := sch.Bind(l.Program, cfg.P4DeviceConfig); err != nil {
+		return nil, err
+	}
+	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
+	l.digests = digest.New(sch, 1)
+	l.state, err = entity.New(sch, l.Instance, l.digests, entity.Options{
+		CPUPort: s.opts.CPUPort, DropPort: s.opts.DropPort, Queues: s.opts.Queues, Ports: s.opts.Ports, Now: s.dev.Now,
+	})
+	return l, err
+}
+
+// load compiles the program alone.
+func (s *Server) load(doc []byte) (*live, error) {
+	prog, err := engine.Load(doc)
+	if err != nil {
+		return nil, err
+	}
+	in := engine.New(prog, engine.Options{DropPort: s.opts.DropPort, Queues: s.opts.Queues, Seed: s.opts.Seed, Log: s.log})
+	return &live{Pipeline: Pipeline{Program: prog, Instance: in}}, nil
+}
+
+// LoadPipeline starts the switch with a program, as simple_switch_grpc does with a JSON
+// argument. p4info is in protobuf's text or binary format; when it is empty the program
+// runs, and reads and writes wait for a SetForwardingPipelineConfig.
+func (s *Server) LoadPipeline(p4info, json []byte) error {
+	var l *live
+	var err error
+	if len(p4info) == 0 {
+		l, err = s.load(json)
+	} else {
+		info := &p4configv1.P4Info{}
+		// p4c writes fields that are newer than the Go module of P4Runtime in use.
+		if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(p4info, info); err != nil {
+			info = &p4configv1.P4Info{}
+			if proto.Unmarshal(p4info, info) != nil {
+				return fmt.Errorf("P4Info is neither text nor binary protobuf: %w", err)
+			}
+		}
+		l, err = s.compile(&p4v1.ForwardingPipelineConfig{P4Info: info, P4DeviceConfig: json})
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commit(l)
+}
+
+// commit makes l the running pipeline. The caller holds mu.
+func (s *Server) commit(l *live) error {
+	if l.state != nil {
+		for port := range s.down {
+			if err := l.state.SetPort(port, false); err != nil {
+				return err
+			}
+		}
+	}
+	p := l.Pipeline
+	s.dev.Commit(&p)
+	s.running.Store(l)
+	s.target, s.saved = nil, nil
+	if l.state != nil {
+		s.target = l
+	}
+	return nil
+}
+
+var errNoPipeline = status.Error(codes.FailedPrecondition, "no forwarding pipeline is configured: use SetForwardingPipelineConfig first")

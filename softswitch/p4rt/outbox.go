@@ -1,0 +1,65 @@
+package p4rt
+
+import (
+	"sync"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+)
+
+// outbox is what waits to be sent on one stream. Adding never blocks. It is safe for
+// concurrent use.
+type outbox struct {
+	mu    sync.Mutex
+	queue []*p4v1.StreamMessageResponse
+	spare []*p4v1.StreamMessageResponse // the previous queue, to be filled again
+	limit int
+	full  bool          // a message that must not be lost did not fit
+	wake  chan struct{} // has an element when there is something to do
+}
+
+func newOutbox(limit int) *outbox { return &outbox{limit: limit, wake: make(chan struct{}, 1)} }
+
+// offer adds a message that may be lost, if fewer than share of the limit wait.
+func (o *outbox) offer(m *p4v1.StreamMessageResponse, share int) bool {
+	o.mu.Lock()
+	ok := len(o.queue) < o.limit/share
+	if ok {
+		o.queue = append(o.queue, m)
+	}
+	o.mu.Unlock()
+	if ok {
+		o.signal()
+	}
+	return ok
+}
+
+// must adds a message that must not be lost. When the client has not read for so long that
+// twice the limit waits, its stream is ended instead.
+func (o *outbox) must(m *p4v1.StreamMessageResponse) {
+	o.mu.Lock()
+	if len(o.queue) < 2*o.limit {
+		o.queue = append(o.queue, m)
+	} else {
+		o.full = true
+	}
+	o.mu.Unlock()
+	o.signal()
+}
+
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns all that waits; ok is false when the stream must end. The result is valid
+// until the next call.
+func (o *outbox) take() (queue []*p4v1.StreamMessageResponse, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.spare)
+	queue = o.queue
+	o.queue, o.spare = o.spare[:0], queue
+	return queue, !o.full
+}

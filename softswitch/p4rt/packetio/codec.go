@@ -1,0 +1,105 @@
+// Package packetio translates between the metadata of P4Runtime's packet-ins and
+// packet-outs and the P4 headers that carry them to and from the CPU port: the fields in
+// the order of the header, packed bit by bit, most significant first.
+package packetio
+
+import (
+	"fmt"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/softswitch/p4rt/canon"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+)
+
+// Encode builds the frame of a packet-out. h may be nil: then metadata must be empty. Every
+// field that is not padding must be given, once; errors name the field, the value and what
+// is allowed.
+func Encode(h *schema.Header, out *p4v1.PacketOut) ([]byte, error) {
+	var fields []schema.HeaderField
+	size := 0
+	if h != nil {
+		fields, size = h.Fields, h.Bits/8
+	}
+	frame := make([]byte, size, size+len(out.Payload))
+	for i, m := range out.Metadata {
+		known := false
+		for k := range fields {
+			known = known || fields[k].ID == m.GetMetadataId()
+		}
+		if !known {
+			return nil, fmt.Errorf("metadata[%d].metadata_id is %d, which is no field of packet_out", i, m.GetMetadataId())
+		}
+	}
+	at := 0
+	for i := range fields {
+		f := &fields[i]
+		var value []byte
+		found := false
+		for _, m := range out.Metadata {
+			if m.MetadataId != f.ID {
+				continue
+			}
+			if found {
+				return nil, fmt.Errorf("metadata %q is given twice", f.Name)
+			}
+			value, found = m.Value, true
+		}
+		switch {
+		case !found && !f.Padding:
+			return nil, fmt.Errorf("metadata %q (id %d) is missing", f.Name, f.ID)
+		case found && !canon.Fits(value, f.Bits):
+			return nil, fmt.Errorf("metadata %q is 0x%x, allowed is a number of 1 to %d bits", f.Name, value, f.Bits)
+		}
+		put(frame, at, f.Bits, value)
+		at += f.Bits
+	}
+	return append(frame, out.Payload...), nil
+}
+
+// Decode takes a frame that left on the CPU port apart. The result shares no memory with
+// the frame. It returns nil when the frame is shorter than its header.
+func Decode(h *schema.Header, frame []byte) *p4v1.PacketIn {
+	if h == nil {
+		return &p4v1.PacketIn{Payload: append([]byte(nil), frame...)}
+	}
+	size := h.Bits / 8
+	if len(frame) < size {
+		return nil
+	}
+	in := &p4v1.PacketIn{Metadata: make([]*p4v1.PacketMetadata, len(h.Fields))}
+	at := 0
+	for i, f := range h.Fields {
+		in.Metadata[i] = &p4v1.PacketMetadata{MetadataId: f.ID, Value: canon.Of(get(frame, at, f.Bits))}
+		at += f.Bits
+	}
+	in.Payload = append([]byte(nil), frame[size:]...)
+	return in
+}
+
+// put writes the low width bits of v at bit offset at of dst, which is zero there.
+func put(dst []byte, at, width int, v []byte) {
+	for i := range width { // from the least significant bit
+		k := len(v) - 1 - i/8
+		if k < 0 {
+			return
+		}
+		if v[k]>>(i%8)&1 == 1 {
+			bit := at + width - 1 - i
+			dst[bit/8] |= 0x80 >> (bit % 8)
+		}
+	}
+}
+
+// get reads width bits at bit offset at of src as a number, padded to whole bytes.
+func get(src []byte, at, width int) []byte {
+	n := (width + 7) / 8
+	out := make([]byte, n)
+	for i := range width {
+		bit := at + width - 1 - i
+		if src[bit/8]>>(7-bit%8)&1 == 1 {
+			out[n-1-i/8] |= 1 << (i % 8)
+		}
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package schema
+
+import (
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/canon"
+)
+
+// Action validates an action of the table, as an entry's or, with asDefault, as its
+// default. It returns the action in canonical form and the engine's. Errors are
+// INVALID_ARGUMENT, or PERMISSION_DENIED where the action's scope forbids the use.
+func (t *Table) Action(in *p4v1.Action, asDefault bool) (*p4v1.Action, engine.ActionCall, error) {
+	r := t.Actions[in.GetActionId()]
+	if r == nil {
+		return nil, engine.ActionCall{}, status.Errorf(codes.InvalidArgument, "table %q: action_id is 0x%x, which is none of its actions", t.Name, in.GetActionId())
+	}
+	if asDefault && r.Scope == p4configv1.ActionRef_TABLE_ONLY {
+		return nil, engine.ActionCall{}, status.Errorf(codes.PermissionDenied, "table %q: action %q is @tableonly and cannot be its default", t.Name, r.Name)
+	}
+	if !asDefault && r.Scope == p4configv1.ActionRef_DEFAULT_ONLY {
+		return nil, engine.ActionCall{}, status.Errorf(codes.PermissionDenied, "table %q: action %q is @defaultonly and cannot be an entry's", t.Name, r.Name)
+	}
+	return r.call(in)
+}
+
+// call validates an action's parameters.
+func (a *Action) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) {
+	bad := func(format string, args ...any) (*p4v1.Action, engine.ActionCall, error) {
+		return nil, engine.ActionCall{}, status.Errorf(codes.InvalidArgument, "action %q: "+format, append([]any{a.Name}, args...)...)
+	}
+	call := engine.ActionCall{Name: a.Name}
+	if len(a.Params) > 0 {
+		call.Args = make([][]byte, len(a.Params))
+	}
+	out := &p4v1.Action{ActionId: a.ID, Params: make([]*p4v1.Action_Param, len(in.Params))}
+	for i, p := range in.Params {
+		q := a.params[p.GetParamId()]
+		if q == nil {
+			return bad("params[%d].param_id is %d, which is none of its parameters", i, p.GetParamId())
+		}
+		if call.Args[q.position] != nil {
+			return bad("parameter %q is given twice", q.Name)
+		}
+		if !canon.Fits(p.Value, q.Bits) {
+			return bad("parameter %q is 0x%x, allowed is a number of 1 to %d bits", q.Name, p.Value, q.Bits)
+		}
+		if q.DeviceBits < q.Bits && !canon.Fits(p.Value, q.DeviceBits) {
+			return bad("parameter %q is 0x%x, which does not fit the %d bits that the data plane has", q.Name, p.Value, q.DeviceBits)
+		}
+		v := canon.Of(p.Value)
+		call.Args[q.position] = v
+		out.Params[i] = p
+		if len(v) != len(p.Value) {
+			out.Params[i] = &p4v1.Action_Param{ParamId: p.ParamId, Value: v}
+		}
+	}
+	for i, v := range call.Args {
+		if v == nil {
+			return bad("parameter %q is missing", a.Params[i].Name)
+		}
+	}
+	return out, call, nil
+}

@@ -1,0 +1,210 @@
+package schema
+
+import (
+	"fmt"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/p4rt/canon"
+)
+
+// Type is a P4 type that registers and digests can carry: numbers, and structs and tuples
+// of them.
+type Type struct {
+	form    form
+	Bits    int // of a leaf
+	members []*Type
+}
+
+type form uint8
+
+const (
+	unsigned form = iota
+	signed
+	boolean
+	enum // serializable
+	structure
+	tuple
+)
+
+func (t *Type) leaf() bool { return t.form < structure }
+
+// Leaves returns the widths of the numbers that the type consists of, in order.
+func (t *Type) Leaves() []int {
+	if t.leaf() {
+		return []int{t.Bits}
+	}
+	var out []int
+	for _, m := range t.members {
+		out = append(out, m.Leaves()...)
+	}
+	return out
+}
+
+// dataType resolves a type; depth guards against types that contain themselves.
+func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec, depth int) (*Type, error) {
+	if depth > 16 {
+		return nil, fmt.Errorf("%s: types are nested deeper than 16", where)
+	}
+	bad := func(name string) error {
+		return fmt.Errorf("%s: type %q is not in type_info", where, name)
+	}
+	switch t := spec.GetTypeSpec().(type) {
+	case *p4configv1.P4DataTypeSpec_Bitstring:
+		switch b := t.Bitstring.GetTypeSpec().(type) {
+		case *p4configv1.P4BitstringLikeTypeSpec_Bit:
+			return number(where, unsigned, b.Bit.GetBitwidth())
+		case *p4configv1.P4BitstringLikeTypeSpec_Int:
+			return number(where, signed, b.Int.GetBitwidth())
+		}
+		return nil, fmt.Errorf("%s: varbit is not supported, allowed are bit<W> and int<W>", where)
+	case *p4configv1.P4DataTypeSpec_Bool:
+		return &Type{form: boolean, Bits: 1}, nil
+	case *p4configv1.P4DataTypeSpec_SerializableEnum:
+		e := s.types.GetSerializableEnums()[t.SerializableEnum.GetName()]
+		if e == nil {
+			return nil, bad(t.SerializableEnum.GetName())
+		}
+		return number(where, enum, e.UnderlyingType.GetBitwidth())
+	case *p4configv1.P4DataTypeSpec_NewType:
+		n := s.types.GetNewTypes()[t.NewType.GetName()]
+		if n == nil {
+			return nil, bad(t.NewType.GetName())
+		}
+		if n.GetOriginalType() == nil {
+			return nil, fmt.Errorf("%s: type %q is translated (@p4runtime_translation), which is not supported here", where, t.NewType.Name)
+		}
+		return s.dataType(where, n.GetOriginalType(), depth+1)
+	case *p4configv1.P4DataTypeSpec_Struct:
+		st := s.types.GetStructs()[t.Struct.GetName()]
+		if st == nil {
+			return nil, bad(t.Struct.GetName())
+		}
+		out := &Type{form: structure}
+		for _, m := range st.Members {
+			u, err := s.dataType(where+"."+m.Name, m.TypeSpec, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out.members = append(out.members, u)
+		}
+		return out, nil
+	case *p4configv1.P4DataTypeSpec_Tuple:
+		out := &Type{form: tuple}
+		for i, m := range t.Tuple.GetMembers() {
+			u, err := s.dataType(fmt.Sprintf("%s[%d]", where, i), m, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out.members = append(out.members, u)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("%s: type %T is not supported, allowed are bit<W>, int<W>, bool, serializable enums, structs and tuples", where, spec.GetTypeSpec())
+}
+
+func number(where string, f form, bits int32) (*Type, error) {
+	if bits < 1 || bits > maxBits {
+		return nil, fmt.Errorf("%s: bitwidth is %d, allowed are 1 to %d", where, bits, maxBits)
+	}
+	return &Type{form: f, Bits: int(bits)}, nil
+}
+
+// Encode builds the P4Data of a value whose numbers are in leaves, in order, as the data
+// plane has them. It returns nil when leaves are too few.
+func (t *Type) Encode(leaves [][]byte) *p4v1.P4Data {
+	d, rest := t.encode(leaves)
+	if len(rest) > 0 {
+		return nil
+	}
+	return d
+}
+
+func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
+	if t.leaf() {
+		if len(leaves) == 0 {
+			return nil, [][]byte{nil} // a rest that says: too few
+		}
+		b, rest := leaves[0], leaves[1:]
+		switch t.form {
+		case signed:
+			return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: canon.SignExtend(b, t.Bits)}}, rest
+		case boolean:
+			return &p4v1.P4Data{Data: &p4v1.P4Data_Bool{Bool: !canon.IsZero(b)}}, rest
+		case enum:
+			return &p4v1.P4Data{Data: &p4v1.P4Data_EnumValue{EnumValue: copied(b)}}, rest
+		}
+		return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: copied(b)}}, rest
+	}
+	members := &p4v1.P4StructLike{}
+	for _, m := range t.members {
+		var d *p4v1.P4Data
+		if d, leaves = m.encode(leaves); d == nil {
+			return nil, leaves
+		}
+		members.Members = append(members.Members, d)
+	}
+	if t.form == tuple {
+		return &p4v1.P4Data{Data: &p4v1.P4Data_Tuple{Tuple: members}}, leaves
+	}
+	return &p4v1.P4Data{Data: &p4v1.P4Data_Struct{Struct: members}}, leaves
+}
+
+func copied(b []byte) []byte {
+	if b = canon.Of(b); len(b) == 0 {
+		return []byte{0}
+	}
+	return append([]byte(nil), b...)
+}
+
+// Decode checks the P4Data of a leaf type and returns its number, unsigned, as the data
+// plane has it. The error is INVALID_ARGUMENT for another type, OUT_OF_RANGE for a value
+// that does not fit.
+func (t *Type) Decode(d *p4v1.P4Data) ([]byte, error) {
+	mismatch := func(want string) error {
+		return status.Errorf(codes.InvalidArgument, "data is %T, wanted is %s", d.GetData(), want)
+	}
+	var b []byte
+	switch t.form {
+	case boolean:
+		v, ok := d.GetData().(*p4v1.P4Data_Bool)
+		if !ok {
+			return nil, mismatch("bool")
+		}
+		if v.Bool {
+			return []byte{1}, nil
+		}
+		return []byte{0}, nil
+	case enum:
+		v, ok := d.GetData().(*p4v1.P4Data_EnumValue)
+		if !ok {
+			return nil, mismatch("enum_value")
+		}
+		b = v.EnumValue
+	default:
+		v, ok := d.GetData().(*p4v1.P4Data_Bitstring)
+		if !ok {
+			return nil, mismatch("bitstring")
+		}
+		b = v.Bitstring
+	}
+	if t.form == signed {
+		if !canon.FitsSigned(b, t.Bits) {
+			return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit int<%d>", b, t.Bits)
+		}
+		return canon.Truncate(b, t.Bits), nil
+	}
+	if !canon.Fits(b, t.Bits) {
+		return nil, status.Errorf(codes.OutOfRange, "data is 0x%x, which does not fit bit<%d>", b, t.Bits)
+	}
+	return canon.Of(b), nil
+}
+
+// IsZero reports whether the value of a leaf type is zero, as cells of a fresh pipeline are.
+func (t *Type) IsZero(d *p4v1.P4Data) bool {
+	v, err := t.Decode(d)
+	return err == nil && canon.IsZero(v)
+}

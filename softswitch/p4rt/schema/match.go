@@ -1,0 +1,219 @@
+package schema
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/canon"
+)
+
+// Key is a validated match key in the three forms it is needed in.
+type Key struct {
+	// Text identifies the key among all keys of its table.
+	Text string
+	// Proto is the key in canonical form, in P4Info's order of fields.
+	Proto []*p4v1.FieldMatch
+	// Engine is the key in the engine's order of fields.
+	Engine []engine.Match
+}
+
+// Key validates the match of an entry. Errors are INVALID_ARGUMENT and name the table, the
+// field, the value and what is allowed.
+func (t *Table) Key(match []*p4v1.FieldMatch) (Key, error) {
+	k, err := parseKey(t.Fields, t.fields, match)
+	if err != nil {
+		return Key{}, status.Errorf(codes.InvalidArgument, "table %q: %v", t.Name, err)
+	}
+	return k, nil
+}
+
+// Member validates one member of the value set.
+func (v *ValueSet) Member(match []*p4v1.FieldMatch) (Key, error) {
+	k, err := parseKey(v.Fields, v.fields, match)
+	if err != nil {
+		return Key{}, status.Errorf(codes.InvalidArgument, "value set %q: %v", v.Name, err)
+	}
+	return k, nil
+}
+
+func parseKey(fields []*Field, byID map[uint32]*Field, match []*p4v1.FieldMatch) (Key, error) {
+	k := Key{Engine: make([]engine.Match, len(fields))}
+	if len(match) > 0 {
+		k.Proto = make([]*p4v1.FieldMatch, 0, len(match))
+	}
+	for i, m := range match {
+		if byID[m.GetFieldId()] == nil {
+			return Key{}, fmt.Errorf("match[%d].field_id is %d, which is no field of its key", i, m.GetFieldId())
+		}
+	}
+	text := make([]byte, 0, 64)
+	used := 0
+	for _, f := range fields {
+		var given *p4v1.FieldMatch
+		for _, m := range match {
+			if m.FieldId != f.ID {
+				continue
+			}
+			if given != nil {
+				return Key{}, fmt.Errorf("field %q is matched twice", f.Name)
+			}
+			given = m
+			used++
+		}
+		if given == nil {
+			if f.Kind == engine.Exact {
+				return Key{}, fmt.Errorf("field %q is missing; an exact match cannot be left out", f.Name)
+			}
+			k.Engine[f.position] = engine.Match{Any: true}
+			text = append(text, 0)
+			continue
+		}
+		value, mask, prefix, err := f.check(given)
+		if err != nil {
+			return Key{}, fmt.Errorf("field %q: %w", f.Name, err)
+		}
+		k.Proto = append(k.Proto, f.canonical(given, value, mask, prefix))
+		k.Engine[f.position] = f.engine(value, mask, prefix)
+		text = append(text, 1)
+		text = appendText(text, value)
+		text = appendText(text, mask)
+		text = binary.AppendUvarint(text, uint64(prefix))
+	}
+	k.Text = string(text)
+	return k, nil
+}
+
+func appendText(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+// check validates one match and returns it in canonical form.
+func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err error) {
+	switch f.Kind {
+	case engine.Exact:
+		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Exact_); ok {
+			value, err = f.number("value", x.Exact.GetValue())
+			return value, nil, 0, err
+		}
+	case engine.Optional:
+		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Optional_); ok {
+			value, err = f.number("value", x.Optional.GetValue())
+			return value, nil, 0, err
+		}
+	case engine.LPM:
+		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Lpm); ok {
+			prefix = int(x.Lpm.GetPrefixLen())
+			if value, err = f.number("value", x.Lpm.GetValue()); err != nil {
+				return nil, nil, 0, err
+			}
+			if prefix < 1 || prefix > f.Bits {
+				return nil, nil, 0, fmt.Errorf("prefix_len is %d, allowed are 1 to %d; leave the field out to match everything", prefix, f.Bits)
+			}
+			if !canon.LowBitsZero(value, f.Bits-prefix) {
+				return nil, nil, 0, fmt.Errorf("value 0x%x has bits set beyond its prefix of %d", value, prefix)
+			}
+			return value, nil, prefix, nil
+		}
+	case engine.Ternary:
+		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Ternary_); ok {
+			if value, err = f.number("value", x.Ternary.GetValue()); err != nil {
+				return nil, nil, 0, err
+			}
+			if mask, err = f.number("mask", x.Ternary.GetMask()); err != nil {
+				return nil, nil, 0, err
+			}
+			if canon.IsZero(mask) {
+				return nil, nil, 0, fmt.Errorf("mask is 0; leave the field out to match everything")
+			}
+			if !canon.Within(value, mask) {
+				return nil, nil, 0, fmt.Errorf("value 0x%x has bits set outside of mask 0x%x", value, mask)
+			}
+			return value, mask, 0, nil
+		}
+	case engine.Range:
+		if x, ok := m.FieldMatchType.(*p4v1.FieldMatch_Range_); ok {
+			if value, err = f.number("low", x.Range.GetLow()); err != nil {
+				return nil, nil, 0, err
+			}
+			if mask, err = f.number("high", x.Range.GetHigh()); err != nil {
+				return nil, nil, 0, err
+			}
+			if canon.Compare(value, mask) > 0 {
+				return nil, nil, 0, fmt.Errorf("low 0x%x is above high 0x%x", value, mask)
+			}
+			if canon.IsZero(value) && canon.IsMax(mask, f.Bits) {
+				return nil, nil, 0, fmt.Errorf("range is all of %d bits; leave the field out to match everything", f.Bits)
+			}
+			return value, mask, 0, nil
+		}
+	}
+	return nil, nil, 0, fmt.Errorf("match type is %T, wanted is %s", m.FieldMatchType, kindName(f.Kind))
+}
+
+// number validates a byte string and returns it in canonical form.
+func (f *Field) number(what string, b []byte) ([]byte, error) {
+	if !canon.Fits(b, f.Bits) {
+		return nil, fmt.Errorf("%s is 0x%x, allowed is a number of 1 to %d bits", what, b, f.Bits)
+	}
+	if f.DeviceBits < f.Bits && !canon.Fits(b, f.DeviceBits) {
+		return nil, fmt.Errorf("%s is 0x%x, which does not fit the %d bits that the data plane has", what, b, f.DeviceBits)
+	}
+	return canon.Of(b), nil
+}
+
+// canonical returns m itself when it is canonical already, as most are.
+func (f *Field) canonical(m *p4v1.FieldMatch, value, mask []byte, prefix int) *p4v1.FieldMatch {
+	same := false
+	switch x := m.FieldMatchType.(type) {
+	case *p4v1.FieldMatch_Exact_:
+		same = len(x.Exact.Value) == len(value)
+	case *p4v1.FieldMatch_Optional_:
+		same = len(x.Optional.Value) == len(value)
+	case *p4v1.FieldMatch_Lpm:
+		same = len(x.Lpm.Value) == len(value)
+	case *p4v1.FieldMatch_Ternary_:
+		same = len(x.Ternary.Value) == len(value) && len(x.Ternary.Mask) == len(mask)
+	case *p4v1.FieldMatch_Range_:
+		same = len(x.Range.Low) == len(value) && len(x.Range.High) == len(mask)
+	}
+	if same {
+		return m
+	}
+	return f.proto(value, mask, prefix)
+}
+
+// proto builds a match from canonical values.
+func (f *Field) proto(value, mask []byte, prefix int) *p4v1.FieldMatch {
+	out := &p4v1.FieldMatch{FieldId: f.ID}
+	switch f.Kind {
+	case engine.Exact:
+		out.FieldMatchType = &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: value}}
+	case engine.Optional:
+		out.FieldMatchType = &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: value}}
+	case engine.LPM:
+		out.FieldMatchType = &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: value, PrefixLen: int32(prefix)}}
+	case engine.Ternary:
+		out.FieldMatchType = &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: value, Mask: mask}}
+	case engine.Range:
+		out.FieldMatchType = &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: value, High: mask}}
+	}
+	return out
+}
+
+// engine builds the engine's form from canonical values.
+func (f *Field) engine(value, mask []byte, prefix int) engine.Match {
+	if f.Kind == engine.Optional && f.deviceKind == engine.Ternary {
+		ones := make([]byte, (f.DeviceBits+7)/8)
+		for i := range ones {
+			ones[i] = 0xff
+		}
+		ones[0] >>= 8*len(ones) - f.DeviceBits
+		return engine.Match{Value: value, Mask: ones}
+	}
+	return engine.Match{Value: value, Mask: mask, Prefix: prefix, Range: f.inValueSet && f.Kind == engine.Range}
+}

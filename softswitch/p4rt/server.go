@@ -1,0 +1,170 @@
+// Package p4rt is the P4Runtime server of the embedded switch, by specification 1.4. Its
+// parts: arbitration decides who may write, schema knows the P4Info, entity what has been
+// written, packetio and digest what flows on streams; this package is the gRPC service
+// that joins them.
+package p4rt
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
+	"github.com/headgate/headgate/units"
+)
+
+// APIVersion is the version of P4Runtime that Capabilities tells.
+const APIVersion = "1.4.0"
+
+// Device is the switch behind the server. Its methods may be called from any goroutine.
+type Device interface {
+	// Commit makes cfg the running pipeline, atomically between packets. It may wait for
+	// the switch; the server calls it with no lock that PacketIn, Digest or Sweep wait for.
+	Commit(cfg *Pipeline)
+	// PacketOut takes a frame, packet_out header and payload, that arrives on the CPU
+	// port; the switch copies it.
+	PacketOut(frame []byte)
+	// Now is the switch's clock.
+	Now() units.Time
+}
+
+// Pipeline is a program that runs or is about to run. It is immutable.
+type Pipeline struct {
+	Program  *engine.Program
+	Instance *engine.Instance
+	// P4Info and Raw are nil for a program that was loaded without P4Info.
+	P4Info *p4configv1.P4Info
+	Raw    *p4v1.ForwardingPipelineConfig
+}
+
+// Options configure a Server.
+type Options struct {
+	// DeviceID is the only device_id that requests may name.
+	DeviceID uint64
+	// CPUPort is the port of packet-ins and packet-outs; 0 means that there is none.
+	CPUPort uint32
+	// DropPort means drop; 0 means 511.
+	DropPort uint32
+	// Queues is the number of priority queues of a port; 0 means 1.
+	Queues int
+	// Ports are those that watch_port may name; empty allows every port.
+	Ports []uint32
+	// Seed feeds the program's random numbers.
+	Seed uint64
+	// StreamQueue is how many packet-ins, digests and notifications wait for a slow
+	// client before more are dropped; 0 means 1024.
+	StreamQueue int
+	// Log gets one line per event of the control plane; nil logs nothing.
+	Log *slog.Logger
+}
+
+// Server serves P4Runtime for one device.
+//
+// Who locks what: mu guards the pipeline that reads and writes refer to, with all its
+// entities; writes hold it for a whole batch. turn serialises arbitration with its
+// notifications, and arbMu guards the state of arbitration and the streams. They are taken
+// in the order turn, mu, arbMu. What the switch calls (PacketIn, Digest, Sweep) takes none
+// of them, or gives up when they are taken: the data plane never waits.
+type Server struct {
+	p4v1.UnimplementedP4RuntimeServer
+	opts Options
+	dev  Device
+	log  *slog.Logger
+
+	mu     sync.RWMutex
+	target *live // of reads and writes: saved if there is one, else running
+	saved  *live // by VERIFY_AND_SAVE, until COMMIT
+	down   map[uint32]bool
+
+	running atomic.Pointer[live] // what the data plane runs
+
+	turn    sync.Mutex
+	arbMu   sync.Mutex
+	arb     *arbitration.Device
+	streams map[arbitration.Client]*outbox
+	scopes  map[arbitration.RoleKey]*scope
+	nextID  arbitration.Client
+
+	// listeners are the streams of the primaries, replaced as a whole.
+	listeners atomic.Pointer[[]listener]
+
+	stats   counters
+	closing chan struct{}
+	closed  sync.Once
+}
+
+// Stats counts what the server dropped rather than let the switch wait.
+type Stats struct {
+	PacketInDropped uint64 // no primary, a slow one, or a frame without its header
+	DigestDropped   uint64 // messages, for the same reasons
+	IdleDropped     uint64 // notifications
+	ErrorDropped    uint64 // stream errors
+}
+
+type counters struct{ packetIn, digest, idle, streamError atomic.Uint64 }
+
+// New returns a server without a pipeline.
+func New(opts Options, dev Device) *Server {
+	if opts.DropPort == 0 {
+		opts.DropPort = 511
+	}
+	if opts.Queues == 0 {
+		opts.Queues = 1
+	}
+	if opts.StreamQueue == 0 {
+		opts.StreamQueue = 1024
+	}
+	s := &Server{
+		opts: opts, dev: dev, log: opts.Log,
+		down:    map[uint32]bool{},
+		streams: map[arbitration.Client]*outbox{},
+		scopes:  map[arbitration.RoleKey]*scope{},
+		closing: make(chan struct{}),
+		arb: arbitration.New(arbitration.Options{
+			DeviceID:    opts.DeviceID,
+			CheckConfig: checkRoleConfig,
+		}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.listeners.Store(&[]listener{})
+	return s
+}
+
+// Register adds the service to a gRPC server. Pipelines and batches can exceed gRPC's
+// limit of 4 MB for received messages: use ServerOptions.
+func (s *Server) Register(gs *grpc.Server) { p4v1.RegisterP4RuntimeServer(gs, s) }
+
+// ServerOptions are the options that a gRPC server for P4Runtime needs.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.MaxRecvMsgSize(maxReceive)}
+}
+
+// maxReceive bounds a received message, 128 MB as the specification's appendix suggests.
+const maxReceive = 128 << 20
+
+// Close ends all streams with UNAVAILABLE and refuses new ones. The owner of the gRPC
+// server calls it before GracefulStop, which would wait for streams, or before Stop; when
+// that returns, all goroutines of the server are about to end.
+func (s *Server) Close() { s.closed.Do(func() { close(s.closing) }) }
+
+// Capabilities tells the version of the API.
+func (s *Server) Capabilities(context.Context, *p4v1.CapabilitiesRequest) (*p4v1.CapabilitiesResponse, error) {
+	return &p4v1.CapabilitiesResponse{P4RuntimeApiVersion: APIVersion}, nil
+}
+
+// Stats returns the counts since the start.
+func (s *Server) Stats() Stats {
+	out := Stats{s.stats.packetIn.Load(), s.stats.digest.Load(), s.stats.idle.Load(), s.stats.streamError.Load()}
+	if l := s.running.Load(); l != nil && l.digests != nil {
+		out.DigestDropped += l.digests.Dropped()
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package p4rt
+
+import (
+	"errors"
+	"io"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
+)
+
+type channel = p4v1.P4Runtime_StreamChannelServer
+
+var (
+	errClosing = status.Error(codes.Unavailable, "the P4Runtime server is shutting down")
+	errSlow    = status.Error(codes.ResourceExhausted, "the client does not read its stream")
+)
+
+// StreamChannel runs one client's session. This goroutine sends; another one receives, and
+// ends the session when the client or an error does.
+func (s *Server) StreamChannel(stream channel) error {
+	box := newOutbox(s.opts.StreamQueue)
+	c, ok := s.enter(box)
+	if !ok {
+		return errClosing
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := s.receive(stream, c, box)
+		s.leave(c)
+		done <- err
+	}()
+	for {
+		select {
+		case <-box.wake:
+			if err := send(stream, box); err != nil {
+				return err
+			}
+		case err := <-done:
+			if sent := send(stream, box); sent != nil && err == nil {
+				return sent
+			}
+			return err
+		case <-s.closing:
+			return errClosing
+		}
+	}
+}
+
+func send(stream channel, box *outbox) error {
+	queue, ok := box.take()
+	for _, m := range queue {
+		if err := stream.Send(m); err != nil {
+			return err
+		}
+	}
+	if !ok {
+		return errSlow
+	}
+	return nil
+}
+
+// enter gives a new stream its number.
+func (s *Server) enter(box *outbox) (arbitration.Client, bool) {
+	s.arbMu.Lock()
+	defer s.arbMu.Unlock()
+	select {
+	case <-s.closing:
+		return 0, false
+	default:
+	}
+	s.nextID++
+	s.streams[s.nextID] = box
+	return s.nextID, true
+}
+
+// leave ends a session; it is called once for every stream.
+func (s *Server) leave(c arbitration.Client) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.arbMu.Lock()
+	out := s.arb.Disconnect(c)
+	delete(s.streams, c)
+	s.electorate()
+	s.arbMu.Unlock()
+	s.notify(out)
+}
+
+// receive handles the client's messages until its stream ends: nil when it ended it.
+func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) error {
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch u := m.Update.(type) {
+		case *p4v1.StreamMessageRequest_Arbitration:
+			if err := s.arbitrate(c, u.Arbitration); err != nil {
+				s.log.Info("arbitration refused", "client", c, "error", err)
+				return err
+			}
+		case *p4v1.StreamMessageRequest_Packet:
+			s.reject(box, s.packetOut(c, u.Packet), &p4v1.StreamError{
+				Details: &p4v1.StreamError_PacketOut{PacketOut: &p4v1.PacketOutError{PacketOut: u.Packet}},
+			})
+		case *p4v1.StreamMessageRequest_DigestAck:
+			s.reject(box, s.digestAck(c, u.DigestAck), &p4v1.StreamError{
+				Details: &p4v1.StreamError_DigestListAck{DigestListAck: &p4v1.DigestListAckError{DigestListAck: u.DigestAck}},
+			})
+		default:
+			s.reject(box, status.Errorf(codes.Unimplemented, "stream message %T is not supported", m.Update), &p4v1.StreamError{
+				Details: &p4v1.StreamError_Other{Other: &p4v1.StreamOtherError{Other: m.GetOther()}},
+			})
+		}
+	}
+}
+
+// reject sends a StreamError if err is one. Errors are the first to go when a client is
+// slow.
+func (s *Server) reject(box *outbox, err error, e *p4v1.StreamError) {
+	if err == nil {
+		return
+	}
+	e.CanonicalCode, e.Message, e.Space = int32(status.Code(err)), status.Convert(err).Message(), errorSpace
+	if !box.offer(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Error{Error: e}}, 2) {
+		s.stats.streamError.Add(1)
+	}
+}
+
+func (s *Server) arbitrate(c arbitration.Client, m *p4v1.MasterArbitrationUpdate) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.arbMu.Lock()
+	out, err := s.arb.Update(c, m)
+	s.electorate()
+	s.arbMu.Unlock()
+	if err == nil {
+		s.log.Info("arbitration", "client", c, "role", m.GetRole().GetName(), "election_id", m.GetElectionId().String(), "primary", out.ToPrimary != nil)
+		s.notify(out)
+	}
+	return err
+}
+
+// notify sends arbitration messages: the new primary's last, after writes that had already
+// begun are done. The caller holds turn, so that clients see outcomes in their order.
+func (s *Server) notify(out arbitration.Outcome) {
+	s.tell(out.Others...)
+	if out.ToPrimary != nil {
+		s.settle()
+		s.tell(*out.ToPrimary)
+	}
+}
+
+// settle waits for the write in progress. Later ones check arbitration for themselves.
+func (s *Server) settle() {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+}
+
+func (s *Server) tell(notes ...arbitration.Notification) {
+	s.arbMu.Lock()
+	defer s.arbMu.Unlock()
+	for _, n := range notes {
+		if box := s.streams[n.To]; box != nil {
+			box.must(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Arbitration{Arbitration: n.Update}})
+		}
+	}
+}
+
+// listener is the stream of a primary, and what its role may see.
+type listener struct {
+	box   *outbox
+	scope *scope
+}
+
+// electorate brings scopes and listeners up to date. The caller holds arbMu.
+func (s *Server) electorate() {
+	list := []listener{}
+	s.arb.Primaries(func(key arbitration.RoleKey, c arbitration.Client) {
+		// A configuration that does not parse was refused before.
+		sc, _ := parseScope(s.arb.Config(key))
+		s.scopes[key] = sc
+		list = append(list, listener{s.streams[c], sc})
+	})
+	s.listeners.Store(&list)
+}

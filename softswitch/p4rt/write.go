@@ -1,0 +1,117 @@
+//lint:file-ignore SA1019 clients older than P4Runtime 1.4 number their roles
+
+package p4rt
+
+import (
+	"context"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+)
+
+// errorSpace is the space of p4.Error, <target>-<arch>-<vendor> as the specification wants.
+const errorSpace = "softswitch-v1model-headgate"
+
+// Write applies a batch of updates in their order. When some fail the status is UNKNOWN
+// with one p4.Error per update. ROLLBACK_ON_ERROR takes the batch back then;
+// DATAPLANE_ATOMIC is supported for batches of one update, which are atomic by nature.
+func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sc, err := s.mayWrite(req.DeviceId, arbitration.Key(req.Role, req.RoleId), req.ElectionId)
+	if err != nil {
+		return nil, err
+	}
+	l := s.target
+	if l == nil {
+		return nil, errNoPipeline
+	}
+	var failed []error
+	switch req.Atomicity {
+	case p4v1.WriteRequest_DATAPLANE_ATOMIC:
+		if len(req.Updates) > 1 {
+			return nil, status.Errorf(codes.Unimplemented, "atomicity DATAPLANE_ATOMIC is supported for batches of one update, this has %d", len(req.Updates))
+		}
+		fallthrough
+	case p4v1.WriteRequest_CONTINUE_ON_ERROR:
+		for i, u := range req.Updates {
+			if err := l.apply(u, sc); err != nil {
+				failed = note(failed, len(req.Updates), i, err)
+			}
+		}
+	case p4v1.WriteRequest_ROLLBACK_ON_ERROR:
+		failed = l.applyAll(req.Updates, sc)
+	default:
+		return nil, status.Errorf(codes.InvalidArgument, "atomicity is %v, allowed are CONTINUE_ON_ERROR, ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC", req.Atomicity)
+	}
+	if failed != nil {
+		s.log.Debug("write failed", "errors", failed)
+		return nil, batchError("some updates failed", failed)
+	}
+	return &p4v1.WriteResponse{}, nil
+}
+
+// note records the error of update i of n.
+func note(failed []error, n, i int, err error) []error {
+	if failed == nil {
+		failed = make([]error, n)
+	}
+	failed[i] = err
+	return failed
+}
+
+func (l *live) apply(u *p4v1.Update, sc *scope) error {
+	if !sc.allows(l.schema, entity.ObjectOf(u.GetEntity())) {
+		return status.Errorf(codes.PermissionDenied, "the role's configuration does not allow to write %q", l.schema.NameOf(entity.ObjectOf(u.GetEntity())))
+	}
+	return l.state.Apply(u)
+}
+
+// applyAll applies all updates or none.
+func (l *live) applyAll(updates []*p4v1.Update, sc *scope) []error {
+	var undo [][]*p4v1.Update
+	for i, u := range updates {
+		back := l.state.Inverse(u)
+		err := l.apply(u, sc)
+		if err == nil {
+			undo = append(undo, back)
+			continue
+		}
+		failed := make([]error, len(updates))
+		for k := range failed {
+			failed[k] = status.Errorf(codes.Aborted, "rolled back as update %d failed", i)
+		}
+		failed[i] = err
+		for k := len(undo) - 1; k >= 0; k-- {
+			for _, b := range undo[k] {
+				if err := l.state.Apply(b); err != nil {
+					failed[k] = status.Errorf(codes.Internal, "this update could not be taken back: %v", err)
+				}
+			}
+		}
+		return failed
+	}
+	return nil
+}
+
+// batchError is UNKNOWN with one p4.Error per element of the batch, in order.
+func batchError(msg string, errs []error) error {
+	st := status.New(codes.Unknown, msg).Proto()
+	for _, err := range errs {
+		e := &p4v1.Error{}
+		if err != nil {
+			e.CanonicalCode, e.Message, e.Space = int32(status.Code(err)), status.Convert(err).Message(), errorSpace
+		}
+		detail, failed := anypb.New(e)
+		if failed != nil { // a message that is not UTF-8: the code alone
+			detail, _ = anypb.New(&p4v1.Error{CanonicalCode: e.CanonicalCode, Space: errorSpace})
+		}
+		st.Details = append(st.Details, detail)
+	}
+	return status.ErrorProto(st)
+}

@@ -1,0 +1,116 @@
+package port
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Files are ports that read their frames from pcap files and write what they send to
+// others, as BMv2's --use-files does: interface X reads X_in.pcap and writes X_out.pcap.
+// Frames of all files come in the order of their timestamps, as fast as the switch takes
+// them (pcap_file.cpp, PcapFilesReader without respectTiming).
+type Files struct {
+	readers []*pcapReader
+	wait    time.Duration
+	pool    pool
+}
+
+// OpenFiles opens the files of ports. Run waits for the given time before it reads.
+func OpenFiles(ports []Named, wait time.Duration) (*Files, map[uint32]Port, error) {
+	f := &Files{wait: wait, pool: newPool(batches)}
+	out := map[uint32]Port{}
+	for _, p := range ports {
+		err := f.add(p, out)
+		if err != nil {
+			for _, p := range out {
+				err = errors.Join(err, p.Close())
+			}
+			return nil, nil, errors.Join(err, f.close())
+		}
+	}
+	return f, out, nil
+}
+
+func (f *Files) add(p Named, out map[uint32]Port) error {
+	r, err := openPcap(p.Name+"_in.pcap", p.Number)
+	if err != nil {
+		return err
+	}
+	f.readers = append(f.readers, r)
+	w, err := createPcap(p.Name + "_out.pcap")
+	if err != nil {
+		return err
+	}
+	out[p.Number] = &filePort{w: w}
+	return nil
+}
+
+func (f *Files) close() (err error) {
+	for _, r := range f.readers {
+		err = errors.Join(err, r.file.Close())
+	}
+	return err
+}
+
+// Run delivers the frames of all files and returns nil at their end.
+func (f *Files) Run(ctx context.Context, deliver func(*Batch)) (err error) {
+	defer func() { err = errors.Join(err, f.close()) }()
+	select {
+	case <-time.After(f.wait):
+	case <-ctx.Done():
+		return nil
+	}
+	for _, r := range f.readers {
+		if err := r.next(); err != nil {
+			return err
+		}
+	}
+	b := f.pool.get(ctx)
+	for b != nil {
+		r := f.earliest()
+		if r == nil {
+			deliver(b)
+			return nil
+		}
+		if !b.Add(r.port, r.data) {
+			deliver(b)
+			b = f.pool.get(ctx)
+			continue
+		}
+		if err := r.next(); err != nil {
+			deliver(b)
+			return err
+		}
+	}
+	return nil
+}
+
+// earliest returns the file whose frame comes next, nil when all have ended.
+func (f *Files) earliest() (first *pcapReader) {
+	for _, r := range f.readers {
+		if !r.end && (first == nil || r.at.Before(first.at)) {
+			first = r
+		}
+	}
+	return first
+}
+
+// filePort writes what it is sent to a pcap file.
+type filePort struct {
+	counters
+	w *pcapWriter
+}
+
+func (p *filePort) Send(frame []byte) {
+	if err := p.w.write(frame, time.Now()); err != nil {
+		p.txErrors.Add(1)
+	}
+}
+
+func (p *filePort) Flush() error { return p.w.flush() }
+func (p *filePort) Up() bool     { return true }
+func (p *filePort) Close() error { return p.w.close() }
+
+var _ Port = (*filePort)(nil)
+var _ Source = (*Files)(nil)

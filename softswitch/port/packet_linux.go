@@ -1,0 +1,174 @@
+package port
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// packetPort is a network interface by AF_PACKET, promiscuous, without the frames that
+// this machine itself sends out of it. Its reader goroutine owns the receive ring, the
+// switch's goroutine the transmit batch.
+type packetPort struct {
+	counters
+	named Named
+	index int
+	file  *os.File // the socket, registered with Go's poller
+	raw   syscall.RawConn
+	ring  rxRing
+	tx    txBatch
+	pool  pool
+}
+
+// OpenInterface opens a network interface as a switch port. The interface may be down, or
+// go down and up again. It needs CAP_NET_RAW.
+func OpenInterface(p Named) (Port, Source, error) {
+	ifi, err := net.InterfaceByName(p.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("port %d: no network interface %q: want one of %s", p.Number, p.Name, interfaceNames())
+	}
+	// Protocol 0 receives nothing until bind, so that no other interface's frames slip in.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("port %d, interface %s: a packet socket needs root or CAP_NET_RAW: %w", p.Number, p.Name, err)
+	}
+	q := &packetPort{named: p, index: ifi.Index, pool: newPool(batches)}
+	if err := q.open(fd, ifi); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err), q.ring.close(), unix.Close(fd))
+	}
+	return q, q, nil
+}
+
+func interfaceNames() string {
+	all, err := net.Interfaces()
+	if err != nil {
+		return err.Error()
+	}
+	names := make([]string, len(all))
+	for i, ifi := range all {
+		names[i] = ifi.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// sendBuffer is how much may wait in the kernel to be sent, enough for a queueing
+// discipline (Mininet's rate limits) to be the one that decides.
+const sendBuffer = 4 << 20
+
+func (q *packetPort) open(fd int, ifi *net.Interface) error {
+	// Since Linux 4.20; take skips outgoing frames of older kernels.
+	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // bounded by net.core.wmem_max
+	}
+	if err := q.ring.open(fd, ifi.MTU); err != nil {
+		return err
+	}
+	promiscuous := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}
+	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &promiscuous); err != nil {
+		return fmt.Errorf("promiscuous mode: %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: ifi.Index}); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	q.tx.init()
+	q.file = os.NewFile(uintptr(fd), "packet:"+ifi.Name)
+	var err error
+	q.raw, err = q.file.SyscallConn()
+	return err
+}
+
+func htons(v uint16) uint16 { return v<<8 | v>>8 }
+
+// Run reads frames until ctx ends.
+func (q *packetPort) Run(ctx context.Context, deliver func(*Batch)) error {
+	// A read deadline in the past wakes a reader that waits.
+	stop := context.AfterFunc(ctx, func() { _ = q.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for ctx.Err() == nil {
+		b := q.pool.get(ctx)
+		if b == nil {
+			return nil
+		}
+		err := q.raw.Read(func(uintptr) bool { return q.fill(b) || ctx.Err() != nil })
+		if len(b.Frames) == 0 {
+			b.Release()
+		} else {
+			deliver(b)
+		}
+		if err != nil && ctx.Err() == nil {
+			// The poller gives up on a socket that reports nothing but an error, such as
+			// that its interface went down. The interface may come back: look now and then.
+			q.clearError()
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+	return nil
+}
+
+// fill moves what the ring holds into b and reports whether there was anything.
+func (q *packetPort) fill(b *Batch) bool {
+	for len(b.Frames) < cap(b.Frames) {
+		if !q.ring.take(b, q.named.Number, &q.counters) {
+			break
+		}
+	}
+	return len(b.Frames) > 0
+}
+
+func (q *packetPort) clearError() {
+	_ = q.raw.Control(func(fd uintptr) {
+		_, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
+	})
+}
+
+// Counters adds what the kernel dropped since the last call.
+func (q *packetPort) Counters() Counters {
+	_ = q.raw.Control(func(fd uintptr) {
+		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+			q.rxOverruns.Add(uint64(st.Drops)) // reading resets the kernel's
+		}
+	})
+	return q.counters.Counters()
+}
+
+// Up reports whether the interface is up and has a carrier (IFF_RUNNING).
+func (q *packetPort) Up() bool {
+	ifi, err := net.InterfaceByIndex(q.index)
+	return err == nil && ifi.Flags&net.FlagUp != 0 && ifi.Flags&net.FlagRunning != 0
+}
+
+func (q *packetPort) Send(frame []byte) {
+	if !q.tx.add(frame) {
+		_ = q.Flush()
+		q.tx.add(frame)
+	}
+}
+
+// Flush sends what Send held. Frames that the interface refuses are dropped and counted.
+func (q *packetPort) Flush() error {
+	if len(q.tx.frames) == 0 {
+		return nil
+	}
+	err := q.raw.Control(func(fd uintptr) {
+		q.txErrors.Add(uint64(q.tx.flush(int(fd))))
+	})
+	return err
+}
+
+func (q *packetPort) Close() error {
+	return errors.Join(q.file.Close(), q.ring.close())
+}
+
+var _ Port = (*packetPort)(nil)
+var _ Source = (*packetPort)(nil)

@@ -1,0 +1,231 @@
+package softswitch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/units"
+)
+
+// Realtime is a switch on the wall clock with real ports. Add ports before Run.
+type Realtime struct {
+	*Switch
+	r *realRunner
+}
+
+// realRunner runs a switch on a goroutine of its own, the one of Run, which owns what is
+// below the lock's part.
+type realRunner struct {
+	start   time.Time
+	wake    chan struct{}
+	batches chan *port.Batch
+
+	mu      sync.Mutex
+	posted  []func() // owned by mu
+	pending atomic.Bool
+
+	drivers []port.Port
+	sources []port.Source
+	capture *port.Capture // nil: none
+}
+
+// NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
+func NewRealtime(c Config) (*Realtime, error) {
+	r := &realRunner{start: time.Now(), wake: make(chan struct{}, 1), batches: make(chan *port.Batch, 16)}
+	s, err := newSwitch(c, r)
+	if err != nil {
+		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
+	}
+	return &Realtime{s, r}, nil
+}
+
+func (r *realRunner) time() units.Time { return units.FromDuration(time.Since(r.start)) }
+
+func (r *realRunner) post(fn func()) {
+	r.mu.Lock()
+	r.posted = append(r.posted, fn)
+	r.pending.Store(true)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *realRunner) runPosted() {
+	if !r.pending.Swap(false) {
+		return
+	}
+	r.mu.Lock()
+	work := r.posted
+	r.posted = nil
+	r.mu.Unlock()
+	for _, fn := range work {
+		fn()
+	}
+}
+
+// driven sends the frames of a port to its driver. The interface has a rate of its own, so
+// a frame goes out when its first bit would.
+type driven struct{ port port.Port }
+
+func (d driven) Send(frame []byte, _ units.Time) { d.port.Send(frame) }
+
+// AddPort adds a port with a driver; a rate of 0 is unlimited. Run closes the driver.
+func (s *Realtime) AddPort(p port.Named, rate units.Rate, driver port.Port) error {
+	if err := s.addPort(p.Number, p.Name, rate, driven{driver}); err != nil {
+		return fmt.Errorf("interface %s: %w", p.Name, err)
+	}
+	s.r.drivers = append(s.r.drivers, driver)
+	return nil
+}
+
+// AddSource adds where frames come from.
+func (s *Realtime) AddSource(src port.Source) { s.r.sources = append(s.r.sources, src) }
+
+// SetCapture records the frames of all ports. Run closes it.
+func (s *Realtime) SetCapture(c *port.Capture) {
+	s.r.capture = c
+	s.core.tap = func(n uint32, d port.Direction, frame []byte) { c.Frame(n, d, frame, time.Now()) }
+}
+
+// Run runs the switch until ctx ends, then stops serving P4Runtime and closes the drivers.
+// It returns nil unless a source or a driver failed. A switch runs once.
+func (s *Realtime) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, src := range s.r.sources {
+		group.Go(func() error {
+			return src.Run(ctx, func(b *port.Batch) {
+				select {
+				case s.r.batches <- b:
+				case <-ctx.Done():
+					b.Release()
+				}
+			})
+		})
+	}
+	group.Go(func() error { return s.loop(ctx) })
+	group.Go(func() error { s.watch(ctx); return nil })
+	err := group.Wait()
+	s.Close()
+	for _, d := range s.r.drivers {
+		err = errors.Join(err, d.Close())
+	}
+	if s.r.capture != nil {
+		err = errors.Join(err, s.r.capture.Close())
+	}
+	return err
+}
+
+// watchPeriod is how often the interfaces' states are looked at.
+const watchPeriod = 500 * time.Millisecond
+
+// watch tells the P4Runtime server when interfaces go down and up again.
+func (s *Realtime) watch(ctx context.Context) {
+	tick := time.NewTicker(watchPeriod)
+	defer tick.Stop()
+	down := map[uint32]bool{}
+	for {
+		for _, p := range s.PortStats() {
+			if p.Port != s.cpu && p.Up == down[p.Port] {
+				down[p.Port] = !p.Up
+				s.log.Info("port state", "switch", s.name, "port", p.Port, "interface", p.Name, "up", p.Up)
+				s.portState(p.Port, p.Up)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// loop is the goroutine that runs the switch: frames, posted functions, departures.
+func (s *Realtime) loop(ctx context.Context) error {
+	r := s.r
+	wake, err := newAlarm()
+	if err != nil {
+		return err
+	}
+	defer wake.close()
+	sweep := time.NewTicker(sweepPeriod.Duration())
+	defer sweep.Stop()
+	armed := units.MaxTime // what the alarm is set for
+	for {
+		s.busy()
+		if err := r.flush(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		at, ok := s.core.next()
+		s.mu.Unlock()
+		if ok && at != armed {
+			wake.set((at - r.time()).Duration() + 1)
+			armed = at
+		}
+		select {
+		case b := <-r.batches:
+			s.process(b)
+		case <-r.wake:
+		case <-wake.C:
+			armed = units.MaxTime
+		case <-sweep.C:
+			s.server.Sweep(r.time())
+		case <-ctx.Done():
+			return r.flush()
+		}
+	}
+}
+
+// batchesPerFlush is how many batches may come before frames that are ready to go out are
+// sent and timers are looked at.
+const batchesPerFlush = 4
+
+// busy does what there is to do without waiting.
+func (s *Realtime) busy() {
+	for range batchesPerFlush {
+		s.r.runPosted()
+		select {
+		case b := <-s.r.batches:
+			s.process(b)
+			continue
+		default:
+		}
+		break
+	}
+	s.mu.Lock()
+	s.core.advance(s.r.time())
+	s.mu.Unlock()
+}
+
+// process runs a batch of frames through the switch, after what was posted before them.
+func (s *Realtime) process(b *port.Batch) {
+	s.r.runPosted()
+	s.mu.Lock()
+	now := s.r.time()
+	for _, f := range b.Frames {
+		s.core.receive(f.Port, f.Data, now)
+	}
+	s.mu.Unlock()
+	b.Release()
+}
+
+func (r *realRunner) flush() error {
+	for _, d := range r.drivers {
+		if err := d.Flush(); err != nil {
+			return err
+		}
+	}
+	if r.capture != nil {
+		return r.capture.Flush()
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package softswitch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/units"
+)
+
+// fakePort is a driver and a source: what is put into in comes from the port, what the
+// port sends comes out of out.
+type fakePort struct {
+	in     chan *port.Batch
+	out    chan sentFrame
+	fail   error
+	mu     sync.Mutex
+	held   []sentFrame
+	closed bool
+}
+
+type sentFrame struct {
+	at time.Time
+	report
+}
+
+func newFakePort() *fakePort {
+	return &fakePort{in: make(chan *port.Batch), out: make(chan sentFrame, 4096)}
+}
+
+func (p *fakePort) Send(frame []byte) { p.held = append(p.held, sentFrame{time.Now(), decode(frame)}) }
+func (p *fakePort) Flush() error {
+	for _, f := range p.held {
+		p.out <- f
+	}
+	p.held = p.held[:0]
+	return nil
+}
+func (p *fakePort) Counters() port.Counters { return port.Counters{TxErrors: 3} }
+func (p *fakePort) Up() bool                { return true }
+func (p *fakePort) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	return nil
+}
+
+func (p *fakePort) closedNow() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+func (p *fakePort) Run(ctx context.Context, deliver func(*port.Batch)) error {
+	for {
+		select {
+		case b := <-p.in:
+			if b == nil {
+				return p.fail
+			}
+			deliver(b)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// batch makes a batch of frames that came in on port 1.
+func batch(frames ...[]byte) *port.Batch {
+	b := port.NewBatch()
+	for _, f := range frames {
+		b.Add(1, f)
+	}
+	return b
+}
+
+// realtime starts a switch with a port that runs echo.
+func realtime(t *testing.T, rate units.Rate) (*Realtime, *fakePort, func() error) {
+	t.Helper()
+	s, err := NewRealtime(config("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newFakePort()
+	if err := s.AddPort(port.Named{Number: 1, Name: "fake1"}, rate, p); err != nil {
+		t.Fatal(err)
+	}
+	s.AddSource(p)
+	s.Commit(echo(t, 8))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	var once sync.Once
+	stop := func() (err error) {
+		once.Do(func() {
+			cancel()
+			err = <-done
+			if !p.closedNow() {
+				t.Error("Run did not close the driver")
+			}
+		})
+		return err
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	return s, p, stop
+}
+
+func (p *fakePort) next(t *testing.T) sentFrame {
+	t.Helper()
+	select {
+	case f := <-p.out:
+		return f
+	case <-time.After(5 * time.Second):
+		t.Fatal("no frame came out")
+		panic("unreachable")
+	}
+}
+
+func TestRealtimeForwards(t *testing.T) {
+	s, p, _ := realtime(t, 0)
+	p.in <- batch(frame(1, 0, 1, 60), frame(1, 3, 2, 70))
+	s.PacketOut(frame(1, 0, 3, 80))
+	got := map[uint32]sentFrame{}
+	for range 3 {
+		f := p.next(t)
+		got[f.seq] = f
+	}
+	if got[1].ingress != 1 || got[2].queue != 3 || got[3].ingress != cpuPort {
+		t.Errorf("sent %+v", got)
+	}
+	if p := stats(t, s.Switch, 1); p.RxFrames != 2 || p.TxFrames != 3 || p.Driver.TxErrors != 3 || p.Name != "fake1" || !p.Up {
+		t.Errorf("port counted %+v", p)
+	}
+	if now := s.Now(); now <= 0 || now > units.FromSeconds(60) {
+		t.Errorf("the switch's clock shows %v", now)
+	}
+}
+
+func TestRealtimeRate(t *testing.T) {
+	s, p, _ := realtime(t, 8*units.Mbps)
+	if err := s.SetQueueLimit(1, AllQueues, tm.Limit{Packets: 40}); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	frames := [][]byte{}
+	for i := range uint32(50) {
+		frames = append(frames, frame(1, 0, i, 1000))
+	}
+	p.in <- batch(frames...)
+	for i := range uint32(41) { // one leaves at once, forty wait
+		f := p.next(t)
+		// However late this test runs: a byte lasts 1 us in the frames' own times.
+		if f.seq != i || f.delta != i*1000 {
+			t.Errorf("frame %d waited %d us, want frame %d to wait %d us", f.seq, f.delta, i, i*1000)
+		}
+		if early := time.Duration(i)*time.Millisecond - f.at.Sub(start); early > 0 {
+			t.Errorf("frame %d left %v early", i, early)
+		}
+	}
+	if st := stats(t, s.Switch, 1); st.Queues.Dropped().Packets != 9 {
+		t.Errorf("dropped %+v, want 9 packets", st.Queues.Dropped())
+	}
+	// A port slow enough to block for ever goes on when its rate is raised.
+	if err := s.SetPortRate(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	p.in <- batch(frame(1, 0, 100, 1000), frame(1, 0, 101, 1000))
+	if err := s.SetPortRate(1, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.next(t)
+	p.next(t)
+}
+
+func TestRealtimeSourceErrorEndsRun(t *testing.T) {
+	_, p, stop := realtime(t, 0)
+	p.fail = errors.New("the cable burnt")
+	close(p.in)
+	// The source's error must end the run by itself.
+	deadline := time.After(5 * time.Second)
+	for !p.closedNow() {
+		select {
+		case <-deadline:
+			t.Fatal("Run goes on without its source")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := stop(); !errors.Is(err, p.fail) {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestServeGRPC(t *testing.T) {
+	s, p, _ := realtime(t, 0)
+	for range 2 { // and again
+		addr, err := s.ServeGRPC("127.0.0.1:0", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ServeGRPC("127.0.0.1:0", nil); !errors.Is(err, ErrServing) {
+			t.Errorf("serving twice: %v", err)
+		}
+		conn, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		s.StopGRPC()
+		s.StopGRPC()
+		if conn, err := net.Dial("tcp", addr.String()); err == nil {
+			conn.Close()
+			t.Error("a stopped server takes connections")
+		}
+		p.in <- batch(frame(1, 0, 1, 60)) // the data plane goes on
+		p.next(t)
+	}
+	if _, err := s.ServeGRPC("300.0.0.1:1", nil); err == nil || !strings.HasPrefix(err.Error(), "P4Runtime server: listen tcp") {
+		t.Errorf("bad address: %v", err)
+	}
+}

@@ -1,0 +1,27 @@
+package softswitch
+
+import (
+	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/tm"
+)
+
+// Stats are a switch's counters that belong to no port.
+type Stats struct {
+	Pipelines    uint64 // how many pipelines have been committed
+	NoPipeline   uint64 // frames that came before the first pipeline, dropped
+	UnknownPort  uint64 // frames to or from ports that do not exist, dropped
+	Again        uint64 // packets that went back to ingress: resubmitted or recirculated
+	AgainDropped uint64 // those dropped because too many were under way
+}
+
+// PortStats are a port's counters.
+type PortStats struct {
+	Port              uint32
+	Name              string // of the interface; empty for in-process ports
+	Up                bool
+	RxFrames, RxBytes uint64
+	TxFrames, TxBytes uint64
+	TxLost            uint64        // frames that left while the port was down or had no cable
+	Driver            port.Counters // what a real port's driver lost
+	Queues            tm.PortStats  // rate, depth, limits and tail drops
+}

@@ -1,0 +1,270 @@
+package stf
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/units"
+)
+
+// Runner runs the statements of one test against an instance of a program. Every packet
+// goes all its way before the next statement. It is its instance's Out and keeps the
+// frames that left, per port.
+type Runner struct {
+	prog   *engine.Program
+	in     *engine.Instance
+	tables map[string]engine.TableInfo
+	names  []string
+	params map[string][]engine.ParamInfo
+	now    units.Time
+
+	ingress, egress []*engine.Packet
+	sent            map[int][]string // upper-case hexadecimal
+	expected        map[int][]Statement
+	any             map[int]bool
+	handles         map[string][]engine.Handle
+	mc              multicast
+}
+
+// packetGap is the virtual time between two packets.
+const packetGap = units.Millisecond
+
+// maxHops bounds what one packet may cause, for a program may recirculate for ever.
+const maxHops = 10000
+
+// Run compiles nothing: it runs a test against a fresh instance of prog.
+func Run(prog *engine.Program, test io.Reader) error {
+	list, err := Parse(test)
+	if err != nil {
+		return err
+	}
+	r := NewRunner(prog, engine.Options{})
+	for i := range list {
+		if err := r.Step(&list[i]); err != nil {
+			return fmt.Errorf("line %d: %s: %w", list[i].Line, list[i].Verb, err)
+		}
+	}
+	return r.Check()
+}
+
+// NewRunner makes a runner with a fresh instance.
+func NewRunner(prog *engine.Program, o engine.Options) *Runner {
+	r := &Runner{
+		prog: prog, in: engine.New(prog, o), tables: map[string]engine.TableInfo{}, params: map[string][]engine.ParamInfo{},
+		now: units.Second, sent: map[int][]string{}, expected: map[int][]Statement{}, any: map[int]bool{},
+		handles: map[string][]engine.Handle{},
+	}
+	for _, t := range prog.Tables() {
+		r.tables[t.Name] = t
+		r.names = append(r.names, t.Name)
+	}
+	for _, a := range prog.Actions() {
+		r.params[a.Name] = a.Params
+	}
+	return r
+}
+
+// Step runs one statement. Expectations are checked by Check.
+func (r *Runner) Step(s *Statement) error {
+	switch s.Verb {
+	case "packet":
+		return r.packet(s)
+	case "expect":
+		if s.Any {
+			r.any[s.Port] = true
+		} else {
+			r.expected[s.Port] = append(r.expected[s.Port], *s)
+		}
+		return nil
+	case "add":
+		return r.add(s)
+	case "setdefault":
+		return r.setDefault(s)
+	case "remove":
+		return r.removeAll()
+	case "wait", "no_packet":
+		return nil
+	}
+	return r.direct(s)
+}
+
+func (r *Runner) packet(s *Statement) error {
+	frame, err := hex.DecodeString(s.Data)
+	if err != nil {
+		return err
+	}
+	r.now += packetGap
+	r.ingress = append(r.ingress, r.in.Receive(uint32(s.Port), frame, r.now))
+	for hops := 0; len(r.ingress)+len(r.egress) > 0; hops++ {
+		if hops > maxHops {
+			return fmt.Errorf("the packet keeps coming back after %d passes", maxHops)
+		}
+		if len(r.egress) > 0 {
+			p := r.egress[0]
+			r.egress = r.egress[1:]
+			p.DeqTime = r.now
+			r.in.Egress(p, r.now, r)
+			continue
+		}
+		p := r.ingress[0]
+		r.ingress = r.ingress[1:]
+		r.in.Ingress(p, r.now, r)
+	}
+	return nil
+}
+
+// Enqueue implements engine.Out.
+func (r *Runner) Enqueue(p *engine.Packet) {
+	p.EnqTime = r.now
+	r.egress = append(r.egress, p)
+}
+
+// Again implements engine.Out.
+func (r *Runner) Again(p *engine.Packet) { r.ingress = append(r.ingress, p) }
+
+// Transmit implements engine.Out.
+func (r *Runner) Transmit(port uint32, frame []byte, _ units.Time) {
+	r.sent[int(port)] = append(r.sent[int(port)], strings.ToUpper(hex.EncodeToString(frame)))
+}
+
+// Digest implements engine.Out; tests cannot expect digests.
+func (r *Runner) Digest(string, [][]byte) {}
+
+func (r *Runner) call(t engine.TableInfo, s *Statement) (*engine.ActionCall, error) {
+	name, err := bySuffix("action", s.Action, t.Actions)
+	if err != nil {
+		return nil, err
+	}
+	c := &engine.ActionCall{Name: name}
+	for _, p := range r.params[name] {
+		i := slices.IndexFunc(s.Args, func(a Arg) bool { return a.Name == p.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("action %q lacks argument %q", name, p.Name)
+		}
+		v, err := number(s.Args[i].Value, p.Bits)
+		if err != nil {
+			return nil, fmt.Errorf("argument %q: %w", p.Name, err)
+		}
+		c.Args = append(c.Args, v)
+	}
+	if len(s.Args) != len(c.Args) {
+		return nil, fmt.Errorf("action %q takes %d arguments, not %d", name, len(c.Args), len(s.Args))
+	}
+	return c, nil
+}
+
+func (r *Runner) add(s *Statement) error {
+	name, err := bySuffix("table", s.Name, r.names)
+	if err != nil {
+		return err
+	}
+	t := r.tables[name]
+	key := make([]engine.Match, len(t.Key))
+	for i, k := range t.Key {
+		key[i].Any = k.Kind != engine.Exact // what is not named is 0, or does not matter
+	}
+	for _, m := range s.Matches {
+		i, err := keyField(m.Name, t.Key)
+		if err != nil {
+			return fmt.Errorf("table %q: %w", name, err)
+		}
+		if key[i], err = match(m.Value, t.Key[i]); err != nil {
+			return fmt.Errorf("key field %q: %w", m.Name, err)
+		}
+	}
+	c, err := r.call(t, s)
+	if err != nil {
+		return err
+	}
+	h, err := r.in.AddEntry(name, key, s.Priority, engine.Target{Call: c}, 0)
+	if err == nil {
+		r.handles[name] = append(r.handles[name], h)
+	}
+	return err
+}
+
+func (r *Runner) setDefault(s *Statement) error {
+	name, err := bySuffix("table", s.Name, r.names)
+	if err != nil {
+		return err
+	}
+	c, err := r.call(r.tables[name], s)
+	if err != nil {
+		return err
+	}
+	return r.in.SetDefault(name, &engine.Target{Call: c})
+}
+
+func (r *Runner) removeAll() error {
+	for name, hs := range r.handles {
+		for _, h := range hs {
+			if err := r.in.DeleteEntry(name, h); err != nil {
+				return err
+			}
+		}
+	}
+	clear(r.handles)
+	return nil
+}
+
+// Check compares what left with what is expected: the same number of packets on every
+// port, in order, equal in the digits given.
+func (r *Runner) Check() error {
+	for _, port := range ports(r.sent, r.expected, r.any) {
+		got, want := r.sent[port], r.expected[port]
+		if r.any[port] {
+			if len(want) > 0 {
+				return fmt.Errorf("port %d is expected to see packets with and without data", port)
+			}
+			if len(got) == 0 {
+				return fmt.Errorf("port %d: want packets, got none", port)
+			}
+			continue
+		}
+		for i := range min(len(got), len(want)) {
+			if err := compare(want[i].Data, got[i]); err != nil {
+				return fmt.Errorf("line %d: packet %d on port %d: %w", want[i].Line, i, port, err)
+			}
+		}
+		if len(got) != len(want) {
+			return fmt.Errorf("port %d: want %d packets, got %d: %s", port, len(want), len(got), strings.Join(got, " "))
+		}
+	}
+	return nil
+}
+
+func ports(sent map[int][]string, expected map[int][]Statement, any map[int]bool) []int {
+	set := map[int]bool{}
+	for p := range sent {
+		set[p] = true
+	}
+	for p := range expected {
+		set[p] = true
+	}
+	for p := range any {
+		set[p] = true
+	}
+	list := make([]int, 0, len(set))
+	for p := range set {
+		list = append(list, p)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func compare(want, got string) error {
+	want, exact := strings.CutSuffix(want, "$")
+	if len(got) < len(want) || exact && len(got) != len(want) {
+		return fmt.Errorf("want %s, got %s: lengths differ", want, got)
+	}
+	for i := range len(want) {
+		if want[i] != '*' && want[i] != got[i] {
+			return fmt.Errorf("want %s, got %s: digit %d differs", want, got, i)
+		}
+	}
+	return nil
+}

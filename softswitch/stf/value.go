@@ -1,0 +1,129 @@
+package stf
+
+import (
+	"fmt"
+	"math/big"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/softswitch/engine"
+)
+
+// number reads 10, 0x0a, 0b1010, an IPv4, an IPv6 or a MAC address of the given width.
+func number(s string, bits int) ([]byte, error) {
+	z, ok := new(big.Int).SetString(s, 0)
+	if !ok {
+		a, err := netip.ParseAddr(s)
+		mac := strings.ReplaceAll(s, ":", "")
+		switch {
+		case err == nil && a.BitLen() == bits:
+			return a.AsSlice(), nil
+		case bits == 48 && len(mac) == 12:
+			z, ok = new(big.Int).SetString(mac, 16)
+		case strings.Trim(s, "0123456789") == "" && s != "":
+			z, ok = new(big.Int).SetString(s, 10) // leading zeros
+		}
+	}
+	if !ok || z.Sign() < 0 || z.BitLen() > bits {
+		return nil, fmt.Errorf("%q is not a number of at most %d bits", s, bits)
+	}
+	return z.Bytes(), nil
+}
+
+// digitBits is the number of bits of a digit of s, and s without its prefix.
+func digitBits(s string) (int, string, error) {
+	if len(s) > 2 && s[0] == '0' {
+		switch s[1] {
+		case 'x', 'X':
+			return 4, s[2:], nil
+		case 'b', 'B':
+			return 1, s[2:], nil
+		case 'o', 'O':
+			return 3, s[2:], nil
+		}
+	}
+	return 0, "", fmt.Errorf("%q needs a prefix 0x, 0b or 0o", s)
+}
+
+// match turns the text of a match into one of the engine's.
+func match(text string, k engine.KeyField) (engine.Match, error) {
+	switch k.Kind {
+	case engine.Ternary, engine.Optional:
+		return ternary(text, k.Bits)
+	case engine.LPM:
+		return prefix(text, k.Bits)
+	case engine.Range:
+		lo, hi, ok := strings.Cut(text, "->")
+		if !ok {
+			hi = lo
+		}
+		a, err := number(lo, k.Bits)
+		if err != nil {
+			return engine.Match{}, err
+		}
+		b, err := number(hi, k.Bits)
+		return engine.Match{Value: a, Mask: b}, err
+	}
+	v, err := number(text, k.Bits)
+	return engine.Match{Value: v}, err
+}
+
+// ternary masks exactly the digits that are given and are not *, as bmv2stf.py does.
+func ternary(text string, bits int) (engine.Match, error) {
+	if v, m, ok := strings.Cut(text, "&&&"); ok {
+		a, err := number(v, bits)
+		if err != nil {
+			return engine.Match{}, err
+		}
+		b, err := number(m, bits)
+		return engine.Match{Value: a, Mask: b}, err
+	}
+	n, digits, err := digitBits(text)
+	if err != nil {
+		return engine.Match{}, err
+	}
+	value, mask := new(big.Int), new(big.Int)
+	for _, d := range digits {
+		value.Lsh(value, uint(n))
+		mask.Lsh(mask, uint(n))
+		if d == '*' {
+			continue
+		}
+		x, err := strconv.ParseUint(string(d), 1<<n, 8)
+		if err != nil {
+			return engine.Match{}, fmt.Errorf("%q in %q is not a digit", d, text)
+		}
+		value.Or(value, big.NewInt(int64(x)))
+		mask.Or(mask, big.NewInt(1<<n-1))
+	}
+	limit := new(big.Int).Lsh(big.NewInt(1), uint(bits))
+	limit.Sub(limit, big.NewInt(1))
+	if value.Cmp(limit) > 0 {
+		return engine.Match{}, fmt.Errorf("%q has more than %d bits", text, bits)
+	}
+	mask.And(mask, limit)
+	return engine.Match{Value: value.Bytes(), Mask: mask.Bytes()}, nil
+}
+
+// prefix reads VALUE/LENGTH, or a value whose trailing * do not count.
+func prefix(text string, bits int) (engine.Match, error) {
+	v, l, ok := strings.Cut(text, "/")
+	length := 0
+	if ok {
+		n, err := strconv.ParseUint(l, 0, 16)
+		if err != nil || int(n) > bits {
+			return engine.Match{}, fmt.Errorf("prefix length %q, allowed are 0 to %d", l, bits)
+		}
+		length = int(n)
+	} else {
+		n, digits, err := digitBits(v)
+		if err != nil { // a decimal number is exact
+			n, digits = 1, strings.Repeat("0", bits)
+		}
+		length = min(bits, n*(len(digits)-strings.Count(digits, "*")))
+		v = strings.ReplaceAll(v, "*", "0")
+	}
+	b, err := number(v, bits)
+	return engine.Match{Value: b, Prefix: length}, err
+}

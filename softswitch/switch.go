@@ -1,0 +1,187 @@
+// Package softswitch is the embedded switch: the engine that runs a P4 program, a traffic
+// manager, ports and a P4Runtime server. It runs on a clock.Loop, joined by Links to other
+// switches and hosts in the same process, or on real interfaces with Run.
+package softswitch
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/units"
+)
+
+// DefaultDropPort is the port that means drop in BMv2.
+const DefaultDropPort = 511
+
+// maxPort is the highest port number: v1model's ports have nine bits.
+const maxPort = 511
+
+// Config configures a switch.
+type Config struct {
+	Name     string // for logs
+	DeviceID uint64 // P4Runtime's device_id
+	CPUPort  uint32 // packet I/O over P4Runtime; 0 means none. 1 to 511
+	DropPort uint32 // DefaultDropPort when zero
+	Traffic  tm.Config
+	Log      *slog.Logger // slog.Default when nil
+}
+
+// Sender takes the frames that leave a port. The goroutine that runs the switch calls it.
+type Sender interface {
+	// Send takes a frame whose last bit leaves at finish. The bytes are valid until it
+	// returns. It must not call back into whoever sends.
+	Send(frame []byte, finish units.Time)
+}
+
+// runner is what drives a switch: a loop, or Run.
+type runner interface {
+	// post runs fn soon on the goroutine that runs the switch, and then what is due; from any
+	// goroutine.
+	post(fn func())
+	// time returns the switch's clock, from any goroutine.
+	time() units.Time
+}
+
+// Switch is an embedded switch. All methods may be called from any goroutine unless they
+// say otherwise; the lock guards the core, and the methods of Sender, of ports' drivers and
+// PacketIn and Digest of the P4Runtime server are called with it held.
+type Switch struct {
+	name   string
+	log    *slog.Logger
+	cpu    uint32
+	runner runner
+	server *p4rt.Server
+	grpc   grpcServer
+
+	mu   sync.Mutex
+	core core
+}
+
+// newSwitch makes a switch that nothing drives yet.
+func newSwitch(c Config, r runner) (*Switch, error) {
+	if c.DropPort == 0 {
+		c.DropPort = DefaultDropPort
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.CPUPort > maxPort {
+		return nil, fmt.Errorf("CPU port %d: want 1 to %d, or 0 for none", c.CPUPort, maxPort)
+	}
+	if c.CPUPort == c.DropPort {
+		return nil, fmt.Errorf("CPU port %d is the drop port: give one of them another number", c.CPUPort)
+	}
+	m, err := tm.New(c.Traffic)
+	if err != nil {
+		return nil, err
+	}
+	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, runner: r}
+	s.core = core{tm: m, ports: map[uint32]*portState{}, old: map[uint32]*pipeline{}}
+	s.server = p4rt.New(p4rt.Options{
+		DeviceID: c.DeviceID,
+		CPUPort:  c.CPUPort,
+		DropPort: c.DropPort,
+		Queues:   m.Queues(),
+		Log:      c.Log,
+	}, s)
+	s.core.control = s.server
+	if c.CPUPort != 0 {
+		if err := s.addPort(c.CPUPort, "cpu", 0, cpuSender{s.server}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// cpuSender hands the frames that leave on the CPU port to the P4Runtime server.
+type cpuSender struct{ control }
+
+func (c cpuSender) Send(frame []byte, _ units.Time) { c.PacketIn(frame) }
+
+// Server returns the P4Runtime server, which lives as long as the switch, whether it is
+// served or not.
+func (s *Switch) Server() *p4rt.Server { return s.server }
+
+// addPort adds a port that sends to out; a port without out waits for a cable.
+func (s *Switch) addPort(n uint32, name string, rate units.Rate, out Sender) error {
+	if n > maxPort {
+		return fmt.Errorf("port %d: want 0 to %d", n, maxPort)
+	}
+	if n == s.cpu && name != "cpu" {
+		return fmt.Errorf("port %d is the CPU port: give the port another number", n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.core.tm.AddPort(n, rate); err != nil {
+		return err
+	}
+	s.core.ports[n] = &portState{out: out, up: out != nil, info: PortStats{Port: n, Name: name}}
+	return nil
+}
+
+// SetPortRate changes a port's rate, also while it sends; 0 is unlimited. BMv2's Thrift
+// service offers it as set_queue_rate, in packets per second.
+func (s *Switch) SetPortRate(n uint32, r units.Rate) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.core.tm.SetRate(n, r, s.runner.time()); err != nil {
+		return err
+	}
+	s.runner.post(func() {}) // makes it look at what is due, which has changed
+	return nil
+}
+
+// AllQueues stands for every queue of a port.
+const AllQueues = -1
+
+// SetQueueLimit changes the limit of one queue of a port, or of AllQueues. BMv2's Thrift
+// service offers it as set_queue_depth.
+func (s *Switch) SetQueueLimit(n uint32, queue int, l tm.Limit) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if queue != AllQueues {
+		return s.core.tm.SetLimit(n, queue, l)
+	}
+	for q := range s.core.tm.Queues() {
+		if err := s.core.tm.SetLimit(n, q, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stats returns the counters that belong to no port.
+func (s *Switch) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.core.stats
+}
+
+// PortStats returns the counters of all ports, the CPU port among them, in order.
+func (s *Switch) PortStats() []PortStats {
+	var all []PortStats
+	drivers := map[uint32]port.Port{}
+	s.mu.Lock()
+	for n, p := range s.core.ports {
+		st := p.info
+		st.Up = p.up
+		s.core.tm.Stats(n, &st.Queues)
+		if d, ok := p.out.(driven); ok {
+			drivers[n] = d.port
+		}
+		all = append(all, st)
+	}
+	s.mu.Unlock()
+	for i := range all { // drivers ask the kernel: not with the lock held
+		if d := drivers[all[i].Port]; d != nil {
+			all[i].Driver, all[i].Up = d.Counters(), d.Up()
+		}
+	}
+	slices.SortFunc(all, func(a, b PortStats) int { return int(a.Port) - int(b.Port) })
+	return all
+}

@@ -1,0 +1,215 @@
+package tm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/units"
+)
+
+// Manager is a switch's traffic manager. It is owned by the goroutine that runs the switch.
+//
+// For each packet the caller calls Enqueue; when Next is due it calls Dequeue, runs the
+// packet's egress, and reports with Sent what goes out:
+//
+//	for d, ok := m.Dequeue(now); ok; d, ok = m.Dequeue(now) {
+//		for _, frame := range egress(d.Packet, d.At) {
+//			finish := m.Sent(units.Bytes(len(frame)))
+//		}
+//		m.Done()
+//	}
+//
+// Before it enqueues at a time it dequeues everything due until then, otherwise packets
+// that should have left count against the limits.
+type Manager struct {
+	config Config
+	ports  map[uint32]*port
+	rest   *port // takes packets for ports that do not exist
+	heap   []*port
+	added  int
+	busy   *port // between Dequeue and Done
+}
+
+// Departure is a packet that leaves its queue.
+type Departure struct {
+	Packet *engine.Packet
+	Port   uint32     // of the manager; Packet.EgressPort may be one it does not know
+	Known  bool       // whether the egress port exists
+	Epoch  uint32     // as given to Enqueue
+	At     units.Time // when it leaves: the later of its enqueue and the previous finish
+}
+
+// New returns a manager without ports.
+func New(c Config) (*Manager, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{config: c, ports: map[uint32]*port{}}
+	m.rest = newPort(0, math.MaxInt, 0, &m.config)
+	return m, nil
+}
+
+// Queues returns the number of queues of a port.
+func (m *Manager) Queues() int { return m.config.Queues }
+
+// AddPort adds a port with a rate; 0 is unlimited.
+func (m *Manager) AddPort(id uint32, rate units.Rate) error {
+	if _, ok := m.ports[id]; ok {
+		return fmt.Errorf("port %d exists already", id)
+	}
+	if err := validRate(rate); err != nil {
+		return fmt.Errorf("port %d: %w", id, err)
+	}
+	m.added++
+	m.ports[id] = newPort(id, m.added, rate, &m.config)
+	return nil
+}
+
+// Ports returns the ports' numbers in ascending order.
+func (m *Manager) Ports() []uint32 {
+	ids := make([]uint32, 0, len(m.ports))
+	for id := range m.ports {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (m *Manager) port(id uint32) (*port, error) {
+	p, ok := m.ports[id]
+	if !ok {
+		return nil, fmt.Errorf("port %d does not exist: want one of %v", id, m.Ports())
+	}
+	return p, nil
+}
+
+// SetRate changes a port's rate from now on; 0 is unlimited. The frame on the wire goes on
+// at the new rate.
+func (m *Manager) SetRate(id uint32, rate units.Rate, now units.Time) error {
+	p, err := m.port(id)
+	if err != nil {
+		return err
+	}
+	if err := validRate(rate); err != nil {
+		return fmt.Errorf("port %d: %w", id, err)
+	}
+	if p.free > now {
+		left := p.rate.In(p.free - now)
+		p.free = now
+		if rate > 0 {
+			p.free = plus(now, rate.TxTime(left))
+		}
+	}
+	p.rate = rate
+	m.place(p)
+	return nil
+}
+
+// SetLimit changes the limit of one queue. What is queued beyond it stays.
+func (m *Manager) SetLimit(id uint32, q int, l Limit) error {
+	p, err := m.port(id)
+	if err != nil {
+		return err
+	}
+	if q < 0 || q >= len(p.queues) {
+		return fmt.Errorf("port %d has no queue %d: want 0 to %d", id, q, len(p.queues)-1)
+	}
+	if err := l.validate(); err != nil {
+		return fmt.Errorf("port %d, queue %d: %w", id, q, err)
+	}
+	p.queues[q].limit = l
+	return nil
+}
+
+// Enqueue takes a packet for its EgressPort and Queue at time now, and fills in its
+// enqueue time and depth: the packets that were there before it, as in BMv2. epoch comes
+// back with the packet. When the queue is full, or there is no such queue, Enqueue counts
+// the packet, returns false, and the packet stays the caller's. now never decreases.
+func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool {
+	p, ok := m.ports[pkt.EgressPort]
+	if !ok {
+		p = m.rest
+	}
+	if int(pkt.Queue) >= len(p.queues) {
+		return false
+	}
+	q := &p.queues[pkt.Queue]
+	size := units.Bytes(pkt.Bytes)
+	if !q.admits(size) {
+		q.stats.Dropped.add(size)
+		return false
+	}
+	pkt.EnqTime = now
+	pkt.EnqDepth = uint32(q.n)
+	p.push(int(pkt.Queue), slot{p: pkt, enq: now, bytes: size, epoch: epoch})
+	q.stats.Enqueued.add(size)
+	q.stats.MaxPackets = max(q.stats.MaxPackets, q.n)
+	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
+	if p.total == 1 {
+		m.place(p) // others do not make the next departure earlier
+	}
+	return true
+}
+
+// Next returns when the next packet of any port leaves, which may be in the past; false
+// when all queues are empty.
+func (m *Manager) Next() (units.Time, bool) {
+	if len(m.heap) == 0 {
+		return 0, false
+	}
+	return m.heap[0].departure, true
+}
+
+// Dequeue takes the packet that leaves first, if it leaves by now, and fills in its
+// dequeue time and depth: the packets left behind it that had come by then, as in BMv2.
+// Done must follow before the next Dequeue.
+func (m *Manager) Dequeue(now units.Time) (Departure, bool) {
+	if len(m.heap) == 0 || m.heap[0].departure > now {
+		return Departure{}, false
+	}
+	if m.busy != nil {
+		panic("tm: Dequeue before Done")
+	}
+	p := m.heap[0]
+	at := p.departure
+	i := p.pick(at)
+	q := &p.queues[i]
+	s := p.pop(i)
+	q.stats.Dequeued.add(s.bytes)
+	p.sending, p.wire, p.free = i, 0, at
+	m.busy = p
+	m.remove(p)
+
+	s.p.DeqTime = at
+	s.p.DeqDepth = uint32(q.arrived(at))
+	return Departure{Packet: s.p, Port: p.id, Known: p != m.rest, Epoch: s.epoch, At: at}, true
+}
+
+// Sent reports a frame of the packet from the last Dequeue on the wire, as it left egress,
+// and returns when its last bit leaves. A packet that egress drops sends none.
+func (m *Manager) Sent(bytes units.Bytes) (finish units.Time) {
+	p := m.busy
+	p.sent.add(bytes)
+	p.wire += bytes
+	if p.rate > 0 {
+		p.free = plus(p.free, p.rate.TxTime(bytes+m.config.Overhead))
+	}
+	return p.free
+}
+
+// Done ends what Dequeue began: the packet has left egress.
+func (m *Manager) Done() {
+	p := m.busy
+	m.busy = nil
+	q := &p.queues[p.sending]
+	if q.ready() > p.departure {
+		q.deficit = 0 // a queue that ran empty starts afresh
+	} else {
+		q.deficit -= p.wire
+	}
+	p.sending = -1
+	m.place(p)
+}

@@ -1,0 +1,69 @@
+package tm
+
+import "github.com/headgate/headgate/units"
+
+// Counter counts packets and their bytes.
+type Counter struct {
+	Packets uint64
+	Bytes   units.Bytes
+}
+
+func (c *Counter) add(n units.Bytes) {
+	c.Packets++
+	c.Bytes += n
+}
+
+// QueueStats are a queue's counters. Enqueued = Dequeued + what is in the queue;
+// dropped packets were never enqueued. Lengths are those at enqueue.
+type QueueStats struct {
+	Enqueued, Dequeued, Dropped Counter
+
+	Packets    int         // in the queue now
+	Bytes      units.Bytes // in the queue now
+	MaxPackets int         // highest that Packets was
+	MaxBytes   units.Bytes
+	Limit      Limit
+}
+
+// PortStats are a port's counters.
+type PortStats struct {
+	Port   uint32
+	Rate   units.Rate // 0: unlimited
+	Sent   Counter    // frames on the wire, as they left egress, without overhead
+	Queues []QueueStats
+}
+
+// Dropped returns the tail drops of all queues.
+func (s PortStats) Dropped() Counter {
+	var c Counter
+	for i := range s.Queues {
+		c.Packets += s.Queues[i].Dropped.Packets
+		c.Bytes += s.Queues[i].Dropped.Bytes
+	}
+	return c
+}
+
+// Stats fills s with the port's counters, reusing its slice; false when there is no such
+// port.
+func (m *Manager) Stats(id uint32, s *PortStats) bool {
+	p, ok := m.ports[id]
+	if !ok {
+		return false
+	}
+	p.fill(s)
+	return true
+}
+
+// Rest returns the counters of the queues that packets for unknown ports go through.
+func (m *Manager) Rest(s *PortStats) { m.rest.fill(s) }
+
+func (p *port) fill(s *PortStats) {
+	s.Port, s.Rate, s.Sent = p.id, p.rate, p.sent
+	s.Queues = s.Queues[:0]
+	for i := range p.queues {
+		q := &p.queues[i]
+		st := q.stats
+		st.Packets, st.Bytes, st.Limit = q.n, q.bytes, q.limit
+		s.Queues = append(s.Queues, st)
+	}
+}
