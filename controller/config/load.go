@@ -1,0 +1,110 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Options say where a fabric file comes from and what overrides it.
+type Options struct {
+	// File is the file's name; empty looks for fabric.yaml in the working directory, then
+	// in /etc/headgate.
+	File string
+	// Flags maps keys such as "controller.listen" to flags; a flag that was set on the
+	// command line overrides environment and file.
+	Flags map[string]*pflag.Flag
+}
+
+// overridable are the keys that environment and flags may set.
+var overridable = [...]string{
+	"listen", "metrics", "election_id", "state", "poll_interval", "probe_interval",
+	"probe_timeout", "unreachable_after", "resync_interval",
+}
+
+// Load finds and reads a fabric file. Environment variables named like
+// HEADGATE_CONTROLLER_LISTEN override the file's controller section, flags override both.
+// Faults are an *Error; the rest are errors of the file system.
+func Load(o Options) (*Config, error) {
+	file, err := find(o.File)
+	if err != nil {
+		return nil, err
+	}
+	text, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	overrides, err := overridesOf(o.Flags)
+	if err != nil {
+		return nil, err
+	}
+	return parse(file, text, overrides)
+}
+
+// Reparse reads a new text with the overrides that apply to this process, as Load would.
+func Reparse(file string, text []byte, flags map[string]*pflag.Flag) (*Config, error) {
+	overrides, err := overridesOf(flags)
+	if err != nil {
+		return nil, err
+	}
+	return parse(file, text, overrides)
+}
+
+func find(file string) (string, error) {
+	if file != "" {
+		return file, nil
+	}
+	v := viper.New()
+	v.SetConfigName("fabric")
+	v.SetConfigType("yaml")
+	v.AddConfigPath(".")
+	v.AddConfigPath("/etc/headgate")
+	err := v.ReadInConfig()
+	var missing viper.ConfigFileNotFoundError
+	if errors.As(err, &missing) || v.ConfigFileUsed() == "" {
+		return "", errors.New("no fabric.yaml in . or /etc/headgate; name one with -f")
+	}
+	return v.ConfigFileUsed(), nil // what is wrong inside it, parse says better
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("fabric file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("fabric file: %w", err)
+	}
+	return text, nil
+}
+
+func overridesOf(flags map[string]*pflag.Flag) ([]override, error) {
+	v := viper.New()
+	v.SetEnvPrefix("headgate")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	var list []override
+	for _, key := range overridable {
+		path := "controller." + key
+		if err := v.BindEnv(path); err != nil {
+			return nil, fmt.Errorf("environment of %s: %w", path, err)
+		}
+		origin := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))
+		if flag := flags[path]; flag != nil && flag.Changed {
+			if err := v.BindPFlag(path, flag); err != nil {
+				return nil, fmt.Errorf("flag --%s: %w", flag.Name, err)
+			}
+			origin = "--" + flag.Name
+		}
+		if v.IsSet(path) {
+			list = append(list, override{path: path, value: v.GetString(path), origin: origin})
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,220 @@
+// Package controller is Headgate's daemon: it owns the configuration that was applied
+// last, works out from it what every switch should hold, and keeps a device for each
+// switch that sees to it. Interfaces to the outside (API, metrics, command line) are other
+// packages on top of this one.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/device"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src"
+)
+
+// Options configure a controller. The zero value is good.
+type Options struct {
+	// Pipeline replaces the embedded P4 program.
+	Pipeline *pipeline.Pipeline
+	// Dial returns how to reach a switch, for tests and switches in the same process;
+	// default session.Credentials.
+	Dial func(s config.Switch) ([]grpc.DialOption, error)
+	// Flags override keys of the configuration; see config.Options.
+	Flags map[string]*pflag.Flag
+	// Generation is that of the last configuration that was saved.
+	Generation uint64
+	// Save keeps an applied configuration; when it fails nothing is applied.
+	Save func(file string, yaml []byte, generation uint64) error
+	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.
+	RetryMin, RetryMax, Heartbeat time.Duration
+	// Settle is how long Apply waits for switches that can be reached; default 15 s.
+	Settle time.Duration
+	// Events and Samples take what happens; by default the controller makes its own.
+	Events  *events.Bus[view.Event]
+	Samples *events.Bus[view.Sample]
+	Log     *slog.Logger
+}
+
+// Controller is the daemon. Apply, Plan and SetLink change it one at a time, under
+// applying; what readers see is under mu.
+type Controller struct {
+	opts     Options
+	pipe     *pipeline.Pipeline
+	features []feature.Feature
+	events   *events.Bus[view.Event]
+	samples  *events.Bus[view.Sample]
+	links    *links
+	log      *slog.Logger
+	replan   chan struct{} // the state of links changed; holds one token
+
+	applying sync.Mutex
+
+	mu         sync.RWMutex
+	running    context.Context // nil until Run
+	wg         sync.WaitGroup  // the devices' goroutines
+	generation uint64
+	current    *applied // nil until the first Apply
+}
+
+// applied is a configuration with its devices.
+type applied struct {
+	config  *config.Config
+	graph   *topology.Graph
+	devices map[string]*unit
+}
+
+// unit is a device and what ends it.
+type unit struct {
+	*device.Device
+	spec    spec
+	cancel  context.CancelFunc
+	started bool
+}
+
+// spec is all that, when it changes, makes a switch another one.
+type spec struct {
+	name     string
+	deviceID uint64
+	address  string
+	target   config.Target
+	queues   int
+	tls      config.TLS
+	election uint64
+}
+
+// New returns a controller without a configuration; it does nothing until Run.
+func New(o Options) (*Controller, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Settle <= 0 {
+		o.Settle = 15 * time.Second
+	}
+	if o.Dial == nil {
+		o.Dial = func(s config.Switch) ([]grpc.DialOption, error) {
+			creds, err := session.Credentials(s.TLS)
+			return []grpc.DialOption{creds}, err
+		}
+	}
+	if o.Pipeline == nil {
+		p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("embedded pipeline: %w", err)
+		}
+		o.Pipeline = p
+	}
+	if o.Events == nil {
+		o.Events = events.NewBus[view.Event](1000)
+	}
+	if o.Samples == nil {
+		o.Samples = events.NewBus[view.Sample](0)
+	}
+	c := &Controller{
+		opts: o, pipe: o.Pipeline, log: o.Log, generation: o.Generation,
+		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1),
+	}
+	c.links = newLinks(c.event, c.wantReplan)
+	for _, construct := range features() {
+		c.features = append(c.features, construct(hub{c}))
+	}
+	return c, nil
+}
+
+// Run keeps the switches in line until the context ends. The switches keep what they
+// hold. It may be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	c.mu.Lock()
+	if c.running != nil {
+		c.mu.Unlock()
+		return errors.New("the controller was run already")
+	}
+	c.running = ctx
+	if c.current != nil {
+		for _, u := range c.current.devices {
+			c.start(u)
+		}
+	}
+	c.mu.Unlock()
+	tick := time.NewTicker(healthInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			c.wg.Wait()
+			return ctx.Err()
+		case <-tick.C:
+			c.checkHealth(time.Now())
+		case <-c.replan:
+			c.recompute()
+		}
+	}
+}
+
+// healthInterval is how often links and switches are judged.
+const healthInterval = 100 * time.Millisecond
+
+// start begins a device's work. The caller holds mu.
+func (c *Controller) start(u *unit) {
+	if c.running == nil || u.started {
+		return
+	}
+	ctx, cancel := context.WithCancel(c.running)
+	u.cancel, u.started = cancel, true
+	c.wg.Go(func() { u.Run(ctx) })
+}
+
+// Events returns the bus of events.
+func (c *Controller) Events() *events.Bus[view.Event] { return c.events }
+
+// Samples returns the bus of telemetry samples.
+func (c *Controller) Samples() *events.Bus[view.Sample] { return c.samples }
+
+// event publishes and logs.
+func (c *Controller) event(e view.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	level := slog.LevelInfo
+	switch e.Severity {
+	case view.Warning:
+		level = slog.LevelWarn
+	case view.Error:
+		level = slog.LevelError
+	}
+	c.log.Log(context.Background(), level, e.Message, "event", e.Kind, "subject", e.Subject)
+	c.events.Publish(e)
+}
+
+// wantReplan asks Run for new routes.
+func (c *Controller) wantReplan() {
+	select {
+	case c.replan <- struct{}{}:
+	default:
+	}
+}
+
+// hub is what features see of the controller.
+type hub struct{ c *Controller }
+
+// Sample implements feature.Hub.
+func (h hub) Sample(s view.Sample) { h.c.samples.Publish(s) }
+
+// LinkSeen implements feature.Hub.
+func (h hub) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }
+
+// Event implements feature.Hub.
+func (h hub) Event(e view.Event) { h.c.event(e) }

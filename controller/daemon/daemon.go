@@ -1,0 +1,210 @@
+// Package daemon is the controller as a process: the core with its state store, the weight
+// registry, the northbound API and the metrics, from one configuration.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/metrics"
+	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+// Options of a daemon. Config is required.
+type Options struct {
+	// Config is applied at the start, whatever the state store holds from before: the
+	// operator's file is what is wanted now.
+	Config *config.Config
+	// Flags override keys of every configuration that is applied; see config.Options.
+	Flags map[string]*pflag.Flag
+	// Socket is the path of a Unix socket on which the API is served too, for hosts in
+	// network namespaces of their own; empty for none.
+	Socket string
+	Log    *slog.Logger // slog.Default when nil
+}
+
+// Run serves until ctx ends, which is not an error. What cannot be had at all (an address
+// in use, a state file that is another process's) ends it with an error before any switch
+// is touched.
+func Run(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	c := o.Config.Controller
+	db, err := store.Open(c.State, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	registry, err := weights.Open(weights.Options{Keeper: db, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	saved, _, err := db.LoadConfig()
+	if err != nil {
+		return err
+	}
+	core, err := controller.New(controller.Options{
+		Flags: o.Flags, Generation: saved.Generation, Log: o.Log,
+		Save: func(file string, yaml []byte, generation uint64) error {
+			return db.SaveConfig(store.Config{File: file, YAML: string(yaml), Generation: generation, Applied: time.Now()})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	listeners, err := o.listen(ctx)
+	if err != nil {
+		return err
+	}
+	backend := &backend{Controller: core, weights: registry, flags: o.Flags}
+	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: registry, Events: core.Events(), Samples: core.Samples()})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Log: o.Log})
+	if err != nil {
+		listeners.close()
+		return err
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return ended(ctx, core.Run(ctx)) })
+	group.Go(func() error { return collector.Run(ctx) })
+	for _, l := range listeners.api {
+		// One server a listener, since a server serves once; they share everything else.
+		api := northbound.New(northbound.Options{
+			Backend: backend, Weights: registry, Events: core.Events(), Samples: core.Samples(), Log: o.Log,
+		})
+		group.Go(func() error { return api.Serve(ctx, l) })
+	}
+	if listeners.metrics != nil {
+		group.Go(func() error { return metrics.Serve(ctx, listeners.metrics, handler) })
+	}
+	group.Go(func() error {
+		_, results, err := backend.Apply(ctx, o.Config.File, o.Config.Source)
+		for _, r := range results {
+			if r.Err != "" && ctx.Err() == nil {
+				o.Log.Warn("switch does not hold its configuration yet", "switch", r.Switch, "err", r.Err)
+			}
+		}
+		return ended(ctx, err)
+	})
+	return group.Wait()
+}
+
+// ended tells an error from the end that was asked for.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// listeners are the daemon's open addresses.
+type listeners struct {
+	api     []net.Listener
+	metrics net.Listener // nil when off
+}
+
+func (l *listeners) close() {
+	for _, a := range l.api {
+		_ = a.Close()
+	}
+	if l.metrics != nil {
+		_ = l.metrics.Close()
+	}
+}
+
+func (o Options) listen(ctx context.Context) (l *listeners, err error) {
+	l = &listeners{}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	c := o.Config.Controller
+	api, err := northbound.Listen(ctx, c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	l.api = append(l.api, api)
+	if o.Socket != "" {
+		// What a daemon that was killed left behind is no listener any more.
+		if conn, err := net.Dial("unix", o.Socket); err == nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("--socket %s: another process listens there", o.Socket)
+		}
+		if err := os.Remove(o.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("--socket: %w", err)
+		}
+		unix, err := (&net.ListenConfig{}).Listen(ctx, "unix", o.Socket)
+		if err != nil {
+			return nil, fmt.Errorf("--socket %s: %w", o.Socket, err)
+		}
+		l.api = append(l.api, unix)
+	}
+	if c.Metrics != "off" {
+		if l.metrics, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Metrics); err != nil {
+			return nil, fmt.Errorf("controller.metrics %q: %w", c.Metrics, err)
+		}
+	}
+	return l, nil
+}
+
+// backend is the core with the budgets that configurations carry: a configuration whose
+// budgets do not fit the weights in use is refused whole.
+type backend struct {
+	*controller.Controller
+	weights *weights.Registry
+	flags   map[string]*pflag.Flag
+}
+
+var _ northbound.Backend = (*backend)(nil)
+
+// Plan implements northbound.Backend.
+func (b *backend) Plan(ctx context.Context, file string, yaml []byte) ([]view.Plan, error) {
+	if _, err := b.budgets(file, yaml); err != nil {
+		return nil, err
+	}
+	return b.Controller.Plan(ctx, file, yaml)
+}
+
+// Apply implements northbound.Backend.
+func (b *backend) Apply(ctx context.Context, file string, yaml []byte) (uint64, []view.Result, error) {
+	limits, err := b.budgets(file, yaml)
+	if err != nil {
+		return 0, nil, err
+	}
+	generation, results, err := b.Controller.Apply(ctx, file, yaml)
+	if err != nil {
+		return generation, results, err
+	}
+	return generation, results, b.weights.Configure("configuration "+file, limits)
+}
+
+// budgets returns the budgets of a configuration, which fit the weights in use now.
+func (b *backend) budgets(file string, yaml []byte) (map[string]float64, error) {
+	cfg, err := config.Reparse(file, yaml, b.flags)
+	if err != nil {
+		return nil, err
+	}
+	limits := map[string]float64{}
+	for _, a := range cfg.Applications {
+		limits[a.Name] = a.Budget
+	}
+	if err := b.weights.CheckBudgets(limits); err != nil {
+		return nil, &config.Error{File: file, List: []view.Fault{{Field: "applications", Text: err.Error()}}}
+	}
+	return limits, nil
+}

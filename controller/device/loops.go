@@ -1,0 +1,124 @@
+package device
+
+import (
+	"context"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/session"
+)
+
+// runningLoop is a feature's loop and when it is due.
+type runningLoop struct {
+	feature.Loop
+	name  string
+	every time.Duration
+	next  time.Time
+}
+
+// loops runs the features' loops until the context ends. It alone owns them.
+func (d *Device) loops(ctx context.Context) {
+	var running []*runningLoop
+	var current *attachment
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.reattach:
+			d.mu.Lock()
+			a := d.attached
+			d.mu.Unlock()
+			if a != current {
+				current, running = a, d.attachAll(a)
+			}
+		case m := <-d.messages:
+			d.deliver(m, running)
+		case <-timer.C:
+		}
+		wait := d.tick(ctx, running)
+		timer.Reset(wait)
+	}
+}
+
+func (d *Device) attachAll(a *attachment) []*runningLoop {
+	if a == nil {
+		return nil
+	}
+	var list []*runningLoop
+	now := time.Now()
+	for _, f := range d.opts.Features {
+		if l := f.Attach(a.env, ownSwitch{d}); l != nil {
+			list = append(list, &runningLoop{Loop: l, name: f.Name(), every: l.Interval(), next: now})
+		}
+	}
+	return list
+}
+
+// tick calls what is due and returns how long nothing more is. A loop that missed ticks
+// goes on with the next one.
+func (d *Device) tick(ctx context.Context, running []*runningLoop) time.Duration {
+	const idle = time.Hour
+	wait := idle
+	now := time.Now()
+	for _, l := range running {
+		if l.every <= 0 {
+			continue
+		}
+		if !l.next.After(now) {
+			if err := l.Tick(ctx, now); err != nil {
+				d.log.Debug("feature loop", "feature", l.name, "err", err)
+				d.count(func(s *Stats) { s.LoopErrors++ })
+			}
+			if l.next = l.next.Add(l.every); !l.next.After(now) {
+				l.next = now.Add(l.every)
+			}
+		}
+		wait = min(wait, l.next.Sub(now))
+	}
+	return wait
+}
+
+// deliver offers a message to the loops in the order of the features.
+func (d *Device) deliver(m message, running []*runningLoop) {
+	msg := feature.Message{Digest: m.digest, Idle: m.idle}
+	if m.packet != nil {
+		in, err := d.opts.Pipeline.PacketIn(m.packet)
+		if err != nil {
+			d.log.Debug("packet-in", "err", err)
+			return
+		}
+		msg.Packet = &in
+	}
+	for _, l := range running {
+		if l.Receive(m.at, msg) {
+			return
+		}
+	}
+}
+
+// ownSwitch is what loops may do.
+type ownSwitch struct{ d *Device }
+
+// Name implements feature.Switch.
+func (s ownSwitch) Name() string { return s.d.opts.Switch.Name }
+
+// PacketOut implements feature.Switch.
+func (s ownSwitch) PacketOut(p *p4v1.PacketOut) error { return s.d.session.PacketOut(p) }
+
+// Read implements feature.Switch.
+func (s ownSwitch) Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error) {
+	c, err := s.d.session.Client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Read(ctx, request)
+}
+
+var (
+	_ session.Handler = handler{}
+	_ feature.Switch  = ownSwitch{}
+)

@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/units"
+)
+
+// TestEmbeddedSwitches runs the controller against two real embedded switches, joined by
+// two links of which one is cut.
+func TestEmbeddedSwitches(t *testing.T) {
+	loop := clock.NewLoop()
+	var list [2]*softswitch.Switch
+	var ports [2][2]*softswitch.Port
+	var addresses [2]string
+	for i := range list {
+		s, err := softswitch.NewOnLoop(loop, softswitch.Config{
+			Name: fmt.Sprintf("s%d", i+1), DeviceID: uint64(i + 1), CPUPort: 510, Traffic: tm.Config{Queues: 8},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for p := range 2 {
+			if ports[i][p], err = s.AddPort(uint32(p+1), 100*units.Mbps); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The hosts' ports lead nowhere.
+		if _, err := s.AddPort(3, 100*units.Mbps); err != nil {
+			t.Fatal(err)
+		}
+		addr, err := s.ServeGRPC("127.0.0.1:0", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[i], addresses[i] = s, addr.String()
+	}
+	var links [2]*softswitch.Link
+	for p := range links {
+		l, err := softswitch.Connect(loop, units.Millisecond, ports[0][p], ports[1][p])
+		if err != nil {
+			t.Fatal(err)
+		}
+		links[p] = l
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = loop.RunReal(ctx) }()
+	defer func() { cancel(); <-ended }()
+
+	f := &fabric{t: t}
+	f.c, f.stop = f.controller(options())
+	defer f.stop()
+	sub := f.c.Samples().Subscribe(events.Options[view.Sample]{Match: func(s view.Sample) bool { return s.Switch == "s1" && s.Port == 1 && s.DeparturePackets > 0 }})
+	defer sub.Close()
+	f.yaml = fmt.Appendf(nil, `
+name: two
+switches:
+  - {name: s1, device_id: 1, address: %q, target: embedded}
+  - {name: s2, device_id: 2, address: %q, target: embedded}
+hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
+links:
+  - {a: "s1:1", b: "s2:1", rate: 100Mbps}
+  - {a: "s1:2", b: "s2:2", rate: 100Mbps}
+  - {a: "s1:3", b: h1, rate: 100Mbps}
+  - {a: "s2:3", b: h2, rate: 100Mbps}
+qos: {ecn: [{queue: 1, kmin: 10KB, kmax: 100KB, pmax: 0.5}]}
+controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
+`, addresses[0], addresses[1])
+	for _, r := range f.apply() {
+		if r.Err != "" || r.Inserted == 0 {
+			t.Errorf("result = %+v", r)
+		}
+	}
+	v := f.state("s1")
+	supported := map[string]bool{}
+	for _, c := range v.Capabilities {
+		supported[c.Name] = c.Supported
+	}
+	if v.State != view.Ready || !supported["p4runtime"] || !supported["counter_read"] || !supported["polls"] {
+		t.Errorf("s1 = %+v", v)
+	}
+	// The probes themselves are departures of the port.
+	samples, _, err := sub.Next(ctx)
+	if err != nil || samples[0].Peer != "s2" {
+		t.Fatalf("samples = %+v, %v", samples, err)
+	}
+	plans, err := f.c.Plan(ctx, "f", f.yaml)
+	if err != nil || len(plans[0].Changes)+len(plans[1].Changes) != 0 {
+		t.Errorf("plan of what is = %+v, %v", plans, err)
+	}
+
+	up := func(port int, want bool) func() bool {
+		return func() bool { return f.state("s1").Ports[port].Up == want }
+	}
+	loop.Post(func() { links[0].SetUp(false) })
+	eventually(t, "the cut is seen", up(0, false))
+	eventually(t, "routes over the other link", func() bool {
+		plans, err := f.c.Plan(ctx, "f", f.yaml)
+		return err == nil && len(plans[0].Changes) == 0
+	})
+	loop.Post(func() { links[0].SetUp(true) })
+	eventually(t, "the mend is seen", up(0, true))
+
+	// The P4Runtime server dies and comes back: nothing is lost, nothing is pushed again.
+	pushes := f.c.Stats()["s1"].Pushes
+	list[0].StopGRPC()
+	f.becomes("s1", view.Disconnected)
+	if err := f.c.SetLink(ctx, "s1:2", "s2", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := list[0].ServeGRPC(addresses[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	f.becomes("s1", view.Ready)
+	if got := f.c.Stats()["s1"].Pushes; got != pushes {
+		t.Errorf("%d pushes, want %d", got, pushes)
+	}
+	// What changed meanwhile is there now.
+	plans, err = f.c.Plan(ctx, "f", f.yaml)
+	if err != nil || len(plans[0].Changes) != 0 || plans[0].Unreachable != "" {
+		t.Errorf("plan = %+v, %v", plans[0], err)
+	}
+}

@@ -1,0 +1,179 @@
+// Package events is the controller's bus: whoever has something to say publishes without
+// ever waiting, whoever listens has a bounded buffer and is told how much it missed.
+package events
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// DefaultBuffer is how many values wait for a slow subscriber before the oldest are dropped.
+const DefaultBuffer = 1024
+
+// ErrClosed is returned by Next once the bus is closed and everything buffered was read.
+var ErrClosed = errors.New("the event bus is closed")
+
+// Bus hands every published value to every subscriber. It is safe for concurrent use; the
+// bus owns the history and the set of subscribers, both under mu.
+type Bus[T any] struct {
+	published atomic.Uint64
+	dropped   atomic.Uint64
+
+	mu      sync.Mutex
+	history *ring[T]
+	subs    map[*Subscription[T]]struct{}
+	closed  bool
+}
+
+// NewBus returns a bus that remembers the last history values for late subscribers;
+// 0 remembers none.
+func NewBus[T any](history int) *Bus[T] {
+	return &Bus[T]{history: newRing[T](history), subs: make(map[*Subscription[T]]struct{})}
+}
+
+// Publish hands v to every subscriber. It never waits: where a subscriber's buffer is full
+// its oldest value is dropped and counted. After Close it does nothing.
+func (b *Bus[T]) Publish(v T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.published.Add(1)
+	b.history.push(v)
+	for s := range b.subs {
+		if s.push(v) {
+			b.dropped.Add(1)
+		}
+	}
+}
+
+// Options says how to subscribe.
+type Options[T any] struct {
+	Buffer int          // values that may wait, at least 1; 0 means DefaultBuffer
+	Recent int          // how many remembered values to start with, at most Buffer are kept
+	Match  func(T) bool // values to receive; nil means all. Called under the bus's lock.
+}
+
+// Subscribe starts to follow the bus. The caller must Close the subscription.
+func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
+	if o.Buffer <= 0 {
+		o.Buffer = DefaultBuffer
+	}
+	s := &Subscription[T]{bus: b, match: o.Match, buf: newRing[T](o.Buffer), ready: make(chan struct{}, 1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var recent []T
+	for _, v := range b.history.all() {
+		if o.Match == nil || o.Match(v) {
+			recent = append(recent, v)
+		}
+	}
+	for _, v := range recent[max(0, len(recent)-min(max(o.Recent, 0), o.Buffer)):] {
+		s.push(v)
+	}
+	if b.closed {
+		s.close()
+	} else {
+		b.subs[s] = struct{}{}
+	}
+	return s
+}
+
+// Close ends every subscription; values already buffered can still be read.
+func (b *Bus[T]) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for s := range b.subs {
+		s.close()
+	}
+	clear(b.subs)
+}
+
+// Stats counts what went through a bus since it was made.
+type Stats struct {
+	Published   uint64 // values
+	Dropped     uint64 // values times subscribers that missed them
+	Subscribers int
+}
+
+// Stats returns the bus's counters.
+func (b *Bus[T]) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Stats{Published: b.published.Load(), Dropped: b.dropped.Load(), Subscribers: len(b.subs)}
+}
+
+// Subscription is one follower of a bus. It owns its buffer, under mu; one goroutine reads.
+type Subscription[T any] struct {
+	bus   *Bus[T]
+	match func(T) bool
+	ready chan struct{} // holds a token when there may be something to read
+
+	mu      sync.Mutex
+	buf     *ring[T]
+	dropped uint64 // since the last Next
+	closed  bool
+}
+
+// Next waits for values and returns all that are buffered, oldest first, with the number of
+// older ones that were dropped since the last call. It ends with the context's error, or
+// ErrClosed.
+func (s *Subscription[T]) Next(ctx context.Context) (values []T, dropped uint64, err error) {
+	for {
+		s.mu.Lock()
+		values, dropped, s.dropped = s.buf.take(), s.dropped, 0
+		closed := s.closed
+		s.mu.Unlock()
+		if len(values) > 0 {
+			return values, dropped, nil
+		}
+		if closed {
+			return nil, 0, ErrClosed
+		}
+		select {
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		case <-s.ready:
+		}
+	}
+}
+
+// Close ends the subscription. It may be called more than once.
+func (s *Subscription[T]) Close() {
+	s.bus.mu.Lock()
+	delete(s.bus.subs, s)
+	s.bus.mu.Unlock()
+	s.close()
+}
+
+func (s *Subscription[T]) push(v T) (dropped bool) {
+	if s.match != nil && !s.match(v) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.buf.push(v) {
+		s.dropped++
+		dropped = true
+	}
+	s.wake()
+	return dropped
+}
+
+func (s *Subscription[T]) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.wake()
+}
+
+func (s *Subscription[T]) wake() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,108 @@
+// Package feature defines what a feature of the controller is: something that contributes
+// entities to every switch, and may do more while a switch is there. Each feature is a
+// package of its own and one line in package controller's list.
+package feature
+
+import (
+	"context"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// Env is what features work from. It and all it points to are immutable; a change of the
+// configuration, or of the state of links and switches, makes a new one.
+type Env struct {
+	Config   *config.Config
+	Graph    *topology.Graph
+	Routes   map[string][]topology.Route // by switch
+	Pipeline *pipeline.Pipeline
+}
+
+// Feature is one feature. Its methods may be called at any time from any goroutine.
+type Feature interface {
+	// Name is a word, unique among the features.
+	Name() string
+	// Desired returns what the feature wants on a switch. It is a pure function of its
+	// arguments. Two features must not want entities with one key. A feature that ever
+	// states the default entry of a table states it always, since default entries cannot
+	// be deleted. The error names what is impossible on this switch; the switch then gets
+	// nothing new from any feature and is shown as degraded.
+	Desired(env *Env, sw string) ([]*p4v1.Entity, error)
+	// Attach is called when a switch holds what it should. It returns the feature's loop
+	// there, nil for none. The loop is dropped without a word when the session or the
+	// configuration changes, and another is asked for; a change of routes alone is no
+	// reason.
+	Attach(env *Env, sw Switch) Loop
+}
+
+// Loop is a feature's work on one switch. Its methods are called by one goroutine at a
+// time. A loop must not keep goroutines.
+type Loop interface {
+	// Interval is how often Tick is called, 0 for never; it is asked once.
+	Interval() time.Duration
+	// Tick does what is due. It must return soon. An error is logged, and the ticks go on.
+	Tick(ctx context.Context, now time.Time) error
+	// Receive is offered every message of the switch and reports whether it was meant for
+	// this feature. What m points to is valid until it returns.
+	Receive(now time.Time, m Message) bool
+}
+
+// Message is something that a switch sent by itself; exactly one field is set.
+type Message struct {
+	Packet *pipeline.PacketIn
+	Digest *p4v1.DigestList
+	Idle   *p4v1.IdleTimeoutNotification
+}
+
+// Switch is what a loop may do to its switch.
+type Switch interface {
+	Name() string
+	// PacketOut hands a packet to the switch; it never waits.
+	PacketOut(p *p4v1.PacketOut) error
+	// Read reads entities; unset ids are wildcards.
+	Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error)
+}
+
+// Hub is what the controller does for features. Its methods never wait.
+type Hub interface {
+	// Sample publishes what a poll brought back.
+	Sample(s view.Sample)
+	// LinkSeen says that a packet came to the switch at over a link, by its name, just now.
+	LinkSeen(link, at string)
+	// Event publishes something that happened.
+	Event(e view.Event)
+}
+
+// Constructor makes a feature.
+type Constructor func(hub Hub) Feature
+
+// Collect joins entities and errors of builders: e.Add(p.Entry(…).Entity()).
+type Collect struct {
+	Entities []*p4v1.Entity
+	Err      error // the first one
+}
+
+// Add takes what a builder returns.
+func (c *Collect) Add(e *p4v1.Entity, err error) {
+	if err != nil {
+		if c.Err == nil {
+			c.Err = err
+		}
+		return
+	}
+	c.Entities = append(c.Entities, e)
+}
+
+// Result returns the entities, or the first error.
+func (c *Collect) Result() ([]*p4v1.Entity, error) {
+	if c.Err != nil {
+		return nil, c.Err
+	}
+	return c.Entities, nil
+}

@@ -1,0 +1,138 @@
+// Package linkprobe is the feature that finds out which links between switches work.
+// P4Runtime has no port state, so each switch sends an LLDP frame (IEEE 802.1AB) out of
+// every port that leads to another switch, and punts those that arrive to the controller.
+// Who misses the probes of a link, and what follows, is decided by the controller.
+package linkprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+// reason is the punt reason of probes in the packet_in header.
+const reason = 2
+
+type linkprobe struct{ hub feature.Hub }
+
+// New returns the feature.
+func New(hub feature.Hub) feature.Feature { return &linkprobe{hub: hub} }
+
+// Name implements feature.Feature.
+func (*linkprobe) Name() string { return "linkprobe" }
+
+// Desired implements feature.Feature: LLDP frames go to the controller, and never further,
+// whether or not this controller probes.
+func (*linkprobe) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+	var c feature.Collect
+	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
+		Ternary("ether_type", pipeline.Uint(etherType), pipeline.Uint(0xffff)).Priority(10).
+		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: pipeline.Uint(reason)}).Entity())
+	return c.Result()
+}
+
+// Attach implements feature.Feature.
+func (f *linkprobe) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+	s := env.Config.Switch(sw.Name())
+	if s == nil || env.Config.Controller.ProbeInterval <= 0 {
+		return nil
+	}
+	l := &loop{
+		hub: f.hub, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: s.PriorityQueues - 1,
+		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout,
+	}
+	for _, p := range env.Graph.Ports(sw.Name()) {
+		if p.PeerPort != 0 {
+			l.ports = append(l.ports, p)
+		}
+	}
+	return l
+}
+
+// loop probes the links of one switch; it owns wrong.
+type loop struct {
+	hub      feature.Hub
+	sw       feature.Switch
+	pipe     *pipeline.Pipeline
+	fabric   string
+	queue    int
+	ports    []topology.Port
+	interval time.Duration
+	ttl      time.Duration
+	wrong    map[uint32]string // ports with another neighbour than the configured one
+}
+
+// Interval implements feature.Loop.
+func (l *loop) Interval() time.Duration { return l.interval }
+
+// Tick implements feature.Loop: one probe out of each port.
+func (l *loop) Tick(context.Context, time.Time) error {
+	var errs error
+	for _, p := range l.ports {
+		frame := probe{fabric: l.fabric, node: l.sw.Name(), port: p.Number, ttl: l.ttl}.encode(p.MAC)
+		out, err := l.pipe.PacketOut(frame,
+			pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(p.Number))},
+			pipeline.Arg{Name: "queue", Value: pipeline.Uint(uint64(l.queue))},
+			pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPort)},
+		)
+		if err == nil {
+			err = l.sw.PacketOut(out)
+		}
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("probe of port %d: %w", p.Number, err))
+		}
+	}
+	return errs
+}
+
+// Receive implements feature.Loop.
+func (l *loop) Receive(_ time.Time, m feature.Message) bool {
+	if m.Packet == nil || m.Packet.Fields["reason"] != reason {
+		return false
+	}
+	got, err := decode(m.Packet.Payload)
+	if err != nil || got.fabric != l.fabric {
+		return true // LLDP of something that is not ours
+	}
+	port := uint32(m.Packet.Fields["ingress_port"])
+	for _, p := range l.ports {
+		if p.Number == port && p.Peer == got.node && p.PeerPort == got.port {
+			delete(l.wrong, port)
+			l.hub.LinkSeen(p.Link, l.sw.Name())
+			return true
+		}
+	}
+	l.miswired(port, config.Endpoint{Node: got.node, Port: got.port}.String())
+	return true
+}
+
+// miswired tells once that a port has another neighbour than the file says.
+func (l *loop) miswired(port uint32, neighbour string) {
+	if l.wrong[port] == neighbour {
+		return
+	}
+	if l.wrong == nil {
+		l.wrong = map[uint32]string{}
+	}
+	l.wrong[port] = neighbour
+	want := "nothing"
+	for _, p := range l.ports {
+		if p.Number == port {
+			want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
+		}
+	}
+	l.hub.Event(view.Event{
+		Severity: view.Error, Subject: l.sw.Name(), Kind: "link.miswired",
+		Message: fmt.Sprintf("port %d is connected to %s, the configuration says %s", port, neighbour, want),
+	})
+}

@@ -1,0 +1,272 @@
+package northbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+type hostService struct {
+	pb.UnimplementedHostServiceServer
+	backend Backend
+	weights *weights.Registry
+	hosts   *hostTable
+	running context.Context
+}
+
+func newHostService(o Options, running context.Context) *hostService {
+	return &hostService{backend: o.Backend, weights: o.Weights, hosts: newHostTable(), running: running}
+}
+
+func (s *hostService) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
+	return &pb.ListFlowsResponse{Hosts: s.hosts.list()}, nil
+}
+
+func (s *hostService) WatchFlows(_ *pb.WatchFlowsRequest, stream grpc.ServerStreamingServer[pb.HostReport]) error {
+	ctx, cancel := until(stream.Context(), s.running)
+	defer cancel()
+	list, sub := s.hosts.follow()
+	defer sub.Close()
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	for {
+		for _, r := range list {
+			if err := stream.Send(r); err != nil {
+				return err
+			}
+		}
+		var err error
+		// A report replaces the one before, so that dropped ones need no mark.
+		if list, _, err = sub.Next(ctx); err != nil {
+			return streamEnd(ctx, err)
+		}
+	}
+}
+
+// Attach runs one host's stream: a goroutine receives, another waits for weights, this one
+// does everything else, so that what it keeps about the host needs no lock.
+func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]) error {
+	base, cancel := until(stream.Context(), s.running)
+	defer cancel()
+	ctx, cancelCause := context.WithCancelCause(base)
+	defer cancelCause(nil)
+
+	reports, received := receive(ctx, stream)
+	var first *pb.HostReport
+	select {
+	case first = <-reports:
+	case err := <-received:
+		return attachEnd(err)
+	case <-ctx.Done():
+		return streamEnd(ctx, ctx.Err())
+	}
+	a := &attached{service: s, stream: stream, host: first.GetHost()}
+	a.peer = fmt.Sprintf("host %s at %s", a.host, peerOf(ctx))
+	if err := a.findAddress(); err != nil {
+		return err
+	}
+	me := &attachment{cancel: cancelCause}
+	s.hosts.attach(a.host, me)
+	defer s.hosts.detach(a.host, me)
+	if err := a.take(me, first); err != nil {
+		return err
+	}
+
+	src := a.address
+	watcher := s.weights.Watch(func(f weights.Flow) bool { return f.Key.Src.Addr() == src }, 0)
+	defer watcher.Close()
+	batches := make(chan weights.Batch)
+	go func() {
+		for {
+			b, err := watcher.Next(ctx)
+			if err != nil {
+				return
+			}
+			select {
+			case batches <- b:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return streamEnd(ctx, ctx.Err())
+		case err := <-received:
+			return attachEnd(err)
+		case r := <-reports:
+			err = a.take(me, r)
+		case b := <-batches:
+			err = a.push(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// attachEnd makes the end of a stream that the host closed a success.
+func attachEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return toStatus(err)
+}
+
+// receive reads the stream until it ends; the error that ended it comes last.
+func receive(ctx context.Context, stream grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]) (<-chan *pb.HostReport, <-chan error) {
+	reports, ended := make(chan *pb.HostReport), make(chan error, 1)
+	go func() {
+		for {
+			r, err := stream.Recv()
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case reports <- r:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return reports, ended
+}
+
+// attached is what one Attach stream knows of its host; only the stream's handler uses it.
+type attached struct {
+	service *hostService
+	stream  grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
+	host    string
+	peer    string
+	address netip.Addr
+	told    map[string]string // refusals sent, by flow; replaced with every report
+}
+
+// findAddress looks the host up in the configuration.
+func (a *attached) findAddress() error {
+	var known []string
+	for _, h := range a.service.backend.Fabric().Hosts {
+		known = append(known, h.Name)
+		if h.Name != a.host {
+			continue
+		}
+		text, _, _ := strings.Cut(h.IPv4, "/")
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return toStatus(fmt.Errorf("host %q: address %q of the configuration: %w", a.host, h.IPv4, err))
+		}
+		a.address = address
+		return nil
+	}
+	text := fmt.Sprintf("%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
+	return violations("host: "+text, violation("host", text))
+}
+
+// take registers what a report says and answers what was refused, once per reason, and where
+// the host is not at the registered weight.
+func (a *attached) take(me *attachment, r *pb.HostReport) error {
+	r.Time, r.Detached = timestamppb.New(time.Now()), false
+	if r.GetHost() != a.host && r.GetHost() != "" {
+		text := fmt.Sprintf("%q is not allowed: this stream is that of host %q", r.GetHost(), a.host)
+		return violations("host: "+text, violation("host", text))
+	}
+	r.Host = a.host
+	a.service.hosts.report(a.host, me, r)
+
+	changes := make([]weights.Change, 0, len(r.GetFlows()))
+	reports := make([]*pb.FlowReport, 0, len(r.GetFlows()))
+	told := map[string]string{}
+	for _, f := range r.GetFlows() {
+		k, err := a.key(f.GetFlow())
+		if err != nil {
+			name := keyText(f.GetFlow())
+			if a.told[name] == "" {
+				a.service.weights.Refuse(weights.Entry{
+					Peer: a.peer, Application: f.GetApplication(), Flow: k, Value: f.GetWeight(), What: weights.WhatWeight,
+				}, err)
+			}
+			if err := a.refuse(told, name, f, err); err != nil {
+				return err
+			}
+			continue
+		}
+		changes = append(changes, weights.Change{Key: k, Weight: f.GetWeight(), Application: f.GetApplication()})
+		reports = append(reports, f)
+	}
+	answers, err := a.service.weights.Report(a.peer, a.host, changes)
+	if err != nil {
+		return toStatus(err)
+	}
+	for i, answer := range answers {
+		if answer.Refused != nil {
+			if err := a.refuse(told, keyText(reports[i].GetFlow()), reports[i], answer.Refused); err != nil {
+				return err
+			}
+			continue
+		}
+		if w, err := weights.FromFloat(reports[i].GetWeight()); err == nil && w == answer.Flow.Weight {
+			continue
+		}
+		if err := a.stream.Send(&pb.HostCommand{Weight: flowToProto(answer.Flow)}); err != nil {
+			return err
+		}
+	}
+	a.told = told
+	return nil
+}
+
+// keyText names a flow as it was sent, whether it can be read or not.
+func keyText(k *pb.FlowKey) string {
+	return fmt.Sprintf("%s:%d,%s:%d", k.GetSrcIpv4(), k.GetSrcPort(), k.GetDstIpv4(), k.GetDstPort())
+}
+
+// key reads a reported flow and refuses one that starts at another host.
+func (a *attached) key(p *pb.FlowKey) (weights.Key, error) {
+	k, err := keyFromProto(p)
+	if err != nil || k.Src.Addr() == a.address {
+		return k, err
+	}
+	return k, &weights.InvalidError{
+		Field: "src_ipv4", Value: fmt.Sprintf("%q", p.GetSrcIpv4()), Allowed: fmt.Sprintf("the address of host %s, %v", a.host, a.address),
+	}
+}
+
+func (a *attached) refuse(told map[string]string, name string, f *pb.FlowReport, reason error) error {
+	text := clean(reason.Error())
+	told[name] = text
+	if a.told[name] == text {
+		return nil
+	}
+	return a.stream.Send(&pb.HostCommand{
+		Weight:  &pb.FlowWeight{Flow: f.GetFlow(), Application: f.GetApplication()},
+		Refused: text,
+	})
+}
+
+// push sends the weights of a batch. A deleted flow is not sent: the host that still has it
+// reports it, and it is registered anew.
+func (a *attached) push(b weights.Batch) error {
+	for _, u := range b.Updates {
+		if u.Budget != nil || u.Deleted {
+			continue
+		}
+		if err := a.stream.Send(&pb.HostCommand{Weight: flowToProto(u.Flow)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

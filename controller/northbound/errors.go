@@ -1,0 +1,121 @@
+package northbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+// toStatus gives an error of the core its status code. Errors that have one keep it.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	var invalid *weights.InvalidError
+	var budget *weights.BudgetError
+	var keep *weights.KeepError
+	switch {
+	case errors.As(err, &invalid):
+		field := invalid.Field
+		switch field {
+		case "src_ipv4", "dst_ipv4", "src_port", "dst_port":
+			field = "flow." + field
+		}
+		return violations(err.Error(), violation(field, fmt.Sprintf("%s is not allowed: want %s", invalid.Value, invalid.Allowed)))
+	case errors.As(err, &budget):
+		return detailed(codes.FailedPrecondition, err.Error(), &errdetails.PreconditionFailure{
+			Violations: []*errdetails.PreconditionFailure_Violation{{
+				Type: "BUDGET", Subject: "application/" + budget.Application, Description: clean(err.Error()),
+			}},
+		})
+	case errors.Is(err, weights.ErrUnknownFlow):
+		return status.Error(codes.NotFound, clean(err.Error()))
+	case errors.Is(err, weights.ErrFull):
+		return status.Error(codes.ResourceExhausted, clean(err.Error()))
+	case errors.As(err, &keep):
+		return status.Error(codes.Internal, clean(err.Error()))
+	case errors.Is(err, events.ErrClosed), errors.Is(err, weights.ErrWatcherClosed):
+		return errStopping
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	}
+	if s, ok := status.FromError(err); ok {
+		return s.Err()
+	}
+	return status.Error(codes.Internal, clean(err.Error()))
+}
+
+// configStatus is toStatus for an error of Plan or Apply: faults become field violations.
+func configStatus(file string, err error) error {
+	var faulty interface {
+		error
+		Faults() []view.Fault
+	}
+	if !errors.As(err, &faulty) {
+		return toStatus(err)
+	}
+	bad, where := &errdetails.BadRequest{}, &pb.ConfigFaults{}
+	var first string
+	for i, f := range faulty.Faults() {
+		field, text := clean(f.Field), clean(f.Text)
+		place := clean(file)
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d", place, f.Line)
+		}
+		if i == 0 {
+			first = join(place, field, text)
+		}
+		bad.FieldViolations = append(bad.FieldViolations, violation(field, join(place, text)))
+		where.Faults = append(where.Faults, &pb.ConfigFault{File: clean(file), Line: uint32(max(f.Line, 0)), Field: field, Text: text})
+	}
+	message := first
+	switch n := len(where.Faults); n {
+	case 0:
+		message = clean(err.Error())
+	case 1:
+	default:
+		message = fmt.Sprintf("%s (and %d more)", first, n-1)
+	}
+	return detailed(codes.InvalidArgument, message, bad, where)
+}
+
+func join(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ": ")
+}
+
+func violation(field, description string) *errdetails.BadRequest_FieldViolation {
+	return &errdetails.BadRequest_FieldViolation{Field: clean(field), Description: clean(description)}
+}
+
+func violations(message string, v ...*errdetails.BadRequest_FieldViolation) error {
+	return detailed(codes.InvalidArgument, message, &errdetails.BadRequest{FieldViolations: v})
+}
+
+func detailed(c codes.Code, message string, details ...protoadapt.MessageV1) error {
+	s := status.New(c, clean(message))
+	with, err := s.WithDetails(details...)
+	if err != nil { // only a code of OK or a detail that cannot be encoded
+		return s.Err()
+	}
+	return with.Err()
+}
+
+// clean makes text fit for a protobuf string, which must be UTF-8.
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

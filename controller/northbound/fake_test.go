@@ -1,0 +1,141 @@
+package northbound
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// backend is a fabric of one switch and two hosts. A configuration that contains "fault" has faults.
+type backend struct {
+	mu      sync.Mutex
+	applied []string
+	links   []string
+	err     error // of Plan, Apply and SetLink
+	panics  bool
+}
+
+type faults []view.Fault
+
+func (f faults) Error() string        { return fmt.Sprintf("%d faults", len(f)) }
+func (f faults) Faults() []view.Fault { return f }
+
+func (b *backend) Fabric() view.Fabric {
+	if b.panics {
+		panic("a fabric too many")
+	}
+	return view.Fabric{
+		Name: "test", Generation: 3, Config: "name: test\n",
+		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}},
+		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}, {Name: "h2", IPv4: "10.0.0.2/24"}},
+		Links: []view.Link{
+			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e8, Delay: time.Microsecond, Up: true},
+			{A: view.Endpoint{Node: "h2"}, B: view.Endpoint{Node: "s1", Port: 2}, RateBPS: 1e8},
+		},
+	}
+}
+
+func (b *backend) Switches() []view.Switch {
+	return []view.Switch{{
+		Name: "s1", DeviceID: 1, State: view.Degraded, Err: "bad bytes \xff", Since: clock, Entries: 9, Reconciles: 2,
+		Capabilities: []view.Capability{{Name: "registers", Detail: "UNIMPLEMENTED"}},
+		Ports:        []view.Port{{Number: 1, Peer: "h1", Up: true}},
+	}}
+}
+
+func (b *backend) check(config []byte) error {
+	if strings.Contains(string(config), "fault") {
+		return fmt.Errorf("configuration: %w", faults{
+			{Line: 12, Field: "links[3].rate", Text: `"fast" is not a rate`}, {Field: "name", Text: "is missing"},
+		})
+	}
+	return b.err
+}
+
+func (b *backend) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, error) {
+	if err := b.check(config); err != nil {
+		return nil, err
+	}
+	return []view.Plan{{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}}}, nil
+}
+
+func (b *backend) Apply(_ context.Context, file string, config []byte) (uint64, []view.Result, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.check(config); err != nil {
+		return 0, nil, err
+	}
+	b.applied = append(b.applied, file)
+	return 4, []view.Result{{Switch: "s1", Inserted: 1, Modified: 2, Deleted: 3, Err: "table full"}}, nil
+}
+
+func (b *backend) SetLink(_ context.Context, x, y string, up bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.links = append(b.links, fmt.Sprintf("%s-%s %v", x, y, up))
+	return b.err
+}
+
+// rig is a server over the fake with a client connection.
+type rig struct {
+	*backend
+	weights *weights.Registry
+	events  *events.Bus[view.Event]
+	samples *events.Bus[view.Sample]
+	conn    *grpc.ClientConn
+	stop    func() // stops the server and waits for it
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	reg, err := weights.Open(weights.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{backend: &backend{}, weights: reg, events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
+	srv := New(Options{Backend: r.backend, Weights: reg, Events: r.events, Samples: r.samples, Log: slog.New(slog.DiscardHandler)})
+	lis := bufconn.Listen(1 << 20)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, lis) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	r.conn, err = grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.conn.Close(); r.stop() })
+	return r
+}
+
+func (r *rig) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(r.conn) }
+func (r *rig) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(r.conn) }
+func (r *rig) host() pb.HostServiceClient     { return pb.NewHostServiceClient(r.conn) }
+
+func flow(src string, port uint32) *pb.FlowKey {
+	return &pb.FlowKey{SrcIpv4: src, DstIpv4: "10.0.0.9", SrcPort: port, DstPort: 50151}
+}

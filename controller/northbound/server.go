@@ -1,0 +1,187 @@
+// Package northbound serves the gRPC API headgate.v1. It only translates: between protobuf
+// and the plain types of controller/view and controller/weights, and between errors and
+// status codes. The one thing it knows of its own is which hosts are attached.
+package northbound
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+// DefaultAddress is where the API is served unless told otherwise: this machine only, since
+// the API has no authentication of its own.
+const DefaultAddress = "127.0.0.1:9600"
+
+// stopWait is how long Serve lets calls end by themselves.
+const stopWait = 2 * time.Second
+
+// Backend is the controller's core. Its methods are safe for concurrent use.
+type Backend interface {
+	// Fabric returns the running configuration.
+	Fabric() view.Fabric
+	// Switches returns the state of each switch's session.
+	Switches() []view.Switch
+	// Plan says what Apply would do, and changes nothing. A configuration with faults gives an
+	// error that unwraps to one with the method Faults() []view.Fault.
+	Plan(ctx context.Context, file string, config []byte) ([]view.Plan, error)
+	// Apply makes the configuration the desired one and returns its generation. With faults,
+	// as in Plan, nothing is applied.
+	Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error)
+	// SetLink takes every link between two nodes, or ports such as leaf1:3, out of service, or
+	// back into it.
+	SetLink(ctx context.Context, a, b string, up bool) error
+}
+
+// Options of a Server. Backend and Weights are required.
+type Options struct {
+	Backend     Backend
+	Weights     *weights.Registry
+	Events      *events.Bus[view.Event]          // nil: nothing happens
+	Samples     *events.Bus[view.Sample]         // nil: no telemetry
+	Log         *slog.Logger                     // nil: slog.Default
+	Credentials credentials.TransportCredentials // nil: plain text
+}
+
+// Server is the API's server. Its services share the Options, and own only the table of
+// attached hosts.
+type Server struct {
+	grpc   *grpc.Server
+	health *health.Server
+	log    *slog.Logger
+	secure bool
+	stop   context.CancelFunc
+}
+
+// New returns a server that is ready to Serve once.
+func New(o Options) *Server {
+	if o.Events == nil {
+		o.Events = events.NewBus[view.Event](0)
+	}
+	if o.Samples == nil {
+		o.Samples = events.NewBus[view.Sample](0)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &Server{health: health.NewServer(), log: o.Log, secure: o.Credentials != nil}
+	if o.Credentials == nil {
+		o.Credentials = insecure.NewCredentials()
+	}
+	calls := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
+		o.Log.Log(ctx, slog.Level(level), msg, fields...)
+	})
+	logged := []logging.Option{logging.WithLogOnEvents(logging.FinishCall), logging.WithLevels(level)}
+	recovered := recovery.WithRecoveryHandlerContext(func(ctx context.Context, p any) error {
+		o.Log.ErrorContext(ctx, "a call of the API panicked", "panic", p, "stack", string(debug.Stack()))
+		return status.Error(codes.Internal, "internal error: the controller's log has the details")
+	})
+	s.grpc = grpc.NewServer(
+		grpc.Creds(o.Credentials),
+		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered)),
+		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered)),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)
+	running, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running})
+	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, running: running})
+	pb.RegisterHostServiceServer(s.grpc, newHostService(o, running))
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s
+}
+
+// level keeps the log quiet: what a client did wrong is for the client.
+func level(c codes.Code) logging.Level {
+	switch c {
+	case codes.OK, codes.Canceled:
+		return logging.LevelDebug
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		return logging.LevelError
+	}
+	return logging.LevelInfo
+}
+
+// Listen opens the API's address, host:port; an empty one means DefaultAddress.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	if address == "" {
+		address = DefaultAddress
+	}
+	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("controller.listen %q: %w", address, err)
+	}
+	return lis, nil
+}
+
+// Serve answers calls on the listeners, which it closes, until ctx ends; it then lets running
+// calls end for a moment. It returns nil when it ended because of ctx, and an error when a
+// listener failed. A server serves once.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
+	for _, lis := range listeners {
+		if a, ok := lis.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() && !s.secure {
+			s.log.Warn("the API is open to the network without encryption or authentication", "address", a.String())
+		}
+		group.Go(func() error {
+			err := s.grpc.Serve(lis)
+			if ctx.Err() != nil || failed.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("northbound API at %v: %w", lis.Addr(), err)
+		})
+	}
+	select {
+	case <-ctx.Done():
+	case <-failed.Done():
+	}
+	s.health.Shutdown()
+	s.stop() // streams end now
+	hard := time.AfterFunc(stopWait, s.grpc.Stop)
+	defer hard.Stop()
+	s.grpc.GracefulStop()
+	return group.Wait()
+}
+
+// until returns a context that ends with the stream or when the server stops.
+func until(stream, running context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(stream)
+	release := context.AfterFunc(running, func() { cancel(errStopping) })
+	return ctx, func() { release(); cancel(context.Canceled) }
+}
+
+var errStopping = status.Error(codes.Unavailable, "the controller is stopping")
+
+// streamEnd is the status of a stream whose context ended.
+func streamEnd(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return toStatus(err)
+}

@@ -1,0 +1,127 @@
+package northbound
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+func fabricToProto(f view.Fabric) *pb.GetFabricResponse {
+	out := &pb.GetFabricResponse{Name: clean(f.Name), Config: clean(f.Config), Generation: f.Generation}
+	for _, s := range f.Switches {
+		out.Switches = append(out.Switches, &pb.Switch{Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address)})
+	}
+	for _, h := range f.Hosts {
+		out.Hosts = append(out.Hosts, &pb.Host{Name: clean(h.Name), Ipv4: clean(h.IPv4), Mac: clean(h.MAC)})
+	}
+	for _, l := range f.Links {
+		out.Links = append(out.Links, &pb.Link{
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: nanoseconds(l.Delay), Up: l.Up,
+		})
+	}
+	return out
+}
+
+func endpointToProto(e view.Endpoint) *pb.Endpoint {
+	return &pb.Endpoint{Node: clean(e.Node), Port: e.Port}
+}
+
+func switchToProto(s view.Switch) *pb.SwitchStatus {
+	out := &pb.SwitchStatus{
+		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: stateToProto(s.State), Error: clean(s.Err),
+		Since: stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
+	}
+	for _, c := range s.Capabilities {
+		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, Detail: clean(c.Detail)})
+	}
+	for _, p := range s.Ports {
+		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), Up: p.Up})
+	}
+	return out
+}
+
+func stateToProto(s view.SwitchState) pb.SwitchStatus_State {
+	switch s {
+	case view.Disconnected:
+		return pb.SwitchStatus_STATE_DISCONNECTED
+	case view.Backup:
+		return pb.SwitchStatus_STATE_BACKUP
+	case view.Reconciling:
+		return pb.SwitchStatus_STATE_RECONCILING
+	case view.Ready:
+		return pb.SwitchStatus_STATE_READY
+	case view.Degraded:
+		return pb.SwitchStatus_STATE_DEGRADED
+	}
+	return pb.SwitchStatus_STATE_UNSPECIFIED
+}
+
+func planToProto(p view.Plan) *pb.SwitchPlan {
+	kinds := map[view.ChangeKind]pb.Change_Kind{
+		view.Insert: pb.Change_KIND_INSERT, view.Modify: pb.Change_KIND_MODIFY, view.Delete: pb.Change_KIND_DELETE,
+	}
+	out := &pb.SwitchPlan{Name: clean(p.Switch), Unreachable: clean(p.Unreachable)}
+	for _, c := range p.Changes {
+		out.Changes = append(out.Changes, &pb.Change{Kind: kinds[c.Kind], Text: clean(c.Text)})
+	}
+	return out
+}
+
+func eventToProto(e view.Event) *pb.Event {
+	severities := [...]pb.Event_Severity{
+		view.Info: pb.Event_SEVERITY_INFO, view.Warning: pb.Event_SEVERITY_WARNING, view.Error: pb.Event_SEVERITY_ERROR,
+	}
+	out := &pb.Event{Time: stamp(e.Time), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message)}
+	if int(e.Severity) < len(severities) {
+		out.Severity = severities[e.Severity]
+	}
+	return out
+}
+
+func sampleToProto(s view.Sample) *pb.TelemetrySample {
+	return &pb.TelemetrySample{
+		Time: stamp(s.Time), Switch: clean(s.Switch), Port: s.Port, Peer: clean(s.Peer), QueueBytes: s.QueueBytes[:],
+		QueueingDelayNs: nanoseconds(s.QueueingDelay), DepartureBytes: s.DepartureBytes, DeparturePackets: s.DeparturePackets, Drops: s.Drops,
+	}
+}
+
+func stamp(t time.Time) *timestamppb.Timestamp {
+	if t.IsZero() {
+		return nil
+	}
+	return timestamppb.New(t)
+}
+
+func nanoseconds(d time.Duration) uint64 { return uint64(max(d, 0)) }
+
+func keyFromProto(k *pb.FlowKey) (weights.Key, error) {
+	return weights.NewKey(k.GetSrcIpv4(), k.GetDstIpv4(), k.GetSrcPort(), k.GetDstPort())
+}
+
+func keyToProto(k weights.Key) *pb.FlowKey {
+	if k == (weights.Key{}) {
+		return nil
+	}
+	return &pb.FlowKey{
+		SrcIpv4: k.Src.Addr().String(), DstIpv4: k.Dst.Addr().String(), SrcPort: uint32(k.Src.Port()), DstPort: uint32(k.Dst.Port()),
+	}
+}
+
+func flowToProto(f weights.Flow) *pb.FlowWeight {
+	return &pb.FlowWeight{Flow: keyToProto(f.Key), Weight: f.Weight.Float(), Application: f.Application, Host: f.Host}
+}
+
+func budgetToProto(b weights.Budget) *pb.Budget {
+	return &pb.Budget{Application: b.Application, Limit: b.Limit.Float(), Used: b.Used.Float()}
+}
+
+func entryToProto(e weights.Entry) *pb.AuditEntry {
+	return &pb.AuditEntry{
+		Time: stamp(e.Time), Peer: clean(e.Peer), Application: clean(e.Application), Flow: keyToProto(e.Flow),
+		Previous: e.Previous, Value: e.Value, What: e.What, Refused: clean(e.Refused),
+	}
+}

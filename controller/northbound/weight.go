@@ -1,0 +1,172 @@
+package northbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+// defaultAudit is how many entries ListAudit returns when the client names no number.
+const defaultAudit = 1000
+
+type weightService struct {
+	pb.UnimplementedWeightServiceServer
+	weights *weights.Registry
+	running context.Context
+}
+
+// peerOf names the caller for the audit log.
+func peerOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		return p.Addr.String()
+	}
+	return "unknown"
+}
+
+// change reads one request. One that names no flow goes into the audit log here, as the
+// registry never sees it.
+func (s *weightService) change(ctx context.Context, r *pb.SetWeightRequest) (weights.Change, error) {
+	k, err := keyFromProto(r.GetFlow())
+	if err != nil {
+		s.weights.Refuse(weights.Entry{
+			Peer: peerOf(ctx), Application: r.GetApplication(), Value: r.GetWeight(), What: weights.WhatWeight,
+		}, err)
+		return weights.Change{}, err
+	}
+	return weights.Change{Key: k, Weight: r.GetWeight(), Application: r.GetApplication()}, nil
+}
+
+func (s *weightService) SetWeight(ctx context.Context, r *pb.SetWeightRequest) (*pb.SetWeightResponse, error) {
+	c, err := s.change(ctx, r)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	applied, err := s.weights.Set(peerOf(ctx), c)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return appliedToProto(applied[0]), nil
+}
+
+func (s *weightService) SetWeights(ctx context.Context, r *pb.SetWeightsRequest) (*pb.SetWeightsResponse, error) {
+	changes := make([]weights.Change, len(r.GetWeights()))
+	for i, one := range r.GetWeights() {
+		var err error
+		if changes[i], err = s.change(ctx, one); err != nil {
+			var invalid *weights.InvalidError
+			if errors.As(err, &invalid) {
+				err = &weights.InvalidError{Field: fmt.Sprintf("weights[%d].flow.%s", i, invalid.Field), Value: invalid.Value, Allowed: invalid.Allowed}
+			}
+			return nil, toStatus(err)
+		}
+	}
+	out := &pb.SetWeightsResponse{}
+	if len(changes) == 0 {
+		return out, nil
+	}
+	applied, err := s.weights.Set(peerOf(ctx), changes...)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	for _, a := range applied {
+		out.Weights = append(out.Weights, appliedToProto(a))
+	}
+	return out, nil
+}
+
+func appliedToProto(a weights.Applied) *pb.SetWeightResponse {
+	return &pb.SetWeightResponse{Previous: a.Previous.Float(), Weight: a.Flow.Weight.Float()}
+}
+
+func (s *weightService) DeleteFlow(ctx context.Context, r *pb.DeleteFlowRequest) (*pb.DeleteFlowResponse, error) {
+	k, err := keyFromProto(r.GetFlow())
+	if err == nil {
+		err = s.weights.Delete(peerOf(ctx), k)
+	} else {
+		s.weights.Refuse(weights.Entry{Peer: peerOf(ctx), What: weights.WhatDelete}, err)
+	}
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.DeleteFlowResponse{}, nil
+}
+
+func (s *weightService) ListWeights(_ context.Context, r *pb.ListWeightsRequest) (*pb.ListWeightsResponse, error) {
+	out := &pb.ListWeightsResponse{}
+	for _, f := range s.weights.Flows(r.GetApplication()) {
+		out.Flows = append(out.Flows, flowToProto(f))
+	}
+	for _, b := range s.weights.Budgets() {
+		if r.GetApplication() == "" || r.GetApplication() == b.Application {
+			out.Budgets = append(out.Budgets, budgetToProto(b))
+		}
+	}
+	return out, nil
+}
+
+func (s *weightService) SetBudget(ctx context.Context, r *pb.SetBudgetRequest) (*pb.SetBudgetResponse, error) {
+	if err := s.weights.SetBudget(peerOf(ctx), r.GetApplication(), r.GetLimit()); err != nil {
+		return nil, toStatus(err)
+	}
+	return &pb.SetBudgetResponse{}, nil
+}
+
+func (s *weightService) ListAudit(_ context.Context, r *pb.ListAuditRequest) (*pb.ListAuditResponse, error) {
+	n := int(r.GetLimit())
+	if n == 0 {
+		n = defaultAudit
+	}
+	out := &pb.ListAuditResponse{}
+	for _, e := range s.weights.Audit(r.GetApplication(), n) {
+		out.Entries = append(out.Entries, entryToProto(e))
+	}
+	return out, nil
+}
+
+func (s *weightService) WatchWeights(r *pb.WatchWeightsRequest, stream grpc.ServerStreamingServer[pb.WeightUpdate]) error {
+	ctx, cancel := until(stream.Context(), s.running)
+	defer cancel()
+	app := r.GetApplication()
+	var match func(weights.Flow) bool
+	if app != "" {
+		match = func(f weights.Flow) bool { return f.Application == app }
+	}
+	w := s.weights.Watch(match, 0)
+	defer w.Close()
+	for {
+		b, err := w.Next(ctx)
+		if err != nil {
+			return streamEnd(ctx, err)
+		}
+		if b.Reset {
+			if err := stream.Send(&pb.WeightUpdate{Full: true, Missed: b.Missed}); err != nil {
+				return err
+			}
+		}
+		for _, u := range b.Updates {
+			m := &pb.WeightUpdate{Deleted: u.Deleted}
+			switch {
+			case u.Budget == nil:
+				m.Flow = flowToProto(u.Flow)
+			case app == "" || app == u.Budget.Application:
+				m.Budget = budgetToProto(*u.Budget)
+			default:
+				continue
+			}
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+		}
+		if b.Reset {
+			if err := stream.Send(&pb.WeightUpdate{Synced: true}); err != nil {
+				return err
+			}
+		}
+	}
+}

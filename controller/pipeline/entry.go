@@ -1,0 +1,295 @@
+package pipeline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+)
+
+// Arg is one argument of an action, by its parameter's name.
+type Arg struct {
+	Name  string
+	Value []byte
+}
+
+// Entry builds a table entry. Errors are kept and come out of Entity; a match that means
+// "anything" is left out, as P4Runtime demands.
+type Entry struct {
+	p     *Pipeline
+	table *p4configv1.Table
+	entry *p4v1.TableEntry
+	err   error
+}
+
+// Entry starts an entry of a table.
+func (p *Pipeline) Entry(table string) *Entry {
+	t, err := p.tables.find(table)
+	if err != nil {
+		return &Entry{err: err}
+	}
+	return &Entry{p: p, table: t, entry: &p4v1.TableEntry{TableId: t.GetPreamble().GetId()}}
+}
+
+// Default starts the default entry of a table. It can only be modified.
+func (p *Pipeline) Default(table string) *Entry {
+	e := p.Entry(table)
+	if e.err == nil {
+		e.entry.IsDefaultAction = true
+	}
+	return e
+}
+
+// Exact sets the value of an exact key field.
+func (e *Entry) Exact(name string, v []byte) *Entry {
+	return e.match(name, p4configv1.MatchField_EXACT, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+		v, err := value(what, v, f.GetBitwidth())
+		m.FieldMatchType = &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: v}}
+		return err
+	})
+}
+
+// LPM sets the value of a longest-prefix key field; bits beyond the prefix are cleared.
+func (e *Entry) LPM(name string, v []byte, prefix int) *Entry {
+	return e.match(name, p4configv1.MatchField_LPM, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+		width := f.GetBitwidth()
+		if prefix < 0 || prefix > int(width) {
+			return fmt.Errorf("%s: the prefix length is %d, want 0 to %d", what, prefix, width)
+		}
+		v, err := value(what, v, width)
+		if err != nil || prefix == 0 {
+			return err
+		}
+		v = canonical(and(padded(v, width), ones(width, int32(prefix))))
+		m.FieldMatchType = &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: v, PrefixLen: int32(prefix)}}
+		return nil
+	})
+}
+
+// Ternary sets value and mask of a ternary key field; bits outside the mask are cleared.
+func (e *Entry) Ternary(name string, v, mask []byte) *Entry {
+	return e.match(name, p4configv1.MatchField_TERNARY, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+		width := f.GetBitwidth()
+		v, err := value(what, v, width)
+		if err != nil {
+			return err
+		}
+		mask, err := value(what+" mask", mask, width)
+		if err != nil || zero(mask) {
+			return err
+		}
+		v = canonical(and(padded(v, width), padded(mask, width)))
+		m.FieldMatchType = &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: v, Mask: mask}}
+		return nil
+	})
+}
+
+// Range sets the inclusive bounds of a range key field.
+func (e *Entry) Range(name string, low, high []byte) *Entry {
+	return e.match(name, p4configv1.MatchField_RANGE, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+		width := f.GetBitwidth()
+		low, err := value(what+" low", low, width)
+		if err != nil {
+			return err
+		}
+		high, err := value(what+" high", high, width)
+		if err != nil {
+			return err
+		}
+		l, h := padded(low, width), padded(high, width)
+		if bytes.Compare(l, h) > 0 {
+			return fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, low, high)
+		}
+		if zero(l) && bytes.Equal(h, ones(width, width)) {
+			return nil
+		}
+		m.FieldMatchType = &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: low, High: high}}
+		return nil
+	})
+}
+
+// Optional sets the value of an optional key field; leave it out to match anything.
+func (e *Entry) Optional(name string, v []byte) *Entry {
+	return e.match(name, p4configv1.MatchField_OPTIONAL, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+		v, err := value(what, v, f.GetBitwidth())
+		m.FieldMatchType = &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: v}}
+		return err
+	})
+}
+
+func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, fill func(string, *p4configv1.MatchField, *p4v1.FieldMatch) error) *Entry {
+	if e.err != nil {
+		return e
+	}
+	table := e.table.GetPreamble().GetName()
+	what := fmt.Sprintf("table %s key %s", table, name)
+	var names []string
+	for _, f := range e.table.GetMatchFields() {
+		names = append(names, f.GetName())
+		if f.GetName() != name {
+			continue
+		}
+		if f.GetMatchType() != kind {
+			return e.fail(fmt.Errorf("%s matches by %v, not by %v", what, f.GetMatchType(), kind))
+		}
+		m := &p4v1.FieldMatch{FieldId: f.GetId()}
+		if err := fill(what, f, m); err != nil {
+			return e.fail(err)
+		}
+		if m.FieldMatchType != nil {
+			e.entry.Match = append(e.entry.Match, m)
+		}
+		return e
+	}
+	return e.fail(fmt.Errorf("table %s has no key %q; it has %s", table, name, orNone(names)))
+}
+
+func (e *Entry) fail(err error) *Entry {
+	e.err = errors.Join(e.err, err)
+	return e
+}
+
+// Priority sets the priority; the higher of two matching entries wins. It is demanded by
+// tables with a ternary, range or optional key, and refused by the others.
+func (e *Entry) Priority(n int32) *Entry {
+	if e.err == nil {
+		e.entry.Priority = n
+	}
+	return e
+}
+
+// Action sets what the entry of a direct table does.
+func (e *Entry) Action(name string, args ...Arg) *Entry {
+	if e.err != nil {
+		return e
+	}
+	a, err := e.p.action(name, args)
+	if err == nil {
+		err = allowed(e.table, a.GetActionId(), name)
+	}
+	if err != nil {
+		return e.fail(err)
+	}
+	e.entry.Action = &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: a}}
+	return e
+}
+
+// Member makes an entry of an indirect table use one member of its action profile.
+func (e *Entry) Member(id uint32) *Entry {
+	if e.err == nil {
+		e.entry.Action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileMemberId{ActionProfileMemberId: id}}
+	}
+	return e
+}
+
+// Group makes an entry of an indirect table use a group of its action profile.
+func (e *Entry) Group(id uint32) *Entry {
+	if e.err == nil {
+		e.entry.Action = &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: id}}
+	}
+	return e
+}
+
+// Entity returns the entry, or everything that was wrong with it.
+func (e *Entry) Entity() (*p4v1.Entity, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	if err := checkEntry(e.table, e.entry); err != nil {
+		return nil, err
+	}
+	sortMatches(e.entry.Match)
+	return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e.entry}}, nil
+}
+
+// checkEntry holds the rules of the specification's section on table entries.
+func checkEntry(t *p4configv1.Table, e *p4v1.TableEntry) error {
+	name := t.GetPreamble().GetName()
+	if e.Action == nil {
+		return fmt.Errorf("table %s: the entry has no action", name)
+	}
+	_, direct := e.Action.Type.(*p4v1.TableAction_Action)
+	if indirect := t.GetImplementationId() != 0; direct == indirect {
+		return fmt.Errorf("table %s: an action is direct exactly when the table has no action profile", name)
+	}
+	if e.IsDefaultAction {
+		if len(e.Match) > 0 || e.Priority != 0 {
+			return fmt.Errorf("table %s: a default entry has neither keys nor a priority", name)
+		}
+		if t.GetConstDefaultActionId() != 0 {
+			return fmt.Errorf("table %s: its default action is const", name)
+		}
+		return nil
+	}
+	set := map[uint32]bool{}
+	for _, m := range e.Match {
+		if set[m.FieldId] {
+			return fmt.Errorf("table %s: key field %d is set twice", name, m.FieldId)
+		}
+		set[m.FieldId] = true
+	}
+	priority := false
+	for _, f := range t.GetMatchFields() {
+		switch f.GetMatchType() {
+		case p4configv1.MatchField_EXACT:
+			if !set[f.GetId()] {
+				return fmt.Errorf("table %s: the exact key %s is not set", name, f.GetName())
+			}
+		case p4configv1.MatchField_TERNARY, p4configv1.MatchField_RANGE, p4configv1.MatchField_OPTIONAL:
+			priority = true
+		}
+	}
+	if priority != (e.Priority > 0) {
+		return fmt.Errorf("table %s: the priority is %d, want above 0 exactly when a key is ternary, range or optional", name, e.Priority)
+	}
+	return nil
+}
+
+func allowed(t *p4configv1.Table, action uint32, name string) error {
+	for _, ref := range t.GetActionRefs() {
+		if ref.GetId() == action {
+			return nil
+		}
+	}
+	return fmt.Errorf("table %s has no action %q", t.GetPreamble().GetName(), name)
+}
+
+// action builds a call, with every parameter given exactly once.
+func (p *Pipeline) action(name string, args []Arg) (*p4v1.Action, error) {
+	a, err := p.actions.find(name)
+	if err != nil {
+		return nil, err
+	}
+	given := make(map[string][]byte, len(args))
+	for _, arg := range args {
+		if _, twice := given[arg.Name]; twice {
+			return nil, fmt.Errorf("action %s: parameter %q is given twice", name, arg.Name)
+		}
+		given[arg.Name] = arg.Value
+	}
+	out := &p4v1.Action{ActionId: a.GetPreamble().GetId()}
+	var names []string
+	for _, param := range a.GetParams() {
+		names = append(names, param.GetName())
+		v, ok := given[param.GetName()]
+		if !ok {
+			return nil, fmt.Errorf("action %s: parameter %q is missing", name, param.GetName())
+		}
+		delete(given, param.GetName())
+		v, err := value(fmt.Sprintf("action %s parameter %s", name, param.GetName()), v, param.GetBitwidth())
+		if err != nil {
+			return nil, err
+		}
+		out.Params = append(out.Params, &p4v1.Action_Param{ParamId: param.GetId(), Value: v})
+	}
+	for extra := range given {
+		return nil, fmt.Errorf("action %s has no parameter %q; it has %s", name, extra, orNone(names))
+	}
+	return out, nil
+}
+
+// short returns a name without what leads to it.
+func short(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

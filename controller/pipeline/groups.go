@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"fmt"
+	"sort"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+)
+
+// Member builds a member of an action profile; the id must not be 0.
+func (p *Pipeline) Member(profile string, id uint32, action string, args ...Arg) (*p4v1.Entity, error) {
+	prof, err := p.profiles.find(profile)
+	if err != nil {
+		return nil, err
+	}
+	if id == 0 {
+		return nil, fmt.Errorf("action profile %s: member id 0 is a wildcard", profile)
+	}
+	a, err := p.action(action, args)
+	if err != nil {
+		return nil, err
+	}
+	return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: &p4v1.ActionProfileMember{
+		ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a,
+	}}}, nil
+}
+
+// Group builds a group of an action selector with the given members at weight 1.
+func (p *Pipeline) Group(profile string, id uint32, members []uint32) (*p4v1.Entity, error) {
+	prof, err := p.profiles.find(profile)
+	if err != nil {
+		return nil, err
+	}
+	if id == 0 {
+		return nil, fmt.Errorf("action profile %s: group id 0 is a wildcard", profile)
+	}
+	if most := prof.GetMaxGroupSize(); most > 0 && len(members) > int(most) {
+		return nil, fmt.Errorf("action profile %s: group %d has %d members, at most %d fit", profile, id, len(members), most)
+	}
+	g := &p4v1.ActionProfileGroup{ActionProfileId: prof.GetPreamble().GetId(), GroupId: id}
+	for _, m := range members {
+		g.Members = append(g.Members, &p4v1.ActionProfileGroup_Member{MemberId: m, Weight: 1})
+	}
+	sort.Slice(g.Members, func(i, j int) bool { return g.Members[i].MemberId < g.Members[j].MemberId })
+	return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: g}}, nil
+}
+
+// CloneSession builds a clone session that sends copies to ports. Its class of service is
+// 0 and it does not truncate, since PI refuses everything else.
+func CloneSession(id uint32, ports ...uint32) *p4v1.Entity {
+	return pre(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{
+		CloneSessionEntry: &p4v1.CloneSessionEntry{SessionId: id, Replicas: replicas(ports)},
+	}})
+}
+
+// Multicast builds a multicast group.
+func Multicast(id uint32, ports ...uint32) *p4v1.Entity {
+	return pre(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{
+		MulticastGroupEntry: &p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: replicas(ports)},
+	}})
+}
+
+func pre(e *p4v1.PacketReplicationEngineEntry) *p4v1.Entity {
+	return &p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
+}
+
+// replicas counts instances from 1: on BMv2 the instance becomes egress_rid, and PI
+// refuses a byte-string port, so the numeric field is used throughout.
+func replicas(ports []uint32) []*p4v1.Replica {
+	list := make([]*p4v1.Replica, len(ports))
+	for i, port := range ports {
+		list[i] = &p4v1.Replica{EgressPort: port, Instance: uint32(i + 1)}
+	}
+	return list
+}
+
+// Digest builds the configuration of a digest: at most most messages in one list, held
+// back at most timeoutNS nanoseconds.
+func (p *Pipeline) Digest(name string, most int32, timeoutNS int64) (*p4v1.Entity, error) {
+	d, err := p.digests.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: &p4v1.DigestEntry{
+		DigestId: d.GetPreamble().GetId(),
+		Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: timeoutNS, AckTimeoutNs: 1e9},
+	}}}, nil
+}

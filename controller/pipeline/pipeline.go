@@ -1,0 +1,198 @@
+// Package pipeline is the controller's view of a compiled P4 program: it turns names into
+// P4Runtime ids, values into canonical byte strings, and back into lines for people.
+//
+// A name that the program does not have is an error that lists the ones it has. It never
+// becomes id 0, which P4Runtime reads as a wildcard.
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+)
+
+// Pipeline is a compiled program. It is immutable and may be shared.
+type Pipeline struct {
+	info   *p4configv1.P4Info
+	device []byte
+	cookie uint64
+
+	tables   index[*p4configv1.Table]
+	actions  index[*p4configv1.Action]
+	profiles index[*p4configv1.ActionProfile]
+	counters index[*p4configv1.Counter]
+	digests  index[*p4configv1.Digest]
+	headers  index[*p4configv1.ControllerPacketMetadata]
+}
+
+// Load reads a program's P4Info in protobuf text format and its device configuration,
+// BMv2's JSON. A JSON that is not JSON is refused here, because simple_switch_grpc takes
+// it without a word and dies later.
+func Load(p4info, device []byte) (*Pipeline, error) {
+	info := &p4configv1.P4Info{}
+	if err := prototext.Unmarshal(p4info, info); err != nil {
+		return nil, fmt.Errorf("P4Info: %w", err)
+	}
+	if !json.Valid(device) {
+		return nil, errors.New("device configuration: not JSON")
+	}
+	return New(info, device)
+}
+
+// New takes a program's parts as they are.
+func New(info *p4configv1.P4Info, device []byte) (*Pipeline, error) {
+	p := &Pipeline{info: info, device: device}
+	errs := []error{
+		p.tables.build("table", info.GetTables()),
+		p.actions.build("action", info.GetActions()),
+		p.profiles.build("action profile", info.GetActionProfiles()),
+		p.counters.build("counter", info.GetCounters()),
+		p.digests.build("digest", info.GetDigests()),
+		p.headers.build("controller header", info.GetControllerPacketMetadata()),
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(info)
+	if err != nil {
+		return nil, fmt.Errorf("P4Info: %w", err)
+	}
+	h := sha256.New()
+	h.Write(raw)
+	h.Write(device)
+	// 0 is what a switch answers that knows no cookie.
+	p.cookie = binary.BigEndian.Uint64(h.Sum(nil)) | 1
+	return p, nil
+}
+
+// Info returns the P4Info; it must not be changed.
+func (p *Pipeline) Info() *p4configv1.P4Info { return p.info }
+
+// Device returns the device configuration; it must not be changed.
+func (p *Pipeline) Device() []byte { return p.device }
+
+// Cookie is a hash over P4Info and device configuration, never 0. Two pipelines with one
+// cookie are the same.
+func (p *Pipeline) Cookie() uint64 { return p.cookie }
+
+// index finds the objects of one kind.
+type index[T interface{ GetPreamble() *p4configv1.Preamble }] struct {
+	kind   string
+	byID   map[uint32]T
+	byName map[string]T
+	names  []string
+}
+
+func (x *index[T]) build(kind string, list []T) error {
+	x.kind, x.byID, x.byName = kind, make(map[uint32]T, len(list)), make(map[string]T, len(list))
+	for _, v := range list {
+		pre := v.GetPreamble()
+		if pre.GetId() == 0 || pre.GetName() == "" {
+			return fmt.Errorf("P4Info: a %s has id %d and name %q, want both set", kind, pre.GetId(), pre.GetName())
+		}
+		if _, twice := x.byID[pre.GetId()]; twice {
+			return fmt.Errorf("P4Info: two of kind %s have id 0x%08x", kind, pre.GetId())
+		}
+		x.byID[pre.GetId()], x.byName[pre.GetName()] = v, v
+		x.names = append(x.names, pre.GetName())
+	}
+	sort.Strings(x.names)
+	return nil
+}
+
+// find returns the object of that full name, or of that ending when only one has it.
+func (x *index[T]) find(name string) (T, error) {
+	if v, ok := x.byName[name]; ok {
+		return v, nil
+	}
+	var found []string
+	for _, full := range x.names {
+		if strings.HasSuffix(full, "."+name) {
+			found = append(found, full)
+		}
+	}
+	if len(found) == 1 {
+		return x.byName[found[0]], nil
+	}
+	var none T
+	if len(found) > 1 {
+		return none, fmt.Errorf("%s %q is ambiguous: %s", x.kind, name, strings.Join(found, ", "))
+	}
+	return none, fmt.Errorf("the pipeline has no %s %q; it has %s", x.kind, name, orNone(x.names))
+}
+
+func (x *index[T]) id(id uint32) (T, error) {
+	if v, ok := x.byID[id]; ok {
+		return v, nil
+	}
+	var none T
+	return none, fmt.Errorf("the pipeline has no %s with id 0x%08x", x.kind, id)
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// HasTable reports whether the program has a table of that name.
+func (p *Pipeline) HasTable(name string) bool {
+	_, err := p.tables.find(name)
+	return err == nil
+}
+
+// TableSize returns how many entries the table with that id holds, 0 when unknown.
+func (p *Pipeline) TableSize(id uint32) int {
+	if t, err := p.tables.id(id); err == nil {
+		return int(t.GetSize())
+	}
+	return 0
+}
+
+// Digests returns the ids of all digests.
+func (p *Pipeline) Digests() []uint32 {
+	var ids []uint32
+	for _, d := range p.info.GetDigests() {
+		ids = append(ids, d.GetPreamble().GetId())
+	}
+	return ids
+}
+
+// HasProfiles reports whether any table is indirect.
+func (p *Pipeline) HasProfiles() bool { return len(p.info.GetActionProfiles()) > 0 }
+
+// SettableDefaults returns the ids of the tables whose default entry can be written:
+// direct ones without a const default action.
+func (p *Pipeline) SettableDefaults() []uint32 {
+	var ids []uint32
+	for _, t := range p.info.GetTables() {
+		if t.GetConstDefaultActionId() == 0 && t.GetImplementationId() == 0 && !t.GetIsConstTable() {
+			ids = append(ids, t.GetPreamble().GetId())
+		}
+	}
+	return ids
+}
+
+// ConstTable reports whether the entries of a table belong to the program.
+func (p *Pipeline) ConstTable(id uint32) bool {
+	t, err := p.tables.id(id)
+	return err == nil && t.GetIsConstTable()
+}
+
+// CounterID returns the id of an indirect counter.
+func (p *Pipeline) CounterID(name string) (uint32, error) {
+	c, err := p.counters.find(name)
+	if err != nil {
+		return 0, err
+	}
+	return c.GetPreamble().GetId(), nil
+}

@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/controller/pipeline"
+)
+
+// Reader reads entities of a switch; an unset id in a request is a wildcard.
+type Reader interface {
+	Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error)
+}
+
+// Read returns what a switch holds of all that Headgate reconciles. It asks for one thing
+// at a time, with nothing but wildcards on the id, because that is what PI supports: no
+// filters, digests only one by one, default entries only by table. What the switch cannot
+// read at all (UNIMPLEMENTED) is taken to be absent and listed in unreadable.
+func Read(ctx context.Context, r Reader, p *pipeline.Pipeline) (have *State, unreadable []string, err error) {
+	have = &State{}
+	for _, q := range queries(p) {
+		list, err := r.Read(ctx, q.request)
+		switch code := codeOf(err); {
+		case code == codes.Unimplemented:
+			unreadable = append(unreadable, q.what)
+			continue
+		case code == codes.NotFound:
+			continue
+		case err != nil:
+			return nil, nil, fmt.Errorf("reading %s: %w", q.what, err)
+		}
+		for _, e := range list {
+			if p.ConstTable(e.GetTableEntry().GetTableId()) {
+				continue
+			}
+			// A default entry that was never set may come back without an action.
+			if t := e.GetTableEntry(); t.GetIsDefaultAction() && t.GetAction() == nil {
+				continue
+			}
+			if err := p.Normalize(e); err != nil {
+				return nil, nil, fmt.Errorf("reading %s: %w", q.what, err)
+			}
+			if err := have.Add(e); err != nil {
+				return nil, nil, fmt.Errorf("reading %s: the switch returned it twice: %s", q.what, p.Describe(e))
+			}
+		}
+	}
+	return have, unreadable, nil
+}
+
+func codeOf(err error) codes.Code {
+	if err == nil {
+		return codes.OK
+	}
+	var s interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &s) {
+		return s.GRPCStatus().Code()
+	}
+	return codes.Unknown
+}
+
+type query struct {
+	what    string
+	request *p4v1.Entity
+}
+
+func queries(p *pipeline.Pipeline) []query {
+	list := []query{{"table entries", &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{}}}}}
+	for _, id := range p.SettableDefaults() {
+		e := &p4v1.TableEntry{TableId: id, IsDefaultAction: true}
+		list = append(list, query{"default entries", &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}})
+	}
+	if p.HasProfiles() {
+		list = append(list,
+			query{"action profile members", &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: &p4v1.ActionProfileMember{}}}},
+			query{"action profile groups", &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: &p4v1.ActionProfileGroup{}}}},
+		)
+	}
+	list = append(list,
+		query{"clone sessions", pipeline.CloneSession(0)},
+		query{"multicast groups", pipeline.Multicast(0)},
+	)
+	for _, id := range p.Digests() {
+		list = append(list, query{"digests", &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: &p4v1.DigestEntry{DigestId: id}}}})
+	}
+	return list
+}

@@ -1,0 +1,155 @@
+// Package reconcile brings a switch from what it holds to what it should hold: a pure
+// Diff makes a Plan of ordered batches, such that at no point of its way an entity refers
+// to one that is not there, whatever the order within a batch.
+package reconcile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+)
+
+// Key identifies an entity on a switch: two entities with one key cannot both be there.
+// It is an opaque byte string that sorts by kind first.
+type Key string
+
+// The kinds, which are the first byte of a key.
+const (
+	kindDigest    = 'a'
+	kindClone     = 'b'
+	kindMulticast = 'c'
+	kindMember    = 'd'
+	kindGroup     = 'e'
+	kindDefault   = 'f'
+	kindEntry     = 'g'
+)
+
+func (k Key) kind() byte { return k[0] }
+
+// KeyOf returns the key of an entity in the form of pipeline.Normalize.
+func KeyOf(e *p4v1.Entity) (Key, error) {
+	switch x := e.GetEntity().(type) {
+	case *p4v1.Entity_TableEntry:
+		t := x.TableEntry
+		if t.GetIsDefaultAction() {
+			return ids(kindDefault, t.GetTableId()), nil
+		}
+		return entryKey(t)
+	case *p4v1.Entity_ActionProfileMember:
+		return ids(kindMember, x.ActionProfileMember.GetActionProfileId(), x.ActionProfileMember.GetMemberId()), nil
+	case *p4v1.Entity_ActionProfileGroup:
+		return ids(kindGroup, x.ActionProfileGroup.GetActionProfileId(), x.ActionProfileGroup.GetGroupId()), nil
+	case *p4v1.Entity_DigestEntry:
+		return ids(kindDigest, x.DigestEntry.GetDigestId()), nil
+	case *p4v1.Entity_PacketReplicationEngineEntry:
+		switch y := x.PacketReplicationEngineEntry.GetType().(type) {
+		case *p4v1.PacketReplicationEngineEntry_CloneSessionEntry:
+			return ids(kindClone, y.CloneSessionEntry.GetSessionId()), nil
+		case *p4v1.PacketReplicationEngineEntry_MulticastGroupEntry:
+			return ids(kindMulticast, y.MulticastGroupEntry.GetMulticastGroupId()), nil
+		}
+	}
+	return "", fmt.Errorf("entities of kind %T are not reconciled", e.GetEntity())
+}
+
+func ids(kind byte, list ...uint32) Key {
+	b := make([]byte, 1, 1+4*len(list))
+	b[0] = kind
+	for _, id := range list {
+		b = binary.BigEndian.AppendUint32(b, id)
+	}
+	return Key(b)
+}
+
+// entryKey is table, priority, then each match: field, kind and its values with lengths.
+func entryKey(t *p4v1.TableEntry) (Key, error) {
+	b := make([]byte, 1, 32)
+	b[0] = kindEntry
+	b = binary.BigEndian.AppendUint32(b, t.GetTableId())
+	b = binary.BigEndian.AppendUint32(b, uint32(t.GetPriority()))
+	put := func(v []byte) {
+		b = binary.AppendUvarint(b, uint64(len(v)))
+		b = append(b, v...)
+	}
+	for _, m := range t.GetMatch() {
+		b = binary.BigEndian.AppendUint32(b, m.GetFieldId())
+		switch x := m.GetFieldMatchType().(type) {
+		case *p4v1.FieldMatch_Exact_:
+			b = append(b, 'e')
+			put(x.Exact.GetValue())
+		case *p4v1.FieldMatch_Lpm:
+			b = append(b, 'l')
+			b = binary.AppendUvarint(b, uint64(x.Lpm.GetPrefixLen()))
+			put(x.Lpm.GetValue())
+		case *p4v1.FieldMatch_Ternary_:
+			b = append(b, 't')
+			put(x.Ternary.GetMask())
+			put(x.Ternary.GetValue())
+		case *p4v1.FieldMatch_Range_:
+			b = append(b, 'r')
+			put(x.Range.GetLow())
+			put(x.Range.GetHigh())
+		case *p4v1.FieldMatch_Optional_:
+			b = append(b, 'o')
+			put(x.Optional.GetValue())
+		default:
+			return "", fmt.Errorf("table 0x%08x: matches of kind %T are not reconciled", t.GetTableId(), m.GetFieldMatchType())
+		}
+	}
+	return Key(b), nil
+}
+
+// State is what a switch holds, or should hold. The entities in it must not be changed.
+// The zero value is an empty switch.
+type State struct {
+	entities map[Key]*p4v1.Entity
+}
+
+// Add puts an entity in. A second one with the same key is an error: somebody has to
+// decide, and it is not this package.
+func (s *State) Add(e *p4v1.Entity) error {
+	k, err := KeyOf(e)
+	if err != nil {
+		return err
+	}
+	if _, twice := s.entities[k]; twice {
+		return &DuplicateError{Entity: e}
+	}
+	if s.entities == nil {
+		s.entities = make(map[Key]*p4v1.Entity)
+	}
+	s.entities[k] = e
+	return nil
+}
+
+// DuplicateError says that a state has an entity with this one's key already.
+type DuplicateError struct{ Entity *p4v1.Entity }
+
+// Error prints the entity.
+func (e *DuplicateError) Error() string { return fmt.Sprintf("wanted twice: %v", e.Entity) }
+
+// Len returns the number of entities.
+func (s *State) Len() int { return len(s.entities) }
+
+// Get returns the entity with a key, nil when there is none.
+func (s *State) Get(k Key) *p4v1.Entity { return s.entities[k] }
+
+// Entities returns all entities in the order of their keys.
+func (s *State) Entities() []*p4v1.Entity {
+	list := make([]*p4v1.Entity, 0, len(s.entities))
+	for _, k := range s.keys() {
+		list = append(list, s.entities[k])
+	}
+	return list
+}
+
+func (s *State) keys() []Key {
+	keys := make([]Key, 0, len(s.entities))
+	for k := range s.entities {
+		keys = append(keys, k)
+	}
+	sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
+	return keys
+}

@@ -1,0 +1,188 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/antoninbas/p4runtime-go-client/pkg/client"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/controller/pipeline"
+)
+
+// Client is the unary side of a connection. It is p4runtime-go-client where that does
+// well (wildcard reads, pushing a pipeline), with batches, per-update errors and status
+// codes added. It is safe for concurrent use.
+type Client struct {
+	lib    atomic.Pointer[library]
+	device uint64
+	batch  int
+}
+
+// library holds the client that bids with one election id.
+type library struct {
+	*client.Client
+	election *p4v1.Uint128
+}
+
+func newClient(rpc p4v1.P4RuntimeClient, device uint64, election *p4v1.Uint128, batch int) *Client {
+	c := &Client{device: device, batch: batch}
+	c.lib.Store(&library{client.NewClient(rpc, device, election), election})
+	return c
+}
+
+func (c *Client) setElection(id *p4v1.Uint128) {
+	c.lib.Store(&library{client.NewClient(c.lib.Load().P4RuntimeClient, c.device, id), id})
+}
+
+// Dial returns a client without a session, good for reading, and what closes it. It does
+// not wait for the connection.
+func Dial(address string, device uint64, opts ...grpc.DialOption) (*Client, func() error, error) {
+	if len(opts) == 0 {
+		opts = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	}
+	conn, err := grpc.NewClient(address, dialOptions(opts)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("address %q: %w", address, err)
+	}
+	return newClient(p4v1.NewP4RuntimeClient(conn), device, nil, 1), conn.Close, nil
+}
+
+// Read returns all entities that a request matches; unset ids are wildcards. The error
+// keeps the switch's status.
+func (c *Client) Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error) {
+	found := make(chan *p4v1.Entity, 64)
+	done := make(chan error, 1)
+	go func() { done <- c.lib.Load().ReadEntityWildcard(ctx, request, found) }()
+	var list []*p4v1.Entity
+	for e := range found {
+		list = append(list, e)
+	}
+	return list, <-done
+}
+
+// Write sends updates in their order, in batches of bounded size. What comes after a
+// batch that failed is still sent: as in P4Runtime's CONTINUE_ON_ERROR, each update
+// stands for itself. Failed updates come back in a *WriteError; a batch that failed as a
+// whole, for example because the connection broke, ends the write with its error.
+func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
+	lib := c.lib.Load()
+	var failed []UpdateError
+	for start := 0; start < len(updates); start += c.batch {
+		batch := updates[start:min(start+c.batch, len(updates))]
+		_, err := lib.Write(ctx, &p4v1.WriteRequest{DeviceId: c.device, ElectionId: lib.election, Updates: batch})
+		if err == nil {
+			continue
+		}
+		list, ok := updateErrors(err, batch)
+		if !ok {
+			return fmt.Errorf("write: %w", err)
+		}
+		failed = append(failed, list...)
+	}
+	if len(failed) > 0 {
+		return &WriteError{Failed: failed, Total: len(updates)}
+	}
+	return nil
+}
+
+// Running says how far the pipeline on the switch is the wanted one.
+type Running uint8
+
+// The answers of Compare.
+const (
+	Same    Running = iota // nothing to do
+	Missing                // the switch runs no pipeline
+	Other                  // the switch runs another one
+)
+
+// Compare asks the switch for its pipeline. A cookie that is ours is enough; else P4Info
+// and device configuration must both be ours. A switch without a pipeline answers with
+// FAILED_PRECONDITION (specification) or with an empty configuration (BMv2).
+func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, error) {
+	get := func(what p4v1.GetForwardingPipelineConfigRequest_ResponseType) (*p4v1.ForwardingPipelineConfig, error) {
+		r, err := c.lib.Load().GetForwardingPipelineConfig(ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: c.device, ResponseType: what})
+		return r.GetConfig(), err
+	}
+	config, err := get(p4v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE)
+	switch {
+	case isCode(err, codes.FailedPrecondition) || isCode(err, codes.NotFound):
+		return Missing, nil
+	case err != nil:
+		return Other, fmt.Errorf("reading the pipeline: %w", err)
+	case config.GetP4Info() == nil:
+		return Missing, nil
+	case !proto.Equal(config.GetP4Info(), p.Info()):
+		return Other, nil
+	case config.GetCookie().GetCookie() == p.Cookie():
+		return Same, nil
+	}
+	config, err = get(p4v1.GetForwardingPipelineConfigRequest_ALL)
+	if err != nil {
+		return Other, fmt.Errorf("reading the pipeline: %w", err)
+	}
+	if string(config.GetP4DeviceConfig()) != string(p.Device()) {
+		return Other, nil
+	}
+	return Same, nil
+}
+
+// Push makes p the switch's pipeline. All entries of the switch are gone afterwards.
+//
+// Multicast groups and clone sessions are deleted first: on BMv2 a push makes PI forget
+// them while the switch keeps them, so that making them again would double every copy.
+// RECONCILE_AND_COMMIT is not used, because there it fails with an indirect counter.
+func (c *Client) Push(ctx context.Context, p *pipeline.Pipeline) error {
+	if err := c.clearReplication(ctx); err != nil {
+		return err
+	}
+	text, err := prototext.Marshal(p.Info())
+	if err != nil {
+		return fmt.Errorf("P4Info: %w", err)
+	}
+	_, err = c.lib.Load().SetFwdPipeFromBytesWithAction(ctx, p.Device(), text, p.Cookie(),
+		p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT)
+	if err != nil {
+		return fmt.Errorf("pushing the pipeline: %w", err)
+	}
+	// BMv2 answers OK to programs that it cannot run, so ask what came of it.
+	running, err := c.Compare(ctx, p)
+	if err == nil && running != Same {
+		err = fmt.Errorf("the switch took the pipeline, but does not run it")
+	}
+	return err
+}
+
+// clearReplication deletes what the replication engine holds. A switch that runs no
+// pipeline yet, or cannot read these, has nothing to clear.
+func (c *Client) clearReplication(ctx context.Context) error {
+	var updates []*p4v1.Update
+	for _, request := range []*p4v1.Entity{pipeline.Multicast(0), pipeline.CloneSession(0)} {
+		list, err := c.Read(ctx, request)
+		if err != nil {
+			continue
+		}
+		for _, e := range list {
+			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: e})
+		}
+	}
+	if len(updates) == 0 {
+		return nil
+	}
+	if err := c.Write(ctx, updates); err != nil {
+		return fmt.Errorf("clearing the replication engine: %w", err)
+	}
+	return nil
+}
+
+// Version returns the P4Runtime version that the switch speaks.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	r, err := c.lib.Load().Capabilities(ctx, &p4v1.CapabilitiesRequest{})
+	return r.GetP4RuntimeApiVersion(), err
+}

@@ -1,0 +1,188 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+)
+
+// link is one connection. receive owns role, bid and seen; out may be used by everyone.
+type link struct {
+	rpc    p4v1.P4RuntimeClient
+	client *Client
+	out    chan *p4v1.StreamMessageRequest
+	name   string
+	device uint64
+	log    *slog.Logger
+
+	bid  *p4v1.Uint128
+	role Role
+	seen bool // an arbitration message came
+}
+
+// outQueue is how many messages may wait for the stream.
+const outQueue = 1024
+
+func newLink(conn *grpc.ClientConn, o Options) *link {
+	rpc := p4v1.NewP4RuntimeClient(conn)
+	l := &link{
+		rpc: rpc, out: make(chan *p4v1.StreamMessageRequest, outQueue),
+		name: o.Name, device: o.DeviceID, log: o.Log, bid: &p4v1.Uint128{Low: o.ElectionID},
+	}
+	l.client = newClient(rpc, o.DeviceID, l.bid, o.BatchSize)
+	l.out <- l.arbitration()
+	return l
+}
+
+func (l *link) arbitration() *p4v1.StreamMessageRequest {
+	return &p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{
+		Arbitration: &p4v1.MasterArbitrationUpdate{DeviceId: l.device, ElectionId: l.bid},
+	}}
+}
+
+func (l *link) queue(m *p4v1.StreamMessageRequest) error {
+	select {
+	case l.out <- m:
+		return nil
+	default:
+		return ErrBusy
+	}
+}
+
+// send is the only one that writes to the stream. It returns nil when the context ends,
+// and when the stream is broken, since receive then knows better why.
+func (l *link) send(ctx context.Context, stream p4v1.P4Runtime_StreamChannelClient) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-l.out:
+			if err := stream.Send(m); err != nil {
+				<-ctx.Done()
+				return nil
+			}
+		}
+	}
+}
+
+// heartbeat asks for the API version, which any switch answers, be it with an error.
+func (l *link) heartbeat(ctx context.Context, every time.Duration) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		ask, done := context.WithTimeout(ctx, 3*every)
+		_, err := l.rpc.Capabilities(ask, &p4v1.CapabilitiesRequest{})
+		done()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if isCode(err, codes.DeadlineExceeded) {
+			return fmt.Errorf("the switch has not answered for %v", 3*every)
+		}
+	}
+}
+
+func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) error {
+	for {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("the switch closed the stream")
+		case err != nil && !l.seen && isCode(err, codes.InvalidArgument):
+			return &refusedError{id: l.bid, err: err}
+		case err != nil:
+			return fmt.Errorf("stream: %w", err)
+		}
+		switch x := m.GetUpdate().(type) {
+		case *p4v1.StreamMessageResponse_Arbitration:
+			if err := l.arbitrate(x.Arbitration, h); err != nil {
+				return err
+			}
+		case *p4v1.StreamMessageResponse_Packet:
+			h.PacketIn(x.Packet)
+		case *p4v1.StreamMessageResponse_Digest:
+			h.Digest(x.Digest)
+			l.ack(x.Digest)
+		case *p4v1.StreamMessageResponse_IdleTimeoutNotification:
+			h.Idle(x.IdleTimeoutNotification)
+		case *p4v1.StreamMessageResponse_Error:
+			e := x.Error
+			l.log.Warn("the switch refused a stream message", "switch", l.name,
+				"code", codes.Code(uint32(e.GetCanonicalCode())).String(), "message", e.GetMessage())
+		}
+	}
+}
+
+// ack tells the switch that a digest list arrived; when the queue is full the switch's
+// acknowledgement timeout makes it send again.
+func (l *link) ack(d *p4v1.DigestList) {
+	err := l.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
+		DigestAck: &p4v1.DigestListAck{DigestId: d.GetDigestId(), ListId: d.GetListId()},
+	}})
+	if err != nil {
+		l.log.Warn("digest not acknowledged", "switch", l.name, "err", err)
+	}
+}
+
+// arbitrate takes a MasterArbitrationUpdate (specification, "Client arbitration and
+// controller replication"): OK means primary, ALREADY_EXISTS that another one is,
+// NOT_FOUND that nobody is, because the id in the message was seen and ours is lower.
+// Announcements repeat whenever something changes among the controllers.
+func (l *link) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
+	l.seen = true
+	role, why := Backup, error(nil)
+	switch code := codes.Code(uint32(a.GetStatus().GetCode())); code {
+	case codes.OK:
+		role = Primary
+	case codes.AlreadyExists:
+		why = fmt.Errorf("another controller is primary, with election id %s", idText(a.GetElectionId()))
+	case codes.NotFound:
+		why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
+		if !less(a.GetElectionId(), l.bid) {
+			l.bid = next(a.GetElectionId())
+			l.client.setElection(l.bid)
+		}
+		if err := l.queue(l.arbitration()); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("arbitration: %v: %s", code, a.GetStatus().GetMessage())
+	}
+	if role == Primary && l.role == Primary {
+		return nil // only another backup came or went
+	}
+	l.role = role
+	h.Role(role, why)
+	return nil
+}
+
+func less(a, b *p4v1.Uint128) bool {
+	return a.GetHigh() < b.GetHigh() || a.GetHigh() == b.GetHigh() && a.GetLow() < b.GetLow()
+}
+
+func next(id *p4v1.Uint128) *p4v1.Uint128 {
+	n := &p4v1.Uint128{High: id.GetHigh(), Low: id.GetLow() + 1}
+	if n.Low == 0 {
+		n.High++
+	}
+	return n
+}
+
+func idText(id *p4v1.Uint128) string {
+	if id.GetHigh() == 0 {
+		return fmt.Sprint(id.GetLow())
+	}
+	return fmt.Sprintf("%d·2^64+%d", id.GetHigh(), id.GetLow())
+}

@@ -1,0 +1,253 @@
+// Package session keeps one switch's P4Runtime connection: it dials, bids for mastership,
+// watches the stream, and starts again with exponential back-off when anything breaks. It
+// is right against switches that follow the P4Runtime specification and against
+// simple_switch_grpc, which deviates from it in arbitration, errors and reads.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+// Role is what this controller is to a switch.
+type Role uint8
+
+// The roles.
+const (
+	Disconnected Role = iota // no stream
+	Backup                   // connected, or refused, because another controller is primary
+	Primary                  // may write
+)
+
+// String returns the role's name.
+func (r Role) String() string {
+	return [...]string{"disconnected", "backup", "primary"}[r]
+}
+
+// Handler is told what comes from the switch. Its methods are called by one goroutine at
+// a time, in the order in which things happened, and must return soon.
+type Handler interface {
+	// Role says that the role changed, or why a disconnected or backup session still is
+	// what it is. A session that becomes primary may find the switch in any state.
+	Role(r Role, why error)
+	// PacketIn takes a packet that the switch sent up.
+	PacketIn(p *p4v1.PacketIn)
+	// Digest takes learned values; they are acknowledged once it returns.
+	Digest(d *p4v1.DigestList)
+	// Idle takes entries whose idle timeout is over.
+	Idle(n *p4v1.IdleTimeoutNotification)
+}
+
+// Options configure a session.
+type Options struct {
+	// Name of the switch, for messages.
+	Name string
+	// DeviceID is P4Runtime's device_id.
+	DeviceID uint64
+	// Address is host:port of the P4Runtime server.
+	Address string
+	// ElectionID to bid with, ≥ 1. Where the switch says that there is no primary but a
+	// higher id was seen, the session bids one more than that, as the specification asks.
+	ElectionID uint64
+	// Dial replaces plain TCP; see TLS. Interceptors for tests go in here too.
+	Dial []grpc.DialOption
+	// RetryMin and RetryMax bound the wait between two attempts, which doubles each time
+	// and is shortened by up to half at random; default 100 ms and 5 s.
+	RetryMin, RetryMax time.Duration
+	// Heartbeat is how often a quiet switch is asked whether it lives; it is given up when
+	// it has not answered for three heartbeats. Default 3 s.
+	Heartbeat time.Duration
+	// BatchSize is the most updates in one write; default 1000.
+	BatchSize int
+	// Log takes what happens; default slog.Default().
+	Log *slog.Logger
+}
+
+func (o *Options) defaults() {
+	if o.RetryMin <= 0 {
+		o.RetryMin = 100 * time.Millisecond
+	}
+	if o.RetryMax <= 0 {
+		o.RetryMax = 5 * time.Second
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 3 * time.Second
+	}
+	if o.BatchSize <= 0 {
+		o.BatchSize = 1000
+	}
+	if o.ElectionID == 0 {
+		o.ElectionID = 1
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if len(o.Dial) == 0 {
+		o.Dial = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
+	}
+}
+
+// ErrDisconnected is returned by everything that needs a connection when there is none.
+var ErrDisconnected = errors.New("the switch is not connected")
+
+// ErrStopped is why a session whose Run was ended is disconnected.
+var ErrStopped = errors.New("the controller let go of the switch")
+
+// ErrBusy is returned when packets are handed over faster than the switch takes them.
+var ErrBusy = errors.New("the stream to the switch is full")
+
+// Session is one switch's connection. Run owns the connection and the role; others see
+// them through mu.
+type Session struct {
+	opts Options
+	h    Handler
+
+	mu   sync.Mutex
+	link *link // nil while disconnected
+}
+
+// New returns a session that does nothing until Run.
+func New(opts Options, h Handler) *Session {
+	opts.defaults()
+	return &Session{opts: opts, h: h}
+}
+
+// maxMessage is the largest message from a switch: BMv2 puts all it holds into one
+// ReadResponse.
+const maxMessage = 1 << 30
+
+// dialOptions are common to sessions and to clients without one.
+func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
+	return append([]grpc.DialOption{
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(), // a switch's management port is never behind one
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
+	}, extra...)
+}
+
+// Run connects and keeps connected until the context ends; it returns the context's error.
+func (s *Session) Run(ctx context.Context) error {
+	wait := s.opts.RetryMin
+	for {
+		began := time.Now()
+		err := s.once(ctx)
+		if ctx.Err() != nil {
+			s.h.Role(Disconnected, ErrStopped)
+			return ctx.Err()
+		}
+		if time.Since(began) > s.opts.RetryMax {
+			wait = s.opts.RetryMin // it was up for a while: start afresh
+		}
+		s.report(err)
+		pause := wait/2 + rand.N(wait/2+1)
+		s.opts.Log.Debug("session ended", "switch", s.opts.Name, "err", err, "retry", pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		wait = min(2*wait, s.opts.RetryMax)
+	}
+}
+
+// report tells the handler why the stream ended. A stream that is refused for its election
+// id means that another controller has the switch, so this one is a backup.
+func (s *Session) report(err error) {
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		s.h.Role(Backup, err)
+		return
+	}
+	s.h.Role(Disconnected, err)
+}
+
+// refusedError is a stream that ended with INVALID_ARGUMENT before any arbitration: both
+// the specification and BMv2 do that to the second controller with one election id.
+type refusedError struct {
+	id  *p4v1.Uint128
+	err error
+}
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("the switch refuses election id %s, which another controller may be using: %v", idText(e.id), e.err)
+}
+
+func (e *refusedError) Unwrap() error { return e.err }
+
+// once makes one connection and serves it until it breaks.
+func (s *Session) once(ctx context.Context) error {
+	conn, err := grpc.NewClient(s.opts.Address, dialOptions(s.opts.Dial)...)
+	if err != nil {
+		return fmt.Errorf("address %q: %w", s.opts.Address, err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l := newLink(conn, s.opts)
+	stream, err := l.rpc.StreamChannel(ctx)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	s.mu.Lock()
+	s.link = l
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { cancel(l.send(ctx, stream)) })
+	wg.Go(func() { cancel(l.heartbeat(ctx, s.opts.Heartbeat)) })
+	err = l.receive(stream, s.h)
+	err = cause(ctx, err)
+	cancel(err)
+	s.mu.Lock()
+	s.link = nil
+	s.mu.Unlock()
+	wg.Wait()
+	return err
+}
+
+// cause prefers the reason for which a context was cancelled to the error that followed.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil {
+		return c
+	}
+	return err
+}
+
+// Client returns the connection's unary side, or ErrDisconnected. It becomes useless when
+// the connection breaks; calls then fail.
+func (s *Session) Client() (*Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == nil {
+		return nil, ErrDisconnected
+	}
+	return s.link.client, nil
+}
+
+// PacketOut hands a packet to the switch. It never waits: ErrBusy when the stream is full,
+// ErrDisconnected when there is none.
+func (s *Session) PacketOut(p *p4v1.PacketOut) error {
+	s.mu.Lock()
+	l := s.link
+	s.mu.Unlock()
+	if l == nil {
+		return ErrDisconnected
+	}
+	return l.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: p}})
+}
+
+func isCode(err error, code codes.Code) bool {
+	st, ok := status.FromError(err)
+	return ok && st.Code() == code
+}

@@ -1,0 +1,271 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/headgate/headgate/controller/internal/fakeswitch"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/p4src"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// recorder is a handler that can be waited on.
+type recorder struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	role    Role
+	why     error
+	packets []*p4v1.PacketIn
+	digests int
+	idle    int
+}
+
+func newRecorder() *recorder { return &recorder{changed: make(chan struct{}, 1)} }
+
+func (r *recorder) note(f func()) {
+	r.mu.Lock()
+	f()
+	r.mu.Unlock()
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (r *recorder) Role(role Role, why error) { r.note(func() { r.role, r.why = role, why }) }
+func (r *recorder) PacketIn(p *p4v1.PacketIn) { r.note(func() { r.packets = append(r.packets, p) }) }
+func (r *recorder) Digest(*p4v1.DigestList)   { r.note(func() { r.digests++ }) }
+func (r *recorder) Idle(*p4v1.IdleTimeoutNotification) {
+	r.note(func() { r.idle++ })
+}
+
+// until waits for a condition on the recorder.
+func (r *recorder) until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		r.mu.Lock()
+		ok, role, why := cond(), r.role, r.why
+		r.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-r.changed:
+		case <-deadline:
+			t.Fatalf("never came: %s; the role is %v (%v)", what, role, why)
+		}
+	}
+}
+
+func (r *recorder) is(t *testing.T, role Role) {
+	t.Helper()
+	r.until(t, role.String(), func() bool { return r.role == role })
+}
+
+// start runs a session until the test or the returned function ends it.
+func start(t *testing.T, s *fakeswitch.Switch, election uint64) (*Session, *recorder, func()) {
+	t.Helper()
+	r := newRecorder()
+	ses := New(Options{
+		Name: "s1", DeviceID: 1, Address: s.Address(), ElectionID: election,
+		RetryMin: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Heartbeat: 50 * time.Millisecond, BatchSize: 2,
+	}, r)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = ses.Run(ctx) }()
+	var once sync.Once
+	stop := func() { once.Do(func() { cancel(); <-done }) }
+	t.Cleanup(stop)
+	return ses, r, stop
+}
+
+func load(t *testing.T) *pipeline.Pipeline {
+	t.Helper()
+	p, err := pipeline.Load(p4src.P4Info, []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestMastership(t *testing.T) {
+	for _, bmv2 := range []bool{false, true} {
+		t.Run(map[bool]string{false: "specification", true: "bmv2"}[bmv2], func(t *testing.T) {
+			s := fakeswitch.New(t, 1)
+			s.BMv2 = bmv2
+			s.Start()
+			_, first, stopFirst := start(t, s, 10)
+			first.is(t, Primary)
+			second, r, _ := start(t, s, 5)
+			r.is(t, Backup)
+			r.until(t, "why", func() bool { return r.why != nil && strings.Contains(r.why.Error(), "election id 10") })
+			client, err := second.Client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = client.Write(context.Background(), []*p4v1.Update{{Type: p4v1.Update_INSERT, Entity: pipeline.CloneSession(1, 1)}})
+			if !isCode(errors.Unwrap(err), codes.PermissionDenied) {
+				t.Errorf("a backup writes: %v", err)
+			}
+			stopFirst()
+			r.is(t, Primary)
+			if err := client.Push(context.Background(), load(t)); err != nil {
+				t.Errorf("the new primary cannot push: %v", err)
+			}
+		})
+	}
+}
+
+func TestHigherElectionIDTakesOver(t *testing.T) {
+	s := fakeswitch.New(t, 1)
+	s.Start()
+	_, first, _ := start(t, s, 1)
+	first.is(t, Primary)
+	_, second, _ := start(t, s, 2)
+	second.is(t, Primary)
+	first.is(t, Backup)
+}
+
+func TestSameElectionIDStaysBackup(t *testing.T) {
+	s := fakeswitch.New(t, 1)
+	s.Start()
+	_, first, stop := start(t, s, 7)
+	first.is(t, Primary)
+	_, second, _ := start(t, s, 7)
+	second.is(t, Backup)
+	if !strings.Contains(second.why.Error(), "election id 7") {
+		t.Errorf("why = %v", second.why)
+	}
+	stop()
+	second.is(t, Primary)
+}
+
+func TestReconnect(t *testing.T) {
+	s := fakeswitch.New(t, 1)
+	ses, r, _ := start(t, s, 1)
+	r.until(t, "refused connection", func() bool { return r.role == Disconnected && r.why != nil })
+	if _, err := ses.Client(); !errors.Is(err, ErrDisconnected) {
+		t.Errorf("Client = %v", err)
+	}
+	if err := ses.PacketOut(&p4v1.PacketOut{}); !errors.Is(err, ErrDisconnected) {
+		t.Errorf("PacketOut = %v", err)
+	}
+	for range 3 {
+		s.Start()
+		r.is(t, Primary)
+		s.Stop()
+		r.is(t, Disconnected)
+	}
+}
+
+func TestHangingSwitch(t *testing.T) {
+	s := fakeswitch.New(t, 1)
+	hang := make(chan struct{})
+	s.Start(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		select {
+		case <-hang:
+			<-ctx.Done()
+			return nil, ctx.Err()
+		default:
+			return next(ctx, req)
+		}
+	}))
+	_, r, _ := start(t, s, 1)
+	r.is(t, Primary)
+	close(hang)
+	r.until(t, "the heartbeat's verdict", func() bool {
+		return r.role == Disconnected && r.why != nil && strings.Contains(r.why.Error(), "not answered")
+	})
+}
+
+func TestWrite(t *testing.T) {
+	s := fakeswitch.New(t, 1)
+	s.Start()
+	ses, r, _ := start(t, s, 1)
+	r.is(t, Primary)
+	c, err := ses.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, p := context.Background(), load(t)
+	if running, err := c.Compare(ctx, p); err != nil || running != Missing {
+		t.Fatalf("Compare = %v, %v", running, err)
+	}
+	if err := c.Push(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	if running, err := c.Compare(ctx, p); err != nil || running != Same {
+		t.Fatalf("Compare = %v, %v", running, err)
+	}
+	other, err := pipeline.New(p.Info(), []byte(`{"x":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if running, err := c.Compare(ctx, other); err != nil || running != Other {
+		t.Fatalf("Compare = %v, %v", running, err)
+	}
+	var updates []*p4v1.Update
+	for id := range uint32(5) {
+		updates = append(updates, &p4v1.Update{Type: p4v1.Update_INSERT, Entity: pipeline.CloneSession(id+1, 1)})
+	}
+	if err := c.Write(ctx, updates); err != nil {
+		t.Fatal(err)
+	}
+	if writes, done, _ := s.Counts(); writes != 3 || done != 5 {
+		t.Errorf("%d writes with %d updates, want 3 with 5", writes, done)
+	}
+	err = c.Write(ctx, append([]*p4v1.Update{{Type: p4v1.Update_DELETE, Entity: pipeline.CloneSession(9)}, {Type: p4v1.Update_INSERT, Entity: pipeline.CloneSession(8, 1)}}, updates[0]))
+	var failed *WriteError
+	if !errors.As(err, &failed) || len(failed.Failed) != 2 || failed.Total != 3 {
+		t.Fatalf("error = %v", err)
+	}
+	if failed.Failed[0].Code != codes.NotFound || failed.Failed[1].Code != codes.AlreadyExists || failed.Failed[1].Update != updates[0] {
+		t.Errorf("failed = %v", failed)
+	}
+	list, err := c.Read(ctx, pipeline.CloneSession(0))
+	if err != nil || len(list) != 6 {
+		t.Errorf("read %d, %v", len(list), err)
+	}
+	// A push takes the replication engine's state away first.
+	if err := c.Push(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, done, _ := s.Counts(); done != 6+6 {
+		t.Errorf("%d updates, want the push to delete 6 sessions", done)
+	}
+	if v, err := c.Version(ctx); err != nil || v != "1.3.0" {
+		t.Errorf("Version = %q, %v", v, err)
+	}
+}
+
+func TestMessages(t *testing.T) {
+	s := fakeswitch.New(t, 1)
+	s.Start()
+	sent := make(chan *p4v1.PacketOut, 1)
+	s.OnPacket(func(p *p4v1.PacketOut) { sent <- p })
+	ses, r, _ := start(t, s, 1)
+	r.is(t, Primary)
+	if err := ses.PacketOut(&p4v1.PacketOut{Payload: []byte("out")}); err != nil {
+		t.Fatal(err)
+	}
+	if p := <-sent; string(p.GetPayload()) != "out" {
+		t.Errorf("sent %v", p)
+	}
+	s.PacketIn(&p4v1.PacketIn{Payload: []byte("in")})
+	s.ToPrimary(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Digest{Digest: &p4v1.DigestList{DigestId: 1, ListId: 2}}})
+	s.ToPrimary(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_IdleTimeoutNotification{IdleTimeoutNotification: &p4v1.IdleTimeoutNotification{}}})
+	s.ToPrimary(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Error{Error: &p4v1.StreamError{CanonicalCode: 3}}})
+	r.until(t, "all messages", func() bool { return len(r.packets) == 1 && r.digests == 1 && r.idle == 1 })
+}

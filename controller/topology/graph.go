@@ -1,0 +1,145 @@
+// Package topology knows who is connected to whom, and computes from it which ports lead
+// to which host. It is pure: a Graph never changes, the state of links and switches is
+// passed in, and equal inputs give equal routes, in the same order.
+package topology
+
+import (
+	"sort"
+
+	"github.com/headgate/headgate/controller/config"
+)
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// PortMAC returns the MAC address of a switch's port: 02, the 24 low bits of the device
+// id, the port in 16 bits. It is locally administered and unicast (IEEE 802, clause 8).
+func PortMAC(deviceID uint64, port uint32) MAC {
+	return MAC{2, byte(deviceID >> 16), byte(deviceID >> 8), byte(deviceID), byte(port >> 8), byte(port)}
+}
+
+// Graph is the fabric's switches, hosts and links. It is immutable.
+type Graph struct {
+	switches []node // in the file's order; index 0 is destination 1, …
+	index    map[string]int
+	hosts    []Host
+	links    []config.Link
+	hostLink map[string]int // host → index into links
+}
+
+// node is a switch.
+type node struct {
+	name  string
+	ports []port // by number
+}
+
+// port is one used port of a switch. peer is the index of the switch at its other end,
+// −1 when a host is there.
+type port struct {
+	number   uint32
+	link     int
+	peer     int
+	peerName string
+	peerPort uint32
+	mac      MAC // own
+	peerMAC  MAC
+}
+
+// Host is a host with the switch port that it hangs on.
+type Host struct {
+	config.Host
+	Switch string
+	Port   uint32
+
+	leaf int
+	link int
+}
+
+// New builds the graph of a configuration that was found free of faults.
+func New(c *config.Config) *Graph {
+	g := &Graph{index: map[string]int{}, links: c.Links, hostLink: map[string]int{}}
+	for i, s := range c.Switches {
+		g.index[s.Name] = i
+		g.switches = append(g.switches, node{name: s.Name})
+	}
+	for i, l := range c.Links {
+		g.addPort(c, i, l.A, l.B)
+		g.addPort(c, i, l.B, l.A)
+	}
+	for i := range g.switches {
+		ports := g.switches[i].ports
+		sort.Slice(ports, func(a, b int) bool { return ports[a].number < ports[b].number })
+	}
+	for _, h := range c.Hosts {
+		link := g.hostLink[h.Name]
+		end := c.Links[link].A
+		if end.Port == 0 {
+			end = c.Links[link].B
+		}
+		g.hosts = append(g.hosts, Host{Host: h, Switch: end.Node, Port: end.Port, leaf: g.index[end.Node], link: link})
+	}
+	return g
+}
+
+func (g *Graph) addPort(c *config.Config, link int, own, other config.Endpoint) {
+	if own.Port == 0 {
+		g.hostLink[own.Node] = link
+		return
+	}
+	i := g.index[own.Node]
+	p := port{
+		number: own.Port, link: link, peer: -1, peerName: other.Node, peerPort: other.Port,
+		mac: PortMAC(c.Switches[i].DeviceID, own.Port),
+	}
+	if other.Port == 0 {
+		p.peerMAC = c.Host(other.Node).MAC
+	} else {
+		p.peer = g.index[other.Node]
+		p.peerMAC = PortMAC(c.Switches[p.peer].DeviceID, other.Port)
+	}
+	g.switches[i].ports = append(g.switches[i].ports, p)
+}
+
+// Port is a used port of a switch, as others see it.
+type Port struct {
+	Number   uint32
+	MAC      MAC
+	Link     string // name of the link on it
+	Peer     string // node at the other end
+	PeerPort uint32 // 0 when a host is there
+	PeerMAC  MAC
+}
+
+// Ports returns the used ports of a switch by number; nil when there is no such switch.
+func (g *Graph) Ports(sw string) []Port {
+	i, ok := g.index[sw]
+	if !ok {
+		return nil
+	}
+	ports := make([]Port, 0, len(g.switches[i].ports))
+	for _, p := range g.switches[i].ports {
+		ports = append(ports, Port{
+			Number: p.number, MAC: p.mac, Link: g.links[p.link].Name,
+			Peer: p.peerName, PeerPort: p.peerPort, PeerMAC: p.peerMAC,
+		})
+	}
+	return ports
+}
+
+// Hosts returns the hosts in the file's order.
+func (g *Graph) Hosts() []Host { return g.hosts }
+
+// FindLink returns the link of that name or with that end ("leaf1:3", "h1").
+func (g *Graph) FindLink(name string) (config.Link, bool) {
+	for _, l := range g.links {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	for _, l := range g.links {
+		if l.A.String() == name || l.B.String() == name {
+			return l, true
+		}
+	}
+	return config.Link{}, false
+}

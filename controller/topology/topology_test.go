@@ -1,0 +1,209 @@
+package topology
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/controller/config"
+)
+
+func leafSpine(t testing.TB) *Graph {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/leaf-spine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("leaf-spine.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(c)
+}
+
+// ports lists, for one switch, the ports towards a host.
+func ports(routes map[string][]Route, sw, ip string) []uint32 {
+	for _, r := range routes[sw] {
+		if r.Prefix == netip.MustParsePrefix(ip+"/32") {
+			var ports []uint32
+			for _, h := range r.NextHops {
+				ports = append(ports, h.Port)
+			}
+			return ports
+		}
+	}
+	return nil
+}
+
+func TestRoutes(t *testing.T) {
+	g := leafSpine(t)
+	set := func(names ...string) map[string]bool {
+		m := map[string]bool{}
+		for _, n := range names {
+			m[n] = true
+		}
+		return m
+	}
+	tests := []struct {
+		name  string
+		state State
+		sw    string
+		want  []uint32 // of sw towards h3 (10.0.2.1) on leaf2
+	}{
+		{"both spines", State{}, "leaf1", []uint32{3, 4}},
+		{"own host", State{}, "leaf2", []uint32{1}},
+		{"spine down", State{}, "spine1", []uint32{2}},
+		{"link down", State{DownLinks: set("leaf1:3-spine1:1")}, "leaf1", []uint32{4}},
+		{"far link down", State{DownLinks: set("leaf2:3-spine1:2")}, "leaf1", []uint32{4}},
+		{"detour of a spine whose link is down", State{DownLinks: set("leaf2:3-spine1:2")}, "spine1", []uint32{1, 3, 4}},
+		{"suspect link", State{SuspectLinks: set("leaf1:4-spine2:1")}, "leaf1", []uint32{3}},
+		{"both suspect is better than none", State{SuspectLinks: set("leaf1:3-spine1:1", "leaf1:4-spine2:1")}, "leaf1", []uint32{3, 4}},
+		{"both down", State{DownLinks: set("leaf1:3-spine1:1", "leaf1:4-spine2:1")}, "leaf1", nil},
+		{"suspect spine", State{SuspectSwitches: set("spine2")}, "leaf1", []uint32{3}},
+		{"suspect leaf is the destination", State{SuspectSwitches: set("leaf2")}, "leaf1", []uint32{3, 4}},
+		{"suspect leaf and suspect spine", State{SuspectSwitches: set("leaf2", "spine1")}, "leaf1", []uint32{4}},
+		{"suspect spine still forwards", State{SuspectSwitches: set("spine2")}, "spine2", []uint32{2}},
+		{"host link down", State{DownLinks: set("leaf2:1-h3")}, "leaf2", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := ports(g.Routes(tt.state), tt.sw, "10.0.2.1"); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("ports of %s towards h3 = %v, want %v", tt.sw, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	g := leafSpine(t)
+	r := g.Routes(State{})["leaf1"]
+	if got, want := r[0].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
+		t.Errorf("next hop to h1 = %v, want %v", got, want)
+	}
+	if got, want := r[2].NextHops[1], (NextHop{4, MAC{2, 0, 0, 1, 0, 4}, MAC{2, 0, 0, 6, 0, 1}}); got != want {
+		t.Errorf("second next hop to h3 = %v, want %v", got, want)
+	}
+	if l, ok := g.FindLink("leaf1:3"); !ok || l.Name != "leaf1:3-spine1:1" {
+		t.Errorf("FindLink = %v, %v", l, ok)
+	}
+	if l, ok := g.FindLink("h1"); !ok || l.Name != "leaf1:1-h1" {
+		t.Errorf("FindLink = %v, %v", l, ok)
+	}
+	if _, ok := g.FindLink("h9"); ok {
+		t.Error("found a link of a host that is not there")
+	}
+	if p := g.Ports("spine1"); len(p) != 4 || p[1].Peer != "leaf2" || p[1].PeerPort != 3 {
+		t.Errorf("ports of spine1 = %+v", p)
+	}
+}
+
+// TestRoutesLeadThere follows every next hop in random fabrics with random faults: no
+// packet loops, every route ends at its host, and no route uses a link that is down.
+func TestRoutesLeadThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &config.Config{Scale: 1}
+		n := rapid.IntRange(1, 7).Draw(t, "switches")
+		next := make([]uint32, n)
+		port := func(i int) config.Endpoint {
+			next[i]++
+			return config.Endpoint{Node: c.Switches[i].Name, Port: next[i]}
+		}
+		link := func(a, b config.Endpoint) {
+			c.Links = append(c.Links, config.Link{Name: a.String() + "-" + b.String(), A: a, B: b})
+		}
+		for i := range n {
+			c.Switches = append(c.Switches, config.Switch{Name: fmt.Sprintf("s%d", i), DeviceID: uint64(i)})
+			if i > 0 {
+				link(port(rapid.IntRange(0, i-1).Draw(t, "tree")), port(i))
+			}
+		}
+		for range rapid.IntRange(0, 6).Draw(t, "extra links") {
+			a, b := rapid.IntRange(0, n-1).Draw(t, "a"), rapid.IntRange(0, n-1).Draw(t, "b")
+			if a != b {
+				link(port(a), port(b))
+			}
+		}
+		for i := range rapid.IntRange(1, 4).Draw(t, "hosts") {
+			h := config.Host{Name: fmt.Sprintf("h%d", i), IPv4: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
+			c.Hosts = append(c.Hosts, h)
+			link(port(rapid.IntRange(0, n-1).Draw(t, "at")), config.Endpoint{Node: h.Name})
+		}
+		s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
+		for _, l := range c.Links {
+			s.DownLinks[l.Name] = rapid.IntRange(0, 5).Draw(t, "down") == 0
+			s.SuspectLinks[l.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
+		}
+		for _, sw := range c.Switches {
+			s.SuspectSwitches[sw.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
+		}
+		g := New(c)
+		routes := g.Routes(s)
+		if !reflect.DeepEqual(routes, New(c).Routes(s)) {
+			t.Fatal("routes differ between two runs")
+		}
+		table := map[string]map[netip.Prefix]Route{}
+		for sw, list := range routes {
+			table[sw] = map[netip.Prefix]Route{}
+			for _, r := range list {
+				table[sw][r.Prefix] = r
+			}
+		}
+		for sw, list := range routes {
+			for _, r := range list {
+				follow(t, g, s, table, sw, r.Prefix, len(c.Switches))
+			}
+		}
+		everyoneReached(t, g, s, table)
+	})
+}
+
+func follow(t *rapid.T, g *Graph, s State, table map[string]map[netip.Prefix]Route, sw string, to netip.Prefix, left int) {
+	if left < 0 {
+		t.Fatalf("packets to %v loop at %s", to, sw)
+	}
+	r, ok := table[sw][to]
+	if !ok || len(r.NextHops) == 0 {
+		t.Fatalf("packets to %v end at %s", to, sw)
+	}
+	for _, hop := range r.NextHops {
+		for _, p := range g.Ports(sw) {
+			if p.Number != hop.Port {
+				continue
+			}
+			if s.DownLinks[p.Link] {
+				t.Fatalf("%s uses the link %s, which is down", sw, p.Link)
+			}
+			if p.PeerPort != 0 {
+				follow(t, g, s, table, p.Peer, to, left-1)
+			}
+		}
+	}
+}
+
+// everyoneReached checks that a route exists wherever links that are up allow one.
+func everyoneReached(t *rapid.T, g *Graph, s State, table map[string]map[netip.Prefix]Route) {
+	for _, h := range g.Hosts() {
+		if s.DownLinks[g.links[h.link].Name] {
+			continue
+		}
+		dist := g.distances(h.leaf, func(l int) bool { return !s.DownLinks[g.links[l].Name] })
+		for i, n := range g.switches {
+			_, has := table[n.name][netip.PrefixFrom(h.IPv4, 32)]
+			if has != (dist[i] != unreachable) {
+				t.Fatalf("%s has a route to %s: %v, distance %d", n.name, h.Name, has, dist[i])
+			}
+		}
+	}
+}
+
+func BenchmarkRoutes(b *testing.B) {
+	g := leafSpine(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		g.Routes(State{})
+	}
+}

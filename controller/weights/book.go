@@ -1,0 +1,231 @@
+package weights
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// DefaultApplication pays for flows that name none.
+const DefaultApplication = "default"
+
+// Flow is a flow with the weight it was granted.
+type Flow struct {
+	Key         Key
+	Weight      Weight
+	Application string
+	// Host is set when a host agent registered the flow: it ends when the host stops to
+	// report it. Flows that an operator registered stay until they are deleted.
+	Host string
+}
+
+// Change asks for a weight.
+type Change struct {
+	Key    Key
+	Weight float64
+	// Application pays. Empty keeps the flow's application, DefaultApplication when new.
+	Application string
+}
+
+// Applied is a change that was made.
+type Applied struct {
+	Previous Weight // 0 when the flow was unknown
+	Flow     Flow
+}
+
+// Budget is what an application may hand out.
+type Budget struct {
+	Application string
+	Limit       Weight // largest sum of weights, 0 for no limit
+	Configured  Weight // the limit that the configuration last gave, 0 for none
+	Used        Weight // sum of the weights of the application's flows
+	Flows       int
+}
+
+// book is the pure core: flows, sums and limits, without a lock or a clock. Changes are
+// tried on a stage and then applied, so that a refusal, or a failing store, leaves no trace.
+type book struct {
+	flows map[Key]Flow
+	hosts map[string]map[Key]struct{} // keys of the flows with that Host
+	apps  map[string]Budget           // applications with a limit or a flow
+}
+
+func newBook() *book {
+	return &book{flows: map[Key]Flow{}, hosts: map[string]map[Key]struct{}{}, apps: map[string]Budget{}}
+}
+
+// stage is a set of changes to a book, consistent with it as long as the book does not change.
+type stage struct {
+	book  *book
+	flows map[Key]Flow      // new values; a zero Weight means deleted
+	apps  map[string]Budget // new values
+	grown int               // flows added less flows deleted
+}
+
+func (b *book) stage() *stage {
+	return &stage{book: b, flows: map[Key]Flow{}, apps: map[string]Budget{}}
+}
+
+func (s *stage) flow(k Key) (Flow, bool) {
+	f, ok := s.flows[k]
+	if !ok {
+		f, ok = s.book.flows[k]
+	}
+	return f, ok && f.Weight != 0
+}
+
+func (s *stage) app(name string) Budget {
+	a, ok := s.apps[name]
+	if !ok {
+		a = s.book.apps[name]
+		a.Application = name
+	}
+	return a
+}
+
+// set tries all changes or none. Only an application whose sum grows can be over budget.
+func (s *stage) set(host string, changes []Change) ([]Applied, error) {
+	type sum struct{ before, after Weight }
+	sums := map[string]sum{}
+	next := map[Key]Flow{}
+	out := make([]Applied, 0, len(changes))
+	grown := s.grown
+	for _, c := range changes {
+		if c.Key == (Key{}) {
+			return nil, &InvalidError{Field: "flow", Value: `""`, Allowed: KeyForm}
+		}
+		w, err := FromFloat(c.Weight)
+		if err != nil {
+			return nil, err
+		}
+		old, known := next[c.Key]
+		if !known {
+			if old, known = s.flow(c.Key); known {
+				t := sums[old.Application]
+				t.before += old.Weight
+				sums[old.Application] = t
+			} else {
+				grown++
+			}
+		} else {
+			t := sums[old.Application]
+			t.after -= old.Weight
+			sums[old.Application] = t
+		}
+		f := Flow{Key: c.Key, Weight: w, Application: c.Application, Host: host}
+		if known {
+			f.Host = old.Host
+		}
+		if f.Application == "" {
+			f.Application = DefaultApplication
+			if known {
+				f.Application = old.Application
+			}
+		}
+		if err := CheckApplication(f.Application); err != nil {
+			return nil, err
+		}
+		t := sums[f.Application]
+		t.after += w
+		sums[f.Application] = t
+		next[c.Key] = f
+		out = append(out, Applied{Previous: old.Weight, Flow: f})
+	}
+	if grown > s.grown && len(s.book.flows)+grown > MaxFlows {
+		return nil, ErrFull
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		t, a := sums[name], s.app(name)
+		if t.after > t.before && a.Limit != 0 && a.Used-t.before+t.after > a.Limit {
+			return nil, &BudgetError{Application: name, Limit: a.Limit, Used: a.Used, Before: t.before, After: t.after}
+		}
+	}
+	for _, f := range next {
+		s.put(f)
+	}
+	return out, nil
+}
+
+// put replaces a flow and moves its weight between the sums.
+func (s *stage) put(f Flow) {
+	if old, known := s.flow(f.Key); known {
+		s.account(old.Application, -old.Weight, -1)
+		s.grown--
+	}
+	s.flows[f.Key] = f
+	s.account(f.Application, f.Weight, 1)
+	s.grown++
+}
+
+func (s *stage) delete(k Key) (Flow, error) {
+	old, known := s.flow(k)
+	if !known {
+		return Flow{}, fmt.Errorf("%w: %v", ErrUnknownFlow, k)
+	}
+	s.account(old.Application, -old.Weight, -1)
+	s.flows[k] = Flow{Key: k}
+	s.grown--
+	return old, nil
+}
+
+func (s *stage) account(name string, w Weight, flows int) {
+	a := s.app(name)
+	a.Used += w
+	a.Flows += flows
+	s.apps[name] = a
+}
+
+// limit changes a budget; a limit below what is in use is refused.
+func (s *stage) limit(name string, limit Weight) (previous Weight, err error) {
+	a := s.app(name)
+	if limit != 0 && limit < a.Used {
+		return a.Limit, &BudgetError{Application: name, Limit: a.Limit, Used: a.Used, LowersLimit: true, Asked: limit}
+	}
+	previous, a.Limit = a.Limit, limit
+	s.apps[name] = a
+	return previous, nil
+}
+
+// apply makes the stage's changes. It cannot fail.
+func (b *book) apply(s *stage) {
+	for k, f := range s.flows {
+		if old, ok := b.flows[k]; ok && old.Host != "" {
+			delete(b.hosts[old.Host], k)
+			if len(b.hosts[old.Host]) == 0 {
+				delete(b.hosts, old.Host)
+			}
+		}
+		if f.Weight == 0 {
+			delete(b.flows, k)
+			continue
+		}
+		b.flows[k] = f
+		if f.Host != "" {
+			if b.hosts[f.Host] == nil {
+				b.hosts[f.Host] = map[Key]struct{}{}
+			}
+			b.hosts[f.Host][k] = struct{}{}
+		}
+	}
+	for name, a := range s.apps {
+		if a.empty() {
+			delete(b.apps, name)
+			continue
+		}
+		b.apps[name] = a
+	}
+}
+
+func (a Budget) empty() bool { return a.Limit == 0 && a.Configured == 0 && a.Flows == 0 }
+
+var applicationForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
+
+// CheckApplication refuses names that would not survive logs, labels and command lines.
+func CheckApplication(name string) error {
+	if !applicationForm.MatchString(name) {
+		return &InvalidError{Field: "application", Value: fmt.Sprintf("%q", name),
+			Allowed: "1 to 64 letters, digits, dots, dashes, slashes and underscores, the first a letter or digit"}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnknownFlow says that the registry holds no such flow.
+var ErrUnknownFlow = errors.New("no such flow")
+
+// ErrFull says that the registry holds as many flows as it can.
+var ErrFull = fmt.Errorf("the weight registry is full: at most %d flows", MaxFlows)
+
+// InvalidError is a value that can never be accepted.
+type InvalidError struct {
+	Field   string // such as weight, application or src_port
+	Value   string
+	Allowed string
+}
+
+// Error names the field, the value and what is allowed.
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%s: %s is not allowed: want %s", e.Field, e.Value, e.Allowed)
+}
+
+// BudgetError is a change that an application's budget does not allow. Before and After are
+// what the changed flows weigh in the application now and would weigh afterwards.
+type BudgetError struct {
+	Application   string
+	Limit, Used   Weight
+	Before, After Weight
+	LowersLimit   bool // the change was to the limit itself
+	Asked         Weight
+}
+
+// Error shows the arithmetic.
+func (e *BudgetError) Error() string {
+	if e.LowersLimit {
+		return fmt.Sprintf("application %q: a budget of %v is below the %v in use; lower or delete weights first, or set at least %v",
+			e.Application, e.Asked, e.Used, e.Used)
+	}
+	return fmt.Sprintf("application %q is over its budget: in use %v - before %v + asked %v = %v > limit %v; at most %v can be asked",
+		e.Application, e.Used, e.Before, e.After, e.Used-e.Before+e.After, e.Limit, max(0, e.Limit-e.Used+e.Before))
+}
+
+// KeepError is a change that was not made because it could not be made durable.
+type KeepError struct{ Err error }
+
+// Error says what the store said.
+func (e *KeepError) Error() string {
+	return fmt.Sprintf("nothing was changed, the state store failed: %v", e.Err)
+}
+
+// Unwrap returns the store's error.
+func (e *KeepError) Unwrap() error { return e.Err }

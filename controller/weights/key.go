@@ -1,0 +1,81 @@
+package weights
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Key names a flow by its five-tuple; the protocol is UDP. Addresses are IPv4, ports 1 to 65535.
+type Key struct {
+	Src, Dst netip.AddrPort
+}
+
+// NewKey checks the four parts of a flow's name. Its error is an *InvalidError whose field is
+// src_ipv4, dst_ipv4, src_port or dst_port.
+func NewKey(src, dst string, srcPort, dstPort uint32) (Key, error) {
+	s, err := address("src_ipv4", src)
+	if err != nil {
+		return Key{}, err
+	}
+	d, err := address("dst_ipv4", dst)
+	if err != nil {
+		return Key{}, err
+	}
+	for _, p := range []struct {
+		field string
+		port  uint32
+	}{{"src_port", srcPort}, {"dst_port", dstPort}} {
+		if p.port == 0 || p.port > 65535 {
+			return Key{}, &InvalidError{Field: p.field, Value: fmt.Sprint(p.port), Allowed: "a UDP port from 1 to 65535"}
+		}
+	}
+	return Key{Src: netip.AddrPortFrom(s, uint16(srcPort)), Dst: netip.AddrPortFrom(d, uint16(dstPort))}, nil
+}
+
+func address(field, text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return a, &InvalidError{Field: field, Value: fmt.Sprintf("%q", text), Allowed: "a unicast IPv4 address such as 10.0.0.1"}
+	}
+	return a, nil
+}
+
+// KeyForm is how people write a flow.
+const KeyForm = "SRC:SPORT,DST:DPORT such as 10.0.0.1:1001,10.0.0.2:50151"
+
+// ParseKey reads what String writes; blanks around the two ends are fine.
+func ParseKey(text string) (Key, error) {
+	bad := &InvalidError{Field: "flow", Value: fmt.Sprintf("%q", text), Allowed: KeyForm}
+	src, dst, ok := strings.Cut(text, ",")
+	if !ok {
+		return Key{}, bad
+	}
+	ends := [2]netip.AddrPort{}
+	for i, s := range []string{src, dst} {
+		ap, err := netip.ParseAddrPort(strings.TrimSpace(s))
+		if err != nil {
+			return Key{}, bad
+		}
+		ends[i] = ap
+	}
+	k, err := NewKey(ends[0].Addr().String(), ends[1].Addr().String(), uint32(ends[0].Port()), uint32(ends[1].Port()))
+	if err != nil {
+		return Key{}, fmt.Errorf("flow %q: %w", text, err)
+	}
+	return k, nil
+}
+
+// String writes the flow as SRC:SPORT,DST:DPORT; the zero Key, which is no flow, as "".
+func (k Key) String() string {
+	if k == (Key{}) {
+		return ""
+	}
+	return k.Src.String() + "," + k.Dst.String()
+}
+
+// Compare orders keys by source, source port, destination, destination port.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(k.Src.Compare(o.Src), k.Dst.Compare(o.Dst))
+}

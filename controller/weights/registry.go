@@ -1,0 +1,267 @@
+// Package weights is the registry of Söze's weights: which flow has which weight, which
+// application pays for it, and who asked (§3.4 of the paper). The rules are a pure core
+// (book.go); this file adds the lock, the audit log and durability.
+package weights
+
+import (
+	"cmp"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Keeper makes changes durable. Calls never overlap.
+type Keeper interface {
+	// LoadWeights returns what was committed; Used and Flows of budgets are not read.
+	LoadWeights() (State, error)
+	// CommitWeights stores all of c or nothing.
+	CommitWeights(c Commit) error
+}
+
+// State is everything a registry holds.
+type State struct {
+	Flows   []Flow
+	Budgets []Budget
+	Audit   []Entry // oldest first
+}
+
+// Commit is one atomic change.
+type Commit struct {
+	Put     []Flow
+	Delete  []Key
+	Budgets []Budget // new limits; a budget without limits is to be forgotten
+	Audit   []Entry
+}
+
+// Options of a Registry. The zero value keeps everything in memory.
+type Options struct {
+	Keeper Keeper           // nil: nothing outlives the process
+	Now    func() time.Time // nil: time.Now
+	Audit  int              // entries kept; 0 means DefaultAudit
+	Log    *slog.Logger     // nil: slog.Default
+}
+
+// Registry is safe for concurrent use. The lock write serialises changes, from their check to
+// their commit; mu guards what readers and watchers see and is never held while the keeper works.
+type Registry struct {
+	keeper Keeper
+	now    func() time.Time
+	slog   *slog.Logger
+
+	write   sync.Mutex
+	refused map[string]map[Key]Change // by host: what its last report was refused; guarded by write
+
+	mu       sync.RWMutex
+	book     *book
+	audit    log
+	watchers map[*Watcher]struct{}
+	refusals uint64
+	changes  uint64
+}
+
+// Open returns a registry with what the keeper holds.
+func Open(o Options) (*Registry, error) {
+	r := &Registry{
+		keeper: o.Keeper, now: o.Now, slog: o.Log, book: newBook(),
+		audit: log{limit: o.Audit}, watchers: map[*Watcher]struct{}{}, refused: map[string]map[Key]Change{},
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if r.slog == nil {
+		r.slog = slog.Default()
+	}
+	if r.audit.limit <= 0 {
+		r.audit.limit = DefaultAudit
+	}
+	if r.keeper == nil {
+		return r, nil
+	}
+	state, err := r.keeper.LoadWeights()
+	if err != nil {
+		return nil, err
+	}
+	s := r.book.stage()
+	for _, f := range state.Flows {
+		s.put(f)
+	}
+	for _, b := range state.Budgets {
+		a := s.app(b.Application)
+		a.Limit, a.Configured = b.Limit, b.Configured
+		if a.Limit != 0 && a.Used > a.Limit {
+			r.slog.Warn("stored weights exceed a stored budget; they can only fall until they fit",
+				"application", a.Application, "used", a.Used, "limit", a.Limit)
+		}
+		s.apps[b.Application] = a
+	}
+	r.book.apply(s)
+	r.audit.add(state.Audit...)
+	return r, nil
+}
+
+// Set makes all changes or none, checked against the budgets at one moment. On refusal the
+// error is an *InvalidError, a *BudgetError, ErrFull or a *KeepError.
+func (r *Registry) Set(peer string, changes ...Change) ([]Applied, error) {
+	r.write.Lock()
+	defer r.write.Unlock()
+	s := r.book.stage()
+	applied, err := s.set("", changes)
+	entries := make([]Entry, len(changes))
+	for i, c := range changes {
+		old := r.book.flows[c.Key]
+		entries[i] = Entry{Peer: peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
+			Flow: c.Key, Previous: old.Weight.Float(), Value: c.Weight, What: WhatWeight}
+		if err == nil {
+			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
+		}
+	}
+	if err := r.finish(s, entries, err); err != nil {
+		return nil, err
+	}
+	return applied, nil
+}
+
+// Delete forgets a flow and gives its weight back. ErrUnknownFlow when there is none.
+func (r *Registry) Delete(peer string, k Key) error {
+	r.write.Lock()
+	defer r.write.Unlock()
+	s := r.book.stage()
+	old, err := s.delete(k)
+	return r.finish(s, []Entry{deletion(peer, k, old)}, err)
+}
+
+// Refuse puts a request into the audit log that never became a Change, such as one whose
+// flow could not be read.
+func (r *Registry) Refuse(e Entry, reason error) {
+	r.write.Lock()
+	defer r.write.Unlock()
+	_ = r.finish(r.book.stage(), []Entry{e}, reason)
+}
+
+// finish commits a stage, or its refusal, to the keeper, then shows it to readers and
+// watchers. The caller holds write.
+func (r *Registry) finish(s *stage, entries []Entry, refusal error) error {
+	now := r.now()
+	for i := range entries {
+		entries[i].Time = now
+		if refusal != nil {
+			entries[i].Refused = refusal.Error()
+		}
+	}
+	if refusal != nil {
+		s = r.book.stage()
+	}
+	if err := r.commit(s, entries); err != nil {
+		if refusal != nil {
+			r.slog.Error("a refusal is missing from the stored audit log", "error", err)
+			return refusal
+		}
+		return err
+	}
+	return refusal
+}
+
+// commit is finish for entries that are complete, some of which may be refusals.
+func (r *Registry) commit(s *stage, entries []Entry) error {
+	if r.keeper != nil {
+		c := Commit{Audit: entries}
+		for k, f := range s.flows {
+			if f.Weight == 0 {
+				c.Delete = append(c.Delete, k)
+			} else {
+				c.Put = append(c.Put, f)
+			}
+		}
+		for name, a := range s.apps {
+			if old := r.book.apps[name]; a.Limit != old.Limit || a.Configured != old.Configured {
+				c.Budgets = append(c.Budgets, a)
+			}
+		}
+		if err := r.keeper.CommitWeights(c); err != nil {
+			return &KeepError{err}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	updates := updates(s)
+	r.book.apply(s)
+	r.audit.add(entries...)
+	for _, e := range entries {
+		if e.Refused != "" {
+			r.refusals++
+		} else {
+			r.changes++
+		}
+	}
+	for w := range r.watchers {
+		w.push(updates)
+	}
+	return nil
+}
+
+func deletion(peer string, k Key, old Flow) Entry {
+	return Entry{Peer: peer, Application: old.Application, Flow: k, Previous: old.Weight.Float(), What: WhatDelete}
+}
+
+// Flow returns a flow.
+func (r *Registry) Flow(k Key) (Flow, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f, ok := r.book.flows[k]
+	return f, ok
+}
+
+// Flows returns the flows of an application ("" for all), ordered by key.
+func (r *Registry) Flows(application string) []Flow {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.book.list(func(f Flow) bool { return application == "" || f.Application == application })
+}
+
+func (b *book) list(match func(Flow) bool) []Flow {
+	var out []Flow
+	for _, f := range b.flows {
+		if match == nil || match(f) {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(x, y Flow) int { return x.Key.Compare(y.Key) })
+	return out
+}
+
+// Budgets returns every application that has a limit or a flow, ordered by name.
+func (r *Registry) Budgets() []Budget {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.book.budgets()
+}
+
+func (b *book) budgets() []Budget {
+	out := make([]Budget, 0, len(b.apps))
+	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
+		out = append(out, b.apps[name])
+	}
+	return out
+}
+
+// Audit returns the newest n entries of an application ("" for all), oldest first.
+func (r *Registry) Audit(application string, n int) []Entry {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.audit.last(application, n)
+}
+
+// Stats counts since the registry was opened.
+type Stats struct {
+	Changes, Refusals uint64
+	Flows, Watchers   int
+}
+
+// Stats returns the registry's counters.
+func (r *Registry) Stats() Stats {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.book.flows), Watchers: len(r.watchers)}
+}
