@@ -1,0 +1,294 @@
+package agent
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// Errors of StartFlow, StopFlow and SetWeight, to be tested with errors.Is.
+var (
+	ErrNoFlow = errors.New("no such flow")
+	ErrExists = errors.New("a flow with this five-tuple exists")
+	ErrFull   = errors.New("no port or queue pair is free")
+)
+
+// Agent is one host. It is not safe for concurrent use: one owner calls it, with times
+// that never decrease.
+type Agent struct {
+	cfg  Config
+	send func(frame []byte)
+
+	flows  map[FlowKey]*flow
+	byQP   map[uint32]*flow
+	nextQP uint32
+	port   uint16
+
+	ready   readyHeap
+	timers  timerHeap
+	virtual float64 // the NIC's virtual time: start tag of the flow served last
+	nicFree units.Time
+
+	peers   map[peerKey]*peer
+	answers answerQueue
+
+	in      packet.Frame // of the frame being read
+	buf     []byte       // of the frame being built
+	payload []byte
+	counts  Stats
+}
+
+// New returns the agent of a host; send takes each frame as its transmission on the link
+// begins. The bytes are valid until it returns, and it must not call the agent.
+func New(cfg Config, send func(frame []byte)) (*Agent, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{
+		cfg: cfg, send: send,
+		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
+		peers:   map[peerKey]*peer{},
+		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+3),
+		payload: make([]byte, cfg.MSS),
+	}, nil
+}
+
+// Config returns the configuration with its defaults filled in.
+func (a *Agent) Config() Config { return a.cfg }
+
+// StartFlow starts a flow and returns its key. The owner looks at Next afterwards, as
+// after every call.
+func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
+	if spec.Weight == 0 {
+		spec.Weight = 1
+	}
+	if spec.DstPort == 0 {
+		spec.DstPort = maxqd.Port
+	}
+	switch {
+	case !spec.Dst.Is4():
+		return FlowKey{}, fmt.Errorf("flow destination %v: want an IPv4 address", spec.Dst)
+	case spec.DstPort != maxqd.Port && spec.DstPort != packet.RoCEv2Port:
+		return FlowKey{}, fmt.Errorf("flow destination port %d: want %d, with the maxQD shim, or %d", spec.DstPort, maxqd.Port, packet.RoCEv2Port)
+	case spec.Size < 0:
+		return FlowKey{}, fmt.Errorf("flow size %d B: want 0 (endless) or more", int64(spec.Size))
+	}
+	if err := soze.CheckWeight(spec.Weight); err != nil {
+		return FlowKey{}, err
+	}
+	key := FlowKey{Src: a.cfg.IP, Dst: spec.Dst, SrcPort: spec.SrcPort, DstPort: spec.DstPort}
+	if key.SrcPort == 0 {
+		if !a.choosePort(&key) {
+			return FlowKey{}, ErrFull
+		}
+	}
+	if old := a.flows[key]; old != nil {
+		if old.finished == 0 {
+			return FlowKey{}, fmt.Errorf("%v: %w", key, ErrExists)
+		}
+		a.remove(old)
+	}
+	f := &flow{
+		key: key, app: spec.App, weight: spec.Weight, size: spec.Size, started: now,
+		readyAt: outside, timerAt: outside,
+		frame: packet.Frame{
+			DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: key.Src, Dst: key.Dst,
+			DSCP: a.cfg.DataDSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort,
+			BTH: packet.BTH{PKey: packet.DefaultPKey, AckReq: true},
+		},
+	}
+	if err := a.connect(f, spec.Size, now); err != nil {
+		return FlowKey{}, err
+	}
+	a.flows[key] = f
+	return key, nil
+}
+
+// connect gives the flow a queue pair, a law and a sender for size bytes.
+func (a *Agent) connect(f *flow, size units.Bytes, now units.Time) error {
+	qp, ok := a.chooseQP()
+	if !ok {
+		return ErrFull
+	}
+	l, err := a.cfg.NewLaw(f.weight)
+	if err != nil {
+		return err
+	}
+	s, err := transport.NewSender(transport.SenderConfig{
+		Law: l, MSS: a.cfg.MSS, Size: size,
+		InitialRTO: a.cfg.InitialRTO, MinRTO: a.cfg.MinRTO, MaxRTO: a.cfg.MaxRTO, MaxLate: a.cfg.MaxLate,
+	}, now)
+	if err != nil {
+		return err
+	}
+	f.qp, f.s, f.frame.BTH.DestQP = qp, s, qp
+	a.byQP[qp] = f
+	a.schedule(f, now)
+	return nil
+}
+
+// restart connects a flow anew whose receiver no longer knows it, for what it has not
+// acknowledged.
+func (a *Agent) restart(f *flow, now units.Time) {
+	a.unschedule(f)
+	delete(a.byQP, f.qp)
+	f.base = f.totals()
+	f.resets++
+	f.forgotten = false
+	left := units.Bytes(0)
+	if f.size > 0 {
+		left = f.size - f.base.Acked
+	}
+	if err := a.connect(f, left, now); err != nil {
+		// The same configuration made the flow's first law and sender; only the queue pairs
+		// can have run out.
+		a.finish(f, now)
+	}
+}
+
+// StopFlow ends a flow at once and forgets it; what is in flight is not waited for.
+func (a *Agent) StopFlow(key FlowKey) error {
+	f := a.flows[key]
+	if f == nil {
+		return fmt.Errorf("%v: %w", key, ErrNoFlow)
+	}
+	a.remove(f)
+	return nil
+}
+
+// SetWeight changes a flow's weight at once; w is finite and above 0.
+func (a *Agent) SetWeight(now units.Time, key FlowKey, w float64) error {
+	f := a.flows[key]
+	if f == nil {
+		return fmt.Errorf("%v: %w", key, ErrNoFlow)
+	}
+	if err := soze.CheckWeight(w); err != nil {
+		return err
+	}
+	if l, ok := f.s.Law().(law.Weighted); ok {
+		if err := l.SetWeight(w); err != nil {
+			return err
+		}
+	}
+	f.weight = w
+	if f.finished == 0 {
+		a.schedule(f, now)
+	}
+	return nil
+}
+
+func (a *Agent) remove(f *flow) {
+	a.unschedule(f)
+	delete(a.byQP, f.qp)
+	delete(a.flows, f.key)
+}
+
+// finish keeps a flow that is done for reports, and nothing else.
+func (a *Agent) finish(f *flow, now units.Time) {
+	a.unschedule(f)
+	delete(a.byQP, f.qp)
+	f.finished = max(now, 1)
+}
+
+func (a *Agent) choosePort(key *FlowKey) bool {
+	for range 1 << 16 {
+		key.SrcPort = a.port
+		a.port++
+		if a.port < 1024 {
+			a.port = 49152
+		}
+		if a.flows[*key] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Agent) chooseQP() (uint32, bool) {
+	for range len(a.byQP) + 2 {
+		qp := a.nextQP
+		a.nextQP++
+		if a.nextQP > packet.MaxQP {
+			a.nextQP = 1
+		}
+		if qp != 0 && a.byQP[qp] == nil {
+			return qp, true
+		}
+	}
+	return 0, false
+}
+
+// Next returns when the agent wants Wake to be called: a time that may have passed
+// already, units.MaxTime for never.
+func (a *Agent) Next() units.Time {
+	next := units.MaxTime
+	if a.answers.len() > 0 || len(a.ready) > 0 {
+		next = a.nicFree
+	}
+	if len(a.timers) > 0 {
+		next = min(next, a.timers[0].wake)
+	}
+	return next
+}
+
+// Wake lets timers that are due go off and sends what may be sent at now. Calling it
+// early or more often than needed is harmless.
+func (a *Agent) Wake(now units.Time) {
+	for len(a.timers) > 0 && a.timers[0].wake <= now {
+		f := heap.Pop(&a.timers).(*flow)
+		f.s.OnTimer(now)
+		if f.forgotten && f.s.Stalled() {
+			a.restart(f, now)
+			continue
+		}
+		a.schedule(f, now)
+		if f.timerAt != outside && f.wake <= now {
+			// A law that asks for a tick in the past would keep us here for ever.
+			f.wake = now + 1
+			heap.Fix(&a.timers, f.timerAt)
+		}
+	}
+	a.transmit(now)
+}
+
+// Flows returns the keys of the flows in the order they were started.
+func (a *Agent) Flows() []FlowKey {
+	keys := make([]FlowKey, 0, len(a.flows))
+	for _, f := range a.inOrder() {
+		keys = append(keys, f.key)
+	}
+	return keys
+}
+
+func (a *Agent) inOrder() []*flow {
+	all := make([]*flow, 0, len(a.flows))
+	for _, f := range a.flows {
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(x, y *flow) int {
+		if x.started != y.started {
+			if x.started < y.started {
+				return -1
+			}
+			return 1
+		}
+		return compareKeys(x.key, y.key)
+	})
+	return all
+}
+
+func compareKeys(x, y FlowKey) int {
+	if c := x.Dst.Compare(y.Dst); c != 0 {
+		return c
+	}
+	return int(x.SrcPort) - int(y.SrcPort)
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// Config is what a host is. Fields without a stated default must be set.
+type Config struct {
+	Name    string // in reports
+	MAC     packet.MAC
+	Gateway packet.MAC // next hop of every frame
+	IP      netip.Addr // IPv4
+	Rate    units.Rate // of the NIC's link, counting frames without preamble and FCS
+	Unit    maxqd.Unit // of the fabric
+
+	// NewLaw returns the law of a flow that starts with a weight. Laws that implement
+	// law.Weighted follow weights, others share the NIC by them.
+	NewLaw func(weight float64) (law.Law, error)
+
+	MSS      units.Bytes // payload of a full packet, 1000 B by default
+	DataDSCP uint8       // class 0 by default
+	AckDSCP  uint8       // CS6, 48, by default: acknowledgements at the highest priority
+	TTL      uint8       // 64 by default
+
+	// FirstQP numbers the flows, 1 by default. An agent that may be restarted while
+	// others remember its flows starts somewhere else each time.
+	FirstQP uint32
+	// FirstPort is the source port of the first flow that names none, 49152 by default;
+	// source ports choose the path where there are several.
+	FirstPort uint16
+
+	// Timeouts of the transport; see transport.SenderConfig. By default 1 s, 250 ms, 4 s:
+	// for emulated fabrics, whose round trips are tens of milliseconds.
+	InitialRTO, MinRTO, MaxRTO units.Time
+	// MaxLate is how late Wake may be called without NIC and flows losing rate: frames
+	// catch up back to back. 0 by default, right on a virtual clock.
+	MaxLate units.Time
+
+	// Deliver, when set, takes the payload of each data packet that is next of its flow;
+	// the bytes are valid until it returns.
+	Deliver func(from FlowKey, payload []byte)
+	// Fill, when set, writes the payload at an offset of a flow; otherwise it is zeros.
+	Fill func(flow FlowKey, offset uint64, payload []byte)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.MSS == 0 {
+		c.MSS = 1000
+	}
+	if c.AckDSCP == 0 {
+		c.AckDSCP = 48
+	}
+	if c.TTL == 0 {
+		c.TTL = 64
+	}
+	if c.FirstQP == 0 {
+		c.FirstQP = 1
+	}
+	if c.FirstPort == 0 {
+		c.FirstPort = 49152
+	}
+	if c.InitialRTO == 0 {
+		c.InitialRTO = units.Second
+	}
+	if c.MinRTO == 0 {
+		c.MinRTO = 250 * units.Millisecond
+	}
+	if c.MaxRTO == 0 {
+		c.MaxRTO = 4 * units.Second
+	}
+	switch {
+	case !c.IP.Is4():
+		return c, fmt.Errorf("host %q: address %v: want an IPv4 address", c.Name, c.IP)
+	case c.Rate <= 0:
+		return c, fmt.Errorf("host %q: rate %v: want more than 0", c.Name, c.Rate)
+	case c.Unit.Time() <= 0:
+		return c, fmt.Errorf("host %q: maxQD unit: want one, see maxqd.NewUnit", c.Name)
+	case c.NewLaw == nil:
+		return c, fmt.Errorf("host %q: law: want a function that makes one", c.Name)
+	case c.MSS < 1 || c.MSS > packet.MaxPayload:
+		return c, fmt.Errorf("host %q: MSS %d B: want 1 to %d B", c.Name, int64(c.MSS), packet.MaxPayload)
+	case c.DataDSCP > 63 || c.AckDSCP > 63:
+		return c, fmt.Errorf("host %q: DSCP %d and %d: want 0 to 63", c.Name, c.DataDSCP, c.AckDSCP)
+	case c.FirstQP > packet.MaxQP:
+		return c, fmt.Errorf("host %q: first queue pair %d: want at most %d", c.Name, c.FirstQP, packet.MaxQP)
+	case c.MaxLate < 0:
+		return c, fmt.Errorf("host %q: lateness %v: want 0 or more", c.Name, c.MaxLate)
+	}
+	return c, nil
+}
+
+// Soze returns a Config.NewLaw that gives each flow Söze's law.
+func Soze(p soze.Params) func(weight float64) (law.Law, error) {
+	return func(weight float64) (law.Law, error) {
+		return soze.New(p, weight)
+	}
+}
+
+// FlowKey names a flow by its five-tuple; the protocol is UDP.
+type FlowKey struct {
+	Src, Dst         netip.Addr
+	SrcPort, DstPort uint16
+}
+
+// String prints the key as source and destination.
+func (k FlowKey) String() string {
+	return fmt.Sprintf("%v:%d>%v:%d", k.Src, k.SrcPort, k.Dst, k.DstPort)
+}
+
+// FlowSpec is a flow to start.
+type FlowSpec struct {
+	Dst     netip.Addr
+	SrcPort uint16      // 0 chooses one that is free
+	DstPort uint16      // maxqd.Port, the default, or packet.RoCEv2Port for no shim
+	Weight  float64     // finite and above 0; 1 when 0
+	Size    units.Bytes // 0 for a flow that ends when it is stopped
+	App     string      // whose budget pays for the weight
+}

@@ -1,0 +1,22 @@
+// Package agent is an end host: it sends flows of RoCEv2 data with a maxQD shim under a
+// congestion law, answers data with acknowledgements that echo maxQD, and recovers
+// losses. Like the laws it has no clock, socket or goroutine: its owner hands in frames
+// and the time, takes frames from a function, and calls back when Next says.
+//
+//	for {
+//		wait for a frame or until a.Next()
+//		frame: a.Receive(now, frame)
+//		then:  a.Wake(now)
+//	}
+//
+// Host drives an agent on a clock.Loop, package hosts/nic on a real interface; package
+// hosts/agent/remote connects one to the controller.
+//
+// # The NIC
+//
+// The agent is its NIC's only queue: it hands out frames no faster than the link's rate,
+// acknowledgements first, then data of the flows that their laws allow to send, by
+// weight (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996). So where the host's
+// own link is the bottleneck its flows share it by weight at once, without a queue that
+// maxQD would have to report.
+package agent

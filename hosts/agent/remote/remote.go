@@ -1,0 +1,174 @@
+// Package remote attaches a host agent to the controller: it reports the host's flows and
+// obeys the weights that come back, over api/headgate/v1's HostService, and attaches again
+// when the connection is lost.
+package remote
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/units"
+)
+
+// Options say whom to attach, and how. Do and Host must be set.
+type Options struct {
+	Host string // name of the host in the fabric's configuration
+	// Do runs fn with the agent on the goroutine that owns it, and then does what fn made
+	// due. agent.Host and nic.NIC have it.
+	Do func(ctx context.Context, fn func(a *agent.Agent, now units.Time)) error
+
+	Interval time.Duration // between reports, 500 ms by default
+	// MinBackoff and MaxBackoff bound the pause before attaching again, 100 ms and 5 s by
+	// default. It doubles while attaching fails, and half of it is random.
+	MinBackoff, MaxBackoff time.Duration
+	Log                    *slog.Logger // none by default
+}
+
+// attachment is what outlives one stream. Run's goroutine owns it.
+type attachment struct {
+	opts   Options
+	client headgatev1.HostServiceClient
+	wanted map[agent.FlowKey]float64 // the controller's last word on each flow
+	seen   map[agent.FlowKey]units.Bytes
+	at     units.Time // of the last report
+}
+
+// Run keeps the host attached until ctx ends, and returns ctx's error.
+func Run(ctx context.Context, client headgatev1.HostServiceClient, opts Options) error {
+	if opts.Interval <= 0 {
+		opts.Interval = 500 * time.Millisecond
+	}
+	if opts.MinBackoff <= 0 {
+		opts.MinBackoff = 100 * time.Millisecond
+	}
+	if opts.MaxBackoff < opts.MinBackoff {
+		opts.MaxBackoff = max(5*time.Second, opts.MinBackoff)
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &attachment{opts: opts, client: client, wanted: map[agent.FlowKey]float64{}, seen: map[agent.FlowKey]units.Bytes{}}
+	backoff := opts.MinBackoff
+	for {
+		worked, err := a.attach(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if worked {
+			backoff = opts.MinBackoff
+		}
+		pause := backoff/2 + rand.N(backoff/2+1)
+		opts.Log.Warn("not attached to the controller", "host", opts.Host, "error", err, "again_in", pause)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		backoff = min(2*backoff, opts.MaxBackoff)
+	}
+}
+
+// attach holds one stream until it ends. worked says that the controller took a report.
+func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := a.client.Attach(ctx)
+	if err != nil {
+		return false, err
+	}
+	commands := make(chan *headgatev1.HostCommand)
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			c, err := stream.Recv()
+			if err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case commands <- c:
+			case <-ctx.Done():
+				ended <- ctx.Err()
+				return
+			}
+		}
+	}()
+	tick := time.NewTicker(a.opts.Interval)
+	defer tick.Stop()
+	for {
+		report, err := a.report(ctx)
+		if err == nil {
+			err = stream.Send(report)
+		}
+		if err != nil {
+			cancel()
+			return worked, firstError(<-ended, err)
+		}
+	wait:
+		for {
+			select {
+			case <-tick.C:
+				worked = true // a whole interval without an end
+				break wait
+			case c := <-commands:
+				worked = true
+				if err := a.obey(ctx, c); err != nil {
+					a.opts.Log.Warn("weight not taken", "host", a.opts.Host, "error", err)
+				}
+			case err := <-ended:
+				return worked, err
+			}
+		}
+	}
+}
+
+// firstError prefers the stream's own status to the io.EOF that Send gives for it.
+func firstError(stream, send error) error {
+	if stream != nil {
+		return stream
+	}
+	return send
+}
+
+// obey sets the weight that a command carries, now or when the flow starts.
+func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error {
+	key, weight, err := fromWire(c.GetWeight())
+	if err != nil {
+		return err
+	}
+	a.wanted[key] = weight
+	return a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+		// A flow that has not started gets its weight with a later report.
+		_ = ag.SetWeight(now, key, weight)
+	})
+}
+
+// report collects the host's report, after giving flows the weights they should have.
+func (a *attachment) report(ctx context.Context) (*headgatev1.HostReport, error) {
+	var flows []agent.FlowReport
+	var at units.Time
+	err := a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+		at = now
+		flows = ag.Report()
+		for i := range flows {
+			f := &flows[i]
+			if w, ok := a.wanted[f.Key]; ok && w != f.Weight && ag.SetWeight(now, f.Key, w) == nil {
+				f.Weight = w
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := toWire(a.opts.Host, flows, a.seen, at-a.at)
+	a.at = at
+	clear(a.seen)
+	for _, f := range flows {
+		a.seen[f.Key] = f.Acked
+	}
+	return out, nil
+}

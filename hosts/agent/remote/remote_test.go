@@ -1,0 +1,237 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/none"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/units"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeController answers Attach as a test's function says.
+type fakeController struct {
+	headgatev1.UnimplementedHostServiceServer
+	attach func(grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error
+}
+
+func (f *fakeController) Attach(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+	return f.attach(s)
+}
+
+func serve(t *testing.T, attach func(grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error) headgatev1.HostServiceClient {
+	t.Helper()
+	lis := bufconn.Listen(1 << 16)
+	srv := grpc.NewServer()
+	headgatev1.RegisterHostServiceServer(srv, &fakeController{attach: attach})
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = srv.Serve(lis) })
+	conn, err := grpc.NewClient("passthrough:///bufconn",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		srv.Stop()
+		wg.Wait()
+	})
+	return headgatev1.NewHostServiceClient(conn)
+}
+
+// owned is an agent behind a lock, with a flow.
+func owned(t *testing.T) (func(context.Context, func(*agent.Agent, units.Time)) error, agent.FlowKey) {
+	t.Helper()
+	unit, err := maxqd.NewUnit(units.Microsecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := none.New(units.Gbps, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(agent.Config{
+		Name: "h1", IP: netip.MustParseAddr("10.0.1.1"), Rate: units.Gbps, Unit: unit,
+		NewLaw: func(float64) (law.Law, error) { return l, nil },
+	}, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := a.StartFlow(0, agent.FlowSpec{Dst: netip.MustParseAddr("10.0.2.1"), SrcPort: 50000, Weight: 2, App: "search"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	now := units.Time(0)
+	return func(ctx context.Context, fn func(*agent.Agent, units.Time)) error {
+		mu.Lock()
+		defer mu.Unlock()
+		now += units.Second
+		fn(a, now)
+		return ctx.Err()
+	}, key
+}
+
+func command(k agent.FlowKey, w float64) *headgatev1.HostCommand {
+	return &headgatev1.HostCommand{Weight: &headgatev1.FlowWeight{Weight: w, Flow: &headgatev1.FlowKey{
+		SrcIpv4: k.Src.String(), DstIpv4: k.Dst.String(), SrcPort: uint32(k.SrcPort), DstPort: uint32(k.DstPort),
+	}}}
+}
+
+func TestReportsAndObeys(t *testing.T) {
+	do, key := owned(t)
+	later := key
+	later.SrcPort = 50001
+	seen := make(chan *headgatev1.HostReport)
+	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+		for i := 0; ; i++ {
+			r, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				for _, c := range []*headgatev1.HostCommand{{}, command(key, math.NaN()), command(key, 5), command(later, 7)} {
+					if err := s.Send(c); err != nil {
+						return err
+					}
+				}
+			}
+			select {
+			case seen <- r:
+			case <-s.Context().Done():
+				return s.Context().Err()
+			}
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := Run(ctx, client, Options{Host: "h1", Do: do, Interval: 5 * time.Millisecond}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	defer wg.Wait()
+	defer cancel()
+
+	first := <-seen
+	if first.Host != "h1" || len(first.Flows) != 1 {
+		t.Fatalf("first report %v", first)
+	}
+	f := first.Flows[0]
+	if f.Flow.SrcIpv4 != "10.0.1.1" || f.Flow.DstIpv4 != "10.0.2.1" || f.Flow.SrcPort != 50000 || f.Flow.DstPort != maxqd.Port || f.Weight != 2 || f.Application != "search" {
+		t.Errorf("first report %v", f)
+	}
+	for r := range seen {
+		if r.Flows[0].Weight == 5 {
+			break
+		}
+	}
+	// A weight that came before its flow waits for it.
+	if err := do(ctx, func(a *agent.Agent, now units.Time) {
+		if _, err := a.StartFlow(now, agent.FlowSpec{Dst: key.Dst, SrcPort: later.SrcPort}); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for r := range seen {
+		if len(r.Flows) == 2 && r.Flows[1].Weight == 7 {
+			break
+		}
+	}
+}
+
+func TestAttachesAgain(t *testing.T) {
+	do, key := owned(t)
+	var mu sync.Mutex
+	attempts := 0
+	obeyed := make(chan struct{})
+	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+		mu.Lock()
+		attempts++
+		n := attempts
+		mu.Unlock()
+		if n < 4 {
+			return status.Error(codes.Unavailable, "not yet")
+		}
+		if _, err := s.Recv(); err != nil {
+			return err
+		}
+		if err := s.Send(command(key, 9)); err != nil {
+			return err
+		}
+		for {
+			r, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			if r.Flows[0].Weight == 9 {
+				close(obeyed)
+				<-s.Context().Done()
+				return s.Context().Err()
+			}
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = Run(ctx, client, Options{Host: "h1", Do: do, Interval: 2 * time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: 4 * time.Millisecond})
+	})
+	<-obeyed
+	cancel()
+	wg.Wait()
+}
+
+func TestWire(t *testing.T) {
+	key := agent.FlowKey{Src: netip.MustParseAddr("10.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1"), SrcPort: 1, DstPort: 2}
+	r := toWire("h", []agent.FlowReport{
+		{Key: key, SenderStats: transport.SenderStats{Acked: 3000, MaxQD: 5 * units.Microsecond, SRTT: units.Millisecond, Retransmits: 4}},
+		{Key: key, Finished: 1},
+	}, map[agent.FlowKey]units.Bytes{key: 1000}, units.Millisecond)
+	if len(r.Flows) != 1 {
+		t.Fatalf("report %v", r)
+	}
+	if f := r.Flows[0]; f.RateBps != 16_000_000 || f.AckedBytes != 3000 || f.MaxQdNs != 5000 || f.RttNs != 1_000_000 || f.Retransmits != 4 {
+		t.Errorf("report %v", f)
+	}
+	for want, change := range map[string]func(*headgatev1.FlowWeight){
+		"src_ipv4":      func(w *headgatev1.FlowWeight) { w.Flow.SrcIpv4 = "x" },
+		"dst_ipv4":      func(w *headgatev1.FlowWeight) { w.Flow.DstIpv4 = "" },
+		"src_port 0":    func(w *headgatev1.FlowWeight) { w.Flow.SrcPort = 0 },
+		"src_port 7000": func(w *headgatev1.FlowWeight) { w.Flow.SrcPort = 70000 },
+		"dst_port":      func(w *headgatev1.FlowWeight) { w.Flow.DstPort = 70000 },
+		"weight -1":     func(w *headgatev1.FlowWeight) { w.Weight = -1 },
+	} {
+		w := command(key, 1).Weight
+		change(w)
+		if _, _, err := fromWire(w); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+	w := command(key, 2).Weight
+	w.Flow.DstPort = 0
+	if got, weight, err := fromWire(w); err != nil || got.DstPort != maxqd.Port || weight != 2 {
+		t.Errorf("default port: %v, %v, %v", got, weight, err)
+	}
+}

@@ -1,0 +1,63 @@
+package remote
+
+import (
+	"fmt"
+	"net/netip"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/units"
+)
+
+// toWire translates reports; before holds what each flow had acknowledged an interval ago.
+func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]units.Bytes, interval units.Time) *headgatev1.HostReport {
+	out := &headgatev1.HostReport{Host: host}
+	for _, f := range flows {
+		if f.Finished != 0 {
+			continue
+		}
+		out.Flows = append(out.Flows, &headgatev1.FlowReport{
+			Flow: &headgatev1.FlowKey{
+				SrcIpv4: f.Key.Src.String(), DstIpv4: f.Key.Dst.String(),
+				SrcPort: uint32(f.Key.SrcPort), DstPort: uint32(f.Key.DstPort),
+			},
+			Weight:      f.Weight,
+			AckedBytes:  uint64(f.Acked),
+			RateBps:     uint64(units.RateOf(f.Acked-before[f.Key], interval)),
+			MaxQdNs:     uint64(f.MaxQD / units.Nanosecond),
+			RttNs:       uint64(f.SRTT / units.Nanosecond),
+			Retransmits: f.Retransmits,
+			Application: f.App,
+		})
+	}
+	return out
+}
+
+// fromWire translates a weight and refuses what makes no sense.
+func fromWire(w *headgatev1.FlowWeight) (agent.FlowKey, float64, error) {
+	k := w.GetFlow()
+	src, err := netip.ParseAddr(k.GetSrcIpv4())
+	if err != nil {
+		return agent.FlowKey{}, 0, fmt.Errorf("flow.src_ipv4: %w", err)
+	}
+	dst, err := netip.ParseAddr(k.GetDstIpv4())
+	if err != nil {
+		return agent.FlowKey{}, 0, fmt.Errorf("flow.dst_ipv4: %w", err)
+	}
+	if k.GetSrcPort() == 0 || k.GetSrcPort() > 65535 {
+		return agent.FlowKey{}, 0, fmt.Errorf("flow.src_port %d: want 1 to 65535", k.GetSrcPort())
+	}
+	port := k.GetDstPort()
+	if port == 0 {
+		port = maxqd.Port
+	}
+	if port > 65535 {
+		return agent.FlowKey{}, 0, fmt.Errorf("flow.dst_port %d: want at most 65535", port)
+	}
+	if err := soze.CheckWeight(w.GetWeight()); err != nil {
+		return agent.FlowKey{}, 0, err
+	}
+	return agent.FlowKey{Src: src, Dst: dst, SrcPort: uint16(k.GetSrcPort()), DstPort: uint16(port)}, w.GetWeight(), nil
+}

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// Stats counts what an agent did.
+type Stats struct {
+	DataSent, AcksSent         uint64
+	BytesSent                  units.Bytes // of frames
+	DataReceived, AcksReceived uint64
+	BytesDelivered             units.Bytes // of payload, in order
+	ProbesSent, ProbesReceived uint64
+	CNPs                       uint64
+	Malformed                  uint64 // frames that could not be read or make no sense
+	NotOurs                    uint64 // frames for another address
+	Unknown                    uint64 // acknowledgements and CNPs of no flow
+	Refused                    uint64 // data that there was no room to answer
+}
+
+// FlowReport is how a flow of this host is doing.
+type FlowReport struct {
+	Key      FlowKey
+	App      string
+	Weight   float64
+	Started  units.Time
+	Finished units.Time // 0 while it runs
+	Allowed  units.Rate // pacing rate that its law allows now
+	Resets   uint64     // times that its receiver had forgotten it
+	transport.SenderStats
+}
+
+// Report returns how each flow is doing, in the order they were started. All counts are
+// since the flow's start: whoever wants a rate takes the difference of two reports.
+func (a *Agent) Report() []FlowReport {
+	out := make([]FlowReport, 0, len(a.flows))
+	for _, f := range a.inOrder() {
+		out = append(out, FlowReport{
+			Key: f.key, App: f.app, Weight: f.weight, Started: f.started, Finished: f.finished,
+			Allowed: f.s.Law().Allowance().Rate, Resets: f.resets, SenderStats: f.totals(),
+		})
+	}
+	return out
+}
+
+// Stats returns the counts so far.
+func (a *Agent) Stats() Stats { return a.counts }

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"container/heap"
+	"net/netip"
+
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// transmit hands out frames for as long as the link is free at now.
+func (a *Agent) transmit(now units.Time) {
+	for a.nicFree <= now {
+		switch {
+		case a.answers.len() > 0:
+			a.sendAnswer()
+		case len(a.ready) > 0:
+			if !a.sendData(now) {
+				continue
+			}
+		default:
+			return
+		}
+		// A link that was idle starts now; one that a late call kept waiting catches up.
+		a.nicFree = max(a.nicFree, now-a.cfg.MaxLate) + a.cfg.Rate.TxTime(units.Bytes(len(a.buf)))
+	}
+}
+
+// sendData sends one packet of the ready flow whose turn it is; false when that flow has
+// to wait after all.
+func (a *Agent) sendData(now units.Time) bool {
+	f := a.ready[0]
+	if f.s.Ready(now) > now {
+		a.schedule(f, now)
+		return false
+	}
+	seg := f.s.Send(now)
+	if seg.Probe {
+		f.probeFrame(seg.Index)
+		a.counts.ProbesSent++
+	} else {
+		a.dataFrame(f, &seg)
+		a.counts.DataSent++
+	}
+	a.buf = f.frame.Append(a.buf[:0])
+	a.counts.BytesSent += units.Bytes(len(a.buf))
+	a.virtual = f.tag
+	f.tag += float64(len(a.buf)) / f.weight
+	heap.Fix(&a.ready, f.readyAt)
+	a.schedule(f, now)
+	a.send(a.buf)
+	return true
+}
+
+// dataFrame makes the flow's frame the one of a segment.
+func (a *Agent) dataFrame(f *flow, seg *transport.Segment) {
+	f.frame.BTH.PSN = transport.PSN(seg.Index)
+	f.frame.BTH.Opcode = packet.SendMiddle
+	if seg.Last {
+		f.frame.BTH.Opcode = packet.SendLast
+		if seg.Index == 0 {
+			f.frame.BTH.Opcode = packet.SendOnly
+		}
+	}
+	f.frame.Shim = maxqd.Shim{}
+	f.frame.Payload = a.payload[:seg.Len]
+	if a.cfg.Fill != nil {
+		a.cfg.Fill(f.key, uint64(f.base.Acked)+seg.Offset, f.frame.Payload)
+	}
+}
+
+// answer is an acknowledgement waiting for the link.
+type answer struct {
+	dst              netip.Addr
+	srcPort, dstPort uint16
+	qp, psn, msn     uint32
+	qd               uint16
+	nak, ce          bool
+	probe            bool // answers a probe
+}
+
+func (a *Agent) sendAnswer() {
+	w := a.answers.pop()
+	f := &a.in // not in use while sending
+	*f = packet.Frame{
+		DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: a.cfg.IP, Dst: w.dst,
+		DSCP: a.cfg.AckDSCP, ECN: packet.NotECT, TTL: a.cfg.TTL, SrcPort: w.srcPort, DstPort: w.dstPort,
+		Shim: maxqd.Shim{Echo: true, MaxQD: w.qd},
+		BTH:  packet.BTH{Opcode: packet.Acknowledge, PKey: packet.DefaultPKey, DestQP: w.qp, PSN: w.psn, BECN: w.ce},
+		AETH: packet.AETH{Syndrome: packet.ACK, MSN: w.msn},
+	}
+	if w.probe {
+		f.BTH.Opcode = probeAnswerOpcode
+	}
+	if w.nak {
+		f.AETH.Syndrome = packet.NAKSequence
+	}
+	a.buf = f.Append(a.buf[:0])
+	a.counts.AcksSent++
+	a.counts.BytesSent += units.Bytes(len(a.buf))
+	a.send(a.buf)
+}
+
+// answerQueue is a first-in first-out queue in a ring that doubles when it is full.
+type answerQueue struct {
+	ring       []answer
+	head, tail uint
+}
+
+func (q *answerQueue) len() int { return int(q.tail - q.head) }
+
+func (q *answerQueue) push(w answer) {
+	if q.len() == len(q.ring) {
+		grown := make([]answer, max(2*len(q.ring), 16))
+		for i := range q.len() {
+			grown[i] = q.ring[(q.head+uint(i))&uint(len(q.ring)-1)]
+		}
+		q.head, q.tail, q.ring = 0, uint(q.len()), grown
+	}
+	q.ring[q.tail&uint(len(q.ring)-1)] = w
+	q.tail++
+}
+
+func (q *answerQueue) pop() answer {
+	w := q.ring[q.head&uint(len(q.ring)-1)]
+	q.head++
+	return w
+}

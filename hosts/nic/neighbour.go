@@ -1,0 +1,68 @@
+package nic
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/headgate/headgate/packet"
+)
+
+// resolveFor is how long the kernel may take to find the gateway's MAC address.
+const resolveFor = 3 * time.Second
+
+// gatewayMAC returns the MAC address of the interface's default gateway from the kernel's
+// neighbour table, making the kernel ask for it when it is not there.
+func gatewayMAC(index int, name string) (packet.MAC, error) {
+	gw, err := defaultGateway(index)
+	if err != nil {
+		return packet.MAC{}, fmt.Errorf("interface %q: %w", name, err)
+	}
+	for deadline := time.Now().Add(resolveFor); ; {
+		if mac, ok := neighbour(index, gw); ok {
+			return mac, nil
+		}
+		if time.Now().After(deadline) {
+			return packet.MAC{}, fmt.Errorf("interface %q: gateway %v does not answer ARP: give its MAC address", name, gw)
+		}
+		// Any datagram makes the kernel resolve the address; port 9 discards.
+		if c, err := net.Dial("udp4", net.JoinHostPort(gw.String(), "9")); err == nil {
+			_, _ = c.Write([]byte{0})
+			_ = c.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func defaultGateway(index int) (net.IP, error) {
+	link, err := netlink.LinkByIndex(index)
+	if err != nil {
+		return nil, err
+	}
+	routes, err := netlink.RouteList(link, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	for _, r := range routes {
+		if r.Gw != nil && (r.Dst == nil || r.Dst.IP.IsUnspecified()) {
+			return r.Gw, nil
+		}
+	}
+	return nil, fmt.Errorf("no default route: give the gateway's MAC address")
+}
+
+func neighbour(index int, ip net.IP) (packet.MAC, bool) {
+	list, err := netlink.NeighList(index, netlink.FAMILY_V4)
+	if err != nil {
+		return packet.MAC{}, false
+	}
+	const usable = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
+	for _, e := range list {
+		if e.IP.Equal(ip) && e.State&usable != 0 && len(e.HardwareAddr) == 6 {
+			return packet.MAC(e.HardwareAddr), true
+		}
+	}
+	return packet.MAC{}, false
+}

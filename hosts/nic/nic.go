@@ -1,0 +1,234 @@
+package nic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	mpacket "github.com/mdlayher/packet"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	// lateness is how much of a late timer's rate the NIC makes up for. Go's timers and a
+	// loaded machine are late by up to a few milliseconds.
+	lateness = 5 * units.Millisecond
+	// slots is how many frames may wait for the agent before the kernel has to drop.
+	slots    = 1024
+	frameMax = 2048
+)
+
+// ErrClosed is returned by Do when the NIC no longer runs.
+var ErrClosed = errors.New("nic: not running")
+
+// Config is where an agent runs.
+type Config struct {
+	Interface string // its name
+	// Agent is the agent's configuration; a zero MAC is the interface's own, a zero
+	// Gateway is looked up with the kernel.
+	Agent agent.Config
+	Log   *slog.Logger // none by default
+}
+
+// NIC is an agent on an interface. Run's goroutine owns the agent; Do is for all others.
+type NIC struct {
+	cfg   Config
+	conn  *mpacket.Conn
+	mutes []*net.UDPConn
+	agent *agent.Agent
+	to    *mpacket.Addr
+	epoch time.Time
+
+	frames chan []byte // received, for Run's goroutine
+	free   chan []byte // buffers to receive into
+	calls  chan call
+	done   chan struct{} // closed when Run has ended
+
+	sendErrors uint64 // owned by Run's goroutine
+}
+
+type call struct {
+	fn  func(*agent.Agent, units.Time)
+	ran chan struct{}
+}
+
+// Open attaches an agent to an interface. Close it, or Run it to the end.
+func Open(cfg Config) (*NIC, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	ifi, err := net.InterfaceByName(cfg.Interface)
+	if err != nil {
+		return nil, fmt.Errorf("interface %q: %w", cfg.Interface, err)
+	}
+	if need := int(cfg.Agent.MSS) + packet.DataOverhead - 14; ifi.MTU < need {
+		return nil, fmt.Errorf("interface %q: MTU %d: want at least %d for packets of %v", cfg.Interface, ifi.MTU, need, cfg.Agent.MSS)
+	}
+	if cfg.Agent.MAC == (packet.MAC{}) {
+		copy(cfg.Agent.MAC[:], ifi.HardwareAddr)
+	}
+	if cfg.Agent.Gateway == (packet.MAC{}) {
+		if cfg.Agent.Gateway, err = gatewayMAC(ifi.Index, ifi.Name); err != nil {
+			return nil, err
+		}
+	}
+	cfg.Agent.MaxLate = lateness
+	filter, err := bpf.Assemble(ourPorts)
+	if err != nil {
+		return nil, fmt.Errorf("packet filter: %w", err)
+	}
+	conn, err := mpacket.Listen(ifi, mpacket.Raw, unix.ETH_P_IP, &mpacket.Config{Filter: filter})
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			err = fmt.Errorf("%w (it needs CAP_NET_RAW)", err)
+		}
+		return nil, fmt.Errorf("interface %q: %w", cfg.Interface, err)
+	}
+	n := &NIC{
+		cfg: cfg, conn: conn, to: &mpacket.Addr{HardwareAddr: net.HardwareAddr(cfg.Agent.Gateway[:])},
+		epoch: time.Now(), frames: make(chan []byte, slots), free: make(chan []byte, slots),
+		calls: make(chan call), done: make(chan struct{}),
+	}
+	for range slots {
+		n.free <- make([]byte, frameMax)
+	}
+	if n.agent, err = agent.New(cfg.Agent, n.send); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	n.mutes = mute(cfg.Log)
+	return n, nil
+}
+
+// mute binds the ports of the frames to sockets that nobody reads, so that the kernel,
+// which sees the frames too, does not answer each with an ICMP port unreachable.
+func mute(log *slog.Logger) []*net.UDPConn {
+	var out []*net.UDPConn
+	for _, port := range []int{maxqd.Port, packet.RoCEv2Port} {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+		if err != nil {
+			// Most likely another agent of this network namespace holds it already.
+			log.Debug("UDP port not bound", "port", port, "error", err)
+			continue
+		}
+		_ = c.SetReadBuffer(0)
+		out = append(out, c)
+	}
+	return out
+}
+
+// ourPorts accepts unfragmented UDP over IPv4 with a 20-byte header and one of our
+// destination ports, 2048 bytes of it.
+var ourPorts = []bpf.Instruction{
+	bpf.LoadAbsolute{Off: 14, Size: 1},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x45, SkipTrue: 6},
+	bpf.LoadAbsolute{Off: 23, Size: 1},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 17, SkipTrue: 4},
+	bpf.LoadAbsolute{Off: 36, Size: 2},
+	bpf.JumpIf{Cond: bpf.JumpEqual, Val: maxqd.Port, SkipTrue: 1},
+	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: packet.RoCEv2Port, SkipTrue: 1},
+	bpf.RetConstant{Val: frameMax},
+	bpf.RetConstant{Val: 0},
+}
+
+// send puts a frame on the wire.
+func (n *NIC) send(frame []byte) {
+	if _, err := n.conn.WriteTo(frame, n.to); err != nil {
+		// The interface's queue is full or it is down; the transport recovers.
+		if n.sendErrors == 0 {
+			n.cfg.Log.Warn("frame not sent", "interface", n.cfg.Interface, "error", err)
+		}
+		n.sendErrors++
+	}
+}
+
+// now is the time since Open.
+func (n *NIC) now() units.Time { return units.FromDuration(time.Since(n.epoch)) }
+
+// Run drives the agent until ctx ends, and closes the NIC. It returns nil when ctx ended,
+// or the error of an interface that went away. It runs at most once.
+func (n *NIC) Run(ctx context.Context) error {
+	defer close(n.done)
+	received := make(chan error, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() { received <- n.receive() })
+	defer wg.Wait()
+	defer n.Close()
+
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-received:
+			return fmt.Errorf("interface %q: %w", n.cfg.Interface, err)
+		case f := <-n.frames:
+			n.take(f)
+			for range len(n.frames) { // what has come meanwhile, before answering
+				n.take(<-n.frames)
+			}
+		case c := <-n.calls:
+			c.fn(n.agent, n.now())
+			close(c.ran)
+		case <-timer.C:
+		}
+		n.agent.Wake(n.now())
+		if next := n.agent.Next(); next == units.MaxTime {
+			timer.Stop()
+		} else {
+			timer.Reset(max((next - n.now()).Duration(), 0))
+		}
+	}
+}
+
+func (n *NIC) take(frame []byte) {
+	n.agent.Receive(n.now(), frame)
+	n.free <- frame[:frameMax]
+}
+
+// receive reads frames until the socket is closed.
+func (n *NIC) receive() error {
+	for buf := range n.free {
+		size, _, err := n.conn.ReadFrom(buf[:frameMax])
+		if err != nil {
+			return err
+		}
+		n.frames <- buf[:size]
+	}
+	return nil
+}
+
+// Do runs fn with the agent on Run's goroutine, and returns when it has run; ErrClosed
+// when Run has ended, ctx's error when ctx ends first.
+func (n *NIC) Do(ctx context.Context, fn func(a *agent.Agent, now units.Time)) error {
+	c := call{fn, make(chan struct{})}
+	select {
+	case n.calls <- c:
+		<-c.ran
+		return nil
+	case <-n.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close releases the interface. Run does it when it ends.
+func (n *NIC) Close() {
+	_ = n.conn.Close()
+	for _, c := range n.mutes {
+		_ = c.Close()
+	}
+}

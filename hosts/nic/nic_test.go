@@ -1,0 +1,133 @@
+package nic_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/nic"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+func config(t *testing.T, ifi string, ip string) nic.Config {
+	t.Helper()
+	unit, err := maxqd.NewUnit(units.Microsecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nic.Config{Interface: ifi, Agent: agent.Config{
+		Name: ifi, IP: netip.MustParseAddr(ip), Rate: 20 * units.Mbps, Unit: unit,
+		NewLaw: agent.Soze(soze.Params{
+			P: 6 * units.Millisecond, K: 74 * units.Millisecond, Alpha: 20 * units.Mbps, Beta: 200 * units.Kbps, MSS: 1000,
+		}),
+	}}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	if _, err := nic.Open(config(t, "no-such-if", "10.0.0.1")); err == nil || !strings.Contains(err.Error(), "no-such-if") {
+		t.Errorf("error %v", err)
+	}
+	cfg := config(t, "lo", "10.0.0.1")
+	cfg.Agent.MSS = 70000
+	if _, err := nic.Open(cfg); err == nil || !strings.Contains(err.Error(), "MTU") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Two agents at the ends of a veth pair.
+func TestOverVeth(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a veth pair and open packet sockets")
+	}
+	a, b := "hgnica", "hgnicb"
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: a}, PeerName: b}
+	if err := netlink.LinkAdd(veth); err != nil {
+		t.Skipf("cannot make a veth pair here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := netlink.LinkDel(veth); err != nil {
+			t.Error(err)
+		}
+	})
+	macs := map[string]packet.MAC{}
+	for _, name := range []string{a, b} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			t.Fatal(err)
+		}
+		macs[name] = packet.MAC(link.Attrs().HardwareAddr)
+	}
+	if _, err := nic.Open(config(t, a, "192.0.2.1")); err == nil || !strings.Contains(err.Error(), "gateway") {
+		t.Errorf("without a gateway: %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	open := func(name, peer, ip string) *nic.NIC {
+		cfg := config(t, name, ip)
+		cfg.Agent.Gateway = macs[peer]
+		n, err := nic.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if err := n.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		return n
+	}
+	na, nb := open(a, b, "192.0.2.1"), open(b, a, "192.0.2.2")
+	const size = 500_000
+	var key agent.FlowKey
+	if err := na.Do(ctx, func(ag *agent.Agent, now units.Time) {
+		var err error
+		if key, err = ag.StartFlow(now, agent.FlowSpec{Dst: netip.MustParseAddr("192.0.2.2"), Size: size}); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	var r agent.FlowReport
+	for r.Finished == 0 && time.Now().Before(deadline) {
+		time.Sleep(10 * time.Millisecond)
+		if err := na.Do(ctx, func(ag *agent.Agent, _ units.Time) { r = ag.Report()[0] }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := (r.Finished - r.Started).Seconds()
+	t.Logf("%v: %v in %.3f s, %.2f Mb/s, %+v", key, r.Acked, took, float64(r.Acked)*8/took/1e6, r.SenderStats)
+	if r.Finished == 0 || r.Acked != size {
+		t.Errorf("report %+v", r)
+	}
+	if rate := float64(size) * 8 / took / 1e6; rate > 20 {
+		t.Errorf("%.2f Mb/s of payload through a NIC of 20 Mb/s", rate)
+	}
+	var st agent.Stats
+	if err := nb.Do(ctx, func(ag *agent.Agent, _ units.Time) { st = ag.Stats() }); err != nil {
+		t.Fatal(err)
+	}
+	if st.BytesDelivered != size || st.Malformed != 0 {
+		t.Errorf("the receiver counts %+v", st)
+	}
+	cancel()
+	wg.Wait()
+	if err := na.Do(context.Background(), func(*agent.Agent, units.Time) {}); !errors.Is(err, nic.ErrClosed) {
+		t.Errorf("Do after the end: %v", err)
+	}
+}

@@ -1,0 +1,139 @@
+package standalone
+
+import (
+	"encoding"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// textValue is a flag of one of the units' types.
+type textValue[T interface {
+	encoding.TextUnmarshaler
+	fmt.Stringer
+}] struct {
+	v    T
+	kind string
+}
+
+func (f textValue[T]) Set(s string) error { return f.v.UnmarshalText([]byte(s)) }
+func (f textValue[T]) Type() string       { return f.kind }
+func (f textValue[T]) String() string {
+	switch s := f.v.String(); s {
+	case "0s", "0B", "0bps": // unset
+		return ""
+	default:
+		return s
+	}
+}
+
+type addrValue struct{ v *netip.Addr }
+
+func (f addrValue) Type() string { return "address" }
+func (f addrValue) String() string {
+	if !f.v.IsValid() {
+		return ""
+	}
+	return f.v.String()
+}
+func (f addrValue) Set(s string) error {
+	a, err := netip.ParseAddr(s)
+	if err != nil || !a.Is4() {
+		return fmt.Errorf("%q: want an IPv4 address", s)
+	}
+	*f.v = a
+	return nil
+}
+
+type macValue struct{ v *packet.MAC }
+
+func (f macValue) Type() string { return "MAC" }
+func (f macValue) String() string {
+	if *f.v == (packet.MAC{}) {
+		return ""
+	}
+	return f.v.String()
+}
+func (f macValue) Set(s string) error {
+	m, err := net.ParseMAC(s)
+	if err != nil || len(m) != len(f.v) {
+		return fmt.Errorf("%q: want a MAC address such as 02:00:00:00:00:01", s)
+	}
+	copy(f.v[:], m)
+	return nil
+}
+
+type flowsValue struct{ v *[]agent.FlowSpec }
+
+func (f flowsValue) Type() string   { return "flow" }
+func (f flowsValue) String() string { return "" }
+func (f flowsValue) Set(s string) error {
+	spec, err := ParseFlow(s)
+	if err != nil {
+		return err
+	}
+	*f.v = append(*f.v, spec)
+	return nil
+}
+
+// ParseFlow reads a flow such as "dst=10.0.4.1,weight=2,size=5MB,sport=50000,app=search".
+// dst is required; weight is 1 and size endless unless given.
+func ParseFlow(s string) (agent.FlowSpec, error) {
+	spec := agent.FlowSpec{Weight: 1}
+	given := map[string]bool{}
+	for field := range strings.SplitSeq(s, ",") {
+		key, value, ok := strings.Cut(field, "=")
+		if !ok {
+			return spec, fmt.Errorf("flow %q: %q: want key=value", s, field)
+		}
+		if given[key] {
+			return spec, fmt.Errorf("flow %q: %s is given twice", s, key)
+		}
+		given[key] = true
+		if err := setField(&spec, key, value); err != nil {
+			return spec, fmt.Errorf("flow %q: %w", s, err)
+		}
+	}
+	if !given["dst"] {
+		return spec, fmt.Errorf("flow %q: dst is missing", s)
+	}
+	return spec, nil
+}
+
+func setField(spec *agent.FlowSpec, key, value string) (err error) {
+	switch key {
+	case "dst":
+		if err := (addrValue{&spec.Dst}).Set(value); err != nil {
+			return fmt.Errorf("dst %w", err)
+		}
+	case "weight":
+		spec.Weight, err = strconv.ParseFloat(value, 64)
+		if err != nil {
+			return fmt.Errorf("weight %q: want a finite number above 0", value)
+		}
+		return soze.CheckWeight(spec.Weight)
+	case "size":
+		if spec.Size, err = units.ParseBytes(value); err == nil && spec.Size == 0 {
+			err = fmt.Errorf("size %q: want more than 0; leave it out for a flow without end", value)
+		}
+		return err
+	case "sport":
+		p, err := strconv.ParseUint(value, 10, 16)
+		if err != nil || p == 0 {
+			return fmt.Errorf("sport %q: want 1 to 65535", value)
+		}
+		spec.SrcPort = uint16(p)
+	case "app":
+		spec.App = value
+	default:
+		return fmt.Errorf("key %q: want dst, weight, size, sport or app", key)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package standalone
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/units"
+)
+
+// Summary is what a host process writes at the end.
+type Summary struct {
+	Host     string        `json:"host"`
+	IP       string        `json:"ip"`
+	Seconds  float64       `json:"seconds"` // how long it ran
+	Flows    []FlowSummary `json:"flows"`
+	Received Received      `json:"received"`
+}
+
+// FlowSummary is one flow that the host sent.
+type FlowSummary struct {
+	Src         string  `json:"src"`
+	Dst         string  `json:"dst"`
+	SrcPort     uint16  `json:"src_port"`
+	DstPort     uint16  `json:"dst_port"`
+	App         string  `json:"app,omitempty"`
+	Weight      float64 `json:"weight"`       // at the end
+	GoodputBPS  float64 `json:"goodput_bps"`  // payload acknowledged after the warm-up, bits per second
+	MeasuredFor float64 `json:"measured_for"` // seconds
+	AckedBytes  int64   `json:"acked_bytes"`
+	RTTMicros   float64 `json:"rtt_us"`    // smoothed, at the end
+	MaxQDMicros float64 `json:"max_qd_us"` // last echo
+	Sent        uint64  `json:"sent_packets"`
+	Retransmits uint64  `json:"retransmits"`
+	Timeouts    uint64  `json:"timeouts"`
+	Finished    bool    `json:"finished"`
+}
+
+// Received counts what came from others.
+type Received struct {
+	Packets    uint64  `json:"packets"`
+	Bytes      int64   `json:"delivered_bytes"`
+	GoodputBPS float64 `json:"goodput_bps"` // payload delivered over the whole run
+	Malformed  uint64  `json:"malformed"`
+	NotOurs    uint64  `json:"not_ours"`
+	Unknown    uint64  `json:"unknown"`
+}
+
+// meter turns reports into rates. The goroutine that watches owns it.
+type meter struct {
+	warmUp      units.Time
+	start       units.Time
+	prev, at    units.Time
+	before, now []agent.FlowReport
+	marks       map[agent.FlowKey]mark
+	prevStats   agent.Stats
+	stats       agent.Stats
+	seen        bool
+}
+
+// mark is where a flow stood when its warm-up was over.
+type mark struct {
+	at    units.Time
+	acked units.Bytes
+}
+
+func newMeter(warmUp units.Time) *meter {
+	return &meter{warmUp: warmUp, marks: map[agent.FlowKey]mark{}}
+}
+
+// take adds a report.
+func (m *meter) take(now units.Time, flows []agent.FlowReport, stats agent.Stats) {
+	if !m.seen {
+		m.seen, m.start, m.at, m.prev = true, now, now, now
+	}
+	m.prev, m.at = m.at, now
+	m.before, m.now = m.now, flows
+	m.prevStats, m.stats = m.stats, stats
+	for _, f := range flows {
+		if _, ok := m.marks[f.Key]; !ok && now-f.Started >= m.warmUp {
+			m.marks[f.Key] = mark{now, f.Acked}
+		}
+	}
+}
+
+// print writes one line: time, and the rate, weight, round trip and maxQD of each flow.
+func (m *meter) print(w io.Writer) {
+	fmt.Fprintf(w, "%8.1fs", (m.at - m.start).Seconds())
+	for _, f := range m.now {
+		rate := units.RateOf(f.Acked-ackedOf(m.before, f.Key), m.at-m.prev)
+		state := ""
+		if f.Finished != 0 {
+			state = " done"
+		}
+		fmt.Fprintf(w, "  %v w=%g %v rtt=%v maxqd=%v retx=%d%s", f.Key.Dst, f.Weight, rate, f.SRTT, f.MaxQD, f.Retransmits, state)
+	}
+	if d := m.stats.BytesDelivered - m.prevStats.BytesDelivered; d > 0 || len(m.now) == 0 {
+		fmt.Fprintf(w, "  received %v", units.RateOf(d, m.at-m.prev))
+	}
+	fmt.Fprintln(w)
+}
+
+func ackedOf(flows []agent.FlowReport, key agent.FlowKey) units.Bytes {
+	for _, f := range flows {
+		if f.Key == key {
+			return f.Acked
+		}
+	}
+	return 0
+}
+
+// summary returns what the run came to.
+func (m *meter) summary(o *Options) Summary {
+	s := Summary{
+		Host: o.Name, IP: o.IP.String(), Seconds: (m.at - m.start).Seconds(), Flows: []FlowSummary{},
+		Received: Received{
+			Packets: m.stats.DataReceived, Bytes: int64(m.stats.BytesDelivered),
+			Malformed: m.stats.Malformed, NotOurs: m.stats.NotOurs, Unknown: m.stats.Unknown,
+		},
+	}
+	if s.Seconds > 0 {
+		s.Received.GoodputBPS = float64(m.stats.BytesDelivered) * 8 / s.Seconds
+	}
+	for _, f := range m.now {
+		from, ok := m.marks[f.Key]
+		end := m.at
+		if f.Finished != 0 {
+			end = f.Finished
+		}
+		if !ok || from.at >= end { // too short to leave a warm-up out
+			from = mark{at: f.Started}
+		}
+		span := (end - from.at).Seconds()
+		fs := FlowSummary{
+			Src: f.Key.Src.String(), Dst: f.Key.Dst.String(), SrcPort: f.Key.SrcPort, DstPort: f.Key.DstPort,
+			App: f.App, Weight: f.Weight, MeasuredFor: span, AckedBytes: int64(f.Acked),
+			RTTMicros: f.SRTT.Micros(), MaxQDMicros: f.MaxQD.Micros(),
+			Sent: f.Sent, Retransmits: f.Retransmits, Timeouts: f.Timeouts, Finished: f.Finished != 0,
+		}
+		if span > 0 {
+			fs.GoodputBPS = float64(f.Acked-from.acked) * 8 / span
+		}
+		s.Flows = append(s.Flows, fs)
+	}
+	return s
+}
+
+func (s Summary) write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(s)
+}

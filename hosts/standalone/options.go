@@ -1,0 +1,134 @@
+// Package standalone is a host agent as a process of its own: what `headgate host` does.
+// Options come from flags, rates are printed line by line while it runs, and a summary of
+// every flow is written as JSON at the end.
+package standalone
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/none"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// Options are what a host process is told. The zero value is not usable; NewOptions has
+// the defaults.
+type Options struct {
+	Interface, Name string
+	IP              netip.Addr // the interface's first IPv4 address when unset
+	Gateway         packet.MAC // from the kernel's neighbour table when unset
+	Rate            units.Rate
+	MSS             units.Bytes
+	DataDSCP        uint8
+	AckDSCP         uint8
+
+	Flows      []agent.FlowSpec
+	ListenOnly bool
+
+	Law  string // "soze" or "none"
+	Soze soze.Params
+	Unit units.Time
+
+	Controller string // host:port; empty for none
+
+	For      time.Duration // 0 runs until interrupted
+	WarmUp   time.Duration // not counted in the summary's rates
+	Interval time.Duration // between lines
+	JSON     string        // file of the summary, "-" for standard output; empty for none
+}
+
+// NewOptions returns the defaults: Söze for 20 Mb/s, the paper's times 2000.
+func NewOptions() *Options {
+	return &Options{
+		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze", Unit: units.Microsecond,
+		Soze:   soze.Params{P: 6 * units.Millisecond, K: 74 * units.Millisecond, M: soze.DefaultM},
+		WarmUp: 5 * time.Second, Interval: time.Second,
+	}
+}
+
+// AddFlags defines the flags that set the options.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&o.Interface, "interface", o.Interface, "network interface, such as h1-eth0")
+	fs.StringVar(&o.Name, "name", o.Name, "name of the host in the fabric's configuration (default: the interface's name)")
+	fs.Var(addrValue{&o.IP}, "ip", "IPv4 address (default: the interface's)")
+	fs.Var(macValue{&o.Gateway}, "gateway-mac", "MAC address of the next hop (default: from the kernel's neighbour table)")
+	fs.Var(textValue[*units.Rate]{&o.Rate, "rate"}, "rate", "rate of the link")
+	fs.Var(textValue[*units.Bytes]{&o.MSS, "bytes"}, "mss", "payload of a full packet")
+	fs.Uint8Var(&o.DataDSCP, "data-dscp", o.DataDSCP, "DSCP of data, 0 to 63")
+	fs.Uint8Var(&o.AckDSCP, "ack-dscp", o.AckDSCP, "DSCP of acknowledgements, 1 to 63")
+	fs.Var(flowsValue{&o.Flows}, "flow", "a flow to send, repeatable: dst=IPV4[,weight=W][,size=BYTES][,sport=PORT][,app=NAME]")
+	fs.BoolVar(&o.ListenOnly, "listen-only", o.ListenOnly, "send no flows, only answer those of others")
+	fs.StringVar(&o.Law, "law", o.Law, "congestion law: soze or none")
+	fs.Var(textValue[*units.Time]{&o.Soze.P, "time"}, "p", "Söze: queueing delay of a link that one flow fills")
+	fs.Var(textValue[*units.Time]{&o.Soze.K, "time"}, "k", "Söze: range of queueing delay from rate per weight alpha to beta")
+	fs.Var(textValue[*units.Rate]{&o.Soze.Alpha, "rate"}, "alpha", "Söze: highest rate per unit of weight (default: the link's rate)")
+	fs.Var(textValue[*units.Rate]{&o.Soze.Beta, "rate"}, "beta", "Söze: lowest rate per unit of weight (default: alpha/100)")
+	fs.Float64Var(&o.Soze.M, "m", o.Soze.M, "Söze: exponent per round trip, above 0 and below 2")
+	fs.Var(textValue[*units.Time]{&o.Unit, "time"}, "maxqd-unit", "unit of the maxQD field: the switches' clock tick shifted by their scale")
+	fs.StringVar(&o.Controller, "controller", o.Controller, "address of the controller's API, host:port, to report to and take weights from")
+	fs.DurationVar(&o.For, "for", o.For, "how long to run (default: until interrupted)")
+	fs.DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "time at the start, or after a flow starts, that the summary's rates leave out")
+	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between lines")
+	fs.StringVar(&o.JSON, "json", o.JSON, `file to write the summary to at the end, "-" for standard output`)
+}
+
+// Check fills in what follows from other options, and returns every fault at once, each
+// naming the flag, the value and what is allowed.
+func (o *Options) Check() error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	if o.Name == "" {
+		o.Name = o.Interface
+	}
+	if o.Soze.Alpha == 0 {
+		o.Soze.Alpha = o.Rate
+	}
+	if o.Soze.Beta == 0 {
+		o.Soze.Beta = o.Soze.Alpha / 100
+	}
+	o.Soze.MaxRate, o.Soze.MSS = o.Rate, o.MSS
+	fault(o.Interface == "", "--interface: want a network interface's name")
+	fault(o.IP.IsValid() && !o.IP.Is4(), "--ip %v: want an IPv4 address", o.IP)
+	fault(o.Rate <= 0, "--rate %v: want more than 0", o.Rate)
+	fault(o.DataDSCP > 63, "--data-dscp %d: want 0 to 63", o.DataDSCP)
+	fault(o.AckDSCP < 1 || o.AckDSCP > 63, "--ack-dscp %d: want 1 to 63", o.AckDSCP)
+	fault(o.MSS < 1 || o.MSS > 1438, "--mss %v: want 1B to 1438B, what fits an MTU of 1500", o.MSS)
+	fault(o.ListenOnly && len(o.Flows) > 0, "--listen-only and --flow exclude each other")
+	fault(!o.ListenOnly && len(o.Flows) == 0, "--flow: want at least one, or --listen-only")
+	fault(o.For < 0, "--for %v: want 0 or more", o.For)
+	fault(o.WarmUp < 0, "--warm-up %v: want 0 or more", o.WarmUp)
+	fault(o.For > 0 && o.WarmUp >= o.For && !o.ListenOnly, "--warm-up %v: want less than --for, %v", o.WarmUp, o.For)
+	fault(o.Interval <= 0, "--interval %v: want more than 0", o.Interval)
+	if _, err := maxqd.NewUnit(o.Unit); err != nil {
+		errs = append(errs, fmt.Errorf("--maxqd-unit: %w", err))
+	}
+	if newLaw, err := o.newLaw(); err != nil {
+		errs = append(errs, err)
+	} else if _, err := newLaw(1); err != nil {
+		errs = append(errs, fmt.Errorf("--law %s: %w", o.Law, err))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *Options) newLaw() (func(float64) (law.Law, error), error) {
+	switch o.Law {
+	case "soze":
+		return agent.Soze(o.Soze), nil
+	case "none":
+		return func(float64) (law.Law, error) { return none.New(o.Rate, 0) }, nil
+	}
+	return nil, fmt.Errorf("--law %q: want soze or none", o.Law)
+}

@@ -1,0 +1,186 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/agent/remote"
+	"github.com/headgate/headgate/hosts/nic"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// driver is an agent that runs, reached from other goroutines; *nic.NIC is one.
+type driver interface {
+	Do(ctx context.Context, fn func(a *agent.Agent, now units.Time)) error
+}
+
+// Run opens the interface, sends the flows and answers those of others until ctx ends or
+// the options' time is over, prints lines to out, and writes the summary.
+func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	cfg, err := o.agentConfig()
+	if err != nil {
+		return err
+	}
+	n, err := nic.Open(nic.Config{Interface: o.Interface, Agent: cfg, Log: log})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	// The agent outlives the watching of it, so that the last report can be taken.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer cancel()
+		return n.Run(running)
+	})
+	if o.Controller != "" {
+		conn, err := grpc.NewClient(o.Controller, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			stop()
+			return errors.Join(fmt.Errorf("--controller %q: %w", o.Controller, err), group.Wait())
+		}
+		defer conn.Close()
+		group.Go(func() error {
+			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: n.Do, Log: log})
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		})
+	}
+	group.Go(func() error {
+		defer stop()
+		defer cancel()
+		return watch(ctx, o, n, out)
+	})
+	return group.Wait()
+}
+
+// agentConfig turns the options into the agent's configuration.
+func (o *Options) agentConfig() (agent.Config, error) {
+	if !o.IP.IsValid() {
+		ip, err := firstIPv4(o.Interface)
+		if err != nil {
+			return agent.Config{}, err
+		}
+		o.IP = ip
+	}
+	unit, err := maxqd.NewUnit(o.Unit)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	newLaw, err := o.newLaw()
+	if err != nil {
+		return agent.Config{}, err
+	}
+	return agent.Config{
+		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, NewLaw: newLaw,
+		MSS: o.MSS, DataDSCP: o.DataDSCP, AckDSCP: o.AckDSCP,
+		// Receivers may remember flows of a process that ran here before.
+		FirstQP: 1 + rand.Uint32N(packet.MaxQP),
+	}, nil
+}
+
+func firstIPv4(name string) (netip.Addr, error) {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("--interface %q: %w", name, err)
+	}
+	addrs, err := ifi.Addrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("--interface %q: %w", name, err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil {
+			return netip.AddrFrom4([4]byte(n.IP.To4())), nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("--interface %q has no IPv4 address: give one with --ip", name)
+}
+
+// watch starts the flows, prints their rates, and ends with the summary.
+func watch(ctx context.Context, o *Options, d driver, out io.Writer) error {
+	var failed error
+	err := d.Do(ctx, func(a *agent.Agent, now units.Time) {
+		for _, spec := range o.Flows {
+			if _, err := a.StartFlow(now, spec); err != nil {
+				failed = errors.Join(failed, err)
+			}
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	m := newMeter(units.FromDuration(o.WarmUp))
+	look := func(ctx context.Context) error {
+		return d.Do(ctx, func(a *agent.Agent, now units.Time) { m.take(now, a.Report(), a.Stats()) })
+	}
+	if err := look(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "host %s %v on %s at %v, %d flows, law %s\n", o.Name, o.IP, o.Interface, o.Rate, len(o.Flows), o.Law)
+	tick := time.NewTicker(o.Interval)
+	defer tick.Stop()
+	var over <-chan time.Time
+	if o.For > 0 {
+		timer := time.NewTimer(o.For)
+		defer timer.Stop()
+		over = timer.C
+	}
+	for running := true; running; {
+		select {
+		case <-tick.C:
+		case <-over:
+			running = false
+		case <-ctx.Done():
+			running = false
+		}
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		err := look(last)
+		cancel()
+		if err != nil {
+			if errors.Is(err, nic.ErrClosed) {
+				return nil // the NIC's own error says why
+			}
+			return err
+		}
+		if running || m.at-m.prev > units.FromDuration(o.Interval)/2 { // no rate over a mere moment
+			m.print(out)
+		}
+	}
+	return writeSummary(o.JSON, m.summary(o), out)
+}
+
+func writeSummary(file string, s Summary, out io.Writer) error {
+	switch file {
+	case "":
+		return nil
+	case "-":
+		return s.write(out)
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
+	return errors.Join(s.write(f), f.Close())
+}
