@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func root(run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: "headgate", RunE: run}
+	AddServerFlag(cmd)
+	AddOutputFlag(cmd)
+	return cmd
+}
+
+func TestMainWritesEachLineAndExits(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{nil, ExitOK, ""},
+		{fmt.Errorf("plan: %w", errChanges), ExitChanges, ""},
+		{errors.New("one\ntwo \x1b[31m\n"), ExitError, "headgate: one\nheadgate: two ?[31m\n"},
+		{&callError{"x:1", status.Error(codes.NotFound, "no such flow")}, ExitError, "headgate: no such flow\n"},
+		{&callError{"x:1", status.Error(codes.Unimplemented, "unknown method")}, ExitError, "headgate: the server at x:1 is not a controller of this version: unknown method\n"},
+		{&callError{"x:1", context.DeadlineExceeded}, ExitError, "headgate: context deadline exceeded\n"},
+	} {
+		cmd := root(func(*cobra.Command, []string) error { return tt.err })
+		cmd.SetArgs(nil)
+		var out bytes.Buffer
+		if code := Main(cmd, &out); code != tt.code || out.String() != tt.want {
+			t.Errorf("%v: code %d, %q; want %d, %q", tt.err, code, out.String(), tt.code, tt.want)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("HEADGATE_SERVER", "10.0.0.9:1")
+	t.Setenv("HEADGATE_OUTPUT", "yaml")
+	for _, tt := range []struct {
+		args   []string
+		server string
+		format Format
+	}{
+		{nil, "10.0.0.9:1", YAML},
+		{[]string{"--server", "10.0.0.8:2", "-o", "json"}, "10.0.0.8:2", JSON},
+	} {
+		cmd := root(func(cmd *cobra.Command, _ []string) error {
+			e, err := NewEnv(cmd)
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			if e.Server != tt.server || e.Format != tt.format || e.Terminal {
+				t.Errorf("%v: env = %+v", tt.args, e)
+			}
+			return nil
+		})
+		cmd.SetArgs(append([]string{}, tt.args...))
+		cmd.SetOut(io.Discard)
+		if err := cmd.Execute(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestServerMustBeHostAndPort(t *testing.T) {
+	for _, s := range []string{"", "x", ":9600", "x:", "x:0", "x:70000", "x:y", "dns:///x"} {
+		cmd := root(func(cmd *cobra.Command, _ []string) error { _, err := NewEnv(cmd); return err })
+		cmd.SetArgs([]string{"--server", s})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "want host:port such as 127.0.0.1:9600") {
+			t.Errorf("%q: error = %v", s, err)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	m := &pb.Budget{Application: "007", Limit: 1.5}
+	for _, tt := range []struct {
+		format Format
+		print  string
+		line   string
+	}{
+		{JSON, "{\n  \"application\": \"007\",\n  \"limit\": 1.5,\n  \"used\": 0\n}\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
+		{YAML, "application: \"007\"\nlimit: 1.5\nused: 0\n", "---\napplication: \"007\"\nlimit: 1.5\nused: 0\n"},
+		{Table, "a  b\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
+	} {
+		var out bytes.Buffer
+		e := &Env{Format: tt.format, Out: &out}
+		if err := e.print(m, func(w io.Writer) { row(w, "a", "b") }); err != nil || out.String() != tt.print {
+			t.Errorf("%s: print = %q, %v", tt.format, out.String(), err)
+		}
+		out.Reset()
+		if err := e.line(m); err != nil || out.String() != tt.line {
+			t.Errorf("%s: line = %q, %v", tt.format, out.String(), err)
+		}
+	}
+}
+
+func TestReadConfigRefuses(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"a: b\nc: \xff\n", "stdin:2: not UTF-8 text"},
+		{strings.Repeat("#", maxConfig+1), "bytes are too many"},
+	} {
+		e := &Env{In: strings.NewReader(tt.in)}
+		if _, _, err := e.readConfig("-"); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error = %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// samples is a stream of two budgets that then ends, or waits for the operator to leave.
+type samples struct {
+	grpc.ClientStream
+	ctx  context.Context
+	sent int
+	hold bool
+}
+
+func (s *samples) Recv() (*pb.Budget, error) {
+	s.sent++
+	switch {
+	case s.sent <= 2:
+		return &pb.Budget{Application: fmt.Sprint("app", s.sent)}, nil
+	case s.hold:
+		<-s.ctx.Done()
+		return nil, status.FromContextError(s.ctx.Err()).Err()
+	}
+	return nil, io.EOF
+}
+
+func TestLiveTable(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*redraw)
+	defer cancel()
+	var out bytes.Buffer
+	e := &Env{Format: Table, Terminal: true, In: strings.NewReader(""), Out: &out}
+	seen := map[string]bool{}
+	err := follow(ctx, e, &samples{ctx: ctx, hold: true}, follower[*pb.Budget]{
+		take: func(b *pb.Budget) { seen[b.GetApplication()] = true },
+		draw: func(w io.Writer) { row(w, "applications", len(seen)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "applications  2") {
+		t.Errorf("drawn: %q", out.String())
+	}
+	out.Reset()
+	err = follow(t.Context(), &Env{Format: Table, Out: &out}, &samples{}, follower[*pb.Budget]{
+		lines: func(b *pb.Budget) []string { return []string{b.GetApplication() + "\a"} },
+	})
+	if err != nil || out.String() != "app1?\napp2?\n" {
+		t.Errorf("lines: %q, %v", out.String(), err)
+	}
+}
+
+func TestScreen(t *testing.T) {
+	s := &screen{picture: func() string { return "1234567890\n2\n3\n4\n5\n6\n" }}
+	s.Update(tea.WindowSizeMsg{Width: 6, Height: 6})
+	s.Update(tick{})
+	if got, want := s.View().Content, "123456\n2\n3\n… 3 mo\n\nq to leave"; got != want {
+		t.Errorf("view = %q, want %q", got, want)
+	}
+	if _, cmd := s.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil {
+		t.Error("q does not leave")
+	}
+	if _, cmd := s.Update(tea.KeyPressMsg{Code: 'x', Text: "x"}); cmd != nil {
+		t.Error("x does something")
+	}
+}
+
+func TestAgo(t *testing.T) {
+	e := &Env{Now: func() time.Time { return time.Unix(1000, 0) }}
+	if got := e.ago(nil); got != "" {
+		t.Errorf("ago(nil) = %q", got)
+	}
+}

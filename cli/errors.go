@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+// Exit codes: ExitChanges is that of a plan that would change something.
+const (
+	ExitOK      = 0
+	ExitError   = 1
+	ExitChanges = 2
+)
+
+// errChanges ends a plan with changes.
+var errChanges = errors.New("there are changes")
+
+// callError is an error of a call with the server that was called.
+type callError struct {
+	server string
+	err    error
+}
+
+func (e *callError) Error() string { return strings.Join(explain(e.server, e.err), "\n") }
+func (e *callError) Unwrap() error { return e.err }
+
+// Main runs the root command until it ends or a signal comes, writes what went wrong and
+// returns the exit code. A second signal ends the process at once.
+func Main(root *cobra.Command, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	root.SilenceErrors, root.SilenceUsage = true, true
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, errChanges):
+		return ExitChanges
+	}
+	for _, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
+		_, _ = fmt.Fprintf(stderr, "headgate: %s\n", clean(line))
+	}
+	return ExitError
+}
+
+// explain turns an error into one clear line for each thing that is wrong.
+func explain(server string, err error) []string {
+	s, ok := status.FromError(err)
+	if !ok {
+		return []string{err.Error()}
+	}
+	var lines []string
+	for _, d := range s.Details() {
+		if f, ok := d.(*pb.ConfigFaults); ok { // says more than the BadRequest beside it
+			lines = nil
+			for _, f := range f.GetFaults() {
+				lines = append(lines, place(f))
+			}
+			break
+		}
+		if b, ok := d.(*errdetails.BadRequest); ok {
+			for _, v := range b.GetFieldViolations() {
+				lines = append(lines, v.GetField()+": "+v.GetDescription())
+			}
+		}
+	}
+	if len(lines) > 0 {
+		return lines
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		if why, ok := unreachable(s.Message()); ok {
+			return []string{fmt.Sprintf("no controller answers at %s (%s): start one with `headgate run` or `headgate controller`, or name it with --server or HEADGATE_SERVER",
+				server, why)}
+		}
+	case codes.Unimplemented:
+		return []string{fmt.Sprintf("the server at %s is not a controller of this version: %s", server, s.Message())}
+	case codes.DeadlineExceeded:
+		return []string{fmt.Sprintf("the controller at %s did not answer in time", server)}
+	}
+	return []string{s.Message()}
+}
+
+// unreachable tells gRPC's words for a connection that could not be made, without the
+// address, from an answer of the server.
+func unreachable(message string) (why string, ok bool) {
+	if _, why, found := strings.Cut(message, "dial tcp"); found {
+		_, why, _ = strings.Cut(why, ": ")
+		return strings.Trim(why, `"`), true
+	}
+	return message, strings.HasPrefix(message, "name resolver error") || strings.HasPrefix(message, "connection error")
+}
+
+// place writes a fault as file:line: field: text.
+func place(f *pb.ConfigFault) string {
+	out := f.GetFile()
+	if f.GetLine() > 0 {
+		out = fmt.Sprintf("%s:%d", out, f.GetLine())
+	}
+	for _, s := range []string{f.GetField(), f.GetText()} {
+		if s != "" {
+			out += ": " + s
+		}
+	}
+	return out
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/units"
+)
+
+// marshal writes JSON with the names of the API's fields and without leaving any out.
+func marshal(m proto.Message) ([]byte, error) {
+	text, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer // protojson varies its blanks on purpose; this does not
+	err = json.Compact(&out, text)
+	return out.Bytes(), err
+}
+
+// print writes a message in the Env's format; table draws it.
+func (e *Env) print(m proto.Message, table func(w io.Writer)) error {
+	if e.Format == Table {
+		return e.table(table)
+	}
+	text, err := marshal(m)
+	if err != nil {
+		return err
+	}
+	if e.Format == JSON {
+		var out bytes.Buffer
+		if err := json.Indent(&out, text, "", "  "); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(e.Out, out.String())
+		return err
+	}
+	text, err = toYAML(text)
+	if err == nil {
+		_, err = e.Out.Write(text)
+	}
+	return err
+}
+
+// line writes one message of a stream: JSON as a line, YAML as a document.
+func (e *Env) line(m proto.Message) error {
+	text, err := marshal(m)
+	if err != nil {
+		return err
+	}
+	if e.Format == YAML {
+		if text, err = toYAML(text); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(e.Out, "---\n%s", text)
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "%s\n", text)
+	return err
+}
+
+// toYAML keeps the order of the fields. JSON is YAML already; only its style changes.
+func toYAML(text []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	var plain func(n *yaml.Node)
+	plain = func(n *yaml.Node) {
+		n.Style = 0
+		for _, c := range n.Content {
+			plain(c)
+		}
+	}
+	plain(&doc)
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(&doc); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
+}
+
+// table aligns what draw writes in columns, cells separated by tabs.
+func (e *Env) table(draw func(w io.Writer)) error {
+	w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
+	draw(w)
+	return w.Flush()
+}
+
+// row writes the cells of one line.
+func row(w io.Writer, cells ...any) {
+	text := make([]string, len(cells))
+	for i, c := range cells {
+		text[i] = clean(fmt.Sprint(c))
+		if text[i] == "" {
+			text[i] = "-"
+		}
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(text, "\t"))
+}
+
+// clean keeps names and messages of others from steering the terminal or the columns.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func flowText(k *pb.FlowKey) string {
+	if k == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d,%s:%d", k.GetSrcIpv4(), k.GetSrcPort(), k.GetDstIpv4(), k.GetDstPort())
+}
+
+func nanoseconds(n uint64) units.Time { return units.Time(n) * units.Nanosecond }
+
+func upDown(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
+}
+
+func endpoint(e *pb.Endpoint) string {
+	if e.GetPort() == 0 {
+		return e.GetNode()
+	}
+	return fmt.Sprintf("%s:%d", e.GetNode(), e.GetPort())
+}
+
+// at writes a time of a log, in the local zone.
+func at(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Local().Format("2006-01-02 15:04:05.000")
+}
+
+func clock(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return "-"
+	}
+	return t.AsTime().Local().Format("15:04:05.000")
+}
+
+// ago writes how long something lasts, to the second.
+func (e *Env) ago(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return max(0, e.Now().Sub(t.AsTime())).Truncate(time.Second).String()
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+func parseFlow(text string) (*pb.FlowKey, error) {
+	k, err := weights.ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("--%w", err)
+	}
+	return &pb.FlowKey{
+		SrcIpv4: k.Src.Addr().String(), SrcPort: uint32(k.Src.Port()), DstIpv4: k.Dst.Addr().String(), DstPort: uint32(k.Dst.Port()),
+	}, nil
+}
+
+// number reads a number. Which numbers are allowed is the controller's to say, and its audit
+// log's to keep.
+func number(field, text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %q is not allowed: want a finite number such as 1.5", field, text)
+	}
+	return v, nil
+}
+
+// SetWeight sets the weight of a flow; an empty application keeps the flow's.
+func SetWeight(ctx context.Context, e *Env, flow, application, value string) error {
+	key, err := parseFlow(flow)
+	if err != nil {
+		return err
+	}
+	v, err := number("weight", value)
+	if err != nil {
+		return err
+	}
+	r, err := e.weight().SetWeight(ctx, &pb.SetWeightRequest{Flow: key, Weight: v, Application: application})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) {
+		if r.GetPrevious() == 0 {
+			_, _ = fmt.Fprintf(w, "%s: weight %v (new)\n", flowText(key), r.GetWeight())
+			return
+		}
+		_, _ = fmt.Fprintf(w, "%s: weight %v (was %v)\n", flowText(key), r.GetWeight(), r.GetPrevious())
+	})
+}
+
+// DeleteWeight forgets a flow and gives its weight back to the budget.
+func DeleteWeight(ctx context.Context, e *Env, flow string) error {
+	key, err := parseFlow(flow)
+	if err != nil {
+		return err
+	}
+	r, err := e.weight().DeleteFlow(ctx, &pb.DeleteFlowRequest{Flow: key})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s: deleted\n", flowText(key)) })
+}
+
+// SetBudget sets the largest sum of weights of an application; 0 removes the limit.
+func SetBudget(ctx context.Context, e *Env, application, value string) error {
+	v, err := number("limit", value)
+	if err != nil {
+		return err
+	}
+	r, err := e.weight().SetBudget(ctx, &pb.SetBudgetRequest{Application: application, Limit: v})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "application %s: budget %s\n", clean(application), limit(v)) })
+}
+
+var negative = regexp.MustCompile(`in (-[0-9.]\S*)$`)
+
+// RefuseNegative explains a negative number on the command line, which otherwise reads as an
+// unknown flag.
+func RefuseNegative(field string) func(*cobra.Command, error) error {
+	return func(_ *cobra.Command, err error) error {
+		if m := negative.FindStringSubmatch(err.Error()); m != nil {
+			return fmt.Errorf("%s: %s is not allowed: want a finite number above zero", field, m[1])
+		}
+		return err
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/hosts/standalone"
+)
+
+func newHostCommand() *cobra.Command {
+	opts := standalone.NewOptions()
+	cmd := &cobra.Command{
+		Use:   "host",
+		Short: "run a host agent on a real interface",
+		Long: `Sends flows of RoCEv2 data with a maxQD shim from a network interface, answers those of
+other hosts, runs the congestion law, and takes weights from the controller. It needs
+CAP_NET_RAW.`,
+		Example: `  headgate host --interface h1-eth0 --rate 20Mbps --flow dst=10.0.4.1,weight=2 --controller 127.0.0.1:9600
+  headgate host --interface h4-eth0 --rate 20Mbps --listen-only`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			return standalone.Run(ctx, opts, cmd.OutOrStdout(), log)
+		},
+	}
+	opts.AddFlags(cmd.Flags())
+	return cmd
+}

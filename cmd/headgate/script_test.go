@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"headgate": main}) }
+
+// TestScripts runs the operator's commands, as processes, against a server in this one.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			s, err := serve()
+			if err != nil {
+				return err
+			}
+			env.Values["server"] = s
+			env.Setenv("HEADGATE_SERVER", s.address)
+			env.Setenv("TZ", "UTC")
+			env.Defer(s.stop)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await": await, "publish": publish, "attach": attach, "stopserver": func(ts *testscript.TestScript, _ bool, _ []string) { get(ts).stop() },
+		},
+	})
+}
+
+// server is a controller without switches. Its Backend methods show a small fixed fabric.
+type server struct {
+	address string
+	weights *weights.Registry
+	events  *events.Bus[view.Event]
+	samples *events.Bus[view.Sample]
+	stop    func()
+
+	mu   sync.Mutex
+	down bool // the link s1 to s2
+}
+
+func serve() (*server, error) {
+	reg, err := weights.Open(weights.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{weights: reg, events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
+	ctx, cancel := context.WithCancel(context.Background())
+	lis, err := northbound.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.address = lis.Addr().String()
+	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Events: s.events, Samples: s.samples, Log: slog.New(slog.DiscardHandler)})
+	done := make(chan error, 1)
+	go func() { done <- api.Serve(ctx, lis) }()
+	s.stop = sync.OnceFunc(func() { cancel(); <-done })
+	return s, nil
+}
+
+func (s *server) Fabric() view.Fabric {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return view.Fabric{
+		Name: "tiny", Generation: 3, Config: "name: tiny\n",
+		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}, {Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560"}},
+		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}},
+		Links: []view.Link{
+			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 1e8, Delay: 50 * time.Microsecond, Up: !s.down},
+			{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}, RateBPS: 4e7, Delay: time.Microsecond, Up: true},
+		},
+	}
+}
+
+func (s *server) Switches() []view.Switch {
+	return []view.Switch{
+		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,
+			Capabilities: []view.Capability{{Name: "counters", Supported: true}, {Name: "register reads", Detail: "UNIMPLEMENTED"}},
+			Ports:        []view.Port{{Number: 1, Peer: "s2", Up: true}, {Number: 2, Peer: "h1"}}},
+		{Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560", State: view.Disconnected, Err: "connection refused\x1b[2J"},
+	}
+}
+
+type faults []view.Fault
+
+func (f faults) Error() string        { return "the configuration has faults" }
+func (f faults) Faults() []view.Fault { return f }
+
+func check(config []byte) error {
+	if strings.Contains(string(config), "fast") {
+		return faults{{Line: 2, Field: "links[0].rate", Text: `"fast" is not a rate: want a number with a unit`}, {Line: 3, Field: "color", Text: "is not a known key"}}
+	}
+	return nil
+}
+
+func (s *server) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, error) {
+	if err := check(config); err != nil || strings.Contains(string(config), "same") {
+		return []view.Plan{{Switch: "s1"}, {Switch: "s2"}}, err
+	}
+	return []view.Plan{
+		{Switch: "s1", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}, {Kind: view.Modify, Text: "queue 0"}, {Kind: view.Delete, Text: "route 10.0.1.0/24"}}},
+		{Switch: "s2", Unreachable: "connection refused", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}},
+	}, nil
+}
+
+func (s *server) Apply(_ context.Context, _ string, config []byte) (uint64, []view.Result, error) {
+	if err := check(config); err != nil {
+		return 0, nil, err
+	}
+	r := []view.Result{{Switch: "s1", Inserted: 1, Modified: 1, Deleted: 1}, {Switch: "s2", Inserted: 1}}
+	if strings.Contains(string(config), "half") {
+		r[1] = view.Result{Switch: "s2", Err: "connection refused"}
+	}
+	return 4, r, nil
+}
+
+func (s *server) SetLink(_ context.Context, _, _ string, up bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = !up
+	return nil
+}
+
+func get(ts *testscript.TestScript) *server { return ts.Value("server").(*server) }
+
+// await waits until someone follows events, samples or weights.
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	s := get(ts)
+	following := map[string]func() int{
+		"events":  func() int { return s.events.Stats().Subscribers },
+		"samples": func() int { return s.samples.Stats().Subscribers },
+		"weights": func() int { return s.weights.Stats().Watchers },
+	}[args[0]]
+	for deadline := time.Now().Add(20 * time.Second); following() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("nobody follows %s", args[0])
+		}
+	}
+}
+
+// publish sends two samples, or an event.
+func publish(ts *testscript.TestScript, _ bool, args []string) {
+	s, start := get(ts), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if args[0] == "event" {
+		s.events.Publish(view.Event{Time: start, Severity: view.Warning, Subject: args[1], Kind: args[2], Message: strings.Join(args[3:], " ")})
+		return
+	}
+	for i := range 2 {
+		s.samples.Publish(view.Sample{
+			Time: start.Add(time.Duration(i) * time.Second), Switch: "s1", Port: 2, Peer: "h1", QueueBytes: [8]uint32{0: 1000, 6: 500},
+			QueueingDelay: 250 * time.Microsecond, DepartureBytes: uint64(i) * 5_000_000, Drops: 1,
+		})
+	}
+}
+
+// attach reports flows as host h1 and stays until the server stops.
+func attach(ts *testscript.TestScript, _ bool, args []string) {
+	s := get(ts)
+	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	ts.Check(err)
+	ts.Defer(func() { _ = conn.Close() })
+	stream, err := pb.NewHostServiceClient(conn).Attach(context.Background())
+	ts.Check(err)
+	report := &pb.HostReport{Host: "h1"}
+	for i, app := range args {
+		report.Flows = append(report.Flows, &pb.FlowReport{
+			Flow:   &pb.FlowKey{SrcIpv4: "10.0.0.1", SrcPort: uint32(1001 + i), DstIpv4: "10.0.0.2", DstPort: 50151},
+			Weight: 2, Application: app, RateBps: 20_000_000, AckedBytes: 1_500_000, MaxQdNs: 3000, RttNs: 120_000, Retransmits: 4,
+		})
+	}
+	ts.Check(stream.Send(report))
+	_, err = stream.Recv() // the first weight: the report was taken
+	ts.Check(err)
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range newRootCommand().Commands() {
+		if seen[c.Name()] {
+			t.Errorf("%s is there twice", c.Name())
+		}
+		seen[c.Name()] = true
+		if c.Short == "" || !c.Runnable() && !c.HasSubCommands() {
+			t.Errorf("%s: short text %q, runnable %v, subcommands %v", c.Name(), c.Short, c.Runnable(), c.HasSubCommands())
+		}
+	}
+}

@@ -1,0 +1,9 @@
+// Package examples carries the fabric files that the documentation speaks of.
+package examples
+
+import _ "embed" // for the files
+
+// LeafSpine is leaf-spine.yaml, the fabric of `headgate run` unless -f names another.
+//
+//go:embed leaf-spine.yaml
+var LeafSpine []byte
