@@ -186,6 +186,19 @@ func (a *Agent) SetWeight(now units.Time, key FlowKey, w float64) error {
 	return nil
 }
 
+// Hold makes a flow send nothing until it is let go again: nobody has granted its weight.
+func (a *Agent) Hold(now units.Time, key FlowKey, held bool) error {
+	f := a.flows[key]
+	if f == nil {
+		return fmt.Errorf("%v: %w", key, ErrNoFlow)
+	}
+	f.held = held
+	if f.finished == 0 {
+		a.schedule(f, now)
+	}
+	return nil
+}
+
 func (a *Agent) remove(f *flow) {
 	a.unschedule(f)
 	delete(a.byQP, f.qp)

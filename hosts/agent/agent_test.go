@@ -416,3 +416,23 @@ func BenchmarkPacket(b *testing.B) {
 		})
 	}
 }
+
+func TestHeldFlowSendsNothing(t *testing.T) {
+	s := newStar(t)
+	h1 := s.host(config(1, 10*units.Mbps), 10*units.Mbps)
+	s.host(config(2, 10*units.Mbps), 10*units.Mbps)
+	key := s.start(h1, agent.FlowSpec{Dst: addr(2), Weight: 1})
+	s.loop.RunUntil(units.Second)
+	hold := func(held bool) {
+		if err := h1.Hold(key, held); err != nil {
+			t.Fatal(err)
+		}
+		s.loop.RunUntil(s.loop.Now() + units.Second/2) // what is in flight arrives
+	}
+	hold(true)
+	if got := s.rates(units.Second, h1)[key]; got != 0 {
+		t.Errorf("a held flow sends %.2f Mb/s", got)
+	}
+	hold(false)
+	near(t, "let go", s.rates(units.Second, h1)[key], 10*goodput, 0.05)
+}

@@ -10,6 +10,8 @@ import (
 
 // flow is one flow that this host sends. The agent owns it.
 type flow struct {
+	held bool // sends nothing, see Agent.Hold
+
 	key    FlowKey
 	app    string
 	weight float64
@@ -83,6 +85,9 @@ func (h *timerHeap) Pop() any {
 func (a *Agent) schedule(f *flow, now units.Time) {
 	at := f.s.Ready(now)
 	wake := f.s.Deadline()
+	if f.held {
+		at = units.MaxTime
+	}
 	if at <= now {
 		if f.readyAt == outside {
 			f.tag = max(f.tag, a.virtual)

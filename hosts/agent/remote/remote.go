@@ -134,8 +134,20 @@ func firstError(stream, send error) error {
 	return send
 }
 
-// obey sets the weight that a command carries, now or when the flow starts.
+// obey sets the weight that a command carries, now or when the flow starts. A flow whose
+// weight was refused is held until it is granted: a budget that hosts could ignore is none.
 func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error {
+	if reason := c.GetRefused(); reason != "" {
+		key, err := keyFromWire(c.GetWeight().GetFlow())
+		if err != nil {
+			return err
+		}
+		delete(a.wanted, key)
+		a.opts.Log.Warn("flow held: its weight was refused", "host", a.opts.Host, "flow", key, "reason", reason)
+		return a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+			_ = ag.Hold(now, key, true) // it may have stopped meanwhile
+		})
+	}
 	key, weight, err := fromWire(c.GetWeight())
 	if err != nil {
 		return err
@@ -143,7 +155,9 @@ func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error 
 	a.wanted[key] = weight
 	return a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
 		// A flow that has not started gets its weight with a later report.
-		_ = ag.SetWeight(now, key, weight)
+		if ag.SetWeight(now, key, weight) == nil {
+			_ = ag.Hold(now, key, false)
+		}
 	})
 }
 

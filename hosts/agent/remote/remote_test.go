@@ -162,6 +162,53 @@ func TestReportsAndObeys(t *testing.T) {
 	}
 }
 
+// A refused flow is held, and sends again once it is granted.
+func TestRefusedFlowIsHeld(t *testing.T) {
+	do, key := owned(t)
+	refusal := command(key, 0)
+	refusal.Refused = "over budget"
+	step := make(chan struct{})
+	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+		for _, c := range []*headgatev1.HostCommand{refusal, command(key, 3)} {
+			if _, err := s.Recv(); err != nil {
+				return err
+			}
+			if err := s.Send(c); err != nil {
+				return err
+			}
+			<-step
+		}
+		<-s.Context().Done()
+		return nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- Run(ctx, client, Options{Host: "h1", Do: do, Interval: time.Millisecond}) }()
+	// sends reports whether the flow puts packets on the wire when it is given time.
+	sends := func() (sends bool) {
+		_ = do(ctx, func(a *agent.Agent, now units.Time) {
+			before := a.Stats().DataSent
+			a.Wake(now)
+			sends = a.Stats().DataSent > before
+		})
+		return sends
+	}
+	eventually(t, "the refused flow still sends", func() bool { return !sends() && !sends() })
+	close(step)
+	eventually(t, "the granted flow does not send", sends)
+	cancel()
+	<-done
+}
+
+func eventually(t *testing.T, complaint string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(complaint)
+		}
+	}
+}
+
 func TestAttachesAgain(t *testing.T) {
 	do, key := owned(t)
 	var mu sync.Mutex

@@ -37,27 +37,31 @@ func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]unit
 
 // fromWire translates a weight and refuses what makes no sense.
 func fromWire(w *headgatev1.FlowWeight) (agent.FlowKey, float64, error) {
-	k := w.GetFlow()
+	key, err := keyFromWire(w.GetFlow())
+	if err != nil {
+		return key, 0, err
+	}
+	return key, w.GetWeight(), soze.CheckWeight(w.GetWeight())
+}
+
+func keyFromWire(k *headgatev1.FlowKey) (agent.FlowKey, error) {
 	src, err := netip.ParseAddr(k.GetSrcIpv4())
 	if err != nil {
-		return agent.FlowKey{}, 0, fmt.Errorf("flow.src_ipv4: %w", err)
+		return agent.FlowKey{}, fmt.Errorf("flow.src_ipv4: %w", err)
 	}
 	dst, err := netip.ParseAddr(k.GetDstIpv4())
 	if err != nil {
-		return agent.FlowKey{}, 0, fmt.Errorf("flow.dst_ipv4: %w", err)
+		return agent.FlowKey{}, fmt.Errorf("flow.dst_ipv4: %w", err)
 	}
 	if k.GetSrcPort() == 0 || k.GetSrcPort() > 65535 {
-		return agent.FlowKey{}, 0, fmt.Errorf("flow.src_port %d: want 1 to 65535", k.GetSrcPort())
+		return agent.FlowKey{}, fmt.Errorf("flow.src_port %d: want 1 to 65535", k.GetSrcPort())
 	}
 	port := k.GetDstPort()
 	if port == 0 {
 		port = maxqd.Port
 	}
 	if port > 65535 {
-		return agent.FlowKey{}, 0, fmt.Errorf("flow.dst_port %d: want at most 65535", port)
+		return agent.FlowKey{}, fmt.Errorf("flow.dst_port %d: want at most 65535", port)
 	}
-	if err := soze.CheckWeight(w.GetWeight()); err != nil {
-		return agent.FlowKey{}, 0, err
-	}
-	return agent.FlowKey{Src: src, Dst: dst, SrcPort: uint16(k.GetSrcPort()), DstPort: uint16(port)}, w.GetWeight(), nil
+	return agent.FlowKey{Src: src, Dst: dst, SrcPort: uint16(k.GetSrcPort()), DstPort: uint16(port)}, nil
 }
