@@ -81,13 +81,10 @@ func Run(ctx context.Context, o Options) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(ctx, core.Run(ctx)) })
 	group.Go(func() error { return collector.Run(ctx) })
-	for _, l := range listeners.api {
-		// One server a listener, since a server serves once; they share everything else.
-		api := northbound.New(northbound.Options{
-			Backend: backend, Weights: registry, Events: core.Events(), Samples: core.Samples(), Log: o.Log,
-		})
-		group.Go(func() error { return api.Serve(ctx, l) })
-	}
+	api := northbound.New(northbound.Options{
+		Backend: backend, Weights: registry, Events: core.Events(), Samples: core.Samples(), Log: o.Log,
+	})
+	group.Go(func() error { return api.Serve(ctx, listeners.api...) })
 	if listeners.metrics != nil {
 		group.Go(func() error { return metrics.Serve(ctx, listeners.metrics, handler) })
 	}
@@ -186,11 +183,19 @@ func (b *backend) Apply(ctx context.Context, file string, yaml []byte) (uint64, 
 	if err != nil {
 		return 0, nil, err
 	}
+	// Budgets first: they can be put back, a configuration in force cannot.
+	before := map[string]float64{}
+	if c := b.Config(); c != nil {
+		before = budgetsOf(c)
+	}
+	if err := b.weights.Configure("configuration "+file, limits); err != nil {
+		return 0, nil, budgetFault(file, err)
+	}
 	generation, results, err := b.Controller.Apply(ctx, file, yaml)
 	if err != nil {
-		return generation, results, err
+		err = errors.Join(err, b.weights.Configure("configuration "+file+", not applied", before))
 	}
-	return generation, results, b.weights.Configure("configuration "+file, limits)
+	return generation, results, err
 }
 
 // budgets returns the budgets of a configuration, which fit the weights in use now.
@@ -199,12 +204,21 @@ func (b *backend) budgets(file string, yaml []byte) (map[string]float64, error) 
 	if err != nil {
 		return nil, err
 	}
-	limits := map[string]float64{}
-	for _, a := range cfg.Applications {
-		limits[a.Name] = a.Budget
-	}
+	limits := budgetsOf(cfg)
 	if err := b.weights.CheckBudgets(limits); err != nil {
-		return nil, &config.Error{File: file, List: []view.Fault{{Field: "applications", Text: err.Error()}}}
+		return nil, budgetFault(file, err)
 	}
 	return limits, nil
+}
+
+func budgetsOf(c *config.Config) map[string]float64 {
+	limits := map[string]float64{}
+	for _, a := range c.Applications {
+		limits[a.Name] = a.Budget
+	}
+	return limits
+}
+
+func budgetFault(file string, err error) error {
+	return &config.Error{File: file, List: []view.Fault{{Field: "applications", Text: err.Error()}}}
 }
