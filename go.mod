@@ -81,4 +81,8 @@ require (
 	honnef.co/go/tools v0.8.2 // indirect
 )
 
-tool honnef.co/go/tools/cmd/staticcheck
+tool (
+	github.com/antoninbas/p4runtime-go-client/cmd/l2_switch
+	github.com/antoninbas/p4runtime-go-client/cmd/wcmp
+	honnef.co/go/tools/cmd/staticcheck
+)

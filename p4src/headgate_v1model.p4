@@ -16,6 +16,9 @@
 //                                                                                                   ▼
 //                                                     UpdateIpv4Checksum ──► SwitchDeparser ──► frame
 //
+// A feature is a control in shared/ that knows only headers_t and metadata_t; what it needs
+// of the target (registers, clones, random numbers) stands in v1model/. A new one adds its
+// file, its ids and sizes, one include and one line in an apply below.
 // A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 

@@ -204,6 +204,7 @@ func TestAgainstGopacket(t *testing.T) {
 		udp, _ := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		if eth == nil || ip == nil || udp == nil {
 			t.Fatalf("gopacket sees %v", p)
+			return
 		}
 		if !bytes.Equal(eth.SrcMAC, f.SrcMAC[:]) || !bytes.Equal(eth.DstMAC, f.DstMAC[:]) {
 			t.Fatalf("addresses %v, %v", eth.SrcMAC, eth.DstMAC)

@@ -40,6 +40,30 @@ func (e *WriteError) Error() string {
 	return b.String()
 }
 
+// plainError shows a gRPC error as what people want to read of it: the message, without
+// the frames that gRPC and its transport put around it.
+type plainError struct{ err error }
+
+// plain returns err in that form; other errors as they are.
+func plain(err error) error {
+	if _, ok := status.FromError(err); err == nil || !ok {
+		return err
+	}
+	return plainError{err}
+}
+
+// Error implements error.
+func (e plainError) Error() string {
+	text := status.Convert(e.err).Message()
+	if inner, ok := strings.CutPrefix(text, `connection error: desc = "`); ok {
+		text = strings.TrimPrefix(strings.TrimSuffix(inner, `"`), "transport: ")
+	}
+	return text
+}
+
+// Unwrap returns the gRPC error.
+func (e plainError) Unwrap() error { return e.err }
+
 // updateErrors reads the details of a failed Write: one p4.v1.Error for each update, in
 // order, those with code OK succeeded (specification, "Write RPC error reporting"). It
 // reports false when the whole write failed instead.

@@ -103,7 +103,7 @@ func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) err
 		case err != nil && !l.seen && isCode(err, codes.InvalidArgument):
 			return &refusedError{id: l.bid, err: err}
 		case err != nil:
-			return fmt.Errorf("stream: %w", err)
+			return fmt.Errorf("stream: %w", plain(err))
 		}
 		switch x := m.GetUpdate().(type) {
 		case *p4v1.StreamMessageResponse_Arbitration:

@@ -181,7 +181,7 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("the switch refuses election id %s, which another controller may be using: %v", idText(e.id), e.err)
+	return fmt.Sprintf("the switch refuses election id %s, which another controller may be using: %v", idText(e.id), plain(e.err))
 }
 
 func (e *refusedError) Unwrap() error { return e.err }
@@ -198,7 +198,7 @@ func (s *Session) once(ctx context.Context) error {
 	l := newLink(conn, s.opts)
 	stream, err := l.rpc.StreamChannel(ctx)
 	if err != nil {
-		return cause(ctx, err)
+		return cause(ctx, plain(err))
 	}
 	s.mu.Lock()
 	s.link = l

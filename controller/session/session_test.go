@@ -156,6 +156,11 @@ func TestReconnect(t *testing.T) {
 	s := fakeswitch.New(t, 1)
 	ses, r, _ := start(t, s, 1)
 	r.until(t, "refused connection", func() bool { return r.role == Disconnected && r.why != nil })
+	r.mu.Lock()
+	if want := "Error while dialing: dial tcp " + s.Address() + ": connect: connection refused"; r.why.Error() != want {
+		t.Errorf("why = %v, want %s", r.why, want)
+	}
+	r.mu.Unlock()
 	if _, err := ses.Client(); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("Client = %v", err)
 	}

@@ -55,6 +55,7 @@ const (
 	DropTTL             = 9
 	DropAdmission       = 10 // the queue is at its limit
 	DropPacketOut       = 11 // unknown mode of a packet-out
+	DropUDPLength       = 12 // beyond the packet, or too short for the shim
 )
 
 // DropReason names index i of counter ingress.drops, as metrics and messages do; "" when
@@ -83,6 +84,8 @@ func DropReason(i int) string {
 		return "admission"
 	case DropPacketOut:
 		return "packet_out"
+	case DropUDPLength:
+		return "udp_length"
 	}
 	return ""
 }

@@ -76,5 +76,6 @@ const drop_reason_t DROP_NO_ROUTE = 8;
 const drop_reason_t DROP_TTL = 9;
 const drop_reason_t DROP_ADMISSION = 10;     // the queue is at its limit
 const drop_reason_t DROP_PACKET_OUT = 11;    // unknown mode of a packet-out
+const drop_reason_t DROP_UDP_LENGTH = 12;    // beyond the packet, or too short for the shim
 
 #endif

@@ -21,6 +21,11 @@ control Validate(in headers_t hdr, inout metadata_t meta) {
                 meta.drop_reason = DROP_IPV4_OPTIONS;
             } else if (meta.arrival.bad_checksum == 1) {
                 meta.drop_reason = DROP_IPV4_CHECKSUM;
+            } else if (hdr.udp.isValid() &&
+                       (hdr.udp.length < 8 || hdr.udp.length > hdr.ipv4.total_len - 20 ||
+                        (hdr.maxqd.isValid() && hdr.udp.length < 12))) {
+                // The parser may have taken Ethernet's padding for a shim.
+                meta.drop_reason = DROP_UDP_LENGTH;
             } else if (hdr.maxqd.isValid() && hdr.maxqd.version != MAXQD_VERSION) {
                 meta.drop_reason = DROP_MAXQD_SHIM;
             }

@@ -37,6 +37,10 @@ func compile(dir string) (artefacts, error) {
 	defer os.RemoveAll(tmp)
 	jsonOut, p4infoOut := filepath.Join(tmp, "headgate.json"), filepath.Join(tmp, "headgate.p4info.txtpb")
 
+	var art artefacts
+	if art.compiler, err = compilerVersion(path); err != nil {
+		return artefacts{}, err
+	}
 	cmd := exec.Command(path, "--arch", "v1model", "--std", "p4-16", "--Werror",
 		"-o", jsonOut, "--p4runtime-files", p4infoOut, mainFile)
 	cmd.Dir = dir
@@ -49,7 +53,6 @@ func compile(dir string) (artefacts, error) {
 		return artefacts{}, fmt.Errorf("%s: %d warnings:\n%s", compiler, n, output.String())
 	}
 
-	var art artefacts
 	if art.json, err = os.ReadFile(jsonOut); err != nil {
 		return artefacts{}, err
 	}
@@ -58,6 +61,17 @@ func compile(dir string) (artefacts, error) {
 	}
 	art.p4info = withoutInitialDefaults(art.p4info)
 	return art, nil
+}
+
+// compilerVersion returns the compiler's name and version: another version may write the
+// same program in another way.
+func compilerVersion(path string) (string, error) {
+	out, err := exec.Command(path, "--version").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", compiler, err)
+	}
+	version := regexp.MustCompile(`\d+(\.\d+)+`).Find(out)
+	return compiler + " " + string(version), nil
 }
 
 // withoutInitialDefaults removes the field initial_default_action from a P4Info. It came

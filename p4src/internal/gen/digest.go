@@ -10,14 +10,19 @@ import (
 	"sort"
 )
 
+// compiledBy begins the first line of the digests.
+const compiledBy = "# compiled by "
+
 // digestLines returns the SHA-256 of every P4 source and of the artefacts, as sha256sum
-// prints them, so that `cd p4src && sha256sum -c build/SOURCES.sha256` checks them too.
+// prints them, so that `cd p4src && sha256sum -c build/SOURCES.sha256` checks them too. The
+// compiler's version stands in front, as a comment.
 func digestLines(dir string, art artefacts) ([]byte, error) {
 	names, err := sourceFiles(dir)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
+	fmt.Fprintf(&out, "%s%s\n", compiledBy, art.compiler)
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if err != nil {

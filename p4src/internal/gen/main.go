@@ -54,7 +54,10 @@ const (
 )
 
 // artefacts is what p4c makes of the sources.
-type artefacts struct{ json, p4info []byte }
+type artefacts struct {
+	json, p4info []byte
+	compiler     string // name and version
+}
 
 // generate returns every generated file by name.
 func generate(dir string, art artefacts) (map[string][]byte, error) {

@@ -1,0 +1,198 @@
+// Package control is a small P4Runtime client for tests: it says what it is told, in
+// generated ids, and keeps nothing in mind. It is not the controller's session on purpose,
+// so that the two do not share mistakes.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/prototext"
+
+	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+// callTimeout bounds each call: the slowest is a pipeline push to a busy BMv2.
+const callTimeout = 20 * time.Second
+
+// ErrTimeout says that the switch did not answer in time.
+var ErrTimeout = errors.New("no answer in time")
+
+// Client is the primary controller of a switch. It is owned by one goroutine.
+type Client struct {
+	device    uint64
+	election  *p4v1.Uint128
+	stub      p4v1.P4RuntimeClient
+	stream    p4v1.P4Runtime_StreamChannelClient
+	stop      context.CancelFunc
+	packetIns chan *p4v1.PacketIn
+	answers   chan *p4v1.StreamMessageResponse // all but packet-ins
+	done      chan struct{}
+}
+
+// New becomes primary on a switch.
+func New(conn *grpc.ClientConn, device uint64) (*Client, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &Client{
+		device: device, election: &p4v1.Uint128{Low: 1}, stub: p4v1.NewP4RuntimeClient(conn), stop: stop,
+		packetIns: make(chan *p4v1.PacketIn, 4096), answers: make(chan *p4v1.StreamMessageResponse, 64),
+		done: make(chan struct{}),
+	}
+	var err error
+	if c.stream, err = c.stub.StreamChannel(ctx, grpc.WaitForReady(true)); err != nil {
+		stop()
+		return nil, err
+	}
+	go c.receive()
+	if err := c.arbitrate(); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Client) receive() {
+	defer close(c.done)
+	for {
+		m, err := c.stream.Recv()
+		if err != nil {
+			return
+		}
+		if p := m.GetPacket(); p != nil {
+			c.packetIns <- p
+		} else {
+			c.answers <- m
+		}
+	}
+}
+
+func (c *Client) arbitrate() error {
+	err := c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{
+		Arbitration: &p4v1.MasterArbitrationUpdate{DeviceId: c.device, ElectionId: c.election}}})
+	if err != nil {
+		return err
+	}
+	select {
+	case m := <-c.answers:
+		if code := m.GetArbitration().GetStatus().GetCode(); m.GetArbitration() == nil || code != 0 {
+			return fmt.Errorf("not primary: %v", m)
+		}
+		return nil
+	case <-c.done:
+		return errors.New("the switch ended the stream")
+	case <-time.After(callTimeout):
+		return fmt.Errorf("arbitration: %w", ErrTimeout)
+	}
+}
+
+// Close ends the stream.
+func (c *Client) Close() {
+	c.stop()
+	<-c.done
+}
+
+// Push makes Headgate's program the running one.
+func (c *Client) Push() error {
+	var info p4configv1.P4Info
+	if err := prototext.Unmarshal(p4src.P4Info, &info); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err := c.stub.SetForwardingPipelineConfig(ctx, &p4v1.SetForwardingPipelineConfigRequest{
+		DeviceId: c.device, ElectionId: c.election,
+		Action: p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT,
+		Config: &p4v1.ForwardingPipelineConfig{P4Info: &info, P4DeviceConfig: p4src.JSON},
+	})
+	return err
+}
+
+// Write writes updates in one batch.
+func (c *Client) Write(updates ...*p4v1.Update) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_, err := c.stub.Write(ctx, &p4v1.WriteRequest{DeviceId: c.device, ElectionId: c.election, Updates: updates})
+	return err
+}
+
+// Counter reads one cell of an indirect counter.
+func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: []*p4v1.Entity{{
+		Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}},
+	}}})
+	if err != nil {
+		return 0, 0, err
+	}
+	m, err := stream.Recv()
+	if err != nil {
+		return 0, 0, err
+	}
+	if n := len(m.GetEntities()); n != 1 {
+		return 0, 0, fmt.Errorf("counter %#x, index %d: %d entities, want 1", id, index, n)
+	}
+	data := m.GetEntities()[0].GetCounterEntry().GetData()
+	return data.GetPacketCount(), data.GetByteCount(), nil
+}
+
+// PacketOut is a packet from the controller; see constants.p4 for the modes.
+type PacketOut struct {
+	Port    uint32
+	Queue   uint32
+	Mode    uint32
+	Payload []byte
+}
+
+// Send sends a packet-out.
+func (c *Client) Send(p PacketOut) error {
+	return c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: &p4v1.PacketOut{
+		Payload: p.Payload,
+		Metadata: []*p4v1.PacketMetadata{
+			{MetadataId: ids.MetaPacketOutEgressPort, Value: number(uint64(p.Port))},
+			{MetadataId: ids.MetaPacketOutQueue, Value: number(uint64(p.Queue))},
+			{MetadataId: ids.MetaPacketOutMode, Value: number(uint64(p.Mode))},
+		},
+	}}})
+}
+
+// PacketIn is a packet to the controller.
+type PacketIn struct {
+	Port    uint32
+	Queue   uint32
+	Reason  uint32
+	Payload []byte
+}
+
+// Receive returns the next packet-in, waiting for it for at most wait.
+func (c *Client) Receive(wait time.Duration) (PacketIn, error) {
+	select {
+	case m := <-c.packetIns:
+		p := PacketIn{Payload: m.GetPayload()}
+		for _, md := range m.GetMetadata() {
+			var v uint32
+			for _, b := range md.GetValue() {
+				v = v<<8 | uint32(b)
+			}
+			switch md.GetMetadataId() {
+			case ids.MetaPacketInIngressPort:
+				p.Port = v
+			case ids.MetaPacketInQueue:
+				p.Queue = v
+			case ids.MetaPacketInReason:
+				p.Reason = v
+			}
+		}
+		return p, nil
+	case <-c.done:
+		return PacketIn{}, errors.New("the switch ended the stream")
+	case <-time.After(wait):
+		return PacketIn{}, fmt.Errorf("packet-in: %w", ErrTimeout)
+	}
+}

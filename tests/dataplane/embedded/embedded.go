@@ -1,0 +1,127 @@
+// Package embedded runs the embedded switch in the test's process as a target of
+// data-plane tests, on a loop paced by the wall clock, with P4Runtime over TCP.
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/units"
+)
+
+// Switch is a running embedded switch. It is owned by the test that started it.
+type Switch struct {
+	loop  *clock.Loop
+	sw    *softswitch.Switch
+	ports map[uint32]*softswitch.Port
+	inbox target.Inbox
+
+	address net.Addr
+	conn    *grpc.ClientConn
+	stop    context.CancelFunc
+	stopped chan error
+}
+
+var _ target.Target = (*Switch)(nil)
+
+// Start starts the switch without a program.
+func Start() (*Switch, error) {
+	s := &Switch{loop: clock.NewLoop(), ports: map[uint32]*softswitch.Port{}, stopped: make(chan error, 1)}
+	var err error
+	s.sw, err = softswitch.NewOnLoop(s.loop, softswitch.Config{
+		Name: "under test", DeviceID: target.DeviceID, CPUPort: ids.CPUPort,
+		Traffic: tm.Config{Queues: ids.QueuesPerPort}, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for n := uint32(1); n <= target.Ports; n++ {
+		p, err := s.sw.AddPort(n, 0)
+		if err != nil {
+			return nil, err
+		}
+		p.Attach(way{&s.inbox, n})
+		p.SetUp(true)
+		s.ports[n] = p
+	}
+	if s.address, err = s.sw.ServeGRPC("127.0.0.1:0", nil); err != nil {
+		return nil, err
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	go func() { s.stopped <- s.loop.RunReal(ctx) }()
+	return s, nil
+}
+
+// way is the way out of a port.
+type way struct {
+	inbox *target.Inbox
+	port  uint32
+}
+
+// Send implements softswitch.Sender.
+func (w way) Send(frame []byte, _ units.Time) { w.inbox.Put(w.port, bytes.Clone(frame)) }
+
+// Dial implements target.Target.
+func (s *Switch) Dial() (*grpc.ClientConn, error) {
+	if s.conn != nil {
+		return s.conn, nil
+	}
+	var err error
+	s.conn, err = grpc.NewClient(s.address.String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20), grpc.WaitForReady(true)))
+	return s.conn, err
+}
+
+// Send implements target.Target.
+func (s *Switch) Send(port uint32, frames ...[]byte) error {
+	copies := make([][]byte, len(frames))
+	for i, f := range frames {
+		copies[i] = bytes.Clone(f)
+	}
+	s.loop.Post(func() {
+		for _, f := range copies {
+			s.ports[port].Receive(f, s.loop.Now())
+		}
+	})
+	return nil
+}
+
+// Receive implements target.Target.
+func (s *Switch) Receive(port uint32, wait time.Duration) (target.Frame, bool) {
+	return s.inbox.Take(port, wait)
+}
+
+// Shape implements target.Target.
+func (s *Switch) Shape(port uint32, shape target.Shape) error {
+	rate := units.Rate(shape.PacketsPerSecond) * units.Rate(shape.FrameBytes) * 8
+	return errors.Join(
+		s.sw.SetQueueLimit(port, softswitch.AllQueues, tm.Limit{Packets: shape.Depth}),
+		s.sw.SetPortRate(port, rate))
+}
+
+// Close implements target.Target.
+func (s *Switch) Close() error {
+	var err error
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	s.sw.Close()
+	s.stop()
+	if stopped := <-s.stopped; !errors.Is(stopped, context.Canceled) {
+		err = errors.Join(err, stopped)
+	}
+	return err
+}

@@ -1,0 +1,135 @@
+package dataplane
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/dataplane/target"
+)
+
+// frame describes an IPv4 frame; gopacket builds it, so that the tests do not share
+// mistakes with Headgate's own codecs.
+type frame struct {
+	inPort           uint32 // whose host sends it
+	src, dst         netip.Addr
+	srcPort, dstPort uint16
+	ttl, dscp, ecn   uint8
+	tcp              bool
+	udpChecksum      bool
+	payload          []byte
+}
+
+// newFrame is a UDP frame of 100 bytes from the host behind one port to that behind another.
+func newFrame(from, to uint32) frame {
+	return frame{
+		inPort: from, src: address(from, 1), dst: address(to, 1), srcPort: 1000, dstPort: 2000,
+		ttl: 64, payload: make([]byte, 100-14-20-8),
+	}
+}
+
+// shim makes the frame one with a maxQD shim of an opaque payload.
+func (f frame) shim(version uint8, echo bool, maxQD uint16) frame {
+	f.dstPort = ids.UDPPortMaxQD
+	first := version << 4
+	if echo {
+		first |= 0x08
+	}
+	f.payload = bytes.Clone(f.payload)
+	f.payload[0], f.payload[1] = first, 0
+	binary.BigEndian.PutUint16(f.payload[2:], maxQD)
+	return f
+}
+
+func (f frame) bytes(t testing.TB) []byte {
+	t.Helper()
+	eth := &layers.Ethernet{SrcMAC: hostMAC(f.inPort), DstMAC: switchMAC(f.inPort), EthernetType: layers.EthernetTypeIPv4}
+	ip := &layers.IPv4{
+		Version: 4, TTL: f.ttl, TOS: f.dscp<<2 | f.ecn, Protocol: layers.IPProtocolUDP,
+		SrcIP: f.src.AsSlice(), DstIP: f.dst.AsSlice(),
+	}
+	var l4 gopacket.SerializableLayer
+	if f.tcp {
+		ip.Protocol = layers.IPProtocolTCP
+		tcp := &layers.TCP{SrcPort: layers.TCPPort(f.srcPort), DstPort: layers.TCPPort(f.dstPort), SYN: true}
+		must(t, tcp.SetNetworkLayerForChecksum(ip))
+		l4 = tcp
+	} else {
+		udp := &layers.UDP{SrcPort: layers.UDPPort(f.srcPort), DstPort: layers.UDPPort(f.dstPort)}
+		must(t, udp.SetNetworkLayerForChecksum(ip))
+		l4 = udp
+	}
+	buf := gopacket.NewSerializeBuffer()
+	must(t, gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		eth, ip, l4, gopacket.Payload(f.payload)))
+	b := buf.Bytes()
+	b = b[:14+int(ip.Length)] // without padding
+	if !f.tcp && !f.udpChecksum {
+		b[14+20+6], b[14+20+7] = 0, 0
+	}
+	return b
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// decoded is a frame that left a port.
+type decoded struct {
+	port uint32
+	data []byte
+	eth  *layers.Ethernet
+	ip   *layers.IPv4
+	udp  *layers.UDP
+}
+
+// decode parses a frame and checks its IPv4 checksum.
+func decode(t testing.TB, f target.Frame) decoded {
+	t.Helper()
+	d := decoded{port: f.Port, data: f.Data}
+	p := gopacket.NewPacket(f.Data, layers.LayerTypeEthernet, gopacket.NoCopy)
+	d.eth, _ = p.Layer(layers.LayerTypeEthernet).(*layers.Ethernet)
+	d.ip, _ = p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+	d.udp, _ = p.Layer(layers.LayerTypeUDP).(*layers.UDP)
+	if d.ip != nil && sum(f.Data[14:34]) != 0xffff {
+		t.Errorf("port %d: IPv4 checksum of %x is wrong", f.Port, f.Data)
+	}
+	return d
+}
+
+// ecn returns the ECN field.
+func (d decoded) ecn() uint8 { return d.ip.TOS & 3 }
+
+// maxQD returns the value of the shim.
+func (d decoded) maxQD() uint16 { return binary.BigEndian.Uint16(d.udp.Payload[2:]) }
+
+// sum is the one's complement sum of RFC 1071; 0xffff over a correct header.
+func sum(b []byte) uint16 {
+	var s uint32
+	for i := 0; i+1 < len(b); i += 2 {
+		s += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for s>>16 != 0 {
+		s = s&0xffff + s>>16
+	}
+	return uint16(s)
+}
+
+// repeat returns n copies of a frame with source ports from first on.
+func repeat(t testing.TB, f frame, n int, first uint16) [][]byte {
+	t.Helper()
+	frames := make([][]byte, n)
+	for i := range frames {
+		f.srcPort = first + uint16(i)
+		frames[i] = f.bytes(t)
+	}
+	return frames
+}

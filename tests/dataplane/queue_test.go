@@ -1,0 +1,270 @@
+package dataplane
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/red"
+	"github.com/headgate/headgate/tests/dataplane/control"
+	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/units"
+)
+
+const anyPort = target.Any
+
+// slow is the rate of a slow port: so slow that a burst is in its queue before the second
+// packet leaves, also on a busy machine.
+const slow = 40
+
+// slowShape makes a port send frames of 100 bytes slowly, from a queue that holds them all.
+func slowShape() target.Shape {
+	return target.Shape{PacketsPerSecond: slow, FrameBytes: 100, Depth: 1000}
+}
+
+// testECNThreshold marks from a depth on: a burst into a slow port leaves a queue behind
+// each packet that is one packet shorter than the one before.
+func testECNThreshold(r *rig) {
+	const burst = 12
+	const kmin = 5 * 100
+	entries, err := red.Entries(red.Config{Kmin: kmin, Kmax: kmin, Pmax: 1}, 1)
+	must(r.T, err)
+	r.write(control.Marking(0, entries)...)
+	for ecn := range uint8(4) { // all at once, each to a port of its own
+		f := newFrame(1, 2+uint32(ecn))
+		f.ecn = ecn
+		r.shape(2+uint32(ecn), target.Shape{PacketsPerSecond: 10, FrameBytes: 100, Depth: 1000})
+		r.send(1, repeat(r.T, f, burst, 1)...)
+	}
+	for ecn := range uint8(4) {
+		marked := 0
+		for i, got := range r.receive(2+uint32(ecn), burst) {
+			behind := units.Bytes(burst-1-i) * 100
+			want := ecn
+			// The first may leave before the second has arrived; the cell of the
+			// threshold is 64 bytes wide.
+			if (ecn == 1 || ecn == 2) && i > 0 && behind >= kmin+red.Cell {
+				want = ids.CE
+			}
+			sure := i > 0 && (behind < kmin-red.Cell || behind >= kmin+red.Cell)
+			if sure && got.ecn() != want {
+				r.Errorf("ECN %d, packet %d with %d B behind it: left with ECN %d, want %d", ecn, i, behind, got.ecn(), want)
+			}
+			if ecn != ids.CE && got.ecn() == ids.CE {
+				marked++
+			}
+		}
+		if (ecn == 0 || ecn == 3) && marked != 0 {
+			r.Errorf("ECN %d: %d packets marked, want none", ecn, marked)
+		}
+	}
+	r.noDropsBut()
+}
+
+// testECNProbability marks half of the packets at every depth.
+func testECNProbability(r *rig) {
+	const packets = 1000
+	r.write(control.Marking(0, []red.Entry{{Low: 0, High: ids.Saturated16, P: red.Certain / 2}})...)
+	f := newFrame(1, 2)
+	f.ecn = 2
+	marked := int64(0)
+	for range packets / 20 { // less than BMv2's queue at a time
+		r.send(1, repeat(r.T, f, 20, 1)...)
+		for _, got := range r.receive(2, 20) {
+			if got.ecn() == ids.CE {
+				marked++
+			}
+		}
+	}
+	if marked < 420 || marked > 580 { // 5 standard deviations
+		r.Errorf("%d of %d packets marked, want about half", marked, packets)
+	}
+	if n, _, err := r.ctl.Counter(ids.CounterECNMarks, 2); err != nil || n != marked {
+		r.Errorf("the mark counter says %d (%v), want %d", n, err, marked)
+	}
+}
+
+// shimRate is so high that a burst's delays stay within 16 bits of µs, and shimGap the time
+// between two departures in µs, which is maxQD's unit.
+const (
+	shimRate = 200
+	shimGap  = 1_000_000 / shimRate
+)
+
+// passed is a burst with shims that has left a slow port.
+type passed struct {
+	frames  []decoded
+	elapsed time.Duration // from before the burst was sent to after it was received
+}
+
+// plausible tells whether a packet with n before it can have waited so long, in units of
+// 1 µs << shift. BMv2 paces late, and a busy machine later still; but never early by more
+// than the gap that was under way when the rate was set.
+func (p passed) plausible(delay uint16, n int, shift uint) bool {
+	least := max(0, (n-1)*shimGap) >> shift
+	most := min(int(p.elapsed.Microseconds())>>shift, ids.Saturated16)
+	return int(delay) >= least && int(delay) <= most
+}
+
+// burstWithShims sends frames with shims through a slow port.
+func burstWithShims(r *rig, to uint32, frames [][]byte) passed {
+	r.Helper()
+	r.shape(to, target.Shape{PacketsPerSecond: shimRate, FrameBytes: 100, Depth: 1000})
+	start := time.Now()
+	r.send(1, frames...)
+	return passed{r.receive(to, len(frames)), time.Since(start)}
+}
+
+// testMaxQDTwoHops passes packets through two queues: the first stamps its delay, the
+// second only raises it.
+func testMaxQDTwoHops(r *rig) {
+	const burst = 8
+	f := newFrame(1, 2).shim(ids.MaxQDVersion, false, 0)
+	f.udpChecksum = true
+	first := burstWithShims(r, 2, repeat(r.T, f, burst, 1))
+	for i, got := range first.frames {
+		if !first.plausible(got.maxQD(), i, 0) {
+			r.Errorf("packet %d is stamped with %d µs, want about %d", i, got.maxQD(), i*shimGap)
+		}
+		if got.maxQD() > 0 && got.udp.Checksum != 0 {
+			r.Errorf("packet %d was stamped and has the UDP checksum %#x, want 0", i, got.udp.Checksum)
+		}
+	}
+	if report, last := r.poll(2), first.frames[burst-1].maxQD(); report.LastDelay != last {
+		r.Errorf("the poll's last delay is %d µs, the last stamp %d", report.LastDelay, last)
+	}
+
+	// Back in, in the opposite order, to port 3: the packet with the largest stamp is now
+	// first, waits for little and keeps it; the one with the smallest is last.
+	var back [][]byte
+	for i := range burst {
+		b := first.frames[burst-1-i].data
+		copy(b[30:34], address(3, 1).AsSlice())
+		fixChecksum(b)
+		back = append(back, b)
+	}
+	second := burstWithShims(r, 3, back)
+	for i, got := range second.frames {
+		before, after := first.frames[burst-1-i].maxQD(), got.maxQD()
+		if after != before && (after < before || !second.plausible(after, i, 0)) {
+			r.Errorf("packet %d came with %d µs and leaves with %d after about %d here", i, before, after, i*shimGap)
+		}
+	}
+	if report, last := r.poll(3), second.frames[burst-1].maxQD(); report.LastDelay != last {
+		r.Errorf("the last packet came with little and left with %d µs, the poll's last delay is %d", last, report.LastDelay)
+	}
+}
+
+// testMaxQDEcho sends echoes through a queue: they stay as they are, checksum included.
+func testMaxQDEcho(r *rig) {
+	f := newFrame(1, 2).shim(ids.MaxQDVersion, true, 7)
+	f.udpChecksum = true
+	frames := repeat(r.T, f, 5, 1)
+	for i, got := range burstWithShims(r, 2, frames).frames {
+		if string(got.data[34:]) != string(frames[i][34:]) {
+			r.Errorf("echo %d changed from %x to %x", i, frames[i][34:], got.data[34:])
+		}
+	}
+}
+
+func testMaxQDScale(r *rig) {
+	const burst, shift = 6, 6
+	f := newFrame(1, 2).shim(ids.MaxQDVersion, false, 0)
+	r.write(control.Scale(shift))
+	scaled := burstWithShims(r, 2, repeat(r.T, f, burst, 1))
+	for i, got := range scaled.frames {
+		if !scaled.plausible(got.maxQD(), i, shift) {
+			r.Errorf("shifted by %d, stamp %d is %d, want about %d", shift, i, got.maxQD(), i*shimGap>>shift)
+		}
+	}
+	r.write(control.DisableStamping())
+	for i, got := range burstWithShims(r, 2, repeat(r.T, f, burst, 1)).frames {
+		if got.maxQD() != 0 {
+			r.Errorf("disabled stamping stamps packet %d with %d", i, got.maxQD())
+		}
+	}
+	if report := r.poll(2); int(report.LastDelay) < (burst-2)*shimGap {
+		r.Errorf("without stamping the poll's last delay is %d, want it in µs", report.LastDelay)
+	}
+	// Beyond 16 bits it saturates: three packets at 100 ms each.
+	r.write(control.Scale(0))
+	r.shape(3, target.Shape{PacketsPerSecond: 10, FrameBytes: 100, Depth: 1000})
+	f = newFrame(1, 3).shim(ids.MaxQDVersion, false, 0)
+	r.send(1, repeat(r.T, f, 4, 1)...)
+	if got := r.receive(3, 4)[3].maxQD(); got != ids.Saturated16 {
+		r.Errorf("300 ms are stamped as %d, want %d", got, ids.Saturated16)
+	}
+}
+
+// testAdmission fills a queue to its limit: the rest is dropped and counted, and the
+// account returns to zero when the queue has drained.
+func testAdmission(r *rig) {
+	const burst, limit = 50, 10
+	r.write(control.QueueLimit(2, 0, limit*100+50))
+	r.shape(2, slowShape())
+	r.send(1, repeat(r.T, newFrame(1, 2), burst, 1)...)
+	r.fence()
+	full := r.poll(2)
+	dropped := r.drops(ids.DropAdmission)
+	// What fits, and one to three that left before the queue was full.
+	if admitted := burst - dropped; admitted < limit || admitted > limit+3 {
+		r.Errorf("%d of %d packets were admitted, want about %d", admitted, burst, limit)
+	}
+	if full.AdmissionDrops != uint32(dropped) {
+		r.Errorf("the poll says %d admission drops, the counter %d", full.AdmissionDrops, dropped)
+	}
+	if q := full.QueueBytes[0]; q == 0 || q > limit*100 || q%100 != 0 {
+		r.Errorf("the full queue has %d bytes, want at most %d", q, limit*100)
+	}
+	got := r.receive(2, int(burst-dropped))
+	for i, d := range got[:limit] {
+		if int(d.udp.SrcPort) != 1+i {
+			r.Errorf("packet %d of the burst left as number %d: the first ones are to be admitted", d.udp.SrcPort, i+1)
+		}
+	}
+	r.empty(2)
+	r.noDropsBut(ids.DropAdmission)
+
+	// Other queues, and the same one later, are not affected.
+	r.send(1, newFrame(1, 2).bytes(r.T))
+	r.receive(2, 1)
+	r.write(control.DefaultQueueLimit(0))
+	r.poll(3) // which has no limit
+	r.send(1, newFrame(1, 3).bytes(r.T), newFrame(1, 2).bytes(r.T))
+	r.receive(2, 1)
+	if n, report := r.drops(ids.DropAdmission), r.poll(3); n != dropped+1 || report.AdmissionDrops != 1 {
+		r.Errorf("the default limit dropped %d packets, port 3 %d, want 1", n-dropped, report.AdmissionDrops)
+	}
+}
+
+// testTailDrop lets the traffic manager drop packets that the pipeline has admitted, behind
+// its back: their bytes leave the account with the last packet that was in the queue.
+func testTailDrop(r *rig) {
+	const burst, depth = 30, 5
+	shape := slowShape()
+	shape.Depth = depth
+	r.shape(2, shape)
+	r.send(1, repeat(r.T, newFrame(1, 2), burst, 1)...)
+	r.fence()
+	// All that was admitted and has not left, although most of it is gone.
+	if full := r.poll(2); full.QueueBytes[0] < (burst-5)*100 {
+		r.Errorf("the queue's account is %d bytes after a burst of %d", full.QueueBytes[0], burst*100)
+	}
+	r.empty(2)
+	r.noDropsBut()
+}
+
+// empty waits until the account of a port's queues is zero: the last frame is here before
+// its switch has finished with it.
+func (r *rig) empty(port uint32) {
+	r.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		report := r.poll(port)
+		if report.QueueBytes == [ids.QueuesPerPort]uint32{} {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.Fatalf("port %d has drained, and its queues have %v bytes", port, report.QueueBytes)
+		}
+	}
+}

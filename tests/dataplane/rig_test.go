@@ -1,0 +1,192 @@
+// Package dataplane holds tests of the compiled P4 program, written once and run on every
+// target: the embedded switch always, BMv2 with HEADGATE_BMV2=1.
+package dataplane
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/p4src/pollreport"
+	"github.com/headgate/headgate/tests/dataplane/control"
+	"github.com/headgate/headgate/tests/dataplane/target"
+)
+
+// patience bounds the wait for what must come; a test that passes rarely waits.
+const patience = 10 * time.Second
+
+// fencePort is where fences leave; tests do not use it otherwise.
+const fencePort = target.Ports
+
+// rig is a target with Headgate's program, a route 10.0.p.0/24 to every port p, and the
+// session for polls.
+type rig struct {
+	*testing.T
+	target target.Target
+	ctl    *control.Client
+	fences uint16
+	polls  uint32
+}
+
+// newRig takes over a fresh target.
+func newRig(t *testing.T, tg target.Target) *rig {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := tg.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	conn, err := tg.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctl, err := control.New(conn, target.DeviceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ctl.Close)
+	if err := ctl.Push(); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{T: t, target: tg, ctl: ctl}
+	r.write(control.PollSession())
+	for p := uint32(1); p <= target.Ports; p++ {
+		r.write(control.Member(p, p, switchMAC(p), hostMAC(p)))
+		r.write(control.Group(p, control.Weight{Member: p, Weight: 1}))
+		r.write(control.Route(netip.PrefixFrom(address(p, 0), 24), p))
+	}
+	return r
+}
+
+func switchMAC(port uint32) net.HardwareAddr { return net.HardwareAddr{2, 0, 0, 0, 0, byte(port)} }
+func hostMAC(port uint32) net.HardwareAddr   { return net.HardwareAddr{2, 0, 0, 0, 1, byte(port)} }
+
+// address is a host behind a port.
+func address(port uint32, host byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 0, byte(port), host})
+}
+
+func (r *rig) write(updates ...*p4v1.Update) {
+	r.Helper()
+	if err := r.ctl.Write(updates...); err != nil {
+		r.Fatalf("write %v: %v", updates, err)
+	}
+}
+
+func (r *rig) send(port uint32, frames ...[]byte) {
+	r.Helper()
+	if err := r.target.Send(port, frames...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) shape(port uint32, s target.Shape) {
+	r.Helper()
+	if err := r.target.Shape(port, s); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// receive returns n frames that left a port.
+func (r *rig) receive(port uint32, n int) []decoded {
+	r.Helper()
+	frames := make([]decoded, 0, n)
+	for len(frames) < n {
+		f, ok := r.target.Receive(port, patience)
+		if !ok {
+			r.Fatalf("port %d: %d frames, want %d", port, len(frames), n)
+		}
+		frames = append(frames, decode(r.T, f))
+	}
+	return frames
+}
+
+// fence waits until ingress has handled everything sent before: a frame of its own passes.
+func (r *rig) fence() {
+	r.Helper()
+	r.fences++
+	f := newFrame(1, fencePort)
+	f.srcPort, f.dstPort = r.fences, 9
+	r.send(1, f.bytes(r.T))
+	for {
+		got := r.receive(fencePort, 1)[0]
+		if got.udp != nil && uint16(got.udp.SrcPort) == r.fences {
+			return
+		}
+	}
+}
+
+// silent fails when a frame has left any port.
+func (r *rig) silent() {
+	r.Helper()
+	r.fence()
+	if f, ok := r.target.Receive(target.Any, 0); ok {
+		r.Errorf("port %d sent %x, want nothing", f.Port, f.Data)
+	}
+}
+
+func (r *rig) drops(reason int64) int64 {
+	r.Helper()
+	packets, _, err := r.ctl.Counter(ids.CounterDrops, reason)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return packets
+}
+
+// noDrops fails when any packet was dropped, but for the given reasons.
+func (r *rig) noDropsBut(reasons ...int64) {
+	r.Helper()
+next:
+	for i := int64(0); i < ids.DropReasonCells; i++ {
+		for _, but := range reasons {
+			if i == but {
+				continue next
+			}
+		}
+		if n := r.drops(i); n != 0 {
+			r.Errorf("%d packets dropped as %s, want 0", n, ids.DropReason(int(i)))
+		}
+	}
+}
+
+func (r *rig) packetOut(p control.PacketOut) {
+	r.Helper()
+	if err := r.ctl.Send(p); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) packetIn() control.PacketIn {
+	r.Helper()
+	p, err := r.ctl.Receive(patience)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return p
+}
+
+// poll reads a port's registers.
+func (r *rig) poll(port uint32) pollreport.Report {
+	r.Helper()
+	r.polls++
+	cookie := binary.BigEndian.AppendUint32(nil, r.polls)
+	r.packetOut(control.PacketOut{Port: port, Mode: ids.PacketOutPoll, Payload: cookie})
+	in := r.packetIn()
+	if in.Reason != ids.PacketInPoll || in.Port != port || in.Queue != ids.HighestQueue {
+		r.Fatalf("answer to a poll of port %d: %+v", port, in)
+	}
+	report, rest, err := pollreport.Parse(in.Payload)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if report.Port != port || string(rest) != string(cookie) {
+		r.Fatalf("report of port %d with payload %x, want port %d with %x", report.Port, rest, port, cookie)
+	}
+	return report
+}

@@ -1,0 +1,50 @@
+// Package target is what a data-plane test needs of a switch: a P4Runtime server, frames in
+// and out of numbered ports, and queues that can be made slow.
+package target
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/headgate/headgate/units"
+)
+
+// DeviceID is the P4Runtime device id of every target.
+const DeviceID = 1
+
+// Ports is the number of a target's ports: 1 to Ports.
+const Ports = 8
+
+// Target is a switch under test, whose program is still to be pushed. It has Headgate's CPU port and
+// eight priority queues per port, the highest first.
+type Target interface {
+	// Dial returns a connection to the P4Runtime server; Close closes it.
+	Dial() (*grpc.ClientConn, error)
+	// Send hands frames to a port back to back.
+	Send(port uint32, frames ...[]byte) error
+	// Receive returns the next frame that left the port, waiting for it for at most wait.
+	Receive(port uint32, wait time.Duration) (Frame, bool)
+	// Shape sets the rate and depth of the queues of a port.
+	Shape(port uint32, s Shape) error
+	// Close stops the switch.
+	Close() error
+}
+
+// Frame is a frame that left a port.
+type Frame struct {
+	Port uint32
+	Data []byte
+}
+
+// Any stands for every port in Receive.
+const Any = ^uint32(0)
+
+// Shape makes a port slow. BMv2 counts packets and paces every queue for itself, the
+// embedded switch counts bits and paces the port: they agree for frames of one size in one
+// queue.
+type Shape struct {
+	PacketsPerSecond int         // 0 is unlimited
+	FrameBytes       units.Bytes // of every frame sent while the shape holds
+	Depth            int         // packets that a queue holds
+}
