@@ -116,3 +116,78 @@ func BenchmarkL3(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTable looks packets up in one table of n entries of each kind.
+func BenchmarkTable(b *testing.B) {
+	prog := loadFile(b, "control")
+	prog.tableBy["I.ternary_"].size, prog.tableBy["I.lpm_"].size, prog.tableBy["I.exact_"].size = 1<<20, 1<<20, 1<<20
+	for _, k := range []struct {
+		name, table string
+		op          byte
+		sizes       []int
+		key         func(i int) []Match
+	}{
+		{"exact", "I.exact_", 1, []int{10, 1000, 100000}, func(i int) []Match { return []Match{{Value: be(uint64(i>>16), 1)}, {Value: be(uint64(i&0xffff), 2)}} }},
+		{"lpm", "I.lpm_", 2, []int{10, 1000, 100000}, func(i int) []Match { return []Match{{Value: be(uint64(i)<<8&0xffffffff, 4), Prefix: 24}} }},
+		{"ternary", "I.ternary_", 4, []int{10, 1000, 10000}, func(i int) []Match {
+			// 64 different masks.
+			mask := uint64(0xffffffff) << (i % 16)
+			return []Match{{Any: i%4 != 0, Value: []byte{7}, Mask: []byte{0xff}}, {Any: true}, {Value: be(uint64(i)<<16&mask&0xffffffff, 4), Mask: be(mask&0xffffffff, 4)}}
+		}},
+	} {
+		for _, n := range k.sizes {
+			b.Run(fmt.Sprintf("%s/entries=%d", k.name, n), func(b *testing.B) {
+				in := New(prog, Options{})
+				for i := range n {
+					if _, err := in.AddEntry(k.table, k.key(i), i+1, mark(1), 0); err != nil {
+						b.Fatal(err)
+					}
+				}
+				s := &sink{}
+				frames := make([][]byte, 256)
+				for i := range frames {
+					v := uint32(i * 7919 % n)
+					h := ctl{op: k.op, a: byte(v >> 16), b: uint16(v), c: v << 8}
+					if k.op == 4 {
+						h.c = v << 16
+					}
+					frames[i] = h.frame()
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := 0; b.Loop(); i++ {
+					s.pass(in, 1, frames[i&255], 0)
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkAddEntry fills a table; the time per entry must not grow with its size.
+func BenchmarkAddEntry(b *testing.B) {
+	prog := loadFile(b, "l3")
+	for _, n := range []int{1000, 100000} {
+		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				addL3(b, New(prog, Options{}), n)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/entry")
+		})
+	}
+}
+
+// BenchmarkPrograms takes packets through the other test programs.
+func BenchmarkPrograms(b *testing.B) {
+	for _, name := range []string{"arith", "state", "match"} {
+		b.Run(name, func(b *testing.B) {
+			in := New(loadFile(b, name), Options{})
+			s := &sink{}
+			frame := make([]byte, 100)
+			frame[12] = 1
+			b.ReportAllocs()
+			for b.Loop() {
+				s.pass(in, 1, frame, 0)
+			}
+		})
+	}
+}

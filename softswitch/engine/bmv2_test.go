@@ -93,6 +93,60 @@ var flowCommands = []string{
 	"mc_node_associate 1 0", "mc_node_associate 1 1",
 }
 
+var controlCommands = []string{
+	"table_add I.exact_ I.mark 1 2 => 1", "table_add I.exact_ I.wide 2 2 => 0x0102030405060708090a0b0c0d0e0f10",
+	"table_add I.lpm_ I.mark 10.0.0.0/8 => 1", "table_add I.lpm_ I.mark 10.1.0.0/16 => 2", "table_add I.lpm_ I.mark 10.1.0.1/32 => 3",
+	"table_add I.lpm6 I.mark 0x20010db8000000000000000000000000/32 3 => 1", "table_add I.lpm6 I.mark 0x20010db8000000010000000000000000/64 3 => 2",
+	"table_add I.ternary_ I.mark 1&&&0xff 0&&&0 0&&&0 => 1 10", "table_add I.ternary_ I.mark 0&&&0 0x0100&&&0xff00 0&&&0 => 2 5",
+	"table_add I.ternary_ I.mark 2&&&2 0&&&0 0x0a000000&&&0xff000000 => 3 7",
+	"table_add I.range_ I.mark 10->20 1&&&0xff => 1 1", "table_add I.range_ I.mark 15->300 0&&&0 => 2 2",
+	"act_prof_create_member I.sel I.port 1", "act_prof_create_member I.sel I.port 2", "act_prof_create_member I.sel I.port 3",
+	"act_prof_create_group I.sel", "act_prof_add_member_to_group I.sel 0 0", "act_prof_add_member_to_group I.sel 1 0",
+	"act_prof_add_member_to_group I.sel 2 0", "table_indirect_add_with_group I.group 7 => 0",
+}
+
+// configureControl installs what controlCommands do on BMv2, where low priorities win.
+// Value sets are left out: simple_switch_CLI pads their values to the wrong width.
+func configureControl(t testing.TB, in *engine.Instance) {
+	t.Helper()
+	exact := func(v ...byte) engine.Match { return engine.Match{Value: v} }
+	tern := func(v, m []byte) engine.Match { return engine.Match{Value: v, Mask: m} }
+	any := engine.Match{Any: true}
+	add := func(table string, prio int, action string, arg []byte, key ...engine.Match) {
+		t.Helper()
+		if _, err := in.AddEntry(table, key, prio, engine.Target{Call: &engine.ActionCall{Name: action, Args: [][]byte{arg}}}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v6 := func(last byte, n int) engine.Match {
+		return engine.Match{Value: append([]byte{0x20, 1, 0x0d, 0xb8, 0, 0, 0, last}, make([]byte, 8)...), Prefix: n}
+	}
+	add("I.exact_", 0, "I.mark", []byte{1}, exact(1), exact(2))
+	add("I.exact_", 0, "I.wide", []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, exact(2), exact(2))
+	add("I.lpm_", 0, "I.mark", []byte{1}, engine.Match{Value: []byte{10, 0, 0, 0}, Prefix: 8})
+	add("I.lpm_", 0, "I.mark", []byte{2}, engine.Match{Value: []byte{10, 1, 0, 0}, Prefix: 16})
+	add("I.lpm_", 0, "I.mark", []byte{3}, engine.Match{Value: []byte{10, 1, 0, 1}, Prefix: 32})
+	add("I.lpm6", 0, "I.mark", []byte{1}, v6(0, 32), exact(3))
+	add("I.lpm6", 0, "I.mark", []byte{2}, v6(1, 64), exact(3))
+	add("I.ternary_", -10, "I.mark", []byte{1}, tern([]byte{1}, []byte{255}), any, any)
+	add("I.ternary_", -5, "I.mark", []byte{2}, any, tern([]byte{1, 0}, []byte{255, 0}), any)
+	add("I.ternary_", -7, "I.mark", []byte{3}, tern([]byte{2}, []byte{2}), any, tern([]byte{10, 0, 0, 0}, []byte{255, 0, 0, 0}))
+	add("I.range_", -1, "I.mark", []byte{1}, tern([]byte{10}, []byte{20}), exact(1))
+	add("I.range_", -2, "I.mark", []byte{2}, tern([]byte{15}, []byte{1, 44}), any)
+	group := engine.GroupID(0)
+	var errs []error
+	for i := range engine.MemberID(3) {
+		errs = append(errs, in.AddMember("I.sel", i, engine.ActionCall{Name: "I.port", Args: [][]byte{{byte(i + 1)}}}))
+	}
+	errs = append(errs, in.SetGroup("I.sel", 0, []engine.MemberID{0, 1, 2}))
+	_, err := in.AddEntry("I.group", []engine.Match{exact(7)}, 0, engine.Target{Group: &group}, 0)
+	for _, err := range append(errs, err) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // pick draws one of vs, or else a random byte.
 func pick(r *rand.Rand, vs ...byte) byte {
 	if r.IntN(8) == 0 {
@@ -133,6 +187,9 @@ var frames = map[string]func(r *rand.Rand) []byte{
 			pick(r, 1, 0, 0x10, 0x20, 0x30, 0x40), pick(r, 2, 5, 4, 1), pick(r, 0, 0, 0, 1, 5, 0xff), pick(r, 0, 9, 10, 15, 16, 20, 21, 44, 0xe8),
 			pick(r, 0, 0), pick(r, 0x50, 0x70, 0x51, 0x71, 1, 0x0f)}
 		if r.IntN(2) == 0 {
+			if f[0] == 8 {
+				f[1] &= 7 // BMv2 does not check bounds
+			}
 			f = append(f, 0x20, 0x01, 0x0d, 0xb8, 0, pick(r, 1, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, pick(r, 1, 2))
 		} else {
 			f = append(f, random(r, 16)...)
@@ -142,6 +199,14 @@ var frames = map[string]func(r *rand.Rand) []byte{
 	"flow": func(r *rand.Rand) []byte {
 		f := []byte{byte(r.IntN(28)), pick(r, 0, 1, 2, 3, 5, 6, 7, 120, 160, 210), 0, 0}
 		return append(f, random(r, r.IntN(60))...)
+	},
+	"control": func(r *rand.Rand) []byte {
+		f := []byte{pick(r, 1, 2, 3, 4, 5, 7, 7, 8, 9, 0x40), pick(r, 0, 1, 2, 3), pick(r, 0, 1), pick(r, 0, 2, 10, 15, 20, 44), pick(r, 10, 10, 0), pick(r, 0, 1), pick(r, 0, 1), pick(r, 0, 1)}
+		if f[0] == 8 {
+			f[1] &= 7 // BMv2 does not check bounds
+		}
+		f = append(f, 0x20, 0x01, 0x0d, pick(r, 0xb8, 0xb8, 0), 0, 0, 0, pick(r, 0, 1))
+		return append(f, random(r, 9+r.IntN(20))...)
 	},
 	"state": func(r *rand.Rand) []byte {
 		f := append([]byte{pick(r, 3, 9, 0, 200), pick(r, 0, 1, 2, 15, 16, 255)}, random(r, 28)...)
@@ -164,9 +229,13 @@ func TestAgainstBMv2(t *testing.T) {
 				job.Frames = append(job.Frames, draw(r))
 			}
 			in := engine.New(mustLoad(t, name), engine.Options{})
-			if name == "flow" {
+			switch name {
+			case "flow":
 				job.Commands = flowCommands
 				configureFlow(t, in)
+			case "control":
+				job.Commands = controlCommands
+				configureControl(t, in)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

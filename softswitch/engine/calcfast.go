@@ -63,47 +63,74 @@ func (in *calcInput) validWord() int {
 	return in.h.valid
 }
 
+// calcPiece is an input of at most 64 bits, or one word of a wider one.
+type calcPiece struct {
+	word  int // −1 for a constant
+	konst uint64
+	bits  int
+}
+
+// calcPieces lists the words of inputs, the most significant first; nil where an input's
+// length is not fixed.
+func calcPieces(ins []calcInput) []calcPiece {
+	var list []calcPiece
+	for i := range ins {
+		in := &ins[i]
+		if in.konst == nil && (in.f == nil || in.f.f != nil && in.f.f.vl) {
+			return nil
+		}
+		for k := (in.bits+63)/64 - 1; k >= 0; k-- {
+			p := calcPiece{word: -1, bits: min(64, in.bits-64*k)}
+			if in.konst != nil {
+				p.konst = in.konst[k]
+			} else {
+				p.word = in.f.word() + k
+			}
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // groupInputs packs inputs into groups of whole 16-bit words where it can, else of bytes.
 func groupInputs(ins []calcInput) ([]calcGroup, bool) {
+	list := calcPieces(ins)
+	if list == nil {
+		return nil, false
+	}
 	var groups []calcGroup
-	var pending []*calcInput
-	bits := 0
-	flush := func() {
+	first, bits := 0, 0
+	flush := func(end int) {
 		g := calcGroup{bytes: bits / 8}
 		at := bits
-		for _, in := range pending {
-			at -= in.bits
-			if in.konst != nil {
-				g.konst |= in.konst[0] << at
+		for _, p := range list[first:end] {
+			at -= p.bits
+			if p.word < 0 {
+				g.konst |= p.konst << at
 			} else {
-				g.parts = append(g.parts, calcPart{word: in.f.word(), shift: uint8(at)})
+				g.parts = append(g.parts, calcPart{word: p.word, shift: uint8(at)})
 			}
 		}
 		groups = append(groups, g)
-		pending, bits = nil, 0
+		first, bits = end, 0
 	}
-	for i := range ins {
-		in := &ins[i]
-		if in.konst == nil && in.f == nil || in.bits > 64 || in.f != nil && in.f.f != nil && in.f.f.vl {
-			return nil, false
-		}
-		if bits+in.bits > 64 {
+	for i, p := range list {
+		if bits+p.bits > 64 {
 			if bits%8 != 0 {
 				return nil, false
 			}
-			flush()
+			flush(i)
 		}
-		pending = append(pending, in)
-		bits += in.bits
+		bits += p.bits
 		if bits%16 == 0 && bits >= 32 {
-			flush()
+			flush(i + 1)
 		}
 	}
 	if bits%8 != 0 {
 		return nil, false
 	}
 	if bits > 0 {
-		flush()
+		flush(len(list))
 	}
 	return groups, true
 }

@@ -11,7 +11,7 @@ import (
 type headerCodec struct {
 	loads  []loadOp
 	stores []storeOp
-	slow   bool // some field is wide or variable, or no groups can be formed
+	slow   bool // the length is variable, or no groups can be formed
 	fields []field
 }
 
@@ -39,19 +39,18 @@ func newCodec(t *headerType) *headerCodec {
 		c.slow = true
 		return c
 	}
-	for i := range t.fields {
-		f := &t.fields[i]
+	list := pieces(t)
+	for _, f := range list {
 		off, skip := f.bit/8, f.bit%8
-		if f.bits > 64 || skip+f.bits > 64 {
+		if skip+f.bits > 64 {
 			c.slow = true
 			return c
 		}
-		c.loads = append(c.loads, loadOp{f.mask, uint32(f.word), uint16(off), uint8(64 - skip - f.bits)})
+		c.loads = append(c.loads, loadOp{lastMask(f.bits), uint32(f.word), uint16(off), uint8(64 - skip - f.bits)})
 	}
 	first := 0
-	for i := range t.fields {
-		f := &t.fields[i]
-		start := t.fields[first].bit
+	for i, f := range list {
+		start := list[first].bit
 		end := f.bit + f.bits
 		if end-start > 64 {
 			c.slow = true // the group has no byte boundary in 64 bits
@@ -59,8 +58,8 @@ func newCodec(t *headerType) *headerCodec {
 		}
 		s := storeOp{word: uint32(f.word), off: uint16(start / 8), shift: uint8(64 - (end - start))}
 		next := end - start + 65
-		if i+1 < len(t.fields) {
-			next = end - start + t.fields[i+1].bits
+		if i+1 < len(list) {
+			next = end - start + list[i+1].bits
 		}
 		if (end-start)%8 == 0 && (end-start >= 32 || next > 64) {
 			s.bytes = uint8((end - start) / 8)
@@ -70,6 +69,24 @@ func newCodec(t *headerType) *headerCodec {
 		c.stores = append(c.stores, s)
 	}
 	return c
+}
+
+// piece is a field of at most 64 bits, or one word of a wider one.
+type piece struct{ word, bit, bits int }
+
+// pieces lists the fields of a header type in the order of the wire.
+func pieces(t *headerType) []piece {
+	var list []piece
+	for i := range t.fields {
+		f := &t.fields[i]
+		bit := f.bit
+		for k := f.words - 1; k >= 0; k-- {
+			n := max(0, min(64, f.bits-64*k))
+			list = append(list, piece{f.word + k, bit, n})
+			bit += n
+		}
+	}
+	return list
 }
 
 // extract reads a header of fixed length from b, which has slack bytes behind it, into w.

@@ -20,7 +20,9 @@ var update = flag.Bool("update", false, "write testdata/*.stf anew from what the
 func TestCorpus(t *testing.T) {
 	if *update {
 		for name, draw := range frames {
-			record(t, name, draw)
+			if name != "control" { // what it needs, STF cannot say
+				record(t, name, draw)
+			}
 		}
 	}
 	files, err := filepath.Glob("testdata/*.stf")

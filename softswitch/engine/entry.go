@@ -146,6 +146,9 @@ func (t *table) pick(e *entry, p *Packet) *boundAction {
 // newEntry checks and packs a key.
 func (t *table) newEntry(key []Match, priority int) (*entry, error) {
 	s := t.spec
+	if len(s.key) == 0 {
+		return nil, fmt.Errorf("table %q has no key, hence only a default entry: %w", s.name, ErrInvalid)
+	}
 	if len(key) != len(s.key) {
 		return nil, fmt.Errorf("table %q: key has %d fields, want %d: %w", s.name, len(key), len(s.key), ErrInvalid)
 	}

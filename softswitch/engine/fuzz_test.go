@@ -1,34 +1,119 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 )
 
-// FuzzLoad feeds arbitrary JSON to the loader; what loads must also process a packet.
+// FuzzLoad feeds arbitrary text to the loader; what loads must also process a packet.
 func FuzzLoad(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) == 0 {
-		f.Fatal("no programs in testdata", err)
+	doc, err := os.ReadFile("testdata/dynvalid.json")
+	if err != nil {
+		f.Fatal(err)
 	}
-	for _, name := range files {
-		doc, err := os.ReadFile(name)
+	var small bytes.Buffer
+	if err := json.Compact(&small, doc); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(small.Bytes())
+	f.Add([]byte("{}"))
+	f.Fuzz(func(_ *testing.T, doc []byte) { tryProgram(doc) })
+}
+
+// FuzzProgram changes values of the test programs: every four bytes of edits replace one
+// value by a constant or by another value of the program.
+func FuzzProgram(f *testing.F) {
+	var docs [][]byte
+	for _, name := range []string{"dynvalid", "l3", "flow", "headers", "match", "state", "control", "arith"} {
+		doc, err := os.ReadFile("testdata/" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(doc)
+		docs = append(docs, doc)
 	}
-	frame := ipv4Frame(0x0a000001, 64)
-	f.Fuzz(func(_ *testing.T, doc []byte) {
-		prog, err := Load(doc)
-		if err != nil || prog.stateBytes() > 1<<24 {
+	f.Add(uint8(0), []byte{0, 10, 1, 2})
+	f.Add(uint8(3), []byte{1, 10, 20, 0, 0, 200, 3, 9})
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
+		if len(edits) > 40 {
 			return
 		}
-		in := New(prog, Options{})
-		in.fuzzPass(frame)
-		in.fuzzPass(nil)
+		var root any
+		if err := json.Unmarshal(docs[int(which)%len(docs)], &root); err != nil {
+			t.Fatal(err)
+		}
+		for ; len(edits) >= 4; edits = edits[4:] {
+			var slots []slot
+			collect(&slots, root)
+			s := slots[int(binary.BigEndian.Uint16(edits))%len(slots)]
+			s.set(replacement(slots, edits[2], edits[3]))
+		}
+		doc, err := json.Marshal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tryProgram(doc)
 	})
+}
+
+// slot is a place in a JSON document.
+type slot struct {
+	value any
+	set   func(v any)
+}
+
+func collect(list *[]slot, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			*list = append(*list, slot{v[k], func(x any) {
+				if v[k] = x; x == "delete" {
+					delete(v, k)
+				}
+			}})
+			collect(list, v[k])
+		}
+	case []any:
+		for i := range v {
+			*list = append(*list, slot{v[i], func(x any) { v[i] = x }})
+			collect(list, v[i])
+		}
+	}
+}
+
+func replacement(slots []slot, kind, arg byte) any {
+	texts := []string{"delete", "", "0x00", "-0x1", "0xffffffffffffffffffffffff", "$valid$", "+", "<<", "?", "access_field", "dereference_header_stack",
+		"expression", "field", "header", "hexstr", "lookahead", "stack", "regular", "lpm", "range", "*", "push", "assign_header", "_jump"}
+	switch kind % 4 {
+	case 0:
+		return []any{nil, true, false, []any{}, map[string]any{}}[int(arg)%5]
+	case 1:
+		return []any{0, 1, -1, int(arg), 1 << 16, 1 << 31, 1e18, 0.5}[int(arg)%8]
+	case 2:
+		return texts[int(arg)%len(texts)]
+	}
+	// A value from elsewhere; a copy, for a document must not contain itself.
+	b, err := json.Marshal(slots[(int(kind)*256+int(arg))%len(slots)].value)
+	var v any
+	if err != nil || json.Unmarshal(b, &v) != nil {
+		return nil
+	}
+	return v
+}
+
+func tryProgram(doc []byte) {
+	prog, err := Load(doc)
+	if err != nil || prog.stateBytes() > 1<<24 {
+		return
+	}
+	in := New(prog, Options{})
+	in.fuzzPass(ipv4Frame(0x0a000001, 64))
+	in.fuzzPass([]byte{1, 0x31, 0, 0, 0, 1, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	in.fuzzPass(nil)
 }
 
 // stateBytes estimates the memory of an instance's arrays.
@@ -88,4 +173,3 @@ func FuzzPacket(f *testing.F) {
 		ins[int(which)%len(ins)].fuzzPass(frame)
 	})
 }
-

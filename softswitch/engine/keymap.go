@@ -84,8 +84,7 @@ func (m *keyMap[V]) del(k []uint64) {
 	}
 }
 
-func (m *keyMap[V]) len() int { return len(m.m1) + len(m.m2) + len(m.m4) + len(m.ms) }
-
+// each calls f for every value.
 func (m *keyMap[V]) each(f func(V)) {
 	for _, v := range m.m1 {
 		f(v)

@@ -53,7 +53,6 @@ type header struct {
 	valid    int // word that is 1 while the header is valid
 	vlOff    int // first byte in the vl area
 	union    *union
-	vlExp    *dexpr // old style: length expression of the type, for this instance
 }
 
 // stack is a header stack or, when unions is set, a header union stack.

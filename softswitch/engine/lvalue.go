@@ -14,17 +14,6 @@ type lvalue struct {
 	idx *dexpr
 }
 
-// bits is the width of the target.
-func (v *lvalue) bits() int {
-	switch {
-	case v.ref != nil:
-		return v.ref.bits()
-	case v.reg != nil:
-		return v.reg.bits
-	}
-	return v.f.bits
-}
-
 // assign compiles writing src to the target, masked (or saturated) to its width.
 func (c *compiler) assign(v *lvalue, src *dexpr) opFn {
 	switch {

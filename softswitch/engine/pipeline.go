@@ -7,7 +7,7 @@ type node struct {
 	cond  boolFn
 	yes   *node
 	no    *node
-	call  *action
+	call  *boundAction
 	next  *node
 }
 
@@ -16,19 +16,17 @@ func (p *Packet) runPipeline(n *node) {
 	p.exit = false
 	for n != nil && !p.exit {
 		switch {
-		case n.table != nil:
-			n = p.in.tables[n.table.index].apply(p)
 		case n.cond != nil:
 			if n.cond(p) {
 				n = n.yes
 			} else {
 				n = n.no
 			}
-		default:
-			if n.call != nil {
-				n.call.run(p)
-			}
+		case n.call != nil:
+			n.call.run(p)
 			n = n.next
+		default:
+			n = p.in.tables[n.table.index].apply(p)
 		}
 	}
 }
@@ -76,6 +74,19 @@ func (c *compiler) buildPipelines(j *jsonProgram) {
 	c.checkAcyclic(c.egress, state)
 }
 
+// shortcut turns a table without a key whose default action is fixed, as p4c makes them
+// of action calls, into the call of that action.
+func (n *node) shortcut() {
+	t := n.table
+	if len(t.key) > 0 || !t.fixedDef || t.deflt == nil || t.counters || t.profile != nil || t.size > 0 && t.fixed {
+		return
+	}
+	n.call, n.next = t.deflt, t.miss
+	if !t.hitMiss {
+		n.next = t.nexts[t.deflt.act]
+	}
+}
+
 func (c *compiler) declareNode(name string) *node {
 	if c.nodes[name] != nil {
 		c.fail("%q is declared twice", name)
@@ -98,7 +109,10 @@ func (c *compiler) nodeNamed(name *string) *node {
 
 func (c *compiler) wirePipeline(jp *jsonPipeline) {
 	for k := range jp.Tables {
-		c.in("tables", k, func() { c.wireTable(&jp.Tables[k]) })
+		c.in("tables", k, func() {
+			c.wireTable(&jp.Tables[k])
+			c.nodes[jp.Tables[k].Name].shortcut()
+		})
 	}
 	for k := range jp.Conditionals {
 		j := &jp.Conditionals[k]
@@ -112,9 +126,9 @@ func (c *compiler) wirePipeline(jp *jsonPipeline) {
 		j := &jp.ActionCalls[k]
 		c.in("action_calls", k, func() {
 			n := c.nodes[j.Name]
-			n.call = c.actionByID(j.ActionID)
-			if len(n.call.params) > 0 {
-				c.fail("action %q takes parameters and cannot be called directly", n.call.name)
+			n.call = &boundAction{act: c.actionByID(j.ActionID)}
+			if len(n.call.act.params) > 0 {
+				c.fail("action %q takes parameters and cannot be called directly", n.call.act.name)
 			}
 			n.next = c.nodeNamed(j.Next)
 		})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
 	"math/big"
 	"math/bits"
@@ -236,7 +237,10 @@ func (c *compiler) primLog(j *jsonPrimitive) opFn {
 			c.fail("parameter is of type %q, want parameters_vector", j.Parameters[1].Type)
 		}
 		var vs []jsonValue
-		c.decode(j.Parameters[1].Value, &vs)
+		// Older versions of p4c write an empty vector as an empty object.
+		if v := bytes.TrimSpace(j.Parameters[1].Value); !emptyObject(v) {
+			c.decode(v, &vs)
+		}
 		for i := range vs {
 			x := c.expression(&vs[i])
 			if x.kind == xBool {
@@ -339,4 +343,9 @@ func (c *compiler) primDigest(j *jsonPrimitive) opFn {
 	}
 	m := id.m
 	return func(p *Packet) { p.learnList = uint32(m(p) & 0xffff) }
+}
+
+// emptyObject reports whether v is a JSON object without members.
+func emptyObject(v []byte) bool {
+	return len(v) >= 2 && v[0] == '{' && len(bytes.TrimSpace(v[1:])) == 1
 }

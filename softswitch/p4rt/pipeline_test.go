@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 )
 
@@ -138,8 +137,8 @@ func TestGetPipeline(t *testing.T) {
 		p4v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE:        {Cookie: full.Cookie, P4Info: full.P4Info},
 		p4v1.GetForwardingPipelineConfigRequest_DEVICE_CONFIG_AND_COOKIE: {Cookie: full.Cookie, P4DeviceConfig: full.P4DeviceConfig},
 	} {
-		if diff := cmp.Diff(want, get(kind), protocmp.Transform()); diff != "" {
-			t.Errorf("%v (-want +got):\n%s", kind, diff)
+		if got := get(kind); !proto.Equal(want, got) {
+			t.Errorf("%v: got cookie %v, P4Info %t, %d bytes of program", kind, got.GetCookie(), got.GetP4Info() != nil, len(got.GetP4DeviceConfig()))
 		}
 	}
 	for _, req := range []*p4v1.GetForwardingPipelineConfigRequest{{DeviceId: 9}, {DeviceId: deviceID, ResponseType: 9}} {
@@ -195,5 +194,19 @@ func TestExterns(t *testing.T) {
 	err := r.write(p4test.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81}))
 	if got := details(t, err); len(got) != 1 || got[0] != codes.Unimplemented {
 		t.Errorf("%v", err)
+	}
+}
+
+// The repository's own program is accepted, with every object of its P4Info.
+func TestOwnProgram(t *testing.T) {
+	r := newRig(t)
+	if err := r.LoadPipeline(p4src.P4Info, p4src.JSON); err != nil {
+		t.Fatal(err)
+	}
+	r.wantRead(&p4v1.PacketReplicationEngineEntry{})
+	for _, req := range []any{&p4v1.TableEntry{}, &p4v1.TableEntry{IsDefaultAction: true}, &p4v1.CounterEntry{}, &p4v1.RegisterEntry{}} {
+		if _, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4test.Of(req)}}); err != nil {
+			t.Errorf("read %T: %v", req, err)
+		}
 	}
 }

@@ -1,7 +1,3 @@
-// Package p4rt is the P4Runtime server of the embedded switch, by specification 1.4. Its
-// parts: arbitration decides who may write, schema knows the P4Info, entity what has been
-// written, packetio and digest what flows on streams; this package is the gRPC service
-// that joins them.
 package p4rt
 
 import (

@@ -30,10 +30,7 @@ func newFixture(t testing.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prog, err := engine.Load(p4test.JSON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	prog := p4test.Program()
 	if err := sch.Bind(prog, p4test.JSON); err != nil {
 		t.Fatal(err)
 	}

@@ -44,8 +44,20 @@ func (t *Type) Leaves() []int {
 	return out
 }
 
-// dataType resolves a type; depth guards against types that contain themselves.
-func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec, depth int) (*Type, error) {
+// maxParts bounds the parts of one type, for types that contain the same one many times.
+const maxParts = 4096
+
+// dataType resolves a type.
+func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec) (*Type, error) {
+	left := maxParts
+	return s.resolve(where, spec, 0, &left)
+}
+
+// resolve resolves a type; depth guards against types that contain themselves.
+func (s *Schema) resolve(where string, spec *p4configv1.P4DataTypeSpec, depth int, left *int) (*Type, error) {
+	if *left--; *left < 0 {
+		return nil, fmt.Errorf("%s: the type has more than %d parts", where, maxParts)
+	}
 	if depth > 16 {
 		return nil, fmt.Errorf("%s: types are nested deeper than 16", where)
 	}
@@ -77,7 +89,7 @@ func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec, depth i
 		if n.GetOriginalType() == nil {
 			return nil, fmt.Errorf("%s: type %q is translated (@p4runtime_translation), which is not supported here", where, t.NewType.Name)
 		}
-		return s.dataType(where, n.GetOriginalType(), depth+1)
+		return s.resolve(where, n.GetOriginalType(), depth+1, left)
 	case *p4configv1.P4DataTypeSpec_Struct:
 		st := s.types.GetStructs()[t.Struct.GetName()]
 		if st == nil {
@@ -85,7 +97,7 @@ func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec, depth i
 		}
 		out := &Type{form: structure}
 		for _, m := range st.Members {
-			u, err := s.dataType(where+"."+m.Name, m.TypeSpec, depth+1)
+			u, err := s.resolve(where+"."+m.Name, m.TypeSpec, depth+1, left)
 			if err != nil {
 				return nil, err
 			}
@@ -95,7 +107,7 @@ func (s *Schema) dataType(where string, spec *p4configv1.P4DataTypeSpec, depth i
 	case *p4configv1.P4DataTypeSpec_Tuple:
 		out := &Type{form: tuple}
 		for i, m := range t.Tuple.GetMembers() {
-			u, err := s.dataType(fmt.Sprintf("%s[%d]", where, i), m, depth+1)
+			u, err := s.resolve(fmt.Sprintf("%s[%d]", where, i), m, depth+1, left)
 			if err != nil {
 				return nil, err
 			}

@@ -39,7 +39,7 @@ func (s *Schema) parseRegisters() error {
 		if r.Size < 0 {
 			return fmt.Errorf("%s: size is %d, it must not be negative", where, r.Size)
 		}
-		t, err := s.dataType(where+": type_spec", r.TypeSpec, 0)
+		t, err := s.dataType(where+": type_spec", r.TypeSpec)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (s *Schema) parseDigests() error {
 		if err := s.claim("digest", p4configv1.P4Ids_DIGEST, d.Preamble); err != nil {
 			return err
 		}
-		t, err := s.dataType(fmt.Sprintf("digest %q: type_spec", d.Preamble.Name), d.TypeSpec, 0)
+		t, err := s.dataType(fmt.Sprintf("digest %q: type_spec", d.Preamble.Name), d.TypeSpec)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/headgate/headgate/softswitch/engine"
@@ -29,11 +31,7 @@ func bound(info *p4configv1.P4Info) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	prog, err := engine.Load(p4test.JSON)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.Bind(prog, p4test.JSON)
+	return s, s.Bind(p4test.Program(), p4test.JSON)
 }
 
 func (s *Schema) table(t testing.TB, name string) *Table {
@@ -83,6 +81,15 @@ func TestParseRefuses(t *testing.T) {
 		{"digest struct in itself", func(i *p4configv1.P4Info) {
 			i.TypeInfo.Structs["learn_t"].Members[0].TypeSpec = i.Digests[0].TypeSpec
 		}, "nested deeper"},
+		{"digest struct too large", func(i *p4configv1.P4Info) {
+			part := i.TypeInfo.Structs["learn_t"].Members[0]
+			for range 6 { // 2^6 times the one before, six times over
+				part = &p4configv1.P4StructTypeSpec_Member{Name: "x", TypeSpec: &p4configv1.P4DataTypeSpec{TypeSpec: &p4configv1.P4DataTypeSpec_Tuple{
+					Tuple: &p4configv1.P4TupleTypeSpec{Members: slices.Repeat([]*p4configv1.P4DataTypeSpec{part.TypeSpec}, 64)},
+				}}}
+			}
+			i.TypeInfo.Structs["learn_t"].Members[0] = part
+		}, "more than 4096 parts"},
 		{"controller header", func(i *p4configv1.P4Info) { i.ControllerPacketMetadata[0].Preamble.Name = "other" }, "must be packet_in or packet_out"},
 		{"controller header twice", func(i *p4configv1.P4Info) { i.ControllerPacketMetadata[0].Preamble.Name = "packet_out" }, "two of it"},
 		{"controller header bits", func(i *p4configv1.P4Info) { i.ControllerPacketMetadata[0].Metadata[0].Bitwidth = 8 }, "15 bits are not whole bytes"},
@@ -310,4 +317,35 @@ func TestData(t *testing.T) {
 	if pair.Encode([][]byte{{1}}) != nil || pair.Encode([][]byte{{1}, {1}, {1}}) != nil {
 		t.Error("a wrong number of leaves was encoded")
 	}
+}
+
+// FuzzBind joins arbitrary P4Infos and programs: they are refused or they fit.
+func FuzzBind(f *testing.F) {
+	info, err := proto.Marshal(p4test.Info())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(info, p4test.JSON)
+	f.Add([]byte{}, []byte("{}"))
+	f.Fuzz(func(t *testing.T, b, doc []byte) {
+		info := &p4configv1.P4Info{}
+		if proto.Unmarshal(b, info) != nil {
+			return
+		}
+		s, err := Parse(info)
+		if err != nil {
+			return
+		}
+		prog, err := engine.Load(doc)
+		if err != nil || s.Bind(prog, doc) != nil {
+			return
+		}
+		for _, tb := range s.Tables.List {
+			for _, e := range tb.Entries {
+				if _, err := tb.Key(e.Match); err != nil {
+					t.Errorf("an entry of the program has no valid key: %v", err)
+				}
+			}
+		}
+	})
 }

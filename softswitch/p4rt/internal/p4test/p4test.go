@@ -5,11 +5,13 @@ package p4test
 import (
 	_ "embed" // for the program
 	"strings"
+	"sync"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/canon"
 )
 
@@ -173,6 +175,15 @@ func Modify(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_MODIFY, 
 
 // Delete builds a DELETE update.
 func Delete(m any) *p4v1.Update { return &p4v1.Update{Type: p4v1.Update_DELETE, Entity: Of(m)} }
+
+// Program is JSON compiled, once for all tests of a package.
+var Program = sync.OnceValue(func() *engine.Program {
+	prog, err := engine.Load(JSON)
+	if err != nil {
+		panic(err)
+	}
+	return prog
+})
 
 // PlainText is the P4Info without the fields that P4Runtime 1.4.0-rc.5 does not know, as
 // strict readers of that version need it.

@@ -1,0 +1,113 @@
+package packetio
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/softswitch/p4rt/canon"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
+)
+
+// header is one of 9, 3 and 4 bits, the last of which is padding.
+var header = &schema.Header{Bits: 16, Fields: []schema.HeaderField{
+	{ID: 1, Name: "port", Bits: 9}, {ID: 2, Name: "queue", Bits: 3}, {ID: 9, Name: "pad", Bits: 4, Padding: true},
+}}
+
+func meta(id uint32, v ...byte) *p4v1.PacketMetadata {
+	return &p4v1.PacketMetadata{MetadataId: id, Value: v}
+}
+
+func TestEncode(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		header *schema.Header
+		meta   []*p4v1.PacketMetadata
+		frame  string // with payload "xy"
+		err    string
+	}{
+		{"in order", header, []*p4v1.PacketMetadata{meta(1, 1, 0x55), meta(2, 5), meta(9, 0xf)}, "\xaa\xdfxy", ""},
+		{"in any order, padding left out", header, []*p4v1.PacketMetadata{meta(2, 5), meta(1, 0, 1, 0x55)}, "\xaa\xd0xy", ""},
+		{"no header", nil, nil, "xy", ""},
+		{"no header, metadata", nil, []*p4v1.PacketMetadata{meta(1, 1)}, "", "metadata_id is 1, which is no field"},
+		{"unknown", header, []*p4v1.PacketMetadata{meta(1, 1), meta(2, 1), meta(3, 1)}, "", "metadata[2].metadata_id is 3"},
+		{"nil", header, []*p4v1.PacketMetadata{nil}, "", "metadata_id is 0"},
+		{"missing", header, []*p4v1.PacketMetadata{meta(1, 1)}, "", `metadata "queue" (id 2) is missing`},
+		{"twice", header, []*p4v1.PacketMetadata{meta(1, 1), meta(2, 1), meta(1, 1)}, "", `metadata "port" is given twice`},
+		{"too wide", header, []*p4v1.PacketMetadata{meta(1, 2, 0), meta(2, 1)}, "", `metadata "port" is 0x0200, allowed is a number of 1 to 9 bits`},
+		{"empty", header, []*p4v1.PacketMetadata{meta(1), meta(2, 1)}, "", `metadata "port" is 0x, allowed`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Encode(c.header, &p4v1.PacketOut{Payload: []byte("xy"), Metadata: c.meta})
+			switch {
+			case c.err == "" && (err != nil || string(got) != c.frame):
+				t.Errorf("%x, %v; want %x", got, err, c.frame)
+			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+				t.Errorf("error %v, want one with %q", err, c.err)
+			}
+		})
+	}
+}
+
+func TestDecode(t *testing.T) {
+	frame := []byte("\xaa\xdfxy")
+	in := Decode(header, frame)
+	if string(in.Payload) != "xy" || !bytes.Equal(in.Metadata[0].Value, []byte{1, 0x55}) || !bytes.Equal(in.Metadata[1].Value, []byte{5}) || in.Metadata[2].MetadataId != 9 {
+		t.Errorf("%v", in)
+	}
+	frame[2] = 'z'
+	if string(in.Payload) != "xy" {
+		t.Error("the packet-in shares the frame's memory")
+	}
+	if Decode(header, frame[:1]) != nil {
+		t.Error("a frame without its header was decoded")
+	}
+	if in := Decode(nil, []byte("xy")); string(in.Payload) != "xy" || len(in.Metadata) != 0 {
+		t.Errorf("without header: %v", in)
+	}
+}
+
+// What is encoded is decoded, whatever the widths.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &schema.Header{}
+		out := &p4v1.PacketOut{Payload: rapid.SliceOf(rapid.Byte()).Draw(t, "payload")}
+		add := func(bits int, v []byte) {
+			h.Fields = append(h.Fields, schema.HeaderField{ID: uint32(len(h.Fields) + 1), Bits: bits})
+			h.Bits += bits
+			out.Metadata = append(out.Metadata, &p4v1.PacketMetadata{MetadataId: uint32(len(h.Fields)), Value: v})
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "fields") {
+			bits := rapid.IntRange(1, 70).Draw(t, "bits")
+			raw := rapid.SliceOfN(rapid.Byte(), (bits+7)/8, (bits+7)/8).Draw(t, "value")
+			add(bits, canon.Truncate(append([]byte{0}, raw...), bits))
+		}
+		if rest := -h.Bits & 7; rest > 0 {
+			add(rest, []byte{0})
+		}
+		frame, err := Encode(h, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := Decode(h, frame)
+		if !bytes.Equal(in.Payload, out.Payload) {
+			t.Fatalf("payload %x became %x", out.Payload, in.Payload)
+		}
+		for i, m := range out.Metadata {
+			if !bytes.Equal(in.Metadata[i].Value, m.Value) {
+				t.Fatalf("field %d of %d bits: %x became %x", i, h.Fields[i].Bits, m.Value, in.Metadata[i].Value)
+			}
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	frame := make([]byte, 128)
+	b.ReportAllocs()
+	for b.Loop() {
+		Decode(header, frame)
+	}
+}
