@@ -60,6 +60,7 @@ type Controller struct {
 	links    *links
 	log      *slog.Logger
 	replan   chan struct{} // the state of links changed; holds one token
+	started  chan struct{} // closed by Run
 
 	applying sync.Mutex
 
@@ -125,7 +126,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		opts: o, pipe: o.Pipeline, log: o.Log, generation: o.Generation,
-		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1),
+		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), started: make(chan struct{}),
 	}
 	c.links = newLinks(c.event, c.wantReplan)
 	for _, construct := range features() {
@@ -149,6 +150,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 	c.mu.Unlock()
+	close(c.started)
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
@@ -163,6 +165,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// Started is closed when Run has begun: from then on Apply waits for switches.
+func (c *Controller) Started() <-chan struct{} { return c.started }
 
 // healthInterval is how often links and switches are judged.
 const healthInterval = 100 * time.Millisecond

@@ -45,8 +45,12 @@ func (rec *Recording) Plot(file string) error {
 	p.Y.Min = 0
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
+	peak := 0.0
 	for i, f := range rec.Flows {
 		points := rec.rates(f.Series)
+		for _, pt := range points {
+			peak = max(peak, pt.Y)
+		}
 		line, err := plotter.NewLine(points)
 		if err != nil {
 			return fmt.Errorf("plot of flow %s: %w", f.Name, err)
@@ -55,12 +59,13 @@ func (rec *Recording) Plot(file string) error {
 		p.Add(line)
 		p.Legend.Add(f.Name, line)
 	}
+	p.Y.Max = peak * 1.3 // room for the legend
 	return p.Save(24*vg.Centimeter, 12*vg.Centimeter, file)
 }
 
-// rates returns a flow's rate over half a second around each sample.
+// rates returns a flow's rate over a fifth of a second around each sample.
 func (rec *Recording) rates(s Series) plotter.XYs {
-	const half = 250 * units.Millisecond
+	const half = 100 * units.Millisecond
 	out := make(plotter.XYs, 0, len(s))
 	for _, p := range s {
 		around := s.between(p.At-half, p.At+half)

@@ -89,6 +89,11 @@ func Run(ctx context.Context, o Options) error {
 		group.Go(func() error { return metrics.Serve(ctx, listeners.metrics, handler) })
 	}
 	group.Go(func() error {
+		select {
+		case <-core.Started():
+		case <-ctx.Done():
+			return nil
+		}
 		_, results, err := backend.Apply(ctx, o.Config.File, o.Config.Source)
 		for _, r := range results {
 			if r.Err != "" && ctx.Err() == nil {
@@ -123,40 +128,44 @@ func (l *listeners) close() {
 	}
 }
 
-func (o Options) listen(ctx context.Context) (l *listeners, err error) {
-	l = &listeners{}
-	defer func() {
-		if err != nil {
-			l.close()
-		}
-	}()
+func (o Options) listen(ctx context.Context) (*listeners, error) {
+	l := &listeners{}
+	if err := o.open(ctx, l); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// open opens every address into l, up to the first that cannot be had.
+func (o Options) open(ctx context.Context, l *listeners) error {
 	c := o.Config.Controller
 	api, err := northbound.Listen(ctx, c.Listen)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l.api = append(l.api, api)
 	if o.Socket != "" {
 		// What a daemon that was killed left behind is no listener any more.
 		if conn, err := net.Dial("unix", o.Socket); err == nil {
 			_ = conn.Close()
-			return nil, fmt.Errorf("--socket %s: another process listens there", o.Socket)
+			return fmt.Errorf("--socket %s: another process listens there", o.Socket)
 		}
 		if err := os.Remove(o.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("--socket: %w", err)
+			return fmt.Errorf("--socket: %w", err)
 		}
 		unix, err := (&net.ListenConfig{}).Listen(ctx, "unix", o.Socket)
 		if err != nil {
-			return nil, fmt.Errorf("--socket %s: %w", o.Socket, err)
+			return fmt.Errorf("--socket %s: %w", o.Socket, err)
 		}
 		l.api = append(l.api, unix)
 	}
 	if c.Metrics != "off" {
 		if l.metrics, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Metrics); err != nil {
-			return nil, fmt.Errorf("controller.metrics %q: %w", c.Metrics, err)
+			return fmt.Errorf("controller.metrics %q: %w", c.Metrics, err)
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // backend is the core with the budgets that configurations carry: a configuration whose

@@ -87,7 +87,7 @@ func needBMv2(t *testing.T) {
 	}
 }
 
-func startBMv2(t *testing.T) target.Target {
+func startBMv2(t testing.TB) target.Target {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bmv2") // t.TempDir is too long for a socket
 	if err != nil {

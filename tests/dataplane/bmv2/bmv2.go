@@ -44,7 +44,7 @@ type Switch struct {
 	queues    *queueService
 }
 
-var _ target.Target = (*Switch)(nil)
+var _ target.Cabled = (*Switch)(nil)
 
 // Start starts the switch. dir is an empty folder for its files, with a name so short that
 // a socket fits. It starts with Headgate's program, since BMv2 takes no frames before it has
@@ -196,6 +196,19 @@ func (s *Switch) Shape(port uint32, shape target.Shape) error {
 		return err
 	}
 	return s.queues.setRate(ctx, port, shape.PacketsPerSecond)
+}
+
+// SetUp implements target.Cabled.
+func (s *Switch) SetUp(port uint32, up bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	state := dataplanepb.PortStatus_STATE_DOWN
+	if up {
+		state = dataplanepb.PortStatus_STATE_UP
+	}
+	_, err := dataplanepb.NewDataplaneInterfaceClient(s.dataplane).SetPortOperStatus(ctx,
+		&dataplanepb.PortStatus{DeviceId: target.DeviceID, Port: port, State: state})
+	return err
 }
 
 // Close implements target.Target.

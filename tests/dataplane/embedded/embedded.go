@@ -34,7 +34,7 @@ type Switch struct {
 	stopped chan error
 }
 
-var _ target.Target = (*Switch)(nil)
+var _ target.Cabled = (*Switch)(nil)
 
 // Start starts the switch without a program.
 func Start() (*Switch, error) {
@@ -110,6 +110,11 @@ func (s *Switch) Shape(port uint32, shape target.Shape) error {
 	return errors.Join(
 		s.sw.SetQueueLimit(port, softswitch.AllQueues, tm.Limit{Packets: shape.Depth}),
 		s.sw.SetPortRate(port, rate))
+}
+
+// SetUp implements target.Cabled.
+func (s *Switch) SetUp(port uint32, up bool) error {
+	return s.loop.Do(context.Background(), func() { s.ports[port].SetUp(up) })
 }
 
 // Close implements target.Target.

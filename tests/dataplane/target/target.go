@@ -31,6 +31,14 @@ type Target interface {
 	Close() error
 }
 
+// Cabled is a Target whose cables can be pulled and plugged in again.
+type Cabled interface {
+	Target
+	// SetUp tells the switch that a port's link went up or down. That it acts on it may
+	// take a moment.
+	SetUp(port uint32, up bool) error
+}
+
 // Frame is a frame that left a port.
 type Frame struct {
 	Port uint32
