@@ -12,6 +12,10 @@
 // Host drives an agent on a clock.Loop, package hosts/nic on a real interface; package
 // hosts/agent/remote connects one to the controller.
 //
+// Laws that probe (PrioPlus) send and answer frames without payload, of opcodes of their
+// own; see probe.go for their form. Hosts do not share a clock, so laws see round trips and
+// no one-way delays.
+//
 // # The NIC
 //
 // The agent is its NIC's only queue: it hands out frames no faster than the link's rate,

@@ -54,16 +54,19 @@ type Event uint8
 
 // The events.
 const (
-	Start Event = iota // the flow begins
-	Tick               // the time that Timer named has come
-	CNP                // a congestion notification packet arrived
-	Loss               // go-back-N detected a gap or timed out
+	Start     Event = iota // the flow begins
+	Tick                   // the time that Timer named has come
+	CNP                    // a congestion notification packet arrived
+	Loss                   // go-back-N detected a gap, or data or a probe timed out
+	ProbeSent              // the probe that Allowance.Probe asked for has left
 )
 
 // Allowance is what a flow may send. A flow obeys all of it at once.
 type Allowance struct {
 	Rate   units.Rate  // pacing rate of payload; 0 = no data at all
 	Window units.Bytes // limit of payload in flight; 0 = none
-	// Probe asks for one probe packet at the given time instead of data; 0 = none.
+	// Probe asks for one probe packet at the given time instead of data; 0 = none. It is
+	// heeded while Rate or Window is 0. ProbeSent says that the probe has left, an Ack with
+	// Probe set that it was answered, Loss that it may have been lost.
 	Probe units.Time
 }

@@ -32,6 +32,7 @@ type SenderStats struct {
 	Retransmits uint64
 	Naks        uint64
 	Timeouts    uint64
+	Probes      uint64      // probe packets
 	Stale       uint64      // acknowledgements that make no sense for what was sent
 	Acked       units.Bytes // payload acknowledged
 	SRTT        units.Time  // smoothed round-trip time, 0 before the first sample
@@ -45,13 +46,18 @@ type Segment struct {
 	Len        units.Bytes
 	Last       bool // ends the flow
 	Retransmit bool
+	// Probe marks a packet without payload that the receiver answers at once and that
+	// counts for nothing else; Index is then the probe's number, for PSN and the answer.
+	Probe bool
 }
 
 // Feedback is what an acknowledgement packet carries.
 type Feedback struct {
 	PSN   uint32
 	Nak   bool // PSN sequence error: PSN is the packet missing; else the last received
+	Probe bool // answers the probe whose number PSN is, not data
 	CE    bool
+	Delay units.Time // one-way delay of the packet answered, 0 when unknown
 	MaxQD units.Time
 	INT   []law.Hop
 }
@@ -67,7 +73,8 @@ type Sender struct {
 	high uint64 // first packet never sent
 	ring sendRing
 
-	paceAt   units.Time // earliest time of the next packet
+	pace     pacer
+	probe    prober
 	rtt      rttEstimator
 	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
 	backoff  uint
@@ -95,7 +102,7 @@ func NewSender(cfg SenderConfig, now units.Time) (*Sender, error) {
 	case cfg.MaxInflight < 1 || cfg.MaxInflight > psnHalf/2:
 		return nil, fmt.Errorf("packets in flight %d: want 1 to %d", cfg.MaxInflight, psnHalf/2)
 	}
-	s := &Sender{cfg: cfg, total: ^uint64(0), paceAt: now, deadline: units.MaxTime}
+	s := &Sender{cfg: cfg, total: ^uint64(0), pace: pacer{from: now}, deadline: units.MaxTime}
 	if cfg.Size > 0 {
 		s.total = uint64((cfg.Size + cfg.MSS - 1) / cfg.MSS)
 	}
@@ -117,7 +124,10 @@ func (s *Sender) Ready(now units.Time) units.Time {
 	}
 	a := s.cfg.Law.Allowance()
 	if a.Rate <= 0 || a.Window <= 0 {
-		return units.MaxTime
+		if a.Probe == 0 {
+			return units.MaxTime
+		}
+		return max(a.Probe, now)
 	}
 	if s.next != s.una {
 		size := s.length(s.next)
@@ -125,11 +135,16 @@ func (s *Sender) Ready(now units.Time) units.Time {
 			return units.MaxTime
 		}
 	}
-	return max(s.paceAt, now)
+	return max(s.pace.next(a.Rate), now)
 }
 
-// Send takes the next packet; the caller has seen from Ready that it may leave now.
+// Send takes the next packet, data or a probe; the caller has seen from Ready that it may
+// leave now.
 func (s *Sender) Send(now units.Time) Segment {
+	a := s.cfg.Law.Allowance()
+	if a.Rate <= 0 || a.Window <= 0 {
+		return s.sendProbe(now)
+	}
 	i := s.next
 	seg := s.segment(i)
 	seg.Retransmit = i < s.high
@@ -144,20 +159,16 @@ func (s *Sender) Send(now units.Time) Segment {
 	if s.deadline == units.MaxTime {
 		s.deadline = now + s.rto()
 	}
-	// Pacing keeps to its schedule when the caller is late by no more than it may be, and
-	// starts a new one otherwise: a late timer must not lower the rate, an idle flow must
-	// not save up a burst.
-	gap := s.cfg.Law.Allowance().Rate.TxTime(seg.Len)
-	if gap > units.MaxTime/4 {
-		gap = units.MaxTime / 4
-	}
-	s.paceAt = max(s.paceAt, now-max(gap, s.cfg.MaxLate)) + gap
+	s.pace.sent(seg.Len, a.Rate, now, s.cfg.MaxLate)
 	return seg
 }
 
 // OnFeedback takes an acknowledgement or NAK; false when it makes no sense for what was
 // sent.
 func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
+	if fb.Probe {
+		return s.onProbeAnswer(fb, now)
+	}
 	i, ok := Unwrap(s.una, fb.PSN)
 	upto := i // packets before upto have arrived
 	if !fb.Nak {
@@ -181,10 +192,7 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		s.next = max(s.next, upto) // the ACK of what a go-back had taken back
 		s.counts.Acked += acked
 		s.backoff = 0
-		s.deadline = units.MaxTime
-		if s.una < s.high {
-			s.deadline = now + s.rto()
-		}
+		s.restartTimeout(now)
 	}
 	if fb.Nak {
 		s.counts.Naks++
@@ -196,13 +204,26 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 	if rtt <= 0 {
 		return true // nothing to tell a law before the first sample
 	}
+	s.tell(fb, now, rtt, acked)
+	return true
+}
+
+// tell hands an acknowledgement to the law.
+func (s *Sender) tell(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
 	s.ack = law.Ack{
-		Now: now, RTT: rtt, Acked: acked, Inflight: s.inflight(),
+		Now: now, RTT: rtt, Delay: fb.Delay, Acked: acked, Inflight: s.inflight(),
 		AckedSeq: uint64(s.bytes(s.una)), SentSeq: uint64(s.bytes(s.next)),
-		CE: fb.CE, MaxQD: fb.MaxQD, INT: fb.INT,
+		CE: fb.CE, MaxQD: fb.MaxQD, Probe: fb.Probe, INT: fb.INT,
 	}
 	s.cfg.Law.OnAck(&s.ack)
-	return true
+}
+
+// restartTimeout restarts the retransmission timeout if anything is waited for.
+func (s *Sender) restartTimeout(now units.Time) {
+	s.deadline = units.MaxTime
+	if s.una < s.high || s.probe.out {
+		s.deadline = now + s.rto()
+	}
 }
 
 // Deadline returns when OnTimer wants to be called, units.MaxTime for never.
@@ -219,7 +240,8 @@ func (s *Sender) OnTimer(now units.Time) {
 	s.counts.Timeouts++
 	s.backoff = min(s.backoff+1, 16)
 	s.goBack()
-	s.deadline = now + s.rto()
+	s.probe.out = false
+	s.restartTimeout(now)
 	s.cfg.Law.OnEvent(law.Loss, now)
 }
 

@@ -1,0 +1,156 @@
+// Package dcqcn is the reaction point of DCQCN (Zhu et al., "Congestion Control for
+// Large-Scale RDMA Deployments", SIGCOMM 2015, §3 and Figure 7), which also answers PACC's
+// notifications (PACC, Equation 1). A flow starts at line rate; each congestion
+// notification packet cuts it by half of alpha, its estimate of how congested the path is;
+// without them a timer and a byte counter bring it back in three phases, as QCN does.
+//
+// It is a rate law: its window is unbounded, the transport's own bound holds.
+package dcqcn
+
+import (
+	"math"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// Law is DCQCN for one flow. The flow's sender owns it.
+type Law struct {
+	par Params
+
+	current, target float64 // R_C and R_T, bits per second
+	alpha           float64
+	cutOnce         bool // before the first cut nothing runs
+
+	alphaFrom  units.Time // alpha's timer runs since then
+	increaseAt units.Time // when the increase timer goes off; MaxTime at line rate
+	timerStage int        // T of the paper: events of the timer since the last cut
+	byteStage  int        // BC: events of the byte counter
+	bytes      units.Bytes
+
+	lastCut units.Time
+	pending bool // a notification waits for CutInterval to pass
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	line := float64(p.LineRate)
+	return &Law{par: p, current: line, target: line, alpha: 1, increaseAt: units.MaxTime}, nil
+}
+
+// OnAck implements law.Law: acknowledged payload stands for payload sent in the byte
+// counter.
+func (l *Law) OnAck(a *law.Ack) {
+	if !l.cutOnce || l.par.ByteCounter == NoByteCounter {
+		return
+	}
+	l.bytes += a.Acked
+	for l.bytes >= l.par.ByteCounter {
+		l.bytes -= l.par.ByteCounter
+		l.byteStage++
+		l.increase()
+	}
+}
+
+// OnEvent implements law.Law. Go-back-N losses are not the reaction point's concern: the
+// paper assumes a lossless fabric.
+func (l *Law) OnEvent(e law.Event, now units.Time) {
+	switch e {
+	case law.CNP:
+		if l.cutOnce && now < l.lastCut+l.par.CutInterval {
+			l.pending = true
+			return
+		}
+		l.cut(now)
+	case law.Tick:
+		l.tick(now)
+	}
+}
+
+// tick lets what is due go off, each at its own time.
+func (l *Law) tick(now units.Time) {
+	for {
+		at := l.Timer()
+		switch {
+		case at > now:
+			return
+		case l.pending && at == l.lastCut+l.par.CutInterval:
+			l.cut(at)
+		default:
+			l.increaseAt += l.par.IncreaseTimer
+			l.timerStage++
+			l.increase()
+		}
+	}
+}
+
+// cut is §3.1, Equation 1, in the order that PACC's Equation 1 states: with the alpha from
+// before this notification.
+func (l *Law) cut(now units.Time) {
+	l.alpha = l.Alpha(now)
+	increased := l.timerStage > 0 || l.byteStage > 0
+	if !l.par.KeepTarget || increased || !l.cutOnce {
+		l.target = l.current
+	}
+	l.current = max(l.current*(1-l.alpha/2), float64(l.par.MinRate))
+	l.alpha = (1-l.par.Gain)*l.alpha + l.par.Gain
+	l.cutOnce, l.pending, l.lastCut = true, false, now
+	l.alphaFrom = now
+	l.increaseAt = now + l.par.IncreaseTimer
+	l.timerStage, l.byteStage, l.bytes = 0, 0, 0
+}
+
+// increase is Figure 7's right side, after an event of the timer or the byte counter: the
+// furthest of the two says when fast recovery (Equation 3) is over, both together when
+// additive increase (Equation 4) becomes hyper increase.
+func (l *Law) increase() {
+	most, least := max(l.timerStage, l.byteStage), min(l.timerStage, l.byteStage)
+	if l.par.ByteCounter == NoByteCounter {
+		least = l.timerStage
+	}
+	switch {
+	case most < l.par.FastRecovery:
+	case least > l.par.FastRecovery:
+		l.target += float64(l.par.HyperIncrease)
+	default:
+		l.target += float64(l.par.AdditiveIncrease)
+	}
+	l.target = min(l.target, float64(l.par.LineRate))
+	l.current = (l.target + l.current) / 2
+	if line := float64(l.par.LineRate); line-l.current < 1 {
+		l.current, l.increaseAt = line, units.MaxTime // nothing left to increase
+	}
+}
+
+// Timer implements law.Law.
+func (l *Law) Timer() units.Time {
+	at := l.increaseAt
+	if l.pending {
+		at = min(at, l.lastCut+l.par.CutInterval)
+	}
+	return at
+}
+
+// Allowance implements law.Law.
+func (l *Law) Allowance() law.Allowance {
+	return law.Allowance{Rate: max(units.Rate(l.current), 1), Window: 1 << 62}
+}
+
+// Alpha returns the estimate of congestion at now, 0 to 1. It falls by g with each period
+// of its timer without a notification (§3.1, Equation 2); only a cut needs to know, so
+// there is no timer behind it.
+func (l *Law) Alpha(now units.Time) float64 {
+	if !l.cutOnce || now <= l.alphaFrom {
+		return l.alpha
+	}
+	return l.alpha * math.Pow(1-l.par.Gain, float64((now-l.alphaFrom)/l.par.AlphaTimer))
+}
+
+// Target returns R_T, the rate that the flow returns to first.
+func (l *Law) Target() units.Rate { return units.Rate(l.target) }

@@ -1,0 +1,191 @@
+package dcqcn_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dcqcn"
+	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/units"
+)
+
+const us = units.Microsecond
+
+func newLaw(t testing.TB, p dcqcn.Params) *dcqcn.Law {
+	t.Helper()
+	l, err := dcqcn.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func rate(l *dcqcn.Law) float64 { return float64(l.Allowance().Rate) }
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-6*math.Abs(want)+1 {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+// Equation 1 of the paper and of PACC: the cut uses the alpha from before.
+func TestCut(t *testing.T) {
+	l := newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps, Gain: 0.25})
+	near(t, "rate at the start", rate(l), 40e9)
+	l.OnEvent(law.CNP, 0)
+	near(t, "rate after one cut, alpha 1", rate(l), 20e9)
+	near(t, "target", float64(l.Target()), 40e9)
+	l.OnEvent(law.CNP, 110*us) // two periods of 55 µs: alpha 1 → 0.75²
+	near(t, "alpha", 1e9*l.Alpha(110*us), 1e9*(0.75*0.5625+0.25))
+	near(t, "rate after the second cut", rate(l), 20e9*(1-0.5625/2))
+	near(t, "target after the second cut", float64(l.Target()), 20e9)
+}
+
+// Figure 7's right side: fast recovery, then additive, then hyper increase.
+func TestPhases(t *testing.T) {
+	p := dcqcn.Params{
+		LineRate: 40 * units.Gbps, FastRecovery: 3, ByteCounter: units.MB,
+		AdditiveIncrease: 40 * units.Mbps, HyperIncrease: 400 * units.Mbps,
+	}
+	l := newLaw(t, p)
+	l.OnEvent(law.CNP, 0)
+	l.OnEvent(law.CNP, 0) // 40 → 20 → 10, target 20
+	current, target := 10e9, 20e9
+	tick := func() {
+		l.OnEvent(law.Tick, l.Timer())
+	}
+	for range 2 { // timer stage 1, 2
+		tick()
+		current = (current + target) / 2
+		near(t, "fast recovery", rate(l), current)
+	}
+	tick() // stage 3 = F: additive
+	target += 40e6
+	current = (current + target) / 2
+	near(t, "additive increase", rate(l), current)
+	tick() // T = 4 > F but BC = 0: still additive
+	target += 40e6
+	current = (current + target) / 2
+	near(t, "additive increase with the byte counter behind", rate(l), current)
+	for range 3 { // BC = 1, 2, 3: min is at most F, additive
+		l.OnAck(&law.Ack{Acked: units.MB})
+		target += 40e6
+		current = (current + target) / 2
+	}
+	near(t, "additive increase by bytes", rate(l), current)
+	l.OnAck(&law.Ack{Acked: units.MB}) // BC = 4, T = 4: both beyond F
+	target += 400e6
+	current = (current + target) / 2
+	near(t, "hyper increase", rate(l), current)
+	l.OnEvent(law.CNP, units.Millisecond)
+	if got := l.Timer(); got != units.Millisecond+55*us {
+		t.Errorf("a cut restarts the timer at %v", got)
+	}
+	before := rate(l)
+	tick()
+	near(t, "fast recovery again", rate(l), (before+float64(l.Target()))/2)
+}
+
+func TestByteCounterAlone(t *testing.T) {
+	l := newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps, ByteCounter: units.MB})
+	l.OnAck(&law.Ack{Acked: 5 * units.MB})
+	near(t, "before any cut", rate(l), 40e9)
+	l.OnEvent(law.CNP, 0)
+	l.OnAck(&law.Ack{Acked: 999 * units.KB})
+	near(t, "short of B", rate(l), 20e9)
+	l.OnAck(&law.Ack{Acked: units.KB})
+	near(t, "at B", rate(l), 30e9)
+}
+
+func TestCutInterval(t *testing.T) {
+	p := dcqcn.Vendor(100 * units.Gbps)
+	l := newLaw(t, p)
+	l.OnEvent(law.CNP, 0)
+	l.OnEvent(law.CNP, us)
+	l.OnEvent(law.CNP, 2*us)
+	near(t, "rate within the interval", rate(l), 50e9)
+	if l.Timer() != 4*us {
+		t.Fatalf("timer %v, want 4 µs", l.Timer())
+	}
+	l.OnEvent(law.Tick, 4*us)
+	a := math.Pow(1-1.0/256, 4) // alpha stays 1 at the first cut, then four periods of 1 µs
+	near(t, "rate after the interval", rate(l), 50e9*(1-a/2))
+	near(t, "target is kept by NICs", float64(l.Target()), 100e9)
+	if l.Timer() != 304*us {
+		t.Errorf("timer %v, want 304 µs", l.Timer())
+	}
+}
+
+func TestBackAtLineRateNothingRuns(t *testing.T) {
+	l := newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps})
+	l.OnEvent(law.CNP, 0)
+	for i := 0; l.Timer() != units.MaxTime; i++ {
+		if i > 1000 {
+			t.Fatal("the timer never stops")
+		}
+		l.OnEvent(law.Tick, l.Timer())
+	}
+	near(t, "rate", rate(l), 40e9)
+	for range 200 {
+		l.OnEvent(law.CNP, units.Second)
+	}
+	near(t, "floor", rate(l), 40e6)
+}
+
+func TestParams(t *testing.T) {
+	ok := dcqcn.Params{LineRate: units.Gbps}
+	for name, bad := range map[string]func(*dcqcn.Params){
+		"line rate":         func(p *dcqcn.Params) { p.LineRate = 0 },
+		"min rate":          func(p *dcqcn.Params) { p.MinRate = 2 * units.Gbps },
+		"gain":              func(p *dcqcn.Params) { p.Gain = math.NaN() },
+		"alpha timer":       func(p *dcqcn.Params) { p.AlphaTimer = -1 },
+		"increase timer":    func(p *dcqcn.Params) { p.IncreaseTimer = -1 },
+		"byte counter":      func(p *dcqcn.Params) { p.ByteCounter = -2 },
+		"fast recovery":     func(p *dcqcn.Params) { p.FastRecovery = -1 },
+		"additive increase": func(p *dcqcn.Params) { p.AdditiveIncrease = -1 },
+		"hyper increase":    func(p *dcqcn.Params) { p.HyperIncrease = -1 },
+		"cut interval":      func(p *dcqcn.Params) { p.CutInterval = -1 },
+	} {
+		p := ok
+		bad(&p)
+		if _, err := dcqcn.New(p); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: error %v, want one that names it", name, err)
+		}
+	}
+}
+
+// §5.2 of the paper: flows that start at different times come to the same rate, with the
+// switches' marking of Table 14 and the fast timers that the paper chose for fairness.
+func TestFlowsConverge(t *testing.T) {
+	n := lawtest.New()
+	l := n.Link(40*units.Gbps, us)
+	l.KMin, l.KMax, l.PMax = 5*units.KB, 200*units.KB, 0.01
+	for i := range 2 {
+		n.Start(units.Time(i)*200*us, &lawtest.Flow{
+			Law: newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps}), Path: []*lawtest.Link{l},
+			NIC: 40 * units.Gbps, Back: 4 * us, CNPGap: 50 * us,
+		})
+	}
+	n.Run(20 * units.Millisecond)
+	r := n.Rates(20 * units.Millisecond)
+	if j := lawtest.Jain(r); j < 0.99 {
+		t.Errorf("rates %v: fairness %v", r, j)
+	}
+	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); got < 0.95 {
+		t.Errorf("utilisation %.3f", got)
+	}
+	t.Logf("fairness %.4f, utilisation %.3f, longest queue %v", lawtest.Jain(r), lawtest.Sum(r)/lawtest.Goodput(l.Rate), l.Peak)
+}
+
+func BenchmarkOnAck(b *testing.B) {
+	l := newLaw(b, dcqcn.Params{LineRate: 100 * units.Gbps})
+	l.OnEvent(law.CNP, 0)
+	ack := law.Ack{Acked: 1000}
+	b.ReportAllocs()
+	for b.Loop() {
+		l.OnAck(&ack)
+	}
+}

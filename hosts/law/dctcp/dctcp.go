@@ -1,0 +1,119 @@
+// Package dctcp is DCTCP (Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, and
+// RFC 8257) and, for flows with a deadline, D2TCP (Vamanan et al., "Deadline-Aware
+// Datacenter TCP (D2TCP)", SIGCOMM 2012). The window is cut once per round trip in
+// proportion to the share of marked packets; D2TCP raises that share to the power of the
+// flow's urgency, so that far deadlines give way to near ones.
+package dctcp
+
+import (
+	"math"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// Law is DCTCP or D2TCP for one flow. The flow's sender owns it.
+type Law struct {
+	par    Params
+	cwnd   float64 // bytes
+	alpha  float64
+	slow   bool      // in slow start
+	round  law.Round // of alpha
+	acked  units.Bytes
+	marked units.Bytes
+	cutEnd uint64 // data beyond it was sent after the last cut
+	cut    bool   // there was one
+	start  units.Time
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	// RFC 8257 §4.2: alpha starts at 1, so that the first mark halves the window.
+	return &Law{par: p, cwnd: float64(p.InitialWindow), alpha: 1, slow: true}, nil
+}
+
+// OnAck implements law.Law.
+func (l *Law) OnAck(a *law.Ack) {
+	l.acked += a.Acked
+	if a.CE {
+		l.marked += a.Acked
+	}
+	if l.round.Passed(a) && l.acked > 0 {
+		// §3.1, Equation 1, over the last window of data.
+		share := float64(l.marked) / float64(l.acked)
+		l.alpha = (1-l.par.Gain)*l.alpha + l.par.Gain*share
+		l.acked, l.marked = 0, 0
+	}
+	switch {
+	case a.CE:
+		l.reduce(a)
+	case a.Acked <= 0 || l.limited(a):
+	case l.slow:
+		l.cwnd += float64(a.Acked)
+	default:
+		l.cwnd += float64(l.par.Increase) * float64(a.Acked) / l.cwnd
+	}
+	l.cwnd = min(l.cwnd, float64(l.par.MaxWindow))
+}
+
+// reduce is §3.1, Equation 2, at most once per window of data (RFC 8257 §3.3), with D2TCP's
+// p = α^d in alpha's place (D2TCP §3.2.1).
+func (l *Law) reduce(a *law.Ack) {
+	l.slow = false
+	if l.cut && a.AckedSeq <= l.cutEnd {
+		return
+	}
+	l.cut, l.cutEnd = true, a.SentSeq
+	p := l.alpha
+	if l.par.Deadline > 0 {
+		p = math.Pow(l.alpha, l.Urgency(a))
+	}
+	l.cwnd = max(l.cwnd*(1-p/2), float64(l.par.MSS))
+}
+
+// Urgency returns D2TCP's d: the time that the rest of the flow takes at a window that
+// swings between its half and its whole, over the time that is left (§3.2.2). Missed
+// deadlines have the highest urgency.
+func (l *Law) Urgency(a *law.Ack) float64 {
+	left := l.start + l.par.Deadline - a.Now
+	if left <= 0 {
+		return l.par.MaxUrgency
+	}
+	rest := float64(l.par.Size) - float64(a.AckedSeq)
+	need := rest / (0.75 * l.cwnd) * float64(a.RTT)
+	return min(max(need/float64(left), l.par.MinUrgency), l.par.MaxUrgency)
+}
+
+// limited reports whether the flow leaves most of its window unused: then it does not know
+// whether it may have more (RFC 7661 §4.1).
+func (l *Law) limited(a *law.Ack) bool {
+	return float64(a.Inflight+a.Acked) < l.cwnd/2
+}
+
+// OnEvent implements law.Law. A loss halves the window (RFC 8257 §3.5).
+func (l *Law) OnEvent(e law.Event, now units.Time) {
+	switch e {
+	case law.Start:
+		l.start = now
+	case law.Loss:
+		l.slow = false
+		l.cwnd = max(l.cwnd/2, float64(l.par.MSS))
+	}
+}
+
+// Timer implements law.Law; there are none.
+func (l *Law) Timer() units.Time { return units.MaxTime }
+
+// Allowance implements law.Law. The window is not paced: acknowledgements clock it.
+func (l *Law) Allowance() law.Allowance {
+	return law.Allowance{Rate: l.par.LineRate, Window: units.Bytes(l.cwnd)}
+}
+
+// Alpha returns the estimate of the share of marked data, 0 to 1.
+func (l *Law) Alpha() float64 { return l.alpha }

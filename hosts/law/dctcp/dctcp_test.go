@@ -1,0 +1,190 @@
+package dctcp_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dctcp"
+	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/units"
+)
+
+const us = units.Microsecond
+
+func params() dctcp.Params { return dctcp.Params{LineRate: 100 * units.Gbps, MSS: 1000} }
+
+func newLaw(t testing.TB, p dctcp.Params) *dctcp.Law {
+	t.Helper()
+	l, err := dctcp.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.OnEvent(law.Start, 0)
+	return l
+}
+
+func window(l *dctcp.Law) float64 { return float64(l.Allowance().Window) }
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*math.Abs(want)+1 {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+// ack acknowledges one packet with a full window in flight.
+func ack(l *dctcp.Law, seq *uint64, ce bool) *law.Ack {
+	*seq += 1000
+	w := l.Allowance().Window
+	return &law.Ack{RTT: 10 * us, Acked: 1000, Inflight: w, AckedSeq: *seq, SentSeq: *seq + uint64(w), CE: ce}
+}
+
+func TestSlowStartThenAlpha(t *testing.T) {
+	l := newLaw(t, params())
+	var seq uint64
+	for range 10 {
+		l.OnAck(ack(l, &seq, false))
+	}
+	near(t, "window after ten acknowledgements of slow start", window(l), 20000)
+	l.OnAck(ack(l, &seq, true))
+	near(t, "window after the first mark", window(l), 20000*(1-l.Alpha()/2))
+	w := window(l)
+	l.OnAck(ack(l, &seq, true))
+	near(t, "window after a second mark of the same window", window(l), w)
+	l.OnAck(ack(l, &seq, false))
+	near(t, "no increase by more than MSS²/W", window(l), w+1000*1000/w)
+}
+
+// Equation 1: in a steady share of marks alpha comes to that share.
+func TestAlphaIsTheShareOfMarks(t *testing.T) {
+	p := params()
+	p.MaxWindow = 10000
+	l := newLaw(t, p)
+	var seq uint64
+	for i := range 20000 {
+		a := ack(l, &seq, i%5 == 0)
+		a.SentSeq = seq + 10000
+		l.OnAck(a)
+	}
+	if a := l.Alpha(); math.Abs(a-0.2) > 0.01 {
+		t.Errorf("alpha = %v with one packet in five marked, want 0.2", a)
+	}
+}
+
+func TestLossHalves(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnEvent(law.Loss, 0)
+	near(t, "window", window(l), 5000)
+	for range 10 {
+		l.OnEvent(law.Loss, 0)
+	}
+	near(t, "floor", window(l), 1000)
+}
+
+func TestIdleFlowDoesNotGrow(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnAck(&law.Ack{RTT: us, Acked: 1000, Inflight: 1000, AckedSeq: 1000, SentSeq: 2000})
+	near(t, "window", window(l), 10000)
+}
+
+// D2TCP §3.2: d = B/(¾·W/RTT) over the time left, within 0.5 and 2; p = α^d.
+func TestUrgency(t *testing.T) {
+	p := params()
+	p.Deadline, p.Size = units.Millisecond, 750*1000
+	l := newLaw(t, p)
+	a := law.Ack{Now: 0, RTT: 10 * us, AckedSeq: 0, SentSeq: 10000}
+	near(t, "d with 100 round trips to go and 100 left", l.Urgency(&a), 1)
+	a.AckedSeq = 300 * 1000
+	near(t, "d with 60 round trips to go", 100*l.Urgency(&a), 60)
+	a.AckedSeq = 700 * 1000
+	near(t, "d of a far deadline", 10*l.Urgency(&a), 5)
+	a.Now = 2 * units.Millisecond
+	near(t, "d of a missed deadline", l.Urgency(&a), 2)
+}
+
+func TestParams(t *testing.T) {
+	for name, bad := range map[string]func(*dctcp.Params){
+		"line rate":      func(p *dctcp.Params) { p.LineRate = 0 },
+		"MSS":            func(p *dctcp.Params) { p.MSS = 0 },
+		"gain":           func(p *dctcp.Params) { p.Gain = math.NaN() },
+		"increase":       func(p *dctcp.Params) { p.Increase = -1 },
+		"initial window": func(p *dctcp.Params) { p.InitialWindow = 1 },
+		"max window":     func(p *dctcp.Params) { p.MaxWindow = 2000 },
+		"deadline":       func(p *dctcp.Params) { p.Deadline = -1 },
+		"size":           func(p *dctcp.Params) { p.Deadline = 1 },
+		"min urgency":    func(p *dctcp.Params) { p.MinUrgency = 1.5 },
+		"max urgency":    func(p *dctcp.Params) { p.MaxUrgency = 0.5 },
+	} {
+		p := params()
+		bad(&p)
+		if _, err := dctcp.New(p); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: error %v, want one that names it", name, err)
+		}
+	}
+}
+
+func network(n int, law func(i int) law.Law, size units.Bytes) (*lawtest.Net, *lawtest.Link) {
+	net := lawtest.New()
+	l := net.Link(100*units.Gbps, 3*us)
+	l.KMin, l.KMax, l.PMax = 65*units.KB, 65*units.KB, 1 // step marking
+	for i := range n {
+		net.Start(units.Time(i)*100*us, &lawtest.Flow{
+			Law: law(i), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us, Size: size,
+		})
+	}
+	return net, l
+}
+
+// §3.3 of the paper: the queue stays around K, sawing no deeper than its amplitude, and
+// flows share the link.
+func TestQueueStaysAroundK(t *testing.T) {
+	n, l := network(4, func(int) law.Law { return newLaw(t, params()) }, 0)
+	n.Run(5 * units.Millisecond)
+	q := n.Watch(l, 10*us)
+	r := n.Rates(10 * units.Millisecond)
+	if j := lawtest.Jain(r); j < 0.97 {
+		t.Errorf("rates %v: fairness %v", r, j)
+	}
+	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); got < 0.98 {
+		t.Errorf("utilisation %.3f", got)
+	}
+	// Figure 12's maximum: K plus one packet per flow.
+	if m := q.Mean(); m < 20e3 || q.At(0.99) > 75e3 {
+		t.Errorf("queue: mean %v, 99 %% %v, K is 65 KB", m, q.At(0.99))
+	}
+	t.Logf("fairness %.3f, utilisation %.3f, queue mean %.0f, p99 %.0f", lawtest.Jain(r), lawtest.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
+}
+
+// D2TCP §2: a flow with a near deadline is done before an equal one with a far deadline,
+// but (PrioPlus §3.1, Figure 3a) it does not get the link to itself.
+func TestNearDeadlineGoesFirst(t *testing.T) {
+	const size = 10 * units.MB
+	n, _ := network(2, func(i int) law.Law {
+		p := params()
+		p.Size, p.Deadline = size, units.Time(1+i)*900*us
+		return newLaw(t, p)
+	}, size)
+	n.Run(5 * units.Millisecond)
+	first, second := n.Flows[0].FCT, n.Flows[1].FCT
+	t.Logf("near deadline done after %v, far after %v", first, second)
+	if first == 0 || second == 0 || float64(first) > 0.9*float64(second) {
+		t.Errorf("near deadline done after %v, far after %v", first, second)
+	}
+	if first < 1000*us {
+		t.Errorf("near deadline done after %v: it had the link to itself", first)
+	}
+}
+
+func BenchmarkOnAck(b *testing.B) {
+	l := newLaw(b, params())
+	var seq uint64
+	a := law.Ack{RTT: 10 * us, Acked: 1000, Inflight: 1 << 40}
+	b.ReportAllocs()
+	for b.Loop() {
+		seq += 1000
+		a.AckedSeq, a.SentSeq, a.CE = seq, seq+100000, seq%50000 == 0
+		l.OnAck(&a)
+	}
+}

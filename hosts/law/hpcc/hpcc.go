@@ -1,0 +1,127 @@
+// Package hpcc is HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019,
+// Algorithm 1): a window that in-band telemetry steers so that the bytes in flight on the
+// busiest link of the path are a share η of what it holds without a queue.
+package hpcc
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// maxHops bounds the links whose telemetry is kept; more than any path here has.
+const maxHops = 12
+
+// Law is HPCC for one flow. The flow's sender owns it.
+type Law struct {
+	par   Params
+	t     float64 // T, picoseconds
+	wInit float64 // W_init, bytes
+
+	w, wc float64 // W and the reference window W^c, bytes
+	u     float64 // U, the utilisation's moving average
+	stage int     // incStage
+	round law.Round
+
+	last [maxHops]law.Hop // L: the links as the last acknowledgement told
+	hops int
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Law{par: p, t: float64(p.BaseRTT), wInit: float64(p.LineRate.In(p.BaseRTT))}
+	l.w, l.wc = l.wInit, l.wInit // §3.2: W_init = B·T
+	return l, nil
+}
+
+// OnAck implements law.Law: NewAck, lines 19 to 27. An acknowledgement without telemetry,
+// or of another path than the one before, only starts anew.
+func (l *Law) OnAck(a *law.Ack) {
+	n := min(len(a.INT), maxHops)
+	if n == 0 {
+		return
+	}
+	if !l.samePath(a.INT[:n]) {
+		l.hops = copy(l.last[:], a.INT[:n])
+		l.round.Begin(a.SentSeq)
+		return
+	}
+	if !l.measure(a.INT[:n]) {
+		return
+	}
+	l.compute(l.round.Passed(a))
+	copy(l.last[:], a.INT[:n])
+}
+
+func (l *Law) samePath(hops []law.Hop) bool {
+	if len(hops) != l.hops {
+		return false
+	}
+	for i := range hops {
+		if hops[i].Rate != l.last[i].Rate || hops[i].TxBytes < l.last[i].TxBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// measure is MeasureInflight, lines 1 to 9; false when no link's clock has moved.
+func (l *Law) measure(hops []law.Hop) bool {
+	u, tau := 0.0, 0.0
+	for i := range hops {
+		h, was := &hops[i], &l.last[i]
+		dt := float64(h.Time - was.Time)
+		if dt <= 0 || h.Rate <= 0 {
+			continue
+		}
+		perByte := 8 * float64(units.Second) / float64(h.Rate) // ps to send a byte
+		tx := float64(h.TxBytes-was.TxBytes) * perByte / dt    // line 4, over B
+		if v := tx + float64(min(h.Queue, was.Queue))*perByte/l.t; v > u || tau == 0 {
+			u, tau = v, dt // lines 5 to 7
+		}
+	}
+	if tau == 0 {
+		return false
+	}
+	tau = min(tau, l.t)               // line 8
+	l.u = (1-tau/l.t)*l.u + tau/l.t*u // line 9
+	return true
+}
+
+// compute is ComputeWind, lines 10 to 18, with the reference window moved once per round
+// trip (§3.2, "reference window").
+func (l *Law) compute(update bool) {
+	k := l.u / l.par.Eta
+	stage := 0
+	if k >= 1 || l.stage >= l.par.MaxStage {
+		l.w = l.wc/max(k, 1e-3) + float64(l.par.Increase)
+	} else {
+		l.w = l.wc + float64(l.par.Increase)
+		stage = l.stage + 1
+	}
+	l.w = min(max(l.w, float64(l.par.MSS)), l.wInit)
+	if update {
+		l.stage, l.wc = stage, l.w
+	}
+}
+
+// OnEvent implements law.Law. HPCC answers telemetry alone; go-back-N sends again.
+func (l *Law) OnEvent(law.Event, units.Time) {}
+
+// Timer implements law.Law; there are none.
+func (l *Law) Timer() units.Time { return units.MaxTime }
+
+// Allowance implements law.Law: line 26, R = W/T.
+func (l *Law) Allowance() law.Allowance {
+	rate := l.w * 8 * float64(units.Second) / l.t
+	return law.Allowance{Rate: max(units.Rate(rate), 1), Window: units.Bytes(l.w)}
+}
+
+// Utilisation returns U, the moving average of the busiest link's bytes in flight over
+// what it holds without a queue.
+func (l *Law) Utilisation() float64 { return l.u }

@@ -1,0 +1,170 @@
+package lawtest
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// Flow is one flow from a host of its own. Set its fields before the network runs.
+type Flow struct {
+	Law  law.Law
+	Path []*Link
+	NIC  units.Rate
+	Back units.Time // from the receiver to the sender
+	Size units.Bytes
+	// CNPGap is the least time between congestion notifications (DCQCN §3.3: 50 µs); 0 for
+	// none.
+	CNPGap units.Time
+	// Noise, when set, is added to the one-way delay of each answer.
+	Noise func() units.Time
+	// Drop, when set, says which packets are lost at the first link.
+	Drop func(psn uint32, probe bool) bool
+
+	Sender  *transport.Sender
+	Started units.Time
+	FCT     units.Time // of a flow with a size that is done; else 0
+	Stopped bool
+	Probes  int // answered
+
+	net     *Net
+	rx      transport.Receiver
+	nicFree units.Time
+	wakeAt  units.Time
+	timerAt units.Time
+	cnpAt   units.Time
+	fb      transport.Feedback
+}
+
+// Start starts a flow at a time.
+func (n *Net) Start(at units.Time, f *Flow) *Flow {
+	f.net = n
+	n.Flows = append(n.Flows, f)
+	n.At(at, func() {
+		f.wakeAt, f.timerAt, f.Started = units.MaxTime, units.MaxTime, n.Now
+		s, err := transport.NewSender(transport.SenderConfig{
+			Law: f.Law, MSS: MSS, Size: f.Size, InitialRTO: 5 * units.Millisecond, MinRTO: units.Millisecond,
+		}, n.Now)
+		if err != nil {
+			panic(err)
+		}
+		f.Sender = s
+		f.after()
+	})
+	return f
+}
+
+// Base returns the one-way delay and round trip of a full packet over an empty path.
+func Base(nic units.Rate, back units.Time, path ...*Link) (oneWay, rtt units.Time) {
+	oneWay = nic.TxTime(Frame)
+	for _, l := range path {
+		oneWay += l.Rate.TxTime(Frame) + l.Delay
+	}
+	return oneWay, oneWay + back
+}
+
+// Delivered returns the payload delivered so far, in whole packets.
+func (f *Flow) Delivered() units.Bytes { return units.Bytes(f.rx.Next()) * MSS }
+
+// Stop ends the flow at once.
+func (f *Flow) Stop() { f.Stopped = true }
+
+func (f *Flow) after() {
+	if f.Sender.Done() && f.FCT == 0 {
+		f.FCT = f.net.Now - f.Started
+		f.Stopped = true
+	}
+	f.arm()
+	f.pump()
+}
+
+func (f *Flow) arm() {
+	if at := f.Sender.Deadline(); at < f.timerAt {
+		f.timerAt = at
+		f.net.push(event{at: at, kind: evTimer, flow: f})
+	}
+}
+
+func (f *Flow) timer() {
+	if f.Stopped || f.timerAt != f.net.Now {
+		return
+	}
+	f.timerAt = units.MaxTime
+	f.Sender.OnTimer(f.net.Now)
+	f.after()
+}
+
+// pump sends what may be sent now and comes back when more may.
+func (f *Flow) pump() {
+	n := f.net
+	if f.wakeAt <= n.Now {
+		f.wakeAt = units.MaxTime
+	}
+	for !f.Stopped {
+		at := f.Sender.Ready(n.Now)
+		if at == units.MaxTime {
+			return
+		}
+		if at = max(at, f.nicFree); at > n.Now {
+			if at < f.wakeAt {
+				f.wakeAt = at
+				n.push(event{at: at, kind: evPump, flow: f})
+			}
+			return
+		}
+		seg := f.Sender.Send(n.Now)
+		p := n.packet()
+		p.flow, p.psn, p.size, p.sent, p.probe, p.last = f, transport.PSN(seg.Index), Frame-MSS+seg.Len, n.Now, seg.Probe, seg.Last
+		if seg.Probe {
+			p.size = Probe
+		}
+		f.nicFree = n.Now + f.NIC.TxTime(p.size)
+		n.push(event{at: f.nicFree, kind: evArrive, pkt: p})
+		f.arm()
+	}
+}
+
+// received is the receiver.
+func (f *Flow) received(p *packet) {
+	n := f.net
+	p.delay = n.Now - p.sent
+	if p.ce && f.CNPGap > 0 && n.Now >= f.cnpAt {
+		f.cnpAt = n.Now + f.CNPGap
+		n.push(event{at: n.Now + f.Back, kind: evCNP, flow: f})
+	}
+	if !p.probe {
+		_, reply, psn := f.rx.OnData(p.psn, p.last)
+		p.psn, p.nak = psn, reply == transport.Nak
+		if reply == transport.Silent {
+			n.free = append(n.free, p)
+			return
+		}
+	}
+	n.push(event{at: n.Now + f.Back, kind: evAck, flow: f, pkt: p})
+}
+
+func (f *Flow) cnp() {
+	if !f.Stopped {
+		f.Sender.OnEvent(law.CNP, f.net.Now)
+		f.after()
+	}
+}
+
+func (f *Flow) acked(p *packet) {
+	n := f.net
+	if !f.Stopped {
+		f.fb = transport.Feedback{
+			PSN: p.psn, Nak: p.nak, Probe: p.probe, CE: p.ce, Delay: p.delay, MaxQD: p.maxQD,
+			INT: p.int[:min(len(f.Path), len(p.int))],
+		}
+		if f.Noise != nil {
+			f.fb.Delay += f.Noise()
+		}
+		if p.probe {
+			f.Probes++
+		}
+		f.Sender.OnFeedback(&f.fb, n.Now)
+		f.after()
+	}
+	n.free = append(n.free, p)
+}

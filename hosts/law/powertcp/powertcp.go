@@ -1,0 +1,160 @@
+// Package powertcp is PowerTCP (Addanki, Michel, Schmid, "PowerTCP: Pushing the Performance
+// Limits of Datacenter Networks", NSDI 2022): a window that the power of the busiest link
+// steers, the product of its current (what arrives per second) and its voltage (bytes in
+// the pipe and the queue), normalised by the power of a full link without a queue.
+// Algorithm 1 takes it from in-band telemetry; Algorithm 2, θ-PowerTCP, from round trips.
+package powertcp
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	// maxHops bounds the links whose telemetry is kept; more than any path here has.
+	maxHops = 12
+	// minPower keeps one sample of a queue that drains fast from opening the window at
+	// once; the authors' simulator holds θ-PowerTCP's to the same.
+	minPower = 0.5
+)
+
+// Law is PowerTCP for one flow. The flow's sender owns it.
+type Law struct {
+	par  Params
+	tau  float64 // τ, picoseconds
+	most float64 // the window at line rate, bytes
+
+	w, old float64 // cwnd and cwnd_old, the window of the last round trip, bytes
+	power  float64 // Γ_smooth
+	round  law.Round
+
+	last    [maxHops]law.Hop // prevInt
+	hops    int
+	prevRTT units.Time // of θ-PowerTCP
+	prevAt  units.Time
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Law{par: p, tau: float64(p.BaseRTT), most: float64(p.LineRate.In(p.BaseRTT)), power: 1}
+	l.w, l.old = l.most, l.most // §3.3: cwnd_init = HostBw·τ
+	return l, nil
+}
+
+// OnAck implements law.Law: NewAck of Algorithm 1 (lines 1 to 8) and of Algorithm 2.
+func (l *Law) OnAck(a *law.Ack) {
+	if l.par.Theta {
+		l.onAckTheta(a)
+		return
+	}
+	n := min(len(a.INT), maxHops)
+	if n == 0 {
+		return
+	}
+	if !l.samePath(a.INT[:n]) {
+		l.hops = copy(l.last[:], a.INT[:n])
+		l.round.Begin(a.SentSeq)
+		return
+	}
+	if !l.normPower(a.INT[:n]) {
+		return
+	}
+	copy(l.last[:], a.INT[:n])
+	l.updateWindow()
+	if l.round.Passed(a) {
+		l.old = l.w // updateOld, once per round trip
+	}
+}
+
+func (l *Law) samePath(hops []law.Hop) bool {
+	if len(hops) != l.hops {
+		return false
+	}
+	for i := range hops {
+		if hops[i].Rate != l.last[i].Rate || hops[i].TxBytes < l.last[i].TxBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// normPower is the function of that name, lines 9 to 25; false when no link's clock has
+// moved. Powers are normalised as they are computed, so that no large numbers arise.
+func (l *Law) normPower(hops []law.Hop) bool {
+	power, span := 0.0, 0.0
+	for i := range hops {
+		h, was := &hops[i], &l.last[i]
+		dt := float64(h.Time - was.Time)
+		if dt <= 0 || h.Rate <= 0 {
+			continue
+		}
+		perByte := 8 * float64(units.Second) / float64(h.Rate) // ps to send a byte
+		gradient := float64(h.Queue-was.Queue) * perByte / dt  // line 12, over the rate
+		sent := float64(h.TxBytes-was.TxBytes) * perByte / dt  // line 13, over the rate
+		current := gradient + sent                             // line 14
+		voltage := float64(h.Queue)*perByte/l.tau + 1          // line 16, over the product b·τ
+		if v := current * voltage; v > power || span == 0 {    // lines 17 to 22
+			power, span = v, dt
+		}
+	}
+	if span == 0 {
+		return false
+	}
+	l.smooth(power, span)
+	return true
+}
+
+// smooth is line 24: a sample weighs as much as its time is of τ.
+func (l *Law) smooth(power, span float64) {
+	part := min(span/l.tau, 1)
+	l.power = l.power*(1-part) + max(power, 0)*part
+}
+
+// updateWindow is lines 26 to 28; no window is larger than the line rate needs.
+func (l *Law) updateWindow() {
+	w := l.par.Gamma*(l.old/max(l.power, minPower)+float64(l.par.Increase)) + (1-l.par.Gamma)*l.w
+	l.w = min(max(w, float64(l.par.MSS)), l.most)
+}
+
+// onAckTheta is Algorithm 2: the round trip is the voltage, one plus its gradient the
+// current, and the window moves once per round trip.
+func (l *Law) onAckTheta(a *law.Ack) {
+	if l.prevAt == 0 {
+		l.prevRTT, l.prevAt = a.RTT, a.Now
+		l.round.Begin(a.SentSeq)
+		return
+	}
+	dt := float64(a.Now - l.prevAt)
+	if dt <= 0 {
+		return
+	}
+	gradient := float64(a.RTT-l.prevRTT) / dt
+	l.smooth((gradient+1)*float64(a.RTT)/l.tau, dt)
+	l.prevRTT, l.prevAt = a.RTT, a.Now
+	if l.round.Passed(a) {
+		l.updateWindow()
+		l.old = l.w
+	}
+}
+
+// OnEvent implements law.Law. PowerTCP answers power alone; go-back-N sends again.
+func (l *Law) OnEvent(law.Event, units.Time) {}
+
+// Timer implements law.Law; there are none.
+func (l *Law) Timer() units.Time { return units.MaxTime }
+
+// Allowance implements law.Law: line 6, rate = cwnd/τ.
+func (l *Law) Allowance() law.Allowance {
+	rate := l.w * 8 * float64(units.Second) / l.tau
+	return law.Allowance{Rate: max(units.Rate(rate), 1), Window: units.Bytes(l.w)}
+}
+
+// Power returns Γ_smooth, the busiest link's power over that of a full link without a
+// queue.
+func (l *Law) Power() float64 { return l.power }

@@ -1,0 +1,290 @@
+package prioplus_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/ledbat"
+	"github.com/headgate/headgate/hosts/law/prioplus"
+	"github.com/headgate/headgate/hosts/law/swift"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	line = 100 * units.Gbps
+	back = 6 * us
+	ms   = units.Millisecond
+)
+
+// bench is the reference configuration's bottleneck: 100 Gb/s, 12.2 µs, one-way delays.
+type bench struct {
+	*lawtest.Net
+	link        *lawtest.Link
+	oneWay, rtt units.Time
+	bdp         units.Bytes
+	ledbat      bool
+}
+
+func newBench() *bench {
+	n := lawtest.New()
+	b := &bench{Net: n, link: n.Link(line, 6*us)}
+	b.oneWay, b.rtt = lawtest.Base(line, back, b.link)
+	b.bdp = b.rate().In(b.rtt)
+	return b
+}
+
+func (b *bench) rate() units.Rate { return units.Rate(lawtest.Goodput(line)) }
+
+// channel is a channel by queues.
+func (b *bench) channel(target, limit units.Bytes) (p prioplus.Params) {
+	p = prioplus.Params{
+		LineRate: b.rate(), BaseRTT: b.rtt, OneWay: b.oneWay, MSS: lawtest.MSS,
+		Target: b.oneWay + line.TxTime(target), Limit: prioplus.NoLimit, Filter: 1, Rand: b.Rand,
+	}
+	if limit > 0 {
+		p.Limit = b.oneWay + line.TxTime(limit)
+	} else {
+		p.Level = prioplus.High
+	}
+	return p
+}
+
+func (b *bench) law(p prioplus.Params) law.Law {
+	var under prioplus.DelayLaw
+	var err error
+	if b.ledbat {
+		under, err = ledbat.New(ledbat.Params{
+			LineRate: line, MSS: lawtest.MSS, MinWindow: 1, AllowedIncrease: 1e6,
+		})
+	} else {
+		under, err = swift.New(swift.Params{
+			LineRate: line, BaseRTT: b.rtt, MSS: lawtest.MSS, Increase: b.bdp * 12 / 10000, Beta: 0.8, MaxMDF: 0.5,
+		})
+	}
+	if err != nil {
+		panic(err)
+	}
+	l, err := prioplus.New(under, p)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func (b *bench) start(at units.Time, p prioplus.Params, size units.Bytes) *lawtest.Flow {
+	return b.Start(at, &lawtest.Flow{Law: b.law(p), Path: []*lawtest.Link{b.link}, NIC: line, Back: back, Size: size})
+}
+
+// Figure 10a in small: priorities start one after the other, then end in reverse. At each
+// time the highest has the link, the queue is at its target, and the others send next to
+// nothing.
+func TestStrictPriorityAndWorkConservation(t *testing.T) {
+	for _, under := range []string{"Swift", "LEDBAT"} {
+		t.Run(under, func(t *testing.T) {
+			b := newBench()
+			b.ledbat = under == "LEDBAT"
+			targets := []units.Bytes{50 * units.KB, 100 * units.KB, 200 * units.KB, 400 * units.KB}
+			const each, hold = 10, 2 * ms
+			for i, target := range targets {
+				limit := target + 30*units.KB
+				if i == len(targets)-1 {
+					limit = 0
+				}
+				for range each {
+					b.start(units.Time(i)*hold, b.channel(target, limit), 0)
+				}
+			}
+			check := func(active int) {
+				b.Run(b.Now + hold/2)
+				q := b.Watch(b.link, 2*us)
+				r := b.Rates(hold / 2)
+				var own, others float64
+				for i, v := range r {
+					if i/each == active {
+						own += v
+					} else {
+						others += v
+					}
+				}
+				mean := q.Mean() / float64(targets[active])
+				t.Logf("priority %d: %.1f Gb/s, others %.2f, queue %.2f of its target", active+1, own/1e9, others/1e9, mean)
+				if own < 91.2e9 {
+					t.Errorf("priority %d has %.1f Gb/s, want 91.2 at least", active+1, own/1e9)
+				}
+				if others > 0.5e9 {
+					t.Errorf("below priority %d %.2f Gb/s are sent", active+1, others/1e9)
+				}
+				// Ten line-rate starts at once are more than LEDBAT's linear decrease takes back
+				// in the time; a highest priority has no limit that would stop it.
+				if math.Abs(mean-1) > 0.12 && !(b.ledbat && active == len(targets)-1) {
+					t.Errorf("mean queue is %.3f of priority %d's target", mean, active+1)
+				}
+			}
+			for i := range targets {
+				check(i)
+			}
+			for i := len(targets) - 1; i > 0; i-- {
+				for _, f := range b.Flows[i*each : (i+1)*each] {
+					f.Stop()
+				}
+				check(i - 1)
+			}
+		})
+	}
+}
+
+// crowd runs many equal flows and returns how the queue was after the first milliseconds.
+func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q lawtest.Queues, b *bench, use float64) {
+	b = newBench()
+	for range flows {
+		p := b.channel(200*units.KB, 230*units.KB)
+		change(&p)
+		b.start(0, p, 0)
+	}
+	b.Run(1500 * us)
+	w := b.Watch(b.link, us)
+	r := b.Rates(2500 * us)
+	use = lawtest.Sum(r) / lawtest.Goodput(line)
+	t.Logf("%d flows: queue mean %.0f, p1 %.0f, p99 %.0f B, utilisation %.3f", flows, w.Mean(), w.At(0.01), w.At(0.99), use)
+	return *w, b, use
+}
+
+// Figure 10b and §4.3.1: many flows are held at D_target, and it is the estimate of how many
+// they are that does it.
+func TestCardinalityHoldsACrowd(t *testing.T) {
+	q, b, use := crowd(t, 200, func(*prioplus.Params) {})
+	if m := q.Mean(); m < 160e3 || m > 205e3 {
+		t.Errorf("mean queue %.0f B, D_target is 200 KB", m)
+	}
+	if p := q.At(0.99); p > 230e3 {
+		t.Errorf("p99 of the queue %.0f B is beyond D_limit, 230 KB", p)
+	}
+	if use < 0.98 {
+		t.Errorf("utilisation %.3f", use)
+	}
+	most := 0.0
+	for _, f := range b.Flows {
+		most = max(most, f.Law.(*prioplus.Law).Flows())
+	}
+	if most < 20 {
+		t.Errorf("the largest estimate is %.0f of 200 flows", most)
+	}
+	without, _, lost := crowd(t, 200, func(p *prioplus.Params) { p.NoCardinality = true })
+	if spread, was := q.At(0.99)-q.At(0.01), without.At(0.99)-without.At(0.01); was < 2*spread && lost > 0.9 {
+		t.Errorf("without the estimate the queue varies by %.0f B and %.3f is used, with it by %.0f", was, lost, spread)
+	}
+}
+
+// Figure 10c and §4.2.3: a priority that takes over from a lower one raises the delay to
+// its target without overshooting; an increase each round trip answers the same delay twice.
+func TestDualRTTDoesNotOvershoot(t *testing.T) {
+	peak := func(every bool) units.Bytes {
+		b := newBench()
+		for range 4 {
+			b.start(0, b.channel(50*units.KB, 80*units.KB), 0)
+		}
+		b.Run(2 * ms)
+		for range 2 {
+			p := b.channel(300*units.KB, 1000*units.KB)
+			p.EveryRTT = every
+			b.start(b.Now, p, 0)
+		}
+		b.link.Peak = 0
+		r := b.Rates(ms)
+		t.Logf("every round trip %v: longest queue %v, taken over %.1f Gb/s", every, b.link.Peak, lawtest.Sum(r[4:])/1e9)
+		if got := lawtest.Sum(r[4:]); got < 60e9 {
+			t.Errorf("the higher priority has %.1f Gb/s over its first ms", got/1e9)
+		}
+		return b.link.Peak
+	}
+	if got := peak(false); got > 345*units.KB {
+		t.Errorf("the queue overshoots to %v, D_target is 300 KB", got)
+	}
+	if got := peak(true); got < 360*units.KB {
+		t.Errorf("the ablation overshoots to %v only: the test shows nothing", got)
+	}
+}
+
+// §4.3.1: rare large noise of delays does not stop a flow.
+func TestFilterBearsNoise(t *testing.T) {
+	run := func(filter int) (use float64, probes int) {
+		b := newBench()
+		for range 4 {
+			p := b.channel(100*units.KB, 130*units.KB)
+			p.Filter = filter
+			f := b.start(0, p, 0)
+			f.Noise = func() units.Time {
+				if b.Rand.IntN(1000) == 0 {
+					return 20 * us
+				}
+				return 0
+			}
+		}
+		b.Run(ms)
+		use = lawtest.Sum(b.Rates(3*ms)) / lawtest.Goodput(line)
+		for _, f := range b.Flows {
+			probes += f.Probes
+		}
+		t.Logf("filter %d: utilisation %.3f, %d probes", filter, use, probes)
+		return use, probes
+	}
+	use, probes := run(2)
+	if use < 0.97 || probes > 20 {
+		t.Errorf("two in a row: utilisation %.3f, %d probes", use, probes)
+	}
+	if one, p := run(1); one > 0.95 || p < 2*probes {
+		t.Errorf("one alone: utilisation %.3f, %d probes; the test shows nothing", one, p)
+	}
+}
+
+// §4.2.1: probes that are lost are sent again.
+func TestLostProbes(t *testing.T) {
+	b := newBench()
+	lost := 0
+	f := b.start(0, b.channel(100*units.KB, 130*units.KB), 100*units.KB)
+	f.Drop = func(_ uint32, probe bool) bool {
+		if probe && lost < 2 {
+			lost++
+			return true
+		}
+		return false
+	}
+	b.Run(50 * ms)
+	if f.FCT == 0 || lost != 2 || f.Sender.Stats().Probes != 3 {
+		t.Errorf("done after %v with %d probes lost of %d", f.FCT, lost, f.Sender.Stats().Probes)
+	}
+}
+
+// Figure 10b in the configuration of the authors' public simulation (SYSTEMS.md §5): 300
+// flows of 500 KB. It has a mean queue of 181 KB (99 %: 207.6 KB) from 1 to 12 ms and
+// completion times of 10.95 ms in the mean, 13.31 ms at 99 %; it bounds windows and scales
+// steps by another form of the estimate than the paper's, so the numbers are near, not
+// equal. No law can be done before 12.65 ms with all of it.
+func TestReferenceCrowd(t *testing.T) {
+	b := newBench()
+	const flows = 300
+	for range flows {
+		b.start(0, b.channel(200*units.KB, 230*units.KB), 500*units.KB)
+	}
+	b.Run(ms)
+	w := b.Watch(b.link, us)
+	b.Run(12 * ms)
+	q := append(lawtest.Queues(nil), *w...)
+	b.Run(30 * ms)
+	fct := make([]float64, flows)
+	for i, f := range b.Flows {
+		fct[i] = f.FCT.Seconds() * 1e3
+	}
+	slices.Sort(fct)
+	mean, p99 := lawtest.Sum(fct)/flows, fct[flows*99/100]
+	t.Logf("queue mean %.0f p99 %.0f B; FCT mean %.2f p50 %.2f p99 %.2f ms", q.Mean(), q.At(0.99), mean, fct[flows/2], p99)
+	if math.Abs(q.Mean()/181e3-1) > 0.1 || math.Abs(q.At(0.99)/207.6e3-1) > 0.2 {
+		t.Errorf("queue mean %.0f p99 %.0f B, want 181 and 207.6 KB within 10 and 20 %%", q.Mean(), q.At(0.99))
+	}
+	if fct[0] == 0 || math.Abs(mean/10.95-1) > 0.1 || math.Abs(p99/13.31-1) > 0.1 {
+		t.Errorf("FCT mean %.2f p99 %.2f ms, want 10.95 and 13.31 within 10 %%", mean, p99)
+	}
+}

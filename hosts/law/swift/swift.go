@@ -1,0 +1,150 @@
+// Package swift is Swift (Kumar et al., "Swift: Delay is Simple and Effective for
+// Congestion Control in the Datacenter", SIGCOMM 2020, Algorithm 1): a window that grows
+// by a step per round trip while the delay is below a target and otherwise shrinks, once
+// per round trip, in proportion to the excess. The target may scale with the path's length
+// and with the window.
+//
+// Swift tells the fabric's delay from the end host's and keeps a window for each; this is
+// the window for the fabric. It is also a base for PrioPlus, which sets target, window and
+// step (prioplus.DelayLaw).
+package swift
+
+import (
+	"math"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// Law is Swift for one flow. The flow's sender owns it.
+type Law struct {
+	par    Params
+	target units.Time // without flow-based scaling
+	gain   float64    // α of flow-based scaling, picoseconds times √packet; 0 is off
+	shift  float64    // and its β, picoseconds
+
+	cwnd  float64 // bytes
+	scale float64 // of the additive increase
+	extra float64 // added to it, bytes per round trip
+
+	rtt     units.Time // the latest
+	lowered bool       // there was a decrease,
+	lastAt  units.Time // the last one then
+	losses  int        // in a row without progress
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l := &Law{par: p, cwnd: float64(p.InitialWindow), scale: 1, rtt: p.BaseRTT}
+	l.target = p.Target + units.Time(p.Hops)*p.PerHop
+	if p.ScalingRange > 0 { // §3.5: α and β such that the range is spanned
+		l.gain = float64(p.ScalingRange) / (1/math.Sqrt(p.ScalingMin) - 1/math.Sqrt(p.ScalingMax))
+		l.shift = -l.gain / math.Sqrt(p.ScalingMax)
+	}
+	return l, nil
+}
+
+// OnAck implements law.Law: the delay is the round trip.
+func (l *Law) OnAck(a *law.Ack) { l.OnDelay(a, a.RTT) }
+
+// OnDelay is Algorithm 1's step for an acknowledgement with a delay of the kind that the
+// target is of.
+func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
+	l.rtt = a.RTT
+	if a.Acked <= 0 {
+		return
+	}
+	l.losses = 0 // line 5
+	target := l.TargetDelay()
+	switch {
+	case delay < target: // lines 7 to 11: below one packet the step is per packet
+		if !l.limited(a) {
+			step := float64(l.par.Increase)*l.scale + l.extra
+			l.cwnd += step * float64(a.Acked) / max(l.cwnd, float64(l.par.MSS))
+		}
+	case l.canDecrease(a.Now): // lines 13 and 14
+		factor := l.par.Beta * float64(delay-target) / float64(delay)
+		l.decrease(a.Now, min(factor, l.par.MaxMDF))
+	}
+	l.bound()
+}
+
+// TargetDelay returns the target of now, flow-based scaling included: target + max(0,
+// min(α/√cwnd + β, fs_range)), the window in packets (§3.5).
+func (l *Law) TargetDelay() units.Time {
+	if l.gain == 0 {
+		return l.target
+	}
+	more := l.gain/math.Sqrt(l.cwnd/float64(l.par.MSS)) + l.shift
+	return l.target + units.Time(min(max(more, 0), float64(l.par.ScalingRange)))
+}
+
+// canDecrease is line 3: a decrease takes a round trip to show.
+func (l *Law) canDecrease(now units.Time) bool { return !l.lowered || now-l.lastAt >= l.rtt }
+
+func (l *Law) decrease(now units.Time, factor float64) {
+	l.cwnd *= 1 - factor
+	l.lowered, l.lastAt = true, now
+}
+
+func (l *Law) bound() {
+	l.cwnd = min(max(l.cwnd, l.par.MinWindow), float64(l.par.MaxWindow))
+}
+
+// limited reports whether the flow leaves most of its window unused: then it does not know
+// whether it may have more (RFC 7661 §4.1).
+func (l *Law) limited(a *law.Ack) bool {
+	return float64(a.Inflight+a.Acked+l.par.MSS) < l.cwnd/2
+}
+
+// OnEvent implements law.Law: lines 15 to 25. A go-back is answered as a fast recovery;
+// RetxReset of them without progress between are the timeouts that reset the window.
+func (l *Law) OnEvent(e law.Event, now units.Time) {
+	if e != law.Loss {
+		return
+	}
+	l.losses++
+	switch {
+	case l.losses >= l.par.RetxReset:
+		l.cwnd = l.par.MinWindow
+	case l.canDecrease(now):
+		l.decrease(now, l.par.MaxMDF)
+	}
+	l.bound()
+}
+
+// Timer implements law.Law; there are none.
+func (l *Law) Timer() units.Time { return units.MaxTime }
+
+// Allowance implements law.Law: lines 29 to 32, a window of less than a packet is paced at
+// a packet per RTT/cwnd; others leave as acknowledgements come.
+func (l *Law) Allowance() law.Allowance {
+	a := law.Allowance{Rate: l.par.LineRate, Window: max(units.Bytes(l.cwnd), 1)}
+	if l.cwnd < float64(l.par.MSS) {
+		a.Rate = max(units.Rate(l.cwnd*8*float64(units.Second)/float64(l.rtt)), 1)
+	}
+	return a
+}
+
+// SetTarget sets the target, and with it the kind of delay that OnDelay is given; base is
+// that delay on an empty path, which Swift does not need.
+func (l *Law) SetTarget(_, target units.Time) { l.target = target }
+
+// SetIncrease makes the step per round trip the configured one times scale, plus extra
+// bytes.
+func (l *Law) SetIncrease(scale, extra float64) { l.scale, l.extra = scale, extra }
+
+// Window returns the window in bytes.
+func (l *Law) Window() float64 { return l.cwnd }
+
+// SetWindow sets the window in bytes, within the configured bounds.
+func (l *Law) SetWindow(w float64) {
+	l.cwnd = w
+	l.bound()
+}

@@ -1,0 +1,183 @@
+package swift_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/swift"
+	"github.com/headgate/headgate/units"
+)
+
+const us = units.Microsecond
+
+func params() swift.Params {
+	return swift.Params{
+		LineRate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 30 * us, Increase: 500, InitialWindow: 100000,
+	}
+}
+
+func newLaw(t testing.TB, p swift.Params) *swift.Law {
+	t.Helper()
+	l, err := swift.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*math.Abs(want)+1e-6 {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+func ack(now, rtt units.Time) *law.Ack {
+	return &law.Ack{Now: now, RTT: rtt, Acked: 1000, Inflight: 1 << 30}
+}
+
+func TestIncrease(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnAck(ack(0, 29*us))
+	near(t, "ai/cwnd per packet", l.Window(), 100000+500*1000.0/100000)
+	l.SetWindow(500)
+	l.OnAck(ack(0, 29*us))
+	near(t, "ai per packet below one packet", l.Window(), 1000)
+	l.SetWindow(100000)
+	l.SetIncrease(0.5, 2000)
+	l.OnAck(ack(0, 29*us))
+	near(t, "half the step and 2000 B", l.Window(), 100000+2250*1000.0/100000)
+	w := l.Window()
+	l.OnAck(&law.Ack{RTT: us, Acked: 1000, Inflight: 1000})
+	near(t, "a flow that leaves its window unused", l.Window(), w)
+	l.OnAck(&law.Ack{RTT: us, Inflight: 1 << 30})
+	near(t, "a duplicate", l.Window(), w)
+}
+
+func TestDecreaseOncePerRoundTrip(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnAck(ack(0, 40*us))
+	w := 100000 * (1 - 0.8*10/40)
+	near(t, "β·(delay − target)/delay", l.Window(), w)
+	l.OnAck(ack(39*us, 40*us))
+	near(t, "within a round trip", l.Window(), w)
+	l.OnAck(ack(40*us, 30*us))
+	near(t, "at the target", l.Window(), w)
+	l.OnAck(ack(4000*us, 3000*us))
+	near(t, "at most max_mdf", l.Window(), w/2)
+}
+
+func TestLosses(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnEvent(law.Loss, 0)
+	l.OnEvent(law.Loss, us)
+	near(t, "one cut per round trip", l.Window(), 50000)
+	for i := range 3 {
+		l.OnEvent(law.Loss, units.Time(i)*us)
+	}
+	near(t, "after five in a row", l.Window(), 10)
+}
+
+// §3.5: the whole range at fs_min_cwnd and below, none at fs_max_cwnd and above, topology
+// on top.
+func TestTargetScaling(t *testing.T) {
+	p := params()
+	p.ScalingRange, p.Hops, p.PerHop = 100*us, 5, us
+	l := newLaw(t, p)
+	for _, tt := range []struct {
+		packets float64
+		want    units.Time
+	}{
+		{0.05, 135 * us}, {0.1, 135 * us}, {100, 35 * us}, {1000, 35 * us},
+		{1, 35*us + units.Time(float64(100*us)*(1-0.1)/(1/math.Sqrt(0.1)-0.1))},
+	} {
+		l.SetWindow(tt.packets * 1000)
+		if got := l.TargetDelay(); math.Abs(float64(got-tt.want)) > 10 {
+			t.Errorf("target at %v packets = %v, want %v", tt.packets, got, tt.want)
+		}
+	}
+}
+
+func TestSmallWindowsArePaced(t *testing.T) {
+	l := newLaw(t, params())
+	if a := l.Allowance(); a.Rate != 100*units.Gbps || a.Window != 100000 {
+		t.Errorf("%+v", a)
+	}
+	l.SetWindow(250)
+	l.OnAck(&law.Ack{Now: 0, RTT: 30 * us})
+	if got := l.Allowance().Rate.TxTime(1000); math.Abs(float64(got-120*us)) > 1e3 {
+		t.Errorf("a packet every %v at a quarter of a packet per 30 µs, want 120 µs", got)
+	}
+	l.SetWindow(0)
+	near(t, "floor", l.Window(), 10)
+}
+
+func TestParams(t *testing.T) {
+	for name, bad := range map[string]func(*swift.Params){
+		"line rate":      func(p *swift.Params) { p.LineRate = 0 },
+		"base RTT":       func(p *swift.Params) { p.BaseRTT = 0 },
+		"MSS":            func(p *swift.Params) { p.MSS = 0 },
+		"target":         func(p *swift.Params) { p.Target = us },
+		"hops":           func(p *swift.Params) { p.Hops = -1 },
+		"per hop":        func(p *swift.Params) { p.PerHop = -1 },
+		"scaling range":  func(p *swift.Params) { p.ScalingRange = -1 },
+		"scaling min":    func(p *swift.Params) { p.ScalingMin = math.NaN() },
+		"scaling max":    func(p *swift.Params) { p.ScalingMax = 0.05 },
+		"increase":       func(p *swift.Params) { p.Increase = -1 },
+		"beta":           func(p *swift.Params) { p.Beta = 2 },
+		"max MDF":        func(p *swift.Params) { p.MaxMDF = 1 },
+		"min window":     func(p *swift.Params) { p.MinWindow = 0.5 },
+		"max window":     func(p *swift.Params) { p.MaxWindow = 5 },
+		"initial window": func(p *swift.Params) { p.InitialWindow = -1 },
+		"retx reset":     func(p *swift.Params) { p.RetxReset = -1 },
+	} {
+		p := params()
+		bad(&p)
+		if _, err := swift.New(p); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: error %v, want one that names it", name, err)
+		}
+	}
+}
+
+// §4.2 of the paper: the delay stays at the target, the link full, shares fair.
+func TestDelayStaysAtTheTarget(t *testing.T) {
+	n := lawtest.New()
+	l := n.Link(100*units.Gbps, 3*us)
+	_, base := lawtest.Base(100*units.Gbps, 6*us, l)
+	for i := range 4 {
+		p := params()
+		p.BaseRTT, p.Target, p.InitialWindow = base, base+16*us, 0
+		n.Start(units.Time(i)*200*us, &lawtest.Flow{
+			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us,
+		})
+	}
+	n.Run(4 * units.Millisecond)
+	q := n.Watch(l, us)
+	r := n.Rates(4 * units.Millisecond)
+	if use := lawtest.Sum(r) / lawtest.Goodput(l.Rate); use < 0.99 {
+		t.Errorf("utilisation %.3f", use)
+	}
+	if want := float64(l.Rate.In(16 * us)); math.Abs(q.Mean()/want-1) > 0.05 {
+		t.Errorf("queue %v B, the target is %v B", q.Mean(), want)
+	}
+	if j := lawtest.Jain(r); j < 0.95 {
+		t.Errorf("rates %v: fairness %v", r, j)
+	}
+	t.Logf("queue mean %.0f p99 %.0f B, fairness %.4f", q.Mean(), q.At(0.99), lawtest.Jain(r))
+}
+
+func BenchmarkOnAck(b *testing.B) {
+	p := params()
+	p.ScalingRange = 100 * us
+	l := newLaw(b, p)
+	a := ack(0, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Now += 80 * units.Nanosecond
+		a.RTT = 25*us + a.Now%(10*us)
+		l.OnAck(a)
+	}
+}

@@ -1,0 +1,90 @@
+// Package timely is TIMELY (Mittal et al., "TIMELY: RTT-based Congestion Control for the
+// Datacenter", SIGCOMM 2015, Algorithm 1): a rate that follows the gradient of the round
+// trip between two thresholds. The paper updates once per completion event, a segment of
+// 16 to 64 KB; this law updates once per round trip, as the public RoCE simulators do.
+package timely
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// Law is TIMELY for one flow. The flow's sender owns it.
+type Law struct {
+	par     Params
+	rate    float64 // bits per second
+	round   law.Round
+	prev    units.Time // round trip at the last update, 0 before the first
+	diff    float64    // moving average of its difference, picoseconds
+	rises   int        // increases in a row by the gradient
+	lossEnd units.Time // losses before this belong to one that has been answered
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	p, err := p.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Law{par: p, rate: float64(p.StartRate)}, nil
+}
+
+// OnAck implements law.Law: Algorithm 1 with the round trip of the acknowledgement that
+// ends a round.
+func (l *Law) OnAck(a *law.Ack) {
+	begun := l.round.Begun()
+	if !l.round.Passed(a) && begun || a.Acked <= 0 {
+		return
+	}
+	if l.prev == 0 {
+		l.prev = a.RTT
+		return
+	}
+	l.diff = (1-l.par.Alpha)*l.diff + l.par.Alpha*float64(a.RTT-l.prev) // lines 1 and 3
+	l.prev = a.RTT                                                      // line 2
+	gradient := l.diff / float64(l.par.MinRTT)                          // line 4
+	switch {
+	case a.RTT < l.par.LowRTT: // lines 5 to 7
+		l.rises = 0
+		l.rate += float64(l.par.Increase)
+	case a.RTT > l.par.HighRTT: // lines 8 to 10
+		l.rises = 0
+		l.rate *= 1 - l.par.Beta*(1-float64(l.par.HighRTT)/float64(a.RTT))
+	case gradient <= 0: // lines 11 to 13, hyperactive increase of §4.4
+		l.rises++
+		step := float64(l.par.Increase)
+		if l.rises >= l.par.HyperAfter {
+			step *= l.par.HyperFactor
+		}
+		l.rate += step
+	default: // line 15
+		l.rises = 0
+		l.rate *= max(1-l.par.Beta*gradient, 0)
+	}
+	l.bound()
+}
+
+func (l *Law) bound() {
+	l.rate = min(max(l.rate, float64(l.par.MinRate)), float64(l.par.LineRate))
+}
+
+// OnEvent implements law.Law. The paper's fabric is lossless; a loss halves the rate, once
+// per round trip.
+func (l *Law) OnEvent(e law.Event, now units.Time) {
+	if e != law.Loss || now < l.lossEnd {
+		return
+	}
+	l.lossEnd = now + max(l.prev, l.par.MinRTT)
+	l.rate /= 2
+	l.bound()
+}
+
+// Timer implements law.Law; there are none.
+func (l *Law) Timer() units.Time { return units.MaxTime }
+
+// Allowance implements law.Law. TIMELY has no window.
+func (l *Law) Allowance() law.Allowance {
+	return law.Allowance{Rate: max(units.Rate(l.rate), 1), Window: 1 << 62}
+}

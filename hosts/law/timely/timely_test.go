@@ -1,0 +1,160 @@
+package timely_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/timely"
+	"github.com/headgate/headgate/units"
+)
+
+const us = units.Microsecond
+
+func params() timely.Params {
+	return timely.Params{LineRate: 10 * units.Gbps, MinRTT: 20 * us, StartRate: 5 * units.Gbps}
+}
+
+// feeder hands a law one acknowledgement per round.
+type feeder struct {
+	*timely.Law
+	seq uint64
+}
+
+func newLaw(t testing.TB, p timely.Params) *feeder {
+	t.Helper()
+	l, err := timely.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &feeder{Law: l}
+}
+
+func (f *feeder) round(rtt units.Time) float64 {
+	f.seq += 1000
+	f.OnAck(&law.Ack{RTT: rtt, Acked: 1000, AckedSeq: f.seq, SentSeq: f.seq})
+	return f.rate()
+}
+
+func (f *feeder) rate() float64 { return float64(f.Allowance().Rate) }
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*math.Abs(want)+2 {
+		t.Errorf("%s = %v, want %v", what, got, want)
+	}
+}
+
+func TestAlgorithm1(t *testing.T) {
+	l := newLaw(t, params())
+	near(t, "the first round trip only starts", l.round(100*us), 5e9)
+	near(t, "below the low threshold", l.round(49*us), 5e9+10e6)
+	l.round(49 * us) // diff: 0.125·0.875·(−51)
+	r := l.rate()
+	diff := 0.125*(0.125*0.875*-51) + 0.875*21 // µs
+	near(t, "rising between the thresholds", l.round(70*us), r*(1-0.8*diff/20))
+	r = l.rate()
+	near(t, "above the high threshold", l.round(1000*us), r*(1-0.8*0.5))
+}
+
+// §4.4: five increases in a row by the gradient, then steps of 5δ.
+func TestHyperactiveIncrease(t *testing.T) {
+	l := newLaw(t, params())
+	l.round(100 * us)
+	for i := range 7 {
+		before := l.rate()
+		step := 10e6
+		if i >= 4 {
+			step = 50e6
+		}
+		near(t, "increase", l.round(100*us)-before, step)
+	}
+	l.round(300 * us) // rising: a cut, and the count begins again
+	for l.round(300 * us); ; {
+		before := l.rate()
+		if l.round(300*us) > before { // the gradient has faded
+			near(t, "first increase after a cut", l.rate()-before, 10e6)
+			return
+		}
+	}
+}
+
+func TestAcksWithinARoundDoNothing(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnAck(&law.Ack{RTT: 30 * us, Acked: 1000, AckedSeq: 1000, SentSeq: 100000})
+	for seq := uint64(2000); seq <= 100000; seq += 1000 {
+		l.OnAck(&law.Ack{RTT: 30 * us, Acked: 1000, AckedSeq: seq, SentSeq: seq + 100000})
+	}
+	near(t, "rate", l.rate(), 5e9)
+	l.OnAck(&law.Ack{RTT: 30 * us, Acked: 1000, AckedSeq: 101000, SentSeq: 200000})
+	near(t, "rate", l.rate(), 5e9+10e6)
+}
+
+func TestLossHalvesOncePerRoundTrip(t *testing.T) {
+	l := newLaw(t, params())
+	l.OnEvent(law.Loss, units.Millisecond)
+	l.OnEvent(law.Loss, units.Millisecond+us)
+	near(t, "rate", l.rate(), 2.5e9)
+}
+
+func TestParams(t *testing.T) {
+	for name, bad := range map[string]func(*timely.Params){
+		"line rate":    func(p *timely.Params) { p.LineRate = 0 },
+		"min RTT":      func(p *timely.Params) { p.MinRTT = 0 },
+		"min rate":     func(p *timely.Params) { p.MinRate = 11 * units.Gbps },
+		"start rate":   func(p *timely.Params) { p.StartRate = 11 * units.Gbps },
+		"low RTT":      func(p *timely.Params) { p.LowRTT = -1 },
+		"high RTT":     func(p *timely.Params) { p.HighRTT = us },
+		"alpha":        func(p *timely.Params) { p.Alpha = math.NaN() },
+		"beta":         func(p *timely.Params) { p.Beta = 2 },
+		"increase":     func(p *timely.Params) { p.Increase = -1 },
+		"hyper after":  func(p *timely.Params) { p.HyperAfter = -1 },
+		"hyper factor": func(p *timely.Params) { p.HyperFactor = 0.5 },
+	} {
+		p := params()
+		bad(&p)
+		if _, err := timely.New(p); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: error %v, want one that names it", name, err)
+		}
+	}
+}
+
+// §6 of the paper: the link is used and the round trip stays between the thresholds. What
+// it does not do is find one fair point ("ECN or Delay", CoNEXT 2016, §4.2: infinitely many
+// fixed points), so no fairness is asked for.
+func TestRoundTripStaysBetweenTheThresholds(t *testing.T) {
+	n := lawtest.New()
+	l := n.Link(10*units.Gbps, 3*us)
+	_, base := lawtest.Base(10*units.Gbps, 6*us, l)
+	for range 4 {
+		n.Start(0, &lawtest.Flow{
+			Law:  newLaw(t, timely.Params{LineRate: 10 * units.Gbps, MinRTT: base, StartRate: 2500 * units.Mbps}),
+			Path: []*lawtest.Link{l}, NIC: 10 * units.Gbps, Back: 6 * us,
+		})
+	}
+	n.Run(20 * units.Millisecond)
+	q := n.Watch(l, 20*us)
+	r := n.Rates(40 * units.Millisecond)
+	// Pacing packet by packet instead of in segments makes the gradient's cuts deep (same
+	// paper, §4.3): the link is not quite full.
+	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); got < 0.85 {
+		t.Errorf("utilisation %.3f", got)
+	}
+	if high := float64(l.Rate.In(500 * us)); q.At(0.99) > high {
+		t.Errorf("queue p99 %v B is beyond the high threshold, %v B", q.At(0.99), high)
+	}
+	t.Logf("utilisation %.3f, queue mean %.0f B, p99 %.0f B", lawtest.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
+}
+
+func BenchmarkOnAck(b *testing.B) {
+	l := newLaw(b, params())
+	b.ReportAllocs()
+	a := law.Ack{RTT: 60 * us, Acked: 1000}
+	for b.Loop() {
+		a.AckedSeq += 1000
+		a.SentSeq = a.AckedSeq
+		l.OnAck(&a)
+	}
+}
