@@ -162,6 +162,12 @@ func (r *Run) play(ctx context.Context) (*Report, error) {
 	if r.began, err = r.now(ctx); err != nil {
 		return nil, err
 	}
+	// While switches come up one after the other, the controller's link probes reach some
+	// that have no program yet; what counts is from here on.
+	var before Losses
+	if err := f.Loop.Do(ctx, func() { before = f.losses() }); err != nil {
+		return nil, err
+	}
 	faults := r.schedule(ctx, report)
 	for i, p := range r.opts.Script.Phases {
 		pr := PhaseReport{Name: p.Name}
@@ -203,7 +209,7 @@ func (r *Run) play(ctx context.Context) (*Report, error) {
 	if err := faults(); err != nil {
 		return nil, err
 	}
-	if err := f.Loop.Do(ctx, func() { report.Losses = f.losses() }); err != nil {
+	if err := f.Loop.Do(ctx, func() { report.Losses = f.losses().since(before) }); err != nil {
 		return nil, err
 	}
 	report.Losses.Pipelines = r.telemetry.drops()

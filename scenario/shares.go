@@ -94,3 +94,12 @@ func (l *Losses) add(o Losses) {
 	l.Links += o.Links
 	l.Switches += o.Switches
 }
+
+// since returns what was lost after o was taken.
+func (l Losses) since(o Losses) Losses {
+	l.Queues -= o.Queues
+	l.Pipelines -= o.Pipelines
+	l.Links -= o.Links
+	l.Switches -= o.Switches
+	return l
+}

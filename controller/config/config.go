@@ -177,7 +177,7 @@ type Soze struct {
 	Alpha units.Rate
 	// Beta is the lowest expected rate per unit of weight, > 0; default Alpha / 1000.
 	Beta units.Rate
-	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.1.
+	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.2.
 	M float64
 	// Shift sets the unit of the maxQD header: 2^Shift µs of the switch's clock, 0 … 16;
 	// by default the least that lets the header hold four times scale·(P + K).

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/pflag"
 
+	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/units"
 )
 
@@ -106,7 +107,7 @@ func TestDefaults(t *testing.T) {
 	if s := c.Switches[0]; s.Target != BMv2 || s.CPUPort != 510 || s.PriorityQueues != 8 {
 		t.Errorf("switch = %+v", s)
 	}
-	if c.Soze.AckDSCP != 48 || c.Soze.P != 3*units.Microsecond || c.Soze.K != 37*units.Microsecond || c.Soze.M != 0.1 {
+	if c.Soze.AckDSCP != 48 || c.Soze.P != 3*units.Microsecond || c.Soze.K != 37*units.Microsecond || c.Soze.M != soze.DefaultM {
 		t.Errorf("soze = %+v", c.Soze)
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/units"
 )
 
@@ -49,7 +50,7 @@ func (c *Config) sozeDefaults(d *decoder) {
 	}
 	set(&s.P, 3*units.Microsecond)
 	set(&s.K, 37*units.Microsecond)
-	set(&s.M, 0.1)
+	set(&s.M, soze.DefaultM)
 	if s.Alpha == 0 {
 		for _, l := range c.Links {
 			if (l.A.Port == 0 || l.B.Port == 0) && l.Rate > s.Alpha {
