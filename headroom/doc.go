@@ -1,0 +1,34 @@
+// Package headroom manages the shared memory of a switch whose ingress queues are paused by
+// PFC: where each packet is accounted for, and when a class or a whole port is told to stop
+// and to go on. It has no clock and no input or output: the simulator, the switch and the
+// tests tell an MMU about packets and send the PFC frames that it asks for.
+//
+// Memory is split into pools (DSH Fig. 2 and 11). Each queue has a private part; all share
+// one pool under a threshold; and what arrives before a PAUSE takes effect goes to headroom,
+// one per queue (SIH, Eq. 3), or to insurance, one per port (DSH, Eq. 9). A packet is
+// placed whole in the first pool that takes it (Algorithm 1) and leaves in the opposite
+// order, so that headroom is the first to be free again.
+//
+// # Where the papers leave a choice
+//
+//   - Algorithm 1 compares all pools with "<". The threshold is compared so; a private part
+//     or headroom of exactly the needed size is used to the last byte.
+//   - A threshold above what is left (α > 1, SPFC's whole buffer) does not make memory: a
+//     packet is shared only while the pool has room for it.
+//   - A packet that finds no shared memory is in the headroom while the queue's occupancy is
+//     still below T(t), which Fig. 3 would not pause. Here it pauses; see Required for what
+//     that packet costs.
+//   - DSH prints no placement. A packet is shared while its port is below Xpoff and the pool
+//     has room (§IV-E), then insured. Insurance belongs to the port, not to a queue:
+//     whatever leaves the port empties it first. A port resumes only with empty insurance,
+//     as a queue of SIH resumes only with empty headroom.
+//   - PFC has one timer per class, so the RESUME after a port-level PAUSE leaves out the
+//     classes whose own queue is still paused, and a queue that is paused or resumed while
+//     its port is paused sends nothing.
+//   - T(t) rises when other queues drain, so every departure rechecks all paused queues and
+//     ports, lowest first. Config.LocalResume is what a match-action pipeline can do.
+//   - Classes that are not lossless share under T(t) and are then dropped. They use neither
+//     headroom nor insurance, and do not count towards Xpoff.
+//   - SPFC counts all lossless classes of a port together; a PAUSE of any of them, or of the
+//     port, makes the port normal until none is paused.
+package headroom

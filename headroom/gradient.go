@@ -1,0 +1,119 @@
+package headroom
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/headgate/headgate/tables/log2"
+	"github.com/headgate/headgate/tables/phi"
+	"github.com/headgate/headgate/units"
+)
+
+// Weights of Algorithm 2 and 3 as shifts: w_g = w_v = 2⁻², k = 2² (DSH §V-A).
+const (
+	weightShift = 2
+	factorShift = 2
+)
+
+// saturation bounds |g| in multiples of the line rate. A queue cannot grow faster than its
+// link, but all egress ports may drain it, and two arrivals may have one time stamp.
+const saturation = 16
+
+// Gradients is what Algorithm 3 needs to know about a port's link: its unit of gradients,
+// the logarithm tables and the thresholds ĝ → φ̂. It is never written after NewGradients, so
+// the queues of a port share it.
+type Gradients struct {
+	logs  *log2.Table
+	phi   *phi.Table
+	unit  uint  // gradients are in bytes per 2^unit ps
+	limit int64 // of |g|
+}
+
+// NewGradients returns the parameters for a link of a rate whose worst-case headroom is Φ,
+// with a table of at most entries thresholds.
+func NewGradients(rate units.Rate, full units.Bytes, logs *log2.Table, entries int) (*Gradients, error) {
+	g := &Gradients{logs: logs, unit: gradientUnit(rate)}
+	var err error
+	if g.phi, err = phi.New(phi.Config{Phi: full, Delay: rate.TxTime(full), Unit: g.unit, Entries: entries}); err != nil {
+		return nil, fmt.Errorf("gradient thresholds for %v and Φ = %d B: %w", rate, full, err)
+	}
+	g.limit = saturation * g.line(rate)
+	return g, nil
+}
+
+// gradientUnit returns the time in which a link passes 2¹⁵ to 2¹⁶ bytes, as a power of two
+// of picoseconds, so that rounding is far below the tables' error.
+func gradientUnit(rate units.Rate) uint {
+	unit := uint(0)
+	for unit < phi.MaxUnit && rate.In(1<<unit) < 1<<15 {
+		unit++
+	}
+	return unit
+}
+
+func (g *Gradients) line(rate units.Rate) int64 { return int64(rate.In(1 << g.unit)) }
+
+// Phi returns the thresholds.
+func (g *Gradients) Phi() *phi.Table { return g.phi }
+
+// Unit returns n where gradients are in bytes per 2ⁿ ps.
+func (g *Gradients) Unit() uint { return g.unit }
+
+// Error bounds |ĝ − Algorithm 2's ĝ| when no |g| so far has exceeded largest (at most 16
+// line rates, where g saturates). With r the tables' error, one g is off by
+// e = r·largest + ½. The averages are convex, so they are off by e and by 4 for rounding
+// down with a weight of ¼; v by twice e and 4; ĝ = g_avg + 4·v_avg by 9e + 36.
+func (g *Gradients) Error(largest int64) int64 {
+	e := g.logs.QuotientError()*float64(largest) + 0.5
+	return int64(math.Ceil(9*e)) + 36
+}
+
+// Estimator is Algorithm 3 for one queue: the headroom φ̂ that its growth calls for. The
+// zero Estimator is ready; whoever owns the queue owns it.
+type Estimator struct {
+	length   units.Bytes
+	at       units.Time
+	avg, dev int64 // g_avg and v_avg, in bytes per 2^unit ps
+	started  bool
+}
+
+// Arrived takes note that the queue holds length bytes now and returns φ̂ in [0, Φ]. A queue
+// has no gradient before its second packet.
+func (e *Estimator) Arrived(g *Gradients, now units.Time, length units.Bytes) units.Bytes {
+	if !e.started {
+		e.started, e.at, e.length = true, now, length
+		return 0
+	}
+	x := g.gradient(length-e.length, now-e.at)
+	e.at, e.length = now, length
+	diff := x - e.avg
+	dev := diff
+	if dev < 0 {
+		dev = -dev
+	}
+	// The paper prints g_avg − w_g·|g_avg − g|, which can only fall; Eq. 5 says this.
+	e.avg += diff >> weightShift
+	e.dev += (dev - e.dev) >> weightShift
+	return g.phi.Lookup(e.Gradient())
+}
+
+// Gradient returns ĝ in bytes per 2^unit ps.
+func (e *Estimator) Gradient() int64 { return e.avg + e.dev<<factorShift }
+
+// gradient returns Δq/Δt by tables, with the sign of Δq, saturating.
+func (g *Gradients) gradient(dq units.Bytes, dt units.Time) int64 {
+	magnitude := dq
+	if dq < 0 {
+		magnitude = -dq
+	}
+	x := g.limit
+	if dt > 0 {
+		x = min(x, int64(g.logs.Quotient(uint64(magnitude), uint64(dt), g.unit)))
+	} else if dq == 0 {
+		x = 0
+	}
+	if dq < 0 {
+		return -x
+	}
+	return x
+}

@@ -1,0 +1,182 @@
+package headroom
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Signal is a PFC frame to send out of an ingress port: PAUSE or RESUME for the classes
+// whose bit is set, all eight for a port-level PAUSE.
+type Signal struct {
+	Port    int
+	Classes uint8
+	Pause   bool
+}
+
+// MMU is the memory management unit of one switch. It owns its accounts and its policy; it
+// is not for concurrent use. Times passed to it must not fall, ports and classes must be in
+// range, and what departs must have arrived. No method but the constructor allocates.
+type MMU struct {
+	policy   Policy
+	queues   []queue // port · 8 + class
+	ports    []port
+	lossless uint8
+	insured  bool // headroom is per port
+	apart    bool // insured, but a queue's own threshold bounds it
+	local    bool // recheck only where a packet leaves
+	private  [Classes]units.Bytes
+	size     units.Bytes // shared pool
+	used     units.Bytes // of it
+	gap      units.Bytes // δ
+	portGap  units.Bytes // δp
+	nq       units.Bytes // Nq
+
+	queueWakes, portWakes wakes // paused, but with nothing in headroom
+	touched               []int32
+	out                   []Signal
+	config                Config
+	stats                 Stats
+	totals                Usage
+}
+
+// queue is one ingress queue's account.
+type queue struct {
+	private  units.Bytes
+	shared   units.Bytes // with DSH, what is insured too
+	headroom units.Bytes // not with DSH
+	tau      units.Bytes
+	off      bool
+}
+
+func (q *queue) length() units.Bytes { return q.private + q.shared + q.headroom }
+
+// port is one ingress port's account.
+type port struct {
+	shared  units.Bytes // of lossless queues, what is insured too
+	insured units.Bytes
+	phi     units.Bytes
+	classes uint8 // of paused queues
+	before  uint8 // what is paused as far as the peer knows
+	off     bool  // paused as a whole
+	touched bool
+}
+
+func (p *port) paused() uint8 {
+	if p.off {
+		return 0xFF
+	}
+	return p.classes
+}
+
+// New returns an empty MMU. It returns a *FieldError when c, with its defaults, is not
+// valid.
+func New(c Config) (*MMU, error) {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	policy, err := newPolicy(&c)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", c.Policy, err)
+	}
+	layout := c.layout()
+	n := len(c.Ports)
+	c.Ports = append([]Port(nil), c.Ports...)
+	m := &MMU{
+		policy: policy, queues: make([]queue, n*Classes), ports: make([]port, n),
+		lossless: c.Lossless, insured: c.Policy.insured(), local: c.LocalResume,
+		size: layout.Shared, gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
+		queueWakes: newWakes(n * Classes), portWakes: newWakes(n),
+		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
+	}
+	m.apart = m.insured && c.DSH.NoSharedHeadroom
+	for class := range m.private {
+		m.private[class] = c.LossyPrivate
+		if m.lossless>>class&1 != 0 {
+			m.private[class] = c.Private
+		}
+	}
+	for i := range m.ports {
+		m.ports[i].phi = layout.Phi[i]
+	}
+	return m, nil
+}
+
+// Arrive accounts for a packet of n bytes whose last bit has come in by a port, or refuses
+// it, and returns the PFC frames to send. They are valid until the next call.
+func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
+	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
+	lossless := m.lossless>>class&1 != 0
+	at, whole := m.place(now, port, class, n)
+	switch at {
+	case placePrivate:
+		q.private += n
+		m.totals.Private += n
+	case placeShared:
+		q.shared += n
+		m.used += n
+	case placeHeadroom:
+		q.headroom += n
+		m.totals.Headroom += n
+	case placeInsurance:
+		q.shared += n
+		p.insured += n
+		m.totals.Insurance += n
+	default:
+		m.stats.drop(lossless, n)
+	}
+	m.stats.peak(m)
+	if !lossless {
+		return at != placeNone, nil
+	}
+	if m.insured && at >= placeShared {
+		p.shared += n
+	}
+	if at != placeNone {
+		q.tau = m.policy.Arrived(now, port, class, q.length())
+	}
+	m.recheck(port, class, at, whole)
+	return at != placeNone, m.signals(now)
+}
+
+// Depart takes a packet of n bytes off again when its transmission begins, and returns the
+// PFC frames to send. They are valid until the next call.
+func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
+	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
+	h := min(n, q.headroom)
+	s := min(n-h, q.shared)
+	r := min(n-h-s, q.private)
+	if h+s+r != n {
+		m.stats.Underflows++
+	}
+	q.headroom -= h
+	q.shared -= s
+	q.private -= r
+	m.totals.Headroom -= h
+	m.totals.Private -= r
+	if m.lossless>>class&1 == 0 {
+		m.used -= s
+		if s > 0 && !m.local {
+			m.wake()
+		}
+		return m.signals(now)
+	}
+	if m.insured {
+		p.shared -= s
+		i := min(s, p.insured)
+		p.insured -= i
+		m.totals.Insurance -= i
+		m.used -= s - i
+	} else {
+		m.used -= s
+	}
+	m.policy.Departed(now, port, n)
+	if m.local {
+		m.wakeLocal(port, class)
+	} else {
+		m.settle(port, class)
+		m.wake()
+	}
+	return m.signals(now)
+}

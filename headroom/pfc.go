@@ -1,0 +1,149 @@
+package headroom
+
+import "github.com/headgate/headgate/units"
+
+// recheck pauses the queue, and with DSH the port, that a packet was placed for (Fig. 3 and
+// §IV-E), and keeps the order in which paused ones will be woken.
+func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
+	i := port*Classes + int(class)
+	q, p := &m.queues[i], &m.ports[port]
+	free := m.size - m.used
+	limit := m.size
+	t := m.policy.Threshold(free)
+	if !whole {
+		limit = t
+	}
+	if !q.off && (q.shared > limit-q.tau || at == placeHeadroom || at == placeNone) {
+		q.off = true
+		p.classes |= 1 << class
+		m.stats.QueuePauses++
+		m.touch(port)
+	}
+	if m.insured {
+		portLimit := m.size
+		if !whole {
+			portLimit = m.nq * t
+		}
+		if !p.off && (p.shared > portLimit || at == placeInsurance || at == placeNone) {
+			p.off = true
+			m.stats.PortPauses++
+			m.touch(port)
+		}
+	}
+	if !m.local {
+		m.settle(port, class)
+	}
+}
+
+// settle gives a queue and its port their places among those that wait for memory: paused,
+// and with nothing in headroom that has to leave first.
+func (m *MMU) settle(port int, class uint8) {
+	i := port*Classes + int(class)
+	if q := &m.queues[i]; q.off {
+		if q.headroom == 0 {
+			m.queueWakes.put(int32(i), q.shared+q.tau)
+		} else {
+			m.queueWakes.remove(int32(i))
+		}
+	}
+	if p := &m.ports[port]; p.off {
+		if p.insured == 0 {
+			m.portWakes.put(int32(port), p.shared)
+		} else {
+			m.portWakes.remove(int32(port))
+		}
+	}
+}
+
+// wake resumes all queues and ports that the present threshold allows to. Paused ports are
+// never victims, so one threshold holds for all.
+func (m *MMU) wake() {
+	if len(m.queueWakes.order)+len(m.portWakes.order) == 0 {
+		return
+	}
+	t := m.policy.Threshold(m.size - m.used)
+	for {
+		i, key, ok := m.queueWakes.first()
+		if !ok || key+m.gap >= t {
+			break
+		}
+		m.queueWakes.remove(i)
+		m.resumeQueue(int(i)/Classes, uint8(i%Classes))
+	}
+	for {
+		i, key, ok := m.portWakes.first()
+		if !ok || key+m.portGap >= m.nq*t {
+			break
+		}
+		m.portWakes.remove(i)
+		m.resumePort(int(i))
+	}
+}
+
+// wakeLocal resumes the queue and port that a packet has left, if the threshold allows it
+// or nothing is left whose departure could.
+func (m *MMU) wakeLocal(port int, class uint8) {
+	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
+	if !q.off && !p.off {
+		return
+	}
+	t := m.policy.Threshold(m.size - m.used)
+	if q.off && (q.headroom == 0 && q.shared+q.tau+m.gap < t || q.length() == 0) {
+		m.resumeQueue(port, class)
+	}
+	if p.off && p.insured == 0 && (p.shared+m.portGap < m.nq*t || p.shared == 0) {
+		m.resumePort(port)
+	}
+}
+
+func (m *MMU) resumeQueue(port int, class uint8) {
+	m.queues[port*Classes+int(class)].off = false
+	m.ports[port].classes &^= 1 << class
+	m.stats.QueueResumes++
+	m.touch(port)
+}
+
+func (m *MMU) resumePort(port int) {
+	m.ports[port].off = false
+	m.stats.PortResumes++
+	m.touch(port)
+}
+
+// touch remembers that what a port has paused may have changed.
+func (m *MMU) touch(port int) {
+	if p := &m.ports[port]; !p.touched {
+		p.touched = true
+		m.touched = append(m.touched, int32(port))
+	}
+}
+
+// signals returns the frames that tell the peers what has changed.
+func (m *MMU) signals(now units.Time) []Signal {
+	if len(m.touched) == 0 {
+		return nil
+	}
+	m.out = m.out[:0]
+	for _, i := range m.touched {
+		p := &m.ports[i]
+		p.touched = false
+		after := p.paused()
+		more, less := after&^p.before, p.before&^after
+		if more != 0 {
+			if p.off {
+				more = 0xFF
+			}
+			m.out = append(m.out, Signal{Port: int(i), Classes: more, Pause: true})
+			m.stats.PauseFrames++
+		}
+		if less != 0 {
+			m.out = append(m.out, Signal{Port: int(i), Classes: less})
+			m.stats.ResumeFrames++
+		}
+		if (after == 0) != (p.before == 0) {
+			m.policy.Paused(now, int(i), after != 0)
+		}
+		p.before = after
+	}
+	m.touched = m.touched[:0]
+	return m.out
+}

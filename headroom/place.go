@@ -1,0 +1,48 @@
+package headroom
+
+import "github.com/headgate/headgate/units"
+
+// placement is the pool of a packet.
+type placement uint8
+
+const (
+	placeNone placement = iota
+	placePrivate
+	placeShared // this one and those after it count as a queue's shared or headroom bytes
+	placeHeadroom
+	placeInsurance
+)
+
+// place chooses the pool of an arriving packet by Algorithm 1 and reports whether its port
+// may use the whole shared pool.
+func (m *MMU) place(now units.Time, port int, class uint8, n units.Bytes) (at placement, whole bool) {
+	q := &m.queues[port*Classes+int(class)]
+	lossless := m.lossless>>class&1 != 0
+	whole = lossless && m.policy.Whole(now, port)
+	if q.private+n <= m.private[class] {
+		return placePrivate, whole
+	}
+	if free := m.size - m.used; n <= free && (whole || m.below(port, q, lossless, n, m.policy.Threshold(free))) {
+		return placeShared, whole
+	}
+	if !lossless {
+		return placeNone, whole
+	}
+	p := &m.ports[port]
+	switch {
+	case m.insured && p.insured+n <= p.phi:
+		return placeInsurance, whole
+	case !m.insured && q.headroom+n <= p.phi:
+		return placeHeadroom, whole
+	}
+	return placeNone, whole
+}
+
+// below reports whether n more shared bytes keep a queue, or with DSH its port, below the
+// threshold.
+func (m *MMU) below(port int, q *queue, lossless bool, n, t units.Bytes) bool {
+	if m.insured && lossless && !m.apart {
+		return m.ports[port].shared+n < m.nq*t
+	}
+	return q.shared+n < t
+}

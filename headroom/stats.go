@@ -1,0 +1,127 @@
+package headroom
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Usage is how much of each pool is in use.
+type Usage struct {
+	Private, Shared, Headroom, Insurance units.Bytes
+}
+
+// Total returns the memory in use.
+func (u Usage) Total() units.Bytes { return u.Private + u.Shared + u.Headroom + u.Insurance }
+
+// Stats counts what an MMU has done since it was made.
+type Stats struct {
+	// PauseFrames and ResumeFrames are the PFC frames that were asked for, without
+	// refreshes.
+	PauseFrames, ResumeFrames uint64
+	// What happened to queues and ports, with or without a frame.
+	QueuePauses, QueueResumes, PortPauses, PortResumes uint64
+
+	// LosslessDrops are errors: of headroom, of a peer that does not stop, or of a policy
+	// that allows for them.
+	LosslessDrops, LossyDrops         uint64
+	LosslessDropBytes, LossyDropBytes units.Bytes
+	Peak                              Usage // of each pool for itself
+	// Underflows counts departures of more than had arrived: an error of the caller.
+	Underflows uint64
+}
+
+func (s *Stats) drop(lossless bool, n units.Bytes) {
+	if lossless {
+		s.LosslessDrops++
+		s.LosslessDropBytes += n
+	} else {
+		s.LossyDrops++
+		s.LossyDropBytes += n
+	}
+}
+
+func (s *Stats) peak(m *MMU) {
+	s.Peak.Private = max(s.Peak.Private, m.totals.Private)
+	s.Peak.Shared = max(s.Peak.Shared, m.used)
+	s.Peak.Headroom = max(s.Peak.Headroom, m.totals.Headroom)
+	s.Peak.Insurance = max(s.Peak.Insurance, m.totals.Insurance)
+}
+
+// Stats returns the counters.
+func (m *MMU) Stats() Stats { return m.stats }
+
+// Usage returns what is in use now.
+func (m *MMU) Usage() Usage {
+	u := m.totals
+	u.Shared = m.used
+	return u
+}
+
+// Queue returns what a queue holds of each pool. With DSH, Shared includes what is insured.
+func (m *MMU) Queue(port int, class uint8) Usage {
+	q := &m.queues[port*Classes+int(class)]
+	return Usage{Private: q.private, Shared: q.shared, Headroom: q.headroom}
+}
+
+// Insured returns what a port holds of its insurance.
+func (m *MMU) Insured(port int) units.Bytes { return m.ports[port].insured }
+
+// Paused returns the classes that a port has told its peer to stop.
+func (m *MMU) Paused(port int) uint8 { return m.ports[port].before }
+
+// PortPaused reports whether a port is paused as a whole, by DSH.
+func (m *MMU) PortPaused(port int) bool { return m.ports[port].off }
+
+// Victim reports whether SPFC takes a port for a victim's.
+func (m *MMU) Victim(now units.Time, port int) bool { return m.policy.Whole(now, port) }
+
+// Threshold returns T(t), or Static's threshold.
+func (m *MMU) Threshold() units.Bytes { return m.policy.Threshold(m.size - m.used) }
+
+// Tau returns τ, by how much a queue pauses below the threshold, as of its last packet.
+func (m *MMU) Tau(port int, class uint8) units.Bytes { return m.queues[port*Classes+int(class)].tau }
+
+// Config returns the configuration with its defaults. Its ports are not to be changed.
+func (m *MMU) Config() Config { return m.config }
+
+// Audit adds up all accounts and returns an error when they disagree or a pool is
+// overdrawn. It is for tests and watchdogs; it takes time in proportion to the ports.
+func (m *MMU) Audit() error {
+	var sum Usage
+	for i := range m.ports {
+		p := &m.ports[i]
+		var lossless units.Bytes
+		var classes uint8
+		for class := range uint8(Classes) {
+			q := &m.queues[i*Classes+int(class)]
+			if min(q.private, q.shared, q.headroom) < 0 || q.private > m.private[class] || q.headroom > p.phi {
+				return fmt.Errorf("port %d class %d holds %+v, private %d B and headroom %d B allowed", i, class, m.Queue(i, class), m.private[class], p.phi)
+			}
+			sum.Private += q.private
+			sum.Shared += q.shared
+			sum.Headroom += q.headroom
+			if m.lossless>>class&1 != 0 {
+				lossless += q.shared
+			}
+			if q.off {
+				classes |= 1 << class
+			}
+		}
+		if m.insured && (lossless != p.shared || p.insured < 0 || p.insured > min(p.phi, p.shared)) {
+			return fmt.Errorf("port %d: queues hold %d B, the port %d B with %d B of %d B insurance", i, lossless, p.shared, p.insured, p.phi)
+		}
+		if classes != p.classes || p.paused() != p.before || p.touched {
+			return fmt.Errorf("port %d: paused queues %08b, recorded %08b, told the peer %08b", i, classes, p.classes, p.before)
+		}
+		sum.Insurance += p.insured
+	}
+	sum.Shared -= sum.Insurance
+	if sum != m.Usage() {
+		return fmt.Errorf("queues add up to %+v, pools to %+v", sum, m.Usage())
+	}
+	if sum.Shared > m.size || sum.Total() > m.config.Buffer {
+		return fmt.Errorf("in use are %+v of a buffer of %d B with a shared pool of %d B", sum, m.config.Buffer, m.size)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+// Package phi holds the threshold table that turns a queue's conservatively estimated
+// gradient ĝ into the headroom φ̂ it needs (DSH Fig. 12 and the last line of Algorithm 3),
+// so that a switch multiplies by comparing.
+//
+// All steps have one width, a power of two, so that a CPU finds its step by a shift and a
+// pipeline by a range or a prefix. A step has the headroom of its upper end: φ̂ is never
+// below ĝ·D and exceeds it by at most Table.Error.
+package phi
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Limits and default of Config.Entries. The default keeps φ̂ within Φ/32 of ĝ·D.
+const (
+	MinEntries, MaxEntries = 2, 4096
+	DefaultEntries         = 64
+)
+
+// MaxUnit is the largest Config.Unit: 2^32 ps are 4.3 ms.
+const MaxUnit = 32
+
+// Config describes one table.
+type Config struct {
+	Phi     units.Bytes // Φ, the headroom at which φ̂ is clamped; positive
+	Delay   units.Time  // D, how long a PAUSE takes to take effect; positive
+	Unit    uint        // gradients are in bytes per 2^Unit ps; 0 to MaxUnit
+	Entries int         // most entries, MinEntries to MaxEntries
+}
+
+// FieldError says which parameter is wrong, and what would be right.
+type FieldError struct {
+	Field   string // phi, delay, unit, entries, max_error
+	Value   string
+	Allowed string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s is %s: allowed is %s", e.Field, e.Value, e.Allowed)
+}
+
+// Validate returns a *FieldError for the first parameter out of range.
+func (c Config) Validate() error {
+	switch {
+	case c.Phi <= 0 || c.Phi > math.MaxInt32:
+		return &FieldError{"phi", fmt.Sprintf("%d B", c.Phi), fmt.Sprintf("1 to %d B", math.MaxInt32)}
+	case c.Delay <= 0:
+		return &FieldError{"delay", fmt.Sprintf("%d ps", c.Delay), "1 ps or more"}
+	case c.Unit > MaxUnit:
+		return &FieldError{"unit", fmt.Sprint(c.Unit), fmt.Sprintf("0 to %d (2^n ps)", MaxUnit)}
+	case c.Entries < MinEntries || c.Entries > MaxEntries:
+		return &FieldError{"entries", fmt.Sprint(c.Entries), fmt.Sprintf("%d to %d", MinEntries, MaxEntries)}
+	}
+	return nil
+}
+
+// Entry says that gradients from Low to High, both included, need Phi.
+type Entry struct {
+	Low, High int64
+	Phi       units.Bytes
+}
+
+// Table is a threshold table. It is never written after New, so it can be shared.
+type Table struct {
+	config Config
+	shift  uint // a step is 2^shift gradients wide
+	phi    []units.Bytes
+}
+
+// New returns the finest table that fits into c.Entries. It returns a *FieldError when c is
+// out of range.
+func New(c Config) (*Table, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Table{config: c}
+	full := gradientFor(c)
+	for (full-1)>>t.shift+1 > int64(c.Entries) {
+		t.shift++
+	}
+	for low := int64(0); ; low += 1 << t.shift {
+		p := Headroom(c, low+1<<t.shift)
+		t.phi = append(t.phi, p)
+		if p == c.Phi {
+			return t, nil
+		}
+	}
+}
+
+// gradientFor returns the smallest gradient that needs all of Φ.
+func gradientFor(c Config) int64 {
+	g := new(big.Int).Lsh(big.NewInt(int64(c.Phi)-1), c.Unit)
+	return g.Quo(g, big.NewInt(int64(c.Delay))).Int64() + 1
+}
+
+// Headroom returns what the table approximates: ĝ·D, rounded up and clamped to [0, Φ]
+// (Eq. 8). It takes the long way and is meant for tables and tests.
+func Headroom(c Config, g int64) units.Bytes {
+	if g <= 0 {
+		return 0
+	}
+	p := new(big.Int).Mul(big.NewInt(g), big.NewInt(int64(c.Delay)))
+	p.Add(p, big.NewInt(1<<c.Unit-1)).Rsh(p, c.Unit)
+	if p.IsInt64() && p.Int64() < int64(c.Phi) {
+		return units.Bytes(p.Int64())
+	}
+	return c.Phi
+}
+
+// Lookup returns φ̂ for a gradient in bytes per 2^Unit ps. A queue that does not grow needs
+// none.
+func (t *Table) Lookup(g int64) units.Bytes {
+	if g <= 0 {
+		return 0
+	}
+	i := (g - 1) >> t.shift
+	if i >= int64(len(t.phi)) {
+		return t.config.Phi
+	}
+	return t.phi[i]
+}
+
+// Config returns what the table was made with.
+func (t *Table) Config() Config { return t.config }
+
+// Error bounds Lookup(g) − Headroom(g), which is never negative: one step's growth.
+func (t *Table) Error() units.Bytes {
+	return min(t.config.Phi, Headroom(t.config, 1<<t.shift))
+}
+
+// Entries returns the table as ranges of ĝ in ascending order, from 1 on. The last reaches
+// to the end of the numbers. Gradients up to 0 need no headroom and have no entry.
+func (t *Table) Entries() []Entry {
+	list := make([]Entry, len(t.phi))
+	for i, p := range t.phi {
+		list[i] = Entry{int64(i)<<t.shift + 1, int64(i+1) << t.shift, p}
+	}
+	list[len(list)-1].High = math.MaxInt64
+	return list
+}
+
+// EntriesFor returns the smallest number of entries whose table errs by at most maxError.
+// c.Entries is not used. It returns a *FieldError when MaxEntries are too few.
+func EntriesFor(c Config, maxError units.Bytes) (int, error) {
+	c.Entries = MaxEntries
+	if err := c.Validate(); err != nil {
+		return 0, err
+	}
+	full := gradientFor(c)
+	for shift := bits.Len64(uint64(full)); shift >= 0; shift-- {
+		n := (full-1)>>shift + 1
+		if n > MaxEntries {
+			break
+		}
+		if min(c.Phi, Headroom(c, 1<<shift)) <= maxError {
+			return max(int(n), MinEntries), nil
+		}
+	}
+	finest, err := New(c)
+	if err != nil {
+		return 0, err
+	}
+	return 0, &FieldError{"max_error", fmt.Sprintf("%d B", maxError), fmt.Sprintf("%d B or more, with %d entries", finest.Error(), MaxEntries)}
+}
