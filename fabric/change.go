@@ -1,0 +1,104 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/hosts/law"
+)
+
+// SetWeight changes the weight of all flows of a group that run now. A flow whose law has
+// no weight is an error.
+func (s *Sim) SetWeight(group int, weight float64) error {
+	for i := range s.flows {
+		f := &s.flows[i]
+		if f.tx == nil || f.spec.Group != group {
+			continue
+		}
+		l, ok := f.law.(law.Weighted)
+		if !ok {
+			return fmt.Errorf("weight of group %d: the law of its flows has none", group)
+		}
+		if err := l.SetWeight(weight); err != nil {
+			return fmt.Errorf("weight of group %d: %w", group, err)
+		}
+		s.armTimer(int32(i))
+		s.consider(int32(i))
+	}
+	return nil
+}
+
+// SetLink fails a link, or repairs it. What is on a failed link or queued for it is lost;
+// flows whose path or whose acknowledgements' path crosses it get other paths, and a flow
+// that has none left is an error.
+func (s *Sim) SetLink(link int, down bool) error {
+	if link < 0 || link >= len(s.graph.Links) {
+		return fmt.Errorf("link %d: want 0 to %d", link, len(s.graph.Links)-1)
+	}
+	s.router.SetDown(link, down)
+	for i := range s.ports {
+		if s.layout.Link[i] != link {
+			continue
+		}
+		p := &s.ports[i]
+		p.down = down
+		if down {
+			s.flushPort(int32(i))
+		} else if p.freeAt <= s.now && !p.pending {
+			s.transmit(int32(i))
+		}
+	}
+	if !down {
+		return nil
+	}
+	for i := range s.flows {
+		if err := s.reroute(int32(i), link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushPort drops what waits at a port whose link has failed and ends its pauses. What is
+// on the wire is dropped as it arrives.
+func (s *Sim) flushPort(i int32) {
+	p, st := &s.ports[i], &s.pauses[i]
+	s.resume(i, p.paused)
+	st.asked = 0
+	for p.ctrl.head != 0 {
+		s.lose(p.ctrl.pop(s.pool.packets), &s.stats.LostOnLinks)
+	}
+	for c := range uint8(NumClasses) {
+		for p.active>>c&1 == 1 {
+			k := s.dequeue(p, c)
+			in, size := s.pool.packets[k].in, s.pool.packets[k].size
+			s.lose(k, &s.stats.LostOnLinks)
+			if !p.isHost {
+				s.release(in, c, bytesOf(size))
+			}
+		}
+	}
+}
+
+// reroute gives a flow new paths if one of its own crosses a link.
+func (s *Sim) reroute(i int32, link int) error {
+	f := &s.flows[i]
+	if f.tx == nil || !s.crosses(f.route, f.hops, link) && !s.crosses(f.back, f.hops, link) {
+		return nil
+	}
+	route, back, hops, err := s.newRoutes(int(f.src), int(f.dst), s.flowHash(f.spec))
+	if err != nil {
+		return err
+	}
+	// Packets that are on their way still use the old paths, so those are not used again.
+	f.route, f.back, f.hops = route, back, hops
+	return nil
+}
+
+func (s *Sim) crosses(at, hops int32, link int) bool {
+	for _, port := range s.routes[at : at+hops] {
+		if s.layout.Link[port] == link {
+			return true
+		}
+	}
+	return false
+}

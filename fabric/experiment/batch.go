@@ -1,0 +1,230 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	gotime "time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Batch is what to run of an experiment: every variant with every seed, or a shard of that.
+type Batch struct {
+	File  *File
+	Seed  uint64 // of the first; the others follow
+	Seeds int    // at least 1
+	Shard int    // 0 to Shards − 1
+	// Shards is among how many processes the runs are divided, at least 1.
+	Shards int
+	// Jobs is how many runs go on at a time; 0 for as many as there are processors.
+	Jobs int
+	// Watch is told of progress from several goroutines; it may be nil.
+	Watch func(Progress)
+}
+
+// Progress says how far a batch is.
+type Progress struct {
+	Runs, Done int
+	Part       float64 // of the whole batch, 0 to 1
+	Elapsed    gotime.Duration
+	Left       gotime.Duration // estimated; 0 when unknown
+}
+
+// Report is what a batch came to. Performance is of the machine; the rest is not.
+type Report struct {
+	Experiment  string      `json:"experiment"`
+	Title       string      `json:"title"`
+	Paper       string      `json:"paper,omitempty"`
+	Seed        uint64      `json:"seed"`
+	Seeds       int         `json:"seeds"`
+	Shard       int         `json:"shard"`
+	Shards      int         `json:"shards"`
+	Expected    int         `json:"expected_runs"` // of the whole experiment
+	Interrupted bool        `json:"interrupted,omitempty"`
+	Outcomes    []*Outcome  `json:"outcomes"` // by variant and seed; those of this shard
+	Performance Performance `json:"performance"`
+}
+
+// Performance is what a batch cost.
+type Performance struct {
+	PacketHops       uint64  `json:"packet_hops"`
+	Events           uint64  `json:"events"`
+	WallSeconds      float64 `json:"wall_seconds"`
+	CPUSeconds       float64 `json:"cpu_seconds"` // of the process, garbage collection included
+	HopsPerCPUSecond float64 `json:"packet_hops_per_cpu_second"`
+	Allocations      uint64  `json:"allocations"`
+	AllocatedBytes   uint64  `json:"allocated_bytes"`
+	PeakMemory       int64   `json:"peak_memory_bytes"` // resident set of the process
+}
+
+type task struct {
+	index int // in the whole experiment
+	plan  *Plan
+	seed  uint64
+}
+
+func (b *Batch) tasks() (mine []task, all int) {
+	for _, p := range b.File.Plans {
+		for s := range b.Seeds {
+			if all%b.Shards == b.Shard {
+				mine = append(mine, task{all, p, b.Seed + uint64(s)})
+			}
+			all++
+		}
+	}
+	return mine, all
+}
+
+// Run runs the batch. When ctx ends, runs under way stop early and are kept, marked; the
+// report is then marked too.
+func (b *Batch) Run(ctx context.Context) (*Report, error) {
+	if b.Seeds < 1 || b.Shards < 1 || b.Shard < 0 || b.Shard >= b.Shards {
+		return nil, fmt.Errorf("shard %d/%d of %d seeds: want a shard from 0 to one less than their number, and at least one seed", b.Shard, b.Shards, b.Seeds)
+	}
+	mine, all := b.tasks()
+	rep := &Report{
+		Experiment: b.File.Name, Title: b.File.Title, Paper: b.File.Paper, Seed: b.Seed, Seeds: b.Seeds,
+		Shard: b.Shard, Shards: b.Shards, Expected: all, Outcomes: make([]*Outcome, len(mine)),
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu := cpuSeconds()
+	start := gotime.Now()
+	watch := &watcher{parts: make([]float64, len(mine)), start: start, tell: b.Watch}
+	err := parallel(ctx, len(mine), b.jobs(), func(ctx context.Context, i int) error {
+		t := mine[i]
+		out, err := t.plan.Run(ctx, b.File.Name, t.seed, func(part float64) { watch.set(i, part) })
+		if err != nil {
+			return fmt.Errorf("%s seed %d: %w", label(t.plan.Variant), t.seed, err)
+		}
+		watch.set(i, 1)
+		rep.Outcomes[i] = out
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	runtime.ReadMemStats(&after)
+	rep.keepDone()
+	pf := &rep.Performance
+	for _, o := range rep.Outcomes {
+		pf.PacketHops += o.Stats.PacketHops
+		pf.Events += o.Stats.Events
+	}
+	pf.WallSeconds, pf.CPUSeconds = gotime.Since(start).Seconds(), cpuSeconds()-cpu
+	pf.HopsPerCPUSecond = float64(pf.PacketHops) / max(pf.CPUSeconds, 1e-9)
+	pf.Allocations, pf.AllocatedBytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+	pf.PeakMemory = peakMemory()
+	return rep, nil
+}
+
+// keepDone drops runs that were not begun and marks the report if there are any or if one
+// was stopped early.
+func (r *Report) keepDone() {
+	kept := r.Outcomes[:0]
+	for _, o := range r.Outcomes {
+		if o == nil || o.Interrupted {
+			r.Interrupted = true
+		}
+		if o != nil {
+			kept = append(kept, o)
+		}
+	}
+	r.Outcomes = kept
+}
+
+func (b *Batch) jobs() int {
+	if b.Jobs > 0 {
+		return b.Jobs
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// parallel calls do for 0 to n − 1, so many at a time, in order, until one fails or ctx
+// ends. It returns the failure of the lowest number.
+func parallel(ctx context.Context, n, jobs int, do func(context.Context, int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, n)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(jobs, n) {
+		wg.Go(func() {
+			for i := range next {
+				if errs[i] = do(ctx, i); errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+feed:
+	for i := range n {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watcher turns the parts of single runs into the progress of the batch.
+type watcher struct {
+	mu    sync.Mutex
+	parts []float64
+	start gotime.Time
+	tell  func(Progress)
+}
+
+func (w *watcher) set(i int, part float64) {
+	if w.tell == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.parts[i] = part
+	p := Progress{Runs: len(w.parts), Elapsed: gotime.Since(w.start)}
+	for _, x := range w.parts {
+		p.Part += x / float64(len(w.parts))
+		if x == 1 {
+			p.Done++
+		}
+	}
+	if p.Part > 0.01 {
+		p.Left = gotime.Duration(float64(p.Elapsed) * (1 - p.Part) / p.Part)
+	}
+	w.tell(p)
+}
+
+func cpuSeconds() float64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// peakMemory returns the largest resident set of the process in bytes; Linux counts KiB.
+func peakMemory() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss * 1024
+}
+
+func label(variant string) string {
+	if variant == "" {
+		return "run"
+	}
+	return "variant " + variant
+}

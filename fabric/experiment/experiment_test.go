@@ -1,0 +1,209 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/headgate/headgate/fabric/yamlnode"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+const small = `
+name: small
+title: A small incast
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts_per_leaf: 3, host: {rate: 100Gbps, delay: 1us}}
+buffer: {policy: dsh, size: 2MB, alpha: 1/2, lossless: [0, 1, 2]}
+ecn: [{classes: [0, 1], kmin: 10KB, kmax: 40KB, pmax: 0.2}]
+cnp_gap: 50us
+laws: {dcqcn: {kind: dcqcn}}
+flows:
+  - {kind: incast, group: burst, from: 0-3, to: h5, size: 64KB, class: 1}
+  - {kind: poisson, group: background, sizes: hadoop, load: 0.3, stop: 200us, law: dcqcn}
+  - {kind: ring, group: training, hosts: "0, 2, 4", size: 90KB, class: 2}
+run: {until: 2ms, stop_when_done: true, interval: 20us}
+queues: [{name: last, from: leaf1, to: h5, class: 1}]
+measures:
+  - {name: fct, what: fct, group: burst, stat: p99, paper: none}
+  - {name: goodput, what: goodput, group: burst, from: 0us, to: 40us}
+  - {name: queue, what: queue, queue: last, stat: max, from: 0us, to: 100us}
+  - {name: drops, what: drops, paper: "0"}
+variants:
+  - {name: "10 us", set: {topology: {host: {delay: 10us}}}}
+  - {name: plain, set: {}}
+`
+
+func parseSmall(t *testing.T) *File {
+	t.Helper()
+	f, err := Parse("small.yaml", []byte(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func runBatch(t *testing.T, b Batch) *Report {
+	t.Helper()
+	b.File, b.Seed = parseSmall(t), 1
+	b.Shards = max(b.Shards, 1)
+	r, err := b.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestBuiltinsParse(t *testing.T) {
+	for _, name := range Builtin() {
+		if _, err := Open(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestReportsAgreeWhateverTheCores(t *testing.T) {
+	one, two := runBatch(t, Batch{Seeds: 3, Jobs: 1}), runBatch(t, Batch{Seeds: 3, Jobs: 4})
+	if len(one.Outcomes) != 6 {
+		t.Fatalf("%d outcomes, want 6", len(one.Outcomes))
+	}
+	a, errA := json.Marshal(one.Outcomes)
+	b, errB := json.Marshal(two.Outcomes)
+	if errA != nil || errB != nil || !bytes.Equal(a, b) {
+		t.Errorf("outcomes differ with the number of jobs: %v %v", errA, errB)
+	}
+	o := one.Outcomes[0]
+	for _, g := range o.Groups {
+		if g.Done != g.Flows || g.Flows == 0 {
+			t.Errorf("group %+v has not ended", g)
+		}
+	}
+	if n := o.Groups[2].Flows; n != 3*2*2 { // the ring's 2(n − 1) steps of n flows
+		t.Errorf("the ring had %d flows, want 12", n)
+	}
+}
+
+func TestShardsMergeToTheWhole(t *testing.T) {
+	dir := t.TempDir()
+	whole := runBatch(t, Batch{Seeds: 2})
+	for i := range 3 {
+		if _, err := runBatch(t, Batch{Seeds: 2, Shard: i, Shards: 3}).WriteDir(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Merge(filepath.Join(dir, "small"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Performance, whole.Performance = Performance{}, Performance{}
+	a, errA := json.Marshal(got)
+	b, errB := json.Marshal(whole)
+	if errA != nil || errB != nil {
+		t.Fatal(errA, errB)
+	}
+	if d := cmp.Diff(string(b), string(a)); d != "" {
+		t.Error(d)
+	}
+	if err := os.Remove(filepath.Join(dir, "small", "shard-1-of-3.json")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = Merge(filepath.Join(dir, "small")); err != nil || !got.Interrupted {
+		t.Errorf("a missing shard goes unnoticed: %v", err)
+	}
+	if _, err := Merge(t.TempDir()); err == nil {
+		t.Error("nothing was merged")
+	}
+}
+
+func TestFilesAreWritten(t *testing.T) {
+	dir := t.TempDir()
+	files, err := runBatch(t, Batch{Seeds: 1}).WriteDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"report.json", "table.txt", "measures.csv", "groups.csv", "series-plain-seed1.csv", "goodput-plain.png", "goodput-10_us.svg", "queues-plain.svg", "fct-plain.png"} {
+		st, err := os.Stat(filepath.Join(dir, "small", want))
+		if err != nil || st.Size() < 50 {
+			t.Errorf("%s: %v; there are %v", want, err, files)
+		}
+	}
+}
+
+func TestInterruptedRunsAreMarked(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := Batch{File: parseSmall(t), Seed: 1, Seeds: 4, Shards: 1, Jobs: 1, Watch: func(p Progress) {
+		if p.Part > 0.1 {
+			cancel()
+		}
+	}}
+	r, err := b.Run(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Interrupted || len(r.Outcomes) == 0 || len(r.Outcomes) == 8 {
+		t.Fatalf("interrupted %v with %d outcomes", r.Interrupted, len(r.Outcomes))
+	}
+	var table strings.Builder
+	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "INTERRUPTED") {
+		t.Errorf("the table does not say so: %v\n%s", err, table.String())
+	}
+}
+
+// TestBadFiles holds the faults of files against golden texts; run with -update to rewrite
+// them.
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Parse(filepath.Base(file), text)
+		var faults *yamlnode.Error
+		if !errors.As(err, &faults) {
+			t.Errorf("%s: error %v, want faults", file, err)
+			continue
+		}
+		golden := strings.TrimSuffix(file, ".yaml") + ".txt"
+		if *update {
+			if err := os.WriteFile(golden, []byte(err.Error()+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, errRead := os.ReadFile(golden)
+		if errRead != nil || string(want) != err.Error()+"\n" {
+			t.Errorf("%s: %v\n%s", file, errRead, cmp.Diff(string(want), err.Error()+"\n"))
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(small)
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Fuzz(func(_ *testing.T, text string) {
+		if len(text) < 1<<16 {
+			Parse("fuzz.yaml", []byte(text)) //nolint:errcheck // any error will do, a panic will not
+		}
+	})
+}

@@ -1,0 +1,231 @@
+package experiment
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// WriteDir writes a report below dir/<experiment>: report.json (from which Merge can build
+// all else), table.txt, measures.csv, groups.csv, a series per run and plots as PNG and
+// SVG. A shard of several writes its report only. It returns the files written.
+func (r *Report) WriteDir(dir string) ([]string, error) {
+	dir = filepath.Join(dir, r.Experiment)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("output: %w", err)
+	}
+	w := &writer{dir: dir}
+	if r.Shards > 1 {
+		w.json(fmt.Sprintf("shard-%d-of-%d.json", r.Shard, r.Shards), r)
+		return w.files, w.err
+	}
+	w.json("report.json", r)
+	w.table(r)
+	w.csv("measures.csv", r.measureRows())
+	w.csv("groups.csv", r.groupRows())
+	for _, o := range r.Outcomes {
+		w.csv("series-"+runName(o)+".csv", o.seriesRows())
+	}
+	if w.err == nil {
+		w.plots(r)
+	}
+	return w.files, w.err
+}
+
+// runName names a run's files.
+func runName(o *Outcome) string {
+	name := "seed" + strconv.FormatUint(o.Seed, 10)
+	if o.Variant != "" {
+		name = fileWord(o.Variant) + "-" + name
+	}
+	return name
+}
+
+// fileWord replaces what does not belong in a file name.
+func fileWord(s string) string {
+	out := []rune(s)
+	for i, c := range out {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '+') || i == 0 && c == '.' {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// writer writes files until one fails.
+type writer struct {
+	dir   string
+	files []string
+	err   error
+}
+
+// write makes a file appear whole or not at all.
+func (w *writer) write(name string, fill func(*os.File) error) {
+	if w.err != nil {
+		return
+	}
+	f, err := os.CreateTemp(w.dir, ".partial-*")
+	if err != nil {
+		w.err = fmt.Errorf("output: %w", err)
+		return
+	}
+	path := filepath.Join(w.dir, name)
+	err = fill(f)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		w.err = fmt.Errorf("output %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+		return
+	}
+	w.files = append(w.files, path)
+}
+
+func (w *writer) json(name string, v any) {
+	w.write(name, func(f *os.File) error {
+		e := json.NewEncoder(f)
+		e.SetIndent("", " ")
+		return e.Encode(v)
+	})
+}
+
+func (w *writer) table(r *Report) {
+	w.write("table.txt", func(f *os.File) error { return r.WriteTable(f) })
+}
+
+func (w *writer) csv(name string, rows [][]string) {
+	w.write(name, func(f *os.File) error {
+		c := csv.NewWriter(f)
+		if err := c.WriteAll(rows); err != nil {
+			return err
+		}
+		return c.Error()
+	})
+}
+
+func num(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
+
+func (r *Report) measureRows() [][]string {
+	rows := [][]string{{"variant", "seed", "measure", "value", "unit", "reference"}}
+	for _, o := range r.Outcomes {
+		for _, m := range o.Measures {
+			rows = append(rows, []string{o.Variant, strconv.FormatUint(o.Seed, 10), m.Name, num(m.Value), m.Unit, m.Paper})
+		}
+	}
+	return rows
+}
+
+func (r *Report) groupRows() [][]string {
+	rows := [][]string{{"variant", "seed", "group", "flows", "ended", "bytes", "fct_mean_us", "fct_min_us", "fct_p50_us", "fct_p95_us", "fct_p99_us", "fct_max_us", "slowdown_mean", "slowdown_p50", "slowdown_p99"}}
+	for _, o := range r.Outcomes {
+		for _, g := range o.Groups {
+			rows = append(rows, []string{
+				o.Variant, strconv.FormatUint(o.Seed, 10), g.Name, strconv.Itoa(g.Flows), strconv.Itoa(g.Done), strconv.FormatInt(g.Bytes, 10),
+				num(g.FCT.Mean), num(g.FCT.Min), num(g.FCT.P50), num(g.FCT.P95), num(g.FCT.P99), num(g.FCT.Max),
+				num(g.Slowdown.Mean), num(g.Slowdown.P50), num(g.Slowdown.P99),
+			})
+		}
+	}
+	return rows
+}
+
+func (o *Outcome) seriesRows() [][]string {
+	head := []string{"time_us"}
+	for _, g := range o.Series.Groups {
+		head = append(head, "goodput_gbps "+g)
+	}
+	for _, q := range o.Series.Queues {
+		head = append(head, "queue_kb "+q)
+	}
+	rows := [][]string{head}
+	for i, t := range o.Series.Time {
+		row := []string{num(t)}
+		for g := range o.Series.Groups {
+			row = append(row, num(o.Series.Goodput[g][i]))
+		}
+		for q := range o.Series.Queues {
+			row = append(row, num(o.Series.Queue[q][i]))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Merge reads the shard reports of one experiment from a directory and joins them. Shards
+// that do not belong together are an error; missing runs mark the report as interrupted.
+func Merge(dir string) (*Report, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "shard-*-of-*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("merge %s: %w", dir, err)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("merge %s: %w: no shard-*-of-*.json", dir, fs.ErrNotExist)
+	}
+	var whole *Report
+	shards := map[int]*Report{}
+	for _, n := range names {
+		text, err := os.ReadFile(n)
+		if err != nil {
+			return nil, fmt.Errorf("merge: %w", err)
+		}
+		part := &Report{}
+		if err := json.Unmarshal(text, part); err != nil {
+			return nil, fmt.Errorf("merge %s: %w", n, err)
+		}
+		if whole == nil {
+			head := *part
+			whole = &head
+			whole.Outcomes, whole.Performance, whole.Interrupted = nil, Performance{}, false
+		}
+		if part.Experiment != whole.Experiment || part.Seed != whole.Seed || part.Seeds != whole.Seeds || part.Shards != whole.Shards || part.Expected != whole.Expected {
+			return nil, fmt.Errorf("merge %s: is of %s, seeds %d+%d, %d shards; the others are of %s, seeds %d+%d, %d shards",
+				n, part.Experiment, part.Seed, part.Seeds, part.Shards, whole.Experiment, whole.Seed, whole.Seeds, whole.Shards)
+		}
+		if shards[part.Shard] != nil {
+			return nil, fmt.Errorf("merge %s: shard %d is there twice", n, part.Shard)
+		}
+		shards[part.Shard] = part
+	}
+	whole.join(shards)
+	return whole, nil
+}
+
+// join takes the shards' outcomes in the order that one process would have had.
+func (r *Report) join(shards map[int]*Report) {
+	next := make([]int, r.Shards)
+	for i := range r.Expected {
+		s := shards[i%r.Shards]
+		if s == nil || s.Interrupted && len(s.Outcomes) <= next[i%r.Shards] {
+			r.Interrupted = true
+			continue
+		}
+		if next[i%r.Shards] < len(s.Outcomes) {
+			r.Outcomes = append(r.Outcomes, s.Outcomes[next[i%r.Shards]])
+			next[i%r.Shards]++
+		}
+	}
+	for _, s := range shards {
+		p, q := &r.Performance, &s.Performance
+		p.PacketHops += q.PacketHops
+		p.Events += q.Events
+		p.WallSeconds = max(p.WallSeconds, q.WallSeconds)
+		p.CPUSeconds += q.CPUSeconds
+		p.Allocations += q.Allocations
+		p.AllocatedBytes += q.AllocatedBytes
+		p.PeakMemory = max(p.PeakMemory, q.PeakMemory)
+		r.Interrupted = r.Interrupted || s.Interrupted
+	}
+	r.Performance.HopsPerCPUSecond = float64(r.Performance.PacketHops) / max(r.Performance.CPUSeconds, 1e-9)
+	r.Shard, r.Shards = 0, 1
+}

@@ -1,0 +1,77 @@
+package experiment
+
+import (
+	"context"
+	"testing"
+)
+
+// TestPaperNumbers runs the papers' experiments and holds their measures within bounds that
+// an implementation with a broken part leaves: no dual-RTT increase, no estimate of flows,
+// another exponent, headroom that is not shared.
+func TestPaperNumbers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates some 200 ms of fabrics: seconds, and a minute with -race")
+	}
+	type bound struct {
+		variant, measure string
+		low, high        float64
+	}
+	for name, bounds := range map[string][]bound{
+		// Payload's share of the weighted max-min rates, 3 % either way.
+		"soze-17": {
+			{"", "flow 1 weight 1", 36.8, 39.1}, {"", "flow 1 weight 2", 36.8, 39.1}, {"", "flow 1 weight 3", 46.0, 48.9},
+			{"", "flow 1 weight 6", 61.3, 65.2}, {"", "flow 2 weight 6", 10.2, 10.9}, {"", "flow 5 weight 6", 30.6, 32.6},
+		},
+		// The authors' ns-3 numbers: goodput in its range, queues within 6 %.
+		"prioplus-10a": {
+			{"", "priority 1 rising", 91.2, 94.9}, {"", "priority 4 rising", 91.2, 94.9}, {"", "priority 8 rising", 91.2, 94.9},
+			{"", "priority 7 falling", 91.2, 94.9}, {"", "priority 1 falling", 91.2, 94.9},
+			{"", "queue of priority 1", 47.4, 53.4}, {"", "queue of priority 4", 189, 213}, {"", "queue of priority 7", 327, 369}, {"", "drops", 0, 0},
+		},
+		"prioplus-10b": {
+			{"", "queue mean", 170, 205}, {"", "queue p99", 195, 240}, {"", "FCT mean", 10_300, 11_500}, {"", "FCT p99", 12_600, 13_900}, {"", "drops", 0, 0},
+		},
+		// 24 fan-in flows of 64 KB stop F0 for half of 200 µs under SIH and not under DSH.
+		"dsh-14": {
+			{"sih none", "F0 in the 200 µs after", 15, 30}, {"dsh none", "F0 in the 200 µs after", 43, 48},
+			{"sih dcqcn-vendor", "F0 in the 200 µs after", 15, 32}, {"dsh dcqcn-vendor", "F0 in the 200 µs after", 46, 52},
+			{"sih powertcp", "F0 in the 200 µs after", 20, 45}, {"dsh powertcp", "PAUSE frames", 0, 0},
+			{"sih none", "drops", 0, 0}, {"dsh none", "drops", 0, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, err := Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]float64{}
+			for _, o := range r.Outcomes {
+				for _, m := range o.Measures {
+					got[o.Variant+"/"+m.Name] = m.Value
+				}
+			}
+			for _, b := range bounds {
+				v, ok := got[b.variant+"/"+b.measure]
+				if !ok || v < b.low || v > b.high {
+					t.Errorf("%s %s = %g, want %g to %g", b.variant, b.measure, v, b.low, b.high)
+				}
+			}
+		})
+	}
+}
+
+// TestAnnotatedExample keeps the file that explains the format readable.
+func TestAnnotatedExample(t *testing.T) {
+	f, err := Open("../examples/annotated.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Plans[0].Run(context.Background(), "annotated", 1, nil); err != nil {
+		t.Fatal(err)
+	}
+}

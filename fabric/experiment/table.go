@@ -1,0 +1,114 @@
+package experiment
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+)
+
+// byVariant groups a report's outcomes, in the order of the variants.
+func (r *Report) byVariant() (names []string, of map[string][]*Outcome) {
+	of = map[string][]*Outcome{}
+	for _, o := range r.Outcomes {
+		if len(of[o.Variant]) == 0 {
+			names = append(names, o.Variant)
+		}
+		of[o.Variant] = append(of[o.Variant], o)
+	}
+	return names, of
+}
+
+// WriteTable prints what a person wants to know of a report: the measures of each variant
+// beside the paper's numbers, then the flows of each group. With several seeds a number is
+// the mean over them, with the lowest and highest behind it.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", r.Experiment, r.Title)
+	if r.Paper != "" {
+		fmt.Fprintf(&b, "Paper: %s\n", r.Paper)
+	}
+	names, of := r.byVariant()
+	b.WriteByte('\n')
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "variant\tmeasure\tvalue\tunit\treference")
+	for _, n := range names {
+		for i, m := range of[n][0].Measures {
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", dash(n), m.Name, across(of[n], func(o *Outcome) float64 { return o.Measures[i].Value }), m.Unit, m.Paper)
+		}
+	}
+	tw.Flush()
+	b.WriteByte('\n')
+	fmt.Fprintln(tw, "variant\tgroup\tflows\tended\tFCT mean µs\tp50\tp99\tslowdown mean\tp99")
+	for _, n := range names {
+		for i, g := range of[n][0].Groups {
+			col := func(f func(*Group) float64) string {
+				return across(of[n], func(o *Outcome) float64 { return f(&o.Groups[i]) })
+			}
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(n), g.Name,
+				col(func(g *Group) float64 { return float64(g.Flows) }), col(func(g *Group) float64 { return float64(g.Done) }),
+				col(func(g *Group) float64 { return g.FCT.Mean }), col(func(g *Group) float64 { return g.FCT.P50 }), col(func(g *Group) float64 { return g.FCT.P99 }),
+				col(func(g *Group) float64 { return g.Slowdown.Mean }), col(func(g *Group) float64 { return g.Slowdown.P99 }))
+		}
+	}
+	tw.Flush()
+	r.footer(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Report) footer(b *strings.Builder) {
+	var drops, lost uint64
+	for _, o := range r.Outcomes {
+		drops += o.Stats.Dropped
+		lost += o.Stats.LostOnLinks
+		if len(o.Deadlock) > 0 {
+			fmt.Fprintf(b, "\ndeadlock in %s seed %d: %s", label(o.Variant), o.Seed, strings.Join(o.Deadlock, ", "))
+		}
+	}
+	p := &r.Performance
+	fmt.Fprintf(b, "\n%d of %d runs, packets conserved in each; %d dropped by buffers, %d lost on links\n", len(r.Outcomes), r.Expected, drops, lost)
+	if p.CPUSeconds > 0 {
+		fmt.Fprintf(b, "%.3g million packet-hops in %.3g CPU seconds: %.3g million per CPU second; %d allocations, %.3g MB peak memory\n",
+			float64(p.PacketHops)/1e6, p.CPUSeconds, p.HopsPerCPUSecond/1e6, p.Allocations, float64(p.PeakMemory)/1e6)
+	}
+	if r.Interrupted {
+		b.WriteString("INTERRUPTED: some runs are missing or stopped early\n")
+	}
+}
+
+// across prints a number of several outcomes.
+func across(outs []*Outcome, f func(*Outcome) float64) string {
+	low, high, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
+	for _, o := range outs {
+		if v := f(o); !math.IsNaN(v) {
+			low, high, sum, n = min(low, v), max(high, v), sum+v, n+1
+		}
+	}
+	switch {
+	case n == 0:
+		return "–"
+	case low == high:
+		return number(low)
+	}
+	return fmt.Sprintf("%s (%s…%s)", number(sum/float64(n)), number(low), number(high))
+}
+
+// number prints five significant digits at most, and integers in full.
+func number(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e12 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	if math.Abs(v) >= 1e5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.5g", v)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

@@ -1,0 +1,227 @@
+package fabric
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// FlowSpec asks for a flow.
+type FlowSpec struct {
+	Src, Dst int         // hosts
+	Size     units.Bytes // payload; 0 for a flow that ends only at Stop
+	Start    units.Time
+	Stop     units.Time // 0 for none
+	Class    uint8
+	Group    int     // whose bytes are counted together; 0 to Config.Groups-1
+	Weight   float64 // for laws that have one; 0 means 1
+	Law      LawMaker
+	Tag      int // the caller's
+}
+
+// LawMaker makes the law of a flow that starts.
+type LawMaker interface {
+	NewLaw(f FlowInfo) (law.Law, error)
+}
+
+// Needs says what data packets must carry for a law. A LawMaker with a method Needs gets it;
+// others get nothing but round-trip times, ECN and CNPs.
+type Needs struct {
+	INT   bool // per-hop telemetry
+	MaxQD bool // the largest queueing delay on the path
+	Delay bool // the one-way delay
+}
+
+// FlowInfo is what a law may know of its flow and path when the flow starts.
+type FlowInfo struct {
+	Rate    units.Rate  // of the host's NIC, as seen by payload
+	BaseRTT units.Time  // of a full packet and its ACK over the empty path
+	OneWay  units.Time  // of a full packet over the empty path
+	MSS     units.Bytes // payload of a full packet
+	Hops    int         // links on the path
+	Size    units.Bytes
+	Weight  float64
+	Class   uint8
+	Rand    *rand.Rand // the laws' stream
+}
+
+// BDP returns the payload that fills the base round trip.
+func (f *FlowInfo) BDP() units.Bytes { return f.Rate.In(f.BaseRTT) }
+
+// Result is what became of a flow.
+type Result struct {
+	Spec      *FlowSpec
+	Delivered units.Time // when its last byte arrived; 0 if it has not
+	FCT       units.Time // from its start to the last acknowledgement; 0 if that has not come
+	Ideal     units.Time // FCT of the flow alone at line rate over its path
+	Stats     transport.SenderStats
+}
+
+const noFlow = -1
+
+// flow is the state of a flow in the fabric: its sender at one host, its receiver at the
+// other. Slots are used again once no packet of the flow is left.
+type flow struct {
+	tx      *transport.Sender // nil before the start and when over
+	law     law.Law
+	rx      transport.Receiver
+	spec    *FlowSpec
+	result  int32 // index of its Result
+	src     int32
+	dst     int32
+	route   int32 // where its path starts in Sim.routes
+	back    int32 // and its ACKs' path
+	hops    int32 // length of each
+	next    int32 // behind it in its host's list of ready flows; 0 for none
+	inNet   int32 // its packets in the fabric
+	listed  bool  // in its host's list of ready flows
+	stale   bool  // something changed since it was listed
+	over    bool
+	needs   Needs
+	class   uint8
+	wakeAt  units.Time // of its pending evWake, MaxTime for none
+	timerAt units.Time // of its pending evTimer, MaxTime for none
+	cnpAt   units.Time // earliest time of its receiver's next CNP
+	ideal   units.Time
+}
+
+// Start starts a flow now, whatever its Start says; the spec is kept and not changed. It is
+// for workloads whose flows depend on each other; see Driver.
+func (s *Sim) Start(spec *FlowSpec) error {
+	if err := s.checkSpec(spec); err != nil {
+		return err
+	}
+	route, back, hops, err := s.newRoutes(spec.Src, spec.Dst, s.flowHash(spec))
+	if err != nil {
+		return err
+	}
+	f := &flow{
+		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class,
+		route: route, back: back, hops: hops, wakeAt: units.MaxTime, timerAt: units.MaxTime,
+		result: int32(len(s.results)),
+	}
+	i := s.newFlow(f)
+	f = &s.flows[i]
+	info := s.flowInfo(f)
+	f.ideal = s.ideal(f)
+	l, err := spec.Law.NewLaw(info)
+	if err != nil {
+		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
+	}
+	f.law = l
+	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
+		s.require(i, n.Needs())
+	}
+	f.tx, err = transport.NewSender(transport.SenderConfig{
+		Law: l, MSS: s.mss, Size: spec.Size, InitialRTO: s.rto, MinRTO: s.rto,
+	}, s.now)
+	if err != nil {
+		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
+	}
+	s.results = append(s.results, Result{Spec: spec, Ideal: f.ideal})
+	s.started = append(s.started, s.now)
+	s.stats.FlowsStarted++
+	s.running++
+	if spec.Stop > 0 {
+		s.agenda.Schedule(spec.Stop, evStop, i)
+	}
+	s.consider(i)
+	s.armTimer(i)
+	return nil
+}
+
+// require makes data packets of a flow carry what its law needs.
+func (s *Sim) require(i int32, n Needs) {
+	s.flows[i].needs = n
+	s.needs.INT = s.needs.INT || n.INT
+	s.needs.MaxQD = s.needs.MaxQD || n.MaxQD
+	s.needs.Delay = s.needs.Delay || n.Delay
+	if n != (Needs{}) {
+		s.pool.widen()
+	}
+}
+
+func (s *Sim) checkSpec(f *FlowSpec) error {
+	switch {
+	case f.Src < 0 || f.Src >= s.graph.Hosts || f.Dst < 0 || f.Dst >= s.graph.Hosts:
+		return fmt.Errorf("flow from host %d to host %d: want hosts 0 to %d", f.Src, f.Dst, s.graph.Hosts-1)
+	case f.Src == f.Dst:
+		return fmt.Errorf("flow from host %s to itself", s.graph.Names[f.Src])
+	case f.Size < 0:
+		return fmt.Errorf("flow of %d B: want 0 (endless) or more", int64(f.Size))
+	case f.Class >= NumClasses:
+		return fmt.Errorf("flow in class %d: want 0 to %d", f.Class, NumClasses-1)
+	case f.Group < 0 || f.Group >= len(s.groups):
+		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.groups)-1)
+	case f.Law == nil:
+		return fmt.Errorf("flow without a law")
+	}
+	return nil
+}
+
+// newFlow stores f and returns its index, which is never 0.
+func (s *Sim) newFlow(f *flow) int32 {
+	if n := len(s.freeFlows); n > 0 {
+		i := s.freeFlows[n-1]
+		s.freeFlows = s.freeFlows[:n-1]
+		s.flows[i] = *f
+		return i
+	}
+	s.flows = append(s.flows, *f)
+	return int32(len(s.flows) - 1)
+}
+
+// finish ends a flow: all acknowledged, or stopped.
+func (s *Sim) finish(i int32) {
+	f := &s.flows[i]
+	r := &s.results[f.result]
+	r.Stats = f.tx.Stats()
+	if f.tx.Done() {
+		r.FCT = s.now - s.started[f.result]
+		s.stats.FlowsDone++
+	}
+	f.tx, f.over = nil, true
+	s.running--
+	spec := f.spec
+	s.reap(i)
+	if s.driver != nil {
+		s.driver.Done(s, spec)
+	}
+	s.halted = s.halting && s.running == 0 && s.Waiting() == 0
+}
+
+// reap frees the slot of a flow that is over once nothing of it is left in the fabric.
+func (s *Sim) reap(i int32) {
+	f := &s.flows[i]
+	if !f.over || f.inNet > 0 || f.listed || f.spec == nil {
+		return
+	}
+	s.freeRoute(f.route, f.hops)
+	s.freeRoute(f.back, f.hops)
+	*f = flow{wakeAt: units.MaxTime, timerAt: units.MaxTime, over: true}
+	s.freeFlows = append(s.freeFlows, i)
+}
+
+// stop ends an endless flow at its time.
+func (s *Sim) stop(i int32) {
+	if f := &s.flows[i]; f.tx != nil && f.spec.Stop == s.now {
+		s.finish(i)
+	}
+}
+
+func (s *Sim) flowInfo(f *flow) FlowInfo {
+	nic := s.ports[s.nicPort(f.src)].rate
+	payload := units.Rate(float64(nic) * float64(s.mss) / float64(s.mss+s.header))
+	rtt, oneWay := s.baseRTT(f)
+	w := f.spec.Weight
+	if w == 0 {
+		w = 1
+	}
+	return FlowInfo{
+		Rate: payload, BaseRTT: rtt, OneWay: oneWay, MSS: s.mss, Hops: int(f.hops), Size: f.spec.Size,
+		Weight: w, Class: f.class, Rand: s.lawRand,
+	}
+}

@@ -1,0 +1,158 @@
+package fabric
+
+import (
+	"math/bits"
+
+	"github.com/headgate/headgate/units"
+)
+
+// PFC says how priority flow control (IEEE 802.1Qbb) behaves on all links.
+type PFC struct {
+	// Processing is how much the receiver of a PFC frame may still send before it reacts,
+	// besides the packet on the wire: 3840 B by default (IEEE 802.1Q, Annex O: the delays
+	// of the interface and of higher layers).
+	Processing units.Bytes
+	// Quanta is the time in a PAUSE, in units of 512 bit times; 65 535 by default. The
+	// sender of a PAUSE repeats it when half of that is over.
+	Quanta uint16
+	// Frame is the size of a PFC frame, 64 B by default.
+	Frame units.Bytes
+}
+
+// pauseState is what PFC keeps per port: as one that sends PAUSE for its ingress, and as
+// one that obeys for its egress.
+type pauseState struct {
+	asked    uint8 // classes that this port has paused its peer for
+	refresh  bool  // an evRefresh is due
+	expiring bool  // an evExpire is due
+	until    [NumClasses]units.Time
+	since    [NumClasses]units.Time
+	total    [NumClasses]units.Time // paused, over periods that have ended
+	count    [NumClasses]uint32     // PAUSE frames that stopped a class
+}
+
+// pfcDelay returns how long a port takes from the arrival of a PFC frame to its effect.
+func (s *Sim) pfcDelay(p *port) units.Time { return p.rate.TxTime(s.pfc.Processing) }
+
+// pauseTime returns how long a full PAUSE lasts at a port.
+func (s *Sim) pauseTime(p *port, quanta uint16) units.Time {
+	return p.rate.TxTime(units.Bytes(quanta) * 64)
+}
+
+// signal sends the PFC frames that a switch's buffer asks for.
+func (s *Sim) signal(n *node, signals []Signal) {
+	for _, g := range signals {
+		i := n.first + int32(g.Port)
+		st := &s.pauses[i]
+		if g.Pause {
+			st.asked |= g.Classes
+			s.stats.PausesSent++
+			if !st.refresh {
+				st.refresh = true
+				s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+			}
+			s.sendPFC(i, g.Classes, s.pfc.Quanta)
+		} else {
+			st.asked &^= g.Classes
+			s.stats.ResumesSent++
+			s.sendPFC(i, g.Classes, 0)
+		}
+	}
+}
+
+func (s *Sim) sendPFC(i int32, classes uint8, quanta uint16) {
+	k := s.pool.get()
+	pk := &s.pool.packets[k]
+	pk.bits, pk.class, pk.psn, pk.flow = uint8(kindPFC), classes, uint32(quanta), noFlow
+	pk.size = uint16(s.pfc.Frame)
+	s.ports[i].ctrl.push(s.pool.packets, k)
+	s.kick(i)
+}
+
+// refresh repeats a PAUSE that still holds before it expires.
+func (s *Sim) refresh(i int32) {
+	st := &s.pauses[i]
+	if st.asked == 0 || s.ports[i].down {
+		st.refresh = false
+		return
+	}
+	s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+	s.stats.Refreshes++
+	s.sendPFC(i, st.asked, s.pfc.Quanta)
+}
+
+// obey lets a PFC frame take effect at the port it arrived at.
+func (s *Sim) obey(k int32) {
+	pk := &s.pool.packets[k]
+	i, mask, quanta := pk.in, pk.class, uint16(pk.psn)
+	s.pool.put(k)
+	s.obeying--
+	p, st := &s.ports[i], &s.pauses[i]
+	if p.down {
+		return
+	}
+	if quanta == 0 {
+		s.resume(i, p.paused&mask)
+		return
+	}
+	until := s.now + s.pauseTime(p, quanta)
+	for m := mask; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		st.until[c] = until
+		if p.paused>>c&1 == 0 {
+			st.since[c] = s.now
+			st.count[c]++
+		}
+	}
+	p.paused |= mask
+	if !st.expiring {
+		st.expiring = true
+		s.agenda.Schedule(until, evExpire, i)
+	}
+}
+
+// resume lets a port send the classes of mask, which were paused, again.
+func (s *Sim) resume(i int32, mask uint8) {
+	if mask == 0 {
+		return
+	}
+	p, st := &s.ports[i], &s.pauses[i]
+	for m := mask; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		st.total[c] += s.now - st.since[c]
+	}
+	p.paused &^= mask
+	if (p.active|p.ready)&mask != 0 {
+		s.kick(i)
+	}
+}
+
+// expire ends the pauses of port i whose time is over.
+func (s *Sim) expire(i int32) {
+	p, st := &s.ports[i], &s.pauses[i]
+	st.expiring = false
+	next := units.MaxTime
+	var over uint8
+	for m := p.paused; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		if st.until[c] <= s.now {
+			over |= 1 << c
+		} else {
+			next = min(next, st.until[c])
+		}
+	}
+	if next != units.MaxTime {
+		st.expiring = true
+		s.agenda.Schedule(next, evExpire, i)
+	}
+	s.resume(i, over)
+}
+
+// pausedFor returns how long a class of a port has been paused in all.
+func (s *Sim) pausedFor(i int32, class int) units.Time {
+	t := s.pauses[i].total[class]
+	if s.ports[i].paused>>class&1 == 1 {
+		t += s.now - s.pauses[i].since[class]
+	}
+	return t
+}

@@ -1,0 +1,165 @@
+package fabric
+
+import (
+	"math"
+
+	"github.com/headgate/headgate/units"
+)
+
+// NumClasses is the number of traffic classes of a port (IEEE 802.1Q priorities).
+const NumClasses = 8
+
+// port is where a link attaches to a node: its egress side sends to the peer port, its
+// ingress side receives what the peer sends. It is laid out in cache lines of 64 B: sending
+// touches the first, a queue and the peer's second; receiving the first two.
+type port struct {
+	freeAt  units.Time // when the packet being sent has left
+	delay   units.Time // propagation
+	txBytes uint64
+	ctrl    fifo  // PFC frames to send, before all classes
+	perByte int32 // ps that a byte lasts at the link's rate; 0 when that is not whole
+	node    int32
+	peer    int32
+	local   int32 // number of the port at its node
+	active  uint8 // classes with packets queued
+	ready   uint8 // of a host's port: classes with flows that may send
+	paused  uint8 // classes that PFC stops
+	pending bool  // an evFree event is due at freeAt
+	isHost  bool
+	down    bool
+	turn    uint8 // class whose DWRR turn it is
+	_       [8]byte
+
+	wire wire // packets on their way to this port
+	rate units.Rate
+	_    [24]byte
+
+	queues [NumClasses]queue
+
+	deficit [NumClasses]int32
+	_       [32]byte
+}
+
+// queue is what waits in one class of a port.
+type queue struct {
+	fifo
+	bytes units.Bytes
+}
+
+// txTime returns how long a frame lasts on the port's link.
+func (p *port) txTime(size uint16) units.Time {
+	if p.perByte != 0 {
+		return units.Time(size) * units.Time(p.perByte)
+	}
+	return p.rate.TxTime(units.Bytes(size))
+}
+
+// perByteOf returns the time of a byte when it is a whole number of picoseconds, else 0.
+func perByteOf(r units.Rate) int32 {
+	const second = int64(8 * units.Second)
+	if r > 0 && second%int64(r) == 0 && second/int64(r) <= math.MaxInt32 {
+		return int32(second / int64(r))
+	}
+	return 0
+}
+
+func bytesOf(size uint16) units.Bytes { return units.Bytes(size) }
+
+// kick lets port i send if it is idle, or makes sure that it looks again when it is free.
+func (s *Sim) kick(i int32) {
+	p := &s.ports[i]
+	if p.pending {
+		return
+	}
+	if p.freeAt <= s.now {
+		s.transmit(i)
+		return
+	}
+	p.pending = true
+	s.agenda.Schedule(p.freeAt, evFree, i)
+}
+
+// transmit sends the next packet of an idle port, if there is one that may go.
+func (s *Sim) transmit(i int32) {
+	p := &s.ports[i]
+	if p.down {
+		return
+	}
+	var k int32
+	if p.ctrl.head != 0 {
+		k = p.ctrl.pop(s.pool.packets)
+		s.send(i, p, s.pool.packets[k].size, pack(k, 0, s.pool.packets[k].size, 0, kindPFC))
+		return
+	}
+	for k == 0 {
+		eligible := (p.active | p.ready) &^ p.paused
+		if eligible == 0 {
+			return
+		}
+		class := s.pick(p, eligible)
+		if p.active>>class&1 == 0 {
+			k = s.pull(p, class)
+		} else {
+			k = s.dequeue(p, class)
+		}
+	}
+	pk := &s.pool.packets[k]
+	class, size := pk.class, pk.size
+	e := pack(k, pk.route, size, class, pk.kind())
+	if p.isHost {
+		s.send(i, p, size, e)
+		return
+	}
+	in := pk.in
+	s.stamp(i, p, k)
+	s.send(i, p, size, e)
+	// Last, for the signals may make other ports send.
+	s.release(in, class, units.Bytes(size))
+}
+
+// send puts a packet on the wire of an idle port.
+func (s *Sim) send(i int32, p *port, size uint16, e onWire) {
+	p.freeAt = s.now + p.txTime(size)
+	p.txBytes += uint64(size)
+	at := p.freeAt + p.delay
+	w := &s.ports[p.peer].wire
+	if w.n == 0 {
+		s.agenda.Schedule(at, evArrive, p.peer)
+	}
+	w.push(at, e)
+	if (p.active|p.ready)&^p.paused != 0 || p.ctrl.head != 0 {
+		p.pending = true
+		s.agenda.Schedule(p.freeAt, evFree, i)
+	}
+}
+
+func (s *Sim) enqueue(p *port, class uint8, k int32, size uint16) {
+	pk := &s.pool.packets[k]
+	pk.next = 0
+	pk.at = s.now
+	q := &p.queues[class]
+	if q.head == 0 {
+		q.head = k
+		p.active |= 1 << class
+	} else {
+		s.pool.packets[q.tail].next = k
+	}
+	q.tail = k
+	q.bytes += units.Bytes(size)
+}
+
+func (s *Sim) dequeue(p *port, class uint8) int32 {
+	q := &p.queues[class]
+	k := q.head
+	pk := &s.pool.packets[k]
+	q.head = pk.next
+	q.bytes -= units.Bytes(pk.size)
+	if q.head == 0 {
+		p.active &^= 1 << class
+		p.deficit[class] = 0
+	} else {
+		// Have the next packet on its way from memory before its turn comes.
+		s.touched += s.pool.packets[q.head].size
+	}
+	return k
+}

@@ -1,0 +1,84 @@
+package fabric
+
+import (
+	"math"
+	"testing"
+
+	"github.com/headgate/headgate/fabric/maxmin"
+	"github.com/headgate/headgate/fabric/topo"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/units"
+)
+
+type sozeMaker struct{}
+
+func (sozeMaker) Needs() Needs { return Needs{MaxQD: true} }
+
+func (sozeMaker) NewLaw(f FlowInfo) (law.Law, error) {
+	return soze.New(soze.Params{
+		P: 3 * units.Microsecond, K: 37 * units.Microsecond, Alpha: 100 * units.Gbps, Beta: units.Gbps,
+		MaxRate: f.Rate, MSS: f.MSS,
+	}, f.Weight)
+}
+
+// TestSozeIsWeightedMaxMin runs flows of random weights over a chain of three links and
+// holds their goodput against the solver, with the laws' own control loop in between.
+func TestSozeIsWeightedMaxMin(t *testing.T) {
+	const flows, switches = 8, 4
+	for seed := range uint64(2) {
+		rng := Stream(seed, "case")
+		g := &topo.Graph{Hosts: 2 * flows, Switches: switches}
+		for i := range 2 * flows {
+			g.Names = append(g.Names, "h"+string(rune('a'+i)))
+		}
+		g.Names = append(g.Names, "s0", "s1", "s2", "s3")
+		for i := range switches - 1 {
+			g.Links = append(g.Links, topo.Link{A: 2*flows + i, B: 2*flows + i + 1, Rate: units.Rate(40+20*rng.IntN(4)) * units.Gbps, Delay: units.Microsecond})
+		}
+		var specs []FlowSpec
+		var model []maxmin.Flow
+		for i := range flows {
+			from := rng.IntN(switches - 1)
+			to := from + 1 + rng.IntN(switches-1-from)
+			for _, end := range []struct{ host, sw int }{{i, from}, {flows + i, to}} {
+				g.Links = append(g.Links, topo.Link{A: end.host, B: 2*flows + end.sw, Rate: 100 * units.Gbps, Delay: units.Microsecond})
+			}
+			w := 0.5 + float64(rng.IntN(8))/2
+			specs = append(specs, FlowSpec{Src: i, Dst: flows + i, Stop: 12 * units.Millisecond, Weight: w, Group: i, Law: sozeMaker{}})
+			f := maxmin.Flow{Weight: w}
+			for l := from; l < to; l++ {
+				f.Path = append(f.Path, l)
+			}
+			model = append(model, f)
+		}
+		var capacity []float64
+		for i := range switches - 1 {
+			capacity = append(capacity, float64(g.Links[i].Rate)/1e9*1000/1054)
+		}
+		want, err := maxmin.Solve(capacity, model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := must[*Sim](t)(New(Config{Graph: g, Seed: seed, Groups: flows}))
+		if err := s.AddFlows(specs); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(8 * units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		var before [flows]units.Bytes
+		for i := range before {
+			before[i] = s.Delivered(i)
+		}
+		if err := s.Run(12 * units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		for i := range flows {
+			got := float64(s.Delivered(i)-before[i]) * 8 / 4e-3 / 1e9
+			if math.Abs(got-want.Rate[i]) > 0.05*want.Rate[i] {
+				t.Errorf("seed %d flow %d of weight %g: %.2f Gb/s, want %.2f", seed, i, model[i].Weight, got, want.Rate[i])
+			}
+		}
+	}
+}

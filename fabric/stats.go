@@ -1,0 +1,92 @@
+package fabric
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Stats counts what happened in a run.
+type Stats struct {
+	Events        uint64
+	PacketHops    uint64 // frames that crossed a link and arrived, PFC frames apart
+	DataSent      uint64 // data packets, retransmissions included
+	DataDelivered uint64 // data packets taken in order
+	Probes        uint64
+	Dropped       uint64 // by buffers
+	Drops         [NumClasses]uint64
+	LostOnLinks   uint64 // on links that failed
+	Marks         uint64 // ECN
+	CNPs, Naks    uint64
+	PausesSent    uint64 // PFC frames that a buffer asked for, refreshes apart
+	ResumesSent   uint64
+	Refreshes     uint64
+	FlowsStarted  uint64
+	FlowsDone     uint64
+}
+
+// Stats returns the counts so far.
+func (s *Sim) Stats() Stats { return s.stats }
+
+// Results returns what became of each flow, in the order in which they started; those that
+// still run have an FCT of 0. The slice is the Sim's own.
+func (s *Sim) Results() []Result { return s.results }
+
+// StartOf returns when the flow of Results()[i] started.
+func (s *Sim) StartOf(i int) units.Time { return s.started[i] }
+
+// Delivered returns the payload that the flows of a group have delivered in order.
+func (s *Sim) Delivered(group int) units.Bytes { return s.groups[group] }
+
+// PeakPackets returns the largest number of packets that were in the fabric at once.
+func (s *Sim) PeakPackets() int { return s.pool.peak() }
+
+// PortStats is what a port's egress counted.
+type PortStats struct {
+	Node, Peer string
+	TxBytes    uint64
+	Queued     [NumClasses]units.Bytes // now
+	Pauses     [NumClasses]uint32      // PAUSE frames that stopped a class
+	Paused     [NumClasses]units.Time  // time that a class was stopped
+}
+
+// Ports returns the number of ports; those of a node are consecutive.
+func (s *Sim) Ports() int { return len(s.ports) }
+
+// PortOf returns the port by which a node sends to a neighbour.
+func (s *Sim) PortOf(node, neighbour int) (int, error) {
+	for i := s.layout.First[node]; i < s.layout.First[node+1]; i++ {
+		if s.layout.Node[s.layout.Peer[i]] == neighbour {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("no link joins %s and %s", s.graph.Names[node], s.graph.Names[neighbour])
+}
+
+// Port returns the counters of a port.
+func (s *Sim) Port(i int) PortStats {
+	p := &s.ports[i]
+	st := PortStats{
+		Node: s.graph.Names[p.node], Peer: s.graph.Names[s.ports[p.peer].node],
+		TxBytes: p.txBytes, Pauses: s.pauses[i].count,
+	}
+	for c := range st.Paused {
+		st.Paused[c] = s.pausedFor(int32(i), c)
+		st.Queued[c] = p.queues[c].bytes
+	}
+	return st
+}
+
+// Queued returns the bytes queued at a port in one class.
+func (s *Sim) Queued(port, class int) units.Bytes { return s.ports[port].queues[class].bytes }
+
+// PauseTime returns the time that classes of ports were stopped by PFC, in sum.
+func (s *Sim) PauseTime() units.Time {
+	var t units.Time
+	for i := range s.ports {
+		for c := range NumClasses {
+			t += s.pausedFor(int32(i), c)
+		}
+	}
+	return t
+}

@@ -1,0 +1,174 @@
+package fabric
+
+import (
+	"math/rand/v2"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// Signal is a PFC frame that a buffer wants sent out of an ingress port.
+type Signal = headroom.Signal
+
+// Buffer decides whether a switch's shared memory takes a packet and when the port it came
+// by must be paused. Both methods return signals that are valid until the next call.
+// A Buffer is owned by one switch of one Sim; *headroom.MMU is one.
+type Buffer interface {
+	// Arrive accounts for n bytes that came by an ingress port, or refuses them.
+	Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal)
+	// Depart takes them off again, when their packet starts to leave.
+	Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal
+}
+
+var _ Buffer = (*headroom.MMU)(nil)
+
+// SwitchInfo is what a Buffer may want to know about its switch.
+type SwitchInfo struct {
+	Node  int
+	Name  string
+	Rates []units.Rate // per port
+	Delay []units.Time // per port: propagation to the peer
+}
+
+// RED is ECN marking by the length of the egress queue (Floyd and Jacobson 1993 without
+// averaging, as in DCQCN §3.1): never below KMin, with probability rising to PMax at KMax,
+// always above. Lengths are for a 100 Gb/s port when Scale is set, and scale with the rate.
+type RED struct {
+	KMin, KMax units.Bytes
+	PMax       float64 // 0 to 1
+	Scale      bool
+}
+
+// red is RED for one port and class; kmax 0 marks never.
+type red struct {
+	kmin, kmax units.Bytes
+	pmax       float64
+}
+
+func (r *red) marks(queue units.Bytes, rng *rand.Rand) bool {
+	if queue <= r.kmin || r.kmax == 0 {
+		return false
+	}
+	if queue >= r.kmax {
+		return true
+	}
+	return rng.Float64() < r.pmax*float64(queue-r.kmin)/float64(r.kmax-r.kmin)
+}
+
+// node is a switch; hosts have one too, unused.
+type node struct {
+	buffer Buffer // nil: unlimited
+	first  int32  // its ports start here
+}
+
+// arrive takes the packet that is due at port i.
+func (s *Sim) arrive(i int32) {
+	p := &s.ports[i]
+	e := p.wire.pop()
+	if p.wire.n != 0 {
+		s.agenda.Schedule(p.wire.next(s.now), evArrive, i)
+	}
+	if p.down {
+		s.lose(e.k, &s.stats.LostOnLinks)
+		return
+	}
+	if e.kind() == kindPFC {
+		// The receiver takes its processing time before it stops sending.
+		s.agenda.Schedule(s.now+s.pfcDelay(p), evPause, e.k)
+		s.obeying++
+		s.pool.packets[e.k].in = i
+		return
+	}
+	s.stats.PacketHops++
+	if p.isHost {
+		s.receive(p, e.k)
+		return
+	}
+	n := &s.nodes[p.node]
+	if n.buffer != nil {
+		ok, signals := n.buffer.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		if len(signals) > 0 {
+			// At once: PFC frames go before all else and change nothing in the buffer.
+			s.signal(n, signals)
+		}
+		if !ok {
+			s.stats.Drops[e.class()]++
+			s.lose(e.k, &s.stats.Dropped)
+			return
+		}
+	}
+	s.forward(i, &e)
+}
+
+// forward hands a packet that came into a switch by port in to its egress port.
+func (s *Sim) forward(in int32, e *onWire) {
+	out := s.routes[e.route]
+	e.route++
+	o := &s.ports[out]
+	class, size := e.class(), e.size()
+	if o.down {
+		s.release(in, class, units.Bytes(size))
+		s.lose(e.k, &s.stats.LostOnLinks)
+		return
+	}
+	bit := uint8(1) << class
+	if o.freeAt <= s.now && !o.pending && (o.active&^o.paused)|(o.active|o.paused)&bit == 0 && o.ctrl.head == 0 {
+		// Nothing to wait for. What stamp does for a packet that has waited does not apply.
+		if s.needs.INT || s.watching {
+			s.pool.packets[e.k].at = s.now
+			s.stamp(out, o, e.k)
+		}
+		s.send(out, o, size, *e)
+		s.release(in, class, units.Bytes(size))
+		return
+	}
+	pk := &s.pool.packets[e.k]
+	pk.route, pk.in = e.route, in
+	s.enqueue(o, class, e.k, size)
+	if !o.pending {
+		s.kick(out)
+	}
+}
+
+// stamp does what a switch's egress does to a packet that leaves now.
+func (s *Sim) stamp(i int32, p *port, k int32) {
+	pk := &s.pool.packets[k]
+	class := pk.class
+	if kd := pk.kind(); kd == kindData || kd == kindProbe {
+		if s.reds != nil && s.reds[i*NumClasses+int32(class)].marks(p.queues[class].bytes, s.ecnRand) {
+			pk.set(flagCE)
+			s.stats.Marks++
+		}
+		if s.needs.MaxQD {
+			if x := &s.pool.extras[k]; s.now-pk.at > x.maxQD {
+				x.maxQD = s.now - pk.at
+			}
+		}
+		if s.needs.INT {
+			if t := s.pool.extras[k].tele; t != 0 {
+				s.record(t, p, class)
+			}
+		}
+	}
+	if s.watching {
+		s.watch(i, p, class, pk.at)
+	}
+}
+
+// release gives a packet's bytes back to the buffer of the switch it came into by port in.
+func (s *Sim) release(in int32, class uint8, n units.Bytes) {
+	p := &s.ports[in]
+	at := &s.nodes[p.node]
+	if at.buffer == nil {
+		return
+	}
+	if signals := at.buffer.Depart(s.now, int(p.local), class, n); len(signals) > 0 {
+		s.signal(at, signals)
+	}
+}
+
+// lose frees a packet that does not arrive.
+func (s *Sim) lose(k int32, count *uint64) {
+	*count++
+	s.discard(k)
+}

@@ -1,0 +1,117 @@
+package topo
+
+import "fmt"
+
+// Router finds equal-cost shortest paths. It remembers the next hops towards each switch
+// that hosts attach to, and forgets them when a link fails or comes back. It is owned by
+// one simulator.
+type Router struct {
+	g     *Graph
+	ports *Ports
+	down  []bool // per link
+	next  map[int]*hops
+	queue []int
+}
+
+// hops holds for one destination node, for each node, the ports on a shortest path to it.
+type hops struct {
+	dist  []int32
+	first []int32 // per node, one more entry than nodes: where its ports start in port
+	port  []int32
+}
+
+// NewRouter returns a router over a checked graph.
+func NewRouter(g *Graph, p *Ports) *Router {
+	r := &Router{g: g, ports: p, down: make([]bool, len(g.Links)), next: map[int]*hops{}}
+	for i, l := range g.Links {
+		r.down[i] = l.Down
+	}
+	return r
+}
+
+// SetDown fails a link or repairs it.
+func (r *Router) SetDown(link int, down bool) {
+	if r.down[link] != down {
+		r.down[link] = down
+		clear(r.next)
+	}
+}
+
+// Path appends to path the ports that a packet from host src leaves by on its way to host
+// dst. At every node it takes one of the equal-cost next hops by hash, which each node
+// salts with its own number so that switches in a row do not all choose alike.
+func (r *Router) Path(path []int32, src, dst int, hash uint64) ([]int32, error) {
+	if src == dst {
+		return path, fmt.Errorf("a path from host %s to itself", r.g.Names[src])
+	}
+	// All hosts of a switch share its tree: route to the switch, then out of the host's port.
+	last := r.ports.Peer[r.ports.First[dst]]
+	target := r.ports.Node[last]
+	h := r.towards(target)
+	node := src
+	for node != target {
+		lo, hi := h.first[node], h.first[node+1]
+		if lo == hi {
+			return path, fmt.Errorf("no path from host %s to host %s", r.g.Names[src], r.g.Names[dst])
+		}
+		pick := lo
+		if hi-lo > 1 {
+			pick += int32(mix(hash^uint64(node)*0x9E3779B97F4A7C15) % uint64(hi-lo))
+		}
+		port := h.port[pick]
+		path = append(path, port)
+		node = r.ports.Node[r.ports.Peer[port]]
+	}
+	if r.down[r.ports.Link[last]] {
+		return path, fmt.Errorf("no path from host %s to host %s", r.g.Names[src], r.g.Names[dst])
+	}
+	return append(path, int32(last)), nil
+}
+
+// mix is the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+func (r *Router) towards(target int) *hops {
+	if h := r.next[target]; h != nil {
+		return h
+	}
+	n := r.g.Nodes()
+	h := &hops{dist: make([]int32, n), first: make([]int32, n+1)}
+	for i := range h.dist {
+		h.dist[i] = -1
+	}
+	h.dist[target] = 0
+	r.queue = append(r.queue[:0], target)
+	for i := 0; i < len(r.queue); i++ {
+		at := r.queue[i]
+		if at != target && r.g.IsHost(at) {
+			continue // hosts do not forward
+		}
+		for p := r.ports.First[at]; p < r.ports.First[at+1]; p++ {
+			to := r.ports.Node[r.ports.Peer[p]]
+			if h.dist[to] < 0 && !r.down[r.ports.Link[p]] {
+				h.dist[to] = h.dist[at] + 1
+				r.queue = append(r.queue, to)
+			}
+		}
+	}
+	for node := range n {
+		h.first[node] = int32(len(h.port))
+		if h.dist[node] <= 0 {
+			continue
+		}
+		for p := r.ports.First[node]; p < r.ports.First[node+1]; p++ {
+			to := r.ports.Node[r.ports.Peer[p]]
+			if h.dist[to] == h.dist[node]-1 && !r.down[r.ports.Link[p]] && (to == target || !r.g.IsHost(to)) {
+				h.port = append(h.port, int32(p))
+			}
+		}
+	}
+	h.first[n] = int32(len(h.port))
+	r.next[target] = h
+	return h
+}

@@ -1,0 +1,160 @@
+// Package topo describes fabrics: hosts, switches and the links between them, the usual
+// shapes, and equal-cost shortest paths through them.
+package topo
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Link joins two nodes in both directions.
+type Link struct {
+	A, B  int // nodes
+	Rate  units.Rate
+	Delay units.Time // propagation
+	Down  bool       // failed from the start
+}
+
+// Graph is a fabric. Nodes are numbered: hosts from 0, switches after them. Every host has
+// one link. A Graph is not changed once it is in use.
+type Graph struct {
+	Hosts    int
+	Switches int
+	Names    []string // of all nodes
+	Links    []Link
+}
+
+// Nodes returns the number of hosts and switches.
+func (g *Graph) Nodes() int { return g.Hosts + g.Switches }
+
+// IsHost reports whether a node is a host.
+func (g *Graph) IsHost(node int) bool { return node < g.Hosts }
+
+// Find returns the node of a name.
+func (g *Graph) Find(name string) (node int, ok bool) {
+	for i, n := range g.Names {
+		if n == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// LinkBetween returns a link that joins two nodes in either direction.
+func (g *Graph) LinkBetween(a, b int) (link int, ok bool) {
+	for i, l := range g.Links {
+		if l.A == a && l.B == b || l.A == b && l.B == a {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// addHost and addSwitch are for builders, which add all hosts first.
+func (g *Graph) addHosts(n int, format string) {
+	for i := range n {
+		g.Names = append(g.Names, fmt.Sprintf(format, i))
+	}
+	g.Hosts += n
+}
+
+// addSwitches returns the first of the new nodes.
+func (g *Graph) addSwitches(n int, format string) int {
+	first := g.Nodes()
+	for i := range n {
+		g.Names = append(g.Names, fmt.Sprintf(format, i))
+	}
+	g.Switches += n
+	return first
+}
+
+func (g *Graph) join(a, b int, rate units.Rate, delay units.Time) {
+	g.Links = append(g.Links, Link{A: a, B: b, Rate: rate, Delay: delay})
+}
+
+// Check returns an error that names the first thing wrong: a link to nowhere, without a
+// rate or with a negative delay, a host without its one link, or two hosts that no path
+// of working links joins.
+func (g *Graph) Check() error {
+	if g.Hosts < 2 {
+		return fmt.Errorf("hosts: %d, want at least 2", g.Hosts)
+	}
+	degree := make([]int, g.Nodes())
+	for i, l := range g.Links {
+		switch {
+		case l.A < 0 || l.A >= g.Nodes() || l.B < 0 || l.B >= g.Nodes() || l.A == l.B:
+			return fmt.Errorf("link %d joins nodes %d and %d, want two different ones of 0 to %d", i, l.A, l.B, g.Nodes()-1)
+		case l.Rate < units.Mbps || l.Rate > 1600*units.Gbps:
+			return fmt.Errorf("link %s–%s: rate %v, want 1Mbps to 1600Gbps", g.Names[l.A], g.Names[l.B], l.Rate)
+		case l.Delay < 0 || l.Delay > units.Second:
+			return fmt.Errorf("link %s–%s: delay %v, want 0 to 1s", g.Names[l.A], g.Names[l.B], l.Delay)
+		}
+		degree[l.A]++
+		degree[l.B]++
+	}
+	for h := range g.Hosts {
+		if degree[h] != 1 {
+			return fmt.Errorf("host %s has %d links, want exactly 1", g.Names[h], degree[h])
+		}
+	}
+	return g.connected()
+}
+
+func (g *Graph) connected() error {
+	p := NewPorts(g)
+	reached := make([]bool, g.Nodes())
+	reached[0] = true
+	stack := []int{0}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for i := p.First[n]; i < p.First[n+1]; i++ {
+			to := p.Node[p.Peer[i]]
+			if !g.Links[p.Link[i]].Down && !reached[to] {
+				reached[to] = true
+				stack = append(stack, to)
+			}
+		}
+	}
+	for h := range g.Hosts {
+		if !reached[h] {
+			return fmt.Errorf("no path of working links joins hosts %s and %s", g.Names[0], g.Names[h])
+		}
+	}
+	return nil
+}
+
+// Ports numbers the two ends of every link: a port is where a link attaches to a node. The
+// ports of a node are consecutive, in the order of the graph's links.
+type Ports struct {
+	First []int // per node: its first port; one more entry than nodes
+	Node  []int // per port
+	Peer  []int // per port: the port at the link's other end
+	Link  []int // per port
+}
+
+// NewPorts numbers the ports of a graph whose links join existing nodes.
+func NewPorts(g *Graph) *Ports {
+	p := &Ports{
+		First: make([]int, g.Nodes()+1), Node: make([]int, 2*len(g.Links)),
+		Peer: make([]int, 2*len(g.Links)), Link: make([]int, 2*len(g.Links)),
+	}
+	for _, l := range g.Links {
+		p.First[l.A+1]++
+		p.First[l.B+1]++
+	}
+	for n := range g.Nodes() {
+		p.First[n+1] += p.First[n]
+	}
+	next := append([]int(nil), p.First...)
+	for i, l := range g.Links {
+		a := next[l.A]
+		next[l.A]++
+		b := next[l.B]
+		next[l.B]++
+		p.Node[a], p.Peer[a], p.Link[a] = l.A, b, i
+		p.Node[b], p.Peer[b], p.Link[b] = l.B, a, i
+	}
+	return p
+}

@@ -1,0 +1,170 @@
+package topo
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Line is what a builder's links of one kind are like.
+type Line struct {
+	Rate  units.Rate
+	Delay units.Time // propagation, one way
+}
+
+// maxNodes bounds what a builder makes; the simulator's indices hold far more, but a typing
+// error in a file should not ask for a terabyte.
+const maxNodes = 1 << 18
+
+func within(what string, v, low, high int) error {
+	if v < low || v > high {
+		return fmt.Errorf("%s: %d, want %d to %d", what, v, low, high)
+	}
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Star joins hosts h0, h1, … by one switch s0.
+func Star(hosts int, host Line) (*Graph, error) {
+	if err := within("hosts", hosts, 2, maxNodes); err != nil {
+		return nil, err
+	}
+	g := &Graph{}
+	g.addHosts(hosts, "h%d")
+	s := g.addSwitches(1, "s%d")
+	for h := range hosts {
+		g.join(h, s, host.Rate, host.Delay)
+	}
+	return g, g.Check()
+}
+
+// Dumbbell joins left hosts (the first) by switch s0 and right ones by s1, and the two
+// switches by trunk.
+func Dumbbell(left, right int, host, trunk Line) (*Graph, error) {
+	if err := firstError(within("left", left, 1, maxNodes), within("right", right, 1, maxNodes)); err != nil {
+		return nil, err
+	}
+	g := &Graph{}
+	g.addHosts(left+right, "h%d")
+	s := g.addSwitches(2, "s%d")
+	for h := range left + right {
+		at := s
+		if h >= left {
+			at = s + 1
+		}
+		g.join(h, at, host.Rate, host.Delay)
+	}
+	g.join(s, s+1, trunk.Rate, trunk.Delay)
+	return g, g.Check()
+}
+
+// LeafSpine joins perLeaf hosts to each leaf and every leaf to every spine.
+func LeafSpine(leaves, spines, perLeaf int, host, up Line) (*Graph, error) {
+	err := firstError(within("leaves", leaves, 1, 4096), within("spines", spines, 1, 4096), within("hosts_per_leaf", perLeaf, 1, 4096))
+	if err == nil {
+		err = within("hosts", leaves*perLeaf, 2, maxNodes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{}
+	g.addHosts(leaves*perLeaf, "h%d")
+	leaf := g.addSwitches(leaves, "leaf%d")
+	spine := g.addSwitches(spines, "spine%d")
+	for h := range g.Hosts {
+		g.join(h, leaf+h/perLeaf, host.Rate, host.Delay)
+	}
+	for l := range leaves {
+		for s := range spines {
+			g.join(leaf+l, spine+s, up.Rate, up.Delay)
+		}
+	}
+	return g, g.Check()
+}
+
+// FatTree is the k-ary fat-tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008, §3): k
+// pods of k/2 edge and k/2 aggregation switches, (k/2)² cores, k³/4 hosts.
+func FatTree(k int, host, edge, core Line) (*Graph, error) {
+	if k < 2 || k > 64 || k%2 != 0 {
+		return nil, fmt.Errorf("k: %d, want an even number from 2 to 64", k)
+	}
+	half := k / 2
+	g := &Graph{}
+	g.addHosts(k*half*half, "h%d")
+	e := g.addSwitches(k*half, "edge%d")
+	a := g.addSwitches(k*half, "agg%d")
+	c := g.addSwitches(half*half, "core%d")
+	for h := range g.Hosts {
+		g.join(h, e+h/half, host.Rate, host.Delay)
+	}
+	for pod := range k {
+		for i := range half {
+			for j := range half {
+				g.join(e+pod*half+i, a+pod*half+j, edge.Rate, edge.Delay)
+			}
+		}
+	}
+	for pod := range k {
+		for j := range half {
+			for i := range half {
+				g.join(a+pod*half+j, c+j*half+i, core.Rate, core.Delay)
+			}
+		}
+	}
+	return g, g.Check()
+}
+
+// ClosSpec is a folded Clos of pods: in each pod every ToR joins every leaf of the pod, and
+// leaf j of every pod joins the spines of plane j.
+type ClosSpec struct {
+	Pods, ToRs, Leaves int // ToRs and leaves per pod
+	Spines             int // per plane; a plane per leaf of a pod; 0 for a single pod
+	PerToR             int // hosts
+	Host, Leaf, Spine  Line
+}
+
+// Clos builds a folded Clos of pods.
+func Clos(s ClosSpec) (*Graph, error) {
+	err := firstError(within("pods", s.Pods, 1, 1024), within("tors", s.ToRs, 1, 1024), within("leaves", s.Leaves, 1, 1024),
+		within("spines", s.Spines, 0, 1024), within("hosts_per_tor", s.PerToR, 1, 1024))
+	if err == nil && s.Pods > 1 && s.Spines == 0 {
+		err = fmt.Errorf("spines: 0, want at least 1 to join %d pods", s.Pods)
+	}
+	if err == nil {
+		err = within("hosts", s.Pods*s.ToRs*s.PerToR, 2, maxNodes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{}
+	g.addHosts(s.Pods*s.ToRs*s.PerToR, "h%d")
+	t := g.addSwitches(s.Pods*s.ToRs, "tor%d")
+	l := g.addSwitches(s.Pods*s.Leaves, "leaf%d")
+	p := g.addSwitches(s.Leaves*s.Spines, "spine%d")
+	for h := range g.Hosts {
+		g.join(h, t+h/s.PerToR, s.Host.Rate, s.Host.Delay)
+	}
+	for pod := range s.Pods {
+		for i := range s.ToRs {
+			for j := range s.Leaves {
+				g.join(t+pod*s.ToRs+i, l+pod*s.Leaves+j, s.Leaf.Rate, s.Leaf.Delay)
+			}
+		}
+	}
+	for pod := range s.Pods {
+		for j := range s.Leaves {
+			for i := range s.Spines {
+				g.join(l+pod*s.Leaves+j, p+j*s.Spines+i, s.Spine.Rate, s.Spine.Delay)
+			}
+		}
+	}
+	return g, g.Check()
+}

@@ -1,0 +1,109 @@
+// Package workload makes the flows of a run: who sends how much to whom and when. Every
+// generator draws from the one random stream it is given, so a seed fixes its flows.
+package workload
+
+import (
+	"bufio"
+	"embed"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"path"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Sizes is a distribution of flow sizes: a cumulative distribution, linear between points.
+type Sizes struct {
+	size []float64 // B, not falling
+	prob []float64 // 0 to 1, not falling, from 0 to 1
+}
+
+//go:embed data/*.cdf
+var data embed.FS
+
+// Names returns the names of the distributions that come with Headgate.
+func Names() []string {
+	entries, err := data.ReadDir("data")
+	if err != nil {
+		return nil // cannot happen: the directory is embedded
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".cdf"))
+	}
+	return names
+}
+
+// Named returns a distribution that comes with Headgate; an error lists the names.
+func Named(name string) (*Sizes, error) {
+	f, err := data.Open(path.Join("data", name+".cdf"))
+	if err != nil {
+		return nil, fmt.Errorf("no flow-size distribution %q, want one of %s", name, strings.Join(Names(), ", "))
+	}
+	defer f.Close()
+	return ReadSizes(f)
+}
+
+// Constant is the distribution in which every flow has one size.
+func Constant(size units.Bytes) *Sizes {
+	return &Sizes{size: []float64{float64(size), float64(size)}, prob: []float64{0, 1}}
+}
+
+// ReadSizes reads a distribution: lines of a size in bytes and its cumulative probability
+// in percent, neither falling, from 0 to 100 %; '#' starts a comment.
+func ReadSizes(r io.Reader) (*Sizes, error) {
+	d := &Sizes{}
+	sc := bufio.NewScanner(r)
+	for n := 1; sc.Scan(); n++ {
+		text, _, _ := strings.Cut(sc.Text(), "#")
+		fields := strings.Fields(text)
+		if len(fields) == 0 {
+			continue
+		}
+		if len(fields) != 2 {
+			return nil, fmt.Errorf("line %d: %d fields, want a size and a percentage", n, len(fields))
+		}
+		size, err1 := strconv.ParseFloat(fields[0], 64)
+		prob, err2 := strconv.ParseFloat(fields[1], 64)
+		if err1 != nil || err2 != nil || !(size >= 0 && size <= 1e15) || !(prob >= 0 && prob <= 100) {
+			return nil, fmt.Errorf("line %d: %q, want a size of 0 to 1e15 B and a percentage of 0 to 100", n, text)
+		}
+		if k := len(d.size); k > 0 && (size < d.size[k-1] || prob/100 < d.prob[k-1]) {
+			return nil, fmt.Errorf("line %d: %q falls below the line before", n, text)
+		}
+		d.size = append(d.size, size)
+		d.prob = append(d.prob, prob/100)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("flow-size distribution: %w", err)
+	}
+	if k := len(d.size); k < 2 || d.prob[0] != 0 || d.prob[k-1] != 1 {
+		return nil, fmt.Errorf("flow-size distribution: want at least two lines, from 0 to 100 %%")
+	}
+	return d, nil
+}
+
+// Mean returns the mean size in bytes.
+func (d *Sizes) Mean() float64 {
+	sum := 0.0
+	for i := 1; i < len(d.size); i++ {
+		sum += (d.prob[i] - d.prob[i-1]) * (d.size[i] + d.size[i-1]) / 2
+	}
+	return sum
+}
+
+// Draw returns a size of at least 1 B.
+func (d *Sizes) Draw(rng *rand.Rand) units.Bytes {
+	u := rng.Float64()
+	i := sort.Search(len(d.prob), func(i int) bool { return d.prob[i] > u })
+	i = min(max(i, 1), len(d.prob)-1)
+	size := d.size[i]
+	if dp := d.prob[i] - d.prob[i-1]; dp > 0 {
+		size = d.size[i-1] + (d.size[i]-d.size[i-1])*(u-d.prob[i-1])/dp
+	}
+	return max(units.Bytes(size+0.5), 1)
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/units"
+)
+
+func TestNamedSizes(t *testing.T) {
+	// The mean of the web-search distribution, by hand: HPCC and others quote 1.7 MB.
+	want := map[string]float64{"websearch": 1_711_250}
+	for _, name := range Names() {
+		d, err := Named(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := fabric.Stream(1, name)
+		sum, n := 0.0, 200_000
+		for range n {
+			sum += math.Min(float64(d.Draw(rng)), 1e8)
+		}
+		if name != "datamining" && math.Abs(sum/float64(n)-d.Mean())/d.Mean() > 0.05 {
+			t.Errorf("%s: drawn mean %.0f, want %.0f", name, sum/float64(n), d.Mean())
+		}
+		if w := want[name]; w != 0 && math.Abs(d.Mean()-w) > 1 {
+			t.Errorf("%s: mean %.2f, want %.2f", name, d.Mean(), w)
+		}
+	}
+	if _, err := Named("nonsense"); err == nil || !strings.Contains(err.Error(), "websearch") {
+		t.Errorf("error %v, want one that lists the names", err)
+	}
+}
+
+func TestReadSizesRefuses(t *testing.T) {
+	for _, bad := range []string{"", "0 0", "0 0\n5 50", "0 0\n5 50\n4 100", "0 10\n4 100", "0 0\n5 60\n6 50\n7 100", "a b\n", "0 0 0\n", "-1 0\n5 100", "NaN 0\n5 100"} {
+		if _, err := ReadSizes(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func FuzzReadSizes(f *testing.F) {
+	f.Add("0 0\n100 50\n1000 100\n")
+	f.Add("# comment\n1 0\n1 100")
+	rng := fabric.Stream(1, "fuzz")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ReadSizes(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		if v := d.Draw(rng); v < 1 || float64(v) > d.size[len(d.size)-1]+1 {
+			t.Fatalf("drew %d of %q", v, text)
+		}
+	})
+}
+
+func TestPermutationHasNoFixedPoint(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 40).Draw(t, "hosts")
+		hosts := make([]int, n)
+		for i := range hosts {
+			hosts[i] = i
+		}
+		p := &Pattern{Law: fabric.LineRate{}}
+		flows, err := p.Permutation(fabric.Stream(rapid.Uint64().Draw(t, "seed"), "x"), hosts, 1000, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[int]bool{}
+		for i, f := range flows {
+			if f.Src != i || f.Dst == i || seen[f.Dst] {
+				t.Fatalf("flows %+v", flows)
+			}
+			seen[f.Dst] = true
+		}
+	})
+}
+
+func TestPoissonOffersItsLoad(t *testing.T) {
+	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
+	for _, fanIn := range []int{1, 16} {
+		p := &Pattern{Law: fabric.LineRate{}, Pick: []uint8{1, 2, 3}}
+		a := Arrivals{From: hosts, To: hosts, Sizes: Constant(64 * units.KB), Load: 0.5, Rate: 100 * units.Gbps, Factor: 1.054, End: 20 * units.Millisecond, FanIn: fanIn}
+		flows, err := p.Poisson(fabric.Stream(3, "x"), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum units.Bytes
+		for i, f := range flows {
+			sum += f.Size
+			if f.Src == f.Dst || f.Class < 1 || f.Class > 3 || i > 0 && f.Start < flows[i-1].Start {
+				t.Fatalf("flow %d: %+v", i, f)
+			}
+		}
+		load := float64(sum) * 1.054 / float64((100 * units.Gbps).In(a.End)) / 20
+		if math.Abs(load-0.5) > 0.03 {
+			t.Errorf("fan-in %d: load %.3f, want 0.5", fanIn, load)
+		}
+		if fanIn > 1 && (len(flows)%16 != 0 || flows[0].Start != flows[15].Start || flows[0].Dst != flows[15].Dst || flows[0].Src == flows[1].Src) {
+			t.Errorf("no fan-in: %+v", flows[:16])
+		}
+	}
+	bad := Arrivals{From: hosts, To: hosts, Sizes: Constant(1), Load: 1.5, Rate: 1, Factor: 1, End: 1}
+	if _, err := (&Pattern{}).Poisson(fabric.Stream(1, "x"), bad); err == nil {
+		t.Error("a load above capacity was taken")
+	}
+}
