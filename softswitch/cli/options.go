@@ -20,6 +20,8 @@ type Options struct {
 	Program    string // path of the JSON; empty with --no-p4
 	P4Info     string // path of the P4Info that goes with it; may be empty
 
+	XDP bool // interfaces by AF_XDP in place of AF_PACKET
+
 	PcapDir  string // empty: no capture
 	UseFiles bool   // pcap files in place of interfaces
 	Wait     int    // seconds before the files are read

@@ -22,7 +22,7 @@ type flags struct {
 	general, target *pflag.FlagSet
 
 	interfaces, rates, limits []string
-	scheduler                 string
+	scheduler, portDriver     string
 	noP4, version, jsonVers   bool
 	useFiles                  int
 	queues                    int
@@ -37,6 +37,7 @@ func newFlags() *flags {
 	g.Usage = func() {} // Main prints it
 	f.general = g
 	g.StringArrayVarP(&f.interfaces, "interface", "i", nil, "attach a network interface as a port of 0 to 511, such as `PORT@NAME`; may be repeated")
+	g.StringVar(&f.portDriver, "port-driver", "afpacket", "how interfaces are driven, `DRIVER`: afpacket, or xdp (AF_XDP), which passes by this machine's network stack, queueing disciplines and captures")
 	g.Uint64Var(&o.DeviceID, "device-id", 0, "P4Runtime device ID, a number `N`")
 	g.BoolVar(&f.noP4, "no-p4", false, "start without a program and wait for one over P4Runtime")
 	g.StringVar(&o.P4Info, "p4info", "", "`FILE` with the P4Info of the program, so that P4Runtime can be used without pushing it")
@@ -163,6 +164,13 @@ func (f *flags) check(own []string) (err error) {
 	if o.Interfaces, err = parseInterfaces(f.interfaces); err != nil {
 		return err
 	}
+	switch f.portDriver {
+	case "afpacket":
+	case "xdp":
+		o.XDP = true
+	default:
+		return fmt.Errorf("--port-driver %q: want afpacket or xdp", f.portDriver)
+	}
 	if o.LogConsole && o.LogFile != "" {
 		return errors.New("--log-console and --log-file: want one of them")
 	}
@@ -174,6 +182,9 @@ func (f *flags) check(own []string) (err error) {
 		if o.PcapDir != "" {
 			o.NoEffect = append(o.NoEffect, "--pcap has no effect: with --use-files all frames are in files")
 			o.PcapDir = ""
+		}
+		if o.XDP {
+			o.NoEffect = append(o.NoEffect, "--port-driver has no effect: with --use-files there are no interfaces")
 		}
 	}
 	if o.PcapDir != "" {

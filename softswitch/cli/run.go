@@ -129,7 +129,7 @@ func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Lo
 		}
 	} else {
 		for _, p := range o.Interfaces {
-			driver, source, err := port.OpenInterface(p)
+			driver, source, err := o.open(p, log)
 			if err != nil {
 				return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
 			}
@@ -155,6 +155,21 @@ func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Lo
 		sw.SetCapture(capture)
 	}
 	return nil
+}
+
+// open opens an interface with the driver that was asked for.
+func (o *Options) open(p port.Named, log *slog.Logger) (port.Port, port.Source, error) {
+	if !o.XDP {
+		return port.OpenInterface(p)
+	}
+	driver, source, err := port.OpenXDP(p)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--port-driver xdp: %w", err)
+	}
+	if m, ok := driver.(interface{ Mode() string }); ok {
+		log.Info("AF_XDP", "port", p.Number, "interface", p.Name, "mode", m.Mode())
+	}
+	return driver, source, nil
 }
 
 func (o *Options) limit(sw *softswitch.Realtime) error {

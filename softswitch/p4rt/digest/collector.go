@@ -59,7 +59,8 @@ func New(s *schema.Schema, lists uint64) *Collector {
 	return c
 }
 
-// Configure sets a digest's configuration; nil disables it and forgets its messages.
+// Configure sets a digest's configuration; nil disables it and forgets its messages. Where
+// there is no ack_timeout_ns nothing waits for an acknowledgement any longer.
 func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,8 +70,11 @@ func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 	}
 	b.config = config
 	if config == nil {
-		b.list, b.keys, b.sent = nil, nil, nil
+		b.list, b.keys = nil, nil
 		clear(b.pending)
+	}
+	if config.GetAckTimeoutNs() <= 0 {
+		b.sent = nil
 		clear(b.cache)
 	}
 }

@@ -77,6 +77,20 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
+// Without a timeout for them there are no acknowledgements to wait for.
+func TestAcknowledgementsGivenUp(t *testing.T) {
+	c, id := newCollector(t, &p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: math.MaxInt64})
+	if c.add(1, 0) == nil || c.add(1, 0) != nil {
+		t.Fatal("wrong lists")
+	}
+	c.Configure(id, &p4v1.DigestEntry_Config{MaxListSize: 1})
+	for range 2 {
+		if c.add(1, 0) == nil {
+			t.Fatal("a message waits for an acknowledgement")
+		}
+	}
+}
+
 func TestConfiguration(t *testing.T) {
 	c, id := newCollector(t, nil)
 	if c.add(1, 0) != nil || c.Sweep(units.MaxTime) != nil {

@@ -130,3 +130,9 @@ func (s *Switch) Close() error {
 	}
 	return err
 }
+
+// WorstLag returns how far the switch's clock was ever behind the wall clock.
+func (s *Switch) WorstLag() time.Duration {
+	_, worst := s.loop.Lag()
+	return worst.Duration()
+}

@@ -1,0 +1,130 @@
+package port
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// xdpProgram is the program at an interface that gives every frame of queue 0 to a socket.
+// The kernel takes it off when the link's file closes, at the latest when the process ends.
+type xdpProgram struct {
+	sockets *ebpf.Map // the socket of each queue
+	link    link.Link
+	native  bool // in the interface's driver
+}
+
+// rxQueueIndex is the offset of rx_queue_index in struct xdp_md of <linux/bpf.h>.
+const rxQueueIndex = 16
+
+// attach loads the program and attaches it, in the interface's driver if that can, else in
+// front of the kernel's network stack ("generic"). Until the map has a socket, frames go to
+// the kernel.
+func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
+	x.sockets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "headgate_xsk", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return fmt.Errorf("a map of AF_XDP sockets needs root or CAP_BPF and CAP_NET_ADMIN: %w", err)
+	}
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "headgate_port", Type: ebpf.XDP, License: "Apache-2.0",
+		Instructions: asm.Instructions{
+			// bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS): a frame of a queue
+			// without a socket goes on to the kernel.
+			asm.LoadMem(asm.R2, asm.R1, rxQueueIndex, asm.Word),
+			asm.LoadMapPtr(asm.R1, x.sockets.FD()),
+			asm.Mov.Imm(asm.R3, xdpPass),
+			asm.FnRedirectMap.Call(),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("loading the XDP program: %w", err)
+	}
+	defer func() { err = errors.Join(err, program.Close()) }()
+
+	var reasons []error
+	for _, mode := range []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode} {
+		x.link, err = link.AttachXDP(link.XDPOptions{Program: program, Interface: ifi.Index, Flags: mode})
+		x.native = mode == link.XDPDriverMode
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("the interface has an XDP program already (`ip link show %s`): %w", ifi.Name, err)
+		}
+		reasons = append(reasons, err)
+	}
+	return fmt.Errorf("native and generic XDP: %w", errors.Join(reasons...))
+}
+
+// deliver makes the frames go to a socket.
+func (x *xdpProgram) deliver(socket int) error {
+	if err := x.sockets.Put(uint32(xdpQueue), uint32(socket)); err != nil {
+		return fmt.Errorf("map of AF_XDP sockets: %w", err)
+	}
+	return nil
+}
+
+// xdpPass is XDP_PASS of <linux/bpf.h>.
+const xdpPass = 2
+
+func (x *xdpProgram) close() error {
+	var err error
+	if x.link != nil {
+		err = x.link.Close()
+	}
+	if x.sockets != nil {
+		err = errors.Join(err, x.sockets.Close())
+	}
+	*x = xdpProgram{native: x.native}
+	return err
+}
+
+// oneQueue fails when an interface has several receive queues: frames of the others would
+// go to the kernel.
+func oneQueue(ifi *net.Interface) error {
+	n, err := rxQueues(ifi.Name)
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return nil // a device without queues to choose from, such as a bridge
+	case err != nil:
+		return fmt.Errorf("number of queues: %w", err)
+	case n > 1:
+		return fmt.Errorf("%d receive queues: the AF_XDP driver wants one: `ethtool -L %s combined 1` (or rx 1), or the AF_PACKET driver", n, ifi.Name)
+	}
+	return nil
+}
+
+// ethtoolChannels is struct ethtool_channels of <linux/ethtool.h>.
+type ethtoolChannels struct {
+	command                                uint32
+	maxRx, maxTx, maxOther, maxCombined    uint32
+	rxCount, txCount, otherCount, combined uint32
+}
+
+// rxQueues asks an interface's driver how many receive queues are in use.
+func rxQueues(name string) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	channels := ethtoolChannels{command: unix.ETHTOOL_GCHANNELS}
+	var request struct { // struct ifreq
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [24 - unsafe.Sizeof(uintptr(0))]byte
+	}
+	copy(request.name[:unix.IFNAMSIZ-1], name)
+	request.data = unsafe.Pointer(&channels)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
+		return 0, errno
+	}
+	return int(channels.rxCount + channels.combined), nil
+}

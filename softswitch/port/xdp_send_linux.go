@@ -1,0 +1,94 @@
+package port
+
+import "golang.org/x/sys/unix"
+
+func (q *xdpPort) Send(frame []byte) {
+	if len(frame) < linkHeader || len(frame) > q.longest {
+		q.txErrors.Add(1)
+		return
+	}
+	if len(q.free) == 0 {
+		q.reap()
+	}
+	if len(q.free) == 0 {
+		_ = q.Flush()
+		q.reap()
+	}
+	if len(q.free) == 0 { // the interface is slower than the switch
+		q.txErrors.Add(1)
+		return
+	}
+	s := &q.sockets
+	addr := q.free[len(q.free)-1]
+	q.free = q.free[:len(q.free)-1]
+	copy(s.umem[addr:], frame)
+	s.send.push(unix.XDPDesc{Addr: addr, Len: uint32(len(frame))})
+	if s.send.unpublished() >= batchFrames {
+		_ = q.Flush()
+	}
+}
+
+// Flush sends what Send held. What an interface that is down leaves in the ring goes out
+// when it is up again; what is sent after that is dropped and counted.
+func (q *xdpPort) Flush() error {
+	s := &q.sockets
+	if q.detached {
+		if q.kick(); q.detached {
+			q.discard()
+			return nil
+		}
+	}
+	if s.send.unpublished() > 0 {
+		s.send.publish()
+	}
+	if s.send.pending() > 0 {
+		q.kick()
+		q.reap()
+	}
+	return nil
+}
+
+// kick makes the kernel send what is in the ring. One system call may send a part only.
+func (q *xdpPort) kick() {
+	s := &q.sockets
+	q.detached = false
+	for left := s.send.pending(); left > 0 && s.send.needsWakeup(); {
+		_, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.tx), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		now := s.send.pending()
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.ENETDOWN || errno == unix.ENXIO:
+			q.detached = true
+			return
+		case now == left:
+			return // buffers are full: the next Flush tries again
+		case errno != 0 && errno != unix.EAGAIN:
+			q.txErrors.Add(1) // the last frame taken was refused
+		}
+		left = now
+	}
+}
+
+// reap takes back the chunks of frames that were sent.
+func (q *xdpPort) reap() {
+	c := &q.sockets.completion
+	n := c.ready()
+	if n == 0 {
+		return
+	}
+	for range n {
+		q.free = append(q.free, c.pop())
+	}
+	c.done()
+}
+
+// discard drops what was not published.
+func (q *xdpPort) discard() {
+	r := &q.sockets.send
+	for range r.unpublished() {
+		r.next--
+		q.free = append(q.free, r.at(r.next).Addr)
+		q.txErrors.Add(1)
+	}
+}

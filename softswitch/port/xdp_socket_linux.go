@@ -1,0 +1,176 @@
+package port
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// xdpFrames is how many frames fit in each direction's rings and in its half of the
+	// frame memory; a power of two. No ring can then overflow.
+	xdpFrames = 2048
+	// xdpQueue is the only queue of an interface that the driver takes.
+	xdpQueue = 0
+)
+
+// xdpSockets are the two AF_XDP sockets of an interface, which share the frame memory
+// (UMEM): the first half of its chunks is for frames that come in, the second for frames
+// that go out. With a socket of its own, sending wakes no reader and takes none of its locks.
+type xdpSockets struct {
+	rx, tx     int // file descriptors, -1 when closed
+	umem       []byte
+	chunk      int // bytes
+	fill       xdpRing[uint64]
+	received   xdpRing[unix.XDPDesc]
+	send       xdpRing[unix.XDPDesc]
+	completion xdpRing[uint64]
+	zeroCopy   bool // the driver works on the frame memory itself
+}
+
+// xdpChunk is the size of a frame's place: a power of two of at least 2048 and at most a
+// page, of which the kernel keeps the head of a received frame for itself.
+func xdpChunk(mtu int) (int, error) {
+	page := unix.Getpagesize()
+	for size := 2048; size <= page; size *= 2 {
+		if mtu+linkHeader+2*vlanTag+unix.XDP_PACKET_HEADROOM <= size {
+			return size, nil
+		}
+	}
+	return 0, fmt.Errorf("MTU %d: AF_XDP takes at most %d; lower it or use the AF_PACKET driver", mtu, page-unix.XDP_PACKET_HEADROOM-linkHeader-2*vlanTag)
+}
+
+// open makes the sockets, bound to queue 0 of the interface.
+func (s *xdpSockets) open(ifi *net.Interface, flags uint16) error {
+	var err error
+	s.rx, s.tx = -1, -1
+	if s.chunk, err = xdpChunk(ifi.MTU); err != nil {
+		return err
+	}
+	for _, fd := range []*int{&s.rx, &s.tx} {
+		*fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		switch {
+		case errors.Is(err, unix.EAFNOSUPPORT):
+			return fmt.Errorf("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): %w", err)
+		case err != nil:
+			return fmt.Errorf("an AF_XDP socket needs root or CAP_NET_RAW: %w", err)
+		}
+	}
+	if err := s.memory(); err != nil {
+		return err
+	}
+	if err := s.rings(); err != nil {
+		return err
+	}
+	return s.bind(ifi, flags)
+}
+
+// memory makes the frame memory and registers it with the socket that receives.
+func (s *xdpSockets) memory() error {
+	size := 2 * xdpFrames * s.chunk
+	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return fmt.Errorf("%d bytes of frame memory: %w", size, err)
+	}
+	s.umem = mem
+	reg := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&mem[0]))), Len: uint64(size), Size: uint32(s.chunk)}
+	if err := xdpSetsockopt(s.rx, unix.XDP_UMEM_REG, &reg); err != nil {
+		return fmt.Errorf("%d bytes of frame memory (locked: see ulimit -l): %w", size, err)
+	}
+	return nil
+}
+
+func (s *xdpSockets) rings() error {
+	n := uint32(xdpFrames)
+	for _, ring := range []struct{ fd, option int }{
+		{s.rx, unix.XDP_UMEM_FILL_RING}, {s.rx, unix.XDP_UMEM_COMPLETION_RING}, {s.rx, unix.XDP_RX_RING}, {s.tx, unix.XDP_TX_RING},
+	} {
+		if err := xdpSetsockopt(ring.fd, ring.option, &n); err != nil {
+			return fmt.Errorf("AF_XDP ring of %d frames: %w", n, err)
+		}
+	}
+	// Since Linux 6.17 a system call may send more than 32 frames.
+	_ = xdpSetsockopt(s.tx, unix.XDP_MAX_TX_SKB_BUDGET, &n)
+	if unix.SetsockoptInt(s.tx, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) != nil {
+		_ = unix.SetsockoptInt(s.tx, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // bounded by net.core.wmem_max
+	}
+	var rx, tx unix.XDPMmapOffsets
+	if err := errors.Join(xdpGetsockopt(s.rx, unix.XDP_MMAP_OFFSETS, &rx), xdpGetsockopt(s.tx, unix.XDP_MMAP_OFFSETS, &tx)); err != nil {
+		return fmt.Errorf("AF_XDP ring offsets (Linux 5.4 or later): %w", err)
+	}
+	return errors.Join(
+		s.fill.open(s.rx, unix.XDP_UMEM_PGOFF_FILL_RING, rx.Fr, xdpFrames),
+		s.completion.open(s.rx, unix.XDP_UMEM_PGOFF_COMPLETION_RING, rx.Cr, xdpFrames),
+		s.received.open(s.rx, unix.XDP_PGOFF_RX_RING, rx.Rx, xdpFrames),
+		s.send.open(s.tx, unix.XDP_PGOFF_TX_RING, tx.Tx, xdpFrames),
+	)
+}
+
+// bindPatience is how long a queue may stay taken: the kernel frees it some time after the
+// sockets of an earlier run have closed.
+const bindPatience = time.Second
+
+func (s *xdpSockets) bind(ifi *net.Interface, flags uint16) error {
+	deadline := time.Now().Add(bindPatience)
+	for {
+		err := unix.Bind(s.rx, &unix.SockaddrXDP{Flags: flags | unix.XDP_USE_NEED_WAKEUP, Ifindex: uint32(ifi.Index), QueueID: xdpQueue})
+		switch {
+		case err == nil:
+			shared := unix.SockaddrXDP{Flags: unix.XDP_SHARED_UMEM, Ifindex: uint32(ifi.Index), QueueID: xdpQueue, SharedUmemFD: uint32(s.rx)}
+			if err := unix.Bind(s.tx, &shared); err != nil {
+				return fmt.Errorf("bind to send: %w", err)
+			}
+			var options uint32 // struct xdp_options
+			s.zeroCopy = xdpGetsockopt(s.rx, unix.XDP_OPTIONS, &options) == nil && options&unix.XDP_OPTIONS_ZEROCOPY != 0
+			return nil
+		case !errors.Is(err, unix.EBUSY):
+			return fmt.Errorf("bind: %w", err)
+		case time.Now().After(deadline):
+			return fmt.Errorf("bind: another AF_XDP socket has queue %d: %w", xdpQueue, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// close closes the sockets before what they map.
+func (s *xdpSockets) close() error {
+	var err error
+	for _, fd := range []*int{&s.tx, &s.rx} {
+		if *fd >= 0 {
+			err = errors.Join(err, unix.Close(*fd))
+			*fd = -1
+		}
+	}
+	err = errors.Join(err, s.fill.close(), s.completion.close(), s.received.close(), s.send.close())
+	if s.umem != nil {
+		mem := s.umem
+		s.umem = nil
+		err = errors.Join(err, unix.Munmap(mem))
+	}
+	return err
+}
+
+func xdpSetsockopt[T any](fd, option int, v *T) error {
+	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(option), uintptr(unsafe.Pointer(v)), unsafe.Sizeof(*v), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// xdpGetsockopt fails when the kernel's value is shorter than T, as old kernels' are.
+func xdpGetsockopt[T any](fd, option int, v *T) error {
+	size := uint32(unsafe.Sizeof(*v))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(option), uintptr(unsafe.Pointer(v)), uintptr(unsafe.Pointer(&size)), 0)
+	switch {
+	case errno != 0:
+		return errno
+	case size != uint32(unsafe.Sizeof(*v)):
+		return fmt.Errorf("%d bytes, want %d: %w", size, unsafe.Sizeof(*v), unix.EOPNOTSUPP)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+// Package conformance holds black-box tests of a P4Runtime switch: P4Runtime and frames go
+// in, P4Runtime and frames come out. The cases are those of the tests of BMv2's
+// simple_switch_grpc and of SONiC PINS's arbitration, thought anew. All run on the embedded
+// switch, and with HEADGATE_BMV2=1 on BMv2 too, where quirks say what it does otherwise.
+package conformance
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/headgate/headgate/tests/dataplane/target"
+)
+
+// patience bounds the wait for what must come; a test that passes rarely waits.
+const patience = 10 * time.Second
+
+// quirks are what a target does other than the specification says, or is free to do.
+// The zero value is the embedded switch's, but for the times.
+type quirks struct {
+	idle           time.Duration // the shortest TTL that it can tell from none
+	settle         time.Duration // for what it handles behind a frame's back
+	earlyRepeat    bool          // repeats an idle notification before another TTL is over
+	earlyDigests   bool          // keeps digests from before they were configured
+	lax            bool          // packet-outs that are wrong are sent, or dropped in silence
+	ownArbitration bool          // arbitrates by rules of its own, the column bmv2 of scripts
+	openWhenAlone  bool          // without a stream open, anyone may write
+	noStreamError  bool          // says nothing about stream messages that it drops
+}
+
+// rig is a target under test.
+type rig struct {
+	*testing.T
+	target.Cabled
+	quirks
+	client  p4v1.P4RuntimeClient
+	primary *session
+	program *program
+}
+
+func newRig(t *testing.T, tg target.Cabled, q quirks) *rig {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := tg.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	conn, err := tg.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{T: t, Cabled: tg, quirks: q, client: p4v1.NewP4RuntimeClient(conn)}
+}
+
+func (r *rig) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	r.Cleanup(cancel)
+	return ctx
+}
+
+// load becomes primary and pushes a program.
+func (r *rig) load(name string) *program {
+	r.Helper()
+	r.primary = r.open()
+	r.primary.arbitrate(device(&p4v1.Uint128{Low: 1}))
+	r.primary.told(codes.OK)
+	r.program = loadProgram(r.T, name)
+	_, err := r.client.SetForwardingPipelineConfig(r.context(), &p4v1.SetForwardingPipelineConfigRequest{
+		DeviceId: target.DeviceID, ElectionId: &p4v1.Uint128{Low: 1},
+		Action: p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: r.program.config(),
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return r.program
+}
+
+func (r *rig) try(updates ...*p4v1.Update) error {
+	_, err := r.client.Write(r.context(), &p4v1.WriteRequest{
+		DeviceId: target.DeviceID, ElectionId: &p4v1.Uint128{Low: 1}, Updates: updates})
+	return err
+}
+
+func (r *rig) write(updates ...*p4v1.Update) {
+	r.Helper()
+	if err := r.try(updates...); err != nil {
+		r.Fatalf("write %v: %v", updates, details(err))
+	}
+}
+
+// refused makes an update that must fail with the code.
+func (r *rig) refused(want codes.Code, u *p4v1.Update) {
+	r.Helper()
+	if got := details(r.try(u)); len(got) != 1 || codes.Code(got[0].GetCanonicalCode()) != want {
+		r.Errorf("write %v: %v, want %v", u, got, want)
+	}
+}
+
+// details are the errors of the updates of a Write.
+func details(err error) (all []*p4v1.Error) {
+	for _, d := range status.Convert(err).Details() {
+		if e, ok := d.(*p4v1.Error); ok {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 && err != nil {
+		all = []*p4v1.Error{{CanonicalCode: int32(status.Code(err)), Message: err.Error()}}
+	}
+	return all
+}
+
+func (r *rig) read(e *p4v1.Entity) (all []*p4v1.Entity) {
+	r.Helper()
+	stream, err := r.client.Read(r.context(), &p4v1.ReadRequest{DeviceId: target.DeviceID, Entities: []*p4v1.Entity{e}})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			r.Fatalf("read %v: %v", e, err)
+		}
+		all = append(all, m.Entities...)
+	}
+}
+
+// reads checks what a read of an entity yields.
+func (r *rig) reads(what *p4v1.TableEntry, want ...*p4v1.TableEntry) {
+	r.Helper()
+	var entities []*p4v1.Entity
+	for _, w := range want {
+		entities = append(entities, of(w))
+	}
+	if diff := cmp.Diff(entities, r.read(of(what)), protocmp.Transform()); diff != "" {
+		r.Errorf("read %v (-want +got):\n%s", what, diff)
+	}
+}
+
+// of wraps an entity.
+func of(m proto.Message) *p4v1.Entity {
+	switch m := m.(type) {
+	case *p4v1.TableEntry:
+		return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: m}}
+	case *p4v1.DirectCounterEntry:
+		return &p4v1.Entity{Entity: &p4v1.Entity_DirectCounterEntry{DirectCounterEntry: m}}
+	case *p4v1.DirectMeterEntry:
+		return &p4v1.Entity{Entity: &p4v1.Entity_DirectMeterEntry{DirectMeterEntry: m}}
+	case *p4v1.DigestEntry:
+		return &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: m}}
+	case *p4v1.ActionProfileMember:
+		return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: m}}
+	case *p4v1.ActionProfileGroup:
+		return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: m}}
+	case *p4v1.MulticastGroupEntry:
+		return replication(&p4v1.PacketReplicationEngineEntry{
+			Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}})
+	case *p4v1.CloneSessionEntry:
+		return replication(&p4v1.PacketReplicationEngineEntry{
+			Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: m}})
+	}
+	panic("not an entity of these tests")
+}
+
+func replication(e *p4v1.PacketReplicationEngineEntry) *p4v1.Entity {
+	return &p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
+}
+
+func insert(m proto.Message) *p4v1.Update {
+	return &p4v1.Update{Type: p4v1.Update_INSERT, Entity: of(m)}
+}
+
+func modify(m proto.Message) *p4v1.Update {
+	return &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: of(m)}
+}
+
+func remove(m proto.Message) *p4v1.Update {
+	return &p4v1.Update{Type: p4v1.Update_DELETE, Entity: of(m)}
+}
+
+func (r *rig) send(port uint32, frames ...[]byte) {
+	r.Helper()
+	if err := r.Send(port, frames...); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// next is the next frame that leaves any port.
+func (r *rig) next() target.Frame {
+	r.Helper()
+	f, ok := r.Receive(target.Any, patience)
+	if !ok {
+		r.Fatal("no frame left the switch")
+	}
+	return f
+}
+
+// passes sends a frame and checks what leaves next.
+func (r *rig) passes(port uint32, frame []byte, outPort uint32, out []byte) {
+	r.Helper()
+	r.send(port, frame)
+	if diff := cmp.Diff(target.Frame{Port: outPort, Data: out}, r.next()); diff != "" {
+		r.Errorf("frame %x of port %d (-want +got):\n%s", frame, port, diff)
+	}
+}
+
+// setUp pulls or plugs in a cable.
+func (r *rig) setUp(port uint32, up bool) {
+	r.Helper()
+	if err := r.SetUp(port, up); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// eventually waits for a condition without knowing what announces it.
+func (r *rig) eventually(what string, ok func() bool) {
+	r.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
