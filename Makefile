@@ -37,7 +37,7 @@ bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
 
 mininet: build ## a Mininet CLI over two switches (root); ARGS="--switch bmv2"
-	python3 mininet/line.py $(ARGS)
+	mininet/line.py $(ARGS)
 
 p4: ## recompile p4src with p4c and regenerate its constants
 	$(MAKE) -C p4src
