@@ -36,6 +36,9 @@ test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_gr
 bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
 
+bench-bmv2: ## packets per second side by side with simple_switch_grpc (root, about 15 minutes)
+	$(GO) run ./tests/bench/bmv2 $(ARGS)
+
 mininet: build ## a Mininet CLI over two switches (root); ARGS="--switch bmv2"
 	mininet/line.py $(ARGS)
 

@@ -1,6 +1,8 @@
 package softswitch
 
 import (
+	"sync/atomic"
+
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -28,15 +30,15 @@ type control interface {
 }
 
 // core is a switch without clock and goroutines: the running pipeline, the traffic
-// manager and the ports. The Switch's lock guards it.
+// manager and the ports. The Switch's lock guards it, but for what arrivals need.
 type core struct {
 	tm      *tm.Manager
-	ports   map[uint32]*portState
+	ports   [maxPort + 1]*portState // nil: no such port; does not change while a Realtime runs
 	control control
 	tap     func(port uint32, d port.Direction, frame []byte) // nil: none
 
-	running *pipeline            // nil before the first
-	old     map[uint32]*pipeline // those that still have packets in the queues, by epoch
+	running atomic.Pointer[pipeline] // nil before the first; written with the lock held
+	old     map[uint32]*pipeline     // others that have packets in the queues, by epoch
 	epoch   uint32
 	again   ring[returning]
 	now     units.Time // of the packet being processed
@@ -69,11 +71,11 @@ type pipeline struct {
 // swap makes d the running pipeline. Packets in the queues leave through the egress that
 // goes with their ingress, as BMv2 has it.
 func (c *core) swap(d dataplane) {
-	if c.running != nil && c.running.held > 0 {
-		c.old[c.running.epoch] = c.running
+	if pl := c.running.Load(); pl != nil && pl.held > 0 {
+		c.old[pl.epoch] = pl
 	}
 	c.epoch++
-	c.running = &pipeline{core: c, data: d, epoch: c.epoch}
+	c.running.Store(&pipeline{core: c, data: d, epoch: c.epoch})
 	c.stats.Pipelines++
 }
 
@@ -81,24 +83,40 @@ func (c *core) swap(d dataplane) {
 // all that was due before it.
 func (c *core) receive(number uint32, frame []byte, now units.Time) {
 	c.advance(now)
-	p := c.ports[number]
+	if !c.arrived(number, frame) {
+		return
+	}
+	pl := c.running.Load()
+	if pl == nil {
+		c.stats.NoPipeline++
+		return
+	}
+	c.now = now
+	pl.data.Ingress(pl.data.Receive(number, frame, now), now, pl)
+	c.advance(now)
+}
+
+// port returns a port's state, nil when it does not exist.
+func (c *core) port(n uint32) *portState {
+	if n > maxPort {
+		return nil
+	}
+	return c.ports[n]
+}
+
+// arrived counts and captures a frame; false when the port does not exist.
+func (c *core) arrived(number uint32, frame []byte) bool {
+	p := c.port(number)
 	if p == nil {
 		c.stats.UnknownPort++
-		return
+		return false
 	}
 	p.info.RxFrames++
 	p.info.RxBytes += uint64(len(frame))
 	if c.tap != nil {
 		c.tap(number, port.In, frame)
 	}
-	if c.running == nil {
-		c.stats.NoPipeline++
-		return
-	}
-	pl := c.running
-	c.now = now
-	pl.data.Ingress(pl.data.Receive(number, frame, now), now, pl)
-	c.advance(now)
+	return true
 }
 
 // next returns when something is due, which may be in the past; false when nothing is.
@@ -138,7 +156,7 @@ func (c *core) depart(now units.Time) {
 	if !ok {
 		return
 	}
-	pl := c.running
+	pl := c.running.Load()
 	if d.Epoch != pl.epoch {
 		pl = c.old[d.Epoch]
 	}
@@ -148,9 +166,17 @@ func (c *core) depart(now units.Time) {
 	c.release(pl)
 }
 
+// hold counts a packet of a pipeline more. One that came through ingress just before
+// another pipeline took over may be its pipeline's first.
+func (c *core) hold(pl *pipeline) {
+	if pl.held++; pl.held == 1 && pl != c.running.Load() {
+		c.old[pl.epoch] = pl
+	}
+}
+
 // release counts a packet of a pipeline less, and forgets an old pipeline with its last.
 func (c *core) release(pl *pipeline) {
-	if pl.held--; pl.held == 0 && pl != c.running {
+	if pl.held--; pl.held == 0 && pl != c.running.Load() {
 		delete(c.old, pl.epoch)
 	}
 }
@@ -164,14 +190,14 @@ func (pl *pipeline) Enqueue(p *engine.Packet) {
 		p.Free()
 		return
 	}
-	pl.held++
+	pl.core.hold(pl)
 }
 
 // Transmit implements engine.Out.
 func (pl *pipeline) Transmit(number uint32, frame []byte, _ units.Time) {
 	c := pl.core
 	finish := c.tm.Sent(units.Bytes(len(frame)))
-	p := c.ports[number]
+	p := c.port(number)
 	if p == nil {
 		c.stats.UnknownPort++
 		return
@@ -197,13 +223,13 @@ func (pl *pipeline) Again(p *engine.Packet) {
 		return
 	}
 	c.stats.Again++
-	pl.held++
+	c.hold(pl)
 	*c.again.push() = returning{p, pl, c.now + againDelay}
 }
 
 // Digest implements engine.Out.
 func (pl *pipeline) Digest(name string, fields [][]byte) {
-	if pl == pl.core.running { // the server knows the digests of the running program only
+	if pl == pl.core.running.Load() { // the server knows the digests of the running program only
 		pl.core.control.Digest(name, fields)
 	}
 }

@@ -23,13 +23,14 @@ type Realtime struct {
 // realRunner runs a switch on a goroutine of its own, the one of Run, which owns what is
 // below the lock's part.
 type realRunner struct {
-	start   time.Time
-	wake    chan struct{}
-	batches chan *port.Batch
+	start time.Time
+	wake  chan struct{}
+	work  chan *arrivals
+	idle  sync.Pool // of *arrivals
 
 	mu      sync.Mutex
-	posted  []func() // owned by mu
-	pending atomic.Bool
+	posted  []func()     // owned by mu
+	pending atomic.Int64 // functions posted that have not run to their end
 
 	drivers []port.Port
 	sources []port.Source
@@ -38,11 +39,12 @@ type realRunner struct {
 
 // NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
 func NewRealtime(c Config) (*Realtime, error) {
-	r := &realRunner{start: time.Now(), wake: make(chan struct{}, 1), batches: make(chan *port.Batch, 16)}
+	r := &realRunner{start: time.Now(), wake: make(chan struct{}, 1), work: make(chan *arrivals, 16)}
 	s, err := newSwitch(c, r)
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
 	}
+	r.idle.New = func() any { return &arrivals{core: &s.core} }
 	return &Realtime{s, r}, nil
 }
 
@@ -51,7 +53,7 @@ func (r *realRunner) time() units.Time { return units.FromDuration(time.Since(r.
 func (r *realRunner) post(fn func()) {
 	r.mu.Lock()
 	r.posted = append(r.posted, fn)
-	r.pending.Store(true)
+	r.pending.Add(1)
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -60,7 +62,7 @@ func (r *realRunner) post(fn func()) {
 }
 
 func (r *realRunner) runPosted() {
-	if !r.pending.Swap(false) {
+	if r.pending.Load() == 0 {
 		return
 	}
 	r.mu.Lock()
@@ -69,6 +71,7 @@ func (r *realRunner) runPosted() {
 	r.mu.Unlock()
 	for _, fn := range work {
 		fn()
+		r.pending.Add(-1)
 	}
 }
 
@@ -102,13 +105,7 @@ func (s *Realtime) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, src := range s.r.sources {
 		group.Go(func() error {
-			return src.Run(ctx, func(b *port.Batch) {
-				select {
-				case s.r.batches <- b:
-				case <-ctx.Done():
-					b.Release()
-				}
-			})
+			return src.Run(ctx, func(b *port.Batch) { s.deliver(ctx, b) })
 		})
 	}
 	group.Go(func() error { return s.loop(ctx) })
@@ -122,6 +119,29 @@ func (s *Realtime) Run(ctx context.Context) error {
 		err = errors.Join(err, s.r.capture.Close())
 	}
 	return err
+}
+
+// deliver takes a batch through ingress, on the goroutine of its source, and hands it to
+// the switch's. Frames that came after a function was posted, such as the commit of a
+// pipeline, are left to the latter, so that they go through ingress after it.
+func (s *Realtime) deliver(ctx context.Context, b *port.Batch) {
+	a := s.r.idle.Get().(*arrivals)
+	a.batch = b
+	if s.r.pending.Load() == 0 {
+		a.ingress(s.r.time())
+	}
+	select {
+	case s.r.work <- a:
+	case <-ctx.Done():
+		s.r.done(a)
+	}
+}
+
+// done gives back what carried a batch.
+func (r *realRunner) done(a *arrivals) {
+	a.batch.Release()
+	a.reset()
+	r.idle.Put(a)
 }
 
 // watchPeriod is how often the interfaces' states are looked at.
@@ -161,7 +181,7 @@ func (s *Realtime) loop(ctx context.Context) error {
 	armed := units.MaxTime // what the alarm is set for
 	for {
 		s.busy()
-		if err := r.flush(); err != nil {
+		if err := r.flush(false); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -172,15 +192,18 @@ func (s *Realtime) loop(ctx context.Context) error {
 			armed = at
 		}
 		select {
-		case b := <-r.batches:
-			s.process(b)
+		case a := <-r.work:
+			s.process(a)
 		case <-r.wake:
 		case <-wake.C:
 			armed = units.MaxTime
 		case <-sweep.C:
 			s.server.Sweep(r.time())
+			if err := r.flush(true); err != nil {
+				return err
+			}
 		case <-ctx.Done():
-			return r.flush()
+			return r.flush(true)
 		}
 	}
 }
@@ -194,8 +217,8 @@ func (s *Realtime) busy() {
 	for range batchesPerFlush {
 		s.r.runPosted()
 		select {
-		case b := <-s.r.batches:
-			s.process(b)
+		case a := <-s.r.work:
+			s.process(a)
 			continue
 		default:
 		}
@@ -207,20 +230,30 @@ func (s *Realtime) busy() {
 }
 
 // process runs a batch of frames through the switch, after what was posted before them.
-func (s *Realtime) process(b *port.Batch) {
+func (s *Realtime) process(a *arrivals) {
 	s.r.runPosted()
 	s.mu.Lock()
 	now := s.r.time()
-	for _, f := range b.Frames {
-		s.core.receive(f.Port, f.Data, now)
+	if a.pipeline != nil {
+		s.core.arrive(a, now)
+	} else {
+		for _, f := range a.batch.Frames {
+			s.core.receive(f.Port, f.Data, now)
+		}
 	}
 	s.mu.Unlock()
-	b.Release()
+	s.r.done(a)
 }
 
-func (r *realRunner) flush() error {
+// flush sends what drivers hold. Those for which a large piece is cheaper than many small
+// ones may hold it a little longer unless all is set.
+func (r *realRunner) flush(all bool) error {
 	for _, d := range r.drivers {
-		if err := d.Flush(); err != nil {
+		send := d.Flush
+		if soon, ok := d.(interface{ FlushSoon() error }); ok && !all {
+			send = soon.FlushSoon
+		}
+		if err := send(); err != nil {
 			return err
 		}
 	}

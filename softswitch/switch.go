@@ -6,7 +6,6 @@ package softswitch
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"github.com/headgate/headgate/softswitch/p4rt"
@@ -81,7 +80,7 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 		return nil, err
 	}
 	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, runner: r}
-	s.core = core{tm: m, ports: map[uint32]*portState{}, old: map[uint32]*pipeline{}}
+	s.core = core{tm: m, old: map[uint32]*pipeline{}}
 	s.server = p4rt.New(p4rt.Options{
 		DeviceID: c.DeviceID,
 		CPUPort:  c.CPUPort,
@@ -167,7 +166,11 @@ func (s *Switch) PortStats() []PortStats {
 	var all []PortStats
 	drivers := map[uint32]port.Port{}
 	s.mu.Lock()
-	for n, p := range s.core.ports {
+	for i, p := range s.core.ports {
+		if p == nil {
+			continue
+		}
+		n := uint32(i)
 		st := p.info
 		st.Up = p.up
 		s.core.tm.Stats(n, &st.Queues)
@@ -182,6 +185,5 @@ func (s *Switch) PortStats() []PortStats {
 			all[i].Driver, all[i].Up = d.Counters(), d.Up()
 		}
 	}
-	slices.SortFunc(all, func(a, b PortStats) int { return int(a.Port) - int(b.Port) })
 	return all
 }

@@ -64,6 +64,7 @@ type step struct {
 	run    opFn
 	jump   bool
 	cond   boolFn
+	to     int // a constant target, else −1
 	target func(p *Packet) int
 }
 
@@ -123,7 +124,9 @@ func runSteps(steps []step) opFn {
 				}
 				pc++
 			case s.cond == nil || !s.cond(p):
-				pc = s.target(p)
+				if pc = s.to; pc < 0 {
+					pc = s.target(p)
+				}
 			default:
 				pc++
 			}
@@ -135,12 +138,25 @@ func (c *compiler) step(j *jsonPrimitive, n int) step {
 	switch j.Op {
 	case "_jump":
 		c.arity(j, 1)
-		return step{jump: true, target: jumpTarget(c.dataArg(j, 0), n)}
+		to := c.dataArg(j, 0)
+		return step{jump: true, to: constTarget(to, n), target: jumpTarget(to, n)}
 	case "_jump_if_zero":
 		c.arity(j, 2)
-		return step{jump: true, cond: truth(c.dataArg(j, 0)), target: jumpTarget(c.dataArg(j, 1), n)}
+		to := c.dataArg(j, 1)
+		return step{jump: true, cond: truth(c.dataArg(j, 0)), to: constTarget(to, n), target: jumpTarget(to, n)}
 	}
 	return step{run: c.primitive(j)}
+}
+
+// constTarget is where a jump with a constant target goes, −1 for other jumps.
+func constTarget(e *dexpr, n int) int {
+	if e.konst == nil {
+		return -1
+	}
+	if e.konst.Sign() >= 0 && e.konst.IsInt64() && e.konst.Int64() < int64(n) {
+		return int(e.konst.Int64())
+	}
+	return n
 }
 
 // jumpTarget is where a jump goes; beyond the last primitive it ends the action.

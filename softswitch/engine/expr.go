@@ -34,6 +34,8 @@ type dexpr struct {
 	big    bigFn
 	konst  *big.Int // the value of a constant
 	word   int      // word of an unsigned field of up to 64 bits, else -1
+	param  int      // 1 + word of an action parameter of up to 64 bits, else 0
+	bool   boolFn   // of a truth value as a number, else nil
 	wide   *fieldRef
 }
 
@@ -406,7 +408,7 @@ func (c *compiler) loadParam(i int) *dexpr {
 	prm := c.action.params[i]
 	w, n := prm.word, prm.words
 	if prm.bits <= 64 {
-		return &dexpr{lo: bigZero, hi: new(big.Int).Sub(pow2(prm.bits), big.NewInt(1)), word: -1,
+		return &dexpr{lo: bigZero, hi: new(big.Int).Sub(pow2(prm.bits), big.NewInt(1)), word: -1, param: w + 1,
 			m: func(p *Packet) uint64 { return p.args[w] }}
 	}
 	return wideValue(func(p *Packet) []uint64 { return p.args[w : w+n] }, prm.bits, false)
@@ -491,7 +493,7 @@ func validity(h *hexpr) boolFn {
 
 // boolData is a truth value as a number, 0 or 1.
 func boolData(b boolFn) *dexpr {
-	return &dexpr{lo: bigZero, hi: big.NewInt(1), word: -1, m: func(p *Packet) uint64 {
+	return &dexpr{lo: bigZero, hi: big.NewInt(1), word: -1, bool: b, m: func(p *Packet) uint64 {
 		if b(p) {
 			return 1
 		}

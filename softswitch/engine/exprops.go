@@ -104,7 +104,16 @@ func (c *compiler) accessUnion(u *uexpr, i int) expr {
 // index evaluates an index; out of [0, n) it is -1.
 func index(e *dexpr, n int) func(p *Packet) int {
 	m := e.m
-	if e.fitsU64() || e.fitsI64() {
+	switch {
+	case e.word >= 0:
+		w := e.word
+		return func(p *Packet) int {
+			if i := p.w[w]; i < uint64(n) {
+				return int(i)
+			}
+			return -1
+		}
+	case e.fitsU64() || e.fitsI64():
 		return func(p *Packet) int {
 			if i := m(p); i < uint64(n) {
 				return int(i)
@@ -126,6 +135,9 @@ func index(e *dexpr, n int) func(p *Packet) int {
 
 // truth is "differs from 0".
 func truth(e *dexpr) boolFn {
+	if e.bool != nil {
+		return e.bool
+	}
 	if e.word >= 0 {
 		w := e.word
 		return func(p *Packet) bool { return p.w[w] != 0 }
@@ -254,6 +266,11 @@ func compareOp(op string, l, r *dexpr) boolFn {
 	if l.word >= 0 && r.konst != nil && r.fitsU64() {
 		return compareWordConst(op, l.word, r.konst.Uint64())
 	}
+	if l.word >= 0 && r.word >= 0 {
+		if f := compareWords(op, l.word, r.word); f != nil {
+			return f
+		}
+	}
 	switch {
 	case l.fitsU64() && r.fitsU64(), eq && l.fitsI64() && r.fitsI64():
 		switch op {
@@ -283,6 +300,21 @@ func compareOp(op string, l, r *dexpr) boolFn {
 		}
 	}
 	return compareWide(op, l, r)
+}
+
+// compareWords compares two fields; nil for comparisons that are not made often.
+func compareWords(op string, v, w int) boolFn {
+	switch op {
+	case "==":
+		return func(p *Packet) bool { return p.w[v] == p.w[w] }
+	case "!=":
+		return func(p *Packet) bool { return p.w[v] != p.w[w] }
+	case "<":
+		return func(p *Packet) bool { return p.w[v] < p.w[w] }
+	case ">":
+		return func(p *Packet) bool { return p.w[v] > p.w[w] }
+	}
+	return nil
 }
 
 func compareWordConst(op string, w int, k uint64) boolFn {

@@ -10,14 +10,14 @@ import (
 )
 
 // lockShards is the number of reader locks; see Instance.
-const lockShards = 8
+const lockShards = 16
 
 // Instance is one running switch. Control methods may be called from any goroutine at any
 // time, also while packets are processed, and packets may be processed by several
 // goroutines at a time.
 //
 // Who locks what: a packet holds one of the reader locks, chosen by its ingress port, for
-// its way through Ingress or Egress, but not while an Out is called. A control method that
+// its way through Ingress or Egress, which use different ones, but not while an Out is called. A control method that
 // changes tables, profiles, value sets, groups or sessions takes all of them, so a packet
 // sees a change wholly or not at all. Counters are atomic. Meters and registers have locks
 // of their own; an action holds those of all registers it uses, as in BMv2.
@@ -103,9 +103,10 @@ func (in *Instance) unlock() {
 	}
 }
 
-// rlock takes a reader lock for a packet and returns it for unlocking.
-func (p *Packet) rlock() *sync.RWMutex {
-	mu := &p.in.locks[p.IngressPort%lockShards].RWMutex
+// rlock takes a reader lock for a packet and returns it for unlocking. half is 0 in
+// ingress and 1 in egress, which may be on different cores.
+func (p *Packet) rlock(half uint32) *sync.RWMutex {
+	mu := &p.in.locks[half+2*p.IngressPort%lockShards].RWMutex
 	mu.RLock()
 	return mu
 }

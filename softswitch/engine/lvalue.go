@@ -80,6 +80,12 @@ func (c *compiler) assignField(r *fieldRef, src *dexpr) opFn {
 	case src.word >= 0 && masked:
 		from := src.word
 		return func(p *Packet) { p.w[w] = p.w[from] }
+	case src.word >= 0:
+		from := src.word
+		return func(p *Packet) { p.w[w] = p.w[from] & mask }
+	case src.param > 0:
+		from := src.param - 1
+		return func(p *Packet) { p.w[w] = p.args[from] & mask }
 	case masked:
 		return func(p *Packet) { p.w[w] = m(p) }
 	}

@@ -25,6 +25,7 @@ type parseState struct {
 	name    string
 	ops     []parseOp
 	hasKey  bool
+	narrow  bool // the key is of plain fields and has at most 64 bits
 	key     []keyPart
 	keyBits int // of the byte-padded key
 	cases   []parseCase
@@ -118,6 +119,10 @@ func (c *compiler) buildParseState(s *parseState, j *jsonParseState, states map[
 		})
 	}
 	s.hasKey = len(j.Key) > 0
+	s.narrow = s.hasKey && s.keyBits <= 64
+	for i := range s.key {
+		s.narrow = s.narrow && s.key[i].word >= 0
+	}
 	for i := range j.Transitions {
 		c.in("transitions", i, func() { c.transition(s, &j.Transitions[i], states) })
 	}
@@ -363,8 +368,12 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 	if !s.hasKey {
 		return s.next, true
 	}
-	if len(s.key) == 1 && s.key[0].word >= 0 {
+	if s.narrow {
 		v := p.w[s.key[0].word]
+		for i := 1; i < len(s.key); i++ {
+			k := &s.key[i]
+			v = v<<(uint(k.bits+7)&^7) | p.w[k.word]
+		}
 		for i := range s.cases {
 			k := &s.cases[i]
 			if k.vset == nil {

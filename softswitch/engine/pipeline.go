@@ -7,6 +7,7 @@ type node struct {
 	cond  boolFn
 	yes   *node
 	no    *node
+	run   opFn // of an action without parameters
 	call  *boundAction
 	next  *node
 }
@@ -22,6 +23,9 @@ func (p *Packet) runPipeline(n *node) {
 			} else {
 				n = n.no
 			}
+		case n.run != nil:
+			n.run(p)
+			n = n.next
 		case n.call != nil:
 			n.call.run(p)
 			n = n.next
@@ -81,9 +85,18 @@ func (n *node) shortcut() {
 	if len(t.key) > 0 || !t.fixedDef || t.deflt == nil || t.counters || t.profile != nil || t.size > 0 && t.fixed {
 		return
 	}
-	n.call, n.next = t.deflt, t.miss
+	n.setCall(t.deflt)
+	n.next = t.miss
 	if !t.hitMiss {
 		n.next = t.nexts[t.deflt.act]
+	}
+}
+
+// setCall makes the node call an action.
+func (n *node) setCall(b *boundAction) {
+	n.call = b
+	if b.act != nil && !b.act.noop && len(b.act.params) == 0 {
+		n.run = b.act.run
 	}
 }
 
@@ -126,7 +139,7 @@ func (c *compiler) wirePipeline(jp *jsonPipeline) {
 		j := &jp.ActionCalls[k]
 		c.in("action_calls", k, func() {
 			n := c.nodes[j.Name]
-			n.call = &boundAction{act: c.actionByID(j.ActionID)}
+			n.setCall(&boundAction{act: c.actionByID(j.ActionID)})
 			if len(n.call.act.params) > 0 {
 				c.fail("action %q takes parameters and cannot be called directly", n.call.act.name)
 			}

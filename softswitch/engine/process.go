@@ -34,7 +34,7 @@ func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
 	s := &in.prog.std
 	in.sawTime(now)
 	p.now = now
-	mu := p.rlock()
+	mu := p.rlock(0)
 	p.parse()
 	s.parserError.set(p, uint64(p.parserError))
 	if p.checksumBad {
@@ -220,7 +220,7 @@ func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
 	s.spec.set(p, uint64(in.opts.DropPort)+1)
 	s.packetLength.set(p, uint64(p.size))
 
-	mu := p.rlock()
+	mu := p.rlock(1)
 	p.runPipeline(in.prog.egress)
 	session := in.session(p)
 	mu.RUnlock()

@@ -140,7 +140,12 @@ func (s *Server) Register(gs *grpc.Server) { p4v1.RegisterP4RuntimeServer(gs, s)
 
 // ServerOptions are the options that a gRPC server for P4Runtime needs.
 func ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.MaxRecvMsgSize(maxReceive)}
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxReceive),
+		// Stop returns when the streams' handlers have: a controller that comes back at once
+		// to a restarted server must not meet its own old stream, election id taken.
+		grpc.WaitForHandlers(true),
+	}
 }
 
 // maxReceive bounds a received message, 128 MB as the specification's appendix suggests.

@@ -1,89 +1,12 @@
 package port
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 )
-
-// snapLength is what our pcap files declare as the longest frame, libpcap's own maximum.
-const snapLength = 262144
-
-// pcapWriter writes a pcap file of Ethernet frames.
-type pcapWriter struct {
-	file *os.File
-	buf  *bufio.Writer
-	pcap *pcapgo.Writer
-}
-
-func createPcap(path string) (*pcapWriter, error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	w := &pcapWriter{file: file, buf: bufio.NewWriterSize(file, 64<<10)}
-	w.pcap = pcapgo.NewWriter(w.buf)
-	if err := w.pcap.WriteFileHeader(snapLength, layers.LinkTypeEthernet); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return w, w.flush()
-}
-
-func (w *pcapWriter) write(frame []byte, at time.Time) error {
-	return w.pcap.WritePacket(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(frame), Length: len(frame)}, frame)
-}
-
-func (w *pcapWriter) flush() error { return w.buf.Flush() }
-
-func (w *pcapWriter) close() error { return errors.Join(w.flush(), w.file.Close()) }
-
-// pcapReader reads a pcap file, one frame ahead.
-type pcapReader struct {
-	path string
-	port uint32
-	file *os.File
-	pcap *pcapgo.Reader
-	data []byte // the current frame, valid until next
-	at   time.Time
-	end  bool
-}
-
-func openPcap(path string, port uint32) (*pcapReader, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	r := &pcapReader{path: path, port: port, file: file}
-	if r.pcap, err = pcapgo.NewReader(bufio.NewReaderSize(file, 256<<10)); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: not a pcap file: %w", path, err), file.Close())
-	}
-	return r, nil
-}
-
-// next moves to the next frame, or to the end.
-func (r *pcapReader) next() error {
-	data, info, err := r.pcap.ZeroCopyReadPacketData()
-	if errors.Is(err, io.EOF) {
-		r.end = true
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.path, err)
-	}
-	if info.CaptureLength != info.Length {
-		return fmt.Errorf("%s: a frame of %d bytes was captured with %d bytes only: want whole frames", r.path, info.Length, info.CaptureLength)
-	}
-	r.data, r.at = data, info.Timestamp
-	return nil
-}
 
 // Direction is a frame's way through a port.
 type Direction uint8

@@ -89,26 +89,52 @@ func (f *Files) Run(ctx context.Context, deliver func(*Batch)) (err error) {
 // earliest returns the file whose frame comes next, nil when all have ended.
 func (f *Files) earliest() (first *pcapReader) {
 	for _, r := range f.readers {
-		if !r.end && (first == nil || r.at.Before(first.at)) {
+		if !r.end && (first == nil || r.at < first.at) {
 			first = r
 		}
 	}
 	return first
 }
 
-// filePort writes what it is sent to a pcap file.
+// filePort writes what it is sent to a pcap file. Frames between two calls of Flush get
+// one timestamp.
 type filePort struct {
 	counters
-	w *pcapWriter
+	w     *pcapWriter
+	at    time.Time // zero until the first frame after Flush
+	begun time.Time // of the first frame that is not in the file yet
 }
 
 func (p *filePort) Send(frame []byte) {
-	if err := p.w.write(frame, time.Now()); err != nil {
+	if p.at.IsZero() {
+		p.at = time.Now()
+		if p.begun.IsZero() {
+			p.begun = p.at
+		}
+	}
+	if err := p.w.write(frame, p.at); err != nil {
 		p.txErrors.Add(1)
 	}
 }
 
-func (p *filePort) Flush() error { return p.w.flush() }
+func (p *filePort) Flush() error {
+	p.at, p.begun = time.Time{}, time.Time{}
+	return p.w.flush()
+}
+
+// fileDelay is how long frames may wait for others, so that a file is written in large
+// pieces.
+const fileDelay = 20 * time.Millisecond
+
+// FlushSoon is Flush, now or at a later call. A busy switch calls it, and Flush at times.
+func (p *filePort) FlushSoon() error {
+	p.at = time.Time{}
+	if p.begun.IsZero() || time.Since(p.begun) < fileDelay {
+		return nil
+	}
+	return p.Flush()
+}
+
 func (p *filePort) Up() bool     { return true }
 func (p *filePort) Close() error { return p.w.close() }
 

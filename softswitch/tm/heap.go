@@ -18,6 +18,9 @@ func (m *Manager) place(p *port) {
 		p.index = len(m.heap)
 		m.heap = append(m.heap, p)
 	}
+	if len(m.heap) == 1 {
+		return
+	}
 	m.down(p.index)
 	m.up(p.index)
 }

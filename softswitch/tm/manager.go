@@ -26,7 +26,8 @@ import (
 type Manager struct {
 	config Config
 	ports  map[uint32]*port
-	rest   *port // takes packets for ports that do not exist
+	low    [512]*port // those with small numbers, v1model's among them, found faster
+	rest   *port      // takes packets for ports that do not exist
 	heap   []*port
 	added  int
 	busy   *port // between Dequeue and Done
@@ -64,7 +65,11 @@ func (m *Manager) AddPort(id uint32, rate units.Rate) error {
 		return fmt.Errorf("port %d: %w", id, err)
 	}
 	m.added++
-	m.ports[id] = newPort(id, m.added, rate, &m.config)
+	p := newPort(id, m.added, rate, &m.config)
+	m.ports[id] = p
+	if id < uint32(len(m.low)) {
+		m.low[id] = p
+	}
 	return nil
 }
 
@@ -129,8 +134,13 @@ func (m *Manager) SetLimit(id uint32, q int, l Limit) error {
 // back with the packet. When the queue is full, or there is no such queue, Enqueue counts
 // the packet, returns false, and the packet stays the caller's. now never decreases.
 func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool {
-	p, ok := m.ports[pkt.EgressPort]
-	if !ok {
+	var p *port
+	if pkt.EgressPort < uint32(len(m.low)) {
+		p = m.low[pkt.EgressPort]
+	} else {
+		p = m.ports[pkt.EgressPort]
+	}
+	if p == nil {
 		p = m.rest
 	}
 	if int(pkt.Queue) >= len(p.queues) {

@@ -1,0 +1,162 @@
+package port
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// snapLength is what our pcap files declare as the longest frame, libpcap's own maximum.
+const snapLength = 262144
+
+// recordHeader is the size of what precedes each frame in a pcap file: seconds, fraction,
+// captured length, length.
+const recordHeader = 16
+
+// pcapWriter writes a pcap file of Ethernet frames.
+type pcapWriter struct {
+	file *os.File
+	buf  *bufio.Writer
+}
+
+func createPcap(path string) (*pcapWriter, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &pcapWriter{file: file, buf: bufio.NewWriterSize(file, fileBuffer)}
+	if err := pcapgo.NewWriter(w.buf).WriteFileHeader(snapLength, layers.LinkTypeEthernet); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return w, w.flush()
+}
+
+// write adds a record. pcapgo's writer does the same at several times the cost.
+func (w *pcapWriter) write(frame []byte, at time.Time) error {
+	if len(frame) > snapLength {
+		return fmt.Errorf("a frame of %d bytes: want at most %d", len(frame), snapLength)
+	}
+	h := w.buf.AvailableBuffer()
+	h = binary.LittleEndian.AppendUint32(h, uint32(at.Unix()))
+	h = binary.LittleEndian.AppendUint32(h, uint32(at.Nanosecond()/1000))
+	h = binary.LittleEndian.AppendUint32(h, uint32(len(frame)))
+	h = binary.LittleEndian.AppendUint32(h, uint32(len(frame)))
+	if _, err := w.buf.Write(h); err != nil {
+		return err
+	}
+	_, err := w.buf.Write(frame)
+	return err
+}
+
+func (w *pcapWriter) flush() error { return w.buf.Flush() }
+
+func (w *pcapWriter) close() error { return errors.Join(w.flush(), w.file.Close()) }
+
+// pcapReader reads a pcap file, one frame ahead, in place in its buffer.
+type pcapReader struct {
+	path  string
+	port  uint32
+	file  *os.File
+	buf   *bufio.Reader
+	order binary.ByteOrder
+	nanos bool   // timestamps are in nanoseconds, not microseconds
+	data  []byte // the current frame, valid until next
+	used  int    // bytes of buf that belong to it
+	at    int64  // nanoseconds since 1970
+	end   bool
+}
+
+// fileBuffer is the size of a file's buffer, small enough that those of several files stay
+// in a core's cache.
+const fileBuffer = 64 << 10
+
+func openPcap(path string, port uint32) (*pcapReader, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &pcapReader{path: path, port: port, file: file, buf: bufio.NewReaderSize(file, fileBuffer)}
+	if err := r.header(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: not a pcap file: %w", path, err), file.Close())
+	}
+	return r, nil
+}
+
+// header reads the file's header (draft-ietf-opsawg-pcap, section 4).
+func (r *pcapReader) header() error {
+	var h [24]byte
+	if _, err := io.ReadFull(r.buf, h[:]); err != nil {
+		return err
+	}
+	magic := binary.LittleEndian.Uint32(h[:])
+	switch magic {
+	case 0xa1b2c3d4, 0xa1b23c4d:
+		r.order, r.nanos = binary.LittleEndian, magic == 0xa1b23c4d
+	case 0xd4c3b2a1, 0x4d3cb2a1:
+		r.order, r.nanos = binary.BigEndian, magic == 0x4d3cb2a1
+	default:
+		return fmt.Errorf("magic number %#08x: want 0xa1b2c3d4 or 0xa1b23c4d in either byte order", magic)
+	}
+	if major, minor := r.order.Uint16(h[4:]), r.order.Uint16(h[6:]); major != 2 || minor > 4 {
+		return fmt.Errorf("version %d.%d: want 2.4", major, minor)
+	}
+	return nil
+}
+
+// next moves to the next frame, or to the end.
+func (r *pcapReader) next() error {
+	if _, err := r.buf.Discard(r.used); err != nil {
+		return fmt.Errorf("%s: %w", r.path, err)
+	}
+	r.used = 0
+	h, err := r.buf.Peek(recordHeader)
+	if len(h) == 0 && errors.Is(err, io.EOF) {
+		r.end, r.data = true, nil
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: a record is cut off: %w", r.path, noEOF(err))
+	}
+	var captured, length, seconds, fraction uint32
+	if r.order == binary.ByteOrder(binary.LittleEndian) {
+		seconds, fraction = binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
+		captured, length = binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
+	} else {
+		seconds, fraction = binary.BigEndian.Uint32(h), binary.BigEndian.Uint32(h[4:])
+		captured, length = binary.BigEndian.Uint32(h[8:]), binary.BigEndian.Uint32(h[12:])
+	}
+	if captured > snapLength {
+		return fmt.Errorf("%s: a frame of %d bytes: want at most %d", r.path, captured, snapLength)
+	}
+	if captured != length {
+		return fmt.Errorf("%s: a frame of %d bytes was captured with %d bytes only: want whole frames", r.path, length, captured)
+	}
+	if recordHeader+int(captured) > r.buf.Size() { // a jumbogram
+		r.buf = bufio.NewReaderSize(r.buf, recordHeader+snapLength)
+	}
+	b, err := r.buf.Peek(recordHeader + int(captured))
+	if err != nil {
+		return fmt.Errorf("%s: a frame of %d bytes is cut off: %w", r.path, captured, noEOF(err))
+	}
+	if !r.nanos {
+		fraction *= 1000
+	}
+	r.data, r.used = b[recordHeader:], len(b)
+	r.at = int64(seconds)*1e9 + int64(fraction)
+	return nil
+}
+
+// noEOF says that the end of a file came too early.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
