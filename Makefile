@@ -31,7 +31,7 @@ lint: ## gofmt, go vet, staticcheck
 
 test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_grpc (root, Mininet)
 	@command -v simple_switch_grpc >/dev/null || { echo "simple_switch_grpc is not on the PATH: install p4lang's packages, see README"; exit 1; }
-	HEADGATE_BMV2=1 $(GO) test -count=1 -timeout 30m ./tests/...
+	HEADGATE_BMV2=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/...
 
 bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
