@@ -17,18 +17,14 @@ import (
 	"github.com/headgate/headgate/packet"
 )
 
-// Wireshark reads what we send: plain RoCEv2 to the BTH's last field, and with a shim the
-// UDP datagram around it.
-func TestTsharkReadsOurFrames(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
+// tshark returns a line for each frame with what Wireshark reads in some fields, with "|"
+// between them.
+func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
+	t.Helper()
+	program, err := exec.LookPath("tshark")
 	if err != nil {
 		t.Skip("tshark is not on the PATH")
 	}
-	plain, answer, shim := data(), ack(), data()
-	plain.DstPort, plain.Shim = packet.RoCEv2Port, maxqd.Shim{}
-	answer.DstPort, answer.Shim = packet.RoCEv2Port, maxqd.Shim{}
-	answer.AETH = packet.AETH{Syndrome: packet.NAKSequence, MSN: 5}
-
 	file := filepath.Join(t.TempDir(), "frames.pcap")
 	out, err := os.Create(file)
 	if err != nil {
@@ -38,8 +34,7 @@ func TestTsharkReadsOurFrames(t *testing.T) {
 	if err := w.WriteFileHeader(65536, layers.LinkTypeEthernet); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range []packet.Frame{plain, answer, shim} {
-		wire := f.Append(nil)
+	for _, wire := range frames {
 		if err := w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: len(wire), Length: len(wire)}, wire); err != nil {
 			t.Fatal(err)
 		}
@@ -47,24 +42,73 @@ func TestTsharkReadsOurFrames(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
+	args := []string{"-r", file, "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|"}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
 	var errs bytes.Buffer
-	cmd := exec.Command(tshark, "-r", file, "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|",
-		"-e", "infiniband.bth.opcode", "-e", "infiniband.bth.destqp", "-e", "infiniband.bth.psn", "-e", "infiniband.aeth.msn",
-		"-e", "infiniband.aeth.syndrome.error_code", "-e", "ip.checksum.status", "-e", "udp.dstport", "-e", "_ws.malformed")
+	cmd := exec.Command(program, args...)
 	cmd.Stderr = &errs
 	text, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("tshark: %v\n%s", err, errs.String())
 	}
-	want := []string{
-		"1|0x123456|11259375|||1|4791|",
-		"17|0x000007|9|5|0|1|4791|",
-		"||||" + "|1|50151|",
-	}
-	got := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+}
+
+func compareLines(t *testing.T, got, want []string) {
+	t.Helper()
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
 			t.Errorf("frame %d: tshark reads %q, want %q", i, got[min(i, len(got)-1)], want[i])
 		}
 	}
+}
+
+// Wireshark reads what we send: plain RoCEv2 to the BTH's last field, and with a shim the
+// UDP datagram around it.
+func TestTsharkReadsOurFrames(t *testing.T) {
+	plain, answer, shim := data(), ack(), data()
+	plain.DstPort, plain.Shim = packet.RoCEv2Port, maxqd.Shim{}
+	answer.DstPort, answer.Shim = packet.RoCEv2Port, maxqd.Shim{}
+	answer.AETH = packet.AETH{Syndrome: packet.NAKSequence, MSN: 5}
+
+	var frames [][]byte
+	for _, f := range []packet.Frame{plain, answer, shim} {
+		frames = append(frames, f.Append(nil))
+	}
+	got := tshark(t, frames,
+		"infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn", "infiniband.aeth.msn",
+		"infiniband.aeth.syndrome.error_code", "ip.checksum.status", "udp.dstport", "_ws.malformed")
+	compareLines(t, got, []string{
+		"1|0x123456|11259375|||1|4791|",
+		"17|0x000007|9|5|0|1|4791|",
+		"||||" + "|1|50151|",
+	})
+}
+
+// Wireshark reads our PFC frames as IEEE 802.1Qbb, with their classes and times, and finds
+// nothing to object to; it objects to what Decode refuses.
+func TestTsharkReadsPFC(t *testing.T) {
+	p := pfcFrame()
+	good, reserved, unicast := p.Append(nil), p.Append(nil), p.Append(nil)
+	reserved[16], unicast[0] = 1, 2
+	got := tshark(t, [][]byte{good, reserved, unicast},
+		"eth.dst", "macc.opcode", "macc.cbfc.enbv", "macc.cbfc.pause_time.c0", "macc.cbfc.pause_time.c3", "macc.cbfc.pause_time.c7",
+		"macc.cbfc.enbv.not_zero", "macc.dst_address_invalid", "_ws.malformed")
+	compareLines(t, got, []string{
+		"01:80:c2:00:00:01|0x0101|0x0088|0|65535|0|||",
+		"01:80:c2:00:00:01|0x0101|0x0188|0|65535|0|1||",
+		"02:80:c2:00:00:01|0x0101|0x0088|0|65535|0||1|",
+	})
+}
+
+// Wireshark reads our CNPs as RoCEv2 to the BTH's last field. Version 4.0 knows neither their
+// opcode by name nor BECN, and it checks no ICRC: that is TestICRCOfHardware's.
+func TestTsharkReadsCNP(t *testing.T) {
+	n := cnp()
+	got := tshark(t, [][]byte{n.Append(nil)},
+		"_ws.col.Protocol", "ip.src", "ip.dst", "ip.dsfield.dscp", "ip.checksum.status", "udp.dstport",
+		"infiniband.bth.opcode", "infiniband.bth.p_key", "infiniband.bth.destqp", "infiniband.bth.psn", "_ws.malformed")
+	compareLines(t, got, []string{"RRoCE|10.0.4.1|10.0.1.1|48|1|4791|129|65535|0x000118|0|"})
 }

@@ -1,0 +1,80 @@
+package packet
+
+import (
+	"errors"
+	"net/netip"
+)
+
+// CNPReserved is the length of a CNP's payload, which is zero (annex A17.9.3).
+const CNPReserved = 16
+
+// CNPLen is the length of a CNP frame, in bytes.
+const CNPLen = ethernetLen + ipv4Len + udpLen + BTHLen + CNPReserved + ICRCLen
+
+// Errors of frames that are no CNP as the annex prescribes, to be tested with errors.Is.
+var (
+	ErrNotCNP      = errors.New("CNP: opcode is not 0x81 or the port is not RoCEv2's")
+	ErrCNPBECN     = errors.New("CNP: BECN is not set")
+	ErrCNPReserved = errors.New("CNP: payload is not 16 bytes of 0")
+)
+
+var cnpReserved [CNPReserved]byte
+
+// Notification is a RoCEv2 congestion notification packet (CNP, annex A17.9.3) about a
+// flow, from the flow's destination to its source as if the receiver had sent it, whoever
+// does. One that is kept encodes and decodes without allocating.
+//
+//	Ethernet 14 | IPv4 20 | UDP 8 to port 4791 | BTH 12, opcode 0x81, BECN | 0 16 | ICRC 4
+type Notification struct {
+	DstMAC, SrcMAC   MAC
+	FlowSrc, FlowDst netip.Addr // IPv4; the CNP goes from FlowDst to FlowSrc
+	DSCP             uint8      // 0 to 63; NICs use 48, the highest priority
+	TTL              uint8
+	SrcPort          uint16 // of UDP, chooses the path
+	// DestQP is the source's queue pair. A switch that knows flows by their addresses alone
+	// leaves it 0, and means all flows between the two.
+	DestQP uint32
+
+	frame Frame // scratch
+}
+
+// Append appends the CNP's wire form, CNPLen bytes. It is not ECN-capable: a mark on a
+// notification would be lost.
+func (n *Notification) Append(b []byte) []byte {
+	f := &n.frame
+	f.DstMAC, f.SrcMAC = n.DstMAC, n.SrcMAC
+	f.Src, f.Dst = n.FlowDst, n.FlowSrc
+	f.DSCP, f.ECN, f.TTL = n.DSCP, NotECT, n.TTL
+	f.SrcPort, f.DstPort = n.SrcPort, RoCEv2Port
+	f.BTH = BTH{Opcode: CNP, PKey: DefaultPKey, BECN: true, DestQP: n.DestQP}
+	f.Payload = cnpReserved[:]
+	return f.Append(b)
+}
+
+// Decode reads a CNP and checks checksum and ICRC.
+func (n *Notification) Decode(b []byte) error {
+	f := &n.frame
+	if err := f.Decode(b); err != nil {
+		return err
+	}
+	if err := f.CheckCNP(); err != nil {
+		return err
+	}
+	n.DstMAC, n.SrcMAC = f.DstMAC, f.SrcMAC
+	n.FlowDst, n.FlowSrc = f.Src, f.Dst
+	n.DSCP, n.TTL, n.SrcPort, n.DestQP = f.DSCP, f.TTL, f.SrcPort, f.BTH.DestQP
+	return nil
+}
+
+// CheckCNP says what keeps a decoded frame from being a CNP.
+func (f *Frame) CheckCNP() error {
+	switch {
+	case f.BTH.Opcode != CNP || f.DstPort != RoCEv2Port:
+		return ErrNotCNP
+	case !f.BTH.BECN:
+		return ErrCNPBECN
+	case string(f.Payload) != string(cnpReserved[:]):
+		return ErrCNPReserved
+	}
+	return nil
+}
