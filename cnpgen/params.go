@@ -1,0 +1,134 @@
+package cnpgen
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/headgate/headgate/units"
+)
+
+// The paper's values (§IV-C, §V-A), given for links of 25 Gb/s.
+const (
+	PaperRate         = 25 * units.Gbps
+	PaperInterval     = 80 * units.Microsecond
+	PaperBeta1        = 0.05 // per KB
+	PaperBeta2        = 0.1  // per KB
+	PaperGap          = 4 * units.Microsecond
+	PaperFilterWeight = 0.9
+	DefaultMaxFlows   = 16384
+	maxTable          = 1 << 22
+	bytesPerKB        = 1000.0
+)
+
+// HopDelay is d of Q_burst = B_th = d·C: the delay of one hop that makes the paper's 4 KB
+// at 25 Gb/s, a little more than its 1 µs of propagation.
+const HopDelay = 1280 * units.Nanosecond
+
+// Params are PACC's parameters of one egress port.
+type Params struct {
+	// Interval is T, the period of the controller; above 0.
+	Interval units.Time
+	// Beta1 weighs the queue's distance from the threshold, Beta2 its change in a period;
+	// CNPs per KB of 1000 B. Beta1 is above 0, Beta2 0 or more.
+	Beta1, Beta2 float64
+	// Threshold is Q_th, the queue that the controller aims at and above which packets
+	// count as congested; above Burst.
+	Threshold units.Bytes
+	// Burst is Q_burst, the filtered queue up to which there are no CNPs, and B_th, the
+	// bytes per period below which a flow leaves the table; 0 or more.
+	Burst units.Bytes
+	// FilterWeight is w of the queue's moving average; above 0 and at most 1.
+	FilterWeight float64
+	// CNPGap is the least time between two CNPs to one flow; above 0 and at most Interval.
+	CNPGap units.Time
+	// MaxFlows bounds the flow table; 1 to 4 194 304.
+	MaxFlows int
+	// Carry keeps what rounding down takes from a flow's share and adds it to the next. It
+	// is not in the paper, whose queue n flows settle where N_all is n, Q_th + n/Beta1: below
+	// that no flow's share is a whole CNP.
+	Carry bool
+	// Scale is how much slower than real hardware the fabric and its hosts run, as Stretch
+	// sets it: Stability stretches the hosts' timers so much. 0 means 1.
+	Scale float64
+}
+
+// DefaultParams returns the paper's parameters for a line rate (§IV-C): Q_th = C·T/2,
+// Q_burst = B_th = d·C, T = 80 µs. The weights are the paper's (0.05, 0.1) at 25 Gb/s and
+// scaled by Rescale to other rates.
+func DefaultParams(rate units.Rate) Params { return ParamsFor(rate, PaperInterval) }
+
+// ParamsFor is DefaultParams for another period.
+func ParamsFor(rate units.Rate, interval units.Time) Params {
+	p := Params{
+		Interval: interval, Beta1: PaperBeta1, Beta2: PaperBeta2,
+		Threshold: rate.In(interval / 2), Burst: rate.In(HopDelay),
+		FilterWeight: PaperFilterWeight, CNPGap: min(PaperGap, interval), MaxFlows: DefaultMaxFlows,
+	}
+	return p.Rescale(PaperRate, PaperInterval, rate)
+}
+
+// Rescale returns p with weights that give the same phase margin at rate and p.Interval as
+// Beta1 and Beta2 give at fromRate and fromInterval. In time counted in periods the open
+// loop G has the gain C·T·β1·α*/2 and a zero at β1/(β2+β1/2), so what must stay is β·C·T:
+// CNPs for a queue of the same fraction of Q_th.
+func (p Params) Rescale(fromRate units.Rate, fromInterval units.Time, rate units.Rate) Params {
+	f := float64(fromRate) * float64(fromInterval) / (float64(rate) * float64(p.Interval))
+	p.Beta1 *= f
+	p.Beta2 *= f
+	return p
+}
+
+// Stretch returns p for a fabric that runs s times slower than the one that p is for, with
+// all times s times longer: amounts of data, and so weights, stay. For a rate r at which
+// lines of r·s are emulated, use DefaultParams(r·s).Stretch(s).
+func (p Params) Stretch(s float64) Params {
+	p.Interval = stretch(p.Interval, s)
+	p.CNPGap = stretch(p.CNPGap, s)
+	p.Scale = p.scale() * s
+	return p
+}
+
+func (p Params) scale() float64 {
+	if p.Scale == 0 {
+		return 1
+	}
+	return p.Scale
+}
+
+func stretch(t units.Time, s float64) units.Time { return units.Time(math.Round(float64(t) * s)) }
+
+// MaxPerFlow returns the most CNPs that a flow gets in a period, T/gap.
+func (p Params) MaxPerFlow() int { return int(p.Interval / p.CNPGap) }
+
+// Validate reports the first parameter outside its range. Whether the loop is stable is
+// another question: see Params.Stability.
+func (p Params) Validate(rate units.Rate) error {
+	if rate <= 0 {
+		return fmt.Errorf("rate: %v, want more than 0", rate)
+	}
+	return p.validate()
+}
+
+func (p Params) validate() error {
+	switch {
+	case p.Interval <= 0:
+		return fmt.Errorf("interval: %v, want more than 0", p.Interval)
+	case !(p.Beta1 > 0) || math.IsInf(p.Beta1, 0):
+		return fmt.Errorf("beta1: %v, want more than 0 CNPs per KB", p.Beta1)
+	case !(p.Beta2 >= 0) || math.IsInf(p.Beta2, 0):
+		return fmt.Errorf("beta2: %v, want 0 or more CNPs per KB", p.Beta2)
+	case p.Threshold <= 0:
+		return fmt.Errorf("threshold: %v, want more than 0", p.Threshold)
+	case p.Burst < 0 || p.Burst >= p.Threshold:
+		return fmt.Errorf("burst: %v, want 0 or more and less than the threshold, %v", p.Burst, p.Threshold)
+	case !(p.FilterWeight > 0 && p.FilterWeight <= 1):
+		return fmt.Errorf("filter weight: %v, want more than 0 and at most 1", p.FilterWeight)
+	case p.CNPGap <= 0 || p.CNPGap > p.Interval:
+		return fmt.Errorf("cnp gap: %v, want more than 0 and at most the interval, %v", p.CNPGap, p.Interval)
+	case p.MaxFlows < 1 || p.MaxFlows > maxTable:
+		return fmt.Errorf("max flows: %d, want 1 to %d", p.MaxFlows, maxTable)
+	case !(p.Scale >= 0) || math.IsInf(p.Scale, 0):
+		return fmt.Errorf("scale: %v, want more than 0, or 0 for 1", p.Scale)
+	}
+	return nil
+}

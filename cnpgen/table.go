@@ -1,0 +1,236 @@
+package cnpgen
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// entry is a flow of which the switch has counters. Only a live one is in the table in the
+// paper's sense; of the others just the counters' last values are kept, so that a flow that
+// has aged or found the table full can come back with its true difference.
+type entry struct {
+	key              FlowKey
+	lastBytes, lastC uint64  // counters at the last tick
+	bytes, congested uint64  // differences in the present period: txBytes, N_cong
+	carry            float64 // of the last share, less than one CNP
+	row              int32   // in the last list of flows
+	tick             uint32  // of the list that named it last
+	live             bool
+}
+
+// table holds at most limit live entries and as many others. Port owns it.
+type table struct {
+	limit   int
+	live    int
+	tick    uint32
+	entries []entry
+	free    []int32
+	index4  map[uint64]int32  // of flows between IPv4 addresses
+	index   map[FlowKey]int32 // of all others
+	order   []int32           // entries by row of the present list
+	before  []int32           // and of the one before
+	rank    []int32           // scratch of fit
+}
+
+func newTable(limit int) table {
+	return table{limit: limit, index4: make(map[uint64]int32), index: make(map[FlowKey]int32)}
+}
+
+// read takes the counters of a new list of flows; in the first they only set where counting
+// starts. Flows that are not in it are forgotten.
+func (t *table) read(flows []FlowCount, first bool, st *Stats) {
+	t.tick++
+	t.before, t.order = t.order, t.before[:0]
+	at := 0 // where in the list before the next flow is expected
+	for r := range flows {
+		f := &flows[r]
+		i := t.find(f.Key, at)
+		if i < 0 {
+			i = t.add(f, first, st)
+		} else if e := &t.entries[i]; e.tick == t.tick {
+			st.Ignored++
+			i = -1
+		} else {
+			at = int(e.row) + 1
+			e.count(f, st)
+		}
+		if i >= 0 {
+			e := &t.entries[i]
+			e.row, e.tick = int32(len(t.order)), t.tick
+			t.order = append(t.order, i)
+		}
+	}
+	t.forget()
+}
+
+// find returns the entry of a flow or -1. Lists hardly change from tick to tick, so it is
+// most often where the list before had it.
+func (t *table) find(k FlowKey, at int) int32 {
+	if at < len(t.before) {
+		if i := t.before[at]; t.entries[i].key == k {
+			return i
+		}
+	}
+	var i int32
+	var ok bool
+	if k4, is4 := key4(k); is4 {
+		i, ok = t.index4[k4]
+	} else {
+		i, ok = t.index[k]
+	}
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// key4 packs a key of IPv4 addresses, which is hashed in a fraction of the time.
+func key4(k FlowKey) (uint64, bool) {
+	if !k.Src.Is4() || !k.Dst.Is4() {
+		return 0, false
+	}
+	src, dst := k.Src.As4(), k.Dst.As4()
+	return uint64(binary.BigEndian.Uint32(src[:]))<<32 | uint64(binary.BigEndian.Uint32(dst[:])), true
+}
+
+func (t *table) add(f *FlowCount, first bool, st *Stats) int32 {
+	if len(t.index)+len(t.index4) >= 2*t.limit {
+		st.Ignored++
+		return -1
+	}
+	e := entry{key: f.Key, lastBytes: f.Bytes, lastC: f.Congested}
+	if !first {
+		e.bytes, e.congested = f.Bytes, f.Congested
+	}
+	var i int32
+	if n := len(t.free); n > 0 {
+		i, t.free = t.free[n-1], t.free[:n-1]
+		t.entries[i] = e
+	} else {
+		i = int32(len(t.entries))
+		t.entries = append(t.entries, e)
+	}
+	if k4, is4 := key4(f.Key); is4 {
+		t.index4[k4] = i
+	} else {
+		t.index[f.Key] = i
+	}
+	return i
+}
+
+func (e *entry) count(f *FlowCount, st *Stats) {
+	if f.Bytes < e.lastBytes || f.Congested < e.lastC {
+		st.Backwards++
+		e.bytes, e.congested = 0, 0
+	} else {
+		e.bytes, e.congested = f.Bytes-e.lastBytes, f.Congested-e.lastC
+	}
+	e.lastBytes, e.lastC = f.Bytes, f.Congested
+}
+
+// forget frees the entries of flows that the present list does not have.
+func (t *table) forget() {
+	for _, i := range t.before {
+		e := &t.entries[i]
+		if e.tick == t.tick {
+			continue
+		}
+		if e.live {
+			t.live--
+		}
+		if k4, is4 := key4(e.key); is4 {
+			delete(t.index4, k4)
+		} else {
+			delete(t.index, e.key)
+		}
+		*e = entry{}
+		t.free = append(t.free, i)
+	}
+}
+
+// fit brings flows that have sent enough, or were congested, into the table. If they are
+// more than it holds the least congested stay out, those with fewer bytes first among
+// equals.
+func (t *table) fit(least float64, st *Stats) {
+	wants := func(e *entry) bool { return !e.live && (e.congested > 0 || float64(e.bytes) >= least) }
+	n := 0
+	for _, i := range t.order {
+		if wants(&t.entries[i]) {
+			n++
+		}
+	}
+	if t.live+n <= t.limit {
+		for _, i := range t.order {
+			if e := &t.entries[i]; wants(e) {
+				e.live = true
+			}
+		}
+		t.live += n
+		return
+	}
+	t.rank = t.rank[:0]
+	for _, i := range t.order {
+		if e := &t.entries[i]; e.live || wants(e) {
+			t.rank = append(t.rank, i)
+		}
+	}
+	slices.SortFunc(t.rank, func(a, b int32) int { return t.entries[a].compare(&t.entries[b]) })
+	for r, i := range t.rank {
+		t.entries[i].live = r < t.limit
+	}
+	st.Evicted += uint64(len(t.rank) - t.limit)
+	t.live = t.limit
+}
+
+// compare orders by congestion, most first; the rest makes the order total.
+func (e *entry) compare(o *entry) int {
+	switch {
+	case e.congested != o.congested:
+		return less(e.congested > o.congested)
+	case e.bytes != o.bytes:
+		return less(e.bytes > o.bytes)
+	case e.live != o.live:
+		return less(e.live)
+	}
+	return int(e.row - o.row)
+}
+
+func less(yes bool) int {
+	if yes {
+		return -1
+	}
+	return 1
+}
+
+// congested is ΣN_cong of the table.
+func (t *table) congested() uint64 {
+	var sum uint64
+	for _, i := range t.order {
+		if e := &t.entries[i]; e.live {
+			sum += e.congested
+		}
+	}
+	return sum
+}
+
+// carried is what flows that get CNPs now have left of their last shares.
+func (t *table) carried() float64 {
+	sum := 0.0
+	for _, i := range t.order {
+		if e := &t.entries[i]; e.live && e.congested > 0 {
+			sum += e.carry
+		}
+	}
+	return sum
+}
+
+// age takes flows out of the table that have sent less than least bytes in the period.
+func (t *table) age(least float64, st *Stats) {
+	for _, i := range t.order {
+		if e := &t.entries[i]; e.live && float64(e.bytes) < least {
+			e.live, e.carry = false, 0
+			t.live--
+			st.Aged++
+		}
+	}
+}
