@@ -75,8 +75,9 @@ type Config struct {
 	DSH   DSHConfig
 	SPFC  SPFCConfig
 
-	// LocalResume rechecks only the queue and port that a packet leaves, and resumes a
-	// queue that is empty whatever its threshold: what a match-action pipeline can do.
+	// LocalResume rechecks only the queue and port that a packet leaves, resumes one that is
+	// empty whatever its threshold, and does not pause one that holds nothing: what a
+	// match-action pipeline can do.
 	LocalResume bool
 	// AllowLoss accepts headroom that is too small for the link, for experiments.
 	AllowLoss bool
@@ -87,6 +88,8 @@ type DSHConfig struct {
 	Window    units.Time     // Algorithm 4; 10 ms by default
 	Precision log2.Precision // of Algorithm 3; log2.Default by default
 	Entries   int            // of the table ĝ → φ̂; phi.DefaultEntries by default
+	// Tick is that of the clock that Algorithm 3 reads, up to phi.MaxTick; 0 means 1 ps.
+	Tick units.Time
 	// NoInsurance and NoSharedHeadroom leave out one half of DSH, as Fig. 21 and 15 do.
 	// The first may drop and needs AllowLoss.
 	NoInsurance, NoSharedHeadroom bool

@@ -15,6 +15,9 @@ const (
 	factorShift = 2
 )
 
+// maxTicks is the longest Δt of a clock of ticks: what a pipeline's tables take.
+const maxTicks = math.MaxUint32
+
 // saturation bounds |g| in multiples of the line rate. A queue cannot grow faster than its
 // link, but all egress ports may drain it, and two arrivals may have one time stamp.
 const saturation = 16
@@ -25,16 +28,18 @@ const saturation = 16
 type Gradients struct {
 	logs  *log2.Table
 	phi   *phi.Table
-	unit  uint  // gradients are in bytes per 2^unit ps
+	tick  units.Time
+	unit  uint  // gradients are in bytes per 2^unit ticks
 	limit int64 // of |g|
 }
 
 // NewGradients returns the parameters for a link of a rate whose worst-case headroom is Φ,
-// with a table of at most entries thresholds.
-func NewGradients(rate units.Rate, full units.Bytes, logs *log2.Table, entries int) (*Gradients, error) {
-	g := &Gradients{logs: logs, unit: gradientUnit(rate)}
+// with a table of at most entries thresholds, for a clock of ticks (0 means 1 ps).
+func NewGradients(rate units.Rate, tick units.Time, full units.Bytes, logs *log2.Table, entries int) (*Gradients, error) {
+	tick = max(1, tick)
+	g := &Gradients{logs: logs, tick: tick, unit: gradientUnit(rate, tick)}
 	var err error
-	if g.phi, err = phi.New(phi.Config{Phi: full, Delay: rate.TxTime(full), Unit: g.unit, Entries: entries}); err != nil {
+	if g.phi, err = phi.New(phi.Config{Phi: full, Delay: rate.TxTime(full), Unit: g.unit, Tick: tick, Entries: entries}); err != nil {
 		return nil, fmt.Errorf("gradient thresholds for %v and Φ = %d B: %w", rate, full, err)
 	}
 	g.limit = saturation * g.line(rate)
@@ -42,22 +47,36 @@ func NewGradients(rate units.Rate, full units.Bytes, logs *log2.Table, entries i
 }
 
 // gradientUnit returns the time in which a link passes 2¹⁵ to 2¹⁶ bytes, as a power of two
-// of picoseconds, so that rounding is far below the tables' error.
-func gradientUnit(rate units.Rate) uint {
+// of ticks, so that rounding is far below the tables' error; one tick when it is longer.
+func gradientUnit(rate units.Rate, tick units.Time) uint {
 	unit := uint(0)
-	for unit < phi.MaxUnit && rate.In(1<<unit) < 1<<15 {
+	for unit < phi.MaxUnit && rate.In(tick<<unit) < 1<<15 {
 		unit++
 	}
 	return unit
 }
 
-func (g *Gradients) line(rate units.Rate) int64 { return int64(rate.In(1 << g.unit)) }
+func (g *Gradients) line(rate units.Rate) int64 { return int64(rate.In(g.tick << g.unit)) }
 
 // Phi returns the thresholds.
 func (g *Gradients) Phi() *phi.Table { return g.phi }
 
-// Unit returns n where gradients are in bytes per 2ⁿ ps.
+// Unit returns n where gradients are in bytes per 2ⁿ ticks.
 func (g *Gradients) Unit() uint { return g.unit }
+
+// Limit returns where |g| saturates, in bytes per 2^Unit ticks.
+func (g *Gradients) Limit() int64 { return g.limit }
+
+// Logs returns the logarithm tables.
+func (g *Gradients) Logs() *log2.Table { return g.logs }
+
+// elapsed returns Δt in ticks.
+func (g *Gradients) elapsed(from, to units.Time) units.Time {
+	if g.tick == 1 {
+		return to - from
+	}
+	return min(to/g.tick-from/g.tick, maxTicks)
+}
 
 // Error bounds |ĝ − Algorithm 2's ĝ| when no |g| so far has exceeded largest (at most 16
 // line rates, where g saturates). With r the tables' error, one g is off by
@@ -73,7 +92,7 @@ func (g *Gradients) Error(largest int64) int64 {
 type Estimator struct {
 	length   units.Bytes
 	at       units.Time
-	avg, dev int64 // g_avg and v_avg, in bytes per 2^unit ps
+	avg, dev int64 // g_avg and v_avg, in bytes per 2^unit ticks
 	started  bool
 }
 
@@ -84,7 +103,7 @@ func (e *Estimator) Arrived(g *Gradients, now units.Time, length units.Bytes) un
 		e.started, e.at, e.length = true, now, length
 		return 0
 	}
-	x := g.gradient(length-e.length, now-e.at)
+	x := g.gradient(length-e.length, g.elapsed(e.at, now))
 	e.at, e.length = now, length
 	diff := x - e.avg
 	dev := diff
@@ -97,7 +116,7 @@ func (e *Estimator) Arrived(g *Gradients, now units.Time, length units.Bytes) un
 	return g.phi.Lookup(e.Gradient())
 }
 
-// Gradient returns ĝ in bytes per 2^unit ps.
+// Gradient returns ĝ in bytes per 2^unit ticks.
 func (e *Estimator) Gradient() int64 { return e.avg + e.dev<<factorShift }
 
 // gradient returns Δq/Δt by tables, with the sign of Δq, saturating.

@@ -16,7 +16,7 @@ func gradients(t interface{ Fatal(...any) }, rate units.Rate, full units.Bytes, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewGradients(rate, full, logs, 64)
+	g, err := NewGradients(rate, 0, full, logs, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

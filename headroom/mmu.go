@@ -14,11 +14,11 @@ type Signal struct {
 	Pause   bool
 }
 
-// MMU is the memory management unit of one switch. It owns its accounts and its policy; it
+// MMU is the memory management unit of one switch. It owns its accounts and its rules; it
 // is not for concurrent use. Times passed to it must not fall, ports and classes must be in
 // range, and what departs must have arrived. No method but the constructor allocates.
 type MMU struct {
-	policy   Policy
+	rules    rules
 	queues   []queue // port · 8 + class
 	ports    []port
 	lossless uint8
@@ -76,7 +76,7 @@ func New(c Config) (*MMU, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	policy, err := newPolicy(&c)
+	rules, err := newRules(&c)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", c.Policy, err)
 	}
@@ -84,7 +84,7 @@ func New(c Config) (*MMU, error) {
 	n := len(c.Ports)
 	c.Ports = append([]Port(nil), c.Ports...)
 	m := &MMU{
-		policy: policy, queues: make([]queue, n*Classes), ports: make([]port, n),
+		rules: rules, queues: make([]queue, n*Classes), ports: make([]port, n),
 		lossless: c.Lossless, insured: c.Policy.insured(), local: c.LocalResume,
 		size: layout.Shared, gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
 		queueWakes: newWakes(n * Classes), portWakes: newWakes(n),
@@ -133,8 +133,8 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	if m.insured && at >= placeShared {
 		p.shared += n
 	}
-	if at != placeNone {
-		q.tau = m.policy.Arrived(now, port, class, q.length())
+	if at != placeNone && m.rules.grows != nil {
+		q.tau = m.rules.grows.arrived(now, port, class, q.length())
 	}
 	m.recheck(port, class, at, whole)
 	return at != placeNone, m.signals(now)
@@ -171,7 +171,9 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	} else {
 		m.used -= s
 	}
-	m.policy.Departed(now, port, n)
+	if m.rules.spfc != nil {
+		m.rules.spfc.departed(now, port, n)
+	}
 	if m.local {
 		m.wakeLocal(port, class)
 	} else {

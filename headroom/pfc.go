@@ -9,11 +9,11 @@ func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 	q, p := &m.queues[i], &m.ports[port]
 	free := m.size - m.used
 	limit := m.size
-	t := m.policy.Threshold(free)
+	t := m.rules.threshold(free)
 	if !whole {
 		limit = t
 	}
-	if !q.off && (q.shared > limit-q.tau || at == placeHeadroom || at == placeNone) {
+	if !q.off && m.mayPause(q.length()) && (q.shared > limit-q.tau || at == placeHeadroom || at == placeNone) {
 		q.off = true
 		p.classes |= 1 << class
 		m.stats.QueuePauses++
@@ -24,7 +24,7 @@ func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 		if !whole {
 			portLimit = m.nq * t
 		}
-		if !p.off && (p.shared > portLimit || at == placeInsurance || at == placeNone) {
+		if !p.off && m.mayPause(p.shared) && (p.shared > portLimit || at == placeInsurance || at == placeNone) {
 			p.off = true
 			m.stats.PortPauses++
 			m.touch(port)
@@ -35,23 +35,21 @@ func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 	}
 }
 
+// mayPause reports whether something that holds n bytes may be paused: with LocalResume,
+// only a departure resumes it.
+func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
+
 // settle gives a queue and its port their places among those that wait for memory: paused,
-// and with nothing in headroom that has to leave first.
+// and with nothing in headroom that has to leave first. Places are looked at again when
+// their turn comes (see wake), so it is enough that none is too late: what has grown since,
+// or has bytes in headroom again, keeps its old place.
 func (m *MMU) settle(port int, class uint8) {
 	i := port*Classes + int(class)
-	if q := &m.queues[i]; q.off {
-		if q.headroom == 0 {
-			m.queueWakes.put(int32(i), q.shared+q.tau)
-		} else {
-			m.queueWakes.remove(int32(i))
-		}
+	if q := &m.queues[i]; q.off && q.headroom == 0 {
+		m.queueWakes.lower(int32(i), q.shared+q.tau)
 	}
-	if p := &m.ports[port]; p.off {
-		if p.insured == 0 {
-			m.portWakes.put(int32(port), p.shared)
-		} else {
-			m.portWakes.remove(int32(port))
-		}
+	if p := &m.ports[port]; p.off && p.insured == 0 {
+		m.portWakes.lower(int32(port), p.shared)
 	}
 }
 
@@ -61,22 +59,36 @@ func (m *MMU) wake() {
 	if len(m.queueWakes.order)+len(m.portWakes.order) == 0 {
 		return
 	}
-	t := m.policy.Threshold(m.size - m.used)
+	t := m.rules.threshold(m.size - m.used)
 	for {
 		i, key, ok := m.queueWakes.first()
 		if !ok || key+m.gap >= t {
 			break
 		}
+		q := &m.queues[i]
+		if now := q.shared + q.tau; q.headroom == 0 && now > key {
+			m.queueWakes.put(i, now)
+			continue
+		}
 		m.queueWakes.remove(i)
-		m.resumeQueue(int(i)/Classes, uint8(i%Classes))
+		if q.headroom == 0 {
+			m.resumeQueue(int(i)/Classes, uint8(i%Classes))
+		}
 	}
 	for {
 		i, key, ok := m.portWakes.first()
 		if !ok || key+m.portGap >= m.nq*t {
 			break
 		}
+		p := &m.ports[i]
+		if p.insured == 0 && p.shared > key {
+			m.portWakes.put(i, p.shared)
+			continue
+		}
 		m.portWakes.remove(i)
-		m.resumePort(int(i))
+		if p.insured == 0 {
+			m.resumePort(int(i))
+		}
 	}
 }
 
@@ -87,7 +99,7 @@ func (m *MMU) wakeLocal(port int, class uint8) {
 	if !q.off && !p.off {
 		return
 	}
-	t := m.policy.Threshold(m.size - m.used)
+	t := m.rules.threshold(m.size - m.used)
 	if q.off && (q.headroom == 0 && q.shared+q.tau+m.gap < t || q.length() == 0) {
 		m.resumeQueue(port, class)
 	}
@@ -139,8 +151,8 @@ func (m *MMU) signals(now units.Time) []Signal {
 			m.out = append(m.out, Signal{Port: int(i), Classes: less})
 			m.stats.ResumeFrames++
 		}
-		if (after == 0) != (p.before == 0) {
-			m.policy.Paused(now, int(i), after != 0)
+		if m.rules.spfc != nil && (after == 0) != (p.before == 0) {
+			m.rules.spfc.paused(now, int(i), after != 0)
 		}
 		p.before = after
 	}

@@ -18,11 +18,11 @@ const (
 func (m *MMU) place(now units.Time, port int, class uint8, n units.Bytes) (at placement, whole bool) {
 	q := &m.queues[port*Classes+int(class)]
 	lossless := m.lossless>>class&1 != 0
-	whole = lossless && m.policy.Whole(now, port)
+	whole = lossless && m.rules.whole(now, port)
 	if q.private+n <= m.private[class] {
 		return placePrivate, whole
 	}
-	if free := m.size - m.used; n <= free && (whole || m.below(port, q, lossless, n, m.policy.Threshold(free))) {
+	if free := m.size - m.used; n <= free && (whole || m.below(port, q, lossless, n, m.rules.threshold(free))) {
 		return placeShared, whole
 	}
 	if !lossless {

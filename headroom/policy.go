@@ -2,62 +2,45 @@ package headroom
 
 import "github.com/headgate/headgate/units"
 
-// Policy sets the thresholds of one MMU, which calls it with ports and classes that it has
-// checked and with times that do not fall. A Policy keeps no account of memory.
-type Policy interface {
-	// Threshold returns T, the shared bytes that a queue may hold, when free bytes of the
-	// shared pool are left.
-	Threshold(free units.Bytes) units.Bytes
-	// Whole reports whether a port's threshold is the whole shared pool instead.
-	Whole(now units.Time, port int) bool
-	// Arrived takes note that a packet of a lossless class was accepted, after which its
-	// queue holds length bytes. It returns τ, by how much the queue pauses below T.
-	Arrived(now units.Time, port int, class uint8, length units.Bytes) (tau units.Bytes)
-	// Departed takes note that n bytes of a lossless class left.
-	Departed(now units.Time, port int, n units.Bytes)
-	// Paused takes note that a port has begun or ended to have paused classes.
-	Paused(now units.Time, port int, paused bool)
+// rules are the thresholds of one MMU, which owns them: what its policy is made of. They
+// keep no account of memory. They are parts and not an interface, because they are asked
+// five times per packet and each dynamic call would cost as much as what it asks for.
+type rules struct {
+	fixed units.Bytes // Static's threshold; 0 for the dynamic one
+	alpha Alpha       // of Eq. 2
+	grows *shared     // DSH's τ; nil for none
+	spfc  *victims    // nil when no port may use the whole pool
 }
 
-// plain is a policy without τ and victims.
-type plain struct{}
-
-func (plain) Whole(units.Time, int) bool                                     { return false }
-func (plain) Arrived(units.Time, int, uint8, units.Bytes) (none units.Bytes) { return 0 }
-func (plain) Departed(units.Time, int, units.Bytes)                          {}
-func (plain) Paused(units.Time, int, bool)                                   {}
-
-// static has one threshold for ever.
-type static struct {
-	plain
-	threshold units.Bytes
-}
-
-func (s *static) Threshold(units.Bytes) units.Bytes { return s.threshold }
-
-// dynamic has the threshold of Eq. 2.
-type dynamic struct {
-	plain
-	alpha Alpha
-}
-
-func (d *dynamic) Threshold(free units.Bytes) units.Bytes { return d.alpha.Of(free) }
-
-// newPolicy returns the policy of a valid Config with defaults.
-func newPolicy(c *Config) (Policy, error) {
-	var p Policy = &dynamic{alpha: c.Alpha}
+// newRules returns the rules of a valid Config with defaults.
+func newRules(c *Config) (rules, error) {
+	r := rules{alpha: c.Alpha}
 	switch {
 	case c.Policy == Static:
-		p = &static{threshold: c.Threshold}
+		r.fixed = c.Threshold
 	case c.Policy.insured() && !c.DSH.NoSharedHeadroom:
 		d, err := newShared(c)
 		if err != nil {
-			return nil, err
+			return r, err
 		}
-		p = d
+		r.grows = d
 	}
 	if c.Policy.victims() {
-		p = newVictims(c, p)
+		r.spfc = newVictims(c)
 	}
-	return p, nil
+	return r, nil
+}
+
+// threshold returns T, the shared bytes that a queue may hold, when free bytes of the
+// shared pool are left.
+func (r *rules) threshold(free units.Bytes) units.Bytes {
+	if r.fixed > 0 {
+		return r.fixed
+	}
+	return r.alpha.Of(free)
+}
+
+// whole reports whether a port's threshold is the whole shared pool instead.
+func (r *rules) whole(now units.Time, port int) bool {
+	return r.spfc != nil && r.spfc.at(now, port).Victim()
 }

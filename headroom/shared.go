@@ -5,10 +5,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// shared is DSH's dynamic headroom: T of Eq. 2 and τ of Algorithms 3 and 4. It owns its
-// estimators and windows.
+// shared is DSH's dynamic headroom: τ of Algorithms 3 and 4. It owns its estimators and
+// windows.
 type shared struct {
-	dynamic
 	window units.Time
 	links  []*Gradients
 	queues []Estimator // port · 8 + class
@@ -16,35 +15,52 @@ type shared struct {
 }
 
 func newShared(c *Config) (*shared, error) {
+	s := &shared{
+		window: c.DSH.Window,
+		queues: make([]Estimator, len(c.Ports)*Classes),
+		ports:  make([]Window, len(c.Ports)),
+	}
+	var err error
+	s.links, err = c.gradients()
+	return s, err
+}
+
+// Gradients returns what Algorithm 3 needs to know about the link of each port; ports alike
+// share theirs. It returns a *FieldError when c, with its defaults, is not valid.
+func (c Config) Gradients() ([]*Gradients, error) {
+	c = c.WithDefaults()
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c.gradients()
+}
+
+func (c *Config) gradients() ([]*Gradients, error) {
 	logs, err := log2.New(c.DSH.Precision)
 	if err != nil {
 		return nil, err
-	}
-	s := &shared{
-		dynamic: dynamic{alpha: c.Alpha}, window: c.DSH.Window,
-		links:  make([]*Gradients, len(c.Ports)),
-		queues: make([]Estimator, len(c.Ports)*Classes),
-		ports:  make([]Window, len(c.Ports)),
 	}
 	type link struct {
 		rate units.Rate
 		phi  units.Bytes
 	}
+	list := make([]*Gradients, len(c.Ports))
 	known := make(map[link]*Gradients) // most ports are alike
 	for i := range c.Ports {
 		l := link{c.Ports[i].Rate, c.fullPhi(&c.Ports[i])}
 		if known[l] == nil {
-			if known[l], err = NewGradients(l.rate, l.phi, logs, c.DSH.Entries); err != nil {
+			if known[l], err = NewGradients(l.rate, c.DSH.Tick, l.phi, logs, c.DSH.Entries); err != nil {
 				return nil, err
 			}
 		}
-		s.links[i] = known[l]
+		list[i] = known[l]
 	}
-	return s, nil
+	return list, nil
 }
 
-// Arrived implements Policy.
-func (s *shared) Arrived(now units.Time, port int, class uint8, length units.Bytes) units.Bytes {
+// arrived takes note that a packet of a lossless class was accepted, after which its queue
+// holds length bytes. It returns τ, by how much the queue pauses below T.
+func (s *shared) arrived(now units.Time, port int, class uint8, length units.Bytes) units.Bytes {
 	tau := s.queues[port*Classes+int(class)].Arrived(s.links[port], now, length)
 	if s.ports[port].Arrived(now, class, s.window) {
 		return 0

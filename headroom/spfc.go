@@ -90,9 +90,8 @@ func (m *Meter) Sample(total uint64) (ok bool) {
 	return ok
 }
 
-// victims adds SPFC to another policy. It owns its meters.
+// victims is SPFC's state of all ports. It owns its meters.
 type victims struct {
-	Policy
 	period  units.Time
 	packets bool // count packets, not bytes
 	ports   []meterClock
@@ -104,8 +103,8 @@ type meterClock struct {
 	next units.Time // end of the period
 }
 
-func newVictims(c *Config, inner Policy) *victims {
-	v := &victims{Policy: inner, period: c.SPFC.Period, packets: c.SPFC.Packet > 0, ports: make([]meterClock, len(c.Ports))}
+func newVictims(c *Config) *victims {
+	v := &victims{period: c.SPFC.Period, packets: c.SPFC.Packet > 0, ports: make([]meterClock, len(c.Ports))}
 	for i := range v.ports {
 		v.ports[i] = meterClock{NewMeter(DepartLimit(c.Ports[i].Rate, c.SPFC.Period, c.SPFC.K, c.SPFC.Packet)), c.SPFC.Period}
 	}
@@ -125,26 +124,21 @@ func (v *victims) at(now units.Time, port int) *Meter {
 	return &p.Meter
 }
 
-// Whole implements Policy.
-func (v *victims) Whole(now units.Time, port int) bool { return v.at(now, port).Victim() }
-
-// Departed implements Policy.
-func (v *victims) Departed(now units.Time, port int, n units.Bytes) {
+// departed takes note that n bytes of a lossless class left.
+func (v *victims) departed(now units.Time, port int, n units.Bytes) {
 	count := uint64(n)
 	if v.packets {
 		count = 1
 	}
 	v.at(now, port).Depart(count)
-	v.Policy.Departed(now, port, n)
 }
 
-// Paused implements Policy.
-func (v *victims) Paused(now units.Time, port int, paused bool) {
+// paused takes note that a port has begun or ended to have paused classes.
+func (v *victims) paused(now units.Time, port int, paused bool) {
 	m := v.at(now, port)
 	if paused {
 		m.Pause()
 	} else {
 		m.Resume()
 	}
-	v.Policy.Paused(now, port, paused)
 }

@@ -137,24 +137,24 @@ func TestMeterNeverErrs(t *testing.T) {
 }
 
 func TestClockCatchesUp(t *testing.T) {
-	v := &victims{Policy: &dynamic{}, period: 100, ports: []meterClock{{NewMeter(10), 100}}}
-	v.Departed(50, 0, 10)
+	v := &victims{period: 100, ports: []meterClock{{NewMeter(10), 100}}}
+	v.departed(50, 0, 10)
 	for _, s := range []struct {
 		at   units.Time
 		want bool
 	}{{99, true}, {100, true}, {199, true}, {200, false}} {
-		if got := v.Whole(s.at, 0); got != s.want {
+		if got := v.at(s.at, 0).Victim(); got != s.want {
 			t.Errorf("at %d victim is %v, want %v", s.at, got, s.want)
 		}
 	}
-	v.Departed(250, 0, 10)
-	if v.Whole(750, 0) {
+	v.departed(250, 0, 10)
+	if v.at(750, 0).Victim() {
 		t.Error("victim after periods without a departure")
 	}
-	if v.Departed(799, 0, 9); v.ports[0].next != 800 {
+	if v.departed(799, 0, 9); v.ports[0].next != 800 {
 		t.Errorf("the period ends at %d, want 800", v.ports[0].next)
 	}
-	if v.Departed(800, 0, 9); v.Whole(800, 0) {
+	if v.departed(800, 0, 9); v.at(800, 0).Victim() {
 		t.Error("departures of two periods were added")
 	}
 }

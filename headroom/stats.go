@@ -74,10 +74,10 @@ func (m *MMU) Paused(port int) uint8 { return m.ports[port].before }
 func (m *MMU) PortPaused(port int) bool { return m.ports[port].off }
 
 // Victim reports whether SPFC takes a port for a victim's.
-func (m *MMU) Victim(now units.Time, port int) bool { return m.policy.Whole(now, port) }
+func (m *MMU) Victim(now units.Time, port int) bool { return m.rules.whole(now, port) }
 
 // Threshold returns T(t), or Static's threshold.
-func (m *MMU) Threshold() units.Bytes { return m.policy.Threshold(m.size - m.used) }
+func (m *MMU) Threshold() units.Bytes { return m.rules.threshold(m.size - m.used) }
 
 // Tau returns τ, by how much a queue pauses below the threshold, as of its last packet.
 func (m *MMU) Tau(port int, class uint8) units.Bytes { return m.queues[port*Classes+int(class)].tau }

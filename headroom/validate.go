@@ -119,6 +119,9 @@ func (c *Config) checkPolicy() error {
 		if err := d.Precision.Validate(); err != nil {
 			return fmt.Errorf("dsh.precision: %w", err)
 		}
+		if d.Tick < 0 || d.Tick > phi.MaxTick {
+			return &FieldError{Field: "dsh.tick", Value: d.Tick.String(), Allowed: fmt.Sprintf("0 to %v", phi.MaxTick)}
+		}
 		if d.Entries < phi.MinEntries || d.Entries > phi.MaxEntries {
 			return &FieldError{Field: "dsh.entries", Value: fmt.Sprint(d.Entries), Allowed: fmt.Sprintf("%d to %d", phi.MinEntries, phi.MaxEntries)}
 		}

@@ -2,8 +2,10 @@ package headroom
 
 import "github.com/headgate/headgate/units"
 
-// wakes is a heap of paused queues or ports by what they hold, least first. Its owner is an
-// MMU. It never grows beyond the size it was made with.
+// wakes is a heap of paused queues or ports by what they hold, least first. A key may be
+// less than what its queue holds by now: most grow and shrink many times before their turn
+// comes, and moving them each time would cost more than all else. Its owner is an MMU. It
+// never grows beyond the size it was made with.
 type wakes struct {
 	order []waiting
 	place []int32 // per id: place in order + 1, or 0
@@ -32,13 +34,29 @@ func (w *wakes) first() (id int32, key units.Bytes, ok bool) {
 // put adds an id or changes its key.
 func (w *wakes) put(id int32, key units.Bytes) {
 	at := int(w.place[id]) - 1
-	if at < 0 {
-		w.order = append(w.order, waiting{})
-		at = len(w.order) - 1
-	} else if w.order[at].key == key {
-		return
+	switch {
+	case at < 0:
+		w.add(id, key)
+	case key < w.order[at].key:
+		w.rise(at, waiting{key, id})
+	case key > w.order[at].key:
+		w.sink(at, waiting{key, id})
 	}
-	w.fix(at, waiting{key, id})
+}
+
+// lower adds an id or lowers its key; a key that is lower already stays.
+func (w *wakes) lower(id int32, key units.Bytes) {
+	at := int(w.place[id]) - 1
+	if at < 0 {
+		w.add(id, key)
+	} else if key < w.order[at].key {
+		w.rise(at, waiting{key, id})
+	}
+}
+
+func (w *wakes) add(id int32, key units.Bytes) {
+	w.order = append(w.order, waiting{})
+	w.rise(len(w.order)-1, waiting{key, id})
 }
 
 // remove takes an id out, if it is there.
@@ -51,23 +69,35 @@ func (w *wakes) remove(id int32) {
 	last := len(w.order) - 1
 	moved := w.order[last]
 	w.order = w.order[:last]
-	if at != last {
-		w.fix(at, moved)
+	switch {
+	case at == last:
+	case at > 0 && moved.key < w.order[(at-1)/degree].key:
+		w.rise(at, moved)
+	default:
+		w.sink(at, moved)
 	}
 }
 
-// fix puts x at a free place, or where its key belongs above or below it.
-func (w *wakes) fix(at int, x waiting) {
-	order := w.order
+// rise puts x at a free place or above it.
+func (w *wakes) rise(at int, x waiting) {
+	order, place := w.order, w.place
 	for at > 0 {
 		parent := (at - 1) / degree
-		if order[parent].key <= x.key {
+		up := order[parent]
+		if up.key <= x.key {
 			break
 		}
-		order[at] = order[parent]
-		w.place[order[at].id] = int32(at + 1)
+		order[at] = up
+		place[up.id] = int32(at + 1)
 		at = parent
 	}
+	order[at] = x
+	place[x.id] = int32(at + 1)
+}
+
+// sink puts x at a free place or below it.
+func (w *wakes) sink(at int, x waiting) {
+	order, place := w.order, w.place
 	for {
 		child := degree*at + 1
 		if child >= len(order) {
@@ -79,13 +109,14 @@ func (w *wakes) fix(at int, x waiting) {
 				least = i
 			}
 		}
-		if x.key <= order[least].key {
+		down := order[least]
+		if x.key <= down.key {
 			break
 		}
-		order[at] = order[least]
-		w.place[order[at].id] = int32(at + 1)
+		order[at] = down
+		place[down.id] = int32(at + 1)
 		at = least
 	}
 	order[at] = x
-	w.place[x.id] = int32(at + 1)
+	place[x.id] = int32(at + 1)
 }

@@ -5,14 +5,20 @@
 //
 //   frame ──► SwitchParser ──► VerifyIpv4Checksum
 //                                   │
-//   ingress     Arrival ─ Validate ─ PacketOut ─ Classify ─ Punt ─ Routing ─ Admission ─ Admit ─ Enqueue
-//                            │           │                    │       │                    │        │
-//                            └─ drop     └─ port, poll ───────┴───────┴──► queue           └─ drop  │
-//                                                                                                   ▼
-//                                                                           queues of the egress port
+//   ingress     Arrival ─ Validate ─ PacketOut ─ Classify ─ Punt ─ Routing ─ Admission ─ Admit ─┐
+//                            │           │                    │       │                    │     │
+//                            └─ drop     └─ port, poll ───────┴───────┴──► queue           └ drop│
+//                                                                                                ▼
+//                                                                 Memory ─ Pacc ─ Learn ─ Enqueue
+//                                                                    │                           │
+//                       PAUSE: clone to the ingress port ◄───────────┴─ drop                     ▼
+//                                                                        queues of the egress port
 //                                                                                                   │
-//   egress      Departure ─ Release ─┬─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ──────────────────┤
-//                                    └─ Poll ──► clone to the CPU port                              │
+//   egress      Departure ─ Release ─ Vacate ─┬─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ─────────┤
+//                                      │      ├─ Poll ──► clone to the CPU port                     │
+//                                      │      └─ Refresh ─┐                                         │
+//     RESUME: clone to the ingress port ◄                 ▼                                         │
+//   egress of a clone                                  SendPfc ─────────────────────────────────────┤
 //                                                                                                   ▼
 //                                                     UpdateIpv4Checksum ──► SwitchDeparser ──► frame
 //
@@ -22,8 +28,9 @@
 // A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
-#define HEADGATE_VERSION "1.0.0"
+#define HEADGATE_VERSION "1.1.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
+// 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -41,11 +48,19 @@
 #include "shared/punt.p4"
 #include "shared/routing.p4"
 #include "shared/admission.p4"
+#include "shared/pacc.p4"
 #include "shared/ecn.p4"
 #include "shared/maxqd.p4"
+#include "shared/buffer.p4"
+#include "shared/gradient.p4"
+#include "shared/pfc.p4"
 #include "v1model/parser.p4"
 #include "v1model/ports.p4"
 #include "v1model/accounting.p4"
+#include "v1model/buffer.p4"
+#include "v1model/pause.p4"
+#include "v1model/memory.p4"
+#include "v1model/learn.p4"
 #include "v1model/statistics.p4"
 
 control ingress(inout headers_t hdr, inout metadata_t meta,
@@ -58,6 +73,9 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Routing() routing;
     Admission() admission;
     Admit() admit;
+    Memory() memory;
+    Pacc() pacc;
+    Learn() learn;
     Enqueue() enqueue;
 
     apply {
@@ -76,6 +94,11 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         if (meta.drop_reason == DROP_NONE) {
             admission.apply(meta);
             admit.apply(meta);
+            memory.apply(meta, standard);
+        }
+        if (meta.drop_reason == DROP_NONE) {
+            pacc.apply(hdr, meta);
+            learn.apply(hdr, meta);
         }
         enqueue.apply(meta, standard);
     }
@@ -84,6 +107,9 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
 control egress(inout headers_t hdr, inout metadata_t meta,
                inout standard_metadata_t standard) {
     Departure() departure;
+    SendPfc() send_pfc;
+    Vacate() vacate;
+    Refresh() refresh;
     Release() release;
     Poll() poll;
     Ecn() ecn;
@@ -92,12 +118,20 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     PortStatistics() statistics;
 
     apply {
-        // A clone is a poll's report: it is complete, and was never admitted.
-        if (standard.instance_type != INSTANCE_EGRESS_CLONE) {
+        // A clone was never admitted: it is a poll's report, which is complete, or a PFC
+        // frame to be made.
+        bool copy = standard.instance_type == INSTANCE_INGRESS_CLONE ||
+                    standard.instance_type == INSTANCE_EGRESS_CLONE;
+        if (!copy) {
             departure.apply(meta, standard);
             release.apply(meta);
+            if (meta.bridged.accounted == 1) {
+                vacate.apply(meta, standard);
+            }
             if (meta.bridged.poll == 1) {
                 poll.apply(hdr, meta, standard);
+            } else if (meta.bridged.refresh == 1 || meta.bridged.forget == 1) {
+                refresh.apply(meta, standard);
             } else {
                 // The controller sees a packet as it arrived.
                 if (meta.departure.port != CPU_PORT) {
@@ -107,6 +141,10 @@ control egress(inout headers_t hdr, inout metadata_t meta,
                 }
                 statistics.apply(meta);
             }
+        }
+        if (meta.signal.kind != SIGNAL_NONE &&
+            (copy || meta.bridged.refresh == 1 || meta.bridged.forget == 1)) {
+            send_pfc.apply(hdr, meta, standard);
         }
     }
 }

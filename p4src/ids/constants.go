@@ -4,19 +4,24 @@ package ids
 
 // From shared/size.p4, where each has its reason.
 const (
-	PortCells         = 512
-	QueuesPerPort     = 8
-	QueueCells        = 4096
-	DropReasonCells   = 32
-	DSCPEntries       = 64
-	RouteEntries      = 16384
-	ECMPMembers       = 2048
-	MaxGroupMembers   = 64
-	ECMPHashBits      = 32
-	PuntEntries       = 64
-	QueueLimitEntries = 4096
-	REDEntries        = 512
-	DepthCellShift    = 6
+	PortCells           = 512
+	QueuesPerPort       = 8
+	QueueCells          = 4096
+	DropReasonCells     = 32
+	DSCPEntries         = 64
+	RouteEntries        = 16384
+	ECMPMembers         = 2048
+	MaxGroupMembers     = 64
+	ECMPHashBits        = 32
+	PuntEntries         = 64
+	QueueLimitEntries   = 4096
+	REDEntries          = 512
+	WatchedQueueEntries = 512
+	FlowEntries         = 16384
+	DepthCellShift      = 6
+	LogEntries          = 16384
+	ExpEntries          = 16384
+	PhiEntries          = 4096
 )
 
 // From shared/constants.p4, where each has its reason.
@@ -24,6 +29,7 @@ const (
 	CPUPort             = 510
 	PollCloneSession    = 510
 	HighestQueue        = 7
+	PFCCloneSession     = 1024
 	Unlimited           = 0xffffffff
 	EtherTypeIPv4       = 0x800
 	EtherTypeMACControl = 0x8808
@@ -32,6 +38,8 @@ const (
 	UDPPortRoCE         = 4791
 	UDPPortMaxQD        = 50151
 	MACControlPFC       = 0x101
+	MACControlAddress   = 0x180c2000001
+	PFCFrameBytes       = 60
 	MaxQDVersion        = 1
 	MaxQDNextBTH        = 1
 	Saturated16         = 0xffff
@@ -39,9 +47,29 @@ const (
 	ECT0                = 2
 	CE                  = 3
 	PacketOutBytes      = 2
-	PacketOutPort       = 0 // leave by the given port and queue as it is
-	PacketOutPipeline   = 1 // be processed like a frame that arrived
-	PacketOutPoll       = 2 // bring back the registers of the given port
+	PacketOutPort       = 0  // leave by the given port and queue as it is
+	PacketOutPipeline   = 1  // be processed like a frame that arrived
+	PacketOutPoll       = 2  // bring back the registers of the given port
+	PacketOutRefresh    = 3  // repeat the PAUSE of all that the port has paused
+	PacketOutForget     = 4  // empty the accounts of an idle ingress port
+	BufferDynamic       = 1  // T is α of what is free, not a fixed threshold
+	BufferInsured       = 2  // headroom is each port's insurance (DSH)
+	BufferEstimate      = 4  // queues pause early by what Algorithms 3 and 4 say
+	BufferVictims       = 8  // victim ports may take all of the shared pool (SPFC)
+	BufferApart         = 16 // insured, but a queue is bound by its own threshold
+	BufferOn            = 32
+	PoolPrivate         = 0
+	PoolShared          = 1
+	PoolHeadroom        = 2
+	PoolInsurance       = 3
+	PoolNone            = 4
+	PoolPeaks           = 5
+	SignalNone          = 0
+	SignalPause         = 1
+	SignalResume        = 2
+	SignalRefresh       = 3 // a PAUSE again
+	SignalList          = 1
+	LogOne              = 0x10000
 	PacketInPoll        = 1
 	DropNone            = 0
 	DropParser          = 1 // the frame ends inside a header
@@ -56,6 +84,7 @@ const (
 	DropAdmission       = 10 // the queue is at its limit
 	DropPacketOut       = 11 // unknown mode of a packet-out
 	DropUDPLength       = 12 // beyond the packet, or too short for the shim
+	DropBuffer          = 13 // no memory that the packet may take
 )
 
 // DropReason names index i of counter ingress.drops, as metrics and messages do; "" when
@@ -86,6 +115,8 @@ func DropReason(i int) string {
 		return "packet_out"
 	case DropUDPLength:
 		return "udp_length"
+	case DropBuffer:
+		return "buffer"
 	}
 	return ""
 }

@@ -7,58 +7,146 @@ package ids
 // PipelineName and PipelineVersion identify the program in its P4Info.
 const (
 	PipelineName    = "headgate"
-	PipelineVersion = "1.0.0"
+	PipelineVersion = "1.1.0"
 )
 
 // Tables, and the fields of their keys.
 const (
-	TableDSCPToClass          uint32 = 0x02010001 // ingress.classify.dscp_to_class
-	TableDSCPToClassName             = "ingress.classify.dscp_to_class"
-	FieldDSCPToClassDSCP      uint32 = 1          // dscp, EXACT, 6 bits
-	TablePuntTable            uint32 = 0x02030001 // ingress.punt.punt_table
-	TablePuntTableName               = "ingress.punt.punt_table"
-	FieldPuntTableEtherType   uint32 = 1          // ether_type, TERNARY, 16 bits
-	FieldPuntTableDstAddr     uint32 = 2          // dst_addr, TERNARY, 32 bits
-	TableIPv4LPM              uint32 = 0x02020001 // ingress.routing.ipv4_lpm
-	TableIPv4LPMName                 = "ingress.routing.ipv4_lpm"
-	FieldIPv4LPMDstAddr       uint32 = 1          // dst_addr, LPM, 32 bits
-	TableQueueLimit           uint32 = 0x02040001 // ingress.admission.queue_limit
-	TableQueueLimitName              = "ingress.admission.queue_limit"
-	FieldQueueLimitEgressPort uint32 = 1          // egress_port, EXACT, 9 bits
-	FieldQueueLimitQueue      uint32 = 2          // queue, EXACT, 3 bits
-	TableECNRED               uint32 = 0x02050001 // egress.ecn.ecn_red
-	TableECNREDName                  = "egress.ecn.ecn_red"
-	FieldECNREDQueue          uint32 = 1          // queue, EXACT, 3 bits
-	FieldECNREDDepth          uint32 = 2          // depth, RANGE, 16 bits
-	TableMaxQDScale           uint32 = 0x02060001 // egress.maxqd.maxqd_scale
-	TableMaxQDScaleName              = "egress.maxqd.maxqd_scale"
+	TableDSCPToClass             uint32 = 0x02010001 // ingress.classify.dscp_to_class
+	TableDSCPToClassName                = "ingress.classify.dscp_to_class"
+	FieldDSCPToClassDSCP         uint32 = 1          // dscp, EXACT, 6 bits
+	TablePuntTable               uint32 = 0x02030001 // ingress.punt.punt_table
+	TablePuntTableName                  = "ingress.punt.punt_table"
+	FieldPuntTableEtherType      uint32 = 1          // ether_type, TERNARY, 16 bits
+	FieldPuntTableDstAddr        uint32 = 2          // dst_addr, TERNARY, 32 bits
+	TableIPv4LPM                 uint32 = 0x02020001 // ingress.routing.ipv4_lpm
+	TableIPv4LPMName                    = "ingress.routing.ipv4_lpm"
+	FieldIPv4LPMDstAddr          uint32 = 1          // dst_addr, LPM, 32 bits
+	TableQueueLimit              uint32 = 0x02040001 // ingress.admission.queue_limit
+	TableQueueLimitName                 = "ingress.admission.queue_limit"
+	FieldQueueLimitEgressPort    uint32 = 1          // egress_port, EXACT, 9 bits
+	FieldQueueLimitQueue         uint32 = 2          // queue, EXACT, 3 bits
+	TableBufferPolicy            uint32 = 0x02080001 // ingress.buffer.buffer_policy
+	TableBufferPolicyName               = "ingress.buffer.buffer_policy"
+	TableBufferPort              uint32 = 0x02080002 // ingress.buffer.buffer_port
+	TableBufferPortName                 = "ingress.buffer.buffer_port"
+	FieldBufferPortIngressPort   uint32 = 1          // ingress_port, EXACT, 9 bits
+	TableVictimPort              uint32 = 0x02080003 // ingress.buffer.victim_port
+	TableVictimPortName                 = "ingress.buffer.victim_port"
+	FieldVictimPortIngressPort   uint32 = 1          // ingress_port, EXACT, 9 bits
+	TableLog2Bytes               uint32 = 0x02080004 // ingress.buffer.log2_bytes
+	TableLog2BytesName                  = "ingress.buffer.log2_bytes"
+	FieldLog2BytesBytes          uint32 = 1          // bytes, LPM, 32 bits
+	TableLog2Ticks               uint32 = 0x02080005 // ingress.buffer.log2_ticks
+	TableLog2TicksName                  = "ingress.buffer.log2_ticks"
+	FieldLog2TicksTicks          uint32 = 1          // ticks, LPM, 32 bits
+	TableExp2                    uint32 = 0x02080006 // ingress.buffer.exp2
+	TableExp2Name                       = "ingress.buffer.exp2"
+	FieldExp2Log                 uint32 = 1          // log, LPM, 32 bits
+	TableHeadroomFor             uint32 = 0x02080007 // ingress.buffer.headroom_for
+	TableHeadroomForName                = "ingress.buffer.headroom_for"
+	FieldHeadroomForProfile      uint32 = 1          // profile, EXACT, 8 bits
+	FieldHeadroomForGradient     uint32 = 2          // gradient, LPM, 32 bits
+	TableWatchedQueue            uint32 = 0x02090001 // ingress.pacc.watched_queue
+	TableWatchedQueueName               = "ingress.pacc.watched_queue"
+	FieldWatchedQueueEgressPort  uint32 = 1          // egress_port, EXACT, 9 bits
+	FieldWatchedQueueQueue       uint32 = 2          // queue, EXACT, 3 bits
+	TableFlow                    uint32 = 0x02090002 // ingress.pacc.flow
+	TableFlowName                       = "ingress.pacc.flow"
+	FieldFlowSrcAddr             uint32 = 1          // src_addr, EXACT, 32 bits
+	FieldFlowDstAddr             uint32 = 2          // dst_addr, EXACT, 32 bits
+	FieldFlowEgressPort          uint32 = 3          // egress_port, EXACT, 9 bits
+	TableCongestedFlow           uint32 = 0x02090003 // ingress.pacc.congested_flow
+	TableCongestedFlowName              = "ingress.pacc.congested_flow"
+	FieldCongestedFlowSrcAddr    uint32 = 1          // src_addr, EXACT, 32 bits
+	FieldCongestedFlowDstAddr    uint32 = 2          // dst_addr, EXACT, 32 bits
+	FieldCongestedFlowEgressPort uint32 = 3          // egress_port, EXACT, 9 bits
+	TablePFCPort                 uint32 = 0x02080008 // egress.pfc.pfc_port
+	TablePFCPortName                    = "egress.pfc.pfc_port"
+	FieldPFCPortEgressPort       uint32 = 1          // egress_port, EXACT, 9 bits
+	TableECNRED                  uint32 = 0x02050001 // egress.ecn.ecn_red
+	TableECNREDName                     = "egress.ecn.ecn_red"
+	FieldECNREDQueue             uint32 = 1          // queue, EXACT, 3 bits
+	FieldECNREDDepth             uint32 = 2          // depth, RANGE, 16 bits
+	TableMaxQDScale              uint32 = 0x02060001 // egress.maxqd.maxqd_scale
+	TableMaxQDScaleName                 = "egress.maxqd.maxqd_scale"
 )
 
 // Actions, and their parameters.
 const (
-	ActionSetClass               uint32 = 0x01010001 // ingress.classify.set_class
-	ActionSetClassName                  = "ingress.classify.set_class"
-	ParamSetClassClass           uint32 = 1          // class, 3 bits
-	ParamSetClassQueue           uint32 = 2          // queue, 3 bits
-	ActionPuntToCPU              uint32 = 0x01030001 // ingress.punt.punt_to_cpu
-	ActionPuntToCPUName                 = "ingress.punt.punt_to_cpu"
-	ParamPuntToCPUReason         uint32 = 1          // reason, 4 bits
-	ActionSetNextHop             uint32 = 0x01020001 // ingress.routing.set_next_hop
-	ActionSetNextHopName                = "ingress.routing.set_next_hop"
-	ParamSetNextHopPort          uint32 = 1          // port, 9 bits
-	ParamSetNextHopSrcMAC        uint32 = 2          // src_mac, 48 bits
-	ParamSetNextHopDstMAC        uint32 = 3          // dst_mac, 48 bits
-	ActionSetQueueLimit          uint32 = 0x01040001 // ingress.admission.set_queue_limit
-	ActionSetQueueLimitName             = "ingress.admission.set_queue_limit"
-	ParamSetQueueLimitBytes      uint32 = 1          // bytes, 32 bits
-	ActionSetMarkProbability     uint32 = 0x01050001 // egress.ecn.set_mark_probability
-	ActionSetMarkProbabilityName        = "egress.ecn.set_mark_probability"
-	ParamSetMarkProbabilityP     uint32 = 1          // p, 17 bits
-	ActionSetScale               uint32 = 0x01060001 // egress.maxqd.set_scale
-	ActionSetScaleName                  = "egress.maxqd.set_scale"
-	ParamSetScaleShift           uint32 = 1          // shift, 5 bits
-	ActionDisableStamping        uint32 = 0x01060002 // egress.maxqd.disable_stamping
-	ActionDisableStampingName           = "egress.maxqd.disable_stamping"
+	ActionSetClass                    uint32 = 0x01010001 // ingress.classify.set_class
+	ActionSetClassName                       = "ingress.classify.set_class"
+	ParamSetClassClass                uint32 = 1          // class, 3 bits
+	ParamSetClassQueue                uint32 = 2          // queue, 3 bits
+	ActionPuntToCPU                   uint32 = 0x01030001 // ingress.punt.punt_to_cpu
+	ActionPuntToCPUName                      = "ingress.punt.punt_to_cpu"
+	ParamPuntToCPUReason              uint32 = 1          // reason, 4 bits
+	ActionSetNextHop                  uint32 = 0x01020001 // ingress.routing.set_next_hop
+	ActionSetNextHopName                     = "ingress.routing.set_next_hop"
+	ParamSetNextHopPort               uint32 = 1          // port, 9 bits
+	ParamSetNextHopSrcMAC             uint32 = 2          // src_mac, 48 bits
+	ParamSetNextHopDstMAC             uint32 = 3          // dst_mac, 48 bits
+	ActionSetQueueLimit               uint32 = 0x01040001 // ingress.admission.set_queue_limit
+	ActionSetQueueLimitName                  = "ingress.admission.set_queue_limit"
+	ParamSetQueueLimitBytes           uint32 = 1          // bytes, 32 bits
+	ActionSetBufferPolicy             uint32 = 0x01080001 // ingress.buffer.set_buffer_policy
+	ActionSetBufferPolicyName                = "ingress.buffer.set_buffer_policy"
+	ParamSetBufferPolicyFlags         uint32 = 1          // flags, 5 bits
+	ParamSetBufferPolicyLossless      uint32 = 2          // lossless, 8 bits
+	ParamSetBufferPolicyShared        uint32 = 3          // shared, 32 bits
+	ParamSetBufferPolicyPrivate       uint32 = 4          // private, 32 bits
+	ParamSetBufferPolicyLossyPrivate  uint32 = 5          // lossy_private, 32 bits
+	ParamSetBufferPolicyThreshold     uint32 = 6          // threshold, 32 bits
+	ParamSetBufferPolicyAlphaUp       uint32 = 7          // alpha_up, 3 bits
+	ParamSetBufferPolicyAlphaDown     uint32 = 8          // alpha_down, 4 bits
+	ParamSetBufferPolicyResumeGap     uint32 = 9          // resume_gap, 32 bits
+	ParamSetBufferPolicyPortResumeGap uint32 = 10         // port_resume_gap, 32 bits
+	ParamSetBufferPolicyPortQueues    uint32 = 11         // port_queues, 4 bits
+	ParamSetBufferPolicyWindow        uint32 = 12         // window, 32 bits
+	ActionDisableBuffer               uint32 = 0x01080002 // ingress.buffer.disable_buffer
+	ActionDisableBufferName                  = "ingress.buffer.disable_buffer"
+	ActionSetBufferPort               uint32 = 0x01080003 // ingress.buffer.set_buffer_port
+	ActionSetBufferPortName                  = "ingress.buffer.set_buffer_port"
+	ParamSetBufferPortHeadroom        uint32 = 1          // headroom, 32 bits
+	ParamSetBufferPortRefresh         uint32 = 2          // refresh, 32 bits
+	ParamSetBufferPortProfile         uint32 = 3          // profile, 8 bits
+	ParamSetBufferPortExponent        uint32 = 4          // exponent, 32 bits
+	ParamSetBufferPortGradientLimit   uint32 = 5          // gradient_limit, 32 bits
+	ActionSetVictim                   uint32 = 0x01080004 // ingress.buffer.set_victim
+	ActionSetVictimName                      = "ingress.buffer.set_victim"
+	ActionSetLogBytes                 uint32 = 0x01080005 // ingress.buffer.set_log_bytes
+	ActionSetLogBytesName                    = "ingress.buffer.set_log_bytes"
+	ParamSetLogBytesLog               uint32 = 1          // log, 32 bits
+	ActionSetLogTicks                 uint32 = 0x01080006 // ingress.buffer.set_log_ticks
+	ActionSetLogTicksName                    = "ingress.buffer.set_log_ticks"
+	ParamSetLogTicksLog               uint32 = 1          // log, 32 bits
+	ActionSetGradient                 uint32 = 0x01080007 // ingress.buffer.set_gradient
+	ActionSetGradientName                    = "ingress.buffer.set_gradient"
+	ParamSetGradientGradient          uint32 = 1          // gradient, 32 bits
+	ActionSetPhi                      uint32 = 0x01080008 // ingress.buffer.set_phi
+	ActionSetPhiName                         = "ingress.buffer.set_phi"
+	ParamSetPhiPhi                    uint32 = 1          // phi, 32 bits
+	ActionWatch                       uint32 = 0x01090001 // ingress.pacc.watch
+	ActionWatchName                          = "ingress.pacc.watch"
+	ParamWatchThreshold               uint32 = 1          // threshold, 32 bits
+	ActionCountFlow                   uint32 = 0x01090002 // ingress.pacc.count_flow
+	ActionCountFlowName                      = "ingress.pacc.count_flow"
+	ActionLearnFlow                   uint32 = 0x01090003 // ingress.pacc.learn_flow
+	ActionLearnFlowName                      = "ingress.pacc.learn_flow"
+	ActionCountCongested              uint32 = 0x01090004 // ingress.pacc.count_congested
+	ActionCountCongestedName                 = "ingress.pacc.count_congested"
+	ActionSetPFCPort                  uint32 = 0x01080009 // egress.pfc.set_pfc_port
+	ActionSetPFCPortName                     = "egress.pfc.set_pfc_port"
+	ParamSetPFCPortSrcMAC             uint32 = 1          // src_mac, 48 bits
+	ParamSetPFCPortQuanta             uint32 = 2          // quanta, 16 bits
+	ActionSetMarkProbability          uint32 = 0x01050001 // egress.ecn.set_mark_probability
+	ActionSetMarkProbabilityName             = "egress.ecn.set_mark_probability"
+	ParamSetMarkProbabilityP          uint32 = 1          // p, 17 bits
+	ActionSetScale                    uint32 = 0x01060001 // egress.maxqd.set_scale
+	ActionSetScaleName                       = "egress.maxqd.set_scale"
+	ParamSetScaleShift                uint32 = 1          // shift, 5 bits
+	ActionDisableStamping             uint32 = 0x01060002 // egress.maxqd.disable_stamping
+	ActionDisableStampingName                = "egress.maxqd.disable_stamping"
 )
 
 // Action profiles and selectors.
@@ -69,24 +157,78 @@ const (
 
 // Indirect counters.
 const (
-	CounterDrops        uint32 = 0x12000001 // ingress.drops
-	CounterDropsName           = "ingress.drops"
-	CounterECNMarks     uint32 = 0x12050001 // egress.ecn_marks
-	CounterECNMarksName        = "egress.ecn_marks"
+	CounterLosslessDrops         uint32 = 0x12080001 // ingress.lossless_drops
+	CounterLosslessDropsName            = "ingress.lossless_drops"
+	CounterDrops                 uint32 = 0x12000001 // ingress.drops
+	CounterDropsName                    = "ingress.drops"
+	CounterPFCPauses             uint32 = 0x12080003 // egress.pfc_pauses
+	CounterPFCPausesName                = "egress.pfc_pauses"
+	CounterPFCResumes            uint32 = 0x12080004 // egress.pfc_resumes
+	CounterPFCResumesName               = "egress.pfc_resumes"
+	CounterPFCRefreshes          uint32 = 0x12080005 // egress.pfc_refreshes
+	CounterPFCRefreshesName             = "egress.pfc_refreshes"
+	CounterIngressDepartures     uint32 = 0x12080002 // egress.ingress_departures
+	CounterIngressDeparturesName        = "egress.ingress_departures"
+	CounterECNMarks              uint32 = 0x12050001 // egress.ecn_marks
+	CounterECNMarksName                 = "egress.ecn_marks"
+)
+
+// Direct counters.
+const (
+	DirectCounterFlowCounter          uint32 = 0x13090001 // ingress.pacc.flow_counter
+	DirectCounterFlowCounterName             = "ingress.pacc.flow_counter"
+	DirectCounterCongestedCounter     uint32 = 0x13090002 // ingress.pacc.congested_counter
+	DirectCounterCongestedCounterName        = "ingress.pacc.congested_counter"
+)
+
+// Digests, whose ids p4c derives from their names.
+const (
+	DigestFlowDigestT     uint32 = 0x17ab6999 // flow_digest_t
+	DigestFlowDigestTName        = "flow_digest_t"
 )
 
 // Registers.
 const (
-	RegisterQueueBytes          uint32 = 0x16040001 // queue_bytes
-	RegisterQueueBytesName             = "queue_bytes"
-	RegisterAdmissionDrops      uint32 = 0x16040002 // admission_drops
-	RegisterAdmissionDropsName         = "admission_drops"
-	RegisterDepartedBytes       uint32 = 0x16070001 // departed_bytes
-	RegisterDepartedBytesName          = "departed_bytes"
-	RegisterDepartedPackets     uint32 = 0x16070002 // departed_packets
-	RegisterDepartedPacketsName        = "departed_packets"
-	RegisterLastDelay           uint32 = 0x16070003 // last_delay
-	RegisterLastDelayName              = "last_delay"
+	RegisterQueueBytes            uint32 = 0x16040001 // queue_bytes
+	RegisterQueueBytesName               = "queue_bytes"
+	RegisterAdmissionDrops        uint32 = 0x16040002 // admission_drops
+	RegisterAdmissionDropsName           = "admission_drops"
+	RegisterDepartedBytes         uint32 = 0x16070001 // departed_bytes
+	RegisterDepartedBytesName            = "departed_bytes"
+	RegisterDepartedPackets       uint32 = 0x16070002 // departed_packets
+	RegisterDepartedPacketsName          = "departed_packets"
+	RegisterLastDelay             uint32 = 0x16070003 // last_delay
+	RegisterLastDelayName                = "last_delay"
+	RegisterBufferPrivate         uint32 = 0x16080001 // buffer_private
+	RegisterBufferPrivateName            = "buffer_private"
+	RegisterBufferShared          uint32 = 0x16080002 // buffer_shared
+	RegisterBufferSharedName             = "buffer_shared"
+	RegisterBufferCounted         uint32 = 0x16080003 // buffer_counted
+	RegisterBufferCountedName            = "buffer_counted"
+	RegisterBufferHeadroom        uint32 = 0x16080004 // buffer_headroom
+	RegisterBufferHeadroomName           = "buffer_headroom"
+	RegisterBufferTau             uint32 = 0x16080005 // buffer_tau
+	RegisterBufferTauName                = "buffer_tau"
+	RegisterBufferPortShared      uint32 = 0x16080006 // buffer_port_shared
+	RegisterBufferPortSharedName         = "buffer_port_shared"
+	RegisterBufferInsured         uint32 = 0x16080007 // buffer_insured
+	RegisterBufferInsuredName            = "buffer_insured"
+	RegisterBufferPaused          uint32 = 0x16080008 // buffer_paused
+	RegisterBufferPausedName             = "buffer_paused"
+	RegisterBufferPausedAt        uint32 = 0x16080009 // buffer_paused_at
+	RegisterBufferPausedAtName           = "buffer_paused_at"
+	RegisterBufferPools           uint32 = 0x1608000a // buffer_pools
+	RegisterBufferPoolsName              = "buffer_pools"
+	RegisterEstimateLength        uint32 = 0x16080011 // estimate_length
+	RegisterEstimateLengthName           = "estimate_length"
+	RegisterEstimateTime          uint32 = 0x16080012 // estimate_time
+	RegisterEstimateTimeName             = "estimate_time"
+	RegisterEstimateAverage       uint32 = 0x16080013 // estimate_average
+	RegisterEstimateAverageName          = "estimate_average"
+	RegisterEstimateDeviation     uint32 = 0x16080014 // estimate_deviation
+	RegisterEstimateDeviationName        = "estimate_deviation"
+	RegisterWindowStart           uint32 = 0x16080015 // window_start
+	RegisterWindowStartName              = "window_start"
 )
 
 // Controller headers, and their fields.

@@ -1,6 +1,6 @@
 // Package pollreport decodes the poll report of the pipeline: the registers of one port,
-// which the port's egress writes into a poll and sends to the controller (header
-// poll_report_t of p4src/shared/headers.p4).
+// which the port's egress writes into a poll and sends to the controller (headers
+// poll_report_t and buffer_report_t of p4src/shared/headers.p4).
 package pollreport
 
 import (
@@ -12,7 +12,10 @@ import (
 )
 
 // Size is the length of a report in bytes; what follows it is the poll's own payload.
-const Size = 58
+const Size = portSize + bufferSize
+
+// portSize is the length of the header poll_report_t.
+const portSize = 58
 
 // ErrShort says that a packet-in ends inside the report.
 var ErrShort = errors.New("poll report too short")
@@ -36,6 +39,8 @@ var ErrShort = errors.New("poll report too short")
 //	|                               |  admission drops (32)         |
 //	+-------------------------------+-------------------------------+
 //	|                               |  bytes of queue 0 … 7, 32 each|
+//
+// Behind it is the buffer as the port's ingress queues see it.
 type Report struct {
 	Port            uint32 // 0 … 511
 	LastDelay       uint16 // of the last packet that left, in maxQD units, saturating
@@ -44,6 +49,7 @@ type Report struct {
 	DepartedPackets uint64 // 48 bits
 	AdmissionDrops  uint32
 	QueueBytes      [ids.QueuesPerPort]uint32
+	Buffer          Buffer
 }
 
 // Parse decodes the report at the start of a packet-in's payload. The rest is the payload
@@ -62,6 +68,7 @@ func Parse(payload []byte) (r Report, rest []byte, err error) {
 	for i := range r.QueueBytes {
 		r.QueueBytes[i] = be.Uint32(payload[26+4*i:])
 	}
+	r.Buffer.parse(payload[portSize:])
 	return r, payload[Size:], nil
 }
 
@@ -79,7 +86,7 @@ func (r Report) Append(b []byte) []byte {
 	for _, v := range r.QueueBytes {
 		b = be.AppendUint32(b, v)
 	}
-	return b
+	return r.Buffer.append(b)
 }
 
 func uint48(b []byte) uint64 {

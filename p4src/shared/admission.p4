@@ -25,8 +25,8 @@ control Admission(inout metadata_t meta) {
     }
 
     apply {
-        // A poll must come back even when the port is full of packets.
-        if (meta.bridged.poll == 1) {
+        // A poll must come back even when the port is full of packets, and a PAUSE go out.
+        if (meta.bridged.poll == 1 || meta.bridged.refresh == 1 || meta.bridged.forget == 1) {
             meta.queue_limit = UNLIMITED;
         } else {
             queue_limit.apply();

@@ -60,6 +60,64 @@ header poll_report_t {
     bit<32>   queue_bytes_7;
 }
 
+// The buffer as the port's ingress queues see it, behind poll_report_t. All counts are in
+// bytes; with DSH, what is shared includes what is insured.
+//
+//  0                   1                   2                   3
+//  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+// +-------------+-+---------------+-------------------------------+
+// |      0      |P| paused queues |   last PAUSE (48)             |
+// +-------------+-+---------------+                               +
+// |                                                               |
+// +---------------------------------------------------------------+
+// |      shared bytes of the port's lossless classes              |
+// |      insured bytes of the port                                |
+// |      private bytes of class 0 … 7, 32 bits each               |
+// |      shared bytes of class 0 … 7                              |
+// |      headroom bytes of class 0 … 7                            |
+// |      the switch's private, shared, headroom, insured bytes    |
+// |      their peaks since start                                  |
+header buffer_report_t {
+    bit<7>  reserved;
+    bit<1>  port_paused;   // P: as a whole
+    bit<8>  paused_queues; // bit n for class n
+    bit<48> last_pause;    // when the peer was last told of all that is paused, in ticks
+    bit<32> port_shared;
+    bit<32> insured;
+    bit<32> private_0;
+    bit<32> private_1;
+    bit<32> private_2;
+    bit<32> private_3;
+    bit<32> private_4;
+    bit<32> private_5;
+    bit<32> private_6;
+    bit<32> private_7;
+    bit<32> shared_0;
+    bit<32> shared_1;
+    bit<32> shared_2;
+    bit<32> shared_3;
+    bit<32> shared_4;
+    bit<32> shared_5;
+    bit<32> shared_6;
+    bit<32> shared_7;
+    bit<32> headroom_0;
+    bit<32> headroom_1;
+    bit<32> headroom_2;
+    bit<32> headroom_3;
+    bit<32> headroom_4;
+    bit<32> headroom_5;
+    bit<32> headroom_6;
+    bit<32> headroom_7;
+    bit<32> used_private;
+    bit<32> used_shared;
+    bit<32> used_headroom;
+    bit<32> used_insurance;
+    bit<32> peak_private;
+    bit<32> peak_shared;
+    bit<32> peak_headroom;
+    bit<32> peak_insurance;
+}
+
 header ethernet_t {
     mac_t   dst_addr;
     mac_t   src_addr;
@@ -83,6 +141,11 @@ header pfc_t {
     bit<16> time_5;
     bit<16> time_6;
     bit<16> time_7;
+}
+
+// What fills a PFC frame up to the least length of Ethernet.
+header pfc_padding_t {
+    bit<208> zero;
 }
 
 // RFC 791, without options.
@@ -141,9 +204,11 @@ struct headers_t {
     packet_out_header_t packet_out;
     packet_in_header_t  packet_in;
     poll_report_t       poll_report;
+    buffer_report_t     buffer_report;
     ethernet_t          ethernet;
     mac_control_t       mac_control;
     pfc_t               pfc;
+    pfc_padding_t       pfc_padding;
     ipv4_t              ipv4;
     udp_t               udp;
     maxqd_t             maxqd;

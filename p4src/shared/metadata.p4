@@ -14,6 +14,9 @@ struct bridged_t {
     class_id_t traffic_class;
     queue_id_t queue;
     bit<1>     poll;          // a poll: its egress answers instead of forwarding
+    bit<1>     refresh;       // a packet-out that becomes a PAUSE of what its port has paused
+    bit<1>     forget;        // a packet-out that empties its port's accounts
+    bit<1>     accounted;     // it takes memory of the buffer, until it leaves
 }
 
 // Filled in by the target before the ingress controls.
@@ -32,10 +35,73 @@ struct departure_t {
     bit<16>   draw;        // a random number, uniform
 }
 
+// A flow that PACC's table lacks.
+struct flow_digest_t {
+    ipv4_addr_t src_addr;
+    ipv4_addr_t dst_addr;
+    port_id_t   egress_port;
+}
+
+// The buffer policy as far as it matters for the packet; set by BufferPolicy for all, or
+// with flags 0 when there is none. All sizes are in bytes.
+struct buffer_t {
+    bit<6>  flags;           // BUFFER_*
+    bit<8>  class_mask;      // bit of the traffic class
+    bit<1>  lossless;        // the traffic class is under PFC
+    bit<32> shared;          // size of the shared pool
+    bit<32> reserve;         // private bytes of each queue of the class
+    bit<32> threshold;       // T, when it is not dynamic
+    bit<3>  alpha_up;        // α as a shift, one way
+    bit<4>  alpha_down;      // or the other
+    bit<32> resume_gap;      // δ, δq
+    bit<32> port_resume_gap; // δp
+    bit<4>  port_queues;     // Nq
+    bit<32> window;          // of Algorithm 4, in target clock ticks
+    bit<32> headroom;        // Φ: of each queue, or with DSH of the port
+    bit<32> refresh;         // a PAUSE is repeated so often, in ticks; 0 for never
+    bit<1>  victim;          // SPFC gives the port all of the shared pool
+    bit<32> pool;            // where the packet is: POOL_*
+}
+
+// DSH's Algorithms 3 and 4 for the packet's ingress queue. Logarithms have 16 fractional
+// bits, gradients are in bytes per 2ⁿ ticks.
+struct estimate_t {
+    bit<8>  profile;      // of the port's link: rate and Φ
+    bit<32> exponent;     // n, as a logarithm
+    bit<32> limit;        // of |g|
+    bit<32> length;       // of the queue, with the packet
+    bit<1>  started;      // the queue has had a packet before
+    bit<1>  shrinks;      // Δq < 0
+    bit<32> growth;       // |Δq|
+    bit<32> elapsed;      // Δt, saturating
+    bit<32> log_bytes;    // log2 |Δq|
+    bit<32> log_ticks;    // log2 Δt
+    bit<1>  fraction;     // the gradient is below 1
+    bit<32> log_gradient;
+    bit<32> gradient;     // |g|
+    bit<32> average;      // g_avg, two's complement
+    bit<32> deviation;    // v_avg
+    bit<32> steepness;    // ĝ − 1, two's complement
+    bit<32> phi;          // φ̂
+    bit<1>  same_class;   // as the port's packet before
+    bit<1>  single;       // only this class for longer than the window: τ = 0
+}
+
+// A PFC frame to be made, of the packet or of a clone of it.
+struct signal_t {
+    @field_list(SIGNAL_LIST)
+    bit<8> classes;
+    @field_list(SIGNAL_LIST)
+    bit<2> kind; // SIGNAL_*
+}
+
 struct metadata_t {
     bridged_t     bridged;
     arrival_t     arrival;
     departure_t   departure;
+    buffer_t      buffer;
+    estimate_t    estimate;
+    signal_t      signal;
 
     // Ingress.
     bit<16>       l4_src_port; // 0 without a first TCP or UDP header
@@ -46,6 +112,10 @@ struct metadata_t {
     ipv4_addr_t   punt_addr;   // IPv4 destination, 0 for other frames
     bit<32>       queue_limit;
     bit<1>        refused;     // the queue was at its limit
+    bit<32>       queue_bytes; // what the queue held before this packet
+    bit<1>        pacc_watched;   // the packet's queue is one that PACC watches
+    bit<32>       pacc_threshold; // Q_th of that queue
+    bit<1>        learn;          // the flow is not in PACC's table
 
     // Egress.
     bit<16>       depth;            // queue depth in 64-byte cells, saturating
@@ -54,6 +124,7 @@ struct metadata_t {
     bit<1>        stamping;
     bit<32>       scaled_delay; // delay in maxQD units
     bit<16>       hop_qd;       // the same, saturating
+    bit<16>       pfc_quanta;   // of a PFC frame
 }
 
 #endif

@@ -47,9 +47,25 @@ const bit<32> QUEUE_LIMIT_ENTRIES = QUEUE_CELLS;
 // Eight queues with at most 64 steps of the RED curve each (package tables/red).
 const bit<32> RED_ENTRIES = QUEUES_PER_PORT * 64;
 
+// One entry for each queue that PACC watches.
+const bit<32> WATCHED_QUEUE_ENTRIES = PORT_CELLS;
+
+// Pairs of addresses that pass through watched queues within the ageing time: 16 ports of
+// 1000 pairs each, or 1024 senders to each of 16 hosts. At the paper's 21 bytes an entry
+// this is 344 KB.
+const bit<32> FLOW_ENTRIES = 16384;
+
 // Queue depths are matched in cells of 64 bytes (a shift by 6): 16 bits of cells reach
 // 4 MiB, which is more than one queue gets of any buffer in the papers but DT's tail;
 // deeper queues count as 65535 cells.
 const bit<8> DEPTH_CELL_SHIFT = 6;
+
+// Entries of a logarithm table over 32 bits with up to 9 bits of precision, and of the
+// exponential one: package tables/log2, whose default takes 1727 and 2048.
+const bit<32> LOG_ENTRIES = 16384;
+const bit<32> EXP_ENTRIES = 16384;
+
+// Gradient thresholds: 64 kinds of links with package tables/phi's default of 64 each.
+const bit<32> PHI_ENTRIES = 4096;
 
 #endif

@@ -17,6 +17,7 @@ control Admit(inout metadata_t meta) {
         bit<32> used;
         bit<32> index = QUEUE_INDEX(meta.egress_port, meta.bridged.queue);
         queue_bytes.read(used, index);
+        meta.queue_bytes = used;
         bit<32> then = used |+| meta.bridged.frame_bytes;
         meta.refused = (then > meta.queue_limit) ? 1w1 : 1w0;
         queue_bytes.write(index, (then > meta.queue_limit) ? used : then);

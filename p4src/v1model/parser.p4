@@ -44,9 +44,11 @@ control SwitchDeparser(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.packet_in);
         packet.emit(hdr.poll_report);
+        packet.emit(hdr.buffer_report);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.mac_control);
         packet.emit(hdr.pfc);
+        packet.emit(hdr.pfc_padding);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.udp);
         packet.emit(hdr.maxqd);

@@ -24,4 +24,46 @@ register<bit<48>>(PORT_CELLS) departed_packets;
 @id(ID_REGISTER_LAST_DELAY)
 register<bit<16>>(PORT_CELLS) last_delay;
 
+// The buffer's pools: bytes of each ingress queue; index port << 3 | traffic class. What is
+// shared includes what is insured; counted is the part of it that counts for the port,
+// which is all of a lossless class's. tau is by how much the queue pauses early.
+@id(ID_REGISTER_BUFFER_PRIVATE)
+register<bit<32>>(QUEUE_CELLS) buffer_private;
+@id(ID_REGISTER_BUFFER_SHARED)
+register<bit<32>>(QUEUE_CELLS) buffer_shared;
+@id(ID_REGISTER_BUFFER_COUNTED)
+register<bit<32>>(QUEUE_CELLS) buffer_counted;
+@id(ID_REGISTER_BUFFER_HEADROOM)
+register<bit<32>>(QUEUE_CELLS) buffer_headroom;
+@id(ID_REGISTER_BUFFER_TAU)
+register<bit<32>>(QUEUE_CELLS) buffer_tau;
+
+// The same of each ingress port. paused has a bit per class and, in bit 8, one for the port
+// as a whole; paused_at is when the peer was last told of all that is paused.
+@id(ID_REGISTER_BUFFER_PORT_SHARED)
+register<bit<32>>(PORT_CELLS) buffer_port_shared;
+@id(ID_REGISTER_BUFFER_INSURED)
+register<bit<32>>(PORT_CELLS) buffer_insured;
+@id(ID_REGISTER_BUFFER_PAUSED)
+register<bit<9>>(PORT_CELLS) buffer_paused;
+@id(ID_REGISTER_BUFFER_PAUSED_AT)
+register<bit<48>>(PORT_CELLS) buffer_paused_at;
+
+// The same of the switch, and peaks; index POOL_*.
+@id(ID_REGISTER_BUFFER_POOLS)
+register<bit<32>>(POOL_PEAKS * 2) buffer_pools;
+
+// Algorithm 3: the queue's length and the time at its last packet (bit 48: there was one),
+// g_avg and v_avg. Algorithm 4, by port: bit 51 for begun, the class, and since when.
+@id(ID_REGISTER_ESTIMATE_LENGTH)
+register<bit<32>>(QUEUE_CELLS) estimate_length;
+@id(ID_REGISTER_ESTIMATE_TIME)
+register<bit<49>>(QUEUE_CELLS) estimate_time;
+@id(ID_REGISTER_ESTIMATE_AVERAGE)
+register<bit<32>>(QUEUE_CELLS) estimate_average;
+@id(ID_REGISTER_ESTIMATE_DEVIATION)
+register<bit<32>>(QUEUE_CELLS) estimate_deviation;
+@id(ID_REGISTER_WINDOW_START)
+register<bit<52>>(PORT_CELLS) window_start;
+
 #endif

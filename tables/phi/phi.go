@@ -25,17 +25,24 @@ const (
 // MaxUnit is the largest Config.Unit: 2^32 ps are 4.3 ms.
 const MaxUnit = 32
 
+// maxGradientBits bounds the gradient that needs all of Φ.
+const maxGradientBits = 61
+
+// MaxTick is the largest Config.Tick, of a clock coarser than any switch's.
+const MaxTick = units.Millisecond
+
 // Config describes one table.
 type Config struct {
 	Phi     units.Bytes // Φ, the headroom at which φ̂ is clamped; positive
 	Delay   units.Time  // D, how long a PAUSE takes to take effect; positive
-	Unit    uint        // gradients are in bytes per 2^Unit ps; 0 to MaxUnit
+	Unit    uint        // gradients are in bytes per 2^Unit ticks; 0 to MaxUnit
+	Tick    units.Time  // of the clock that measures gradients, up to MaxTick; 0 means 1 ps
 	Entries int         // most entries, MinEntries to MaxEntries
 }
 
 // FieldError says which parameter is wrong, and what would be right.
 type FieldError struct {
-	Field   string // phi, delay, unit, entries, max_error
+	Field   string // phi, delay, unit, tick, entries, max_error
 	Value   string
 	Allowed string
 }
@@ -52,7 +59,11 @@ func (c Config) Validate() error {
 	case c.Delay <= 0:
 		return &FieldError{"delay", fmt.Sprintf("%d ps", c.Delay), "1 ps or more"}
 	case c.Unit > MaxUnit:
-		return &FieldError{"unit", fmt.Sprint(c.Unit), fmt.Sprintf("0 to %d (2^n ps)", MaxUnit)}
+		return &FieldError{"unit", fmt.Sprint(c.Unit), fmt.Sprintf("0 to %d (2^n ticks)", MaxUnit)}
+	case c.Tick < 0 || c.Tick > MaxTick:
+		return &FieldError{"tick", fmt.Sprintf("%d ps", c.Tick), fmt.Sprintf("0 to %v", MaxTick)}
+	case c.full().BitLen() > maxGradientBits:
+		return &FieldError{"unit", fmt.Sprint(c.Unit), fmt.Sprintf("one with which Φ = %d B in %v is below 2^%d", c.Phi, c.Delay, maxGradientBits)}
 	case c.Entries < MinEntries || c.Entries > MaxEntries:
 		return &FieldError{"entries", fmt.Sprint(c.Entries), fmt.Sprintf("%d to %d", MinEntries, MaxEntries)}
 	}
@@ -92,10 +103,17 @@ func New(c Config) (*Table, error) {
 	}
 }
 
+// time returns the ps in which gradients count bytes.
+func (c Config) time() *big.Int {
+	return new(big.Int).Lsh(big.NewInt(max(1, int64(c.Tick))), c.Unit)
+}
+
 // gradientFor returns the smallest gradient that needs all of Φ.
-func gradientFor(c Config) int64 {
-	g := new(big.Int).Lsh(big.NewInt(int64(c.Phi)-1), c.Unit)
-	return g.Quo(g, big.NewInt(int64(c.Delay))).Int64() + 1
+func gradientFor(c Config) int64 { return c.full().Int64() + 1 }
+
+func (c Config) full() *big.Int {
+	g := new(big.Int).Mul(big.NewInt(int64(c.Phi)-1), c.time())
+	return g.Quo(g, big.NewInt(int64(c.Delay)))
 }
 
 // Headroom returns what the table approximates: ĝ·D, rounded up and clamped to [0, Φ]
@@ -105,14 +123,15 @@ func Headroom(c Config, g int64) units.Bytes {
 		return 0
 	}
 	p := new(big.Int).Mul(big.NewInt(g), big.NewInt(int64(c.Delay)))
-	p.Add(p, big.NewInt(1<<c.Unit-1)).Rsh(p, c.Unit)
+	per := c.time()
+	p.Add(p, per).Sub(p, big.NewInt(1)).Quo(p, per)
 	if p.IsInt64() && p.Int64() < int64(c.Phi) {
 		return units.Bytes(p.Int64())
 	}
 	return c.Phi
 }
 
-// Lookup returns φ̂ for a gradient in bytes per 2^Unit ps. A queue that does not grow needs
+// Lookup returns φ̂ for a gradient in bytes per 2^Unit ticks. A queue that does not grow needs
 // none.
 func (t *Table) Lookup(g int64) units.Bytes {
 	if g <= 0 {

@@ -11,12 +11,17 @@ import (
 )
 
 func configs(t *rapid.T) Config {
-	return Config{
+	c := Config{
 		Phi:     units.Bytes(rapid.Int64Range(1, 1<<24).Draw(t, "phi")),
 		Delay:   units.Time(rapid.Int64Range(1, int64(units.Millisecond)).Draw(t, "delay")),
 		Unit:    rapid.UintRange(0, MaxUnit).Draw(t, "unit"),
+		Tick:    rapid.SampledFrom([]units.Time{0, 1, units.Nanosecond, units.Microsecond}).Draw(t, "tick"),
 		Entries: rapid.IntRange(MinEntries, MaxEntries).Draw(t, "entries"),
 	}
+	for c.full().BitLen() > maxGradientBits {
+		c.Unit--
+	}
+	return c
 }
 
 func TestErrorIsWithinItsBound(t *testing.T) {

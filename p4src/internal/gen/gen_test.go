@@ -118,6 +118,9 @@ func TestIdsAreOurs(t *testing.T) {
 	for _, x := range info.GetCounters() {
 		preambles = append(preambles, x.GetPreamble())
 	}
+	for _, x := range info.GetDirectCounters() {
+		preambles = append(preambles, x.GetPreamble())
+	}
 	for _, x := range info.GetRegisters() {
 		preambles = append(preambles, x.GetPreamble())
 	}

@@ -78,6 +78,16 @@ func idsSource(p4info []byte) ([]byte, error) {
 			w.object("counter", c.GetPreamble())
 		}
 	})
+	w.group("Direct counters.", func() {
+		for _, c := range info.GetDirectCounters() {
+			w.object("direct_counter", c.GetPreamble())
+		}
+	})
+	w.group("Digests, whose ids p4c derives from their names.", func() {
+		for _, d := range info.GetDigests() {
+			w.object("digest", d.GetPreamble())
+		}
+	})
 	w.group("Registers.", func() {
 		for _, r := range info.GetRegisters() {
 			w.object("register", r.GetPreamble())

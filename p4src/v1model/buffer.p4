@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An ingress-managed MMU in the pipeline: every packet is placed in a pool when it arrives
+// (DSH, Algorithm 1) and taken off again when it leaves its egress queue; what that pauses
+// or resumes is told to the peer of the ingress port. It decides as headroom.MMU with
+// LocalResume does.
+//
+// Place and Vacate are one action each, so that a decision sees, and leaves behind, pools
+// that add up: registers are locked for an action. What egress needs of the policy crosses
+// with the packet, so a packet is taken off under the policy that placed it.
+
+#ifndef HEADGATE_V1MODEL_BUFFER_P4
+#define HEADGATE_V1MODEL_BUFFER_P4
+
+#define HAS(flag) (meta.buffer.flags & (flag) != 0)
+
+// T of Eq. 2 by shifts, or the fixed threshold.
+#define BUFFER_THRESHOLD(free) \
+    (HAS(BUFFER_DYNAMIC) ? (((bit<48>)(free)) << meta.buffer.alpha_up) >> meta.buffer.alpha_down \
+                         : (bit<48>)meta.buffer.threshold)
+
+// What the peer of a port has been told to stop.
+#define TOLD(paused) ((paused)[8:8] == 1 ? 8w0xff : (paused)[7:0])
+
+// What Algorithms 3 and 4 look at. The registers for them are ingress's alone, so reading
+// them here and writing them in Remember is safe.
+control Observe(inout metadata_t meta, in standard_metadata_t standard) {
+    @hidden
+    action observe() {
+        bit<32> port = (bit<32>)meta.arrival.port;
+        bit<32> index = QUEUE_INDEX(port, meta.bridged.traffic_class);
+        bit<32> private;
+        bit<32> shared;
+        bit<32> headroom;
+        buffer_private.read(private, index);
+        buffer_shared.read(shared, index);
+        buffer_headroom.read(headroom, index);
+        bit<32> length = private + shared + headroom + meta.bridged.frame_bytes;
+        meta.estimate.length = length;
+
+        bit<32> before;
+        bit<49> seen;
+        estimate_length.read(before, index);
+        estimate_time.read(seen, index);
+        meta.estimate.started = seen[48:48];
+        meta.estimate.shrinks = (length < before) ? 1w1 : 1w0;
+        meta.estimate.growth = (length < before) ? before - length : length - before;
+        bit<48> elapsed = standard.ingress_global_timestamp |-| seen[47:0];
+        meta.estimate.elapsed = (elapsed > (bit<48>)UNLIMITED) ? UNLIMITED : (bit<32>)elapsed;
+        estimate_average.read(meta.estimate.average, index);
+        estimate_deviation.read(meta.estimate.deviation, index);
+
+        bit<52> window;
+        window_start.read(window, port);
+        meta.estimate.same_class =
+            (window[51:48] == 1w1 ++ meta.bridged.traffic_class) ? 1w1 : 1w0;
+        meta.estimate.single =
+            (window[51:48] == 1w1 ++ meta.bridged.traffic_class &&
+             standard.ingress_global_timestamp |-| window[47:0] > (bit<48>)meta.buffer.window) ? 1w1 : 1w0;
+    }
+
+    apply {
+        observe();
+    }
+}
+
+control Remember(in metadata_t meta, in standard_metadata_t standard) {
+    @hidden
+    action learn() {
+        bit<32> index = QUEUE_INDEX(meta.arrival.port, meta.bridged.traffic_class);
+        estimate_length.write(index, meta.estimate.length);
+        estimate_time.write(index, 1w1 ++ standard.ingress_global_timestamp);
+        estimate_average.write(index, meta.estimate.average);
+        estimate_deviation.write(index, meta.estimate.deviation);
+    }
+
+    // Algorithm 4: another class than before starts the window again.
+    @hidden
+    action start_window() {
+        window_start.write((bit<32>)meta.arrival.port,
+                           1w1 ++ meta.bridged.traffic_class ++ standard.ingress_global_timestamp);
+    }
+
+    apply {
+        learn();
+        if (meta.estimate.same_class == 0) {
+            start_window();
+        }
+    }
+}
+
+// Chooses the packet's pool, or none, and what is to be paused.
+control Place(inout metadata_t meta, in standard_metadata_t standard) {
+    @hidden
+    action place() {
+        bit<32> n = meta.bridged.frame_bytes;
+        bit<32> port = (bit<32>)meta.arrival.port;
+        bit<32> index = QUEUE_INDEX(port, meta.bridged.traffic_class);
+        bool lossless = meta.buffer.lossless == 1;
+
+        bit<32> private;
+        bit<32> shared;
+        bit<32> counted;
+        bit<32> headroom;
+        bit<32> tau;
+        bit<32> port_shared;
+        bit<32> insured;
+        bit<9>  paused;
+        bit<48> paused_at;
+        bit<32> used;
+        buffer_private.read(private, index);
+        buffer_shared.read(shared, index);
+        buffer_counted.read(counted, index);
+        buffer_headroom.read(headroom, index);
+        buffer_tau.read(tau, index);
+        buffer_port_shared.read(port_shared, port);
+        buffer_insured.read(insured, port);
+        buffer_paused.read(paused, port);
+        buffer_paused_at.read(paused_at, port);
+        buffer_pools.read(used, POOL_SHARED);
+
+        // Algorithm 1.
+        bool whole = lossless && meta.buffer.victim == 1 && paused == 0;
+        bool by_port = lossless && HAS(BUFFER_INSURED) && !HAS(BUFFER_APART);
+        bit<32> free = meta.buffer.shared |-| used;
+        bit<48> queue_limit = BUFFER_THRESHOLD(free);
+        bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
+        bit<48> level = (bit<48>)(by_port ? port_shared : shared) + (bit<48>)n;
+        bit<32> reserved = (HAS(BUFFER_INSURED) ? insured : headroom) + n;
+        // In the metadata, since p4c would copy what computes a local variable to every use.
+        meta.buffer.pool = (lossless && reserved <= meta.buffer.headroom)
+            ? (HAS(BUFFER_INSURED) ? POOL_INSURANCE : POOL_HEADROOM) : POOL_NONE;
+        meta.buffer.pool = (n <= free && (whole || level < (by_port ? port_limit : queue_limit)))
+            ? POOL_SHARED : meta.buffer.pool;
+        meta.buffer.pool = (private + n <= meta.buffer.reserve) ? POOL_PRIVATE : meta.buffer.pool;
+
+        bit<32> more_shared = (meta.buffer.pool == POOL_SHARED || meta.buffer.pool == POOL_INSURANCE) ? n : 0;
+        bit<32> more_counted = lossless ? more_shared : 0;
+        private = private + (meta.buffer.pool == POOL_PRIVATE ? n : 0);
+        shared = shared + more_shared;
+        counted = counted + more_counted;
+        headroom = headroom + (meta.buffer.pool == POOL_HEADROOM ? n : 0);
+        port_shared = port_shared + more_counted;
+        insured = insured + (meta.buffer.pool == POOL_INSURANCE ? n : 0);
+        free = free - (meta.buffer.pool == POOL_SHARED ? n : 0);
+        tau = (lossless && meta.buffer.pool != POOL_NONE)
+            ? ((meta.estimate.single == 1) ? 0 : meta.estimate.phi) : tau;
+        buffer_private.write(index, private);
+        buffer_shared.write(index, shared);
+        buffer_counted.write(index, counted);
+        buffer_headroom.write(index, headroom);
+        buffer_tau.write(index, tau);
+        buffer_port_shared.write(port, port_shared);
+        buffer_insured.write(port, insured);
+
+        bit<32> total;
+        bit<32> peak;
+        buffer_pools.read(total, meta.buffer.pool);
+        buffer_pools.read(peak, meta.buffer.pool + POOL_PEAKS);
+        total = total + n;
+        buffer_pools.write(meta.buffer.pool, total);
+        buffer_pools.write(meta.buffer.pool + POOL_PEAKS, (total > peak) ? total : peak);
+
+        // Fig. 3, §IV-E. What holds nothing is not paused: nothing of it could resume it.
+        bit<8> told = TOLD(paused);
+        queue_limit = BUFFER_THRESHOLD(free);
+        port_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit * (bit<48>)meta.buffer.port_queues;
+        queue_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit;
+        bool stop_queue = lossless && private + shared + headroom != 0 &&
+            (meta.buffer.pool == POOL_NONE || meta.buffer.pool == POOL_HEADROOM ||
+             (bit<48>)shared + (bit<48>)tau > queue_limit);
+        bool stop_port = lossless && HAS(BUFFER_INSURED) && port_shared != 0 &&
+            (meta.buffer.pool == POOL_NONE || meta.buffer.pool == POOL_INSURANCE ||
+             (bit<48>)port_shared > port_limit);
+        paused = paused | (stop_queue ? (bit<9>)meta.buffer.class_mask : 0) | (stop_port ? 9w0x100 : 0);
+        buffer_paused.write(port, paused);
+
+        bit<8> now_told = TOLD(paused);
+        bit<8> stopped = now_told & ~told;
+        bool refresh = stopped == 0 && told != 0 && meta.buffer.refresh != 0 &&
+            standard.ingress_global_timestamp |-| paused_at >= (bit<48>)meta.buffer.refresh;
+        // A PAUSE of further classes does not put off the refresh of the others.
+        bool covers = stopped != 0 && (told == 0 || paused[8:8] == 1);
+        buffer_paused_at.write(port, (covers || refresh) ? standard.ingress_global_timestamp : paused_at);
+        meta.signal.classes = (paused[8:8] == 1) ? 8w0xff : (refresh ? told : stopped);
+        meta.signal.kind = (stopped != 0) ? SIGNAL_PAUSE : (refresh ? SIGNAL_REFRESH : SIGNAL_NONE);
+    }
+
+    apply {
+        place();
+    }
+}
+
+// A packet that found no memory does not count for its egress queue either.
+control Refuse(inout metadata_t meta) {
+    @hidden
+    action refuse() {
+        bit<32> used;
+        bit<32> index = QUEUE_INDEX(meta.egress_port, meta.bridged.queue);
+        queue_bytes.read(used, index);
+        queue_bytes.write(index, used |-| meta.bridged.frame_bytes);
+        meta.drop_reason = DROP_BUFFER;
+    }
+
+    apply {
+        refuse();
+    }
+}
+
+// Drops of lossless packets; index port << 3 | class.
+control CountLossless(in metadata_t meta) {
+    @id(ID_COUNTER_LOSSLESS_DROPS)
+    @name(".ingress.lossless_drops")
+    counter(QUEUE_CELLS, CounterType.packets_and_bytes) lossless_drops;
+
+    apply {
+        lossless_drops.count(QUEUE_INDEX(meta.arrival.port, meta.bridged.traffic_class));
+    }
+}
+
+// Takes a packet off that leaves its egress queue, in the opposite order of placing, and
+// sees what may be resumed: the queue and the port that it was in (headroom's LocalResume).
+control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
+    @id(ID_COUNTER_INGRESS_DEPARTURES)
+    @name(".egress.ingress_departures")
+    counter(PORT_CELLS, CounterType.packets_and_bytes) ingress_departures;
+
+    @hidden
+    action vacate() {
+        bit<32> n = meta.bridged.frame_bytes;
+        bit<32> port = (bit<32>)meta.arrival.port;
+        bit<32> index = QUEUE_INDEX(port, meta.bridged.traffic_class);
+
+        bit<32> private;
+        bit<32> shared;
+        bit<32> counted;
+        bit<32> headroom;
+        bit<32> tau;
+        bit<32> port_shared;
+        bit<32> insured;
+        bit<9>  paused;
+        bit<48> paused_at;
+        bit<32> used;
+        bit<32> total_private;
+        bit<32> total_headroom;
+        bit<32> total_insured;
+        buffer_private.read(private, index);
+        buffer_shared.read(shared, index);
+        buffer_counted.read(counted, index);
+        buffer_headroom.read(headroom, index);
+        buffer_tau.read(tau, index);
+        buffer_port_shared.read(port_shared, port);
+        buffer_insured.read(insured, port);
+        buffer_paused.read(paused, port);
+        buffer_paused_at.read(paused_at, port);
+        buffer_pools.read(used, POOL_SHARED);
+        buffer_pools.read(total_private, POOL_PRIVATE);
+        buffer_pools.read(total_headroom, POOL_HEADROOM);
+        buffer_pools.read(total_insured, POOL_INSURANCE);
+
+        bit<32> of_headroom = (n < headroom) ? n : headroom;
+        bit<32> rest = n - of_headroom;
+        bit<32> of_shared = (rest < shared) ? rest : shared;
+        rest = rest - of_shared;
+        bit<32> of_private = (rest < private) ? rest : private;
+        bit<32> of_counted = (of_shared < counted) ? of_shared : counted;
+        bit<32> of_insured = (of_counted < insured) ? of_counted : insured;
+        private = private - of_private;
+        shared = shared - of_shared;
+        counted = counted - of_counted;
+        headroom = headroom - of_headroom;
+        port_shared = port_shared |-| of_counted;
+        insured = insured - of_insured;
+        used = used |-| (of_shared - of_insured);
+        buffer_private.write(index, private);
+        buffer_shared.write(index, shared);
+        buffer_counted.write(index, counted);
+        buffer_headroom.write(index, headroom);
+        buffer_port_shared.write(port, port_shared);
+        buffer_insured.write(port, insured);
+        buffer_pools.write(POOL_SHARED, used);
+        buffer_pools.write(POOL_PRIVATE, total_private |-| of_private);
+        buffer_pools.write(POOL_HEADROOM, total_headroom |-| of_headroom);
+        buffer_pools.write(POOL_INSURANCE, total_insured |-| of_insured);
+
+        bit<8> told = TOLD(paused);
+        bit<48> queue_limit = BUFFER_THRESHOLD(meta.buffer.shared |-| used);
+        bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
+        bool start_queue = paused[7:0] & meta.buffer.class_mask != 0 &&
+            (private + shared + headroom == 0 ||
+             (headroom == 0 &&
+              (bit<48>)shared + (bit<48>)tau + (bit<48>)meta.buffer.resume_gap < queue_limit));
+        bool start_port = paused[8:8] == 1 && insured == 0 &&
+            (meta.buffer.lossless == 1 || of_counted != 0) &&
+            (port_shared == 0 ||
+             (bit<48>)port_shared + (bit<48>)meta.buffer.port_resume_gap < port_limit);
+        paused = paused & ~(start_queue ? (bit<9>)meta.buffer.class_mask : 0) & (start_port ? 9w0xff : 9w0x1ff);
+        buffer_paused.write(port, paused);
+
+        bit<8> now_told = TOLD(paused);
+        bit<8> started = told & ~now_told;
+        bool refresh = started == 0 && told != 0 && meta.buffer.refresh != 0 &&
+            standard.egress_global_timestamp |-| paused_at >= (bit<48>)meta.buffer.refresh;
+        buffer_paused_at.write(port, refresh ? standard.egress_global_timestamp : paused_at);
+        meta.signal.classes = refresh ? told : started;
+        meta.signal.kind = (started != 0) ? SIGNAL_RESUME : (refresh ? SIGNAL_REFRESH : SIGNAL_NONE);
+    }
+
+    @hidden
+    action send() {
+        clone_preserving_field_list(CloneType.E2E,
+            PFC_CLONE_SESSION + (bit<32>)meta.arrival.port, SIGNAL_LIST);
+    }
+
+    apply {
+        vacate();
+        if (meta.buffer.lossless == 1) {
+            ingress_departures.count((bit<32>)meta.arrival.port);
+        }
+        if (meta.signal.kind != SIGNAL_NONE) {
+            send();
+        }
+    }
+}
+
+#endif

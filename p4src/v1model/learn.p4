@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells the controller of a flow that PACC's table lacks. v1model sends digests from
+// ingress only.
+
+#ifndef HEADGATE_V1MODEL_LEARN_P4
+#define HEADGATE_V1MODEL_LEARN_P4
+
+control Learn(in headers_t hdr, in metadata_t meta) {
+    apply {
+        if (meta.learn == 1) {
+            digest<flow_digest_t>(FLOW_DIGEST_RECEIVER,
+                {hdr.ipv4.src_addr, hdr.ipv4.dst_addr, meta.egress_port});
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PFC frames leave as clones out of the port that a packet came in by: made in ingress for
+// a PAUSE, in egress for a RESUME. The clone becomes the frame in its egress. Frames are
+// counted when they are made.
+
+#ifndef HEADGATE_V1MODEL_PAUSE_P4
+#define HEADGATE_V1MODEL_PAUSE_P4
+
+// A PAUSE goes out of the port that the packet came in by, as a clone.
+control SendPause(inout metadata_t meta) {
+    @hidden
+    action send() {
+        clone_preserving_field_list(CloneType.I2E,
+            PFC_CLONE_SESSION + (bit<32>)meta.arrival.port, SIGNAL_LIST);
+    }
+
+    apply {
+        if (meta.signal.kind != SIGNAL_NONE) {
+            send();
+        }
+    }
+}
+
+// Empties the account of one queue and adds it to the sums.
+#define FORGET_QUEUE(index) \
+    buffer_private.read(cell, index); \
+    buffer_private.write(index, 0); \
+    private = private + cell; \
+    buffer_shared.read(cell, index); \
+    buffer_shared.write(index, 0); \
+    shared = shared + cell; \
+    buffer_headroom.read(cell, index); \
+    buffer_headroom.write(index, 0); \
+    headroom = headroom + cell; \
+    buffer_counted.write(index, 0)
+
+// A packet-out that repeats what its port has paused, or ends it all.
+control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
+    @hidden
+    action look() {
+        bit<9>  paused;
+        bit<48> paused_at;
+        buffer_paused.read(paused, (bit<32>)meta.departure.port);
+        buffer_paused_at.read(paused_at, (bit<32>)meta.departure.port);
+        meta.signal.classes = TOLD(paused);
+        meta.signal.kind = (paused != 0) ? SIGNAL_REFRESH : SIGNAL_NONE;
+        buffer_paused_at.write((bit<32>)meta.departure.port,
+            (paused != 0) ? standard.egress_global_timestamp : paused_at);
+    }
+
+    // Of the port, nothing is in the switch: packets that a traffic manager dropped behind
+    // our back leave their bytes here. All classes may go on.
+    @hidden
+    action forget() {
+        bit<32> port = (bit<32>)meta.departure.port;
+        bit<32> first_queue = port << 3;
+        bit<32> cell;
+        bit<32> private = 0;
+        bit<32> shared = 0;
+        bit<32> headroom = 0;
+        bit<32> insured;
+        bit<9>  paused;
+        FORGET_QUEUE(first_queue);
+        FORGET_QUEUE(first_queue + 1);
+        FORGET_QUEUE(first_queue + 2);
+        FORGET_QUEUE(first_queue + 3);
+        FORGET_QUEUE(first_queue + 4);
+        FORGET_QUEUE(first_queue + 5);
+        FORGET_QUEUE(first_queue + 6);
+        FORGET_QUEUE(first_queue + 7);
+        buffer_insured.read(insured, port);
+        buffer_insured.write(port, 0);
+        buffer_port_shared.write(port, 0);
+        buffer_pools.read(cell, POOL_PRIVATE);
+        buffer_pools.write(POOL_PRIVATE, cell |-| private);
+        buffer_pools.read(cell, POOL_SHARED);
+        buffer_pools.write(POOL_SHARED, cell |-| (shared - insured));
+        buffer_pools.read(cell, POOL_HEADROOM);
+        buffer_pools.write(POOL_HEADROOM, cell |-| headroom);
+        buffer_pools.read(cell, POOL_INSURANCE);
+        buffer_pools.write(POOL_INSURANCE, cell |-| insured);
+        buffer_paused.read(paused, port);
+        buffer_paused.write(port, 0);
+        meta.signal.classes = TOLD(paused);
+        meta.signal.kind = (paused != 0) ? SIGNAL_RESUME : SIGNAL_NONE;
+    }
+
+    apply {
+        if (meta.bridged.forget == 1) {
+            forget();
+        } else {
+            look();
+        }
+        if (meta.signal.kind == SIGNAL_NONE) {
+            mark_to_drop(standard);
+        }
+    }
+}
+
+// Makes the PFC frame and cuts off what the packet carried.
+control SendPfc(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    @id(ID_COUNTER_PFC_PAUSES)
+    @name(".egress.pfc_pauses")
+    counter(PORT_CELLS, CounterType.packets) pfc_pauses;
+
+    @id(ID_COUNTER_PFC_RESUMES)
+    @name(".egress.pfc_resumes")
+    counter(PORT_CELLS, CounterType.packets) pfc_resumes;
+
+    @id(ID_COUNTER_PFC_REFRESHES)
+    @name(".egress.pfc_refreshes")
+    counter(PORT_CELLS, CounterType.packets) pfc_refreshes;
+
+    Pfc() pfc;
+
+    apply {
+        meta.departure.port = standard.egress_port;
+        pfc.apply(hdr, meta);
+        truncate(PFC_FRAME_BYTES);
+        if (meta.signal.kind == SIGNAL_PAUSE) {
+            pfc_pauses.count((bit<32>)meta.departure.port);
+        } else if (meta.signal.kind == SIGNAL_RESUME) {
+            pfc_resumes.count((bit<32>)meta.departure.port);
+        } else {
+            pfc_refreshes.count((bit<32>)meta.departure.port);
+        }
+    }
+}
+
+#endif

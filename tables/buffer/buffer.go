@@ -1,0 +1,184 @@
+// Package buffer makes the table entries with which the pipeline (p4src/shared/buffer.p4 and
+// gradient.p4) decides on packet memory as a headroom.MMU does. It knows no P4Runtime: a
+// controller and the tests turn its entries into updates.
+package buffer
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
+)
+
+// Tick is what the pipeline's clock counts in, on BMv2 and on the embedded switch.
+const Tick = units.Microsecond
+
+// DefaultQuanta is the time of a PAUSE, in quanta of 512 bit times: the longest there is.
+const DefaultQuanta = 65535
+
+// Config is a policy and the ports that it is for.
+type Config struct {
+	// MMU is the policy. Its ports are ingress ports in the order of Numbers; its times are
+	// those of the switch's clock. LocalResume and DSH.Tick are set, since a pipeline has no
+	// choice.
+	MMU     headroom.Config
+	Numbers []uint32  // of the ports in the pipeline: 0 to 511 but for the CPU port, no duplicates
+	Quanta  uint16    // of a PAUSE; 0 means DefaultQuanta
+	MAC     [][6]byte // source of each port's PFC frames; nil for zeros
+}
+
+// Match is one field of an entry's key. Fields that do not matter are left out.
+type Match struct {
+	Field  string
+	Value  uint64
+	Prefix int // leading bits that count, of 32, for a longest-prefix match; Exact
+}
+
+// Exact is the Prefix of an exact match.
+const Exact = -1
+
+// Action is what an entry does, its parameters in the order of the P4 program.
+type Action struct {
+	Name   string
+	Params []uint64
+}
+
+// Entry is one table entry.
+type Entry struct {
+	Table string
+	Match []Match
+	Action
+}
+
+// Entries is a policy as tables. A switch that is to change its policy while packets pass
+// inserts or modifies Tables first, then makes Policy the default action of table
+// ids.TableBufferPolicyName, then deletes what is not in Tables any more.
+type Entries struct {
+	Tables []Entry
+	Policy Action
+	MMU    headroom.Config // that decides the same
+}
+
+// Off is the default action of ids.TableBufferPolicyName without a policy.
+func Off() Action { return Action{Name: ids.ActionDisableBufferName} }
+
+// Victim is the entry that gives a port the whole shared pool (SPFC): insert it for a
+// victim, delete it when the port is normal again.
+func Victim(port uint32) Entry {
+	return Entry{ids.TableVictimPortName, ingressPort(port), Action{Name: ids.ActionSetVictimName}}
+}
+
+// Session returns the clone session by which a port's PFC frames leave.
+func Session(port uint32) uint32 { return ids.PFCCloneSession + port }
+
+func ingressPort(port uint32) []Match {
+	return []Match{{Field: "ingress_port", Value: uint64(port), Prefix: Exact}}
+}
+
+// Build returns the entries of a policy. It returns a *headroom.FieldError when the policy
+// is not valid or the pipeline's numbers are too small for it.
+func Build(c Config) (*Entries, error) {
+	c.MMU.LocalResume, c.MMU.DSH.Tick = true, Tick
+	c.MMU = c.MMU.WithDefaults()
+	layout, err := c.MMU.Layout()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Quanta == 0 {
+		c.Quanta = DefaultQuanta
+	}
+	links, err := c.links()
+	if err != nil {
+		return nil, err
+	}
+	e := &Entries{Policy: c.policy(&layout), MMU: c.MMU}
+	e.Tables = append(e.Tables, links.entries...)
+	for i, port := range c.Numbers {
+		l := links.ports[i]
+		e.Tables = append(e.Tables, Entry{ids.TableBufferPortName, ingressPort(port), Action{ids.ActionSetBufferPortName, []uint64{
+			uint64(layout.Phi[i]), c.refresh(i), l.profile, l.exponent, l.limit,
+		}}})
+		if c.MAC != nil || c.Quanta != DefaultQuanta {
+			e.Tables = append(e.Tables, Entry{ids.TablePFCPortName,
+				[]Match{{Field: "egress_port", Value: uint64(port), Prefix: Exact}},
+				Action{ids.ActionSetPFCPortName, []uint64{c.mac(i), uint64(c.Quanta)}}})
+		}
+	}
+	return e, nil
+}
+
+// refresh returns when a port repeats its PAUSE, in ticks: as headroom.Refresher, when half
+// of its time is over.
+func (c *Config) refresh(i int) uint64 {
+	half := max(1, headroom.PauseTime(c.MMU.Ports[i].Rate, c.Quanta)/2)
+	return uint64(min((half+Tick-1)/Tick, ids.Unlimited))
+}
+
+func (c *Config) mac(i int) (v uint64) {
+	if c.MAC != nil {
+		for _, b := range c.MAC[i] {
+			v = v<<8 | uint64(b)
+		}
+	}
+	return v
+}
+
+// policy returns the parameters of set_buffer_policy.
+func (c *Config) policy(l *headroom.Layout) Action {
+	m := &c.MMU
+	var flags uint64
+	flag := func(set bool, f uint64) {
+		if set {
+			flags |= f
+		}
+	}
+	dsh := m.Policy == headroom.DSH || m.Policy == headroom.DSHSPFC
+	flag(m.Policy != headroom.Static, ids.BufferDynamic)
+	flag(dsh, ids.BufferInsured)
+	flag(c.estimates(), ids.BufferEstimate)
+	flag(m.Policy == headroom.SPFC || m.Policy == headroom.DSHSPFC, ids.BufferVictims)
+	flag(dsh && m.DSH.NoSharedHeadroom, ids.BufferApart)
+	up, down := max(0, m.Alpha), max(0, -m.Alpha)
+	return Action{ids.ActionSetBufferPolicyName, []uint64{
+		flags, uint64(m.Lossless), uint64(l.Shared), uint64(m.Private), uint64(m.LossyPrivate),
+		uint64(m.Threshold), uint64(up), uint64(down), uint64(m.ResumeGap), uint64(m.PortResumeGap),
+		uint64(m.PortQueues), uint64(m.DSH.Window / Tick),
+	}}
+}
+
+// estimates reports whether the policy needs Algorithm 3.
+func (c *Config) estimates() bool {
+	k := c.MMU.Policy
+	return (k == headroom.DSH || k == headroom.DSHSPFC) && !c.MMU.DSH.NoSharedHeadroom
+}
+
+// check looks at what headroom allows and the pipeline does not.
+func (c *Config) check() error {
+	m := &c.MMU
+	if m.Buffer > maxBuffer {
+		return &headroom.FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", m.Buffer), Allowed: fmt.Sprintf("up to %d B in a pipeline", maxBuffer)}
+	}
+	if c.estimates() && (m.DSH.Window < Tick || m.DSH.Window/Tick > ids.Unlimited) {
+		return &headroom.FieldError{Field: "dsh.window", Value: m.DSH.Window.String(), Allowed: fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)}
+	}
+	if len(c.Numbers) != len(m.Ports) || c.MAC != nil && len(c.MAC) != len(m.Ports) {
+		return &headroom.FieldError{Field: "ports", Value: fmt.Sprintf("%d ports, %d numbers and %d MAC addresses", len(m.Ports), len(c.Numbers), len(c.MAC)),
+			Allowed: "one number for each port, and one MAC address or none at all"}
+	}
+	seen := map[uint32]bool{}
+	for i, port := range c.Numbers {
+		if port >= ids.PortCells || port == ids.CPUPort || seen[port] {
+			return &headroom.FieldError{Field: fmt.Sprintf("ports[%d]", i), Value: fmt.Sprint(port),
+				Allowed: fmt.Sprintf("0 to %d but for the CPU port %d, each once", ids.PortCells-1, ids.CPUPort)}
+		}
+		seen[port] = true
+	}
+	return nil
+}
+
+// maxBuffer keeps every sum of two amounts within the 32 bits of the pipeline's registers.
+const maxBuffer = 1<<31 - 1
