@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/int/maxqd"
@@ -30,6 +31,7 @@ type Agent struct {
 	flows  map[FlowKey]*flow
 	byQP   map[uint32]*flow
 	nextQP uint32
+	issued uint32 // queue pairs from the first on, up to packet.MaxQP
 	port   uint16
 
 	ready   readyHeap
@@ -39,6 +41,9 @@ type Agent struct {
 
 	peers   map[peerKey]*peer
 	answers answerQueue
+
+	classes  [64]uint8 // of DSCPs
+	ackClass uint8
 
 	in      packet.Frame // of the frame being read
 	buf     []byte       // of the frame being built
@@ -54,7 +59,7 @@ func New(cfg Config, send func(frame []byte)) (*Agent, error) {
 		return nil, err
 	}
 	return &Agent{
-		cfg: cfg, send: send,
+		cfg: cfg, send: send, classes: cfg.classes(), ackClass: cfg.classes()[cfg.AckDSCP],
 		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
 		peers:   map[peerKey]*peer{},
 		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+3),
@@ -74,13 +79,22 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 	if spec.DstPort == 0 {
 		spec.DstPort = maxqd.Port
 	}
+	if spec.DSCP == 0 {
+		spec.DSCP = a.cfg.DataDSCP
+	}
 	switch {
 	case !spec.Dst.Is4():
 		return FlowKey{}, fmt.Errorf("flow destination %v: want an IPv4 address", spec.Dst)
 	case spec.DstPort != maxqd.Port && spec.DstPort != packet.RoCEv2Port:
 		return FlowKey{}, fmt.Errorf("flow destination port %d: want %d, with the maxQD shim, or %d", spec.DstPort, maxqd.Port, packet.RoCEv2Port)
+	case spec.DSCP > 63:
+		return FlowKey{}, fmt.Errorf("flow DSCP %d: want 1 to 63, or 0 for %d", spec.DSCP, a.cfg.DataDSCP)
 	case spec.Size < 0:
 		return FlowKey{}, fmt.Errorf("flow size %d B: want 0 (endless) or more", int64(spec.Size))
+	case spec.Deadline < 0:
+		return FlowKey{}, fmt.Errorf("flow deadline %v: want 0 (none) or more", spec.Deadline)
+	case spec.Priority < 0 || spec.Priority > channel.MaxPriority:
+		return FlowKey{}, fmt.Errorf("flow priority %d: want 1 to %d, or 0 for none", spec.Priority, channel.MaxPriority)
 	}
 	if err := soze.CheckWeight(spec.Weight); err != nil {
 		return FlowKey{}, err
@@ -98,11 +112,12 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 		a.remove(old)
 	}
 	f := &flow{
-		key: key, app: spec.App, weight: spec.Weight, size: spec.Size, started: now,
-		readyAt: outside, timerAt: outside,
+		key: key, spec: spec, app: spec.App, weight: spec.Weight, size: spec.Size, started: now,
+		waiting: spec.AwaitChannel,
+		readyAt: outside, timerAt: outside, class: a.classes[spec.DSCP],
 		frame: packet.Frame{
 			DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: key.Src, Dst: key.Dst,
-			DSCP: a.cfg.DataDSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort,
+			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort,
 			BTH: packet.BTH{PKey: packet.DefaultPKey, AckReq: true},
 		},
 	}
@@ -119,9 +134,12 @@ func (a *Agent) connect(f *flow, size units.Bytes, now units.Time) error {
 	if !ok {
 		return ErrFull
 	}
-	l, err := a.cfg.NewLaw(f.weight)
+	l, err := a.newLaw(f, size, now)
 	if err != nil {
 		return err
+	}
+	if _, ok := l.(channelled); f.spec.Priority > 0 && !ok {
+		return fmt.Errorf("flow priority %d: want 0, its law has no channels, or PrioPlus", f.spec.Priority)
 	}
 	s, err := transport.NewSender(transport.SenderConfig{
 		Law: l, MSS: a.cfg.MSS, Size: size,
@@ -134,6 +152,18 @@ func (a *Agent) connect(f *flow, size units.Bytes, now units.Time) error {
 	a.byQP[qp] = f
 	a.schedule(f, now)
 	return nil
+}
+
+func (a *Agent) newLaw(f *flow, size units.Bytes, now units.Time) (law.Law, error) {
+	if a.cfg.FlowLaw == nil {
+		return a.cfg.NewLaw(f.weight)
+	}
+	spec := f.spec
+	spec.Weight, spec.Size = f.weight, size
+	if spec.Deadline > 0 {
+		spec.Deadline = max(f.started+spec.Deadline-now, 1)
+	}
+	return a.cfg.FlowLaw(spec)
 }
 
 // restart connects a flow anew whose receiver no longer knows it, for what it has not
@@ -199,6 +229,45 @@ func (a *Agent) Hold(now units.Time, key FlowKey, held bool) error {
 	return nil
 }
 
+// channelled is a law whose flow belongs to a channel: prioplus.Law.
+type channelled interface {
+	SetChannel(target, limit units.Time) error
+}
+
+// SetChannel moves a flow to a channel at once, and lets it go if it waited for one.
+func (a *Agent) SetChannel(now units.Time, key FlowKey, c channel.Channel) error {
+	f := a.flows[key]
+	if f == nil {
+		return fmt.Errorf("%v: %w", key, ErrNoFlow)
+	}
+	l, ok := f.s.Law().(channelled)
+	if !ok {
+		return fmt.Errorf("%v: its law has no channels: want PrioPlus", key)
+	}
+	if err := l.SetChannel(c.Target, c.Limit); err != nil {
+		return err
+	}
+	f.spec.Channel, f.waiting = c, false
+	if f.finished == 0 {
+		a.schedule(f, now)
+	}
+	return nil
+}
+
+// DropChannel holds a flow back until it has a channel again: it was refused the one of its
+// virtual priority.
+func (a *Agent) DropChannel(now units.Time, key FlowKey) error {
+	f := a.flows[key]
+	if f == nil {
+		return fmt.Errorf("%v: %w", key, ErrNoFlow)
+	}
+	f.waiting = true
+	if f.finished == 0 {
+		a.schedule(f, now)
+	}
+	return nil
+}
+
 func (a *Agent) remove(f *flow) {
 	a.unschedule(f)
 	delete(a.byQP, f.qp)
@@ -230,6 +299,7 @@ func (a *Agent) chooseQP() (uint32, bool) {
 	for range len(a.byQP) + 2 {
 		qp := a.nextQP
 		a.nextQP++
+		a.issued = min(a.issued+1, packet.MaxQP)
 		if a.nextQP > packet.MaxQP {
 			a.nextQP = 1
 		}
@@ -244,8 +314,11 @@ func (a *Agent) chooseQP() (uint32, bool) {
 // already, units.MaxTime for never.
 func (a *Agent) Next() units.Time {
 	next := units.MaxTime
-	if a.answers.len() > 0 || len(a.ready) > 0 {
-		next = a.nicFree
+	if a.answers.len() > 0 {
+		next = max(a.nicFree, a.answersFrom())
+	}
+	if len(a.ready) > 0 {
+		next = min(next, a.nicFree)
 	}
 	if len(a.timers) > 0 {
 		next = min(next, a.timers[0].wake)

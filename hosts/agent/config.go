@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -23,11 +24,21 @@ type Config struct {
 	// NewLaw returns the law of a flow that starts with a weight. Laws that implement
 	// law.Weighted follow weights, others share the NIC by them.
 	NewLaw func(weight float64) (law.Law, error)
+	// FlowLaw, when set, is used in place of NewLaw: the law may depend on more of the flow.
+	// The spec has the flow's weight and channel of now, and of its size and deadline what is
+	// left: a flow whose receiver has forgotten it gets a new law.
+	FlowLaw func(spec FlowSpec) (law.Law, error)
 
 	MSS      units.Bytes // payload of a full packet, 1000 B by default
 	DataDSCP uint8       // class 0 by default
 	AckDSCP  uint8       // CS6, 48, by default: acknowledgements at the highest priority
 	TTL      uint8       // 64 by default
+
+	// Classes has the class, 0 to 7, of DSCPs for priority-based flow control; of those that
+	// it does not name the class is DSCP/8, the class selector.
+	Classes map[uint8]uint8
+	// IgnorePFC leaves PFC frames without effect; they are counted.
+	IgnorePFC bool
 
 	// FirstQP numbers the flows, 1 by default. An agent that may be restarted while
 	// others remember its flows starts somewhere else each time.
@@ -35,6 +46,11 @@ type Config struct {
 	// FirstPort is the source port of the first flow that names none, 49152 by default;
 	// source ports choose the path where there are several.
 	FirstPort uint16
+
+	// CNPGap makes this host DCQCN's notification point: a flow's packet that arrives marked
+	// is answered with a congestion notification, at most one per CNPGap and flow. 0, the
+	// default, sends none; the DCQCN paper has 50 µs (Zhu et al., SIGCOMM 2015, §3.1).
+	CNPGap units.Time
 
 	// Timeouts of the transport; see transport.SenderConfig. By default 1 s, 250 ms, 4 s:
 	// for emulated fabrics, whose round trips are tens of milliseconds.
@@ -82,18 +98,35 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("host %q: rate %v: want more than 0", c.Name, c.Rate)
 	case c.Unit.Time() <= 0:
 		return c, fmt.Errorf("host %q: maxQD unit: want one, see maxqd.NewUnit", c.Name)
-	case c.NewLaw == nil:
+	case c.NewLaw == nil && c.FlowLaw == nil:
 		return c, fmt.Errorf("host %q: law: want a function that makes one", c.Name)
 	case c.MSS < 1 || c.MSS > packet.MaxPayload:
 		return c, fmt.Errorf("host %q: MSS %d B: want 1 to %d B", c.Name, int64(c.MSS), packet.MaxPayload)
 	case c.DataDSCP > 63 || c.AckDSCP > 63:
 		return c, fmt.Errorf("host %q: DSCP %d and %d: want 0 to 63", c.Name, c.DataDSCP, c.AckDSCP)
+	case c.badClass() != "":
+		return c, fmt.Errorf("host %q: %s", c.Name, c.badClass())
 	case c.FirstQP > packet.MaxQP:
 		return c, fmt.Errorf("host %q: first queue pair %d: want at most %d", c.Name, c.FirstQP, packet.MaxQP)
+	case c.CNPGap < 0:
+		return c, fmt.Errorf("host %q: gap of congestion notifications %v: want 0 (none) or more", c.Name, c.CNPGap)
 	case c.MaxLate < 0:
 		return c, fmt.Errorf("host %q: lateness %v: want 0 or more", c.Name, c.MaxLate)
 	}
 	return c, nil
+}
+
+// badClass says what is wrong with the classes, "" when nothing is.
+func (c *Config) badClass() string {
+	for dscp := range 256 {
+		switch class, ok := c.Classes[uint8(dscp)]; {
+		case ok && dscp > 63:
+			return fmt.Sprintf("class of DSCP %d: want a DSCP of 0 to 63", dscp)
+		case class >= packet.PFCClasses:
+			return fmt.Sprintf("class %d of DSCP %d: want 0 to %d", class, dscp, packet.PFCClasses-1)
+		}
+	}
+	return ""
 }
 
 // Soze returns a Config.NewLaw that gives each flow Söze's law.
@@ -122,4 +155,12 @@ type FlowSpec struct {
 	Weight  float64     // finite and above 0; 1 when 0
 	Size    units.Bytes // 0 for a flow that ends when it is stopped
 	App     string      // whose budget pays for the weight
+	DSCP    uint8       // of its packets, 1 to 63; 0 means Config.DataDSCP
+
+	Deadline units.Time // after its start, for laws that know deadlines; 0 for none
+	// Priority is the flow's virtual priority, for PrioPlus; 0 for none. Channel is the one
+	// that belongs to it; AwaitChannel holds the flow back until SetChannel gives it one.
+	Priority     int
+	Channel      channel.Channel
+	AwaitChannel bool
 }

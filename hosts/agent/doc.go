@@ -23,4 +23,15 @@
 // weight (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996). So where the host's
 // own link is the bottleneck its flows share it by weight at once, without a queue that
 // maxQD would have to report.
+//
+// PFC frames (IEEE Std 802.1Qbb) stop the packets of their classes for quanta of 512 bit
+// times at the link's rate, by the class of the DSCP that they leave with. Packets of other
+// classes, such as acknowledgements and congestion notifications, go on, and the one on the
+// wire is not cut.
+//
+// # Channels
+//
+// A flow with a virtual priority runs PrioPlus in the channel that belongs to it, which may
+// be moved while it runs (SetChannel): the controller hands channels out and computes them
+// anew when noise or the number of flows is configured anew.
 package agent

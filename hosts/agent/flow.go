@@ -10,9 +10,12 @@ import (
 
 // flow is one flow that this host sends. The agent owns it.
 type flow struct {
-	held bool // sends nothing, see Agent.Hold
+	held    bool  // sends nothing, see Agent.Hold
+	waiting bool  // sends nothing until it has a channel
+	class   uint8 // of its packets, for PFC
 
 	key    FlowKey
+	spec   FlowSpec // as it was started, but for the channel of now
 	app    string
 	weight float64
 	qp     uint32
@@ -23,6 +26,7 @@ type flow struct {
 	size              units.Bytes // 0 for endless
 	base              transport.SenderStats
 	resets            uint64
+	cnps              uint64
 	forgotten         bool // its receiver asks for what it had acknowledged
 
 	tag     float64    // start tag in the NIC's virtual time
@@ -85,9 +89,10 @@ func (h *timerHeap) Pop() any {
 func (a *Agent) schedule(f *flow, now units.Time) {
 	at := f.s.Ready(now)
 	wake := f.s.Deadline()
-	if f.held {
+	if f.held || f.waiting {
 		at = units.MaxTime
 	}
+	at = max(at, a.counts.PFC.Until[f.class])
 	if at <= now {
 		if f.readyAt == outside {
 			f.tag = max(f.tag, a.virtual)

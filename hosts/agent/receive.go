@@ -3,7 +3,6 @@ package agent
 import (
 	"net/netip"
 
-	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -27,13 +26,18 @@ type peerKey struct {
 
 // peer is one flow that this host receives.
 type peer struct {
-	r    transport.Receiver
-	seen units.Time
+	r     transport.Receiver
+	seen  units.Time
+	cnpAt units.Time // earliest time of the next congestion notification
 }
 
 // Receive takes a frame from the link; the agent keeps nothing of it. Frames that are
 // malformed, for another host or of no flow are counted and dropped.
 func (a *Agent) Receive(now units.Time, frame []byte) {
+	if packet.IsMACControl(frame) {
+		a.onMACControl(now, frame)
+		return
+	}
 	f := &a.in
 	if err := f.Decode(frame); err != nil {
 		a.counts.Malformed++
@@ -74,6 +78,9 @@ func (a *Agent) onData(now units.Time, f *packet.Frame) {
 	p.seen = now
 	deliver, reply, psn := p.r.OnData(f.BTH.PSN, f.BTH.Opcode.EndsMessage())
 	a.counts.DataReceived++
+	if f.ECN == packet.CE {
+		a.notify(now, p, f)
+	}
 	if deliver {
 		a.counts.BytesDelivered += units.Bytes(len(f.Payload))
 		if a.cfg.Deliver != nil {
@@ -114,17 +121,6 @@ func (a *Agent) onAck(now units.Time, f *packet.Frame) {
 		a.finish(fl, now)
 		return
 	}
-	a.schedule(fl, now)
-}
-
-func (a *Agent) onCNP(now units.Time, f *packet.Frame) {
-	fl := a.flowOf(f)
-	if fl == nil || !f.BTH.BECN {
-		a.counts.Unknown++
-		return
-	}
-	a.counts.CNPs++
-	fl.s.OnEvent(law.CNP, now)
 	a.schedule(fl, now)
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/units"
 )
@@ -12,7 +13,9 @@ type Stats struct {
 	DataReceived, AcksReceived uint64
 	BytesDelivered             units.Bytes // of payload, in order
 	ProbesSent, ProbesReceived uint64
-	CNPs                       uint64
+	CNPs                       uint64 // that arrived for a flow of ours
+	CNPsSent                   uint64
+	PFC                        PFCStats
 	Malformed                  uint64 // frames that could not be read or make no sense
 	NotOurs                    uint64 // frames for another address
 	Unknown                    uint64 // acknowledgements and CNPs of no flow
@@ -28,6 +31,10 @@ type FlowReport struct {
 	Finished units.Time // 0 while it runs
 	Allowed  units.Rate // pacing rate that its law allows now
 	Resets   uint64     // times that its receiver had forgotten it
+	CNPs     uint64     // congestion notifications it was given
+	Priority int        // virtual priority, 0 for none
+	Channel  channel.Channel
+	Waiting  bool // sends nothing until it has a channel
 	transport.SenderStats
 }
 
@@ -38,7 +45,8 @@ func (a *Agent) Report() []FlowReport {
 	for _, f := range a.inOrder() {
 		out = append(out, FlowReport{
 			Key: f.key, App: f.app, Weight: f.weight, Started: f.started, Finished: f.finished,
-			Allowed: f.s.Law().Allowance().Rate, Resets: f.resets, SenderStats: f.totals(),
+			Allowed: f.s.Law().Allowance().Rate, Resets: f.resets, CNPs: f.cnps,
+			Priority: f.spec.Priority, Channel: f.spec.Channel, Waiting: f.waiting, SenderStats: f.totals(),
 		})
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 func (a *Agent) transmit(now units.Time) {
 	for a.nicFree <= now {
 		switch {
-		case a.answers.len() > 0:
+		case a.answers.len() > 0 && a.answersFrom() <= now:
 			a.sendAnswer()
 		case len(a.ready) > 0:
 			if !a.sendData(now) {
@@ -79,6 +79,7 @@ type answer struct {
 	qd               uint16
 	nak, ce          bool
 	probe            bool // answers a probe
+	cnp              bool // is no acknowledgement but a congestion notification
 }
 
 func (a *Agent) sendAnswer() {
@@ -93,6 +94,9 @@ func (a *Agent) sendAnswer() {
 	}
 	if w.probe {
 		f.BTH.Opcode = probeAnswerOpcode
+	}
+	if w.cnp {
+		notification(f)
 	}
 	if w.nak {
 		f.AETH.Syndrome = packet.NAKSequence

@@ -45,6 +45,7 @@ type Config struct {
 type NIC struct {
 	cfg   Config
 	conn  *mpacket.Conn
+	pfc   *mpacket.Conn // for MAC control frames
 	mutes []*net.UDPConn
 	agent *agent.Agent
 	to    *mpacket.Addr
@@ -95,8 +96,13 @@ func Open(cfg Config) (*NIC, error) {
 		}
 		return nil, fmt.Errorf("interface %q: %w", cfg.Interface, err)
 	}
+	pfc, err := listenPFC(ifi)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("interface %q: %w", cfg.Interface, err)
+	}
 	n := &NIC{
-		cfg: cfg, conn: conn, to: &mpacket.Addr{HardwareAddr: net.HardwareAddr(cfg.Agent.Gateway[:])},
+		cfg: cfg, conn: conn, pfc: pfc, to: &mpacket.Addr{HardwareAddr: net.HardwareAddr(cfg.Agent.Gateway[:])},
 		epoch: time.Now(), frames: make(chan []byte, slots), free: make(chan []byte, slots),
 		calls: make(chan call), done: make(chan struct{}),
 	}
@@ -104,11 +110,26 @@ func Open(cfg Config) (*NIC, error) {
 		n.free <- make([]byte, frameMax)
 	}
 	if n.agent, err = agent.New(cfg.Agent, n.send); err != nil {
-		_ = conn.Close()
+		n.Close()
 		return nil, err
 	}
 	n.mutes = mute(cfg.Log)
 	return n, nil
+}
+
+// listenPFC opens a socket for MAC control frames. Real MACs obey and consume them; virtual
+// interfaces hand them up like any others.
+func listenPFC(ifi *net.Interface) (*mpacket.Conn, error) {
+	conn, err := mpacket.Listen(ifi, mpacket.Raw, packet.EtherTypeMACControl, nil)
+	if err != nil {
+		return nil, fmt.Errorf("PFC frames: %w", err)
+	}
+	group := packet.PFCAddress()
+	if err := conn.JoinGroup(group[:]); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("PFC frames: multicast address %v: %w", group, err)
+	}
+	return conn, nil
 }
 
 // mute binds the ports of the frames to sockets that nobody reads, so that the kernel,
@@ -160,11 +181,18 @@ func (n *NIC) now() units.Time { return units.FromDuration(time.Since(n.epoch)) 
 // or the error of an interface that went away. It runs at most once.
 func (n *NIC) Run(ctx context.Context) error {
 	defer close(n.done)
-	received := make(chan error, 1)
+	received := make(chan error, 2)
 	var wg sync.WaitGroup
-	wg.Go(func() { received <- n.receive() })
+	for _, c := range []*mpacket.Conn{n.conn, n.pfc} {
+		wg.Go(func() { received <- n.receive(c) })
+	}
 	defer wg.Wait()
-	defer n.Close()
+	defer func() {
+		n.Close()
+		for len(n.frames) > 0 { // whoever waits for a buffer sees that the socket is closed
+			n.free <- (<-n.frames)[:frameMax]
+		}
+	}()
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -199,9 +227,9 @@ func (n *NIC) take(frame []byte) {
 }
 
 // receive reads frames until the socket is closed.
-func (n *NIC) receive() error {
+func (n *NIC) receive(conn *mpacket.Conn) error {
 	for buf := range n.free {
-		size, _, err := n.conn.ReadFrom(buf[:frameMax])
+		size, _, err := conn.ReadFrom(buf[:frameMax])
 		if err != nil {
 			return err
 		}
@@ -228,6 +256,7 @@ func (n *NIC) Do(ctx context.Context, fn func(a *agent.Agent, now units.Time)) e
 // Close releases the interface. Run does it when it ends.
 func (n *NIC) Close() {
 	_ = n.conn.Close()
+	_ = n.pfc.Close()
 	for _, c := range n.mutes {
 		_ = c.Close()
 	}

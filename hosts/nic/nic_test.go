@@ -3,6 +3,7 @@ package nic_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	mpacket "github.com/mdlayher/packet"
 	"github.com/vishvananda/netlink"
 
 	"github.com/headgate/headgate/hosts/agent"
@@ -45,12 +47,12 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Two agents at the ends of a veth pair.
-func TestOverVeth(t *testing.T) {
+// pair makes a veth pair and returns the MAC addresses of its ends.
+func pair(t *testing.T, a, b string) map[string]packet.MAC {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a veth pair and open packet sockets")
 	}
-	a, b := "hgnica", "hgnicb"
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: a}, PeerName: b}
 	if err := netlink.LinkAdd(veth); err != nil {
 		t.Skipf("cannot make a veth pair here: %v", err)
@@ -71,6 +73,13 @@ func TestOverVeth(t *testing.T) {
 		}
 		macs[name] = packet.MAC(link.Attrs().HardwareAddr)
 	}
+	return macs
+}
+
+// Two agents at the ends of a veth pair.
+func TestOverVeth(t *testing.T) {
+	a, b := "hgnica", "hgnicb"
+	macs := pair(t, a, b)
 	if _, err := nic.Open(config(t, a, "192.0.2.1")); err == nil || !strings.Contains(err.Error(), "gateway") {
 		t.Errorf("without a gateway: %v", err)
 	}
@@ -129,5 +138,82 @@ func TestOverVeth(t *testing.T) {
 	wg.Wait()
 	if err := na.Do(context.Background(), func(*agent.Agent, units.Time) {}); !errors.Is(err, nic.ErrClosed) {
 		t.Errorf("Do after the end: %v", err)
+	}
+}
+
+// A PFC frame on the wire holds a real host's flow back until it is resumed.
+func TestPFCOverVeth(t *testing.T) {
+	a, b := "hgnicpfca", "hgnicpfcb"
+	macs := pair(t, a, b)
+	ifi, err := net.InterfaceByName(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wire, err := mpacket.Listen(ifi, mpacket.Raw, packet.EtherTypeMACControl, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wire.Close()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	open := func(name, peer, ip string) *nic.NIC {
+		cfg := config(t, name, ip)
+		cfg.Agent.Gateway = macs[peer]
+		n, err := nic.Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			if err := n.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		return n
+	}
+	na := open(a, b, "192.0.2.1")
+	open(b, a, "192.0.2.2")
+	defer wg.Wait()
+	defer cancel()
+	look := func() (st agent.Stats) {
+		if err := na.Do(ctx, func(ag *agent.Agent, _ units.Time) { st = ag.Stats() }); err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	until := func(what string, ok func(agent.Stats) bool) agent.Stats {
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			if st := look(); ok(st) || time.Now().After(deadline) {
+				if !ok(st) {
+					t.Fatalf("%s: counted %+v", what, st)
+				}
+				return st
+			}
+		}
+	}
+	send := func(p packet.PFC) {
+		to := packet.PFCAddress()
+		if _, err := wire.WriteTo(p.Append(nil), &mpacket.Addr{HardwareAddr: to[:]}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := na.Do(ctx, func(ag *agent.Agent, now units.Time) {
+		if _, err := ag.StartFlow(now, agent.FlowSpec{Dst: netip.MustParseAddr("192.0.2.2")}); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	until("a flow that sends", func(st agent.Stats) bool { return st.DataSent > 10 })
+	send(packet.PFC{Src: macs[b], Enabled: 1, Quanta: [8]uint16{packet.MaxQuanta}}) // 1.7 s at 20 Mb/s
+	before := until("a PAUSE", func(st agent.Stats) bool { return st.PFC.Frames == 1 })
+	time.Sleep(200 * time.Millisecond)
+	if st := look(); st.DataSent != before.DataSent || st.PFC.Pauses[0] != 1 {
+		t.Errorf("%d packets left in the pause", st.DataSent-before.DataSent)
+	}
+	send(packet.PFC{Src: macs[b], Enabled: 1})
+	until("a RESUME", func(st agent.Stats) bool { return st.PFC.Frames == 2 && st.DataSent > before.DataSent+10 })
+	if st := look().PFC; st.PauseTime[0] < 200*units.Millisecond || st.PauseTime[0] > 1600*units.Millisecond {
+		t.Errorf("paused for %v, want a little more than 200ms", st.PauseTime[0])
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
@@ -83,8 +84,28 @@ func (f flowsValue) Set(s string) error {
 	return nil
 }
 
+// classesValue is a flag such as "26=3".
+type classesValue struct{ v map[uint8]uint8 }
+
+func (f classesValue) Type() string   { return "DSCP=CLASS" }
+func (f classesValue) String() string { return "" }
+func (f classesValue) Set(s string) error {
+	dscp, class, _ := strings.Cut(s, "=")
+	d, err := strconv.ParseUint(dscp, 10, 6)
+	if err != nil {
+		return fmt.Errorf("%q: want DSCP=CLASS with a DSCP of 0 to 63", s)
+	}
+	c, err := strconv.ParseUint(class, 10, 3)
+	if err != nil {
+		return fmt.Errorf("%q: want DSCP=CLASS with a class of 0 to 7", s)
+	}
+	f.v[uint8(d)] = uint8(c)
+	return nil
+}
+
 // ParseFlow reads a flow such as "dst=10.0.4.1,weight=2,size=5MB,sport=50000,app=search".
-// dst is required; weight is 1 and size endless unless given.
+// dst is required; weight is 1 and size endless unless given. There are also priority,
+// deadline and dscp.
 func ParseFlow(s string) (agent.FlowSpec, error) {
 	spec := agent.FlowSpec{Weight: 1}
 	given := map[string]bool{}
@@ -132,8 +153,24 @@ func setField(spec *agent.FlowSpec, key, value string) (err error) {
 		spec.SrcPort = uint16(p)
 	case "app":
 		spec.App = value
+	case "priority":
+		spec.Priority, err = strconv.Atoi(value)
+		if err != nil || spec.Priority < 1 || spec.Priority > channel.MaxPriority {
+			return fmt.Errorf("priority %q: want 1 to %d", value, channel.MaxPriority)
+		}
+	case "deadline":
+		if spec.Deadline, err = units.ParseTime(value); err == nil && spec.Deadline == 0 {
+			err = fmt.Errorf("deadline %q: want more than 0; leave it out for none", value)
+		}
+		return err
+	case "dscp":
+		n, err := strconv.ParseUint(value, 10, 6)
+		if err != nil || n == 0 {
+			return fmt.Errorf("dscp %q: want 1 to 63", value)
+		}
+		spec.DSCP = uint8(n)
 	default:
-		return fmt.Errorf("key %q: want dst, weight, size, sport or app", key)
+		return fmt.Errorf("key %q: want dst, weight, size, sport, app, priority, deadline or dscp", key)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
 
@@ -16,6 +17,15 @@ type Summary struct {
 	Seconds  float64       `json:"seconds"` // how long it ran
 	Flows    []FlowSummary `json:"flows"`
 	Received Received      `json:"received"`
+	PFC      PFC           `json:"pfc"`
+}
+
+// PFC is what priority-based flow control did to the host.
+type PFC struct {
+	Frames       uint64                     `json:"frames"`
+	Ignored      uint64                     `json:"ignored"` // MAC control frames that were malformed or no PFC
+	Pauses       [packet.PFCClasses]uint64  `json:"pauses"`  // by class
+	PausedMicros [packet.PFCClasses]float64 `json:"paused_us"`
 }
 
 // FlowSummary is one flow that the host sent.
@@ -34,6 +44,8 @@ type FlowSummary struct {
 	Sent        uint64  `json:"sent_packets"`
 	Retransmits uint64  `json:"retransmits"`
 	Timeouts    uint64  `json:"timeouts"`
+	CNPs        uint64  `json:"cnps"`               // congestion notifications it was given
+	Priority    int     `json:"priority,omitempty"` // virtual priority
 	Finished    bool    `json:"finished"`
 }
 
@@ -45,6 +57,7 @@ type Received struct {
 	Malformed  uint64  `json:"malformed"`
 	NotOurs    uint64  `json:"not_ours"`
 	Unknown    uint64  `json:"unknown"`
+	CNPsSent   uint64  `json:"cnps_sent"`
 }
 
 // meter turns reports into rates. The goroutine that watches owns it.
@@ -90,10 +103,17 @@ func (m *meter) print(w io.Writer) {
 	for _, f := range m.now {
 		rate := units.RateOf(f.Acked-ackedOf(m.before, f.Key), m.at-m.prev)
 		state := ""
-		if f.Finished != 0 {
+		switch {
+		case f.Finished != 0:
 			state = " done"
+		case f.Waiting:
+			state = " waits for a channel"
 		}
-		fmt.Fprintf(w, "  %v w=%g %v rtt=%v maxqd=%v retx=%d%s", f.Key.Dst, f.Weight, rate, f.SRTT, f.MaxQD, f.Retransmits, state)
+		fmt.Fprintf(w, "  %v w=%g %v rtt=%v maxqd=%v retx=%d", f.Key.Dst, f.Weight, rate, f.SRTT, f.MaxQD, f.Retransmits)
+		if f.CNPs > 0 {
+			fmt.Fprintf(w, " cnps=%d", f.CNPs)
+		}
+		fmt.Fprint(w, state)
 	}
 	if d := m.stats.BytesDelivered - m.prevStats.BytesDelivered; d > 0 || len(m.now) == 0 {
 		fmt.Fprintf(w, "  received %v", units.RateOf(d, m.at-m.prev))
@@ -116,11 +136,15 @@ func (m *meter) summary(o *Options) Summary {
 		Host: o.Name, IP: o.IP.String(), Seconds: (m.at - m.start).Seconds(), Flows: []FlowSummary{},
 		Received: Received{
 			Packets: m.stats.DataReceived, Bytes: int64(m.stats.BytesDelivered),
-			Malformed: m.stats.Malformed, NotOurs: m.stats.NotOurs, Unknown: m.stats.Unknown,
+			Malformed: m.stats.Malformed, NotOurs: m.stats.NotOurs, Unknown: m.stats.Unknown, CNPsSent: m.stats.CNPsSent,
 		},
+		PFC: PFC{Frames: m.stats.PFC.Frames, Ignored: m.stats.PFC.Ignored, Pauses: m.stats.PFC.Pauses},
 	}
 	if s.Seconds > 0 {
 		s.Received.GoodputBPS = float64(m.stats.BytesDelivered) * 8 / s.Seconds
+	}
+	for class := range s.PFC.PausedMicros {
+		s.PFC.PausedMicros[class] = m.stats.PFC.PausedBy(uint8(class), m.at).Micros()
 	}
 	for _, f := range m.now {
 		from, ok := m.marks[f.Key]
@@ -137,6 +161,7 @@ func (m *meter) summary(o *Options) Summary {
 			App: f.App, Weight: f.Weight, MeasuredFor: span, AckedBytes: int64(f.Acked),
 			RTTMicros: f.SRTT.Micros(), MaxQDMicros: f.MaxQD.Micros(),
 			Sent: f.Sent, Retransmits: f.Retransmits, Timeouts: f.Timeouts, Finished: f.Finished != 0,
+			CNPs: f.CNPs, Priority: f.Priority,
 		}
 		if span > 0 {
 			fs.GoodputBPS = float64(f.Acked-from.acked) * 8 / span

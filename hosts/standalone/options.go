@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/hosts/agent"
-	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/none"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -34,9 +33,22 @@ type Options struct {
 	Flows      []agent.FlowSpec
 	ListenOnly bool
 
-	Law  string // "soze" or "none"
-	Soze soze.Params
-	Unit units.Time
+	Law     string   // see laws
+	Params  []string // NAME=VALUE
+	BaseRTT units.Time
+	Scale   float64 // by what the papers' times are stretched
+	Soze    soze.Params
+	Unit    units.Time
+
+	// PrioPlus' channels, see checkChannels.
+	Priority      int
+	Channels      channel.Plan
+	Target, Limit units.Time
+	Level         string
+
+	CNPGap    units.Time      // 0: no notification point
+	Classes   map[uint8]uint8 // of DSCPs, for PFC
+	IgnorePFC bool
 
 	Controller string // host:port; empty for none
 
@@ -50,6 +62,7 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze", Unit: units.Microsecond,
+		Level: "low", Classes: map[uint8]uint8{},
 		Soze:   soze.Params{P: 6 * units.Millisecond, K: 74 * units.Millisecond, M: soze.DefaultM},
 		WarmUp: 5 * time.Second, Interval: time.Second,
 	}
@@ -65,9 +78,20 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(textValue[*units.Bytes]{&o.MSS, "bytes"}, "mss", "payload of a full packet")
 	fs.Uint8Var(&o.DataDSCP, "data-dscp", o.DataDSCP, "DSCP of data, 0 to 63")
 	fs.Uint8Var(&o.AckDSCP, "ack-dscp", o.AckDSCP, "DSCP of acknowledgements, 1 to 63")
-	fs.Var(flowsValue{&o.Flows}, "flow", "a flow to send, repeatable: dst=IPV4[,weight=W][,size=BYTES][,sport=PORT][,app=NAME]")
+	fs.Var(flowsValue{&o.Flows}, "flow", "a flow to send, repeatable: dst=IPV4[,weight=W][,size=BYTES][,sport=PORT][,app=NAME][,priority=N][,deadline=TIME][,dscp=N]")
 	fs.BoolVar(&o.ListenOnly, "listen-only", o.ListenOnly, "send no flows, only answer those of others")
-	fs.StringVar(&o.Law, "law", o.Law, "congestion law: soze or none")
+	fs.StringVar(&o.Law, "law", o.Law, "congestion law, one of those below")
+	fs.StringArrayVar(&o.Params, "param", o.Params, "a parameter of the law as `NAME=VALUE`, such as alpha_timer=110ms; repeatable")
+	fs.Var(textValue[*units.Time]{&o.BaseRTT, "time"}, "base-rtt", "round trip of a full packet on an empty path, for laws that go by delay")
+	fs.Float64Var(&o.Scale, "scale", o.Scale, "by what the papers' times are stretched, 1 to 1e6 (default: 40 Gb/s over --rate, at least 1)")
+	fs.IntVar(&o.Priority, "priority", o.Priority, "PrioPlus: virtual priority of flows that name none, 1 and up, larger is higher")
+	fs.Var(planValue{&o.Channels}, "channels", "PrioPlus: how delays are divided, such as fluctuation=6.4ms,noise=1.6ms (default: the controller's, or the paper's 3.2us and 0.8us stretched)")
+	fs.Var(textValue[*units.Time]{&o.Target, "time"}, "target", "PrioPlus: D_target, a round trip, in place of --priority")
+	fs.Var(textValue[*units.Time]{&o.Limit, "time"}, "limit", "PrioPlus: D_limit, a round trip; none for a highest priority")
+	fs.StringVar(&o.Level, "level", o.Level, "PrioPlus: how flows start, low, middle or high")
+	fs.Var(textValue[*units.Time]{&o.CNPGap, "time"}, "cnp-gap", "answer packets marked CE with congestion notifications, at most one per flow and this time (DCQCN has 50us; default: none)")
+	fs.Var(classesValue{o.Classes}, "pfc-class", "class of a DSCP for PFC frames, as DSCP=CLASS; repeatable (default: DSCP/8)")
+	fs.BoolVar(&o.IgnorePFC, "ignore-pfc", o.IgnorePFC, "do not obey PFC frames")
 	fs.Var(textValue[*units.Time]{&o.Soze.P, "time"}, "p", "Söze: queueing delay of a link that one flow fills")
 	fs.Var(textValue[*units.Time]{&o.Soze.K, "time"}, "k", "Söze: range of queueing delay from rate per weight alpha to beta")
 	fs.Var(textValue[*units.Rate]{&o.Soze.Alpha, "rate"}, "alpha", "Söze: highest rate per unit of weight (default: the link's rate)")
@@ -100,6 +124,9 @@ func (o *Options) Check() error {
 		o.Soze.Beta = o.Soze.Alpha / 100
 	}
 	o.Soze.MaxRate, o.Soze.MSS = o.Rate, o.MSS
+	if o.Scale == 0 && o.Rate > 0 {
+		o.Scale = max(1, float64(paperRate)/float64(o.Rate))
+	}
 	fault(o.Interface == "", "--interface: want a network interface's name")
 	fault(o.IP.IsValid() && !o.IP.Is4(), "--ip %v: want an IPv4 address", o.IP)
 	fault(o.Rate <= 0, "--rate %v: want more than 0", o.Rate)
@@ -111,24 +138,46 @@ func (o *Options) Check() error {
 	fault(o.For < 0, "--for %v: want 0 or more", o.For)
 	fault(o.WarmUp < 0, "--warm-up %v: want 0 or more", o.WarmUp)
 	fault(o.For > 0 && o.WarmUp >= o.For && !o.ListenOnly, "--warm-up %v: want less than --for, %v", o.WarmUp, o.For)
+	fault(o.Rate > 0 && !(o.Scale >= 1 && o.Scale <= 1e6), "--scale %v: want 1 to 1e6", o.Scale)
+	fault(o.BaseRTT < 0 || o.BaseRTT > 10*units.Second, "--base-rtt %v: want more than 0 and at most 10s", o.BaseRTT)
+	fault(o.CNPGap > 10*units.Second, "--cnp-gap %v: want 0s (none) to 10s", o.CNPGap)
 	fault(o.Interval <= 0, "--interval %v: want more than 0", o.Interval)
 	if _, err := maxqd.NewUnit(o.Unit); err != nil {
 		errs = append(errs, fmt.Errorf("--maxqd-unit: %w", err))
 	}
-	if newLaw, err := o.newLaw(); err != nil {
+	if err := o.checkLaw(); err != nil {
 		errs = append(errs, err)
-	} else if _, err := newLaw(1); err != nil {
-		errs = append(errs, fmt.Errorf("--law %s: %w", o.Law, err))
 	}
 	return errors.Join(errs...)
 }
 
-func (o *Options) newLaw() (func(float64) (law.Law, error), error) {
-	switch o.Law {
-	case "soze":
-		return agent.Soze(o.Soze), nil
-	case "none":
-		return func(float64) (law.Law, error) { return none.New(o.Rate, 0) }, nil
+// paperRate is the rate that the papers' times are for, as --scale has it.
+const paperRate = 40 * units.Gbps
+
+// checkLaw says now what the law would say when a flow starts.
+func (o *Options) checkLaw() error {
+	if _, known := laws()[o.Law]; known && (o.Rate <= 0 || o.MSS < 1 || !(o.Scale >= 1)) {
+		return nil // said already
 	}
-	return nil, fmt.Errorf("--law %q: want soze or none", o.Law)
+	create, err := o.flowLaw()
+	if err != nil {
+		return err
+	}
+	flows := o.Flows
+	if len(flows) == 0 { // what others' flows will not need, but a fault is a fault
+		flows = []agent.FlowSpec{{Weight: 1, Size: units.MB, Priority: max(o.Priority, 1)}}
+		if o.Target != 0 || !laws()[o.Law].channels {
+			flows[0].Priority = 0
+		}
+	}
+	for _, f := range flows {
+		f, err := o.withChannel(f)
+		if err == nil {
+			_, err = create(f)
+		}
+		if err != nil {
+			return fmt.Errorf("--law %s: %w", o.Law, err)
+		}
+	}
+	return nil
 }

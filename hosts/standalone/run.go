@@ -61,7 +61,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		}
 		defer conn.Close()
 		group.Go(func() error {
-			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: n.Do, Log: log})
+			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: n.Do, BaseRTT: o.BaseRTT, Log: log})
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -89,13 +89,14 @@ func (o *Options) agentConfig() (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	newLaw, err := o.newLaw()
+	create, err := o.flowLaw()
 	if err != nil {
 		return agent.Config{}, err
 	}
 	return agent.Config{
-		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, NewLaw: newLaw,
+		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, FlowLaw: create,
 		MSS: o.MSS, DataDSCP: o.DataDSCP, AckDSCP: o.AckDSCP,
+		CNPGap: o.CNPGap, Classes: o.Classes, IgnorePFC: o.IgnorePFC,
 		// Receivers may remember flows of a process that ran here before.
 		FirstQP: 1 + rand.Uint32N(packet.MaxQP),
 	}, nil
@@ -123,9 +124,11 @@ func watch(ctx context.Context, o *Options, d driver, out io.Writer) error {
 	var failed error
 	err := d.Do(ctx, func(a *agent.Agent, now units.Time) {
 		for _, spec := range o.Flows {
-			if _, err := a.StartFlow(now, spec); err != nil {
-				failed = errors.Join(failed, err)
+			spec, err := o.withChannel(spec)
+			if err == nil {
+				_, err = a.StartFlow(now, spec)
 			}
+			failed = errors.Join(failed, err)
 		}
 	})
 	if err = errors.Join(err, failed); err != nil {

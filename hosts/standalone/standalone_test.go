@@ -82,7 +82,14 @@ func TestFlagsRefuse(t *testing.T) {
 		{[]string{"--rate", "20"}, "is not a rate"},
 		{[]string{"--rate", "0bps"}, "--rate"},
 		{[]string{"--listen-only"}, "exclude each other"},
-		{[]string{"--law", "dctcp"}, `--law "dctcp": want soze or none`},
+		{[]string{"--law", "reno"}, `--law "reno": want d2tcp, dcqcn, dcqcn-vendor, dctcp, ledbat, none, prioplus, prioplus-ledbat, prioplus-swift, soze, swift, theta-powertcp or timely`},
+		{[]string{"--cnp-gap", "11s"}, "--cnp-gap 11s: want 0s (none) to 10s"},
+		{[]string{"--scale", "0.5"}, "--scale 0.5: want 1 to 1e6"},
+		{[]string{"--pfc-class", "64=1"}, "want DSCP=CLASS with a DSCP of 0 to 63"},
+		{[]string{"--pfc-class", "26=8"}, "want DSCP=CLASS with a class of 0 to 7"},
+		{[]string{"--flow", "dst=10.0.4.1,dscp=64"}, `dscp "64": want 1 to 63`},
+		{[]string{"--flow", "dst=10.0.4.1,priority=0"}, `priority "0": want 1 to 65536`},
+		{[]string{"--flow", "dst=10.0.4.1,deadline=0s"}, `deadline "0s": want more than 0`},
 		{[]string{"--m", "2.5"}, "m 2.5"},
 		{[]string{"--p", "-6ms"}, "is not a time"},
 		{[]string{"--p", "0s"}, "p 0s"},
@@ -141,11 +148,14 @@ func TestMeter(t *testing.T) {
 		if s == 5 {
 			r.Finished = 6 * units.Second
 		}
-		m.take(units.Time(s+1)*units.Second, []agent.FlowReport{r}, agent.Stats{BytesDelivered: units.Bytes(s) * units.KB})
+		r.CNPs = uint64(s)
+		st := agent.Stats{BytesDelivered: units.Bytes(s) * units.KB}
+		st.PFC.Frames, st.PFC.PauseTime[3], st.PFC.Until[3] = 2, 5*units.Second, 7*units.Second
+		m.take(units.Time(s+1)*units.Second, []agent.FlowReport{r}, st)
 	}
 	var line bytes.Buffer
 	m.print(&line)
-	for _, want := range []string{"5.0s", "10.0.4.1", "w=3", "8Mbps", "rtt=20ms", "maxqd=1ms", "retx=4", "done", "received 8Kbps"} {
+	for _, want := range []string{"5.0s", "10.0.4.1", "w=3", "8Mbps", "rtt=20ms", "maxqd=1ms", "retx=4", "cnps=5", "done", "received 8Kbps"} {
 		if !strings.Contains(line.String(), want) {
 			t.Errorf("line %q does not have %q", line.String(), want)
 		}
@@ -153,6 +163,9 @@ func TestMeter(t *testing.T) {
 	s := m.summary(&Options{Name: "h1", IP: key.Src})
 	if f := s.Flows[0]; f.GoodputBPS != 8e6 || f.MeasuredFor != 3 || f.AckedBytes != 3e6 || !f.Finished || f.Weight != 3 {
 		t.Errorf("summary %+v", f)
+	}
+	if s.PFC.Frames != 2 || s.PFC.PausedMicros[3] != 4e6 || s.PFC.PausedMicros[0] != 0 {
+		t.Errorf("PFC %+v, want class 3 paused for 4 of 5 s", s.PFC)
 	}
 	if s.Received.GoodputBPS != 8000 || s.Seconds != 5 {
 		t.Errorf("summary %+v", s)

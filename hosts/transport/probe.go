@@ -31,7 +31,7 @@ func (s *Sender) onProbeAnswer(fb *Feedback, now units.Time) bool {
 		return false
 	}
 	s.probe.out = false
-	rtt := now - s.probe.sent
+	rtt := now - s.probe.sent + fb.Noise
 	s.rtt.sample(rtt)
 	s.backoff = 0
 	s.restartTimeout(now)

@@ -58,6 +58,9 @@ type Feedback struct {
 	Probe bool // answers the probe whose number PSN is, not data
 	CE    bool
 	Delay units.Time // one-way delay of the packet answered, 0 when unknown
+	// Noise is how much too long the round trip is measured: 0 for real packets, whose clocks
+	// have their own; simulators draw it.
+	Noise units.Time
 	MaxQD units.Time
 	INT   []law.Hop
 }
@@ -77,6 +80,7 @@ type Sender struct {
 	probe    prober
 	rtt      rttEstimator
 	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
+	paused   units.Time // until when, see Pause
 	backoff  uint
 	ack      law.Ack // reused, so that feeding the law allocates nothing
 	counts   SenderStats
@@ -184,7 +188,7 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		sent, resent := s.ring.get(upto - 1)
 		// A packet sent twice does not say which sending was answered (Karn).
 		if !resent && now > sent {
-			rtt = now - sent
+			rtt = now - sent + fb.Noise
 			s.rtt.sample(rtt)
 		}
 		acked = s.bytes(upto) - s.bytes(s.una)
@@ -222,7 +226,7 @@ func (s *Sender) tell(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
 func (s *Sender) restartTimeout(now units.Time) {
 	s.deadline = units.MaxTime
 	if s.una < s.high || s.probe.out {
-		s.deadline = now + s.rto()
+		s.deadline = max(now, s.paused) + s.rto()
 	}
 }
 
@@ -243,6 +247,16 @@ func (s *Sender) OnTimer(now units.Time) {
 	s.probe.out = false
 	s.restartTimeout(now)
 	s.cfg.Law.OnEvent(law.Loss, now)
+}
+
+// Pause says until when the sender is kept from sending, in place of what was said before; a
+// time not after now ends that. The retransmission timeout waits as long: what pauses the
+// sender holds up what is in flight and its acknowledgements, too, and a pause is no loss.
+func (s *Sender) Pause(now, until units.Time) {
+	if s.deadline != units.MaxTime {
+		s.deadline += max(until-now, 0) - max(s.paused-now, 0)
+	}
+	s.paused = until
 }
 
 // OnEvent passes an event such as a CNP on to the law.

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/none"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/units"
 )
@@ -336,3 +337,40 @@ func (q *quiet) OnAck(*law.Ack)                {}
 func (q *quiet) OnEvent(law.Event, units.Time) {}
 func (q *quiet) Timer() units.Time             { return units.MaxTime }
 func (q *quiet) Allowance() law.Allowance      { return q.a }
+
+// A pause moves the timeout by its length, and no further when it is cut short; what an
+// acknowledgement restarts in a pause starts behind it.
+func TestPauseMovesTheTimeout(t *testing.T) {
+	const ms = units.Millisecond
+	l, err := none.New(units.Gbps, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := transport.NewSender(transport.SenderConfig{Law: l, MSS: 1000, InitialRTO: 100 * ms, MinRTO: 100 * ms}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pause(0, 10*ms) // nothing is in flight
+	if at := s.Deadline(); at != units.MaxTime {
+		t.Errorf("a timeout at %v with nothing in flight", at)
+	}
+	s.Pause(0, 0)
+	s.Send(0)
+	s.Send(0)
+	for _, tt := range []struct{ now, until, want units.Time }{
+		{10 * ms, 60 * ms, 150 * ms}, // 50 ms
+		{20 * ms, 80 * ms, 170 * ms}, // 20 ms more
+		{30 * ms, 30 * ms, 120 * ms}, // 50 ms less: resumed
+		{40 * ms, 0, 120 * ms},       // not paused
+		{50 * ms, 90 * ms, 160 * ms},
+	} {
+		s.Pause(tt.now, tt.until)
+		if at := s.Deadline(); at != tt.want {
+			t.Errorf("paused at %v until %v: the timeout is at %v, want %v", tt.now, tt.until, at, tt.want)
+		}
+	}
+	s.OnFeedback(&transport.Feedback{PSN: transport.PSN(0)}, 60*ms)
+	if at := s.Deadline(); at < 190*ms {
+		t.Errorf("after an acknowledgement in the pause the timeout is at %v, want a timeout after its end at 90ms", at)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -36,6 +37,7 @@ type Options struct {
 	DropPort uint32
 
 	Traffic tm.Config
+	PFC     softswitch.PFC
 	Rates   map[uint32]units.Rate
 	Limits  []QueueLimit
 
@@ -150,6 +152,27 @@ func (o *Options) parseLimits(args []string) error {
 		o.Limits = append(o.Limits, l)
 	}
 	return nil
+}
+
+// parseClasses reads a class or "none" for each queue.
+func parseClasses(arg string, queues int) ([]int, error) {
+	words := strings.Split(arg, ",")
+	if len(words) != queues {
+		return nil, fmt.Errorf("--pfc-classes %q is for %d queues: want one word for each of the %d queues (--priority-queues)", arg, len(words), queues)
+	}
+	classes := make([]int, queues)
+	for q, w := range words {
+		if w == "none" {
+			classes[q] = softswitch.NoClass
+			continue
+		}
+		n, err := strconv.Atoi(w)
+		if err != nil || n < 0 || n >= packet.PFCClasses {
+			return nil, fmt.Errorf("--pfc-classes %q: %q of queue %d: want a class of 0 to %d, or none", arg, w, q, packet.PFCClasses-1)
+		}
+		classes[q] = n
+	}
+	return classes, nil
 }
 
 // parseScheduler reads "strict", or a weight or "strict" for each queue.

@@ -23,6 +23,7 @@ type flags struct {
 
 	interfaces, rates, limits []string
 	scheduler, portDriver     string
+	classes                   string
 	noP4, version, jsonVers   bool
 	useFiles                  int
 	queues                    int
@@ -48,6 +49,8 @@ func newFlags() *flags {
 	g.StringArrayVar(&f.rates, "port-rate", nil, "line rate of a port as `PORT=RATE`, such as 1=20Mbps; unlimited by default; may be repeated")
 	g.StringArrayVar(&f.limits, "queue-limit", nil, "`LIMIT` of queues in packets, or in bytes with a unit: of all, or of PORT=LIMIT or PORT:QUEUE=LIMIT; 64 packets by default; may be repeated")
 	g.StringVar(&f.scheduler, "scheduler", "strict", "strict, or a `LIST` with a weight (DWRR) or strict for each queue, such as 1,1,2,strict")
+	g.BoolVar(&o.PFC.Enabled, "pfc", false, "obey PFC frames (IEEE 802.1Qbb) by pausing the queues of their classes, and consume all MAC control frames; in bit times of --port-rate, of 10 Gb/s on ports without one")
+	g.StringVar(&f.classes, "pfc-classes", "", "class of each queue for --pfc, a `LIST` of 0 to 7 or none, such as 0,1,2,3; by default that of its number, none for queue 7 and above")
 	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output")
 	g.StringVar(&o.LogFile, "log-file", "", "log to `FILE`")
 	g.StringVarP(&o.LogLevel, "log-level", "L", "info", "`LEVEL` of the log: trace, debug, info, warn, error or off")
@@ -223,6 +226,14 @@ func (f *flags) checkTarget() (err error) {
 	o.Traffic.Queues = f.queues
 	if o.Traffic.Schedule, err = parseScheduler(f.scheduler, f.queues); err != nil {
 		return err
+	}
+	if f.classes != "" {
+		if !o.PFC.Enabled {
+			return errors.New("--pfc-classes: want --pfc with it")
+		}
+		if o.PFC.Classes, err = parseClasses(f.classes, f.queues); err != nil {
+			return err
+		}
 	}
 	if err := o.parseRates(f.rates); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -73,6 +74,10 @@ func TestParse(t *testing.T) {
 				o.Rates = map[uint32]units.Rate{1: 20 * units.Mbps, 510: units.Gbps}
 				o.Limits = []QueueLimit{{-1, -1, tm.Limit{Packets: 1000}}, {1, -1, tm.Limit{Bytes: 64000}}, {2, 1, tm.Limit{Packets: 5}}}
 			})},
+		{"PFC", "--no-p4 --pfc --pfc-classes 3,none -- --priority-queues 2", defaults(func(o *Options) {
+			o.Traffic = tm.Config{Queues: 2, Schedule: tm.Strict(2)}
+			o.PFC = softswitch.PFC{Enabled: true, Classes: []int{3, softswitch.NoClass}}
+		})},
 		{"TLS", "--no-p4 -- --grpc-server-ssl --grpc-server-cacert ca --grpc-server-cert c --grpc-server-key k --grpc-server-with-client-auth",
 			defaults(func(o *Options) { o.TLS = TLSOptions{true, "ca", "c", "k", true} })},
 		{"TLS left out", "--no-p4 -- --grpc-server-cert c --disable-swap", defaults(func(o *Options) {
@@ -113,6 +118,9 @@ func TestParseErrors(t *testing.T) {
 		"--no-p4 -- --cpu-port 511":                         "--cpu-port 511 is the drop port: give one of them another number",
 		"--no-p4 -- --drop-port 600":                        "--drop-port 600: want 1 to 511",
 		"--no-p4 -- --priority-queues 0":                    "--priority-queues 0: want 1 to 32",
+		"--no-p4 --pfc-classes 3":                           "--pfc-classes: want --pfc with it",
+		"--no-p4 --pfc --pfc-classes 3,4":                   `--pfc-classes "3,4" is for 2 queues: want one word for each of the 1 queues`,
+		"--no-p4 --pfc --pfc-classes 8":                     `--pfc-classes "8": "8" of queue 0: want a class of 0 to 7, or none`,
 		"--no-p4 -L loud":                                   `--log-level "loud": want trace, debug, info, warn, error or off`,
 		"--no-p4 --log-console --log-file x":                "--log-console and --log-file: want one of them",
 		"--no-p4 --pcap=/nosuchdir":                         `--pcap "/nosuchdir": want an existing directory`,

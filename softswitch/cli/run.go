@@ -73,6 +73,7 @@ func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtim
 		CPUPort:  o.CPUPort,
 		DropPort: o.DropPort,
 		Traffic:  o.Traffic,
+		PFC:      o.PFC,
 		Log:      log,
 	})
 	if err != nil {
@@ -235,5 +236,9 @@ func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 		log.Info("port", "port", p.Port, "interface", p.Name,
 			"rxFrames", p.RxFrames, "txFrames", p.TxFrames, "queueDrops", p.Queues.Dropped().Packets,
 			"rxOverruns", p.Driver.RxOverruns, "rxTruncated", p.Driver.RxTruncated, "txErrors", p.Driver.TxErrors)
+		if pfc := p.PFC; pfc != (softswitch.PFCStats{}) {
+			log.Info("PFC", "port", p.Port, "interface", p.Name, "frames", pfc.Frames, "pauses", pfc.Pauses, "resumes", pfc.Resumes,
+				"pauseTimes", p.Queues.PauseTimes(), "withoutQueue", pfc.NoQueue, "malformed", pfc.Malformed, "otherMACControl", pfc.Other)
+		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package tm is the embedded switch's traffic manager: ports with a rate, priority queues
-// with limits, and a scheduler. It knows no clock and no goroutine: the caller hands in
+// with limits that can be paused, and a scheduler. It knows no clock and no goroutine: the caller hands in
 // packets and the time. Departure times are computed, so a caller that is late gets late
 // packets with the right times, not a different schedule.
 package tm

@@ -91,6 +91,14 @@ func (m *Manager) port(id uint32) (*port, error) {
 	return p, nil
 }
 
+// Rate returns a port's rate; 0 is unlimited, or that there is no such port.
+func (m *Manager) Rate(id uint32) units.Rate {
+	if p, ok := m.ports[id]; ok {
+		return p.rate
+	}
+	return 0
+}
+
 // SetRate changes a port's rate from now on; 0 is unlimited. The frame on the wire goes on
 // at the new rate.
 func (m *Manager) SetRate(id uint32, rate units.Rate, now units.Time) error {
@@ -158,7 +166,7 @@ func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool
 	q.stats.Enqueued.add(size)
 	q.stats.MaxPackets = max(q.stats.MaxPackets, q.n)
 	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
-	if p.total == 1 {
+	if p.total == 1 || p.held != 0 {
 		m.place(p) // others do not make the next departure earlier
 	}
 	return true
@@ -190,6 +198,9 @@ func (m *Manager) Dequeue(now units.Time) (Departure, bool) {
 	s := p.pop(i)
 	q.stats.Dequeued.add(s.bytes)
 	p.sending, p.wire, p.free = i, 0, at
+	if p.held != 0 {
+		p.expire(at)
+	}
 	m.busy = p
 	m.remove(p)
 

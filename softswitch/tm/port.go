@@ -24,6 +24,7 @@ type port struct {
 	groups []group // highest level first
 	total  int     // packets in all queues
 	full   uint32  // bit q: queue q is not empty
+	held   uint32  // bit q: queue q has been paused not long ago
 
 	departure units.Time // of the next packet, while the port stands in the heap
 	index     int        // in the heap; -1 when not
@@ -76,10 +77,13 @@ func (p *port) pop(i int) slot {
 }
 
 // next returns when the port's next packet leaves: when the port is free and a packet is
-// there. MaxTime when it has none.
+// there in a queue that is not paused. MaxTime when it has none.
 func (p *port) next() units.Time {
 	if p.total == 0 {
 		return units.MaxTime
+	}
+	if p.full&p.held != 0 {
+		return p.nextHeld()
 	}
 	first := units.MaxTime
 	for left := p.full; left != 0; left &= left - 1 {
@@ -97,7 +101,7 @@ func (p *port) pick(at units.Time) int {
 			p.groups[g].visited = false // as pick leaves a group without ready queues
 			continue
 		}
-		if q := p.groups[g].pick(p.queues, at); q >= 0 {
+		if q := p.groups[g].pick(p, at); q >= 0 {
 			return q
 		}
 	}
@@ -105,18 +109,26 @@ func (p *port) pick(at units.Time) int {
 }
 
 // pick runs deficit round robin among the queues that are ready, -1 when none is. A queue
-// that is not ready loses its deficit and its turn.
-func (g *group) pick(queues []queue, at units.Time) int {
+// that has nothing to send loses its deficit and its turn. One that is paused loses its
+// turn, and of its deficit what is more than its first packet needs: as much as a queue may
+// keep whose turn is over, so that no pause makes up for long silence with a long burst.
+func (g *group) pick(p *port, at units.Time) int {
 	if len(g.queues) == 1 {
-		if q := g.queues[0]; queues[q].ready() <= at {
+		if q := g.queues[0]; p.queues[q].ready() <= at && !p.paused(q, at) {
 			return q
 		}
 		return -1
 	}
 	for skipped := 0; skipped < len(g.queues); {
-		q := &queues[g.queues[g.turn]]
+		q := &p.queues[g.queues[g.turn]]
 		if q.ready() > at {
 			q.deficit = 0
+			g.pass()
+			skipped++
+			continue
+		}
+		if p.paused(g.queues[g.turn], at) {
+			q.deficit = min(q.deficit, q.front().bytes)
 			g.pass()
 			skipped++
 			continue

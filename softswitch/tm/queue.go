@@ -26,6 +26,7 @@ type queue struct {
 	limit   Limit
 	quantum units.Bytes
 	deficit units.Bytes // may be negative after a frame that grew in egress
+	pauses  pauses
 	stats   QueueStats
 }
 
@@ -63,8 +64,8 @@ func (q *queue) pop() slot {
 // front returns the packet that leaves next. The queue is not empty.
 func (q *queue) front() *slot { return &q.ring[q.head] }
 
-// ready returns the time from which the queue's first packet may leave, MaxTime when
-// there is none. Everything that holds a queue back belongs here.
+// ready returns the time from which the queue's first packet is there, MaxTime when there is
+// none. Pauses come on top.
 func (q *queue) ready() units.Time {
 	if q.n == 0 {
 		return units.MaxTime

@@ -23,6 +23,16 @@ type QueueStats struct {
 	MaxPackets int         // highest that Packets was
 	MaxBytes   units.Bytes
 	Limit      Limit
+
+	Pauses      uint64     // times that the queue became paused
+	PausedUntil units.Time // end of the last pause
+	PauseTime   units.Time // length of all pauses, up to PausedUntil
+}
+
+// PausedBy returns how long the queue has been paused by a time not before the last call
+// that changed it.
+func (s *QueueStats) PausedBy(now units.Time) units.Time {
+	return s.PauseTime - max(0, s.PausedUntil-now)
 }
 
 // PortStats are a port's counters.
@@ -41,6 +51,15 @@ func (s PortStats) Dropped() Counter {
 		c.Bytes += s.Queues[i].Dropped.Bytes
 	}
 	return c
+}
+
+// PauseTimes returns the pause time of each queue.
+func (s PortStats) PauseTimes() []units.Time {
+	times := make([]units.Time, len(s.Queues))
+	for q := range s.Queues {
+		times[q] = s.Queues[q].PauseTime
+	}
+	return times
 }
 
 // Stats fills s with the port's counters, reusing its slice; false when there is no such
@@ -64,6 +83,7 @@ func (p *port) fill(s *PortStats) {
 		q := &p.queues[i]
 		st := q.stats
 		st.Packets, st.Bytes, st.Limit = q.n, q.bytes, q.limit
+		st.Pauses, st.PausedUntil, st.PauseTime = q.pauses.count, q.pauses.end, q.pauses.total
 		s.Queues = append(s.Queues, st)
 	}
 }

@@ -137,7 +137,7 @@ func (x Change_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Change_Kind.Descriptor instead.
 func (Change_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{14, 0}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{18, 0}
 }
 
 type Event_Severity int32
@@ -189,7 +189,7 @@ func (x Event_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Severity.Descriptor instead.
 func (Event_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23, 0}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27, 0}
 }
 
 type GetFabricRequest struct {
@@ -648,17 +648,19 @@ func (x *ListSwitchesResponse) GetSwitches() []*SwitchStatus {
 }
 
 type SwitchStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	DeviceId      uint64                 `protobuf:"varint,2,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
-	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	State         SwitchStatus_State     `protobuf:"varint,4,opt,name=state,proto3,enum=headgate.v1.SwitchStatus_State" json:"state,omitempty"`
-	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	Entries       uint64                 `protobuf:"varint,7,opt,name=entries,proto3" json:"entries,omitempty"`
-	Reconciles    uint64                 `protobuf:"varint,8,opt,name=reconciles,proto3" json:"reconciles,omitempty"`
-	Capabilities  []*Capability          `protobuf:"bytes,9,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	Ports         []*PortStatus          `protobuf:"bytes,10,rep,name=ports,proto3" json:"ports,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	DeviceId     uint64                 `protobuf:"varint,2,opt,name=device_id,json=deviceId,proto3" json:"device_id,omitempty"`
+	Address      string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	State        SwitchStatus_State     `protobuf:"varint,4,opt,name=state,proto3,enum=headgate.v1.SwitchStatus_State" json:"state,omitempty"`
+	Error        string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Since        *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Entries      uint64                 `protobuf:"varint,7,opt,name=entries,proto3" json:"entries,omitempty"`
+	Reconciles   uint64                 `protobuf:"varint,8,opt,name=reconciles,proto3" json:"reconciles,omitempty"`
+	Capabilities []*Capability          `protobuf:"bytes,9,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Ports        []*PortStatus          `protobuf:"bytes,10,rep,name=ports,proto3" json:"ports,omitempty"`
+	// Unset while nothing is known of it.
+	Buffer        *BufferStatus `protobuf:"bytes,11,opt,name=buffer,proto3" json:"buffer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -763,6 +765,458 @@ func (x *SwitchStatus) GetPorts() []*PortStatus {
 	return nil
 }
 
+func (x *SwitchStatus) GetBuffer() *BufferStatus {
+	if x != nil {
+		return x.Buffer
+	}
+	return nil
+}
+
+// BufferStatus is a switch's buffer as the last polls of its ports found it.
+type BufferStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in the configuration; with "off" all else is unset.
+	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// When the last poll came back.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// What the policy gives to each pool, what is in use, and each pool's own peak since the
+	// switch started.
+	Size *BufferPools `protobuf:"bytes,3,opt,name=size,proto3" json:"size,omitempty"`
+	Used *BufferPools `protobuf:"bytes,4,opt,name=used,proto3" json:"used,omitempty"`
+	Peak *BufferPools `protobuf:"bytes,5,opt,name=peak,proto3" json:"peak,omitempty"`
+	// T(t), in bytes.
+	ThresholdBytes uint64              `protobuf:"varint,6,opt,name=threshold_bytes,json=thresholdBytes,proto3" json:"threshold_bytes,omitempty"`
+	Ports          []*PortBufferStatus `protobuf:"bytes,7,rep,name=ports,proto3" json:"ports,omitempty"`
+	// What is wrong now; see also the events of the same kinds.
+	Alarms        []*Alarm `protobuf:"bytes,8,rep,name=alarms,proto3" json:"alarms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BufferStatus) Reset() {
+	*x = BufferStatus{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BufferStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BufferStatus) ProtoMessage() {}
+
+func (x *BufferStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BufferStatus.ProtoReflect.Descriptor instead.
+func (*BufferStatus) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *BufferStatus) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *BufferStatus) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *BufferStatus) GetSize() *BufferPools {
+	if x != nil {
+		return x.Size
+	}
+	return nil
+}
+
+func (x *BufferStatus) GetUsed() *BufferPools {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *BufferStatus) GetPeak() *BufferPools {
+	if x != nil {
+		return x.Peak
+	}
+	return nil
+}
+
+func (x *BufferStatus) GetThresholdBytes() uint64 {
+	if x != nil {
+		return x.ThresholdBytes
+	}
+	return 0
+}
+
+func (x *BufferStatus) GetPorts() []*PortBufferStatus {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *BufferStatus) GetAlarms() []*Alarm {
+	if x != nil {
+		return x.Alarms
+	}
+	return nil
+}
+
+// BufferPools are amounts in bytes.
+type BufferPools struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	PrivateBytes   uint64                 `protobuf:"varint,1,opt,name=private_bytes,json=privateBytes,proto3" json:"private_bytes,omitempty"`
+	SharedBytes    uint64                 `protobuf:"varint,2,opt,name=shared_bytes,json=sharedBytes,proto3" json:"shared_bytes,omitempty"`
+	HeadroomBytes  uint64                 `protobuf:"varint,3,opt,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
+	InsuranceBytes uint64                 `protobuf:"varint,4,opt,name=insurance_bytes,json=insuranceBytes,proto3" json:"insurance_bytes,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *BufferPools) Reset() {
+	*x = BufferPools{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BufferPools) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BufferPools) ProtoMessage() {}
+
+func (x *BufferPools) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BufferPools.ProtoReflect.Descriptor instead.
+func (*BufferPools) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *BufferPools) GetPrivateBytes() uint64 {
+	if x != nil {
+		return x.PrivateBytes
+	}
+	return 0
+}
+
+func (x *BufferPools) GetSharedBytes() uint64 {
+	if x != nil {
+		return x.SharedBytes
+	}
+	return 0
+}
+
+func (x *BufferPools) GetHeadroomBytes() uint64 {
+	if x != nil {
+		return x.HeadroomBytes
+	}
+	return 0
+}
+
+func (x *BufferPools) GetInsuranceBytes() uint64 {
+	if x != nil {
+		return x.InsuranceBytes
+	}
+	return 0
+}
+
+// PortBufferStatus is the ingress side of a port. Lists have one element for each of the
+// eight classes.
+type PortBufferStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Peer  string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
+	// SPFC: the port may have the whole shared pool, and how often that changed.
+	Victim      bool   `protobuf:"varint,3,opt,name=victim,proto3" json:"victim,omitempty"`
+	VictimTurns uint64 `protobuf:"varint,4,opt,name=victim_turns,json=victimTurns,proto3" json:"victim_turns,omitempty"`
+	// Bit n: the peer was told to stop class n. port_paused: DSH stopped the whole port.
+	PausedClasses uint32   `protobuf:"varint,5,opt,name=paused_classes,json=pausedClasses,proto3" json:"paused_classes,omitempty"`
+	PortPaused    bool     `protobuf:"varint,6,opt,name=port_paused,json=portPaused,proto3" json:"port_paused,omitempty"`
+	PausedNs      []uint64 `protobuf:"varint,7,rep,packed,name=paused_ns,json=pausedNs,proto3" json:"paused_ns,omitempty"`
+	// PFC frames sent since the switch started; refreshes repeat a PAUSE.
+	PauseFrames   uint64 `protobuf:"varint,8,opt,name=pause_frames,json=pauseFrames,proto3" json:"pause_frames,omitempty"`
+	ResumeFrames  uint64 `protobuf:"varint,9,opt,name=resume_frames,json=resumeFrames,proto3" json:"resume_frames,omitempty"`
+	RefreshFrames uint64 `protobuf:"varint,10,opt,name=refresh_frames,json=refreshFrames,proto3" json:"refresh_frames,omitempty"`
+	// How long after half of a PAUSE's time the controller repeated it, last and at most.
+	RefreshLateNs     uint64   `protobuf:"varint,11,opt,name=refresh_late_ns,json=refreshLateNs,proto3" json:"refresh_late_ns,omitempty"`
+	RefreshMostLateNs uint64   `protobuf:"varint,12,opt,name=refresh_most_late_ns,json=refreshMostLateNs,proto3" json:"refresh_most_late_ns,omitempty"`
+	PrivateBytes      []uint64 `protobuf:"varint,13,rep,packed,name=private_bytes,json=privateBytes,proto3" json:"private_bytes,omitempty"`
+	// With DSH, insured bytes are among them.
+	SharedBytes   []uint64 `protobuf:"varint,14,rep,packed,name=shared_bytes,json=sharedBytes,proto3" json:"shared_bytes,omitempty"`
+	HeadroomBytes []uint64 `protobuf:"varint,15,rep,packed,name=headroom_bytes,json=headroomBytes,proto3" json:"headroom_bytes,omitempty"`
+	InsuredBytes  uint64   `protobuf:"varint,16,opt,name=insured_bytes,json=insuredBytes,proto3" json:"insured_bytes,omitempty"`
+	// Bytes of lossless classes that came in here and left, since the switch started.
+	DepartedBytes uint64 `protobuf:"varint,17,opt,name=departed_bytes,json=departedBytes,proto3" json:"departed_bytes,omitempty"`
+	// Packets of lossless classes that were dropped since the switch started: an error.
+	LosslessDrops []uint64 `protobuf:"varint,18,rep,packed,name=lossless_drops,json=losslessDrops,proto3" json:"lossless_drops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortBufferStatus) Reset() {
+	*x = PortBufferStatus{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortBufferStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortBufferStatus) ProtoMessage() {}
+
+func (x *PortBufferStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortBufferStatus.ProtoReflect.Descriptor instead.
+func (*PortBufferStatus) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PortBufferStatus) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *PortBufferStatus) GetVictim() bool {
+	if x != nil {
+		return x.Victim
+	}
+	return false
+}
+
+func (x *PortBufferStatus) GetVictimTurns() uint64 {
+	if x != nil {
+		return x.VictimTurns
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetPausedClasses() uint32 {
+	if x != nil {
+		return x.PausedClasses
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetPortPaused() bool {
+	if x != nil {
+		return x.PortPaused
+	}
+	return false
+}
+
+func (x *PortBufferStatus) GetPausedNs() []uint64 {
+	if x != nil {
+		return x.PausedNs
+	}
+	return nil
+}
+
+func (x *PortBufferStatus) GetPauseFrames() uint64 {
+	if x != nil {
+		return x.PauseFrames
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetResumeFrames() uint64 {
+	if x != nil {
+		return x.ResumeFrames
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetRefreshFrames() uint64 {
+	if x != nil {
+		return x.RefreshFrames
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetRefreshLateNs() uint64 {
+	if x != nil {
+		return x.RefreshLateNs
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetRefreshMostLateNs() uint64 {
+	if x != nil {
+		return x.RefreshMostLateNs
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetPrivateBytes() []uint64 {
+	if x != nil {
+		return x.PrivateBytes
+	}
+	return nil
+}
+
+func (x *PortBufferStatus) GetSharedBytes() []uint64 {
+	if x != nil {
+		return x.SharedBytes
+	}
+	return nil
+}
+
+func (x *PortBufferStatus) GetHeadroomBytes() []uint64 {
+	if x != nil {
+		return x.HeadroomBytes
+	}
+	return nil
+}
+
+func (x *PortBufferStatus) GetInsuredBytes() uint64 {
+	if x != nil {
+		return x.InsuredBytes
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetDepartedBytes() uint64 {
+	if x != nil {
+		return x.DepartedBytes
+	}
+	return 0
+}
+
+func (x *PortBufferStatus) GetLosslessDrops() []uint64 {
+	if x != nil {
+		return x.LosslessDrops
+	}
+	return nil
+}
+
+// Alarm is something wrong that lasts.
+type Alarm struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As that of the event that told its begin: pfc.storm, pfc.stuck, pfc.refresh_late or
+	// buffer.lossless_drop. The event of its end has "_over" behind it.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// Unset when it is about the port.
+	Class         *uint32                `protobuf:"varint,3,opt,name=class,proto3,oneof" json:"class,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	Text          string                 `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Alarm) Reset() {
+	*x = Alarm{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Alarm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Alarm) ProtoMessage() {}
+
+func (x *Alarm) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Alarm.ProtoReflect.Descriptor instead.
+func (*Alarm) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Alarm) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Alarm) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Alarm) GetClass() uint32 {
+	if x != nil && x.Class != nil {
+		return *x.Class
+	}
+	return 0
+}
+
+func (x *Alarm) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Alarm) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type Capability struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -775,7 +1229,7 @@ type Capability struct {
 
 func (x *Capability) Reset() {
 	*x = Capability{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[9]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +1241,7 @@ func (x *Capability) String() string {
 func (*Capability) ProtoMessage() {}
 
 func (x *Capability) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[9]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +1254,7 @@ func (x *Capability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capability.ProtoReflect.Descriptor instead.
 func (*Capability) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{9}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Capability) GetName() string {
@@ -835,7 +1289,7 @@ type PortStatus struct {
 
 func (x *PortStatus) Reset() {
 	*x = PortStatus{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[10]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +1301,7 @@ func (x *PortStatus) String() string {
 func (*PortStatus) ProtoMessage() {}
 
 func (x *PortStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[10]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +1314,7 @@ func (x *PortStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortStatus.ProtoReflect.Descriptor instead.
 func (*PortStatus) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{10}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PortStatus) GetPort() uint32 {
@@ -896,7 +1350,7 @@ type PlanConfigRequest struct {
 
 func (x *PlanConfigRequest) Reset() {
 	*x = PlanConfigRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[11]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1362,7 @@ func (x *PlanConfigRequest) String() string {
 func (*PlanConfigRequest) ProtoMessage() {}
 
 func (x *PlanConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[11]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1375,7 @@ func (x *PlanConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanConfigRequest.ProtoReflect.Descriptor instead.
 func (*PlanConfigRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{11}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlanConfigRequest) GetConfig() string {
@@ -947,7 +1401,7 @@ type PlanConfigResponse struct {
 
 func (x *PlanConfigResponse) Reset() {
 	*x = PlanConfigResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[12]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1413,7 @@ func (x *PlanConfigResponse) String() string {
 func (*PlanConfigResponse) ProtoMessage() {}
 
 func (x *PlanConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[12]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1426,7 @@ func (x *PlanConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanConfigResponse.ProtoReflect.Descriptor instead.
 func (*PlanConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{12}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PlanConfigResponse) GetSwitches() []*SwitchPlan {
@@ -994,7 +1448,7 @@ type SwitchPlan struct {
 
 func (x *SwitchPlan) Reset() {
 	*x = SwitchPlan{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[13]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1460,7 @@ func (x *SwitchPlan) String() string {
 func (*SwitchPlan) ProtoMessage() {}
 
 func (x *SwitchPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[13]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1473,7 @@ func (x *SwitchPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchPlan.ProtoReflect.Descriptor instead.
 func (*SwitchPlan) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{13}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SwitchPlan) GetName() string {
@@ -1054,7 +1508,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[14]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1520,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[14]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1533,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{14}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Change) GetKind() Change_Kind {
@@ -1106,7 +1560,7 @@ type ApplyConfigRequest struct {
 
 func (x *ApplyConfigRequest) Reset() {
 	*x = ApplyConfigRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[15]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1572,7 @@ func (x *ApplyConfigRequest) String() string {
 func (*ApplyConfigRequest) ProtoMessage() {}
 
 func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[15]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1585,7 @@ func (x *ApplyConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigRequest.ProtoReflect.Descriptor instead.
 func (*ApplyConfigRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{15}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ApplyConfigRequest) GetConfig() string {
@@ -1158,7 +1612,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[16]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1624,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[16]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1637,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{16}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ApplyConfigResponse) GetGeneration() uint64 {
@@ -1215,7 +1669,7 @@ type SwitchResult struct {
 
 func (x *SwitchResult) Reset() {
 	*x = SwitchResult{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[17]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1681,7 @@ func (x *SwitchResult) String() string {
 func (*SwitchResult) ProtoMessage() {}
 
 func (x *SwitchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[17]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1694,7 @@ func (x *SwitchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchResult.ProtoReflect.Descriptor instead.
 func (*SwitchResult) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{17}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SwitchResult) GetName() string {
@@ -1291,7 +1745,7 @@ type SetLinkRequest struct {
 
 func (x *SetLinkRequest) Reset() {
 	*x = SetLinkRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1757,7 @@ func (x *SetLinkRequest) String() string {
 func (*SetLinkRequest) ProtoMessage() {}
 
 func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[18]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1770,7 @@ func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLinkRequest.ProtoReflect.Descriptor instead.
 func (*SetLinkRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{18}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetLinkRequest) GetA() string {
@@ -1348,7 +1802,7 @@ type SetLinkResponse struct {
 
 func (x *SetLinkResponse) Reset() {
 	*x = SetLinkResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1814,7 @@ func (x *SetLinkResponse) String() string {
 func (*SetLinkResponse) ProtoMessage() {}
 
 func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[19]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1827,7 @@ func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLinkResponse.ProtoReflect.Descriptor instead.
 func (*SetLinkResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{19}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
 }
 
 // ConfigFaults is a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest, with the line
@@ -1387,7 +1841,7 @@ type ConfigFaults struct {
 
 func (x *ConfigFaults) Reset() {
 	*x = ConfigFaults{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1853,7 @@ func (x *ConfigFaults) String() string {
 func (*ConfigFaults) ProtoMessage() {}
 
 func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1866,7 @@ func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigFaults.ProtoReflect.Descriptor instead.
 func (*ConfigFaults) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{20}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ConfigFaults) GetFaults() []*ConfigFault {
@@ -1437,7 +1891,7 @@ type ConfigFault struct {
 
 func (x *ConfigFault) Reset() {
 	*x = ConfigFault{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1903,7 @@ func (x *ConfigFault) String() string {
 func (*ConfigFault) ProtoMessage() {}
 
 func (x *ConfigFault) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1916,7 @@ func (x *ConfigFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigFault.ProtoReflect.Descriptor instead.
 func (*ConfigFault) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{21}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConfigFault) GetFile() string {
@@ -1503,7 +1957,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1969,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1982,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchEventsRequest) GetRecent() uint32 {
@@ -1546,15 +2000,21 @@ type Event struct {
 	Subject string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
 	// Stable word for programs, such as "session.ready" or "port.down". "stream.dropped" says
 	// that this client read too slowly and missed events.
-	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
-	Message       string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	Kind    string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	Message string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	// Port of the subject; 0 for none.
+	Port uint32 `protobuf:"varint,6,opt,name=port,proto3" json:"port,omitempty"`
+	// Class of IEEE 802.1Q; unset for none.
+	Class *uint32 `protobuf:"varint,7,opt,name=class,proto3,oneof" json:"class,omitempty"`
+	// Since when what ends has lasted; unset for none.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +2026,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +2039,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Event) GetTime() *timestamppb.Timestamp {
@@ -1617,6 +2077,27 @@ func (x *Event) GetMessage() string {
 	return ""
 }
 
+func (x *Event) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Event) GetClass() uint32 {
+	if x != nil && x.Class != nil {
+		return *x.Class
+	}
+	return 0
+}
+
+func (x *Event) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 type StreamTelemetryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Switches to follow; empty means all.
@@ -1627,7 +2108,7 @@ type StreamTelemetryRequest struct {
 
 func (x *StreamTelemetryRequest) Reset() {
 	*x = StreamTelemetryRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +2120,7 @@ func (x *StreamTelemetryRequest) String() string {
 func (*StreamTelemetryRequest) ProtoMessage() {}
 
 func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +2133,7 @@ func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*StreamTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StreamTelemetryRequest) GetSwitches() []string {
@@ -1686,7 +2167,7 @@ type TelemetrySample struct {
 
 func (x *TelemetrySample) Reset() {
 	*x = TelemetrySample{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +2179,7 @@ func (x *TelemetrySample) String() string {
 func (*TelemetrySample) ProtoMessage() {}
 
 func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +2192,7 @@ func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySample.ProtoReflect.Descriptor instead.
 func (*TelemetrySample) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TelemetrySample) GetTime() *timestamppb.Timestamp {
@@ -1797,7 +2278,7 @@ type FlowKey struct {
 
 func (x *FlowKey) Reset() {
 	*x = FlowKey{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +2290,7 @@ func (x *FlowKey) String() string {
 func (*FlowKey) ProtoMessage() {}
 
 func (x *FlowKey) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +2303,7 @@ func (x *FlowKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowKey.ProtoReflect.Descriptor instead.
 func (*FlowKey) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FlowKey) GetSrcIpv4() string {
@@ -1866,7 +2347,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2359,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2372,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetWeightRequest) GetFlow() *FlowKey {
@@ -1927,7 +2408,7 @@ type SetWeightResponse struct {
 
 func (x *SetWeightResponse) Reset() {
 	*x = SetWeightResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2420,7 @@ func (x *SetWeightResponse) String() string {
 func (*SetWeightResponse) ProtoMessage() {}
 
 func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2433,7 @@ func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetWeightResponse) GetPrevious() float64 {
@@ -1978,7 +2459,7 @@ type SetWeightsRequest struct {
 
 func (x *SetWeightsRequest) Reset() {
 	*x = SetWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +2471,7 @@ func (x *SetWeightsRequest) String() string {
 func (*SetWeightsRequest) ProtoMessage() {}
 
 func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +2484,7 @@ func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetWeightsRequest) GetWeights() []*SetWeightRequest {
@@ -2023,7 +2504,7 @@ type SetWeightsResponse struct {
 
 func (x *SetWeightsResponse) Reset() {
 	*x = SetWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2516,7 @@ func (x *SetWeightsResponse) String() string {
 func (*SetWeightsResponse) ProtoMessage() {}
 
 func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2529,7 @@ func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetWeightsResponse) GetWeights() []*SetWeightResponse {
@@ -2067,7 +2548,7 @@ type DeleteFlowRequest struct {
 
 func (x *DeleteFlowRequest) Reset() {
 	*x = DeleteFlowRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2079,7 +2560,7 @@ func (x *DeleteFlowRequest) String() string {
 func (*DeleteFlowRequest) ProtoMessage() {}
 
 func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,7 +2573,7 @@ func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteFlowRequest) GetFlow() *FlowKey {
@@ -2110,7 +2591,7 @@ type DeleteFlowResponse struct {
 
 func (x *DeleteFlowResponse) Reset() {
 	*x = DeleteFlowResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2603,7 @@ func (x *DeleteFlowResponse) String() string {
 func (*DeleteFlowResponse) ProtoMessage() {}
 
 func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2616,7 @@ func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
 }
 
 type ListWeightsRequest struct {
@@ -2147,7 +2628,7 @@ type ListWeightsRequest struct {
 
 func (x *ListWeightsRequest) Reset() {
 	*x = ListWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2640,7 @@ func (x *ListWeightsRequest) String() string {
 func (*ListWeightsRequest) ProtoMessage() {}
 
 func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2653,7 @@ func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsRequest.ProtoReflect.Descriptor instead.
 func (*ListWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListWeightsRequest) GetApplication() string {
@@ -2192,7 +2673,7 @@ type ListWeightsResponse struct {
 
 func (x *ListWeightsResponse) Reset() {
 	*x = ListWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2685,7 @@ func (x *ListWeightsResponse) String() string {
 func (*ListWeightsResponse) ProtoMessage() {}
 
 func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2698,7 @@ func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsResponse.ProtoReflect.Descriptor instead.
 func (*ListWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListWeightsResponse) GetFlows() []*FlowWeight {
@@ -2247,7 +2728,7 @@ type FlowWeight struct {
 
 func (x *FlowWeight) Reset() {
 	*x = FlowWeight{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2740,7 @@ func (x *FlowWeight) String() string {
 func (*FlowWeight) ProtoMessage() {}
 
 func (x *FlowWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2753,7 @@ func (x *FlowWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowWeight.ProtoReflect.Descriptor instead.
 func (*FlowWeight) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FlowWeight) GetFlow() *FlowKey {
@@ -2315,7 +2796,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2808,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2821,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Budget) GetApplication() string {
@@ -2374,7 +2855,7 @@ type WatchWeightsRequest struct {
 
 func (x *WatchWeightsRequest) Reset() {
 	*x = WatchWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2867,7 @@ func (x *WatchWeightsRequest) String() string {
 func (*WatchWeightsRequest) ProtoMessage() {}
 
 func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2880,7 @@ func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWeightsRequest.ProtoReflect.Descriptor instead.
 func (*WatchWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchWeightsRequest) GetApplication() string {
@@ -2430,7 +2911,7 @@ type WeightUpdate struct {
 
 func (x *WeightUpdate) Reset() {
 	*x = WeightUpdate{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2923,7 @@ func (x *WeightUpdate) String() string {
 func (*WeightUpdate) ProtoMessage() {}
 
 func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2936,7 @@ func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightUpdate.ProtoReflect.Descriptor instead.
 func (*WeightUpdate) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WeightUpdate) GetFlow() *FlowWeight {
@@ -2510,7 +2991,7 @@ type SetBudgetRequest struct {
 
 func (x *SetBudgetRequest) Reset() {
 	*x = SetBudgetRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +3003,7 @@ func (x *SetBudgetRequest) String() string {
 func (*SetBudgetRequest) ProtoMessage() {}
 
 func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2535,7 +3016,7 @@ func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetRequest.ProtoReflect.Descriptor instead.
 func (*SetBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetBudgetRequest) GetApplication() string {
@@ -2560,7 +3041,7 @@ type SetBudgetResponse struct {
 
 func (x *SetBudgetResponse) Reset() {
 	*x = SetBudgetResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2572,7 +3053,7 @@ func (x *SetBudgetResponse) String() string {
 func (*SetBudgetResponse) ProtoMessage() {}
 
 func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2585,7 +3066,7 @@ func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetResponse.ProtoReflect.Descriptor instead.
 func (*SetBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
 }
 
 type ListAuditRequest struct {
@@ -2599,7 +3080,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +3092,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +3105,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListAuditRequest) GetApplication() string {
@@ -2650,7 +3131,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +3143,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +3156,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -2705,7 +3186,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +3198,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +3211,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -2804,7 +3285,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +3297,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +3310,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *HostReport) GetHost() string {
@@ -2869,17 +3350,22 @@ type FlowReport struct {
 	// Payload rate over the last report interval, in bits per second.
 	RateBps uint64 `protobuf:"varint,4,opt,name=rate_bps,json=rateBps,proto3" json:"rate_bps,omitempty"`
 	// Last echoed maxQD in nanoseconds.
-	MaxQdNs       uint64 `protobuf:"varint,5,opt,name=max_qd_ns,json=maxQdNs,proto3" json:"max_qd_ns,omitempty"`
-	RttNs         uint64 `protobuf:"varint,6,opt,name=rtt_ns,json=rttNs,proto3" json:"rtt_ns,omitempty"`
-	Retransmits   uint64 `protobuf:"varint,7,opt,name=retransmits,proto3" json:"retransmits,omitempty"`
-	Application   string `protobuf:"bytes,8,opt,name=application,proto3" json:"application,omitempty"`
+	MaxQdNs     uint64 `protobuf:"varint,5,opt,name=max_qd_ns,json=maxQdNs,proto3" json:"max_qd_ns,omitempty"`
+	RttNs       uint64 `protobuf:"varint,6,opt,name=rtt_ns,json=rttNs,proto3" json:"rtt_ns,omitempty"`
+	Retransmits uint64 `protobuf:"varint,7,opt,name=retransmits,proto3" json:"retransmits,omitempty"`
+	Application string `protobuf:"bytes,8,opt,name=application,proto3" json:"application,omitempty"`
+	// The virtual priority that the flow wants, 0 for none. The controller sends its channel
+	// whenever that is not the one given here.
+	VirtualPriority uint32 `protobuf:"varint,9,opt,name=virtual_priority,json=virtualPriority,proto3" json:"virtual_priority,omitempty"`
+	// The channel that the controller gave the flow last; unset for none.
+	Channel       *Channel `protobuf:"bytes,10,opt,name=channel,proto3" json:"channel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FlowReport) Reset() {
 	*x = FlowReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3377,7 @@ func (x *FlowReport) String() string {
 func (*FlowReport) ProtoMessage() {}
 
 func (x *FlowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3390,7 @@ func (x *FlowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReport.ProtoReflect.Descriptor instead.
 func (*FlowReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FlowReport) GetFlow() *FlowKey {
@@ -2963,20 +3449,36 @@ func (x *FlowReport) GetApplication() string {
 	return ""
 }
 
+func (x *FlowReport) GetVirtualPriority() uint32 {
+	if x != nil {
+		return x.VirtualPriority
+	}
+	return 0
+}
+
+func (x *FlowReport) GetChannel() *Channel {
+	if x != nil {
+		return x.Channel
+	}
+	return nil
+}
+
 type HostCommand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Weight of a flow that starts at this host.
 	Weight *FlowWeight `protobuf:"bytes,1,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Why the flow was not registered. Its weight is then 0: it has none until a later
 	// command gives it one. The host keeps reporting it, and the controller keeps trying.
-	Refused       string `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refused string `protobuf:"bytes,2,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Channel of a flow's virtual priority; weight is then unset.
+	Channel       *FlowChannel `protobuf:"bytes,3,opt,name=channel,proto3" json:"channel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostCommand) Reset() {
 	*x = HostCommand{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3490,7 @@ func (x *HostCommand) String() string {
 func (*HostCommand) ProtoMessage() {}
 
 func (x *HostCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3503,7 @@ func (x *HostCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCommand.ProtoReflect.Descriptor instead.
 func (*HostCommand) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HostCommand) GetWeight() *FlowWeight {
@@ -3018,6 +3520,547 @@ func (x *HostCommand) GetRefused() string {
 	return ""
 }
 
+func (x *HostCommand) GetChannel() *FlowChannel {
+	if x != nil {
+		return x.Channel
+	}
+	return nil
+}
+
+type FlowChannel struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Flow    *FlowKey               `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	Channel *Channel               `protobuf:"bytes,2,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Why the flow has no channel. It sends nothing until a later command gives it one.
+	Refused       string `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowChannel) Reset() {
+	*x = FlowChannel{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowChannel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowChannel) ProtoMessage() {}
+
+func (x *FlowChannel) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowChannel.ProtoReflect.Descriptor instead.
+func (*FlowChannel) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *FlowChannel) GetFlow() *FlowKey {
+	if x != nil {
+		return x.Flow
+	}
+	return nil
+}
+
+func (x *FlowChannel) GetChannel() *Channel {
+	if x != nil {
+		return x.Channel
+	}
+	return nil
+}
+
+func (x *FlowChannel) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+// Channel is the part of a queue's delays that belongs to a virtual priority. Times are
+// those of the fabric as it runs, round trips with the base included.
+type Channel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 and up, larger is higher.
+	Priority uint32 `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
+	// Who has the priority; empty when nobody has and every flow may use it.
+	Application string `protobuf:"bytes,2,opt,name=application,proto3" json:"application,omitempty"`
+	// D_target, which its flows hold, and D_limit, from which they stop, in nanoseconds.
+	TargetNs uint64 `protobuf:"varint,3,opt,name=target_ns,json=targetNs,proto3" json:"target_ns,omitempty"`
+	LimitNs  uint64 `protobuf:"varint,4,opt,name=limit_ns,json=limitNs,proto3" json:"limit_ns,omitempty"`
+	// Round trip of an empty path that both assume, in nanoseconds. A host whose path has
+	// another shifts both by the difference.
+	BaseNs        uint64 `protobuf:"varint,5,opt,name=base_ns,json=baseNs,proto3" json:"base_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Channel) Reset() {
+	*x = Channel{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Channel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Channel) ProtoMessage() {}
+
+func (x *Channel) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Channel.ProtoReflect.Descriptor instead.
+func (*Channel) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *Channel) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *Channel) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *Channel) GetTargetNs() uint64 {
+	if x != nil {
+		return x.TargetNs
+	}
+	return 0
+}
+
+func (x *Channel) GetLimitNs() uint64 {
+	if x != nil {
+		return x.LimitNs
+	}
+	return 0
+}
+
+func (x *Channel) GetBaseNs() uint64 {
+	if x != nil {
+		return x.BaseNs
+	}
+	return 0
+}
+
+type AllocatePriorityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "default" when empty.
+	Application string `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	// 1 and up; 0 asks for the lowest that is free.
+	Priority      uint32 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllocatePriorityRequest) Reset() {
+	*x = AllocatePriorityRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllocatePriorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllocatePriorityRequest) ProtoMessage() {}
+
+func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllocatePriorityRequest.ProtoReflect.Descriptor instead.
+func (*AllocatePriorityRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *AllocatePriorityRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *AllocatePriorityRequest) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+type AllocatePriorityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Channel       *Channel               `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllocatePriorityResponse) Reset() {
+	*x = AllocatePriorityResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllocatePriorityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllocatePriorityResponse) ProtoMessage() {}
+
+func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllocatePriorityResponse.ProtoReflect.Descriptor instead.
+func (*AllocatePriorityResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *AllocatePriorityResponse) GetChannel() *Channel {
+	if x != nil {
+		return x.Channel
+	}
+	return nil
+}
+
+type ReleasePriorityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Application   string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
+	Priority      uint32                 `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleasePriorityRequest) Reset() {
+	*x = ReleasePriorityRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleasePriorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleasePriorityRequest) ProtoMessage() {}
+
+func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleasePriorityRequest.ProtoReflect.Descriptor instead.
+func (*ReleasePriorityRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ReleasePriorityRequest) GetApplication() string {
+	if x != nil {
+		return x.Application
+	}
+	return ""
+}
+
+func (x *ReleasePriorityRequest) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+type ReleasePriorityResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleasePriorityResponse) Reset() {
+	*x = ReleasePriorityResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleasePriorityResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleasePriorityResponse) ProtoMessage() {}
+
+func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleasePriorityResponse.ProtoReflect.Descriptor instead.
+func (*ReleasePriorityResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
+}
+
+type ListChannelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChannelsRequest) Reset() {
+	*x = ListChannelsRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChannelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChannelsRequest) ProtoMessage() {}
+
+func (x *ListChannelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChannelsRequest.ProtoReflect.Descriptor instead.
+func (*ListChannelsRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
+}
+
+type WatchChannelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchChannelsRequest) Reset() {
+	*x = WatchChannelsRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchChannelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchChannelsRequest) ProtoMessage() {}
+
+func (x *WatchChannelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchChannelsRequest.ProtoReflect.Descriptor instead.
+func (*WatchChannelsRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
+}
+
+type ListChannelsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unset when the configuration has no section prioplus.
+	Plan          *ChannelPlan `protobuf:"bytes,1,opt,name=plan,proto3" json:"plan,omitempty"`
+	Channels      []*Channel   `protobuf:"bytes,2,rep,name=channels,proto3" json:"channels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChannelsResponse) Reset() {
+	*x = ListChannelsResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChannelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChannelsResponse) ProtoMessage() {}
+
+func (x *ListChannelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChannelsResponse.ProtoReflect.Descriptor instead.
+func (*ListChannelsResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ListChannelsResponse) GetPlan() *ChannelPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *ListChannelsResponse) GetChannels() []*Channel {
+	if x != nil {
+		return x.Channels
+	}
+	return nil
+}
+
+// ChannelPlan is how delays are divided: the targets of neighbours are fluctuation + noise
+// apart.
+type ChannelPlan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BaseNs        uint64                 `protobuf:"varint,1,opt,name=base_ns,json=baseNs,proto3" json:"base_ns,omitempty"`
+	FluctuationNs uint64                 `protobuf:"varint,2,opt,name=fluctuation_ns,json=fluctuationNs,proto3" json:"fluctuation_ns,omitempty"`
+	NoiseNs       uint64                 `protobuf:"varint,3,opt,name=noise_ns,json=noiseNs,proto3" json:"noise_ns,omitempty"`
+	// Of one priority that the fluctuation is computed for; 0 when it was configured itself.
+	Flows         float64 `protobuf:"fixed64,4,opt,name=flows,proto3" json:"flows,omitempty"`
+	Priorities    uint32  `protobuf:"varint,5,opt,name=priorities,proto3" json:"priorities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChannelPlan) Reset() {
+	*x = ChannelPlan{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChannelPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChannelPlan) ProtoMessage() {}
+
+func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChannelPlan.ProtoReflect.Descriptor instead.
+func (*ChannelPlan) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ChannelPlan) GetBaseNs() uint64 {
+	if x != nil {
+		return x.BaseNs
+	}
+	return 0
+}
+
+func (x *ChannelPlan) GetFluctuationNs() uint64 {
+	if x != nil {
+		return x.FluctuationNs
+	}
+	return 0
+}
+
+func (x *ChannelPlan) GetNoiseNs() uint64 {
+	if x != nil {
+		return x.NoiseNs
+	}
+	return 0
+}
+
+func (x *ChannelPlan) GetFlows() float64 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *ChannelPlan) GetPriorities() uint32 {
+	if x != nil {
+		return x.Priorities
+	}
+	return 0
+}
+
 type ListFlowsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3026,7 +4069,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +4081,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +4094,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
 }
 
 type WatchFlowsRequest struct {
@@ -3062,7 +4105,7 @@ type WatchFlowsRequest struct {
 
 func (x *WatchFlowsRequest) Reset() {
 	*x = WatchFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +4117,7 @@ func (x *WatchFlowsRequest) String() string {
 func (*WatchFlowsRequest) ProtoMessage() {}
 
 func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +4130,7 @@ func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
 }
 
 type ListFlowsResponse struct {
@@ -3099,7 +4142,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +4154,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +4167,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -3168,7 +4211,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\rR\x04port\"\x15\n" +
 	"\x13ListSwitchesRequest\"M\n" +
 	"\x14ListSwitchesResponse\x125\n" +
-	"\bswitches\x18\x01 \x03(\v2\x19.headgate.v1.SwitchStatusR\bswitches\"\x85\x04\n" +
+	"\bswitches\x18\x01 \x03(\v2\x19.headgate.v1.SwitchStatusR\bswitches\"\xb8\x04\n" +
 	"\fSwitchStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +
@@ -3182,14 +4225,57 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"reconciles\x12;\n" +
 	"\fcapabilities\x18\t \x03(\v2\x17.headgate.v1.CapabilityR\fcapabilities\x12-\n" +
 	"\x05ports\x18\n" +
-	" \x03(\v2\x17.headgate.v1.PortStatusR\x05ports\"\x84\x01\n" +
+	" \x03(\v2\x17.headgate.v1.PortStatusR\x05ports\x121\n" +
+	"\x06buffer\x18\v \x01(\v2\x19.headgate.v1.BufferStatusR\x06buffer\"\x84\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12STATE_DISCONNECTED\x10\x01\x12\x10\n" +
 	"\fSTATE_BACKUP\x10\x02\x12\x15\n" +
 	"\x11STATE_RECONCILING\x10\x03\x12\x0f\n" +
 	"\vSTATE_READY\x10\x04\x12\x12\n" +
-	"\x0eSTATE_DEGRADED\x10\x05\"V\n" +
+	"\x0eSTATE_DEGRADED\x10\x05\"\xea\x02\n" +
+	"\fBufferStatus\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12,\n" +
+	"\x04size\x18\x03 \x01(\v2\x18.headgate.v1.BufferPoolsR\x04size\x12,\n" +
+	"\x04used\x18\x04 \x01(\v2\x18.headgate.v1.BufferPoolsR\x04used\x12,\n" +
+	"\x04peak\x18\x05 \x01(\v2\x18.headgate.v1.BufferPoolsR\x04peak\x12'\n" +
+	"\x0fthreshold_bytes\x18\x06 \x01(\x04R\x0ethresholdBytes\x123\n" +
+	"\x05ports\x18\a \x03(\v2\x1d.headgate.v1.PortBufferStatusR\x05ports\x12*\n" +
+	"\x06alarms\x18\b \x03(\v2\x12.headgate.v1.AlarmR\x06alarms\"\xa5\x01\n" +
+	"\vBufferPools\x12#\n" +
+	"\rprivate_bytes\x18\x01 \x01(\x04R\fprivateBytes\x12!\n" +
+	"\fshared_bytes\x18\x02 \x01(\x04R\vsharedBytes\x12%\n" +
+	"\x0eheadroom_bytes\x18\x03 \x01(\x04R\rheadroomBytes\x12'\n" +
+	"\x0finsurance_bytes\x18\x04 \x01(\x04R\x0einsuranceBytes\"\x84\x05\n" +
+	"\x10PortBufferStatus\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +
+	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x16\n" +
+	"\x06victim\x18\x03 \x01(\bR\x06victim\x12!\n" +
+	"\fvictim_turns\x18\x04 \x01(\x04R\vvictimTurns\x12%\n" +
+	"\x0epaused_classes\x18\x05 \x01(\rR\rpausedClasses\x12\x1f\n" +
+	"\vport_paused\x18\x06 \x01(\bR\n" +
+	"portPaused\x12\x1b\n" +
+	"\tpaused_ns\x18\a \x03(\x04R\bpausedNs\x12!\n" +
+	"\fpause_frames\x18\b \x01(\x04R\vpauseFrames\x12#\n" +
+	"\rresume_frames\x18\t \x01(\x04R\fresumeFrames\x12%\n" +
+	"\x0erefresh_frames\x18\n" +
+	" \x01(\x04R\rrefreshFrames\x12&\n" +
+	"\x0frefresh_late_ns\x18\v \x01(\x04R\rrefreshLateNs\x12/\n" +
+	"\x14refresh_most_late_ns\x18\f \x01(\x04R\x11refreshMostLateNs\x12#\n" +
+	"\rprivate_bytes\x18\r \x03(\x04R\fprivateBytes\x12!\n" +
+	"\fshared_bytes\x18\x0e \x03(\x04R\vsharedBytes\x12%\n" +
+	"\x0eheadroom_bytes\x18\x0f \x03(\x04R\rheadroomBytes\x12#\n" +
+	"\rinsured_bytes\x18\x10 \x01(\x04R\finsuredBytes\x12%\n" +
+	"\x0edeparted_bytes\x18\x11 \x01(\x04R\rdepartedBytes\x12%\n" +
+	"\x0elossless_drops\x18\x12 \x03(\x04R\rlosslessDrops\"\x9a\x01\n" +
+	"\x05Alarm\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12\x19\n" +
+	"\x05class\x18\x03 \x01(\rH\x00R\x05class\x88\x01\x01\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04text\x18\x05 \x01(\tR\x04textB\b\n" +
+	"\x06_class\"V\n" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
@@ -3245,18 +4331,22 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\",\n" +
 	"\x12WatchEventsRequest\x12\x16\n" +
-	"\x06recent\x18\x01 \x01(\rR\x06recent\"\x9b\x02\n" +
+	"\x06recent\x18\x01 \x01(\rR\x06recent\"\x86\x03\n" +
 	"\x05Event\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x127\n" +
 	"\bseverity\x18\x02 \x01(\x0e2\x1b.headgate.v1.Event.SeverityR\bseverity\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x12\n" +
 	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x18\n" +
-	"\amessage\x18\x05 \x01(\tR\amessage\"a\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\x12\x12\n" +
+	"\x04port\x18\x06 \x01(\rR\x04port\x12\x19\n" +
+	"\x05class\x18\a \x01(\rH\x00R\x05class\x88\x01\x01\x120\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"a\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x01\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x02\x12\x12\n" +
-	"\x0eSEVERITY_ERROR\x10\x03\"4\n" +
+	"\x0eSEVERITY_ERROR\x10\x03B\b\n" +
+	"\x06_class\"4\n" +
 	"\x16StreamTelemetryRequest\x12\x1a\n" +
 	"\bswitches\x18\x01 \x03(\tR\bswitches\"\xd2\x02\n" +
 	"\x0fTelemetrySample\x12.\n" +
@@ -3339,7 +4429,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +
 	"\x05flows\x18\x02 \x03(\v2\x17.headgate.v1.FlowReportR\x05flows\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
-	"\bdetached\x18\x04 \x01(\bR\bdetached\"\x81\x02\n" +
+	"\bdetached\x18\x04 \x01(\bR\bdetached\"\xdc\x02\n" +
 	"\n" +
 	"FlowReport\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x16\n" +
@@ -3350,10 +4440,46 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\tmax_qd_ns\x18\x05 \x01(\x04R\amaxQdNs\x12\x15\n" +
 	"\x06rtt_ns\x18\x06 \x01(\x04R\x05rttNs\x12 \n" +
 	"\vretransmits\x18\a \x01(\x04R\vretransmits\x12 \n" +
-	"\vapplication\x18\b \x01(\tR\vapplication\"X\n" +
+	"\vapplication\x18\b \x01(\tR\vapplication\x12)\n" +
+	"\x10virtual_priority\x18\t \x01(\rR\x0fvirtualPriority\x12.\n" +
+	"\achannel\x18\n" +
+	" \x01(\v2\x14.headgate.v1.ChannelR\achannel\"\x8c\x01\n" +
 	"\vHostCommand\x12/\n" +
 	"\x06weight\x18\x01 \x01(\v2\x17.headgate.v1.FlowWeightR\x06weight\x12\x18\n" +
-	"\arefused\x18\x02 \x01(\tR\arefused\"\x12\n" +
+	"\arefused\x18\x02 \x01(\tR\arefused\x122\n" +
+	"\achannel\x18\x03 \x01(\v2\x18.headgate.v1.FlowChannelR\achannel\"\x81\x01\n" +
+	"\vFlowChannel\x12(\n" +
+	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12.\n" +
+	"\achannel\x18\x02 \x01(\v2\x14.headgate.v1.ChannelR\achannel\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"\x98\x01\n" +
+	"\aChannel\x12\x1a\n" +
+	"\bpriority\x18\x01 \x01(\rR\bpriority\x12 \n" +
+	"\vapplication\x18\x02 \x01(\tR\vapplication\x12\x1b\n" +
+	"\ttarget_ns\x18\x03 \x01(\x04R\btargetNs\x12\x19\n" +
+	"\blimit_ns\x18\x04 \x01(\x04R\alimitNs\x12\x17\n" +
+	"\abase_ns\x18\x05 \x01(\x04R\x06baseNs\"W\n" +
+	"\x17AllocatePriorityRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\rR\bpriority\"J\n" +
+	"\x18AllocatePriorityResponse\x12.\n" +
+	"\achannel\x18\x01 \x01(\v2\x14.headgate.v1.ChannelR\achannel\"V\n" +
+	"\x16ReleasePriorityRequest\x12 \n" +
+	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\rR\bpriority\"\x19\n" +
+	"\x17ReleasePriorityResponse\"\x15\n" +
+	"\x13ListChannelsRequest\"\x16\n" +
+	"\x14WatchChannelsRequest\"v\n" +
+	"\x14ListChannelsResponse\x12,\n" +
+	"\x04plan\x18\x01 \x01(\v2\x18.headgate.v1.ChannelPlanR\x04plan\x120\n" +
+	"\bchannels\x18\x02 \x03(\v2\x14.headgate.v1.ChannelR\bchannels\"\x9e\x01\n" +
+	"\vChannelPlan\x12\x17\n" +
+	"\abase_ns\x18\x01 \x01(\x04R\x06baseNs\x12%\n" +
+	"\x0efluctuation_ns\x18\x02 \x01(\x04R\rfluctuationNs\x12\x19\n" +
+	"\bnoise_ns\x18\x03 \x01(\x04R\anoiseNs\x12\x14\n" +
+	"\x05flows\x18\x04 \x01(\x01R\x05flows\x12\x1e\n" +
+	"\n" +
+	"priorities\x18\x05 \x01(\rR\n" +
+	"priorities\"\x12\n" +
 	"\x10ListFlowsRequest\"\x13\n" +
 	"\x11WatchFlowsRequest\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
@@ -3376,7 +4502,12 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\vListWeights\x12\x1f.headgate.v1.ListWeightsRequest\x1a .headgate.v1.ListWeightsResponse\x12M\n" +
 	"\fWatchWeights\x12 .headgate.v1.WatchWeightsRequest\x1a\x19.headgate.v1.WeightUpdate0\x01\x12J\n" +
 	"\tSetBudget\x12\x1d.headgate.v1.SetBudgetRequest\x1a\x1e.headgate.v1.SetBudgetResponse\x12J\n" +
-	"\tListAudit\x12\x1d.headgate.v1.ListAuditRequest\x1a\x1e.headgate.v1.ListAuditResponse2\xe3\x01\n" +
+	"\tListAudit\x12\x1d.headgate.v1.ListAuditRequest\x1a\x1e.headgate.v1.ListAuditResponse2\xfd\x02\n" +
+	"\x0eChannelService\x12_\n" +
+	"\x10AllocatePriority\x12$.headgate.v1.AllocatePriorityRequest\x1a%.headgate.v1.AllocatePriorityResponse\x12\\\n" +
+	"\x0fReleasePriority\x12#.headgate.v1.ReleasePriorityRequest\x1a$.headgate.v1.ReleasePriorityResponse\x12S\n" +
+	"\fListChannels\x12 .headgate.v1.ListChannelsRequest\x1a!.headgate.v1.ListChannelsResponse\x12W\n" +
+	"\rWatchChannels\x12!.headgate.v1.WatchChannelsRequest\x1a!.headgate.v1.ListChannelsResponse0\x012\xe3\x01\n" +
 	"\vHostService\x12?\n" +
 	"\x06Attach\x12\x17.headgate.v1.HostReport\x1a\x18.headgate.v1.HostCommand(\x010\x01\x12J\n" +
 	"\tListFlows\x12\x1d.headgate.v1.ListFlowsRequest\x1a\x1e.headgate.v1.ListFlowsResponse\x12G\n" +
@@ -3396,62 +4527,76 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
-	(SwitchStatus_State)(0),        // 0: headgate.v1.SwitchStatus.State
-	(Change_Kind)(0),               // 1: headgate.v1.Change.Kind
-	(Event_Severity)(0),            // 2: headgate.v1.Event.Severity
-	(*GetFabricRequest)(nil),       // 3: headgate.v1.GetFabricRequest
-	(*GetFabricResponse)(nil),      // 4: headgate.v1.GetFabricResponse
-	(*Switch)(nil),                 // 5: headgate.v1.Switch
-	(*Host)(nil),                   // 6: headgate.v1.Host
-	(*Link)(nil),                   // 7: headgate.v1.Link
-	(*Endpoint)(nil),               // 8: headgate.v1.Endpoint
-	(*ListSwitchesRequest)(nil),    // 9: headgate.v1.ListSwitchesRequest
-	(*ListSwitchesResponse)(nil),   // 10: headgate.v1.ListSwitchesResponse
-	(*SwitchStatus)(nil),           // 11: headgate.v1.SwitchStatus
-	(*Capability)(nil),             // 12: headgate.v1.Capability
-	(*PortStatus)(nil),             // 13: headgate.v1.PortStatus
-	(*PlanConfigRequest)(nil),      // 14: headgate.v1.PlanConfigRequest
-	(*PlanConfigResponse)(nil),     // 15: headgate.v1.PlanConfigResponse
-	(*SwitchPlan)(nil),             // 16: headgate.v1.SwitchPlan
-	(*Change)(nil),                 // 17: headgate.v1.Change
-	(*ApplyConfigRequest)(nil),     // 18: headgate.v1.ApplyConfigRequest
-	(*ApplyConfigResponse)(nil),    // 19: headgate.v1.ApplyConfigResponse
-	(*SwitchResult)(nil),           // 20: headgate.v1.SwitchResult
-	(*SetLinkRequest)(nil),         // 21: headgate.v1.SetLinkRequest
-	(*SetLinkResponse)(nil),        // 22: headgate.v1.SetLinkResponse
-	(*ConfigFaults)(nil),           // 23: headgate.v1.ConfigFaults
-	(*ConfigFault)(nil),            // 24: headgate.v1.ConfigFault
-	(*WatchEventsRequest)(nil),     // 25: headgate.v1.WatchEventsRequest
-	(*Event)(nil),                  // 26: headgate.v1.Event
-	(*StreamTelemetryRequest)(nil), // 27: headgate.v1.StreamTelemetryRequest
-	(*TelemetrySample)(nil),        // 28: headgate.v1.TelemetrySample
-	(*FlowKey)(nil),                // 29: headgate.v1.FlowKey
-	(*SetWeightRequest)(nil),       // 30: headgate.v1.SetWeightRequest
-	(*SetWeightResponse)(nil),      // 31: headgate.v1.SetWeightResponse
-	(*SetWeightsRequest)(nil),      // 32: headgate.v1.SetWeightsRequest
-	(*SetWeightsResponse)(nil),     // 33: headgate.v1.SetWeightsResponse
-	(*DeleteFlowRequest)(nil),      // 34: headgate.v1.DeleteFlowRequest
-	(*DeleteFlowResponse)(nil),     // 35: headgate.v1.DeleteFlowResponse
-	(*ListWeightsRequest)(nil),     // 36: headgate.v1.ListWeightsRequest
-	(*ListWeightsResponse)(nil),    // 37: headgate.v1.ListWeightsResponse
-	(*FlowWeight)(nil),             // 38: headgate.v1.FlowWeight
-	(*Budget)(nil),                 // 39: headgate.v1.Budget
-	(*WatchWeightsRequest)(nil),    // 40: headgate.v1.WatchWeightsRequest
-	(*WeightUpdate)(nil),           // 41: headgate.v1.WeightUpdate
-	(*SetBudgetRequest)(nil),       // 42: headgate.v1.SetBudgetRequest
-	(*SetBudgetResponse)(nil),      // 43: headgate.v1.SetBudgetResponse
-	(*ListAuditRequest)(nil),       // 44: headgate.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),      // 45: headgate.v1.ListAuditResponse
-	(*AuditEntry)(nil),             // 46: headgate.v1.AuditEntry
-	(*HostReport)(nil),             // 47: headgate.v1.HostReport
-	(*FlowReport)(nil),             // 48: headgate.v1.FlowReport
-	(*HostCommand)(nil),            // 49: headgate.v1.HostCommand
-	(*ListFlowsRequest)(nil),       // 50: headgate.v1.ListFlowsRequest
-	(*WatchFlowsRequest)(nil),      // 51: headgate.v1.WatchFlowsRequest
-	(*ListFlowsResponse)(nil),      // 52: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),  // 53: google.protobuf.Timestamp
+	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
+	(Change_Kind)(0),                 // 1: headgate.v1.Change.Kind
+	(Event_Severity)(0),              // 2: headgate.v1.Event.Severity
+	(*GetFabricRequest)(nil),         // 3: headgate.v1.GetFabricRequest
+	(*GetFabricResponse)(nil),        // 4: headgate.v1.GetFabricResponse
+	(*Switch)(nil),                   // 5: headgate.v1.Switch
+	(*Host)(nil),                     // 6: headgate.v1.Host
+	(*Link)(nil),                     // 7: headgate.v1.Link
+	(*Endpoint)(nil),                 // 8: headgate.v1.Endpoint
+	(*ListSwitchesRequest)(nil),      // 9: headgate.v1.ListSwitchesRequest
+	(*ListSwitchesResponse)(nil),     // 10: headgate.v1.ListSwitchesResponse
+	(*SwitchStatus)(nil),             // 11: headgate.v1.SwitchStatus
+	(*BufferStatus)(nil),             // 12: headgate.v1.BufferStatus
+	(*BufferPools)(nil),              // 13: headgate.v1.BufferPools
+	(*PortBufferStatus)(nil),         // 14: headgate.v1.PortBufferStatus
+	(*Alarm)(nil),                    // 15: headgate.v1.Alarm
+	(*Capability)(nil),               // 16: headgate.v1.Capability
+	(*PortStatus)(nil),               // 17: headgate.v1.PortStatus
+	(*PlanConfigRequest)(nil),        // 18: headgate.v1.PlanConfigRequest
+	(*PlanConfigResponse)(nil),       // 19: headgate.v1.PlanConfigResponse
+	(*SwitchPlan)(nil),               // 20: headgate.v1.SwitchPlan
+	(*Change)(nil),                   // 21: headgate.v1.Change
+	(*ApplyConfigRequest)(nil),       // 22: headgate.v1.ApplyConfigRequest
+	(*ApplyConfigResponse)(nil),      // 23: headgate.v1.ApplyConfigResponse
+	(*SwitchResult)(nil),             // 24: headgate.v1.SwitchResult
+	(*SetLinkRequest)(nil),           // 25: headgate.v1.SetLinkRequest
+	(*SetLinkResponse)(nil),          // 26: headgate.v1.SetLinkResponse
+	(*ConfigFaults)(nil),             // 27: headgate.v1.ConfigFaults
+	(*ConfigFault)(nil),              // 28: headgate.v1.ConfigFault
+	(*WatchEventsRequest)(nil),       // 29: headgate.v1.WatchEventsRequest
+	(*Event)(nil),                    // 30: headgate.v1.Event
+	(*StreamTelemetryRequest)(nil),   // 31: headgate.v1.StreamTelemetryRequest
+	(*TelemetrySample)(nil),          // 32: headgate.v1.TelemetrySample
+	(*FlowKey)(nil),                  // 33: headgate.v1.FlowKey
+	(*SetWeightRequest)(nil),         // 34: headgate.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),        // 35: headgate.v1.SetWeightResponse
+	(*SetWeightsRequest)(nil),        // 36: headgate.v1.SetWeightsRequest
+	(*SetWeightsResponse)(nil),       // 37: headgate.v1.SetWeightsResponse
+	(*DeleteFlowRequest)(nil),        // 38: headgate.v1.DeleteFlowRequest
+	(*DeleteFlowResponse)(nil),       // 39: headgate.v1.DeleteFlowResponse
+	(*ListWeightsRequest)(nil),       // 40: headgate.v1.ListWeightsRequest
+	(*ListWeightsResponse)(nil),      // 41: headgate.v1.ListWeightsResponse
+	(*FlowWeight)(nil),               // 42: headgate.v1.FlowWeight
+	(*Budget)(nil),                   // 43: headgate.v1.Budget
+	(*WatchWeightsRequest)(nil),      // 44: headgate.v1.WatchWeightsRequest
+	(*WeightUpdate)(nil),             // 45: headgate.v1.WeightUpdate
+	(*SetBudgetRequest)(nil),         // 46: headgate.v1.SetBudgetRequest
+	(*SetBudgetResponse)(nil),        // 47: headgate.v1.SetBudgetResponse
+	(*ListAuditRequest)(nil),         // 48: headgate.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 49: headgate.v1.ListAuditResponse
+	(*AuditEntry)(nil),               // 50: headgate.v1.AuditEntry
+	(*HostReport)(nil),               // 51: headgate.v1.HostReport
+	(*FlowReport)(nil),               // 52: headgate.v1.FlowReport
+	(*HostCommand)(nil),              // 53: headgate.v1.HostCommand
+	(*FlowChannel)(nil),              // 54: headgate.v1.FlowChannel
+	(*Channel)(nil),                  // 55: headgate.v1.Channel
+	(*AllocatePriorityRequest)(nil),  // 56: headgate.v1.AllocatePriorityRequest
+	(*AllocatePriorityResponse)(nil), // 57: headgate.v1.AllocatePriorityResponse
+	(*ReleasePriorityRequest)(nil),   // 58: headgate.v1.ReleasePriorityRequest
+	(*ReleasePriorityResponse)(nil),  // 59: headgate.v1.ReleasePriorityResponse
+	(*ListChannelsRequest)(nil),      // 60: headgate.v1.ListChannelsRequest
+	(*WatchChannelsRequest)(nil),     // 61: headgate.v1.WatchChannelsRequest
+	(*ListChannelsResponse)(nil),     // 62: headgate.v1.ListChannelsResponse
+	(*ChannelPlan)(nil),              // 63: headgate.v1.ChannelPlan
+	(*ListFlowsRequest)(nil),         // 64: headgate.v1.ListFlowsRequest
+	(*WatchFlowsRequest)(nil),        // 65: headgate.v1.WatchFlowsRequest
+	(*ListFlowsResponse)(nil),        // 66: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 67: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	5,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -3461,73 +4606,97 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	8,  // 4: headgate.v1.Link.b:type_name -> headgate.v1.Endpoint
 	11, // 5: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 6: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	53, // 7: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
-	12, // 8: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
-	13, // 9: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
-	16, // 10: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
-	17, // 11: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
-	1,  // 12: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
-	20, // 13: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	24, // 14: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	53, // 15: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	2,  // 16: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	53, // 17: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	29, // 18: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	30, // 19: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	31, // 20: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	29, // 21: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	38, // 22: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	39, // 23: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	29, // 24: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	38, // 25: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	39, // 26: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	46, // 27: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	53, // 28: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	29, // 29: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	48, // 30: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	53, // 31: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	29, // 32: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	38, // 33: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	47, // 34: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	3,  // 35: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	9,  // 36: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	14, // 37: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	18, // 38: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	21, // 39: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	25, // 40: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	27, // 41: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	30, // 42: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	32, // 43: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	34, // 44: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	36, // 45: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	40, // 46: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	42, // 47: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	44, // 48: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	47, // 49: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	50, // 50: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	51, // 51: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	4,  // 52: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	10, // 53: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	15, // 54: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	19, // 55: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	22, // 56: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	26, // 57: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	28, // 58: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	31, // 59: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	33, // 60: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	35, // 61: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	37, // 62: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	41, // 63: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	43, // 64: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	45, // 65: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	49, // 66: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	52, // 67: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	47, // 68: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	52, // [52:69] is the sub-list for method output_type
-	35, // [35:52] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	67, // 7: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	16, // 8: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
+	17, // 9: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
+	12, // 10: headgate.v1.SwitchStatus.buffer:type_name -> headgate.v1.BufferStatus
+	67, // 11: headgate.v1.BufferStatus.time:type_name -> google.protobuf.Timestamp
+	13, // 12: headgate.v1.BufferStatus.size:type_name -> headgate.v1.BufferPools
+	13, // 13: headgate.v1.BufferStatus.used:type_name -> headgate.v1.BufferPools
+	13, // 14: headgate.v1.BufferStatus.peak:type_name -> headgate.v1.BufferPools
+	14, // 15: headgate.v1.BufferStatus.ports:type_name -> headgate.v1.PortBufferStatus
+	15, // 16: headgate.v1.BufferStatus.alarms:type_name -> headgate.v1.Alarm
+	67, // 17: headgate.v1.Alarm.since:type_name -> google.protobuf.Timestamp
+	20, // 18: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
+	21, // 19: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
+	1,  // 20: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
+	24, // 21: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
+	28, // 22: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	67, // 23: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	2,  // 24: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	67, // 25: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	67, // 26: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	33, // 27: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	34, // 28: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	35, // 29: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	33, // 30: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	42, // 31: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	43, // 32: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	33, // 33: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	42, // 34: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	43, // 35: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	50, // 36: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	67, // 37: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	33, // 38: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	52, // 39: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	67, // 40: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	33, // 41: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	55, // 42: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	42, // 43: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	54, // 44: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	33, // 45: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	55, // 46: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	55, // 47: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	63, // 48: headgate.v1.ListChannelsResponse.plan:type_name -> headgate.v1.ChannelPlan
+	55, // 49: headgate.v1.ListChannelsResponse.channels:type_name -> headgate.v1.Channel
+	51, // 50: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	3,  // 51: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	9,  // 52: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	18, // 53: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	22, // 54: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	25, // 55: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	29, // 56: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	31, // 57: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	34, // 58: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	36, // 59: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	38, // 60: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	40, // 61: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	44, // 62: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	46, // 63: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	48, // 64: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	56, // 65: headgate.v1.ChannelService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	58, // 66: headgate.v1.ChannelService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	60, // 67: headgate.v1.ChannelService.ListChannels:input_type -> headgate.v1.ListChannelsRequest
+	61, // 68: headgate.v1.ChannelService.WatchChannels:input_type -> headgate.v1.WatchChannelsRequest
+	51, // 69: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	64, // 70: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	65, // 71: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	4,  // 72: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	10, // 73: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	19, // 74: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	23, // 75: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	26, // 76: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	30, // 77: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	32, // 78: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	35, // 79: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	37, // 80: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	39, // 81: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	41, // 82: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	45, // 83: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	47, // 84: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	49, // 85: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	57, // 86: headgate.v1.ChannelService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	59, // 87: headgate.v1.ChannelService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	62, // 88: headgate.v1.ChannelService.ListChannels:output_type -> headgate.v1.ListChannelsResponse
+	62, // 89: headgate.v1.ChannelService.WatchChannels:output_type -> headgate.v1.ListChannelsResponse
+	53, // 90: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	66, // 91: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	51, // 92: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	72, // [72:93] is the sub-list for method output_type
+	51, // [51:72] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -3535,15 +4704,17 @@ func file_api_headgate_v1_headgate_proto_init() {
 	if File_api_headgate_v1_headgate_proto != nil {
 		return
 	}
+	file_api_headgate_v1_headgate_proto_msgTypes[12].OneofWrappers = []any{}
+	file_api_headgate_v1_headgate_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   50,
+			NumMessages:   64,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   4,
 		},
 		GoTypes:           file_api_headgate_v1_headgate_proto_goTypes,
 		DependencyIndexes: file_api_headgate_v1_headgate_proto_depIdxs,

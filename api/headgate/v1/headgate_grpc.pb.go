@@ -741,6 +741,254 @@ var WeightService_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	ChannelService_AllocatePriority_FullMethodName = "/headgate.v1.ChannelService/AllocatePriority"
+	ChannelService_ReleasePriority_FullMethodName  = "/headgate.v1.ChannelService/ReleasePriority"
+	ChannelService_ListChannels_FullMethodName     = "/headgate.v1.ChannelService/ListChannels"
+	ChannelService_WatchChannels_FullMethodName    = "/headgate.v1.ChannelService/WatchChannels"
+)
+
+// ChannelServiceClient is the client API for ChannelService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// ChannelService hands out PrioPlus' virtual priorities: channels of delay in one queue,
+// which follow from the configuration's section prioplus. Without the section all but the
+// reading methods are FAILED_PRECONDITION.
+type ChannelServiceClient interface {
+	// AllocatePriority gives an application a virtual priority for itself and returns its
+	// channel. What the application has already is given again. An allocation lasts until it
+	// is released or the controller ends. INVALID_ARGUMENT when there is
+	// no such priority, FAILED_PRECONDITION when another application has it,
+	// RESOURCE_EXHAUSTED when none is free.
+	AllocatePriority(ctx context.Context, in *AllocatePriorityRequest, opts ...grpc.CallOption) (*AllocatePriorityResponse, error)
+	// ReleasePriority lets all applications' flows use a priority again. NOT_FOUND when nobody
+	// has it, FAILED_PRECONDITION when another application has it.
+	ReleasePriority(ctx context.Context, in *ReleasePriorityRequest, opts ...grpc.CallOption) (*ReleasePriorityResponse, error)
+	// ListChannels returns the plan and every priority, lowest first.
+	ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error)
+	// WatchChannels sends what ListChannels returns, now and after every change: of the plan,
+	// as when the noise or the number of flows is configured anew, or of who has what.
+	WatchChannels(ctx context.Context, in *WatchChannelsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListChannelsResponse], error)
+}
+
+type channelServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewChannelServiceClient(cc grpc.ClientConnInterface) ChannelServiceClient {
+	return &channelServiceClient{cc}
+}
+
+func (c *channelServiceClient) AllocatePriority(ctx context.Context, in *AllocatePriorityRequest, opts ...grpc.CallOption) (*AllocatePriorityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AllocatePriorityResponse)
+	err := c.cc.Invoke(ctx, ChannelService_AllocatePriority_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *channelServiceClient) ReleasePriority(ctx context.Context, in *ReleasePriorityRequest, opts ...grpc.CallOption) (*ReleasePriorityResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleasePriorityResponse)
+	err := c.cc.Invoke(ctx, ChannelService_ReleasePriority_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *channelServiceClient) ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListChannelsResponse)
+	err := c.cc.Invoke(ctx, ChannelService_ListChannels_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *channelServiceClient) WatchChannels(ctx context.Context, in *WatchChannelsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListChannelsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &ChannelService_ServiceDesc.Streams[0], ChannelService_WatchChannels_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchChannelsRequest, ListChannelsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ChannelService_WatchChannelsClient = grpc.ServerStreamingClient[ListChannelsResponse]
+
+// ChannelServiceServer is the server API for ChannelService service.
+// All implementations must embed UnimplementedChannelServiceServer
+// for forward compatibility.
+//
+// ChannelService hands out PrioPlus' virtual priorities: channels of delay in one queue,
+// which follow from the configuration's section prioplus. Without the section all but the
+// reading methods are FAILED_PRECONDITION.
+type ChannelServiceServer interface {
+	// AllocatePriority gives an application a virtual priority for itself and returns its
+	// channel. What the application has already is given again. An allocation lasts until it
+	// is released or the controller ends. INVALID_ARGUMENT when there is
+	// no such priority, FAILED_PRECONDITION when another application has it,
+	// RESOURCE_EXHAUSTED when none is free.
+	AllocatePriority(context.Context, *AllocatePriorityRequest) (*AllocatePriorityResponse, error)
+	// ReleasePriority lets all applications' flows use a priority again. NOT_FOUND when nobody
+	// has it, FAILED_PRECONDITION when another application has it.
+	ReleasePriority(context.Context, *ReleasePriorityRequest) (*ReleasePriorityResponse, error)
+	// ListChannels returns the plan and every priority, lowest first.
+	ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)
+	// WatchChannels sends what ListChannels returns, now and after every change: of the plan,
+	// as when the noise or the number of flows is configured anew, or of who has what.
+	WatchChannels(*WatchChannelsRequest, grpc.ServerStreamingServer[ListChannelsResponse]) error
+	mustEmbedUnimplementedChannelServiceServer()
+}
+
+// UnimplementedChannelServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedChannelServiceServer struct{}
+
+func (UnimplementedChannelServiceServer) AllocatePriority(context.Context, *AllocatePriorityRequest) (*AllocatePriorityResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AllocatePriority not implemented")
+}
+func (UnimplementedChannelServiceServer) ReleasePriority(context.Context, *ReleasePriorityRequest) (*ReleasePriorityResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ReleasePriority not implemented")
+}
+func (UnimplementedChannelServiceServer) ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListChannels not implemented")
+}
+func (UnimplementedChannelServiceServer) WatchChannels(*WatchChannelsRequest, grpc.ServerStreamingServer[ListChannelsResponse]) error {
+	return status.Errorf(codes.Unimplemented, "method WatchChannels not implemented")
+}
+func (UnimplementedChannelServiceServer) mustEmbedUnimplementedChannelServiceServer() {}
+func (UnimplementedChannelServiceServer) testEmbeddedByValue()                        {}
+
+// UnsafeChannelServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ChannelServiceServer will
+// result in compilation errors.
+type UnsafeChannelServiceServer interface {
+	mustEmbedUnimplementedChannelServiceServer()
+}
+
+func RegisterChannelServiceServer(s grpc.ServiceRegistrar, srv ChannelServiceServer) {
+	// If the following call pancis, it indicates UnimplementedChannelServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&ChannelService_ServiceDesc, srv)
+}
+
+func _ChannelService_AllocatePriority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AllocatePriorityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChannelServiceServer).AllocatePriority(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ChannelService_AllocatePriority_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChannelServiceServer).AllocatePriority(ctx, req.(*AllocatePriorityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ChannelService_ReleasePriority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleasePriorityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChannelServiceServer).ReleasePriority(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ChannelService_ReleasePriority_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChannelServiceServer).ReleasePriority(ctx, req.(*ReleasePriorityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ChannelService_ListChannels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListChannelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChannelServiceServer).ListChannels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ChannelService_ListChannels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChannelServiceServer).ListChannels(ctx, req.(*ListChannelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ChannelService_WatchChannels_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchChannelsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ChannelServiceServer).WatchChannels(m, &grpc.GenericServerStream[WatchChannelsRequest, ListChannelsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type ChannelService_WatchChannelsServer = grpc.ServerStreamingServer[ListChannelsResponse]
+
+// ChannelService_ServiceDesc is the grpc.ServiceDesc for ChannelService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var ChannelService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "headgate.v1.ChannelService",
+	HandlerType: (*ChannelServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "AllocatePriority",
+			Handler:    _ChannelService_AllocatePriority_Handler,
+		},
+		{
+			MethodName: "ReleasePriority",
+			Handler:    _ChannelService_ReleasePriority_Handler,
+		},
+		{
+			MethodName: "ListChannels",
+			Handler:    _ChannelService_ListChannels_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchChannels",
+			Handler:       _ChannelService_WatchChannels_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "api/headgate/v1/headgate.proto",
+}
+
+const (
 	HostService_Attach_FullMethodName     = "/headgate.v1.HostService/Attach"
 	HostService_ListFlows_FullMethodName  = "/headgate.v1.HostService/ListFlows"
 	HostService_WatchFlows_FullMethodName = "/headgate.v1.HostService/WatchFlows"

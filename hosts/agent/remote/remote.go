@@ -1,5 +1,5 @@
 // Package remote attaches a host agent to the controller: it reports the host's flows and
-// obeys the weights that come back, over api/headgate/v1's HostService, and attaches again
+// obeys the weights and channels that come back, over api/headgate/v1's HostService, and attaches again
 // when the connection is lost.
 package remote
 
@@ -21,6 +21,10 @@ type Options struct {
 	// due. agent.Host and nic.NIC have it.
 	Do func(ctx context.Context, fn func(a *agent.Agent, now units.Time)) error
 
+	// BaseRTT is the round trip of an empty path of the host's flows, from which their
+	// channels are counted; 0 takes what the controller assumes for the fabric.
+	BaseRTT units.Time
+
 	Interval time.Duration // between reports, 500 ms by default
 	// MinBackoff and MaxBackoff bound the pause before attaching again, 100 ms and 5 s by
 	// default. It doubles while attaching fails, and half of it is random.
@@ -35,6 +39,8 @@ type attachment struct {
 	wanted map[agent.FlowKey]float64 // the controller's last word on each flow
 	seen   map[agent.FlowKey]units.Bytes
 	at     units.Time // of the last report
+
+	channels map[agent.FlowKey]*headgatev1.Channel // that flows were given
 }
 
 // Run keeps the host attached until ctx ends, and returns ctx's error.
@@ -51,7 +57,7 @@ func Run(ctx context.Context, client headgatev1.HostServiceClient, opts Options)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &attachment{opts: opts, client: client, wanted: map[agent.FlowKey]float64{}, seen: map[agent.FlowKey]units.Bytes{}}
+	a := &attachment{opts: opts, client: client, channels: map[agent.FlowKey]*headgatev1.Channel{}, wanted: map[agent.FlowKey]float64{}, seen: map[agent.FlowKey]units.Bytes{}}
 	backoff := opts.MinBackoff
 	for {
 		worked, err := a.attach(ctx)
@@ -117,7 +123,7 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 			case c := <-commands:
 				worked = true
 				if err := a.obey(ctx, c); err != nil {
-					a.opts.Log.Warn("weight not taken", "host", a.opts.Host, "error", err)
+					a.opts.Log.Warn("command not obeyed", "host", a.opts.Host, "error", err)
 				}
 			case err := <-ended:
 				return worked, err
@@ -134,9 +140,12 @@ func firstError(stream, send error) error {
 	return send
 }
 
-// obey sets the weight that a command carries, now or when the flow starts. A flow whose
+// obey sets the channel or weight that a command carries, now or when the flow starts. A flow whose
 // weight was refused is held until it is granted: a budget that hosts could ignore is none.
 func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error {
+	if c.GetChannel() != nil {
+		return a.obeyChannel(ctx, c.GetChannel())
+	}
 	if reason := c.GetRefused(); reason != "" {
 		key, err := keyFromWire(c.GetWeight().GetFlow())
 		if err != nil {
@@ -178,7 +187,7 @@ func (a *attachment) report(ctx context.Context) (*headgatev1.HostReport, error)
 	if err != nil {
 		return nil, err
 	}
-	out := toWire(a.opts.Host, flows, a.seen, at-a.at)
+	out := toWire(a.opts.Host, flows, a.seen, a.channels, at-a.at)
 	a.at = at
 	clear(a.seen)
 	for _, f := range flows {

@@ -252,10 +252,11 @@ func TestAttachesAgain(t *testing.T) {
 
 func TestWire(t *testing.T) {
 	key := agent.FlowKey{Src: netip.MustParseAddr("10.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1"), SrcPort: 1, DstPort: 2}
+	given := map[agent.FlowKey]*headgatev1.Channel{}
 	r := toWire("h", []agent.FlowReport{
 		{Key: key, SenderStats: transport.SenderStats{Acked: 3000, MaxQD: 5 * units.Microsecond, SRTT: units.Millisecond, Retransmits: 4}},
 		{Key: key, Finished: 1},
-	}, map[agent.FlowKey]units.Bytes{key: 1000}, units.Millisecond)
+	}, map[agent.FlowKey]units.Bytes{key: 1000}, given, units.Millisecond)
 	if len(r.Flows) != 1 {
 		t.Fatalf("report %v", r)
 	}

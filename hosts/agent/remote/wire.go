@@ -2,6 +2,7 @@ package remote
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
@@ -11,12 +12,19 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// toWire translates reports; before holds what each flow had acknowledged an interval ago.
-func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]units.Bytes, interval units.Time) *headgatev1.HostReport {
+// toWire translates reports; before holds what each flow had acknowledged an interval ago,
+// channels those that the controller gave them. Channels of flows that are gone are dropped.
+func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]units.Bytes, channels map[agent.FlowKey]*headgatev1.Channel, interval units.Time) *headgatev1.HostReport {
 	out := &headgatev1.HostReport{Host: host}
+	running := map[agent.FlowKey]bool{}
 	for _, f := range flows {
 		if f.Finished != 0 {
 			continue
+		}
+		running[f.Key] = true
+		given := channels[f.Key]
+		if f.Waiting { // another flow had this key before
+			given = nil
 		}
 		out.Flows = append(out.Flows, &headgatev1.FlowReport{
 			Flow: &headgatev1.FlowKey{
@@ -30,8 +38,12 @@ func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]unit
 			RttNs:       uint64(f.SRTT / units.Nanosecond),
 			Retransmits: f.Retransmits,
 			Application: f.App,
+
+			VirtualPriority: uint32(f.Priority),
+			Channel:         given,
 		})
 	}
+	maps.DeleteFunc(channels, func(k agent.FlowKey, _ *headgatev1.Channel) bool { return !running[k] })
 	return out
 }
 

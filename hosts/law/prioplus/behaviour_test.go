@@ -119,7 +119,11 @@ func TestStrictPriorityAndWorkConservation(t *testing.T) {
 				}
 				// Ten line-rate starts at once are more than LEDBAT's linear decrease takes back
 				// in the time; a highest priority has no limit that would stop it.
-				if math.Abs(mean-1) > 0.12 && !(b.ledbat && active == len(targets)-1) {
+				bound := 0.02
+				if b.ledbat {
+					bound = 0.08 // its gain per packet is coarser than Swift's
+				}
+				if math.Abs(mean-1) > bound && !(b.ledbat && active == len(targets)-1) {
 					t.Errorf("mean queue is %.3f of priority %d's target", mean, active+1)
 				}
 			}
@@ -281,8 +285,9 @@ func TestReferenceCrowd(t *testing.T) {
 	slices.Sort(fct)
 	mean, p99 := lawtest.Sum(fct)/flows, fct[flows*99/100]
 	t.Logf("queue mean %.0f p99 %.0f B; FCT mean %.2f p50 %.2f p99 %.2f ms", q.Mean(), q.At(0.99), mean, fct[flows/2], p99)
-	if math.Abs(q.Mean()/181e3-1) > 0.1 || math.Abs(q.At(0.99)/207.6e3-1) > 0.2 {
-		t.Errorf("queue mean %.0f p99 %.0f B, want 181 and 207.6 KB within 10 and 20 %%", q.Mean(), q.At(0.99))
+	// All flows stop beyond D_limit, 230 KB, and no flow stops them before.
+	if math.Abs(q.Mean()/181e3-1) > 0.1 || q.At(0.99) < 0.9*207.6e3 || q.At(0.99) > 230e3 {
+		t.Errorf("queue mean %.0f p99 %.0f B, want 181 KB within 10 %% and 207.6 KB from 10 %% below to D_limit", q.Mean(), q.At(0.99))
 	}
 	if fct[0] == 0 || math.Abs(mean/10.95-1) > 0.1 || math.Abs(p99/13.31-1) > 0.1 {
 		t.Errorf("FCT mean %.2f p99 %.2f ms, want 10.95 and 13.31 within 10 %%", mean, p99)

@@ -1,0 +1,153 @@
+package remote
+
+import (
+	"context"
+	"math"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/units"
+)
+
+// channelLaw keeps the channel that it was given.
+type channelLaw struct{ given channel.Channel }
+
+func (l *channelLaw) OnAck(*law.Ack)                {}
+func (l *channelLaw) OnEvent(law.Event, units.Time) {}
+func (l *channelLaw) Timer() units.Time             { return units.MaxTime }
+func (l *channelLaw) Allowance() law.Allowance      { return law.Allowance{Rate: units.Mbps, Window: 1000} }
+func (l *channelLaw) SetChannel(t, lim units.Time) error {
+	l.given = channel.Channel{Target: t, Limit: lim}
+	return nil
+}
+
+func ns(t units.Time) uint64 { return uint64(t / units.Nanosecond) }
+
+// A flow that waits for a channel reports its priority until it has one, moves to the next
+// that comes, and is held when it is refused one.
+func TestChannels(t *testing.T) {
+	unit, err := maxqd.NewUnit(units.Microsecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &channelLaw{}
+	a, err := agent.New(agent.Config{
+		Name: "h1", IP: netip.MustParseAddr("10.0.1.1"), Rate: units.Gbps, Unit: unit,
+		FlowLaw: func(agent.FlowSpec) (law.Law, error) { return l, nil },
+	}, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := a.StartFlow(0, agent.FlowSpec{Dst: netip.MustParseAddr("10.0.2.1"), Priority: 2, AwaitChannel: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	do := func(ctx context.Context, fn func(*agent.Agent, units.Time)) error {
+		mu.Lock()
+		defer mu.Unlock()
+		fn(a, units.Second)
+		return ctx.Err()
+	}
+	const ms = units.Millisecond
+	first := &headgatev1.Channel{Priority: 2, TargetNs: ns(40 * ms), LimitNs: ns(45 * ms), BaseNs: ns(24 * ms)}
+	second := &headgatev1.Channel{Priority: 2, TargetNs: ns(50 * ms), LimitNs: ns(55 * ms), BaseNs: ns(24 * ms)}
+	type state struct {
+		given   channel.Channel
+		waiting bool
+	}
+	states := make(chan state)
+	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+		step := 0
+		for {
+			r, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			f := r.Flows[0]
+			if f.VirtualPriority != 2 {
+				t.Errorf("priority %d reported", f.VirtualPriority)
+			}
+			answer := &headgatev1.FlowChannel{Flow: f.Flow}
+			has := f.GetChannel().GetTargetNs()
+			switch {
+			case step == 0 && has == 0:
+				answer.Channel = first
+			case step == 1 && has == first.TargetNs:
+				answer.Channel = second
+			case step == 2 && has == second.TargetNs:
+				answer.Refused = "another has it"
+			default:
+				continue
+			}
+			step++
+			if err := s.Send(&headgatev1.HostCommand{Channel: answer}); err != nil {
+				return err
+			}
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = Run(ctx, client, Options{Host: "h1", BaseRTT: 9 * ms, Interval: 2 * time.Millisecond, Do: func(ctx context.Context, fn func(*agent.Agent, units.Time)) error {
+			err := do(ctx, fn)
+			mu.Lock()
+			now := state{l.given, a.Report()[0].Waiting}
+			mu.Unlock()
+			select {
+			case states <- now:
+			case <-ctx.Done():
+			}
+			return err
+		}})
+	})
+	defer wg.Wait()
+	defer cancel()
+	// The host's path is 15 ms shorter than what the controller assumes.
+	want := []state{
+		{channel.Channel{}, true},
+		{channel.Channel{Target: 25 * ms, Limit: 30 * ms}, false},
+		{channel.Channel{Target: 35 * ms, Limit: 40 * ms}, false},
+		{channel.Channel{Target: 35 * ms, Limit: 40 * ms}, true},
+	}
+	for timeout := time.After(10 * time.Second); len(want) > 0; {
+		select {
+		case s := <-states:
+			if s == want[0] {
+				want = want[1:]
+			}
+		case <-timeout:
+			t.Fatalf("flow %v: did not come to %+v", key, want[0])
+		}
+	}
+}
+
+func TestChannelFromWire(t *testing.T) {
+	good := func() *headgatev1.Channel {
+		return &headgatev1.Channel{TargetNs: 2000, LimitNs: 3000, BaseNs: 1000}
+	}
+	if c, err := channelFromWire(good(), 0); err != nil || c != (channel.Channel{Target: 2 * units.Microsecond, Limit: 3 * units.Microsecond}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for want, change := range map[string]func(*headgatev1.Channel){
+		"channel.target_ns 0: want more than 0": func(c *headgatev1.Channel) { c.TargetNs = 0 },
+		"channel.limit_ns 18446744073709551615": func(c *headgatev1.Channel) { c.LimitNs = math.MaxUint64 },
+		"channel.base_ns 0":                     func(c *headgatev1.Channel) { c.BaseNs = 0 },
+	} {
+		c := good()
+		change(c)
+		if _, err := channelFromWire(c, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package softswitch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/units"
+)
+
+// pauseFrame is a PFC frame about some classes, all with the same time.
+func pauseFrame(quanta uint16, classes ...int) []byte {
+	var p packet.PFC
+	for _, c := range classes {
+		p.Enabled |= 1 << c
+		p.Quanta[c] = quanta
+	}
+	return p.Append(nil)
+}
+
+// pausable is a switch with ports 1 and 2 and a host at each; the frames of host 1 leave by
+// port 2, whose host pauses it.
+func pausable(t testing.TB, pfc PFC, rate units.Rate) (*clock.Loop, *Switch, *host, *host) {
+	t.Helper()
+	loop := clock.NewLoop()
+	c := config("a")
+	c.PFC = pfc
+	s, err := NewOnLoop(loop, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Commit(echo(t, 8))
+	h1, h2 := &host{loop: loop}, &host{loop: loop}
+	for n, h := range []*host{h1, h2} {
+		p, err := s.AddPort(uint32(n+1), rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		connect(t, loop, 0, h, p)
+	}
+	return loop, s, h1, h2
+}
+
+// A byte lasts 1 us at the tests' rate, a quantum 64 us.
+const pfcRate = 8 * units.Mbps
+
+func (h *host) order() (out []uint32) {
+	for _, got := range h.got {
+		out = append(out, got.seq)
+	}
+	return out
+}
+
+func TestPFCPausesTheClassAtThePortsRate(t *testing.T) {
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+	h1.send(0, frame(2, 3, 0, 100))
+	h1.send(0, frame(2, 3, 1, 100))
+	h2.send(50*us, pauseFrame(10, 3))      // until 690 us; frame 0 is on the wire until 100 us
+	h1.send(50*us, frame(2, 3, 2, 100))    // comes after the PAUSE
+	h1.send(60*us, frame(2, 1, 3, 100))    // another class goes on
+	h2.send(600*us, pauseFrame(100, 3, 5)) // refreshed until 7 ms
+	h1.send(700*us, frame(2, 5, 4, 100))   // paused too
+	h2.send(1000*us, pauseFrame(0, 3))     // resumed
+	h2.send(1000*us, pauseFrame(9, 4))     // nothing there
+	loop.RunUntil(900 * us)
+	if q := stats(t, s, 2).Queues.Queues[3]; q.PauseTime != 850*us || q.Pauses != 1 {
+		t.Errorf("queue 3 was paused %d times, %v by 900us, want once, 850us", q.Pauses, q.PauseTime)
+	}
+	loop.RunUntil(20 * ms)
+	var at []units.Time
+	for _, got := range h2.got {
+		at = append(at, got.at)
+	}
+	if want := []uint32{0, 3, 1, 2, 4}; !slices.Equal(h2.order(), want) {
+		t.Errorf("frames %v arrived, want %v", h2.order(), want)
+	}
+	if want := []units.Time{100 * us, 200 * us, 1100 * us, 1200 * us, 600*us + 6400*us + 100*us}; !slices.Equal(at, want) {
+		t.Errorf("frames arrived at %v, want %v", at, want)
+	}
+	st := stats(t, s, 2)
+	want := PFCStats{Frames: 4, Pauses: [8]uint64{3: 2, 4: 1, 5: 1}, Resumes: [8]uint64{3: 1}}
+	if st.PFC != want || st.RxFrames != 4 {
+		t.Errorf("counted %+v of %d frames, want %+v of 4", st.PFC, st.RxFrames, want)
+	}
+	if q := st.Queues.Queues; q[3].PauseTime != 950*us || q[5].PauseTime != 6400*us || q[1].PauseTime != 0 {
+		t.Errorf("paused for %v, %v and %v, want 950us, 6.4ms and nothing", q[3].PauseTime, q[5].PauseTime, q[1].PauseTime)
+	}
+	if other := stats(t, s, 1); other.PFC != (PFCStats{}) || other.TxFrames != 0 {
+		t.Errorf("port 1 counts %+v and sent %d frames", other.PFC, other.TxFrames)
+	}
+}
+
+// All classes paused: what the switch itself sends in the highest queue still gets out.
+func TestPFCNeverHoldsNetworkControl(t *testing.T) {
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+	h2.send(0, pauseFrame(packet.MaxQuanta, 0, 1, 2, 3, 4, 5, 6, 7))
+	for q := range uint8(8) {
+		h1.send(us, frame(2, q, uint32(q), 100))
+	}
+	loop.RunUntil(10 * ms)
+	if want := []uint32{7}; !slices.Equal(h2.order(), want) {
+		t.Errorf("frames of queues %v left, want %v", h2.order(), want)
+	}
+	if st := stats(t, s, 2).PFC; st.NoQueue != 1 {
+		t.Errorf("%d classes without a queue, want 1", st.NoQueue)
+	}
+}
+
+func TestPFCQueuesOfAClass(t *testing.T) {
+	classes := []int{3, NoClass, 3, NoClass, NoClass, NoClass, NoClass, 7}
+	loop, _, h1, h2 := pausable(t, PFC{Enabled: true, Classes: classes}, pfcRate)
+	h2.send(0, pauseFrame(1000, 3, 7))
+	for q := range uint8(8) {
+		h1.send(us, frame(2, q, uint32(q), 100))
+	}
+	loop.RunUntil(10 * ms)
+	got := h2.order()
+	slices.Sort(got)
+	if want := []uint32{1, 3, 4, 5, 6}; !slices.Equal(got, want) {
+		t.Errorf("frames of queues %v left, want %v", got, want)
+	}
+}
+
+// A port without a rate counts bit times as at 10 Gb/s, or as it is told.
+func TestPFCWithoutARate(t *testing.T) {
+	for _, tt := range []struct {
+		rate units.Rate
+		want units.Time
+	}{{0, 51200 * 100 * units.Picosecond}, {8 * units.Mbps, 6400 * us}} {
+		loop, _, h1, h2 := pausable(t, PFC{Enabled: true, UnlimitedRate: tt.rate}, 0)
+		h2.send(0, pauseFrame(100, 3))
+		h1.send(us, frame(2, 3, 1, 100))
+		loop.RunUntil(10 * ms)
+		if len(h2.got) != 1 || h2.got[0].at != tt.want {
+			t.Errorf("bit times of %v: arrived %+v, want at %v", tt.rate, h2.got, tt.want)
+		}
+	}
+}
+
+func TestMACControlFramesThatAreNotObeyed(t *testing.T) {
+	bad := func(at int, v byte) []byte {
+		f := pauseFrame(1000, 3)
+		f[at] = v
+		return f
+	}
+	frames := map[string][]byte{
+		"short": pauseFrame(1000, 3)[:59], "reserved": bad(16, 1), "address": bad(0, 3), "opcode": bad(15, 2),
+	}
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+	for _, f := range frames {
+		h2.send(0, f)
+	}
+	h1.send(us, frame(2, 3, 1, 100))
+	loop.RunUntil(10 * ms)
+	if len(h2.got) != 1 || h2.got[0].at != 101*us {
+		t.Errorf("a frame was held back: %+v", h2.got)
+	}
+	if len(h1.got) != 0 {
+		t.Errorf("the pipeline got %d MAC control frames", len(h1.got))
+	}
+	if st := stats(t, s, 2).PFC; st != (PFCStats{Malformed: 3, Other: 1}) {
+		t.Errorf("counted %+v, want 3 malformed and 1 other", st)
+	}
+}
+
+// Off, as in BMv2, MAC control frames go through the pipeline, which here sends them out
+// of port 1; on, they do if the operator asks for it.
+func TestPipelineSeesMACControlOnRequest(t *testing.T) {
+	for _, tt := range []struct {
+		pfc          PFC
+		seen, paused bool
+	}{{PFC{}, true, false}, {PFC{Enabled: true}, false, true}, {PFC{Enabled: true, Deliver: true}, true, true}} {
+		loop, s, h1, h2 := pausable(t, tt.pfc, pfcRate)
+		h2.send(0, pauseFrame(1000, 3))
+		h1.send(us, frame(2, 3, 1, 100))
+		loop.RunUntil(10 * ms)
+		if seen := len(h1.got) == 1; seen != tt.seen {
+			t.Errorf("%+v: the pipeline saw the frame: %v", tt.pfc, seen)
+		}
+		if paused := len(h2.got) == 0; paused != tt.paused {
+			t.Errorf("%+v: the port paused: %v", tt.pfc, paused)
+		}
+		if n := stats(t, s, 2).PFC.Frames; (n == 1) != tt.paused {
+			t.Errorf("%+v: %d PFC frames counted", tt.pfc, n)
+		}
+	}
+}
+
+// Frames from the controller begin with the packet_out header: whatever it says, they are
+// no MAC control frames.
+func TestPacketOutIsNoPFC(t *testing.T) {
+	loop, s, _, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+	f := pauseFrame(1000, 3)
+	f[5] = 2
+	loop.Schedule(0, func() { s.PacketOut(f) })
+	loop.RunUntil(ms)
+	if len(h2.got) != 1 || stats(t, s, cpuPort).PFC != (PFCStats{}) {
+		t.Errorf("%d frames left, the CPU port counts %+v", len(h2.got), stats(t, s, cpuPort).PFC)
+	}
+}
+
+// The path of real ports: a batch goes through ingress first, then its PFC frames and what
+// comes behind them take effect in their order.
+func TestPFCInABatch(t *testing.T) {
+	m, err := tm.New(tm.Config{Queues: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pfc, err := newFlowControl(PFC{Enabled: true}, 8, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &frames{}
+	c := &core{tm: m, pfc: pfc, old: map[uint32]*pipeline{}}
+	if err := m.AddPort(1, pfcRate); err != nil {
+		t.Fatal(err)
+	}
+	c.ports[1] = &portState{out: out, up: true, info: PortStats{Port: 1}}
+	c.swap(echo(t, 8).Instance)
+	a := &arrivals{core: c, batch: port.NewBatch()}
+	for _, f := range [][]byte{frame(1, 3, 0, 100), pauseFrame(100, 3), frame(1, 3, 1, 100), frame(1, 4, 2, 100), pauseFrame(0, 3)[:20], frame(1, 3, 3, 100)} {
+		a.batch.Add(1, f)
+	}
+	a.batch.Add(9, pauseFrame(100, 4)) // no such port
+	a.ingress(0)
+	c.arrive(a, 5*us)
+	seqs := func() (s []uint32) {
+		for _, r := range out.got {
+			s = append(s, r.seq)
+		}
+		return s
+	}
+	c.advance(ms)
+	if got, want := seqs(), []uint32{0, 2}; !slices.Equal(got, want) {
+		t.Errorf("frames %v left, want %v", got, want)
+	}
+	c.advance(20 * ms)
+	if got, want := seqs(), []uint32{0, 2, 1, 3}; !slices.Equal(got, want) {
+		t.Errorf("frames %v left, want %v", got, want)
+	}
+	if st := c.ports[1].info; st.PFC.Frames != 1 || st.PFC.Malformed != 1 || st.RxFrames != 6 {
+		t.Errorf("counted %+v of %d frames", st.PFC, st.RxFrames)
+	}
+	a.reset()
+}
+
+func TestPFCErrors(t *testing.T) {
+	for _, tt := range []struct {
+		pfc  PFC
+		want string
+	}{
+		{PFC{Enabled: true, Classes: []int{0}}, "PFC classes of 1 queues: want one for each of the 8 queues"},
+		{PFC{Enabled: true, Classes: []int{0, 1, 2, 3, 4, 5, 6, 8}}, "PFC class 8 of queue 7: want 0 to 7, or -1 for none"},
+		{PFC{Enabled: true, UnlimitedRate: -1}, "PFC rate of unlimited ports -1 bps"},
+	} {
+		c := config("a")
+		c.PFC = tt.pfc
+		if _, err := NewOnLoop(clock.NewLoop(), c); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %q", err, tt.want)
+		}
+	}
+}
+
+// Whatever PFC frames come, no frame of a paused class begins before the pause is over, and
+// all frames arrive in the end.
+func TestPFCProperty(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		loop, _, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+		type pfc struct {
+			at, until units.Time
+			class     int
+		}
+		var pauses []pfc
+		n := rapid.IntRange(1, 60).Draw(rt, "events")
+		now := units.Time(0)
+		sent := 0
+		for range n {
+			now += units.Time(rapid.IntRange(1, 300).Draw(rt, "gap")) * us
+			class := rapid.IntRange(0, 6).Draw(rt, "class")
+			if rapid.Bool().Draw(rt, "pause") {
+				quanta := uint16(rapid.SampledFrom([]int{0, 1, 5, 30}).Draw(rt, "quanta"))
+				pauses = append(pauses, pfc{now, now + 64*us*units.Time(quanta), class})
+				h2.send(now, pauseFrame(quanta, class))
+			} else {
+				h1.send(now, frame(2, uint8(class), uint32(class), 100))
+				sent++
+			}
+		}
+		loop.RunUntil(now + units.Second)
+		if len(h2.got) != sent {
+			rt.Fatalf("%d of %d frames arrived", len(h2.got), sent)
+		}
+		for _, got := range h2.got {
+			began := got.at - 100*us
+			until := units.Time(0)
+			for _, p := range pauses {
+				if p.class == int(got.seq) && p.at <= began {
+					until = p.until
+				}
+				if p.class == int(got.seq) && p.at == began {
+					until = 0 // resumed just now, or begun before the PAUSE
+				}
+			}
+			if began < until {
+				rt.Fatalf("class %d sent at %v, paused until %v", got.seq, began, until)
+			}
+		}
+	})
+}
