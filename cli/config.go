@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -75,14 +76,19 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 		} else if len(s.GetChanges()) > 0 {
 			_, _ = fmt.Fprintf(w, "%s:\n", clean(s.GetName()))
 		}
+		var last run
 		for _, c := range s.GetChanges() {
 			sign, ok := signs[c.GetKind()]
 			if !ok {
 				sign = "?"
 			}
-			_, _ = fmt.Fprintf(w, "  %s %s\n", sign, clean(c.GetText()))
 			count[c.GetKind()]++
+			what, _, _ := strings.Cut(clean(c.GetText()), " ")
+			if last.same(w, sign, what) {
+				_, _ = fmt.Fprintf(w, "  %s %s\n", sign, clean(c.GetText()))
+			}
 		}
+		last.end(w)
 		if len(s.GetChanges()) > 0 {
 			touched++
 		}
@@ -93,6 +99,33 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 	}
 	_, _ = fmt.Fprintf(w, "%d to insert, %d to modify, %d to delete on %d of %s.\n",
 		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, switches(len(r.GetSwitches())))
+}
+
+// mostLines is how many changes of one kind to one table are written out: tables of
+// logarithms have thousands.
+const mostLines = 64
+
+// run counts changes of one kind to one table that follow each other.
+type run struct {
+	sign, what string
+	n          int
+}
+
+// same takes one more and reports whether it is to be written out.
+func (r *run) same(w io.Writer, sign, what string) bool {
+	if sign != r.sign || what != r.what {
+		r.end(w)
+		*r = run{sign: sign, what: what}
+	}
+	r.n++
+	return r.n <= mostLines
+}
+
+// end says how many were not written out.
+func (r *run) end(w io.Writer) {
+	if r.n > mostLines {
+		_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", r.sign, r.what, r.n-mostLines)
+	}
 }
 
 func switches(n int) string {

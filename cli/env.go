@@ -101,7 +101,10 @@ func (e *Env) Close() { _ = e.conn.Close() }
 
 func (e *Env) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(e.conn) }
 func (e *Env) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(e.conn) }
-func (e *Env) host() pb.HostServiceClient     { return pb.NewHostServiceClient(e.conn) }
+func (e *Env) channel() pb.ChannelServiceClient {
+	return pb.NewChannelServiceClient(e.conn)
+}
+func (e *Env) host() pb.HostServiceClient { return pb.NewHostServiceClient(e.conn) }
 
 // Run is the body of an operator's command: it makes the Env, calls fn and names the server
 // in what went wrong.

@@ -50,7 +50,8 @@ type Options struct {
 }
 
 // Controller is the daemon. Apply, Plan and SetLink change it one at a time, under
-// applying; what readers see is under mu.
+// applying; what readers see is under mu, but for buffers and pacc, which have locks of their own
+// because features write it.
 type Controller struct {
 	opts     Options
 	pipe     *pipeline.Pipeline
@@ -69,6 +70,12 @@ type Controller struct {
 	wg         sync.WaitGroup  // the devices' goroutines
 	generation uint64
 	current    *applied // nil until the first Apply
+
+	buffersMu sync.Mutex
+	buffers   map[string]*view.Buffer // by switch; the values are never changed
+
+	paccMu sync.Mutex
+	pacc   map[string]view.PACC // what the loops said last, by switch
 }
 
 // applied is a configuration with its devices.
@@ -127,6 +134,7 @@ func New(o Options) (*Controller, error) {
 	c := &Controller{
 		opts: o, pipe: o.Pipeline, log: o.Log, generation: o.Generation,
 		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), started: make(chan struct{}),
+		buffers: map[string]*view.Buffer{}, pacc: map[string]view.PACC{},
 	}
 	c.links = newLinks(c.event, c.wantReplan)
 	for _, construct := range features() {
@@ -221,5 +229,19 @@ func (h hub) Sample(s view.Sample) { h.c.samples.Publish(s) }
 // LinkSeen implements feature.Hub.
 func (h hub) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }
 
+// PACC implements feature.Hub.
+func (h hub) PACC(p view.PACC) {
+	h.c.paccMu.Lock()
+	defer h.c.paccMu.Unlock()
+	h.c.pacc[p.Switch] = p
+}
+
 // Event implements feature.Hub.
 func (h hub) Event(e view.Event) { h.c.event(e) }
+
+// Buffer implements feature.Hub.
+func (h hub) Buffer(sw string, b *view.Buffer) {
+	h.c.buffersMu.Lock()
+	defer h.c.buffersMu.Unlock()
+	h.c.buffers[sw] = b
+}

@@ -45,14 +45,38 @@ func (c *Controller) Switches() []view.Switch {
 
 func (c *Controller) switches(a *applied) []view.Switch {
 	list := make([]view.Switch, 0, len(a.config.Switches))
+	loops := c.paccLoops(a.config)
 	for _, s := range a.config.Switches {
 		v := a.devices[s.Name].Status()
 		for _, p := range a.graph.Ports(s.Name) {
 			v.Ports = append(v.Ports, view.Port{Number: p.Number, Peer: p.Peer, Up: c.links.up(p.Link)})
 		}
+		v.Buffer = c.buffer(s.Name)
+		v.PACC = loops[s.Name]
 		list = append(list, v)
 	}
 	return list
+}
+
+func (c *Controller) buffer(sw string) *view.Buffer {
+	c.buffersMu.Lock()
+	defer c.buffersMu.Unlock()
+	return c.buffers[sw]
+}
+
+// paccLoops returns how the PACC loops stand, by switch; nil where they do not run in the
+// controller.
+func (c *Controller) paccLoops(cfg *config.Config) map[string]*view.PACC {
+	if !cfg.PACC.Enabled || cfg.PACC.At != config.AtController {
+		return nil
+	}
+	c.paccMu.Lock()
+	defer c.paccMu.Unlock()
+	loops := map[string]*view.PACC{}
+	for sw, p := range c.pacc {
+		loops[sw] = &p
+	}
+	return loops
 }
 
 // Config returns the running configuration, nil before the first Apply. It is immutable.

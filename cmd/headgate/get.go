@@ -34,12 +34,14 @@ func newGetCommand() *cobra.Command {
 	}
 	audit.Flags().Uint32VarP(&last, "last", "n", 100, "`number` of entries")
 
-	cmd := &cobra.Command{Use: "get", Short: "Show the fabric, its switches, links, flows, weights or the audit log"}
+	cmd := &cobra.Command{Use: "get", Short: "Show the fabric, its switches, buffers, links, flows, weights, channels or the audit log"}
 	cli.AddOutputFlag(cmd)
 	return cli.OneOf(cmd, fabric,
 		get("switches", "Each switch's session, ports and what its target cannot do", cli.GetSwitches),
+		get("buffers", "Each switch's buffer and PFC: pools, pauses, SPFC's states, alarms", cli.GetBuffers),
 		get("links", "The links with rate, delay and state", cli.GetLinks),
 		get("flows", "What the attached hosts last reported", cli.GetFlows),
 		weights, audit,
+		get("channels", "PrioPlus' virtual priorities with their channels, and who has which", cli.GetChannels),
 	)
 }

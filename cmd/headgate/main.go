@@ -41,11 +41,13 @@ func commands() []*cobra.Command {
 		newHostCommand(),
 		newStfCommand(),
 		newSimCommand(),
+		newPaccCommand(),
 		newPlanCommand(),
 		newApplyCommand(),
 		newGetCommand(),
 		newWatchCommand(),
 		newWeightCommand(),
+		newPriorityCommand(),
 		newLinkCommand(),
 	}
 }

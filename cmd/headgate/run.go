@@ -6,25 +6,22 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/scenario/compare"
 )
 
 func newRunCommand() *cobra.Command {
 	var o scenario.Command
-	scripts := make([]string, 0, 4)
-	for _, s := range scenario.Scripts() {
-		scripts = append(scripts, s.Name)
-	}
+	names := scenario.Names()
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run a fabric of embedded switches and hosts in this process, with its controller",
 		Long: "Starts the fabric's switches, controller and hosts in one process, plays a scenario on them, and\n" +
-			"ends with a table of measured rates beside each flow's weighted max-min share. While it runs, the\n" +
-			"controller's API, its metrics and the switches' P4Runtime servers are open on loopback.",
+			"ends with a table of what it measured. While it runs, the controller's API, its metrics and the\n" +
+			"switches' P4Runtime servers are open on loopback.\n\n" + about(),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := o.Run(c.Context(), os.Stdout)
@@ -35,14 +32,34 @@ func newRunCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.File, "file", "f", "", "fabric file (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
-	f.StringVar(&o.Scenario, "scenario", scripts[0], "what happens: "+strings.Join(scripts, ", "))
-	f.DurationVar(&o.For, "for", 40*time.Second, "how long all phases take together")
+	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
+	f.StringVar(&o.Scenario, "scenario", names[0], "what happens: "+strings.Join(names, ", "))
+	f.StringSliceVar(&o.Variants, "variant", nil, "play only these variants of dsh, spfc or pacc, for example sih,dsh (default all)")
+	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("how long all phases of soze take together (default %v)", scenario.DefaultFor))
 	f.StringVar(&o.JSON, "json", "", "write the result as JSON to this file, - for standard output")
-	f.StringVar(&o.Plot, "plot", "", "draw the rates over time into this file, .svg, .png or .pdf")
+	f.StringVar(&o.Plot, "plot", "", "draw rates and queues over time into this file, .svg, .png or .pdf")
 	f.StringArrayVar(&o.Restarts, "restart", nil, "restart a switch empty while traffic runs, as SWITCH@TIME, for example leaf1@12s; repeatable")
 	f.BoolVar(&o.Plain, "plain", false, "print lines even on a terminal")
-	f.BoolVar(&o.Check, "check", false, "end with an error when a flow misses its share or a packet is lost")
+	f.BoolVar(&o.Check, "check", false, "end with an error when the run does not show what it should")
 	f.StringVar(&o.Log, "log", "", "write the logs of controller and switches to this file, - for standard error")
 	return c
+}
+
+// about describes the scenarios.
+func about() string {
+	var b strings.Builder
+	b.WriteString("Scenarios:\n")
+	for _, s := range scenario.Scripts() {
+		fmt.Fprintf(&b, "  %-5s %s\n", s.Name, s.Title)
+	}
+	for _, s := range compare.All() {
+		var names []string
+		for _, v := range s.Variants {
+			names = append(names, v.Name)
+		}
+		fmt.Fprintf(&b, "  %-5s %s: %s\n", s.Name, s.Title, strings.Join(names, ", "))
+	}
+	b.WriteString("\nsoze plays on the fabric of -f. The others compare variants on small fabrics of their own, one after\n" +
+		"the other, with bytes as in the papers and rates and times converted to line rate.")
+	return b.String()
 }

@@ -13,10 +13,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/channels"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/northbound"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/units"
 )
 
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"headgate": main}) }
@@ -67,7 +70,12 @@ func serve() (*server, error) {
 		return nil, err
 	}
 	s.address = lis.Addr().String()
-	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Events: s.events, Samples: s.samples, Log: slog.New(slog.DiscardHandler)})
+	priorities := channels.New()
+	if err := priorities.Configure(&channels.Plan{Plan: channel.Paper(12 * units.Microsecond), Priorities: 3, Flows: 150}); err != nil {
+		cancel()
+		return nil, err
+	}
+	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Channels: priorities, Events: s.events, Samples: s.samples, Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx, lis) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })

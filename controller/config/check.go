@@ -15,9 +15,12 @@ func (c *Config) check(f *faults) {
 	if c.checkLinks(f) {
 		c.checkConnected(f)
 		c.checkPorts(f)
+		c.checkBuffers(f)
 	}
 	c.checkQoS(f)
 	c.checkSoze(f)
+	c.checkPACC(f)
+	c.checkPrioPlus(f)
 	c.checkController(f)
 }
 

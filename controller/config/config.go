@@ -8,10 +8,12 @@
 //
 // Rates carry a unit (bps, Kbps, Mbps, Gbps) and are what this fabric really runs at.
 // Amounts carry a unit (B, KB = 1000 B, KiB = 1024 B, …) and are as the papers print them.
-// Times of the network (links[].delay, soze.p, soze.k) are as for a fabric at line rate;
+// Times of the network (links[].delay, soze.p, soze.k, pacc.interval, pacc.cnp_gap,
+// buffer.dsh.window, buffer.spfc.period, those of prioplus) are as for a fabric at line rate;
 // Headgate multiplies them by scale, which is the line rate divided by the rate that the
 // fabric runs at, so that every product of rate and time stays what it is in the papers.
-// Times of the controller (controller.*) are wall-clock times and are not scaled.
+// Times of the controller (controller.*, buffer.watchdog.*, pacc.ageing) are wall-clock times and are
+// not scaled.
 package config
 
 import (
@@ -37,6 +39,12 @@ type Config struct {
 	QoS QoS
 	// Soze holds the parameters of Söze's law and of its maxQD header.
 	Soze Soze
+	// Buffer is the buffer policy of switches that have no section of their own.
+	Buffer Buffer
+	// PACC sends congestion notifications from switches.
+	PACC PACC
+	// PrioPlus divides delays into virtual priorities.
+	PrioPlus PrioPlus
 	// Applications have budgets for the sum of their flows' weights.
 	Applications []Application
 	// Controller configures the daemon itself.
@@ -82,6 +90,8 @@ type Switch struct {
 	Ports []Port
 	// TLS is how to reach the P4Runtime server; plain TCP when empty.
 	TLS TLS
+	// Buffer is the switch's buffer policy: the fabric's, with what the switch overrides.
+	Buffer Buffer
 }
 
 // Port sets what differs from the default on one port of a switch.

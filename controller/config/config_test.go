@@ -164,11 +164,13 @@ func FuzzParse(f *testing.F) {
 			f.Add(file.Data)
 		}
 	}
-	text, err := os.ReadFile("../../examples/leaf-spine.yaml")
-	if err != nil {
-		f.Fatal(err)
+	for _, name := range []string{"leaf-spine", "lossless"} {
+		text, err := os.ReadFile("../../examples/" + name + ".yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
 	}
-	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Parse("f.yaml", text)
 		if err != nil {

@@ -34,7 +34,9 @@ func parse(file string, text []byte, overrides []override) (*Config, error) {
 		d.add(line, "", "%s", why)
 		return nil, d.err(file)
 	}
-	c.read(d, root)
+	buffers := &bufferSections{switches: map[int]*yaml.Node{}}
+	c.read(d, root, buffers)
+	buffers.read(d, c)
 	for _, o := range overrides {
 		c.override(d, o)
 	}
@@ -81,12 +83,14 @@ func yamlFault(err error) (*yaml.Node, int, string) {
 	return nil, line, "not YAML: " + msg
 }
 
-func (c *Config) read(d *decoder, root *yaml.Node) {
+func (c *Config) read(d *decoder, root *yaml.Node, buffers *bufferSections) {
 	d.object(root, "", []field{
 		{"name", true, func(n *yaml.Node, p string) { c.Name = d.word(n, p) }},
 		{"scale", false, func(n *yaml.Node, p string) { c.Scale = int64(d.uint(n, p, 1, 1_000_000)) }},
 		{"switches", true, func(n *yaml.Node, p string) {
-			d.list(n, p, func(n *yaml.Node, p string) { c.Switches = append(c.Switches, readSwitch(d, n, p)) })
+			d.list(n, p, func(n *yaml.Node, p string) {
+				c.Switches = append(c.Switches, readSwitch(d, n, p, func(n *yaml.Node, _ string) { buffers.switches[len(c.Switches)] = n }))
+			})
 		}},
 		{"hosts", false, func(n *yaml.Node, p string) {
 			d.list(n, p, func(n *yaml.Node, p string) { c.Hosts = append(c.Hosts, readHost(d, n, p)) })
@@ -96,6 +100,9 @@ func (c *Config) read(d *decoder, root *yaml.Node) {
 		}},
 		{"qos", false, func(n *yaml.Node, p string) { c.QoS = readQoS(d, n, p) }},
 		{"soze", false, func(n *yaml.Node, p string) { c.Soze = readSoze(d, n, p) }},
+		{"buffer", false, func(n *yaml.Node, _ string) { buffers.fabric = n }},
+		{"pacc", false, func(n *yaml.Node, p string) { c.PACC = readPACC(d, n, p) }},
+		{"prioplus", false, func(n *yaml.Node, p string) { c.PrioPlus = readPrioPlus(d, n, p) }},
 		{"applications", false, func(n *yaml.Node, p string) {
 			d.list(n, p, func(n *yaml.Node, p string) { c.Applications = append(c.Applications, readApplication(d, n, p)) })
 		}},
@@ -103,7 +110,8 @@ func (c *Config) read(d *decoder, root *yaml.Node) {
 	})
 }
 
-func readSwitch(d *decoder, n *yaml.Node, path string) Switch {
+// readSwitch reads a switch but for its buffer, which it hands on.
+func readSwitch(d *decoder, n *yaml.Node, path string, buffer func(n *yaml.Node, path string)) Switch {
 	s := Switch{Target: BMv2, CPUPort: ids.CPUPort, PriorityQueues: 8}
 	d.object(n, path, []field{
 		{"name", true, func(n *yaml.Node, p string) { s.Name = d.word(n, p) }},
@@ -123,6 +131,7 @@ func readSwitch(d *decoder, n *yaml.Node, path string) Switch {
 			d.list(n, p, func(n *yaml.Node, p string) { s.Ports = append(s.Ports, readPort(d, n, p)) })
 		}},
 		{"tls", false, func(n *yaml.Node, p string) { s.TLS = readTLS(d, n, p) }},
+		{"buffer", false, buffer},
 	})
 	return s
 }

@@ -25,6 +25,12 @@ func (c *Config) defaults(d *decoder) {
 	}
 	set(&c.QoS.QueueLimit, maxLimit)
 	c.sozeDefaults(d)
+	c.paccDefaults(d)
+	c.prioPlusDefaults(d)
+	c.bufferDefaults(&c.Buffer)
+	for i := range c.Switches {
+		c.bufferDefaults(&c.Switches[i].Buffer)
+	}
 	k := &c.Controller
 	set(&k.Listen, "127.0.0.1:9600")
 	set(&k.Metrics, "127.0.0.1:9601")

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/channels"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/metrics"
 	"github.com/headgate/headgate/controller/northbound"
@@ -70,7 +71,8 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	backend := &backend{Controller: core, weights: registry, flags: o.Flags}
+	priorities := channels.New()
+	backend := &backend{Controller: core, weights: registry, channels: priorities, flags: o.Flags}
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: registry, Events: core.Events(), Samples: core.Samples()})
 	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Log: o.Log})
 	if err != nil {
@@ -82,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	group.Go(func() error { return ended(ctx, core.Run(ctx)) })
 	group.Go(func() error { return collector.Run(ctx) })
 	api := northbound.New(northbound.Options{
-		Backend: backend, Weights: registry, Events: core.Events(), Samples: core.Samples(), Log: o.Log,
+		Backend: backend, Weights: registry, Channels: priorities, Events: core.Events(), Samples: core.Samples(), Log: o.Log,
 	})
 	group.Go(func() error { return api.Serve(ctx, listeners.api...) })
 	if listeners.metrics != nil {
@@ -172,15 +174,16 @@ func (o Options) open(ctx context.Context, l *listeners) error {
 // budgets do not fit the weights in use is refused whole.
 type backend struct {
 	*controller.Controller
-	weights *weights.Registry
-	flags   map[string]*pflag.Flag
+	weights  *weights.Registry
+	channels *channels.Registry
+	flags    map[string]*pflag.Flag
 }
 
 var _ northbound.Backend = (*backend)(nil)
 
 // Plan implements northbound.Backend.
 func (b *backend) Plan(ctx context.Context, file string, yaml []byte) ([]view.Plan, error) {
-	if _, err := b.budgets(file, yaml); err != nil {
+	if _, err := b.check(file, yaml); err != nil {
 		return nil, err
 	}
 	return b.Controller.Plan(ctx, file, yaml)
@@ -188,7 +191,7 @@ func (b *backend) Plan(ctx context.Context, file string, yaml []byte) ([]view.Pl
 
 // Apply implements northbound.Backend.
 func (b *backend) Apply(ctx context.Context, file string, yaml []byte) (uint64, []view.Result, error) {
-	limits, err := b.budgets(file, yaml)
+	cfg, err := b.check(file, yaml)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -197,27 +200,46 @@ func (b *backend) Apply(ctx context.Context, file string, yaml []byte) (uint64, 
 	if c := b.Config(); c != nil {
 		before = budgetsOf(c)
 	}
-	if err := b.weights.Configure("configuration "+file, limits); err != nil {
+	if err := b.weights.Configure("configuration "+file, budgetsOf(cfg)); err != nil {
 		return 0, nil, budgetFault(file, err)
+	}
+	plan, _ := b.channels.Plan()
+	if err := b.channels.Configure(cfg.ChannelPlan()); err != nil {
+		return 0, nil, errors.Join(channelFault(file, err), b.weights.Configure("configuration "+file+", not applied", before))
 	}
 	generation, results, err := b.Controller.Apply(ctx, file, yaml)
 	if err != nil {
-		err = errors.Join(err, b.weights.Configure("configuration "+file+", not applied", before))
+		err = errors.Join(err, b.weights.Configure("configuration "+file+", not applied", before), b.restore(plan))
 	}
 	return generation, results, err
 }
 
-// budgets returns the budgets of a configuration, which fit the weights in use now.
-func (b *backend) budgets(file string, yaml []byte) (map[string]float64, error) {
+// restore puts back a plan of channels, the zero one for none.
+func (b *backend) restore(plan channels.Plan) error {
+	if plan == (channels.Plan{}) {
+		return b.channels.Configure(nil)
+	}
+	return b.channels.Configure(&plan)
+}
+
+// check returns a configuration, whose budgets fit the weights in use now and which has the
+// virtual priorities that are allocated.
+func (b *backend) check(file string, yaml []byte) (*config.Config, error) {
 	cfg, err := config.Reparse(file, yaml, b.flags)
 	if err != nil {
 		return nil, err
 	}
-	limits := budgetsOf(cfg)
-	if err := b.weights.CheckBudgets(limits); err != nil {
+	if err := b.weights.CheckBudgets(budgetsOf(cfg)); err != nil {
 		return nil, budgetFault(file, err)
 	}
-	return limits, nil
+	if err := b.channels.Check(cfg.ChannelPlan()); err != nil {
+		return nil, channelFault(file, err)
+	}
+	return cfg, nil
+}
+
+func channelFault(file string, err error) error {
+	return &config.Error{File: file, List: []view.Fault{{Field: "prioplus.priorities", Text: err.Error()}}}
 }
 
 func budgetsOf(c *config.Config) map[string]float64 {

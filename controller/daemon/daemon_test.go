@@ -112,3 +112,88 @@ func TestBudgetsOfConfigurations(t *testing.T) {
 		t.Errorf("budgets after a refused apply: %v, %v; want web 10", list.GetBudgets(), err)
 	}
 }
+
+// Configuring noise or flows anew moves every channel; a configuration without a priority
+// that is allocated is refused whole.
+func TestChannelsOfConfigurations(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	base, _ := lonely(t, address, 10)
+	with := func(section string) string { return base + "prioplus: " + section + "\n" }
+	cfg, err := config.Reparse("lonely.yaml", []byte(with("{base_rtt: 12us, priorities: 4}")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "api.sock")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, Options{Config: cfg, Socket: socket}) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fabric, channels := pb.NewFabricServiceClient(conn), pb.NewChannelServiceClient(conn)
+	watch, err := channels.WatchChannels(ctx, &pb.WatchChannelsRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := func(what string, ok func(*pb.ListChannelsResponse) bool) *pb.ListChannelsResponse {
+		t.Helper()
+		for {
+			m, err := watch.Recv()
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if ok(m) {
+				return m
+			}
+		}
+	}
+	first := until("the plan of the file", func(m *pb.ListChannelsResponse) bool { return m.Plan.GetFlows() == 150 && len(m.Channels) == 4 })
+	if _, err := channels.AllocatePriority(ctx, &pb.AllocatePriorityRequest{Application: "web", Priority: 3}); err != nil {
+		t.Fatal(err)
+	}
+	// The first configuration is applied while the daemon starts.
+	for {
+		g, err := fabric.GetFabric(ctx, &pb.GetFabricRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g.Generation == 1 {
+			break
+		}
+	}
+	apply := func(section string) error {
+		_, err := fabric.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: with(section)})
+		return err
+	}
+	if err := apply("{base_rtt: 12us, priorities: 4, flows: 300, noise: 2us}"); err != nil {
+		t.Fatal(err)
+	}
+	next := until("300 flows", func(m *pb.ListChannelsResponse) bool { return m.Plan.GetFlows() == 300 })
+	if a, b := first.Channels[2], next.Channels[2]; next.Plan.NoiseNs != 2000 || b.Application != "web" || b.TargetNs < a.TargetNs+3*3000 {
+		t.Errorf("priority 3 was %v, with twice the flows and more noise it is %v", a, b)
+	}
+	for name, section := range map[string]string{"two priorities": "{base_rtt: 12us, priorities: 2}", "a faulty one": "{base_rtt: 0s}"} {
+		if err := apply(section); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "prioplus.") {
+			t.Errorf("%s: %v, want InvalidArgument about prioplus", name, err)
+		}
+	}
+	if _, err := fabric.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: base}); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `application "web" has priority 3`) {
+		t.Errorf("no section: %v", err)
+	}
+	if l, err := channels.ListChannels(ctx, &pb.ListChannelsRequest{}); err != nil || l.Plan.GetFlows() != 300 || len(l.Channels) != 4 {
+		t.Errorf("after refused configurations: %v, %v", l, err)
+	}
+}

@@ -65,6 +65,7 @@ func static(s config.Switch) []view.Capability {
 		polls = view.Capability{Name: "polls", Detail: fmt.Sprintf("poll packets need queue %d, the switch is configured with %d queues", ids.HighestQueue, s.PriorityQueues)}
 	}
 	list := []view.Capability{queues, polls}
+	list = append(list, pfc(s))
 	switch s.Target {
 	case config.BMv2:
 		list = append(list,
@@ -72,9 +73,26 @@ func static(s config.Switch) []view.Capability {
 			view.Capability{Name: "obey_pfc", Detail: "simple_switch ignores the PAUSE frames it receives; hosts obey theirs"},
 		)
 	case config.Embedded:
-		list = append(list, view.Capability{Name: "queue_rate", Detail: "set by the flags of headgate switch, not through P4Runtime"})
+		list = append(list,
+			view.Capability{Name: "queue_rate", Detail: "set by the flags of headgate switch, not through P4Runtime"},
+			view.Capability{Name: "obey_pfc", Supported: true, Detail: "when started with --pfc; P4Runtime cannot tell"},
+		)
 	case config.Tofino:
 		list = append(list, view.Capability{Name: "queue_rate", Detail: "set in the switch's own configuration, not through P4Runtime"})
 	}
 	return list
+}
+
+// pfc says whether the switch can have a buffer policy; see config.Buffer.
+func pfc(s config.Switch) view.Capability {
+	const name = "send_pfc"
+	switch {
+	case s.Target == config.Tofino:
+		return view.Capability{Name: name, Detail: "Headgate's pipeline for tofino generates no PFC frames; buffer.policy must be off"}
+	case s.PriorityQueues <= ids.HighestQueue:
+		return view.Capability{Name: name, Detail: fmt.Sprintf("PFC frames need queue %d, the switch is configured with %d queues; buffer.policy must be off", ids.HighestQueue, s.PriorityQueues)}
+	case s.Target == config.BMv2:
+		return view.Capability{Name: name, Supported: true, Detail: "from queue 0 of the port, since PI takes no class of service of clones: PAUSEs wait behind what is there"}
+	}
+	return view.Capability{Name: name, Supported: true, Detail: fmt.Sprintf("by the pipeline, through queue %d", ids.HighestQueue)}
 }

@@ -56,6 +56,7 @@ type Stats struct {
 	Updates         uint64 // entities written
 	RefusedUpdates  uint64
 	Pushes          uint64 // of the pipeline
+	Overlays        uint64 // written by themselves
 	Connects        uint64
 	Messages        uint64 // from the switch
 	DroppedMessages uint64 // that came faster than they could be handled
@@ -93,11 +94,13 @@ type outcome struct {
 	result view.Result
 }
 
-// attachment says with what the loops should run; nil for not at all.
+// attachment says with what the loops should run; nil for not at all. It is never changed,
+// but for the loops' overlays, which are under the device's mu.
 type attachment struct {
-	env   *feature.Env
-	epoch uint64
-	since time.Time
+	env      *feature.Env
+	epoch    uint64
+	since    time.Time
+	overlays overlays
 }
 
 // message is something from the switch, with the time of its arrival.

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -51,7 +52,7 @@ func (d *Device) attachAll(a *attachment) []*runningLoop {
 	var list []*runningLoop
 	now := time.Now()
 	for _, f := range d.opts.Features {
-		if l := f.Attach(a.env, ownSwitch{d}); l != nil {
+		if l := f.Attach(a.env, ownSwitch{d, a, f.Name()}); l != nil {
 			list = append(list, &runningLoop{Loop: l, name: f.Name(), every: l.Interval(), next: now})
 		}
 	}
@@ -100,8 +101,12 @@ func (d *Device) deliver(m message, running []*runningLoop) {
 	}
 }
 
-// ownSwitch is what loops may do.
-type ownSwitch struct{ d *Device }
+// ownSwitch is what the loop of a feature may do.
+type ownSwitch struct {
+	d       *Device
+	a       *attachment
+	feature string
+}
 
 // Name implements feature.Switch.
 func (s ownSwitch) Name() string { return s.d.opts.Switch.Name }
@@ -110,12 +115,31 @@ func (s ownSwitch) Name() string { return s.d.opts.Switch.Name }
 func (s ownSwitch) PacketOut(p *p4v1.PacketOut) error { return s.d.session.PacketOut(p) }
 
 // Read implements feature.Switch.
-func (s ownSwitch) Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error) {
+func (s ownSwitch) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
 	c, err := s.d.session.Client()
 	if err != nil {
 		return nil, err
 	}
-	return c.Read(ctx, request)
+	return c.Read(ctx, requests...)
+}
+
+// Overlay implements feature.Switch.
+func (s ownSwitch) Overlay(entities []*p4v1.Entity) error {
+	return s.d.overlay(s.a, s.feature, entities)
+}
+
+// Write implements feature.Switch.
+func (s ownSwitch) Write(ctx context.Context, updates []*p4v1.Update) error {
+	for _, u := range updates {
+		if id := u.GetEntity().GetTableEntry().GetTableId(); id == 0 || !s.d.opts.Pipeline.Learned(id) {
+			return fmt.Errorf("a loop may only write entries of learned tables: %s", s.d.opts.Pipeline.Describe(u.GetEntity()))
+		}
+	}
+	c, err := s.d.session.Client()
+	if err != nil {
+		return err
+	}
+	return c.Write(ctx, updates)
 }
 
 var (

@@ -17,18 +17,23 @@ import (
 // be read is taken to be empty, and the plan says why.
 func (d *Device) Plan(ctx context.Context, want *reconcile.State) view.Plan {
 	c, err := d.session.Client()
-	if err != nil {
-		d.mu.Lock()
-		if d.why != nil {
-			err = d.why
-		}
-		d.mu.Unlock()
+	d.mu.Lock()
+	if err != nil && d.why != nil {
+		err = d.why
 	}
-	return PlanOf(ctx, d.opts.Switch.Name, c, err, d.opts.Pipeline, want)
+	base, over := d.want.State, d.over(d.want)
+	d.mu.Unlock()
+	return planOf(ctx, d.opts.Switch.Name, c, err, d.opts.Pipeline, want, func(have *reconcile.State) *reconcile.State {
+		return reconcile.Unstack(have, base, over) // the loops' own is no difference
+	})
 }
 
 // PlanOf compares a switch with want over any client, which may be nil when err says why.
 func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State) view.Plan {
+	return planOf(ctx, name, c, err, p, want, func(have *reconcile.State) *reconcile.State { return have })
+}
+
+func planOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, plain func(*reconcile.State) *reconcile.State) view.Plan {
 	out := view.Plan{Switch: name}
 	have := &reconcile.State{}
 	if err == nil {
@@ -38,6 +43,7 @@ func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *p
 		out.Unreachable = reason(err)
 		have = &reconcile.State{}
 	}
+	have = plain(have)
 	plan := reconcile.Diff(have, want, p.TableSize)
 	for _, batch := range plan.Batches {
 		for _, u := range batch {

@@ -20,9 +20,13 @@ const attemptTime = 2 * time.Minute
 
 // held is what the reconciler knows a switch to hold, because it wrote it over the session
 // that still stands; it saves reading everything back for each change of a route.
+//
+// It is state under an overlay, which is nil for none.
 type held struct {
 	epoch uint64
+	seq   uint64 // of the want that state is from
 	state *reconcile.State
+	over  *reconcile.State
 }
 
 // reconciler runs until the context ends. It alone owns what the switch is known to hold.
@@ -45,7 +49,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			known.state = nil // time to look what is really there
 		}
 		d.mu.Lock()
-		job := job{want: d.want, seq: d.wantSeq, epoch: d.epoch}
+		job := job{want: d.want, over: d.over(d.want), seq: d.wantSeq, epoch: d.epoch}
 		ready := d.role == session.Primary && (job.want.State != nil || job.want.Err != nil)
 		d.mu.Unlock()
 		if !ready {
@@ -54,6 +58,13 @@ func (d *Device) reconciler(ctx context.Context) {
 		}
 		if known.epoch != job.epoch {
 			known = held{epoch: job.epoch}
+		}
+		if known.state != nil && known.seq == job.seq {
+			// Only overlays can have changed. When the next comparison is due stays.
+			if err := d.restack(ctx, job, &known); err == nil {
+				continue
+			}
+			known.state = nil // the attempt will say what is wrong
 		}
 		ok := d.attempt(ctx, job, &known, periodic)
 		next := time.Duration(-1)
@@ -75,6 +86,7 @@ func (d *Device) reconciler(ctx context.Context) {
 // job is what one attempt is about.
 type job struct {
 	want  Want
+	over  *reconcile.State // nil for none
 	seq   uint64
 	epoch uint64
 }
@@ -133,7 +145,7 @@ func (d *Device) attach(j job) {
 	if j.want.Env == nil || j.want.State == nil {
 		return
 	}
-	if a := d.attached; a != nil && a.epoch == j.epoch && a.env.Config == j.want.Env.Config {
+	if a := d.attached; a != nil && a.epoch == j.epoch && sameConfig(a.env, j.want.Env) {
 		return
 	}
 	since := time.Now()
@@ -163,18 +175,18 @@ func (d *Device) bring(ctx context.Context, j job, known *held, periodic bool) (
 		if err != nil {
 			return res, err
 		}
-		known.state = have
+		known.state, known.over = have, nil
 		d.noteCapabilities(j.epoch, discover(ctx, c, d.opts, unreadable))
 		d.count(func(s *Stats) { s.Reads++ })
 	}
-	plan := reconcile.Diff(known.state, j.want.State, d.opts.Pipeline.TableSize)
+	plan := reconcile.Diff(reconcile.Merge(known.state, known.over), reconcile.Merge(j.want.State, j.over), d.opts.Pipeline.TableSize)
 	if periodic && plan.Len() > 0 && d.Status().State == view.Ready {
 		d.event(view.Warning, "switch.drift", fmt.Sprintf("%d entries were not what they should be", plan.Len()))
 	}
 	if err := d.write(ctx, c, plan); err != nil {
 		return res, err
 	}
-	known.state = j.want.State
+	known.state, known.over, known.seq = j.want.State, j.over, j.seq
 	res.Inserted, res.Modified, res.Deleted = plan.Count()
 	return res, nil
 }

@@ -65,8 +65,18 @@ type Switch interface {
 	Name() string
 	// PacketOut hands a packet to the switch; it never waits.
 	PacketOut(p *p4v1.PacketOut) error
-	// Read reads entities; unset ids are wildcards.
-	Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error)
+	// Read reads entities, all in one request; unset ids are wildcards.
+	Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error)
+	// Overlay says what the switch should hold as long as the loop lives: each entity in the
+	// place of what the loop's feature wants under the same key by Desired, the rest beside
+	// it. It replaces what the loop said before. It never waits; the write follows at once,
+	// and is repeated like any other where the switch refuses or loses it. With the loop its
+	// overlay ends, and Desired alone holds again. The entities must not be changed
+	// afterwards.
+	Overlay(entities []*p4v1.Entity) error
+	// Write writes entries of tables that the program marks @learned, which no Desired and
+	// no Overlay has. Updates that the switch refused come back in a *session.WriteError.
+	Write(ctx context.Context, updates []*p4v1.Update) error
 }
 
 // Hub is what the controller does for features. Its methods never wait.
@@ -77,6 +87,10 @@ type Hub interface {
 	LinkSeen(link, at string)
 	// Event publishes something that happened.
 	Event(e view.Event)
+	// PACC says how the loop of a switch stands.
+	PACC(p view.PACC)
+	// Buffer replaces what is shown of a switch's buffer; it must not be changed afterwards.
+	Buffer(sw string, b *view.Buffer)
 }
 
 // Constructor makes a feature.

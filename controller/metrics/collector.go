@@ -120,6 +120,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		for _, p := range s.Ports {
 			portUp.send(ch, truth(p.Up), s.Name, number(p.Number), p.Peer)
 		}
+		if s.Buffer != nil {
+			buffer(ch, s.Name, s.Buffer)
+		}
+		if s.PACC != nil {
+			paccLoop(ch, s.Name, s.PACC)
+		}
 	}
 	for _, s := range c.samples(switches) {
 		port := []string{s.Switch, number(s.Port), s.Peer}

@@ -18,9 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.uber.org/goleak"
 
+	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/pacc"
+	"github.com/headgate/headgate/units"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,6 +37,14 @@ func (s *source) Fabric() view.Fabric {
 		{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, Up: true},
 		{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}},
 	}}
+}
+
+// loop is a PACC loop with one port.
+func loop() *view.PACC {
+	return &view.PACC{
+		Switch: "s1", Stats: pacc.Stats{Ticks: 5, Late: 1, WorstLateness: 2 * units.Millisecond, Evicted: 4, CNPs: 7},
+		PortLoops: []pacc.PortStats{{Port: 1, Queue: 2000, Stats: cnpgen.Stats{All: 2.5, CNPs: 6}}},
+	}
 }
 
 func collector(t *testing.T) (*Collector, *source) {
@@ -55,7 +66,15 @@ func collector(t *testing.T) (*Collector, *source) {
 	if _, err := reg.Set("test", weights.Change{Key: k, Weight: 9}); err == nil {
 		t.Fatal("over budget")
 	}
-	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", Up: true}}}}}
+	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", Up: true}}, PACC: loop(), Buffer: &view.Buffer{
+		Policy: "spfc", Size: view.Pools{Shared: 100}, Used: view.Pools{Shared: 40}, Peak: view.Pools{Headroom: 7}, Threshold: 60,
+		Ports: []view.PortBuffer{{
+			Number: 1, Peer: "h1", Lossless: 1 << 3, Victim: true, Turns: 3, Paused: 1 << 3, PausedTime: [8]time.Duration{3: 1500 * time.Millisecond},
+			Pauses: 5, Resumes: 4, Refreshes: 2, Late: time.Millisecond, MostLate: 2 * time.Millisecond, Departed: 9000,
+			Shared: [8]uint64{3: 40, 5: 1}, LosslessDrops: [8]uint64{3: 6},
+		}},
+		Alarms: []view.Alarm{{Kind: view.StormAlarm, Port: 1, Class: -1}},
+	}}}}
 	c := NewCollector(Options{Source: src, Weights: reg, Events: events.NewBus[view.Event](0), Samples: events.NewBus[view.Sample](0)})
 	c.Observe(view.Sample{
 		Time: time.Unix(1000, 5e8), Switch: "s1", Port: 1, Peer: "h1", QueueBytes: [8]uint32{6: 1500},
@@ -98,6 +117,32 @@ func TestMetrics(t *testing.T) {
 		`headgate_port_transmitted_packets_total{peer="h1",port="1",switch="s1"} 2`,
 		`headgate_port_refused_packets_total{peer="h1",port="1",switch="s1"} 1`,
 		`headgate_port_last_sample_timestamp_seconds{peer="h1",port="1",switch="s1"} 1000.5`,
+		`headgate_buffer_size_bytes{policy="spfc",pool="shared",switch="s1"} 100`,
+		`headgate_buffer_used_bytes{pool="shared",switch="s1"} 40`,
+		`headgate_buffer_peak_bytes{pool="headroom",switch="s1"} 7`,
+		`headgate_buffer_threshold_bytes{switch="s1"} 60`,
+		`headgate_buffer_alarms{kind="pfc.storm",switch="s1"} 1`,
+		`headgate_buffer_alarms{kind="buffer.lossless_drop",switch="s1"} 0`,
+		`headgate_pfc_paused{class="3",peer="h1",port="1",switch="s1"} 1`,
+		`headgate_pfc_paused_seconds_total{class="3",peer="h1",port="1",switch="s1"} 1.5`,
+		`headgate_pfc_pause_frames_total{peer="h1",port="1",switch="s1"} 5`,
+		`headgate_pfc_resume_frames_total{peer="h1",port="1",switch="s1"} 4`,
+		`headgate_pfc_refresh_frames_total{peer="h1",port="1",switch="s1"} 2`,
+		`headgate_pfc_refresh_lateness_seconds{peer="h1",port="1",switch="s1"} 0.001`,
+		`headgate_pfc_refresh_lateness_max_seconds{peer="h1",port="1",switch="s1"} 0.002`,
+		`headgate_pfc_lossless_dropped_packets_total{class="3",peer="h1",port="1",switch="s1"} 6`,
+		`headgate_pfc_ingress_queue_bytes{class="5",peer="h1",pool="shared",port="1",switch="s1"} 1`,
+		`headgate_pfc_departed_bytes_total{peer="h1",port="1",switch="s1"} 9000`,
+		`headgate_pfc_victim{peer="h1",port="1",switch="s1"} 1`,
+		`headgate_pfc_victim_turns_total{peer="h1",port="1",switch="s1"} 3`,
+		`headgate_pacc_ticks_total{switch="s1"} 5`,
+		`headgate_pacc_late_ticks_total{switch="s1"} 1`,
+		`headgate_pacc_lateness_max_seconds{switch="s1"} 0.002`,
+		`headgate_pacc_evicted_flows_total{switch="s1"} 4`,
+		`headgate_pacc_cnps_total{switch="s1"} 7`,
+		`headgate_pacc_queue_bytes{port="1",switch="s1"} 2000`,
+		`headgate_pacc_all{port="1",switch="s1"} 2.5`,
+		`headgate_pacc_granted_cnps_total{port="1",switch="s1"} 6`,
 		`headgate_weight_flows{application="a"} 1`,
 		`headgate_weight_used{application="a"} 2.5`,
 		`headgate_weight_limit{application="a"} 3`,
@@ -112,6 +157,9 @@ func TestMetrics(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing: %s", want)
 		}
+	}
+	if strings.Contains(text, `headgate_pfc_paused{class="5"`) {
+		t.Error("a class that is not lossless is shown as if it were")
 	}
 	if strings.Contains(text, "removed") {
 		t.Error("a switch that is not configured is shown")
@@ -140,7 +188,7 @@ func TestNames(t *testing.T) {
 	if err != nil || len(problems) != 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
-	form := regexp.MustCompile(`^headgate_(config|link|switch|port|weight|bus)_[a-z_]+$`)
+	form := regexp.MustCompile(`^headgate_(config|link|switch|port|buffer|pfc|weight|bus|pacc)_[a-z_]+$`)
 	for _, f := range families {
 		name := f.GetName()
 		base := strings.TrimSuffix(name, "_total")

@@ -40,6 +40,25 @@ var (
 	portDrops   = counter("port_refused_packets", "Packets that admission refused for the port.", "switch", "port", "peer")
 	portSampled = gauge("port_last_sample_timestamp_seconds", "When the last poll of the port came back.", "switch", "port", "peer")
 
+	bufferSize      = gauge("buffer_size_bytes", "Bytes that the buffer policy gives to the pool.", "switch", "policy", "pool")
+	bufferUsed      = gauge("buffer_used_bytes", "Bytes in use of the pool at the last poll.", "switch", "pool")
+	bufferPeak      = gauge("buffer_peak_bytes", "Most bytes of the pool that were ever in use since the switch started.", "switch", "pool")
+	bufferThreshold = gauge("buffer_threshold_bytes", "T(t), the threshold at which queues pause, at the last poll.", "switch")
+	bufferAlarms    = gauge("buffer_alarms", "Alarms of the kind that are on.", "switch", "kind")
+
+	pfcPaused    = gauge("pfc_paused", "1 while the peer of the port is told not to send the class.", "switch", "port", "peer", "class")
+	pfcTime      = counter("pfc_paused_seconds", "Time that the class was paused, as seen by polls, since the controller follows it.", "switch", "port", "peer", "class")
+	pfcPauses    = counter("pfc_pause_frames", "PFC frames with a PAUSE that the port sent, without refreshes.", "switch", "port", "peer")
+	pfcResumes   = counter("pfc_resume_frames", "PFC frames with a RESUME that the port sent.", "switch", "port", "peer")
+	pfcRefreshes = counter("pfc_refresh_frames", "PFC frames that repeated a PAUSE.", "switch", "port", "peer")
+	pfcLate      = gauge("pfc_refresh_lateness_seconds", "How long after half of a PAUSE's time the controller repeated it last.", "switch", "port", "peer")
+	pfcMostLate  = gauge("pfc_refresh_lateness_max_seconds", "The most that any repetition of a PAUSE was late.", "switch", "port", "peer")
+	pfcDrops     = counter("pfc_lossless_dropped_packets", "Packets of the lossless class that were dropped, which is an error.", "switch", "port", "peer", "class")
+	pfcQueue     = gauge("pfc_ingress_queue_bytes", "Bytes of the class that came in by the port and are in the pool.", "switch", "port", "peer", "class", "pool")
+	pfcDeparted  = counter("pfc_departed_bytes", "Bytes of lossless classes that came in by the port and left the switch.", "switch", "port", "peer")
+	pfcVictim    = gauge("pfc_victim", "1 while SPFC lets the port have the whole shared pool.", "switch", "port", "peer")
+	pfcTurns     = counter("pfc_victim_turns", "Times that SPFC's state of the port changed.", "switch", "port", "peer")
+
 	weightFlows    = gauge("weight_flows", "Flows that the application has weights for.", "application")
 	weightUsed     = gauge("weight_used", "Sum of the weights of the application's flows.", "application")
 	weightLimit    = gauge("weight_limit", "The application's budget; absent without one.", "application")
@@ -53,7 +72,10 @@ var (
 
 	all = []metric{
 		generation, linkUp, switchState, switchEntries, switchReconciles, portUp, portQueue, portDelay, portBytes, portPackets, portDrops,
-		portSampled, weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
+		portSampled, bufferSize, bufferUsed, bufferPeak, bufferThreshold, bufferAlarms, pfcPaused, pfcTime, pfcPauses, pfcResumes, pfcRefreshes,
+		pfcLate, pfcMostLate, pfcDrops, pfcQueue, pfcDeparted, pfcVictim, pfcTurns, paccTicks, paccLate, paccMissed, paccLateness, paccWorst, paccUnanswered,
+		paccReadErrors, paccSent, paccSendErrors, paccFlows, paccLearned, paccAged, paccEvicted, paccRefused, paccQueue, paccAverage, paccAll,
+		paccGranted, paccFiltered, weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
 	}
 
 	stateNames = map[view.SwitchState]string{

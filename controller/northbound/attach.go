@@ -13,19 +13,21 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/channels"
 	"github.com/headgate/headgate/controller/weights"
 )
 
 type hostService struct {
 	pb.UnimplementedHostServiceServer
-	backend Backend
-	weights *weights.Registry
-	hosts   *hostTable
-	running context.Context
+	backend  Backend
+	weights  *weights.Registry
+	channels *channels.Registry
+	hosts    *hostTable
+	running  context.Context
 }
 
 func newHostService(o Options, running context.Context) *hostService {
-	return &hostService{backend: o.Backend, weights: o.Weights, hosts: newHostTable(), running: running}
+	return &hostService{backend: o.Backend, weights: o.Weights, channels: o.Channels, hosts: newHostTable(), running: running}
 }
 
 func (s *hostService) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
@@ -111,6 +113,8 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 			err = a.take(me, r)
 		case b := <-batches:
 			err = a.push(b)
+		case <-a.changed:
+			err = a.giveChannels()
 		}
 		if err != nil {
 			return err
@@ -154,6 +158,10 @@ type attached struct {
 	peer    string
 	address netip.Addr
 	told    map[string]string // refusals sent, by flow; replaced with every report
+
+	flows   []*pb.FlowReport  // of the last report, those that are the host's
+	changed <-chan struct{}   // closed when their channels may have changed
+	refused map[string]string // channels' refusals sent, by flow
 }
 
 // findAddress looks the host up in the configuration.
@@ -225,8 +233,8 @@ func (a *attached) take(me *attachment, r *pb.HostReport) error {
 			return err
 		}
 	}
-	a.told = told
-	return nil
+	a.told, a.flows = told, reports
+	return a.giveChannels()
 }
 
 // keyText names a flow as it was sent, whether it can be read or not.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/channels"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
@@ -98,11 +99,12 @@ func (b *backend) SetLink(_ context.Context, x, y string, up bool) error {
 // rig is a server over the fake with a client connection.
 type rig struct {
 	*backend
-	weights *weights.Registry
-	events  *events.Bus[view.Event]
-	samples *events.Bus[view.Sample]
-	conn    *grpc.ClientConn
-	stop    func() // stops the server and waits for it
+	weights  *weights.Registry
+	channels *channels.Registry
+	events   *events.Bus[view.Event]
+	samples  *events.Bus[view.Sample]
+	conn     *grpc.ClientConn
+	stop     func() // stops the server and waits for it
 }
 
 func start(t *testing.T) *rig {
@@ -111,8 +113,8 @@ func start(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{backend: &backend{}, weights: reg, events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
-	srv := New(Options{Backend: r.backend, Weights: reg, Events: r.events, Samples: r.samples, Log: slog.New(slog.DiscardHandler)})
+	r := &rig{backend: &backend{}, weights: reg, channels: channels.New(), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
+	srv := New(Options{Backend: r.backend, Weights: reg, Channels: r.channels, Events: r.events, Samples: r.samples, Log: slog.New(slog.DiscardHandler)})
 	lis := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -134,7 +136,10 @@ func start(t *testing.T) *rig {
 
 func (r *rig) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(r.conn) }
 func (r *rig) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(r.conn) }
-func (r *rig) host() pb.HostServiceClient     { return pb.NewHostServiceClient(r.conn) }
+func (r *rig) channel() pb.ChannelServiceClient {
+	return pb.NewChannelServiceClient(r.conn)
+}
+func (r *rig) host() pb.HostServiceClient { return pb.NewHostServiceClient(r.conn) }
 
 func flow(src string, port uint32) *pb.FlowKey {
 	return &pb.FlowKey{SrcIpv4: src, DstIpv4: "10.0.0.9", SrcPort: port, DstPort: 50151}

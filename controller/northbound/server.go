@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/channels"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
@@ -58,6 +59,7 @@ type Backend interface {
 type Options struct {
 	Backend     Backend
 	Weights     *weights.Registry
+	Channels    *channels.Registry               // nil: no virtual priorities
 	Events      *events.Bus[view.Event]          // nil: nothing happens
 	Samples     *events.Bus[view.Sample]         // nil: no telemetry
 	Log         *slog.Logger                     // nil: slog.Default
@@ -76,6 +78,9 @@ type Server struct {
 
 // New returns a server that is ready to Serve once.
 func New(o Options) *Server {
+	if o.Channels == nil {
+		o.Channels = channels.New()
+	}
 	if o.Events == nil {
 		o.Events = events.NewBus[view.Event](0)
 	}
@@ -108,6 +113,7 @@ func New(o Options) *Server {
 	s.stop = stop
 	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running})
 	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, running: running})
+	pb.RegisterChannelServiceServer(s.grpc, &channelService{channels: o.Channels, running: running})
 	pb.RegisterHostServiceServer(s.grpc, newHostService(o, running))
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)

@@ -41,6 +41,7 @@ func switchToProto(s view.Switch) *pb.SwitchStatus {
 	for _, p := range s.Ports {
 		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), Up: p.Up})
 	}
+	out.Buffer = bufferToProto(s.Buffer)
 	return out
 }
 
@@ -78,6 +79,11 @@ func eventToProto(e view.Event) *pb.Event {
 	out := &pb.Event{Time: stamp(e.Time), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message)}
 	if int(e.Severity) < len(severities) {
 		out.Severity = severities[e.Severity]
+	}
+	out.Port, out.Since = e.Port, stamp(e.Since)
+	if e.Class != nil {
+		class := uint32(*e.Class)
+		out.Class = &class
 	}
 	return out
 }

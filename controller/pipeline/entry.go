@@ -177,6 +177,25 @@ func (e *Entry) Action(name string, args ...Arg) *Entry {
 	return e
 }
 
+// Call is Action with the values of the parameters in the order of their declaration.
+func (e *Entry) Call(name string, values []uint64) *Entry {
+	if e.err != nil {
+		return e
+	}
+	a, err := e.p.actions.find(name)
+	if err != nil {
+		return e.fail(err)
+	}
+	if n := len(a.GetParams()); n != len(values) {
+		return e.fail(fmt.Errorf("action %s: %d values are given, it has %d parameters", name, len(values), n))
+	}
+	args := make([]Arg, len(values))
+	for i, param := range a.GetParams() {
+		args[i] = Arg{param.GetName(), Uint(values[i])}
+	}
+	return e.Action(name, args...)
+}
+
 // Member makes an entry of an indirect table use one member of its action profile.
 func (e *Entry) Member(id uint32) *Entry {
 	if e.err == nil {

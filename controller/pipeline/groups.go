@@ -53,6 +53,14 @@ func CloneSession(id uint32, ports ...uint32) *p4v1.Entity {
 	}})
 }
 
+// PriorityCloneSession is CloneSession with a class of service, which is the queue of the
+// copies; for targets that take one.
+func PriorityCloneSession(id, class uint32, ports ...uint32) *p4v1.Entity {
+	e := CloneSession(id, ports...)
+	e.GetPacketReplicationEngineEntry().GetCloneSessionEntry().ClassOfService = class
+	return e
+}
+
 // Multicast builds a multicast group.
 func Multicast(id uint32, ports ...uint32) *p4v1.Entity {
 	return pre(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{

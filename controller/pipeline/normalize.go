@@ -11,7 +11,7 @@ import (
 
 // Normalize brings an entity, in place, into the one form that builders give it: canonical
 // byte strings, sorted lists, no match that means "anything", and nothing that only a
-// switch knows (counters, times, metadata). Entities that a switch returns are compared
+// switch knows (counters, times). Entities that a switch returns are compared
 // in this form. The error names what is not of this pipeline.
 func (p *Pipeline) Normalize(e *p4v1.Entity) error {
 	switch x := e.GetEntity().(type) {
@@ -46,7 +46,7 @@ func (p *Pipeline) normalizeEntry(e *p4v1.TableEntry) error {
 	}
 	//lint:ignore SA1019 deprecated, but PI returns it
 	e.ControllerMetadata = 0
-	e.Metadata, e.MeterConfig, e.CounterData = nil, nil, nil
+	e.MeterConfig, e.CounterData = nil, nil
 	e.MeterCounterData, e.TimeSinceLastHit = nil, nil
 	kept := e.Match[:0]
 	for _, m := range e.Match {

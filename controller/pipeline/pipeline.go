@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -186,6 +187,13 @@ func (p *Pipeline) SettableDefaults() []uint32 {
 func (p *Pipeline) ConstTable(id uint32) bool {
 	t, err := p.tables.id(id)
 	return err == nil && t.GetIsConstTable()
+}
+
+// Learned reports whether the entries of a table belong to who learns them, as the
+// annotation @learned of the program says: they are not part of a switch's wanted state.
+func (p *Pipeline) Learned(id uint32) bool {
+	t, err := p.tables.id(id)
+	return err == nil && slices.Contains(t.GetPreamble().GetAnnotations(), "@learned")
 }
 
 // CounterID returns the id of an indirect counter.

@@ -95,7 +95,7 @@ func TestEntries(t *testing.T) {
 		{"prefix too long", p.Entry("ipv4_lpm").LPM("dst_addr", Uint(1), 33).Member(1).Entity, "want 0 to 32", ""},
 		{"member 0", entity(p.Member("ecmp", 0, "set_next_hop", nextHop...)), "wildcard", ""},
 		{"group too large", entity(p.Group("ecmp", 1, make([]uint32, 65))), "at most 64 fit", ""},
-		{"unknown digest", entity(p.Digest("d", 1, 1)), "it has none", ""},
+		{"unknown digest", entity(p.Digest("d", 1, 1)), "it has flow_digest_t", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

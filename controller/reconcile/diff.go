@@ -41,12 +41,15 @@ func (p Plan) Count() (inserts, modifies, deletes int) {
 
 // The phases, each a batch. What others refer to comes first when it is put in and last
 // when it is taken out, and new entries come before old ones go, so that traffic that has
-// a way before and after also has one in between.
+// a way before and after also has one in between. Default entries are often the switch
+// that turns a feature on or off: they change when all entries that a feature then needs
+// are in, and before those go that it needed until then.
 const (
 	phaseMakeRoom    = iota // table entries, where a table is too full to wait
 	phaseLeaves             // digests, clone sessions, multicast groups, members
 	phaseGroups             // groups, which refer to members
-	phaseEntries            // entries and default entries, which refer to all of these
+	phaseEntries            // entries, which refer to all of these
+	phaseDefaults           // default entries
 	phaseDropEntries        // and the way back
 	phaseDropGroups
 	phaseDropLeaves
@@ -71,7 +74,7 @@ func Diff(have, want *State, sizes Sizes) Plan {
 		old, exists := have.entities[k]
 		switch {
 		case !exists && k.kind() == kindDefault:
-			add(phaseEntries, p4v1.Update_MODIFY, e)
+			add(phaseDefaults, p4v1.Update_MODIFY, e)
 		case !exists:
 			add(insertPhase(k), p4v1.Update_INSERT, e)
 			if k.kind() == kindEntry {
@@ -122,8 +125,10 @@ func obsoleteKeys(have, want *State) []Key {
 
 func insertPhase(k Key) int {
 	switch k.kind() {
-	case kindEntry, kindDefault:
+	case kindEntry:
 		return phaseEntries
+	case kindDefault:
+		return phaseDefaults
 	case kindGroup:
 		return phaseGroups
 	}

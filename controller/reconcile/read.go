@@ -14,7 +14,7 @@ import (
 
 // Reader reads entities of a switch; an unset id in a request is a wildcard.
 type Reader interface {
-	Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error)
+	Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error)
 }
 
 // Read returns what a switch holds of all that Headgate reconciles. It asks for one thing
@@ -35,7 +35,7 @@ func Read(ctx context.Context, r Reader, p *pipeline.Pipeline) (have *State, unr
 			return nil, nil, fmt.Errorf("reading %s: %w", q.what, err)
 		}
 		for _, e := range list {
-			if p.ConstTable(e.GetTableEntry().GetTableId()) {
+			if id := e.GetTableEntry().GetTableId(); p.ConstTable(id) || p.Learned(id) {
 				continue
 			}
 			// A default entry that was never set may come back without an action.

@@ -257,7 +257,8 @@ type partial struct {
 	list map[string][]*p4v1.Entity
 }
 
-func (r partial) Read(_ context.Context, q *p4v1.Entity) ([]*p4v1.Entity, error) {
+func (r partial) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
+	q := requests[0]
 	kind := fmt.Sprintf("%T", q.GetEntity())
 	if q.GetTableEntry().GetIsDefaultAction() {
 		kind = "default"
@@ -325,5 +326,30 @@ func BenchmarkDesired(b *testing.B) {
 				routes(b, p, n, 1)
 			}
 		})
+	}
+}
+
+// reading answers every request with the same entities.
+type reading []*p4v1.Entity
+
+func (r reading) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
+	if requests[0].GetTableEntry() == nil || requests[0].GetTableEntry().GetIsDefaultAction() {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// What a loop has learned is neither kept in line nor deleted.
+func TestReadLeavesLearnedTablesAlone(t *testing.T) {
+	p := load(t)
+	e, err := p.Entry("pacc.flow").Exact("src_addr", pipeline.Uint(1)).Exact("dst_addr", pipeline.Uint(2)).
+		Exact("egress_port", pipeline.Uint(3)).Action("count_flow").Entity()
+	learned := must(t, e, err)
+	e, err = p.Entry("watched_queue").Exact("egress_port", pipeline.Uint(3)).Exact("queue", pipeline.Uint(0)).
+		Action("watch", pipeline.Arg{Name: "threshold", Value: pipeline.Uint(9)}).Entity()
+	wanted := must(t, e, err)
+	have, unreadable, err := Read(context.Background(), reading{learned, wanted}, p)
+	if err != nil || len(unreadable) != 0 || have.Len() != 1 || have.Entities()[0].GetTableEntry().GetTableId() != wanted.GetTableEntry().GetTableId() {
+		t.Errorf("read %v, %v, %v, want the watched queue alone", have, unreadable, err)
 	}
 }

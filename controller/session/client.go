@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"github.com/antoninbas/p4runtime-go-client/pkg/client"
@@ -17,8 +19,8 @@ import (
 )
 
 // Client is the unary side of a connection. It is p4runtime-go-client where that does
-// well (wildcard reads, pushing a pipeline), with batches, per-update errors and status
-// codes added. It is safe for concurrent use.
+// well (pushing a pipeline), with batches, reads of many entities, per-update errors and
+// status codes added. It is safe for concurrent use.
 type Client struct {
 	lib    atomic.Pointer[library]
 	device uint64
@@ -54,17 +56,26 @@ func Dial(address string, device uint64, opts ...grpc.DialOption) (*Client, func
 	return newClient(p4v1.NewP4RuntimeClient(conn), device, nil, 1), conn.Close, nil
 }
 
-// Read returns all entities that a request matches; unset ids are wildcards. The error
-// keeps the switch's status.
-func (c *Client) Read(ctx context.Context, request *p4v1.Entity) ([]*p4v1.Entity, error) {
-	found := make(chan *p4v1.Entity, 64)
-	done := make(chan error, 1)
-	go func() { done <- c.lib.Load().ReadEntityWildcard(ctx, request, found) }()
-	var list []*p4v1.Entity
-	for e := range found {
-		list = append(list, e)
+// Read returns all entities that requests match, in one call; unset ids are wildcards. The
+// error keeps the switch's status.
+func (c *Client) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.lib.Load().P4RuntimeClient.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: requests})
+	if err != nil {
+		return nil, err
 	}
-	return list, <-done
+	var list []*p4v1.Entity
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return list, readError(err)
+		}
+		list = append(list, r.GetEntities()...)
+	}
 }
 
 // Write sends updates in their order, in batches of bounded size. What comes after a

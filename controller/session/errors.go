@@ -64,6 +64,22 @@ func (e plainError) Error() string {
 // Unwrap returns the gRPC error.
 func (e plainError) Unwrap() error { return e.err }
 
+// readError returns a failed Read's own status. The specification has it in a detail, one
+// for each request, behind the code UNKNOWN; where several requests failed it is the first
+// one's.
+func readError(err error) error {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() != codes.Unknown {
+		return err
+	}
+	for _, d := range st.Details() {
+		if e, ok := d.(*p4v1.Error); ok && codes.Code(uint32(e.GetCanonicalCode())) != codes.OK {
+			return status.Error(codes.Code(uint32(e.GetCanonicalCode())), e.GetMessage())
+		}
+	}
+	return err
+}
+
 // updateErrors reads the details of a failed Write: one p4.v1.Error for each update, in
 // order, those with code OK succeeded (specification, "Write RPC error reporting"). It
 // reports false when the whole write failed instead.

@@ -28,6 +28,8 @@ type Switch struct {
 	Reconciles   uint64
 	Capabilities []Capability
 	Ports        []Port
+	Buffer       *Buffer // nil while nothing is known of it
+	PACC         *PACC   // nil while no loop of the controller runs there
 }
 
 // Capability is one thing a target can or cannot do.
@@ -131,11 +133,15 @@ const (
 	Error
 )
 
-// Event is something that happened; Kind is a stable word such as "session.ready".
+// Event is something that happened; Kind is a stable word such as "session.ready". Events
+// about a port say which, those that end something say since when it lasted.
 type Event struct {
 	Time     time.Time
 	Severity Severity
 	Subject  string
 	Kind     string
 	Message  string
+	Port     uint32 // 0 for none
+	Class    *uint8 // of IEEE 802.1Q; nil for none
+	Since    time.Time
 }

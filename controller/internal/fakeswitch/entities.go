@@ -180,7 +180,7 @@ func (s *Switch) Read(r *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) err
 		}
 		if c := q.GetCounterEntry(); c != nil {
 			out.Entities = append(out.Entities, &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{
-				CounterId: c.GetCounterId(), Index: &p4v1.Index{Index: 0}, Data: &p4v1.CounterData{},
+				CounterId: c.GetCounterId(), Index: &p4v1.Index{Index: c.GetIndex().GetIndex()}, Data: &p4v1.CounterData{},
 			}}})
 		}
 		for _, e := range s.entities {

@@ -59,6 +59,8 @@ type Hub struct {
 	Samples []view.Sample
 	Seen    []string
 	Events  []view.Event
+	Buffers map[string]*view.Buffer
+	Loops   []view.PACC
 }
 
 // Sample implements feature.Hub.
@@ -70,10 +72,25 @@ func (h *Hub) LinkSeen(link, at string) { h.Seen = append(h.Seen, link+" at "+at
 // Event implements feature.Hub.
 func (h *Hub) Event(e view.Event) { h.Events = append(h.Events, e) }
 
-// Switch records packets.
+// Buffer implements feature.Hub.
+func (h *Hub) Buffer(sw string, b *view.Buffer) {
+	if h.Buffers == nil {
+		h.Buffers = map[string]*view.Buffer{}
+	}
+	h.Buffers[sw] = b
+}
+
+// PACC implements feature.Hub.
+func (h *Hub) PACC(p view.PACC) { h.Loops = append(h.Loops, p) }
+
+// Switch records packets, overlays and writes.
 type Switch struct {
-	Switch string
-	Out    []*p4v1.PacketOut
+	Switch  string
+	Out     []*p4v1.PacketOut
+	Over    []*p4v1.Entity
+	Written []*p4v1.Update
+	// Answer answers reads; nil reads nothing.
+	Answer func(requests []*p4v1.Entity) []*p4v1.Entity
 	Err    error
 }
 
@@ -86,5 +103,22 @@ func (s *Switch) PacketOut(p *p4v1.PacketOut) error {
 	return s.Err
 }
 
+// Write implements feature.Switch.
+func (s *Switch) Write(_ context.Context, updates []*p4v1.Update) error {
+	s.Written = append(s.Written, updates...)
+	return s.Err
+}
+
 // Read implements feature.Switch.
-func (s *Switch) Read(context.Context, *p4v1.Entity) ([]*p4v1.Entity, error) { return nil, s.Err }
+func (s *Switch) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
+	if s.Err != nil || s.Answer == nil {
+		return nil, s.Err
+	}
+	return s.Answer(requests), nil
+}
+
+// Overlay implements feature.Switch.
+func (s *Switch) Overlay(entities []*p4v1.Entity) error {
+	s.Over = entities
+	return s.Err
+}

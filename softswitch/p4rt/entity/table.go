@@ -188,3 +188,17 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 	}
 	return out
 }
+
+// Handle returns the engine's handle of an entry, by its key alone; false when there is no
+// such entry.
+func (s *State) Handle(in *p4v1.TableEntry) (engine.Handle, bool) {
+	t, err := s.tableByID(in.GetTableId())
+	if err != nil {
+		return 0, false
+	}
+	e, _, err := t.locate(in)
+	if err != nil || e == nil {
+		return 0, false
+	}
+	return e.handle, true
+}

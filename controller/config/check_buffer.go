@@ -1,0 +1,215 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
+)
+
+// bufferFaults collects the faults of buffers. What is wrong with the fabric's section is
+// wrong on many switches, so a field is shown once, with how many others have a fault there.
+type bufferFaults struct {
+	c    *Config
+	list []bufferFault
+	at   map[string]int // path → index in list
+}
+
+type bufferFault struct {
+	path, name, is, want string
+	others               int
+}
+
+// add says what is wrong with a key of a switch's buffer. The line is that of the key in
+// the switch's own section, else in the fabric's, else of the section itself.
+func (b *bufferFaults) add(i int, key, is, want string) {
+	own := fmt.Sprintf("switches[%d].buffer", i)
+	path := own + "." + key
+	if _, given := b.c.lines[path]; !given {
+		path = "buffer." + key
+		_, fabric := b.c.lines["buffer"]
+		if _, given := b.c.lines[path]; !given && !fabric {
+			path = own + "." + key
+		}
+	}
+	b.addAt(i, path, is, want)
+}
+
+// addAt says what is wrong with a field for a switch.
+func (b *bufferFaults) addAt(i int, path, is, want string) {
+	if at, twice := b.at[path]; twice {
+		b.list[at].others++
+		return
+	}
+	b.at[path] = len(b.list)
+	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0})
+}
+
+// checkBuffers holds every switch's buffer against its links, its queues and its target.
+func (c *Config) checkBuffers(f *faults) {
+	b := &bufferFaults{c: c, at: map[string]int{}}
+	for i := range c.Switches {
+		if c.Switches[i].Buffer.On() {
+			c.checkBuffer(b, i)
+		}
+	}
+	for _, x := range b.list {
+		where := fmt.Sprintf("on the switch %q", x.name)
+		if x.others > 0 {
+			where += fmt.Sprintf(" (and %d more)", x.others)
+		}
+		f.add(c.line(x.path), x.path, "%s %s, want %s", x.is, where, x.want)
+	}
+}
+
+func (c *Config) checkBuffer(b *bufferFaults, i int) {
+	s := &c.Switches[i]
+	policy := fmt.Sprintf("is %q", s.Buffer.Policy)
+	if s.Target == Tofino {
+		b.add(i, "policy", policy, "off: Headgate's pipeline for tofino generates no PFC frames")
+		return
+	}
+	if s.PriorityQueues <= ids.HighestQueue {
+		b.add(i, "policy", policy, fmt.Sprintf("off with %d priority queues: PFC frames and polls leave by queue %d", s.PriorityQueues, ids.HighestQueue))
+		return
+	}
+	missing := false
+	for _, need := range []struct {
+		key   string
+		given bool
+		want  string
+	}{
+		{"size", s.Buffer.Size > 0, "the memory of the switch, such as 16MB"},
+		{"lossless", s.Buffer.Lossless != 0, "a list of classes under PFC, such as [3]"},
+		{"threshold", s.Buffer.Policy != headroom.Static || s.Buffer.Threshold > 0, `the bytes at which the policy "static" pauses a queue`},
+	} {
+		if !need.given {
+			missing = true
+			b.add(i, need.key, "is missing", need.want)
+		}
+	}
+	if missing || !c.checkTimes(b, i) {
+		return
+	}
+	c.checkClasses(b, i)
+	h, ports, _ := c.Headroom(s)
+	if err := h.Validate(); err != nil {
+		key, is, want := c.translate(err, s, ports)
+		b.add(i, key, is, want)
+	}
+}
+
+// checkTimes reports whether the times are in range once they are multiplied by scale.
+func (c *Config) checkTimes(b *bufferFaults, i int) bool {
+	s := &c.Switches[i].Buffer
+	ok := true
+	if !mulFits(int64(s.Window), c.Scale*64) {
+		b.add(i, "dsh.window", fmt.Sprintf("is %v", s.Window), fmt.Sprintf("less: it is multiplied by scale %d", c.Scale))
+		ok = false
+	}
+	if !s.Victims() {
+		return ok
+	}
+	if !mulFits(int64(s.Period), c.Scale*64) {
+		b.add(i, "spfc.period", fmt.Sprintf("is %v", s.Period), fmt.Sprintf("less: it is multiplied by scale %d", c.Scale))
+		return false
+	}
+	if least := units.FromDuration(MinPeriod); c.Scaled(s.Period) < least {
+		b.add(i, "spfc.period", fmt.Sprintf("is %v, with scale %d a period of %v", s.Period, c.Scale, c.Scaled(s.Period)),
+			fmt.Sprintf("a period of %v or more: that often the controller can read counters over P4Runtime", least))
+		return false
+	}
+	return ok
+}
+
+// checkClasses makes sure that lossless classes have packets, and that no egress queue
+// drops them while the buffer still takes them.
+func (c *Config) checkClasses(b *bufferFaults, i int) {
+	s := &c.Switches[i]
+	for class := range uint8(headroom.Classes) {
+		if s.Buffer.Lossless>>class&1 == 0 {
+			continue
+		}
+		used := class == 0
+		for _, k := range c.QoS.Classes {
+			if k.Class != class {
+				continue
+			}
+			used = true
+			c.checkLimit(b, i, k)
+		}
+		if !used {
+			b.add(i, "lossless", fmt.Sprintf("has class %d", class), fmt.Sprintf("a class that some DSCP of qos.classes has: no packet is of class %d", class))
+		}
+	}
+}
+
+// checkLimit finds limits of egress queues below the buffer for the queue of a lossless
+// class.
+func (c *Config) checkLimit(b *bufferFaults, i int, k Class) {
+	s := &c.Switches[i]
+	want := fmt.Sprintf("at least the buffer's %v: queue %d holds class %d, which is lossless, and a full queue drops", s.Buffer.Size, k.Queue, k.Class)
+	differs := 0
+	for j, p := range s.Ports {
+		if p.QueueLimit == 0 {
+			continue
+		}
+		differs++
+		if p.QueueLimit < s.Buffer.Size {
+			b.addAt(i, fmt.Sprintf("switches[%d].ports[%d].queue_limit", i, j), fmt.Sprintf("is %v", p.QueueLimit), want)
+		}
+	}
+	if c.QoS.QueueLimit < s.Buffer.Size && differs < len(c.switchPorts(s.Name)) {
+		b.addAt(i, "qos.queue_limit", fmt.Sprintf("is %v", c.QoS.QueueLimit), want)
+	}
+}
+
+var (
+	indexed = regexp.MustCompile(`ports\[(\d+)\]`)
+	firstOf = regexp.MustCompile(`Φ of port 0 `)
+)
+
+// translate turns a fault that package headroom found into one of the file: its key, and
+// port numbers for indices.
+func (c *Config) translate(err error, s *Switch, ports []uint32) (key, is, want string) {
+	named := func(text string) string {
+		text = indexed.ReplaceAllStringFunc(text, func(m string) string {
+			i, _ := strconv.Atoi(m[len("ports[") : len(m)-1])
+			if i >= len(ports) {
+				return m
+			}
+			return fmt.Sprintf("port %d", ports[i])
+		})
+		if len(ports) > 0 {
+			text = firstOf.ReplaceAllString(text, fmt.Sprintf("Φ of port %d ", ports[0]))
+		}
+		return text
+	}
+	var fault *headroom.FieldError
+	if !errors.As(err, &fault) {
+		return "policy", "cannot be had: " + named(err.Error()), "another configuration"
+	}
+	key, is, want = fault.Field, "is "+fault.Value, fault.Allowed
+	switch {
+	case key == "buffer":
+		key = "size"
+	case key == "ports":
+		key, is, want = "policy", fmt.Sprintf("is %q, with %s ports", s.Buffer.Policy, fault.Value), fault.Allowed+" ports"
+	case strings.HasPrefix(key, "ports["):
+		_, field, _ := strings.Cut(key, "].")
+		is = fmt.Sprintf("on %s has %s %s", named(key[:strings.IndexByte(key, ']')+1]), field, fault.Value)
+		key = "policy"
+		if field == "headroom" {
+			key = "headroom"
+		}
+	}
+	if fault.Because != "" {
+		want += "; " + fault.Because
+	}
+	return key, is, named(want)
+}

@@ -1,0 +1,192 @@
+// Package buffer is the feature that gives each switch its buffer policy and looks after
+// it: it writes the policy's entries, runs SPFC's state machine for every ingress port from
+// departure counters, repeats PAUSEs before they expire, and watches for PFC that goes
+// wrong.
+//
+// # A policy that changes while traffic runs
+//
+// The policy itself is the default entry of buffer_policy; what it needs are the entries of
+// the other tables. Package reconcile writes entries first, then default entries, and
+// deletes last, so that a new policy finds its headroom and its tables, and the old one
+// keeps its own until the packet after which it is not asked any more:
+//
+//   - off → on: ports are accounted when the policy is on, and have their headroom by then.
+//   - on → off: accounting ends with the default entry; what is accounted is taken off as
+//     packets leave, and RESUMEs are still sent: the clone sessions and source addresses of
+//     PFC frames are there whether a policy is on or not.
+//   - one policy → another: for the time of one write the old policy runs with the new
+//     headroom. Every lossless policy's headroom was checked to suffice for its link, so
+//     both do. A pool that shrinks below what is in it makes T(t) 0, which pauses.
+//
+// SPFC's victim states are not wanted entries but the loop's overlay (feature.Switch): they
+// end with the configuration, and a new one begins with normal ports.
+package buffer
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// feat is the feature. mu guards the memories and the last wants; each memory is owned by
+// the loop of its switch.
+type feat struct {
+	hub feature.Hub
+
+	mu       sync.Mutex
+	memories map[string]*memory
+	wants    wants
+}
+
+// New returns the feature.
+func New(hub feature.Hub) feature.Feature {
+	return &feat{hub: hub, memories: map[string]*memory{}}
+}
+
+// Name implements feature.Feature.
+func (*feat) Name() string { return "buffer" }
+
+// wants are the entities of the last configuration: routes change often, buffers do not.
+type wants struct {
+	config *config.Config
+	lists  map[string][]*p4v1.Entity
+}
+
+// Desired implements feature.Feature.
+func (f *feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return nil, fmt.Errorf("there is no switch %q", sw)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.wants.config != env.Config {
+		f.wants = wants{config: env.Config, lists: map[string][]*p4v1.Entity{}}
+	}
+	if list, known := f.wants.lists[sw]; known {
+		return list, nil
+	}
+	list, err := desired(env, s)
+	if err == nil {
+		f.wants.lists[sw] = list
+	}
+	return list, err
+}
+
+// memory is what of a switch outlives its loops, which end with every session and
+// configuration. It is locked because a switch that changes its address may have two loops
+// for a moment.
+type memory struct {
+	sync.Mutex
+	totals map[uint32]totals // by port
+	sums   map[uint32]sums   // by port
+	alarms map[alarmKey]view.Alarm
+}
+
+// sums are what the controller itself has added up for a port.
+type sums struct {
+	paused   [headroom.Classes]time.Duration
+	turns    uint64
+	mostLate time.Duration
+}
+
+func (f *feat) memory(sw string) *memory {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.memories[sw]
+	if m == nil {
+		m = &memory{totals: map[uint32]totals{}, sums: map[uint32]sums{}, alarms: map[alarmKey]view.Alarm{}}
+		f.memories[sw] = m
+	}
+	return m
+}
+
+// Periods of a loop.
+const (
+	// defaultPoll is how often ports are polled where nothing needs more.
+	defaultPoll = 100 * time.Millisecond
+	// minPoll bounds how often they are.
+	minPoll = config.MinPeriod
+	// minRefresh is the shortest time after which a PAUSE must be repeated that the
+	// controller can keep.
+	minRefresh = 2 * minPoll
+)
+
+// Attach implements feature.Feature.
+func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+	s := env.Config.Switch(sw.Name())
+	if s == nil {
+		return nil
+	}
+	l := &loop{hub: f.hub, sw: sw, pipe: env.Pipeline, buffer: s.Buffer, memory: f.memory(sw.Name())}
+	h, numbers, on := env.Config.Headroom(s)
+	if !on {
+		l.clear(time.Now())
+		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(config.BufferOff)})
+		return nil
+	}
+	layout, err := h.Layout()
+	if err != nil {
+		return nil // Desired has said so
+	}
+	l.mmu, l.size = h, view.Pools{
+		Private: uint64(layout.Private), Shared: uint64(layout.Shared), Headroom: uint64(layout.Headroom), Insurance: uint64(layout.Insurance),
+	}
+	for i, p := range env.Graph.Ports(sw.Name()) {
+		l.ports = append(l.ports, newPort(numbers[i], p.Peer, h, i, s.Buffer.PauseQuanta))
+	}
+	l.recall()
+	l.schedule(env.Config.Controller.PollInterval)
+	l.adopt(time.Now())
+	l.announce(time.Now())
+	return l
+}
+
+// schedule chooses how often ports are polled and counters read.
+func (l *loop) schedule(poll time.Duration) {
+	if poll <= 0 {
+		poll = defaultPoll
+	}
+	l.count = max(poll, defaultPoll)
+	if l.buffer.Victims() {
+		l.count = l.mmu.SPFC.Period.Duration()
+	}
+	l.every = min(poll, l.count)
+	for _, p := range l.ports {
+		if p.half >= minRefresh {
+			// So often that a report tells of a lost refresh when there is time for another.
+			l.every = min(l.every, p.half/4)
+		}
+	}
+	// Readings are a whole number of polls apart, so that none comes early.
+	l.every = max(minPoll, l.count/((l.count+l.every-1)/l.every))
+}
+
+// announce says what the controller cannot do for this policy.
+func (l *loop) announce(now time.Time) {
+	for _, p := range l.ports {
+		if p.half < minRefresh {
+			l.hub.Event(view.Event{
+				Time: now, Severity: view.Warning, Subject: l.sw.Name(), Kind: "pfc.refresh_off", Port: p.Number,
+				Message: fmt.Sprintf("%s: a PAUSE of %d quanta lasts %v at %v, too short for the controller to repeat it; only packets that come and go make the switch repeat it",
+					p.name(), l.buffer.PauseQuanta, units.FromDuration(2*p.half), p.rate),
+			})
+		}
+	}
+}
+
+// threshold returns T(t) for bytes in use of the shared pool.
+func (l *loop) threshold(used uint64) uint64 {
+	if l.mmu.Policy == headroom.Static {
+		return uint64(l.mmu.Threshold)
+	}
+	return uint64(l.mmu.Alpha.Of(units.Bytes(l.size.Shared) - units.Bytes(used)))
+}

@@ -1,0 +1,217 @@
+package buffer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+func has(t *testing.T, lines []string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, w) }) {
+			t.Errorf("no %s in %d lines such as\n%s", w, len(lines), strings.Join(lines[:min(12, len(lines))], "\n"))
+		}
+	}
+}
+
+func TestDesired(t *testing.T) {
+	always := []string{
+		"clone session 1025 → ports 1", "clone session 1028 → ports 4",
+		"egress.pfc.pfc_port default → set_pfc_port(src_mac=00:00:00:00:00:00, quanta=65535)",
+		"egress.pfc.pfc_port egress_port=4 → set_pfc_port(src_mac=02:00:00:01:00:04, quanta=65535)",
+	}
+	off := testenv.Lines(t, New(nil), environment(t, "policy: dsh ", `policy: "off" `), "leaf1")
+	has(t, off, append(always, "ingress.buffer.buffer_policy default → disable_buffer()")...)
+	if len(off) != 4+1+4+1 {
+		t.Errorf("%d entries without a policy:\n%s", len(off), strings.Join(off, "\n"))
+	}
+	// 16 MB − 4 · 60 KB insurance − 4 · 3 KB private are shared; α = 1/16, δ = 3 KB, window 10 s.
+	dsh := testenv.Lines(t, New(nil), environment(t), "leaf1")
+	has(t, dsh, append(always,
+		"ingress.buffer.buffer_policy default → set_buffer_policy(flags=7, lossless=8, shared=15748000, private=3000, lossy_private=0, threshold=0, alpha_up=0, alpha_down=4, resume_gap=3000, port_resume_gap=3000, port_queues=1, window=10000000)",
+		"ingress.buffer.buffer_port ingress_port=1 → set_buffer_port(headroom=60000, refresh=167",
+		"ingress.buffer.exp2 ", "ingress.buffer.log2_bytes ", "ingress.buffer.log2_ticks ", "ingress.buffer.headroom_for ",
+	)...)
+	// SIH has headroom for its one lossless queue, and needs no tables.
+	sih := testenv.Lines(t, New(nil), environment(t, "policy: dsh ", "policy: sih "), "leaf1")
+	has(t, sih, append(always, "ingress.buffer.buffer_policy default → set_buffer_policy(flags=1, lossless=8, shared=15748000,")...)
+	if len(sih) != len(off)+4 {
+		t.Errorf("%d entries for SIH, want a port's more for each port than %d", len(sih), len(off))
+	}
+	if _, err := New(nil).Desired(environment(t), "leaf9"); err == nil {
+		t.Error("a switch that is not there has wants")
+	}
+}
+
+// PFC frames leave by the highest queue where the target takes a class of service.
+func TestPriority(t *testing.T) {
+	for _, tt := range []struct {
+		edits []string
+		want  uint32
+	}{
+		{nil, ids.HighestQueue},
+		{[]string{`9551", target: embedded`, `9551", target: bmv2`}, 0},
+		{[]string{`9551", target: embedded`, `9551", target: embedded, priority_queues: 7, buffer: {policy: "off"}`}, 6},
+	} {
+		list, err := New(nil).Desired(environment(t, tt.edits...), "leaf1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			if c := e.GetPacketReplicationEngineEntry().GetCloneSessionEntry(); c != nil && c.GetClassOfService() != tt.want {
+				t.Errorf("class of service %d, want %d", c.GetClassOfService(), tt.want)
+			}
+		}
+	}
+}
+
+func state(t *testing.T, env *feature.Env) *reconcile.State {
+	t.Helper()
+	list, err := New(nil).Desired(env, "leaf1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &reconcile.State{}
+	for _, e := range list {
+		if err := s.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestLiveChange plays every change of policy as it is written. Whatever the policy in
+// force needs is there at each moment: headroom of each port that is at least the lesser of
+// what the two policies give it, and the tables of Algorithm 3.
+func TestLiveChange(t *testing.T) {
+	states := map[string]*reconcile.State{}
+	names := []string{"off"}
+	for _, k := range headroom.Kinds() {
+		names = append(names, string(k))
+	}
+	for _, n := range names {
+		edits := []string{"policy: dsh ", `policy: "` + n + `" `}
+		if n == string(headroom.Static) {
+			edits = append(edits, "# threshold", "threshold")
+		}
+		states[n] = state(t, environment(t, edits...))
+	}
+	full := newPlay(t, "dsh")
+	for _, e := range states["dsh"].Entities() {
+		full.least = 0
+		full.put(e)
+	}
+	for _, table := range estimateTables {
+		if full.count[table] == 0 {
+			t.Fatalf("table 0x%08x of DSH has no entries", table)
+		}
+	}
+	for _, from := range names {
+		for _, to := range names {
+			sw := newPlay(t, from+" → "+to)
+			sw.bound(states[from])
+			sw.bound(states[to])
+			for _, e := range states[from].Entities() {
+				sw.put(e)
+			}
+			for _, batch := range reconcile.Diff(states[from], states[to], nil).Batches {
+				for _, u := range batch {
+					if u.GetType() == p4v1.Update_DELETE {
+						sw.remove(u.GetEntity())
+					} else {
+						sw.put(u.GetEntity())
+					}
+					sw.check(full.count)
+				}
+			}
+		}
+	}
+}
+
+// play is a switch while entries are written.
+type play struct {
+	t       *testing.T
+	what    string
+	entries map[reconcile.Key]*p4v1.Entity
+	count   map[uint32]int // entries by table; clone sessions are under 0
+	policy  *p4v1.Entity
+	least   uint64 // headroom
+}
+
+func newPlay(t *testing.T, what string) *play {
+	return &play{t: t, what: what, entries: map[reconcile.Key]*p4v1.Entity{}, count: map[uint32]int{}, least: 1 << 62}
+}
+
+func (p *play) put(e *p4v1.Entity) {
+	k, err := reconcile.KeyOf(e)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	table := e.GetTableEntry().GetTableId()
+	if p.entries[k] == nil {
+		p.count[table]++
+	}
+	if table == ids.TableBufferPolicy {
+		p.policy = e
+	}
+	if table == ids.TableBufferPort && param(e, ids.ParamSetBufferPortHeadroom) < p.least {
+		p.t.Fatalf("%s: a port has too little headroom", p.what)
+	}
+	p.entries[k] = e
+}
+
+func (p *play) remove(e *p4v1.Entity) {
+	k, err := reconcile.KeyOf(e)
+	if err != nil || p.entries[k] == nil {
+		p.t.Fatalf("%s: delete of what is not there: %v", p.what, err)
+	}
+	p.count[e.GetTableEntry().GetTableId()]--
+	delete(p.entries, k)
+}
+
+func param(e *p4v1.Entity, id uint32) uint64 {
+	for _, x := range e.GetTableEntry().GetAction().GetAction().GetParams() {
+		if x.GetParamId() == id {
+			return pipeline.Number(x.GetValue())
+		}
+	}
+	return 0
+}
+
+func (p *play) bound(s *reconcile.State) {
+	for _, e := range s.Entities() {
+		if e.GetTableEntry().GetTableId() == ids.TableBufferPort {
+			p.least = min(p.least, param(e, ids.ParamSetBufferPortHeadroom))
+		}
+	}
+}
+
+// check holds what the switch has against the policy in force.
+func (p *play) check(full map[uint32]int) {
+	p.t.Helper()
+	if p.count[0] != 4 {
+		p.t.Fatalf("%s: %d ports can send PFC frames", p.what, p.count[0])
+	}
+	on := p.policy.GetTableEntry().GetAction().GetAction().GetActionId() == ids.ActionSetBufferPolicy
+	if on && p.count[ids.TableBufferPort] != 4 {
+		p.t.Fatalf("%s: the policy is on and %d ports have headroom", p.what, p.count[ids.TableBufferPort])
+	}
+	for _, table := range estimateTables {
+		if on && param(p.policy, ids.ParamSetBufferPolicyFlags)&ids.BufferEstimate != 0 && p.count[table] != full[table] {
+			p.t.Fatalf("%s: Algorithm 3 runs with %d of %d entries in table 0x%08x", p.what, p.count[table], full[table], table)
+		}
+	}
+}
+
+// estimateTables are those of Algorithm 3.
+var estimateTables = []uint32{ids.TableLog2Bytes, ids.TableLog2Ticks, ids.TableExp2, ids.TableHeadroomFor}

@@ -1,0 +1,70 @@
+package buffer
+
+import (
+	"fmt"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/buffer"
+)
+
+// desired returns a switch's entities: how PFC frames leave it, the policy, and what the
+// policy needs.
+func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
+	var c feature.Collect
+	p := env.Pipeline
+	c.Add(p.Default(ids.TablePFCPortName).Action(ids.ActionSetPFCPortName,
+		pipeline.Arg{Name: "src_mac", Value: pipeline.Uint(0)}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(buffer.DefaultQuanta)}).Entity())
+	policy, tables := buffer.Off(), []buffer.Entry(nil)
+	h, numbers, on := env.Config.Headroom(s)
+	if on {
+		config := buffer.Config{MMU: h, Numbers: numbers, Quanta: s.Buffer.PauseQuanta}
+		for _, port := range env.Graph.Ports(s.Name) {
+			config.MAC = append(config.MAC, port.MAC)
+		}
+		built, err := buffer.Build(config)
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", s.Buffer.Policy, err)
+		}
+		policy, tables = built.Policy, built.Tables
+	}
+	for _, port := range env.Graph.Ports(s.Name) {
+		c.Add(pipeline.PriorityCloneSession(buffer.Session(port.Number), priority(s), port.Number), nil)
+		if !on {
+			mac := port.MAC
+			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", pipeline.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
+				pipeline.Arg{Name: "src_mac", Value: mac[:]}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(uint64(s.Buffer.PauseQuanta))}).Entity())
+		}
+	}
+	for _, t := range tables {
+		c.Add(entry(p, t))
+	}
+	c.Add(p.Default(ids.TableBufferPolicyName).Call(policy.Name, policy.Params).Entity())
+	return c.Result()
+}
+
+// priority returns the class of service of PFC frames: they must not wait behind data. PI,
+// and so BMv2, takes none but 0.
+func priority(s *config.Switch) uint32 {
+	if s.Target == config.Embedded {
+		return uint32(s.PriorityQueues - 1)
+	}
+	return 0
+}
+
+// entry returns an entry of package tables/buffer as an entity.
+func entry(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
+	e := p.Entry(t.Table)
+	for _, m := range t.Match {
+		if m.Prefix == buffer.Exact {
+			e.Exact(m.Field, pipeline.Uint(m.Value))
+		} else {
+			e.LPM(m.Field, pipeline.Uint(m.Value), m.Prefix)
+		}
+	}
+	return e.Call(t.Name, t.Params).Entity()
+}

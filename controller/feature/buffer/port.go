@@ -1,0 +1,163 @@
+package buffer
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/pollreport"
+	"github.com/headgate/headgate/units"
+)
+
+// totals are a port's counters as they were read last.
+type totals struct {
+	departed                   uint64
+	pauses, resumes, refreshes uint64
+	drops                      [headroom.Classes]uint64
+}
+
+// below reports whether any counter is below what it was: they never are on a switch that
+// still runs.
+func (t totals) below(last totals) bool {
+	for i, n := range t.drops {
+		if n < last.drops[i] {
+			return true
+		}
+	}
+	return t.departed < last.departed || t.pauses < last.pauses || t.resumes < last.resumes || t.refreshes < last.refreshes
+}
+
+// port is one ingress port of a switch. Its loop owns it.
+type port struct {
+	view.PortBuffer
+	rate units.Rate
+	half time.Duration // of a PAUSE's time: when it is repeated
+
+	// From counters.
+	limit   uint64 // SPFC's, in bytes a period
+	meter   headroom.Meter
+	counted time.Time // zero before the first reading
+	storm   []frames
+
+	// From polls.
+	polled time.Time // zero before the first report
+	ticks  uint64    // the switch's clock at the last report
+	age    time.Duration
+	since  [headroom.Classes]time.Time // paused without a break; zero when not
+	sent   time.Time                   // our last refresh
+	lost   int                         // refreshes without effect since the PAUSE
+	drop   [headroom.Classes]time.Time // last reading with new lossless drops
+}
+
+// frames is how many PAUSE frames a port had sent at a time.
+type frames struct {
+	at time.Time
+	n  uint64
+}
+
+func newPort(number uint32, peer string, h headroom.Config, i int, quanta uint16) *port {
+	rate := h.Ports[i].Rate
+	limit := headroom.DepartLimit(rate, h.SPFC.Period, h.SPFC.K, 0)
+	return &port{
+		PortBuffer: view.PortBuffer{Number: number, Peer: peer, Lossless: h.Lossless}, rate: rate,
+		half: headroom.PauseTime(rate, quanta).Duration() / 2, limit: limit, meter: headroom.NewMeter(limit),
+	}
+}
+
+// name names a port for people.
+func (p *port) name() string { return fmt.Sprintf("port %d (%s)", p.Number, p.Peer) }
+
+// observe takes a report of the port, which came just now. Ticks are microseconds.
+func (p *port) observe(now time.Time, r *pollreport.Report) {
+	b := &r.Buffer
+	paused := b.Paused() & p.Lossless
+	first := p.polled.IsZero() || r.Time < p.ticks
+	step := time.Duration(0)
+	if !first {
+		step = time.Duration(r.Time-p.ticks) * time.Microsecond
+	}
+	for c := range p.since {
+		is, was := paused>>c&1 != 0, p.Paused>>c&1 != 0 && !first
+		switch {
+		case is && was:
+			p.PausedTime[c] += step
+		case is != was:
+			p.PausedTime[c] += step / 2 // it changed somewhere between
+		}
+		if !is {
+			p.since[c] = time.Time{}
+		} else if p.since[c].IsZero() {
+			p.since[c] = now
+		}
+	}
+	p.polled, p.ticks = now, r.Time
+	p.Paused, p.PortPaused = paused, b.PortPaused
+	p.age = 0
+	if paused != 0 && r.Time > b.LastPause {
+		p.age = time.Duration(r.Time-b.LastPause) * time.Microsecond
+	}
+	if !p.sent.IsZero() {
+		if paused == 0 || p.age < now.Sub(p.sent) {
+			p.lost, p.sent = 0, time.Time{} // something was sent since
+		}
+	}
+	for c := range p.Private {
+		p.Private[c], p.Shared[c], p.Headroom[c] = uint64(b.Private[c]), uint64(b.Shared[c]), uint64(b.Headroom[c])
+	}
+	p.Insured = uint64(b.Insured)
+}
+
+// pauseAge returns how long ago the port's PAUSE was sent last, as far as reports tell.
+func (p *port) pauseAge(now time.Time) time.Duration { return p.age + now.Sub(p.polled) }
+
+// count takes the port's counters as of a time, with what they were when they were last
+// read, by this loop or another. It feeds SPFC's state machine with what departed.
+func (p *port) count(at time.Time, now, last totals, victims bool, period time.Duration) {
+	p.Departed, p.Pauses, p.Resumes, p.Refreshes, p.LosslessDrops = now.departed, now.pauses, now.resumes, now.refreshes, now.drops
+	p.storm = append(p.storm, frames{at, now.pauses})
+	for c, n := range now.drops {
+		if n > last.drops[c] {
+			p.drop[c] = at
+		}
+	}
+	if now.resumes > last.resumes && bits.OnesCount8(p.Lossless) == 1 {
+		c := bits.TrailingZeros8(p.Lossless)
+		if !p.since[c].IsZero() {
+			p.since[c] = at // it was not paused for a moment
+		}
+	}
+	elapsed := at.Sub(p.counted)
+	first := p.counted.IsZero()
+	p.counted = at
+	if first || elapsed <= 0 || !victims {
+		return
+	}
+	// A reading that comes late has counted for longer than a period.
+	departed := float64(now.departed-last.departed) * float64(period) / float64(elapsed)
+	if now.pauses > last.pauses || p.Paused != 0 {
+		p.meter.Pause()
+	}
+	if p.Paused == 0 {
+		p.meter.Resume()
+	}
+	p.meter.Depart(uint64(departed))
+	p.meter.Tick()
+	p.turn()
+}
+
+// turn takes over the meter's state.
+func (p *port) turn() {
+	if p.meter.Victim() != p.Victim {
+		p.Victim = !p.Victim
+		p.Turns++
+	}
+}
+
+// restart forgets what a switch that was restarted has forgotten.
+func (p *port) restart() {
+	p.meter = headroom.NewMeter(p.limit)
+	p.counted, p.storm = time.Time{}, nil
+	p.turn()
+}

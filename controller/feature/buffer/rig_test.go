@@ -1,0 +1,151 @@
+package buffer
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/p4src/pollreport"
+)
+
+// environment is the lossless example with some words replaced.
+func environment(t *testing.T, edits ...string) *feature.Env {
+	t.Helper()
+	return testenv.New(t, "../../..", func(string) string {
+		raw, err := os.ReadFile("../../../examples/lossless.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		for i := 0; i < len(edits); i += 2 {
+			if !strings.Contains(text, edits[i]) {
+				t.Fatalf("the example has no %q", edits[i])
+			}
+			text = strings.Replace(text, edits[i], edits[i+1], 1)
+		}
+		return text
+	})
+}
+
+// rig is a loop on leaf1 with a clock, counters and registers of its own.
+type rig struct {
+	*testing.T
+	f        feature.Feature
+	hub      *testenv.Hub
+	sw       *testenv.Switch
+	loop     feature.Loop
+	now      time.Time
+	counters map[[2]int64]int64
+	report   pollreport.Report // of port 1; Time follows the clock
+	dead     bool              // polls are not answered
+	refresh  []time.Time
+	seen     int // packets of sw
+}
+
+func newRig(t *testing.T, edits ...string) *rig {
+	t.Helper()
+	hub := &testenv.Hub{}
+	r := &rig{T: t, f: New(hub), hub: hub, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}
+	r.attach(edits...)
+	return r
+}
+
+func (r *rig) attach(edits ...string) {
+	r.Helper()
+	r.sw, r.seen = &testenv.Switch{Switch: "leaf1", Answer: r.read}, 0
+	r.loop = r.f.Attach(environment(r.T, edits...), r.sw)
+}
+
+// read answers with exactly what was asked for.
+func (r *rig) read(requests []*p4v1.Entity) []*p4v1.Entity {
+	var list []*p4v1.Entity
+	for _, q := range requests {
+		c := q.GetCounterEntry()
+		n := r.counters[[2]int64{int64(c.GetCounterId()), c.GetIndex().GetIndex()}]
+		list = append(list, &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{
+			CounterId: c.GetCounterId(), Index: c.GetIndex(), Data: &p4v1.CounterData{PacketCount: n, ByteCount: n},
+		}}})
+	}
+	return list
+}
+
+func (r *rig) add(counter uint32, index, n int64) { r.counters[[2]int64{int64(counter), index}] += n }
+
+// run lets time pass, with a tick at each interval and each poll answered at once; each
+// is called before every tick.
+func (r *rig) run(d time.Duration, each func(step time.Duration)) {
+	r.Helper()
+	step := r.loop.Interval()
+	for end := r.now.Add(d); r.now.Before(end); {
+		r.now = r.now.Add(step)
+		if each != nil {
+			each(step)
+		}
+		if err := r.loop.Tick(context.Background(), r.now); err != nil {
+			r.Fatal(err)
+		}
+		for ; r.seen < len(r.sw.Out); r.seen++ {
+			r.answer(r.sw.Out[r.seen])
+		}
+	}
+}
+
+func (r *rig) answer(out *p4v1.PacketOut) {
+	m := out.GetMetadata()
+	port, mode := uint32(pipeline.Number(m[0].Value)), pipeline.Number(m[2].Value)
+	switch {
+	case mode == ids.PacketOutRefresh:
+		r.refresh = append(r.refresh, r.now)
+	case mode == ids.PacketOutPoll && !r.dead:
+		report := r.report
+		if port != 1 {
+			report = pollreport.Report{Buffer: pollreport.Buffer{Used: r.report.Buffer.Used, Peak: r.report.Buffer.Peak}}
+		}
+		report.Port, report.Time = port, r.ticks()
+		packet := &pipeline.PacketIn{Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(report.Append(nil), out.GetPayload()...)}
+		if !r.loop.Receive(r.now, feature.Message{Packet: packet}) {
+			r.Error("the loop leaves its own poll to others")
+		}
+	}
+}
+
+func (r *rig) ticks() uint64 { return uint64(r.now.UnixMicro()) }
+
+// state returns what is shown of port 1.
+func (r *rig) state() view.PortBuffer {
+	r.Helper()
+	b := r.hub.Buffers["leaf1"]
+	if b == nil || len(b.Ports) != 4 || b.Ports[0].Number != 1 {
+		r.Fatalf("shown is %+v", b)
+	}
+	return b.Ports[0]
+}
+
+// events takes the kinds of the events so far.
+func (r *rig) events() string {
+	var kinds []string
+	for _, e := range r.hub.Events {
+		kinds = append(kinds, e.Kind)
+	}
+	r.hub.Events = nil
+	return strings.Join(kinds, " ")
+}
+
+// overlay returns what the loop wants beside Desired, as lines.
+func (r *rig) overlay() string {
+	var lines []string
+	p := environment(r.T).Pipeline
+	for _, e := range r.sw.Over {
+		lines = append(lines, p.Describe(e))
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,121 @@
+package buffer
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+func message(reason uint64, payload []byte) feature.Message {
+	return feature.Message{Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": reason}, Payload: payload}}
+}
+
+// The example's bound is 100 PAUSE frames a second over one second.
+func TestStorm(t *testing.T) {
+	r := newRig(t)
+	pauses, debt := int64(0), 0.0
+	at := func(rate float64) func(time.Duration) {
+		return func(step time.Duration) {
+			debt += rate * step.Seconds()
+			whole := int64(debt)
+			debt -= float64(whole)
+			pauses += whole
+			r.add(ids.CounterPFCPauses, 1, whole)
+		}
+	}
+	r.run(5*time.Second, at(90))
+	if got := r.events(); got != "" {
+		t.Fatalf("events = %q", got)
+	}
+	r.run(3*time.Second, at(150))
+	if len(r.hub.Events) != 1 {
+		t.Fatalf("events = %+v", r.hub.Events)
+	}
+	e := r.hub.Events[0]
+	if e.Kind != view.StormAlarm || e.Subject != "leaf1" || e.Port != 1 || e.Class != nil || e.Since.IsZero() || e.Severity != view.Warning || !strings.Contains(e.Message, "port 1 (h1): ") {
+		t.Errorf("event = %+v", e)
+	}
+	if a := r.hub.Buffers["leaf1"].Alarms; len(a) != 1 || a[0].Since != e.Since {
+		t.Errorf("alarms = %+v", a)
+	}
+	r.run(3*time.Second, at(60)) // more than half of the bound: it is not over
+	r.run(3*time.Second, at(40))
+	if got := r.events(); got != "pfc.storm pfc.storm_over" {
+		t.Errorf("events = %q", got)
+	}
+	// The last reading is a few ticks old.
+	if got := int64(r.state().Pauses); got > pauses || got < pauses-10 {
+		t.Errorf("%d PAUSE frames, want about %d", got, pauses)
+	}
+}
+
+// The example's bound is two seconds without a break.
+func TestStuck(t *testing.T) {
+	r := newRig(t)
+	fresh := func(time.Duration) { r.report.Buffer.LastPause = r.ticks() }
+	r.report.Buffer.PausedQueues, r.report.Buffer.Shared[3] = 1<<3, 4000
+	r.run(1500*time.Millisecond, fresh)
+	r.add(ids.CounterPFCResumes, 1, 1) // between two polls it was not paused
+	r.add(ids.CounterPFCPauses, 1, 1)
+	r.run(1500*time.Millisecond, fresh)
+	if got := r.events(); got != "" {
+		t.Fatalf("events = %q", got)
+	}
+	r.run(time.Second, fresh)
+	a := r.hub.Buffers["leaf1"].Alarms
+	if len(a) != 1 || a[0].Kind != view.StuckAlarm || a[0].Class != 3 || !strings.Contains(a[0].Text, "port 1 (h1) class 3: ") || !strings.Contains(a[0].Text, "4000 B") {
+		t.Errorf("alarms = %+v", a)
+	}
+	if e := r.hub.Events[0]; e.Class == nil || *e.Class != 3 {
+		t.Errorf("event = %+v", e)
+	}
+	// It lasts over a new session, and while nothing is heard of the port.
+	r.attach()
+	r.dead = true
+	r.run(time.Second, fresh)
+	if got := r.events(); got != "pfc.stuck" || len(r.hub.Buffers["leaf1"].Alarms) != 1 {
+		t.Errorf("events = %q", got)
+	}
+	r.dead = false
+	r.report.Buffer.PausedQueues = 0
+	r.run(time.Second, nil)
+	if got := r.events(); got != "pfc.stuck_over" {
+		t.Errorf("events = %q", got)
+	}
+}
+
+func TestLosslessDrops(t *testing.T) {
+	r := newRig(t)
+	r.add(ids.CounterLosslessDrops, 1<<3|3, 5) // from before: nobody can tell when
+	r.run(time.Second, nil)
+	if got := r.events(); got != "" {
+		t.Fatalf("events = %q", got)
+	}
+	r.add(ids.CounterLosslessDrops, 1<<3|3, 2)
+	r.run(500*time.Millisecond, nil)
+	if len(r.hub.Events) != 1 || r.hub.Events[0].Kind != view.DropAlarm || r.hub.Events[0].Severity != view.Error || *r.hub.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
+		t.Fatalf("events = %+v, port %+v", r.hub.Events, r.state())
+	}
+	r.add(ids.CounterLosslessDrops, 1<<3|3, 1) // the same alarm
+	r.run(3*time.Second, nil)
+	if got := r.events(); got != "buffer.lossless_drop buffer.lossless_drop_over" {
+		t.Errorf("events = %q", got)
+	}
+	// One that happened while no loop ran is noticed too.
+	r.add(ids.CounterLosslessDrops, 1<<3|3, 1)
+	r.attach()
+	r.run(500*time.Millisecond, nil)
+	if got := r.events(); got != view.DropAlarm {
+		t.Errorf("events = %q", got)
+	}
+	// Without a policy nothing is wrong any more.
+	r.attach("policy: dsh ", `policy: "off" `)
+	if got := r.events(); got != "buffer.lossless_drop_over" || r.loop != nil || r.hub.Buffers["leaf1"].Policy != "off" {
+		t.Errorf("events = %q, buffer %+v", got, r.hub.Buffers["leaf1"])
+	}
+}

@@ -1,0 +1,56 @@
+package pacc
+
+import (
+	"context"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+// sweeper takes out what a loop has learned on a switch that has none any more. Learned
+// entries are nobody's wanted state, so nobody else would.
+type sweeper struct {
+	sw   feature.Switch
+	done bool
+}
+
+// sweepInterval is how often a switch that cannot be read is tried again.
+const sweepInterval = time.Second
+
+// sweepMost bounds the entries that one tick takes out.
+const sweepMost = 512
+
+// Interval implements feature.Loop.
+func (s *sweeper) Interval() time.Duration { return sweepInterval }
+
+// Tick implements feature.Loop.
+func (s *sweeper) Tick(ctx context.Context, _ time.Time) error {
+	if s.done {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var updates []*p4v1.Update
+	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow} {
+		list, err := s.sw.Read(ctx, &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}})
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			t := e.GetTableEntry()
+			key := &p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch()}
+			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: key}}})
+		}
+	}
+	if len(updates) == 0 {
+		s.done = true
+		return nil
+	}
+	return s.sw.Write(ctx, updates[:min(len(updates), sweepMost)])
+}
+
+// Receive implements feature.Loop.
+func (s *sweeper) Receive(time.Time, feature.Message) bool { return false }

@@ -1,0 +1,45 @@
+package softswitch
+
+import (
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/pacc"
+	"github.com/headgate/headgate/pacc/local"
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/units"
+)
+
+// agentHost is the switch as PACC's agent sees it. The goroutine that runs the switch uses
+// it, without the lock.
+type agentHost struct{ s *Switch }
+
+var _ local.Host = agentHost{}
+
+// TryControl implements local.Host. The pipeline has the number of its CPU port built in:
+// with another one notifications would have no way in, and the agent sleeps.
+func (h agentHost) TryControl(use func(*entity.State, *engine.Instance)) bool {
+	return h.s.cpu == ids.CPUPort && h.s.server.TryControl(use)
+}
+
+// Inject implements local.Host.
+func (h agentHost) Inject(frame []byte, now units.Time) {
+	h.s.mu.Lock()
+	h.s.core.receive(h.s.cpu, frame, now)
+	h.s.mu.Unlock()
+}
+
+// learning is a control whose digests the agent sees too.
+type learning struct {
+	control
+	agent *local.Agent
+}
+
+// Digest implements control.
+func (l learning) Digest(name string, fields [][]byte) {
+	l.agent.Digest(name, fields)
+	l.control.Digest(name, fields)
+}
+
+// PACC returns the counters of the PACC loop in the switch; false while there is none. It
+// runs once a controller has put its settings into the table of watched queues.
+func (s *Switch) PACC() (pacc.Stats, []pacc.PortStats, bool) { return s.agent.Stats() }
