@@ -35,6 +35,10 @@ func tests() map[string]func(*rig) {
 		"Malformed":          testMalformed,
 		"Garbage":            testGarbage,
 		"Idle":               testIdle,
+		"BufferTrace":        testBufferTrace,
+		"BufferRefresh":      testBufferRefresh,
+		"BufferForget":       testBufferForget,
+		"BufferTshark":       testBufferTshark,
 	}
 }
 

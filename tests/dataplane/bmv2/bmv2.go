@@ -169,6 +169,11 @@ func (s *Switch) receive(stream dataplanepb.DataplaneInterface_PacketStreamClien
 	}
 }
 
+// Address implements target.Target.
+func (s *Switch) Address() (network, address string) {
+	return "unix", filepath.Join(s.dir, "p4runtime")
+}
+
 // Dial implements target.Target.
 func (s *Switch) Dial() (*grpc.ClientConn, error) { return s.p4runtime, nil }
 

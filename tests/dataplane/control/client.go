@@ -32,7 +32,9 @@ type Client struct {
 	stream    p4v1.P4Runtime_StreamChannelClient
 	stop      context.CancelFunc
 	packetIns chan *p4v1.PacketIn
-	answers   chan *p4v1.StreamMessageResponse // all but packet-ins
+	digests   chan *p4v1.DigestList
+	idle      chan *p4v1.IdleTimeoutNotification
+	answers   chan *p4v1.StreamMessageResponse // all others
 	done      chan struct{}
 }
 
@@ -42,6 +44,7 @@ func New(conn *grpc.ClientConn, device uint64) (*Client, error) {
 	c := &Client{
 		device: device, election: &p4v1.Uint128{Low: 1}, stub: p4v1.NewP4RuntimeClient(conn), stop: stop,
 		packetIns: make(chan *p4v1.PacketIn, 4096), answers: make(chan *p4v1.StreamMessageResponse, 64),
+		digests: make(chan *p4v1.DigestList, 4096), idle: make(chan *p4v1.IdleTimeoutNotification, 4096),
 		done: make(chan struct{}),
 	}
 	var err error
@@ -64,9 +67,14 @@ func (c *Client) receive() {
 		if err != nil {
 			return
 		}
-		if p := m.GetPacket(); p != nil {
-			c.packetIns <- p
-		} else {
+		switch x := m.GetUpdate().(type) {
+		case *p4v1.StreamMessageResponse_Packet:
+			c.packetIns <- x.Packet
+		case *p4v1.StreamMessageResponse_Digest:
+			c.digests <- x.Digest
+		case *p4v1.StreamMessageResponse_IdleTimeoutNotification:
+			c.idle <- x.IdleTimeoutNotification
+		default:
 			c.answers <- m
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/pacc"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/tests/dataplane/target"
@@ -74,6 +75,9 @@ type way struct {
 // Send implements softswitch.Sender.
 func (w way) Send(frame []byte, _ units.Time) { w.inbox.Put(w.port, bytes.Clone(frame)) }
 
+// Address implements target.Target.
+func (s *Switch) Address() (network, address string) { return "tcp", s.address.String() }
+
 // Dial implements target.Target.
 func (s *Switch) Dial() (*grpc.ClientConn, error) {
 	if s.conn != nil {
@@ -130,6 +134,9 @@ func (s *Switch) Close() error {
 	}
 	return err
 }
+
+// PACC returns the counters of the PACC loop in the switch.
+func (s *Switch) PACC() (pacc.Stats, []pacc.PortStats, bool) { return s.sw.PACC() }
 
 // WorstLag returns how far the switch's clock was ever behind the wall clock.
 func (s *Switch) WorstLag() time.Duration {

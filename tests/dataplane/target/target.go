@@ -21,6 +21,8 @@ const Ports = 8
 type Target interface {
 	// Dial returns a connection to the P4Runtime server; Close closes it.
 	Dial() (*grpc.ClientConn, error)
+	// Address returns where the P4Runtime server listens, for a client of the test's own.
+	Address() (network, address string)
 	// Send hands frames to a port back to back.
 	Send(port uint32, frames ...[]byte) error
 	// Receive returns the next frame that left the port, waiting for it for at most wait.

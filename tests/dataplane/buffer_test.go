@@ -1,0 +1,280 @@
+package dataplane
+
+import (
+	"fmt"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/p4src/pollreport"
+	"github.com/headgate/headgate/tables/buffer"
+	"github.com/headgate/headgate/tests/dataplane/bmv2"
+	"github.com/headgate/headgate/tests/dataplane/control"
+	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/units"
+)
+
+// The rig of buffer tests: packets of one size come in by the lossless ports and wait for a
+// slow one, in one queue. The outside port is not accounted.
+const (
+	slowPort    = 2
+	outsidePort = 5
+	bufferBytes = 500
+)
+
+func losslessPorts() []uint32 { return []uint32{1, 3, 4} }
+
+// bufferRig is a rig with a buffer policy.
+type bufferRig struct {
+	*rig
+	rate    int // of the slow port, packets/s: bursts are in before the next packet leaves
+	names   *control.Names
+	running []buffer.Entry
+}
+
+func newBufferRig(r *rig) *bufferRig {
+	r.Helper()
+	names, err := control.NewNames()
+	must(r.T, err)
+	b := &bufferRig{rig: r, names: names, rate: 50}
+	if _, real := r.target.(*bmv2.Switch); real {
+		b.rate = 4 // processes and their threads wait for each other
+	}
+	for class := range uint64(8) {
+		r.write(control.Class(class, class, 0))
+	}
+	for _, port := range losslessPorts() {
+		r.write(control.PFCSession(port))
+	}
+	return b
+}
+
+// run changes the policy in the order that loses nothing: entries, policy, what is left.
+func (b *bufferRig) run(c buffer.Config) *buffer.Entries {
+	b.Helper()
+	e, err := buffer.Build(c)
+	must(b.T, err)
+	key := func(e buffer.Entry) string { return fmt.Sprint(e.Table, e.Match) }
+	old := map[string]buffer.Entry{}
+	for _, o := range b.running {
+		old[key(o)] = o
+	}
+	var updates []*p4v1.Update
+	add := func(kind p4v1.Update_Type, entry buffer.Entry) {
+		u, err := b.names.Buffer(kind, entry)
+		must(b.T, err)
+		updates = append(updates, u...)
+	}
+	for _, entry := range e.Tables {
+		kind := p4v1.Update_INSERT
+		if _, exists := old[key(entry)]; exists {
+			kind = p4v1.Update_MODIFY
+			delete(old, key(entry))
+		}
+		add(kind, entry)
+	}
+	b.write(updates...)
+	b.policy(e.Policy)
+	updates = nil
+	for _, entry := range old {
+		add(p4v1.Update_DELETE, entry)
+	}
+	if len(updates) > 0 {
+		b.write(updates...)
+	}
+	b.running = e.Tables
+	return e
+}
+
+func (b *bufferRig) policy(a buffer.Action) {
+	b.Helper()
+	u, err := b.names.BufferPolicy(a)
+	must(b.T, err)
+	b.write(u)
+}
+
+func (b *bufferRig) victim(port uint32, kind p4v1.Update_Type) {
+	b.Helper()
+	u, err := b.names.Buffer(kind, buffer.Victim(port))
+	must(b.T, err)
+	b.write(u...)
+}
+
+// gap is the time between two packets of the slow port.
+func (b *bufferRig) gap() time.Duration { return time.Second / time.Duration(b.rate) }
+
+// slow makes the slow port's next packet leave only after a while: an outside packet has
+// just left.
+func (b *bufferRig) slow() {
+	b.Helper()
+	b.shape(slowPort, target.Shape{PacketsPerSecond: b.rate, FrameBytes: bufferBytes, Depth: 1000})
+	b.send(outsidePort, bufferFrame(b.rig, outsidePort, slowPort, 0))
+	b.receive(slowPort, 1)
+}
+
+// settle waits until ingress has handled what was sent; nothing accounted does it.
+func (b *bufferRig) settle() {
+	b.Helper()
+	b.send(outsidePort, newFrame(outsidePort, fencePort).bytes(b.T))
+	b.receive(fencePort, 1)
+}
+
+func bufferFrame(r *rig, from, to uint32, class uint8) []byte {
+	f := newFrame(from, to)
+	f.dscp, f.payload = class, make([]byte, bufferBytes-14-20-8)
+	return f.bytes(r.T)
+}
+
+// signal returns the next PFC frame of a port.
+func (b *bufferRig) signal(port uint32) pfcFrame {
+	b.Helper()
+	f, ok := b.target.Receive(port, patience)
+	if !ok {
+		b.Fatalf("port %d sends no PFC frame", port)
+	}
+	p, err := parsePFC(port, f.Data)
+	must(b.T, err)
+	return p
+}
+
+// quiet fails when a lossless port has sent anything.
+func (b *bufferRig) quiet() {
+	b.Helper()
+	for _, port := range losslessPorts() {
+		if f, ok := b.target.Receive(port, 0); ok {
+			b.Errorf("port %d sent %x, want nothing", port, f.Data)
+		}
+	}
+}
+
+// bufferConfig is a small policy for links so slow that no PAUSE is refreshed. DSH's window
+// is so short that τ, which depends on the microsecond, is 0 for a port of one class.
+func bufferConfig(kind headroom.Kind) buffer.Config {
+	c := headroom.Config{
+		Policy: kind, Lossless: 0b0111_1000, MTU: bufferBytes, AllowLoss: true, Buffer: 38_000,
+		Private: 500, LossyPrivate: 500, Headroom: 1500, ResumeGap: 500, PortResumeGap: 500,
+		Threshold: 1001, Share: 500, Alpha: -2,
+	}
+	if kind == headroom.Adaptive {
+		c.Headroom, c.Buffer = 0, 92_144 // Φ of the links is 6012 B
+	}
+	c.DSH.Window = units.Microsecond
+	c.SPFC.Period = 100 * units.Millisecond
+	b := buffer.Config{MMU: c, Quanta: 65535, Numbers: losslessPorts()}
+	for range b.Numbers {
+		b.MMU.Ports = append(b.MMU.Ports, headroom.Port{Rate: units.Mbps})
+	}
+	return b
+}
+
+// testBufferRefresh lets a PAUSE grow old: packets repeat it, and the controller may.
+func testBufferRefresh(r *rig) {
+	b := newBufferRig(r)
+	b.rate = 4 // all of this happens before a queue has drained
+	c := bufferConfig(headroom.Static)
+	const quanta = 1000
+	c.Quanta = quanta
+	c.MAC = [][6]byte{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 3}, {2, 0, 0, 0, 0, 4}}
+	for i := range c.MMU.Ports {
+		c.MMU.Ports[i].Rate = units.Gbps // half of the pause is 256 µs
+	}
+	b.run(c)
+	b.slow()
+	pause := func(what string) {
+		b.Helper()
+		f := b.signal(3)
+		if is, err := f.pause(quanta); err != nil || !is || f.classes != 1<<5 {
+			b.Fatalf("%s: %+v (%v), want a PAUSE of class 5 for %d", what, f, err, quanta)
+		}
+	}
+	packets := 0
+	send := func(class uint8) {
+		b.Helper()
+		packets++
+		b.send(3, bufferFrame(r, 3, slowPort, class))
+		b.settle()
+		time.Sleep(time.Millisecond)
+	}
+	for range 5 { // private, twice shared, twice headroom: the first of these pauses
+		send(5)
+	}
+	pause("the fourth packet")
+	pause("the fifth, later")
+	b.packetOut(control.PacketOut{Port: 3, Mode: ids.PacketOutRefresh, Payload: []byte("anything")})
+	pause("the controller")
+	send(0) // of a class that is not paused
+	pause("a packet of another class")
+	b.packetOut(control.PacketOut{Port: 1, Mode: ids.PacketOutRefresh})
+	b.poll(1)
+	if report := b.poll(3).Buffer; report.Paused() != 1<<5 || report.LastPause == 0 || report.Private[5] != 500 {
+		b.Errorf("port 3 reports %+v, want class 5 paused", report)
+	}
+	// It drains: refreshes, then RESUME, then silence.
+	b.receive(slowPort, packets)
+	for n := 0; ; n++ {
+		f := b.signal(3)
+		if is, err := f.pause(quanta); err != nil || is && n > packets {
+			b.Fatalf("%+v (%v) after %d others", f, err, n)
+		} else if !is {
+			break
+		}
+	}
+	b.packetOut(control.PacketOut{Port: 3, Mode: ids.PacketOutRefresh})
+	if report := b.poll(3).Buffer; report.Paused() != 0 || report.Used != (pollreport.Pools{}) {
+		b.Errorf("everything has left, and port 3 reports %+v", report)
+	}
+	b.quiet()
+	refreshes, _, err := b.ctl.Counter(ids.CounterPFCRefreshes, 3)
+	if err != nil || refreshes < 3 {
+		b.Errorf("%d refreshes are counted (%v), want 3 or more", refreshes, err)
+	}
+	b.noDropsBut()
+}
+
+// testBufferForget loses packets behind the pipeline's back: their bytes stay until the
+// controller has the idle port forget them.
+func testBufferForget(r *rig) {
+	b := newBufferRig(r)
+	c := bufferConfig(headroom.DSH)
+	c.MMU.Alpha = -3
+	b.run(c)
+	b.shape(slowPort, target.Shape{PacketsPerSecond: b.rate, FrameBytes: bufferBytes, Depth: 3})
+	for range 10 {
+		b.send(4, bufferFrame(r, 4, slowPort, 6))
+	}
+	b.settle()
+	b.signal(4)
+	got := 0
+	for {
+		if _, ok := b.target.Receive(slowPort, 4*b.gap()); !ok {
+			break
+		}
+		got++
+	}
+	if got > 6 {
+		b.Fatalf("%d packets of 10 passed a queue of 3", got)
+	}
+	leaked := b.poll(4).Buffer
+	if leaked.Paused() == 0 || leaked.Private[6]+leaked.Shared[6] == 0 {
+		b.Fatalf("with %d of 10 packets lost port 4 reports %+v", 10-got, leaked)
+	}
+	b.packetOut(control.PacketOut{Port: 4, Mode: ids.PacketOutForget})
+	for {
+		f := b.signal(4)
+		if is, err := f.pause(65535); err != nil {
+			b.Fatal(err)
+		} else if !is {
+			break
+		}
+	}
+	after := b.poll(4).Buffer
+	after.Peak, after.LastPause = pollreport.Pools{}, 0
+	if after != (pollreport.Buffer{}) {
+		b.Errorf("after it has been told to forget, port 4 reports %+v", after)
+	}
+	b.packetOut(control.PacketOut{Port: 4, Mode: ids.PacketOutForget})
+	b.poll(4)
+	b.quiet()
+}

@@ -1,0 +1,228 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/p4src/pollreport"
+	"github.com/headgate/headgate/tables/buffer"
+	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/units"
+)
+
+// testBufferTrace sends random traces through headroom.MMU and the switch, one policy after
+// the other: the same PFC frames after the same packets, the same drops, the same counters.
+// The order of events is only known while packets arrive well before the slow port lets the
+// next one out, so a trace in which the machine was too busy for that is played again.
+func testBufferTrace(r *rig) {
+	const attempts = 20
+	b := newBufferRig(r)
+	for i, kind := range headroom.Kinds() {
+		for attempt := 1; ; attempt++ {
+			t := newBufferTrace(b, kind)
+			err := t.play(rand.New(rand.NewPCG(uint64(i), 3)))
+			if err == nil {
+				err = t.counters()
+			}
+			if err == nil {
+				break
+			}
+			if !t.late || attempt == attempts {
+				b.Fatalf("%s, attempt %d: %v", kind, attempt, err)
+			}
+			b.Logf("%s is played again: %v", kind, err)
+			t.abandon()
+		}
+	}
+	b.quiet()
+}
+
+// bufferTrace is one policy's trace on a rig.
+type bufferTrace struct {
+	*bufferRig
+	kind    headroom.Kind
+	mmu     *headroom.MMU
+	numbers []uint32
+	now     units.Time // the MMU's clock: nothing of the trace depends on the switch's
+	stored  []storedPacket
+	victims map[uint32]bool
+	before  [3]int64
+	next    time.Time // before which no other packet leaves the slow port
+	late    bool      // packets arrived later than that
+}
+
+func newBufferTrace(b *bufferRig, kind headroom.Kind) *bufferTrace {
+	b.Helper()
+	c := bufferConfig(kind)
+	if dsh(kind) {
+		c.MMU.Alpha = -3
+	}
+	mmu, err := headroom.New(b.run(c).MMU)
+	must(b.T, err)
+	t := &bufferTrace{bufferRig: b, kind: kind, mmu: mmu, numbers: c.Numbers, victims: map[uint32]bool{}}
+	t.before = t.read()
+	return t
+}
+
+func dsh(k headroom.Kind) bool  { return k == headroom.DSH || k == headroom.DSHSPFC }
+func spfc(k headroom.Kind) bool { return k == headroom.SPFC || k == headroom.DSHSPFC }
+
+// read returns the counters of PAUSE and RESUME frames and lossless drops.
+func (t *bufferTrace) read() (sum [3]int64) {
+	t.Helper()
+	for _, port := range losslessPorts() {
+		for j, id := range []uint32{ids.CounterPFCPauses, ids.CounterPFCResumes} {
+			n, _, err := t.ctl.Counter(id, int64(port))
+			must(t.T, err)
+			sum[j] += n
+		}
+		for class := range int64(8) {
+			n, _, err := t.ctl.Counter(ids.CounterLosslessDrops, int64(port)<<3|class)
+			must(t.T, err)
+			sum[2] += n
+		}
+	}
+	return sum
+}
+
+func (t *bufferTrace) counters() error {
+	t.Helper()
+	s, got := t.mmu.Stats(), t.read()
+	for i := range got {
+		got[i] -= t.before[i]
+	}
+	want := [3]int64{int64(s.PauseFrames), int64(s.ResumeFrames), int64(s.LosslessDrops)}
+	if got != want || want[0] == 0 || want[1] == 0 {
+		return fmt.Errorf("%d PAUSE frames, RESUME frames and lossless drops are counted, want %d, and some of the first two", got, want)
+	}
+	if used := t.poll(1).Buffer.Used; used != (pollreport.Pools{}) {
+		return fmt.Errorf("all packets have left, and in use are %+v", used)
+	}
+	t.normal()
+	return nil
+}
+
+// normal takes the entries of victims out.
+func (t *bufferTrace) normal() {
+	for port, victim := range t.victims {
+		if victim {
+			t.victim(port, p4v1.Update_DELETE)
+		}
+	}
+	clear(t.victims)
+}
+
+// abandon waits until the switch is as if there had been no trace.
+func (t *bufferTrace) abandon() {
+	t.Helper()
+	t.normal()
+	for {
+		if _, ok := t.target.Receive(target.Any, 5*t.gap()); !ok {
+			break
+		}
+	}
+	if used := t.poll(1).Buffer.Used; used != (pollreport.Pools{}) {
+		t.Fatalf("all packets have left, and in use are %+v", used)
+	}
+}
+
+func (t *bufferTrace) play(rng *rand.Rand) error {
+	t.Helper()
+	for _, burst := range []int{32, 12} {
+		time.Sleep(t.gap()) // so that what comes first leaves at once
+		t.next = time.Now().Add(t.gap())
+		t.slow()
+		if err := t.arrivals(rng, burst); err != nil {
+			return err
+		}
+		for len(t.stored) > 0 {
+			if err := t.depart(); err != nil {
+				return err
+			}
+			if burst == 32 && rng.IntN(3) == 0 && len(t.stored) > 4 && time.Until(t.next) > t.gap()*2/3 {
+				if err := t.arrivals(rng, 1+rng.IntN(2)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// arrivals sends packets in while the slow port holds what it has.
+func (t *bufferTrace) arrivals(rng *rand.Rand, n int) (err error) {
+	t.Helper()
+	defer func() {
+		t.settle()
+		if late := time.Since(t.next); late > 0 {
+			t.late = true
+			err = errors.Join(err, fmt.Errorf("%d packets came %v too late", n, late))
+		}
+	}()
+	for range n {
+		i := rng.IntN(len(t.numbers))
+		class := []uint8{0, 3, 4, 4, 5, 5}[rng.IntN(6)]
+		if dsh(t.kind) {
+			class = uint8(3 + i) // one class, or τ would depend on the clock
+		}
+		port := t.numbers[i]
+		t.now += units.Time(1+rng.IntN(20)) * units.Millisecond
+		if victim := t.mmu.Victim(t.now, i); spfc(t.kind) && victim != t.victims[port] {
+			t.settle() // what was sent before does not see the entry
+			t.victims[port] = victim
+			t.victim(port, map[bool]p4v1.Update_Type{true: p4v1.Update_INSERT, false: p4v1.Update_DELETE}[victim])
+		}
+		t.send(port, bufferFrame(t.rig, port, slowPort, class))
+		ok, signals := t.mmu.Arrive(t.now, i, class, bufferBytes)
+		if ok {
+			t.stored = append(t.stored, storedPacket{port: i, class: class})
+		}
+		if err := t.expect(signals); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *bufferTrace) depart() error {
+	t.Helper()
+	s := t.stored[0]
+	t.stored = t.stored[1:]
+	t.now += units.Millisecond
+	f, ok := t.target.Receive(slowPort, patience)
+	if !ok {
+		return fmt.Errorf("class %d from port %d does not leave", s.class, t.numbers[s.port])
+	}
+	t.next = t.next.Add(t.gap())
+	if got := decode(t.T, f); got.ip.TOS>>2 != s.class || got.ip.SrcIP.To4()[2] != byte(t.numbers[s.port]) {
+		return fmt.Errorf("class %d from %v leaves, want class %d from port %d: the switch has dropped another packet than the MMU", got.ip.TOS>>2, got.ip.SrcIP, s.class, t.numbers[s.port])
+	}
+	return t.expect(t.mmu.Depart(t.now, s.port, s.class, bufferBytes))
+}
+
+// expect waits for the PFC frames that the MMU has asked for. What is too much is found by
+// the frame after it, or by the counters.
+func (t *bufferTrace) expect(signals []headroom.Signal) error {
+	for _, s := range signals {
+		port := t.numbers[s.Port]
+		f, ok := t.target.Receive(port, patience)
+		if !ok {
+			return fmt.Errorf("port %d sends nothing, want %+v", port, s)
+		}
+		p, err := parsePFC(port, f.Data)
+		if err != nil {
+			return err
+		}
+		pause, err := p.pause(buffer.DefaultQuanta)
+		if got := (headroom.Signal{Port: s.Port, Classes: p.classes, Pause: pause}); err != nil || got != s {
+			return fmt.Errorf("port %d sent %+v (%v), want %+v", port, got, err, s)
+		}
+	}
+	return nil
+}

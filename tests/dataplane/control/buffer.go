@@ -1,0 +1,106 @@
+package control
+
+import (
+	"fmt"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+
+	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/buffer"
+)
+
+// Names finds the ids of a P4Info's tables, fields and actions. It is never written after
+// NewNames.
+type Names struct {
+	tables  map[string]*p4configv1.Table
+	actions map[string]uint32
+}
+
+// NewNames reads Headgate's P4Info.
+func NewNames() (*Names, error) {
+	var info p4configv1.P4Info
+	if err := prototext.Unmarshal(p4src.P4Info, &info); err != nil {
+		return nil, err
+	}
+	n := &Names{map[string]*p4configv1.Table{}, map[string]uint32{}}
+	for _, t := range info.GetTables() {
+		n.tables[t.GetPreamble().GetName()] = t
+	}
+	for _, a := range info.GetActions() {
+		n.actions[a.GetPreamble().GetName()] = a.GetPreamble().GetId()
+	}
+	return n, nil
+}
+
+// Buffer makes updates of one type of a buffer policy's entries.
+func (n *Names) Buffer(kind p4v1.Update_Type, entries ...buffer.Entry) ([]*p4v1.Update, error) {
+	var updates []*p4v1.Update
+	for _, e := range entries {
+		t, ok := n.tables[e.Table]
+		if !ok {
+			return nil, fmt.Errorf("no table %q", e.Table)
+		}
+		entry := &p4v1.TableEntry{TableId: t.GetPreamble().GetId()}
+		for _, m := range e.Match {
+			f, err := field(t, m)
+			if err != nil {
+				return nil, err
+			}
+			entry.Match = append(entry.Match, f)
+		}
+		var err error
+		if entry.Action, err = n.action(e.Action); err != nil {
+			return nil, err
+		}
+		updates = append(updates, &p4v1.Update{Type: kind, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: entry}}})
+	}
+	return updates, nil
+}
+
+func field(t *p4configv1.Table, m buffer.Match) (*p4v1.FieldMatch, error) {
+	for _, f := range t.GetMatchFields() {
+		if f.GetName() != m.Field {
+			continue
+		}
+		if m.Prefix == buffer.Exact {
+			return exact(f.GetId(), m.Value), nil
+		}
+		return &p4v1.FieldMatch{FieldId: f.GetId(), FieldMatchType: &p4v1.FieldMatch_Lpm{
+			Lpm: &p4v1.FieldMatch_LPM{Value: number(m.Value), PrefixLen: int32(m.Prefix)}}}, nil
+	}
+	return nil, fmt.Errorf("table %q has no field %q", t.GetPreamble().GetName(), m.Field)
+}
+
+func (n *Names) action(a buffer.Action) (*p4v1.TableAction, error) {
+	id, ok := n.actions[a.Name]
+	if !ok {
+		return nil, fmt.Errorf("no action %q", a.Name)
+	}
+	args := make([][]byte, len(a.Params))
+	for i, v := range a.Params {
+		args[i] = number(v)
+	}
+	return direct(action(id, args...)), nil
+}
+
+// BufferPolicy makes an action the buffer's policy.
+func (n *Names) BufferPolicy(a buffer.Action) (*p4v1.Update, error) {
+	act, err := n.action(a)
+	if err != nil {
+		return nil, err
+	}
+	return setDefault(ids.TableBufferPolicy, act.GetAction()), nil
+}
+
+// PFCSession installs the clone session of a port's PFC frames.
+func PFCSession(port uint32) *p4v1.Update {
+	return insert(&p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{
+		PacketReplicationEngineEntry: &p4v1.PacketReplicationEngineEntry{
+			Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: &p4v1.CloneSessionEntry{
+				SessionId: buffer.Session(port),
+				Replicas:  []*p4v1.Replica{{EgressPort: port, Instance: 1}},
+			}}}}})
+}

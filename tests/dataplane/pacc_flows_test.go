@@ -1,0 +1,179 @@
+package dataplane
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/dataplane/control"
+	"github.com/headgate/headgate/tests/dataplane/embedded"
+	"github.com/headgate/headgate/tests/dataplane/target"
+)
+
+// paccTests are the cases of PACC's flow table; each gets a fresh switch.
+func paccTests() map[string]func(*rig) {
+	return map[string]func(*rig){
+		"Counts": testPaccCounts,
+		"Learns": testPaccLearns,
+		"Ages":   testPaccAges,
+		"Off":    testPaccOff,
+	}
+}
+
+func TestPaccTableEmbedded(t *testing.T) {
+	for name, test := range paccTests() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := embedded.Start()
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(newRig(t, s))
+		})
+	}
+}
+
+func TestPaccTableBMv2(t *testing.T) {
+	needBMv2(t)
+	for name, test := range paccTests() {
+		t.Run(name, func(t *testing.T) { test(newRig(t, startBMv2(t))) })
+	}
+}
+
+func flowTo(f frame, port uint32) control.Flow {
+	return control.Flow{Src: f.src, Dst: f.dst, Port: port}
+}
+
+func (r *rig) flows() map[control.Flow]control.FlowCount {
+	r.Helper()
+	flows, err := r.ctl.Flows()
+	if err != nil {
+		r.Fatal(err)
+	}
+	return flows
+}
+
+// testPaccCounts fills a slow port's queue: all packets of a flow are counted, and as
+// congested those that found more than the threshold in the queue.
+func testPaccCounts(r *rig) {
+	const threshold, burst = 450, 10
+	a, b := newFrame(1, 2), newFrame(3, 2)
+	other := newFrame(4, 2)
+	other.dscp = 8
+	r.write(control.Class(8, 1, 1), control.WatchQueue(2, 0, threshold))
+	for _, f := range []frame{a, b, other} {
+		r.write(control.LearnFlow(flowTo(f, 2), 0)...)
+	}
+	r.shape(2, target.Shape{PacketsPerSecond: slow, FrameBytes: 100, Depth: 1000})
+	r.send(1, repeat(r.T, a, burst, 1)...)
+	r.fence()
+	r.send(3, repeat(r.T, b, burst, 1)...)
+	r.send(4, repeat(r.T, other, burst, 1)...) // another queue
+	r.fence()
+	r.fence() // BMv2's ingress has passed a fence before its counters are certain
+	got := r.flows()
+	if len(got) != 3 {
+		r.Errorf("%d flows in the tables, want 3: %v", len(got), got)
+	}
+	n := got[flowTo(a, 2)]
+	// Packet i of a finds at most i packets; five or more are above the threshold, and at
+	// most two have left before the last has come.
+	if n.Packets != burst || n.Bytes != burst*100 || n.Congested > burst-5 || n.Congested < burst-5-2 || n.CgBytes != n.Congested*100 {
+		r.Errorf("the first flow counts %+v, want %d packets of 100 B, about %d of them congested", n, burst, burst-5)
+	}
+	if n := got[flowTo(b, 2)]; n.Packets != burst || n.Congested != burst {
+		r.Errorf("the second flow, behind the first, counts %+v, want %d packets, all congested", n, burst)
+	}
+	if n := got[flowTo(other, 2)]; n.Packets != 0 || n.Congested != 0 {
+		r.Errorf("a flow in a queue that is not watched counts %+v, want nothing", n)
+	}
+	r.receive(2, 3*burst)
+	r.noDropsBut()
+}
+
+// testPaccLearns sends unknown flows: each comes up in a digest, and no more once it is in
+// the table.
+func testPaccLearns(r *rig) {
+	const flows = 40
+	r.write(control.WatchQueue(2, 0, 0), control.FlowDigest(16, 50*time.Millisecond))
+	var frames [][]byte
+	want := map[control.Flow]bool{}
+	for i := range byte(flows) {
+		f := newFrame(1, 2)
+		f.src = netip.AddrFrom4([4]byte{10, 0, 1, 100 + i})
+		want[flowTo(f, 2)] = true
+		frames = append(frames, f.bytes(r.T))
+	}
+	r.send(1, frames...)
+	r.send(1, newFrame(1, 3).bytes(r.T)) // to a port that is not watched
+	r.send(1, make([]byte, 64))          // not IPv4
+	var entries []control.Flow
+	for len(want) > 0 {
+		learned, err := r.ctl.Learned(patience)
+		if err != nil {
+			r.Fatalf("%v, with %d flows to come", err, len(want))
+		}
+		for _, f := range learned {
+			if !want[f] {
+				r.Errorf("learned %v, which was not sent or has come before", f)
+			}
+			delete(want, f)
+			entries = append(entries, f)
+		}
+	}
+	for _, f := range entries {
+		r.write(control.LearnFlow(f, 0)...)
+	}
+	r.send(1, frames...)
+	r.fence()
+	if learned, err := r.ctl.Learned(300 * time.Millisecond); err == nil {
+		r.Errorf("learned %v once more", learned)
+	}
+	for f, n := range r.flows() {
+		if n.Packets != 1 || n.Bytes != 100 {
+			r.Errorf("%v counts %+v, want one packet", f, n)
+		}
+	}
+	r.receive(2, 2*flows)
+	r.noDropsBut(ids.DropNotIPv4)
+}
+
+// testPaccAges leaves one of two flows alone: it is reported, and the other is not.
+func testPaccAges(r *rig) {
+	busy, idle := newFrame(1, 2), newFrame(3, 2)
+	r.write(control.WatchQueue(2, 0, 0))
+	r.write(control.LearnFlow(flowTo(busy, 2), time.Second)...)
+	r.write(control.LearnFlow(flowTo(idle, 2), time.Second)...)
+	r.send(3, idle.bytes(r.T))
+	stop := time.Now().Add(patience)
+	for {
+		r.send(1, busy.bytes(r.T))
+		aged, err := r.ctl.Idle(100 * time.Millisecond)
+		if err == nil {
+			if !slices.Equal(aged, []control.Flow{flowTo(idle, 2)}) {
+				r.Errorf("idle are %v, want the flow from port 3 alone", aged)
+			}
+			return
+		}
+		if time.Now().After(stop) {
+			r.Fatal("the idle flow is never reported")
+		}
+	}
+}
+
+// testPaccOff sends with nothing watched: nothing is learned and nothing counted.
+func testPaccOff(r *rig) {
+	f := newFrame(1, 2)
+	r.write(control.FlowDigest(1, 0))
+	r.write(control.LearnFlow(flowTo(f, 2), 0)...)
+	r.send(1, f.bytes(r.T), newFrame(3, 2).bytes(r.T))
+	r.receive(2, 2)
+	if n := r.flows()[flowTo(f, 2)]; n != (control.FlowCount{}) {
+		r.Errorf("a flow counts %+v, want nothing", n)
+	}
+	if learned, err := r.ctl.Learned(300 * time.Millisecond); err == nil {
+		r.Errorf("learned %v", learned)
+	}
+}
