@@ -5,7 +5,7 @@ ARGS       ?=
 PKGS       := ./...
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint unit bench test-bmv2 bench-bmv2 mininet p4 proto clean
+.PHONY: help build run test lint unit bench bench-sim test-bmv2 bench-bmv2 mininet p4 proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -21,9 +21,13 @@ test: lint unit ## everything that needs no root; root-only parts run when root
 # The race detector needs a C compiler; without one the same tests run without it.
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && echo -race)
 
+# Packages with tests of whole fabrics in real time, which skip them under the race detector.
+REALTIME := ./scenario/compare
+
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	$(GO) test $(RACE) -timeout 12m $(PKGS)
+	$(if $(RACE),$(GO) test -timeout 12m $(REALTIME))
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
@@ -35,6 +39,10 @@ test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_gr
 
 bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
+
+bench-sim: build ## the simulator's packet-hops per CPU second and its load-90 (about 2 minutes)
+	$(BIN) sim run bench-permutation
+	$(BIN) sim run load-90
 
 bench-bmv2: ## packets per second side by side with simple_switch_grpc (root, about 15 minutes)
 	$(GO) run ./tests/bench/bmv2 $(ARGS)

@@ -47,6 +47,7 @@ func (s *Sim) SetLink(link int, down bool) error {
 			s.transmit(int32(i))
 		}
 	}
+	clear(s.cnpRoutes)
 	if !down {
 		return nil
 	}

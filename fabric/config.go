@@ -28,10 +28,12 @@ type Config struct {
 	NewBuffer func(SwitchInfo) (Buffer, error) // nil: unlimited memory, no PFC
 	PFC       PFC
 	ECN       [NumClasses]*RED // nil: no marking
+	PACC      *PACC            // switches send CNPs; nil: they do not
 	CNPGap    units.Time       // receivers answer CE with a CNP, at most one per gap and flow; 0 never
 	RTO       units.Time       // lowest retransmission timeout; 1 ms
 
-	// Noise is added to each one-way delay that a law is told; nil adds none.
+	// Noise is added to each delay that a host measures, one way or a round trip; nil adds
+	// none.
 	Noise  Noise
 	Groups int    // flow groups whose bytes are counted, at least 1
 	Driver Driver // told of flows that end; may be nil

@@ -235,14 +235,14 @@ func (s *Sim) receiveAck(i int32, f *flow, k int32) {
 		return
 	}
 	s.feedback = transport.Feedback{PSN: pk.psn, Nak: pk.kind() == kindNak, Probe: pk.kind() == kindProbeAck, CE: pk.has(flagCE)}
+	if s.noise != nil {
+		s.feedback.Noise = s.noise.Draw(s.noiseRand)
+	}
 	if s.pool.wide {
 		x := &s.pool.extras[k]
 		s.feedback.MaxQD = x.maxQD
 		if f.needs.Delay {
-			s.feedback.Delay = x.delay
-			if s.noise != nil {
-				s.feedback.Delay += s.noise.Draw(s.noiseRand)
-			}
+			s.feedback.Delay = x.delay + s.feedback.Noise
 		}
 		if x.tele != 0 {
 			s.feedback.INT = s.tele.hops(x.tele)

@@ -29,7 +29,7 @@ type packet struct {
 	route int32      // index in Sim.routes of the port it leaves the next node by
 	in    int32      // port by which it came into the present switch
 	at    units.Time // in a queue: since when
-	psn   uint32     // packet sequence number; of a PFC frame: quanta
+	psn   uint32     // packet sequence number; of a PFC frame: quanta and what it pauses
 	size  uint16     // of the frame
 	class uint8      // of a PFC frame: the mask of classes
 	bits  uint8      // kind in the lower four bits, flags above

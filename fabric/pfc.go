@@ -60,14 +60,29 @@ func (s *Sim) signal(n *node, signals []Signal) {
 	}
 }
 
+// sendPFC sends a PFC frame that pauses classes for quanta, or resumes them when that is 0.
+// A frame that still waits for the packet on the wire takes the change along, as a MAC
+// fills in class-enable vector and times when it begins to send.
 func (s *Sim) sendPFC(i int32, classes uint8, quanta uint16) {
-	k := s.pool.get()
+	k := s.ports[i].ctrl.head
+	if k == 0 {
+		k = s.pool.get()
+		pk := &s.pool.packets[k]
+		pk.bits, pk.flow, pk.size = uint8(kindPFC), noFlow, uint16(s.pfc.Frame)
+		s.ports[i].ctrl.push(s.pool.packets, k)
+	}
 	pk := &s.pool.packets[k]
-	pk.bits, pk.class, pk.psn, pk.flow = uint8(kindPFC), classes, uint32(quanta), noFlow
-	pk.size = uint16(s.pfc.Frame)
-	s.ports[i].ctrl.push(s.pool.packets, k)
+	pk.class |= classes
+	pk.psn &^= uint32(classes) << pauseShift
+	if quanta > 0 {
+		pk.psn = pk.psn&^0xFFFF | uint32(classes)<<pauseShift | uint32(quanta)
+	}
 	s.kick(i)
 }
+
+// pauseShift is where, above the quanta, psn of a PFC frame holds which of its classes are
+// paused; the others have time 0.
+const pauseShift = 16
 
 // refresh repeats a PAUSE that still holds before it expires.
 func (s *Sim) refresh(i int32) {
@@ -84,15 +99,16 @@ func (s *Sim) refresh(i int32) {
 // obey lets a PFC frame take effect at the port it arrived at.
 func (s *Sim) obey(k int32) {
 	pk := &s.pool.packets[k]
-	i, mask, quanta := pk.in, pk.class, uint16(pk.psn)
+	i, quanta, mask := pk.in, uint16(pk.psn), uint8(pk.psn>>pauseShift)
+	over := pk.class &^ mask
 	s.pool.put(k)
 	s.obeying--
 	p, st := &s.ports[i], &s.pauses[i]
 	if p.down {
 		return
 	}
-	if quanta == 0 {
-		s.resume(i, p.paused&mask)
+	if mask == 0 {
+		s.resume(i, p.paused&over)
 		return
 	}
 	until := s.now + s.pauseTime(p, quanta)
@@ -109,6 +125,7 @@ func (s *Sim) obey(k int32) {
 		st.expiring = true
 		s.agenda.Schedule(until, evExpire, i)
 	}
+	s.resume(i, p.paused&over)
 }
 
 // resume lets a port send the classes of mask, which were paused, again.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/fabric/event"
 	"github.com/headgate/headgate/fabric/topo"
+	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/units"
 )
@@ -41,6 +42,7 @@ type Sim struct {
 	pauses  []pauseState // per port
 	reds    []red        // per port and class, nil without ECN
 	watches []*watch     // per port, nil where nobody watches
+	paccs   []*paccPort  // per port, nil at hosts and without PACC
 
 	mss, header, ackSize units.Bytes
 	mtu                  int32 // size of a full frame
@@ -74,6 +76,7 @@ type Sim struct {
 	freeFlows  []int32
 	freeRoutes [][]int32 // by length
 	path       []int32
+	cnpRoutes  map[uint64]int32 // by switch and source: where CNPs of the switch's own go
 	feedback   transport.Feedback
 	ecmpSeed   uint64
 	flowCount  uint64
@@ -147,6 +150,12 @@ func (s *Sim) build(c *Config) error {
 			return fmt.Errorf("buffer of switch %s: %w", g.Names[n], err)
 		}
 		s.nodes[n].buffer = b
+		s.nodes[n].mmu, _ = b.(*headroom.MMU)
+	}
+	if c.PACC != nil {
+		if err := s.buildPACC(c.PACC); err != nil {
+			return err
+		}
 	}
 	for class, r := range c.ECN {
 		if r == nil {

@@ -57,8 +57,23 @@ func (r *red) marks(queue units.Bytes, rng *rand.Rand) bool {
 
 // node is a switch; hosts have one too, unused.
 type node struct {
-	buffer Buffer // nil: unlimited
-	first  int32  // its ports start here
+	buffer Buffer        // nil: unlimited
+	mmu    *headroom.MMU // buffer, if it is one: two calls a hop are worth calling directly
+	first  int32         // its ports start here
+}
+
+func (n *node) arrive(now units.Time, port int, class uint8, size units.Bytes) (ok bool, signals []Signal) {
+	if n.mmu != nil {
+		return n.mmu.Arrive(now, port, class, size)
+	}
+	return n.buffer.Arrive(now, port, class, size)
+}
+
+func (n *node) depart(now units.Time, port int, class uint8, size units.Bytes) []Signal {
+	if n.mmu != nil {
+		return n.mmu.Depart(now, port, class, size)
+	}
+	return n.buffer.Depart(now, port, class, size)
 }
 
 // arrive takes the packet that is due at port i.
@@ -86,7 +101,7 @@ func (s *Sim) arrive(i int32) {
 	}
 	n := &s.nodes[p.node]
 	if n.buffer != nil {
-		ok, signals := n.buffer.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		ok, signals := n.arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
 		if len(signals) > 0 {
 			// At once: PFC frames go before all else and change nothing in the buffer.
 			s.signal(n, signals)
@@ -110,6 +125,9 @@ func (s *Sim) forward(in int32, e *onWire) {
 		s.release(in, class, units.Bytes(size))
 		s.lose(e.k, &s.stats.LostOnLinks)
 		return
+	}
+	if s.paccs != nil && e.kind() == kindData && class == s.paccs[out].class {
+		s.paccs[out].count(s, e.k, size)
 	}
 	bit := uint8(1) << class
 	if o.freeAt <= s.now && !o.pending && (o.active&^o.paused)|(o.active|o.paused)&bit == 0 && o.ctrl.head == 0 {
@@ -157,12 +175,15 @@ func (s *Sim) stamp(i int32, p *port, k int32) {
 
 // release gives a packet's bytes back to the buffer of the switch it came into by port in.
 func (s *Sim) release(in int32, class uint8, n units.Bytes) {
+	if in == ownPacket {
+		return
+	}
 	p := &s.ports[in]
 	at := &s.nodes[p.node]
 	if at.buffer == nil {
 		return
 	}
-	if signals := at.buffer.Depart(s.now, int(p.local), class, n); len(signals) > 0 {
+	if signals := at.depart(s.now, int(p.local), class, n); len(signals) > 0 {
 		s.signal(at, signals)
 	}
 }

@@ -65,6 +65,9 @@ func (w *wire) pop() onWire {
 	e := w.ring[w.head]
 	w.head = (w.head + 1) & uint32(len(w.ring)-1)
 	w.n--
+	if w.n == 0 {
+		w.head = 0 // a link that is little used stays in the first cache lines of its ring
+	}
 	return e
 }
 

@@ -92,7 +92,7 @@ func (d *flowDecoder) source(m *yamlnode.Map) {
 	m.Need("kind")
 	pat := d.pattern(m)
 	start := m.Time("start", 0, 0, maxTime)
-	kind := m.OneOf("kind", "", "flow", "shift", "permutation", "incast", "poisson", "coflows", "ring")
+	kind := m.OneOf("kind", "", "flow", "shift", "permutation", "incast", "poisson", "coflows", "ring", "tpch")
 	switch kind {
 	case "flow":
 		d.single(m, pat, start)
@@ -104,6 +104,8 @@ func (d *flowDecoder) source(m *yamlnode.Map) {
 		d.poisson(m, pat, start)
 	case "coflows":
 		d.coflows(m, pat, start)
+	case "tpch":
+		d.tpch(m, pat, start)
 	case "ring":
 		m.Need("size")
 		hosts := d.hosts(m, "hosts", "all")

@@ -26,7 +26,7 @@ func unitOf(what string) string {
 	switch what {
 	case "goodput":
 		return "Gb/s"
-	case "fct", "pause_time", "deadlock":
+	case "fct", "pause_time", "deadlock", "makespan":
 		return "µs"
 	case "queue":
 		return "KB"
@@ -40,7 +40,7 @@ func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 	m.Need("name", "what")
 	me := Measure{
 		Name: m.Text("name", ""), Paper: m.Text("paper", ""), group: -1,
-		what: m.OneOf("what", "", "goodput", "fct", "slowdown", "queue", "pauses", "pause_time", "drops", "marks", "cnps", "done", "deadlock", "retransmits"),
+		what: m.OneOf("what", "", "goodput", "fct", "slowdown", "queue", "pauses", "pause_time", "drops", "marks", "cnps", "done", "deadlock", "retransmits", "makespan"),
 	}
 	if m.Has("group") {
 		me.group = slices.Index(p.Groups, m.Text("group", ""))
@@ -108,6 +108,8 @@ func (r *run) measure() []Value {
 			v.Value = float64(st.DataSent - st.DataDelivered)
 		case "done":
 			v.Value = float64(len(r.times(me.group, fctOf)))
+		case "makespan":
+			v.Value = r.makespan(me.group)
 		case "deadlock":
 			v.Value = math.NaN()
 			if d := r.sim.FirstDeadlock(); d != nil {

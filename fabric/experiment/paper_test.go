@@ -38,6 +38,16 @@ func TestPaperNumbers(t *testing.T) {
 			{"sih powertcp", "F0 in the 200 µs after", 20, 45}, {"dsh powertcp", "PAUSE frames", 0, 0},
 			{"sih none", "drops", 0, 0}, {"dsh none", "drops", 0, 0},
 		},
+		// P0 carries 94.8 Gb/s of payload before; DT loses more than 60 % of it whatever α, and
+		// SPFC none where the pool holds what headroom is late to give back.
+		"spfc-5": {
+			{"dt 1", "F1 before", 46, 48}, {"dt 1", "F1 during the burst", 5, 25}, {"dt 4", "F1 during the burst", 5, 25},
+			{"spfc", "F1 during the burst", 50, 92}, {"dt 34MB", "F1 during the burst", 20, 55},
+			{"spfc 34MB", "F1 in the first ms", 80, 92}, {"spfc 34MB", "F1 during the burst", 88, 93},
+			{"st", "drops", 0, 0}, {"dt 4", "drops", 0, 0}, {"spfc", "drops", 0, 0}, {"spfc 34MB", "drops", 0, 0},
+		},
+		// The heavier of two jobs that are alike otherwise ends first.
+		"tpch-weights": {{"", "heavy job", 7000, 8500}, {"", "light job", 8600, 10_000}, {"", "drops", 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

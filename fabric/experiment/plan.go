@@ -72,6 +72,7 @@ func decodePlan(d *yamlnode.Doc) *Plan {
 		p.Config.NewBuffer = decodeBuffer(m, p.Config.Payload)
 		p.tryBuffer(m)
 	}
+	decodePACC(root.Sub("pacc"), &p.Config)
 	p.Config.CNPGap = root.Time("cnp_gap", 0, 0, units.Millisecond)
 	decodeNoise(root.Sub("noise"), &p.Config)
 	laws := decodeLaws(root)

@@ -22,7 +22,7 @@ type Sizes struct {
 	prob []float64 // 0 to 1, not falling, from 0 to 1
 }
 
-//go:embed data/*.cdf
+//go:embed data/*.cdf data/*.dag
 var data embed.FS
 
 // Names returns the names of the distributions that come with Headgate.
@@ -33,7 +33,9 @@ func Names() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".cdf"))
+		if name, ok := strings.CutSuffix(e.Name(), ".cdf"); ok {
+			names = append(names, name)
+		}
 	}
 	return names
 }

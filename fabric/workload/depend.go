@@ -11,49 +11,73 @@ import (
 // Chain starts flows when others have ended. It implements fabric.Driver for one run and
 // is owned by it.
 type Chain struct {
-	left  map[int]int               // flows of a stage that have not ended, by tag
-	after map[int][]fabric.FlowSpec // what a stage that ends starts
-	next  int
-	err   error
+	stages []stage // by tag; tag 0 stands for none
+	err    error
+}
+
+// stage is a set of flows that start together once all stages that it waits for have ended.
+type stage struct {
+	left  int // flows that have not ended
+	waits int // stages that have not ended
+	flows []fabric.FlowSpec
+	then  []int // stages that wait for this one
 }
 
 // NewChain returns a driver without stages.
-func NewChain() *Chain {
-	return &Chain{left: map[int]int{}, after: map[int][]fabric.FlowSpec{}, next: 1}
-}
+func NewChain() *Chain { return &Chain{stages: make([]stage, 1)} }
 
 // Done implements fabric.Driver.
 func (c *Chain) Done(s *fabric.Sim, f *fabric.FlowSpec) {
 	if f.Tag == 0 {
 		return
 	}
-	if c.left[f.Tag]--; c.left[f.Tag] > 0 {
+	done := &c.stages[f.Tag]
+	if done.left--; done.left > 0 {
 		return
 	}
-	flows := c.after[f.Tag]
-	delete(c.after, f.Tag)
-	delete(c.left, f.Tag)
-	for i := range flows {
-		if err := s.Start(&flows[i]); err != nil && c.err == nil {
-			c.err = err
+	for _, t := range done.then {
+		next := &c.stages[t]
+		if next.waits--; next.waits > 0 {
+			continue
+		}
+		for i := range next.flows {
+			if err := s.Start(&next.flows[i]); err != nil && c.err == nil {
+				c.err = err
+			}
 		}
 	}
+}
+
+// Left returns the number of stages that have not ended.
+func (c *Chain) Left() int {
+	n := 0
+	for i := range c.stages {
+		if c.stages[i].left > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Err returns the first error of a flow that could not be started.
 func (c *Chain) Err() error { return c.err }
 
-// stage gives flows a tag of their own; those of then start when all of them have ended.
-func (c *Chain) stage(flows, then []fabric.FlowSpec) {
-	tag := c.next
-	c.next++
+// stage gives flows a tag of their own, which it returns; they start when the stages of
+// after have ended, or by whoever makes them if there are none.
+func (c *Chain) stage(flows []fabric.FlowSpec, after []int) int {
+	tag := len(c.stages)
 	for i := range flows {
 		flows[i].Tag = tag
 	}
-	c.left[tag] = len(flows)
-	if len(then) > 0 {
-		c.after[tag] = then
+	st := stage{left: len(flows), waits: len(after)}
+	if len(after) > 0 {
+		st.flows = flows
 	}
+	c.stages = append(c.stages, st)
+	for _, a := range after {
+		c.stages[a].then = append(c.stages[a].then, tag)
+	}
+	return tag
 }
 
 // Ring adds ring all-reduces over hosts, one after another: each has 2(n − 1) steps, in
@@ -72,12 +96,9 @@ func (c *Chain) Ring(p *Pattern, rng *rand.Rand, hosts []int, data units.Bytes, 
 			steps[i] = append(steps[i], p.flow(rng, h, hosts[(j+1)%n], chunk, start))
 		}
 	}
+	var before []int
 	for i := range steps {
-		var then []fabric.FlowSpec
-		if i+1 < len(steps) {
-			then = steps[i+1]
-		}
-		c.stage(steps[i], then)
+		before = []int{c.stage(steps[i], before)}
 	}
 	return steps[0], nil
 }

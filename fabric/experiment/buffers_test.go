@@ -1,0 +1,66 @@
+package experiment
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+const unequal = `
+title: links of unequal length
+topology:
+  kind: custom
+  hosts: [near, far, sink]
+  switches: [s]
+  links:
+    - {a: near, b: s, rate: 100Gbps, delay: 1us}
+    - {a: far, b: s, rate: 100Gbps, delay: 20us}
+    - {a: sink, b: s, rate: 100Gbps, delay: 1us}
+buffer: BUFFER
+flows:
+  - {kind: incast, from: "near, far", to: sink, size: 3MB}
+run: {until: 5ms, stop_when_done: true}
+measures: [{name: drops, what: drops}]
+`
+
+// TestAdaptiveMeasuresDelays holds the headroom of each port under "adaptive" against what
+// its own link's delay asks for, whatever the file says of headroom, and has it lose nothing
+// where headroom for the near link does.
+func TestAdaptiveMeasuresDelays(t *testing.T) {
+	drops := func(buffer string) (Plan, uint64) {
+		f, err := Parse("unequal.yaml", []byte(strings.ReplaceAll(unequal, "BUFFER", buffer)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := f.Plans[0].Run(context.Background(), "unequal", 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *f.Plans[0], o.Stats.Drops[0]
+	}
+	p, lost := drops("{policy: adaptive, size: 2MB, headroom: 50KB, lossless: [0], lossy_private: 3KB}")
+	if lost != 0 {
+		t.Errorf("adaptive headroom lost %d packets", lost)
+	}
+	info := fabric.SwitchInfo{Rates: []units.Rate{100 * units.Gbps, 100 * units.Gbps}, Delay: []units.Time{units.Microsecond, 20 * units.Microsecond}}
+	b, err := p.Config.NewBuffer(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout, err := b.(*headroom.MMU).Config().Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range info.Delay {
+		if want := headroom.Required(info.Rates[i], d, 1500); layout.Phi[i] != want {
+			t.Errorf("port %d over %v has headroom %v, want %v", i, d, layout.Phi[i], want)
+		}
+	}
+	if _, lost := drops("{policy: sih, size: 2MB, headroom: 50KB, lossless: [0], lossy_private: 3KB, allow_loss: true}"); lost == 0 {
+		t.Error("headroom for a near link lost nothing over a far one, so this shows little")
+	}
+}

@@ -1,0 +1,43 @@
+package experiment
+
+import (
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/units"
+)
+
+// decodePACC reads "pacc: {class: 0, …}": switches that send CNPs. Keys left out follow from
+// each port's rate by the paper's rules, the weights scaled with it. Weights that the
+// analyses find unstable are taken: finding out is what a simulator is for.
+func decodePACC(m *yamlnode.Map, c *fabric.Config) {
+	if m == nil {
+		return
+	}
+	class := uint8(m.Int("class", 0, 0, fabric.NumClasses-1))
+	interval := m.Time("interval", cnpgen.PaperInterval, units.Microsecond, units.Second)
+	set := cnpgen.Params{
+		Beta1: m.Float("beta1", 0, 0, 1e6), Beta2: m.Float("beta2", 0, 0, 1e6),
+		Threshold: m.Bytes("threshold", 0, 0, maxBytes), Burst: m.Bytes("burst", 0, 0, maxBytes),
+		FilterWeight: m.Float("filter_weight", 0, 0, 1), CNPGap: m.Time("cnp_gap", 0, 0, units.Second),
+		MaxFlows: m.Int("max_flows", 0, 0, 1<<22), Carry: m.Bool("carry", false),
+	}
+	m.Done()
+	params := func(rate units.Rate) cnpgen.Params {
+		return over(cnpgen.ParamsFor(rate, interval), set)
+	}
+	if c.Graph != nil {
+		tried := map[units.Rate]bool{}
+		for _, l := range c.Graph.Links {
+			if tried[l.Rate] {
+				continue
+			}
+			tried[l.Rate] = true
+			if err := params(l.Rate).Validate(l.Rate); err != nil {
+				m.Fault("", "at %v: %v", l.Rate, err)
+				return
+			}
+		}
+	}
+	c.PACC = &fabric.PACC{Class: class, Params: params}
+}

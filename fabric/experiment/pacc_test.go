@@ -1,0 +1,94 @@
+package experiment
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestPACCExperiments holds the measures of pacc-6 and pacc-1 within bounds that a broken
+// controller leaves.
+func TestPACCExperiments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates more than a second of a switch: seconds, and a minute with -race")
+	}
+	type bound struct {
+		variant, measure string
+		low, high        float64
+	}
+	for name, bounds := range map[string][]bound{
+		"pacc-6": {
+			// 125 KB + 20 KB per flow, and equal shares of 23.7 Gb/s within 2 %.
+			{"pacc", "queue with two", 155, 175}, {"pacc", "queue with four", 195, 215},
+			{"pacc", "queue with four least", 185, 210}, {"pacc", "queue with four most", 200, 225},
+			{"pacc", "flow 1 of two", 11.6, 12.1}, {"pacc", "flow 2 of two", 11.6, 12.1},
+			{"pacc", "flow 1 of four", 5.8, 6.05}, {"pacc", "flow 2 of four", 5.8, 6.05},
+			{"pacc", "flow 3 of four", 5.8, 6.05}, {"pacc", "flow 4 of four", 5.8, 6.05},
+			{"pacc carry", "queue with two", 125, 150}, {"pacc carry", "queue with four", 125, 150},
+			{"dcqcn", "queue with four least", 0, 20}, {"dcqcn", "flow 4 of four", 6.3, 9},
+			{"pacc", "drops", 0, 0},
+		},
+		// The loop that both analyses call unstable empties the queue while alpha is high, and
+		// settles when it has fallen.
+		"pacc-100g": {
+			{"two flows, unscaled", "goodput 1–5 ms", 80, 92}, {"two flows, unscaled", "queue 1–5 ms least", 0, 0},
+			{"two flows, unscaled", "queue 15–20 ms least", 490, 560}, {"two flows, unscaled", "queue 15–20 ms most", 500, 580},
+			{"two flows, scaled", "goodput 1–5 ms", 94.5, 94.95}, {"two flows, scaled", "queue 1–5 ms least", 50, 500},
+			{"ten flows, unscaled", "queue 15–20 ms least", 560, 720}, {"ten flows, unscaled", "queue 15–20 ms most", 700, 880},
+		},
+		"pacc-1": {
+			{"pacc", "queue peak", 570, 640}, {"dcqcn", "queue peak", 570, 640},
+			{"pacc", "long 2", 23.6, 23.75}, {"pacc", "long 1 from 2 ms", 22, 23.75}, {"pacc", "bursts FCT p99", 200, 240},
+			{"pacc", "drops", 0, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, err := Open(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]float64{}
+			for _, o := range r.Outcomes {
+				for _, m := range o.Measures {
+					got[o.Variant+"/"+m.Name] = m.Value
+				}
+			}
+			for _, b := range bounds {
+				v, ok := got[b.variant+"/"+b.measure]
+				if !ok || v < b.low || v > b.high {
+					t.Errorf("%s %s = %g, want %g to %g", b.variant, b.measure, v, b.low, b.high)
+				}
+			}
+			// At the same links PACC sends fewer CNPs than DCQCN's receivers.
+			if _, ok := got["dcqcn/CNPs"]; ok && got["pacc/CNPs"] >= got["dcqcn/CNPs"] {
+				t.Errorf("%g CNPs of PACC, %g of DCQCN", got["pacc/CNPs"], got["dcqcn/CNPs"])
+			}
+		})
+	}
+}
+
+// A file says what is wrong with its PACC where it is.
+func TestPACCFaults(t *testing.T) {
+	const head = "topology: {kind: star, hosts: 2, host: {rate: 25Gbps, delay: 1us}}\nflows: [{kind: flow, from: 0, to: 1, size: 1KB}]\nrun: {until: 1ms}\n"
+	for text, want := range map[string]string{
+		"pacc: {burst: 125KB}":         "at 25Gbps: burst: 125KB, want 0 or more and less than the threshold, 125KB",
+		"pacc: {cnp_gap: 81us}":        "cnp gap: 81us",
+		"pacc: {gamma: 1}":             "gamma",
+		"pacc: {filter_weight: 2}":     "filter_weight",
+		"pacc: {class: 8}":             "class",
+		"pacc: {interval: 0.5us}":      "interval",
+		"pacc: {max_flows: 999999999}": "max_flows",
+	} {
+		if _, err := Parse("f.yaml", []byte(head+text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+	if _, err := Parse("f.yaml", []byte(head+"pacc: {class: 3, interval: 40us, carry: true, beta1: 0.1, beta2: 0.2, threshold: 60KB}")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,231 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/units"
+)
+
+// PACC makes the switches' egress ports notice congestion themselves and send CNPs to the
+// sources that cause it, as package cnpgen decides. Receivers need send none (CNPGap 0).
+type PACC struct {
+	Class  uint8                            // whose queue and packets are watched
+	Params func(r units.Rate) cnpgen.Params // of a port by the rate of its link
+}
+
+// paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks at multiples of
+// the interval, but only while there is something to see.
+type paccPort struct {
+	class     uint8
+	port      int32
+	interval  units.Time
+	threshold units.Bytes
+	engine    *cnpgen.Port
+	pacer     *cnpgen.Pacer
+
+	counts  []cnpgen.FlowCount // the switch's counters, by row
+	rows    []paccRow
+	index   map[uint64]int32 // rows by pair of hosts
+	ticking bool
+	sendAt  units.Time // of the pending call of send, MaxTime for none
+
+	tick, send func(*Sim) error
+}
+
+type paccRow struct {
+	pair     uint64
+	bytes    uint64 // at the last tick
+	flow     int32  // of the pair, the one that sent last
+	src, dst int32
+}
+
+// pairOf names the flows from one host to another.
+func pairOf(src, dst int32) uint64 { return uint64(uint32(src))<<32 | uint64(uint32(dst)) }
+
+// flowKey stands for the addresses of the hosts.
+func flowKey(src, dst int32) cnpgen.FlowKey {
+	var a, b [4]byte
+	binary.BigEndian.PutUint32(a[:], uint32(src))
+	binary.BigEndian.PutUint32(b[:], uint32(dst))
+	return cnpgen.FlowKey{Src: netip.AddrFrom4(a), Dst: netip.AddrFrom4(b)}
+}
+
+func pairOfKey(k cnpgen.FlowKey) uint64 {
+	a, b := k.Src.As4(), k.Dst.As4()
+	return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(binary.BigEndian.Uint32(b[:]))
+}
+
+func (s *Sim) buildPACC(c *PACC) error {
+	if c.Class >= NumClasses {
+		return fmt.Errorf("pacc: class %d, want 0 to %d", c.Class, NumClasses-1)
+	}
+	s.paccs = make([]*paccPort, len(s.ports))
+	s.cnpRoutes = map[uint64]int32{}
+	for i := range s.ports {
+		if s.ports[i].isHost {
+			continue
+		}
+		par := c.Params(s.ports[i].rate)
+		engine, err := cnpgen.NewPort(par)
+		if err != nil {
+			return fmt.Errorf("pacc: %w", err)
+		}
+		pacer, err := cnpgen.NewPacer(par)
+		if err != nil {
+			return fmt.Errorf("pacc: %w", err)
+		}
+		p := &paccPort{
+			class: c.Class, port: int32(i), interval: par.Interval, threshold: par.Threshold,
+			engine: engine, pacer: pacer, index: map[uint64]int32{}, sendAt: units.MaxTime,
+		}
+		p.tick, p.send = p.onTick, p.onSend
+		s.paccs[i] = p
+	}
+	return nil
+}
+
+// count is RECEIVE_PACKET of Algorithm 1 for a data packet that is about to join the queue.
+func (p *paccPort) count(s *Sim, k int32, size uint16) {
+	if !p.ticking {
+		p.wake(s)
+	}
+	i := s.pool.packets[k].flow
+	f := &s.flows[i]
+	pair := pairOf(f.src, f.dst)
+	row, ok := p.index[pair]
+	if !ok {
+		row = int32(len(p.rows))
+		p.index[pair] = row
+		p.rows = append(p.rows, paccRow{pair: pair, src: f.src, dst: f.dst})
+		p.counts = append(p.counts, cnpgen.FlowCount{Key: flowKey(f.src, f.dst)})
+	}
+	p.rows[row].flow = i
+	c := &p.counts[row]
+	c.Bytes += uint64(size)
+	if s.ports[p.port].queues[p.class].bytes > p.threshold {
+		c.Congested++
+	}
+}
+
+// wake starts ticking again. The queue has been empty until now: so it was at the tick that
+// would have been the last.
+func (p *paccPort) wake(s *Sim) {
+	last := s.now - s.now%p.interval
+	p.engine.Tick(last, 0, nil)
+	p.ticking = true
+	s.At(last+p.interval, p.tick)
+}
+
+func (p *paccPort) onTick(s *Sim) error {
+	queue := s.ports[p.port].queues[p.class].bytes
+	p.forget()
+	p.pacer.Add(s.now, p.engine.Tick(s.now, queue, p.counts))
+	p.arm(s)
+	p.ticking = len(p.rows) > 0 || queue > 0 || p.pacer.Len() > 0
+	if p.ticking {
+		s.At(s.now+p.interval, p.tick)
+	}
+	return nil
+}
+
+// forget drops the counters of pairs that sent nothing in the period.
+func (p *paccPort) forget() {
+	n := int32(0)
+	for i := range p.rows {
+		r := p.rows[i]
+		if p.counts[i].Bytes == r.bytes {
+			delete(p.index, r.pair)
+			continue
+		}
+		r.bytes = p.counts[i].Bytes
+		p.rows[n], p.counts[n] = r, p.counts[i]
+		p.index[r.pair] = n
+		n++
+	}
+	p.rows, p.counts = p.rows[:n], p.counts[:n]
+}
+
+// arm makes sure that send is called when the next CNP is due.
+func (p *paccPort) arm(s *Sim) {
+	if at := p.pacer.Next(); at < p.sendAt {
+		p.sendAt = at
+		s.At(at, p.send)
+	}
+}
+
+func (p *paccPort) onSend(s *Sim) error {
+	if p.sendAt == s.now {
+		p.sendAt = units.MaxTime
+	}
+	for {
+		k, ok := p.pacer.Pop(s.now)
+		if !ok {
+			break
+		}
+		row, ok := p.index[pairOfKey(k)]
+		if !ok {
+			continue // its source has been silent for a period
+		}
+		s.notifySource(p.port, &p.rows[row])
+	}
+	p.arm(s)
+	return nil
+}
+
+// notifySource sends a CNP from the switch of a port to the source of a flow, in the class
+// of ACKs. It is lost where a link has failed, and when the flow is over.
+func (s *Sim) notifySource(port int32, r *paccRow) {
+	f := &s.flows[r.flow]
+	if f.tx == nil || f.src != r.src || f.dst != r.dst {
+		return
+	}
+	route, ok := s.routeBack(s.ports[port].node, r.src)
+	if !ok {
+		return
+	}
+	out := s.routes[route]
+	o := &s.ports[out]
+	if o.down {
+		return
+	}
+	k := s.pool.get()
+	pk := &s.pool.packets[k]
+	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
+	pk.flow, pk.route, pk.in = r.flow, route+1, ownPacket
+	f.inNet++
+	s.stats.CNPs++
+	s.enqueue(o, pk.class, k, pk.size)
+	s.kick(out)
+}
+
+// routeBack returns the path of CNPs from a switch to a host. It is computed once and kept,
+// until a link fails or is repaired.
+func (s *Sim) routeBack(node, host int32) (route int32, ok bool) {
+	key := pairOf(node, host)
+	if route, ok = s.cnpRoutes[key]; ok {
+		return route, true
+	}
+	var err error
+	if s.path, err = s.router.Path(s.path[:0], int(node), int(host), 0); err != nil {
+		return 0, false
+	}
+	route = int32(len(s.routes))
+	s.routes = append(s.routes, s.path...)
+	s.cnpRoutes[key] = route
+	return route, true
+}
+
+// ownPacket is where a packet came in that its switch made: it is in no ingress queue's
+// account.
+const ownPacket = -1
+
+// PACC returns what PACC has counted at an egress port; false without PACC or at a host.
+func (s *Sim) PACC(port int) (cnpgen.Stats, bool) {
+	if s.paccs == nil || s.paccs[port] == nil {
+		return cnpgen.Stats{}, false
+	}
+	return s.paccs[port].engine.Stats(), true
+}

@@ -1,0 +1,140 @@
+package workload
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/units"
+)
+
+// Stage is one shuffle of a job: so many bytes from its hosts to those of the next stage,
+// once all stages of After, which come before it in the list, have ended.
+type Stage struct {
+	Name  string
+	Bytes units.Bytes
+	After []int
+}
+
+// Queries are the TPC-H queries of data/tpch.dag.
+type Queries struct {
+	table map[string]units.Bytes // bytes at scale factor 1
+	joins map[string][]string
+	names []string
+}
+
+// TPCH returns the 22 queries; an error is a fault of the embedded file.
+func TPCH() (*Queries, error) {
+	text, err := data.ReadFile("data/tpch.dag")
+	if err != nil {
+		return nil, err
+	}
+	q := &Queries{table: map[string]units.Bytes{}, joins: map[string][]string{}}
+	lines := bufio.NewScanner(strings.NewReader(string(text)))
+	for n := 1; lines.Scan(); n++ {
+		f := strings.Fields(lines.Text())
+		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
+			continue
+		}
+		if err := q.add(f); err != nil {
+			return nil, fmt.Errorf("tpch.dag:%d: %w", n, err)
+		}
+	}
+	return q, lines.Err()
+}
+
+func (q *Queries) add(f []string) error {
+	switch {
+	case f[0] == "table" && len(f) == 4:
+		rows, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return err
+		}
+		length, err := strconv.ParseInt(f[3], 10, 64)
+		if err != nil {
+			return err
+		}
+		q.table[f[1]] = units.Bytes(rows * length)
+	case f[0] == "query" && len(f) >= 3:
+		for _, t := range f[2:] {
+			if q.table[t] == 0 {
+				return fmt.Errorf("query %s of table %q, which is not above", f[1], t)
+			}
+		}
+		q.joins[f[1]] = f[2:]
+		q.names = append(q.names, f[1])
+	default:
+		return fmt.Errorf("%q: want table NAME ROWS BYTES or query NAME and its tables", strings.Join(f, " "))
+	}
+	return nil
+}
+
+// Names returns the names of the queries in order.
+func (q *Queries) Names() []string { return q.names }
+
+// DAG returns the stages of a query at a scale factor. Every table reference is scanned and
+// shipped whole: there is no projection and no predicate. A left-deep tree joins them in
+// order; a join starts when both its inputs are there and ships as much as the smaller of
+// them, as when each of its rows finds one partner and the other's bytes are dropped.
+func (q *Queries) DAG(name string, scale float64) ([]Stage, error) {
+	tables := q.joins[name]
+	if tables == nil {
+		return nil, fmt.Errorf("no query %q, want one of %s", name, strings.Join(q.names, ", "))
+	}
+	if !(scale > 0 && scale <= 1e6) {
+		return nil, fmt.Errorf("scale factor %g: want more than 0, at most 1e6", scale)
+	}
+	var stages []Stage
+	size := func(t string) units.Bytes { return max(1, units.Bytes(float64(q.table[t])*scale)) }
+	for _, t := range tables {
+		stages = append(stages, Stage{Name: "scan " + t, Bytes: size(t)})
+	}
+	left := 0
+	for i := 1; i < len(tables); i++ {
+		stages = append(stages, Stage{
+			Name: "join " + tables[i], Bytes: min(stages[left].Bytes, stages[i].Bytes), After: []int{left, i},
+		})
+		left = len(stages) - 1
+	}
+	return stages, nil
+}
+
+// DAG adds a job: every stage runs on width hosts drawn for it, each of which ships an equal
+// part to each of width others, drawn too, but for parts that stay on their host. It
+// returns the flows of the stages that wait for none.
+func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, width int, start units.Time) ([]fabric.FlowSpec, error) {
+	if width < 1 || width > len(hosts) || len(hosts) < 2 || len(stages) == 0 {
+		return nil, fmt.Errorf("job of %d stages with %d of %d hosts each: want at least one stage, one host per stage and two hosts", len(stages), width, len(hosts))
+	}
+	tags := make([]int, len(stages))
+	var first []fabric.FlowSpec
+	for i, st := range stages {
+		part := max(1, st.Bytes/units.Bytes(width*width))
+		var flows []fabric.FlowSpec
+		for len(flows) == 0 { // a single sender may have drawn itself
+			from, to := rng.Perm(len(hosts))[:width], rng.Perm(len(hosts))[:width]
+			for _, a := range from {
+				for _, b := range to {
+					if a != b {
+						flows = append(flows, p.flow(rng, hosts[a], hosts[b], part, start))
+					}
+				}
+			}
+		}
+		var after []int
+		for _, a := range st.After {
+			if a < 0 || a >= i {
+				return nil, fmt.Errorf("stage %d (%s) waits for stage %d: want one before it", i, st.Name, a)
+			}
+			after = append(after, tags[a])
+		}
+		tags[i] = c.stage(flows, after)
+		if len(after) == 0 {
+			first = append(first, flows...)
+		}
+	}
+	return first, nil
+}

@@ -1,0 +1,122 @@
+package workload
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/fabric/topo"
+	"github.com/headgate/headgate/units"
+)
+
+// TestTPCH holds the file against the specification's own sums: eight tables, 22 queries,
+// and some 1 GB at scale factor 1 (956 MB before indexes and rounding of row lengths).
+func TestTPCH(t *testing.T) {
+	q, err := TPCH()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total units.Bytes
+	for _, b := range q.table {
+		total += b
+	}
+	if len(q.table) != 8 || len(q.Names()) != 22 || total < 950*units.MB || total > 1050*units.MB {
+		t.Errorf("%d tables of %v, %d queries", len(q.table), total, len(q.Names()))
+	}
+	for _, name := range q.Names() {
+		stages, err := q.DAG(name, 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// n scans and n − 1 joins, each of which waits for two stages before it.
+		if want := 2*len(q.joins[name]) - 1; len(stages) != want {
+			t.Errorf("%s has %d stages, want %d", name, len(stages), want)
+		}
+		for i, s := range stages {
+			if join := strings.HasPrefix(s.Name, "join "); join != (len(s.After) == 2) || s.Bytes < 1 {
+				t.Errorf("%s stage %d: %+v", name, i, s)
+			}
+		}
+	}
+	// By hand: customer 26.85 MB, orders 156 MB and lineitem 672 MB at scale factor 1.
+	stages, err := q.DAG("q3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []units.Bytes{26_850_000, 156_000_000, 672_136_080, 26_850_000, 26_850_000}
+	for i, s := range stages {
+		if s.Bytes != want[i] {
+			t.Errorf("q3 stage %d (%s) ships %d B, want %d", i, s.Name, int64(s.Bytes), int64(want[i]))
+		}
+	}
+	for _, bad := range []struct {
+		name  string
+		scale float64
+	}{{"q23", 1}, {"q1", 0}, {"q1", -1}} {
+		if _, err := q.DAG(bad.name, bad.scale); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+	for _, line := range []string{"table x 1", "query q y", "index x", "table x a 1"} {
+		if err := q.add(strings.Fields(line)); err == nil {
+			t.Errorf("%q was taken", line)
+		}
+	}
+}
+
+// TestStagesWait runs a diamond of four stages and holds each start against the ends of
+// what it waits for.
+func TestStagesWait(t *testing.T) {
+	line := topo.Line{Rate: 100 * units.Gbps, Delay: units.Microsecond}
+	g, err := topo.Star(8, line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := NewChain()
+	s, err := fabric.New(fabric.Config{Graph: g, Driver: chain, Groups: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages := []Stage{{"a", 400 * units.KB, nil}, {"b", 40 * units.KB, []int{0}}, {"c", 900 * units.KB, []int{0}}, {"d", 100 * units.KB, []int{1, 2}}}
+	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	p := &Pattern{Weight: 1, Law: fabric.LineRate{}}
+	first, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, stages, 3, units.Microsecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddFlows(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RunFlows(units.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := chain.Err(); err != nil || chain.Left() != 0 {
+		t.Fatalf("error %v, %d stages left", err, chain.Left())
+	}
+	var start, end [4]units.Time // by stage; tags count from 1
+	var bytes [4]units.Bytes
+	for i, r := range s.Results() {
+		st := r.Spec.Tag - 1
+		if start[st] != 0 && start[st] != s.StartOf(i) {
+			t.Errorf("flows of stage %d start at %v and %v", st, start[st], s.StartOf(i))
+		}
+		start[st] = s.StartOf(i)
+		end[st] = max(end[st], s.StartOf(i)+r.FCT)
+		bytes[st] += r.Spec.Size
+	}
+	want := [4]units.Time{units.Microsecond, end[0], end[0], max(end[1], end[2])}
+	if start != want {
+		t.Errorf("stages start at %v, want %v", start, want)
+	}
+	for i, st := range stages {
+		if bytes[i] > st.Bytes || bytes[i] < st.Bytes/3 {
+			t.Errorf("stage %d ships %v of %v", i, bytes[i], st.Bytes)
+		}
+	}
+	if _, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, []Stage{{"a", 1, []int{0}}}, 3, 0); err == nil {
+		t.Error("a stage that waits for itself was taken")
+	}
+	if _, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, stages, 9, 0); err == nil {
+		t.Error("more hosts per stage than there are were taken")
+	}
+}
