@@ -15,6 +15,7 @@ type arrivals struct {
 	core     *core
 	pipeline *pipeline // that the frames went through; nil when ingress is still to come
 	now      units.Time
+	turn     engine.Turn
 	results  []result
 	ends     []int // index into results behind those of each frame
 }
@@ -42,16 +43,18 @@ func (a *arrivals) Digest(name string, fields [][]byte) { a.pipeline.Digest(name
 // ingress takes the frames through ingress of the running pipeline.
 func (a *arrivals) ingress(now units.Time) {
 	pl := a.core.running.Load()
-	if pl == nil {
+	if pl == nil || len(a.batch.Frames) == 0 {
 		return // the switch's goroutine counts them
 	}
 	a.pipeline, a.now = pl, now
+	a.turn.BeginIngress(pl.data, a.batch.Frames[0].Port)
 	for _, f := range a.batch.Frames {
-		if a.core.port(f.Port) != nil {
-			pl.data.Ingress(pl.data.Receive(f.Port, f.Data, now), now, a)
+		if a.core.port(f.Port) != nil && !a.core.pfc.consumes(f.Port, f.Data) {
+			a.turn.Ingress(a.turn.Receive(f.Port, f.Data, now), now, a)
 		}
 		a.ends = append(a.ends, len(a.results))
 	}
+	a.turn.End()
 }
 
 // reset makes a ready for another batch.
@@ -63,10 +66,14 @@ func (a *arrivals) reset() {
 // arrive does what is left to do for frames that have been through ingress, at time now.
 func (c *core) arrive(a *arrivals, now units.Time) {
 	pl, from := a.pipeline, 0
+	a.turn.BeginEgress(pl.data, a.batch.Frames[0].Port)
+	c.turn = &a.turn
 	c.advance(now)
 	for i, f := range a.batch.Frames {
 		to := a.ends[i]
-		c.arrived(f.Port, f.Data)
+		if c.arrived(f.Port, f.Data) && c.pfc.takes(f.Port, f.Data) {
+			c.flowControl(f.Port, f.Data, now)
+		}
 		c.now = now
 		for _, r := range a.results[from:to] {
 			if r.again {
@@ -78,4 +85,6 @@ func (c *core) arrive(a *arrivals, now units.Time) {
 		from = to
 		c.advance(now)
 	}
+	c.turn = nil
+	a.turn.End()
 }

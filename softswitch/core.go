@@ -16,13 +16,6 @@ const againDelay = units.Microsecond
 // againLimit is how many of them may be under way: simple_switch.cpp's input buffer.
 const againLimit = 1024
 
-// dataplane is what the core needs of an engine.Instance.
-type dataplane interface {
-	Receive(port uint32, frame []byte, now units.Time) *engine.Packet
-	Ingress(p *engine.Packet, now units.Time, out engine.Out)
-	Egress(p *engine.Packet, now units.Time, out engine.Out)
-}
-
 // control is what the core needs of a P4Runtime server.
 type control interface {
 	PacketIn(frame []byte)
@@ -35,13 +28,15 @@ type core struct {
 	tm      *tm.Manager
 	ports   [maxPort + 1]*portState // nil: no such port; does not change while a Realtime runs
 	control control
+	pfc     *flowControl                                      // nil: MAC control frames are frames like others; does not change
 	tap     func(port uint32, d port.Direction, frame []byte) // nil: none
 
 	running atomic.Pointer[pipeline] // nil before the first; written with the lock held
 	old     map[uint32]*pipeline     // others that have packets in the queues, by epoch
 	epoch   uint32
 	again   ring[returning]
-	now     units.Time // of the packet being processed
+	turn    *engine.Turn // of the batch being processed, nil between batches
+	now     units.Time   // of the packet being processed
 	stats   Stats
 }
 
@@ -63,14 +58,14 @@ type portState struct {
 // engine's Out.
 type pipeline struct {
 	core  *core
-	data  dataplane
+	data  *engine.Instance
 	epoch uint32
 	held  int // packets in queues or on their way back to ingress
 }
 
 // swap makes d the running pipeline. Packets in the queues leave through the egress that
 // goes with their ingress, as BMv2 has it.
-func (c *core) swap(d dataplane) {
+func (c *core) swap(d *engine.Instance) {
 	if pl := c.running.Load(); pl != nil && pl.held > 0 {
 		c.old[pl.epoch] = pl
 	}
@@ -85,6 +80,12 @@ func (c *core) receive(number uint32, frame []byte, now units.Time) {
 	c.advance(now)
 	if !c.arrived(number, frame) {
 		return
+	}
+	if c.pfc.takes(number, frame) {
+		c.flowControl(number, frame, now)
+		if c.pfc.consumes(number, frame) {
+			return
+		}
 	}
 	pl := c.running.Load()
 	if pl == nil {
@@ -119,6 +120,12 @@ func (c *core) arrived(number uint32, frame []byte) bool {
 	return true
 }
 
+// flowControl obeys a MAC control frame on an existing port.
+func (c *core) flowControl(number uint32, frame []byte, now units.Time) {
+	c.pfc.obey(c.tm, number, &c.ports[number].info.PFC, frame, now)
+	c.advance(now) // what it resumed
+}
+
 // next returns when something is due, which may be in the past; false when nothing is.
 func (c *core) next() (units.Time, bool) {
 	at, ok := c.tm.Next()
@@ -147,7 +154,11 @@ func (c *core) advance(now units.Time) {
 func (c *core) returns(r returning) {
 	c.again.pop()
 	c.now = r.due
-	r.pipeline.data.Ingress(r.packet, r.due, r.pipeline)
+	if t := c.turn; t.Of(r.pipeline.data) {
+		t.Ingress(r.packet, r.due, r.pipeline) // a second lock of the instance could deadlock
+	} else {
+		r.pipeline.data.Ingress(r.packet, r.due, r.pipeline)
+	}
 	c.release(r.pipeline)
 }
 
@@ -161,7 +172,11 @@ func (c *core) depart(now units.Time) {
 		pl = c.old[d.Epoch]
 	}
 	c.now = d.At
-	pl.data.Egress(d.Packet, d.At, pl)
+	if t := c.turn; t.Of(pl.data) {
+		t.Egress(d.Packet, d.At, pl)
+	} else {
+		pl.data.Egress(d.Packet, d.At, pl)
+	}
 	c.tm.Done()
 	c.release(pl)
 }

@@ -16,6 +16,7 @@ type loopRunner struct {
 	sw    *Switch
 	timer *clock.Timer // for what is due next
 	sweep *clock.Timer
+	agent *clock.Timer // for what PACC's agent has to do next
 }
 
 func (r *loopRunner) post(fn func()) {
@@ -48,7 +49,23 @@ func (r *loopRunner) arm(at units.Time, ok bool) {
 
 func (r *loopRunner) sweepNow() {
 	r.sw.server.Sweep(r.loop.Now())
+	r.sw.agent.Sweep(r.loop.Now())
+	r.armAgent()
 	r.sweep.Reset(r.loop.Now() + sweepPeriod)
+}
+
+func (r *loopRunner) runAgent() {
+	r.sw.agent.Run(r.loop.Now())
+	r.armAgent()
+	r.due()
+}
+
+func (r *loopRunner) armAgent() {
+	if at := r.sw.agent.Next(); at < units.MaxTime {
+		r.agent.Reset(at)
+	} else {
+		r.agent.Stop()
+	}
 }
 
 // NewOnLoop makes a switch that runs on a loop. Call it before the loop runs, or on the
@@ -62,6 +79,7 @@ func NewOnLoop(loop *clock.Loop, c Config) (*Switch, error) {
 	r.sw = s
 	r.timer = loop.NewTimer(r.due)
 	r.sweep = loop.NewTimer(r.sweepNow)
+	r.agent = loop.NewTimer(r.runAgent)
 	r.sweep.Reset(loop.Now() + sweepPeriod)
 	return s, nil
 }

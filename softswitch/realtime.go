@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,9 @@ type realRunner struct {
 	mu      sync.Mutex
 	posted  []func()     // owned by mu
 	pending atomic.Int64 // functions posted that have not run to their end
+	handed  atomic.Int64 // batches handed over that have not been processed
+	armed   units.Time   // what the alarm is set for; the switch's lock guards it
+	failure chan error   // of a flush on a source's goroutine
 
 	drivers []port.Port
 	sources []port.Source
@@ -39,7 +43,10 @@ type realRunner struct {
 
 // NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
 func NewRealtime(c Config) (*Realtime, error) {
-	r := &realRunner{start: time.Now(), wake: make(chan struct{}, 1), work: make(chan *arrivals, 16)}
+	r := &realRunner{
+		start: time.Now(), wake: make(chan struct{}, 1), work: make(chan *arrivals, 16),
+		armed: units.MaxTime, failure: make(chan error, 1),
+	}
 	s, err := newSwitch(c, r)
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
@@ -105,7 +112,8 @@ func (s *Realtime) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, src := range s.r.sources {
 		group.Go(func() error {
-			return src.Run(ctx, func(b *port.Batch) { s.deliver(ctx, b) })
+			_, files := src.(*port.Files) // always have more: two goroutines share the work
+			return src.Run(ctx, func(b *port.Batch) { s.deliver(ctx, b, !files) })
 		})
 	}
 	group.Go(func() error { return s.loop(ctx) })
@@ -124,16 +132,72 @@ func (s *Realtime) Run(ctx context.Context) error {
 // deliver takes a batch through ingress, on the goroutine of its source, and hands it to
 // the switch's. Frames that came after a function was posted, such as the commit of a
 // pipeline, are left to the latter, so that they go through ingress after it.
-func (s *Realtime) deliver(ctx context.Context, b *port.Batch) {
+//
+// When nobody else is at work the source's goroutine does all of it, which saves waking
+// another and moving packets between cores. It hands over, though, when it cannot keep up
+// and there are cores that could help.
+func (s *Realtime) deliver(ctx context.Context, b *port.Batch, direct bool) {
 	a := s.r.idle.Get().(*arrivals)
 	a.batch = b
+	if direct && (len(b.Frames) < cap(b.Frames) || runtime.GOMAXPROCS(0) <= 2) && s.direct(a) {
+		return
+	}
 	if s.r.pending.Load() == 0 {
 		a.ingress(s.r.time())
 	}
+	s.r.handed.Add(1)
 	select {
 	case s.r.work <- a:
 	case <-ctx.Done():
 		s.r.done(a)
+	}
+}
+
+// direct takes a batch all the way, unless something comes before it or holds the switch.
+func (s *Realtime) direct(a *arrivals) bool {
+	r := s.r
+	idle := func() bool { return r.handed.Load() == 0 && r.pending.Load() == 0 }
+	if !idle() || !s.mu.TryLock() {
+		return false
+	}
+	if !idle() {
+		s.mu.Unlock()
+		return false
+	}
+	now := r.time()
+	a.ingress(now)
+	s.take(a, now)
+	var err error
+	if r.handed.Load() == 0 { // otherwise the loop sends, with what others brought
+		err = r.flush(false)
+	}
+	at, waits := s.core.next()
+	waits = waits && at != r.armed
+	s.mu.Unlock()
+	r.done(a)
+	if err != nil {
+		select {
+		case r.failure <- err:
+		default: // the first one ends the switch
+		}
+	}
+	if waits { // the alarm is the loop's
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// take does what is left to do for a batch, with the lock held.
+func (s *Realtime) take(a *arrivals, now units.Time) {
+	if a.pipeline != nil {
+		s.core.arrive(a, now)
+		return
+	}
+	for _, f := range a.batch.Frames {
+		s.core.receive(f.Port, f.Data, now)
 	}
 }
 
@@ -178,32 +242,43 @@ func (s *Realtime) loop(ctx context.Context) error {
 	defer wake.close()
 	sweep := time.NewTicker(sweepPeriod.Duration())
 	defer sweep.Stop()
-	armed := units.MaxTime // what the alarm is set for
 	for {
 		s.busy()
-		if err := r.flush(false); err != nil {
+		next := s.agent.Next()
+		s.mu.Lock()
+		err := r.flush(false)
+		at, ok := s.core.next()
+		if next < units.MaxTime && (!ok || next < at) {
+			at, ok = next, true
+		}
+		if ok = ok && at != r.armed; ok {
+			r.armed = at
+		}
+		s.mu.Unlock()
+		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		at, ok := s.core.next()
-		s.mu.Unlock()
-		if ok && at != armed {
+		if ok {
 			wake.set((at - r.time()).Duration() + 1)
-			armed = at
 		}
 		select {
 		case a := <-r.work:
 			s.process(a)
 		case <-r.wake:
 		case <-wake.C:
-			armed = units.MaxTime
+			s.mu.Lock()
+			r.armed = units.MaxTime
+			s.mu.Unlock()
 		case <-sweep.C:
 			s.server.Sweep(r.time())
-			if err := r.flush(true); err != nil {
+			s.agent.Sweep(r.time())
+			if err := s.flush(); err != nil {
 				return err
 			}
+		case err := <-r.failure:
+			return err
 		case <-ctx.Done():
-			return r.flush(true)
+			return s.flush()
 		}
 	}
 }
@@ -224,6 +299,9 @@ func (s *Realtime) busy() {
 		}
 		break
 	}
+	if now := s.r.time(); s.agent.Next() <= now {
+		s.agent.Run(now)
+	}
 	s.mu.Lock()
 	s.core.advance(s.r.time())
 	s.mu.Unlock()
@@ -233,19 +311,20 @@ func (s *Realtime) busy() {
 func (s *Realtime) process(a *arrivals) {
 	s.r.runPosted()
 	s.mu.Lock()
-	now := s.r.time()
-	if a.pipeline != nil {
-		s.core.arrive(a, now)
-	} else {
-		for _, f := range a.batch.Frames {
-			s.core.receive(f.Port, f.Data, now)
-		}
-	}
+	s.take(a, s.r.time())
 	s.mu.Unlock()
+	s.r.handed.Add(-1)
 	s.r.done(a)
 }
 
-// flush sends what drivers hold. Those for which a large piece is cheaper than many small
+// flush sends all that drivers hold.
+func (s *Realtime) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.flush(true)
+}
+
+// flush sends what drivers hold, with the lock held. Those for which a large piece is cheaper than many small
 // ones may hold it a little longer unless all is set.
 func (r *realRunner) flush(all bool) error {
 	for _, d := range r.drivers {

@@ -23,5 +23,6 @@ type PortStats struct {
 	TxFrames, TxBytes uint64
 	TxLost            uint64        // frames that left while the port was down or had no cable
 	Driver            port.Counters // what a real port's driver lost
-	Queues            tm.PortStats  // rate, depth, limits and tail drops
+	PFC               PFCStats      // MAC control frames, when the switch obeys PFC
+	Queues            tm.PortStats  // rate, depth, limits, tail drops and pauses
 }

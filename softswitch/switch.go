@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/headgate/headgate/pacc/local"
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -27,6 +28,7 @@ type Config struct {
 	CPUPort  uint32 // packet I/O over P4Runtime; 0 means none. 1 to 511
 	DropPort uint32 // DefaultDropPort when zero
 	Traffic  tm.Config
+	PFC      PFC          // whether ports obey PAUSE; off by default
 	Log      *slog.Logger // slog.Default when nil
 }
 
@@ -55,6 +57,7 @@ type Switch struct {
 	cpu    uint32
 	runner runner
 	server *p4rt.Server
+	agent  *local.Agent
 	grpc   grpcServer
 
 	mu   sync.Mutex
@@ -80,7 +83,11 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 		return nil, err
 	}
 	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, runner: r}
-	s.core = core{tm: m, old: map[uint32]*pipeline{}}
+	pfc, err := newFlowControl(c.PFC, m.Queues(), c.CPUPort)
+	if err != nil {
+		return nil, err
+	}
+	s.core = core{tm: m, pfc: pfc, old: map[uint32]*pipeline{}}
 	s.server = p4rt.New(p4rt.Options{
 		DeviceID: c.DeviceID,
 		CPUPort:  c.CPUPort,
@@ -88,7 +95,8 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 		Queues:   m.Queues(),
 		Log:      c.Log,
 	}, s)
-	s.core.control = s.server
+	s.agent = local.New(agentHost{s}, c.Log.With("switch", c.Name))
+	s.core.control = learning{s.server, s.agent}
 	if c.CPUPort != 0 {
 		if err := s.addPort(c.CPUPort, "cpu", 0, cpuSender{s.server}); err != nil {
 			return nil, err
@@ -161,11 +169,13 @@ func (s *Switch) Stats() Stats {
 	return s.core.stats
 }
 
-// PortStats returns the counters of all ports, the CPU port among them, in order.
+// PortStats returns the counters of all ports, the CPU port among them, in order. Pause
+// times are up to now.
 func (s *Switch) PortStats() []PortStats {
 	var all []PortStats
 	drivers := map[uint32]port.Port{}
 	s.mu.Lock()
+	now := s.runner.time()
 	for i, p := range s.core.ports {
 		if p == nil {
 			continue
@@ -174,6 +184,9 @@ func (s *Switch) PortStats() []PortStats {
 		st := p.info
 		st.Up = p.up
 		s.core.tm.Stats(n, &st.Queues)
+		for q := range st.Queues.Queues {
+			st.Queues.Queues[q].PauseTime = st.Queues.Queues[q].PausedBy(now)
+		}
 		if d, ok := p.out.(driven); ok {
 			drivers[n] = d.port
 		}

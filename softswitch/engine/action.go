@@ -11,9 +11,12 @@ type action struct {
 	name   string
 	id     int
 	params []actionParam
-	words  int  // of all parameters
-	run    opFn // reads its parameters from p.args
-	noop   bool // nothing to run
+	words  int         // of all parameters
+	run    opFn        // reads its parameters from p.args
+	noop   bool        // nothing to run
+	body   []statement // to be lowered; nil where run has to be called
+	regs   []int       // registers to be locked around body
+	pc     uint32      // where the lowered action stands
 }
 
 type actionParam struct {
@@ -53,7 +56,12 @@ func (c *compiler) buildAction(j *jsonAction) *action {
 	}
 	c.action = a
 	a.noop = len(j.Primitives) == 0
-	a.run = c.withRegisters(func() opFn { return c.primitives(j.Primitives) })
+	a.run = c.withRegisters(func() opFn {
+		steps := c.steps(j.Primitives)
+		a.body = c.statements(j.Primitives, steps)
+		a.regs = sortedKeys(c.regs)
+		return runOf(steps)
+	})
 	c.action = nil
 	return a
 }
@@ -72,20 +80,22 @@ type step struct {
 const maxSteps = 1 << 16
 
 // primitives compiles a list of primitive calls.
-func (c *compiler) primitives(js []jsonPrimitive) opFn {
+func (c *compiler) primitives(js []jsonPrimitive) opFn { return runOf(c.steps(js)) }
+
+func (c *compiler) steps(js []jsonPrimitive) []step {
 	steps := make([]step, len(js))
-	jumps := false
 	for i := range js {
-		c.in("primitives", i, func() {
-			steps[i] = c.step(&js[i], len(js))
-			jumps = jumps || steps[i].jump
-		})
+		c.in("primitives", i, func() { steps[i] = c.step(&js[i], len(js)) })
 	}
-	if jumps {
-		return runSteps(steps)
-	}
+	return steps
+}
+
+func runOf(steps []step) opFn {
 	ops := make([]opFn, 0, len(steps))
 	for _, s := range steps {
+		if s.jump {
+			return runSteps(steps)
+		}
 		if s.run != nil {
 			ops = append(ops, s.run)
 		}
@@ -229,14 +239,6 @@ func (c *compiler) nameArg(j *jsonPrimitive, i int, typ string) (name string) {
 type boundAction struct {
 	act  *action // nil does nothing
 	args []uint64
-}
-
-func (b *boundAction) run(p *Packet) {
-	if b.act == nil || b.act.noop {
-		return
-	}
-	p.args = b.args
-	b.act.run(p)
 }
 
 // bindHex binds the arguments of the JSON, which may be negative or unpadded.

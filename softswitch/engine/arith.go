@@ -75,6 +75,7 @@ func ring(op string, l, r *dexpr) *dexpr {
 	switch op {
 	case "+":
 		f = (*big.Int).Add
+		e.tree = operation(opAdd, l, r)
 		switch {
 		case l.word >= 0 && r.konst != nil:
 			w, k := l.word, lowWord(r.konst)
@@ -96,6 +97,7 @@ func ring(op string, l, r *dexpr) *dexpr {
 		}
 	case "-":
 		f = (*big.Int).Sub
+		e.tree = operation(opSub, l, r)
 		switch {
 		case l.word >= 0 && r.konst != nil:
 			w, k := l.word, lowWord(r.konst)
@@ -115,6 +117,7 @@ func ring(op string, l, r *dexpr) *dexpr {
 	default:
 		f = (*big.Int).Mul
 		e.m = func(p *Packet) uint64 { return a(p) * b(p) }
+		e.tree = operation(opMul, l, r)
 		if l.maxBits() >= 0 && r.maxBits() >= 0 && l.maxBits()+r.maxBits() <= 2*maxFieldBits {
 			for _, x := range []*big.Int{l.lo, l.hi} {
 				for _, y := range []*big.Int{r.lo, r.hi} {
@@ -152,6 +155,7 @@ func bitwise(op string, l, r *dexpr) *dexpr {
 	switch op {
 	case "&":
 		f = (*big.Int).And
+		e.tree = operation(opAnd, l, r)
 		g = func(x, y uint64) uint64 { return x & y }
 		switch {
 		case l.word >= 0 && r.konst != nil:
@@ -176,10 +180,12 @@ func bitwise(op string, l, r *dexpr) *dexpr {
 		}
 	case "|":
 		f = (*big.Int).Or
+		e.tree = operation(opOr, l, r)
 		g = func(x, y uint64) uint64 { return x | y }
 		e.m = func(p *Packet) uint64 { return a(p) | b(p) }
 	default:
 		f = (*big.Int).Xor
+		e.tree = operation(opXor, l, r)
 		g = func(x, y uint64) uint64 { return x ^ y }
 		e.m = func(p *Packet) uint64 { return a(p) ^ b(p) }
 	}
@@ -250,6 +256,7 @@ func shiftLeft(l, r *dexpr) *dexpr {
 	if r.konst != nil && r.konst.Sign() >= 0 && r.konst.IsInt64() && r.konst.Int64() <= maxShift {
 		k := uint(r.konst.Int64())
 		e.m = func(p *Packet) uint64 { return a(p) << k }
+		e.tree = operation(opShl, l, r)
 		if l.lo != nil {
 			e.lo = new(big.Int).Lsh(l.lo, k)
 		}
@@ -271,6 +278,9 @@ func shiftLeft(l, r *dexpr) *dexpr {
 		}
 	} else {
 		e.m = func(p *Packet) uint64 { return a(p) << n(p) }
+		if r.fitsU64() { // any distance beyond 64 gives 0
+			e.tree = operation(opShl, l, r)
+		}
 		if l.nonNegative() {
 			e.lo = bigZero
 		}
@@ -321,8 +331,12 @@ func shiftRight(l, r *dexpr) *dexpr {
 	switch {
 	case l.fitsU64() && fixed:
 		e.m = func(p *Packet) uint64 { return a(p) >> k }
+		e.tree = operation(opShr, l, r)
 	case l.fitsU64():
 		e.m = func(p *Packet) uint64 { return a(p) >> n(p) }
+		if r.fitsU64() {
+			e.tree = operation(opShr, l, r)
+		}
 	case l.fitsI64():
 		e.m = func(p *Packet) uint64 { return uint64(int64(a(p)) >> n(p)) }
 	case al != nil:
@@ -438,6 +452,7 @@ func cast(op string, l *dexpr, n int) *dexpr {
 	case l.fitsU64() && hi.IsUint64():
 		top := hi.Uint64()
 		e.m = func(p *Packet) uint64 { return min(a(p), top) }
+		e.tree = operation(opMin, l, constant(hi))
 	case l.fitsI64() && lo.IsInt64() && hi.IsInt64():
 		bot, top := lo.Int64(), hi.Int64()
 		e.m = func(p *Packet) uint64 { return uint64(min(max(int64(a(p)), bot), top)) }

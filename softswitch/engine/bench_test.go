@@ -127,9 +127,9 @@ func BenchmarkTable(b *testing.B) {
 		sizes       []int
 		key         func(i int) []Match
 	}{
-		{"exact", "I.exact_", 1, []int{10, 1000, 100000}, func(i int) []Match { return []Match{{Value: be(uint64(i>>16), 1)}, {Value: be(uint64(i&0xffff), 2)}} }},
-		{"lpm", "I.lpm_", 2, []int{10, 1000, 100000}, func(i int) []Match { return []Match{{Value: be(uint64(i)<<8&0xffffffff, 4), Prefix: 24}} }},
-		{"ternary", "I.ternary_", 4, []int{10, 1000, 10000}, func(i int) []Match {
+		{"exact", "I.exact_", 1, []int{100, 10000, 100000}, func(i int) []Match { return []Match{{Value: be(uint64(i>>16), 1)}, {Value: be(uint64(i&0xffff), 2)}} }},
+		{"lpm", "I.lpm_", 2, []int{100, 10000, 100000}, func(i int) []Match { return []Match{{Value: be(uint64(i)<<8&0xffffffff, 4), Prefix: 24}} }},
+		{"ternary", "I.ternary_", 4, []int{100, 1000, 10000}, func(i int) []Match {
 			// 64 different masks.
 			mask := uint64(0xffffffff) << (i % 16)
 			return []Match{{Any: i%4 != 0, Value: []byte{7}, Mask: []byte{0xff}}, {Any: true}, {Value: be(uint64(i)<<16&mask&0xffffffff, 4), Mask: be(mask&0xffffffff, 4)}}

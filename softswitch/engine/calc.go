@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 )
@@ -143,6 +144,7 @@ type checksum struct {
 	calc   *calculation // nil for the old type ipv4
 	cond   boolFn       // nil is always
 	set    opFn
+	whole  bool // the input is the target's header but for the target, and csum16
 }
 
 func (c *compiler) buildChecksums(j *jsonProgram) {
@@ -167,13 +169,14 @@ func (c *compiler) buildChecksums(j *jsonProgram) {
 				c.fail("unknown checksum type %q, allowed are generic and ipv4", jc.Type)
 			}
 			if jc.IfCond != nil && jc.IfCond.Type != "" {
-				c.in("if_cond", -1, func() { k.cond = c.want(c.expression(jc.IfCond), xBool).bool })
+				c.in("if_cond", -1, func() { k.cond = c.want(c.expression(jc.IfCond), xBool).bool.f })
 			}
 			calc := k.calc
 			k.set = c.assignField(&k.target, &dexpr{lo: bigZero, hi: bigMaxU64, word: -1, m: calc.output})
 			if jc.Update == nil || *jc.Update {
 				c.deparser.checksums = append(c.deparser.checksums, k)
 			}
+			k.whole = c.wholeHeader(k)
 			if jc.Verify == nil || *jc.Verify {
 				c.parser.checksums = append(c.parser.checksums, k)
 			}
@@ -209,7 +212,53 @@ func (k *checksum) verify(p *Packet) bool {
 	if !p.isValid(k.target.h) || k.cond != nil && !k.cond(p) {
 		return true
 	}
+	if k.whole && p.nPlaced > 0 {
+		for i := p.nPlaced - 1; i >= 0; i-- {
+			if x := &p.placed[i]; x.header == uint32(k.target.h.index) {
+				return k.verifyBytes(p.buf[x.at:])
+			}
+		}
+	}
 	return k.calc.output(p) == p.w[k.target.word()]
+}
+
+// wholeHeader reports whether a checksum is that of its header, as IPv4's is, and nothing
+// but extraction has written the header when checksums are verified.
+func (c *compiler) wholeHeader(k *checksum) bool {
+	t := k.target
+	if !k.calc.sum || k.calc.payload || t.h.metadata || t.h.typ.vl >= 0 || t.h.typ.bits%16 != 0 || t.f.bits != 16 || t.f.bit%16 != 0 {
+		return false
+	}
+	ins := slices.DeleteFunc(slices.Clone(k.calc.input), func(in calcInput) bool {
+		// What the old type ipv4 puts in the target's place.
+		return k.calc.name == "ipv4" && in.konst != nil
+	})
+	i := 0
+	for f := range t.h.typ.fields {
+		field := &t.h.typ.fields[f]
+		if field == t.f {
+			continue
+		}
+		if i == len(ins) || ins[i].f == nil || ins[i].f.h != t.h || ins[i].f.f != field || c.parsed[t.h.base+field.word] {
+			return false
+		}
+		i++
+	}
+	return i == len(ins) && !c.parsed[t.word()]
+}
+
+// verifyBytes is verify for a header whose bytes are at hand.
+func (k *checksum) verifyBytes(b []byte) bool {
+	n, at := k.target.h.typ.bits/8, k.target.f.bit/8
+	have := uint64(binary.BigEndian.Uint16(b[at:]))
+	// sumWords adds 32-bit words, but for a last one of 16 bits.
+	sum := sumWords(0, b[:n])
+	if at%4 == 0 && at+2 < n {
+		sum -= have << 16
+	} else {
+		sum -= have
+	}
+	return foldSum(sum) == have
 }
 
 // buildSelector compiles the hash of an action selector.

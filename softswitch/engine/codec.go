@@ -117,9 +117,32 @@ func (c *headerCodec) deparse(w []uint64, b []byte) {
 		}
 		return
 	}
+	storeFields(c.stores, w, b)
+}
+
+// only is the stores of groups with a field that is chosen, without those that write more
+// than their group.
+func (c *headerCodec) only(chosen func(word int) bool) (list []storeOp) {
+	first, any := 0, false
+	for i, o := range c.stores {
+		any = any || chosen(int(o.word))
+		if o.bytes == 0 {
+			continue
+		}
+		if any {
+			list = append(list, c.stores[first:i+1]...)
+			list[len(list)-1].whole = false
+		}
+		first, any = i+1, false
+	}
+	return list
+}
+
+// storeFields writes groups of fields to b.
+func storeFields(stores []storeOp, w []uint64, b []byte) {
 	var v uint64
-	for i := range c.stores {
-		o := &c.stores[i]
+	for i := range stores {
+		o := &stores[i]
 		v |= w[o.word] << (o.shift & 63)
 		switch {
 		case o.bytes == 0:
@@ -140,6 +163,11 @@ func storeTop(b []byte, v uint64, n int) {
 		binary.BigEndian.PutUint16(b, uint16(v>>48))
 	case 4:
 		binary.BigEndian.PutUint32(b, uint32(v>>32))
+	case 6:
+		binary.BigEndian.PutUint32(b, uint32(v>>32))
+		binary.BigEndian.PutUint16(b[4:], uint16(v>>16))
+	case 8:
+		binary.BigEndian.PutUint64(b, v)
 	default:
 		for i := range n {
 			b[i] = byte(v >> (56 - 8*i))

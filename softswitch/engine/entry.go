@@ -55,8 +55,8 @@ func newTable(t *tableSpec) *table {
 	return &table{spec: t, look: newLookup(t), entries: map[Handle]*entry{}, next: 1, deflt: t.deflt}
 }
 
-// apply looks the packet up, runs the action and returns what follows.
-func (t *table) apply(p *Packet) *node {
+// match looks the packet up and returns the action to run and what follows it.
+func (t *table) match(p *Packet) (*boundAction, *node) {
 	s := t.spec
 	var e *entry
 	if len(t.entries) > 0 {
@@ -72,7 +72,7 @@ func (t *table) apply(p *Packet) *node {
 		e = t.look.find(p, key)
 	}
 	if e == nil {
-		return t.applyMiss(p)
+		return t.matchMiss(p)
 	}
 	if s.counters {
 		e.count.add(p.Bytes)
@@ -91,30 +91,24 @@ func (t *table) apply(p *Packet) *node {
 		}
 	}
 	if e.act != nil {
-		e.act.run(p)
-		return e.node
+		return e.act, e.node
 	}
 	act := t.pick(e, p)
 	if act == nil {
-		return s.miss // an empty group does nothing
+		return nil, s.miss // an empty group does nothing
 	}
-	act.run(p)
-	return s.after(act.act)
+	return act, s.after(act.act)
 }
 
-func (t *table) applyMiss(p *Packet) *node {
+func (t *table) matchMiss(p *Packet) (*boundAction, *node) {
 	s := t.spec
 	if s.counters {
 		t.missed.add(p.Bytes)
 	}
-	if t.deflt == nil {
-		return s.miss
+	if t.deflt == nil || s.hitMiss {
+		return t.deflt, s.miss
 	}
-	t.deflt.run(p)
-	if s.hitMiss {
-		return s.miss
-	}
-	return s.nexts[t.deflt.act]
+	return t.deflt, s.nexts[t.deflt.act]
 }
 
 // after is the node that follows an action after a hit.

@@ -14,25 +14,28 @@ func (c *compiler) operator(x *jsonExpr) expr {
 		return expr{kind: xBool, bool: c.equal(l, r, x.Op == "!=")}
 	case ">", "<", ">=", "<=":
 		l, r := c.dataOperand(x.Left), c.dataOperand(x.Right)
-		return expr{kind: xBool, bool: compareOp(x.Op, l, r)}
+		return expr{kind: xBool, bool: comparison(x.Op, l, r)}
 	case "and", "or":
 		l, r := c.boolOperand(x.Left), c.boolOperand(x.Right)
+		a, b, t := l.f, r.f, &tree{kind: treeAnd, l: l.form(), r: r.form()}
 		if x.Op == "and" {
-			return expr{kind: xBool, bool: func(p *Packet) bool { return l(p) && r(p) }}
+			return expr{kind: xBool, bool: condition{func(p *Packet) bool { return a(p) && b(p) }, t}}
 		}
-		return expr{kind: xBool, bool: func(p *Packet) bool { return l(p) || r(p) }}
+		t.kind = treeOr
+		return expr{kind: xBool, bool: condition{func(p *Packet) bool { return a(p) || b(p) }, t}}
 	case "not":
 		r := c.boolOperand(x.Right)
-		return expr{kind: xBool, bool: func(p *Packet) bool { return !r(p) }}
+		f := r.f
+		return expr{kind: xBool, bool: condition{func(p *Packet) bool { return !f(p) }, &tree{kind: treeNot, l: r.form()}}}
 	case "d2b":
-		return expr{kind: xBool, bool: truth(c.dataOperand(x.Right))}
+		return expr{kind: xBool, bool: nonzero(c.dataOperand(x.Right))}
 	case "b2d":
 		return expr{kind: xData, data: boolData(c.boolOperand(x.Right))}
 	case "valid":
 		return expr{kind: xBool, bool: validity(c.want(c.operand(x.Right), xHeader).head)}
 	case "valid_union":
 		u := c.want(c.operand(x.Right), xUnion).union
-		return expr{kind: xBool, bool: func(p *Packet) bool { return p.validMember(u.at(p)) != nil }}
+		return expr{kind: xBool, bool: called(func(p *Packet) bool { return p.validMember(u.at(p)) != nil })}
 	case "dereference_header_stack", "dereference_stack":
 		return c.derefStack(x)
 	case "dereference_union_stack":
@@ -157,20 +160,21 @@ func truth(e *dexpr) boolFn {
 }
 
 func (c *compiler) ternary(x *jsonExpr) expr {
-	cond := c.boolOperand(x.Cond)
+	when := c.boolOperand(x.Cond)
+	cond := when.f
 	l, r := c.operand(x.Left), c.operand(x.Right)
 	if l.kind != r.kind {
 		c.fail("the two results of ? are of types %v and %v", l.kind, r.kind)
 	}
 	switch l.kind {
 	case xBool:
-		a, b := l.bool, r.bool
-		return expr{kind: xBool, bool: func(p *Packet) bool {
+		a, b := l.bool.f, r.bool.f
+		return expr{kind: xBool, bool: called(func(p *Packet) bool {
 			if cond(p) {
 				return a(p)
 			}
 			return b(p)
-		}}
+		})}
 	case xHeader:
 		if l.head.typ != r.head.typ {
 			c.fail("the two results of ? are headers of types %q and %q", l.head.typ.name, r.head.typ.name)
@@ -187,7 +191,7 @@ func (c *compiler) ternary(x *jsonExpr) expr {
 		c.fail("the results of ? are of type %v, want data, bool or header", l.kind)
 	}
 	a, b := l.data, r.data
-	e := &dexpr{word: -1}
+	e := &dexpr{word: -1, tree: &tree{kind: treeChoose, cond: when.form(), l: a.form(), r: b.form()}}
 	if a.lo != nil && b.lo != nil {
 		e.lo = minBig(a.lo, b.lo)
 	}
@@ -235,28 +239,28 @@ func maxBig(a, b *big.Int) *big.Int {
 }
 
 // equal compiles == and !=, which compare data, truth values, headers and unions.
-func (c *compiler) equal(l, r expr, negate bool) boolFn {
+func (c *compiler) equal(l, r expr, negate bool) condition {
 	if l.kind != r.kind {
 		c.fail("operands of == or != are of types %v and %v", l.kind, r.kind)
 	}
 	switch l.kind {
 	case xData:
 		if negate {
-			return compareOp("!=", l.data, r.data)
+			return comparison("!=", l.data, r.data)
 		}
-		return compareOp("==", l.data, r.data)
+		return comparison("==", l.data, r.data)
 	case xBool:
-		a, b := l.bool, r.bool
-		return func(p *Packet) bool { return a(p) == b(p) != negate }
+		a, b := l.bool.f, r.bool.f
+		return called(func(p *Packet) bool { return a(p) == b(p) != negate })
 	case xHeader:
 		a, b := l.head.at, r.head.at
-		return func(p *Packet) bool { return p.sameHeader(a(p), b(p)) != negate }
+		return called(func(p *Packet) bool { return p.sameHeader(a(p), b(p)) != negate })
 	case xUnion:
 		a, b := l.union.at, r.union.at
-		return func(p *Packet) bool { return p.sameUnion(a(p), b(p)) != negate }
+		return called(func(p *Packet) bool { return p.sameUnion(a(p), b(p)) != negate })
 	}
 	c.fail("== and != do not compare %v", l.kind)
-	return nil
+	return condition{}
 }
 
 // compareOp compiles a comparison of data.

@@ -17,7 +17,8 @@ const lockShards = 16
 // goroutines at a time.
 //
 // Who locks what: a packet holds one of the reader locks, chosen by its ingress port, for
-// its way through Ingress or Egress, which use different ones, but not while an Out is called. A control method that
+// its way through Ingress or Egress, which use different ones, but not while an Out is
+// called; a Turn holds one for all of its packets. A control method that
 // changes tables, profiles, value sets, groups or sessions takes all of them, so a packet
 // sees a change wholly or not at all. Counters are atomic. Meters and registers have locks
 // of their own; an action holds those of all registers it uses, as in BMv2.
@@ -55,7 +56,7 @@ func New(prog *Program, o Options) *Instance {
 	in := &Instance{prog: prog, opts: o, groups: map[uint16][]Replica{}, sessions: map[uint16]*CloneSession{}}
 	in.seed.Store(o.Seed)
 	in.pool.New = func() any {
-		return &Packet{in: in, w: make([]uint64, prog.layout.words), vl: make([]byte, prog.layout.vlBytes)}
+		return &Packet{in: in, w: make([]uint64, prog.layout.words+prog.code.temps), vl: make([]byte, prog.layout.vlBytes)}
 	}
 	for _, t := range prog.tables {
 		in.tables = append(in.tables, newTable(t))
@@ -103,12 +104,10 @@ func (in *Instance) unlock() {
 	}
 }
 
-// rlock takes a reader lock for a packet and returns it for unlocking. half is 0 in
-// ingress and 1 in egress, which may be on different cores.
-func (p *Packet) rlock(half uint32) *sync.RWMutex {
-	mu := &p.in.locks[half+2*p.IngressPort%lockShards].RWMutex
-	mu.RLock()
-	return mu
+// reader is the lock of packets that came in on a port. half is 0 in ingress and 1 in
+// egress, which may be on different cores.
+func (in *Instance) reader(half, port uint32) *sync.RWMutex {
+	return &in.locks[half+2*port%lockShards].RWMutex
 }
 
 // clock is the latest time that packets brought.

@@ -6,7 +6,7 @@ import "encoding/binary"
 // as machine words.
 type keyMap[V any] struct {
 	limbs int
-	m1    map[uint64]V
+	m1    wordMap[V]
 	m2    map[[2]uint64]V
 	m4    map[[4]uint64]V
 	ms    map[string]V
@@ -16,7 +16,6 @@ func newKeyMap[V any](limbs int) *keyMap[V] {
 	m := &keyMap[V]{limbs: limbs}
 	switch {
 	case limbs <= 1:
-		m.m1 = map[uint64]V{}
 	case limbs == 2:
 		m.m2 = map[[2]uint64]V{}
 	case limbs <= 4:
@@ -46,7 +45,7 @@ func wideKey(k []uint64, buf []byte) []byte {
 func (m *keyMap[V]) get(k []uint64, buf *[]byte) (v V, ok bool) {
 	switch {
 	case m.limbs <= 1:
-		v, ok = m.m1[k[0]]
+		return m.m1.get(k[0])
 	case m.limbs == 2:
 		v, ok = m.m2[[2]uint64{k[0], k[1]}]
 	case m.limbs <= 4:
@@ -61,7 +60,7 @@ func (m *keyMap[V]) get(k []uint64, buf *[]byte) (v V, ok bool) {
 func (m *keyMap[V]) put(k []uint64, v V) {
 	switch {
 	case m.limbs <= 1:
-		m.m1[k[0]] = v
+		m.m1.put(k[0], v)
 	case m.limbs == 2:
 		m.m2[[2]uint64{k[0], k[1]}] = v
 	case m.limbs <= 4:
@@ -74,7 +73,7 @@ func (m *keyMap[V]) put(k []uint64, v V) {
 func (m *keyMap[V]) del(k []uint64) {
 	switch {
 	case m.limbs <= 1:
-		delete(m.m1, k[0])
+		m.m1.del(k[0])
 	case m.limbs == 2:
 		delete(m.m2, [2]uint64{k[0], k[1]})
 	case m.limbs <= 4:
@@ -86,9 +85,7 @@ func (m *keyMap[V]) del(k []uint64) {
 
 // each calls f for every value.
 func (m *keyMap[V]) each(f func(V)) {
-	for _, v := range m.m1 {
-		f(v)
-	}
+	m.m1.each(f)
 	for _, v := range m.m2 {
 		f(v)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type Program struct {
 	deparser  *deparser
 	ingress   *node
 	egress    *node
+	code      code
 	tables    []*tableSpec
 	tableBy   map[string]*tableSpec
 	profiles  []*profileSpec
@@ -84,10 +86,13 @@ type compiler struct {
 	action     *action // being compiled, nil outside of actions
 	regs       map[int]bool
 	nodes      map[string]*node
+	written    map[int]bool // words of fields that the program writes
+	parsed     map[int]bool // those that it writes in the parser or in clones
 	stateBytes int64
 }
 
 func (c *compiler) compile(j *jsonProgram) {
+	c.written = map[int]bool{}
 	c.in("__meta__", -1, func() { c.checkVersion(j.Meta.Version) })
 	c.buildLayout(j)
 	for _, t := range c.layout.types {
@@ -106,10 +111,13 @@ func (c *compiler) compile(j *jsonProgram) {
 	}
 	c.findStandardFields()
 	c.buildParser(j)
+	c.parsed = maps.Clone(c.written)
 	c.buildActions(j)
 	c.buildPipelines(j)
 	c.buildDeparser(j)
 	c.buildChecksums(j)
+	c.lower()
+	c.finishDeparser()
 }
 
 func (c *compiler) checkVersion(v []int) {
@@ -248,6 +256,9 @@ func (c *compiler) buildLists(j *jsonProgram) {
 		l := &j.FieldLists[i]
 		c.in("field_lists", i, func() {
 			c.lists[l.ID] = c.fieldsOf(l)
+			for _, r := range c.lists[l.ID] {
+				c.writes(r) // in a clone
+			}
 		})
 	}
 	for i := range j.LearnLists {
@@ -294,6 +305,11 @@ func (p *Program) Actions() []ActionInfo {
 		}
 	}
 	return infos
+}
+
+// sortedActions returns actions by id.
+func sortedActions(m map[int]*action) []*action {
+	return slices.SortedFunc(maps.Values(m), func(a, b *action) int { return a.id - b.id })
 }
 
 // sortedKeys returns the keys of a set of numbers in order.

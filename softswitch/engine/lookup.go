@@ -26,8 +26,22 @@ func newLookup(t *tableSpec) lookup {
 	case Ternary, Range:
 		return &ternaryLookup{spec: t, byMask: newKeyMap[*tuple](t.limbs)}
 	}
+	if n := t.bits(); n <= directBits {
+		return make(directLookup, 1<<n)
+	}
 	return &exactLookup{m: newKeyMap[*entry](t.limbs)}
 }
+
+// directBits is up to how many bits a key of exact fields is the index of an array.
+const directBits = 12
+
+// directLookup has a place for every key.
+type directLookup []*entry
+
+func (x directLookup) find(_ *Packet, key []uint64) *entry { return x[key[0]&uint64(len(x)-1)] }
+func (x directLookup) same(e *entry) *entry                { return x[e.value[0]] }
+func (x directLookup) add(e *entry)                        { x[e.value[0]] = e }
+func (x directLookup) remove(e *entry)                     { x[e.value[0]] = nil }
 
 type exactLookup struct{ m *keyMap[*entry] }
 

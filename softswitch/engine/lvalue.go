@@ -29,6 +29,7 @@ func (c *compiler) assign(v *lvalue, src *dexpr) opFn {
 		return c.writeRegister(v.reg, v.idx, src)
 	}
 	f := v.f
+	c.writesType(v.dyn.typ)
 	src = fit(f, src)
 	at, w := v.dyn.at, f.word
 	if f.bits <= 64 {
@@ -48,6 +49,57 @@ func (c *compiler) assign(v *lvalue, src *dexpr) opFn {
 	}
 }
 
+// writes notes that the program writes a field, so that the deparser must.
+func (c *compiler) writes(r fieldRef) {
+	if r.f != nil {
+		for k := range r.f.words {
+			c.written[r.word()+k] = true
+		}
+	}
+}
+
+// writesHeader notes that the program writes whole headers.
+func (c *compiler) writesHeader(hs ...*header) {
+	for _, h := range hs {
+		for i := range h.typ.fields {
+			c.writes(fieldRef{h, &h.typ.fields[i]})
+		}
+	}
+}
+
+// writesType notes that the program writes headers of a type that are chosen at run time.
+func (c *compiler) writesType(t *headerType) {
+	for _, h := range c.layout.headers {
+		if h.typ == t {
+			c.writesHeader(h)
+		}
+	}
+}
+
+// writesTo notes that the program writes a header.
+func (c *compiler) writesTo(h *hexpr) {
+	if h.fixed != nil {
+		c.writesHeader(h.fixed)
+	} else {
+		c.writesType(h.typ)
+	}
+}
+
+// writesUnion notes that the program writes members of a union.
+func (c *compiler) writesUnion(t *jsonHeaderUnionType) {
+	for _, m := range t.Headers {
+		c.writesType(c.layout.types[m[1]])
+	}
+}
+
+// writesStack notes that the program writes elements of a stack.
+func (c *compiler) writesStack(s *stack) {
+	if s.unions != nil {
+		c.writesUnion(s.utyp)
+	}
+	c.writesHeader(s.elems...)
+}
+
 // fit saturates src for a saturating field.
 func fit(f *field, src *dexpr) *dexpr {
 	if !f.sat {
@@ -61,6 +113,7 @@ func fit(f *field, src *dexpr) *dexpr {
 
 func (c *compiler) assignField(r *fieldRef, src *dexpr) opFn {
 	f := r.f
+	c.writes(*r)
 	src = fit(f, src)
 	w := r.word()
 	if f.bits > 64 {
@@ -126,6 +179,7 @@ func (c *compiler) assignVL(dst, src fieldRef) opFn {
 	if dst.f == nil || src.f == nil || !dst.f.vl || !src.f.vl {
 		c.fail("assign_VL wants two variable-length fields")
 	}
+	c.writes(dst)
 	dw, sw := dst.word(), src.word()
 	do, so, room := dst.h.vlOff, src.h.vlOff, dst.h.typ.vlMax
 	return func(p *Packet) {

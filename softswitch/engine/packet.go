@@ -28,7 +28,13 @@ type Packet struct {
 	head  int    // first byte that no header was parsed from
 	end   int    // behind the last byte
 	trunc int    // bytes kept of what leaves
+	base  int    // first byte that the parser saw
 	size  int    // packet_length: grows and shrinks with add_header and remove_header
+
+	// The headers that were extracted, if they stand one behind the other from base on;
+	// nPlaced is −1 when they do not.
+	placed  [16]placement
+	nPlaced int
 
 	args []uint64   // parameters of the running action
 	now  units.Time // time of the running pipeline
@@ -52,6 +58,12 @@ type Packet struct {
 	bigs []*big.Int
 	nbig int
 	dig  [][]byte
+}
+
+// placement is where a header was extracted.
+type placement struct {
+	header uint32 // its index; in the deparser, its place in the order
+	at     uint32
 }
 
 const (
@@ -78,15 +90,20 @@ func (p *Packet) Free() {
 // get takes a packet with an empty header vector from the pool.
 func (in *Instance) get() *Packet {
 	p := in.pool.Get().(*Packet)
-	clear(p.w)
-	p.reset()
+	p.empty()
 	return p
+}
+
+// empty makes a used packet as good as new.
+func (p *Packet) empty() {
+	clear(p.w[:p.in.prog.layout.words])
+	p.reset()
 }
 
 func (p *Packet) reset() {
 	p.EgressPort, p.Queue = 0, 0
 	p.EnqTime, p.DeqTime, p.EnqDepth, p.DeqDepth = 0, 0, 0, 0
-	p.trunc = noTrunc
+	p.trunc, p.nPlaced = noTrunc, -1
 	p.clearRequests()
 	p.exit, p.failed, p.checksumBad, p.parserError = false, false, false, 0
 }
@@ -105,6 +122,16 @@ func (p *Packet) load(frame []byte) {
 	p.buf = p.buf[:cap(p.buf)]
 	p.start, p.head, p.end = headroom, headroom, headroom+len(frame)
 	copy(p.buf[headroom:], frame)
+}
+
+// place notes that h was extracted at head.
+func (p *Packet) place(h *header) {
+	if n := p.nPlaced; uint(n) < uint(len(p.placed)) {
+		p.placed[n] = placement{uint32(h.index), uint32(p.head)}
+		p.nPlaced = n + 1
+		return
+	}
+	p.nPlaced = -1
 }
 
 // prepend makes room for n bytes in front of the payload and returns where they start.

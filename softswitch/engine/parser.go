@@ -21,9 +21,20 @@ type parserCodes struct {
 // parseOp is one operation of a state. It returns false after setting p.parserError.
 type parseOp func(p *Packet) bool
 
+// parseStep is an operation, or the extraction of a header of fixed length that belongs to
+// no stack and no union.
+type parseStep struct {
+	op           parseOp
+	h            *header // nil: op
+	bytes, valid int
+	base, words  int
+	codec        *headerCodec
+}
+
 type parseState struct {
 	name    string
 	ops     []parseOp
+	steps   []parseStep // ops, with what is done most often in line
 	hasKey  bool
 	narrow  bool // the key is of plain fields and has at most 64 bits
 	key     []keyPart
@@ -111,6 +122,14 @@ func (c *compiler) buildParseState(s *parseState, j *jsonParseState, states map[
 		s.ops = []parseOp{lockedOps(regs, s.ops)}
 	}
 	c.regs = outer
+	for _, op := range s.ops {
+		s.steps = append(s.steps, parseStep{op: op})
+	}
+	for i := range j.Ops {
+		if h := c.plainExtract(&j.Ops[i]); h != nil && len(s.steps) == len(j.Ops) {
+			s.steps[i] = parseStep{h: h, bytes: h.typ.bits / 8, valid: h.valid, base: h.base, words: h.typ.words, codec: h.typ.codec}
+		}
+	}
 	for i := range j.Key {
 		c.in("transition_key", i, func() {
 			k := c.keyPart(&j.Key[i])
@@ -340,6 +359,7 @@ func (p *Packet) parseFail(code uint32) bool {
 func (p *Packet) parse() {
 	ps := p.in.prog.parser
 	p.parserError, p.checksumBad = ps.codes.noError, false
+	p.base, p.nPlaced = p.head, 0
 	s := ps.start
 	for n := 0; s != nil; n++ {
 		if n > maxParseStates {
@@ -360,10 +380,21 @@ func (p *Packet) parse() {
 
 // run executes a state and finds the next one.
 func (s *parseState) run(p *Packet) (*parseState, bool) {
-	for _, op := range s.ops {
-		if !op(p) {
-			return nil, false
+	for i := range s.steps {
+		o := &s.steps[i]
+		if o.h == nil {
+			if !o.op(p) {
+				return nil, false
+			}
+			continue
 		}
+		if p.dataEnd()-p.head < o.bytes {
+			return nil, p.parseFail(p.in.prog.parser.codes.tooShort)
+		}
+		o.codec.extract(p.w[o.base:o.base+o.words], p.buf[p.head:])
+		p.w[o.valid] = 1
+		p.place(o.h)
+		p.head += o.bytes
 	}
 	if !s.hasKey {
 		return s.next, true

@@ -61,6 +61,7 @@ func advance(bits wordFn) parseOp {
 			return p.parseFail(p.in.prog.parser.codes.tooShort)
 		}
 		p.head += int(n / 8)
+		p.nPlaced = -1
 		return true
 	}
 }
@@ -68,7 +69,7 @@ func advance(bits wordFn) parseOp {
 func (c *compiler) verifyOp(j *jsonParserOp) parseOp {
 	var cond jsonValue
 	c.decode(j.Parameters[0], &cond)
-	ok := c.want(c.expression(&cond), xBool).bool
+	ok := c.want(c.expression(&cond), xBool).bool.f
 	var code *dexpr
 	var number int
 	if json.Unmarshal(j.Parameters[1], &number) == nil { // programs before 2.13
@@ -118,6 +119,7 @@ func (c *compiler) setLookahead(r fieldRef, raw json.RawMessage) parseOp {
 	}
 	if bits == r.f.bits && bits <= 64 {
 		w := r.word()
+		c.writes(r)
 		return func(p *Packet) bool { return p.peek(p.w[w:w+1], off, bits) }
 	}
 	n := (bits + 63) / 64
@@ -240,6 +242,22 @@ func (c *compiler) ownLength(h *header) (e *dexpr) {
 	}}
 }
 
+// plainExtract is the header that an operation extracts, nil unless that is all it does.
+func (c *compiler) plainExtract(j *jsonParserOp) *header {
+	if j.Op != "extract" {
+		return nil
+	}
+	var v jsonValue
+	c.decode(j.Parameters[0], &v)
+	if v.Type != "regular" {
+		return nil
+	}
+	if h := c.headerNamed(c.str(v.Value)); h.typ.vl < 0 && h.union == nil {
+		return h
+	}
+	return nil
+}
+
 func extractFixed(h *header) parseOp {
 	n, words, codec := h.typ.bits/8, h.typ.words, h.typ.codec
 	return func(p *Packet) bool {
@@ -252,6 +270,7 @@ func extractFixed(h *header) parseOp {
 		} else {
 			p.markValid(h)
 		}
+		p.place(h)
 		p.head += n
 		return true
 	}
@@ -311,6 +330,7 @@ func extractVL(h *header, length *dexpr, maxBytes int) parseOp {
 		default:
 			readAll(p, n)
 			p.markValid(h)
+			p.nPlaced = -1
 			p.head += fixed + n
 			return true
 		}

@@ -4,35 +4,13 @@ package engine
 type node struct {
 	name  string
 	table *tableSpec
-	cond  boolFn
+	cond  *tree
 	yes   *node
 	no    *node
-	run   opFn // of an action without parameters
 	call  *boundAction
 	next  *node
-}
-
-// runPipeline executes nodes until the end or exit.
-func (p *Packet) runPipeline(n *node) {
-	p.exit = false
-	for n != nil && !p.exit {
-		switch {
-		case n.cond != nil:
-			if n.cond(p) {
-				n = n.yes
-			} else {
-				n = n.no
-			}
-		case n.run != nil:
-			n.run(p)
-			n = n.next
-		case n.call != nil:
-			n.call.run(p)
-			n = n.next
-		default:
-			n = p.in.tables[n.table.index].apply(p)
-		}
-	}
+	label label
+	pc    uint32 // where the lowered node stands
 }
 
 func (c *compiler) buildPipelines(j *jsonProgram) {
@@ -85,18 +63,10 @@ func (n *node) shortcut() {
 	if len(t.key) > 0 || !t.fixedDef || t.deflt == nil || t.counters || t.profile != nil || t.size > 0 && t.fixed {
 		return
 	}
-	n.setCall(t.deflt)
+	n.call = t.deflt
 	n.next = t.miss
 	if !t.hitMiss {
 		n.next = t.nexts[t.deflt.act]
-	}
-}
-
-// setCall makes the node call an action.
-func (n *node) setCall(b *boundAction) {
-	n.call = b
-	if b.act != nil && !b.act.noop && len(b.act.params) == 0 {
-		n.run = b.act.run
 	}
 }
 
@@ -139,7 +109,7 @@ func (c *compiler) wirePipeline(jp *jsonPipeline) {
 		j := &jp.ActionCalls[k]
 		c.in("action_calls", k, func() {
 			n := c.nodes[j.Name]
-			n.setCall(&boundAction{act: c.actionByID(j.ActionID)})
+			n.call = &boundAction{act: c.actionByID(j.ActionID)}
 			if len(n.call.act.params) > 0 {
 				c.fail("action %q takes parameters and cannot be called directly", n.call.act.name)
 			}
@@ -149,24 +119,24 @@ func (c *compiler) wirePipeline(jp *jsonPipeline) {
 }
 
 // lockedCond compiles a condition; one that reads registers takes their locks.
-func (c *compiler) lockedCond(j *jsonValue) boolFn {
+func (c *compiler) lockedCond(j *jsonValue) *tree {
 	outer := c.regs
 	c.regs = nil
 	x := c.expression(j)
 	regs := sortedKeys(c.regs)
 	c.regs = outer
 	if x.kind == xNone {
-		return func(*Packet) bool { return false }
+		return always(false).tree
 	}
 	if x.kind == xData {
-		x = expr{kind: xBool, bool: truth(x.data)}
+		x = expr{kind: xBool, bool: nonzero(x.data)}
 	}
-	f := c.want(x, xBool).bool
+	cond := c.want(x, xBool).bool
 	if len(regs) == 0 {
-		return f
+		return cond.form()
 	}
-	run := locked(regs, func(p *Packet) { p.parseOK = f(p) })
-	return func(p *Packet) bool { run(p); return p.parseOK }
+	run := locked(regs, func(p *Packet) { p.parseOK = cond.f(p) })
+	return called(func(p *Packet) bool { run(p); return p.parseOK }).form()
 }
 
 func (c *compiler) actionByID(id int) *action {
@@ -198,88 +168,6 @@ func (c *compiler) checkAcyclic(n *node, state map[*node]int) {
 		}
 	}
 	state[n] = 2
-}
-
-// deparser is the compiled deparser.
-type deparser struct {
-	checksums []*checksum
-	prims     opFn
-	order     []*header
-}
-
-func (c *compiler) buildDeparser(j *jsonProgram) {
-	for i := range j.Deparsers {
-		jd := &j.Deparsers[i]
-		if jd.Name != "deparser" {
-			continue
-		}
-		c.in("deparsers", i, func() {
-			c.deparser = &deparser{}
-			for k, name := range jd.Order {
-				c.in("order", k, func() {
-					h := c.headerNamed(name)
-					if h.typ.bits%8 != 0 {
-						c.fail("header %q has %d bits, a packet header has whole bytes", name, h.typ.bits)
-					}
-					c.deparser.order = append(c.deparser.order, h)
-				})
-			}
-			if len(jd.Primitives) > 0 {
-				c.deparser.prims = c.withRegisters(func() opFn { return c.primitives(jd.Primitives) })
-			}
-		})
-	}
-	if c.deparser == nil {
-		c.fail("there is no deparser named %q", "deparser")
-	}
-}
-
-// deparse puts the valid headers in front of the payload.
-func (p *Packet) deparse() {
-	d := p.in.prog.deparser
-	for _, k := range d.checksums {
-		k.update(p)
-	}
-	if d.prims != nil {
-		d.prims(p)
-	}
-	size := 0
-	for _, h := range d.order {
-		if p.isValid(h) {
-			size += p.bytesOf(h)
-		}
-	}
-	at := p.prepend(size)
-	p.head = at
-	for _, h := range d.order {
-		if !p.isValid(h) {
-			continue
-		}
-		if h.typ.vl >= 0 {
-			p.deparseVL(h, at)
-		} else {
-			h.typ.codec.deparse(p.w[h.base:h.base+h.typ.words], p.buf[at:])
-		}
-		at += p.bytesOf(h)
-	}
-}
-
-func (p *Packet) deparseVL(h *header, at int) {
-	bit := 0
-	b := p.buf[at:]
-	for i := range h.typ.fields {
-		f := &h.typ.fields[i]
-		if !f.vl {
-			writeField(b, bit, p.w[h.base+f.word:h.base+f.word+f.words], f.bits)
-			bit += f.bits
-			continue
-		}
-		n := int(p.w[h.base+f.word] / 8)
-		for k := range n {
-			writeBits(b, bit+8*k, uint64(p.vl[h.vlOff+k]), 8)
-		}
-		bit += 8 * n
-	}
 }
 
 // stdField is a field that the switch itself reads or writes; word is −1 when the program
@@ -324,6 +212,7 @@ func (c *compiler) findStandardFields() {
 		if r.f == nil || r.f.vl || r.f.bits > 64 {
 			c.fail("%s.%s must have 1 to 64 bits", h, f)
 		}
+		c.writes(r)
 		return stdField{r.word(), r.f.mask}
 	}
 	need := func(f string) stdField {

@@ -29,7 +29,11 @@ type primitiveSpec struct {
 func primitiveTable() map[string]primitiveSpec {
 	assign := primitiveSpec{2, (*compiler).primAssign}
 	header := func(f func(h *hexpr) opFn) primitiveSpec {
-		return primitiveSpec{1, func(c *compiler, j *jsonPrimitive) opFn { return f(c.typedArg(j, 0, xHeader).head) }}
+		return primitiveSpec{1, func(c *compiler, j *jsonPrimitive) opFn {
+			h := c.typedArg(j, 0, xHeader).head
+			c.writesTo(h)
+			return f(h)
+		}}
 	}
 	binary := func(op string) primitiveSpec {
 		return primitiveSpec{3, func(c *compiler, j *jsonPrimitive) opFn {
@@ -105,6 +109,7 @@ func (c *compiler) primAssignHeader(j *jsonPrimitive) opFn {
 	if d.typ != s.typ {
 		c.fail("header of type %q assigned to one of type %q", s.typ.name, d.typ.name)
 	}
+	c.writesTo(d)
 	if d.fixed != nil && s.fixed != nil {
 		x, y := d.fixed, s.fixed
 		return func(p *Packet) { p.assignHeader(x, y) }
@@ -121,6 +126,7 @@ func (c *compiler) primAssignUnion(j *jsonPrimitive) opFn {
 	if d.typ != s.typ {
 		c.fail("header union of type %q assigned to one of type %q", s.typ.Name, d.typ.Name)
 	}
+	c.writesUnion(d.typ)
 	return func(p *Packet) { p.assignUnion(d.at(p), s.at(p)) }
 }
 
@@ -138,6 +144,7 @@ func (c *compiler) stackArg(j *jsonPrimitive, i int) *stack {
 	if x.stack == nil {
 		c.in("parameters", i, func() { c.fail("want a header stack, not %v", x.kind) })
 	}
+	c.writesStack(x.stack)
 	return x.stack
 }
 
@@ -324,6 +331,7 @@ func (c *compiler) primMarkToDrop(j *jsonPrimitive) opFn {
 	if !ok || h.typ.fields[i].bits > 64 {
 		c.fail("header %q has no field egress_spec", h.fixed.name)
 	}
+	c.writesTo(h)
 	spec, mask, mc := h.fixed.base+h.typ.fields[i].word, h.typ.fields[i].mask, -1
 	if k, ok := h.typ.byName["mcast_grp"]; ok {
 		mc = h.fixed.base + h.typ.fields[k].word

@@ -93,6 +93,7 @@ func (c *compiler) primRegisterRead(j *jsonPrimitive) opFn {
 	idx := c.dataArg(j, 2)
 	dst := c.target(j, 0)
 	if dst.ref != nil && dst.ref.f != nil && dst.ref.f.bits <= 64 && !dst.ref.f.sat && !dst.ref.f.vl && r.bits <= 64 {
+		c.writes(*dst.ref)
 		at, k, w, mask := index(idx, r.size), r.index, dst.ref.word(), dst.ref.f.mask
 		return func(p *Packet) {
 			if i := at(p); i >= 0 {

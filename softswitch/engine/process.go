@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/headgate/headgate/units"
+import (
+	"sync"
+
+	"github.com/headgate/headgate/units"
+)
 
 // Packet instance types, standard_metadata.instance_type of v1model.
 const (
@@ -15,7 +19,10 @@ const (
 
 // Receive makes a packet of a frame (copied) that arrived on port at now.
 func (in *Instance) Receive(port uint32, frame []byte, now units.Time) *Packet {
-	p := in.get()
+	return in.receive(in.get(), port, frame, now)
+}
+
+func (in *Instance) receive(p *Packet, port uint32, frame []byte, now units.Time) *Packet {
 	p.IngressPort, p.Bytes, p.size, p.now = port, len(frame), len(frame), now
 	p.load(frame)
 	s := &in.prog.std
@@ -30,11 +37,18 @@ func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
 // Ingress takes a packet through parser and ingress and hands what comes of it to out:
 // a clone first, then the digest, then either the resubmitted packet, or its multicast
 // copies, or the packet itself, or nothing, in simple_switch's order.
-func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
+func (in *Instance) Ingress(p *Packet, now units.Time, out Out) { in.ingress(p, now, out, nil) }
+
+// ingress is Ingress within a turn, or on its own when t is nil.
+func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Turn) {
 	s := &in.prog.std
 	in.sawTime(now)
 	p.now = now
-	mu := p.rlock(0)
+	var mu *sync.RWMutex
+	if t == nil {
+		mu = in.reader(0, p.IngressPort)
+		mu.RLock()
+	}
 	p.parse()
 	s.parserError.set(p, uint64(p.parserError))
 	if p.checksumBad {
@@ -42,7 +56,7 @@ func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
 	} else {
 		s.checksumError.set(p, 0)
 	}
-	p.runPipeline(in.prog.ingress)
+	p.exec(in.prog.code.ingress)
 	session := in.session(p)
 	group := uint16(s.mcast.get(p))
 	var replicas []Replica
@@ -53,17 +67,21 @@ func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
 	if session != nil && !p.failed {
 		clone = p.ingressClone()
 	}
-	mu.RUnlock()
+	if mu != nil {
+		mu.RUnlock()
+	}
 
 	if p.failed {
-		p.Free()
+		t.put(p)
 		return
 	}
 	if clone != nil {
 		clone.toSession(session, out)
 	}
 	if p.learnList != 0 {
+		t.pause() // a digest may reach someone who calls control methods
 		p.digest(out)
+		t.resume()
 	}
 	switch spec := uint32(s.spec.get(p)); {
 	case p.resubmit != 0:
@@ -74,7 +92,7 @@ func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
 		p.start, p.trunc = p.head, noTrunc
 		p.replicate(replicas, out)
 	case spec == in.opts.DropPort:
-		p.Free()
+		t.put(p)
 	default:
 		s.instanceType.set(p, typeNormal)
 		p.enqueue(spec, out)
@@ -202,7 +220,10 @@ func (p *Packet) enqueue(port uint32, out Out) {
 
 // Egress takes a packet through egress and deparser and hands what comes of it to out: a
 // clone first, then either nothing, the recirculated packet, or the frame.
-func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
+func (in *Instance) Egress(p *Packet, now units.Time, out Out) { in.egress(p, now, out, nil) }
+
+// egress is Egress within a turn, or on its own when t is nil.
+func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Turn) {
 	s := &in.prog.std
 	in.sawTime(now)
 	p.now = now
@@ -220,20 +241,26 @@ func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
 	s.spec.set(p, uint64(in.opts.DropPort)+1)
 	s.packetLength.set(p, uint64(p.size))
 
-	mu := p.rlock(1)
-	p.runPipeline(in.prog.egress)
+	var mu *sync.RWMutex
+	if t == nil {
+		mu = in.reader(1, p.IngressPort)
+		mu.RLock()
+	}
+	p.exec(in.prog.code.egress)
 	session := in.session(p)
-	mu.RUnlock()
+	if mu != nil {
+		mu.RUnlock()
+	}
 
 	if p.failed {
-		p.Free()
+		t.put(p)
 		return
 	}
 	if session != nil {
 		p.egressClone().toSession(session, out)
 	}
 	if uint32(s.spec.get(p)) == in.opts.DropPort {
-		p.Free()
+		t.put(p)
 		return
 	}
 	p.deparse()
@@ -242,7 +269,7 @@ func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
 		return
 	}
 	out.Transmit(p.EgressPort, p.payload(), now)
-	p.Free()
+	t.put(p)
 }
 
 // egressClone copies the packet as it leaves egress, headers included; of the metadata

@@ -65,6 +65,7 @@ func (c *compiler) buildState(j *jsonProgram) {
 					c.fail("result_target of meter %q is not [header, field]", a.Name)
 				}
 				s.target = c.fieldNamed(a.Target[0], a.Target[1])
+				c.writes(s.target)
 				s.index = -1
 			} else {
 				c.room(a.Name, a.Size, 80)
@@ -122,8 +123,26 @@ func (c *counterCell) write(v Counter) {
 // all registers it uses, in order of declaration, for as long as it runs, as in BMv2.
 type registerArray struct {
 	spec  *registerSpec
-	mu    sync.Mutex
+	mu    shortLock
 	cells []uint64
+	_     [64]byte // the locks of different registers share no cache line
+}
+
+// shortLock is a lock that is held for less time than it takes to wake a goroutine: one
+// that finds it taken tries again a number of times before it waits.
+type shortLock struct{ sync.Mutex }
+
+// shortTries is how often, about a microsecond's worth.
+const shortTries = 400
+
+// Lock locks it.
+func (l *shortLock) Lock() {
+	for range shortTries {
+		if l.TryLock() {
+			return
+		}
+	}
+	l.Mutex.Lock()
 }
 
 // at returns the words of cell i, nil out of bounds.

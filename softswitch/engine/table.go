@@ -145,7 +145,9 @@ func (c *compiler) keySpec(j *jsonKey) keySpec {
 	if j.Name != nil {
 		k.name = *j.Name
 	}
-	k.bits = k.ref.bits()
+	if k.bits = k.ref.bits(); k.bits < 1 {
+		c.fail("field %q in a key has no bits", k.name)
+	}
 	if j.Mask != nil {
 		b := c.fixed(*j.Mask, (k.bits+7)/8)
 		k.mask = make([]uint64, (k.bits+63)/64)
@@ -337,8 +339,27 @@ func (t *tableSpec) info() TableInfo {
 	return i
 }
 
+// bits is the width of the packed key.
+func (t *tableSpec) bits() (n int) {
+	for i := range t.key {
+		n += t.key[i].bits
+	}
+	return n
+}
+
 // build packs the key of p into dst.
 func (t *tableSpec) build(p *Packet, dst []uint64) {
+	if len(dst) == 1 {
+		var k uint64
+		for i := range t.moves {
+			m := &t.moves[i]
+			if m.valid < 0 || p.w[m.valid] != 0 {
+				k |= p.w[m.src] >> (m.right & 63) & m.mask << (m.left & 63)
+			}
+		}
+		dst[0] = k
+		return
+	}
 	clear(dst)
 	for i := range t.moves {
 		m := &t.moves[i]

@@ -5,7 +5,7 @@ import "context"
 // batchFrames and batchBytes bound a batch: enough to spread the cost of handing it over,
 // little enough to stay in a core's cache.
 const (
-	batchFrames = 64
+	batchFrames = 96
 	batchBytes  = 64 << 10
 )
 

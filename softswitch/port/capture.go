@@ -18,7 +18,7 @@ const (
 )
 
 // Capture writes the frames of ports to files DIR/NAME_in.pcap and DIR/NAME_out.pcap, as
-// BMv2's --pcap does. One goroutine owns it.
+// BMv2's --pcap does. The switch's lock guards it.
 type Capture struct {
 	ports map[uint32]*[2]*pcapWriter
 	err   error

@@ -15,7 +15,7 @@ import (
 
 // packetPort is a network interface by AF_PACKET, promiscuous, without the frames that
 // this machine itself sends out of it. Its reader goroutine owns the receive ring, the
-// switch's goroutine the transmit batch.
+// switch's lock guards the transmit batch.
 type packetPort struct {
 	counters
 	named Named

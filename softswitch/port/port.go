@@ -1,6 +1,6 @@
 // Package port holds the drivers behind the embedded switch's ports: network interfaces
 // by AF_PACKET, and pairs of pcap files. A driver brings frames in batches from a
-// goroutine of its own and sends frames for the goroutine that runs the switch.
+// goroutine of its own and sends frames for whichever goroutine runs the switch.
 package port
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Port is where the frames of one switch port leave. The switch's goroutine owns it.
+// Port is where the frames of one switch port leave. The switch's lock guards it.
 type Port interface {
 	// Send takes a copy of a frame. It may hold it until Flush. A frame that cannot be
 	// sent is dropped and counted; Send never blocks on a slow interface.

@@ -21,7 +21,7 @@ type rxRing struct {
 }
 
 const (
-	ringBytes = 4 << 20
+	ringBytes = 8 << 20
 	ringBlock = 64 << 10
 	// ringHeader is what the kernel puts before a frame: its header, a link-layer address
 	// and room to align.

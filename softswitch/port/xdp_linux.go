@@ -14,7 +14,7 @@ import (
 
 // xdpPort is a network interface by AF_XDP: its frames go straight to the switch, and this
 // machine's network stack sees none of them. Its reader goroutine owns the receive and
-// fill rings, the switch's goroutine the send and completion rings and the free chunks.
+// fill rings, the switch's lock guards the send and completion rings and the free chunks.
 type xdpPort struct {
 	counters
 	named    Named

@@ -24,6 +24,7 @@ type options struct {
 	packets   int
 	size      int
 	seconds   float64
+	rate      float64
 	only      string
 	verbose   bool
 }
@@ -41,6 +42,7 @@ func main() {
 	flag.IntVar(&o.packets, "packets", 500000, "packets of a run from pcap to pcap")
 	flag.IntVar(&o.size, "size", 128, "bytes of a packet, 64 to 1500")
 	flag.Float64Var(&o.seconds, "seconds", 2, "seconds of each rate between veth pairs")
+	flag.Float64Var(&o.rate, "rate", 0, "offer only this many packets per second between veth pairs, to compare processor time")
 	flag.StringVar(&o.only, "only", "", "run only ours or bmv2")
 	flag.BoolVar(&o.verbose, "v", false, "print every run")
 	flag.Parse()

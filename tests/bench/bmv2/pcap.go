@@ -14,7 +14,7 @@ import (
 
 // wait is how long both switches hold the files back, in seconds: enough to configure
 // them. It does not count.
-const wait = 3
+const wait = 5
 
 // pcap takes packets from files to files. The time is what the output files' timestamps
 // say, from the first frame to the last; what was read is the number of frames in the
@@ -42,7 +42,7 @@ func (o *options) pcap(k kind, p *program) (sample, error) {
 		return nil, fmt.Errorf("configuring took %v, longer than the files are held back", d)
 	}
 	u0, s0 := t.cpu()
-	if err := settle(dir, time.Minute); err != nil {
+	if err := settle(dir, 3*time.Minute); err != nil {
 		return nil, err
 	}
 	u1, s1 := t.cpu()

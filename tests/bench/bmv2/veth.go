@@ -110,6 +110,14 @@ func (o *options) veth(k kind, p *program) (sample, error) {
 	if _, err := o.offer(t, tx, 10000, o.seconds/4); err != nil { // warm up
 		return nil, err
 	}
+	if o.rate > 0 {
+		r, err := o.offer(t, tx, o.rate, o.seconds)
+		return sample{
+			{"packets/s", r.out, 1},
+			{"packets lost of 1000", 1000 * r.loss(), 0},
+			{"CPU ns per packet", r.cpu, -1},
+		}, err
+	}
 	flood, err := o.offer(t, tx, 1e9, o.seconds)
 	if err != nil {
 		return nil, err

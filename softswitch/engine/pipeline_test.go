@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
+)
+
+// ownPipeline runs Headgate's own program, filled like tests/bench/bmv2 does: classes,
+// routes to groups of four next hops, limits and marking curves of every queue.
+func ownPipeline(tb testing.TB) *Instance {
+	tb.Helper()
+	prog, err := Load(p4src.JSON)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	in := New(prog, Options{Queues: ids.QueuesPerPort})
+	must := func(err error) {
+		if err != nil {
+			tb.Helper()
+			tb.Fatal(err)
+		}
+	}
+	add := func(table string, priority int, target Target, key ...Match) {
+		_, err := in.AddEntry(table, key, priority, target, 0)
+		must(err)
+	}
+	call := func(name string, args ...[]byte) Target { return Target{Call: &ActionCall{name, args}} }
+	scale := call("egress.maxqd.set_scale", []byte{0})
+	must(in.SetDefault("egress.maxqd.maxqd_scale", &scale))
+	for d := range uint64(64) {
+		add("ingress.classify.dscp_to_class", 0, call("ingress.classify.set_class", be(d/8, 1), be(d/8, 1)), Match{Value: be(d, 1)})
+	}
+	for m := range uint64(16) {
+		args := [][]byte{be(m%4+1, 2), be(0x020000010000+m, 6), be(0x020000020000+m, 6)}
+		must(in.AddMember(ids.ProfileECMPName, MemberID(m+1), ActionCall{ids.ActionSetNextHopName, args}))
+	}
+	for g := range 16 {
+		var members []MemberID
+		for k := range 4 {
+			members = append(members, MemberID((g+k)%16+1))
+		}
+		must(in.SetGroup(ids.ProfileECMPName, GroupID(g+1), members))
+	}
+	for i := range 1000 {
+		g := GroupID(i%16 + 1)
+		add(ids.TableIPv4LPMName, 0, Target{Group: &g}, Match{Value: []byte{10, byte(i >> 8), byte(i), 0}, Prefix: 24})
+	}
+	for q := range uint64(ids.QueuesPerPort) {
+		for port := range uint64(4) {
+			add("ingress.admission.queue_limit", 0, call("ingress.admission.set_queue_limit", be(1<<31, 4)), Match{Value: be(port+1, 2)}, Match{Value: be(q, 1)})
+		}
+		for _, r := range [][3]uint64{{1024, 2047, 655}, {2048, 4095, 6553}, {4096, 65535, 65536}} {
+			add("egress.ecn.ecn_red", 1, call("egress.ecn.set_mark_probability", be(r[2], 3)), Match{Value: be(q, 1)}, Match{Value: be(r[0], 2), Mask: be(r[1], 2)})
+		}
+	}
+	add("ingress.punt.punt_table", 1, call("ingress.punt.punt_to_cpu", []byte{2}), Match{Value: []byte{0x88, 0xcc}, Mask: []byte{0xff, 0xff}}, Match{Any: true})
+	return in
+}
+
+// ownFrames are packets to the routes of ownPipeline; three of four have a maxQD shim.
+func ownFrames() [][]byte {
+	frames := make([][]byte, 256)
+	for i := range frames {
+		f := ipv4Frame(0x0a000000|uint32(i*7919%1000)<<8|9, 128)
+		binary.BigEndian.PutUint16(f[34:], uint16(1024+i*77))
+		binary.BigEndian.PutUint16(f[36:], 9)
+		if i%4 != 0 {
+			binary.BigEndian.PutUint16(f[36:], ids.UDPPortMaxQD)
+			f[42] = 0x10
+		}
+		binary.BigEndian.PutUint16(f[38:], 94)
+		f[15] = byte(i%8)<<5 | 2 // class, ECT(0)
+		f[24], f[25] = 0, 0
+		binary.BigEndian.PutUint16(f[24:], uint16(csum16(f[14:34])))
+		frames[i] = f
+	}
+	return frames
+}
+
+func l3Frames(n int) [][]byte {
+	frames := make([][]byte, 256)
+	for i := range frames {
+		frames[i] = ipv4Frame(uint32(0x0b000000+(i*7919%n)*256+9), 128)
+	}
+	return frames
+}
+
+// turns passes frames in batches, as softswitch does: all through ingress, then all
+// through egress.
+type turns struct {
+	sink
+	turn Turn
+}
+
+func (s *turns) pass(in *Instance, port uint32, frames [][]byte, now units.Time) {
+	s.turn.BeginIngress(in, port)
+	for _, f := range frames {
+		s.turn.Ingress(s.turn.Receive(port, f, now), now, s)
+	}
+	s.turn.End()
+	s.turn.BeginEgress(in, port)
+	for _, p := range s.queue {
+		s.turn.Egress(p, now, s)
+	}
+	s.queue = s.queue[:0]
+	s.turn.End()
+}
+
+// programs are both programs of the comparison with BMv2, with their packets.
+func programs(tb testing.TB) map[string]func() (*Instance, [][]byte) {
+	return map[string]func() (*Instance, [][]byte){
+		"headgate": func() (*Instance, [][]byte) { return ownPipeline(tb), ownFrames() },
+		"l3": func() (*Instance, [][]byte) {
+			in := New(loadFile(tb, "l3"), Options{})
+			addL3(tb, in, 1000)
+			return in, l3Frames(1000)
+		},
+	}
+}
+
+// TestNoAllocations: packets take no memory once the first have gone by.
+func TestNoAllocations(t *testing.T) {
+	for name, start := range programs(t) {
+		t.Run(name, func(t *testing.T) {
+			in, frames := start()
+			var s turns
+			f := func() { s.pass(in, 1, frames[:64], 0) }
+			f()
+			if n := testing.AllocsPerRun(100, f); n != 0 {
+				t.Errorf("%v allocations for 64 packets", n)
+			}
+			if s.sent != 64*102 {
+				t.Errorf("%d packets left, want %d", s.sent, 64*102)
+			}
+		})
+	}
+}
+
+// BenchmarkOwnPipeline is what tests/bench/bmv2 does with the program, but for files.
+func BenchmarkOwnPipeline(b *testing.B) {
+	in, frames := ownPipeline(b), ownFrames()
+	s := &sink{}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; b.Loop(); i++ {
+		s.pass(in, 1, frames[i&255], 0)
+	}
+	if s.sent != b.N {
+		b.Fatalf("%d of %d packets left", s.sent, b.N)
+	}
+}
+
+// BenchmarkPorts has several goroutines take packets of a port each through one instance.
+// With a core for each, packets per second grow with their number: they share no lock and
+// write no counter in common. Packets of our own program share registers per port.
+func BenchmarkPorts(b *testing.B) {
+	for _, name := range []string{"l3", "headgate"} {
+		for _, ports := range []int{1, 2, 4} {
+			b.Run(fmt.Sprintf("%s/ports=%d", name, ports), func(b *testing.B) {
+				in, frames := programs(b)[name]()
+				b.ReportAllocs()
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				for port := range ports {
+					wg.Go(func() {
+						var s turns
+						for n := b.N/ports + 1; n > 0; n -= 64 {
+							at := n % 4 * 64
+							s.pass(in, uint32(port+1), frames[at:at+min(n, 64)], 0)
+						}
+					})
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "packets/s")
+			})
+		}
+	}
+}
