@@ -9,6 +9,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
+
+	"github.com/headgate/headgate/scenario/inproc"
 )
 
 // Live shows a run on a terminal: rates as they move, queues, switch states. Ctrl-C and q
@@ -155,7 +157,7 @@ func switchTable(s Snapshot) string {
 		row := []string{sw.Name, sw.State, fmt.Sprint(sw.Entries), "", "", ""}
 		if p := sw.Busiest; p != nil {
 			row[3] = fmt.Sprintf("%d → %s", p.Port, p.Peer)
-			row[4] = fmt.Sprintf("%.1f KB", float64(queued(p))/1000)
+			row[4] = fmt.Sprintf("%.1f KB", float64(inproc.Queued(p))/1000)
 			row[5] = fmt.Sprintf("%.1f", float64(p.QueueingDelayNs)/1e6)
 		}
 		t.Row(row...)

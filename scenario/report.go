@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"text/tabwriter"
+
+	"github.com/headgate/headgate/scenario/inproc"
 )
 
 // Report is what a run ends with, for people and, as JSON, for programs. Rates are payload
@@ -15,7 +17,7 @@ type Report struct {
 	Fabric   string        `json:"fabric"`
 	Seconds  float64       `json:"seconds"`
 	Phases   []PhaseReport `json:"phases"`
-	Losses   Losses        `json:"losses"`
+	Losses   inproc.Losses `json:"losses"`
 	Faults   []string      `json:"faults,omitempty"` // injected by the operator's flags
 	// Within says that every flow of every phase came within tolerance of its share and,
 	// unless faults were injected, that no packet was lost.
@@ -51,23 +53,9 @@ type FlowReport struct {
 	RTTMS      float64  `json:"mean_rtt_ms"`
 }
 
-// Losses counts every place where a packet can be lost. Retransmissions are beside it: hosts go
-// back N when a packet was lost, but also when a route changes and packets overtake others.
-type Losses struct {
-	Queues      uint64 `json:"queue_drops"`     // traffic managers' tail drops
-	Pipelines   uint64 `json:"pipeline_drops"`  // dropped by the P4 program's admission
-	Links       uint64 `json:"link_drops"`      // sent into a link that was down
-	Switches    uint64 `json:"switch_drops"`    // arrived at a switch that was down or had no program
-	Retransmits uint64 `json:"retransmissions"` // by the hosts, whatever the reason
-}
-
-func (l Losses) any() bool {
-	return l.Queues+l.Pipelines+l.Links+l.Switches > 0
-}
-
 // judge fills in Within.
 func (r *Report) judge() {
-	r.Within = len(r.Phases) > 0 && (len(r.Faults) > 0 || !r.Losses.any())
+	r.Within = len(r.Phases) > 0 && (len(r.Faults) > 0 || !r.Losses.Any())
 	for _, p := range r.Phases {
 		for _, f := range p.Flows {
 			if math.Abs(f.Error) > tolerance*100 || math.IsNaN(f.Error) {

@@ -1,6 +1,7 @@
 // Package scenario is `headgate run`: a fabric of embedded switches and hosts in one
 // process, the real controller driving them over P4Runtime on loopback, and a script of
-// what operators and hosts do to it, measured against an independent solver.
+// what operators and hosts do to it, measured against an independent solver. Package
+// scenario/compare has the scenarios that compare configurations, scenario/inproc the fabric.
 package scenario
 
 import (
@@ -11,12 +12,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/daemon"
 	"github.com/headgate/headgate/hosts/agent/remote"
+	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
 )
 
@@ -40,9 +39,6 @@ type Restart struct {
 // outage is how long a switch stays away.
 const outage = 2 * time.Second
 
-// readyWithin bounds how long the controller may take to bring up the fabric.
-const readyWithin = 60 * time.Second
-
 // Show is how a run shows itself. Its methods are called from one goroutine.
 type Show interface {
 	// Ready says that every switch holds its configuration.
@@ -57,11 +53,10 @@ type Show interface {
 
 // Run is a run in progress, for a Show to read. Its methods are safe for concurrent use.
 type Run struct {
-	opts      Options
-	stage     *stage
-	telemetry *telemetry
-	began     units.Time
-	each      units.Time // length of a phase
+	opts  Options
+	stage *stage
+	began units.Time
+	each  units.Time // length of a phase
 }
 
 // Play runs a script on a configuration's fabric and reports what it measured.
@@ -69,29 +64,27 @@ func Play(ctx context.Context, o Options) (*Report, *Recording, error) {
 	if err := o.validate(); err != nil {
 		return nil, nil, err
 	}
-	f, err := Build(o.Config, o.Log)
+	tracer := tracer{}
+	f, err := inproc.Build(o.Config, inproc.Options{Log: o.Log, Tap: tracer.saw})
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.stop()
-	if err := f.serve(); err != nil {
+	defer f.Close()
+	if err := f.Serve(); err != nil {
 		return nil, nil, err
 	}
 	total := units.FromDuration(o.For)
-	samples := newSampler(f, sampleEvery(total))
+	samples := newSampler(f.Loop, sampleEvery(total))
 
 	ctx, cancel := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return ignoreCancel(ctx, f.Loop.RunReal(ctx)) })
-	group.Go(func() error { return ignoreCancel(ctx, daemon.Run(ctx, daemon.Options{Config: o.Config, Log: o.Log})) })
-	conn, err := grpc.NewClient(o.Config.Controller.Listen, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	control, err := f.Start(ctx, group)
 	if err != nil {
 		cancel()
 		return nil, nil, errors.Join(err, group.Wait())
 	}
-	defer conn.Close()
-	r := &Run{opts: o, stage: newStage(f, samples, conn), telemetry: newTelemetry(), each: total / units.Time(len(o.Script.Phases))}
-	group.Go(func() error { return r.telemetry.follow(ctx, r.stage.admin) })
+	defer control.Conn.Close()
+	r := &Run{opts: o, stage: newStage(f, control, tracer, samples), each: total / units.Time(len(o.Script.Phases))}
 	r.attachHosts(ctx, group)
 
 	var report *Report
@@ -131,19 +124,11 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// ignoreCancel tells an error from the end that was asked for.
-func ignoreCancel(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil
-	}
-	return err
-}
-
 // attachHosts lets every host's agent take its weights from the controller.
 func (r *Run) attachHosts(ctx context.Context, group *errgroup.Group) {
 	for name, h := range r.stage.fabric.Hosts {
 		group.Go(func() error {
-			return ignoreCancel(ctx, remote.Run(ctx, r.stage.hosts, remote.Options{Host: name, Do: h.Do, Log: r.opts.Log, Interval: 250 * time.Millisecond}))
+			return inproc.IgnoreCancel(ctx, remote.Run(ctx, r.stage.hosts, remote.Options{Host: name, Do: h.Do, Log: r.opts.Log, Interval: 250 * time.Millisecond}))
 		})
 	}
 }
@@ -151,9 +136,7 @@ func (r *Run) attachHosts(ctx context.Context, group *errgroup.Group) {
 // play goes through the phases.
 func (r *Run) play(ctx context.Context) (*Report, error) {
 	f, s := r.stage.fabric, r.stage.samples
-	ready, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	if err := r.stage.waitReady(ready); err != nil {
+	if err := r.stage.WaitReady(ctx); err != nil {
 		return nil, err
 	}
 	r.opts.Show.Ready(r)
@@ -164,8 +147,8 @@ func (r *Run) play(ctx context.Context) (*Report, error) {
 	}
 	// While switches come up one after the other, the controller's link probes reach some
 	// that have no program yet; what counts is from here on.
-	var before Losses
-	if err := f.Loop.Do(ctx, func() { before = f.losses() }); err != nil {
+	var before inproc.Losses
+	if err := f.Loop.Do(ctx, func() { before = f.Losses() }); err != nil {
 		return nil, err
 	}
 	faults := r.schedule(ctx, report)
@@ -196,7 +179,7 @@ func (r *Run) play(ctx context.Context) (*Report, error) {
 		var failed error
 		if err := f.Loop.Do(ctx, func() {
 			s.sample()
-			pr.Flows, failed = f.measure(s, from, end)
+			pr.Flows, failed = r.stage.measure(r.opts.Config, from, end)
 		}); err != nil {
 			return nil, err
 		}
@@ -209,10 +192,10 @@ func (r *Run) play(ctx context.Context) (*Report, error) {
 	if err := faults(); err != nil {
 		return nil, err
 	}
-	if err := f.Loop.Do(ctx, func() { report.Losses = f.losses().since(before) }); err != nil {
+	if err := f.Loop.Do(ctx, func() { report.Losses = f.Losses().Since(before) }); err != nil {
 		return nil, err
 	}
-	report.Losses.Pipelines = r.telemetry.drops()
+	report.Losses.Pipelines = r.stage.Telemetry.Drops()
 	report.Losses.Retransmits = s.retransmits()
 	_, worst := f.Loop.Lag()
 	report.WorstLag = millis(worst)
@@ -226,7 +209,7 @@ func (r *Run) retrace() {
 	names, _ := r.stage.samples.names()
 	for _, n := range names {
 		if fl, ok := r.stage.samples.get(n); ok {
-			r.stage.fabric.tracer.start(fl.key.Src, fl.key.SrcPort)
+			r.stage.tracer.start(fl.key.Src, fl.key.SrcPort)
 		}
 	}
 }
@@ -242,7 +225,7 @@ func (r *Run) schedule(ctx context.Context, report *Report) func() error {
 				return err
 			}
 			r.opts.Show.Fault(r, text)
-			return r.stage.fabric.restart(ctx, x.Switch, outage)
+			return r.stage.fabric.Restart(ctx, x.Switch, outage)
 		})
 	}
 	return group.Wait

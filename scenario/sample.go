@@ -13,9 +13,9 @@ import (
 
 // sampler collects every running flow's series. The loop adds to it, others read under mu.
 type sampler struct {
-	fabric *Fabric
-	every  units.Time
-	timer  *clock.Timer
+	loop  *clock.Loop
+	every units.Time
+	timer *clock.Timer
 
 	mu    sync.Mutex
 	flows map[string]*sampled // running
@@ -33,10 +33,10 @@ type sampled struct {
 }
 
 // newSampler starts to sample; call it before the loop runs.
-func newSampler(f *Fabric, every units.Time) *sampler {
-	s := &sampler{fabric: f, every: every, flows: map[string]*sampled{}}
-	s.timer = f.Loop.NewTimer(s.sample)
-	s.timer.Reset(f.Loop.Now() + every)
+func newSampler(loop *clock.Loop, every units.Time) *sampler {
+	s := &sampler{loop: loop, every: every, flows: map[string]*sampled{}}
+	s.timer = loop.NewTimer(s.sample)
+	s.timer.Reset(loop.Now() + every)
 	return s
 }
 
@@ -68,7 +68,7 @@ func (s *sampler) setWeight(name string, w float64) {
 
 // sample takes one point of every flow; on the loop.
 func (s *sampler) sample() {
-	now := s.fabric.Loop.Now()
+	now := s.loop.Now()
 	s.mu.Lock()
 	s.now = now
 	for _, f := range s.flows {

@@ -4,21 +4,24 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/fabric/maxmin"
 	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
 )
 
 // frameBytes is a full data packet on the wire; the switches' rates count exactly these.
-const frameBytes = packet.DataOverhead + int64(mss)
+const frameBytes = packet.DataOverhead + int64(inproc.MSS)
 
 // measure reports the flows of a phase from their samples between from and to. Rates and
 // delays are means over the second half, whatever happened before.
-func (f *Fabric) measure(s *sampler, from, to units.Time) ([]FlowReport, error) {
+func (g *stage) measure(cfg *config.Config, from, to units.Time) ([]FlowReport, error) {
+	s, wires := g.samples, g.fabric.Wires
 	names, _ := s.names()
-	capacity := make([]float64, len(f.wires))
-	for i, w := range f.wires {
-		capacity[i] = float64(w.rate) * float64(mss) / float64(frameBytes)
+	capacity := make([]float64, len(wires))
+	for i, w := range wires {
+		capacity[i] = float64(w.Rate) * float64(inproc.MSS) / float64(frameBytes)
 	}
 	var (
 		flows []maxmin.Flow
@@ -27,13 +30,13 @@ func (f *Fabric) measure(s *sampler, from, to units.Time) ([]FlowReport, error) 
 	)
 	for _, name := range names {
 		fl, _ := s.get(name)
-		path := f.tracer.path(fl.key.Src, fl.key.SrcPort)
+		path := g.tracer.path(fl.key.Src, fl.key.SrcPort)
 		if len(path) == 0 {
 			return nil, fmt.Errorf("flow %s: none of its packets was seen", name)
 		}
 		r := FlowReport{Name: name, From: fl.flow.From, To: fl.flow.To, Weight: fl.flow.Weight}
 		for _, w := range path {
-			r.Path = append(r.Path, f.wires[w].name)
+			r.Path = append(r.Path, wires[w].From.String())
 		}
 		flows = append(flows, maxmin.Flow{Weight: fl.flow.Weight, Path: path})
 		out = append(out, r)
@@ -46,11 +49,11 @@ func (f *Fabric) measure(s *sampler, from, to units.Time) ([]FlowReport, error) 
 	if err != nil {
 		return nil, err
 	}
-	window := settleWindow * (f.cfg.Scaled(f.cfg.Soze.P + f.cfg.Soze.K))
+	window := settleWindow * cfg.Scaled(cfg.Soze.P+cfg.Soze.K)
 	for i := range out {
 		r, series := &out[i], all[i]
 		r.Share = fair.Rate[i]
-		r.Bottleneck = f.wires[fair.Bottleneck[i]].name
+		r.Bottleneck = wires[fair.Bottleneck[i]].From.String()
 		half := series.between((from+to)/2, to)
 		r.Measured = math.Round(half.rate())
 		r.Error = math.Round((r.Measured/r.Share-1)*10000) / 100
@@ -61,45 +64,4 @@ func (f *Fabric) measure(s *sampler, from, to units.Time) ([]FlowReport, error) 
 		}
 	}
 	return out, nil
-}
-
-// losses adds up where packets were lost so far; on the loop.
-func (f *Fabric) losses() Losses {
-	l := f.buried
-	for _, n := range f.switches {
-		l.add(switchLosses(n))
-	}
-	for _, link := range f.links {
-		for _, st := range link.Stats() {
-			l.Links += st.Lost
-		}
-	}
-	return l
-}
-
-func switchLosses(n *node) Losses {
-	var l Losses
-	st := n.sw.Stats()
-	l.Switches = st.NoPipeline + st.UnknownPort + st.AgainDropped
-	for _, p := range n.sw.PortStats() {
-		l.Queues += p.Queues.Dropped().Packets
-		l.Links += p.TxLost
-	}
-	return l
-}
-
-func (l *Losses) add(o Losses) {
-	l.Queues += o.Queues
-	l.Pipelines += o.Pipelines
-	l.Links += o.Links
-	l.Switches += o.Switches
-}
-
-// since returns what was lost after o was taken.
-func (l Losses) since(o Losses) Losses {
-	l.Queues -= o.Queues
-	l.Pipelines -= o.Pipelines
-	l.Links -= o.Links
-	l.Switches -= o.Switches
-	return l
 }

@@ -69,14 +69,14 @@ func (r *Run) Snapshot(ctx context.Context) Snapshot {
 func (r *Run) switchesNow(ctx context.Context) []SwitchNow {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	list, err := r.stage.admin.ListSwitches(ctx, &pb.ListSwitchesRequest{})
+	list, err := r.stage.Admin.ListSwitches(ctx, &pb.ListSwitchesRequest{})
 	if err != nil {
 		return nil
 	}
 	out := make([]SwitchNow, 0, len(list.Switches))
 	for _, sw := range list.Switches {
 		out = append(out, SwitchNow{
-			Name: sw.Name, State: stateName(sw.State), Entries: sw.Entries, Busiest: r.telemetry.busiest(sw.Name),
+			Name: sw.Name, State: stateName(sw.State), Entries: sw.Entries, Busiest: r.stage.Telemetry.Busiest(sw.Name),
 		})
 	}
 	slices.SortFunc(out, func(a, b SwitchNow) int { return cmp.Compare(a.Name, b.Name) })
@@ -97,28 +97,4 @@ func stateName(s pb.SwitchStatus_State) string {
 		return "degraded"
 	}
 	return "unknown"
-}
-
-// busiest returns the last sample of the switch's port with the most bytes queued.
-func (t *telemetry) busiest(sw string) *pb.TelemetrySample {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var best *pb.TelemetrySample
-	for id, s := range t.last {
-		if id.sw != sw {
-			continue
-		}
-		if best == nil || queued(s) > queued(best) || queued(s) == queued(best) && s.Port < best.Port {
-			best = s
-		}
-	}
-	return best
-}
-
-func queued(s *pb.TelemetrySample) uint64 {
-	var n uint64
-	for _, q := range s.QueueBytes {
-		n += uint64(q)
-	}
-	return n
 }

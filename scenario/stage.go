@@ -3,13 +3,11 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"time"
-
-	"google.golang.org/grpc"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/scenario/inproc"
 )
 
 // application owns the weights of a script's flows.
@@ -18,42 +16,18 @@ const application = "default"
 // stage is a running fabric with its controller, on which a script plays. Operators'
 // actions go through the API, hosts' actions to the hosts.
 type stage struct {
-	fabric  *Fabric
+	*inproc.Control
+	fabric  *inproc.Fabric
+	tracer  tracer
 	samples *sampler
 	weights pb.WeightServiceClient
-	admin   pb.FabricServiceClient
 	hosts   pb.HostServiceClient
 }
 
-func newStage(f *Fabric, s *sampler, api grpc.ClientConnInterface) *stage {
+func newStage(f *inproc.Fabric, c *inproc.Control, t tracer, s *sampler) *stage {
 	return &stage{
-		fabric: f, samples: s,
-		weights: pb.NewWeightServiceClient(api), admin: pb.NewFabricServiceClient(api), hosts: pb.NewHostServiceClient(api),
-	}
-}
-
-// waitReady returns when the controller holds every switch ready, or with the reason when
-// ctx ends before.
-func (s *stage) waitReady(ctx context.Context) error {
-	for {
-		var waiting string
-		list, err := s.admin.ListSwitches(ctx, &pb.ListSwitchesRequest{}, grpc.WaitForReady(true))
-		if err != nil {
-			waiting = err.Error()
-		}
-		for _, sw := range list.GetSwitches() {
-			if sw.State != pb.SwitchStatus_STATE_READY {
-				waiting = fmt.Sprintf("%s is %v: %s", sw.Name, sw.State, sw.Error)
-			}
-		}
-		if err == nil && waiting == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("switches not ready: %s", waiting)
-		case <-time.After(50 * time.Millisecond):
-		}
+		Control: c, fabric: f, tracer: t, samples: s,
+		weights: pb.NewWeightServiceClient(c.Conn), hosts: pb.NewHostServiceClient(c.Conn),
 	}
 }
 
@@ -67,7 +41,7 @@ func (s *stage) act(ctx context.Context, a Action) error {
 	case a.Stop != "":
 		return s.stop(ctx, a.Stop)
 	case a.Link != nil:
-		_, err := s.admin.SetLink(ctx, &pb.SetLinkRequest{A: a.Link.A, B: a.Link.B, Up: a.Link.Up})
+		_, err := s.Admin.SetLink(ctx, &pb.SetLinkRequest{A: a.Link.A, B: a.Link.B, Up: a.Link.Up})
 		return err
 	}
 	return nil
@@ -85,7 +59,7 @@ func (s *stage) start(ctx context.Context, f Flow) error {
 			failed = fmt.Errorf("flow %s: %w", f.Name, err)
 			return
 		}
-		s.fabric.tracer.start(key.Src, key.SrcPort)
+		s.tracer.start(key.Src, key.SrcPort)
 		s.samples.watch(f, key, from)
 	})
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+
+	"github.com/headgate/headgate/units"
 )
 
 // tracer records which wires each traced flow's packets come by, in order. It is how a run
@@ -40,7 +42,7 @@ func (t tracer) path(src netip.Addr, port uint16) []int {
 }
 
 // saw takes a frame at the end of a wire.
-func (t tracer) saw(frame []byte, wire int) {
+func (t tracer) saw(wire int, frame []byte, _ units.Time) {
 	if len(frame) < traceBytes || binary.BigEndian.Uint16(frame[offEtherType:]) != 0x0800 || frame[offProtocol] != 17 {
 		return
 	}

@@ -57,7 +57,7 @@ func about() string {
 		for _, v := range s.Variants {
 			names = append(names, v.Name)
 		}
-		fmt.Fprintf(&b, "  %-5s %s: %s\n", s.Name, s.Title, strings.Join(names, ", "))
+		fmt.Fprintf(&b, "  %-5s %s (%s)\n", s.Name, s.Title, strings.Join(names, ", "))
 	}
 	b.WriteString("\nsoze plays on the fabric of -f. The others compare variants on small fabrics of their own, one after\n" +
 		"the other, with bytes as in the papers and rates and times converted to line rate.")

@@ -1,4 +1,4 @@
-package scenario
+package inproc
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// serve starts every switch's P4Runtime server at its configured address.
-func (f *Fabric) serve() error {
+// Serve starts every switch's P4Runtime server at its configured address.
+func (f *Fabric) Serve() error {
 	for _, n := range f.switches {
 		if _, err := n.sw.ServeGRPC(n.conf.Address, nil); err != nil {
 			return fmt.Errorf("switch %s: %w", n.conf.Name, err)
@@ -19,16 +19,16 @@ func (f *Fabric) serve() error {
 	return nil
 }
 
-// stop ends every switch.
-func (f *Fabric) stop() {
+// Close ends every switch.
+func (f *Fabric) Close() {
 	for _, n := range f.switches {
 		n.sw.Close()
 	}
 }
 
-// restart takes a switch's power away for a while: its P4Runtime server, its program, its
+// Restart takes a switch's power away for a while: its P4Runtime server, its program, its
 // entries and the packets in its queues are gone, and it comes back empty.
-func (f *Fabric) restart(ctx context.Context, name string, away time.Duration) error {
+func (f *Fabric) Restart(ctx context.Context, name string, away time.Duration) error {
 	n := f.switches[name]
 	old := n.sw
 	if err := f.Loop.Do(ctx, func() {

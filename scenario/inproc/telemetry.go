@@ -1,4 +1,4 @@
-package scenario
+package inproc
 
 import (
 	"context"
@@ -14,8 +14,9 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// telemetry keeps each port's last sample, as the controller streams them.
-type telemetry struct {
+// Telemetry keeps each port's last sample, as the controller streams them. Its methods are
+// safe for concurrent use.
+type Telemetry struct {
 	mu     sync.Mutex
 	last   map[portID]*pb.TelemetrySample
 	buried uint64 // drops that restarted switches had counted
@@ -26,10 +27,10 @@ type portID struct {
 	port uint32
 }
 
-func newTelemetry() *telemetry { return &telemetry{last: map[portID]*pb.TelemetrySample{}} }
+func newTelemetry() *Telemetry { return &Telemetry{last: map[portID]*pb.TelemetrySample{}} }
 
 // follow reads the stream until ctx ends, and again when it breaks.
-func (t *telemetry) follow(ctx context.Context, api pb.FabricServiceClient) error {
+func (t *Telemetry) follow(ctx context.Context, api pb.FabricServiceClient) error {
 	for ctx.Err() == nil {
 		stream, err := api.StreamTelemetry(ctx, &pb.StreamTelemetryRequest{}, grpc.WaitForReady(true))
 		for err == nil {
@@ -49,7 +50,7 @@ func (t *telemetry) follow(ctx context.Context, api pb.FabricServiceClient) erro
 	return nil
 }
 
-func (t *telemetry) take(s *pb.TelemetrySample) {
+func (t *Telemetry) take(s *pb.TelemetrySample) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := portID{s.Switch, s.Port}
@@ -59,13 +60,38 @@ func (t *telemetry) take(s *pb.TelemetrySample) {
 	t.last[id] = s
 }
 
-// drops returns the packets that the pipelines' admission refused so far.
-func (t *telemetry) drops() uint64 {
+// Drops returns the packets that the pipelines' admission refused so far.
+func (t *Telemetry) Drops() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := t.buried
 	for _, s := range t.last {
 		n += s.Drops
+	}
+	return n
+}
+
+// Busiest returns the last sample of the switch's port with the most bytes queued.
+func (t *Telemetry) Busiest(sw string) *pb.TelemetrySample {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var best *pb.TelemetrySample
+	for id, s := range t.last {
+		if id.sw != sw {
+			continue
+		}
+		if best == nil || Queued(s) > Queued(best) || Queued(s) == Queued(best) && s.Port < best.Port {
+			best = s
+		}
+	}
+	return best
+}
+
+// Queued adds up the bytes in the queues of a sample's port.
+func Queued(s *pb.TelemetrySample) uint64 {
+	var n uint64
+	for _, q := range s.QueueBytes {
+		n += uint64(q)
 	}
 	return n
 }

@@ -1,0 +1,114 @@
+package compare
+
+import (
+	"math"
+	"testing"
+
+	"github.com/headgate/headgate/units"
+)
+
+const us = units.Microsecond
+
+// series has samples every 10 µs to end, of one flow at a rate and a queue, each a function
+// of time.
+func series(end units.Time, gbps func(units.Time) float64, queue func(units.Time) units.Bytes) Series {
+	var s Series
+	sent := 0.0
+	for t := units.Time(0); t <= end; t += 10 * us {
+		s = append(s, Point{At: t, Delivered: []units.Bytes{units.Bytes(math.Round(sent))}, Queue: queue(t)})
+		sent += gbps(t) * 1e9 / 8 * (10 * us).Seconds()
+	}
+	return s
+}
+
+func empty(units.Time) units.Bytes { return 0 }
+
+func TestGoodput(t *testing.T) {
+	// 50 Gb/s, but 10 Gb/s from 200 to 300 µs.
+	s := series(400*us, func(t units.Time) float64 {
+		if t >= 200*us && t < 300*us {
+			return 10
+		}
+		return 50
+	}, empty)
+	tests := []struct {
+		w          Window
+		mean, low  float64
+		lowestOver units.Time
+	}{
+		{Window{0, 200 * us}, 50, 50, 50 * us},
+		{Window{200 * us, 300 * us}, 10, 10, 50 * us},
+		{Window{100 * us, 300 * us}, 30, 10, 50 * us},
+		{Window{0, 400 * us}, 40, 30, 200 * us},
+		{Window{0, 30 * us}, 50, 50, 50 * us}, // shorter than what the lowest is taken over
+		{Window{500 * us, 600 * us}, 0, 0, 50 * us},
+	}
+	for _, tt := range tests {
+		part := s.between(tt.w)
+		if got := part.goodput(0); math.Abs(got-tt.mean) > 0.01 {
+			t.Errorf("%v: %.2f Gb/s, want %g", tt.w, got, tt.mean)
+		}
+		if got := part.lowest(0, tt.lowestOver); math.Abs(got-tt.low) > 0.01 {
+			t.Errorf("%v: lowest %.2f Gb/s over %v, want %g", tt.w, got, tt.lowestOver, tt.low)
+		}
+	}
+	if l := lost(50, 10); l != 80 {
+		t.Errorf("from 50 to 10 Gb/s is a loss of %g %%, want 80", l)
+	}
+	if l := lost(0, 10); l != 0 {
+		t.Errorf("what had nothing lost %g %%, want 0", l)
+	}
+}
+
+func TestSettle(t *testing.T) {
+	still := func(units.Time) float64 { return 0 }
+	tests := []struct {
+		name  string
+		queue func(units.Time) units.Bytes
+		at    units.Time
+		ok    bool
+	}{
+		{"at once", func(units.Time) units.Bytes { return 120 * units.KB }, 0, true},
+		{"never", func(units.Time) units.Bytes { return 200 * units.KB }, 0, false},
+		{"from 300 µs on", func(t units.Time) units.Bytes {
+			if t < 300*us {
+				return 600 * units.KB
+			}
+			return 125 * units.KB
+		}, 300 * us, true},
+		{"leaves again", func(t units.Time) units.Bytes {
+			if t < 900*us {
+				return 125 * units.KB
+			}
+			return 0
+		}, 0, false},
+		{"swings about the target", func(t units.Time) units.Bytes {
+			if t/(20*us)%2 == 0 {
+				return 0
+			}
+			return 250 * units.KB
+		}, 0, true},
+	}
+	for _, tt := range tests {
+		s := series(1000*us, still, tt.queue)
+		at, ok := s.settle(125*units.KB, settleBand, settleOver)
+		if ok != tt.ok || ok && (at < tt.at-settleOver || at > tt.at) {
+			t.Errorf("%s: %v after %v, want %v after %v", tt.name, ok, at, tt.ok, tt.at)
+		}
+	}
+}
+
+func TestQueueQuantiles(t *testing.T) {
+	s := series(1000*us, func(units.Time) float64 { return 0 }, func(t units.Time) units.Bytes { return units.Bytes(t / us) })
+	if m := s.queueMean(); m != 500 {
+		t.Errorf("mean %g B, want 500", m)
+	}
+	for q, want := range map[float64]float64{0: 0, 0.05: 50, 0.5: 500, 0.95: 950, 1: 1000} {
+		if got := s.queueQuantile(q); got != want {
+			t.Errorf("quantile %g is %g B, want %g", q, got, want)
+		}
+	}
+	if got := Series(nil).queueQuantile(0.5); got != 0 {
+		t.Errorf("quantile of nothing is %g, want 0", got)
+	}
+}
