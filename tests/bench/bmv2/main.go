@@ -26,6 +26,7 @@ type options struct {
 	seconds   float64
 	rate      float64
 	only      string
+	driver    string
 	verbose   bool
 }
 
@@ -43,6 +44,7 @@ func main() {
 	flag.IntVar(&o.size, "size", 128, "bytes of a packet, 64 to 1500")
 	flag.Float64Var(&o.seconds, "seconds", 2, "seconds of each rate between veth pairs")
 	flag.Float64Var(&o.rate, "rate", 0, "offer only this many packets per second between veth pairs, to compare processor time")
+	flag.StringVar(&o.driver, "port-driver", "afpacket", "port driver of ours between veth pairs, afpacket or xdp")
 	flag.StringVar(&o.only, "only", "", "run only ours or bmv2")
 	flag.BoolVar(&o.verbose, "v", false, "print every run")
 	flag.Parse()

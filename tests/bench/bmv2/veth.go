@@ -73,6 +73,9 @@ func (o *options) startVeth(k kind, p *program) (t *target, clean func(), err er
 	for port := 1; port <= ports; port++ {
 		flags = append(flags, "-i", fmt.Sprintf("%d@s%d", port, port))
 	}
+	if k == ours {
+		flags = append(flags, "--port-driver", o.driver)
+	}
 	if err == nil {
 		t, err = o.start(k, p, dir, flags...)
 	}
