@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"context"
 	"strings"
 	"testing"
 )
@@ -11,10 +10,6 @@ import (
 func TestPACCExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates more than a second of a switch: seconds, and a minute with -race")
-	}
-	type bound struct {
-		variant, measure string
-		low, high        float64
 	}
 	for name, bounds := range map[string][]bound{
 		"pacc-6": {
@@ -44,26 +39,7 @@ func TestPACCExperiments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]float64{}
-			for _, o := range r.Outcomes {
-				for _, m := range o.Measures {
-					got[o.Variant+"/"+m.Name] = m.Value
-				}
-			}
-			for _, b := range bounds {
-				v, ok := got[b.variant+"/"+b.measure]
-				if !ok || v < b.low || v > b.high {
-					t.Errorf("%s %s = %g, want %g to %g", b.variant, b.measure, v, b.low, b.high)
-				}
-			}
+			got := checkBounds(t, name, bounds)
 			// At the same links PACC sends fewer CNPs than DCQCN's receivers.
 			if _, ok := got["dcqcn/CNPs"]; ok && got["pacc/CNPs"] >= got["dcqcn/CNPs"] {
 				t.Errorf("%g CNPs of PACC, %g of DCQCN", got["pacc/CNPs"], got["dcqcn/CNPs"])

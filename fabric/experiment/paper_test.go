@@ -12,10 +12,6 @@ func TestPaperNumbers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates some 200 ms of fabrics: seconds, and a minute with -race")
 	}
-	type bound struct {
-		variant, measure string
-		low, high        float64
-	}
 	for name, bounds := range map[string][]bound{
 		// Payload's share of the weighted max-min rates, 3 % either way.
 		"soze-17": {
@@ -51,26 +47,7 @@ func TestPaperNumbers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, err := Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]float64{}
-			for _, o := range r.Outcomes {
-				for _, m := range o.Measures {
-					got[o.Variant+"/"+m.Name] = m.Value
-				}
-			}
-			for _, b := range bounds {
-				v, ok := got[b.variant+"/"+b.measure]
-				if !ok || v < b.low || v > b.high {
-					t.Errorf("%s %s = %g, want %g to %g", b.variant, b.measure, v, b.low, b.high)
-				}
-			}
+			checkBounds(t, name, bounds)
 		})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// cnpReserved is the zero payload of a congestion notification (InfiniBand annex A17.9.3).
-var cnpReserved [16]byte
+// cnpReserved is the zero payload of a congestion notification.
+var cnpReserved [packet.CNPReserved]byte
 
 // notify is DCQCN's notification point (SIGCOMM 2015, §3.1): it answers a marked packet
 // with a congestion notification unless the flow had one within CNPGap.

@@ -8,9 +8,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// maxHops bounds the links whose telemetry is kept; more than any path here has.
-const maxHops = 12
-
 // Law is HPCC for one flow. The flow's sender owns it.
 type Law struct {
 	par   Params
@@ -22,8 +19,7 @@ type Law struct {
 	stage int     // incStage
 	round law.Round
 
-	last [maxHops]law.Hop // L: the links as the last acknowledgement told
-	hops int
+	path law.Path // L: the links as the last acknowledgement told
 }
 
 var _ law.Law = (*Law)(nil)
@@ -42,39 +38,27 @@ func New(p Params) (*Law, error) {
 // OnAck implements law.Law: NewAck, lines 19 to 27. An acknowledgement without telemetry,
 // or of another path than the one before, only starts anew.
 func (l *Law) OnAck(a *law.Ack) {
-	n := min(len(a.INT), maxHops)
-	if n == 0 {
+	hops := a.INT[:min(len(a.INT), law.MaxHops)]
+	if len(hops) == 0 {
 		return
 	}
-	if !l.samePath(a.INT[:n]) {
-		l.hops = copy(l.last[:], a.INT[:n])
+	if !l.path.Is(hops) {
+		l.path.Keep(hops)
 		l.round.Begin(a.SentSeq)
 		return
 	}
-	if !l.measure(a.INT[:n]) {
+	if !l.measure(hops) {
 		return
 	}
 	l.compute(l.round.Passed(a))
-	copy(l.last[:], a.INT[:n])
-}
-
-func (l *Law) samePath(hops []law.Hop) bool {
-	if len(hops) != l.hops {
-		return false
-	}
-	for i := range hops {
-		if hops[i].Rate != l.last[i].Rate || hops[i].TxBytes < l.last[i].TxBytes {
-			return false
-		}
-	}
-	return true
+	l.path.Keep(hops)
 }
 
 // measure is MeasureInflight, lines 1 to 9; false when no link's clock has moved.
 func (l *Law) measure(hops []law.Hop) bool {
 	u, tau := 0.0, 0.0
 	for i := range hops {
-		h, was := &hops[i], &l.last[i]
+		h, was := &hops[i], l.path.Last(i)
 		dt := float64(h.Time - was.Time)
 		if dt <= 0 || h.Rate <= 0 {
 			continue

@@ -10,13 +10,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-const (
-	// maxHops bounds the links whose telemetry is kept; more than any path here has.
-	maxHops = 12
-	// minPower keeps one sample of a queue that drains fast from opening the window at
-	// once; the authors' simulator holds θ-PowerTCP's to the same.
-	minPower = 0.5
-)
+// minPower keeps one sample of a queue that drains fast from opening the window at once;
+// the authors' simulator holds θ-PowerTCP's to the same.
+const minPower = 0.5
 
 // Law is PowerTCP for one flow. The flow's sender owns it.
 type Law struct {
@@ -28,8 +24,7 @@ type Law struct {
 	power  float64 // Γ_smooth
 	round  law.Round
 
-	last    [maxHops]law.Hop // prevInt
-	hops    int
+	path    law.Path   // prevInt
 	prevRTT units.Time // of θ-PowerTCP
 	prevAt  units.Time
 }
@@ -53,35 +48,23 @@ func (l *Law) OnAck(a *law.Ack) {
 		l.onAckTheta(a)
 		return
 	}
-	n := min(len(a.INT), maxHops)
-	if n == 0 {
+	hops := a.INT[:min(len(a.INT), law.MaxHops)]
+	if len(hops) == 0 {
 		return
 	}
-	if !l.samePath(a.INT[:n]) {
-		l.hops = copy(l.last[:], a.INT[:n])
+	if !l.path.Is(hops) {
+		l.path.Keep(hops)
 		l.round.Begin(a.SentSeq)
 		return
 	}
-	if !l.normPower(a.INT[:n]) {
+	if !l.normPower(hops) {
 		return
 	}
-	copy(l.last[:], a.INT[:n])
+	l.path.Keep(hops)
 	l.updateWindow()
 	if l.round.Passed(a) {
 		l.old = l.w // updateOld, once per round trip
 	}
-}
-
-func (l *Law) samePath(hops []law.Hop) bool {
-	if len(hops) != l.hops {
-		return false
-	}
-	for i := range hops {
-		if hops[i].Rate != l.last[i].Rate || hops[i].TxBytes < l.last[i].TxBytes {
-			return false
-		}
-	}
-	return true
 }
 
 // normPower is the function of that name, lines 9 to 25; false when no link's clock has
@@ -89,7 +72,7 @@ func (l *Law) samePath(hops []law.Hop) bool {
 func (l *Law) normPower(hops []law.Hop) bool {
 	power, span := 0.0, 0.0
 	for i := range hops {
-		h, was := &hops[i], &l.last[i]
+		h, was := &hops[i], l.path.Last(i)
 		dt := float64(h.Time - was.Time)
 		if dt <= 0 || h.Rate <= 0 {
 			continue
