@@ -5,7 +5,7 @@ ARGS       ?=
 PKGS       := ./...
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint unit bench bench-sim test-bmv2 bench-bmv2 mininet p4 proto clean
+.PHONY: help build run test lint unit bench bench-sim test-bmv2 bench-bmv2 mininet p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -50,11 +50,14 @@ bench-bmv2: ## packets per second side by side with simple_switch_grpc (root, ab
 mininet: build ## a Mininet CLI over two switches (root); ARGS="--switch bmv2"
 	mininet/line.py $(ARGS)
 
-p4: ## recompile p4src with p4c and regenerate its constants
+p4: ## recompile p4src for BMv2 with p4c and regenerate its constants
 	$(MAKE) -C p4src
 
-proto: ## regenerate the API's Go code (protoc, protoc-gen-go, protoc-gen-go-grpc)
-	protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative api/headgate/v1/headgate.proto
+p4-tofino: ## compile p4src for Tofino 1 and 2 with p4c-barefoot (minutes); CPU_PORT=192 for another CPU port
+	$(MAKE) -C p4src tofino CPU_PORT=$(CPU_PORT)
+
+proto: ## regenerate the Go code of all protobuf files (protoc, protoc-gen-go, protoc-gen-go-grpc)
+	protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative api/headgate/v1/headgate.proto controller/bfrt/bfrtpb/bfruntime.proto
 
 clean: ## remove what make built
 	rm -rf bin

@@ -39,8 +39,8 @@
 #include "shared/size.p4"
 #include "shared/constants.p4"
 #include "shared/headers.p4"
-#include "shared/metadata.p4"
 #include "v1model/target.p4"
+#include "shared/metadata.p4"
 #include "v1model/registers.p4"
 #include "shared/validate.p4"
 #include "shared/packet_io.p4"
@@ -50,8 +50,10 @@
 #include "shared/admission.p4"
 #include "shared/pacc.p4"
 #include "shared/ecn.p4"
+#include "v1model/scale.p4"
 #include "shared/maxqd.p4"
 #include "shared/buffer.p4"
+#include "shared/estimate.p4"
 #include "shared/gradient.p4"
 #include "shared/pfc.p4"
 #include "v1model/parser.p4"
@@ -75,6 +77,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Admit() admit;
     Memory() memory;
     Pacc() pacc;
+    PaccCongestion() pacc_congestion;
     Learn() learn;
     Enqueue() enqueue;
 
@@ -98,6 +101,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         }
         if (meta.drop_reason == DROP_NONE) {
             pacc.apply(hdr, meta);
+            pacc_congestion.apply(hdr, meta);
             learn.apply(hdr, meta);
         }
         enqueue.apply(meta, standard);

@@ -27,7 +27,7 @@ const (
 // From shared/constants.p4, where each has its reason.
 const (
 	CPUPort             = 510
-	PollCloneSession    = 510
+	PollCloneSession    = 254
 	HighestQueue        = 7
 	PFCCloneSession     = 1024
 	Unlimited           = 0xffffffff
@@ -71,6 +71,9 @@ const (
 	SignalList          = 1
 	LogOne              = 0x10000
 	PacketInPoll        = 1
+	ReportBuffer        = 0 // buffer_report_t
+	ReportAlone         = 1 // nothing
+	ReportEstimate      = 3 // estimate_report_t
 	DropNone            = 0
 	DropParser          = 1 // the frame ends inside a header
 	DropIPv4Header      = 2 // version, header length or total length

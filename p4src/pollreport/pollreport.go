@@ -1,6 +1,8 @@
 // Package pollreport decodes the poll report of the pipeline: the registers of one port,
 // which the port's egress writes into a poll and sends to the controller (headers
-// poll_report_t and buffer_report_t of p4src/shared/headers.p4).
+// poll_report_t, buffer_report_t and estimate_report_t of p4src/shared/headers.p4). The
+// report says itself what of them is in it: on Tofino the account of the buffer is the
+// traffic manager's.
 package pollreport
 
 import (
@@ -11,14 +13,26 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// Size is the length of a report in bytes; what follows it is the poll's own payload.
+// Size is the length of a report with its account of the buffer, in bytes; what follows it
+// is the poll's own payload.
 const Size = portSize + bufferSize
 
 // portSize is the length of the header poll_report_t.
 const portSize = 58
 
-// ErrShort says that a packet-in ends inside the report.
-var ErrShort = errors.New("poll report too short")
+// The layouts, which the first seven bits of a report name.
+const (
+	withBuffer   = ids.ReportBuffer   // buffer_report_t follows poll_report_t
+	portOnly     = ids.ReportAlone    // nothing does
+	withEstimate = ids.ReportEstimate // estimate_report_t does
+)
+
+var (
+	// ErrShort says that a packet-in ends inside the report.
+	ErrShort = errors.New("poll report too short")
+	// ErrLayout says that a report is of a program that this package does not know.
+	ErrLayout = errors.New("poll report of an unknown layout")
+)
 
 // Report is what one port's registers held. Counts run from the start of the switch and
 // wrap at their width; a switch that was restarted begins again at 0.
@@ -26,7 +40,7 @@ var ErrShort = errors.New("poll report too short")
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //	+-------------+-----------------+-------------------------------+
-//	|      0      |      port       |    last queueing delay        |
+//	|   layout    |      port       |    last queueing delay        |
 //	+-------------+-----------------+-------------------------------+
 //	|                    time (48, target clock ticks)              |
 //	+                               +-------------------------------+
@@ -40,23 +54,38 @@ var ErrShort = errors.New("poll report too short")
 //	+-------------------------------+-------------------------------+
 //	|                               |  bytes of queue 0 … 7, 32 each|
 //
-// Behind it is the buffer as the port's ingress queues see it.
+// Behind it is, with layout 0, the buffer as the port's ingress queues see it, with layout 3
+// DSH's estimate, and with layout 1 nothing.
 type Report struct {
 	Port            uint32 // 0 … 511
 	LastDelay       uint16 // of the last packet that left, in maxQD units, saturating
-	Time            uint64 // 48 bits, ticks of the target's clock: 1 µs on BMv2
+	Time            uint64 // 48 bits, ticks of the target's clock: 1 µs on BMv2, 1 ns on Tofino
 	DepartedBytes   uint64 // 48 bits
 	DepartedPackets uint64 // 48 bits
 	AdmissionDrops  uint32
 	QueueBytes      [ids.QueuesPerPort]uint32
-	Buffer          Buffer
+	Buffer          Buffer    // zero without layout 0
+	PortOnly        bool      // any other layout
+	Estimate        *Estimate // nil without layout 3
 }
 
 // Parse decodes the report at the start of a packet-in's payload. The rest is the payload
 // that the poll was sent with, in the same memory.
 func Parse(payload []byte) (r Report, rest []byte, err error) {
-	if len(payload) < Size {
-		return Report{}, nil, fmt.Errorf("%w: %d bytes, want at least %d", ErrShort, len(payload), Size)
+	size := Size
+	if len(payload) > 0 {
+		switch layout := payload[0] >> 1; layout {
+		case withBuffer:
+		case portOnly:
+			r.PortOnly, size = true, portSize
+		case withEstimate:
+			r.PortOnly, r.Estimate, size = true, &Estimate{}, portSize+estimateSize
+		default:
+			return Report{}, nil, fmt.Errorf("%w: %d, want %d, %d or %d", ErrLayout, layout, withBuffer, portOnly, withEstimate)
+		}
+	}
+	if len(payload) < size {
+		return Report{}, nil, fmt.Errorf("%w: %d bytes, want at least %d", ErrShort, len(payload), size)
 	}
 	be := binary.BigEndian
 	r.Port = uint32(be.Uint16(payload) & 0x1ff)
@@ -68,15 +97,27 @@ func Parse(payload []byte) (r Report, rest []byte, err error) {
 	for i := range r.QueueBytes {
 		r.QueueBytes[i] = be.Uint32(payload[26+4*i:])
 	}
-	r.Buffer.parse(payload[portSize:])
-	return r, payload[Size:], nil
+	switch {
+	case r.Estimate != nil:
+		r.Estimate.parse(payload[portSize:])
+	case !r.PortOnly:
+		r.Buffer.parse(payload[portSize:])
+	}
+	return r, payload[size:], nil
 }
 
 // Append encodes a report behind b, as the pipeline does; higher bits than a field has are
 // cut off.
 func (r Report) Append(b []byte) []byte {
 	be := binary.BigEndian
-	b = be.AppendUint16(b, uint16(r.Port&0x1ff))
+	layout := uint16(withBuffer)
+	switch {
+	case r.Estimate != nil:
+		layout = withEstimate
+	case r.PortOnly:
+		layout = portOnly
+	}
+	b = be.AppendUint16(b, layout<<9|uint16(r.Port&0x1ff))
 	b = be.AppendUint16(b, r.LastDelay)
 	for _, v := range []uint64{r.Time, r.DepartedBytes, r.DepartedPackets} {
 		b = be.AppendUint16(b, uint16(v>>32))
@@ -85,6 +126,12 @@ func (r Report) Append(b []byte) []byte {
 	b = be.AppendUint32(b, r.AdmissionDrops)
 	for _, v := range r.QueueBytes {
 		b = be.AppendUint32(b, v)
+	}
+	switch {
+	case r.Estimate != nil:
+		return r.Estimate.append(b)
+	case r.PortOnly:
+		return b
 	}
 	return r.Buffer.append(b)
 }

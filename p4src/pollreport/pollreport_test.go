@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"reflect"
 	"testing"
 )
 
@@ -63,10 +64,67 @@ func TestParseShort(t *testing.T) {
 	}
 }
 
+// TestPortOnly is a report of a program that keeps no account of the buffer.
+func TestPortOnly(t *testing.T) {
+	b, err := hex.DecodeString("03fe" + golden[4:2*portSize] + "c0ffee")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, rest, err := Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Report{
+		PortOnly: true, Port: 510, LastDelay: 0xabcd, Time: 0x010203040506, DepartedBytes: 0x0a0b0c0d0e0f,
+		DepartedPackets: 0x112233445566, AdmissionDrops: 7, QueueBytes: [8]uint32{0, 1, 2, 3, 4, 5, 6, 0xffffffff},
+	}
+	if got != want || !bytes.Equal(rest, []byte{0xc0, 0xff, 0xee}) {
+		t.Errorf("got %+v and %x, want %+v", got, rest, want)
+	}
+	if again := got.Append(nil); !bytes.Equal(again, b[:portSize]) {
+		t.Errorf("encoded as %x", again)
+	}
+	if _, _, err := Parse(b[:portSize-1]); !errors.Is(err, ErrShort) {
+		t.Errorf("a byte less: error %v, want %v", err, ErrShort)
+	}
+	for _, first := range []byte{0x04, 0x08, 0xfe} {
+		b[0] = first
+		if _, _, err := Parse(b); !errors.Is(err, ErrLayout) {
+			t.Errorf("first byte %#x: error %v, want %v", first, err, ErrLayout)
+		}
+	}
+}
+
+// TestEstimate is a report of Tofino, with DSH's estimate of queue 3.
+func TestEstimate(t *testing.T) {
+	b, err := hex.DecodeString("0708" + golden[4:2*portSize] + "0307" + "fffffffe" + "00000010" + "0000abcd" + "77")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, rest, err := Parse(b)
+	if err != nil || !got.PortOnly || got.Port != 264 || got.QueueBytes[2] != 2 || !bytes.Equal(rest, []byte{0x77}) {
+		t.Fatalf("got %+v and %x, %v", got, rest, err)
+	}
+	if want := (Estimate{Queue: 3, Profile: 7, Average: -2, Gradient: 16, Headroom: 0xabcd}); got.Estimate == nil || *got.Estimate != want {
+		t.Errorf("estimate %+v, want %+v", got.Estimate, want)
+	}
+	if v := (&Estimate{Average: -8, Gradient: 16}).Deviation(); v != 6 {
+		t.Errorf("v_avg is %d, want 6", v)
+	}
+	if again := got.Append(nil); !bytes.Equal(again, b[:len(b)-1]) {
+		t.Errorf("encoded as %x", again)
+	}
+	if _, _, err := Parse(b[:portSize+estimateSize-1]); !errors.Is(err, ErrShort) {
+		t.Errorf("a byte less: error %v, want %v", err, ErrShort)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	b, _ := hex.DecodeString(golden)
 	f.Add(b)
 	f.Add([]byte{})
+	f.Add(append([]byte{0x02}, b[1:]...))
+	f.Add(append([]byte{0x06}, b[1:]...))
 	f.Add(append(b, 1, 2, 3))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, rest, err := Parse(b)
@@ -74,7 +132,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, rest2, err := Parse(r.Append(nil))
-		if err != nil || again != r || len(rest2) != 0 || len(rest) != len(b)-Size {
+		if err != nil || !reflect.DeepEqual(again, r) || len(rest2) != 0 || len(rest) != len(b)-len(r.Append(nil)) {
 			t.Fatalf("%x: %+v became %+v (%v)", b, r, again, err)
 		}
 	})

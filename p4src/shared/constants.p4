@@ -13,11 +13,15 @@ typedef bit<8>  drop_reason_t;
 typedef bit<48> mac_t;
 typedef bit<32> ipv4_addr_t;
 
-// The controller's port. 510, since 511 is the port number that means drop on v1model.
+// The controller's port. 510, since 511 is the port number that means drop on v1model. A
+// chip has another, which its target.p4 defines before.
+#ifndef CPU_PORT
 const port_id_t CPU_PORT = 510;
+#endif
 
 // The clone session that the controller installs to send a poll report to the CPU port.
-const bit<32> POLL_CLONE_SESSION = 510;
+// Tofino 2 has eight bits for its number.
+const bit<32> POLL_CLONE_SESSION = 254;
 
 // Strict priority goes to the highest queue number; polls must not wait behind data.
 const queue_id_t HIGHEST_QUEUE = 7;
@@ -53,7 +57,7 @@ const bit<4> MAXQD_VERSION = 1;
 const bit<8> MAXQD_NEXT_BTH = 1;
 
 // The largest value of a 16-bit field that saturates: a queueing delay, a queue depth.
-const bit<32> SATURATED_16 = 0xffff;
+const bit<16> SATURATED_16 = 0xffff;
 
 // Explicit congestion notification (RFC 3168).
 const bit<2> ECT_1 = 1;
@@ -99,6 +103,11 @@ const bit<32> LOG_ONE = 0x10000;
 
 // Why a packet-in was sent: a poll's report. All other values are the punt entries' own.
 const bit<4> PACKET_IN_POLL = 1;
+
+// What stands between a poll's report and its payload.
+const bit<7> REPORT_BUFFER = 0;   // buffer_report_t
+const bit<7> REPORT_ALONE = 1;    // nothing
+const bit<7> REPORT_ESTIMATE = 3; // estimate_report_t
 
 // Why a packet was dropped: the index of counter ingress.drops. Never renumber.
 const drop_reason_t DROP_NONE = 0;

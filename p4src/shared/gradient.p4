@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DSH's Algorithm 3: the headroom that a queue's growth calls for, by table lookups, shifts
-// and additions. It is headroom.Estimator in Go, bit by bit; the entries come from packages
-// tables/log2 and tables/phi. Logarithms have 16 fractional bits.
+// and additions. It is headroom.Estimator in Go, bit by bit; the tables are in estimate.p4.
+// A miss of exp2 is a gradient beyond every limit.
 
 #ifndef HEADGATE_GRADIENT_P4
 #define HEADGATE_GRADIENT_P4
@@ -11,35 +11,10 @@
 #define QUARTER(x) ((((x) + 32w0x40000000) >> 2) - 32w0x10000000)
 
 control Gradient(inout metadata_t meta) {
-    @id(ID_ACTION_SET_LOG_BYTES)
-    @name(".ingress.buffer.set_log_bytes")
-    action set_log_bytes(@id(1) bit<32> log) {
-        meta.estimate.log_bytes = log;
-    }
-
-    @id(ID_TABLE_LOG2_BYTES)
-    @name(".ingress.buffer.log2_bytes")
-    table log2_bytes {
-        key = { meta.estimate.growth : lpm @id(1) @name("bytes"); }
-        actions = { set_log_bytes; @defaultonly NoAction; }
-        const default_action = NoAction();
-        size = LOG_ENTRIES;
-    }
-
-    @id(ID_ACTION_SET_LOG_TICKS)
-    @name(".ingress.buffer.set_log_ticks")
-    action set_log_ticks(@id(1) bit<32> log) {
-        meta.estimate.log_ticks = log;
-    }
-
-    @id(ID_TABLE_LOG2_TICKS)
-    @name(".ingress.buffer.log2_ticks")
-    table log2_ticks {
-        key = { meta.estimate.elapsed : lpm @id(1) @name("ticks"); }
-        actions = { set_log_ticks; @defaultonly NoAction; }
-        const default_action = NoAction();
-        size = LOG_ENTRIES;
-    }
+    Log2Bytes() log2_bytes;
+    Log2Ticks() log2_ticks;
+    Exp2() exp2;
+    HeadroomFor() headroom_for;
 
     // log2 g = log2 Δq − log2 Δt, and the unit of g. Below 2⁰ only the octave that rounds
     // up to 1 counts.
@@ -50,22 +25,6 @@ control Gradient(inout metadata_t meta) {
         meta.estimate.fraction = (bytes < ticks) ? 1w1 : 1w0;
         meta.estimate.log_gradient = (bytes < ticks) ? ticks - bytes : bytes - ticks;
         meta.estimate.gradient = (ticks - bytes <= LOG_ONE) ? 32w1 : 32w0;
-    }
-
-    @id(ID_ACTION_SET_GRADIENT)
-    @name(".ingress.buffer.set_gradient")
-    action set_gradient(@id(1) bit<32> gradient) {
-        meta.estimate.gradient = gradient;
-    }
-
-    // A miss is a gradient beyond every limit.
-    @id(ID_TABLE_EXP2)
-    @name(".ingress.buffer.exp2")
-    table exp2 {
-        key = { meta.estimate.log_gradient : lpm @id(1) @name("log"); }
-        actions = { set_gradient; }
-        const default_action = set_gradient(UNLIMITED);
-        size = EXP_ENTRIES;
     }
 
     @hidden
@@ -85,24 +44,6 @@ control Gradient(inout metadata_t meta) {
         meta.estimate.steepness = meta.estimate.average + (meta.estimate.deviation << 2) - 1;
     }
 
-    @id(ID_ACTION_SET_PHI)
-    @name(".ingress.buffer.set_phi")
-    action set_phi(@id(1) bit<32> phi) {
-        meta.estimate.phi = phi;
-    }
-
-    @id(ID_TABLE_HEADROOM_FOR)
-    @name(".ingress.buffer.headroom_for")
-    table headroom_for {
-        key = {
-            meta.estimate.profile   : exact @id(1) @name("profile");
-            meta.estimate.steepness : lpm @id(2) @name("gradient");
-        }
-        actions = { set_phi; @defaultonly NoAction; }
-        const default_action = NoAction();
-        size = PHI_ENTRIES;
-    }
-
     apply {
         // A queue has no gradient before its second packet.
         if (meta.estimate.started == 1) {
@@ -111,11 +52,11 @@ control Gradient(inout metadata_t meta) {
             } else if (meta.estimate.elapsed == 0) {
                 saturate();
             } else {
-                log2_bytes.apply();
-                log2_ticks.apply();
+                log2_bytes.apply(meta);
+                log2_ticks.apply(meta);
                 subtract();
                 if (meta.estimate.fraction == 0) {
-                    exp2.apply();
+                    exp2.apply(meta);
                     if (meta.estimate.gradient > meta.estimate.limit) {
                         saturate();
                     }
@@ -124,7 +65,7 @@ control Gradient(inout metadata_t meta) {
             smooth();
             // ĝ − 1 is negative for a queue that does not grow: it needs no headroom.
             if (meta.estimate.steepness[31:31] == 0) {
-                headroom_for.apply();
+                headroom_for.apply(meta.estimate.profile, meta.estimate.steepness, meta.estimate.phi);
             }
         }
     }

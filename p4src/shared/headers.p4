@@ -29,7 +29,7 @@ header packet_out_header_t {
 //  0                   1                   2                   3
 //  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 // +-------------+-----------------+-------------------------------+
-// |      0      |      port       |    last queueing delay        |
+// |   follows   |      port       |    last queueing delay        |
 // +-------------+-----------------+-------------------------------+
 // |                    time (48, target clock ticks)              |
 // +                               +-------------------------------+
@@ -43,7 +43,7 @@ header packet_out_header_t {
 // +-------------------------------+-------------------------------+
 // |                               |  bytes of queue 0 … 7, 32 each|
 header poll_report_t {
-    bit<7>    reserved;
+    bit<7>    follows; // REPORT_*
     port_id_t port;
     bit<16>   last_delay;       // of the last packet that left, in maxQD units
     bit<48>   time;             // when this report was made
@@ -116,6 +116,30 @@ header buffer_report_t {
     bit<32> peak_shared;
     bit<32> peak_headroom;
     bit<32> peak_insurance;
+}
+
+// DSH's estimate of the egress queue that a poll asks about, behind poll_report_t; on
+// Tofino, where the traffic manager has the buffer. Gradients are in bytes per 2^12 ns
+// (4.096 µs), in two's complement.
+//
+//  0                   1                   2                   3
+//  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+// +---------+-----+---------------+-------------------------------+
+// |    0    |queue|    profile    |        g_avg (32)             |
+// +---------+-----+---------------+-------------------------------+
+// |                               |        ĝ (32)                 |
+// +-------------------------------+-------------------------------+
+// |                               |        φ̂ in bytes (32)        |
+// +-------------------------------+-------------------------------+
+// |                               |
+// +-------------------------------+
+header estimate_report_t {
+    bit<5>     reserved;
+    queue_id_t queue;
+    bit<8>     profile;  // of the port's link: which thresholds φ̂ is from
+    bit<32>    average;  // g_avg
+    bit<32>    gradient; // ĝ; v_avg is a quarter of what it has more than g_avg
+    bit<32>    headroom; // φ̂
 }
 
 header ethernet_t {
@@ -200,11 +224,18 @@ header bth_t {
     bit<24> psn;
 }
 
+// The fields of the IPv4 header in order, without its checksum.
+#define IPV4_CHECKSUM_FIELDS(h) \
+    { h.version, h.ihl, h.dscp, h.ecn, h.total_len, h.identification, h.reserved, \
+      h.dont_fragment, h.more_fragments, h.fragment_offset, h.ttl, h.protocol, \
+      h.src_addr, h.dst_addr }
+
 struct headers_t {
     packet_out_header_t packet_out;
     packet_in_header_t  packet_in;
     poll_report_t       poll_report;
     buffer_report_t     buffer_report;
+    estimate_report_t   estimate_report;
     ethernet_t          ethernet;
     mac_control_t       mac_control;
     pfc_t               pfc;

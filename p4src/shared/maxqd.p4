@@ -2,7 +2,8 @@
 //
 // Söze's stamp: the largest queueing delay that a packet has met. The delay is the
 // target's clock tick (1 µs on BMv2) shifted right; the unit is the same in the whole
-// fabric, so the shift is a parameter of the switch.
+// fabric, so the shift is a parameter of the switch. ScaleDelay is the target's: a chip has
+// no shift by a field.
 
 #ifndef HEADGATE_MAXQD_P4
 #define HEADGATE_MAXQD_P4
@@ -10,14 +11,14 @@
 control MaxQd(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_ACTION_SET_SCALE)
     action set_scale(@id(1) bit<5> shift) {
-        meta.scaled_delay = meta.departure.delay >> shift;
+        meta.scale = shift;
         meta.stamping = 1;
     }
 
     // Delays in poll reports are then in ticks.
     @id(ID_ACTION_DISABLE_STAMPING)
     action disable_stamping() {
-        meta.scaled_delay = meta.departure.delay;
+        meta.scale = 0;
         meta.stamping = 0;
     }
 
@@ -29,19 +30,42 @@ control MaxQd(inout headers_t hdr, inout metadata_t meta) {
     }
 
     @hidden
-    action saturate() {
-        meta.hop_qd =
-            (bit<16>)(meta.scaled_delay > SATURATED_16 ? SATURATED_16 : meta.scaled_delay);
+    action fit() {
+        meta.hop_qd = meta.scaled_delay[15:0];
     }
+
+    @hidden
+    action saturate() {
+        meta.hop_qd = SATURATED_16;
+    }
+
+    @hidden
+    action compare() {
+        meta.growth_qd = meta.hop_qd |-| hdr.maxqd.max_qd;
+    }
+
+    @hidden
+    action stamp() {
+        hdr.maxqd.max_qd = meta.hop_qd;
+        // The sender's checksum no longer holds; 0 means none (RFC 768).
+        hdr.udp.checksum = 0;
+    }
+
+    ScaleDelay() scale_delay;
 
     apply {
         maxqd_scale.apply();
-        saturate();
-        if (hdr.maxqd.isValid() && hdr.maxqd.echo == 0 && meta.stamping == 1 &&
-            meta.hop_qd > hdr.maxqd.max_qd) {
-            hdr.maxqd.max_qd = meta.hop_qd;
-            // The sender's checksum no longer holds; 0 means none (RFC 768).
-            hdr.udp.checksum = 0;
+        scale_delay.apply(meta);
+        if (meta.scaled_delay[31:16] == 0) {
+            fit();
+        } else {
+            saturate();
+        }
+        if (meta.stamping == 1) {
+            compare();
+        }
+        if (hdr.maxqd.isValid() && hdr.maxqd.echo == 0 && meta.growth_qd != 0) {
+            stamp();
         }
     }
 }

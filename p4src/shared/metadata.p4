@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the controls of one packet tell each other. The features see the switch only
-// through these structures; the target's own controls (v1model/) fill them in and carry
-// them out.
+// through these structures; the target's own controls (v1model/, tna/) fill them in and
+// carry them out. What crosses from ingress to egress is bridged_t of the target's
+// target.p4.
 
 #ifndef HEADGATE_METADATA_P4
 #define HEADGATE_METADATA_P4
-
-// What crosses from ingress to egress with the packet. v1model carries all metadata;
-// a target that does not makes this a header in front of the packet.
-struct bridged_t {
-    bit<32>    frame_bytes;   // as on the wire, without FCS and controller header
-    class_id_t traffic_class;
-    queue_id_t queue;
-    bit<1>     poll;          // a poll: its egress answers instead of forwarding
-    bit<1>     refresh;       // a packet-out that becomes a PAUSE of what its port has paused
-    bit<1>     forget;        // a packet-out that empties its port's accounts
-    bit<1>     accounted;     // it takes memory of the buffer, until it leaves
-}
 
 // Filled in by the target before the ingress controls.
 struct arrival_t {
     port_id_t port;
     bit<1>    truncated;    // the frame ended inside a header
     bit<1>    bad_checksum; // of IPv4
+    bit<1>    beyond_frame; // IPv4's total length; 0 if the target cannot tell
 }
 
 // Filled in by the target before the egress controls.
@@ -79,6 +69,7 @@ struct estimate_t {
     bit<1>  fraction;     // the gradient is below 1
     bit<32> log_gradient;
     bit<32> gradient;     // |g|
+    int<32> four_g;       // 4·g on Tofino, which has its averages times 4 and 16
     bit<32> average;      // g_avg, two's complement
     bit<32> deviation;    // v_avg
     bit<32> steepness;    // ĝ − 1, two's complement
@@ -102,6 +93,7 @@ struct metadata_t {
     buffer_t      buffer;
     estimate_t    estimate;
     signal_t      signal;
+    target_t      target; // what only the target's controls know
 
     // Ingress.
     bit<16>       l4_src_port; // 0 without a first TCP or UDP header
@@ -110,20 +102,25 @@ struct metadata_t {
     port_id_t     egress_port;
     drop_reason_t drop_reason; // the first reason found; DROP_NONE lives on
     ipv4_addr_t   punt_addr;   // IPv4 destination, 0 for other frames
+    bit<16>       payload_len; // of IPv4
+    bit<16>       excess_len;  // by how much UDP's length is beyond it
     bit<32>       queue_limit;
     bit<1>        refused;     // the queue was at its limit
     bit<32>       queue_bytes; // what the queue held before this packet
-    bit<1>        pacc_watched;   // the packet's queue is one that PACC watches
-    bit<32>       pacc_threshold; // Q_th of that queue
-    bit<1>        learn;          // the flow is not in PACC's table
+    bit<32>       congestion;  // by how much that is above PACC's threshold
+    bit<1>        learn;       // the flow is not in PACC's table
 
     // Egress.
-    bit<16>       depth;            // queue depth in 64-byte cells, saturating
-    bit<17>       mark_probability; // in 1/65536
+    bit<32>       cells;            // queue depth in 64-byte cells
+    bit<16>       depth;            // the same, saturating
+    bit<16>       mark_probability; // in 1/65536
+    bit<1>        mark_always;      // it is 1
     bit<1>        marked;
     bit<1>        stamping;
+    bit<5>        scale;        // log2 of the maxQD unit in target clock ticks
     bit<32>       scaled_delay; // delay in maxQD units
     bit<16>       hop_qd;       // the same, saturating
+    bit<16>       growth_qd;    // by how much that is above what the packet has met
     bit<16>       pfc_quanta;   // of a PFC frame
 }
 

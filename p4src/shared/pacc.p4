@@ -6,23 +6,22 @@
 // counters once a period and sends the CNPs; the pipeline only counts.
 //
 // Tables marked @learned belong to whoever learns; nobody reconciles them.
-// It stands behind admission, where the queue that the packet joins is known. A queue
-// without an entry in watched_queue costs one lookup in a table that may be empty.
+// Pacc stands in ingress; PaccCongestion where the target knows what the queue that the packet
+// joins held. Polls have no IPv4 header. A queue without an entry in watched_queue costs one
+// lookup in a table that may be empty.
 
 #ifndef HEADGATE_PACC_P4
 #define HEADGATE_PACC_P4
 
 control Pacc(in headers_t hdr, inout metadata_t meta) {
-    // Every packet of the flow, and those that found more than the threshold queued.
+    // Every packet of the flow.
     @id(ID_DIRECT_COUNTER_FLOW)
     DIRECT_COUNTER(flow_counter);
-    @id(ID_DIRECT_COUNTER_CONGESTED)
-    DIRECT_COUNTER(congested_counter);
 
     @id(ID_ACTION_WATCH)
     action watch(@id(1) bit<32> threshold) {
-        meta.pacc_threshold = threshold;
-        meta.pacc_watched = 1;
+        meta.bridged.pacc_threshold = threshold;
+        meta.bridged.pacc_watched = 1;
     }
 
     @id(ID_TABLE_WATCHED_QUEUE)
@@ -38,7 +37,7 @@ control Pacc(in headers_t hdr, inout metadata_t meta) {
 
     @id(ID_ACTION_COUNT_FLOW)
     action count_flow() {
-        flow_counter.count();
+        COUNT_DIRECT(flow_counter);
     }
 
     @id(ID_ACTION_LEARN_FLOW)
@@ -57,17 +56,38 @@ control Pacc(in headers_t hdr, inout metadata_t meta) {
         actions = { count_flow; @defaultonly learn_flow; }
         const default_action = learn_flow();
         counters = flow_counter;
-        support_timeout = true;
+        IDLE_TIMEOUT = true;
         size = FLOW_ENTRIES;
     }
 
+    apply {
+        watched_queue.apply();
+        if (meta.bridged.pacc_watched == 1 && hdr.ipv4.isValid()) {
+            flow.apply();
+        }
+    }
+}
+
+control PaccCongestion(in headers_t hdr, inout metadata_t meta) {
+    // The flow's packets that found more than the threshold queued.
+    @id(ID_DIRECT_COUNTER_CONGESTED)
+    @name(".ingress.pacc.congested_counter")
+    DIRECT_COUNTER(congested_counter);
+
+    @hidden
+    action compare() {
+        meta.congestion = meta.queue_bytes |-| meta.bridged.pacc_threshold;
+    }
+
     @id(ID_ACTION_COUNT_CONGESTED)
+    @name(".ingress.pacc.count_congested")
     action count_congested() {
-        congested_counter.count();
+        COUNT_DIRECT_EGRESS(congested_counter);
     }
 
     @id(ID_TABLE_CONGESTED_FLOW)
     @learned
+    @name(".ingress.pacc.congested_flow")
     table congested_flow {
         key = {
             hdr.ipv4.src_addr : exact @id(1) @name("src_addr");
@@ -81,12 +101,9 @@ control Pacc(in headers_t hdr, inout metadata_t meta) {
     }
 
     apply {
-        watched_queue.apply();
-        if (meta.pacc_watched == 1 && hdr.ipv4.isValid() && meta.bridged.poll == 0) {
-            flow.apply();
-            if (meta.queue_bytes > meta.pacc_threshold) {
-                congested_flow.apply();
-            }
+        compare();
+        if (meta.bridged.pacc_watched == 1 && hdr.ipv4.isValid() && meta.congestion != 0) {
+            congested_flow.apply();
         }
     }
 }

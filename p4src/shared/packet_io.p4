@@ -14,9 +14,10 @@ control PacketOut(inout headers_t hdr, inout metadata_t meta) {
                 meta.decided = 1;
             } else if (hdr.packet_out.mode == PACKET_OUT_POLL) {
                 meta.egress_port = hdr.packet_out.egress_port;
-                meta.bridged.queue = HIGHEST_QUEUE;
+                meta.bridged.queue = POLLED_QUEUE;
                 meta.bridged.poll = 1;
                 meta.decided = 1;
+#ifdef PIPELINE_HAS_BUFFER
             } else if (hdr.packet_out.mode == PACKET_OUT_REFRESH ||
                        hdr.packet_out.mode == PACKET_OUT_FORGET) {
                 meta.egress_port = hdr.packet_out.egress_port;
@@ -24,6 +25,7 @@ control PacketOut(inout headers_t hdr, inout metadata_t meta) {
                 meta.bridged.refresh = (hdr.packet_out.mode == PACKET_OUT_REFRESH) ? 1w1 : 1w0;
                 meta.bridged.forget = (hdr.packet_out.mode == PACKET_OUT_FORGET) ? 1w1 : 1w0;
                 meta.decided = 1;
+#endif
             } else if (hdr.packet_out.mode != PACKET_OUT_PIPELINE) {
                 meta.drop_reason = DROP_PACKET_OUT;
             }

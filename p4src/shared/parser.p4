@@ -41,6 +41,8 @@ state parse_pfc {
 // Fragments go by addresses alone: only the first has ports, and all must take one way.
 state parse_ipv4 {
     packet.extract(hdr.ipv4);
+    PARSED_IPV4
+    meta.punt_addr = hdr.ipv4.dst_addr;
     transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.more_fragments,
                       hdr.ipv4.fragment_offset, hdr.ipv4.protocol) {
         (4, 5, 0, 0, IP_PROTOCOL_UDP): parse_udp;

@@ -10,8 +10,6 @@ control Punt(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_ACTION_PUNT_TO_CPU)
     action punt_to_cpu(@id(1) bit<4> reason) {
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = meta.arrival.port;
-        hdr.packet_in.queue = meta.bridged.queue;
         hdr.packet_in.reason = reason;
         meta.egress_port = CPU_PORT;
         meta.decided = 1;
@@ -28,12 +26,22 @@ control Punt(inout headers_t hdr, inout metadata_t meta) {
         size = PUNT_ENTRIES;
     }
 
+    // A chip does not put fields from three places into one container at once.
+    @hidden
+    action tell_port() {
+        hdr.packet_in.ingress_port = meta.arrival.port;
+    }
+
+    @hidden
+    action tell_queue() {
+        hdr.packet_in.queue = meta.bridged.queue;
+    }
+
     apply {
-        meta.punt_addr = 0;
-        if (hdr.ipv4.isValid()) {
-            meta.punt_addr = hdr.ipv4.dst_addr;
+        if (punt_table.apply().hit) {
+            tell_port();
+            tell_queue();
         }
-        punt_table.apply();
     }
 }
 

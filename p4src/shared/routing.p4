@@ -9,7 +9,7 @@
 control Routing(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_SELECTOR_ECMP)
     @max_group_size(MAX_GROUP_MEMBERS)
-    ECMP_SELECTOR(ECMP_MEMBERS, ECMP_HASH_BITS) ecmp;
+    ECMP_SELECTOR(ecmp, ECMP_MEMBERS, ECMP_HASH_BITS);
 
     @id(ID_ACTION_SET_NEXT_HOP)
     action set_next_hop(@id(1) port_id_t port, @id(2) mac_t src_mac, @id(3) mac_t dst_mac) {
@@ -31,16 +31,19 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
         }
         actions = { set_next_hop; @defaultonly NoAction; }
         const default_action = NoAction();
-        implementation = ecmp;
+        implementation = ECMP_IMPLEMENTATION(ecmp);
         size = ROUTE_ENTRIES;
     }
 
     apply {
-        if (!hdr.ipv4.isValid()) {
-            meta.drop_reason = DROP_NOT_IPV4;
-        } else {
+        if (hdr.ipv4.isValid()) {
             ipv4_lpm.apply();
-            if (meta.decided == 0) {
+        }
+        // A target that looks up a packet that it will drop keeps the first reason.
+        if (meta.drop_reason == DROP_NONE) {
+            if (!hdr.ipv4.isValid()) {
+                meta.drop_reason = DROP_NOT_IPV4;
+            } else if (meta.decided == 0) {
                 meta.drop_reason = DROP_NO_ROUTE;
             } else if (hdr.ipv4.ttl <= 1) {
                 meta.drop_reason = DROP_TTL;

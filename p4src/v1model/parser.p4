@@ -17,12 +17,6 @@ parser SwitchParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 #include "../shared/parser.p4"
 }
 
-// The fields of the IPv4 header in order, without its checksum.
-#define IPV4_CHECKSUM_FIELDS(h) \
-    { h.version, h.ihl, h.dscp, h.ecn, h.total_len, h.identification, h.reserved, \
-      h.dont_fragment, h.more_fragments, h.fragment_offset, h.ttl, h.protocol, \
-      h.src_addr, h.dst_addr }
-
 // A header with options is dropped for them, so its checksum does not matter.
 control VerifyIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
     apply {

@@ -13,6 +13,10 @@ control Arrival(in headers_t hdr, inout metadata_t meta, in standard_metadata_t 
         meta.arrival.truncated = (bit<1>)(standard.parser_error != error.NoError);
         meta.bridged.frame_bytes =
             standard.packet_length - (hdr.packet_out.isValid() ? PACKET_OUT_BYTES : 0);
+        // The longest packet fills the frame behind the 14 bytes of Ethernet. A frame may
+        // be longer: Ethernet pads to 60 bytes.
+        meta.arrival.beyond_frame =
+            (bit<1>)((bit<32>)hdr.ipv4.total_len + 14 > meta.bridged.frame_bytes);
         meta.drop_reason = DROP_NONE;
     }
 

@@ -36,7 +36,7 @@ control Poll(inout headers_t hdr, in metadata_t meta, inout standard_metadata_t 
         hdr.packet_in.queue = meta.bridged.queue;
         hdr.packet_in.reason = PACKET_IN_POLL;
         hdr.poll_report.setValid();
-        hdr.poll_report.reserved = 0;
+        hdr.poll_report.follows = REPORT_BUFFER;
         hdr.poll_report.port = meta.departure.port;
         hdr.poll_report.time = standard.egress_global_timestamp;
         last_delay.read(hdr.poll_report.last_delay, port);

@@ -5,12 +5,49 @@
 #ifndef HEADGATE_V1MODEL_TARGET_P4
 #define HEADGATE_V1MODEL_TARGET_P4
 
-#define ECMP_SELECTOR(members, hash_bits) \
-    action_selector(HashAlgorithm.crc32, members, hash_bits)
+// The selector that chooses a next hop, and what a table's implementation property names.
+#define ECMP_SELECTOR(name, members, hash_bits) \
+    action_selector(HashAlgorithm.crc32, members, hash_bits) name
+#define ECMP_IMPLEMENTATION(name) name
 
 // The counter of a table, bound by the table's counters property; an action of the table
 // counts.
 #define DIRECT_COUNTER(name) direct_counter(CounterType.packets_and_bytes) name
+#define COUNT_DIRECT(name) name.count()
+#define COUNT_DIRECT_EGRESS(name) name.count()
+
+// The table property that lets entries age.
+#define IDLE_TIMEOUT support_timeout
+
+// What the parser does about the checksum of the IPv4 header that it has extracted.
+// VerifyIpv4Checksum does it all.
+#define PARSED_IPV4
+
+// The pipeline has the buffer's accounts and makes PFC frames.
+#define PIPELINE_HAS_BUFFER
+
+// v1model has no metadata of its own.
+struct target_t {}
+
+// What crosses from ingress to egress with the packet. v1model carries all metadata, not
+// only this.
+struct bridged_t {
+    bit<32>    frame_bytes;    // as on the wire, without FCS and controller header
+    class_id_t traffic_class;
+    queue_id_t queue;
+    bit<1>     poll;           // a poll: its egress answers instead of forwarding
+    bit<1>     refresh;        // a packet-out that becomes a PAUSE of what its port has paused
+    bit<1>     forget;         // a packet-out that empties its port's accounts
+    bit<1>     accounted;      // it takes memory of the buffer, until it leaves
+    bit<1>     pacc_watched;   // the packet's queue is one that PACC watches
+    bit<32>    pacc_threshold; // Q_th of that queue, in bytes
+}
+
+// The queue that a poll waits in, and reports.
+#define POLLED_QUEUE HIGHEST_QUEUE
+
+// What DSH's estimate takes for a gradient beyond the entries of its table.
+#define GRADIENT_OF_A_MISS UNLIMITED
 
 // The receiver of learning messages, which v1model wants and P4Runtime does not use.
 const bit<32> FLOW_DIGEST_RECEIVER = 1;

@@ -3,15 +3,15 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
-	"google.golang.org/protobuf/encoding/prototext"
 )
 
 const root = "../.."
@@ -25,18 +25,21 @@ func readFile(t *testing.T, name string) []byte {
 	return data
 }
 
-func committed(t *testing.T) artefacts {
-	first, _, _ := strings.Cut(string(readFile(t, digestFile)), "\n")
-	return artefacts{
-		json: readFile(t, jsonFile), p4info: readFile(t, p4infoFile),
-		compiler: strings.TrimPrefix(first, compiledBy),
+// committed returns every target's build as it stands in the tree.
+func committed(t *testing.T) []build {
+	t.Helper()
+	all, err := withCommitted(root, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return all
 }
 
 // TestGeneratedFilesAreCurrent fails when a P4 source, an artefact or the generator changed
 // without the files that follow from it.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	files, err := generate(root, committed(t))
+	builds := committed(t)
+	files, err := generate(root, builds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,134 +48,179 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 			t.Errorf("%s is stale: run `make p4` (committed -, current +)\n%s", name, diff)
 		}
 	}
+	for _, b := range builds {
+		want, err := b.digestLines(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(readFile(t, b.digestFile())), string(want)); diff != "" {
+			t.Errorf("%s is stale: run `%s` (committed -, current +)\n%s", b.digestFile(), b.remake, diff)
+		}
+	}
 }
 
-// TestCompilerAgrees recompiles where p4c is installed: the digests cannot see that
-// somebody ran the generator with artefacts of other sources.
-func TestCompilerAgrees(t *testing.T) {
-	art, err := compile(root)
-	if errors.Is(err, errNoCompiler) {
+// TestCompilersAgree recompiles where p4c is installed: the digests cannot see that somebody
+// ran the generator with artefacts of other sources. Tofino takes minutes, so it has to be
+// asked for.
+func TestCompilersAgree(t *testing.T) {
+	for _, want := range committed(t) {
+		t.Run(want.name, func(t *testing.T) {
+			got := recompile(t, want)
+			if got.compiler != want.compiler {
+				t.Skipf("%s is installed; the artefacts are of %s", got.compiler, want.compiler)
+			}
+			for name, data := range want.files {
+				if !bytes.Equal(got.files[name], data) {
+					t.Errorf("%s differs from what p4c makes of the sources: run `%s`", name, want.remake)
+				}
+			}
+		})
+	}
+}
+
+func recompile(t *testing.T, want build) build {
+	t.Helper()
+	if want.name == "bmv2" {
+		b, err := compile(root)
+		if errors.Is(err, errNoCompiler) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if os.Getenv("HEADGATE_TOFINO") != "1" {
+		t.Skip("HEADGATE_TOFINO=1 recompiles for Tofino, which takes minutes")
+	}
+	b, err := compileTofino(root, -1, want.name)
+	if errors.Is(err, errNoTofino) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := committed(t)
-	if art.compiler != want.compiler {
-		t.Skipf("%s is installed; the artefacts are of %s", art.compiler, want.compiler)
-	}
-	if !bytes.Equal(art.p4info, want.p4info) {
-		t.Errorf("%s differs from what p4c makes of the sources: run `make p4`", p4infoFile)
-	}
-	if !bytes.Equal(art.json, want.json) {
-		t.Errorf("%s differs from what p4c makes of the sources: run `make p4`", jsonFile)
-	}
+	return b[0]
 }
 
 // TestArtefactsNameNoMachine keeps paths and dates of the machine that compiled out.
 func TestArtefactsNameNoMachine(t *testing.T) {
-	art := committed(t)
 	dates := regexp.MustCompile(`\b20\d\d-\d\d-\d\d\b|\b\d\d:\d\d:\d\d\b`)
-	paths := regexp.MustCompile(`"(/[A-Za-z][^"]*)"`)
-	for name, data := range map[string][]byte{jsonFile: art.json, p4infoFile: art.p4info} {
-		if m := paths.Find(data); m != nil {
-			t.Errorf("%s names an absolute path: %s", name, m)
-		}
-		if m := dates.Find(data); m != nil {
-			t.Errorf("%s carries a date or time: %s", name, m)
+	paths := regexp.MustCompile(`"[^"]*(?:\.\./|/(?:home|opt|root|tmp|usr|work)/)[^"]*"|"(/[A-Za-z][^"]*)"`)
+	for _, b := range committed(t) {
+		for name, data := range b.files {
+			if m := paths.Find(data); m != nil {
+				t.Errorf("%s names a path outside the sources: %s", name, m)
+			}
+			if m := dates.Find(data); m != nil {
+				t.Errorf("%s carries a date or time: %s", name, m)
+			}
 		}
 	}
 }
 
-// TestIdsAreOurs checks that every object of the P4Info has an id from ids.p4, so that it
-// stays when the program grows, and that no id of ids.p4 is left over.
-func TestIdsAreOurs(t *testing.T) {
-	var info p4configv1.P4Info
-	if err := prototext.Unmarshal(committed(t).p4info, &info); err != nil {
-		t.Fatal(err)
-	}
-	fixed := map[uint64]string{}
-	define := regexp.MustCompile(`(?m)^#define\s+(ID_\w+)\s+(\w+)$`)
-	for _, m := range define.FindAllStringSubmatch(string(readFile(t, "shared/ids.p4")), -1) {
-		v, err := evaluate(m[2], nil)
+// TestEverySourceIsCompiled finds P4 files that no main includes.
+func TestEverySourceIsCompiled(t *testing.T) {
+	used := map[string]bool{}
+	for _, target := range targets() {
+		names, err := sourceFiles(root, target.main)
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, name := range names {
+			used[name] = true
+		}
+	}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && path.Ext(name) == ".p4" && !used[name] {
+			t.Errorf("%s is included by no main", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestIdsAreOurs checks that every object of the P4Infos has an id from ids.p4, so that it
+// stays when the program grows and is the same on every target, and that no id of ids.p4 is
+// left over.
+func TestIdsAreOurs(t *testing.T) {
+	fixed := map[uint32]string{}
+	ids, err := definedIDs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range ids {
 		if other := fixed[v]; other != "" {
-			t.Errorf("%s and %s are both %#x", other, m[1], v)
+			t.Errorf("%s and %s are both %#x", other, name, v)
 		}
-		fixed[v] = m[1]
+		fixed[v] = name
 	}
-	var preambles []*p4configv1.Preamble
-	for _, x := range info.GetTables() {
-		preambles = append(preambles, x.GetPreamble())
-	}
-	for _, x := range info.GetActions() {
-		if x.GetPreamble().GetName() != "NoAction" {
-			preambles = append(preambles, x.GetPreamble())
+	used := map[uint32]string{}
+	for _, b := range committed(t) {
+		info := decode(t, b)
+		for _, p := range preambles(info) {
+			id := p.GetId()
+			if id>>24 == uint32(p4configv1.P4Ids_DIGEST) && fixed[id] == "" { // derived from its name
+				continue
+			}
+			if fixed[id] == "" {
+				t.Errorf("%s: %s has id %#x, which is not in shared/ids.p4", b.name, p.GetName(), p.GetId())
+			}
+			if other := used[id]; other != "" && other != p.GetName() {
+				t.Errorf("%s: id %#x is %s; it is %s on another target", b.name, id, p.GetName(), other)
+			}
+			used[id] = p.GetName()
 		}
-	}
-	for _, x := range info.GetActionProfiles() {
-		preambles = append(preambles, x.GetPreamble())
-	}
-	for _, x := range info.GetCounters() {
-		preambles = append(preambles, x.GetPreamble())
-	}
-	for _, x := range info.GetDirectCounters() {
-		preambles = append(preambles, x.GetPreamble())
-	}
-	for _, x := range info.GetRegisters() {
-		preambles = append(preambles, x.GetPreamble())
-	}
-	for _, x := range info.GetControllerPacketMetadata() {
-		preambles = append(preambles, x.GetPreamble())
-	}
-	for _, p := range preambles {
-		if fixed[uint64(p.GetId())] == "" {
-			t.Errorf("%s has id %#x, which is not in shared/ids.p4", p.GetName(), p.GetId())
-		}
-		delete(fixed, uint64(p.GetId()))
 	}
 	for id, name := range fixed {
-		t.Errorf("shared/ids.p4: %s (%#x) is not in the P4Info", name, id)
+		if used[id] == "" {
+			t.Errorf("shared/ids.p4: %s (%#x) is in no P4Info", name, id)
+		}
 	}
+}
+
+func decode(t *testing.T, b build) *p4configv1.P4Info {
+	t.Helper()
+	info, err := b.p4info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
 }
 
 // TestFieldIdsCountFromOne holds what p4runtime-go-client assumes of parameters.
 func TestFieldIdsCountFromOne(t *testing.T) {
-	var info p4configv1.P4Info
-	if err := prototext.Unmarshal(committed(t).p4info, &info); err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range info.GetActions() {
-		for i, p := range a.GetParams() {
-			if int(p.GetId()) != i+1 {
-				t.Errorf("%s: parameter %s has id %d, want %d", a.GetPreamble().GetName(), p.GetName(), p.GetId(), i+1)
+	for _, b := range committed(t) {
+		info := decode(t, b)
+		for _, a := range info.GetActions() {
+			for i, p := range a.GetParams() {
+				if int(p.GetId()) != i+1 {
+					t.Errorf("%s: %s: parameter %s has id %d, want %d", b.name, a.GetPreamble().GetName(), p.GetName(), p.GetId(), i+1)
+				}
 			}
 		}
-	}
-	for _, tb := range info.GetTables() {
-		for i, f := range tb.GetMatchFields() {
-			if int(f.GetId()) != i+1 {
-				t.Errorf("%s: field %s has id %d, want %d", tb.GetPreamble().GetName(), f.GetName(), f.GetId(), i+1)
+		for _, tb := range info.GetTables() {
+			for i, f := range tb.GetMatchFields() {
+				if int(f.GetId()) != i+1 {
+					t.Errorf("%s: %s: field %s has id %d, want %d", b.name, tb.GetPreamble().GetName(), f.GetName(), f.GetId(), i+1)
+				}
 			}
 		}
 	}
 }
 
-// TestFeaturesAreTargetFree keeps v1model out of the shared files, so that another
-// target's main can include them.
+// TestFeaturesAreTargetFree keeps the targets' externs out of the shared files, so that
+// every target's main can include them.
 func TestFeaturesAreTargetFree(t *testing.T) {
-	names, err := sourceFiles(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	extern := regexp.MustCompile(`\b(standard_metadata_t|mark_to_drop|v1model\.p4|(register|counter|random|clone\w*|hash|digest|meter|action_selector)\s*[<(])`)
+	extern := regexp.MustCompile(`\b(standard_metadata_t|mark_to_drop|v1model\.p4|t2?na\.p4|\w+_intrinsic_metadata_\w+|RegisterAction|(register|counter|random|clone\w*|hash|digest|meter|action_selector|Register|Counter|Random|Mirror|Hash|Digest|Meter|Lpf|ActionSelector|ActionProfile)\s*[<(])`)
 	comment := regexp.MustCompile(`//.*`)
-	for _, name := range names {
-		if !strings.HasPrefix(name, "shared/") {
-			continue
-		}
+	files, err := fs.Glob(os.DirFS(root), "shared/*.p4")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("shared/*.p4: %d files, %v", len(files), err)
+	}
+	for _, name := range files {
 		code := comment.ReplaceAllString(string(readFile(t, name)), "")
 		if m := extern.FindString(code); m != "" {
 			t.Errorf("%s uses %s, which belongs into a target's folder", name, m)

@@ -1,37 +1,114 @@
-// Command gen compiles Headgate's P4 program with p4c and writes what follows from it: the
-// BMv2 JSON and the P4Info in p4src/build, the digests that guard them, and the Go
-// constants in p4src/ids.
+// Command gen compiles Headgate's P4 program with p4c and writes what follows from it: for
+// BMv2 the JSON and the P4Info in p4src/build; for Tofino 1 and 2 the P4Info, the BF Runtime
+// schema and a summary of the resources in p4src/build/tofino1 and tofino2; for each the
+// digests that guard it; the Go constants in p4src/ids; the generated parts of
+// docs/tofino.md.
 //
 //	go run ./p4src/internal/gen [-dir p4src]
+//	go run ./p4src/internal/gen [-dir p4src] -target tofino [-cpu-port n] [-device bin]
 //
-// It needs p4c-bm2-ss on the PATH. Nothing is written when anything fails.
+// It needs p4c-bm2-ss on the PATH, or p4c-barefoot and bfas for Tofino. Nothing is written
+// when anything fails.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 func main() {
-	dir := flag.String("dir", ".", "folder of the P4 sources")
+	var o options
+	flag.StringVar(&o.dir, "dir", ".", "folder of the P4 sources")
+	flag.StringVar(&o.target, "target", "bmv2", "what to compile for: bmv2 or tofino (both chips)")
+	flag.IntVar(&o.cpuPort, "cpu-port", -1, "Tofino: device port of the CPU, instead of the chip's usual one")
+	flag.StringVar(&o.device, "device", "", "Tofino: folder that gets the files for the devices, one folder a chip; empty: none")
 	flag.Parse()
-	if err := run(*dir); err != nil {
+	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir string) error {
-	art, err := compile(dir)
+// options are the flags.
+type options struct {
+	dir, target, device string
+	cpuPort             int
+}
+
+func run(o options) error {
+	var fresh []build
+	switch o.target {
+	case "bmv2":
+		b, err := compile(o.dir)
+		if err != nil {
+			return err
+		}
+		fresh = []build{b}
+	case "tofino":
+		var err error
+		if fresh, err = compileTofino(o.dir, o.cpuPort); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("-target %q: want bmv2 or tofino", o.target)
+	}
+	all, err := withCommitted(o.dir, fresh)
 	if err != nil {
 		return err
 	}
-	files, err := generate(dir, art)
+	files, err := generate(o.dir, all)
 	if err != nil {
 		return err
 	}
+	pictures, err := figures(fresh)
+	if err != nil {
+		return err
+	}
+	maps.Copy(files, pictures)
+	for _, b := range fresh {
+		for name, data := range b.files {
+			files[name] = data
+		}
+		if files[b.digestFile()], err = b.digestLines(o.dir); err != nil {
+			return err
+		}
+	}
+	if err := writeFiles(o.dir, files); err != nil {
+		return err
+	}
+	if o.device == "" {
+		return nil
+	}
+	for _, b := range fresh {
+		if err := writeFiles(filepath.Join(o.device, b.name), b.device); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withCommitted adds the builds in the tree to those that were just made: constants and
+// documents follow from all of them.
+func withCommitted(dir string, fresh []build) ([]build, error) {
+	all := fresh
+	for _, t := range targets() {
+		if slices.ContainsFunc(fresh, func(b build) bool { return b.name == t.name }) {
+			continue
+		}
+		b, err := readBuild(dir, t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+func writeFiles(dir string, files map[string][]byte) error {
 	for _, name := range sortedKeys(files) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -42,42 +119,4 @@ func run(dir string) error {
 		}
 	}
 	return nil
-}
-
-// Names of the generated files, relative to p4src.
-const (
-	jsonFile      = "build/headgate.json"
-	p4infoFile    = "build/headgate.p4info.txtpb"
-	digestFile    = "build/SOURCES.sha256"
-	idsFile       = "ids/p4info.go"
-	constantsFile = "ids/constants.go"
-)
-
-// artefacts is what p4c makes of the sources.
-type artefacts struct {
-	json, p4info []byte
-	compiler     string // name and version
-}
-
-// generate returns every generated file by name.
-func generate(dir string, art artefacts) (map[string][]byte, error) {
-	ids, err := idsSource(art.p4info)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p4infoFile, err)
-	}
-	constants, err := constantsSource(dir)
-	if err != nil {
-		return nil, err
-	}
-	digests, err := digestLines(dir, art)
-	if err != nil {
-		return nil, err
-	}
-	return map[string][]byte{
-		jsonFile:      art.json,
-		p4infoFile:    art.p4info,
-		digestFile:    digests,
-		idsFile:       ids,
-		constantsFile: constants,
-	}, nil
 }

@@ -1,0 +1,154 @@
+package fit
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// compilerReport is the part of the compiler's resources.json that is used here; its schema
+// is p4c's backends/tofino/compiler_interfaces/schemas/resources_schema.py, version 2.
+type compilerReport struct {
+	SchemaVersion string `json:"schema_version"`
+	Resources     struct {
+		MAU struct {
+			Stages int          `json:"nStages"`
+			Stage  []stageUsage `json:"mau_stages"`
+		} `json:"mau"`
+		PHV    map[string][]containerType `json:"phv_containers"`
+		Parser struct {
+			Parsers []parserUsage `json:"parsers"`
+		} `json:"parser"`
+	} `json:"resources"`
+}
+
+type containerType struct {
+	Units int `json:"units"`
+	Width int `json:"width"`
+}
+
+type parserUsage struct {
+	Gress  string     `json:"gress"`
+	Rows   int        `json:"nStates"`
+	States []struct{} `json:"states"`
+}
+
+type stageUsage struct {
+	Number int `json:"stage_number"`
+	RAMs   struct {
+		Rows    int       `json:"nRows"`
+		Columns int       `json:"nColumns"`
+		Use     []element `json:"srams"`
+	} `json:"rams"`
+	MapRAMs struct {
+		Rows  int       `json:"nRows"`
+		Units int       `json:"nUnits"`
+		Use   []element `json:"maprams"`
+	} `json:"map_rams"`
+	TCAMs struct {
+		Rows    int       `json:"nRows"`
+		Columns int       `json:"nColumns"`
+		Use     []element `json:"tcams"`
+	} `json:"tcams"`
+	Gateways struct {
+		Rows  int       `json:"nRows"`
+		Units int       `json:"nUnits"`
+		Use   []element `json:"gateways"`
+	} `json:"gateways"`
+	MeterALUs struct {
+		ALUs int       `json:"nAlus"`
+		Use  []element `json:"meters"`
+	} `json:"meter_alus"`
+	StatsALUs struct {
+		ALUs int       `json:"nAlus"`
+		Use  []element `json:"stats"`
+	} `json:"statistic_alus"`
+	Hash struct {
+		IDs   int       `json:"nHashIds"`
+		Units int       `json:"nUnitIds"`
+		Use   []element `json:"units"`
+	} `json:"hash_distribution_units"`
+	Tables struct {
+		Size int       `json:"size"`
+		Use  []element `json:"ids"`
+	} `json:"logical_tables"`
+	Bus struct {
+		Size int       `json:"size"`
+		Use  []element `json:"bytes"`
+	} `json:"action_bus_bytes"`
+	Xbar struct {
+		Exact   int       `json:"exact_size"`
+		Ternary int       `json:"ternary_size"`
+		Use     []element `json:"bytes"`
+	} `json:"xbar_bytes"`
+	VLIW struct {
+		Size int       `json:"size"`
+		Use  []element `json:"instructions"`
+	} `json:"vliw"`
+}
+
+// element is one unit in use, of any kind: each kind has its own fields for where the unit
+// is and who uses it.
+type element struct {
+	Row         int      `json:"row"`
+	Column      int      `json:"column"`
+	Unit        int      `json:"unit_id"`
+	Hash        int      `json:"hash_id"`
+	ID          int      `json:"id"`
+	Byte        int      `json:"byte_number"`
+	ByteType    string   `json:"byte_type"`
+	Instruction int      `json:"instruction_number"`
+	Table       string   `json:"table_name"`
+	UsedBy      []string `json:"used_by_tables"`
+	Usages      []usage  `json:"usages"`
+	Colours     []struct {
+		Usages []usage `json:"usages"`
+	} `json:"color_usages"`
+}
+
+type usage struct {
+	By  string `json:"used_by"`
+	For string `json:"used_for"`
+}
+
+// place identifies the unit among those of its kind in a stage.
+func (e element) place() [6]int {
+	return [6]int{e.Row, e.Column, e.Unit, e.Hash, e.ID + e.Instruction, e.Byte}
+}
+
+// users lists the tables that use the unit.
+func (e element) users() []usage {
+	all := append([]usage{}, e.Usages...)
+	for _, c := range e.Colours {
+		all = append(all, c.Usages...)
+	}
+	for _, name := range e.UsedBy {
+		all = append(all, usage{By: name})
+	}
+	if e.Table != "" {
+		all = append(all, usage{By: e.Table})
+	}
+	return all
+}
+
+// phvReport is the part of the compiler's phv.json that is used here.
+type phvReport struct {
+	Containers []struct {
+		Number int    `json:"phv_number"`
+		Width  int    `json:"bit_width"`
+		Kind   string `json:"container_type"`
+		Gress  string `json:"gress"`
+	} `json:"containers"`
+}
+
+func readJSON(path string, to any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package fit
+
+import (
+	"slices"
+	"strings"
+)
+
+// feature is a row of the report: what an operator would call it, and the controls, source
+// files, counters and registers of the program that belong to it.
+type feature struct {
+	name  string
+	parts []string
+}
+
+// features lists the features. What belongs to none of them is shown under its own name.
+func features() []feature {
+	return []feature{
+		{"ports, packet I/O", []string{"ports", "arrival", "departure", "enqueue", "packet_io", "controller", "drops", "headgate_tna"}},
+		{"validation", []string{"validate"}},
+		{"classes", []string{"classify"}},
+		{"punting", []string{"punt"}},
+		{"routing", []string{"routing"}},
+		{"PACC", []string{"pacc", "pacc_congestion"}},
+		{"ECN", []string{"ecn", "ecn_marks", "count_marks"}},
+		{"maxQD", []string{"maxqd", "scale"}},
+		{"telemetry", []string{"statistics", "poll", "last_delay", "ingress_departures"}},
+		{"DSH's estimate", []string{"gradient", "buffer", "estimate"}},
+		{"conditions", []string{"cond-"}},
+	}
+}
+
+// rank orders rows: ingress before egress, features as listed.
+func rank(name string) int {
+	half, own, _ := strings.Cut(name, " ")
+	n := slices.IndexFunc(features(), func(f feature) bool { return f.name == own })
+	if n < 0 {
+		n = len(features())
+	}
+	if half == "ingress" {
+		return n
+	}
+	return n + 1 + len(features())
+}
+
+// contextReport is the part of the assembler's context.json that is used here.
+type contextReport struct {
+	Tables []struct {
+		Name      string `json:"name"`
+		Direction string `json:"direction"` // the half: ingress or egress
+	} `json:"tables"`
+}
+
+// featureNames tells the feature of a table, counter or register by its name.
+type featureNames struct {
+	half map[string]string // of tables, counters and registers, by name
+}
+
+func (c contextReport) features() featureNames {
+	f := featureNames{half: map[string]string{}}
+	for _, t := range c.Tables {
+		f.half[t.Name] = t.Direction
+		// Users of the crossbar are written in two other ways.
+		if _, name, ok := strings.Cut(t.Name, "."); ok {
+			f.half[strings.ReplaceAll(name, ".", "_")] = t.Direction
+			f.half["_"+strings.ReplaceAll(t.Name, ".", "_")] = t.Direction
+		}
+	}
+	return f
+}
+
+// of returns half and feature, "ingress routing". The half is where the compiler placed the
+// table, which is not always the one that its name begins with. Names are
+// ingress.routing.ipv4_lpm for what the program names; tbl_routing45 (file and line) and
+// tbl_punt_tell_queue (control and action) for tables that the compiler makes of statements;
+// cond-12 for conditions.
+func (f featureNames) of(name string) string {
+	half := f.half[name]
+	name, _, _ = strings.Cut(name, "$") // ipv4_lpm$action: the table's memory of action data
+	name = strings.TrimPrefix(strings.TrimSuffix(name, "-gateway"), "_")
+	if half == "" {
+		half = f.half[name]
+	}
+	for _, h := range []string{"ingress", "egress"} {
+		if begins(name, h) && len(name) > len(h) {
+			name = name[len(h)+1:]
+			if half == "" {
+				half = h
+			}
+		}
+	}
+	if half == "" {
+		half = "either half:"
+	}
+	name = strings.TrimPrefix(name, "tbl_")
+	own, longest := strings.Split(name, ".")[0], 0
+	for _, f := range features() {
+		for _, part := range f.parts {
+			if len(part) > longest && begins(name, part) {
+				own, longest = f.name, len(part)
+			}
+		}
+	}
+	return half + " " + own
+}
+
+// begins says whether a name begins with a part of the program: not followed by a letter.
+func begins(name, part string) bool {
+	rest, ok := strings.CutPrefix(name, part)
+	return ok && (rest == "" || strings.IndexByte("._0123456789", rest[0]) >= 0)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const compiler = "p4c-bm2-ss"
+
+// errNoCompiler says that p4c is not installed.
+var errNoCompiler = errors.New(compiler + " is not on the PATH (p4lang's packages have it, or build p4c with its BMv2 backend)")
+
+// knownWarning is emitted by p4c's backend for every table with an action selector, for
+// the default action that its own front end adds; neither flags nor annotations reach it.
+const knownWarning = "Target does not support default_action for ingress.routing.ipv4_lpm (due to action profiles)"
+
+// compile runs p4c in dir, so that the artefacts name sources by relative paths. Any
+// warning but the known one is an error.
+func compile(dir string) (build, error) {
+	exe, err := exec.LookPath(compiler)
+	if err != nil {
+		return build{}, errNoCompiler
+	}
+	tmp, err := os.MkdirTemp("", "headgate-p4-")
+	if err != nil {
+		return build{}, err
+	}
+	defer os.RemoveAll(tmp)
+	jsonOut, p4infoOut := filepath.Join(tmp, jsonFile), filepath.Join(tmp, p4infoFile)
+
+	b := build{target: targets()[0]}
+	if b.compiler, err = compilerVersion(exe); err != nil {
+		return build{}, err
+	}
+	// Unused constants are those that only Tofino uses.
+	cmd := exec.Command(exe, "--arch", "v1model", "--std", "p4-16", "--Werror", "--Wdisable=unused",
+		"-o", jsonOut, "--p4runtime-files", p4infoOut, b.main)
+	cmd.Dir = dir
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		return build{}, fmt.Errorf("%s: %w\n%s", compiler, err, output.String())
+	}
+	if n := strings.Count(output.String(), "warning:") - strings.Count(output.String(), knownWarning); n != 0 {
+		return build{}, fmt.Errorf("%s: %d warnings:\n%s", compiler, n, output.String())
+	}
+
+	program, err := os.ReadFile(jsonOut)
+	if err != nil {
+		return build{}, err
+	}
+	p4info, err := os.ReadFile(p4infoOut)
+	if err != nil {
+		return build{}, err
+	}
+	b.files = map[string][]byte{
+		path.Join(b.folder, jsonFile):   program,
+		path.Join(b.folder, p4infoFile): withoutInitialDefaults(p4info),
+	}
+	return b, nil
+}
+
+// compilerVersion returns the compiler's name and version: another version may write the
+// same program in another way.
+func compilerVersion(exe string) (string, error) {
+	name := filepath.Base(exe)
+	out, err := exec.Command(exe, "--version").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", name, err)
+	}
+	version := regexp.MustCompile(`\d+(\.\d+)+`).Find(out)
+	if version == nil {
+		return "", fmt.Errorf("%s --version prints no version: %q", name, out)
+	}
+	return name + " " + string(version), nil
+}

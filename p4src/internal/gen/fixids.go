@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+)
+
+// idDefine is a line of shared/ids.p4.
+var idDefine = regexp.MustCompile(`(?m)^#define\s+(ID_\w+)\s+(\w+)$`)
+
+// definedIDs reads the ids of shared/ids.p4, by name.
+func definedIDs(dir string) (map[string]uint32, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "shared", "ids.p4"))
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string]uint32{}
+	for _, m := range idDefine.FindAllStringSubmatch(string(data), -1) {
+		v, err := evaluate(m[2], nil)
+		if err != nil {
+			return nil, fmt.Errorf("shared/ids.p4: %s: %w", m[1], err)
+		}
+		ids[m[1]] = uint32(v)
+	}
+	return ids, nil
+}
+
+// idFixer returns withFixedIDs for the sources and the v1model build in dir.
+func idFixer(dir string) (func([]byte) ([]byte, error), error) {
+	ids, err := definedIDs(dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := readBuild(dir, targets()[0])
+	if err != nil {
+		return nil, err
+	}
+	v1model, err := b.p4info()
+	if err != nil {
+		return nil, err
+	}
+	return func(p4info []byte) ([]byte, error) { return withFixedIDs(p4info, v1model, ids) }, nil
+}
+
+// withFixedIDs gives the externs of a P4Info for Tofino the ids of shared/ids.p4. The
+// backend ignores @id on externs and derives an id from the name; P4Runtime servers for the
+// chip find externs in the BF Runtime schema by name, where they have yet another id. An
+// object that v1model has too gets the id that it has there, any other one the id whose
+// name is made of its kind and its own: ID_REGISTER_DEPTH_0.
+func withFixedIDs(p4info []byte, v1model *p4configv1.P4Info, ids map[string]uint32) ([]byte, error) {
+	var info p4configv1.P4Info
+	if err := prototext.Unmarshal(p4info, &info); err != nil {
+		return nil, err
+	}
+	known := map[string]uint32{}
+	for _, p := range externs(v1model) {
+		known[p.preamble.GetName()] = p.preamble.GetId()
+	}
+	replace := map[string]string{}
+	for _, e := range externs(&info) {
+		id, ok := known[e.preamble.GetName()]
+		if !ok {
+			name := "ID_" + e.kind + "_" + strings.ToUpper(e.preamble.GetAlias())
+			if id, ok = ids[name]; !ok {
+				return nil, fmt.Errorf("%s has no id: shared/ids.p4 has no %s", e.preamble.GetName(), name)
+			}
+		}
+		replace[fmt.Sprint(e.preamble.GetId())] = fmt.Sprint(id)
+	}
+	use := regexp.MustCompile(`(?m)^( *(?:id|implementation_id|direct_resource_ids): )(\d+)$`)
+	return use.ReplaceAllFunc(p4info, func(line []byte) []byte {
+		m := use.FindSubmatch(line)
+		if id, ok := replace[string(m[2])]; ok {
+			return []byte(string(m[1]) + id)
+		}
+		return line
+	}), nil
+}
+
+// extern is an object of P4Runtime that is an extern on Tofino.
+type extern struct {
+	kind     string // as in the names of ids.p4
+	preamble *p4configv1.Preamble
+}
+
+func externs(info *p4configv1.P4Info) []extern {
+	var list []extern
+	list = addExterns(list, "SELECTOR", info.GetActionProfiles())
+	list = addExterns(list, "COUNTER", info.GetCounters())
+	list = addExterns(list, "DIRECT_COUNTER", info.GetDirectCounters())
+	list = addExterns(list, "DIGEST", info.GetDigests())
+	return addExterns(list, "REGISTER", info.GetRegisters())
+}
+
+func addExterns[T named](list []extern, kind string, objects []T) []extern {
+	for _, x := range objects {
+		list = append(list, extern{kind, x.GetPreamble()})
+	}
+	return list
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the traffic manager says of a packet that leaves. It measures queues in cells, these
+// are bytes; delays are in ns.
+
+#ifndef HEADGATE_TNA_DEPARTURE_P4
+#define HEADGATE_TNA_DEPARTURE_P4
+
+// A chip has no multiplication: 80 = 64 + 16 on Tofino 1, 176 = 128 + 32 + 16 on Tofino 2. An
+// identity hash shifts a field in one step, where an action would first have to collect it
+// from several containers; one action has one hash.
+control CellsToBytes(in bit<19> cells, out bit<32> bytes) {
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) hash_16;
+    bit<32> part;
+
+    @hidden
+    action times_16() {
+        bytes = hash_16.get({9w0, cells, 4w0});
+    }
+
+    @hidden
+    action add_part() {
+        bytes = bytes + part;
+    }
+
+#if __TARGET_TOFINO__ == 2
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) hash_32;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) hash_128;
+    bit<32> rest;
+
+    @hidden
+    action times_32() {
+        part = hash_32.get({8w0, cells, 5w0});
+    }
+
+    @hidden
+    action times_128() {
+        rest = hash_128.get({6w0, cells, 7w0});
+    }
+
+    @hidden
+    action add_rest() {
+        part = part + rest;
+    }
+
+    apply {
+        times_16();
+        times_32();
+        times_128();
+        add_rest();
+        add_part();
+    }
+#else
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) hash_64;
+
+    @hidden
+    action times_64() {
+        part = hash_64.get({7w0, cells, 6w0});
+    }
+
+    apply {
+        times_16();
+        times_64();
+        add_part();
+    }
+#endif
+}
+
+control Departure(inout metadata_t meta, in egress_intrinsic_metadata_t intrinsic) {
+    Random<bit<16>>() random;
+    CellsToBytes() left;
+    CellsToBytes() found;
+
+    @hidden
+    action depart() {
+        meta.departure.port = intrinsic.egress_port;
+        meta.egress_port = intrinsic.egress_port;
+        meta.departure.draw = random.get();
+        meta.departure.delay = (bit<32>)intrinsic.deq_timedelta;
+    }
+
+    apply {
+        depart();
+        left.apply(intrinsic.deq_qdepth, meta.departure.queue_bytes);
+        found.apply(intrinsic.enq_qdepth, meta.queue_bytes);
+    }
+}
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the shared controls name and each target spells differently.
+
+#ifndef HEADGATE_TNA_TARGET_P4
+#define HEADGATE_TNA_TARGET_P4
+
+// The selector that chooses a next hop, and what a table's implementation property names.
+// P4Info has one object for both the members and the groups: the members', which therefore
+// comes first and takes the annotations.
+#define ECMP_SELECTOR(name, members, hash_bits) \
+    ActionProfile(members) name; \
+    Hash<bit<hash_bits>>(HashAlgorithm_t.CRC32) name##_hash; \
+    ActionSelector(name, name##_hash, SelectorMode_t.FAIR, MAX_GROUP_MEMBERS, ECMP_GROUPS) \
+        name##_selector
+#define ECMP_IMPLEMENTATION(name) name##_selector
+
+// Groups of next hops: a row of the selector's memory for each, one memory in all.
+const bit<32> ECMP_GROUPS = 1024;
+
+// What the chip counts as a packet's bytes and we do not: Ethernet's checksum, and in egress
+// what it carries over from ingress.
+const bit<32> FCS_BYTES = 4;
+#define EGRESS_OVERHEAD (sizeInBytes(meta.bridged) + FCS_BYTES)
+
+// The counter of a table, bound by the table's counters property; an action of the table
+// counts.
+#define DIRECT_COUNTER(name) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) name
+#define COUNT_DIRECT(name) name.count(FCS_BYTES)
+#define COUNT_DIRECT_EGRESS(name) name.count(EGRESS_OVERHEAD)
+
+// The table property that lets entries age.
+#define IDLE_TIMEOUT idle_timeout
+
+// What the parser does about the checksum of the IPv4 header that it has extracted. The
+// result is 1 for a wrong one, in spite of the method's name.
+#define PARSED_IPV4 \
+    ipv4_checksum.add(hdr.ipv4); \
+    meta.arrival.bad_checksum = meta.arrival.bad_checksum | (bit<1>)ipv4_checksum.verify();
+
+// The first byte of everything that comes to egress says what it is.
+const bit<8> FROM_MIRROR = 0;         // a poll's report, complete
+const bit<8> FROM_INGRESS = 1;        // a frame that is forwarded
+const bit<8> FROM_INGRESS_OPAQUE = 2; // from or to the controller: it is payload to egress
+
+// What crosses from ingress to egress, in front of the packet. Each field has containers of
+// its own, since few places at once can write into one.
+header bridged_t {
+    bit<8>          source;         // FROM_*
+    @padding bit<7> padding_0;
+    port_id_t       ingress_port;
+    @padding bit<5> padding_1;
+    class_id_t      traffic_class;
+    @padding bit<5> padding_2;
+    queue_id_t      queue;
+    @padding bit<7> padding_3;
+    bit<1>          poll;           // a poll: its egress answers instead of forwarding
+    @padding bit<7> padding_4;
+    bit<1>          pacc_watched;   // the packet's queue is one that PACC watches
+    bit<32>         pacc_threshold; // Q_th of that queue, in bytes
+}
+
+// What a mirrored packet has in front.
+header mirrored_t {
+    bit<8> source; // FROM_MIRROR
+}
+
+// The chip's own metadata.
+struct target_t {
+    MirrorId_t poll_session;  // where a poll's report goes
+    bit<32>    minus_bytes;   // of the frame as it arrived, without FCS and controller header
+    bit<16>    bytes_carry;   // of the port's sums
+    bit<16>    packets_carry;
+}
+
+// The queue that a poll asks about; it waits in HIGHEST_QUEUE.
+#define POLLED_QUEUE hdr.packet_out.queue
+
+// What DSH's estimate takes for a gradient while its tables are empty.
+#define GRADIENT_OF_A_MISS 0
+
+// The deparsers' lists, by which they know what to do. 0 is none on Tofino 2.
+const DigestType_t DIGEST_FLOW = 1;
+const MirrorType_t MIRROR_POLL = 1;
+
+// drop_ctl: the packet ends here, its mirror copy lives on.
+const bit<3> DROP_PACKET = 1;
+
+#endif
