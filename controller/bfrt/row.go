@@ -1,0 +1,124 @@
+package bfrt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Named is a field with its value.
+type Named struct {
+	Name  string
+	Value Value
+}
+
+// Fields are the fields of a key or of an entry's data, each once.
+type Fields []Named
+
+// Get returns the value of a field, or none.
+func (f Fields) Get(name string) Value {
+	for i := range f {
+		if f[i].Name == name {
+			return f[i].Value
+		}
+	}
+	return Value{}
+}
+
+// String returns "name=value, …".
+func (f Fields) String() string {
+	all := make([]string, len(f))
+	for i, n := range f {
+		all[i] = n.Name + "=" + n.Value.String()
+	}
+	return strings.Join(all, ", ")
+}
+
+// Row is an entry of a table, by names.
+type Row struct {
+	Table  string
+	Pipe   uint32 // of tables of Scope Pipe; otherwise not looked at
+	Key    Fields // none: the default entry or, where a keyed table is read, all entries
+	Action string // "" in tables without actions
+	Data   Fields // what is left out is not changed, or, when read, all is read
+	// Default is what new entries of a keyed table hold; it can only be read.
+	Default bool
+}
+
+// Name returns what a row is, without its data.
+func (r Row) Name() string {
+	s := r.Table
+	if r.Pipe != AllPipes {
+		s += fmt.Sprintf(" pipe %d", r.Pipe)
+	}
+	if len(r.Key) > 0 {
+		s += " " + r.Key.String()
+	}
+	if r.Default {
+		s += " default"
+	}
+	return s
+}
+
+// String returns a row as one line.
+func (r Row) String() string {
+	s := r.Name()
+	if r.Action != "" {
+		return fmt.Sprintf("%s → %s(%s)", s, r.Action, r.Data)
+	}
+	return fmt.Sprintf("%s → %s", s, r.Data)
+}
+
+// Operation is what a Change does with a row.
+type Operation uint8
+
+// The operations that can be written.
+const (
+	Insert Operation = iota + 1
+	Modify
+	Delete
+)
+
+func (o Operation) String() string {
+	switch o {
+	case Insert:
+		return "insert"
+	case Modify:
+		return "modify"
+	case Delete:
+		return "delete"
+	}
+	return "operation"
+}
+
+func (o Operation) needs() Operations {
+	switch o {
+	case Insert:
+		return CanInsert
+	case Modify:
+		return CanModify
+	case Delete:
+		return CanDelete
+	}
+	return 0
+}
+
+// Change is one row to write.
+type Change struct {
+	Operation Operation
+	Row       Row
+}
+
+// String returns a change as one line.
+func (c Change) String() string { return c.Operation.String() + " " + c.Row.String() }
+
+// FieldError says which field of which row is wrong, what it is and what is allowed.
+type FieldError struct {
+	Row     string
+	Field   string // a field of the schema, or table, action, pipe or operation
+	Value   string
+	Allowed string
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s: %s is %s: allowed is %s", e.Row, e.Field, e.Value, e.Allowed)
+}
