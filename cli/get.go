@@ -55,7 +55,7 @@ func GetLinks(ctx context.Context, e *Env) error {
 	})
 }
 
-// GetSwitches shows each switch's session, and what its target cannot do.
+// GetSwitches shows each switch's session, and what each can do.
 func GetSwitches(ctx context.Context, e *Env) error {
 	r, err := e.fabric().ListSwitches(ctx, &pb.ListSwitchesRequest{})
 	if err != nil {
@@ -63,7 +63,6 @@ func GetSwitches(ctx context.Context, e *Env) error {
 	}
 	return e.print(r, func(w io.Writer) {
 		row(w, "SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR")
-		lacking := 0
 		for _, s := range r.GetSwitches() {
 			up := 0
 			for _, p := range s.GetPorts() {
@@ -71,26 +70,10 @@ func GetSwitches(ctx context.Context, e *Env) error {
 					up++
 				}
 			}
-			for _, c := range s.GetCapabilities() {
-				if !c.GetSupported() {
-					lacking++
-				}
-			}
 			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress(), state(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
 				fmt.Sprintf("%d/%d", up, len(s.GetPorts())), s.GetError())
 		}
-		if lacking == 0 {
-			return
-		}
-		_, _ = fmt.Fprintln(w)
-		row(w, "SWITCH", "CANNOT", "DETAIL")
-		for _, s := range r.GetSwitches() {
-			for _, c := range s.GetCapabilities() {
-				if !c.GetSupported() {
-					row(w, s.GetName(), c.GetName(), c.GetDetail())
-				}
-			}
-		}
+		drawMatrix(w, r.GetSwitches())
 	})
 }
 

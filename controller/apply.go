@@ -10,58 +10,11 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/device"
-	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 )
-
-// desire is what a configuration wants of every switch.
-type desire struct {
-	env   *feature.Env
-	wants map[string]device.Want
-}
-
-// desire computes the wants of all switches.
-func (c *Controller) desire(cfg *config.Config, graph *topology.Graph) desire {
-	env := &feature.Env{Config: cfg, Graph: graph, Pipeline: c.pipe, Routes: graph.Routes(c.links.state())}
-	d := desire{env: env, wants: map[string]device.Want{}}
-	for _, s := range cfg.Switches {
-		d.wants[s.Name] = c.want(env, s.Name)
-	}
-	return d
-}
-
-func (c *Controller) want(env *feature.Env, sw string) device.Want {
-	state := &reconcile.State{}
-	for _, f := range c.features {
-		list, err := f.Desired(env, sw)
-		if err != nil {
-			return device.Want{Env: env, Err: fmt.Errorf("%s: %w", f.Name(), err)}
-		}
-		for _, e := range list {
-			if err := state.Add(e); err != nil {
-				return device.Want{Env: env, Err: fmt.Errorf("%s: wanted twice: %s", f.Name(), c.pipe.Describe(e))}
-			}
-		}
-	}
-	return device.Want{Env: env, State: state}
-}
-
-// check turns what features find impossible into faults of the configuration.
-func (d desire) check(file string) error {
-	var list []view.Fault
-	for i, s := range d.env.Config.Switches {
-		if w := d.wants[s.Name]; w.Err != nil {
-			list = append(list, view.Fault{Field: fmt.Sprintf("switches[%d]", i), Text: fmt.Sprintf("is %q: %v", s.Name, w.Err)})
-		}
-	}
-	if len(list) > 0 {
-		return &config.Error{File: file, List: list}
-	}
-	return nil
-}
 
 // Plan says what Apply would write to each switch, and changes nothing. A configuration
 // with faults gives a *config.Error.
@@ -70,14 +23,15 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view
 	if err != nil {
 		return nil, err
 	}
-	d := c.desire(cfg, topology.New(cfg))
+	graph := topology.New(cfg)
+	d := c.desire(cfg, graph, c.prepare(cfg, graph))
 	if err := d.check(file); err != nil {
 		return nil, err
 	}
 	plans := make([]view.Plan, len(cfg.Switches))
 	var wg sync.WaitGroup
 	for i, s := range cfg.Switches {
-		wg.Go(func() { plans[i] = c.planOne(ctx, cfg, s, d.wants[s.Name].State) })
+		wg.Go(func() { plans[i] = c.planOne(ctx, cfg, s, d) })
 	}
 	wg.Wait()
 	return plans, nil
@@ -85,28 +39,37 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view
 
 // planOne uses the session where there is one, and else a connection of its own, for
 // which nobody needs to be primary.
-func (c *Controller) planOne(ctx context.Context, cfg *config.Config, s config.Switch, want *reconcile.State) view.Plan {
+func (c *Controller) planOne(ctx context.Context, cfg *config.Config, s config.Switch, d desire) view.Plan {
+	want, pipe := d.wants[s.Name], d.prepared.pipes[s.Name]
 	c.mu.RLock()
 	var u *unit
 	if c.current != nil {
 		u = c.current.devices[s.Name]
 	}
 	c.mu.RUnlock()
-	if u != nil && u.started && u.spec == specOf(cfg, s) {
+	if u != nil && u.started && u.spec == specOf(cfg, s, pipe) {
 		return u.Plan(ctx, want)
 	}
 	dial, err := c.opts.Dial(s)
 	if err != nil {
-		return device.PlanOf(ctx, s.Name, nil, err, c.pipe, want)
+		return device.PlanOf(ctx, s.Name, nil, err, pipe, want.State)
 	}
 	client, closeClient, err := session.Dial(s.Address, s.DeviceID, dial...)
 	if err != nil {
-		return device.PlanOf(ctx, s.Name, nil, err, c.pipe, want)
+		return device.PlanOf(ctx, s.Name, nil, err, pipe, want.State)
 	}
 	defer closeClient()
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Settle)
 	defer cancel()
-	return device.PlanOf(ctx, s.Name, client, nil, c.pipe, want)
+	plan := device.PlanOf(ctx, s.Name, client, nil, pipe, want.State)
+	if want.Manager != nil {
+		m, err := c.opts.Managers(s)
+		if err == nil {
+			defer m.Close()
+		}
+		device.PlanManager(ctx, &plan, m, err, want.Manager)
+	}
+	return plan
 }
 
 // Apply makes a configuration the wanted one, and waits until every switch that can be
@@ -132,11 +95,12 @@ func (c *Controller) commit(cfg *config.Config, file string, yaml []byte) (uint6
 	c.applying.Lock()
 	defer c.applying.Unlock()
 	next := &applied{config: cfg, graph: topology.New(cfg), devices: map[string]*unit{}}
-	d := c.desire(cfg, next.graph)
+	next.prepared = c.prepare(cfg, next.graph)
+	d := c.desire(cfg, next.graph, next.prepared)
 	if err := d.check(file); err != nil {
 		return 0, nil, err
 	}
-	fresh, err := c.newUnits(cfg)
+	fresh, err := c.newUnits(cfg, next.prepared)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -162,12 +126,13 @@ func (c *Controller) commit(cfg *config.Config, file string, yaml []byte) (uint6
 
 // newUnits makes devices for the switches that the running configuration does not have in
 // exactly this form.
-func (c *Controller) newUnits(cfg *config.Config) (map[string]*unit, error) {
+func (c *Controller) newUnits(cfg *config.Config, prepared *prepared) (map[string]*unit, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	fresh := map[string]*unit{}
 	for i, s := range cfg.Switches {
-		sp := specOf(cfg, s)
+		pipe := prepared.pipes[s.Name]
+		sp := specOf(cfg, s, pipe)
 		if c.current != nil && c.current.devices[s.Name] != nil && c.current.devices[s.Name].spec == sp {
 			continue
 		}
@@ -176,7 +141,7 @@ func (c *Controller) newUnits(cfg *config.Config) (map[string]*unit, error) {
 			return nil, &config.Error{File: cfg.File, List: []view.Fault{{Field: fmt.Sprintf("switches[%d]", i), Text: err.Error()}}}
 		}
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: cfg.Controller.ElectionID, Pipeline: c.pipe, Features: c.features, Dial: dial,
+			Switch: s, ElectionID: cfg.Controller.ElectionID, Pipeline: pipe, Features: c.features, Dial: dial, Manager: c.manager(s), ManagerTime: c.opts.Settle / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log,
 		})}
@@ -209,10 +174,19 @@ func (c *Controller) install(next *applied, fresh map[string]*unit, generation u
 	}
 }
 
-func specOf(cfg *config.Config, s config.Switch) spec {
+// manager returns what makes the driver of a switch's traffic manager, nil when it has none.
+func (c *Controller) manager(s config.Switch) func() (device.Manager, error) {
+	if s.BFRuntime == "" {
+		return nil
+	}
+	return func() (device.Manager, error) { return c.opts.Managers(s) }
+}
+
+func specOf(cfg *config.Config, s config.Switch, p *pipeline.Pipeline) spec {
 	return spec{
 		name: s.Name, deviceID: s.DeviceID, address: s.Address, target: s.Target,
 		queues: s.PriorityQueues, tls: s.TLS, election: cfg.Controller.ElectionID,
+		cookie: p.Cookie(), bfRuntime: s.BFRuntime, cpuPort: s.CPUPort,
 	}
 }
 
@@ -300,7 +274,7 @@ func (c *Controller) recompute() {
 
 // distribute computes what all switches should be now. The caller holds applying.
 func (c *Controller) distribute(a *applied) {
-	for name, w := range c.desire(a.config, a.graph).wants {
+	for name, w := range c.desire(a.config, a.graph, a.prepared).wants {
 		a.devices[name].Want(w)
 	}
 }

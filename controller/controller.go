@@ -7,7 +7,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -22,14 +21,19 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src"
 )
 
 // Options configure a controller. The zero value is good.
 type Options struct {
-	// Pipeline replaces the embedded P4 program.
-	Pipeline *pipeline.Pipeline
+	// Pipelines returns what a switch runs; default the programs that are built in, with the
+	// device configuration of the switch. A *feature.Refused names the field at fault.
+	Pipelines func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error)
+	// Managers returns the driver of the traffic manager of a switch that has one, which is
+	// the caller's to close; default package trafficmanager's.
+	Managers func(s config.Switch) (device.Manager, error)
 	// Dial returns how to reach a switch, for tests and switches in the same process;
 	// default session.Credentials.
 	Dial func(s config.Switch) ([]grpc.DialOption, error)
@@ -41,7 +45,8 @@ type Options struct {
 	Save func(file string, yaml []byte, generation uint64) error
 	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.
 	RetryMin, RetryMax, Heartbeat time.Duration
-	// Settle is how long Apply waits for switches that can be reached; default 15 s.
+	// Settle is how long Apply waits for switches that can be reached; default 15 s. A
+	// traffic manager has a third of it for one comparison.
 	Settle time.Duration
 	// Events and Samples take what happens; by default the controller makes its own.
 	Events  *events.Bus[view.Event]
@@ -54,7 +59,6 @@ type Options struct {
 // because features write it.
 type Controller struct {
 	opts     Options
-	pipe     *pipeline.Pipeline
 	features []feature.Feature
 	events   *events.Bus[view.Event]
 	samples  *events.Bus[view.Sample]
@@ -80,9 +84,10 @@ type Controller struct {
 
 // applied is a configuration with its devices.
 type applied struct {
-	config  *config.Config
-	graph   *topology.Graph
-	devices map[string]*unit
+	config   *config.Config
+	graph    *topology.Graph
+	prepared *prepared
+	devices  map[string]*unit
 }
 
 // unit is a device and what ends it.
@@ -95,13 +100,16 @@ type unit struct {
 
 // spec is all that, when it changes, makes a switch another one.
 type spec struct {
-	name     string
-	deviceID uint64
-	address  string
-	target   config.Target
-	queues   int
-	tls      config.TLS
-	election uint64
+	name      string
+	deviceID  uint64
+	address   string
+	target    config.Target
+	cpuPort   uint32
+	bfRuntime string
+	queues    int
+	tls       config.TLS
+	election  uint64
+	cookie    uint64 // of the pipeline
 }
 
 // New returns a controller without a configuration; it does nothing until Run.
@@ -118,12 +126,23 @@ func New(o Options) (*Controller, error) {
 			return []grpc.DialOption{creds}, err
 		}
 	}
-	if o.Pipeline == nil {
-		p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	if o.Pipelines == nil {
+		p, err := newPrograms()
 		if err != nil {
-			return nil, fmt.Errorf("embedded pipeline: %w", err)
+			return nil, err
 		}
-		o.Pipeline = p
+		o.Pipelines = p.of
+	}
+	if o.Managers == nil {
+		o.Managers = func(s config.Switch) (device.Manager, error) {
+			program, err := p4src.Tofino(s.Target.Chip())
+			if err != nil {
+				return nil, err
+			}
+			return trafficmanager.New(trafficmanager.Options{
+				Name: s.Name, Address: s.BFRuntime, Chip: program.Chip, Schema: program.BFRT, Log: o.Log,
+			})
+		}
 	}
 	if o.Events == nil {
 		o.Events = events.NewBus[view.Event](1000)
@@ -132,7 +151,7 @@ func New(o Options) (*Controller, error) {
 		o.Samples = events.NewBus[view.Sample](0)
 	}
 	c := &Controller{
-		opts: o, pipe: o.Pipeline, log: o.Log, generation: o.Generation,
+		opts: o, log: o.Log, generation: o.Generation,
 		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), started: make(chan struct{}),
 		buffers: map[string]*view.Buffer{}, pacc: map[string]view.PACC{},
 	}

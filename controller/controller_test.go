@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src/ids"
 )
 
 func TestApply(t *testing.T) {
@@ -35,7 +36,7 @@ func TestApply(t *testing.T) {
 		}
 	}
 	want := []string{
-		"clone session 510 → ports 510",
+		fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort),
 		"ingress.routing.ecmp member 1 → set_next_hop(port=1, src_mac=02:00:00:01:00:01, dst_mac=06:00:0a:00:01:01)",
 		"ingress.routing.ecmp member 3 → set_next_hop(port=3, src_mac=02:00:00:01:00:03, dst_mac=02:00:00:05:00:01)",
 		"ingress.routing.ecmp group 3 → members 3, 4",

@@ -85,7 +85,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	for _, c := range v.Capabilities {
 		supported[c.Name] = c.Supported
 	}
-	if v.State != view.Ready || !supported["p4runtime"] || !supported["counter_read"] || !supported["polls"] {
+	if v.State != view.Ready || !supported["p4runtime"] || !supported["counter_read"] || !supported["telemetry.polls"] {
 		t.Errorf("s1 = %+v", v)
 	}
 	// The probes themselves are departures of the port.

@@ -211,3 +211,12 @@ func (f *fabric) group() string {
 	}
 	return "none"
 }
+
+// pipe returns the program for v1model.
+func (f *fabric) pipe() *pipeline.Pipeline {
+	p, err := newPrograms()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return p.v1model
+}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -115,13 +116,13 @@ func TestDriftIsRepaired(t *testing.T) {
 
 func TestWrongPipelineIsReplaced(t *testing.T) {
 	f := newFabric(t)
-	other, err := pipeline.New(f.c.pipe.Info(), []byte(`{"another":"program"}`))
+	other, err := pipeline.New(f.pipe().Info(), []byte(`{"another":"program"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.startAll()
 	o := options()
-	o.Pipeline = other
+	o.Pipelines = func(*config.Config, config.Switch) (*pipeline.Pipeline, error) { return other, nil }
 	c, stop := f.controller(o)
 	if _, _, err := c.Apply(context.Background(), "f", f.yaml); err != nil {
 		t.Fatal(err)

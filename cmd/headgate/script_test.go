@@ -99,9 +99,24 @@ func (s *server) Fabric() view.Fabric {
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{
 		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,
-			Capabilities: []view.Capability{{Name: "counters", Supported: true}, {Name: "register reads", Detail: "UNIMPLEMENTED"}},
-			Ports:        []view.Port{{Number: 1, Peer: "s2", Up: true}, {Number: 2, Peer: "h1"}}},
+			Capabilities: []view.Capability{
+				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.spfc_victims", Supported: true, By: view.ByProgram},
+				{Name: "register_read", Detail: "UNIMPLEMENTED"},
+			},
+			Ports: []view.Port{{Number: 1, Peer: "s2", Up: true}, {Number: 2, Peer: "h1"}}},
 		{Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560", State: view.Disconnected, Err: "connection refused\x1b[2J"},
+		{Name: "s3", DeviceID: 3, Address: "127.0.0.1:9561", State: view.Ready, Capabilities: s.chip("127.0.0.1:50052")},
+		{Name: "s4", DeviceID: 4, Address: "127.0.0.1:9562", State: view.Ready, Capabilities: s.chip("127.0.0.1:50053")},
+	}
+}
+
+// chip is what a switch with a traffic manager can do.
+func (s *server) chip(manager string) []view.Capability {
+	return []view.Capability{
+		{Name: "qos.queue_limit", Supported: true, By: view.ByManager, Detail: "the traffic manager holds the limit"},
+		{Name: "buffer.spfc_victims", Detail: "the program for tofino1 has no table ingress.buffer.victim_port; the policies spfc and dsh+spfc cannot be had"},
+		{Name: "register_read", Detail: "UNIMPLEMENTED"},
+		{Name: "traffic_manager", Supported: true, By: view.ByTarget, Detail: "by BF Runtime at " + manager},
 	}
 }
 

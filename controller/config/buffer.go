@@ -113,6 +113,21 @@ func (c *Config) Headroom(s *Switch) (h headroom.Config, ports []uint32, ok bool
 	return h.WithDefaults(), ports, true
 }
 
+// LosslessQueues returns the egress queues that hold classes under PFC on a switch, a bit for
+// each; none without a policy.
+func (c *Config) LosslessQueues(s *Switch) uint8 {
+	if !s.Buffer.On() {
+		return 0
+	}
+	queues := s.Buffer.Lossless & 1 // DSCPs that are not listed have class 0 and queue 0
+	for _, k := range c.QoS.Classes {
+		if s.Buffer.Lossless>>k.Class&1 != 0 {
+			queues |= 1 << k.Queue
+		}
+	}
+	return queues
+}
+
 // switchPort is a port of a switch with its link.
 type switchPort struct {
 	number uint32

@@ -11,6 +11,7 @@ import (
 // check finds the contradictions that no single field shows.
 func (c *Config) check(f *faults) {
 	c.checkNames(f)
+	c.checkTargets(f)
 	c.checkHosts(f)
 	if c.checkLinks(f) {
 		c.checkConnected(f)
@@ -106,6 +107,8 @@ func (c *Config) checkEnd(f *faults, path string, e Endpoint) bool {
 		return false
 	case sw != nil && e.Port == 0:
 		f.add(c.lines[path], path, "is the switch %q without a port, want \"%s:1\" or another port from 1 to %d", e.Node, e.Node, maxPort)
+	case sw != nil && e.Port == sw.CPUPort:
+		f.add(c.lines[path], path, "is %q, but port %d of the switch %q leads to the controller (cpu_port)", e.String(), e.Port, sw.Name)
 	case host != nil && sw == nil && e.Port != 0:
 		f.add(c.lines[path], path, "is %q, but a host has no port numbers, want %q", e.String(), e.Node)
 	}
@@ -219,7 +222,16 @@ func (c *Config) checkQoS(f *faults) {
 	}
 }
 
-// line returns the line of a field, or of what it would stand in.
+// Line returns the line of a field such as qos.queue_limit, or of what it would stand in; 0
+// when the file has neither.
+func (c *Config) Line(path string) int { return c.line(path) }
+
+// Given reports whether the file has a field or section.
+func (c *Config) Given(path string) bool {
+	_, given := c.lines[path]
+	return given
+}
+
 func (c *Config) line(path string) int {
 	for path != "" {
 		if n, ok := c.lines[path]; ok {

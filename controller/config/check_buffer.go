@@ -28,16 +28,31 @@ type bufferFault struct {
 // add says what is wrong with a key of a switch's buffer. The line is that of the key in
 // the switch's own section, else in the fabric's, else of the section itself.
 func (b *bufferFaults) add(i int, key, is, want string) {
-	own := fmt.Sprintf("switches[%d].buffer", i)
-	path := own + "." + key
-	if _, given := b.c.lines[path]; !given {
-		path = "buffer." + key
-		_, fabric := b.c.lines["buffer"]
-		if _, given := b.c.lines[path]; !given && !fabric {
-			path = own + "." + key
+	b.addAt(i, b.c.bufferField(i, key), is, want)
+}
+
+// BufferField returns the field that a key of a switch's buffer is from: that of its own
+// section, where it has one with this key, else that of the fabric's.
+func (c *Config) BufferField(s *Switch, key string) string {
+	for i := range c.Switches {
+		if c.Switches[i].Name == s.Name {
+			return c.bufferField(i, key)
 		}
 	}
-	b.addAt(i, path, is, want)
+	return "buffer." + key
+}
+
+func (c *Config) bufferField(i int, key string) string {
+	own := fmt.Sprintf("switches[%d].buffer.%s", i, key)
+	if _, given := c.lines[own]; given {
+		return own
+	}
+	path := "buffer." + key
+	_, fabric := c.lines["buffer"]
+	if _, given := c.lines[path]; !given && !fabric {
+		return own
+	}
+	return path
 }
 
 // addAt says what is wrong with a field for a switch.
@@ -50,7 +65,8 @@ func (b *bufferFaults) addAt(i int, path, is, want string) {
 	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0})
 }
 
-// checkBuffers holds every switch's buffer against its links, its queues and its target.
+// checkBuffers holds every switch's buffer against its links and its queues. Whether the
+// target can have it is for the feature to say, which knows the program.
 func (c *Config) checkBuffers(f *faults) {
 	b := &bufferFaults{c: c, at: map[string]int{}}
 	for i := range c.Switches {
@@ -70,10 +86,6 @@ func (c *Config) checkBuffers(f *faults) {
 func (c *Config) checkBuffer(b *bufferFaults, i int) {
 	s := &c.Switches[i]
 	policy := fmt.Sprintf("is %q", s.Buffer.Policy)
-	if s.Target == Tofino {
-		b.add(i, "policy", policy, "off: Headgate's pipeline for tofino generates no PFC frames")
-		return
-	}
 	if s.PriorityQueues <= ids.HighestQueue {
 		b.add(i, "policy", policy, fmt.Sprintf("off with %d priority queues: PFC frames and polls leave by queue %d", s.PriorityQueues, ids.HighestQueue))
 		return

@@ -58,17 +58,6 @@ type Config struct {
 	lines map[string]int
 }
 
-// Target says what kind of switch a P4Runtime server fronts; see DESIGN.md, "What each
-// target can do".
-type Target string
-
-// The targets.
-const (
-	BMv2     Target = "bmv2"     // simple_switch_grpc; its clock ticks in microseconds
-	Embedded Target = "embedded" // headgate switch; its clock ticks in microseconds
-	Tofino   Target = "tofino"   // Stratum on Tofino; its clock ticks in nanoseconds
-)
-
 // Switch is one switch.
 type Switch struct {
 	// Name is unique among switches and hosts. Required.
@@ -78,10 +67,12 @@ type Switch struct {
 	DeviceID uint64
 	// Address is host:port of the P4Runtime server, unique. Required.
 	Address string
-	// Target is bmv2, embedded or tofino; default bmv2.
+	// Target is bmv2, embedded, tofino1 or tofino2; default bmv2. tofino means tofino1.
 	Target Target
-	// CPUPort is the port that leads to the controller; default 510, and no other while the
-	// pipeline has that number built in (ids.CPUPort). BMv2 needs --cpu-port 510.
+	// CPUPort is the port that leads to the controller. bmv2 and embedded have 510 and no
+	// other, which is built into the program (BMv2 needs --cpu-port 510). Tofino's is built
+	// in too, but another build may have another: 0 … 509, default 320 for tofino1 and 0 for
+	// tofino2.
 	CPUPort uint32
 	// PriorityQueues is the number of queues of a port, 1 … 8; default 8. BMv2 has one
 	// unless it is started with --priority-queues. With less than 8 there are no polls.
@@ -90,6 +81,13 @@ type Switch struct {
 	Ports []Port
 	// TLS is how to reach the P4Runtime server; plain TCP when empty.
 	TLS TLS
+	// DeviceConfig is the file with what p4c compiled for the chip, as its P4Runtime server
+	// takes it (p4_device_config). It is for Tofino, which without it can be driven, but not
+	// be given the program; the other targets run what is built in.
+	DeviceConfig string
+	// BFRuntime is host:port of the chip's BF Runtime server, unique; by it the controller
+	// sets the traffic manager. It is for Tofino; default none.
+	BFRuntime string
 	// Buffer is the switch's buffer policy: the fabric's, with what the switch overrides.
 	Buffer Buffer
 }

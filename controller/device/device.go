@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -29,6 +30,11 @@ type Options struct {
 	ElectionID uint64
 	Pipeline   *pipeline.Pipeline
 	Features   []feature.Feature
+	// Manager makes the driver of the switch's traffic manager; nil when it has none.
+	Manager func() (Manager, error)
+	// ManagerTime bounds one comparison of the traffic manager, its server out of reach
+	// included; default 5 s.
+	ManagerTime time.Duration
 	// Dial says how to reach the switch; see session.Options.
 	Dial []grpc.DialOption
 	// RetryMin and RetryMax bound the waits between connections, and ten times each those
@@ -45,6 +51,8 @@ type Options struct {
 type Want struct {
 	Env   *feature.Env
 	State *reconcile.State
+	// Manager is what the traffic manager should hold; nil where it is left alone.
+	Manager *trafficmanager.Settings
 	// Err says why there is no state for this switch; State is nil then.
 	Err error
 }
@@ -61,6 +69,9 @@ type Stats struct {
 	Messages        uint64 // from the switch
 	DroppedMessages uint64 // that came faster than they could be handled
 	LoopErrors      uint64 // failed ticks
+	ManagerApplies  uint64 // times that the traffic manager was compared and brought in line
+	ManagerRows     uint64 // written to it
+	ManagerErrors   uint64 // times that it could not be
 }
 
 // Device is one switch. Three goroutines run it: the session, the reconciler and the
@@ -68,6 +79,7 @@ type Stats struct {
 type Device struct {
 	opts    Options
 	session *session.Session
+	manager *manager // nil when the switch has none
 	log     *slog.Logger
 
 	kick     chan struct{} // something for the reconciler; holds one token
@@ -119,6 +131,9 @@ func New(o Options) *Device {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.ManagerTime <= 0 {
+		o.ManagerTime = managerTime
+	}
 	if o.Events == nil {
 		o.Events = func(view.Event) {}
 	}
@@ -130,6 +145,10 @@ func New(o Options) *Device {
 			Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address,
 			State: view.Disconnected, Err: "not connected yet", Since: time.Now(),
 		},
+	}
+	d.status.Capabilities = parts(o, nil)
+	if o.Manager != nil {
+		d.manager = newManager(o.Manager)
 	}
 	d.session = session.New(session.Options{
 		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID,
@@ -145,6 +164,9 @@ func (d *Device) Run(ctx context.Context) {
 	wg.Go(func() { d.reconciler(ctx) })
 	wg.Go(func() { d.loops(ctx) })
 	wg.Wait()
+	if d.manager != nil {
+		d.manager.close()
+	}
 }
 
 // Want sets what the switch should be, and returns at once.

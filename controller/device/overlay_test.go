@@ -42,6 +42,8 @@ func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
 	return e
 }
 
+func (o *overlayer) Parts() []feature.Part { return nil }
+
 func (o *overlayer) Desired(*feature.Env, string) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{limit(o.pipe, 1, 100)}, nil
 }
@@ -128,7 +130,7 @@ func TestOverlay(t *testing.T) {
 	if d.Status().Reconciles != reconciles || d.Settle(ctx) != results {
 		t.Error("an overlay counts as an apply")
 	}
-	if p := d.Plan(ctx, desired()); len(p.Changes) != 0 {
+	if p := d.Plan(ctx, Want{State: desired()}); len(p.Changes) != 0 {
 		t.Errorf("plan = %v", p.Changes)
 	}
 	// New routes are another environment of the same configuration, and so is the file that

@@ -15,7 +15,7 @@ import (
 
 // Plan says what would be written to reach want, and writes nothing. A switch that cannot
 // be read is taken to be empty, and the plan says why.
-func (d *Device) Plan(ctx context.Context, want *reconcile.State) view.Plan {
+func (d *Device) Plan(ctx context.Context, want Want) view.Plan {
 	c, err := d.session.Client()
 	d.mu.Lock()
 	if err != nil && d.why != nil {
@@ -23,9 +23,16 @@ func (d *Device) Plan(ctx context.Context, want *reconcile.State) view.Plan {
 	}
 	base, over := d.want.State, d.over(d.want)
 	d.mu.Unlock()
-	return planOf(ctx, d.opts.Switch.Name, c, err, d.opts.Pipeline, want, func(have *reconcile.State) *reconcile.State {
+	plan := planOf(ctx, d.opts.Switch.Name, c, err, d.opts.Pipeline, want.State, func(have *reconcile.State) *reconcile.State {
 		return reconcile.Unstack(have, base, over) // the loops' own is no difference
 	})
+	if d.manager != nil && want.Manager != nil {
+		ctx, cancel := context.WithTimeout(ctx, d.opts.ManagerTime)
+		defer cancel()
+		m, err := d.manager.get()
+		PlanManager(ctx, &plan, m, err, want.Manager)
+	}
+	return plan
 }
 
 // PlanOf compares a switch with want over any client, which may be nil when err says why.
@@ -59,6 +66,8 @@ func holds(ctx context.Context, c *session.Client, p *pipeline.Pipeline, out *vi
 	switch {
 	case err != nil:
 		return nil, err
+	case running != session.Same && !p.Pushable():
+		return nil, noDevice(running)
 	case running == session.Missing:
 		out.Changes = append(out.Changes, view.Change{Kind: view.Insert, Text: "pipeline: push"})
 		return &reconcile.State{}, nil

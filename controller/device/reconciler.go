@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -27,6 +28,8 @@ type held struct {
 	seq   uint64 // of the want that state is from
 	state *reconcile.State
 	over  *reconcile.State
+
+	manager *trafficmanager.Settings // that the traffic manager has; nil when that is to be seen
 }
 
 // reconciler runs until the context ends. It alone owns what the switch is known to hold.
@@ -46,7 +49,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			periodic = false
 		case <-timer.C:
 			periodic = true
-			known.state = nil // time to look what is really there
+			known.state, known.manager = nil, nil // time to look what is really there
 		}
 		d.mu.Lock()
 		job := job{want: d.want, over: d.over(d.want), seq: d.wantSeq, epoch: d.epoch}
@@ -99,6 +102,13 @@ func (d *Device) attempt(ctx context.Context, j job, known *held, periodic bool)
 	res, err := d.bring(ctx, j, known, periodic)
 	if err != nil {
 		known.state = nil
+	}
+	if manageable(err) && j.want.Err == nil {
+		rows, merr := d.manage(ctx, j, known, periodic)
+		res.Modified += rows
+		err = errors.Join(err, merr)
+	}
+	if err != nil {
 		res.Err = err.Error()
 	}
 	d.mu.Lock()
@@ -128,6 +138,13 @@ func (d *Device) attempt(ctx context.Context, j job, known *held, periodic bool)
 	d.attach(j)
 	d.wake()
 	return err == nil
+}
+
+// manageable reports whether the switch runs the wanted program for all that is known, even
+// if it refused entries: the traffic manager of another is left alone.
+func manageable(err error) bool {
+	var refused *session.WriteError
+	return err == nil || errors.As(err, &refused)
 }
 
 // transient reports whether an error is the connection's, not the switch's.
@@ -196,6 +213,9 @@ func (d *Device) program(ctx context.Context, c *session.Client) error {
 	running, err := c.Compare(ctx, d.opts.Pipeline)
 	if err != nil || running == session.Same {
 		return err
+	}
+	if !d.opts.Pipeline.Pushable() {
+		return noDevice(running)
 	}
 	if err := c.Push(ctx, d.opts.Pipeline); err != nil {
 		return err

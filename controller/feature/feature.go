@@ -5,6 +5,7 @@ package feature
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -12,33 +13,46 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
 
-// Env is what features work from. It and all it points to are immutable; a change of the
-// configuration, or of the state of links and switches, makes a new one.
+// Env is what features work from on one switch. It and all it points to are immutable; a
+// change of the configuration, or of the state of links and switches, makes a new one.
 type Env struct {
 	Config   *config.Config
 	Graph    *topology.Graph
 	Routes   map[string][]topology.Route // by switch
-	Pipeline *pipeline.Pipeline
+	Pipeline *pipeline.Pipeline          // that the target of the switch runs
 }
 
 // Feature is one feature. Its methods may be called at any time from any goroutine.
 type Feature interface {
 	// Name is a word, unique among the features.
 	Name() string
+	// Parts returns what the feature can do and what each part takes, always the same. What
+	// the pipeline of a switch lacks is not used there.
+	Parts() []Part
 	// Desired returns what the feature wants on a switch. It is a pure function of its
 	// arguments. Two features must not want entities with one key. A feature that ever
 	// states the default entry of a table states it always, since default entries cannot
-	// be deleted. The error names what is impossible on this switch; the switch then gets
-	// nothing new from any feature and is shown as degraded.
+	// be deleted. The error names what is impossible on this switch, in a *Refused where a
+	// field of the configuration asks for it; the switch then gets nothing new from any
+	// feature and is shown as degraded.
 	Desired(env *Env, sw string) ([]*p4v1.Entity, error)
 	// Attach is called when a switch holds what it should. It returns the feature's loop
 	// there, nil for none. The loop is dropped without a word when the session or the
 	// configuration changes, and another is asked for; a change of routes alone is no
 	// reason.
 	Attach(env *Env, sw Switch) Loop
+}
+
+// Shaper is a feature that has a say in what a traffic manager does.
+type Shaper interface {
+	// Shape adds to what the traffic manager of a switch should do. It is asked for switches
+	// that have one (config.Switch.BFRuntime), and is a pure function of its arguments but
+	// for c. The error is as Desired's.
+	Shape(env *Env, sw string, c *trafficmanager.Config) error
 }
 
 // Loop is a feature's work on one switch. Its methods are called by one goroutine at a
@@ -99,21 +113,26 @@ type Constructor func(hub Hub) Feature
 // Collect joins entities and errors of builders: e.Add(p.Entry(…).Entity()).
 type Collect struct {
 	Entities []*p4v1.Entity
-	Err      error // the first one
+	Err      error // the first one, and all *Refused behind it
 }
 
-// Add takes what a builder returns.
+// Add takes what a builder returns; nil is nothing.
 func (c *Collect) Add(e *p4v1.Entity, err error) {
-	if err != nil {
-		if c.Err == nil {
+	switch {
+	case err != nil:
+		var refused *Refused
+		switch {
+		case c.Err == nil:
 			c.Err = err
+		case errors.As(err, &refused):
+			c.Err = errors.Join(c.Err, err)
 		}
-		return
+	case e != nil:
+		c.Entities = append(c.Entities, e)
 	}
-	c.Entities = append(c.Entities, e)
 }
 
-// Result returns the entities, or the first error.
+// Result returns the entities, or what was wrong.
 func (c *Collect) Result() ([]*p4v1.Entity, error) {
 	if c.Err != nil {
 		return nil, c.Err

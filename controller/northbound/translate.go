@@ -36,7 +36,7 @@ func switchToProto(s view.Switch) *pb.SwitchStatus {
 		Since: stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
 	}
 	for _, c := range s.Capabilities {
-		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, Detail: clean(c.Detail)})
+		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, By: clean(c.By), Detail: clean(c.Detail)})
 	}
 	for _, p := range s.Ports {
 		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), Up: p.Up})

@@ -30,8 +30,10 @@ type Pipeline struct {
 	actions  index[*p4configv1.Action]
 	profiles index[*p4configv1.ActionProfile]
 	counters index[*p4configv1.Counter]
+	regs     index[*p4configv1.Register]
 	digests  index[*p4configv1.Digest]
 	headers  index[*p4configv1.ControllerPacketMetadata]
+	filters  map[string]bool // of the BF Runtime schema
 }
 
 // Load reads a program's P4Info in protobuf text format and its device configuration,
@@ -56,6 +58,7 @@ func New(info *p4configv1.P4Info, device []byte) (*Pipeline, error) {
 		p.actions.build("action", info.GetActions()),
 		p.profiles.build("action profile", info.GetActionProfiles()),
 		p.counters.build("counter", info.GetCounters()),
+		p.regs.build("register", info.GetRegisters()),
 		p.digests.build("digest", info.GetDigests()),
 		p.headers.build("controller header", info.GetControllerPacketMetadata()),
 	}
@@ -203,4 +206,13 @@ func (p *Pipeline) CounterID(name string) (uint32, error) {
 		return 0, err
 	}
 	return c.GetPreamble().GetId(), nil
+}
+
+// RegisterID returns the id of a register array.
+func (p *Pipeline) RegisterID(name string) (uint32, error) {
+	r, err := p.regs.find(name)
+	if err != nil {
+		return 0, err
+	}
+	return r.GetPreamble().GetId(), nil
 }

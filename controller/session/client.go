@@ -114,8 +114,9 @@ const (
 )
 
 // Compare asks the switch for its pipeline. A cookie that is ours is enough; else P4Info
-// and device configuration must both be ours. A switch without a pipeline answers with
-// FAILED_PRECONDITION (specification) or with an empty configuration (BMv2).
+// and device configuration must both be ours; of a pipeline that cannot be pushed, because
+// its device configuration is not known, the P4Info is enough. A switch without a pipeline
+// answers with FAILED_PRECONDITION (specification) or with an empty configuration (BMv2).
 func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, error) {
 	get := func(what p4v1.GetForwardingPipelineConfigRequest_ResponseType) (*p4v1.ForwardingPipelineConfig, error) {
 		r, err := c.lib.Load().GetForwardingPipelineConfig(ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: c.device, ResponseType: what})
@@ -131,7 +132,7 @@ func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, er
 		return Missing, nil
 	case !proto.Equal(config.GetP4Info(), p.Info()):
 		return Other, nil
-	case config.GetCookie().GetCookie() == p.Cookie():
+	case config.GetCookie().GetCookie() == p.Cookie() || !p.Pushable():
 		return Same, nil
 	}
 	config, err = get(p4v1.GetForwardingPipelineConfigRequest_ALL)
@@ -144,12 +145,18 @@ func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, er
 	return Same, nil
 }
 
+// ErrNoDevice is what a push without a device configuration gets.
+var ErrNoDevice = errors.New("there is no device configuration to push")
+
 // Push makes p the switch's pipeline. All entries of the switch are gone afterwards.
 //
 // Multicast groups and clone sessions are deleted first: on BMv2 a push makes PI forget
 // them while the switch keeps them, so that making them again would double every copy.
 // RECONCILE_AND_COMMIT is not used, because there it fails with an indirect counter.
 func (c *Client) Push(ctx context.Context, p *pipeline.Pipeline) error {
+	if !p.Pushable() {
+		return ErrNoDevice
+	}
 	if err := c.clearReplication(ctx); err != nil {
 		return err
 	}

@@ -274,3 +274,25 @@ func TestMessages(t *testing.T) {
 	s.ToPrimary(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Error{Error: &p4v1.StreamError{CanonicalCode: 3}}})
 	r.until(t, "all messages", func() bool { return len(r.packets) == 1 && r.digests == 1 && r.idle == 1 })
 }
+
+// TestPushWithoutDevice: of a program without a device configuration the P4Info is compared,
+// and nothing is pushed.
+func TestPushWithoutDevice(t *testing.T) {
+	fake := fakeswitch.New(t, 1)
+	fake.Start()
+	half, err := pipeline.LoadChip(p4src.P4Info, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, done, err := Dial(fake.Address(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if err := c.Push(context.Background(), half); !errors.Is(err, ErrNoDevice) {
+		t.Errorf("push: %v, want %v", err, ErrNoDevice)
+	}
+	if got, err := c.Compare(context.Background(), half); got != Missing || err != nil {
+		t.Errorf("an empty switch compares as %v, %v", got, err)
+	}
+}

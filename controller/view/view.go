@@ -36,8 +36,17 @@ type Switch struct {
 type Capability struct {
 	Name      string
 	Supported bool
-	Detail    string
+	// By is what does it: ByProgram, ByManager or ByTarget; "" when nothing does.
+	By     string
+	Detail string
 }
+
+// What does what a target can do.
+const (
+	ByProgram = "program"         // the P4 program that it runs
+	ByManager = "traffic manager" // set through BF Runtime
+	ByTarget  = "target"          // the target itself, with any program
+)
 
 // Port is a configured port of a switch.
 type Port struct {

@@ -6,6 +6,7 @@ import (
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/log2"
+	"github.com/headgate/headgate/tables/phi"
 )
 
 // fraction is how many fractional bits a logarithm has in the pipeline, whatever the
@@ -54,7 +55,7 @@ func (c *Config) links() (*links, error) {
 		if !known {
 			profile = uint64(len(profiles))
 			profiles[g] = profile
-			list := thresholds(profile, g)
+			list := Thresholds(profile, g.Phi())
 			steps += len(list)
 			l.entries = append(l.entries, list...)
 		}
@@ -91,11 +92,11 @@ func prefixed(table, field string, key uint64, prefix uint, action string, resul
 	return Entry{table, []Match{{field, key, int(prefix)}}, Action{action, []uint64{result}}}
 }
 
-// thresholds returns the entries of table headroom_for of one kind of links, whose key is
+// Thresholds returns the entries of table headroom_for of one kind of links, whose key is
 // ĝ − 1. All steps have one width, a power of two; the last reaches to the end.
-func thresholds(profile uint64, g *headroom.Gradients) []Entry {
+func Thresholds(profile uint64, t *phi.Table) []Entry {
 	var list []Entry
-	steps := g.Phi().Entries()
+	steps := t.Entries()
 	for i, s := range steps {
 		match := []Match{{Field: "profile", Value: profile, Prefix: Exact}}
 		if i < len(steps)-1 {

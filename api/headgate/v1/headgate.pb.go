@@ -1222,7 +1222,9 @@ type Capability struct {
 	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Supported bool                   `protobuf:"varint,2,opt,name=supported,proto3" json:"supported,omitempty"`
 	// Why not, or with what limits.
-	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	// What does it: "program", "traffic manager" or "target"; empty when nothing does.
+	By            string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1274,6 +1276,13 @@ func (x *Capability) GetSupported() bool {
 func (x *Capability) GetDetail() string {
 	if x != nil {
 		return x.Detail
+	}
+	return ""
+}
+
+func (x *Capability) GetBy() string {
+	if x != nil {
+		return x.By
 	}
 	return ""
 }
@@ -4275,12 +4284,13 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x05class\x18\x03 \x01(\rH\x00R\x05class\x88\x01\x01\x120\n" +
 	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04textB\b\n" +
-	"\x06_class\"V\n" +
+	"\x06_class\"f\n" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tsupported\x18\x02 \x01(\bR\tsupported\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"D\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"D\n" +
 	"\n" +
 	"PortStatus\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +

@@ -31,8 +31,10 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
@@ -44,6 +46,44 @@ type feat struct {
 	mu       sync.Mutex
 	memories map[string]*memory
 	wants    wants
+}
+
+// The parts.
+var (
+	accountPart = feature.Part{
+		Name: "buffer.policy",
+		Objects: pipeline.Objects{
+			Tables:   []string{ids.TableBufferPolicyName, ids.TableBufferPortName},
+			Counters: []string{ids.CounterLosslessDropsName},
+		},
+		Manager: "holds the pools, thresholds and headroom",
+		Instead: "buffer.policy must be off",
+	}
+	pausePart = feature.Part{
+		Name: "buffer.pfc",
+		Objects: pipeline.Objects{
+			Tables:   []string{ids.TablePFCPortName},
+			Counters: []string{ids.CounterPFCPausesName, ids.CounterPFCResumesName, ids.CounterPFCRefreshesName},
+		},
+		Queues:  ids.HighestQueue + 1, // by which PFC frames leave
+		Manager: "has the ports send PAUSE and RESUME",
+		Instead: "it sends no PFC frames, and buffer.policy must be off",
+	}
+	estimatePart = feature.Part{
+		Name:    "buffer.dsh_estimate",
+		Objects: pipeline.Objects{Tables: []string{ids.TableBufferPolicyName, ids.TableLog2BytesName, ids.TableLog2TicksName, ids.TableExp2Name, ids.TableHeadroomForName}},
+		Instead: "the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate",
+	}
+	victimPart = feature.Part{
+		Name:    "buffer.spfc_victims",
+		Objects: pipeline.Objects{Tables: []string{ids.TableVictimPortName}, Counters: []string{ids.CounterIngressDeparturesName}},
+		Instead: "the policies spfc and dsh+spfc cannot be had",
+	}
+)
+
+// Parts implements feature.Feature.
+func (*feat) Parts() []feature.Part {
+	return []feature.Part{accountPart, pausePart, estimatePart, reportPart, victimPart}
 }
 
 // New returns the feature.
@@ -124,6 +164,11 @@ const (
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Config.Switch(sw.Name())
 	if s == nil {
+		return nil
+	}
+	if !accountPart.In(env.Pipeline) || !pausePart.In(env.Pipeline) {
+		// Nothing of the buffer can be seen over P4Runtime.
+		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(s.Buffer.Policy)})
 		return nil
 	}
 	l := &loop{hub: f.hub, sw: sw, pipe: env.Pipeline, buffer: s.Buffer, memory: f.memory(sw.Name())}

@@ -15,6 +15,13 @@ import (
 // desired returns a switch's entities: how PFC frames leave it, the policy, and what the
 // policy needs.
 func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
+	by, err := means(env, s)
+	switch {
+	case err != nil || by == feature.Nothing:
+		return nil, err
+	case by == feature.Manager:
+		return estimates(env, s)
+	}
 	var c feature.Collect
 	p := env.Pipeline
 	c.Add(p.Default(ids.TablePFCPortName).Action(ids.ActionSetPFCPortName,

@@ -31,6 +31,18 @@ func New(hub feature.Hub) feature.Feature { return &linkprobe{hub: hub} }
 // Name implements feature.Feature.
 func (*linkprobe) Name() string { return "linkprobe" }
 
+// Parts implements feature.Feature.
+func (*linkprobe) Parts() []feature.Part { return []feature.Part{probePart} }
+
+var probePart = feature.Part{
+	Name: "linkprobe.lldp",
+	Objects: pipeline.Objects{
+		Tables:  []string{ids.TablePuntTableName},
+		Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName},
+	},
+	Instead: "its links to switches are never seen to work",
+}
+
 // Desired implements feature.Feature: LLDP frames go to the controller, and never further,
 // whether or not this controller probes.
 func (*linkprobe) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {

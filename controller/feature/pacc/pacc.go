@@ -33,6 +33,21 @@ const (
 	digestHold = 20 * time.Millisecond
 )
 
+// watchPart is all that the pipeline does: without any of it there is no loop.
+var watchPart = feature.Part{
+	Name: "pacc.flows",
+	Objects: pipeline.Objects{
+		Tables:         []string{ids.TableWatchedQueueName, ids.TableFlowName, ids.TableCongestedFlowName},
+		DirectCounters: []string{ids.DirectCounterFlowCounterName, ids.DirectCounterCongestedCounterName},
+		Digests:        []string{ids.DigestFlowDigestTName},
+	},
+	Queues:  ids.HighestQueue + 1, // polls
+	Instead: "it sends no congestion notifications",
+}
+
+// Parts implements feature.Feature.
+func (*feat) Parts() []feature.Part { return []feature.Part{watchPart} }
+
 // Desired implements feature.Feature: an entry for each watched queue, and the learning of
 // flows. Where the loop is the switch's own, the entries carry its parameters, and the
 // switch learns for itself.
@@ -41,7 +56,14 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	if !cfg.Enabled {
 		return nil, nil
 	}
-	ports, err := portsOf(env, sw)
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return nil, fmt.Errorf("there is no switch %q", sw)
+	}
+	if watchPart.On(env.Pipeline, s).Means != feature.Program {
+		return nil, env.Refuse(s, "pacc.enabled", "true", watchPart)
+	}
+	ports, err := portsOf(env, s)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +86,9 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 }
 
 // portsOf returns the watched ports of a switch: all that links use.
-func portsOf(env *feature.Env, sw string) ([]pacc.PortConfig, error) {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
+func portsOf(env *feature.Env, s *config.Switch) ([]pacc.PortConfig, error) {
 	var list []pacc.PortConfig
-	for _, p := range env.Graph.Ports(sw) {
+	for _, p := range env.Graph.Ports(s.Name) {
 		rate := s.Port(p.Number).Rate
 		if rate == 0 {
 			l, ok := env.Graph.FindLink(p.Link)
@@ -88,13 +106,17 @@ func portsOf(env *feature.Env, sw string) ([]pacc.PortConfig, error) {
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := env.Config.PACC
+	s := env.Config.Switch(sw.Name())
+	if s == nil || watchPart.On(env.Pipeline, s).Means != feature.Program {
+		return nil
+	}
 	switch {
 	case !cfg.Enabled:
 		return &sweeper{sw: sw}
 	case cfg.At != config.AtController:
 		return nil // the switch keeps its own table
 	}
-	ports, err := portsOf(env, sw.Name())
+	ports, err := portsOf(env, s)
 	if err != nil || len(ports) == 0 {
 		return nil // Desired has said so
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
 )
@@ -22,6 +23,29 @@ func New(feature.Hub) feature.Feature { return qos{} }
 // Name implements feature.Feature.
 func (qos) Name() string { return "qos" }
 
+// The parts.
+var (
+	classPart = feature.Part{
+		Name:    "qos.classes",
+		Objects: pipeline.Objects{Tables: []string{ids.TableDSCPToClassName}},
+		Instead: "every packet has class 0 and queue 0",
+	}
+	limitPart = feature.Part{
+		Name:    "qos.queue_limit",
+		Objects: pipeline.Objects{Tables: []string{ids.TableQueueLimitName}},
+		Manager: "holds the limit",
+		Instead: "queues have no limit but the switch's own",
+	}
+	markPart = feature.Part{
+		Name:    "qos.ecn",
+		Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}},
+		Instead: "nothing is marked",
+	}
+)
+
+// Parts implements feature.Feature.
+func (qos) Parts() []feature.Part { return []feature.Part{classPart, limitPart, markPart} }
+
 // Attach implements feature.Feature.
 func (qos) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
@@ -32,10 +56,26 @@ func (qos) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	if s == nil {
 		return nil, fmt.Errorf("there is no switch %q", sw)
 	}
-	classes(&c, env.Pipeline, env.Config.QoS.Classes)
-	limits(&c, env.Pipeline, env.Config.QoS, s)
-	for _, e := range env.Config.QoS.ECN {
-		marks(&c, env.Pipeline, e)
+	q := env.Config.QoS
+	has := func(p feature.Part) bool { return p.On(env.Pipeline, s).Means == feature.Program }
+	switch {
+	case has(classPart):
+		classes(&c, env.Pipeline, q.Classes)
+	case len(q.Classes) > 0:
+		c.Add(nil, env.Refuse(s, "qos.classes", fmt.Sprintf("a list of %d", len(q.Classes)), classPart))
+	}
+	if has(limitPart) {
+		limits(&c, env.Pipeline, q, s)
+	} else {
+		c.Add(nil, refuseLimits(env, s))
+	}
+	switch {
+	case has(markPart):
+		for _, e := range q.ECN {
+			marks(&c, env.Pipeline, e)
+		}
+	case len(q.ECN) > 0:
+		c.Add(nil, env.Refuse(s, "qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markPart))
 	}
 	return c.Result()
 }
@@ -68,6 +108,51 @@ func limits(c *feature.Collect, p *pipeline.Pipeline, q config.QoS, s *config.Sw
 		}
 	}
 }
+
+// refuseLimits returns an error when the file has limits that nobody would hold.
+func refuseLimits(env *feature.Env, s *config.Switch) error {
+	if limitPart.On(env.Pipeline, s).Means == feature.Manager {
+		return nil
+	}
+	if limit := env.Config.QoS.QueueLimit; limit != ids.Unlimited {
+		return env.Refuse(s, "qos.queue_limit", limit.String(), limitPart)
+	}
+	for i, port := range s.Ports {
+		if port.QueueLimit != 0 && port.QueueLimit != ids.Unlimited {
+			return env.Refuse(s, fmt.Sprintf("%s.ports[%d].queue_limit", env.Path(s), i), port.QueueLimit.String(), limitPart)
+		}
+	}
+	return nil
+}
+
+// Shape implements feature.Shaper: the limits that the program does not hold.
+func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return fmt.Errorf("there is no switch %q", sw)
+	}
+	if limitPart.On(env.Pipeline, s).Means != feature.Manager {
+		return nil
+	}
+	for _, port := range c.Ports {
+		limit := env.Config.QoS.QueueLimit
+		if own := s.Port(port.Number).QueueLimit; own != 0 {
+			limit = own
+		}
+		if limit == ids.Unlimited {
+			continue
+		}
+		for queue := range s.PriorityQueues {
+			if env.Config.LosslessQueues(s)>>queue&1 != 0 {
+				continue // the limit is no less than the buffer, and no limit must drop there
+			}
+			c.QueueLimits = append(c.QueueLimits, trafficmanager.QueueLimit{Port: port.Number, Queue: queue, Bytes: limit})
+		}
+	}
+	return nil
+}
+
+var _ feature.Shaper = qos{}
 
 // marks turns a RED curve into ranges of depth. They do not overlap, so their priority,
 // which the table demands, is always 1.

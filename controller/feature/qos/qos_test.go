@@ -1,11 +1,15 @@
 package qos
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/units"
 )
 
 func TestDesired(t *testing.T) {
@@ -34,5 +38,45 @@ func TestDesired(t *testing.T) {
 	}
 	if _, err := New(nil).Desired(env, "leaf9"); err == nil {
 		t.Error("a switch that is not there has wants")
+	}
+}
+
+// tofino returns the environment of spine2 as a Tofino.
+func tofino(t *testing.T, keys string, edit func(string) string) *feature.Env {
+	env := testenv.New(t, "../../..", func(s string) string {
+		s = strings.Replace(s, "    target: embedded        # bmv2 |", "    target: tofino1"+keys+" # bmv2 |", 1)
+		s = strings.Replace(s, "    cpu_port: 510\n", "", 1)
+		return edit(s)
+	})
+	return testenv.On(env, testenv.Tofino(t, "tofino1"))
+}
+
+// TestTofino: classes and marks are the program's, limits the traffic manager's.
+func TestTofino(t *testing.T) {
+	const runtime = "\n    bf_runtime: \"127.0.0.1:50052\""
+	plain := func(s string) string { return strings.Replace(s, "queue_limit: 1MB}", "queue_limit: 2MB}", 1) }
+	env := tofino(t, runtime, plain)
+	lines := testenv.Lines(t, New(nil), env, "spine2")
+	if len(lines) != 3+17 || slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "queue_limit") }) {
+		t.Errorf("%d entries:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	c := trafficmanager.Config{Ports: []trafficmanager.Port{{Number: 1}, {Number: 2}}}
+	if err := New(nil).(feature.Shaper).Shape(env, "spine2", &c); err != nil || len(c.QueueLimits) != 16 {
+		t.Fatalf("%+v, %v", c.QueueLimits, err)
+	}
+	for i, want := range map[int]trafficmanager.QueueLimit{
+		0: {Port: 1, Queue: 0, Bytes: 2 * units.MB}, 15: {Port: 2, Queue: 7, Bytes: units.MB},
+	} {
+		if c.QueueLimits[i] != want {
+			t.Errorf("limit %d is %+v, want %+v", i, c.QueueLimits[i], want)
+		}
+	}
+	var refused *feature.Refused
+	if _, err := New(nil).Desired(tofino(t, "", plain), "spine2"); !errors.As(err, &refused) || refused.Field != "qos.queue_limit" {
+		t.Errorf("a limit that nobody holds: %v", err)
+	}
+	own := func(s string) string { return strings.Replace(s, "  queue_limit: 1MB ", "  # ", 1) }
+	if _, err := New(nil).Desired(tofino(t, "", own), "spine2"); !errors.As(err, &refused) || refused.Field != "switches[5].ports[0].queue_limit" {
+		t.Errorf("a port's limit that nobody holds: %v", err)
 	}
 }

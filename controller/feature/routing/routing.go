@@ -21,6 +21,15 @@ func New(feature.Hub) feature.Feature { return routing{} }
 // Name implements feature.Feature.
 func (routing) Name() string { return "routing" }
 
+// Parts implements feature.Feature.
+func (routing) Parts() []feature.Part {
+	return []feature.Part{{
+		Name:    "routing.ipv4",
+		Objects: pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
+		Instead: "nothing is forwarded",
+	}}
+}
+
 // Attach implements feature.Feature.
 func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 

@@ -29,9 +29,24 @@ func New(hub feature.Hub) feature.Feature { return &telemetry{hub: hub} }
 // Name implements feature.Feature.
 func (*telemetry) Name() string { return "telemetry" }
 
+// pollPart is the answering of polls.
+var pollPart = feature.Part{
+	Name:    "telemetry.polls",
+	Objects: pipeline.Objects{Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName}},
+	Queues:  ids.HighestQueue + 1,
+	Instead: "there are no samples of its ports",
+}
+
+// Parts implements feature.Feature.
+func (*telemetry) Parts() []feature.Part { return []feature.Part{pollPart} }
+
 // Desired implements feature.Feature: the clone session by which reports come up.
 func (*telemetry) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, ids.CPUPort)}, nil
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return nil, fmt.Errorf("there is no switch %q", sw)
+	}
+	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, s.CPUPort)}, nil
 }
 
 // Attach implements feature.Feature. There is no loop when polls are off, and none where
@@ -39,7 +54,7 @@ func (*telemetry) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 // drops what is bound for a queue that it does not have.
 func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Config.Switch(sw.Name())
-	if s == nil || env.Config.Controller.PollInterval <= 0 || s.PriorityQueues <= ids.HighestQueue {
+	if s == nil || env.Config.Controller.PollInterval <= 0 || pollPart.On(env.Pipeline, s).Means != feature.Program {
 		return nil
 	}
 	return &loop{

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestPolls(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "spine1"}
 	f := New(hub)
-	if lines := testenv.Lines(t, f, env, "spine1"); len(lines) != 1 || lines[0] != "clone session 510 → ports 510" {
+	if lines := testenv.Lines(t, f, env, "spine1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort) {
 		t.Errorf("wants %v", lines)
 	}
 	l := f.Attach(env, sw)
@@ -66,6 +67,37 @@ func TestNoPolls(t *testing.T) {
 		env := testenv.New(t, "../../..", func(s string) string { return strings.Replace(s, edit[0], edit[1], 1) })
 		if l := New(nil).Attach(env, &testenv.Switch{Switch: "spine2"}); l != nil {
 			t.Errorf("%s polls", edit[1])
+		}
+	}
+}
+
+// TestTofino: reports come up by the chip's CPU port, and have no account of the buffer.
+func TestTofino(t *testing.T) {
+	for target, cpu := range map[string]uint32{"tofino1": 320, "tofino2": 0, "tofino1, cpu_port: 192": 192} {
+		env := testenv.New(t, "../../..", func(s string) string {
+			return strings.Replace(s, `"127.0.0.1:9551", target: embedded`, `"127.0.0.1:9551", target: `+target, 1)
+		})
+		env = testenv.On(env, testenv.Tofino(t, env.Config.Switch("leaf1").Target.Chip()))
+		hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "leaf1"}
+		f := New(hub)
+		if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, cpu) {
+			t.Errorf("%s wants %v", target, lines)
+		}
+		l := f.Attach(env, sw)
+		if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Out) != 4 {
+			t.Fatalf("%s: %d polls, %v", target, len(sw.Out), err)
+		}
+		for _, r := range []pollreport.Report{
+			{Port: 3, PortOnly: true, DepartedBytes: 5},
+			{Port: 3, PortOnly: true, DepartedBytes: 5, Estimate: &pollreport.Estimate{Queue: 7, Headroom: 100}},
+		} {
+			hub.Samples = nil
+			m := feature.Message{Packet: &pipeline.PacketIn{
+				Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(r.Append(nil), sw.Out[2].GetPayload()...),
+			}}
+			if !l.Receive(time.Now(), m) || len(hub.Samples) != 1 || hub.Samples[0].Port != 3 || hub.Samples[0].DepartureBytes != 5 {
+				t.Errorf("%s: report %+v made %+v", target, r, hub.Samples)
+			}
 		}
 	}
 }

@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/controller/internal/bfrttest"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/internal/standin"
+	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/units"
+)
+
+// chipRig is a fabric of one embedded switch with the v1model program, s1, and one device
+// that serves the P4Info of a chip, s2, with a BF Runtime server beside it. The device is
+// the P4Runtime server of an embedded switch with a stand-in of the program: everything but
+// packets.
+type chipRig struct {
+	*fabric
+	chip   string
+	cpu    uint32
+	s2     served
+	bfrt   *bfrttest.Server
+	device string // file with what the device is given
+	at     string // address of s2
+}
+
+// chipInfo returns the P4Info of a chip's program.
+func chipInfo(t *testing.T, chip string) (*p4configv1.P4Info, p4src.Program) {
+	t.Helper()
+	program, err := p4src.Tofino(chip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := &p4configv1.P4Info{}
+	if err := (prototext.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(program.P4Info, info); err != nil {
+		t.Fatal(err)
+	}
+	return info, program
+}
+
+func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
+	t.Helper()
+	info, program := chipInfo(t, chip)
+	json, err := standin.Program(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &chipRig{fabric: &fabric{t: t}, chip: chip, cpu: cpu, device: filepath.Join(t.TempDir(), "device.bin")}
+	if err := os.WriteFile(r.device, json, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.bfrt = bfrttest.New(t, chip)
+	r.bfrt.Load(program.BFRT)
+	s1 := r.start(1, 510, "127.0.0.1:0")
+	r.s2 = r.start(2, serverPort(cpu), "127.0.0.1:0")
+	r.at = r.s2.addr
+	t.Cleanup(func() { s1.end(); r.s2.end() })
+	o := options()
+	o.Settle = max(6*time.Second, slow*3*time.Second)
+	r.c, r.stop = r.controller(o)
+	r.yaml = fmt.Appendf(nil, `
+name: two
+scale: 1000
+switches:
+  - {name: s1, device_id: 1, address: %q, target: embedded}
+  - {name: s2, device_id: 2, address: %q, target: %s, cpu_port: %d, device_config: %q, bf_runtime: %q, buffer: {policy: dsh}}
+hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
+links:
+  - {a: "s1:1", b: "s2:1", rate: 100Mbps}
+  - {a: "s1:3", b: h1, rate: 100Mbps}
+  - {a: "s2:3", b: h2, rate: 100Mbps}
+qos:
+  queue_limit: 8MB
+  classes: [{dscp: 26, class: 3}, {dscp: 48, class: 6}]
+  ecn: [{queue: 3, kmin: 10KB, kmax: 100KB, pmax: 0.5}]
+soze: {shift: 2}
+buffer: {policy: sih, size: 4MB, lossless: [3]}
+pacc: {enabled: true, queue: 3}
+controller: {poll_interval: 20ms, probe_interval: "off", resync_interval: 1s}
+`, s1.addr, r.at, chip, cpu, r.device, r.bfrt.Addr())
+	return r
+}
+
+// served is an embedded switch with its address.
+type served struct {
+	*softswitch.Switch
+	addr string
+	end  func()
+}
+
+// start makes a switch that runs no program yet, on a loop of its own.
+func (r *chipRig) start(id uint64, cpu uint32, address string) served {
+	r.t.Helper()
+	loop := clock.NewLoop()
+	s, err := softswitch.NewOnLoop(loop, softswitch.Config{Name: fmt.Sprintf("s%d", id), DeviceID: id, CPUPort: cpu, Traffic: tm.Config{Queues: 8}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, p := range []uint32{1, 3} {
+		if _, err := s.AddPort(p, 100*units.Mbps); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	addr, err := s.ServeGRPC(address, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = loop.RunReal(ctx) }()
+	return served{s, addr.String(), func() { cancel(); <-done; s.Close() }}
+}
+
+// serverPort is what the P4Runtime server of a stand-in is told: 0 means none to it, while
+// Tofino 2 has its CPU there.
+func serverPort(cpu uint32) uint32 {
+	if cpu == 0 {
+		return 510
+	}
+	return cpu
+}
+
+// holds returns what s2 holds, as lines, read by another client.
+func (r *chipRig) holds() []string {
+	r.t.Helper()
+	_, program := chipInfo(r.t, r.chip)
+	p, err := pipeline.LoadChip(program.P4Info, program.BFRT, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, done, err := session.Dial(r.at, 2)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	have, unreadable, err := reconcile.Read(ctx, c, p)
+	if err != nil || len(unreadable) > 0 {
+		r.t.Fatalf("%v, unreadable %v", err, unreadable)
+	}
+	var lines []string
+	for _, e := range have.Entities() {
+		lines = append(lines, p.Describe(e))
+	}
+	return lines
+}
+
+// plan returns what is planned for s2.
+func (r *chipRig) plan() []string {
+	r.t.Helper()
+	plans, err := r.c.Plan(context.Background(), "fabric.yaml", r.yaml)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var lines []string
+	if plans[1].Unreachable != "" {
+		lines = append(lines, "unreachable: "+plans[1].Unreachable)
+	}
+	for _, c := range plans[1].Changes {
+		lines = append(lines, c.Text)
+	}
+	return lines
+}
+
+// with returns the lines that begin with a text.
+func with(lines []string, prefix string) []string {
+	var list []string
+	for _, l := range lines {
+		if strings.HasPrefix(l, prefix) {
+			list = append(list, l)
+		}
+	}
+	return list
+}

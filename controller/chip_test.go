@@ -1,0 +1,191 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/controller/bfrt"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+// TestChip: one controller, one configuration, the same features on two programs.
+func TestChip(t *testing.T) {
+	for chip, cpu := range map[string]uint32{"tofino1": 320, "tofino2": 0} {
+		t.Run(chip, func(t *testing.T) {
+			t.Parallel()
+			testChip(t, newChipRig(t, chip, cpu), cpu)
+		})
+	}
+}
+
+const tmLine = "traffic manager: "
+
+func testChip(t *testing.T, r *chipRig, cpu uint32) {
+	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "traffic_manager.") }})
+	defer sub.Close()
+	lines := r.plan()
+	if len(lines) == 0 || lines[0] != "pipeline: push" || len(with(lines, tmLine)) == 0 {
+		t.Errorf("plan before = %v", lines)
+	}
+	if n := len(r.bfrt.Writes()); n != 0 {
+		t.Errorf("a plan wrote %d rows", n)
+	}
+	for _, res := range r.apply() {
+		if res.Err != "" || res.Inserted == 0 {
+			t.Errorf("result = %+v", res)
+		}
+	}
+	have := r.holds()
+	for _, want := range []string{
+		"ingress.routing.ecmp member 3 → set_next_hop(port=3, src_mac=02:00:00:02:00:03, dst_mac=06:00:0a:00:00:02)",
+		"ingress.routing.ipv4_lpm dst_addr=10.0.0.2/32 → member 3",
+		"ingress.classify.dscp_to_class dscp=26 → set_class(class=3, queue=3)",
+		"egress.maxqd.maxqd_scale default → set_scale(shift=12)",
+		fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, cpu),
+		"ingress.punt.punt_table ether_type=0x88cc&0xffff priority 10 → punt_to_cpu(reason=2)",
+	} {
+		if !slices.Contains(have, want) {
+			t.Errorf("s2 lacks %s\nit has\n%s", want, strings.Join(have, "\n"))
+		}
+	}
+	for _, prefix := range []string{"egress.ecn.ecn_red ", "ingress.pacc.watched_queue ", "digest "} {
+		if len(with(have, prefix)) == 0 {
+			t.Errorf("s2 has nothing of %s\n%s", prefix, strings.Join(have, "\n"))
+		}
+	}
+	for _, l := range have {
+		if strings.HasPrefix(l, "clone session 10") {
+			t.Errorf("s2 has %s: PFC frames are its ports'", l)
+		}
+	}
+	r.chipManaged(8)
+	if list, _, err := sub.Next(context.Background()); err != nil || list[0].Subject != "s2" || list[0].Kind != "traffic_manager.applied" {
+		t.Errorf("events = %+v, %v", list, err)
+	}
+	eventually(t, "PACC's loop reads its counters", func() bool { p := r.state("s2").PACC; return p != nil && p.Ticks > 3 })
+	if p := r.state("s2").PACC; p.ReadErrors != 0 {
+		t.Errorf("PACC could not read %d times", p.ReadErrors)
+	}
+	if lines := r.plan(); len(lines) != 0 {
+		t.Errorf("plan of what is = %v", lines)
+	}
+	r.chipChanges()
+	r.chipRestarts()
+	r.chipManagerFails()
+	r.chipLimits()
+	if lines := r.plan(); len(lines) != 0 {
+		t.Errorf("plan at the end = %v", lines)
+	}
+}
+
+// chipManaged checks the traffic manager of s2: PFC for classes on both ports.
+func (r *chipRig) chipManaged(classes uint64) {
+	r.t.Helper()
+	for _, port := range []uint64{1, 3} {
+		row := r.bfrt.Row("$PORT", 0, bfrt.Named{Name: "$DEV_PORT", Value: bfrt.Uint(port)})
+		if got := row.Data.Get("$TX_PFC_EN_MAP").Uint(); got != classes {
+			r.t.Errorf("port %d sends PFC for the classes %#x, want %#x", port, got, classes)
+		}
+	}
+}
+
+// chipLimits takes the policy away and gives each queue a limit.
+func (r *chipRig) chipLimits() {
+	r.t.Helper()
+	r.bfrt.Writes()
+	r.edit("policy: sih", `policy: "off"`)
+	r.edit("queue_limit: 8MB", "queue_limit: 100KB")
+	for _, res := range r.apply() {
+		if res.Err != "" {
+			r.t.Errorf("result = %+v", res)
+		}
+	}
+	r.chipManaged(0)
+	cell := r.bfrt.Row("tm.cfg", 0).Data.Get("cell_size_bytes").Uint()
+	limited := 0
+	for _, w := range r.bfrt.Writes() {
+		if w.Row.Table == "tm.queue.buffer" && w.Row.Data.Get("pool_max_cells").Uint() == 100_000/cell {
+			limited++
+		}
+	}
+	if want := 2 * 8; limited != want {
+		r.t.Errorf("%d queues have the limit, want %d", limited, want)
+	}
+}
+
+// chipChanges applies another policy and other marks.
+func (r *chipRig) chipChanges() {
+	r.t.Helper()
+	marks := with(r.holds(), "egress.ecn.ecn_red ")
+	before := r.c.Stats()["s2"]
+	r.edit("{policy: dsh}", "{alpha: 1/2}")
+	r.edit("kmax: 100KB", "kmax: 200KB")
+	lines := r.plan()
+	if len(with(lines, tmLine)) == 0 || len(with(lines, "egress.ecn.ecn_red ")) == 0 {
+		r.t.Errorf("plan of another policy = %v", lines)
+	}
+	for _, res := range r.apply() {
+		if res.Err != "" {
+			r.t.Errorf("result = %+v", res)
+		}
+	}
+	if after := with(r.holds(), "egress.ecn.ecn_red "); slices.Equal(after, marks) {
+		r.t.Error("the marks did not change")
+	}
+	after := r.c.Stats()["s2"]
+	if rows := after.ManagerRows - before.ManagerRows; rows != uint64(len(with(lines, tmLine))) {
+		r.t.Errorf("%d rows written to the traffic manager, planned were %d:\n%s", rows, len(with(lines, tmLine)), strings.Join(with(lines, tmLine), "\n"))
+	}
+	if lines := r.plan(); len(lines) != 0 {
+		r.t.Errorf("plan after the change = %v", lines)
+	}
+}
+
+// chipRestarts replaces the device by one that knows nothing.
+func (r *chipRig) chipRestarts() {
+	r.t.Helper()
+	want, pushes := r.holds(), r.c.Stats()["s2"].Pushes
+	r.s2.StopGRPC()
+	r.becomes("s2", view.Disconnected)
+	r.s2.end()
+	r.bfrt.Restart()
+	r.s2 = r.start(2, serverPort(r.cpu), r.at)
+	r.becomes("s2", view.Ready)
+	if got := r.holds(); !slices.Equal(got, want) {
+		r.t.Errorf("s2 came back with\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := r.c.Stats()["s2"].Pushes; got != pushes+1 {
+		r.t.Errorf("%d pushes, want one more than %d", got, pushes)
+	}
+	r.chipManaged(8)
+}
+
+// chipManagerFails takes the BF Runtime server away and changes a row behind the
+// controller's back.
+func (r *chipRig) chipManagerFails() {
+	r.t.Helper()
+	r.bfrt.Stop()
+	r.becomes("s2", view.Degraded)
+	if s := r.state("s2"); !strings.Contains(s.Err, "traffic manager") || s.Entries == 0 {
+		r.t.Errorf("s2 without its traffic manager = %+v", s)
+	}
+	if lines := r.plan(); len(lines) != 1 || !strings.HasPrefix(lines[0], "unreachable: traffic manager: ") {
+		r.t.Errorf("plan without the traffic manager = %v", lines)
+	}
+	r.bfrt.Restart()
+	r.becomes("s2", view.Ready)
+	r.chipManaged(8)
+	if r.c.Stats()["s2"].ManagerErrors == 0 {
+		r.t.Error("errors of the traffic manager are not counted")
+	}
+	key := bfrt.Fields{{Name: "$DEV_PORT", Value: bfrt.Uint(3)}}
+	r.bfrt.Set(bfrt.Row{Table: "$PORT", Pipe: bfrt.AllPipes, Key: key, Data: bfrt.Fields{{Name: "$TX_PFC_EN_MAP", Value: bfrt.Uint(0)}}})
+	eventually(r.t, "the row is repaired", func() bool {
+		return r.bfrt.Row("$PORT", 0, key...).Data.Get("$TX_PFC_EN_MAP").Uint() == 8
+	})
+}

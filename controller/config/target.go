@@ -1,0 +1,69 @@
+package config
+
+import "github.com/headgate/headgate/p4src/ids"
+
+// Target says what kind of switch a P4Runtime server fronts; see DESIGN.md, "What each
+// target can do".
+type Target string
+
+// The targets.
+const (
+	BMv2     Target = "bmv2"     // simple_switch_grpc; its clock ticks in microseconds
+	Embedded Target = "embedded" // headgate switch; its clock ticks in microseconds
+	Tofino1  Target = "tofino1"  // Stratum on Tofino; its clock ticks in nanoseconds
+	Tofino2  Target = "tofino2"  // Stratum on Tofino 2; its clock ticks in nanoseconds
+)
+
+// tofinoAlias is how a file may write Tofino1.
+const tofinoAlias Target = "tofino"
+
+// wantTarget is what a file may say.
+const wantTarget = "bmv2, embedded, tofino1 or tofino2"
+
+// Chip returns the Tofino chip of a target, as package trafficmanager and p4src name it; ""
+// for the targets that run the v1model program.
+func (t Target) Chip() string {
+	switch t {
+	case Tofino1, Tofino2:
+		return string(t)
+	}
+	return ""
+}
+
+// Architecture names the program that the target runs: "v1model", or its chip.
+func (t Target) Architecture() string {
+	if chip := t.Chip(); chip != "" {
+		return chip
+	}
+	return "v1model"
+}
+
+// TickShift returns how often the target's clock tick has to be doubled to be about a
+// microsecond. Tofino stamps nanoseconds, of which 1024 are taken for one microsecond,
+// 2.4 % too much.
+func (t Target) TickShift() uint {
+	if t.Chip() != "" {
+		return 10
+	}
+	return 0
+}
+
+// cpuPort returns the CPU port of the program as Headgate builds it (CPU_PORT of the P4
+// sources).
+func (t Target) cpuPort() uint32 {
+	switch t {
+	case Tofino1:
+		return 320
+	case Tofino2:
+		return 0
+	}
+	return ids.CPUPort
+}
+
+// cpuPorts returns the range of CPU ports that a build of the target's program may have.
+func (t Target) cpuPorts() (low, high uint64) {
+	if t.Chip() != "" {
+		return 0, maxPort
+	}
+	return ids.CPUPort, ids.CPUPort
+}

@@ -1,0 +1,57 @@
+package buffer
+
+import (
+	"errors"
+	"fmt"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/estimate"
+)
+
+// reportPart is DSH's estimate of egress queues where nothing in the switch acts on it: polls
+// bring it up (pollreport.Estimate).
+var reportPart = feature.Part{
+	Name: "buffer.dsh_report",
+	Objects: pipeline.Objects{
+		Tables:  []string{ids.TableLog2BytesName, ids.TableLog2TicksName, ids.TableExp2Name, ids.TableHeadroomForName, estimate.PortTable},
+		Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName},
+	},
+	Instead: "polls report no estimate of what headroom an egress queue calls for",
+}
+
+// estimates returns the entries with which a chip estimates what its egress queues need under
+// DSH, and none where the program has no such tables: the traffic manager has its thresholds
+// without them.
+func estimates(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
+	if !s.Buffer.Shares() || !reportPart.In(env.Pipeline) {
+		return nil, nil
+	}
+	h, numbers, _ := env.Config.Headroom(s)
+	layout, err := h.Layout()
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", s.Buffer.Policy, err)
+	}
+	chip := estimate.Config{Chip: s.Target.Chip(), Precision: h.DSH.Precision, Entries: h.DSH.Entries}
+	for i, number := range numbers {
+		chip.Ports = append(chip.Ports, estimate.Port{Number: number, Rate: h.Ports[i].Rate, Headroom: layout.Phi[i]})
+	}
+	tables, err := estimate.New(chip)
+	var fault *headroom.FieldError
+	if errors.As(err, &fault) {
+		return nil, &feature.Refused{Field: env.Config.BufferField(s, "dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("estimate of policy %s: %w", s.Buffer.Policy, err)
+	}
+	var c feature.Collect
+	for _, t := range tables.Entries() {
+		c.Add(entry(env.Pipeline, t))
+	}
+	return c.Result()
+}

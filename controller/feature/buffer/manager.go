@@ -1,0 +1,62 @@
+package buffer
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/trafficmanager"
+)
+
+// means says who keeps the policy of a switch: its program, its traffic manager, or nobody,
+// because there is none. The error says that the policy is not to be had.
+func means(env *feature.Env, s *config.Switch) (feature.Means, error) {
+	account, pause := accountPart.On(env.Pipeline, s), pausePart.On(env.Pipeline, s)
+	program := accountPart.In(env.Pipeline) && pausePart.In(env.Pipeline)
+	field, value := env.Config.BufferField(s, "policy"), fmt.Sprintf("%q", s.Buffer.Policy)
+	switch {
+	case program: // which has entries even where it is off
+		if s.Buffer.Victims() && victimPart.On(env.Pipeline, s).Means != feature.Program {
+			return feature.Nothing, env.Refuse(s, field, value, victimPart)
+		}
+		return feature.Program, nil
+	case !s.Buffer.On():
+		return feature.Nothing, nil
+	case account.Means == feature.Nothing:
+		return feature.Nothing, env.Refuse(s, field, value, accountPart)
+	case pause.Means == feature.Nothing:
+		return feature.Nothing, env.Refuse(s, field, value, pausePart)
+	case s.Buffer.Victims():
+		return feature.Nothing, &feature.Refused{Field: field, Text: fmt.Sprintf(
+			"is %s, which the switch %q cannot do: SPFC has to know which ports are paused, which the program for %s does not report, and the controller reads no counters of ports over BF Runtime; want one of the policies without spfc",
+			value, s.Name, s.Target.Architecture())}
+	}
+	return feature.Manager, nil
+}
+
+// Shape implements feature.Shaper.
+func (*feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return fmt.Errorf("there is no switch %q", sw)
+	}
+	by, err := means(env, s)
+	if by != feature.Manager || err != nil {
+		return err
+	}
+	h, _, on := env.Config.Headroom(s)
+	if !on {
+		return nil
+	}
+	// The chip has a queue obey PFC by its number.
+	for i, k := range env.Config.QoS.Classes {
+		if s.Buffer.Lossless>>k.Class&1 != 0 && k.Queue != k.Class {
+			return &feature.Refused{Field: fmt.Sprintf("qos.classes[%d].queue", i), Text: fmt.Sprintf(
+				"is %d for class %d, which is lossless on the switch %q: its queues obey PFC for the class of their number, want queue %d", k.Queue, k.Class, s.Name, k.Class)}
+		}
+	}
+	c.MMU, c.LosslessQueues = &h, env.Config.LosslessQueues(s)
+	return nil
+}
+
+var _ feature.Shaper = (*feat)(nil)

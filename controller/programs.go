@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/p4src"
+)
+
+// programs are the P4 programs that are built in. mu guards chips.
+type programs struct {
+	v1model *pipeline.Pipeline
+	mu      sync.Mutex
+	chips   map[chipFile]*pipeline.Pipeline // as they were read last
+}
+
+// chipFile is a program for a chip with the file that goes to the device; "" for none.
+type chipFile struct{ chip, file string }
+
+func newPrograms() (*programs, error) {
+	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	if err != nil {
+		return nil, fmt.Errorf("program for v1model: %w", err)
+	}
+	return &programs{v1model: p, chips: map[chipFile]*pipeline.Pipeline{}}, nil
+}
+
+// of returns what a switch runs. A device configuration is read every time, and makes
+// another pipeline when it has changed.
+func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error) {
+	chip := s.Target.Chip()
+	if chip == "" {
+		return p.v1model, nil
+	}
+	env := feature.Env{Config: cfg}
+	refused := func(key, format string, args ...any) error {
+		return &feature.Refused{Field: env.Path(&s) + "." + key, Text: fmt.Sprintf(format, args...)}
+	}
+	var device []byte
+	if s.DeviceConfig != "" {
+		var err error
+		if device, err = os.ReadFile(s.DeviceConfig); err != nil {
+			return nil, refused("device_config", "is %q on the switch %q, want a file that can be read: %v", s.DeviceConfig, s.Name, err)
+		}
+		if len(device) == 0 {
+			return nil, refused("device_config", "is %q on the switch %q, which is an empty file, want what p4c compiled for %s", s.DeviceConfig, s.Name, chip)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := chipFile{chip, s.DeviceConfig}
+	if old := p.chips[key]; old != nil && slices.Equal(old.Device(), device) {
+		return old, nil
+	}
+	program, err := p4src.Tofino(chip)
+	if err != nil {
+		return nil, refused("target", "is %s on the switch %q: %v", s.Target, s.Name, err)
+	}
+	made, err := pipeline.LoadChip(program.P4Info, program.BFRT, device)
+	if err != nil {
+		return nil, refused("target", "is %s on the switch %q: %v", s.Target, s.Name, err)
+	}
+	p.chips[key] = made
+	return made, nil
+}

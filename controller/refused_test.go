@@ -1,0 +1,223 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/google/go-cmp/cmp"
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/view"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// chipFabric is a fabric of one Tofino; keys go to the switch, sections to the file.
+func chipFabric(keys, sections string) []byte {
+	return fmt.Appendf(nil, `
+name: one
+scale: 1000
+switches:
+  - {name: s1, device_id: 1, address: "127.0.0.1:1", target: embedded}
+  - {name: tof, device_id: 2, address: "127.0.0.1:2", target: tofino1%s}
+hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
+links:
+  - {a: "s1:1", b: "tof:1", rate: 100Mbps}
+  - {a: "s1:2", b: h1, rate: 100Mbps}
+  - {a: "tof:2", b: h2, rate: 100Mbps}
+%s
+`, keys, sections)
+}
+
+// TestRefused: what a target lacks is a fault of the field that asks for it when a
+// configuration is planned, and nothing when nobody asks.
+func TestRefused(t *testing.T) {
+	const runtime = `, bf_runtime: "127.0.0.1:3"`
+	const notified = "qos: {classes: [{dscp: 48, class: 6}]}\n"
+	const lossless = "qos: {classes: [{dscp: 26, class: 3}]}\n"
+	tests := []struct {
+		name, keys, sections string
+		field, text          string // of the only fault; "" for none
+	}{
+		{"nothing asked", "", "", "", ""},
+		{"limit", "", "qos: {queue_limit: 1MB}", "qos.queue_limit",
+			`is 1MB, which the switch "tof" cannot do: the program for tofino1 has no table ingress.admission.queue_limit; set switches[1].bf_runtime so that the traffic manager holds the limit`},
+		{"limit of a port", ", ports: [{number: 2, queue_limit: 1MB}]", "", "switches[1].ports[0].queue_limit",
+			`is 1MB, which the switch "tof" cannot do: the program for tofino1 has no table ingress.admission.queue_limit; set switches[1].bf_runtime`},
+		{"limit by the traffic manager", runtime, "qos: {queue_limit: 1MB}", "", ""},
+		{"policy", "", lossless + "buffer: {policy: dsh, size: 4MB, lossless: [3]}", "buffer.policy",
+			`is "dsh", which the switch "tof" cannot do: the program for tofino1 has no table ingress.buffer.buffer_policy, no table ingress.buffer.buffer_port, no counter ingress.lossless_drops; set switches[1].bf_runtime so that the traffic manager holds the pools, thresholds and headroom`},
+		{"policy by the traffic manager", runtime, lossless + "buffer: {policy: dsh, size: 4MB, lossless: [3]}", "", ""},
+		{"victims", runtime, lossless + "buffer: {policy: spfc, size: 4MB, lossless: [3]}", "buffer.policy",
+			"SPFC has to know which ports are paused, which the program for tofino1 does not report, and the controller reads no counters of ports over BF Runtime"},
+		{"policy of the switch", runtime + `, buffer: {policy: spfc, size: 4MB, lossless: [3]}`, lossless, "switches[1].buffer.policy", `is "spfc"`},
+		{"size beyond the chip", runtime, lossless + "buffer: {policy: sih, size: 1GB, lossless: [3]}", "buffer.size", `makes buffer 1000000000 B for the traffic manager of the switch "tof"`},
+		{"class in another queue", runtime, "qos: {classes: [{dscp: 26, class: 3, queue: 4}]}\nbuffer: {policy: sih, size: 4MB, lossless: [3]}", "qos.classes[0].queue",
+			"its queues obey PFC for the class of their number, want queue 3"},
+		{"soze", "", "soze: {dscp: 0}", "soze", "it has to be set up by BF Runtime; set switches[1].bf_runtime so that the traffic manager sets the time constant of the filter"},
+		{"soze by the traffic manager", runtime, "soze: {dscp: 0}", "", ""},
+		{"pacc", "", notified + "pacc: {enabled: true}", "", ""},
+		{"no file", `, device_config: /nowhere/tofino.bin`, "", "switches[1].device_config", `is "/nowhere/tofino.bin" on the switch "tof", want a file that can be read: open /nowhere/tofino.bin: no such file or directory`},
+	}
+	c, err := New(options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := c.Apply(context.Background(), "f.yaml", chipFabric(tt.keys, tt.sections))
+			if tt.field == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var faults *config.Error
+			if !errors.As(err, &faults) || len(faults.List) != 1 {
+				t.Fatalf("error %v, want one fault of %s", err, tt.field)
+			}
+			if f := faults.List[0]; f.Field != tt.field || f.Line == 0 || !strings.Contains(f.Text, tt.text) {
+				t.Errorf("fault %+v, want %s with a line: %s", f, tt.field, tt.text)
+			}
+			if _, err := c.Plan(context.Background(), "f.yaml", chipFabric(tt.keys, tt.sections)); !errors.As(err, &faults) {
+				t.Errorf("plan: error %v", err)
+			}
+		})
+	}
+}
+
+// TestPartsOfAProgram: what is refused follows from the P4Info alone.
+func TestPartsOfAProgram(t *testing.T) {
+	info, _ := chipInfo(t, "tofino1")
+	without := proto.Clone(info).(*p4configv1.P4Info)
+	for i, table := range without.Tables {
+		if table.Preamble.Name == "ingress.pacc.congested_flow" {
+			without.Tables = append(without.Tables[:i], without.Tables[i+1:]...)
+			break
+		}
+	}
+	o := options()
+	programs, err := newPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Pipelines = func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error) {
+		if s.Name == "tof" {
+			return pipeline.New(without, nil)
+		}
+		return programs.of(cfg, s)
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.Apply(context.Background(), "f.yaml", chipFabric("", "qos: {classes: [{dscp: 48, class: 6}]}\npacc: {enabled: true}"))
+	if err == nil || !strings.Contains(err.Error(), `pacc.enabled: is true, which the switch "tof" cannot do: the program for tofino1 has no table ingress.pacc.congested_flow`) {
+		t.Errorf("error %v with %d tables of %d", err, len(without.Tables), len(info.Tables))
+	}
+}
+
+// TestMatrix: what each target can do, from the programs as they are. Update with
+// go test -run Matrix -update.
+func TestMatrix(t *testing.T) {
+	targets := []string{"bmv2", "embedded", "tofino1", `tofino1, bf_runtime: "127.0.0.1:3"`, "tofino2", `tofino2, bf_runtime: "127.0.0.1:4"`}
+	var b strings.Builder
+	b.WriteString("name: all\nswitches:\n")
+	for i, target := range targets {
+		fmt.Fprintf(&b, "  - {name: s%d, device_id: %d, address: \"127.0.0.1:%d\", target: %s}\n", i, i+1, 100+i, target)
+	}
+	b.WriteString("hosts: [{name: h1, ipv4: 10.0.0.1}]\nlinks:\n  - {a: \"s0:9\", b: h1, rate: 1Gbps}\n")
+	for i := 1; i < len(targets); i++ {
+		fmt.Fprintf(&b, "  - {a: \"s0:%d\", b: \"s%d:1\", rate: 1Gbps}\n", i, i)
+	}
+	c, err := New(options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Apply(context.Background(), "f.yaml", []byte(b.String())); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	cells := map[string][]string{}
+	for i, s := range c.Switches() {
+		for _, k := range s.Capabilities {
+			if cells[k.Name] == nil {
+				names = append(names, k.Name)
+				cells[k.Name] = slices.Repeat([]string{"-"}, len(targets))
+			}
+			cells[k.Name][i] = map[bool]string{true: k.By, false: "no"}[k.Supported]
+		}
+	}
+	var got strings.Builder
+	w := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "\tbmv2\tembedded\ttofino1\tand BF Runtime\ttofino2\tand BF Runtime\n")
+	for _, n := range names {
+		fmt.Fprintf(w, "%s\t%s\n", n, strings.Join(cells[n], "\t"))
+	}
+	w.Flush()
+	golden := filepath.Join("testdata", "matrix.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestChipWithoutDevice: a switch that runs our program is driven; one that does not is
+// told what is missing, and is driven as soon as somebody else gives it the program.
+func TestChipWithoutDevice(t *testing.T) {
+	r := newChipRig(t, "tofino1", 320)
+	given := r.yaml
+	r.edit(fmt.Sprintf(", device_config: %q", r.device), "")
+	for _, res := range r.apply() {
+		if (res.Err != "") != (res.Switch == "s2") {
+			t.Errorf("result = %+v", res)
+		}
+	}
+	const missing = "the switch runs no pipeline, and its device_config is not set"
+	r.becomes("s2", view.Degraded)
+	if s := r.state("s2"); !strings.Contains(s.Err, missing) {
+		t.Errorf("s2 = %+v", s)
+	}
+	if n := len(r.bfrt.Writes()); n != 0 {
+		t.Errorf("%d rows written to the traffic manager of a switch that runs something else", n)
+	}
+	if lines := r.plan(); len(lines) == 0 || !strings.HasPrefix(lines[0], "unreachable: "+missing) {
+		t.Errorf("plan = %v", lines)
+	}
+	with := r.yaml
+	r.yaml = given
+	r.apply() // another controller's work
+	r.becomes("s2", view.Ready)
+	r.yaml = with
+	for _, res := range r.apply() {
+		if res.Err != "" {
+			t.Errorf("result = %+v", res)
+		}
+	}
+	r.becomes("s2", view.Ready)
+	if n := r.c.Stats()["s2"].Pushes; n != 0 {
+		t.Errorf("%d pushes without a device configuration", n)
+	}
+	if lines := r.plan(); len(lines) != 0 {
+		t.Errorf("plan of what is = %v", lines)
+	}
+}
