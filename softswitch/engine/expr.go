@@ -203,18 +203,12 @@ func (c *compiler) expression(j *jsonValue) expr {
 	switch j.Type {
 	case "expression":
 		// p4c wraps expressions: the value is either an operator or again a typed value.
-		var probe struct {
-			Type *string `json:"type"`
+		var n jsonNode
+		c.decode(j.Value, &n)
+		if n.Type != "" {
+			return c.expression(&n.jsonValue)
 		}
-		c.decode(j.Value, &probe)
-		if probe.Type != nil {
-			var inner jsonValue
-			c.decode(j.Value, &inner)
-			return c.expression(&inner)
-		}
-		var x jsonExpr
-		c.decode(j.Value, &x)
-		return c.operator(&x)
+		return c.operator(&n.jsonExpr)
 	case "header":
 		h := c.headerNamed(c.str(j.Value))
 		return expr{kind: xHeader, head: fixedHeader(h)}

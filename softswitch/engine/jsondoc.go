@@ -174,6 +174,12 @@ type jsonExpr struct {
 	Cond  json.RawMessage `json:"cond"`
 }
 
+// jsonNode is either of the two; an operator has no type.
+type jsonNode struct {
+	jsonValue
+	jsonExpr
+}
+
 type jsonParser struct {
 	Name      string           `json:"name"`
 	ID        int              `json:"id"`

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,8 +45,13 @@ type Program struct {
 // Load parses, checks and compiles BMv2 JSON, versions 2.0 to 2.24. The error names the
 // place in the JSON, the value and what is allowed.
 func Load(doc []byte) (prog *Program, err error) {
+	// White space is most of what p4c writes, and expressions are gone through once a level.
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, doc); err != nil {
+		return nil, fmt.Errorf("BMv2 JSON: %w", err)
+	}
 	var j jsonProgram
-	if err := json.Unmarshal(doc, &j); err != nil {
+	if err := json.Unmarshal(compact.Bytes(), &j); err != nil {
 		var te *json.UnmarshalTypeError
 		if errors.As(err, &te) {
 			return nil, fmt.Errorf("BMv2 JSON: %s: %s where %v is wanted", te.Field, te.Value, te.Type)

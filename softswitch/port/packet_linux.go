@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +19,8 @@ type packetPort struct {
 	counters
 	named Named
 	index int
-	file  *os.File // the socket, registered with Go's poller
+	fd    int      // the socket; the file closes it
+	file  *os.File // the socket, for who may come after its end
 	raw   syscall.RawConn
 	ring  rxRing
 	tx    txBatch
@@ -35,7 +35,7 @@ func OpenInterface(p Named) (Port, Source, error) {
 		return nil, nil, fmt.Errorf("port %d: no network interface %q: want one of %s", p.Number, p.Name, interfaceNames())
 	}
 	// Protocol 0 receives nothing until bind, so that no other interface's frames slip in.
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("port %d, interface %s: a packet socket needs root or CAP_NET_RAW: %w", p.Number, p.Name, err)
 	}
@@ -79,6 +79,7 @@ func (q *packetPort) open(fd int, ifi *net.Interface) error {
 		return fmt.Errorf("bind: %w", err)
 	}
 	q.tx.init()
+	q.fd = fd
 	q.file = os.NewFile(uintptr(fd), "packet:"+ifi.Name)
 	var err error
 	q.raw, err = q.file.SyscallConn()
@@ -89,31 +90,7 @@ func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
 // Run reads frames until ctx ends.
 func (q *packetPort) Run(ctx context.Context, deliver func(*Batch)) error {
-	// A read deadline in the past wakes a reader that waits.
-	stop := context.AfterFunc(ctx, func() { _ = q.file.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	for ctx.Err() == nil {
-		b := q.pool.get(ctx)
-		if b == nil {
-			return nil
-		}
-		err := q.raw.Read(func(uintptr) bool { return q.fill(b) || ctx.Err() != nil })
-		if len(b.Frames) == 0 {
-			b.Release()
-		} else {
-			deliver(b)
-		}
-		if err != nil && ctx.Err() == nil {
-			// The poller gives up on a socket that reports nothing but an error, such as
-			// that its interface went down. The interface may come back: look now and then.
-			q.clearError()
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		}
-	}
-	return nil
+	return q.pool.read(ctx, q.fd, q.fill, q.clearError, deliver)
 }
 
 // fill moves what the ring holds into b and reports whether there was anything.

@@ -21,8 +21,11 @@ type rxRing struct {
 }
 
 const (
-	ringBytes = 8 << 20
-	ringBlock = 64 << 10
+	// ringFrames is how many frames a ring holds, as far as ringBytes allows: enough for
+	// several milliseconds of a busy port, and few enough to stay in a core's reach.
+	ringFrames = 2048
+	ringBytes  = 8 << 20
+	ringBlock  = 64 << 10
 	// ringHeader is what the kernel puts before a frame: its header, a link-layer address
 	// and room to align.
 	ringHeader = 128
@@ -40,20 +43,21 @@ func (r *rxRing) open(fd, mtu int) error {
 	for size < mtu+linkHeader+2*vlanTag+ringHeader && size < ringBlock {
 		size *= 2
 	}
+	bytes := min(ringFrames*size, ringBytes)
 	req := unix.TpacketReq{
 		Block_size: ringBlock,
-		Block_nr:   ringBytes / ringBlock,
+		Block_nr:   uint32(bytes / ringBlock),
 		Frame_size: uint32(size),
-		Frame_nr:   uint32(ringBytes / size),
+		Frame_nr:   uint32(bytes / size),
 	}
 	if err := unix.SetsockoptTpacketReq(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &req); err != nil {
-		return fmt.Errorf("packet ring of %d bytes: %w", ringBytes, err)
+		return fmt.Errorf("packet ring of %d bytes: %w", bytes, err)
 	}
-	mem, err := unix.Mmap(fd, 0, ringBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("mapping the packet ring: %w", err)
 	}
-	r.mem, r.frameSize, r.frames = mem, size, ringBytes/size
+	r.mem, r.frameSize, r.frames = mem, size, bytes/size
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +22,8 @@ type xdpPort struct {
 	sockets  xdpSockets
 	program  xdpProgram
 	promisc  int      // a packet socket that keeps the interface promiscuous
-	file     *os.File // the socket that receives, registered with Go's poller
+	fd       int      // the socket that receives; the file closes it
+	file     *os.File // the same, for who may come after its end
 	raw      syscall.RawConn
 	pool     pool
 	free     []uint64 // addresses of idle chunks to send from, the last used on top
@@ -76,7 +76,7 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 		return err
 	}
 	q.file = os.NewFile(uintptr(q.sockets.rx), "xdp:"+ifi.Name)
-	q.sockets.rx = -1 // the file closes it
+	q.fd, q.sockets.rx = q.sockets.rx, -1 // the file closes it
 	q.raw, err = q.file.SyscallConn()
 	return err
 }
@@ -120,35 +120,13 @@ func (q *xdpPort) Mode() string {
 
 // Run reads frames until ctx ends.
 func (q *xdpPort) Run(ctx context.Context, deliver func(*Batch)) error {
-	// A read deadline in the past wakes a reader that waits.
-	stop := context.AfterFunc(ctx, func() { _ = q.file.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	for ctx.Err() == nil {
-		b := q.pool.get(ctx)
-		if b == nil {
-			return nil
-		}
-		err := q.raw.Read(func(fd uintptr) bool { return q.take(b, fd) || ctx.Err() != nil })
-		if len(b.Frames) == 0 {
-			b.Release()
-		} else {
-			deliver(b)
-		}
-		if err != nil && ctx.Err() == nil {
-			// The poller gives up on a socket that reports nothing but an error, such as
-			// that its interface is gone.
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-			}
-		}
-	}
-	return nil
+	// An error is that the interface is gone: nothing to take note of.
+	return q.pool.read(ctx, q.fd, q.take, func() {}, deliver)
 }
 
 // take moves received frames into b and their chunks back to the kernel, and reports
 // whether there was anything.
-func (q *xdpPort) take(b *Batch, fd uintptr) bool {
+func (q *xdpPort) take(b *Batch) bool {
 	s := &q.sockets
 	n := s.received.ready()
 	if n == 0 {
@@ -165,7 +143,7 @@ func (q *xdpPort) take(b *Batch, fd uintptr) bool {
 	s.received.done()
 	s.fill.publish()
 	if s.fill.needsWakeup() { // zero-copy drivers only
-		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, fd, 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		_, _, _ = unix.Syscall6(unix.SYS_RECVFROM, uintptr(q.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	}
 	return true
 }

@@ -52,7 +52,7 @@ func (s *xdpSockets) open(ifi *net.Interface, flags uint16) error {
 		return err
 	}
 	for _, fd := range []*int{&s.rx, &s.tx} {
-		*fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		*fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 		switch {
 		case errors.Is(err, unix.EAFNOSUPPORT):
 			return fmt.Errorf("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): %w", err)
