@@ -27,6 +27,7 @@ type options struct {
 	rate      float64
 	only      string
 	driver    string
+	sender    string
 	verbose   bool
 }
 
@@ -44,7 +45,8 @@ func main() {
 	flag.IntVar(&o.size, "size", 128, "bytes of a packet, 64 to 1500")
 	flag.Float64Var(&o.seconds, "seconds", 2, "seconds of each rate between veth pairs")
 	flag.Float64Var(&o.rate, "rate", 0, "offer only this many packets per second between veth pairs, to compare processor time")
-	flag.StringVar(&o.driver, "port-driver", "afpacket", "port driver of ours between veth pairs, afpacket or xdp")
+	flag.StringVar(&o.driver, "port-driver", "both", "port driver of ours between veth pairs, afpacket, xdp or both in turns")
+	flag.StringVar(&o.sender, "sender", "xdp", "what sends between veth pairs: xdp multiplies frames in the kernel, packet sends each by AF_PACKET")
 	flag.StringVar(&o.only, "only", "", "run only ours or bmv2")
 	flag.BoolVar(&o.verbose, "v", false, "print every run")
 	flag.Parse()
@@ -118,12 +120,9 @@ func (o *options) scenario(name string, p *program) error {
 	if !ok {
 		return fmt.Errorf("no such scenario: want pcap, veth or latency")
 	}
-	kinds := []kind{ours, bmv2}
-	switch o.only {
-	case "ours":
-		kinds = kinds[:1]
-	case "bmv2":
-		kinds = kinds[1:]
+	kinds, err := o.kinds(name)
+	if err != nil {
+		return err
 	}
 	all := map[kind][]sample{}
 	for range o.runs {
@@ -133,11 +132,32 @@ func (o *options) scenario(name string, p *program) error {
 				return fmt.Errorf("%v: %w", k, err)
 			}
 			if o.verbose {
-				fmt.Printf("  %-9v %-8s %-7s %v\n", k, p.name, name, s)
+				fmt.Printf("  %-13v %-8s %-7s %v\n", k, p.name, name, s)
 			}
 			all[k] = append(all[k], s)
 		}
 	}
-	report(name, p.name, all)
+	report(name, p.name, kinds, all)
 	return nil
+}
+
+// kinds is which switches a scenario runs on, in turns.
+func (o *options) kinds(scenario string) ([]kind, error) {
+	drivers := map[string][]kind{"afpacket": {ours}, "xdp": {oursXDP}, "both": {ours, oursXDP}}
+	kinds, ok := drivers[o.driver]
+	if !ok {
+		return nil, fmt.Errorf("port driver %q: want afpacket, xdp or both", o.driver)
+	}
+	if scenario == "pcap" { // has no interfaces
+		kinds = []kind{ours}
+	}
+	switch o.only {
+	case "":
+		return append(kinds, bmv2), nil
+	case "ours":
+		return kinds, nil
+	case "bmv2":
+		return []kind{bmv2}, nil
+	}
+	return nil, fmt.Errorf("only %q: want ours, bmv2 or nothing", o.only)
 }

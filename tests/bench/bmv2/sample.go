@@ -40,29 +40,32 @@ func middle(all []sample, i int) float64 {
 	return median(v)
 }
 
-// report prints medians; the ratio is that of medians.
-func report(scenario, program string, all map[kind][]sample) {
-	one := all[ours]
-	if len(one) == 0 {
-		one = all[bmv2]
+// report prints medians; a ratio is that of medians, to BMv2's.
+func report(scenario, program string, kinds []kind, all map[kind][]sample) {
+	fmt.Printf("%s, %s (medians of %d runs)\n  %-34s", scenario, program, len(all[kinds[0]]), "")
+	theirs := slices.Contains(kinds, bmv2)
+	for _, k := range kinds {
+		fmt.Printf(" %14v", k)
+		if theirs && k != bmv2 {
+			fmt.Printf(" %7s", "ratio")
+		}
 	}
-	fmt.Printf("%s, %s (medians of %d runs)\n  %-34s %14s %14s %9s\n", scenario, program, len(one), "", "embedded", "BMv2", "ratio")
-	for i, v := range one[0] {
-		line := fmt.Sprintf("  %-34s", v.name)
-		for _, k := range []kind{ours, bmv2} {
-			if len(all[k]) > 0 {
-				line += fmt.Sprintf(" %14.0f", middle(all[k], i))
-			} else {
-				line += fmt.Sprintf(" %14s", "-")
+	fmt.Println()
+	for i, v := range all[kinds[0]][0] {
+		fmt.Printf("  %-34s", v.name)
+		for _, k := range kinds {
+			m := middle(all[k], i)
+			fmt.Printf(" %14.0f", m)
+			switch {
+			case !theirs || k == bmv2:
+			case v.ratio > 0:
+				fmt.Printf(" %6.1f×", m/middle(all[bmv2], i))
+			case v.ratio < 0:
+				fmt.Printf(" %6.1f×", middle(all[bmv2], i)/m)
+			default:
+				fmt.Printf(" %7s", "")
 			}
 		}
-		if v.ratio != 0 && len(all[ours]) > 0 && len(all[bmv2]) > 0 {
-			a, b := middle(all[ours], i), middle(all[bmv2], i)
-			if v.ratio < 0 {
-				a, b = b, a
-			}
-			line += fmt.Sprintf(" %8.1f×", a/b)
-		}
-		fmt.Println(line)
+		fmt.Println()
 	}
 }

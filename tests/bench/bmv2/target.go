@@ -22,11 +22,12 @@ import (
 type kind int
 
 const (
-	ours kind = iota
+	ours    kind = iota // with AF_PACKET
+	oursXDP             // with AF_XDP
 	bmv2
 )
 
-func (k kind) String() string { return [...]string{"embedded", "BMv2"}[k] }
+func (k kind) String() string { return [...]string{"embedded", "embedded, xdp", "BMv2"}[k] }
 
 // target is a running switch.
 type target struct {
@@ -42,7 +43,7 @@ func (o *options) start(k kind, p *program, dir string, flags ...string) (*targe
 	args := append([]string{"--device-id", "1", "--no-p4"}, flags...)
 	args = append(args, "--", "--grpc-server-addr", address, "--cpu-port", "510", "--priority-queues", "8")
 	name := o.bmv2
-	if k == ours {
+	if k != bmv2 {
 		name, args = o.headgate, append([]string{"switch"}, args...)
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))

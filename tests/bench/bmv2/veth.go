@@ -3,65 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"runtime"
 	"time"
-	"unsafe"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
-
-// loopback takes the namespace's loopback interface up, for P4Runtime.
-func loopback() error {
-	// Without IPv6 the kernel sends nothing of its own accord.
-	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return err
-	}
-	return netlink.LinkSetUp(lo)
-}
-
-// cables makes a veth pair per port, s1 and h1 and so on, and returns what removes them.
-func cables() (func(), error) {
-	remove := func() {
-		for port := 1; port <= ports; port++ {
-			if l, err := netlink.LinkByName(fmt.Sprintf("s%d", port)); err == nil {
-				_ = netlink.LinkDel(l)
-			}
-		}
-	}
-	for port := 1; port <= ports; port++ {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = fmt.Sprintf("s%d", port)
-		host := fmt.Sprintf("h%d", port)
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: host}); err != nil {
-			return remove, fmt.Errorf("interface %s: %w", attrs.Name, err)
-		}
-		for _, name := range []string{attrs.Name, host} {
-			l, err := netlink.LinkByName(name)
-			if err == nil {
-				err = netlink.LinkSetUp(l)
-			}
-			if err != nil {
-				return remove, fmt.Errorf("interface %s: %w", name, err)
-			}
-		}
-	}
-	return remove, nil
-}
-
-// received is how many frames have reached the hosts' ends.
-func received() (n uint64) {
-	for port := 1; port <= ports; port++ {
-		if l, err := netlink.LinkByName(fmt.Sprintf("h%d", port)); err == nil {
-			n += l.Attrs().Statistics.RxPackets
-		}
-	}
-	return n
-}
 
 func (o *options) startVeth(k kind, p *program) (t *target, clean func(), err error) {
 	dir, err := os.MkdirTemp(os.Getenv(inside), "veth-")
@@ -71,10 +15,10 @@ func (o *options) startVeth(k kind, p *program) (t *target, clean func(), err er
 	remove, err := cables()
 	var flags []string
 	for port := 1; port <= ports; port++ {
-		flags = append(flags, "-i", fmt.Sprintf("%d@s%d", port, port))
+		flags = append(flags, "-i", fmt.Sprintf("%d@%s", port, switchEnd(port)))
 	}
-	if k == ours {
-		flags = append(flags, "--port-driver", o.driver)
+	if k == oursXDP {
+		flags = append(flags, "--port-driver", "xdp")
 	}
 	if err == nil {
 		t, err = o.start(k, p, dir, flags...)
@@ -105,11 +49,22 @@ func (o *options) veth(k kind, p *program) (sample, error) {
 		return nil, err
 	}
 	defer clean()
-	tx, err := newSender(p, o.size)
+	rx, err := newSink()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err, "- the network stack drops it")
+	} else {
+		defer rx.close()
+	}
+	tx, err := newSender(o.sender, p, o.size)
 	if err != nil {
 		return nil, err
 	}
-	defer tx.close()
+	s, err := o.rates(t, tx)
+	return s, errors.Join(err, tx.close())
+}
+
+// rates measures at one rate, or searches for the best.
+func (o *options) rates(t *target, tx sender) (sample, error) {
 	if _, err := o.offer(t, tx, 10000, o.seconds/4); err != nil { // warm up
 		return nil, err
 	}
@@ -125,29 +80,61 @@ func (o *options) veth(k kind, p *program) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without loss: between half of what the flood gave and a little more than it.
-	lo, hi := flood.out/16, flood.out*1.5
-	best := trial{}
-	for range 6 {
-		rate := (lo + hi) / 2
-		r, err := o.offer(t, tx, rate, o.seconds/2)
-		if err != nil {
-			return nil, err
-		}
-		if r.loss() <= lossLimit {
-			best, lo = r, rate
-		} else {
-			hi = rate
-		}
-	}
+	best, err := search(flood.out, func(rate float64) (trial, error) { return o.offer(t, tx, rate, o.seconds/2) })
 	return sample{
 		{"packets/s without loss", best.out, 1},
 		{"packets/s under flood", flood.out, 1},
 		{"packets/s offered by flood", flood.in, 0},
 		{"packets lost of 1000 under flood", 1000 * flood.loss(), 0},
 		{"CPU ns per packet without loss", best.cpu, -1},
-	}, nil
+	}, err
 }
+
+// searchSteps bounds the search for the best rate, and closeEnough ends it: the lowest rate
+// that failed over the highest that did not.
+const (
+	searchSteps = 12
+	closeEnough = 1.02
+)
+
+// search looks for the highest rate without loss, from a first guess, which does not bound
+// the result. A rate fails when it loses twice in a row: once may be the machine's doing.
+func search(rate float64, try func(rate float64) (trial, error)) (best trial, err error) {
+	var lo, hi float64 // 0 while unknown
+	for range searchSteps {
+		r, err := try(rate)
+		if err == nil && r.loss() > lossLimit {
+			r, err = try(rate)
+		}
+		if err != nil {
+			return best, err
+		}
+		fine := r.loss() <= lossLimit
+		if fine && r.out > best.out {
+			best = r
+		}
+		if fine && r.in >= rate*offered {
+			lo = rate
+		} else {
+			hi = rate
+		}
+		switch {
+		case hi == 0:
+			rate = lo * 1.5
+		case lo == 0:
+			rate = hi / 1.5
+		case hi/lo < closeEnough:
+			return best, nil
+		default:
+			rate = (lo + hi) / 2
+		}
+	}
+	return best, nil
+}
+
+// offered is the share of a rate that the sender must have sent for the next higher one to
+// be worth trying.
+const offered = 0.98
 
 type trial struct {
 	in, out float64 // packets/s
@@ -157,27 +144,18 @@ type trial struct {
 func (t trial) loss() float64 { return max(0, 1-t.out/t.in) }
 
 // offer sends at a rate for some seconds and counts what comes out.
-func (o *options) offer(t *target, tx *sender, rate, seconds float64) (trial, error) {
+func (o *options) offer(t *target, tx sender, rate, seconds float64) (trial, error) {
 	before := received()
-	u0, s0 := t.cpu()
-	begin := time.Now()
-	sent := 0
-	for {
-		elapsed := time.Since(begin).Seconds()
-		if elapsed >= seconds {
-			break
-		}
-		if float64(sent) > rate*elapsed {
-			time.Sleep(50 * time.Microsecond)
-			continue
-		}
-		n, err := tx.burst()
-		if err != nil {
-			return trial{}, err
-		}
-		sent += n
+	sent0, err := tx.sent()
+	if err != nil {
+		return trial{}, err
 	}
-	took := time.Since(begin).Seconds()
+	u0, s0 := t.cpu()
+	elapsed, err := pace(tx, rate, time.Duration(seconds*1e9))
+	if err != nil {
+		return trial{}, err
+	}
+	took := elapsed.Seconds()
 	// What still comes a little later counts, but does not lengthen the time by much.
 	last, still := received(), 0
 	for still < 3 {
@@ -189,88 +167,7 @@ func (o *options) offer(t *target, tx *sender, rate, seconds float64) (trial, er
 		}
 	}
 	u1, s1 := t.cpu()
+	sent1, err := tx.sent()
 	got := float64(last - before)
-	return trial{float64(sent) / took, got / took, float64(u1+s1-u0-s0) / max(1, got)}, nil
-}
-
-// burstSize is how many frames go into one system call.
-const burstSize = 32
-
-// sender sends bursts of prepared frames on the hosts' ends, one port after another.
-type sender struct {
-	fds  []int
-	msgs [][]mmsghdr
-	port int
-	at   []int
-}
-
-// mmsghdr is struct mmsghdr of <sys/socket.h>.
-type mmsghdr struct {
-	hdr unix.Msghdr
-	len uint32
-	_   uint32
-}
-
-func newSender(p *program, size int) (*sender, error) {
-	s := &sender{at: make([]int, ports)}
-	for port := 1; port <= ports; port++ {
-		fd, err := packetSocket(fmt.Sprintf("h%d", port), 0)
-		if err != nil {
-			s.close()
-			return nil, err
-		}
-		s.fds = append(s.fds, fd)
-		_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)
-		r := rand.New(rand.NewPCG(2, uint64(port)))
-		msgs := make([]mmsghdr, 1024)
-		for i := range msgs {
-			f := p.frame(r, port, size)
-			v := &unix.Iovec{Base: &f[0]}
-			v.SetLen(len(f))
-			msgs[i].hdr.Iov = v
-			msgs[i].hdr.SetIovlen(1)
-		}
-		s.msgs = append(s.msgs, msgs)
-	}
-	return s, nil
-}
-
-func (s *sender) close() {
-	for _, fd := range s.fds {
-		unix.Close(fd)
-	}
-}
-
-func (s *sender) burst() (int, error) {
-	i := s.port
-	s.port = (i + 1) % ports
-	m := s.msgs[i][s.at[i]:]
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(s.fds[i]), uintptr(unsafe.Pointer(&m[0])), burstSize, unix.MSG_DONTWAIT, 0, 0)
-	switch errno {
-	case 0:
-	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR:
-		runtime.Gosched()
-		return 0, nil
-	default:
-		return 0, fmt.Errorf("sending on h%d: %w", i+1, errno)
-	}
-	s.at[i] = (s.at[i] + burstSize) % len(s.msgs[i])
-	return int(n), nil
-}
-
-// packetSocket is an AF_PACKET socket on an interface; protocol 0 receives nothing.
-func packetSocket(name string, protocol uint16) (int, error) {
-	l, err := netlink.LinkByName(name)
-	if err != nil {
-		return -1, err
-	}
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	big := protocol<<8 | protocol>>8
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: big, Ifindex: l.Attrs().Index}); err != nil {
-		return -1, errors.Join(err, unix.Close(fd))
-	}
-	return fd, nil
+	return trial{float64(sent1-sent0) / took, got / took, float64(u1+s1-u0-s0) / max(1, got)}, err
 }
