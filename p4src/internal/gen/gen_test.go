@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -93,7 +94,7 @@ func recompile(t *testing.T, want build) build {
 	if os.Getenv("HEADGATE_TOFINO") != "1" {
 		t.Skip("HEADGATE_TOFINO=1 recompiles for Tofino, which takes minutes")
 	}
-	b, err := compileTofino(root, -1, want.name)
+	b, err := compileTofino(root, -1, io.Discard, want.name)
 	if errors.Is(err, errNoTofino) {
 		t.Skip(err)
 	}

@@ -50,7 +50,7 @@ func run(o options) error {
 		fresh = []build{b}
 	case "tofino":
 		var err error
-		if fresh, err = compileTofino(o.dir, o.cpuPort); err != nil {
+		if fresh, err = compileTofino(o.dir, o.cpuPort, os.Stdout); err != nil {
 			return err
 		}
 	default:
@@ -80,12 +80,18 @@ func run(o options) error {
 	if err := writeFiles(o.dir, files); err != nil {
 		return err
 	}
-	if o.device == "" {
-		return nil
-	}
 	for _, b := range fresh {
-		if err := writeFiles(filepath.Join(o.device, b.name), b.device); err != nil {
+		if o.device != "" {
+			if err := writeFiles(filepath.Join(o.device, b.name), b.device); err != nil {
+				return err
+			}
+		}
+		report, ok, err := b.fit()
+		if err != nil {
 			return err
+		}
+		if ok {
+			fmt.Printf("\n%s\n\n%s", b.name, report.Markdown())
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -42,8 +43,9 @@ func chips() []chip {
 }
 
 // compileTofino compiles the program for the named chips, for all when none is named.
-// cpuPort is the device port of the CPU, or negative for the chip's usual one.
-func compileTofino(dir string, cpuPort int, only ...string) ([]build, error) {
+// cpuPort is the device port of the CPU, or negative for the chip's usual one; progress is
+// told of each chip.
+func compileTofino(dir string, cpuPort int, progress io.Writer, only ...string) ([]build, error) {
 	fix, err := idFixer(dir)
 	if err != nil {
 		return nil, err
@@ -69,6 +71,7 @@ func compileTofino(dir string, cpuPort int, only ...string) ([]build, error) {
 		if len(only) > 0 && !slices.Contains(only, c.name) {
 			continue
 		}
+		fmt.Fprintf(progress, "%s: compiling %s, which takes a minute or two\n", c.name, tofinoMain)
 		b, err := c.compile(dir, compiler, assembler, cpuPort)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
