@@ -59,9 +59,11 @@ func TestRefused(t *testing.T) {
 		{"policy", "", lossless + "buffer: {policy: dsh, size: 4MB, lossless: [3]}", "buffer.policy",
 			`is "dsh", which the switch "tof" cannot do: the program for tofino1 has no table ingress.buffer.buffer_policy, no table ingress.buffer.buffer_port, no counter ingress.lossless_drops; set switches[1].bf_runtime so that the traffic manager holds the pools, thresholds and headroom`},
 		{"policy by the traffic manager", runtime, lossless + "buffer: {policy: dsh, size: 4MB, lossless: [3]}", "", ""},
-		{"victims", runtime, lossless + "buffer: {policy: spfc, size: 4MB, lossless: [3]}", "buffer.policy",
-			"SPFC has to know which ports are paused, which the program for tofino1 does not report, and the controller reads no counters of ports over BF Runtime"},
-		{"policy of the switch", runtime + `, buffer: {policy: spfc, size: 4MB, lossless: [3]}`, lossless, "switches[1].buffer.policy", `is "spfc"`},
+		{"victims", "", lossless + "buffer: {policy: spfc, size: 4MB, lossless: [3]}", "buffer.policy",
+			`is "spfc", which the switch "tof" cannot do: the program for tofino1 has no table ingress.buffer.buffer_policy`},
+		{"victims by the traffic manager", runtime, lossless + "buffer: {policy: spfc, size: 4MB, lossless: [3]}", "", ""},
+		{"victims under DSH", runtime, lossless + "buffer: {policy: dsh+spfc, size: 4MB, lossless: [3]}", "", ""},
+		{"policy of the switch", `, buffer: {policy: spfc, size: 4MB, lossless: [3]}`, lossless, "switches[1].buffer.policy", `is "spfc"`},
 		{"size beyond the chip", runtime, lossless + "buffer: {policy: sih, size: 1GB, lossless: [3]}", "buffer.size", `makes buffer 1000000000 B for the traffic manager of the switch "tof"`},
 		{"class in another queue", runtime, "qos: {classes: [{dscp: 26, class: 3, queue: 4}]}\nbuffer: {policy: sih, size: 4MB, lossless: [3]}", "qos.classes[0].queue",
 			"its queues obey PFC for the class of their number, want queue 3"},
@@ -125,6 +127,32 @@ func TestPartsOfAProgram(t *testing.T) {
 	_, _, err = c.Apply(context.Background(), "f.yaml", chipFabric("", "qos: {classes: [{dscp: 48, class: 6}]}\npacc: {enabled: true}"))
 	if err == nil || !strings.Contains(err.Error(), `pacc.enabled: is true, which the switch "tof" cannot do: the program for tofino1 has no table ingress.pacc.congested_flow`) {
 		t.Errorf("error %v with %d tables of %d", err, len(without.Tables), len(info.Tables))
+	}
+}
+
+// TestVictimsNeedDepartures: the traffic manager knows pauses, and the program departures.
+func TestVictimsNeedDepartures(t *testing.T) {
+	info, _ := chipInfo(t, "tofino1")
+	info.Counters = slices.DeleteFunc(info.Counters, func(c *p4configv1.Counter) bool { return c.Preamble.Name == "egress.ingress_departures" })
+	o := options()
+	programs, err := newPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Pipelines = func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error) {
+		if s.Name == "tof" {
+			return pipeline.New(info, nil)
+		}
+		return programs.of(cfg, s)
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sections = "qos: {classes: [{dscp: 26, class: 3}]}\nbuffer: {policy: spfc, size: 4MB, lossless: [3]}"
+	_, _, err = c.Apply(context.Background(), "f.yaml", chipFabric(`, bf_runtime: "127.0.0.1:3"`, sections))
+	if err == nil || !strings.Contains(err.Error(), `buffer.policy: is "spfc", which the switch "tof" cannot do: the program for tofino1 has no counter egress.ingress_departures`) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -100,7 +100,7 @@ func (s *server) Switches() []view.Switch {
 	return []view.Switch{
 		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,
 			Capabilities: []view.Capability{
-				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.spfc_victims", Supported: true, By: view.ByProgram},
+				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.dsh_estimate", Supported: true, By: view.ByProgram},
 				{Name: "register_read", Detail: "UNIMPLEMENTED"},
 			},
 			Ports: []view.Port{{Number: 1, Peer: "s2", Up: true}, {Number: 2, Peer: "h1"}}},
@@ -114,7 +114,7 @@ func (s *server) Switches() []view.Switch {
 func (s *server) chip(manager string) []view.Capability {
 	return []view.Capability{
 		{Name: "qos.queue_limit", Supported: true, By: view.ByManager, Detail: "the traffic manager holds the limit"},
-		{Name: "buffer.spfc_victims", Detail: "the program for tofino1 has no table ingress.buffer.victim_port; the policies spfc and dsh+spfc cannot be had"},
+		{Name: "buffer.dsh_estimate", Detail: "the program for tofino1 has no table ingress.buffer.buffer_policy; the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate"},
 		{Name: "register_read", Detail: "UNIMPLEMENTED"},
 		{Name: "traffic_manager", Supported: true, By: view.ByTarget, Detail: "by BF Runtime at " + manager},
 	}

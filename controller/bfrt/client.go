@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -38,7 +37,7 @@ type Client struct {
 	life context.Context // of streams
 	end  context.CancelFunc
 
-	mu     sync.Mutex // guards stream
+	turn   chan struct{} // held by whoever looks at stream
 	stream *stream
 }
 
@@ -64,7 +63,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("BF Runtime server %s: %w", o.Address, err)
 	}
-	c := &Client{opts: o, conn: conn, rpc: pb.NewBfRuntimeClient(conn)}
+	c := &Client{opts: o, conn: conn, rpc: pb.NewBfRuntimeClient(conn), turn: make(chan struct{}, 1)}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -77,8 +76,12 @@ func (c *Client) Close() error {
 
 // subscribed returns the open stream, or opens one.
 func (c *Client) subscribed(ctx context.Context) (*stream, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("BF Runtime server %s: subscribe: %w", c.opts.Address, context.Cause(ctx))
+	}
 	if c.stream != nil && c.stream.ctx.Err() == nil {
 		return c.stream, nil
 	}

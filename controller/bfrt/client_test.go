@@ -132,3 +132,33 @@ func TestWrongProgram(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOwnDeadline: a caller waits no longer than it wants to while another one waits for the
+// server.
+func TestOwnDeadline(t *testing.T) {
+	s := bfrttest.New(t, "tofino1")
+	c := client(t, s, bfrttest.Program)
+	s.Stop()
+	patient, end := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := c.Read(patient, bfrt.Row{Table: "tm.cfg"})
+		first <- err
+	}()
+	for range 5 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if _, err := c.Read(ctx, bfrt.Row{Table: "tm.cfg"}); err == nil {
+			t.Error("read without a server")
+		}
+		cancel()
+	}
+	select {
+	case err := <-first:
+		t.Errorf("the patient caller gave up: %v", err)
+	default:
+	}
+	end()
+	if err := <-first; err == nil {
+		t.Error("read without a server")
+	}
+}

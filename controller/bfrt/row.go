@@ -42,6 +42,9 @@ type Row struct {
 	Data   Fields // what is left out is not changed, or, when read, all is read
 	// Default is what new entries of a keyed table hold; it can only be read.
 	Default bool
+	// Fresh has a Read ask the chip, not what the driver remembers of it: the driver looks
+	// at counters of ports only now and then.
+	Fresh bool
 }
 
 // Name returns what a row is, without its data.

@@ -105,6 +105,7 @@ func TestEncodeErrors(t *testing.T) {
 		"type":         {Modify, Row{Table: "tm.port.flowcontrol", Key: port, Data: Fields{{"mode_tx", Uint(1)}}}, "mode_tx", "one of"},
 		"list":         {Modify, Row{Table: "tm.port.flowcontrol", Key: port, Data: Fields{{"cos_to_icos", Uints(0, 9)}}}, "cos_to_icos", "[0,9]: allowed is a list, each 0 to 7"},
 		"range":        {Modify, Row{Table: "tm.port.buffer", Key: port, Data: Fields{{"skid_limit_cells", Uint(286721)}}}, "skid_limit_cells", "286721: allowed is 0 to 286720"},
+		"fresh":        {Modify, Row{Table: "tm.port.buffer", Key: port, Fresh: true}, "fresh", "false in a write"},
 		"key range":    {Modify, Row{Table: "tm.port.buffer", Key: Fields{{"dev_port", Uint(512)}}}, "dev_port", "0 to 511"},
 		"key field":    {Modify, Row{Table: "tm.port.buffer", Key: append(Fields{{"pipe", Uint(0)}}, port...)}, "key", "dev_port"},
 		"no key":       {Modify, Row{Table: "tm.port.buffer"}, "key", "empty"},

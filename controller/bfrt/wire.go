@@ -43,6 +43,12 @@ func (e *encoder) entry(device uint32) (*pb.TableEntry, error) {
 		}
 		out.EntryTgt.PipeId = r.Pipe
 	}
+	if r.Fresh {
+		if e.op != 0 {
+			return nil, e.bad("fresh", "true", "false in a write")
+		}
+		out.TableFlags = &pb.TableFlags{FromHw: true}
+	}
 	if err := e.key(out); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/trafficmanager"
 )
 
 // runningLoop is a feature's loop and when it is due.
@@ -52,7 +53,12 @@ func (d *Device) attachAll(a *attachment) []*runningLoop {
 	var list []*runningLoop
 	now := time.Now()
 	for _, f := range d.opts.Features {
-		if l := f.Attach(a.env, ownSwitch{d, a, f.Name()}); l != nil {
+		own := ownSwitch{d, a, f.Name()}
+		sw := feature.Switch(own)
+		if d.manager != nil {
+			sw = managedSwitch{own}
+		}
+		if l := f.Attach(a.env, sw); l != nil {
 			list = append(list, &runningLoop{Loop: l, name: f.Name(), every: l.Interval(), next: now})
 		}
 	}
@@ -142,7 +148,23 @@ func (s ownSwitch) Write(ctx context.Context, updates []*p4v1.Update) error {
 	return c.Write(ctx, updates)
 }
 
+// managedSwitch is what the loop of a feature may do to a switch with a traffic manager.
+type managedSwitch struct{ ownSwitch }
+
+// Pauses implements feature.Managed.
+func (s managedSwitch) Pauses(ctx context.Context, ports []uint32) (map[uint32]trafficmanager.PauseCounters, error) {
+	m, err := s.d.manager.get()
+	if err != nil {
+		return nil, err
+	}
+	return m.Pauses(ctx, ports)
+}
+
+// Victims implements feature.Managed.
+func (s managedSwitch) Victims(ports []uint32) error { return s.d.victims(s.a, ports) }
+
 var (
 	_ session.Handler = handler{}
 	_ feature.Switch  = ownSwitch{}
+	_ feature.Managed = managedSwitch{}
 )

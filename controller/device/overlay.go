@@ -5,23 +5,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/trafficmanager"
 )
 
 // errDropped is what a loop that outlived its attachment gets for an overlay.
 var errDropped = errors.New("the loop was dropped")
 
-// overlays are what the loops of one attachment want beside their features' Desired. The
-// states in it are never changed, only replaced.
+// overlays are what the loops of one attachment want beside their features' Desired and
+// Shape. The states in it are never changed, only replaced.
 type overlays struct {
 	features []string // in the order of their first overlay
 	states   map[string]*reconcile.State
 	merged   *reconcile.State // of all; nil when there is nothing
+	victims  []uint32
+	managed  struct{ base, over *trafficmanager.Settings } // over is base with the victims
 }
 
 // set replaces the overlay of a feature and reports whether anything may have changed.
@@ -78,6 +82,54 @@ func (d *Device) over(w Want) *reconcile.State {
 	return nil
 }
 
+// overManager returns what the traffic manager should hold for a want: what the running
+// loops say over it, if they are this want's too. The caller holds mu.
+func (d *Device) overManager(w Want) *trafficmanager.Settings {
+	a := d.attached
+	if a == nil || w.Env == nil || w.Manager == nil || a.epoch != d.epoch || !sameConfig(a.env, w.Env) || len(a.overlays.victims) == 0 {
+		return w.Manager
+	}
+	m := &a.overlays.managed
+	if m.base != w.Manager {
+		over, err := w.Manager.WithVictims(a.overlays.victims)
+		if err != nil {
+			return w.Manager // victims took them for the same configuration
+		}
+		m.base, m.over = w.Manager, over
+	}
+	return m.over
+}
+
+// planManager returns what to compare the traffic manager with in a plan for any want: the
+// loops' own is no difference as far as the want has room for it. The caller holds mu.
+func (d *Device) planManager(w Want) *trafficmanager.Settings {
+	if a := d.attached; a != nil && a.epoch == d.epoch && w.Manager != nil {
+		if over, err := w.Manager.WithVictims(a.overlays.victims); err == nil {
+			return over
+		}
+	}
+	return w.Manager
+}
+
+// victims takes the ports that a loop wants to have the whole shared pool, and wakes the
+// reconciler.
+func (d *Device) victims(a *attachment, ports []uint32) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	base := d.want.Manager
+	if a == nil || d.attached != a || base == nil {
+		return errDropped
+	}
+	over, err := base.WithVictims(ports)
+	if err != nil {
+		return err
+	}
+	a.overlays.victims = slices.Clone(ports)
+	a.overlays.managed.base, a.overlays.managed.over = base, over
+	signal(d.kick)
+	return nil
+}
+
 // sameConfig reports whether two environments are of one configuration: a file that is
 // applied again as it is changes nothing for the loops.
 func sameConfig(a, b *feature.Env) bool {
@@ -85,7 +137,8 @@ func sameConfig(a, b *feature.Env) bool {
 	return same(a.Config, b.Config)
 }
 
-// restack replaces one overlay by another on a switch whose state is known otherwise.
+// restack replaces one overlay by another on a switch whose state is known otherwise, and on
+// its traffic manager unless that is waiting to be tried again.
 func (d *Device) restack(ctx context.Context, j job, known *held) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -100,6 +153,11 @@ func (d *Device) restack(ctx context.Context, j job, known *held) error {
 		}
 	}
 	known.over = j.over
+	if known.manager != nil {
+		if _, err := d.applyManager(ctx, j, known); err != nil {
+			return err
+		}
+	}
 	d.count(func(s *Stats) { s.Overlays++ })
 	return nil
 }

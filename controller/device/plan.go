@@ -30,7 +30,10 @@ func (d *Device) Plan(ctx context.Context, want Want) view.Plan {
 		ctx, cancel := context.WithTimeout(ctx, d.opts.ManagerTime)
 		defer cancel()
 		m, err := d.manager.get()
-		PlanManager(ctx, &plan, m, err, want.Manager)
+		d.mu.Lock()
+		manager := d.planManager(want)
+		d.mu.Unlock()
+		PlanManager(ctx, &plan, m, err, manager)
 	}
 	return plan
 }

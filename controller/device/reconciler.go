@@ -30,6 +30,7 @@ type held struct {
 	over  *reconcile.State
 
 	manager *trafficmanager.Settings // that the traffic manager has; nil when that is to be seen
+	managed *trafficmanager.Settings // that it had when it was written last
 }
 
 // reconciler runs until the context ends. It alone owns what the switch is known to hold.
@@ -52,7 +53,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			known.state, known.manager = nil, nil // time to look what is really there
 		}
 		d.mu.Lock()
-		job := job{want: d.want, over: d.over(d.want), seq: d.wantSeq, epoch: d.epoch}
+		job := job{want: d.want, over: d.over(d.want), manager: d.overManager(d.want), seq: d.wantSeq, epoch: d.epoch}
 		ready := d.role == session.Primary && (job.want.State != nil || job.want.Err != nil)
 		d.mu.Unlock()
 		if !ready {
@@ -88,10 +89,11 @@ func (d *Device) reconciler(ctx context.Context) {
 
 // job is what one attempt is about.
 type job struct {
-	want  Want
-	over  *reconcile.State // nil for none
-	seq   uint64
-	epoch uint64
+	want    Want
+	over    *reconcile.State         // nil for none
+	manager *trafficmanager.Settings // want.Manager with the loops' overlay
+	seq     uint64
+	epoch   uint64
 }
 
 // attempt brings the switch in line and reports whether it now holds what it should.

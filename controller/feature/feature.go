@@ -93,6 +93,19 @@ type Switch interface {
 	Write(ctx context.Context, updates []*p4v1.Update) error
 }
 
+// Managed is what a loop may do beside Switch where the switch has a traffic manager
+// (config.Switch.BFRuntime): such a Switch is a Managed, too.
+type Managed interface {
+	// Pauses reads what the MACs of some ports have counted of their pauses. It returns at
+	// the end of ctx at the latest.
+	Pauses(ctx context.Context, ports []uint32) (map[uint32]trafficmanager.PauseCounters, error)
+	// Victims says which ports the traffic manager should give the whole shared pool as long
+	// as the loop lives, beside all that it should hold by Shape. It replaces what the loop
+	// said before, and is to the traffic manager what Overlay is to the switch; only one
+	// feature may use it.
+	Victims(ports []uint32) error
+}
+
 // Hub is what the controller does for features. Its methods never wait.
 type Hub interface {
 	// Sample publishes what a poll brought back.

@@ -50,6 +50,7 @@
 //
 // # What is lost of SPFC
 //
-// A port is a victim or not for as long as Config.Victims says. That a PAUSE makes it a
-// normal port at once is the caller's to do, as late as the caller is.
+// A port is a victim or not for as long as Config.Victims says (WithVictims changes it for
+// given Settings). The controller decides from counters, once in each spfc.period; see
+// package feature/buffer for what that is late by.
 package trafficmanager

@@ -110,24 +110,76 @@ func (d *Driver) Plan(ctx context.Context, want *Settings) ([]view.Change, error
 // need, and stops at the first step that fails: the error names each row and field that
 // was refused, and the next Apply goes on from there. In the end everything is read back.
 func (d *Driver) Apply(ctx context.Context, want *Settings) (int, error) {
+	return d.Change(ctx, nil, want)
+}
+
+// Change is Apply for a chip that was made to hold from, nil when that is not known. Where
+// want differs from it in nothing but victims (WithVictims), it is quick: only priority
+// groups are compared, and everything if others of their fields are not as they should be.
+func (d *Driver) Change(ctx context.Context, from, want *Settings) (int, error) {
 	written := map[string]bool{}
 	err := d.do(ctx, want, func() error {
-		diff, err := d.compare(ctx, want)
-		if err != nil || len(diff) == 0 {
-			return err
+		compare := d.compare
+		diff, quick, err := d.victims(ctx, from, want)
+		if quick {
+			compare = d.groups
+		} else if err == nil {
+			diff, err = d.compare(ctx, want)
 		}
-		for _, s := range order(diff) {
-			if err := d.step(ctx, s, written); err != nil {
-				return fmt.Errorf("%s: %w", s.phase, err)
+		if err == nil && len(diff) > 0 {
+			err = d.carry(ctx, diff, written)
+			if err == nil {
+				diff, err = compare(ctx, want)
 			}
-		}
-		left, err := d.compare(ctx, want)
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("what was written reads back otherwise: %s", left[0].change().Text)
+			if err == nil && len(diff) > 0 {
+				err = fmt.Errorf("what was written reads back otherwise: %s", diff[0].change().Text)
+			}
 		}
 		return err
 	})
 	return len(written), err
+}
+
+// victims returns what differs when nothing but victims can: quick is false where more may.
+func (d *Driver) victims(ctx context.Context, from, want *Settings) (list []diff, quick bool, err error) {
+	if from == nil || from.root != want.root {
+		return nil, false, nil
+	}
+	if list, err = d.groups(ctx, want); err != nil {
+		return nil, false, err
+	}
+	for _, x := range list {
+		if !x.exist || x.remove || x.again {
+			return nil, false, nil
+		}
+		for _, f := range x.fields {
+			if f.name != "pool_max_cells" && f.name != "dynamic_baf" {
+				return nil, false, nil
+			}
+		}
+	}
+	return list, true, nil
+}
+
+// groups is compare for nothing but priority groups.
+func (d *Driver) groups(ctx context.Context, want *Settings) ([]diff, error) {
+	groups, err := d.allGroups(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	o := &observed{groups: groups}
+	o.pairs = o.assign(want)
+	return o.diffs(want), nil
+}
+
+// carry writes what differs.
+func (d *Driver) carry(ctx context.Context, list []diff, written map[string]bool) error {
+	for _, s := range order(list) {
+		if err := d.step(ctx, s, written); err != nil {
+			return fmt.Errorf("%s: %w", s.phase, err)
+		}
+	}
+	return nil
 }
 
 // do takes its turn and names the switch in errors.

@@ -45,6 +45,25 @@ type Settings struct {
 	// reserved are the cells that the policy counts on, of which a chip needs enough.
 	reserved uint64
 	policy   string
+	config   Config // that they are the shape of
+	// root are the settings that these differ from in nothing but victims, by WithVictims;
+	// otherwise themselves.
+	root *Settings
+}
+
+// WithVictims returns the settings with some ports being those that SPFC gives the whole
+// shared pool, and no others. The error is as Shape's.
+func (s *Settings) WithVictims(ports []uint32) (*Settings, error) {
+	if slices.Equal(ports, s.config.Victims) {
+		return s, nil
+	}
+	c := s.config
+	c.Victims = slices.Clone(ports)
+	other, err := Shape(c)
+	if err == nil {
+		other.root = s.root
+	}
+	return other, err
 }
 
 // want is a row that is wanted.

@@ -19,7 +19,8 @@ func Shape(c Config) (*Settings, error) {
 	if err := c.check(ch); err != nil {
 		return nil, err
 	}
-	s := &Settings{chip: ch, policy: "off"}
+	s := &Settings{chip: ch, policy: "off", config: c}
+	s.root = s
 	for _, p := range c.Ports {
 		s.ports = append(s.ports, p.Number)
 	}

@@ -18,8 +18,9 @@
 //     headroom. Every lossless policy's headroom was checked to suffice for its link, so
 //     both do. A pool that shrinks below what is in it makes T(t) 0, which pauses.
 //
-// SPFC's victim states are not wanted entries but the loop's overlay (feature.Switch): they
-// end with the configuration, and a new one begins with normal ports.
+// SPFC's victim states are not wanted entries but the loop's overlay (feature.Switch, and
+// feature.Managed where the traffic manager keeps the policy): they end with the
+// configuration, and a new one begins with normal ports.
 package buffer
 
 import (
@@ -76,14 +77,20 @@ var (
 	}
 	victimPart = feature.Part{
 		Name:    "buffer.spfc_victims",
-		Objects: pipeline.Objects{Tables: []string{ids.TableVictimPortName}, Counters: []string{ids.CounterIngressDeparturesName}},
+		Objects: pipeline.Objects{Tables: []string{ids.TableVictimPortName}},
+		Manager: "gives a victim port the whole shared pool",
+		Instead: "the policies spfc and dsh+spfc cannot be had",
+	}
+	departPart = feature.Part{
+		Name:    "buffer.spfc_departures",
+		Objects: pipeline.Objects{Counters: []string{ids.CounterIngressDeparturesName}},
 		Instead: "the policies spfc and dsh+spfc cannot be had",
 	}
 )
 
 // Parts implements feature.Feature.
 func (*feat) Parts() []feature.Part {
-	return []feature.Part{accountPart, pausePart, estimatePart, reportPart, victimPart}
+	return []feature.Part{accountPart, pausePart, estimatePart, reportPart, victimPart, departPart}
 }
 
 // New returns the feature.
@@ -149,6 +156,13 @@ func (f *feat) memory(sw string) *memory {
 	return m
 }
 
+// forget forgets the counters, which nobody follows any more.
+func (m *memory) forget() {
+	m.Lock()
+	defer m.Unlock()
+	clear(m.totals)
+}
+
 // Periods of a loop.
 const (
 	// defaultPoll is how often ports are polled where nothing needs more.
@@ -166,13 +180,21 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	if s == nil {
 		return nil
 	}
-	if !accountPart.In(env.Pipeline) || !pausePart.In(env.Pipeline) {
-		// Nothing of the buffer can be seen over P4Runtime.
-		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(s.Buffer.Policy)})
-		return nil
-	}
-	l := &loop{hub: f.hub, sw: sw, pipe: env.Pipeline, buffer: s.Buffer, memory: f.memory(sw.Name())}
+	b := base{hub: f.hub, sw: sw, buffer: s.Buffer, memory: f.memory(sw.Name())}
 	h, numbers, on := env.Config.Headroom(s)
+	if !accountPart.In(env.Pipeline) || !pausePart.In(env.Pipeline) {
+		// Nothing of the buffer but departures can be seen over P4Runtime.
+		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(s.Buffer.Policy)})
+		manager, managed := sw.(feature.Managed)
+		if !managed || !on || !s.Buffer.Victims() {
+			b.memory.forget()
+			return nil
+		}
+		b.macs = true
+		b.open(h, numbers, env.Graph.Ports(sw.Name()))
+		return &chipLoop{base: b, manager: manager, every: max(minPoll, h.SPFC.Period.Duration())}
+	}
+	l := &loop{base: b, pipe: env.Pipeline}
 	if !on {
 		l.clear(time.Now())
 		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(config.BufferOff)})
@@ -182,13 +204,10 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	if err != nil {
 		return nil // Desired has said so
 	}
-	l.mmu, l.size = h, view.Pools{
+	l.size = view.Pools{
 		Private: uint64(layout.Private), Shared: uint64(layout.Shared), Headroom: uint64(layout.Headroom), Insurance: uint64(layout.Insurance),
 	}
-	for i, p := range env.Graph.Ports(sw.Name()) {
-		l.ports = append(l.ports, newPort(numbers[i], p.Peer, h, i, s.Buffer.PauseQuanta))
-	}
-	l.recall()
+	l.open(h, numbers, env.Graph.Ports(sw.Name()))
 	l.schedule(env.Config.Controller.PollInterval)
 	l.adopt(time.Now())
 	l.announce(time.Now())

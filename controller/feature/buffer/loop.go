@@ -6,13 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
@@ -22,23 +19,18 @@ import (
 	"github.com/headgate/headgate/tables/buffer"
 )
 
-// loop looks after one switch's buffer. It owns its ports and what it last published.
+// loop looks after one switch's buffer where the program keeps the policy. It owns what it
+// last published.
 type loop struct {
-	hub    feature.Hub
-	sw     feature.Switch
-	pipe   *pipeline.Pipeline
-	buffer config.Buffer
-	memory *memory
-	mmu    headroom.Config
-	size   view.Pools
-	ports  []*port
+	base
+	pipe *pipeline.Pipeline
+	size view.Pools
 
 	every, count time.Duration // between polls, and between readings of counters
 	next         time.Time     // reading of counters
 	seq          uint64
 	polled       time.Time
 	used, peak   view.Pools
-	victims      []uint32 // as the overlay has them
 }
 
 // Interval implements feature.Loop.
@@ -137,7 +129,11 @@ func (l *loop) read(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("counters of the buffer: %w", err)
 	}
-	l.counted(now.Add(time.Since(began)/2), list)
+	read := make(map[uint32]totals, len(l.ports))
+	for _, e := range list {
+		take(read, e.GetCounterEntry())
+	}
+	l.counted(now.Add(time.Since(began)/2), read)
 	return l.overlay()
 }
 
@@ -146,56 +142,30 @@ var portCounters = [...]uint32{ids.CounterIngressDepartures, ids.CounterPFCPause
 
 // requests asks for what belongs to the switch's ports and lossless classes.
 func (l *loop) requests() []*p4v1.Entity {
-	var list []*p4v1.Entity
-	cell := func(id uint32, i int64) {
-		list = append(list, &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: i}}}})
-	}
+	list := cells(l.ports, portCounters[:]...)
 	for _, p := range l.ports {
-		for _, id := range portCounters {
-			cell(id, int64(p.Number))
-		}
 		for c := range int64(headroom.Classes) {
 			if l.mmu.Lossless>>c&1 != 0 {
-				cell(ids.CounterLosslessDrops, int64(p.Number)*headroom.Classes+c)
+				list = append(list, cell(ids.CounterLosslessDrops, int64(p.Number)*headroom.Classes+c))
 			}
 		}
 	}
 	return list
 }
 
-// counted hands the counters to their ports. One that ran backwards means that the switch
-// was restarted: its ports begin anew, nothing else does.
-func (l *loop) counted(at time.Time, list []*p4v1.Entity) {
-	read := make(map[uint32]totals, len(l.ports))
-	for _, e := range list {
-		take(read, e.GetCounterEntry())
-	}
-	l.memory.Lock()
-	defer l.memory.Unlock()
-	var back []string
-	for _, p := range l.ports {
-		now, ok := read[p.Number]
-		if !ok {
-			continue
+// cells asks for counters that are indexed by port.
+func cells(ports []*port, counters ...uint32) []*p4v1.Entity {
+	var list []*p4v1.Entity
+	for _, p := range ports {
+		for _, id := range counters {
+			list = append(list, cell(id, int64(p.Number)))
 		}
-		last, known := l.memory.totals[p.Number]
-		if !known {
-			last = now
-		}
-		if now.below(last) {
-			back = append(back, fmt.Sprintf("port %d had %d B departed and now has %d B", p.Number, last.departed, now.departed))
-			p.restart()
-			last = totals{drops: now.drops}
-		}
-		l.memory.totals[p.Number] = now
-		p.count(at, now, last, l.buffer.Victims(), l.mmu.SPFC.Period.Duration())
 	}
-	if len(back) > 0 {
-		l.hub.Event(view.Event{
-			Time: at, Severity: view.Warning, Subject: l.sw.Name(), Kind: "buffer.restarted",
-			Message: "counters ran backwards, so the switch was restarted: the states of its ports begin anew; " + strings.Join(back, ", "),
-		})
-	}
+	return list
+}
+
+func cell(counter uint32, i int64) *p4v1.Entity {
+	return &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}}}}
 }
 
 // take puts a counter where it belongs.
@@ -225,37 +195,17 @@ func take(read map[uint32]totals, c *p4v1.CounterEntry) {
 
 // overlay tells the switch which ports are victims', when that has changed.
 func (l *loop) overlay() error {
-	var victims []uint32
-	for _, p := range l.ports {
-		if p.Victim {
-			victims = append(victims, p.Number)
+	return l.turned(func(victims []uint32) error {
+		var c feature.Collect
+		for _, n := range victims {
+			c.Add(entry(l.pipe, buffer.Victim(n)))
 		}
-	}
-	if slices.Equal(victims, l.victims) {
-		return nil
-	}
-	var c feature.Collect
-	for _, n := range victims {
-		c.Add(entry(l.pipe, buffer.Victim(n)))
-	}
-	list, err := c.Result()
-	if err == nil {
-		err = l.sw.Overlay(list)
-	}
-	if err == nil {
-		l.victims = victims
-	}
-	return err
-}
-
-// recall goes on with the sums of the loop before.
-func (l *loop) recall() {
-	l.memory.Lock()
-	defer l.memory.Unlock()
-	for _, p := range l.ports {
-		s := l.memory.sums[p.Number]
-		p.PausedTime, p.Turns, p.MostLate = s.paused, s.turns, s.mostLate
-	}
+		list, err := c.Result()
+		if err != nil {
+			return err
+		}
+		return l.sw.Overlay(list)
+	})
 }
 
 // publish shows what is known.
@@ -264,11 +214,5 @@ func (l *loop) publish() {
 		Policy: string(l.buffer.Policy), Time: l.polled, Size: l.size, Used: l.used, Peak: l.peak,
 		Threshold: l.threshold(l.used.Shared), Alarms: l.alarms(),
 	}
-	l.memory.Lock()
-	for _, p := range l.ports {
-		b.Ports = append(b.Ports, p.PortBuffer)
-		l.memory.sums[p.Number] = sums{p.PausedTime, p.Turns, p.MostLate}
-	}
-	l.memory.Unlock()
-	l.hub.Buffer(l.sw.Name(), b)
+	l.show(b)
 }

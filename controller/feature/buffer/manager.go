@@ -16,8 +16,10 @@ func means(env *feature.Env, s *config.Switch) (feature.Means, error) {
 	field, value := env.Config.BufferField(s, "policy"), fmt.Sprintf("%q", s.Buffer.Policy)
 	switch {
 	case program: // which has entries even where it is off
-		if s.Buffer.Victims() && victimPart.On(env.Pipeline, s).Means != feature.Program {
-			return feature.Nothing, env.Refuse(s, field, value, victimPart)
+		for _, p := range []feature.Part{victimPart, departPart} {
+			if s.Buffer.Victims() && !p.In(env.Pipeline) {
+				return feature.Nothing, env.Refuse(s, field, value, p)
+			}
 		}
 		return feature.Program, nil
 	case !s.Buffer.On():
@@ -26,10 +28,8 @@ func means(env *feature.Env, s *config.Switch) (feature.Means, error) {
 		return feature.Nothing, env.Refuse(s, field, value, accountPart)
 	case pause.Means == feature.Nothing:
 		return feature.Nothing, env.Refuse(s, field, value, pausePart)
-	case s.Buffer.Victims():
-		return feature.Nothing, &feature.Refused{Field: field, Text: fmt.Sprintf(
-			"is %s, which the switch %q cannot do: SPFC has to know which ports are paused, which the program for %s does not report, and the controller reads no counters of ports over BF Runtime; want one of the policies without spfc",
-			value, s.Name, s.Target.Architecture())}
+	case s.Buffer.Victims() && departPart.On(env.Pipeline, s).Means == feature.Nothing:
+		return feature.Nothing, env.Refuse(s, field, value, departPart)
 	}
 	return feature.Manager, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -16,6 +17,7 @@ type totals struct {
 	departed                   uint64
 	pauses, resumes, refreshes uint64
 	drops                      [headroom.Classes]uint64
+	mac                        trafficmanager.PauseCounters // of a chip's MAC; zero elsewhere
 }
 
 // below reports whether any counter is below what it was: they never are on a switch that
@@ -26,7 +28,13 @@ func (t totals) below(last totals) bool {
 			return true
 		}
 	}
-	return t.departed < last.departed || t.pauses < last.pauses || t.resumes < last.resumes || t.refreshes < last.refreshes
+	for c, d := range t.mac.Time {
+		if d < last.mac.Time[c] {
+			return true
+		}
+	}
+	return t.mac.Frames < last.mac.Frames || t.mac.PortFrames < last.mac.PortFrames ||
+		t.departed < last.departed || t.pauses < last.pauses || t.resumes < last.resumes || t.refreshes < last.refreshes
 }
 
 // port is one ingress port of a switch. Its loop owns it.
@@ -111,6 +119,22 @@ func (p *port) observe(now time.Time, r *pollreport.Report) {
 
 // pauseAge returns how long ago the port's PAUSE was sent last, as far as reports tell.
 func (p *port) pauseAge(now time.Time) time.Duration { return p.age + now.Sub(p.polled) }
+
+// heard takes what the MAC of a chip's port has counted since the last reading for the state
+// of the port: its classes that were paused at any time between. PFC frames tell of a pause
+// shorter than a microsecond, too; they do not tell the class.
+func (p *port) heard(now, last totals) {
+	p.Paused, p.PortPaused = 0, now.mac.PortFrames > last.mac.PortFrames
+	for c, d := range now.mac.Time {
+		if p.Lossless>>c&1 != 0 && d > last.mac.Time[c] {
+			p.Paused |= 1 << c
+			p.PausedTime[c] += d - last.mac.Time[c]
+		}
+	}
+	if p.PortPaused || p.Paused == 0 && now.mac.Frames > last.mac.Frames {
+		p.Paused = p.Lossless
+	}
+}
 
 // count takes the port's counters as of a time, with what they were when they were last
 // read, by this loop or another. It feeds SPFC's state machine with what departed.

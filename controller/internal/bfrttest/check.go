@@ -96,7 +96,11 @@ func (c *checker) query(entity *pb.Entity) (bfrt.Row, string) {
 	if !e.GetIsDefaultEntry() && len(c.table.Keys) == 0 {
 		return bfrt.Row{}, fmt.Sprintf("%s: the table has nothing but a default entry", c.table.Name)
 	}
+	if f := e.GetTableFlags(); f.GetKeyOnly() || f.GetModDel() || f.GetResetTtl() || f.GetResetStats() {
+		return bfrt.Row{}, fmt.Sprintf("%s: flags %v in a read: allowed is from_hw", c.table.Name, f)
+	}
 	r, why := c.place(e, true)
+	r.Fresh = e.GetTableFlags().GetFromHw()
 	if why == "" && e.GetIsDefaultEntry() && len(r.Key) > 0 {
 		why = fmt.Sprintf("%s: a key for the default entry", c.table.Name)
 	}

@@ -62,7 +62,7 @@ func (s *Server) start(addr string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	rpc := grpc.NewServer()
+	rpc := grpc.NewServer(grpc.WaitForHandlers(true))
 	pb.RegisterBfRuntimeServer(rpc, s)
 	s.mu.Lock()
 	s.addr, s.rpc = l.Addr().String(), rpc
@@ -162,7 +162,7 @@ func (s *Server) Row(table string, pipe uint32, key ...bfrt.Named) bfrt.Row {
 	if t.Scope == bfrt.Device {
 		pipe = bfrt.AllPipes
 	}
-	rows, why := s.rows.read(t, bfrt.Row{Table: table, Pipe: pipe, Key: key})
+	rows, why := s.rows.read(t, bfrt.Row{Table: table, Pipe: pipe, Key: key, Fresh: true})
 	if len(rows) != 1 {
 		s.t.Fatalf("%s has %d entries %v %s", table, len(rows), bfrt.Fields(key), why)
 	}
@@ -238,6 +238,8 @@ func (s *Server) subscribe(last uint32, m *pb.StreamMessageRequest) (*pb.StreamM
 func (s *Server) request(what string, client uint32, program string, target *pb.TargetDevice) error {
 	var e *pb.Error
 	switch {
+	case s.rpc == nil:
+		return status.Error(codes.Unavailable, "the server stops") // and with it subscriptions
 	case !s.clients[client]:
 		e = s.refuse(codes.FailedPrecondition, "%s by client %d, which has not subscribed", what, client)
 	case program != Program:

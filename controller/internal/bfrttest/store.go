@@ -15,6 +15,7 @@ const (
 	groupsInPipe = 128
 	groupTable   = "tm.ppg.cfg"
 	groupCounter = "tm.counter.ppg"
+	portCounters = "$PORT_STAT"
 )
 
 // store is what a chip holds. The server owns it.
@@ -117,7 +118,13 @@ func (s *store) read(t *bfrt.Table, r bfrt.Row) ([]bfrt.Row, string) {
 	case !s.facts.has(t, r):
 		return nil, "there is no such entry"
 	}
-	return []bfrt.Row{s.row(t, r.Pipe, r.Key)}, ""
+	out := s.row(t, r.Pipe, r.Key)
+	if t.Name == portCounters && !r.Fresh {
+		for i := range out.Data {
+			out.Data[i].Value = bfrt.Uint(0) // the driver has not looked since the ports came up
+		}
+	}
+	return []bfrt.Row{out}, ""
 }
 
 // write carries out a change, or returns why it cannot.
