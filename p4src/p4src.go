@@ -3,11 +3,7 @@
 // when sources and artefacts do not belong together.
 package p4src
 
-import (
-	"crypto/sha256"
-	_ "embed" // for the artefacts
-	"encoding/hex"
-)
+import _ "embed" // for the artefacts
 
 //go:generate go run ./internal/gen
 
@@ -21,12 +17,3 @@ var JSON []byte
 //
 //go:embed build/headgate.p4info.txtpb
 var P4Info []byte
-
-//go:embed build/SOURCES.sha256
-var sources []byte
-
-// SourceHash identifies the sources and artefacts together, in hexadecimal.
-func SourceHash() string {
-	sum := sha256.Sum256(sources)
-	return hex.EncodeToString(sum[:])
-}

@@ -1,9 +1,7 @@
 package p4src
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,11 +18,9 @@ type Program struct {
 	Chip   string // of Chips
 	P4Info []byte // text protobuf, p4.config.v1.P4Info; must not be changed
 	BFRT   []byte // the BF Runtime schema of the same objects, JSON; must not be changed
-
-	sources []byte
 }
 
-//go:embed build/tofino1 build/tofino2
+//go:embed build/tofino*/headgate.p4info.txtpb build/tofino*/bf-rt.json
 var tofino embed.FS
 
 // Tofino returns the program for a chip. The error names what is allowed.
@@ -36,7 +32,6 @@ func Tofino(chip string) (Program, error) {
 	for name, to := range map[string]*[]byte{
 		"headgate.p4info.txtpb": &p.P4Info,
 		"bf-rt.json":            &p.BFRT,
-		"SOURCES.sha256":        &p.sources,
 	} {
 		data, err := tofino.ReadFile("build/" + chip + "/" + name)
 		if err != nil {
@@ -45,10 +40,4 @@ func Tofino(chip string) (Program, error) {
 		*to = data
 	}
 	return p, nil
-}
-
-// SourceHash identifies the program's sources and artefacts together, in hexadecimal.
-func (p Program) SourceHash() string {
-	sum := sha256.Sum256(p.sources)
-	return hex.EncodeToString(sum[:])
 }

@@ -163,31 +163,6 @@ func TestDrain(t *testing.T) {
 	holds(t, device(t, server, tablePort, number("dev_port", 129)), "skid_limit_cells=1192")
 }
 
-// TestUsage reads counters in bytes.
-func TestUsage(t *testing.T) {
-	server, d := serve(t, Tofino2)
-	c := config(Tofino2, mmu(headroom.SIH, 4, 1<<3|1<<4))
-	apply(t, d, c)
-	server.Set(bfrt.Row{Table: "tm.counter.pool", Key: bfrt.Fields{text("pool", appPool)}, Data: bfrt.Fields{number("usage_cells", 5), number("watermark_cells", 9)}})
-	g := groupOf(t, server, 188, 4)
-	server.Set(bfrt.Row{Table: tableGroupCounter, Pipe: 1, Key: bfrt.Fields{{Name: "ppg_counter_id", Value: g.Data.Get("ppg_counter_id")}}, Data: bfrt.Fields{
-		number("guaranteed_min_usage_cells", 1), number("shared_pool_usage_cells", 2), number(skidUsage, 3), number("watermark_cells", 6), number("drop_count_packets", 4),
-	}})
-	u, err := d.Usage(within(t), shaped(t, c))
-	if err != nil || len(u.Groups) != 8 || u.Shared != 5*176 || u.SharedPeak != 9*176 {
-		t.Fatalf("%+v %v", u, err)
-	}
-	want := GroupUsage{Port: 188, Classes: 1 << 4, Guaranteed: 176, Shared: 352, Headroom: 528, Peak: 1056, Drops: 4}
-	for _, have := range u.Groups {
-		if have.Port == 188 && have.Classes == 1<<4 && have != want {
-			t.Errorf("%+v, want %+v", have, want)
-		}
-		if (have.Port != 188 || have.Classes != 1<<4) && have.Drops+uint64(have.Peak) != 0 {
-			t.Errorf("%+v", have)
-		}
-	}
-}
-
 // TestTurns ends a call whose turn does not come.
 func TestTurns(t *testing.T) {
 	server, d := serve(t, Tofino1)

@@ -45,9 +45,6 @@ func (m *Map) join(key string) string {
 	return m.path + "." + clip(key)
 }
 
-// Line returns the line of the mapping.
-func (m *Map) Line() int { return m.n.Line }
-
 // Node returns the node of a key, nil when it is missing.
 func (m *Map) Node(key string) *yaml.Node {
 	m.known = append(m.known, key)

@@ -31,6 +31,7 @@ type Server struct {
 	schema  *bfrt.Schema
 	rows    *store
 	clients map[uint32]bool
+	orphans map[uint32]bool // subscribed when the server stopped, and may not have noticed
 	refused []string
 	writes  []bfrt.Change
 	hook    func(bfrt.Change) error
@@ -45,7 +46,7 @@ func New(t testing.TB, chip string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{t: t, chip: chip, schema: schema, rows: newStore(chip, schema), clients: map[uint32]bool{}}
+	s := &Server{t: t, chip: chip, schema: schema, rows: newStore(chip, schema), clients: map[uint32]bool{}, orphans: map[uint32]bool{}}
 	s.start("127.0.0.1:0")
 	t.Cleanup(func() {
 		s.Stop()
@@ -195,6 +196,9 @@ func (s *Server) StreamChannel(ch pb.BfRuntime_StreamChannelServer) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.clients, id)
+		if s.rpc == nil {
+			s.orphans[id] = true
+		}
 	}()
 	for {
 		m, err := ch.Recv()
@@ -240,6 +244,8 @@ func (s *Server) request(what string, client uint32, program string, target *pb.
 	switch {
 	case s.rpc == nil:
 		return status.Error(codes.Unavailable, "the server stops") // and with it subscriptions
+	case s.orphans[client]:
+		return status.Error(codes.Unavailable, "the server has been restarted since the client subscribed")
 	case !s.clients[client]:
 		e = s.refuse(codes.FailedPrecondition, "%s by client %d, which has not subscribed", what, client)
 	case program != Program:

@@ -54,15 +54,6 @@ func LearnFlow(f Flow, idle time.Duration) []*p4v1.Update {
 	}
 }
 
-// Delete turns inserts into deletes.
-func Delete(updates ...*p4v1.Update) []*p4v1.Update {
-	out := make([]*p4v1.Update, len(updates))
-	for i, u := range updates {
-		out[i] = &p4v1.Update{Type: p4v1.Update_DELETE, Entity: u.Entity}
-	}
-	return out
-}
-
 // FlowDigest switches the learning of flows on: lists of at most most flows, held back at
 // most hold.
 func FlowDigest(most int32, hold time.Duration) *p4v1.Update {
