@@ -229,12 +229,13 @@ func TestAgainstBMv2(t *testing.T) {
 				job.Frames = append(job.Frames, draw(r))
 			}
 			in := engine.New(mustLoad(t, name), engine.Options{})
+			job.Commands = []string{"set_queue_depth 4096"} // on a busy machine 64 packets lose some
 			switch name {
 			case "flow":
-				job.Commands = flowCommands
+				job.Commands = append(job.Commands, flowCommands...)
 				configureFlow(t, in)
 			case "control":
-				job.Commands = controlCommands
+				job.Commands = append(job.Commands, controlCommands...)
 				configureControl(t, in)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
