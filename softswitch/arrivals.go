@@ -76,9 +76,11 @@ func (c *core) arrive(a *arrivals, now units.Time) {
 		}
 		c.now = now
 		for _, r := range a.results[from:to] {
-			if r.again {
+			switch {
+			case r.again:
 				pl.Again(r.packet)
-			} else {
+			case to-from == 1 && c.pass(pl, r.packet): // others would have to be queued before it leaves
+			default:
 				pl.Enqueue(r.packet)
 			}
 		}

@@ -171,6 +171,22 @@ func (c *core) depart(now units.Time) {
 	if d.Epoch != pl.epoch {
 		pl = c.old[d.Epoch]
 	}
+	c.leave(pl, d)
+	c.release(pl)
+}
+
+// pass takes a packet through the traffic manager and egress at once, where it need not
+// wait and nothing is due before it.
+func (c *core) pass(pl *pipeline, p *engine.Packet) bool {
+	d, ok := c.tm.Pass(p, pl.epoch, c.now)
+	if ok {
+		c.leave(pl, d)
+	}
+	return ok
+}
+
+// leave takes a packet that has left its queue through egress.
+func (c *core) leave(pl *pipeline, d tm.Departure) {
 	c.now = d.At
 	if t := c.turn; t.Of(pl.data) {
 		t.Egress(d.Packet, d.At, pl)
@@ -178,7 +194,6 @@ func (c *core) depart(now units.Time) {
 		pl.data.Egress(d.Packet, d.At, pl)
 	}
 	c.tm.Done()
-	c.release(pl)
 }
 
 // hold counts a packet of a pipeline more. One that came through ingress just before

@@ -54,7 +54,8 @@ type Named struct {
 // stops the capture, and Flush and Close return it.
 func (c *Capture) Frame(port uint32, d Direction, frame []byte, at time.Time) {
 	if pair := c.ports[port]; pair != nil && c.err == nil {
-		c.err = pair[d].write(frame, at)
+		pair[d].stamp(at)
+		c.err = pair[d].write(frame)
 	}
 }
 

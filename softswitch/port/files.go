@@ -111,8 +111,9 @@ func (p *filePort) Send(frame []byte) {
 		if p.begun.IsZero() {
 			p.begun = p.at
 		}
+		p.w.stamp(p.at)
 	}
-	if err := p.w.write(frame, p.at); err != nil {
+	if err := p.w.write(frame); err != nil {
 		p.txErrors.Add(1)
 	}
 }

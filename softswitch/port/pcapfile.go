@@ -24,6 +24,7 @@ const recordHeader = 16
 type pcapWriter struct {
 	file *os.File
 	buf  *bufio.Writer
+	at   uint64 // timestamp as in a record: seconds and, behind them, microseconds
 }
 
 func createPcap(path string) (*pcapWriter, error) {
@@ -38,16 +39,20 @@ func createPcap(path string) (*pcapWriter, error) {
 	return w, w.flush()
 }
 
+// stamp sets the timestamp of the records that follow.
+func (w *pcapWriter) stamp(at time.Time) {
+	w.at = uint64(uint32(at.Unix())) | uint64(at.Nanosecond()/1000)<<32
+}
+
 // write adds a record. pcapgo's writer does the same at several times the cost.
-func (w *pcapWriter) write(frame []byte, at time.Time) error {
+func (w *pcapWriter) write(frame []byte) error {
 	if len(frame) > snapLength {
 		return fmt.Errorf("a frame of %d bytes: want at most %d", len(frame), snapLength)
 	}
+	n := uint64(len(frame))
 	h := w.buf.AvailableBuffer()
-	h = binary.LittleEndian.AppendUint32(h, uint32(at.Unix()))
-	h = binary.LittleEndian.AppendUint32(h, uint32(at.Nanosecond()/1000))
-	h = binary.LittleEndian.AppendUint32(h, uint32(len(frame)))
-	h = binary.LittleEndian.AppendUint32(h, uint32(len(frame)))
+	h = binary.LittleEndian.AppendUint64(h, w.at)
+	h = binary.LittleEndian.AppendUint64(h, n|n<<32)
 	if _, err := w.buf.Write(h); err != nil {
 		return err
 	}

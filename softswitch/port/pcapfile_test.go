@@ -14,8 +14,9 @@ func FuzzPcapReader(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	w.stamp(time.Unix(1, 2000))
 	for _, n := range []int{0, 60, fileBuffer} {
-		if err := w.write(make([]byte, n), time.Unix(1, 2000)); err != nil {
+		if err := w.write(make([]byte, n)); err != nil {
 			f.Fatal(err)
 		}
 	}

@@ -31,6 +31,7 @@ type Manager struct {
 	heap   []*port
 	added  int
 	busy   *port // between Dequeue and Done
+	strict bool  // every queue has a level of its own
 }
 
 // Departure is a packet that leaves its queue.
@@ -50,6 +51,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{config: c, ports: map[uint32]*port{}}
 	m.rest = newPort(0, math.MaxInt, 0, &m.config)
+	m.strict = len(m.rest.groups) == c.Queues
 	return m, nil
 }
 
@@ -170,6 +172,32 @@ func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool
 		m.place(p) // others do not make the next departure earlier
 	}
 	return true
+}
+
+// Pass is Enqueue and Dequeue in one for a packet that finds its port idle, the common case
+// on a port without a rate. It returns false, with nothing done, when there is more to it
+// than that. As after Dequeue, Done must follow.
+func (m *Manager) Pass(pkt *engine.Packet, epoch uint32, now units.Time) (Departure, bool) {
+	if pkt.EgressPort >= uint32(len(m.low)) || !m.strict || m.busy != nil || len(m.heap) > 0 && m.heap[0].departure <= now {
+		return Departure{}, false
+	}
+	p := m.low[pkt.EgressPort]
+	if p == nil || p.total > 0 || p.held != 0 || p.free > now || int(pkt.Queue) >= len(p.queues) {
+		return Departure{}, false
+	}
+	q := &p.queues[pkt.Queue]
+	size := units.Bytes(pkt.Bytes)
+	if !q.admits(size) {
+		return Departure{}, false
+	}
+	pkt.EnqTime, pkt.EnqDepth, pkt.DeqTime, pkt.DeqDepth = now, 0, now, 0
+	q.stats.Enqueued.add(size)
+	q.stats.MaxPackets = max(q.stats.MaxPackets, 1)
+	q.stats.MaxBytes = max(q.stats.MaxBytes, size)
+	q.stats.Dequeued.add(size)
+	p.sending, p.wire, p.free, p.departure = int(pkt.Queue), 0, now, now
+	m.busy = p
+	return Departure{Packet: pkt, Port: p.id, Known: true, Epoch: epoch, At: now}, true
 }
 
 // Next returns when the next packet of any port leaves, which may be in the past; false

@@ -1,6 +1,7 @@
 package tm_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
@@ -71,6 +72,62 @@ func TestLateDriverChangesNothing(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Pass does what Enqueue and Dequeue do.
+func TestPassIsEnqueueAndDequeue(t *testing.T) {
+	all := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		c, rates, trace := draw(rt)
+		c.Schedule = rapid.SampledFrom([][]tm.Share{c.Schedule, tm.Strict(c.Queues)}).Draw(rt, "schedule")
+		c.Limit.Bytes = units.Bytes(rapid.IntRange(1000, 4000).Draw(rt, "limit"))
+		pauses := rapid.SliceOfN(rapid.IntRange(0, 9), len(trace), len(trace)).Draw(rt, "pauses")
+		passed := 0
+		run := func(pass bool) (out []engine.Packet, finish []units.Time, stats [2]tm.PortStats) {
+			m := newManager(t, c, rates...)
+			collect := func(s []sent) {
+				for _, s := range s {
+					out, finish = append(out, *s.p), append(finish, s.finish)
+				}
+			}
+			for i, a := range trace {
+				collect(drain(m, a.at))
+				p := packet(a.port, a.queue, a.bytes)
+				if pauses[i] == 0 && int(a.queue) < c.Queues && a.port <= 2 {
+					if err := m.Pause(a.port, int(a.queue), a.at+100*us, a.at); err != nil {
+						rt.Fatal(err)
+					}
+				}
+				if pass {
+					if d, ok := m.Pass(p, 7, a.at); ok {
+						passed++
+						if d.Packet != p || d.Port != a.port || !d.Known || d.Epoch != 7 || d.At != a.at {
+							rt.Fatalf("%+v passes as %+v", a, d)
+						}
+						collect([]sent{{p, d.At, m.Sent(units.Bytes(a.bytes))}})
+						m.Done()
+						continue
+					}
+				}
+				m.Enqueue(p, 7, a.at)
+				collect(drain(m, a.at))
+			}
+			collect(drain(m, units.MaxTime-1))
+			for i := range stats {
+				m.Stats(uint32(i+1), &stats[i])
+			}
+			return out, finish, stats
+		}
+		want, wantFinish, wantStats := run(false)
+		got, gotFinish, gotStats := run(true)
+		if !reflect.DeepEqual(want, got) || !slices.Equal(wantFinish, gotFinish) || !reflect.DeepEqual(wantStats, gotStats) {
+			rt.Fatalf("queued\n%+v\n%v\n%+v\npassed\n%+v\n%v\n%+v", want, wantFinish, wantStats, got, gotFinish, gotStats)
+		}
+		all += passed
+	})
+	if all == 0 {
+		t.Error("nothing passed")
+	}
 }
 
 // Packets are neither lost nor made, limits hold, the wire is never shared by two frames,
