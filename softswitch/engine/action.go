@@ -15,7 +15,7 @@ type action struct {
 	run    opFn        // reads its parameters from p.args
 	noop   bool        // nothing to run
 	body   []statement // to be lowered; nil where run has to be called
-	regs   []int       // registers to be locked around body
+	lock   int         // register whose lock is held around body, −1 for none
 	pc     uint32      // where the lowered action stands
 }
 
@@ -59,7 +59,7 @@ func (c *compiler) buildAction(j *jsonAction) *action {
 	a.run = c.withRegisters(func() opFn {
 		steps := c.steps(j.Primitives)
 		a.body = c.statements(j.Primitives, steps)
-		a.regs = sortedKeys(c.regs)
+		a.lock = c.lockOf(c.regs)
 		return runOf(steps)
 	})
 	c.action = nil

@@ -100,8 +100,13 @@ func (c *headerCodec) extract(w []uint64, b []byte) {
 		}
 		return
 	}
-	for i := range c.loads {
-		o := &c.loads[i]
+	load(c.loads, w, b)
+}
+
+// load reads fields from b, which has slack bytes behind the header, into w.
+func load(loads []loadOp, w []uint64, b []byte) {
+	for i := range loads {
+		o := &loads[i]
 		w[o.word] = binary.BigEndian.Uint64(b[o.off:]) >> (o.shift & 63) & o.mask
 	}
 }
@@ -120,22 +125,31 @@ func (c *headerCodec) deparse(w []uint64, b []byte) {
 	storeFields(c.stores, w, b)
 }
 
-// only is the stores of groups with a field that is chosen, without those that write more
-// than their group.
-func (c *headerCodec) only(chosen func(word int) bool) (list []storeOp) {
-	first, any := 0, false
-	for i, o := range c.stores {
-		any = any || chosen(int(o.word))
-		if o.bytes == 0 {
+// patches is the stores of the fields of a header type that are chosen, and of neighbors
+// that share bytes with them, whose words it returns as well.
+func (c *headerCodec) patches(t *headerType, chosen func(word int) bool) (list []storeOp, words []int) {
+	all := pieces(t)
+	for i := 0; i < len(all); i++ {
+		if all[i].bits == 0 || !chosen(all[i].word) {
 			continue
 		}
-		if any {
-			list = append(list, c.stores[first:i+1]...)
-			list[len(list)-1].whole = false
+		first := i
+		for all[first].bit%8 != 0 {
+			first--
 		}
-		first, any = i+1, false
+		start, end := all[first].bit, all[i].bit+all[i].bits
+		for end%8 != 0 {
+			i++
+			end += all[i].bits
+		}
+		for _, f := range all[first : i+1] {
+			shift := 64 - (f.bit + f.bits - start)
+			list = append(list, storeOp{word: uint32(f.word), off: uint16(start / 8), shift: uint8(shift)})
+			words = append(words, f.word)
+		}
+		list[len(list)-1].bytes = uint8((end - start) / 8)
 	}
-	return list
+	return list, words
 }
 
 // storeFields writes groups of fields to b.

@@ -6,9 +6,11 @@ package engine
 // the payload then, one behind the other, so that only fields which the program writes
 // somewhere have to be put there. A packet whose headers differ is written as a whole.
 type deparser struct {
-	checksums []*checksum
+	checksums []*checksum // that are updated before the headers are written
+	late      []*checksum // of whole headers, updated in their bytes
 	prims     opFn
 	order     []emission
+	at        []int // by header: where it stands in the order, of those written in place
 }
 
 // emission is a header in the order of the wire.
@@ -51,6 +53,7 @@ func (c *compiler) buildDeparser(j *jsonProgram) {
 
 // finishDeparser finds out, when everything else is compiled, what patches are needed.
 func (c *compiler) finishDeparser() {
+	c.deparser.at = make([]int, len(c.layout.headers))
 	seen := map[*header]bool{}
 	for i := range c.deparser.order {
 		e := &c.deparser.order[i]
@@ -61,7 +64,12 @@ func (c *compiler) finishDeparser() {
 		seen[e.h] = true
 		e.plain = !e.h.metadata && e.h.typ.vl < 0 && !e.h.typ.codec.slow
 		if e.plain {
-			e.patches = e.h.typ.codec.only(func(word int) bool { return c.written[e.h.base+word] })
+			var words []int
+			e.patches, words = e.h.typ.codec.patches(e.h.typ, func(word int) bool { return c.written[e.h.base+word] })
+			for _, w := range words {
+				c.used[e.h.base+w] = true
+			}
+			c.deparser.at[e.index] = i
 		}
 	}
 }
@@ -76,19 +84,26 @@ func (p *Packet) deparse() {
 		d.prims(p)
 	}
 	if !d.inPlace(p) {
+		p.fill()
+		for _, k := range d.late {
+			k.update(p)
+		}
 		d.rewrite(p)
 		return
 	}
 	p.head = p.base
-	for _, k := range p.placed[:p.nPlaced] {
-		if e := &d.order[k.header]; len(e.patches) > 0 {
+	for i := range p.nPlaced {
+		k := &p.placed[i]
+		if e := &d.order[d.at[k.header]]; len(e.patches) > 0 {
 			storeFields(e.patches, p.w[e.base:e.base+e.words], p.buf[k.at:])
 		}
+	}
+	for _, k := range d.late {
+		k.updateBytes(p)
 	}
 }
 
 // inPlace reports whether the valid headers are those that were extracted, in order.
-// It turns the headers of p.placed into places in the order.
 func (d *deparser) inPlace(p *Packet) bool {
 	if p.nPlaced < 0 {
 		return false
@@ -102,7 +117,6 @@ func (d *deparser) inPlace(p *Packet) bool {
 		if n >= p.nPlaced || p.placed[n].header != e.index || !e.plain {
 			return false
 		}
-		p.placed[n].header = uint32(i)
 		n++
 	}
 	return n == p.nPlaced

@@ -211,6 +211,7 @@ func (c *compiler) expression(j *jsonValue) expr {
 		return c.operator(&n.jsonExpr)
 	case "header":
 		h := c.headerNamed(c.str(j.Value))
+		c.usesHeader(h)
 		return expr{kind: xHeader, head: fixedHeader(h)}
 	case "field":
 		if x, ok := c.computedField(j.Value); ok {

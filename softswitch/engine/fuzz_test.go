@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"slices"
 	"testing"
 )
 
-// FuzzLoad feeds arbitrary text to the loader; what loads must also process a packet.
+// FuzzLoad feeds arbitrary text to the loader; what loads must also process packets, the
+// same way with and without shortcuts.
 func FuzzLoad(f *testing.F) {
 	doc, err := os.ReadFile("testdata/dynvalid.json")
 	if err != nil {
@@ -22,7 +24,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(small.Bytes())
 	f.Add([]byte("{}"))
-	f.Fuzz(func(_ *testing.T, doc []byte) { tryProgram(doc) })
+	f.Fuzz(func(t *testing.T, doc []byte) { tryProgram(t, doc) })
 }
 
 // FuzzProgram changes values of the test programs: every four bytes of edits replace one
@@ -56,7 +58,7 @@ func FuzzProgram(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tryProgram(doc)
+		tryProgram(t, doc)
 	})
 }
 
@@ -105,15 +107,29 @@ func replacement(slots []slot, kind, arg byte) any {
 	return v
 }
 
-func tryProgram(doc []byte) {
+func tryProgram(t *testing.T, doc []byte) {
 	prog, err := Load(doc)
 	if err != nil || prog.stateBytes() > 1<<24 {
 		return
 	}
-	in := New(prog, Options{})
-	in.fuzzPass(ipv4Frame(0x0a000001, 64))
-	in.fuzzPass([]byte{1, 0x31, 0, 0, 0, 1, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9})
-	in.fuzzPass(nil)
+	long, err := Load(doc)
+	if err != nil {
+		t.Fatal("loads once but not twice: ", err)
+	}
+	takeLongWay(long)
+	a, b := replicating(New(prog, Options{})), replicating(New(long, Options{}))
+	for _, frame := range [][]byte{
+		ipv4Frame(0x0a000001, 64),
+		{1, 0x31, 0, 0, 0, 1, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9},
+		nil,
+	} {
+		var x, y trace
+		x.run(a, frame, 0)
+		y.run(b, frame, 0)
+		if !slices.EqualFunc(x.frames, y.frames, bytes.Equal) {
+			t.Fatalf("packet %x: %x, the long way %x", frame, x.frames, y.frames)
+		}
+	}
 }
 
 // stateBytes estimates the memory of an instance's arrays.
@@ -146,22 +162,25 @@ func (in *Instance) fuzzPass(frame []byte) {
 	}
 }
 
+// replicating gives an instance the multicast group and the clone sessions of the program
+// flow.
+func replicating(in *Instance) *Instance {
+	err := in.SetMulticastGroup(1, []Replica{{Port: 1}, {Port: 2}})
+	for _, id := range []uint16{5, 6} {
+		err = errors.Join(err, in.SetCloneSession(id, CloneSession{Replicas: []Replica{{Port: 3}}, Truncate: 20}))
+	}
+	if err != nil {
+		panic(err) // numbers that every instance takes
+	}
+	return in
+}
+
 // FuzzPacket feeds arbitrary frames to the programs of testdata.
 func FuzzPacket(f *testing.F) {
 	var ins []*Instance
 	for _, name := range []string{"arith", "flow", "headers", "l3", "match", "state"} {
 		in := New(loadFile(f, name), Options{})
-		if name == "flow" {
-			if err := in.SetMulticastGroup(1, []Replica{{Port: 1}, {Port: 2}}); err != nil {
-				f.Fatal(err)
-			}
-			for _, id := range []uint16{5, 6} {
-				if err := in.SetCloneSession(id, CloneSession{Replicas: []Replica{{Port: 3}}, Truncate: 20}); err != nil {
-					f.Fatal(err)
-				}
-			}
-		}
-		ins = append(ins, in)
+		ins = append(ins, replicating(in))
 	}
 	f.Add(uint8(3), ipv4Frame(0x0a000001, 64))
 	f.Add(uint8(1), []byte{22, 1, 0, 0})

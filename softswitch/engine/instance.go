@@ -80,6 +80,7 @@ func New(prog *Program, o Options) *Instance {
 	in.registers = make([]registerArray, len(prog.registers))
 	for i, s := range prog.registers {
 		in.registers[i].spec = s
+		in.registers[i].mu = &in.registers[s.lock].own
 		in.registers[i].cells = make([]uint64, s.size*s.words)
 	}
 	in.calcs = make([]robin, prog.nCalcs)

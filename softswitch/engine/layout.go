@@ -53,6 +53,8 @@ type header struct {
 	valid    int // word that is 1 while the header is valid
 	vlOff    int // first byte in the vl area
 	union    *union
+	loads    []loadOp // of the fields that extraction loads
+	left     []loadOp // of the others, see fill
 }
 
 // stack is a header stack or, when unions is set, a header union stack.
@@ -157,8 +159,25 @@ func (c *compiler) buildLayout(doc *jsonProgram) {
 	c.buildStacks(doc)
 	l.aliases = map[string]fieldRef{}
 	for i, a := range doc.FieldAliases {
-		c.in("field_aliases", i, func() { l.aliases[a.From] = c.fieldNamed(a.Header, a.Field) })
+		c.in("field_aliases", i, func() { l.aliases[a.From] = c.fieldFound(a.Header, a.Field) })
 	}
+}
+
+// bits is, by word, what may be set in it.
+func (l *layout) bits() []uint64 {
+	list := make([]uint64, l.words)
+	for i := range list {
+		list[i] = ^uint64(0)
+	}
+	for _, h := range l.headers {
+		list[h.valid] = 1
+		for i := range h.typ.fields {
+			if f := &h.typ.fields[i]; !f.vl {
+				list[h.base+f.word+f.words-1] = f.mask
+			}
+		}
+	}
+	return list
 }
 
 func (c *compiler) buildHeaderType(j *jsonHeaderType) {
@@ -279,8 +298,15 @@ func (c *compiler) buildStacks(doc *jsonProgram) {
 	}
 }
 
-// fieldNamed resolves header.field, field aliases first as BMv2 does.
+// fieldNamed resolves header.field, which the program uses.
 func (c *compiler) fieldNamed(h, f string) fieldRef {
+	r := c.fieldFound(h, f)
+	c.uses(r)
+	return r
+}
+
+// fieldFound resolves header.field, field aliases first as BMv2 does.
+func (c *compiler) fieldFound(h, f string) fieldRef {
 	r, ok := c.layout.find(h, f)
 	if !ok {
 		if c.layout.byName[h] == nil {

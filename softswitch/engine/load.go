@@ -92,13 +92,15 @@ type compiler struct {
 	action     *action // being compiled, nil outside of actions
 	regs       map[int]bool
 	nodes      map[string]*node
+	used       map[int]bool // words of fields that the program reads or writes
 	written    map[int]bool // words of fields that the program writes
 	parsed     map[int]bool // those that it writes in the parser or in clones
+	extracts   []*parseStep // those that extract a header in line
 	stateBytes int64
 }
 
 func (c *compiler) compile(j *jsonProgram) {
-	c.written = map[int]bool{}
+	c.used, c.written = map[int]bool{}, map[int]bool{}
 	c.in("__meta__", -1, func() { c.checkVersion(j.Meta.Version) })
 	c.buildLayout(j)
 	for _, t := range c.layout.types {
@@ -123,7 +125,10 @@ func (c *compiler) compile(j *jsonProgram) {
 	c.buildDeparser(j)
 	c.buildChecksums(j)
 	c.lower()
+	c.finishChecksums()
 	c.finishDeparser()
+	c.finishStandardFields()
+	c.finishHeaders()
 }
 
 func (c *compiler) checkVersion(v []int) {
@@ -220,14 +225,19 @@ func (c *compiler) stackNamed(name string) *stack {
 
 // fieldValue reads the value of a "field": [header, field].
 func (c *compiler) fieldValue(raw json.RawMessage) fieldRef {
-	var v [2]string
+	v := c.fieldName(raw)
+	return c.fieldNamed(v[0], v[1])
+}
+
+// fieldName reads [header, field].
+func (c *compiler) fieldName(raw json.RawMessage) (v [2]string) {
 	c.decode(raw, &v)
 	var n []json.RawMessage
 	c.decode(raw, &n)
 	if len(n) != 2 {
 		c.fail("a field is [header, field], not %s", clip(raw))
 	}
-	return c.fieldNamed(v[0], v[1])
+	return v
 }
 
 func (c *compiler) buildErrors(j *jsonProgram) {

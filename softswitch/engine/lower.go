@@ -1,5 +1,7 @@
 package engine
 
+import "math/bits"
+
 // label is a place in the code, and the jumps to it that await it.
 type label struct {
 	pc     uint32
@@ -10,6 +12,7 @@ type label struct {
 // assembler lowers pipelines and actions.
 type assembler struct {
 	*code
+	bits []uint64 // by word: what may be set in it; all where the word is beyond
 	base uint32   // word of the first temporary
 	temp uint32   // temporaries in use
 	args []uint64 // arguments of the action being lowered, where they are known
@@ -52,8 +55,11 @@ func (a *assembler) constant(t *tree) (uint64, bool) {
 	return 0, false
 }
 
-// operand brings a number into a word.
-func (a *assembler) operand(t *tree) uint32 {
+// operand brings a number into a word, of which the other bits than need do not matter.
+func (a *assembler) operand(t *tree, need uint64) uint32 {
+	if inner, mask := a.peel(t); a.may(inner)&need&^mask == 0 {
+		t = inner // the masks change nothing
+	}
 	if t.kind == treeWord {
 		return uint32(t.word)
 	}
@@ -66,6 +72,8 @@ func (a *assembler) operand(t *tree) uint32 {
 func (a *assembler) value(t *tree, d uint32, mask uint64) {
 	mark := a.temp
 	defer func() { a.temp = mark }()
+	t, k := a.peel(t)
+	mask &= k
 	if k, ok := a.constant(t); ok {
 		a.emit(instr{op: opConst, d: d, k: k & mask})
 		return
@@ -100,13 +108,78 @@ func (a *assembler) operation(t *tree, d uint32, mask uint64) {
 	if _, ok := a.constant(l); ok && t.op != opSub && t.op != opShl && t.op != opShr {
 		l, r = r, l // the others commute
 	}
-	i := instr{op: t.op, d: d, a: a.operand(l), mask: mask}
-	if k, ok := a.constant(r); ok {
+	k, ok := a.constant(r)
+	left, right := ^uint64(0), ^uint64(0) // bits of l and r that matter
+	switch {
+	case t.op == opAnd || t.op == opOr || t.op == opXor:
+		left, right = mask, mask
+	case t.op == opAdd || t.op == opSub || t.op == opMul:
+		left, right = upTo(mask), upTo(mask)
+	case t.op == opShl:
+		left = upTo(mask)
+	case t.op == opShr && ok:
+		left = mask << k
+	}
+	i := instr{op: t.op, d: d, a: a.operand(l, left), mask: mask}
+	if ok {
 		i.op, i.k = i.op+arithToK, k
 	} else {
-		i.b = a.operand(r)
+		i.b = a.operand(r, right)
 	}
 	a.emit(i)
+}
+
+// upTo is all bits up to the highest of m.
+func upTo(m uint64) uint64 { return 1<<bits.Len64(m) - 1 }
+
+// peel takes constant masks off a number.
+func (a *assembler) peel(t *tree) (inner *tree, mask uint64) {
+	mask = ^uint64(0)
+	for t.kind == treeOp && t.op == opAnd {
+		if k, ok := a.constant(t.r); ok {
+			t, mask = t.l, mask&k
+		} else if k, ok := a.constant(t.l); ok {
+			t, mask = t.r, mask&k
+		} else {
+			break
+		}
+	}
+	return t, mask
+}
+
+// may is the bits that may be set in a number.
+func (a *assembler) may(t *tree) uint64 {
+	if k, ok := a.constant(t); ok {
+		return k
+	}
+	switch t.kind {
+	case treeWord:
+		if t.word < len(a.bits) {
+			return a.bits[t.word]
+		}
+	case treeBool:
+		return 1
+	case treeChoose:
+		return a.may(t.l) | a.may(t.r)
+	case treeOp:
+		l, r := a.may(t.l), a.may(t.r)
+		k, ok := a.constant(t.r)
+		switch {
+		case t.op == opAnd:
+			return l & r
+		case t.op == opOr || t.op == opXor:
+			return l | r
+		case t.op == opMin:
+			return upTo(min(l, r))
+		case t.op == opShr && ok:
+			return l >> k
+		case t.op == opShl && ok && (l<<k)>>k == l:
+			return l << k
+		case t.op == opAdd && (l|r)>>63 == 0:
+			return upTo(upTo(l) + upTo(r))
+		}
+	}
+	return ^uint64(0)
 }
 
 // not is the opposite of a comparison, swapped the same with its sides exchanged.
@@ -151,11 +224,11 @@ func (a *assembler) branch(t *tree, want bool, to *label) {
 		if _, ok := a.constant(l); ok {
 			op, l, r = swapped[op], r, l
 		}
-		i := instr{op: op, a: a.operand(l)}
+		i := instr{op: op, a: a.operand(l, ^uint64(0))}
 		if k, ok := a.constant(r); ok {
 			i.op, i.k = i.op+jumpToK, k
 		} else {
-			i.b = a.operand(r)
+			i.b = a.operand(r, ^uint64(0))
 		}
 		a.jump(i, to)
 	}
@@ -192,8 +265,8 @@ func (a *assembler) body(act *action) (exits bool) {
 		a.call(act.run)
 		return true
 	}
-	for _, r := range act.regs {
-		a.emit(instr{op: opLock, a: uint32(r)})
+	if act.lock >= 0 {
+		a.emit(instr{op: opLock, a: uint32(act.lock)})
 	}
 	labels := make([]label, len(act.body)+1)
 	for i := range act.body {
@@ -211,8 +284,8 @@ func (a *assembler) body(act *action) (exits bool) {
 		exits = exits || s.exits
 	}
 	a.place(&labels[len(act.body)])
-	for _, r := range act.regs {
-		a.emit(instr{op: opUnlock, a: uint32(r)})
+	if act.lock >= 0 {
+		a.emit(instr{op: opUnlock, a: uint32(act.lock)})
 	}
 	return exits
 }
@@ -233,19 +306,19 @@ func (a *assembler) statement(s *statement) {
 	case doSet:
 		a.value(s.value, uint32(s.word), s.mask)
 	case doRead:
-		a.emit(instr{op: opRegRead, a: uint32(s.array), b: a.operand(s.index), d: uint32(s.word), mask: s.mask})
+		a.emit(instr{op: opRegRead, a: uint32(s.array), b: a.operand(s.index, ^uint64(0)), d: uint32(s.word), mask: s.mask})
 	case doWrite:
 		// The value is read behind the index and before the cell changes.
-		b := a.operand(s.index)
-		a.emit(instr{op: opRegWrite, a: uint32(s.array), b: b, d: a.operand(s.value), mask: s.mask})
+		b := a.operand(s.index, ^uint64(0))
+		a.emit(instr{op: opRegWrite, a: uint32(s.array), b: b, d: a.operand(s.value, s.mask), mask: s.mask})
 	case doCount:
-		a.emit(instr{op: opCount, a: uint32(s.array), b: a.operand(s.index)})
+		a.emit(instr{op: opCount, a: uint32(s.array), b: a.operand(s.index, ^uint64(0))})
 	}
 }
 
 // lower turns both pipelines and all actions of tables into code.
 func (c *compiler) lower() {
-	a := &assembler{code: &c.code, base: uint32(c.layout.words)}
+	a := &assembler{code: &c.code, base: uint32(c.layout.words), bits: c.layout.bits()}
 	a.emit(instr{op: opEnd})
 	for _, act := range sortedActions(c.actions) {
 		act.pc = uint32(len(a.list))

@@ -131,7 +131,7 @@ func (p *Packet) place(h *header) {
 		p.nPlaced = n + 1
 		return
 	}
-	p.nPlaced = -1
+	p.forget()
 }
 
 // prepend makes room for n bytes in front of the payload and returns where they start.
@@ -154,6 +154,7 @@ func (p *Packet) prepend(n int) int {
 
 // cloneHeaders makes a copy with the same header vector and payload.
 func (p *Packet) cloneHeaders() *Packet {
+	p.fill()
 	q := p.in.pool.Get().(*Packet)
 	q.reset()
 	copy(q.w, p.w)

@@ -28,7 +28,7 @@ type parseStep struct {
 	h            *header // nil: op
 	bytes, valid int
 	base, words  int
-	codec        *headerCodec
+	loads        []loadOp // while places in the frame are known
 }
 
 type parseState struct {
@@ -118,8 +118,8 @@ func (c *compiler) buildParseState(s *parseState, j *jsonParseState, states map[
 	for i := range j.Ops {
 		c.in("parser_ops", i, func() { s.ops = append(s.ops, c.parserOp(&j.Ops[i])) })
 	}
-	if regs := sortedKeys(c.regs); len(regs) > 0 {
-		s.ops = []parseOp{lockedOps(regs, s.ops)}
+	if lock := c.lockOf(c.regs); lock >= 0 {
+		s.ops = []parseOp{lockedOps(lock, s.ops)}
 	}
 	c.regs = outer
 	for _, op := range s.ops {
@@ -127,7 +127,8 @@ func (c *compiler) buildParseState(s *parseState, j *jsonParseState, states map[
 	}
 	for i := range j.Ops {
 		if h := c.plainExtract(&j.Ops[i]); h != nil && len(s.steps) == len(j.Ops) {
-			s.steps[i] = parseStep{h: h, bytes: h.typ.bits / 8, valid: h.valid, base: h.base, words: h.typ.words, codec: h.typ.codec}
+			s.steps[i] = parseStep{h: h, bytes: h.typ.bits / 8, valid: h.valid, base: h.base, words: h.typ.words}
+			c.extracts = append(c.extracts, &s.steps[i])
 		}
 	}
 	for i := range j.Key {
@@ -148,8 +149,8 @@ func (c *compiler) buildParseState(s *parseState, j *jsonParseState, states map[
 }
 
 // lockedOps runs the operations of a state under the locks of the registers they use.
-func lockedOps(regs []int, ops []parseOp) parseOp {
-	f := locked(regs, func(p *Packet) {
+func lockedOps(lock int, ops []parseOp) parseOp {
+	f := locked(lock, func(p *Packet) {
 		p.parseOK = true
 		for _, op := range ops {
 			if !op(p) {
@@ -391,9 +392,15 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 		if p.dataEnd()-p.head < o.bytes {
 			return nil, p.parseFail(p.in.prog.parser.codes.tooShort)
 		}
-		o.codec.extract(p.w[o.base:o.base+o.words], p.buf[p.head:])
+		if n := p.nPlaced; uint(n) < uint(len(p.placed)) {
+			load(o.loads, p.w[o.base:o.base+o.words], p.buf[p.head:])
+			p.placed[n] = placement{uint32(o.h.index), uint32(p.head)}
+			p.nPlaced = n + 1
+		} else {
+			p.forget()
+			o.h.typ.codec.extract(p.w[o.base:o.base+o.words], p.buf[p.head:])
+		}
 		p.w[o.valid] = 1
-		p.place(o.h)
 		p.head += o.bytes
 	}
 	if !s.hasKey {

@@ -61,7 +61,7 @@ func advance(bits wordFn) parseOp {
 			return p.parseFail(p.in.prog.parser.codes.tooShort)
 		}
 		p.head += int(n / 8)
-		p.nPlaced = -1
+		p.forget()
 		return true
 	}
 }
@@ -252,7 +252,7 @@ func (c *compiler) plainExtract(j *jsonParserOp) *header {
 	if v.Type != "regular" {
 		return nil
 	}
-	if h := c.headerNamed(c.str(v.Value)); h.typ.vl < 0 && h.union == nil {
+	if h := c.headerNamed(c.str(v.Value)); h.typ.vl < 0 && h.union == nil && !h.typ.codec.slow {
 		return h
 	}
 	return nil
@@ -330,7 +330,7 @@ func extractVL(h *header, length *dexpr, maxBytes int) parseOp {
 		default:
 			readAll(p, n)
 			p.markValid(h)
-			p.nPlaced = -1
+			p.forget()
 			p.head += fixed + n
 			return true
 		}

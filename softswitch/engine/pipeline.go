@@ -123,7 +123,7 @@ func (c *compiler) lockedCond(j *jsonValue) *tree {
 	outer := c.regs
 	c.regs = nil
 	x := c.expression(j)
-	regs := sortedKeys(c.regs)
+	lock := c.lockOf(c.regs)
 	c.regs = outer
 	if x.kind == xNone {
 		return always(false).tree
@@ -132,10 +132,10 @@ func (c *compiler) lockedCond(j *jsonValue) *tree {
 		x = expr{kind: xBool, bool: nonzero(x.data)}
 	}
 	cond := c.want(x, xBool).bool
-	if len(regs) == 0 {
+	if lock < 0 {
 		return cond.form()
 	}
-	run := locked(regs, func(p *Packet) { p.parseOK = cond.f(p) })
+	run := locked(lock, func(p *Packet) { p.parseOK = cond.f(p) })
 	return called(func(p *Packet) bool { run(p); return p.parseOK }).form()
 }
 
@@ -234,4 +234,19 @@ func (c *compiler) findStandardFields() {
 	s.qid = find("queueing_metadata", "qid")
 	s.queueing = s.enqTime.word >= 0 && s.enqDepth.word >= 0 && s.deqDelta.word >= 0 && s.deqDepth.word >= 0
 	s.egressSpec, s.mcastGrp, s.specMask = s.spec.word, s.mcast.word, s.spec.mask
+}
+
+// finishStandardFields forgets, when everything else is compiled, fields that the switch
+// would only write and the program does not use.
+func (c *compiler) finishStandardFields() {
+	s := &c.std
+	for _, f := range []*stdField{
+		&s.ingressPort, &s.packetLength, &s.instanceType, &s.egressPort, &s.parserError, &s.checksumError,
+		&s.ingressTime, &s.egressTime, &s.rid, &s.enqTime, &s.enqDepth, &s.deqDelta, &s.deqDepth, &s.qid,
+	} {
+		if f.word >= 0 && !c.used[f.word] {
+			f.word = -1
+		}
+	}
+	s.queueing = s.queueing && max(s.enqTime.word, s.enqDepth.word, s.deqDelta.word, s.deqDepth.word) >= 0
 }

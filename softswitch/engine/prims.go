@@ -323,10 +323,10 @@ func (c *compiler) primDrop(*jsonPrimitive) opFn {
 }
 
 func (c *compiler) primMarkToDrop(j *jsonPrimitive) opFn {
-	h := c.typedArg(j, 0, xHeader).head
-	if h.fixed == nil {
-		c.fail("mark_to_drop wants a fixed header")
+	if j.Parameters[0].Type != "header" {
+		c.fail("mark_to_drop wants a header")
 	}
+	h := fixedHeader(c.headerNamed(c.str(j.Parameters[0].Value))) // of which only two fields are used
 	i, ok := h.typ.byName["egress_spec"]
 	if !ok || h.typ.fields[i].bits > 64 {
 		c.fail("header %q has no field egress_spec", h.fixed.name)

@@ -37,6 +37,7 @@ func (c *compiler) primHash(j *jsonPrimitive) opFn {
 	if calc == nil {
 		c.fail("unknown calculation %q", name)
 	}
+	c.usesInput(calc)
 	base, size := c.dataArg(j, 1).m, c.dataArg(j, 3).m
 	return c.assign(c.target(j, 0), &dexpr{lo: bigZero, hi: bigMaxU64, word: -1, m: func(p *Packet) uint64 {
 		return base(p) + calc.output(p)%max(1, size(p))

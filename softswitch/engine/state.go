@@ -34,6 +34,7 @@ type registerSpec struct {
 	size  int
 	bits  int
 	words int // per cell
+	lock  int // register whose lock it has
 }
 
 func (c *compiler) buildState(j *jsonProgram) {
@@ -83,7 +84,8 @@ func (c *compiler) buildState(j *jsonProgram) {
 			if a.Bits < 1 || a.Bits > maxFieldBits {
 				c.fail("register %q has bitwidth %d, allowed are 1 to %d", a.Name, a.Bits, maxFieldBits)
 			}
-			s := &registerSpec{a.Name, len(c.registers), a.Size, a.Bits, (a.Bits + 63) / 64}
+			n := len(c.registers)
+			s := &registerSpec{name: a.Name, index: n, size: a.Size, bits: a.Bits, words: (a.Bits + 63) / 64, lock: n}
 			c.room(a.Name, a.Size, 8*s.words)
 			if c.regBy[a.Name] != nil {
 				c.fail("register %q is declared twice", a.Name)
@@ -119,13 +121,15 @@ func (c *counterCell) write(v Counter) {
 	c.bytes.Store(v.Bytes)
 }
 
-// registerArray is the state of a register. mu guards cells: an action takes the locks of
-// all registers it uses, in order of declaration, for as long as it runs, as in BMv2.
+// registerArray is the state of a register. mu guards cells: an action holds the locks of
+// all registers it uses for as long as it runs, as in BMv2. Registers that are used together
+// somewhere have one lock in common, so it is never more than one.
 type registerArray struct {
 	spec  *registerSpec
-	mu    shortLock
+	mu    *shortLock
 	cells []uint64
-	_     [64]byte // the locks of different registers share no cache line
+	own   shortLock // what mu points to in the first of those with a lock in common
+	_     [64]byte  // the locks of different registers share no cache line
 }
 
 // shortLock is a lock that is held for less time than it takes to wake a goroutine: one
@@ -227,32 +231,40 @@ func (c *compiler) withRegisters(compile func() opFn) opFn {
 	outer := c.regs
 	c.regs = nil
 	f := compile()
-	regs := sortedKeys(c.regs)
+	lock := c.lockOf(c.regs)
 	c.regs = outer
-	return locked(regs, f)
+	return locked(lock, f)
 }
 
-func locked(regs []int, f opFn) opFn {
-	switch len(regs) {
-	case 0:
-		return f
-	case 1:
-		r := regs[0]
-		return func(p *Packet) {
-			mu := &p.in.registers[r].mu
-			mu.Lock()
-			f(p)
-			mu.Unlock()
+// lockOf gives registers that are used together a lock in common, and returns one of them,
+// −1 when there are none.
+func (c *compiler) lockOf(regs map[int]bool) int {
+	lock := -1
+	for _, r := range sortedKeys(regs) {
+		if lock < 0 {
+			lock = r
+			continue
+		}
+		old, common := c.registers[r].lock, c.registers[lock].lock
+		for _, s := range c.registers {
+			if s.lock == old {
+				s.lock = common
+			}
 		}
 	}
+	return lock
+}
+
+// locked runs f under a register's lock, or just so when it is −1.
+func locked(lock int, f opFn) opFn {
+	if lock < 0 {
+		return f
+	}
 	return func(p *Packet) {
-		for _, r := range regs {
-			p.in.registers[r].mu.Lock()
-		}
+		mu := p.in.registers[lock].mu
+		mu.Lock()
 		f(p)
-		for _, r := range regs {
-			p.in.registers[r].mu.Unlock()
-		}
+		mu.Unlock()
 	}
 }
 

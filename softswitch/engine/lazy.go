@@ -1,0 +1,78 @@
+package engine
+
+// Most fields of most headers are named nowhere in a program but in the header's type. They
+// stay in the frame: extraction loads only the others, and a packet that leaves with the
+// headers it came with never has them anywhere else. Where a header is written from its
+// fields, or its place in the frame is about to be forgotten, fill loads the rest.
+
+// uses notes that the program reads or writes a field.
+func (c *compiler) uses(r fieldRef) {
+	if r.f != nil {
+		for k := range r.f.words {
+			c.used[r.word()+k] = true
+		}
+	}
+}
+
+// usesHeader notes that the program reads or writes a header as a whole.
+func (c *compiler) usesHeader(h *header) {
+	for i := range h.typ.fields {
+		c.uses(fieldRef{h, &h.typ.fields[i]})
+	}
+}
+
+// usesInput notes what a calculation reads.
+func (c *compiler) usesInput(k *calculation) {
+	for i := range k.input {
+		switch in := &k.input[i]; {
+		case in.konst != nil:
+		case in.f == nil:
+			c.usesHeader(in.h)
+		default:
+			c.uses(*in.f)
+		}
+	}
+}
+
+// finishHeaders sorts the fields of all headers into those that extraction loads and those
+// that it leaves, when all else is compiled. Headers that may be chosen when a packet is
+// there are loaded as a whole.
+func (c *compiler) finishHeaders() {
+	chosen := map[*header]bool{}
+	for _, s := range c.layout.stacks {
+		for _, h := range s.elems {
+			chosen[h] = true
+		}
+	}
+	for _, h := range c.layout.headers {
+		codec := h.typ.codec
+		if codec == nil || codec.slow {
+			continue
+		}
+		for _, o := range codec.loads {
+			if chosen[h] || h.union != nil || c.used[h.base+int(o.word)] {
+				h.loads = append(h.loads, o)
+			} else {
+				h.left = append(h.left, o)
+			}
+		}
+	}
+	for _, s := range c.extracts {
+		s.loads = s.h.loads
+	}
+}
+
+// forget is called before the places of headers in the frame are no longer known.
+func (p *Packet) forget() {
+	p.fill()
+	p.nPlaced = -1
+}
+
+// fill loads what extraction left.
+func (p *Packet) fill() {
+	for i := range max(0, p.nPlaced) {
+		k := &p.placed[i]
+		h := p.in.prog.layout.headers[k.header]
+		load(h.left, p.w[h.base:h.base+h.typ.words], p.buf[k.at:])
+	}
+}
