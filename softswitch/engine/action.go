@@ -1,6 +1,9 @@
 package engine
 
-import "math/big"
+import (
+	"maps"
+	"math/big"
+)
 
 // opFn is one compiled step.
 type opFn func(p *Packet)
@@ -15,6 +18,7 @@ type action struct {
 	run    opFn        // reads its parameters from p.args
 	noop   bool        // nothing to run
 	body   []statement // to be lowered; nil where run has to be called
+	anew   bool        // the packet is written as a whole once it has run
 	lock   int         // register whose lock is held around body, −1 for none
 	pc     uint32      // where the lowered action stands
 }
@@ -56,13 +60,21 @@ func (c *compiler) buildAction(j *jsonAction) *action {
 	}
 	c.action = a
 	a.noop = len(j.Primitives) == 0
+	others := c.written
+	c.written = map[int]bool{}
 	a.run = c.withRegisters(func() opFn {
 		steps := c.steps(j.Primitives)
 		a.body = c.statements(j.Primitives, steps)
 		a.lock = c.lockOf(c.regs)
 		return runOf(steps)
 	})
+	a.anew = c.writesAnew()
+	maps.Copy(others, c.written)
+	c.written = others
 	c.action = nil
+	if run := a.run; a.anew {
+		a.run = func(p *Packet) { p.forget(); run(p) }
+	}
 	return a
 }
 
@@ -207,9 +219,31 @@ func (c *compiler) dataArg(j *jsonPrimitive, i int) *dexpr {
 	return x.data
 }
 
+// headerArg compiles a header of which no field is read. A header that may be another for
+// each packet counts as written.
+func (c *compiler) headerArg(j *jsonPrimitive, i int) *hexpr {
+	var h *hexpr
+	compile := func() { h = c.typedArg(j, i, xHeader).head }
+	if j.Parameters[i].Type == "header" {
+		c.unread(compile)
+	} else {
+		compile()
+	}
+	if h.fixed == nil {
+		c.writesTo(h)
+	}
+	return h
+}
+
 // target compiles something a number is assigned to.
 func (c *compiler) target(j *jsonPrimitive, i int) *lvalue {
-	x := c.typedArg(j, i, xData)
+	var x expr
+	compile := func() { x = c.typedArg(j, i, xData) }
+	if j.Parameters[i].Type == "field" {
+		c.unread(compile)
+	} else {
+		compile()
+	}
 	if x.lval == nil {
 		c.in("parameters", i, func() { c.fail("type %q cannot be assigned to", j.Parameters[i].Type) })
 	}

@@ -74,7 +74,7 @@ func mustLoad(t testing.TB, name string) *engine.Program {
 	return prog
 }
 
-// configureFlow installs what the program flow needs, as flowCommands does on BMv2.
+// configureFlow installs what the programs flow and left need, as flowCommands does on BMv2.
 func configureFlow(t testing.TB, in *engine.Instance) {
 	t.Helper()
 	for _, err := range []error{
@@ -163,6 +163,22 @@ func random(r *rand.Rand, n int) []byte {
 	return b
 }
 
+// setSum puts the Internet checksum of b into the two bytes at an even offset.
+func setSum(b []byte, at int) {
+	b[at], b[at+1] = 0, 0
+	sum := uint32(0)
+	for i := 0; i < len(b); i += 2 {
+		sum += uint32(b[i])<<8 | uint32(b[i+1])
+	}
+	for sum > 0xffff {
+		sum = sum&0xffff + sum>>16
+	}
+	b[at], b[at+1] = byte(^sum>>8), byte(^sum)
+}
+
+// replicates reports whether a program needs what flowCommands install.
+func replicates(name string) bool { return name == "flow" || name == "left" }
+
 // frames draws packets that reach the branches of each program.
 var frames = map[string]func(r *rand.Rand) []byte{
 	"arith": func(r *rand.Rand) []byte {
@@ -200,6 +216,64 @@ var frames = map[string]func(r *rand.Rand) []byte{
 		f := []byte{byte(r.IntN(28)), pick(r, 0, 1, 2, 3, 5, 6, 7, 120, 160, 210), 0, 0}
 		return append(f, random(r, r.IntN(60))...)
 	},
+	"left": func(r *rand.Rand) []byte {
+		way, rest, arg := byte(r.IntN(10)), pick(r, 0, 1, 2, 3, 4, 5), pick(r, 0, 1, 8, 9, 16, 24, 64, 72, 100)
+		f := []byte{byte(r.IntN(38)), way, rest, arg, pick(r, 0, 0xe1, 0x07, 0x1f), pick(r, 0, 0x11)}
+		// Headers have 46, 20, 14 and 6 bytes; way says what is in front of the last three.
+		ip := append([]byte{0x45}, random(r, 19)...)
+		if setSum(ip, 10); r.IntN(8) == 0 {
+			ip[10]++
+		}
+		switch way {
+		case 8:
+			return append(append(f, ip...), random(r, 46+r.IntN(20))...)
+		case 9:
+		default:
+			f = append(f, random(r, 46)...)
+		}
+		switch way {
+		case 1:
+			f = append(f, random(r, int(arg/8))...)
+		case 2:
+			f = append(f, random(r, int(arg/8)+2)...)
+		case 3:
+			for range r.IntN(22) {
+				f = append(f, byte(r.Uint32()), byte(r.Uint32())&^1)
+			}
+			f = append(f, byte(r.Uint32()), 1)
+		case 5:
+			f = append(f, random(r, 46)...)
+		case 6:
+			f = append(f, random(r, 5)...)
+			f = append(f, f[len(f)-5:]...)
+			f[len(f)-1] ^= pick(r, 0, 1)
+		case 7:
+			f = append(f, random(r, 10)...)
+		}
+		seg, end := random(r, 14), random(r, 6)
+		setSum(seg, 0)
+		setSum(end, 4)
+		switch r.IntN(8) {
+		case 0:
+			seg[0]++
+		case 1:
+			end[4]++
+		}
+		if rest != 0 && rest != 3 && rest != 4 {
+			f = append(f, ip...)
+		}
+		if rest != 0 && rest != 1 && rest != 4 {
+			f = append(f, seg...)
+		}
+		if rest != 0 && rest != 1 && rest != 2 {
+			f = append(f, end...)
+		}
+		if r.IntN(8) == 0 {
+			return f[:1+r.IntN(len(f))]
+		}
+		return append(f, random(r, r.IntN(20))...)
+	},
+	"sums": func(r *rand.Rand) []byte { return random(r, 1+r.IntN(27)) },
 	"control": func(r *rand.Rand) []byte {
 		f := []byte{pick(r, 1, 2, 3, 4, 5, 7, 7, 8, 9, 0x40), pick(r, 0, 1, 2, 3), pick(r, 0, 1), pick(r, 0, 2, 10, 15, 20, 44), pick(r, 10, 10, 0), pick(r, 0, 1), pick(r, 0, 1), pick(r, 0, 1)}
 		if f[0] == 8 {
@@ -230,11 +304,11 @@ func TestAgainstBMv2(t *testing.T) {
 			}
 			in := engine.New(mustLoad(t, name), engine.Options{})
 			job.Commands = []string{"set_queue_depth 4096"} // on a busy machine 64 packets lose some
-			switch name {
-			case "flow":
+			switch {
+			case replicates(name):
 				job.Commands = append(job.Commands, flowCommands...)
 				configureFlow(t, in)
-			case "control":
+			case name == "control":
 				job.Commands = append(job.Commands, controlCommands...)
 				configureControl(t, in)
 			}
@@ -253,7 +327,7 @@ func TestAgainstBMv2(t *testing.T) {
 			}
 			total := 0
 			for port := range 8 {
-				if name == "flow" { // the order of packets that come back depends on threads
+				if replicates(name) { // the order of packets that come back depends on threads
 					slices.SortFunc(l.sent[port], bytes.Compare)
 					slices.SortFunc(want[port], bytes.Compare)
 				}

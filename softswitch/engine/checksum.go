@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -11,9 +12,10 @@ type checksum struct {
 	calc   *calculation // nil for the old type ipv4
 	cond   boolFn       // nil is always
 	set    opFn
-	whole  bool // csum16 of the target's header but for the target
-	intact bool // and nothing but extraction has written that when checksums are verified
-	late   bool // updated in the header's bytes
+	whole  bool         // csum16 of the target's header but for the target
+	intact bool         // and nothing but extraction has written that when checksums are verified
+	late   bool         // updated in the header's bytes
+	reads  map[int]bool // words that cond reads
 }
 
 func (c *compiler) buildChecksums(j *jsonProgram) {
@@ -38,7 +40,12 @@ func (c *compiler) buildChecksums(j *jsonProgram) {
 				c.fail("unknown checksum type %q, allowed are generic and ipv4", jc.Type)
 			}
 			if jc.IfCond != nil && jc.IfCond.Type != "" {
+				others := c.used
+				c.used = map[int]bool{}
 				c.in("if_cond", -1, func() { k.cond = c.want(c.expression(jc.IfCond), xBool).bool.f })
+				k.reads = c.used
+				c.used = others
+				maps.Copy(c.used, k.reads)
 			}
 			k.whole = k.wholeHeader()
 			if jc.Update == nil || *jc.Update {
@@ -129,11 +136,17 @@ func (c *compiler) finishChecksums() {
 	for _, k := range all {
 		k.late = k.whole && c.deparser.prims == nil
 	}
+	// Late ones are updated behind all others, which must make no difference: no other reads
+	// the target of a late one, and none that the program updates after it changes what it
+	// reads.
 	early := map[*checksum]bool{}
-	for n := -1; n < len(early); { // one that is of fields may read the target of another
+	for n := -1; n < len(early); {
 		n = len(early)
-		for _, k := range all {
-			if k.late && !c.used[k.target.word()] || early[k] {
+		for i, k := range all {
+			changed := slices.ContainsFunc(all[i+1:], func(o *checksum) bool {
+				return early[o] && (o.target.h == k.target.h || k.reads[o.target.word()])
+			})
+			if k.late && !c.used[k.target.word()] && !changed || early[k] {
 				continue
 			}
 			k.late, early[k] = false, true

@@ -50,7 +50,7 @@ func record(t *testing.T, name string, draw func(r *rand.Rand) []byte) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Random packets and what simple_switch makes of them; see TestCorpus -update.\n")
 	in := engine.New(mustLoad(t, name), engine.Options{})
-	if name == "flow" {
+	if replicates(name) {
 		configureFlow(t, in)
 		b.WriteString(strings.Join(flowCommands, "\n") + "\n")
 	}

@@ -12,13 +12,15 @@ import (
 // table is the state of one table. The instance's lock guards it: processing packets
 // reads it, control methods change it; counters, meters and lastHit guard themselves.
 type table struct {
-	spec    *tableSpec
-	look    lookup
-	entries map[Handle]*entry
-	next    Handle
-	deflt   *boundAction
-	missed  counterCell
-	consts  []Handle
+	spec     *tableSpec
+	look     lookup
+	entries  map[Handle]*entry
+	next     Handle
+	used     bool // there are entries
+	deflt    *boundAction
+	missNode *node // what follows deflt
+	missed   counterCell
+	consts   []Handle
 }
 
 // entry is one entry. What it does is a bound action, a member or a group of a profile.
@@ -52,14 +54,16 @@ func (r entryRange) equal(o entryRange) bool {
 }
 
 func newTable(t *tableSpec) *table {
-	return &table{spec: t, look: newLookup(t), entries: map[Handle]*entry{}, next: 1, deflt: t.deflt}
+	x := &table{spec: t, look: newLookup(t), entries: map[Handle]*entry{}, next: 1}
+	x.setDefault(t.deflt)
+	return x
 }
 
 // match looks the packet up and returns the action to run and what follows it.
 func (t *table) match(p *Packet) (*boundAction, *node) {
 	s := t.spec
 	var e *entry
-	if len(t.entries) > 0 {
+	if t.used {
 		key := p.key[:]
 		if s.limbs > len(key) {
 			if cap(p.tmp) < s.limbs {
@@ -105,10 +109,15 @@ func (t *table) matchMiss(p *Packet) (*boundAction, *node) {
 	if s.counters {
 		t.missed.add(p.Bytes)
 	}
-	if t.deflt == nil || s.hitMiss {
-		return t.deflt, s.miss
+	return t.deflt, t.missNode
+}
+
+// setDefault changes what happens to packets that no entry matches.
+func (t *table) setDefault(act *boundAction) {
+	t.deflt, t.missNode = act, t.spec.miss
+	if act != nil && !t.spec.hitMiss {
+		t.missNode = t.spec.nexts[act.act]
 	}
-	return t.deflt, s.nexts[t.deflt.act]
 }
 
 // after is the node that follows an action after a hit.
@@ -186,6 +195,7 @@ func (t *table) insert(e *entry) (Handle, error) {
 	e.handle = t.next
 	t.next++
 	t.entries[e.handle] = e
+	t.used = true
 	t.look.add(e)
 	return e.handle, nil
 }
@@ -264,6 +274,7 @@ func (in *Instance) DeleteEntry(name string, h Handle) error {
 	}
 	t.look.remove(e)
 	delete(t.entries, h)
+	t.used = len(t.entries) > 0
 	t.point(e, nil, nil, nil)
 	return nil
 }
@@ -281,7 +292,7 @@ func (in *Instance) SetDefault(name string, target *Target) error {
 		return fmt.Errorf("table %q: default entry is %w", name, ErrImmutable)
 	}
 	if target == nil {
-		t.deflt = t.spec.deflt
+		t.setDefault(t.spec.deflt)
 		return nil
 	}
 	if t.spec.profile != nil {
@@ -291,7 +302,7 @@ func (in *Instance) SetDefault(name string, target *Target) error {
 	if err != nil {
 		return err
 	}
-	t.deflt = act
+	t.setDefault(act)
 	return nil
 }
 

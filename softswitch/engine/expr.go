@@ -214,7 +214,7 @@ func (c *compiler) expression(j *jsonValue) expr {
 		c.usesHeader(h)
 		return expr{kind: xHeader, head: fixedHeader(h)}
 	case "field":
-		if x, ok := c.computedField(j.Value); ok {
+		if x, ok := c.computedField(j.Value); ok { // which reads fields even where it is assigned to
 			return x
 		}
 		r := c.fieldValue(j.Value)
@@ -262,7 +262,10 @@ func (c *compiler) computedField(raw json.RawMessage) (expr, bool) {
 	}
 	var x jsonExpr
 	c.decode(v[0], &x)
+	writing := c.writing
+	c.writing = false
 	h := c.want(c.operator(&x), xHeader).head
+	c.writing = writing
 	name := c.str(v[1])
 	if name == "$valid$" {
 		return expr{kind: xData, data: boolData(validity(h))}, true

@@ -31,7 +31,7 @@ func FuzzLoad(f *testing.F) {
 // value by a constant or by another value of the program.
 func FuzzProgram(f *testing.F) {
 	var docs [][]byte
-	for _, name := range []string{"dynvalid", "l3", "flow", "headers", "match", "state", "control", "arith"} {
+	for _, name := range []string{"dynvalid", "l3", "flow", "headers", "match", "state", "control", "arith", "left", "sums"} {
 		doc, err := os.ReadFile("testdata/" + name + ".json")
 		if err != nil {
 			f.Fatal(err)
@@ -162,8 +162,8 @@ func (in *Instance) fuzzPass(frame []byte) {
 	}
 }
 
-// replicating gives an instance the multicast group and the clone sessions of the program
-// flow.
+// replicating gives an instance the multicast group and the clone sessions of the programs
+// flow and left.
 func replicating(in *Instance) *Instance {
 	err := in.SetMulticastGroup(1, []Replica{{Port: 1}, {Port: 2}})
 	for _, id := range []uint16{5, 6} {
@@ -178,7 +178,7 @@ func replicating(in *Instance) *Instance {
 // FuzzPacket feeds arbitrary frames to the programs of testdata.
 func FuzzPacket(f *testing.F) {
 	var ins []*Instance
-	for _, name := range []string{"arith", "flow", "headers", "l3", "match", "state"} {
+	for _, name := range []string{"arith", "flow", "headers", "l3", "match", "state", "left", "sums"} {
 		in := New(loadFile(f, name), Options{})
 		ins = append(ins, replicating(in))
 	}

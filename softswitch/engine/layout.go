@@ -157,6 +157,15 @@ func (c *compiler) buildLayout(doc *jsonProgram) {
 		l.words++
 	}
 	c.buildStacks(doc)
+	c.chosen = map[*header]bool{}
+	for _, h := range l.headers {
+		c.chosen[h] = h.union != nil
+	}
+	for _, s := range l.stacks {
+		for _, h := range s.elems {
+			c.chosen[h] = true
+		}
+	}
 	l.aliases = map[string]fieldRef{}
 	for i, a := range doc.FieldAliases {
 		c.in("field_aliases", i, func() { l.aliases[a.From] = c.fieldFound(a.Header, a.Field) })

@@ -1,17 +1,52 @@
 package engine
 
+import "maps"
+
 // Most fields of most headers are named nowhere in a program but in the header's type. They
 // stay in the frame: extraction loads only the others, and a packet that leaves with the
 // headers it came with never has them anywhere else. Where a header is written from its
 // fields, or its place in the frame is about to be forgotten, fill loads the rest.
 
-// uses notes that the program reads or writes a field.
+// uses notes that the program reads a field.
 func (c *compiler) uses(r fieldRef) {
-	if r.f != nil {
+	if r.f != nil && !c.writing {
 		for k := range r.f.words {
 			c.used[r.word()+k] = true
 		}
 	}
+}
+
+// unread compiles something of which no field is read.
+func (c *compiler) unread(compile func()) {
+	outer := c.writing
+	c.writing = true
+	compile()
+	c.writing = outer
+}
+
+// writesAnew reports whether an action, whose writes are those of c.written, writes most
+// fields of a header: one that makes packets, such as a reply. What it writes is stored when
+// the packet is written as a whole, so that other packets need not store all that. The
+// action begins with forget then.
+func (c *compiler) writesAnew() (anew bool) {
+	for _, h := range c.layout.headers {
+		if h.metadata || c.chosen[h] {
+			continue
+		}
+		n := 0
+		for i := range h.typ.fields {
+			if c.written[h.base+h.typ.fields[i].word] {
+				n++
+			}
+		}
+		if 2*n > len(h.typ.fields) && n > 2 {
+			anew = true
+		}
+	}
+	if anew {
+		maps.DeleteFunc(c.written, func(word int, _ bool) bool { return word >= c.layout.meta })
+	}
+	return anew
 }
 
 // usesHeader notes that the program reads or writes a header as a whole.
@@ -35,22 +70,15 @@ func (c *compiler) usesInput(k *calculation) {
 }
 
 // finishHeaders sorts the fields of all headers into those that extraction loads and those
-// that it leaves, when all else is compiled. Headers that may be chosen when a packet is
-// there are loaded as a whole.
+// that it leaves, when all else is compiled.
 func (c *compiler) finishHeaders() {
-	chosen := map[*header]bool{}
-	for _, s := range c.layout.stacks {
-		for _, h := range s.elems {
-			chosen[h] = true
-		}
-	}
 	for _, h := range c.layout.headers {
 		codec := h.typ.codec
 		if codec == nil || codec.slow {
 			continue
 		}
 		for _, o := range codec.loads {
-			if chosen[h] || h.union != nil || c.used[h.base+int(o.word)] {
+			if c.chosen[h] || c.used[h.base+int(o.word)] {
 				h.loads = append(h.loads, o)
 			} else {
 				h.left = append(h.left, o)

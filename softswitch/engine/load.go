@@ -92,10 +92,12 @@ type compiler struct {
 	action     *action // being compiled, nil outside of actions
 	regs       map[int]bool
 	nodes      map[string]*node
-	used       map[int]bool // words of fields that the program reads or writes
-	written    map[int]bool // words of fields that the program writes
-	parsed     map[int]bool // those that it writes in the parser or in clones
-	extracts   []*parseStep // those that extract a header in line
+	used       map[int]bool     // words of fields that the program reads
+	writing    bool             // what is being compiled reads no field
+	chosen     map[*header]bool // those that may be another for each packet: of stacks and unions
+	written    map[int]bool     // words of fields that the program writes
+	parsed     map[int]bool     // those that it writes in the parser or in clones
+	extracts   []*parseStep     // those that extract a header in line
 	stateBytes int64
 }
 

@@ -265,6 +265,9 @@ func (a *assembler) body(act *action) (exits bool) {
 		a.call(act.run)
 		return true
 	}
+	if act.anew {
+		a.call((*Packet).forget)
+	}
 	if act.lock >= 0 {
 		a.emit(instr{op: opLock, a: uint32(act.lock)})
 	}

@@ -104,7 +104,7 @@ func TestShortcuts(t *testing.T) {
 		}
 		return prog
 	}}
-	for _, name := range []string{"arith", "control", "flow", "headers", "l3", "match", "state"} {
+	for _, name := range []string{"arith", "control", "flow", "headers", "l3", "left", "match", "state", "sums"} {
 		load[name] = func() *Program { return loadFile(t, name) }
 	}
 	for name, load := range load {

@@ -30,9 +30,7 @@ func primitiveTable() map[string]primitiveSpec {
 	assign := primitiveSpec{2, (*compiler).primAssign}
 	header := func(f func(h *hexpr) opFn) primitiveSpec {
 		return primitiveSpec{1, func(c *compiler, j *jsonPrimitive) opFn {
-			h := c.typedArg(j, 0, xHeader).head
-			c.writesTo(h)
-			return f(h)
+			return f(c.headerArg(j, 0))
 		}}
 	}
 	binary := func(op string) primitiveSpec {
@@ -323,10 +321,10 @@ func (c *compiler) primDrop(*jsonPrimitive) opFn {
 }
 
 func (c *compiler) primMarkToDrop(j *jsonPrimitive) opFn {
-	if j.Parameters[0].Type != "header" {
-		c.fail("mark_to_drop wants a header")
+	h := c.headerArg(j, 0)
+	if h.fixed == nil {
+		c.fail("mark_to_drop wants a fixed header")
 	}
-	h := fixedHeader(c.headerNamed(c.str(j.Parameters[0].Value))) // of which only two fields are used
 	i, ok := h.typ.byName["egress_spec"]
 	if !ok || h.typ.fields[i].bits > 64 {
 		c.fail("header %q has no field egress_spec", h.fixed.name)

@@ -7,6 +7,7 @@ func addHeader(h *hexpr) opFn {
 		if x == nil || p.isValid(x) {
 			return
 		}
+		p.forget() // the packet leaves with other headers than it came with
 		p.zero(x)
 		p.markValid(x)
 		p.size += p.bytesOf(x)
