@@ -14,7 +14,6 @@ type arrivals struct {
 	batch    *port.Batch
 	core     *core
 	pipeline *pipeline // that the frames went through; nil when ingress is still to come
-	now      units.Time
 	turn     engine.Turn
 	results  []result
 	ends     []int // index into results behind those of each frame
@@ -46,7 +45,7 @@ func (a *arrivals) ingress(now units.Time) {
 	if pl == nil || len(a.batch.Frames) == 0 {
 		return // the switch's goroutine counts them
 	}
-	a.pipeline, a.now = pl, now
+	a.pipeline = pl
 	a.turn.BeginIngress(pl.data, a.batch.Frames[0].Port)
 	for _, f := range a.batch.Frames {
 		if a.core.port(f.Port) != nil && !a.core.pfc.consumes(f.Port, f.Data) {
