@@ -24,6 +24,10 @@ func (c *compiler) unread(compile func()) {
 	c.writing = outer
 }
 
+// manyFields is how many fields of a header an action writes at least that makes it anew; one
+// that writes fewer, as a router does, had better store just these.
+const manyFields = 5
+
 // writesAnew reports whether an action, whose writes are those of c.written, writes most
 // fields of a header: one that makes packets, such as a reply. What it writes is stored when
 // the packet is written as a whole, so that other packets need not store all that. The
@@ -39,7 +43,7 @@ func (c *compiler) writesAnew() (anew bool) {
 				n++
 			}
 		}
-		if 2*n > len(h.typ.fields) && n > 2 {
+		if 2*n > len(h.typ.fields) && n >= manyFields {
 			anew = true
 		}
 	}
@@ -49,7 +53,7 @@ func (c *compiler) writesAnew() (anew bool) {
 	return anew
 }
 
-// usesHeader notes that the program reads or writes a header as a whole.
+// usesHeader notes that the program reads or assigns a header as a whole.
 func (c *compiler) usesHeader(h *header) {
 	for i := range h.typ.fields {
 		c.uses(fieldRef{h, &h.typ.fields[i]})
