@@ -77,7 +77,7 @@ func (t *Turn) get() *Packet {
 	}
 	p := t.free[n]
 	t.free = t.free[:n]
-	p.empty()
+	p.reset()
 	return p
 }
 
@@ -87,5 +87,6 @@ func (t *Turn) put(p *Packet) {
 		p.Free()
 		return
 	}
+	p.empty()
 	t.free = append(t.free, p)
 }
