@@ -99,41 +99,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPartsOfAProgram: what is refused follows from the P4Info alone.
-func TestPartsOfAProgram(t *testing.T) {
-	info, _ := chipInfo(t, "tofino1")
-	without := proto.Clone(info).(*p4configv1.P4Info)
-	for i, table := range without.Tables {
-		if table.Preamble.Name == "ingress.pacc.congested_flow" {
-			without.Tables = append(without.Tables[:i], without.Tables[i+1:]...)
-			break
-		}
-	}
-	o := options()
-	programs, err := newPrograms()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Pipelines = func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error) {
-		if s.Name == "tof" {
-			return pipeline.New(without, nil)
-		}
-		return programs.of(cfg, s)
-	}
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = c.Apply(context.Background(), "f.yaml", chipFabric("", "qos: {classes: [{dscp: 48, class: 6}]}\npacc: {enabled: true}"))
-	if err == nil || !strings.Contains(err.Error(), `pacc.enabled: is true, which the switch "tof" cannot do: the program for tofino1 has no table ingress.pacc.congested_flow`) {
-		t.Errorf("error %v with %d tables of %d", err, len(without.Tables), len(info.Tables))
-	}
-}
-
-// TestVictimsNeedDepartures: the traffic manager knows pauses, and the program departures.
-func TestVictimsNeedDepartures(t *testing.T) {
-	info, _ := chipInfo(t, "tofino1")
-	info.Counters = slices.DeleteFunc(info.Counters, func(c *p4configv1.Counter) bool { return c.Preamble.Name == "egress.ingress_departures" })
+// running is a controller for which the program of the switch "tof" has another P4Info.
+func running(t *testing.T, info *p4configv1.P4Info) *Controller {
+	t.Helper()
 	o := options()
 	programs, err := newPrograms()
 	if err != nil {
@@ -149,8 +117,31 @@ func TestVictimsNeedDepartures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// TestPartsOfAProgram: what is refused follows from the P4Info alone.
+func TestPartsOfAProgram(t *testing.T) {
+	info, _ := chipInfo(t, "tofino1")
+	without := proto.Clone(info).(*p4configv1.P4Info)
+	for i, table := range without.Tables {
+		if table.Preamble.Name == "ingress.pacc.congested_flow" {
+			without.Tables = append(without.Tables[:i], without.Tables[i+1:]...)
+			break
+		}
+	}
+	_, _, err := running(t, without).Apply(context.Background(), "f.yaml", chipFabric("", "qos: {classes: [{dscp: 48, class: 6}]}\npacc: {enabled: true}"))
+	if err == nil || !strings.Contains(err.Error(), `pacc.enabled: is true, which the switch "tof" cannot do: the program for tofino1 has no table ingress.pacc.congested_flow`) {
+		t.Errorf("error %v with %d tables of %d", err, len(without.Tables), len(info.Tables))
+	}
+}
+
+// TestVictimsNeedDepartures: the traffic manager knows pauses, and the program departures.
+func TestVictimsNeedDepartures(t *testing.T) {
+	info, _ := chipInfo(t, "tofino1")
+	info.Counters = slices.DeleteFunc(info.Counters, func(c *p4configv1.Counter) bool { return c.Preamble.Name == "egress.ingress_departures" })
 	const sections = "qos: {classes: [{dscp: 26, class: 3}]}\nbuffer: {policy: spfc, size: 4MB, lossless: [3]}"
-	_, _, err = c.Apply(context.Background(), "f.yaml", chipFabric(`, bf_runtime: "127.0.0.1:3"`, sections))
+	_, _, err := running(t, info).Apply(context.Background(), "f.yaml", chipFabric(`, bf_runtime: "127.0.0.1:3"`, sections))
 	if err == nil || !strings.Contains(err.Error(), `buffer.policy: is "spfc", which the switch "tof" cannot do: the program for tofino1 has no counter egress.ingress_departures`) {
 		t.Errorf("error %v", err)
 	}

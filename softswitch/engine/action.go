@@ -219,16 +219,22 @@ func (c *compiler) dataArg(j *jsonPrimitive, i int) *dexpr {
 	return x.data
 }
 
+// writtenArg is typedArg for what is written: a field or header that is named is not read.
+func (c *compiler) writtenArg(j *jsonPrimitive, i int, k xkind) (x expr) {
+	compile := func() { x = c.typedArg(j, i, k) }
+	switch j.Parameters[i].Type {
+	case "field", "header":
+		c.unread(compile)
+	default:
+		compile()
+	}
+	return x
+}
+
 // headerArg compiles a header of which no field is read. A header that may be another for
 // each packet counts as written.
 func (c *compiler) headerArg(j *jsonPrimitive, i int) *hexpr {
-	var h *hexpr
-	compile := func() { h = c.typedArg(j, i, xHeader).head }
-	if j.Parameters[i].Type == "header" {
-		c.unread(compile)
-	} else {
-		compile()
-	}
+	h := c.writtenArg(j, i, xHeader).head
 	if h.fixed == nil {
 		c.writesTo(h)
 	}
@@ -237,13 +243,7 @@ func (c *compiler) headerArg(j *jsonPrimitive, i int) *hexpr {
 
 // target compiles something a number is assigned to.
 func (c *compiler) target(j *jsonPrimitive, i int) *lvalue {
-	var x expr
-	compile := func() { x = c.typedArg(j, i, xData) }
-	if j.Parameters[i].Type == "field" {
-		c.unread(compile)
-	} else {
-		compile()
-	}
+	x := c.writtenArg(j, i, xData)
 	if x.lval == nil {
 		c.in("parameters", i, func() { c.fail("type %q cannot be assigned to", j.Parameters[i].Type) })
 	}

@@ -61,8 +61,8 @@ func (c *compiler) calculation(name, algo string, input []jsonValue) *calculatio
 func (k *calculation) add(c *compiler, in *jsonValue) {
 	switch in.Type {
 	case "field":
-		v := c.fieldName(in.Value)
-		r := c.fieldFound(v[0], v[1])
+		var r fieldRef
+		c.unread(func() { r = c.fieldValue(in.Value) }) // see usesInput
 		k.input = append(k.input, calcInput{h: r.h, f: &r, bits: r.bits()})
 	case "hexstr":
 		if in.Bitwidth < 1 || in.Bitwidth > maxFieldBits {

@@ -25,7 +25,8 @@ func (c *compiler) buildChecksums(j *jsonProgram) {
 			if len(jc.Target) != 2 {
 				c.fail("target is not [header, field]")
 			}
-			k := &checksum{target: c.fieldFound(jc.Target[0], jc.Target[1])}
+			k := &checksum{}
+			c.unread(func() { k.target = c.fieldNamed(jc.Target[0], jc.Target[1]) })
 			if k.target.f == nil || k.target.f.bits > 64 || k.target.f.vl {
 				c.fail("target %v is not a field of at most 64 bits", jc.Target)
 			}

@@ -168,7 +168,7 @@ func (c *compiler) buildLayout(doc *jsonProgram) {
 	}
 	l.aliases = map[string]fieldRef{}
 	for i, a := range doc.FieldAliases {
-		c.in("field_aliases", i, func() { l.aliases[a.From] = c.fieldFound(a.Header, a.Field) })
+		c.in("field_aliases", i, func() { c.unread(func() { l.aliases[a.From] = c.fieldNamed(a.Header, a.Field) }) })
 	}
 }
 
@@ -307,15 +307,9 @@ func (c *compiler) buildStacks(doc *jsonProgram) {
 	}
 }
 
-// fieldNamed resolves header.field, which the program uses.
+// fieldNamed resolves header.field, field aliases first as BMv2 does. Unless it is called
+// within unread, the field counts as read.
 func (c *compiler) fieldNamed(h, f string) fieldRef {
-	r := c.fieldFound(h, f)
-	c.uses(r)
-	return r
-}
-
-// fieldFound resolves header.field, field aliases first as BMv2 does.
-func (c *compiler) fieldFound(h, f string) fieldRef {
 	r, ok := c.layout.find(h, f)
 	if !ok {
 		if c.layout.byName[h] == nil {
@@ -323,6 +317,7 @@ func (c *compiler) fieldFound(h, f string) fieldRef {
 		}
 		c.fail("header %q has no field %q", h, f)
 	}
+	c.uses(r)
 	return r
 }
 

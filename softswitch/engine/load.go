@@ -227,19 +227,14 @@ func (c *compiler) stackNamed(name string) *stack {
 
 // fieldValue reads the value of a "field": [header, field].
 func (c *compiler) fieldValue(raw json.RawMessage) fieldRef {
-	v := c.fieldName(raw)
-	return c.fieldNamed(v[0], v[1])
-}
-
-// fieldName reads [header, field].
-func (c *compiler) fieldName(raw json.RawMessage) (v [2]string) {
+	var v [2]string
 	c.decode(raw, &v)
 	var n []json.RawMessage
 	c.decode(raw, &n)
 	if len(n) != 2 {
 		c.fail("a field is [header, field], not %s", clip(raw))
 	}
-	return v
+	return c.fieldNamed(v[0], v[1])
 }
 
 func (c *compiler) buildErrors(j *jsonProgram) {
