@@ -18,14 +18,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func root(run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: "headgate", RunE: run}
-	AddServerFlag(cmd)
-	AddOutputFlag(cmd)
+	addServerFlag(cmd)
+	addOutputFlag(cmd)
 	return cmd
 }
 
@@ -37,6 +38,7 @@ func TestMainWritesEachLineAndExits(t *testing.T) {
 	}{
 		{nil, ExitOK, ""},
 		{fmt.Errorf("plan: %w", errChanges), ExitChanges, ""},
+		{scenario.ErrInvalid, ExitInvalid, "headgate: the run is invalid: see the top of its table\n"},
 		{errors.New("one\ntwo \x1b[31m\n"), ExitError, "headgate: one\nheadgate: two ?[31m\n"},
 		{&callError{"x:1", status.Error(codes.NotFound, "no such flow")}, ExitError, "headgate: no such flow\n"},
 		{&callError{"x:1", status.Error(codes.Unimplemented, "unknown method")}, ExitError, "headgate: the server at x:1 is not a controller of this version: unknown method\n"},
@@ -61,13 +63,14 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{nil, "10.0.0.9:1", YAML},
 		{[]string{"--server", "10.0.0.8:2", "-o", "json"}, "10.0.0.8:2", JSON},
+		{[]string{"--server", "unix:/run/x.sock"}, "unix:/run/x.sock", YAML},
 	} {
 		cmd := root(func(cmd *cobra.Command, _ []string) error {
-			e, err := NewEnv(cmd)
+			e, err := newEnv(cmd)
 			if err != nil {
 				return err
 			}
-			defer e.Close()
+			defer e.conn.Close()
 			if e.Server != tt.server || e.Format != tt.format || e.Terminal {
 				t.Errorf("%v: env = %+v", tt.args, e)
 			}
@@ -82,8 +85,8 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestServerMustBeHostAndPort(t *testing.T) {
-	for _, s := range []string{"", "x", ":9600", "x:", "x:0", "x:70000", "x:y", "dns:///x"} {
-		cmd := root(func(cmd *cobra.Command, _ []string) error { _, err := NewEnv(cmd); return err })
+	for _, s := range []string{"", "x", ":9600", "x:", "x:0", "x:70000", "x:y", "dns:///x", "unix:"} {
+		cmd := root(func(cmd *cobra.Command, _ []string) error { _, err := newEnv(cmd); return err })
 		cmd.SetArgs([]string{"--server", s})
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "want host:port such as 127.0.0.1:9600") {
@@ -104,7 +107,7 @@ func TestFormats(t *testing.T) {
 		{Table, "a  b\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
 	} {
 		var out bytes.Buffer
-		e := &Env{Format: tt.format, Out: &out}
+		e := &env{Format: tt.format, Out: &out}
 		if err := e.print(m, func(w io.Writer) { row(w, "a", "b") }); err != nil || out.String() != tt.print {
 			t.Errorf("%s: print = %q, %v", tt.format, out.String(), err)
 		}
@@ -120,7 +123,7 @@ func TestReadConfigRefuses(t *testing.T) {
 		{"a: b\nc: \xff\n", "stdin:2: not UTF-8 text"},
 		{strings.Repeat("#", maxConfig+1), "bytes are too many"},
 	} {
-		e := &Env{In: strings.NewReader(tt.in)}
+		e := &env{In: strings.NewReader(tt.in)}
 		if _, _, err := e.readConfig("-"); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error = %v, want %q", err, tt.want)
 		}
@@ -151,11 +154,11 @@ func TestLiveTable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*redraw)
 	defer cancel()
 	var out bytes.Buffer
-	e := &Env{Format: Table, Terminal: true, In: strings.NewReader(""), Out: &out}
+	e := &env{Format: Table, Terminal: true, In: strings.NewReader(""), Out: &out}
 	seen := map[string]bool{}
 	err := follow(ctx, e, &samples{ctx: ctx, hold: true}, follower[*pb.Budget]{
-		take: func(b *pb.Budget) { seen[b.GetApplication()] = true },
-		draw: func(w io.Writer) { row(w, "applications", len(seen)) },
+		record: func(b *pb.Budget) { seen[b.GetApplication()] = true },
+		draw:   func(w io.Writer) { row(w, "applications", len(seen)) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +167,7 @@ func TestLiveTable(t *testing.T) {
 		t.Errorf("drawn: %q", out.String())
 	}
 	out.Reset()
-	err = follow(t.Context(), &Env{Format: Table, Out: &out}, &samples{}, follower[*pb.Budget]{
+	err = follow(t.Context(), &env{Format: Table, Out: &out}, &samples{}, follower[*pb.Budget]{
 		lines: func(b *pb.Budget) []string { return []string{b.GetApplication() + "\a"} },
 	})
 	if err != nil || out.String() != "app1?\napp2?\n" {
@@ -188,8 +191,21 @@ func TestScreen(t *testing.T) {
 }
 
 func TestAgo(t *testing.T) {
-	e := &Env{Now: func() time.Time { return time.Unix(1000, 0) }}
+	e := &env{Now: func() time.Time { return time.Unix(1000, 0) }}
 	if got := e.ago(nil); got != "" {
 		t.Errorf("ago(nil) = %q", got)
+	}
+}
+
+func TestEveryCommandExplainsItself(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range NewRoot().Commands() {
+		if seen[c.Name()] {
+			t.Errorf("%s is there twice", c.Name())
+		}
+		seen[c.Name()] = true
+		if c.Short == "" || !c.Runnable() && !c.HasSubCommands() {
+			t.Errorf("%s: short text %q, runnable %v, subcommands %v", c.Name(), c.Short, c.Runnable(), c.HasSubCommands())
+		}
 	}
 }

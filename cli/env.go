@@ -1,5 +1,3 @@
-// Package cli is the operator's side of the command line: a client of the gRPC API and
-// nothing more. The commands in cmd/headgate parse flags and call one function each here.
 package cli
 
 import (
@@ -25,10 +23,10 @@ import (
 // DefaultServer is where a controller on this machine answers.
 const DefaultServer = "127.0.0.1:9600"
 
-// maxAnswer bounds an answer of the controller, in bytes: a million flows fit.
+// maxAnswer is the largest answer of the controller in bytes. A million flows fit.
 const maxAnswer = 256 << 20
 
-// Format is how results are written.
+// Format is the format of results.
 type Format string
 
 // The formats.
@@ -38,38 +36,38 @@ const (
 	YAML  Format = "yaml"
 )
 
-// AddServerFlag adds --server, which HEADGATE_SERVER sets too, to the root command.
-func AddServerFlag(root *cobra.Command) {
-	root.PersistentFlags().String("server", DefaultServer, "`host:port` of the controller's API; also HEADGATE_SERVER")
+// addServerFlag adds --server to the root command. HEADGATE_SERVER sets its default.
+func addServerFlag(root *cobra.Command) {
+	root.PersistentFlags().String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API; also HEADGATE_SERVER")
 }
 
-// AddOutputFlag adds -o to a command and its subcommands.
-func AddOutputFlag(cmd *cobra.Command) {
+// addOutputFlag adds -o to a command and its subcommands.
+func addOutputFlag(cmd *cobra.Command) {
 	cmd.PersistentFlags().StringP("output", "o", string(Table), "`format` of the output: table, json or yaml; also HEADGATE_OUTPUT")
 }
 
-// Env is what an operator's command works with. Close it.
-type Env struct {
+// env is the environment of an operator's command.
+type env struct {
 	Server   string
 	Format   Format
 	In       io.Reader
 	Out      io.Writer
-	Terminal bool // Out is one: live tables are fine
+	Terminal bool // Out is a terminal, so it can show live tables
 	Now      func() time.Time
 
 	conn *grpc.ClientConn
 }
 
-// NewEnv reads a command's flags and environment and prepares the connection, which is made
-// with the first call.
-func NewEnv(cmd *cobra.Command) (*Env, error) {
+// newEnv reads a command's flags and environment variables and prepares the connection. The first
+// call connects.
+func newEnv(cmd *cobra.Command) (*env, error) {
 	v := viper.New()
 	v.SetEnvPrefix("HEADGATE")
 	v.AutomaticEnv()
 	if err := v.BindPFlags(cmd.Flags()); err != nil {
 		return nil, err
 	}
-	e := &Env{Server: v.GetString("server"), Format: Format(v.GetString("output")), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Now: time.Now}
+	e := &env{Server: v.GetString("server"), Format: Format(v.GetString("output")), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Now: time.Now}
 	if f, ok := e.Out.(*os.File); ok {
 		e.Terminal = term.IsTerminal(f.Fd())
 	}
@@ -80,9 +78,10 @@ func NewEnv(cmd *cobra.Command) (*Env, error) {
 	default:
 		return nil, fmt.Errorf("--output: %q is not allowed: want table, json or yaml", e.Format)
 	}
+	path, socket := strings.CutPrefix(e.Server, "unix:")
 	host, port, err := net.SplitHostPort(e.Server)
-	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" {
-		return nil, fmt.Errorf("--server: %q is not allowed: want host:port such as %s", e.Server, DefaultServer)
+	if n, perr := strconv.ParseUint(port, 10, 16); path == "" || !socket && (err != nil || perr != nil || n == 0 || host == "") {
+		return nil, fmt.Errorf("--server: %q is not allowed: want host:port such as %s, or unix:PATH", e.Server, DefaultServer)
 	}
 	e.conn, err = grpc.NewClient(e.Server,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -96,44 +95,30 @@ func NewEnv(cmd *cobra.Command) (*Env, error) {
 	return e, nil
 }
 
-// Close ends the connection.
-func (e *Env) Close() { _ = e.conn.Close() }
-
-func (e *Env) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(e.conn) }
-func (e *Env) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(e.conn) }
-func (e *Env) channel() pb.ChannelServiceClient {
-	return pb.NewChannelServiceClient(e.conn)
+func (e *env) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(e.conn) }
+func (e *env) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(e.conn) }
+func (e *env) channel() pb.PriorityServiceClient {
+	return pb.NewPriorityServiceClient(e.conn)
 }
-func (e *Env) host() pb.HostServiceClient { return pb.NewHostServiceClient(e.conn) }
+func (e *env) host() pb.HostServiceClient { return pb.NewHostServiceClient(e.conn) }
 
-// Run is the body of an operator's command: it makes the Env, calls fn and names the server
-// in what went wrong.
-func Run(cmd *cobra.Command, fn func(ctx context.Context, e *Env) error) error {
-	e, err := NewEnv(cmd)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	if err := fn(cmd.Context(), e); err != nil {
-		return &callError{server: e.Server, err: err}
-	}
-	return nil
+// ask returns an operator's command that has no arguments.
+func ask(use, short string, fn func(ctx context.Context, e *env) error) *cobra.Command {
+	return askWith(use, short, cobra.NoArgs, func(ctx context.Context, e *env, _ []string) error { return fn(ctx, e) })
 }
 
-// OneOf is for a command that is only its subcommands: it refuses to do nothing.
-func OneOf(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
-	cmd.AddCommand(subcommands...)
-	var names []string
-	for _, s := range subcommands {
-		names = append(names, s.Name())
-	}
-	want := strings.Join(names, ", ")
-	name := cmd.Name()
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return fmt.Errorf("%s: %q is not allowed: want one of %s", name, args[0], want)
+// askWith returns an operator's command. It makes the env, calls fn and adds the server's name to
+// errors.
+func askWith(use, short string, args cobra.PositionalArgs, fn func(ctx context.Context, e *env, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+		e, err := newEnv(cmd)
+		if err != nil {
+			return err
 		}
-		return fmt.Errorf("%s: nothing to do: want one of %s", name, want)
-	}
-	return cmd
+		defer e.conn.Close()
+		if err := fn(cmd.Context(), e, args); err != nil {
+			return &callError{server: e.Server, err: err}
+		}
+		return nil
+	}}
 }

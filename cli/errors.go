@@ -16,13 +16,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/scenario"
 )
 
-// Exit codes: ExitChanges is that of a plan that would change something.
+// Exit codes. A plan that would change something ends with ExitChanges. A run that proves nothing
+// ends with ExitInvalid.
 const (
 	ExitOK      = 0
 	ExitError   = 1
 	ExitChanges = 2
+	ExitInvalid = 3
 )
 
 // errChanges ends a plan with changes.
@@ -37,7 +40,7 @@ type callError struct {
 func (e *callError) Error() string { return strings.Join(explain(e.server, e.err), "\n") }
 func (e *callError) Unwrap() error { return e.err }
 
-// Main runs the root command until it ends or a signal comes, writes what went wrong and
+// Main runs the root command until it ends or a signal arrives. It writes the error, if any, and
 // returns the exit code. A second signal ends the process at once.
 func Main(root *cobra.Command, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,10 +57,13 @@ func Main(root *cobra.Command, stderr io.Writer) int {
 	for _, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
 		_, _ = fmt.Fprintf(stderr, "headgate: %s\n", clean(line))
 	}
+	if errors.Is(err, scenario.ErrInvalid) {
+		return ExitInvalid
+	}
 	return ExitError
 }
 
-// explain turns an error into one clear line for each thing that is wrong.
+// explain turns an error into lines, one for each fault.
 func explain(server string, err error) []string {
 	s, ok := status.FromError(err)
 	if !ok {
@@ -65,7 +71,7 @@ func explain(server string, err error) []string {
 	}
 	var lines []string
 	for _, d := range s.Details() {
-		if f, ok := d.(*pb.ConfigFaults); ok { // says more than the BadRequest beside it
+		if f, ok := d.(*pb.ConfigFaults); ok { // more detailed than the BadRequest next to it
 			lines = nil
 			for _, f := range f.GetFaults() {
 				lines = append(lines, place(f))
@@ -95,8 +101,8 @@ func explain(server string, err error) []string {
 	return []string{s.Message()}
 }
 
-// unreachable tells gRPC's words for a connection that could not be made, without the
-// address, from an answer of the server.
+// unreachable reports whether a message is gRPC's own about a failure to connect, and not an answer
+// of the server. It returns the message without the address.
 func unreachable(message string) (why string, ok bool) {
 	if _, why, found := strings.Cut(message, "dial tcp"); found {
 		_, why, _ = strings.Cut(why, ": ")

@@ -17,24 +17,24 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// redraw is how often a live table is drawn.
+// redraw is the time between two drawings of a live table.
 const redraw = 200 * time.Millisecond
 
-// follower turns a stream into lines or a live table. take is called with every message, in
-// order, then lines or, on a terminal, draw; never two of them at once.
+// follower turns a stream into lines or a live table. record is called with every message, in order.
+// After it lines is called, or on a terminal draw. The calls never overlap.
 type follower[M proto.Message] struct {
-	take  func(M)
-	lines func(M) []string
-	draw  func(w io.Writer) // nil: lines on a terminal too
+	record func(M)
+	lines  func(M) []string
+	draw   func(w io.Writer) // nil: write lines on a terminal too
 }
 
-// follow runs until the stream or ctx ends; the latter is no error.
+// follow runs until the stream or ctx ends. The end of ctx is no error.
 func follow[M any, P interface {
 	*M
 	proto.Message
-}](ctx context.Context, e *Env, stream grpc.ServerStreamingClient[M], f follower[P]) error {
-	if f.take == nil {
-		f.take = func(P) {}
+}](ctx context.Context, e *env, stream grpc.ServerStreamingClient[M], f follower[P]) error {
+	if f.record == nil {
+		f.record = func(P) {}
 	}
 	receive := func(show func(P) error) error {
 		for {
@@ -59,20 +59,20 @@ func follow[M any, P interface {
 			mu.Lock()
 			defer mu.Unlock()
 			var out bytes.Buffer
-			// A table in memory cannot fail to be written.
-			_ = (&Env{Out: &out}).table(f.draw)
+			// Writing a table to memory cannot fail.
+			_ = (&env{Out: &out}).table(f.draw)
 			return out.String()
 		}, func() error {
 			return receive(func(m P) error {
 				mu.Lock()
 				defer mu.Unlock()
-				f.take(m)
+				f.record(m)
 				return nil
 			})
 		})
 	}
 	return receive(func(m P) error {
-		f.take(m)
+		f.record(m)
 		for _, l := range f.lines(m) {
 			if _, err := fmt.Fprintln(e.Out, clean(l)); err != nil {
 				return err
@@ -82,11 +82,11 @@ func follow[M any, P interface {
 	})
 }
 
-// live draws a picture over and over while run runs, until someone presses q or ctrl-c.
-func live(ctx context.Context, e *Env, picture func() string, run func() error) error {
+// live draws a picture repeatedly while run runs, until someone presses q or ctrl-c.
+func live(ctx context.Context, e *env, picture func() string, run func() error) error {
 	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithOutput(e.Out), tea.WithoutSignalHandler()}
 	if f, ok := e.Out.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
-		options = append(options, tea.WithWindowSize(80, 24)) // whoever says it is a terminal, but not of which size
+		options = append(options, tea.WithWindowSize(80, 24)) // a terminal of unknown size
 	}
 	if f, ok := e.In.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
 		options = append(options, tea.WithInput(nil))
@@ -104,7 +104,7 @@ func live(ctx context.Context, e *Env, picture func() string, run func() error) 
 	select {
 	case err := <-ended:
 		return err
-	default: // the operator left; the stream ends with the process
+	default: // the operator quit; the stream ends with the process
 		return nil
 	}
 }
@@ -139,7 +139,7 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// View implements tea.Model: as much of the picture as fits, and how to leave.
+// View implements tea.Model. It shows as much of the picture as fits, and how to quit.
 func (s *screen) View() tea.View {
 	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
 	if room := s.height - 2; s.height > 2 && len(lines) > room {

@@ -1,17 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/units"
 )
 
-// GetFabric shows the running configuration's switches and hosts, or, with config, its YAML.
-func GetFabric(ctx context.Context, e *Env, config bool) error {
+// getFabric shows the switches and hosts of the running configuration, or with config its YAML.
+func getFabric(ctx context.Context, e *env, config bool) error {
 	r, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
 	if err != nil {
 		return err
@@ -21,13 +24,7 @@ func GetFabric(ctx context.Context, e *Env, config bool) error {
 		return err
 	}
 	return e.print(r, func(w io.Writer) {
-		up := 0
-		for _, l := range r.GetLinks() {
-			if l.GetUp() {
-				up++
-			}
-		}
-		_, _ = fmt.Fprintf(w, "fabric %s, generation %d, %d of %s up\n\n", clean(r.GetName()), r.GetGeneration(), up, plural(len(r.GetLinks()), "link"))
+		_, _ = fmt.Fprintf(w, "fabric %s, generation %d, links up: %s\n\n", clean(r.GetName()), r.GetGeneration(), countUp(r.GetLinks()))
 		row(w, "SWITCH", "DEVICE", "ADDRESS")
 		for _, s := range r.GetSwitches() {
 			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress())
@@ -40,8 +37,8 @@ func GetFabric(ctx context.Context, e *Env, config bool) error {
 	})
 }
 
-// GetLinks shows the links with their state.
-func GetLinks(ctx context.Context, e *Env) error {
+// getLinks shows the links with their state.
+func getLinks(ctx context.Context, e *env) error {
 	r, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
 	if err != nil {
 		return err
@@ -50,13 +47,13 @@ func GetLinks(ctx context.Context, e *Env) error {
 	return e.print(only, func(w io.Writer) {
 		row(w, "A", "B", "RATE", "DELAY", "STATE")
 		for _, l := range r.GetLinks() {
-			row(w, endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), upDown(l.GetUp()))
+			row(w, endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), portState(l.GetState()))
 		}
 	})
 }
 
-// GetSwitches shows each switch's session, and what each can do.
-func GetSwitches(ctx context.Context, e *Env) error {
+// getSwitches shows the session and the capabilities of each switch.
+func getSwitches(ctx context.Context, e *env) error {
 	r, err := e.fabric().ListSwitches(ctx, &pb.ListSwitchesRequest{})
 	if err != nil {
 		return err
@@ -64,25 +61,39 @@ func GetSwitches(ctx context.Context, e *Env) error {
 	return e.print(r, func(w io.Writer) {
 		row(w, "SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR")
 		for _, s := range r.GetSwitches() {
-			up := 0
-			for _, p := range s.GetPorts() {
-				if p.GetUp() {
-					up++
-				}
-			}
 			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress(), state(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
-				fmt.Sprintf("%d/%d", up, len(s.GetPorts())), s.GetError())
+				countUp(s.GetPorts()), s.GetError())
 		}
 		drawMatrix(w, r.GetSwitches())
 	})
+}
+
+// countUp summarises the states of ports or links, as in "2/4, 2 unknown".
+func countUp[P interface{ GetState() pb.PortStatus_State }](ports []P) string {
+	n := map[pb.PortStatus_State]int{}
+	for _, p := range ports {
+		n[p.GetState()]++
+	}
+	switch unknown := n[pb.PortStatus_STATE_UNKNOWN]; {
+	case unknown == 0:
+		return fmt.Sprintf("%d/%d", n[pb.PortStatus_STATE_UP], len(ports))
+	case unknown == len(ports):
+		return "unknown"
+	default:
+		return fmt.Sprintf("%d/%d, %d unknown", n[pb.PortStatus_STATE_UP], len(ports), unknown)
+	}
+}
+
+func portState(s pb.PortStatus_State) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
 func state(s pb.SwitchStatus_State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// GetFlows shows what the hosts last reported.
-func GetFlows(ctx context.Context, e *Env) error {
+// getFlows shows what the hosts last reported.
+func getFlows(ctx context.Context, e *env) error {
 	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
 	if err != nil {
 		return err
@@ -106,8 +117,8 @@ func flowRows(w io.Writer, h *pb.HostReport) {
 	}
 }
 
-// GetWeights shows the flows' weights and the budgets of an application, "" for all.
-func GetWeights(ctx context.Context, e *Env, application string) error {
+// getWeights shows the flows' weights and the budgets of an application, "" for all.
+func getWeights(ctx context.Context, e *env, application string) error {
 	r, err := e.weight().ListWeights(ctx, &pb.ListWeightsRequest{Application: application})
 	if err != nil {
 		return err
@@ -138,8 +149,8 @@ func limit(v float64) string {
 	return fmt.Sprint(v)
 }
 
-// GetAudit shows the newest n entries of the log, oldest first.
-func GetAudit(ctx context.Context, e *Env, application string, n uint32) error {
+// getAudit shows the newest n entries of the log, oldest first.
+func getAudit(ctx context.Context, e *env, application string, n uint32) error {
 	r, err := e.weight().ListAudit(ctx, &pb.ListAuditRequest{Application: application, Limit: n})
 	if err != nil {
 		return err
@@ -151,7 +162,46 @@ func GetAudit(ctx context.Context, e *Env, application string, n uint32) error {
 			if a.GetRefused() != "" {
 				result = "refused: " + a.GetRefused()
 			}
-			row(w, at(a.GetTime()), a.GetPeer(), a.GetWhat(), a.GetApplication(), flowText(a.GetFlow()), a.GetPrevious(), a.GetValue(), result)
+			row(w, at(a.GetTime()), a.GetPeer(), a.GetWhat(), a.GetApplication(), cmp.Or(flowText(a.GetFlow()), a.GetSubject()), a.GetPrevious(), a.GetValue(), result)
 		}
 	})
+}
+
+// newGetCommand is "get" and its subcommands, which only read.
+func newGetCommand() *cobra.Command {
+	var config bool
+	fabric := ask("fabric", "The running configuration's switches and hosts", func(ctx context.Context, e *env) error {
+		return getFabric(ctx, e, config)
+	})
+	fabric.Flags().BoolVar(&config, "config", false, "write the configuration as it was applied")
+
+	var app string
+	weights := ask("weights", "The flows' weights and the applications' budgets", func(ctx context.Context, e *env) error {
+		return getWeights(ctx, e, app)
+	})
+	var last uint32
+	audit := ask("audit", "Who changed which weight or budget, and what was refused", func(ctx context.Context, e *env) error {
+		return getAudit(ctx, e, app, last)
+	})
+	for _, c := range []*cobra.Command{weights, audit} {
+		c.Flags().StringVar(&app, "app", "", "only this `application`")
+	}
+	audit.Flags().Uint32VarP(&last, "last", "n", 100, "`number` of entries")
+
+	var feature string
+	status := ask("status", "What the controller's features know of each switch", func(ctx context.Context, e *env) error {
+		return getStatus(ctx, e, feature)
+	})
+	status.Flags().StringVar(&feature, "feature", "", "only this `feature`, such as buffer")
+
+	cmd := &cobra.Command{Use: "get", Short: "Show the fabric, its switches and their status, links, flows, weights, priorities or the audit log"}
+	addOutputFlag(cmd)
+	return oneOf(cmd, fabric,
+		ask("switches", "Each switch's session, ports and what its target cannot do", getSwitches),
+		status,
+		ask("links", "The links with rate, delay and state", getLinks),
+		ask("flows", "What the attached hosts last reported", getFlows),
+		weights, audit,
+		ask("priorities", "PrioPlus' virtual priorities with their channels, and who has which", getPriorities),
+	)
 }

@@ -9,7 +9,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
-// column is the switches that can do the same.
+// column is a group of switches with the same capabilities.
 type column struct {
 	switches []string
 	cells    map[string]string // by capability
@@ -24,8 +24,8 @@ func (c *column) head() string {
 	return fmt.Sprintf("%s +%d", c.switches[0], len(c.switches)-1)
 }
 
-// drawMatrix writes one line a capability and one column for all switches that are alike,
-// then why there is a "no".
+// drawMatrix writes one line for each capability and one column for each group of equal switches,
+// and then the reason for each "no".
 func drawMatrix(w io.Writer, switches []*pb.SwitchStatus) {
 	columns, names := matrix(switches)
 	if len(names) == 0 {
@@ -47,7 +47,7 @@ func drawMatrix(w io.Writer, switches []*pb.SwitchStatus) {
 	drawReasons(w, switches)
 }
 
-// matrix returns the columns, and the capabilities in the order in which they come first.
+// matrix returns the columns, and the capabilities in the order of their first occurrence.
 func matrix(switches []*pb.SwitchStatus) (columns []*column, names []string) {
 	for _, s := range switches {
 		cells := map[string]string{}
@@ -60,7 +60,7 @@ func matrix(switches []*pb.SwitchStatus) (columns []*column, names []string) {
 			}
 		}
 		if len(cells) == 0 {
-			continue // nothing is known of it yet
+			continue // its capabilities are not known yet
 		}
 		at := slices.IndexFunc(columns, func(c *column) bool { return fmt.Sprint(c.cells) == fmt.Sprint(cells) })
 		if at < 0 {
@@ -72,7 +72,8 @@ func matrix(switches []*pb.SwitchStatus) (columns []*column, names []string) {
 	return columns, names
 }
 
-// cell says what does something: the program or the traffic manager, or just "yes".
+// cell names the part of the switch with a capability, the program or the traffic manager, or says
+// just "yes".
 func cell(c *pb.Capability) string {
 	switch {
 	case !c.GetSupported():
@@ -83,7 +84,7 @@ func cell(c *pb.Capability) string {
 	return c.GetBy()
 }
 
-// drawReasons writes each thing that cannot be done once, with the switches that cannot.
+// drawReasons writes each missing capability once, with the switches that lack it.
 func drawReasons(w io.Writer, switches []*pb.SwitchStatus) {
 	type reason struct{ name, detail string }
 	var order []reason

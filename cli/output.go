@@ -19,19 +19,19 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// marshal writes JSON with the names of the API's fields and without leaving any out.
+// marshal returns JSON with the API's field names. It includes fields with zero values.
 func marshal(m proto.Message) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer // protojson varies its blanks on purpose; this does not
+	var out bytes.Buffer // without blanks, which protojson varies on purpose
 	err = json.Compact(&out, text)
 	return out.Bytes(), err
 }
 
-// print writes a message in the Env's format; table draws it.
-func (e *Env) print(m proto.Message, table func(w io.Writer)) error {
+// print writes a message in the env's format. table writes it as a table.
+func (e *env) print(m proto.Message, table func(w io.Writer)) error {
 	if e.Format == Table {
 		return e.table(table)
 	}
@@ -55,7 +55,7 @@ func (e *Env) print(m proto.Message, table func(w io.Writer)) error {
 }
 
 // line writes one message of a stream: JSON as a line, YAML as a document.
-func (e *Env) line(m proto.Message) error {
+func (e *env) line(m proto.Message) error {
 	text, err := marshal(m)
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func toYAML(text []byte) ([]byte, error) {
 	return out.Bytes(), enc.Close()
 }
 
-// table aligns what draw writes in columns, cells separated by tabs.
-func (e *Env) table(draw func(w io.Writer)) error {
+// table aligns the output of draw in columns. draw separates cells by tabs.
+func (e *env) table(draw func(w io.Writer)) error {
 	w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 	draw(w)
 	return w.Flush()
@@ -113,7 +113,8 @@ func row(w io.Writer, cells ...any) {
 	_, _ = fmt.Fprintln(w, strings.Join(text, "\t"))
 }
 
-// clean keeps names and messages of others from steering the terminal or the columns.
+// clean replaces control characters in names and messages of others. They could control the terminal
+// or break columns.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -132,13 +133,6 @@ func flowText(k *pb.FlowKey) string {
 
 func nanoseconds(n uint64) units.Time { return units.Time(n) * units.Nanosecond }
 
-func upDown(up bool) string {
-	if up {
-		return "up"
-	}
-	return "down"
-}
-
 func endpoint(e *pb.Endpoint) string {
 	if e.GetPort() == 0 {
 		return e.GetNode()
@@ -146,7 +140,7 @@ func endpoint(e *pb.Endpoint) string {
 	return fmt.Sprintf("%s:%d", e.GetNode(), e.GetPort())
 }
 
-// at writes a time of a log, in the local zone.
+// at formats the time of a log entry, in the local time zone.
 func at(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""
@@ -161,17 +155,10 @@ func clock(t *timestamppb.Timestamp) string {
 	return t.AsTime().Local().Format("15:04:05.000")
 }
 
-// ago writes how long something lasts, to the second.
-func (e *Env) ago(t *timestamppb.Timestamp) string {
+// ago formats the time since t, to the second.
+func (e *env) ago(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""
 	}
 	return max(0, e.Now().Sub(t.AsTime())).Truncate(time.Second).String()
-}
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

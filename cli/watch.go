@@ -9,14 +9,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/units"
 )
 
-// WatchEvents follows the events, beginning with some past ones.
-func WatchEvents(ctx context.Context, e *Env, recent uint32) error {
+// watchEvents follows the events, starting with some past ones.
+func watchEvents(ctx context.Context, e *env, recent uint32) error {
 	stream, err := e.fabric().WatchEvents(ctx, &pb.WatchEventsRequest{Recent: recent})
 	if err != nil {
 		return err
@@ -27,8 +28,8 @@ func WatchEvents(ctx context.Context, e *Env, recent uint32) error {
 	}})
 }
 
-// WatchTelemetry follows the ports' samples of some switches, none for all.
-func WatchTelemetry(ctx context.Context, e *Env, switches []string) error {
+// watchTelemetry follows the ports' samples of some switches, none for all.
+func watchTelemetry(ctx context.Context, e *env, switches []string) error {
 	stream, err := e.fabric().StreamTelemetry(ctx, &pb.StreamTelemetryRequest{Switches: switches})
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func WatchTelemetry(ctx context.Context, e *Env, switches []string) error {
 		return []any{v.GetSwitch(), v.GetPort(), v.GetPeer(), s.rate, units.Bytes(queued), nanoseconds(v.GetQueueingDelayNs()), v.GetDrops()}
 	}
 	return follow(ctx, e, stream, follower[*pb.TelemetrySample]{
-		take: func(v *pb.TelemetrySample) {
+		record: func(v *pb.TelemetrySample) {
 			s := state{sample: v}
 			if old := ports[at(v)].sample; old != nil && v.GetDepartureBytes() >= old.GetDepartureBytes() {
 				s.rate = units.RateOf(units.Bytes(v.GetDepartureBytes()-old.GetDepartureBytes()),
@@ -84,15 +85,15 @@ func WatchTelemetry(ctx context.Context, e *Env, switches []string) error {
 	})
 }
 
-// WatchWeights follows the weights of an application's flows, "" for all.
-func WatchWeights(ctx context.Context, e *Env, application string) error {
+// watchWeights follows the weights of an application's flows, "" for all.
+func watchWeights(ctx context.Context, e *env, application string) error {
 	stream, err := e.weight().WatchWeights(ctx, &pb.WatchWeightsRequest{Application: application})
 	if err != nil {
 		return err
 	}
 	flows, budgets := map[string]*pb.FlowWeight{}, map[string]*pb.Budget{}
 	return follow(ctx, e, stream, follower[*pb.WeightUpdate]{
-		take: func(u *pb.WeightUpdate) {
+		record: func(u *pb.WeightUpdate) {
 			switch {
 			case u.GetFull():
 				clear(flows)
@@ -136,15 +137,15 @@ func WatchWeights(ctx context.Context, e *Env, application string) error {
 	})
 }
 
-// WatchFlows follows what the hosts report of their flows.
-func WatchFlows(ctx context.Context, e *Env) error {
+// watchFlows follows the hosts' reports about their flows.
+func watchFlows(ctx context.Context, e *env) error {
 	stream, err := e.host().WatchFlows(ctx, &pb.WatchFlowsRequest{})
 	if err != nil {
 		return err
 	}
 	hosts := map[string]*pb.HostReport{}
 	return follow(ctx, e, stream, follower[*pb.HostReport]{
-		take: func(r *pb.HostReport) {
+		record: func(r *pb.HostReport) {
 			if r.GetDetached() {
 				delete(hosts, r.GetHost())
 				return
@@ -169,4 +170,28 @@ func WatchFlows(ctx context.Context, e *Env) error {
 			}
 		},
 	})
+}
+
+// newWatchCommand is "watch" and its subcommands, which follow streams.
+func newWatchCommand() *cobra.Command {
+	var recent uint32
+	events := ask("events", "What happens: sessions, ports, reconciles, configurations", func(ctx context.Context, e *env) error {
+		return watchEvents(ctx, e, recent)
+	})
+	events.Flags().Uint32VarP(&recent, "last", "n", 10, "`number` of past events to begin with")
+	var app string
+	weights := ask("weights", "The flows' weights, then every change", func(ctx context.Context, e *env) error {
+		return watchWeights(ctx, e, app)
+	})
+	weights.Flags().StringVar(&app, "app", "", "only this `application`")
+	var switches []string
+	telemetry := ask("telemetry", "Queues, delays and rates of the ports", func(ctx context.Context, e *env) error {
+		return watchTelemetry(ctx, e, switches)
+	})
+	telemetry.Flags().StringSliceVar(&switches, "switch", nil, "only these `switches`")
+
+	cmd := &cobra.Command{Use: "watch", Short: "Follow events, telemetry, weights or flows: a live table on a terminal, else lines"}
+	addOutputFlag(cmd)
+	return oneOf(cmd, events, telemetry, weights,
+		ask("flows", "Rates, weights and delays of the flows as hosts report them", watchFlows))
 }

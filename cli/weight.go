@@ -23,8 +23,7 @@ func parseFlow(text string) (*pb.FlowKey, error) {
 	}, nil
 }
 
-// number reads a number. Which numbers are allowed is the controller's to say, and its audit
-// log's to keep.
+// number parses a number. The controller checks its range, so that its audit log shows the attempt.
 func number(field, text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -33,8 +32,8 @@ func number(field, text string) (float64, error) {
 	return v, nil
 }
 
-// SetWeight sets the weight of a flow; an empty application keeps the flow's.
-func SetWeight(ctx context.Context, e *Env, flow, application, value string) error {
+// setWeight sets the weight of a flow. With an empty application the flow keeps its application.
+func setWeight(ctx context.Context, e *env, flow, application, value string) error {
 	key, err := parseFlow(flow)
 	if err != nil {
 		return err
@@ -56,8 +55,8 @@ func SetWeight(ctx context.Context, e *Env, flow, application, value string) err
 	})
 }
 
-// DeleteWeight forgets a flow and gives its weight back to the budget.
-func DeleteWeight(ctx context.Context, e *Env, flow string) error {
+// deleteWeight deletes a flow's weight, which becomes free in the application's budget.
+func deleteWeight(ctx context.Context, e *env, flow string) error {
 	key, err := parseFlow(flow)
 	if err != nil {
 		return err
@@ -69,8 +68,8 @@ func DeleteWeight(ctx context.Context, e *Env, flow string) error {
 	return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s: deleted\n", flowText(key)) })
 }
 
-// SetBudget sets the largest sum of weights of an application; 0 removes the limit.
-func SetBudget(ctx context.Context, e *Env, application, value string) error {
+// setBudget sets the largest sum of weights of an application; 0 removes the limit.
+func setBudget(ctx context.Context, e *env, application, value string) error {
 	v, err := number("limit", value)
 	if err != nil {
 		return err
@@ -84,9 +83,9 @@ func SetBudget(ctx context.Context, e *Env, application, value string) error {
 
 var negative = regexp.MustCompile(`in (-[0-9.]\S*)$`)
 
-// RefuseNegative explains a negative number on the command line, which otherwise reads as an
-// unknown flag.
-func RefuseNegative(field string) func(*cobra.Command, error) error {
+// refuseNegative explains that a number is negative. Otherwise the error would be about an unknown
+// flag.
+func refuseNegative(field string) func(*cobra.Command, error) error {
 	return func(_ *cobra.Command, err error) error {
 		if m := negative.FindStringSubmatch(err.Error()); m != nil {
 			return fmt.Errorf("%s: %s is not allowed: want a finite number above zero", field, m[1])

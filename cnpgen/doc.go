@@ -1,14 +1,27 @@
 // Package cnpgen is the switch part of PACC (Zhong et al., "PACC: Proactive and Accurate
-// Congestion Feedback for RDMA Congestion Control"): per egress port a PI controller over
-// the queue says how many congestion notifications (CNPs) to send in the coming period, a
-// filter lets bursts pass that are shorter than a round trip, and the notifications are
-// shared out by how many packets of each flow met a queue above the threshold.
+// Congestion Feedback for RDMA Congestion Control"). For each egress port, a PI controller over the
+// queue computes how many congestion notifications (CNPs) to send in the coming period. A filter
+// ignores bursts that are shorter than a round trip. Each flow gets notifications in proportion to
+// the number of its packets that met a queue above the threshold.
 //
-// A Port is that state machine and a Pacer spreads what it grants over the period. Both
-// are free of clocks, sockets and goroutines: the simulator ticks them in virtual time,
-// the controller and the switch-local agent with what they read from P4 counters.
+// What is where: a Port is that state machine. Its input is what each flow has sent since the last
+// tick. A Pacer spreads the CNPs that the Port grants over the period. A Loop runs them beside one
+// switch: it keeps the switch's flow table and takes the differences of its counters. The Switch
+// interface has two implementations: one in the switch's own process (softswitch/pacc), which
+// Settings in table entries switch on, and one over P4Runtime (controller/feature/pacc). The
+// simulator counts by itself and ticks Ports directly (package fabric). Nothing here has a clock, a
+// socket or a goroutine.
 //
-// Params has the rules by which the paper derives its parameters, and the stability of
-// the loop that they close: the paper's phase margin, and beside it the eigenvalues of the
-// loop as the algorithm really runs (see Stability).
+// Whom a notification is for: PACC counts by pairs of addresses, so it slows down everything that
+// one address sends to the other, in the simulator, at Headgate's hosts and at NICs alike. But a
+// NIC, like a Headgate host, slows down only the queue pair that a frame names. So the loop sends
+// one frame for each queue pair of the source that acknowledgements have named at this switch, at
+// most 16 at a time and then in turn. If they have named none, because they take another path or
+// because the pipeline cannot learn, the frame names queue pair 0: Headgate's hosts apply it to all
+// their flows to the address, and NICs drop it. READ responses are not acknowledgements, so nothing
+// is learned of a source that only answers READs.
+//
+// Params has the rules by which the paper derives its parameters, and analyses the stability of the
+// control loop with them: by the paper's phase margin, and by the eigenvalues of the loop as the
+// algorithm really runs (see Stability).
 package cnpgen

@@ -1,134 +1,335 @@
 package cnpgen
 
 import (
-	"math"
+	"errors"
+	"fmt"
 
 	"github.com/headgate/headgate/units"
 )
 
-// SpectralRadius is the largest magnitude of an eigenvalue of the closed loop as the
-// algorithm runs, linearised around the paper's operating point α*; below 1 the loop
-// settles.
-//
-// Other than G, which has an integrator for N that Algorithm 1 has not, and a period's
-// delay where the CNPs of a period cut within that period, the loop has per period T, in
-// differences from the operating point, C in KB per period, n flows,
-//
-//	N   = β1·q + β2·(q − q₋₁)                        Algorithm 1, line 12
-//	u   = −C/2 · (α*·N/n + N*·a)                      cuts: Eq. 1, N/n CNPs to each flow
-//	a₊₁ = a + (1 − (1−g)^(T/τ')) · (N/n · τ'/T − a)   alpha: DCQCN §3.1
-//	r₊₁ = r + u − (1/3 + 1/2)·T/T_i · r               and DCQCN's increase
-//	q₊₁ = q + r + u/2
-//
-// CNPs are paced over the period, so that their cuts count for half of it on average; the
-// delay of the feedback moves a part of u into the periods after. N* = α*·T/τ' is how
-// many CNPs a flow gets per period at α*; they cut a third of the rate per T_i, which the
-// increase gives back, half of the way to a target that stays.
-//
-// Rounding down and the most CNPs per flow are not linear and not in it.
-func (p Params) SpectralRadius(rate units.Rate, r Reaction) float64 {
-	return radius(p.loop(rate, r))
+// Flow identifies what a switch counts: the packets between a pair of addresses at an egress port.
+type Flow struct {
+	FlowKey
+	Port uint32
 }
 
-// States of the loop; the cuts on their way follow, youngest first.
-const (
-	stateQ = iota
-	stateQOld
-	stateR
-	stateA
-	stateU
-)
-
-// maxPeriods bounds the feedback delay that the loop represents.
-const maxPeriods = 64
-
-func (p Params) loop(rate units.Rate, r Reaction) [][]float64 {
-	t := float64(p.Interval)
-	c := float64(rate) / 8 / bytesPerKB * p.Interval.Seconds()
-	alpha, n := r.Alpha(), float64(r.Flows)
-	periods := math.Min(float64(r.Delay)/t, maxPeriods)
-	whole := int(periods)
-	part := periods - float64(whole)
-
-	size := stateU + whole + 1
-	a := make([][]float64, size)
-	for i := range a {
-		a[i] = make([]float64, size)
-	}
-	// N/n and u as rows over the state.
-	perFlow, cut := make([]float64, size), make([]float64, size)
-	perFlow[stateQ], perFlow[stateQOld] = (p.Beta1+p.Beta2)/n, -p.Beta2/n
-	for i := range cut {
-		cut[i] = -c / 2 * alpha * perFlow[i]
-	}
-	cut[stateA] -= c / 2 * alpha * t / float64(r.AlphaTimer)
-
-	// What arrives in a period: the end of the older cut, the start of the younger one.
-	arriving := func(i int, weightYoung, weightOld float64) {
-		if whole == 0 {
-			for j := range cut {
-				a[i][j] += weightYoung * cut[j]
-			}
-		} else {
-			a[i][stateU+whole-1] += weightYoung
-		}
-		a[i][stateU+whole] += weightOld
-	}
-	a[stateQ][stateQ], a[stateQ][stateR] = 1, 1
-	arriving(stateQ, (1-part)*(1-part)/2, part-part*part/2)
-	a[stateQOld][stateQ] = 1
-	a[stateR][stateR] = 1 - (1.0/3+1.0/2)*t/float64(r.IncreaseTimer)
-	arriving(stateR, 1-part, part)
-	forget := 1 - math.Pow(1-r.Gain, t/float64(r.AlphaTimer))
-	a[stateA][stateA] = 1 - forget
-	for i := range perFlow {
-		a[stateA][i] += forget * float64(r.AlphaTimer) / t * perFlow[i]
-	}
-	copy(a[stateU], cut)
-	for i := stateU + 1; i < size; i++ {
-		a[i][i-1] = 1
-	}
-	return a
+// Counters are the counters of a flow in a switch's flow table, since its entry was made.
+type Counters struct {
+	Flow
+	Bytes     uint64
+	Congested uint64 // packets that met a queue above Q_th
+	// Partial marks a flow that has only one of its two entries; its counts mean nothing.
+	Partial bool
 }
 
-// radius is the spectral radius by Gelfand's formula, lim |Aᵐ|^(1/m), with m doubling: the
-// error of the logarithm is below 1e-7 after 30 squarings. It destroys a.
-func radius(a [][]float64) float64 {
-	b := make([][]float64, len(a))
-	for i := range b {
-		b[i] = make([]float64, len(a))
-	}
-	log := 0.0
-	for m := 1.0; m < 1<<30; m *= 2 {
-		norm := 0.0
-		for _, row := range a {
-			for _, v := range row {
-				norm = max(norm, math.Abs(v))
-			}
-		}
-		if norm == 0 {
-			return 0
-		}
-		log += math.Log(norm) / m
-		scale := 1 / norm
-		for _, row := range a {
-			for j := range row {
-				row[j] *= scale
-			}
-		}
-		square(b, a)
-		a, b = b, a
-	}
-	return math.Exp(log)
+// Switch is the part of a data plane that a loop needs.
+type Switch interface {
+	// Poll asks for the length of a port's watched queue. The switch passes the answer to
+	// Loop.Polled, during the call or later.
+	Poll(port uint32) error
+	// Counters appends the counters of every flow of every port, read in one request.
+	Counters(dst []Counters) ([]Counters, error)
+	// Write adds flows to the table and removes others. It returns the flows of add that are
+	// not in the table afterwards. It is no error if a flow to be removed is not there. When
+	// Write returns ErrBusy it has done nothing, and the loop calls it again.
+	Write(add, remove []Flow) (refused []Flow, err error)
+	// CNP sends a congestion notification to the flow's source, for one of its queue pairs,
+	// 0 when it is not known.
+	CNP(f Flow, qp uint32) error
 }
 
-func square(to, a [][]float64) {
-	for i, row := range a {
-		clear(to[i])
-		for k, v := range row {
-			for j, w := range a[k] {
-				to[i][j] += v * w
+// ErrBusy is what Switch.Write returns when it cannot write just now.
+var ErrBusy = errors.New("somebody else is writing to the switch")
+
+// PortConfig is a port whose queue is watched.
+type PortConfig struct {
+	Port   uint32
+	Params Params // in the switch's own time; Interval is the same on all ports
+}
+
+// LoopConfig configures a loop.
+type LoopConfig struct {
+	// Ports are the watched ports, at least one, each once.
+	Ports []PortConfig
+	// MaxFlows bounds the flow table of the switch, 1 to its size, and the queue pairs.
+	MaxFlows int
+	// QueuePairs is the switch's table of queue pairs; nil where it has none: the
+	// notifications then carry queue pair 0.
+	QueuePairs QueuePairTable
+}
+
+// port is one watched port.
+type port struct {
+	number uint32
+	gen    *Port
+	pacer  *Pacer
+
+	flows   []FlowCount  // traffic since the last computed tick; valid if counted
+	states  []*flowState // the states of flows, in the same order
+	queue   units.Bytes  // queue length at time at; valid if polled
+	at      units.Time
+	counted bool // the counters of this tick have been read
+	polled  bool // the queue length of this tick has arrived
+	done    bool // this tick has been computed
+}
+
+// Loop is PACC on one switch. Once a period it polls the queues, reads the counters of all flows and
+// takes their differences. It ticks the Port of each queue with them, and sends the CNPs that the
+// Port grants. Its owner calls its methods from one goroutine at a time, with times that never
+// decrease. Memory is bounded by MaxFlows.
+type Loop struct {
+	sw     Switch
+	period units.Time
+	ports  []*port
+	by     map[uint32]*port
+	table  learned
+	pairs  queuePairs
+
+	tick  uint64
+	began units.Time // start of the present tick
+	due   units.Time // when the next tick is due
+	begun bool
+	buf   []Counters
+	stats LoopStats
+}
+
+// NewLoop returns a loop whose first tick is due at once.
+func NewLoop(c LoopConfig, sw Switch) (*Loop, error) {
+	if len(c.Ports) == 0 {
+		return nil, errors.New("cnpgen: no port is watched")
+	}
+	if c.MaxFlows < 1 {
+		return nil, fmt.Errorf("cnpgen: max flows is %d, want 1 or more", c.MaxFlows)
+	}
+	l := &Loop{sw: sw, period: c.Ports[0].Params.Interval, by: map[uint32]*port{}}
+	for _, pc := range c.Ports {
+		if pc.Params.Interval != l.period {
+			return nil, fmt.Errorf("cnpgen: port %d has the interval %v, port %d %v: want one for all", pc.Port, pc.Params.Interval, c.Ports[0].Port, l.period)
+		}
+		if l.by[pc.Port] != nil {
+			return nil, fmt.Errorf("cnpgen: port %d is given twice", pc.Port)
+		}
+		gen, err := NewPort(pc.Params)
+		if err != nil {
+			return nil, fmt.Errorf("cnpgen: port %d: %w", pc.Port, err)
+		}
+		pacer, err := NewPacer(pc.Params)
+		if err != nil {
+			return nil, fmt.Errorf("cnpgen: port %d: %w", pc.Port, err)
+		}
+		p := &port{number: pc.Port, gen: gen, pacer: pacer, done: true}
+		l.ports = append(l.ports, p)
+		l.by[pc.Port] = p
+	}
+	l.table = newLearned(c.MaxFlows, l.watches)
+	l.pairs = newQueuePairs(c.QueuePairs, c.MaxFlows)
+	return l, nil
+}
+
+func (l *Loop) watches(port uint32) bool { return l.by[port] != nil }
+
+// Pending reports whether flows or queue pairs wait to be written.
+func (l *Loop) Pending() bool {
+	return len(l.table.add)+len(l.table.remove)+len(l.pairs.add)+len(l.pairs.remove) > 0
+}
+
+// Next returns when the next tick or CNP is due.
+func (l *Loop) Next() units.Time {
+	if !l.begun {
+		return 0
+	}
+	next := l.due
+	for _, p := range l.ports {
+		next = min(next, p.pacer.Next())
+	}
+	return next
+}
+
+// Run does what is due at now: it sends CNPs, starts a tick, and writes entries for learned flows
+// and queue pairs. An error says what has failed; the loop goes on regardless.
+func (l *Loop) Run(now units.Time) error {
+	err := errors.Join(l.send(now), l.table.write(l.sw, &l.stats), l.pairs.write())
+	if !l.begun || now >= l.due {
+		err = errors.Join(err, l.begin(now))
+	}
+	return errors.Join(err, l.send(now))
+}
+
+// begin starts a tick. It sends the polls first, so that they travel while it reads the counters.
+func (l *Loop) begin(now units.Time) error {
+	l.punctuality(now)
+	l.tick++
+	l.began = now
+	var errs error
+	for _, p := range l.ports {
+		if !p.done {
+			l.stats.Unanswered++
+		}
+		p.counted, p.polled, p.done = false, false, false
+		p.flows, p.states = p.flows[:0], p.states[:0]
+	}
+	for _, p := range l.ports {
+		if err := l.sw.Poll(p.number); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("poll of port %d: %w", p.number, err))
+		}
+	}
+	var err error
+	if l.buf, err = l.sw.Counters(l.buf[:0]); err != nil {
+		l.stats.ReadErrors++
+		return errors.Join(errs, fmt.Errorf("counters: %w", err))
+	}
+	l.table.read(l.buf, l.tick)
+	for _, r := range l.table.before {
+		p := l.by[r.Port]
+		p.flows = append(p.flows, FlowCount{r.FlowKey, r.state.now.bytes - r.state.base.bytes, r.state.now.congested - r.state.base.congested})
+		p.states = append(p.states, r.state)
+	}
+	for _, p := range l.ports {
+		p.counted = true
+		l.compute(p)
+	}
+	return errs
+}
+
+// punctuality measures how late this tick is and schedules the next one. A late tick does not shift
+// the later ones. The Ports compute with the time that has really passed.
+func (l *Loop) punctuality(now units.Time) {
+	l.stats.Ticks++
+	if !l.begun {
+		l.begun, l.due = true, now+l.period
+		return
+	}
+	late := now - l.due
+	l.stats.Lateness += late
+	l.stats.WorstLateness = max(l.stats.WorstLateness, late)
+	if late > l.period/4 {
+		l.stats.Late++
+	}
+	missed := late / l.period
+	l.stats.Missed += uint64(missed)
+	l.due += (missed + 1) * l.period
+}
+
+// Polled receives the length that the watched queue of a port had at now. The poll was sent at
+// asked. Polled ignores the answer to a poll from before the present tick, and all answers of a tick
+// but the first.
+func (l *Loop) Polled(now, asked units.Time, number uint32, queue units.Bytes) {
+	p := l.by[number]
+	if p == nil || !l.begun || asked < l.began || p.polled {
+		return
+	}
+	p.at, p.queue, p.polled = now, queue, true
+	l.compute(p)
+}
+
+// compute ticks the Port of one port when both the counters and the queue length of the tick are
+// there, and sets the base of its flows' counters. If the poll is not answered, the next tick counts
+// the traffic of this one too.
+func (l *Loop) compute(p *port) {
+	if !p.counted || !p.polled || p.done {
+		return
+	}
+	p.done = true
+	for i, s := range p.states {
+		s.base, s.last = s.now, count{p.flows[i].Bytes, p.flows[i].Congested}
+	}
+	p.pacer.Add(p.at, p.gen.Tick(p.at, p.queue, p.flows))
+}
+
+// send sends the CNPs that are due.
+func (l *Loop) send(now units.Time) error {
+	var errs error
+	for _, p := range l.ports {
+		for {
+			key, ok := p.pacer.Pop(now)
+			if !ok {
+				break
+			}
+			for _, qp := range l.pairs.notified(key) {
+				if err := l.sw.CNP(Flow{key, p.number}, qp); err != nil {
+					l.stats.CNPErrors++
+					errs = errors.Join(errs, fmt.Errorf("CNP to %v: %w", key.Src, err))
+					continue
+				}
+				l.stats.CNPs++
 			}
 		}
 	}
+	return errs
+}
+
+// Learned reports flows that are missing in the switch's table. Run writes them.
+func (l *Loop) Learned(flows ...Flow) {
+	for _, f := range flows {
+		l.table.learn(f, l.tick, &l.stats)
+	}
+}
+
+// Aged reports flows that no packet has hit for the ageing time. Run removes them.
+func (l *Loop) Aged(flows ...Flow) {
+	for _, f := range flows {
+		if l.table.forget(f) {
+			l.stats.Aged++
+		}
+	}
+}
+
+// LearnedQueuePairs reports queue pairs that are missing in the switch's table. Run writes them.
+func (l *Loop) LearnedQueuePairs(list ...QueuePair) {
+	for _, p := range list {
+		l.pairs.learn(p)
+	}
+}
+
+// AgedQueuePairs reports queue pairs that no acknowledgement has named for the ageing time. Run
+// removes them.
+func (l *Loop) AgedQueuePairs(list ...QueuePair) {
+	for _, p := range list {
+		l.pairs.forget(p)
+	}
+}
+
+// LoopStats counts what a loop has done since it was made.
+type LoopStats struct {
+	Ticks         uint64     // periods begun
+	Late          uint64     // ticks that were more than a quarter of a period late
+	Missed        uint64     // periods without a tick
+	Lateness      units.Time // sum over all ticks
+	WorstLateness units.Time
+	Unanswered    uint64 // ports whose poll did not come back within a period
+	ReadErrors    uint64 // ticks without counters
+
+	CNPs      uint64 // frames sent, one to each known queue pair
+	CNPErrors uint64 // frames that could not be sent
+
+	Flows   int    // flows in the table now
+	Learned uint64 // flows added to the table
+	Aged    uint64 // flows removed because they were idle
+	Evicted uint64 // flows removed to make room, the least congested first
+	Refused uint64 // flows for which there was no room, or which the switch refused
+
+	QueuePairs int // queue pairs of sources that are known now
+}
+
+// PortStats are the counters of a watched port.
+type PortStats struct {
+	Port  uint32
+	Queue units.Bytes // at the last poll
+	Stats
+}
+
+// Stats returns the counters.
+func (l *Loop) Stats() LoopStats {
+	st := l.stats
+	st.QueuePairs = len(l.pairs.known)
+	return st
+}
+
+// Ports returns the watched ports' own counters, in the order of the configuration.
+func (l *Loop) Ports() []PortStats {
+	list := make([]PortStats, len(l.ports))
+	for i, p := range l.ports {
+		list[i] = PortStats{p.number, p.queue, p.gen.Stats()}
+	}
+	return list
 }

@@ -12,7 +12,7 @@ type Margin struct {
 	Crossover float64 // where |G| = 1, radians per second
 	K         float64 // gain of G, 1/s³
 	Z         float64 // zero of G, radians per second
-	Alpha     float64 // α* that it was computed with
+	Alpha     float64 // the α* used
 }
 
 // PhaseMargin analyses the open loop of Eq. 16,

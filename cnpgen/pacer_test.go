@@ -11,7 +11,7 @@ import (
 
 func newPacer(t testing.TB) *cnpgen.Pacer {
 	t.Helper()
-	p, err := cnpgen.NewPacer(cnpgen.DefaultParams(25 * units.Gbps))
+	p, err := cnpgen.NewPacer(paperParams(25 * units.Gbps))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestPacerReplaces(t *testing.T) {
 // gap, never more than granted, and with a punctual caller all of them within the period.
 func TestPacer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, err := cnpgen.NewPacer(cnpgen.DefaultParams(25 * units.Gbps))
+		p, err := cnpgen.NewPacer(paperParams(25 * units.Gbps))
 		if err != nil {
 			t.Fatal(err)
 		}

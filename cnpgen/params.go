@@ -20,8 +20,8 @@ const (
 	bytesPerKB        = 1000.0
 )
 
-// HopDelay is d of Q_burst = B_th = d·C: the delay of one hop that makes the paper's 4 KB
-// at 25 Gb/s, a little more than its 1 µs of propagation.
+// HopDelay is d of Q_burst = B_th = d·C, the delay of one hop. It is the value that gives the
+// paper's 4 KB at 25 Gb/s, and a little more than the paper's 1 µs of propagation.
 const HopDelay = 1280 * units.Nanosecond
 
 // Params are PACC's parameters of one egress port.
@@ -43,21 +43,18 @@ type Params struct {
 	CNPGap units.Time
 	// MaxFlows bounds the flow table; 1 to 4 194 304.
 	MaxFlows int
-	// Carry keeps what rounding down takes from a flow's share and adds it to the next. It
-	// is not in the paper, whose queue n flows settle where N_all is n, Q_th + n/Beta1: below
-	// that no flow's share is a whole CNP.
+	// Carry keeps the fraction that rounding down cuts from a flow's share and adds it to
+	// the flow's next share. It is not in the paper. Without it n flows settle at the queue
+	// where N_all is n, Q_th + n/Beta1, because no flow's share is a whole CNP below that.
 	Carry bool
-	// Scale is how much slower than real hardware the fabric and its hosts run, as Stretch
-	// sets it: Stability stretches the hosts' timers so much. 0 means 1.
+	// Scale is the factor by which the fabric and its hosts run slower than real hardware.
+	// Stretch sets it, and Stability stretches the hosts' timers by it. 0 means 1.
 	Scale float64
 }
 
-// DefaultParams returns the paper's parameters for a line rate (§IV-C): Q_th = C·T/2,
-// Q_burst = B_th = d·C, T = 80 µs. The weights are the paper's (0.05, 0.1) at 25 Gb/s and
-// scaled by Rescale to other rates.
-func DefaultParams(rate units.Rate) Params { return ParamsFor(rate, PaperInterval) }
-
-// ParamsFor is DefaultParams for another period.
+// ParamsFor returns the paper's parameters for a line rate and a period, which is PaperInterval
+// in the paper (§IV-C): Q_th = C·T/2, Q_burst = B_th = d·C. The weights are the paper's (0.05,
+// 0.1) at 25 Gb/s and 80 µs, and scaled by Rescale otherwise.
 func ParamsFor(rate units.Rate, interval units.Time) Params {
 	p := Params{
 		Interval: interval, Beta1: PaperBeta1, Beta2: PaperBeta2,
@@ -67,10 +64,10 @@ func ParamsFor(rate units.Rate, interval units.Time) Params {
 	return p.Rescale(PaperRate, PaperInterval, rate)
 }
 
-// Rescale returns p with weights that give the same phase margin at rate and p.Interval as
-// Beta1 and Beta2 give at fromRate and fromInterval. In time counted in periods the open
-// loop G has the gain C·T·β1·α*/2 and a zero at β1/(β2+β1/2), so what must stay is β·C·T:
-// CNPs for a queue of the same fraction of Q_th.
+// Rescale returns p with weights that give the same phase margin at rate and p.Interval as Beta1 and
+// Beta2 give at fromRate and fromInterval. With time in periods, the open loop G has the gain
+// C·T·β1·α*/2 and a zero at β1/(β2+β1/2). So β·C·T must stay the same: the number of CNPs for a
+// queue of a given fraction of Q_th.
 func (p Params) Rescale(fromRate units.Rate, fromInterval units.Time, rate units.Rate) Params {
 	f := float64(fromRate) * float64(fromInterval) / (float64(rate) * float64(p.Interval))
 	p.Beta1 *= f
@@ -78,9 +75,9 @@ func (p Params) Rescale(fromRate units.Rate, fromInterval units.Time, rate units
 	return p
 }
 
-// Stretch returns p for a fabric that runs s times slower than the one that p is for, with
-// all times s times longer: amounts of data, and so weights, stay. For a rate r at which
-// lines of r·s are emulated, use DefaultParams(r·s).Stretch(s).
+// Stretch returns p for a fabric that runs s times slower than the one that p is for. All times are
+// s times longer. Amounts of data are the same, and so are the weights. For lines of rate r that
+// emulate lines of rate r·s, use ParamsFor(r·s, T).Stretch(s).
 func (p Params) Stretch(s float64) Params {
 	p.Interval = stretch(p.Interval, s)
 	p.CNPGap = stretch(p.CNPGap, s)
@@ -100,8 +97,8 @@ func stretch(t units.Time, s float64) units.Time { return units.Time(math.Round(
 // MaxPerFlow returns the most CNPs that a flow gets in a period, T/gap.
 func (p Params) MaxPerFlow() int { return int(p.Interval / p.CNPGap) }
 
-// Validate reports the first parameter outside its range. Whether the loop is stable is
-// another question: see Params.Stability.
+// Validate reports the first parameter outside its range. It does not check whether the loop is
+// stable: see Params.Stability.
 func (p Params) Validate(rate units.Rate) error {
 	if rate <= 0 {
 		return fmt.Errorf("rate: %v, want more than 0", rate)

@@ -7,11 +7,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// FlowKey is what PACC calls a flow: all that goes from one address to another.
+// FlowKey identifies a flow in PACC's sense: all packets from one address to another.
 type FlowKey struct{ Src, Dst netip.Addr }
 
-// FlowCount is what a switch has counted of a flow at an egress port since the flow's entry
-// was made: bytes, and packets that met a queue above Params.Threshold.
+// FlowCount is what a flow has sent through an egress port in a period: bytes, and packets
+// that met a queue above Params.Threshold.
 type FlowCount struct {
 	Key              FlowKey
 	Bytes, Congested uint64
@@ -23,13 +23,12 @@ type Grant struct {
 	CNPs int
 }
 
-// Port is PACC at one egress port. Whoever ticks it owns it; it is not safe for concurrent
-// use.
+// Port is PACC at one egress port. The caller owns it; it is not safe for concurrent use.
 type Port struct {
 	par Params
 
 	ticked   bool       // there was a tick
-	last     units.Time // of it
+	last     units.Time // time of the last tick
 	queueOld units.Bytes
 	queueAvg float64 // bytes
 
@@ -38,23 +37,22 @@ type Port struct {
 	stats  Stats
 }
 
-// Stats counts what a Port has done. The first group is of the last tick.
+// Stats counts what a Port has done. The first group of fields describes the last tick.
 type Stats struct {
-	Interval units.Time // true time since the tick before
+	Interval units.Time // actual time since the previous tick
 	All      float64    // N_all after the checks of Algorithm 1: 0 when nothing was sent
 	QueueAvg units.Bytes
 	Flows    int // in the table
 
-	Ticks     uint64
-	Late      uint64 // ticks that came more than half a period late
-	Missed    uint64 // periods without a tick
-	Filtered  uint64 // ticks with N_all above 0 that the burst filter held back
-	CNPs      uint64 // granted
-	Lost      uint64 // of N_all, rounded off or above a flow's most
-	Aged      uint64 // flows that left the table for sending less than Burst
-	Evicted   uint64 // flows, least congested first, that left a full table or found no place
-	Ignored   uint64 // rows given twice or beyond the bounded memory for counters
-	Backwards uint64 // counters that ran backwards
+	Ticks    uint64
+	Late     uint64 // ticks that came more than half a period late
+	Missed   uint64 // periods without a tick
+	Filtered uint64 // ticks with N_all above 0 in which the burst filter prevented CNPs
+	CNPs     uint64 // CNPs granted
+	Lost     uint64 // CNPs of N_all that were rounded off or exceeded T/gap of a flow
+	Aged     uint64 // flows that left the table for sending less than Burst
+	Evicted  uint64 // flows that left a full table, or that it had no room for; least congested first
+	Ignored  uint64 // rows given twice, or more than twice MaxFlows
 }
 
 // NewPort returns a port with an empty table.
@@ -81,19 +79,15 @@ func (p *Port) SetParams(par Params) error {
 // Stats returns the counters.
 func (p *Port) Stats() Stats { return p.stats }
 
-// Tick is one period of Algorithm 1: the queue as it is now and all flows that the switch
-// has entries for, with counters since each entry was made, in any order, best in the same
-// as last time. The grants are for the coming period and valid until the next Tick.
+// Tick runs one period of Algorithm 1. queue is the length of the queue now, and flows is what each
+// flow has sent since the last Tick, in any order; the order of the last Tick is the fastest. The
+// grants are for the coming period and valid until the next Tick.
 //
-// Ticks need not be punctual. What the counters and the queue have changed by is taken
-// over the time that has really passed: of a tick that comes late the change of the queue
-// counts per period, and an early one gets the fraction of a period's CNPs that it covers.
-// The average forgets, and flows age, by the true time. The first tick, and one at a time
-// that is not after the last, grant nothing.
-//
-// A flow that is new counts from 0. One whose counter has run backwards, because a switch
-// restarted or made the entry anew, grants nothing and counts from there. A flow that is
-// not listed any more is forgotten.
+// Ticks need not be punctual, because Tick computes with the time that has really passed. In a late
+// tick the change of the queue counts per period. An early tick gets only the fraction of a period's
+// CNPs that has passed. The moving average and the ageing of flows use the actual time too. The
+// first tick grants nothing, nor does a tick that is not later than the previous one. A flow that is
+// not listed is forgotten.
 func (p *Port) Tick(now units.Time, queue units.Bytes, flows []FlowCount) []Grant {
 	p.grants = p.grants[:0]
 	if p.ticked && now <= p.last {
@@ -114,7 +108,7 @@ func (p *Port) Tick(now units.Time, queue units.Bytes, flows []FlowCount) []Gran
 	p.ticked, p.last = true, now
 	p.stats.QueueAvg = units.Bytes(math.Round(p.queueAvg))
 
-	p.table.read(flows, first, &p.stats)
+	p.table.read(flows, &p.stats)
 	p.table.fit(float64(p.par.Burst)*periods, &p.stats)
 	all := p.all(queue, periods)
 	p.queueOld = queue
@@ -136,7 +130,7 @@ func (p *Port) punctuality(periods float64) {
 	}
 }
 
-// all is N_all (Eq. 2), or 0 when it is negative or the burst filter holds it back.
+// all returns N_all (Eq. 2), or 0 when it is negative or the burst filter prevents CNPs.
 func (p *Port) all(queue units.Bytes, periods float64) float64 {
 	early, late := min(periods, 1), max(periods, 1)
 	n := p.par.Beta1*float64(queue-p.par.Threshold)/bytesPerKB*early +
@@ -151,8 +145,8 @@ func (p *Port) all(queue units.Bytes, periods float64) float64 {
 	return n
 }
 
-// allocate is CNP_ALLOCATION_AND_GENERATION: each flow's share of all by its congested
-// packets, rounded down, at most T/gap.
+// allocate is CNP_ALLOCATION_AND_GENERATION. Each flow gets a share of all in proportion to its
+// congested packets, rounded down, and at most T/gap.
 func (p *Port) allocate(all float64) {
 	sum := p.table.congested()
 	if sum == 0 {
@@ -160,7 +154,7 @@ func (p *Port) allocate(all float64) {
 	}
 	all = min(all, maxAll)
 	most := p.par.MaxPerFlow()
-	// Rounding of floats must not grant more than there is.
+	// left prevents that rounding errors grant more than all.
 	left := int(all)
 	if p.par.Carry {
 		left = int(all + p.table.carried())
@@ -188,5 +182,5 @@ func (p *Port) allocate(all float64) {
 	p.stats.Lost += uint64(max(0, int(all)-granted))
 }
 
-// maxAll keeps N_all and what is computed of it within an int.
+// maxAll bounds N_all, so that it and the numbers computed from it fit in an int.
 const maxAll = 1 << 30

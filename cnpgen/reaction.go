@@ -7,15 +7,16 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Reaction is what the analysis must know of DCQCN at the hosts and of the way to them.
+// Reaction describes DCQCN at the hosts and the path to them, for the analysis.
 type Reaction struct {
-	AlphaTimer    units.Time // τ': alpha falls by Gain after each without a CNP
+	AlphaTimer    units.Time // τ': alpha falls by Gain after each such time without a CNP
 	IncreaseTimer units.Time // T_i
 	Gain          float64    // g
-	// Delay is from a CNP's leaving the switch until what it changed is back in its queue.
+	// Delay is the time from when a CNP leaves the switch until its effect reaches the queue.
 	Delay units.Time
-	// Flows share the queue. The gain of the loop falls with their number, since each is
-	// cut by its share only; two are the fewest that can congest a link of their own rate.
+	// Flows is the number of flows in the queue. The gain of the loop falls with it, because
+	// a CNP cuts only one flow's share. Two is the fewest that can congest a link of their
+	// own rate.
 	Flows int
 }
 

@@ -7,17 +7,17 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Stability is what both analyses say of parameters at a line rate. They do not always
-// agree: G has three integrators and a delay of two periods, while Algorithm 1 applies the
-// CNPs that it computes at once and has two; and G knows no number of flows, with which the
-// gain falls.
+// Stability is the result of both analyses of parameters at a line rate. They do not always agree.
+// G has three integrators and a delay of two periods, while Algorithm 1 has two integrators and
+// applies the CNPs that it computes at once. And G ignores the number of flows, with which the gain
+// falls.
 type Stability struct {
 	Params Params
 	Rate   units.Rate
 	Margin         // the paper's
 	Radius float64 // spectral radius of the loop as it runs, with Flows flows
 	Flows  int
-	// FewestFlows is the fewest flows, 1 to 1024, with which and with more the loop as it
+	// FewestFlows is the smallest number of flows, 1 to 1024, from which on the loop as it
 	// runs settles; 0 when there is no such number.
 	FewestFlows int
 }
@@ -43,7 +43,7 @@ func (s Stability) Verdict() string {
 	return fmt.Sprintf("unstable by the paper's criterion (%s) and in the loop as it runs (%s)", paper, loop)
 }
 
-// UnstableError says that parameters are not stable, and which are that are near them.
+// UnstableError reports parameters that are not stable, and proposes stable ones near them.
 type UnstableError struct {
 	Stability
 	Proposed Stability
@@ -63,7 +63,7 @@ func (p Params) Stability(rate units.Rate) (Stability, error) {
 	return p.StabilityWith(rate, VendorReaction().Stretch(p.scale()))
 }
 
-// StabilityWith is Stability with other hosts.
+// StabilityWith is like Stability, for hosts with the given Reaction.
 func (p Params) StabilityWith(rate units.Rate, r Reaction) (Stability, error) {
 	if err := p.Validate(rate); err != nil {
 		return Stability{}, err
@@ -83,8 +83,8 @@ func (p Params) analyse(rate units.Rate, r Reaction) Stability {
 	return Stability{Params: p, Rate: rate, Margin: p.PhaseMargin(rate, r), Radius: p.SpectralRadius(rate, r), Flows: r.Flows}
 }
 
-// fewestFlows looks for FewestFlows by halving: more flows are less gain. The upper end is
-// checked first, since without gain the loop does not settle either.
+// fewestFlows computes FewestFlows by bisection, because the gain falls with the number of flows.
+// It checks the upper end first, because without gain the loop does not settle either.
 func (p Params) fewestFlows(rate units.Rate, r Reaction) int {
 	settles := func(n int) bool {
 		r.Flows = n
@@ -100,9 +100,9 @@ func (p Params) fewestFlows(rate units.Rate, r Reaction) int {
 // ProposedMargin is the phase margin that proposed weights have at least, in degrees.
 const ProposedMargin = 30.0
 
-// Propose returns the analysis of the nearest parameters that both analyses find stable,
-// with a phase margin of ProposedMargin: the same when they are, else the largest weights
-// in the same ratio, or in the paper's, β2 = 2·β1, when no weights in that ratio are.
+// Propose returns the analysis of the nearest parameters that both analyses find stable, with a
+// phase margin of at least ProposedMargin. These are p itself if it is stable, or else the largest
+// stable weights in the same ratio, or else those in the paper's ratio, β2 = 2·β1.
 func (p Params) Propose(rate units.Rate, r Reaction) Stability {
 	good := func(q Params) bool {
 		return q.PhaseMargin(rate, r).Phase >= ProposedMargin && q.SpectralRadius(rate, r) < 1
@@ -114,8 +114,7 @@ func (p Params) Propose(rate units.Rate, r Reaction) Stability {
 	for _, ratio := range []float64{p.Beta2 / p.Beta1, PaperBeta2 / PaperBeta1} {
 		q = p
 		q.Beta2 = ratio * q.Beta1
-		// From the largest down in steps of a few per mille: the stable weights of a ratio
-		// need not be one interval.
+		// Bisection would not do: the stable weights of a ratio need not be one interval.
 		for range maxSteps {
 			if good(q) {
 				return q.analyse(rate, r)
@@ -127,5 +126,5 @@ func (p Params) Propose(rate units.Rate, r Reaction) Stability {
 	return q.analyse(rate, r)
 }
 
-// maxSteps of 0.995 are a factor of 8e8.
+// maxSteps bounds the steps; 0.995^maxSteps divides the weights by 8e8.
 const maxSteps = 4096

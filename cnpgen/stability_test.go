@@ -14,21 +14,21 @@ import (
 )
 
 func paper(rate units.Rate) cnpgen.Params {
-	p := cnpgen.DefaultParams(rate)
+	p := paperParams(rate)
 	p.Beta1, p.Beta2 = cnpgen.PaperBeta1, cnpgen.PaperBeta2
 	return p
 }
 
 // §IV-C and §V-A.
 func TestRules(t *testing.T) {
-	p := cnpgen.DefaultParams(25 * units.Gbps)
+	p := paperParams(25 * units.Gbps)
 	if p.Threshold != 125*kb || p.Burst != 4*kb || p.Interval != 80*us || p.CNPGap != 4*us || p.MaxPerFlow() != 20 {
 		t.Errorf("parameters %+v", p)
 	}
 	if p.Beta1 != 0.05 || p.Beta2 != 0.1 || p.FilterWeight != 0.9 {
 		t.Errorf("weights %+v", p)
 	}
-	if p := cnpgen.DefaultParams(100 * units.Gbps); p.Threshold != 500*kb || p.Burst != 16*kb || math.Abs(p.Beta1-0.0125) > 1e-12 || math.Abs(p.Beta2-0.025) > 1e-12 {
+	if p := paperParams(100 * units.Gbps); p.Threshold != 500*kb || p.Burst != 16*kb || math.Abs(p.Beta1-0.0125) > 1e-12 || math.Abs(p.Beta2-0.025) > 1e-12 {
 		t.Errorf("parameters at 100 Gb/s %+v", p)
 	}
 }
@@ -86,11 +86,11 @@ func TestRescaleKeepsMargin(t *testing.T) {
 
 // A fabric that runs 1250 times slower has the same figures.
 func TestStretchKeepsStability(t *testing.T) {
-	fast, err := cnpgen.DefaultParams(25 * units.Gbps).Stability(25 * units.Gbps)
+	fast, err := paperParams(25 * units.Gbps).Stability(25 * units.Gbps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := cnpgen.DefaultParams(25 * units.Gbps).Stretch(1250)
+	p := paperParams(25 * units.Gbps).Stretch(1250)
 	slow, err := p.Stability(20 * units.Mbps)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestValidate(t *testing.T) {
 		"max flows":     func(p *cnpgen.Params) { p.MaxFlows = 0 },
 		"scale":         func(p *cnpgen.Params) { p.Scale = -1 },
 	} {
-		p := cnpgen.DefaultParams(25 * units.Gbps)
+		p := paperParams(25 * units.Gbps)
 		bad(&p)
 		if err := p.Validate(25 * units.Gbps); err == nil || !strings.HasPrefix(err.Error(), name+":") {
 			t.Errorf("%s: error %v, want one that names it", name, err)
@@ -219,7 +219,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: is analysed", name)
 		}
 	}
-	if err := cnpgen.DefaultParams(25 * units.Gbps).Validate(0); err == nil || !strings.HasPrefix(err.Error(), "rate:") {
+	if err := paperParams(25 * units.Gbps).Validate(0); err == nil || !strings.HasPrefix(err.Error(), "rate:") {
 		t.Errorf("no rate: error %v", err)
 	}
 	for name, bad := range map[string]func(*cnpgen.Reaction){
@@ -231,8 +231,11 @@ func TestValidate(t *testing.T) {
 	} {
 		r := cnpgen.VendorReaction()
 		bad(&r)
-		if _, err := cnpgen.DefaultParams(25*units.Gbps).StabilityWith(25*units.Gbps, r); err == nil || !strings.HasPrefix(err.Error(), "reaction point: "+name) {
+		if _, err := paperParams(25*units.Gbps).StabilityWith(25*units.Gbps, r); err == nil || !strings.HasPrefix(err.Error(), "reaction point: "+name) {
 			t.Errorf("%s: error %v, want one that names it", name, err)
 		}
 	}
 }
+
+// paperParams are the paper's parameters for a line rate, with its period.
+func paperParams(rate units.Rate) cnpgen.Params { return cnpgen.ParamsFor(rate, cnpgen.PaperInterval) }

@@ -5,16 +5,13 @@ import (
 	"slices"
 )
 
-// entry is a flow of which the switch has counters. Only a live one is in the table in the
-// paper's sense; of the others just the counters' last values are kept, so that a flow that
-// has aged or found the table full can come back with its true difference.
+// entry is a flow of the last list. Only live entries are in the table in the paper's sense.
 type entry struct {
 	key              FlowKey
-	lastBytes, lastC uint64  // counters at the last tick
-	bytes, congested uint64  // differences in the present period: txBytes, N_cong
-	carry            float64 // of the last share, less than one CNP
-	row              int32   // in the last list of flows
-	tick             uint32  // of the list that named it last
+	bytes, congested uint64  // in the present period: txBytes, N_cong
+	carry            float64 // fraction left of the last share, below 1 CNP
+	row              int32   // index in the last list of flows
+	tick             uint32  // tick of the last list that named the flow
 	live             bool
 }
 
@@ -36,26 +33,25 @@ func newTable(limit int) table {
 	return table{limit: limit, index4: make(map[uint64]int32), index: make(map[FlowKey]int32)}
 }
 
-// read takes the counters of a new list of flows; in the first they only set where counting
-// starts. Flows that are not in it are forgotten.
-func (t *table) read(flows []FlowCount, first bool, st *Stats) {
+// read replaces the list of flows. It forgets flows that are not in the new one.
+func (t *table) read(flows []FlowCount, st *Stats) {
 	t.tick++
 	t.before, t.order = t.order, t.before[:0]
-	at := 0 // where in the list before the next flow is expected
+	at := 0 // where the next flow is expected in the previous list
 	for r := range flows {
 		f := &flows[r]
 		i := t.find(f.Key, at)
 		if i < 0 {
-			i = t.add(f, first, st)
+			i = t.add(f.Key, st)
 		} else if e := &t.entries[i]; e.tick == t.tick {
 			st.Ignored++
 			i = -1
 		} else {
 			at = int(e.row) + 1
-			e.count(f, st)
 		}
 		if i >= 0 {
 			e := &t.entries[i]
+			e.bytes, e.congested = f.Bytes, f.Congested
 			e.row, e.tick = int32(len(t.order)), t.tick
 			t.order = append(t.order, i)
 		}
@@ -63,8 +59,8 @@ func (t *table) read(flows []FlowCount, first bool, st *Stats) {
 	t.forget()
 }
 
-// find returns the entry of a flow or -1. Lists hardly change from tick to tick, so it is
-// most often where the list before had it.
+// find returns the entry of a flow or -1. Lists hardly change from tick to tick, so it looks first
+// where the previous list had the flow.
 func (t *table) find(k FlowKey, at int) int32 {
 	if at < len(t.before) {
 		if i := t.before[at]; t.entries[i].key == k {
@@ -84,7 +80,7 @@ func (t *table) find(k FlowKey, at int) int32 {
 	return i
 }
 
-// key4 packs a key of IPv4 addresses, which is hashed in a fraction of the time.
+// key4 packs a key of IPv4 addresses into a word, which takes a fraction of the time to hash.
 func key4(k FlowKey) (uint64, bool) {
 	if !k.Src.Is4() || !k.Dst.Is4() {
 		return 0, false
@@ -93,39 +89,25 @@ func key4(k FlowKey) (uint64, bool) {
 	return uint64(binary.BigEndian.Uint32(src[:]))<<32 | uint64(binary.BigEndian.Uint32(dst[:])), true
 }
 
-func (t *table) add(f *FlowCount, first bool, st *Stats) int32 {
+func (t *table) add(k FlowKey, st *Stats) int32 {
 	if len(t.index)+len(t.index4) >= 2*t.limit {
 		st.Ignored++
 		return -1
 	}
-	e := entry{key: f.Key, lastBytes: f.Bytes, lastC: f.Congested}
-	if !first {
-		e.bytes, e.congested = f.Bytes, f.Congested
-	}
 	var i int32
 	if n := len(t.free); n > 0 {
 		i, t.free = t.free[n-1], t.free[:n-1]
-		t.entries[i] = e
+		t.entries[i] = entry{key: k}
 	} else {
 		i = int32(len(t.entries))
-		t.entries = append(t.entries, e)
+		t.entries = append(t.entries, entry{key: k})
 	}
-	if k4, is4 := key4(f.Key); is4 {
+	if k4, is4 := key4(k); is4 {
 		t.index4[k4] = i
 	} else {
-		t.index[f.Key] = i
+		t.index[k] = i
 	}
 	return i
-}
-
-func (e *entry) count(f *FlowCount, st *Stats) {
-	if f.Bytes < e.lastBytes || f.Congested < e.lastC {
-		st.Backwards++
-		e.bytes, e.congested = 0, 0
-	} else {
-		e.bytes, e.congested = f.Bytes-e.lastBytes, f.Congested-e.lastC
-	}
-	e.lastBytes, e.lastC = f.Bytes, f.Congested
 }
 
 // forget frees the entries of flows that the present list does not have.
@@ -148,9 +130,8 @@ func (t *table) forget() {
 	}
 }
 
-// fit brings flows that have sent enough, or were congested, into the table. If they are
-// more than it holds the least congested stay out, those with fewer bytes first among
-// equals.
+// fit adds the flows that have sent enough or were congested to the table. When there are more than
+// it has room for, it leaves out the least congested, and among equals those with fewer bytes.
 func (t *table) fit(least float64, st *Stats) {
 	wants := func(e *entry) bool { return !e.live && (e.congested > 0 || float64(e.bytes) >= least) }
 	n := 0
@@ -182,7 +163,8 @@ func (t *table) fit(least float64, st *Stats) {
 	t.live = t.limit
 }
 
-// compare orders by congestion, most first; the rest makes the order total.
+// compare orders entries by congestion, most congested first. The other criteria make the order
+// total.
 func (e *entry) compare(o *entry) int {
 	switch {
 	case e.congested != o.congested:
@@ -202,7 +184,7 @@ func less(yes bool) int {
 	return 1
 }
 
-// congested is ΣN_cong of the table.
+// congested returns ΣN_cong of the table.
 func (t *table) congested() uint64 {
 	var sum uint64
 	for _, i := range t.order {
@@ -213,7 +195,7 @@ func (t *table) congested() uint64 {
 	return sum
 }
 
-// carried is what flows that get CNPs now have left of their last shares.
+// carried returns the sum of the carries of the flows that get CNPs now.
 func (t *table) carried() float64 {
 	sum := 0.0
 	for _, i := range t.order {
@@ -224,7 +206,7 @@ func (t *table) carried() float64 {
 	return sum
 }
 
-// age takes flows out of the table that have sent less than least bytes in the period.
+// age removes the flows that have sent fewer than least bytes in the period from the table.
 func (t *table) age(least float64, st *Stats) {
 	for _, i := range t.order {
 		if e := &t.entries[i]; e.live && float64(e.bytes) < least {

@@ -1,53 +1,98 @@
 package controller
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/device"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
 
+// Participant is something beside the switches that a configuration sets, and that may have
+// its own reasons against one.
+type Participant interface {
+	// Check says why a configuration cannot be taken now, with a yamlnode.Fault where a field is
+	// at fault; nil when it can. It changes nothing.
+	Check(*config.Config) error
+	// Configure takes a configuration and returns what puts everything back as it was, for
+	// when a later step of the same apply fails.
+	Configure(*config.Config) (undo func(), err error)
+}
+
 // Plan says what Apply would write to each switch, and changes nothing. A configuration
-// with faults gives a *config.Error.
+// with faults gives a *yamlnode.Error.
 func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view.Plan, error) {
-	cfg, err := config.Reparse(file, yaml, c.opts.Flags)
+	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
 		return nil, err
 	}
-	graph := topology.New(cfg)
-	d := c.desire(cfg, graph, c.prepare(cfg, graph))
-	if err := d.check(file); err != nil {
+	p, wants, err := c.check(cfg)
+	if err != nil {
 		return nil, err
 	}
 	plans := make([]view.Plan, len(cfg.Switches))
 	var wg sync.WaitGroup
 	for i, s := range cfg.Switches {
-		wg.Go(func() { plans[i] = c.planOne(ctx, cfg, s, d) })
+		wg.Go(func() { plans[i] = c.planOne(ctx, s, p, wants[s.Name].Want) })
 	}
 	wg.Wait()
+	for i, s := range cfg.Switches {
+		plans[i].Notes = c.advice(s, wants[s.Name])
+	}
 	return plans, nil
+}
+
+// advice returns what features have to say about a configuration on the switch of a want.
+func (c *Controller) advice(s config.Switch, w *wanted) []string {
+	var running *config.Switch
+	if cfg := c.Config(); cfg != nil {
+		running = cfg.Switch(s.Name)
+	}
+	var notes []string
+	for _, f := range c.features {
+		if f, ok := f.(feature.Adviser); ok {
+			notes = append(notes, f.Advise(w.Env, running, s.Name)...)
+		}
+	}
+	return notes
+}
+
+// check computes what a configuration wants of all switches. All that speaks against it,
+// here and with the participants, is one *yamlnode.Error.
+func (c *Controller) check(cfg *config.Config) (*prepared, map[string]*wanted, error) {
+	p := c.prepare(cfg)
+	wants := c.wants(p, nil)
+	f := faults{cfg: cfg}
+	for i, s := range cfg.Switches {
+		f.add(fmt.Sprintf("switches[%d]", i), fmt.Sprintf("is %q: ", s.Name), wants[s.Name].Err)
+	}
+	for _, part := range c.opts.Participants {
+		f.add("", "", part.Check(cfg))
+	}
+	return p, wants, f.err()
 }
 
 // planOne uses the session where there is one, and else a connection of its own, for
 // which nobody needs to be primary.
-func (c *Controller) planOne(ctx context.Context, cfg *config.Config, s config.Switch, d desire) view.Plan {
-	want, pipe := d.wants[s.Name], d.prepared.pipes[s.Name]
+func (c *Controller) planOne(ctx context.Context, s config.Switch, p *prepared, want device.Want) view.Plan {
+	pipe := p.pipes[s.Name]
 	c.mu.RLock()
 	var u *unit
 	if c.current != nil {
 		u = c.current.devices[s.Name]
 	}
 	c.mu.RUnlock()
-	if u != nil && u.started && u.spec == specOf(cfg, s, pipe) {
+	if u != nil && u.started && u.spec == specOf(p.config, s, pipe) {
 		return u.Plan(ctx, want)
 	}
 	dial, err := c.opts.Dial(s)
@@ -59,48 +104,59 @@ func (c *Controller) planOne(ctx context.Context, cfg *config.Config, s config.S
 		return device.PlanOf(ctx, s.Name, nil, err, pipe, want.State)
 	}
 	defer closeClient()
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Settle)
+	ctx, cancel := context.WithTimeout(ctx, c.opts.ApplyTimeout)
 	defer cancel()
-	plan := device.PlanOf(ctx, s.Name, client, nil, pipe, want.State)
-	if want.Manager != nil {
-		m, err := c.opts.Managers(s)
-		if err == nil {
-			defer m.Close()
+	plan := device.PlanOf(ctx, s.Name, client, nil, pipe, want.State, feature.Externs(c.features, &s)...)
+	if want.TrafficManager != nil {
+		m, err := c.opts.TrafficManagers(s)
+		if err != nil {
+			plan.Unreachable = err.Error()
+			return plan
 		}
-		device.PlanManager(ctx, &plan, m, err, want.Manager)
+		defer m.Close()
+		device.PlanTrafficManager(ctx, &plan, m, want.TrafficManager)
 	}
 	return plan
 }
 
-// Apply makes a configuration the wanted one, and waits until every switch that can be
-// reached holds it, but no longer than Options.Settle. It returns the new generation and
-// one result a switch, in the configuration's order. A configuration with faults gives a
-// *config.Error, and nothing is applied.
-//
-// A switch that a new configuration lacks is let go and keeps what it holds.
+// Apply parses a configuration and applies it with ApplyConfig. One with faults gives a
+// *yamlnode.Error, and nothing is applied.
 func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint64, []view.Result, error) {
-	cfg, err := config.Reparse(file, yaml, c.opts.Flags)
+	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
 		return 0, nil, err
 	}
-	generation, next, err := c.commit(cfg, file, yaml)
-	if err != nil {
-		return 0, nil, err
-	}
-	return generation, c.settle(ctx, next), nil
+	return c.ApplyConfig(ctx, cfg)
 }
 
-// commit makes a configuration the running one.
-func (c *Controller) commit(cfg *config.Config, file string, yaml []byte) (uint64, *applied, error) {
-	c.applying.Lock()
-	defer c.applying.Unlock()
-	next := &applied{config: cfg, graph: topology.New(cfg), devices: map[string]*unit{}}
-	next.prepared = c.prepare(cfg, next.graph)
-	d := c.desire(cfg, next.graph, next.prepared)
-	if err := d.check(file); err != nil {
+// ApplyConfig makes a configuration the wanted one, and waits until every switch that can be
+// reached holds it, but no longer than Options.ApplyTimeout. It returns the new generation and one
+// result a switch, in the configuration's order. What cannot be done is a *yamlnode.Error, and
+// nothing is applied.
+//
+// A switch that a new configuration lacks is let go and keeps what it holds.
+func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []view.Result, error) {
+	generation, next, err := c.commit(cfg)
+	if err != nil {
 		return 0, nil, err
 	}
-	fresh, err := c.newUnits(cfg, next.prepared)
+	return generation, c.awaitResults(ctx, next), nil
+}
+
+// commit makes a configuration the running one. All that can fail comes before the switches
+// get anything, and the last of it is undone when what follows fails.
+func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	p, wants, err := c.check(cfg)
+	if err != nil {
+		return 0, nil, err
+	}
+	fresh, err := c.newUnits(p)
+	if err != nil {
+		return 0, nil, err
+	}
+	undo, err := c.configure(cfg)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -108,45 +164,75 @@ func (c *Controller) commit(cfg *config.Config, file string, yaml []byte) (uint6
 	generation := c.generation + 1
 	c.mu.RUnlock()
 	if c.opts.Save != nil {
-		if err := c.opts.Save(file, yaml, generation); err != nil {
+		if err := c.opts.Save(cfg, generation); err != nil {
+			undo()
 			return 0, nil, fmt.Errorf("saving the configuration: %w", err)
 		}
 	}
+	next := &applied{prepared: p, devices: map[string]*unit{}}
 	c.install(next, fresh, generation)
-	c.links.forget(cfg)
-	for name, w := range d.wants {
-		next.devices[name].Want(w)
+	if err := c.links.forget(cfg); err != nil {
+		c.log.Error("links that are gone may come back out of service", "err", err)
+	}
+	next.wants = wants
+	for name, w := range wants {
+		next.devices[name].Want(w.Want)
 	}
 	c.event(view.Event{
 		Severity: view.Info, Subject: cfg.Name, Kind: "config.applied",
-		Message: fmt.Sprintf("generation %d from %s", generation, file),
+		Message: fmt.Sprintf("generation %d from %s", generation, cfg.File),
 	})
 	return generation, next, nil
 }
 
+// configure gives a configuration to all participants or to none, and returns what takes it
+// back from them.
+func (c *Controller) configure(cfg *config.Config) (undo func(), err error) {
+	var done []func()
+	undo = func() {
+		for _, back := range slices.Backward(done) {
+			back()
+		}
+	}
+	for _, part := range c.opts.Participants {
+		back, err := part.Configure(cfg)
+		if err != nil {
+			undo()
+			f := faults{cfg: cfg}
+			f.add("", "", err)
+			return nil, f.err()
+		}
+		done = append(done, back)
+	}
+	return undo, nil
+}
+
 // newUnits makes devices for the switches that the running configuration does not have in
 // exactly this form.
-func (c *Controller) newUnits(cfg *config.Config, prepared *prepared) (map[string]*unit, error) {
+func (c *Controller) newUnits(p *prepared) (map[string]*unit, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	fresh := map[string]*unit{}
-	for i, s := range cfg.Switches {
-		pipe := prepared.pipes[s.Name]
-		sp := specOf(cfg, s, pipe)
+	f := faults{cfg: p.config}
+	for i, s := range p.config.Switches {
+		pipe := p.pipes[s.Name]
+		sp := specOf(p.config, s, pipe)
 		if c.current != nil && c.current.devices[s.Name] != nil && c.current.devices[s.Name].spec == sp {
 			continue
 		}
 		dial, err := c.opts.Dial(s)
-		if err != nil {
-			return nil, &config.Error{File: cfg.File, List: []view.Fault{{Field: fmt.Sprintf("switches[%d]", i), Text: err.Error()}}}
+		var manager trafficmanager.Driver
+		if sp.manager != "" && err == nil {
+			manager, err = c.opts.TrafficManagers(s)
 		}
+		f.add(fmt.Sprintf("switches[%d]", i), "", err)
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: cfg.Controller.ElectionID, Pipeline: pipe, Features: c.features, Dial: dial, Manager: c.manager(s), ManagerTime: c.opts.Settle / 3,
+			Switch: s, ElectionID: p.config.Controller.ElectionID, Pipeline: pipe, Features: c.features, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log,
 		})}
 	}
-	return fresh, nil
+	return fresh, f.err()
 }
 
 // install replaces the configuration, ends the devices that are not needed any more and
@@ -174,25 +260,18 @@ func (c *Controller) install(next *applied, fresh map[string]*unit, generation u
 	}
 }
 
-// manager returns what makes the driver of a switch's traffic manager, nil when it has none.
-func (c *Controller) manager(s config.Switch) func() (device.Manager, error) {
-	if s.BFRuntime == "" {
-		return nil
-	}
-	return func() (device.Manager, error) { return c.opts.Managers(s) }
-}
-
 func specOf(cfg *config.Config, s config.Switch, p *pipeline.Pipeline) spec {
+	_, manager := s.TrafficManager()
 	return spec{
 		name: s.Name, deviceID: s.DeviceID, address: s.Address, target: s.Target,
 		queues: s.PriorityQueues, tls: s.TLS, election: cfg.Controller.ElectionID,
-		cookie: p.Cookie(), bfRuntime: s.BFRuntime, cpuPort: s.CPUPort,
+		cookie: p.Cookie(), manager: manager, cpuPort: s.CPUPort,
 	}
 }
 
-// settle collects the results of all switches.
-func (c *Controller) settle(ctx context.Context, a *applied) []view.Result {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Settle)
+// awaitResults collects the results of all switches.
+func (c *Controller) awaitResults(ctx context.Context, a *applied) []view.Result {
+	ctx, cancel := context.WithTimeout(ctx, c.opts.ApplyTimeout)
 	defer cancel()
 	results := make([]view.Result, len(a.config.Switches))
 	c.mu.RLock()
@@ -204,34 +283,37 @@ func (c *Controller) settle(ctx context.Context, a *applied) []view.Result {
 			results[i] = view.Result{Switch: s.Name, Err: "the controller does not run yet"}
 			continue
 		}
-		wg.Go(func() { results[i] = a.devices[s.Name].Settle(ctx) })
+		wg.Go(func() { results[i] = a.devices[s.Name].Wait(ctx) })
 	}
 	wg.Wait()
 	return results
 }
 
-// errNoConfig is what needs a configuration says before the first one is applied.
-var errNoConfig = errors.New("no configuration was applied yet")
-
 // SetLink takes every link between two nodes, or by an end such as "leaf1:3", out of
-// service, or back into it. It returns once the routes are on their way to the switches.
-// Links that an operator took out stay out over new configurations that still have them.
+// service, or back into it; an error that wraps topology.ErrNoLink when there is none. It
+// returns once the routes are on their way to the switches. Links that an operator took out
+// stay out over new configurations that still have them.
 func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 	c.applying.Lock()
 	defer c.applying.Unlock()
 	c.mu.RLock()
 	cur := c.current
 	c.mu.RUnlock()
-	if cur == nil {
-		return errNoConfig
+	graph := &topology.Graph{}
+	if cur != nil {
+		graph = cur.graph
 	}
-	names := between(cur.config, a, b)
-	if len(names) == 0 {
-		return fmt.Errorf("there is no link between %q and %q", a, b)
+	names, err := graph.Between(a, b)
+	if err != nil {
+		return err
 	}
 	changed := false
 	for _, name := range names {
-		if !c.links.set(name, up) {
+		var set bool
+		if set, err = c.links.set(name, up); err != nil {
+			break
+		}
+		if !set {
 			continue
 		}
 		changed = true
@@ -244,20 +326,7 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 	if changed {
 		c.distribute(cur)
 	}
-	return ctx.Err()
-}
-
-// between returns the names of the links between two nodes or ends, sorted.
-func between(cfg *config.Config, a, b string) []string {
-	is := func(e config.Endpoint, name string) bool { return e.Node == name || e.String() == name }
-	var names []string
-	for _, l := range cfg.Links {
-		if is(l.A, a) && is(l.B, b) || is(l.A, b) && is(l.B, a) {
-			names = append(names, l.Name)
-		}
-	}
-	sort.Strings(names)
-	return names
+	return cmp.Or(err, ctx.Err())
 }
 
 // recompute sends new routes to the switches.
@@ -272,10 +341,15 @@ func (c *Controller) recompute() {
 	}
 }
 
-// distribute computes what all switches should be now. The caller holds applying.
+// distribute tells the switches whose routes changed what they should be now. The caller holds
+// applying.
 func (c *Controller) distribute(a *applied) {
-	for name, w := range c.desire(a.config, a.graph, a.prepared).wants {
-		a.devices[name].Want(w)
+	last := a.wants
+	a.wants = c.wants(a.prepared, last)
+	for name, w := range a.wants {
+		if w != last[name] {
+			a.devices[name].Want(w.Want)
+		}
 	}
 }
 
@@ -289,7 +363,8 @@ func (c *Controller) checkHealth(now time.Time) {
 	}
 	switches := make(map[string]health, len(cur.devices))
 	for name, u := range cur.devices {
-		switches[name] = health{reachable: u.Status().State != view.Disconnected, attached: u.Attached()}
+		forwards, known := u.Forwards()
+		switches[name] = health{forwards: forwards, known: known, attached: u.Attached()}
 	}
 	c.links.judge(cur.config, switches, now)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -32,6 +31,7 @@ type bufferRig struct {
 	loop    *clock.Loop
 	sw      *softswitch.Switch
 	address string
+	pfc     bool // the switch's ports obey PFC
 	hosts   [3]*pfcHost
 }
 
@@ -72,7 +72,7 @@ func (h *pfcHost) Send(frame []byte, _ units.Time) {
 	}
 	now := h.loop.Now()
 	if h.paused = now; p.Quanta[3] > 0 {
-		h.paused += headroom.PauseTime(hostRate, p.Quanta[3])
+		h.paused += hostRate.PauseTime(p.Quanta[3])
 		h.pauses = append(h.pauses, time.Now())
 	} else {
 		h.resumes++
@@ -135,7 +135,7 @@ controller: {poll_interval: 50ms}
 
 // startSwitch makes the switch, again after Close. A loop that runs must run it.
 func (r *bufferRig) startSwitch() error {
-	s, err := softswitch.NewOnLoop(r.loop, softswitch.Config{Name: "s1", DeviceID: 1, CPUPort: 510, Traffic: tm.Config{Queues: 8, Limit: tm.Limit{Bytes: 64 * units.MB}}})
+	s, err := softswitch.NewOnLoop(r.loop, softswitch.Config{Name: "s1", DeviceID: 1, CPUPort: 510, PFC: softswitch.PFC{Enabled: r.pfc}, Traffic: tm.Config{Queues: 8, Limit: tm.Limit{Bytes: 64 * units.MB}}})
 	if err != nil {
 		return err
 	}
@@ -186,8 +186,8 @@ func (r *bufferRig) do(fn func()) {
 	}
 }
 
-// policy changes the policy, and returns when the apply began and how long it took.
-func (r *bufferRig) policy(from, to string) (time.Time, time.Duration) {
+// policy changes the policy, and returns when the apply began.
+func (r *bufferRig) policy(from, to string) time.Time {
 	r.t.Helper()
 	r.edit(`policy: "`+from+`"`, `policy: "`+to+`"`)
 	began := time.Now()
@@ -196,20 +196,22 @@ func (r *bufferRig) policy(from, to string) (time.Time, time.Duration) {
 			r.t.Fatalf("%s → %s: %s", from, to, result.Err)
 		}
 	}
-	return began, time.Since(began)
+	return began
 }
 
-// buffer returns what is shown of the switch's buffer.
-func (r *bufferRig) buffer() *view.Buffer {
-	if b := r.state("s1").Buffer; b != nil {
-		return b
+// buffer returns what is known of the switch's buffer.
+func (r *bufferRig) buffer() *buffer.State {
+	for _, f := range r.c.features {
+		if f, ok := f.(interface{ State(string) *buffer.State }); ok && f.State("s1") != nil {
+			return f.State("s1")
+		}
 	}
-	return &view.Buffer{}
+	return &buffer.State{}
 }
 
-func (r *bufferRig) port(i int) view.PortBuffer {
+func (r *bufferRig) port(i int) buffer.PortState {
 	if b := r.buffer(); len(b.Ports) > i {
 		return b.Ports[i]
 	}
-	return view.PortBuffer{}
+	return buffer.PortState{}
 }

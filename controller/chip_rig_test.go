@@ -13,11 +13,10 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/controller/internal/bfrttest"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
-	"github.com/headgate/headgate/internal/standin"
+	"github.com/headgate/headgate/controller/tofino/bfrttest"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -55,12 +54,8 @@ func chipInfo(t *testing.T, chip string) (*p4configv1.P4Info, p4src.Program) {
 func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
 	t.Helper()
 	info, program := chipInfo(t, chip)
-	json, err := standin.Program(info)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &chipRig{fabric: &fabric{t: t}, chip: chip, cpu: cpu, device: filepath.Join(t.TempDir(), "device.bin")}
-	if err := os.WriteFile(r.device, json, 0o600); err != nil {
+	if err := os.WriteFile(r.device, standIn(t, info), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.bfrt = bfrttest.New(t, chip)
@@ -70,7 +65,7 @@ func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
 	r.at = r.s2.addr
 	t.Cleanup(func() { s1.end(); r.s2.end() })
 	o := options()
-	o.Settle = max(6*time.Second, slow*3*time.Second)
+	o.Heartbeat = time.Hour // stand-ins of a chip's program answer no polls
 	r.c, r.stop = r.controller(o)
 	r.yaml = fmt.Appendf(nil, `
 name: two
@@ -90,7 +85,7 @@ qos:
 soze: {shift: 2}
 buffer: {policy: sih, size: 4MB, lossless: [3]}
 pacc: {enabled: true, queue: 3}
-controller: {poll_interval: 20ms, probe_interval: "off", resync_interval: 1s}
+controller: {poll_interval: "off", probe_interval: "off", resync_interval: 1s}
 `, s1.addr, r.at, chip, cpu, r.device, r.bfrt.Addr())
 	return r
 }

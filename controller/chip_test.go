@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/controller/bfrt"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -67,9 +68,10 @@ func testChip(t *testing.T, r *chipRig, cpu uint32) {
 	if list, _, err := sub.Next(context.Background()); err != nil || list[0].Subject != "s2" || list[0].Kind != "traffic_manager.applied" {
 		t.Errorf("events = %+v, %v", list, err)
 	}
-	eventually(t, "PACC's loop reads its counters", func() bool { p := r.state("s2").PACC; return p != nil && p.Ticks > 3 })
-	if p := r.state("s2").PACC; p.ReadErrors != 0 {
-		t.Errorf("PACC could not read %d times", p.ReadErrors)
+	eventually(t, "PACC's loop reads its counters", func() bool { s := r.state("s2"); n, ok := testenv.Number(s, "pacc_ticks"); return ok && n > 3 })
+	s2 := r.state("s2")
+	if n, ok := testenv.Number(s2, "pacc_read_errors"); !ok || n != 0 {
+		t.Errorf("PACC could not read %v times", n)
 	}
 	if lines := r.plan(); len(lines) != 0 {
 		t.Errorf("plan of what is = %v", lines)
@@ -87,8 +89,8 @@ func testChip(t *testing.T, r *chipRig, cpu uint32) {
 func (r *chipRig) chipManaged(classes uint64) {
 	r.t.Helper()
 	for _, port := range []uint64{1, 3} {
-		row := r.bfrt.Row("$PORT", 0, bfrt.Named{Name: "$DEV_PORT", Value: bfrt.Uint(port)})
-		if got := row.Data.Get("$TX_PFC_EN_MAP").Uint(); got != classes {
+		row := r.bfrt.Row("$PORT", 0, bfrt.Named{Name: "$DEV_PORT", Value: uint64(port)})
+		if got := row.Data.Uint("$TX_PFC_EN_MAP"); got != classes {
 			r.t.Errorf("port %d sends PFC for the classes %#x, want %#x", port, got, classes)
 		}
 	}
@@ -99,17 +101,17 @@ func (r *chipRig) chipLimits() {
 	r.t.Helper()
 	r.bfrt.Writes()
 	r.edit("policy: sih", `policy: "off"`)
-	r.edit("queue_limit: 8MB", "queue_limit: 100KB")
+	r.edit("queue_limit: 8MB", "queue_limit: 1MB")
 	for _, res := range r.apply() {
 		if res.Err != "" {
 			r.t.Errorf("result = %+v", res)
 		}
 	}
 	r.chipManaged(0)
-	cell := r.bfrt.Row("tm.cfg", 0).Data.Get("cell_size_bytes").Uint()
+	cell := r.bfrt.Row("tm.cfg", 0).Data.Uint("cell_size_bytes")
 	limited := 0
 	for _, w := range r.bfrt.Writes() {
-		if w.Row.Table == "tm.queue.buffer" && w.Row.Data.Get("pool_max_cells").Uint() == 100_000/cell {
+		if w.Row.Table == "tm.queue.buffer" && w.Row.Data.Uint("pool_max_cells") == 1_000_000/cell {
 			limited++
 		}
 	}
@@ -138,7 +140,7 @@ func (r *chipRig) chipChanges() {
 		r.t.Error("the marks did not change")
 	}
 	after := r.c.Stats()["s2"]
-	if rows := after.ManagerRows - before.ManagerRows; rows != uint64(len(with(lines, tmLine))) {
+	if rows := after.TrafficManagerRows - before.TrafficManagerRows; rows != uint64(len(with(lines, tmLine))) {
 		r.t.Errorf("%d rows written to the traffic manager, planned were %d:\n%s", rows, len(with(lines, tmLine)), strings.Join(with(lines, tmLine), "\n"))
 	}
 	if lines := r.plan(); len(lines) != 0 {
@@ -169,7 +171,7 @@ func (r *chipRig) chipRestarts() {
 // controller's back.
 func (r *chipRig) chipManagerFails() {
 	r.t.Helper()
-	r.bfrt.Stop()
+	r.bfrt.Fail()
 	r.becomes("s2", view.Degraded)
 	if s := r.state("s2"); !strings.Contains(s.Err, "traffic manager") || s.Entries == 0 {
 		r.t.Errorf("s2 without its traffic manager = %+v", s)
@@ -180,12 +182,12 @@ func (r *chipRig) chipManagerFails() {
 	r.bfrt.Restart()
 	r.becomes("s2", view.Ready)
 	r.chipManaged(8)
-	if r.c.Stats()["s2"].ManagerErrors == 0 {
+	if r.c.Stats()["s2"].TrafficManagerErrors == 0 {
 		r.t.Error("errors of the traffic manager are not counted")
 	}
-	key := bfrt.Fields{{Name: "$DEV_PORT", Value: bfrt.Uint(3)}}
-	r.bfrt.Set(bfrt.Row{Table: "$PORT", Pipe: bfrt.AllPipes, Key: key, Data: bfrt.Fields{{Name: "$TX_PFC_EN_MAP", Value: bfrt.Uint(0)}}})
+	key := bfrt.Fields{{Name: "$DEV_PORT", Value: uint64(3)}}
+	r.bfrt.Set(bfrt.Row{Table: "$PORT", Pipe: bfrt.AllPipes, Key: key, Data: bfrt.Fields{{Name: "$TX_PFC_EN_MAP", Value: uint64(0)}}})
 	eventually(r.t, "the row is repaired", func() bool {
-		return r.bfrt.Row("$PORT", 0, key...).Data.Get("$TX_PFC_EN_MAP").Uint() == 8
+		return r.bfrt.Row("$PORT", 0, key...).Data.Uint("$TX_PFC_EN_MAP") == 8
 	})
 }

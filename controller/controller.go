@@ -20,20 +20,18 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
-	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/p4src"
 )
 
 // Options configure a controller. The zero value is good.
 type Options struct {
 	// Pipelines returns what a switch runs; default the programs that are built in, with the
-	// device configuration of the switch. A *feature.Refused names the field at fault.
+	// device configuration of the switch. A yamlnode.Fault names the field at fault.
 	Pipelines func(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error)
-	// Managers returns the driver of the traffic manager of a switch that has one, which is
-	// the caller's to close; default package trafficmanager's.
-	Managers func(s config.Switch) (device.Manager, error)
+	// TrafficManagers returns the driver of a switch that has a traffic manager, which is
+	// the caller's to close; default package tofino's.
+	TrafficManagers func(s config.Switch) (trafficmanager.Driver, error)
 	// Dial returns how to reach a switch, for tests and switches in the same process;
 	// default session.Credentials.
 	Dial func(s config.Switch) ([]grpc.DialOption, error)
@@ -41,13 +39,17 @@ type Options struct {
 	Flags map[string]*pflag.Flag
 	// Generation is that of the last configuration that was saved.
 	Generation uint64
+	// Participants take part in every apply, in this order.
+	Participants []Participant
 	// Save keeps an applied configuration; when it fails nothing is applied.
-	Save func(file string, yaml []byte, generation uint64) error
+	Save func(cfg *config.Config, generation uint64) error
+	// Links keeps which links an operator took out of service; nil: nobody does.
+	Links LinkKeeper
 	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.
 	RetryMin, RetryMax, Heartbeat time.Duration
-	// Settle is how long Apply waits for switches that can be reached; default 15 s. A
+	// ApplyTimeout is how long Apply waits for switches that can be reached; default 15 s. A
 	// traffic manager has a third of it for one comparison.
-	Settle time.Duration
+	ApplyTimeout time.Duration
 	// Events and Samples take what happens; by default the controller makes its own.
 	Events  *events.Bus[view.Event]
 	Samples *events.Bus[view.Sample]
@@ -55,8 +57,7 @@ type Options struct {
 }
 
 // Controller is the daemon. Apply, Plan and SetLink change it one at a time, under
-// applying; what readers see is under mu, but for buffers and pacc, which have locks of their own
-// because features write it.
+// applying; what readers see is under mu.
 type Controller struct {
 	opts     Options
 	features []feature.Feature
@@ -65,7 +66,6 @@ type Controller struct {
 	links    *links
 	log      *slog.Logger
 	replan   chan struct{} // the state of links changed; holds one token
-	started  chan struct{} // closed by Run
 
 	applying sync.Mutex
 
@@ -74,20 +74,13 @@ type Controller struct {
 	wg         sync.WaitGroup  // the devices' goroutines
 	generation uint64
 	current    *applied // nil until the first Apply
-
-	buffersMu sync.Mutex
-	buffers   map[string]*view.Buffer // by switch; the values are never changed
-
-	paccMu sync.Mutex
-	pacc   map[string]view.PACC // what the loops said last, by switch
 }
 
 // applied is a configuration with its devices.
 type applied struct {
-	config   *config.Config
-	graph    *topology.Graph
-	prepared *prepared
-	devices  map[string]*unit
+	*prepared
+	devices map[string]*unit
+	wants   map[string]*wanted // what they were told last; applying guards it
 }
 
 // unit is a device and what ends it.
@@ -100,16 +93,16 @@ type unit struct {
 
 // spec is all that, when it changes, makes a switch another one.
 type spec struct {
-	name      string
-	deviceID  uint64
-	address   string
-	target    config.Target
-	cpuPort   uint32
-	bfRuntime string
-	queues    int
-	tls       config.TLS
-	election  uint64
-	cookie    uint64 // of the pipeline
+	name     string
+	deviceID uint64
+	address  string
+	target   config.Target
+	cpuPort  uint32
+	manager  string // address of its traffic manager
+	queues   int
+	tls      config.TLS
+	election uint64
+	cookie   uint64 // of the pipeline
 }
 
 // New returns a controller without a configuration; it does nothing until Run.
@@ -117,8 +110,8 @@ func New(o Options) (*Controller, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Settle <= 0 {
-		o.Settle = 15 * time.Second
+	if o.ApplyTimeout <= 0 {
+		o.ApplyTimeout = 15 * time.Second
 	}
 	if o.Dial == nil {
 		o.Dial = func(s config.Switch) ([]grpc.DialOption, error) {
@@ -133,16 +126,8 @@ func New(o Options) (*Controller, error) {
 		}
 		o.Pipelines = p.of
 	}
-	if o.Managers == nil {
-		o.Managers = func(s config.Switch) (device.Manager, error) {
-			program, err := p4src.Tofino(s.Target.Chip())
-			if err != nil {
-				return nil, err
-			}
-			return trafficmanager.New(trafficmanager.Options{
-				Name: s.Name, Address: s.BFRuntime, Chip: program.Chip, Schema: program.BFRT, Log: o.Log,
-			})
-		}
+	if o.TrafficManagers == nil {
+		o.TrafficManagers = trafficManagers(o.Log)
 	}
 	if o.Events == nil {
 		o.Events = events.NewBus[view.Event](1000)
@@ -152,10 +137,9 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		opts: o, log: o.Log, generation: o.Generation,
-		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), started: make(chan struct{}),
-		buffers: map[string]*view.Buffer{}, pacc: map[string]view.PACC{},
+		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1),
 	}
-	c.links = newLinks(c.event, c.wantReplan)
+	c.links = newLinks(c.event, c.wantReplan, o.Links)
 	for _, construct := range features() {
 		c.features = append(c.features, construct(hub{c}))
 	}
@@ -177,7 +161,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 	c.mu.Unlock()
-	close(c.started)
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
@@ -192,9 +175,6 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 	}
 }
-
-// Started is closed when Run has begun: from then on Apply waits for switches.
-func (c *Controller) Started() <-chan struct{} { return c.started }
 
 // healthInterval is how often links and switches are judged.
 const healthInterval = 100 * time.Millisecond
@@ -248,19 +228,5 @@ func (h hub) Sample(s view.Sample) { h.c.samples.Publish(s) }
 // LinkSeen implements feature.Hub.
 func (h hub) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }
 
-// PACC implements feature.Hub.
-func (h hub) PACC(p view.PACC) {
-	h.c.paccMu.Lock()
-	defer h.c.paccMu.Unlock()
-	h.c.pacc[p.Switch] = p
-}
-
 // Event implements feature.Hub.
 func (h hub) Event(e view.Event) { h.c.event(e) }
-
-// Buffer implements feature.Hub.
-func (h hub) Buffer(sw string, b *view.Buffer) {
-	h.c.buffersMu.Lock()
-	defer h.c.buffersMu.Unlock()
-	h.c.buffers[sw] = b
-}

@@ -9,13 +9,19 @@ import (
 	"testing"
 	"time"
 
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
 func TestApply(t *testing.T) {
 	f := newFabric(t)
+	f.switches["leaf2"].BMv2 = true
 	f.startAll()
 	if got := f.c.Fabric(); got.Name != "" || f.c.Switches() != nil {
 		t.Errorf("fabric before the first apply = %+v", got)
@@ -39,7 +45,7 @@ func TestApply(t *testing.T) {
 		fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort),
 		"ingress.routing.ecmp member 1 → set_next_hop(port=1, src_mac=02:00:00:01:00:01, dst_mac=06:00:0a:00:01:01)",
 		"ingress.routing.ecmp member 3 → set_next_hop(port=3, src_mac=02:00:00:01:00:03, dst_mac=02:00:00:05:00:01)",
-		"ingress.routing.ecmp group 3 → members 3, 4",
+		"ingress.routing.ecmp group 3 → members 3, 4, while their ports are up",
 		"ingress.routing.ipv4_lpm dst_addr=10.0.1.1/32 → member 1",
 		"ingress.routing.ipv4_lpm dst_addr=10.0.3.2/32 → group 3",
 		"ingress.classify.dscp_to_class dscp=48 → set_class(class=6, queue=6)",
@@ -54,16 +60,18 @@ func TestApply(t *testing.T) {
 		}
 	}
 	fab := f.c.Fabric()
-	if fab.Generation != 1 || len(fab.Hosts) != 8 || len(fab.Links) != 16 || !fab.Links[0].Up || fab.Links[0].Delay != 2*time.Millisecond || fab.Config != string(f.yaml) {
+	if fab.Generation != 1 || len(fab.Hosts) != 8 || len(fab.Links) != 16 || fab.Links[0].State != view.PortUnknown || fab.Links[0].Delay != 2*time.Millisecond || fab.Config != string(f.yaml) {
 		t.Errorf("fabric = %+v", fab)
 	}
 	leaf := f.state("leaf1")
 	if leaf.State != view.Ready || leaf.Entries != len(lines) || len(leaf.Ports) != 4 || leaf.Ports[2].Peer != "spine1" {
 		t.Errorf("leaf1 = %+v, it has %d entries", leaf, len(lines))
 	}
-	for _, c := range leaf.Capabilities {
-		if c.Name == "register_read" && (c.Supported || !strings.Contains(c.Detail, "poll packets")) {
-			t.Errorf("capability = %+v", c)
+	for sw, detail := range map[string]string{"leaf1": "tried", "leaf2": "poll packets"} {
+		for _, c := range f.state(sw).Capabilities {
+			if c.Name == "register_read" && (c.Supported != (sw == "leaf1") || !strings.Contains(c.Detail, detail)) {
+				t.Errorf("capability of %s = %+v", sw, c)
+			}
 		}
 	}
 	before, _, _ := f.switches["leaf1"].Counts()
@@ -96,8 +104,8 @@ func TestFaultsApplyNothing(t *testing.T) {
 	f.startAll()
 	bad := strings.Replace(string(f.yaml), "scale: 2000", "scale: 0", 1)
 	_, _, err := f.c.Apply(context.Background(), "fabric.yaml", []byte(bad))
-	var faults interface{ Faults() []view.Fault }
-	if !errors.As(err, &faults) || faults.Faults()[0].Field != "scale" {
+	var faults *yamlnode.Error
+	if !errors.As(err, &faults) || faults.Faults[0].Field != "scale" {
 		t.Errorf("error = %v", err)
 	}
 	if _, err := f.c.Plan(context.Background(), "fabric.yaml", []byte(bad)); err == nil {
@@ -108,11 +116,52 @@ func TestFaultsApplyNothing(t *testing.T) {
 	}
 }
 
+// ledger is a participant that writes down what is asked of it.
+type ledger struct {
+	lines  *[]string
+	name   string
+	refuse error
+}
+
+func (l ledger) Check(*config.Config) error { return nil }
+
+func (l ledger) Configure(*config.Config) (func(), error) {
+	*l.lines = append(*l.lines, l.name)
+	return func() { *l.lines = append(*l.lines, "not "+l.name) }, l.refuse
+}
+
+// TestParticipantsAreUndone: what an apply gave to participants is taken back, the last first,
+// when a later one refuses or the configuration cannot be saved.
+func TestParticipantsAreUndone(t *testing.T) {
+	var lines []string
+	for want, last := range map[string]ledger{
+		"[a b c not b not a]":       {name: "c", refuse: yamlnode.Fault{Field: "scale", Text: "is wrong"}},
+		"[a b c not c not b not a]": {name: "c"},
+	} {
+		lines, last.lines = nil, &lines
+		o := options()
+		o.Participants = []Participant{ledger{&lines, "a", nil}, ledger{&lines, "b", nil}, last}
+		o.Save = func(*config.Config, uint64) error { return errors.New("disk full") }
+		c, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = c.Apply(context.Background(), "f", example(t, func(i int) string { return fmt.Sprintf("127.0.0.1:%d", i+1) }))
+		var faulty *yamlnode.Error
+		if errors.As(err, &faulty) != (last.refuse != nil) || faulty != nil && faulty.Faults[0].Line == 0 {
+			t.Errorf("error = %v", err)
+		}
+		if fmt.Sprint(lines) != want || c.Config() != nil {
+			t.Errorf("%v, want %v", lines, want)
+		}
+	}
+}
+
 func TestSaveFails(t *testing.T) {
 	f := newFabric(t)
 	o := options()
 	o.Generation = 41
-	o.Save = func(string, []byte, uint64) error { return errors.New("disk full") }
+	o.Save = func(*config.Config, uint64) error { return errors.New("disk full") }
 	c, _ := f.controller(o)
 	if _, _, err := c.Apply(context.Background(), "f", f.yaml); err == nil || c.Config() != nil || c.Fabric().Generation != 41 {
 		t.Errorf("error = %v, generation %d", err, c.Fabric().Generation)
@@ -136,7 +185,18 @@ func TestUnreachableSwitch(t *testing.T) {
 		t.Errorf("plan of spine2 = %+v, %v", plans[5], err)
 	}
 	eventually(t, "routes around spine2", func() bool { return f.group() == "3" })
+	// It is there again, but takes no entries: packets would end there.
+	f.switches["spine2"].SetRefuse(func(*p4v1.Update) (codes.Code, string) { return codes.ResourceExhausted, "no room" })
 	f.switches["spine2"].Start()
+	f.becomes("spine2", view.Degraded)
+	for range 10 {
+		f.c.checkHealth(time.Now())
+		f.c.recompute()
+		if f.c.links.state().SuspectSwitches["spine2"] != true || f.group() != "3" {
+			t.Fatalf("routes over a switch without entries: %s", f.group())
+		}
+	}
+	f.switches["spine2"].SetRefuse(nil)
 	f.becomes("spine2", view.Ready)
 	eventually(t, "routes over spine2", func() bool { return f.group() == "3, 4" })
 }
@@ -186,7 +246,7 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "routes without the link", func() bool { return f.group() == "4" })
-	if p := f.state("leaf1").Ports[2]; p.Up {
+	if p := f.state("leaf1").Ports[2]; p.State != view.PortDown {
 		t.Errorf("port = %+v", p)
 	}
 	if err := f.c.SetLink(ctx, "spine1", "leaf1:3", true); err != nil {
@@ -206,7 +266,10 @@ func TestLinks(t *testing.T) {
 	// Both ways dead: a suspect way is better than none.
 	f.setWire("leaf1:3-spine1:1", false)
 	f.setWire("leaf1:4-spine2:1", false)
-	eventually(t, "both suspect", func() bool { p := f.state("leaf1").Ports; return !p[2].Up && !p[3].Up })
+	eventually(t, "both suspect", func() bool {
+		p := f.state("leaf1").Ports
+		return p[2].State == view.PortDown && p[3].State == view.PortDown
+	})
 	eventually(t, "routes over both", func() bool { return f.group() == "3, 4" })
 	var kinds []string
 	for !slices.Contains(kinds, "link.up") {

@@ -98,17 +98,17 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 		t.Errorf("plan of what is = %+v, %v", plans, err)
 	}
 
-	up := func(port int, want bool) func() bool {
-		return func() bool { return f.state("s1").Ports[port].Up == want }
+	state := func(port int, want view.PortState) func() bool {
+		return func() bool { return f.state("s1").Ports[port].State == want }
 	}
 	loop.Post(func() { links[0].SetUp(false) })
-	eventually(t, "the cut is seen", up(0, false))
+	eventually(t, "the cut is seen", state(0, view.PortDown))
 	eventually(t, "routes over the other link", func() bool {
 		plans, err := f.c.Plan(ctx, "f", f.yaml)
 		return err == nil && len(plans[0].Changes) == 0
 	})
 	loop.Post(func() { links[0].SetUp(true) })
-	eventually(t, "the mend is seen", up(0, true))
+	eventually(t, "the mend is seen", state(0, view.PortUp))
 
 	// The P4Runtime server dies and comes back: nothing is lost, nothing is pushed again.
 	pushes := f.c.Stats()["s1"].Pushes

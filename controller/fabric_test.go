@@ -13,11 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/internal/fakeswitch"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
+	"github.com/headgate/headgate/tests/lag"
+	"github.com/headgate/headgate/tests/switchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +29,7 @@ type fabric struct {
 	c        *Controller
 	yaml     []byte
 	config   *config.Config
-	switches map[string]*fakeswitch.Switch
+	switches map[string]*switchtest.Switch
 	stop     func()
 
 	mu  sync.Mutex
@@ -56,19 +57,19 @@ func example(t *testing.T, address func(i int) string) []byte {
 }
 
 func options() Options {
-	return Options{RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, Settle: 10 * time.Second}
+	return Options{RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, ApplyTimeout: time.Minute}
 }
 
 // newFabric makes the switches, and a controller that runs until the test ends.
 func newFabric(t *testing.T) *fabric {
 	t.Helper()
-	f := &fabric{t: t, switches: map[string]*fakeswitch.Switch{}, cut: map[string]bool{}}
-	var list []*fakeswitch.Switch
+	f := &fabric{t: t, switches: map[string]*switchtest.Switch{}, cut: map[string]bool{}}
+	var list []*switchtest.Switch
 	for i := range 6 {
-		list = append(list, fakeswitch.New(t, uint64(i+1)))
+		list = append(list, switchtest.New(t, uint64(i+1)))
 	}
 	f.yaml = example(t, func(i int) string { return list[i].Address() })
-	cfg, err := config.Parse("fabric.yaml", f.yaml)
+	cfg, err := config.Parse("fabric.yaml", f.yaml, nil, Sections()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,11 +181,7 @@ func (f *fabric) apply() []view.Result {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !cond(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never came: %s", what)
-		}
-	}
+	lag.Await(t, what, cond)
 }
 
 func (f *fabric) state(sw string) view.Switch {
@@ -206,7 +203,7 @@ func (f *fabric) becomes(sw string, state view.SwitchState) {
 func (f *fabric) group() string {
 	for _, line := range f.switches["leaf1"].Describe() {
 		if text, ok := strings.CutPrefix(line, "ingress.routing.ecmp group 2 → members "); ok {
-			return text
+			return strings.TrimSuffix(text, ", while their ports are up")
 		}
 	}
 	return "none"

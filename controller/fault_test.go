@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src"
 )
 
 func TestTwoControllers(t *testing.T) {
@@ -54,12 +55,15 @@ func TestRefusedUpdates(t *testing.T) {
 		return codes.OK, ""
 	})
 	f.startAll()
-	r := f.apply()[0]
-	if !strings.Contains(r.Err, "no room") || !strings.Contains(r.Err, "ingress.routing.ecmp group 3") {
+	said := func(err string) bool {
+		return strings.Contains(err, "no room") && strings.Contains(err, "ingress.routing.ecmp group 3")
+	}
+	if r := f.apply()[0]; !said(r.Err) {
 		t.Errorf("result = %+v", r)
 	}
-	if v := f.state("leaf1"); v.State != view.Degraded || v.Err != r.Err {
-		t.Errorf("leaf1 = %+v", v)
+	// It may have been tried again, with fewer updates.
+	if v := f.state("leaf1"); v.State != view.Degraded || !said(v.Err) {
+		t.Errorf("leaf1 is in state %v: %s", v.State, v.Err)
 	}
 	s.SetRefuse(nil)
 	f.becomes("leaf1", view.Ready)
@@ -108,7 +112,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	f.apply()
 	s := f.switches["leaf1"]
 	want := s.Describe()
-	if err := s.Corrupt(func(line string) bool { return strings.Contains(line, "ipv4_lpm") }); err != nil {
+	if err := s.Delete(func(line string) bool { return strings.Contains(line, "ipv4_lpm") }); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the repair", func() bool { return slices.Equal(s.Describe(), want) })
@@ -116,7 +120,7 @@ func TestDriftIsRepaired(t *testing.T) {
 
 func TestWrongPipelineIsReplaced(t *testing.T) {
 	f := newFabric(t)
-	other, err := pipeline.New(f.pipe().Info(), []byte(`{"another":"program"}`))
+	other, err := pipeline.New(f.pipe().Info(), append(slices.Clone(p4src.JSON), '\n')) // other bytes, the same program
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,26 +1,41 @@
 package controller
 
 import (
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/linkprobe"
 	"github.com/headgate/headgate/controller/feature/pacc"
+	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/routing"
+	"github.com/headgate/headgate/controller/feature/sourcecheck"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/feature/telemetry"
 )
 
-// features returns the features, one line each. They are asked in this order, which
-// matters only for messages from switches: the first that knows one takes it.
+// features returns the features, one line each, in the order in which they are shown.
 func features() []feature.Constructor {
 	return []feature.Constructor{
 		routing.New,
+		sourcecheck.New,
 		qos.New,
 		soze.New,
-		buffer.New, // before those that take the answers to polls: it looks at all of them
-		pacc.New,   // before telemetry, which takes the answers to all polls
+		buffer.New,
+		pfcwatchdog.New,
+		pacc.New,
 		telemetry.New,
 		linkprobe.New,
 	}
+}
+
+// Sections returns the features' sections of the configuration, for package config.
+func Sections() []config.Section {
+	var list []config.Section
+	for _, construct := range features() {
+		if f, ok := construct(nil).(feature.Configured); ok {
+			list = append(list, f.Section())
+		}
+	}
+	return list
 }

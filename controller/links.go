@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,60 +22,96 @@ import (
 type links struct {
 	event  func(view.Event)
 	change func()
+	keeper LinkKeeper // nil: the operator's word is forgotten with the process
 
 	mu       sync.Mutex
-	down     map[string]bool      // by the operator, by link; kept over configurations
-	suspect  map[string]bool      // by probes, by link
-	arrivals map[direction]int64  // last probe, Unix nanoseconds
-	dead     map[string]bool      // switches out of reach for long
-	lost     map[string]time.Time // since when a switch is out of reach
+	down     map[string]bool           // by the operator, by link; kept over configurations
+	suspect  map[string]bool           // by probes, by link
+	probed   map[string]view.PortState // what probes said when they were judged last, by link
+	arrivals map[direction]time.Time   // last probe, on the monotonic clock
+	dead     map[string]bool           // switches out of reach for long
+	lost     map[string]time.Time      // since when a switch is out of reach
+	flaps    map[string]flap           // of links that went down lately
+	judged   time.Time                 // when all of it was judged last
+	awake    time.Time                 // since when it has been judged without a break
+}
+
+// LinkKeeper makes the operator's word on links durable.
+type LinkKeeper interface {
+	// DownLinks returns the links that are out of service, by name.
+	DownLinks() []string
+	SaveLink(name string, down bool) error
 }
 
 // direction is a link as seen by the switch that receives.
 type direction struct{ link, at string }
 
-func newLinks(event func(view.Event), change func()) *links {
-	return &links{
-		event: event, change: change, down: map[string]bool{}, suspect: map[string]bool{},
-		arrivals: map[direction]int64{}, dead: map[string]bool{}, lost: map[string]time.Time{},
+func newLinks(event func(view.Event), change func(), keeper LinkKeeper) *links {
+	l := &links{
+		event: event, change: change, keeper: keeper, down: map[string]bool{}, suspect: map[string]bool{}, probed: map[string]view.PortState{},
+		arrivals: map[direction]time.Time{}, dead: map[string]bool{}, lost: map[string]time.Time{}, flaps: map[string]flap{},
 	}
+	if keeper == nil {
+		return l
+	}
+	for _, name := range keeper.DownLinks() {
+		l.down[name] = true
+	}
+	return l
 }
 
 // seen notes a probe.
 func (l *links) seen(link, at string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.arrivals[direction{link, at}] = now.UnixNano()
+	l.arrivals[direction{link, at}] = now
 }
 
 // set is the operator's word; it reports whether it changed anything.
-func (l *links) set(link string, up bool) bool {
+func (l *links) set(link string, up bool) (changed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down[link] != up {
-		return false
+		return false, nil
+	}
+	if l.keeper != nil {
+		if err := l.keeper.SaveLink(link, !up); err != nil {
+			return false, fmt.Errorf("the link %s stays as it is, the state store failed: %w", link, err)
+		}
 	}
 	if up {
 		delete(l.down, link)
 	} else {
 		l.down[link] = true
 	}
-	return true
+	return true, nil
 }
 
 // forget drops what is known of links and switches that a new configuration lacks.
-func (l *links) forget(c *config.Config) {
+func (l *links) forget(c *config.Config) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := map[string]bool{}
 	for _, k := range c.Links {
 		known[k.Name] = true
 	}
-	for _, m := range []map[string]bool{l.down, l.suspect} {
-		for name := range m {
-			if !known[name] {
-				delete(m, name)
-			}
+	for name := range l.down {
+		if known[name] {
+			continue
+		}
+		delete(l.down, name)
+		if l.keeper != nil {
+			err = errors.Join(err, l.keeper.SaveLink(name, false))
+		}
+	}
+	for name := range l.suspect {
+		if !known[name] {
+			delete(l.suspect, name)
+		}
+	}
+	for name := range l.flaps {
+		if !known[name] {
+			delete(l.flaps, name)
 		}
 	}
 	for d := range l.arrivals {
@@ -92,6 +129,7 @@ func (l *links) forget(c *config.Config) {
 			delete(l.lost, name)
 		}
 	}
+	return err
 }
 
 // state returns a copy for the computation of routes.
@@ -108,31 +146,45 @@ func (l *links) state() topology.State {
 	return topology.State{DownLinks: copyOf(l.down), SuspectLinks: copyOf(l.suspect), SuspectSwitches: copyOf(l.dead)}
 }
 
-// up reports whether routes may use a link without hesitation.
-func (l *links) up(link string) bool {
+// port returns what is known of the ports at both ends of a link.
+func (l *links) port(link string) view.PortState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.down[link] && !l.suspect[link]
+	if l.down[link] {
+		return view.PortDown
+	}
+	return l.probed[link]
 }
 
 // health is what one switch's device says.
 type health struct {
-	reachable bool
-	attached  time.Time // zero: no probes go out
+	forwards bool      // it runs its program and holds its entries
+	known    bool      // forwards is what is, not what was
+	attached time.Time // zero: no probes go out
 }
 
-// judge looks at everything once and asks for new routes when a verdict changed.
+// standstill is a break between two verdicts after which the controller itself has stood still,
+// frozen or short of processor time. What it has not heard then it could not hear.
+const standstill = 4 * healthInterval
+
+// judge looks at everything once and asks for new routes when a verdict changed. After a
+// standstill all times begin anew.
 func (l *links) judge(c *config.Config, switches map[string]health, now time.Time) {
 	l.mu.Lock()
+	if now.Sub(l.judged) > standstill {
+		l.awake = now
+	}
+	l.judged = now
 	var happened []view.Event
 	for name, h := range switches {
 		if e, ok := l.judgeSwitch(name, h, c.Controller.UnreachableAfter, now); ok {
 			happened = append(happened, e)
 		}
 	}
+	clear(l.probed)
 	if c.Controller.ProbeInterval > 0 {
 		for _, k := range c.Links {
-			if e, ok := l.judgeLink(k, switches, c.Controller.ProbeTimeout, now); ok {
+			if e, ok := l.judgeLink(k, switches, c.Controller, now); ok {
 				happened = append(happened, e)
 			}
 		}
@@ -147,15 +199,17 @@ func (l *links) judge(c *config.Config, switches map[string]health, now time.Tim
 }
 
 func (l *links) judgeSwitch(name string, h health, after time.Duration, now time.Time) (view.Event, bool) {
-	if h.reachable {
+	switch {
+	case !h.known:
+		return view.Event{}, false // the verdict stays
+	case h.forwards:
 		delete(l.lost, name)
 		if !l.dead[name] {
 			return view.Event{}, false
 		}
 		delete(l.dead, name)
-		return view.Event{Severity: view.Info, Subject: name, Kind: "switch.reachable", Message: "routes use the switch again"}, true
-	}
-	if l.lost[name].IsZero() {
+		return view.Event{Severity: view.Info, Subject: name, Kind: "switch.reachable", Message: "the switch holds what it should; routes use it again"}, true
+	case l.lost[name].Before(l.awake):
 		l.lost[name] = now
 	}
 	if after <= 0 || l.dead[name] || now.Sub(l.lost[name]) < after {
@@ -164,24 +218,31 @@ func (l *links) judgeSwitch(name string, h health, after time.Duration, now time
 	l.dead[name] = true
 	return view.Event{
 		Severity: view.Error, Subject: name, Kind: "switch.unreachable",
-		Message: fmt.Sprintf("out of reach for %v; routes avoid the switch where they can", after),
+		Message: fmt.Sprintf("out of reach, or without its program and entries, for %v; routes avoid the switch where they can", after),
 	}, true
 }
 
 // judgeLink says nothing while one of the switches cannot send or receive probes: that is
 // not the link's fault.
-func (l *links) judgeLink(k config.Link, switches map[string]health, timeout time.Duration, now time.Time) (view.Event, bool) {
+func (l *links) judgeLink(k config.Link, switches map[string]health, c config.Controller, now time.Time) (view.Event, bool) {
+	timeout := c.ProbeTimeout
 	a, b := switches[k.A.Node].attached, switches[k.B.Node].attached
 	if k.A.Port == 0 || k.B.Port == 0 || a.IsZero() || b.IsZero() {
 		return view.Event{}, false
 	}
-	since := a
-	if b.After(a) {
-		since = b
+	since := l.awake
+	for _, t := range []time.Time{a, b} {
+		if t.After(since) {
+			since = t
+		}
 	}
 	silent := ""
+	l.probed[k.Name] = view.PortUp
 	for _, at := range []string{k.A.Node, k.B.Node} {
-		last := time.Unix(0, l.arrivals[direction{k.Name, at}])
+		last := l.arrivals[direction{k.Name, at}]
+		if now.Sub(last) > timeout {
+			l.probed[k.Name] = view.PortUnknown // as long as it may still come
+		}
 		if since.After(last) {
 			last = since
 		}
@@ -189,22 +250,67 @@ func (l *links) judgeLink(k config.Link, switches map[string]health, timeout tim
 			silent = at
 		}
 	}
+	if silent != "" {
+		l.probed[k.Name] = view.PortDown
+	}
+	f := l.flaps[k.Name]
+	defer func() {
+		if l.flaps[k.Name] = f; f.downs == 0 {
+			delete(l.flaps, k.Name)
+		}
+	}()
 	switch {
 	case silent != "" && !l.suspect[k.Name]:
 		l.suspect[k.Name] = true
+		f = flap{downs: f.downs + 1}
 		return view.Event{
 			Severity: view.Error, Subject: k.Name, Kind: "link.down",
 			Message: fmt.Sprintf("no probe came to %s for %v; routes avoid the link where they can", silent, timeout),
 		}, true
+	case silent != "" && !f.back.IsZero():
+		f = flap{downs: f.downs + 1} // while it was held
 	case silent == "" && l.suspect[k.Name]:
 		// The grace period after an attachment proves nothing: wait for a probe.
 		for _, at := range []string{k.A.Node, k.B.Node} {
-			if now.Sub(time.Unix(0, l.arrivals[direction{k.Name, at}])) > timeout {
+			if now.Sub(l.arrivals[direction{k.Name, at}]) > timeout {
 				return view.Event{}, false
 			}
 		}
+		hold := f.hold(c)
+		if f.back.IsZero() {
+			f.back = now
+			if hold > 0 {
+				l.probed[k.Name] = view.PortDown
+				return view.Event{
+					Severity: view.Warning, Subject: k.Name, Kind: "link.held",
+					Message: fmt.Sprintf("probes come again after %d times down; routes avoid the link for another %v, and longer with each time", f.downs, hold),
+				}, true
+			}
+		}
+		if now.Sub(f.back) < hold {
+			l.probed[k.Name] = view.PortDown
+			return view.Event{}, false
+		}
+		f.back = now
 		delete(l.suspect, k.Name)
 		return view.Event{Severity: view.Info, Subject: k.Name, Kind: "link.up", Message: "probes come again"}, true
+	case silent == "" && now.Sub(f.back) >= c.FlapHoldMax:
+		f = flap{}
 	}
 	return view.Event{}, false
+}
+
+// flap is what is known of a link that goes down and comes back.
+type flap struct {
+	downs int       // until it was up for flap_hold_max
+	back  time.Time // since when probes come again; zero while they do not
+}
+
+// hold is how long a link that comes back is not used: at once after the first time, then for
+// flap_hold, and twice as long with each time more.
+func (f flap) hold(c config.Controller) time.Duration {
+	if f.downs < 2 || c.FlapHold <= 0 {
+		return 0
+	}
+	return min(c.FlapHold<<min(f.downs-2, 30), c.FlapHoldMax)
 }

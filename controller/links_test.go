@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -17,11 +19,27 @@ type judge struct {
 	now    time.Time
 	health map[string]health
 	kinds  []string
+	kept   keptLinks
+}
+
+// keptLinks is a LinkKeeper.
+type keptLinks map[string]bool
+
+func (k keptLinks) DownLinks() []string { return slices.Collect(maps.Keys(k)) }
+
+func (k keptLinks) SaveLink(name string, down bool) error {
+	if name == "h" {
+		return errors.New("disk full")
+	}
+	if k[name] = true; !down {
+		delete(k, name)
+	}
+	return nil
 }
 
 func newJudge(t *testing.T) *judge {
-	j := &judge{t: t, now: time.Unix(1000, 0), health: map[string]health{}}
-	j.links = newLinks(func(e view.Event) { j.kinds = append(j.kinds, e.Kind) }, func() {})
+	j := &judge{t: t, kept: keptLinks{}, now: time.Unix(1000, 0), health: map[string]health{}}
+	j.links = newLinks(func(e view.Event) { j.kinds = append(j.kinds, e.Kind) }, func() {}, j.kept)
 	j.c = &config.Config{
 		Switches: []config.Switch{{Name: "a"}, {Name: "b"}},
 		Links: []config.Link{
@@ -31,19 +49,29 @@ func newJudge(t *testing.T) *judge {
 		Controller: config.Controller{ProbeInterval: time.Second, ProbeTimeout: 3 * time.Second, UnreachableAfter: 5 * time.Second},
 	}
 	for _, s := range []string{"a", "b"} {
-		j.health[s] = health{reachable: true, attached: j.now}
+		j.health[s] = health{forwards: true, known: true, attached: j.now}
 	}
 	return j
 }
 
-// after advances the clock, judges, and expects these kinds of events.
+// after advances the clock, judges as the controller does, and expects these kinds of events.
 func (j *judge) after(d time.Duration, want ...string) {
 	j.t.Helper()
-	j.now = j.now.Add(d)
 	j.kinds = nil
+	for end := j.now.Add(d); j.now.Before(end); {
+		j.now = j.now.Add(min(healthInterval, end.Sub(j.now)))
+		j.judge(j.c, j.health, j.now)
+	}
 	j.judge(j.c, j.health, j.now)
 	if !slices.Equal(j.kinds, want) {
 		j.t.Errorf("events = %v, want %v", j.kinds, want)
+	}
+}
+
+func (j *judge) is(when string, want view.PortState) {
+	j.t.Helper()
+	if got := j.port("l"); got != want {
+		j.t.Errorf("%s: state %v, want %v", when, got, want)
 	}
 }
 
@@ -54,16 +82,23 @@ func (j *judge) both() {
 
 func TestProbeTimeout(t *testing.T) {
 	j := newJudge(t)
+	j.is("at first", view.PortUnknown)
 	j.after(3 * time.Second)
+	j.is("nothing came yet", view.PortUnknown)
 	j.after(time.Second, "link.down")
+	j.is("nothing came", view.PortDown)
 	j.after(time.Second)
-	if j.up("l") || !j.up("h") {
-		t.Error("l should be down, and nothing else")
+	if s := j.state(); !s.SuspectLinks["l"] || len(s.SuspectLinks) != 1 {
+		t.Errorf("%v are down, want l and nothing else", s.SuspectLinks)
 	}
 	j.seen("l", "a", j.now)
 	j.after(0) // one direction is not enough
 	j.both()
 	j.after(time.Second, "link.up")
+	j.is("probes come", view.PortUp)
+	if j.port("h") != view.PortUnknown {
+		t.Error("the state of a host's port is known")
+	}
 	// One direction dies.
 	j.seen("l", "b", j.now)
 	j.after(3*time.Second, "link.down")
@@ -72,31 +107,103 @@ func TestProbeTimeout(t *testing.T) {
 func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
 	j := newJudge(t)
 	j.both()
-	j.health["b"] = health{reachable: true}
+	j.health["b"] = health{forwards: true, known: true}
 	j.after(time.Hour)
+	j.is("one switch is away", view.PortUnknown)
 	// It comes back: the time begins anew.
-	j.health["b"] = health{reachable: true, attached: j.now}
+	j.health["b"] = health{forwards: true, known: true, attached: j.now}
 	j.after(3 * time.Second)
 	j.after(time.Second, "link.down")
 	// A new session alone does not make the link good.
-	j.health["b"] = health{reachable: true, attached: j.now}
+	j.health["b"] = health{forwards: true, known: true, attached: j.now}
 	j.after(time.Second)
-	if j.up("l") {
+	if !j.state().SuspectLinks["l"] {
 		t.Error("the link is up without a probe")
 	}
+}
+
+// TestFlaps: a link that comes and goes is held out of the routes, longer each time, until it was
+// up for long.
+func TestFlaps(t *testing.T) {
+	j := newJudge(t)
+	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
+	// up has probes come for a time.
+	up := func(d time.Duration, want ...string) {
+		t.Helper()
+		var kinds []string
+		for end := j.now.Add(d); j.now.Before(end); {
+			j.both()
+			j.kinds = nil
+			j.now = j.now.Add(healthInterval)
+			j.judge(j.c, j.health, j.now)
+			kinds = append(kinds, j.kinds...)
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("events %v, want %v", kinds, want)
+		}
+	}
+	down := 3*time.Second + healthInterval
+	up(time.Second)
+	j.after(down, "link.down")
+	up(healthInterval, "link.up")
+	j.after(down, "link.down")
+	up(2*time.Second, "link.held")
+	j.is("held", view.PortDown)
+	up(healthInterval, "link.up")
+	j.is("up", view.PortUp)
+	j.after(down, "link.down")
+	up(time.Second, "link.held")
+	j.after(down) // it goes while it is held
+	up(5*time.Second, "link.held")
+	up(healthInterval, "link.up")
+	up(5 * time.Second)
+	j.after(down, "link.down")
+	up(healthInterval, "link.up")
+	// Without a hold every turn counts.
+	j.c.Controller.FlapHold = -1
+	for range 3 {
+		j.after(down, "link.down")
+		up(healthInterval, "link.up")
+	}
+}
+
+// TestStandstill: a controller that was frozen, or had no processor, has heard nothing; links and
+// switches get their whole times again.
+func TestStandstill(t *testing.T) {
+	j := newJudge(t)
+	j.both()
+	j.after(time.Second)
+	j.health["b"] = health{known: true, attached: j.now}
+	j.after(time.Second)
+	j.now = j.now.Add(20 * time.Second) // frozen
+	j.after(2 * time.Second)
+	j.is("nothing came yet", view.PortUnknown)
+	j.both()
+	j.after(2 * time.Second)
+	j.is("probes come again", view.PortUp)
+	j.seen("l", "a", j.now)
+	j.after(2*time.Second, "switch.unreachable", "link.down")
 }
 
 func TestUnreachableAfter(t *testing.T) {
 	j := newJudge(t)
 	j.both()
-	j.health["b"] = health{}
+	j.health["b"] = health{known: true}
 	j.after(time.Second)
 	j.after(4 * time.Second)
 	j.after(time.Second, "switch.unreachable")
 	if s := j.state(); !s.SuspectSwitches["b"] || s.SuspectSwitches["a"] {
 		t.Errorf("state = %+v", s)
 	}
-	j.health["b"] = health{reachable: true}
+	// It is back, but empty until its program and entries are in.
+	j.health["b"] = health{}
+	j.after(time.Second)
+	j.health["b"] = health{known: true} // it refuses the program
+	j.after(time.Second)
+	if s := j.state(); !s.SuspectSwitches["b"] {
+		t.Errorf("routes lead over a switch without a program: %+v", s)
+	}
+	j.health["b"] = health{forwards: true, known: true}
 	j.after(time.Second, "switch.reachable")
 	if s := j.state(); s.SuspectSwitches["b"] {
 		t.Errorf("state = %+v", s)
@@ -105,16 +212,34 @@ func TestUnreachableAfter(t *testing.T) {
 
 func TestOperatorsWordLasts(t *testing.T) {
 	j := newJudge(t)
-	if !j.set("l", false) || j.set("l", false) {
-		t.Error("set does not tell what changed")
+	for i, want := range []bool{true, false} {
+		if changed, err := j.set("l", false); changed != want || err != nil {
+			t.Errorf("set %d: %v, %v", i, changed, err)
+		}
 	}
-	j.forget(j.c)
-	if !j.state().DownLinks["l"] {
+	if changed, err := j.set("h", false); changed || err == nil || j.state().DownLinks["h"] {
+		t.Errorf("set while the store fails: %v, %v", changed, err)
+	}
+	j.is("the operator's word", view.PortDown)
+	restarted := newLinks(nil, nil, j.kept)
+	if !restarted.state().DownLinks["l"] {
+		t.Errorf("after a restart: %v", restarted.state())
+	}
+	if err := j.forget(j.c); err != nil || !j.state().DownLinks["l"] {
 		t.Error("the link is forgotten")
 	}
 	j.c.Links = j.c.Links[1:]
-	j.forget(j.c)
-	if j.state().DownLinks["l"] {
+	if err := j.forget(j.c); err != nil || j.state().DownLinks["l"] || len(j.kept) != 0 {
 		t.Error("the link is remembered")
+	}
+}
+
+// TestMonotonic: a step of the wall clock must not make links look dead.
+func TestMonotonic(t *testing.T) {
+	j := newJudge(t)
+	now := time.Now()
+	j.seen("l", "a", now)
+	if got := j.arrivals[direction{"l", "a"}]; got.String() != now.String() {
+		t.Errorf("the probe of %v is noted as %v, which has no monotonic part", now, got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src"
 )
 
@@ -39,7 +40,7 @@ func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, 
 	}
 	env := feature.Env{Config: cfg}
 	refused := func(key, format string, args ...any) error {
-		return &feature.Refused{Field: env.Path(&s) + "." + key, Text: fmt.Sprintf(format, args...)}
+		return yamlnode.Fault{Field: env.Path(&s) + "." + key, Text: fmt.Sprintf(format, args...)}
 	}
 	var device []byte
 	if s.DeviceConfig != "" {

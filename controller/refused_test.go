@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -85,11 +86,11 @@ func TestRefused(t *testing.T) {
 				}
 				return
 			}
-			var faults *config.Error
-			if !errors.As(err, &faults) || len(faults.List) != 1 {
+			var faults *yamlnode.Error
+			if !errors.As(err, &faults) || len(faults.Faults) != 1 {
 				t.Fatalf("error %v, want one fault of %s", err, tt.field)
 			}
-			if f := faults.List[0]; f.Field != tt.field || f.Line == 0 || !strings.Contains(f.Text, tt.text) {
+			if f := faults.Faults[0]; f.Field != tt.field || f.Line == 0 || !strings.Contains(f.Text, tt.text) {
 				t.Errorf("fault %+v, want %s with a line: %s", f, tt.field, tt.text)
 			}
 			if _, err := c.Plan(context.Background(), "f.yaml", chipFabric(tt.keys, tt.sections)); !errors.As(err, &faults) {
@@ -150,7 +151,7 @@ func TestVictimsNeedDepartures(t *testing.T) {
 // TestMatrix: what each target can do, from the programs as they are. Update with
 // go test -run Matrix -update.
 func TestMatrix(t *testing.T) {
-	targets := []string{"bmv2", "embedded", "tofino1", `tofino1, bf_runtime: "127.0.0.1:3"`, "tofino2", `tofino2, bf_runtime: "127.0.0.1:4"`}
+	targets := []string{"bmv2", `bmv2, thrift: "127.0.0.1:5"`, "embedded", "tofino1", `tofino1, bf_runtime: "127.0.0.1:3"`, "tofino2", `tofino2, bf_runtime: "127.0.0.1:4"`}
 	var b strings.Builder
 	b.WriteString("name: all\nswitches:\n")
 	for i, target := range targets {
@@ -180,7 +181,7 @@ func TestMatrix(t *testing.T) {
 	}
 	var got strings.Builder
 	w := tabwriter.NewWriter(&got, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\tbmv2\tembedded\ttofino1\tand BF Runtime\ttofino2\tand BF Runtime\n")
+	fmt.Fprintf(w, "\tbmv2\tand Thrift\tembedded\ttofino1\tand BF Runtime\ttofino2\tand BF Runtime\n")
 	for _, n := range names {
 		fmt.Fprintf(w, "%s\t%s\n", n, strings.Join(cells[n], "\t"))
 	}

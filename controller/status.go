@@ -5,6 +5,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/device"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -25,7 +26,7 @@ func (c *Controller) Fabric() view.Fabric {
 	for _, l := range cfg.Links {
 		f.Links = append(f.Links, view.Link{
 			A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate),
-			Delay: cfg.Scaled(l.Delay).Duration(), Up: c.links.up(l.Name),
+			Delay: cfg.Scaled(l.Delay).Duration(), State: c.links.port(l.Name),
 		})
 	}
 	return f
@@ -45,38 +46,36 @@ func (c *Controller) Switches() []view.Switch {
 
 func (c *Controller) switches(a *applied) []view.Switch {
 	list := make([]view.Switch, 0, len(a.config.Switches))
-	loops := c.paccLoops(a.config)
 	for _, s := range a.config.Switches {
 		v := a.devices[s.Name].Status()
 		for _, p := range a.graph.Ports(s.Name) {
-			v.Ports = append(v.Ports, view.Port{Number: p.Number, Peer: p.Peer, Up: c.links.up(p.Link)})
+			v.Ports = append(v.Ports, view.Port{Number: p.Number, Peer: p.Peer, State: c.links.port(p.Link)})
 		}
-		v.Buffer = c.buffer(s.Name)
-		v.PACC = loops[s.Name]
+		v.Status = c.status(s.Name)
 		list = append(list, v)
 	}
 	return list
 }
 
-func (c *Controller) buffer(sw string) *view.Buffer {
-	c.buffersMu.Lock()
-	defer c.buffersMu.Unlock()
-	return c.buffers[sw]
+// Tables returns what the features may show of switches.
+func (c *Controller) Tables() []*view.Table {
+	var list []*view.Table
+	for _, f := range c.features {
+		if m, ok := f.(feature.Monitor); ok {
+			list = append(list, m.Tables()...)
+		}
+	}
+	return list
 }
 
-// paccLoops returns how the PACC loops stand, by switch; nil where they do not run in the
-// controller.
-func (c *Controller) paccLoops(cfg *config.Config) map[string]*view.PACC {
-	if !cfg.PACC.Enabled || cfg.PACC.At != config.AtController {
-		return nil
+func (c *Controller) status(sw string) []view.Status {
+	var list []view.Status
+	for _, f := range c.features {
+		if m, ok := f.(feature.Monitor); ok {
+			list = append(list, m.Status(sw)...)
+		}
 	}
-	c.paccMu.Lock()
-	defer c.paccMu.Unlock()
-	loops := map[string]*view.PACC{}
-	for sw, p := range c.pacc {
-		loops[sw] = &p
-	}
-	return loops
+	return list
 }
 
 // Config returns the running configuration, nil before the first Apply. It is immutable.
@@ -87,6 +86,24 @@ func (c *Controller) Config() *config.Config {
 		return nil
 	}
 	return c.current.config
+}
+
+// HostParameters returns what all hosts must agree on, in one order; nil before the first Apply.
+func (c *Controller) HostParameters() []view.HostParameter {
+	cfg := c.Config()
+	if cfg == nil {
+		return nil
+	}
+	var list []view.HostParameter
+	for _, f := range c.features {
+		if s, ok := f.(feature.Shared); ok {
+			list = append(list, s.HostParameters(cfg)...)
+		}
+	}
+	if plan := cfg.ChannelPlan(); plan != nil {
+		list = append(list, view.HostParameter{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()})
+	}
+	return list
 }
 
 // Stats returns every switch's counters, by name.

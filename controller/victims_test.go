@@ -10,8 +10,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/headgate/headgate/controller/bfrt"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -61,7 +63,7 @@ func testVictims(r *victimRig) {
 	if normal.whole || r.group(3) != normal {
 		t.Fatalf("groups at first: %+v, %+v", normal, r.group(3))
 	}
-	if pool := r.bfrt.Row("tm.pool.cfg", 0, bfrt.Named{Name: "pool", Value: bfrt.String("IG_APP_POOL_0")}).Data.Get("size_cells").Uint(); pool != r.pool {
+	if pool := r.bfrt.Row("tm.pool.cfg", 0, bfrt.Named{Name: "pool", Value: "IG_APP_POOL_0"}).Data.Uint("size_cells"); pool != r.pool {
 		t.Fatalf("the shared pool has %d cells, want %d", pool, r.pool)
 	}
 	whole := share{r.pool, "DISABLE", true}
@@ -92,11 +94,12 @@ func testVictims(r *victimRig) {
 	// The chip's driver begins anew, and with it its counters. While it is away, nobody knows
 	// who pauses.
 	becomes("a victim before the restart", whole, r.depart)
-	r.bfrt.Stop()
+	r.bfrt.Fail()
 	r.becomes("s2", view.Degraded)
 	eventually(t, "no victim that is shown", func() bool {
-		b := r.state("s2").Buffer
-		return b != nil && len(b.Ports) == 2 && !b.Ports[0].Victim
+		s := r.state("s2")
+		victim, ok := testenv.Number(s, "pfc_victim", "1", s.Ports[0].Peer)
+		return ok && victim == 0
 	})
 	r.bfrt.Restart()
 	r.paused = 0
@@ -136,11 +139,11 @@ func testVictims(r *victimRig) {
 // policy returns the policy of s2.
 func (r *victimRig) policy() string {
 	r.t.Helper()
-	cfg, err := config.Parse("fabric.yaml", r.yaml)
+	cfg, err := config.Parse("fabric.yaml", r.yaml, nil, Sections()...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return string(cfg.Switch("s2").Buffer.Policy)
+	return string(buffer.Of(cfg.Switch("s2")).Policy)
 }
 
 // share is what a priority group may have of the shared pool.
@@ -153,8 +156,8 @@ type share struct {
 // group returns the share of the group of a port's class 3.
 func (r *victimRig) group(port uint64) share {
 	for _, g := range r.bfrt.Table("tm.ppg.cfg") {
-		if g.Data.Get("dev_port").Uint() == port && g.Data.Get("icos_3").Bool() {
-			s := share{cells: g.Data.Get("pool_max_cells").Uint(), dynamic: g.Data.Get("dynamic_baf").Text()}
+		if g.Data.Uint("dev_port") == port && g.Data.Bool("icos_3") {
+			s := share{cells: g.Data.Uint("pool_max_cells"), dynamic: g.Data.Text("dynamic_baf")}
 			s.whole = s.dynamic == "DISABLE" && s.cells == r.pool
 			return s
 		}
@@ -207,7 +210,7 @@ func (r *victimRig) depart() {
 func (r *victimRig) pause() {
 	r.paused += 1000
 	r.bfrt.Set(bfrt.Row{
-		Table: "$PORT_STAT", Pipe: bfrt.AllPipes, Key: bfrt.Fields{{Name: "$DEV_PORT", Value: bfrt.Uint(1)}},
-		Data: bfrt.Fields{{Name: "$TransmitPri3Pause1USCount", Value: bfrt.Uint(r.paused)}},
+		Table: "$PORT_STAT", Pipe: bfrt.AllPipes, Key: bfrt.Fields{{Name: "$DEV_PORT", Value: uint64(1)}},
+		Data: bfrt.Fields{{Name: "$TransmitPri3Pause1USCount", Value: uint64(r.paused)}},
 	})
 }

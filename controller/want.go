@@ -3,39 +3,45 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/device"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
 // prepared is what of a configuration's wants does not depend on the state of links, by
 // switch. It is immutable.
 type prepared struct {
-	pipes    map[string]*pipeline.Pipeline
-	managers map[string]*trafficmanager.Settings // nil for switches without one
-	errs     map[string]error                    // why a switch has no pipeline or no settings
+	config          *config.Config
+	graph           *topology.Graph
+	pipes           map[string]*pipeline.Pipeline
+	trafficManagers map[string]*trafficmanager.Config // nil for switches without one
+	errs            map[string]error                  // why a switch has no pipeline or no settings
 }
 
-func (c *Controller) prepare(cfg *config.Config, graph *topology.Graph) *prepared {
+func (c *Controller) prepare(cfg *config.Config) *prepared {
 	p := &prepared{
-		pipes: map[string]*pipeline.Pipeline{}, managers: map[string]*trafficmanager.Settings{}, errs: map[string]error{},
+		config: cfg, graph: topology.New(cfg),
+		pipes: map[string]*pipeline.Pipeline{}, trafficManagers: map[string]*trafficmanager.Config{}, errs: map[string]error{},
 	}
 	for i := range cfg.Switches {
 		s := &cfg.Switches[i]
 		pipe, err := c.opts.Pipelines(cfg, *s)
 		if err == nil {
 			p.pipes[s.Name] = pipe
-			if s.BFRuntime != "" {
-				p.managers[s.Name], err = c.shape(&feature.Env{Config: cfg, Graph: graph, Pipeline: pipe}, s)
+			if _, managed := s.TrafficManager(); managed != "" {
+				p.trafficManagers[s.Name], err = c.shape(&feature.Env{Config: cfg, Graph: p.graph, Pipeline: pipe}, s)
 			}
 		}
 		p.errs[s.Name] = err
@@ -44,129 +50,230 @@ func (c *Controller) prepare(cfg *config.Config, graph *topology.Graph) *prepare
 }
 
 // shape asks the features what the traffic manager of a switch should do.
-func (c *Controller) shape(env *feature.Env, s *config.Switch) (*trafficmanager.Settings, error) {
-	m := trafficmanager.Config{Chip: s.Target.Chip(), Queues: s.PriorityQueues, Bridged: bridged}
+func (c *Controller) shape(env *feature.Env, s *config.Switch) (*trafficmanager.Config, error) {
+	m := &trafficmanager.Config{Queues: s.PriorityQueues, PacketSize: s.PacketSize}
 	for _, p := range env.Graph.Ports(s.Name) {
-		rate := s.Port(p.Number).Rate
-		if l, ok := env.Graph.FindLink(p.Link); ok && rate == 0 {
-			rate = l.Rate
-		}
-		m.Ports = append(m.Ports, trafficmanager.Port{Number: p.Number, Rate: rate})
+		m.Ports = append(m.Ports, trafficmanager.Port{Number: p.Number, Rate: p.Rate})
 	}
 	for _, f := range c.features {
 		shaper, ok := f.(feature.Shaper)
 		if !ok {
 			continue
 		}
-		if err := shaper.Shape(env, s.Name, &m); err != nil {
+		if err := shaper.Shape(env, s.Name, m); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
-	settings, err := trafficmanager.Shape(m)
+	d, err := c.opts.TrafficManagers(*s)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.Check(m); err != nil {
 		return nil, unshaped(env, s, err)
 	}
-	return settings, nil
+	return m, nil
 }
-
-// bridged bounds what the program puts before a frame for its way through the buffer:
-// bridged_t of p4src/tna, whose fields the compiler arranges as it likes.
-const bridged = 16 * units.Byte
 
 // unshaped turns what a traffic manager cannot do into a fault of the field that asks for it.
 func unshaped(env *feature.Env, s *config.Switch, err error) error {
-	var fault *headroom.FieldError
+	var fault *units.FieldError
 	if !errors.As(err, &fault) {
-		return &feature.Refused{
-			Field: env.Path(s) + ".bf_runtime",
+		key, _ := s.TrafficManager()
+		return yamlnode.Fault{
+			Field: env.Path(s) + "." + key,
 			Text:  fmt.Sprintf("leads to the traffic manager of the switch %q, which cannot do what the file asks for: %v", s.Name, err),
 		}
 	}
 	field := fault.Field
 	switch {
 	case field == "buffer":
-		field = env.Config.BufferField(s, "size")
+		field = buffer.Field(env.Config, s, "size")
 	case strings.HasPrefix(field, "queue_limits["):
 		field = "qos.queue_limit"
 	case strings.HasPrefix(field, "ports["):
 		field = env.Path(s)
-	case strings.HasPrefix(field, "max_qd_sample"):
+	case strings.HasPrefix(field, "filters["):
 		field = "scale"
 	default:
-		field = env.Config.BufferField(s, field)
+		field = buffer.Field(env.Config, s, field)
 	}
 	text := fmt.Sprintf("makes %s %s for the traffic manager of the switch %q, want %s", fault.Field, fault.Value, s.Name, fault.Allowed)
 	if fault.Because != "" {
 		text += "; " + fault.Because
 	}
-	return &feature.Refused{Field: field, Text: text}
+	return yamlnode.Fault{Field: field, Text: text}
 }
 
-// desire is what a configuration wants of every switch.
-type desire struct {
-	config   *config.Config
-	prepared *prepared
-	wants    map[string]device.Want
+// wanted is what a switch should hold and what that was computed from. It is immutable.
+type wanted struct {
+	device.Want
+	routes []topology.Route
+	base   *base
 }
 
-// desire computes the wants of all switches.
-func (c *Controller) desire(cfg *config.Config, graph *topology.Graph, p *prepared) desire {
-	routes := graph.Routes(c.links.state())
-	d := desire{config: cfg, prepared: p, wants: map[string]device.Want{}}
-	for _, s := range cfg.Switches {
-		env := &feature.Env{Config: cfg, Graph: graph, Pipeline: p.pipes[s.Name], Routes: routes}
-		d.wants[s.Name] = c.want(env, s.Name, p)
+// base is what a switch wants that stays when next hops change.
+type base struct {
+	state *reconcile.State
+	errs  error
+}
+
+// wants computes what all switches should hold as links are now, by switch. last is what it
+// returned before for the same configuration, or nil: a switch whose routes did not change
+// keeps its own, and the others what does not depend on next hops.
+func (c *Controller) wants(p *prepared, last map[string]*wanted) map[string]*wanted {
+	routes := p.graph.Routes(c.links.state())
+	wants := map[string]*wanted{}
+	for _, s := range p.config.Switches {
+		was := last[s.Name]
+		if was != nil && topology.SamePaths(was.routes, routes[s.Name]) {
+			wants[s.Name] = was
+			continue
+		}
+		env := &feature.Env{Config: p.config, Graph: p.graph, Pipeline: p.pipes[s.Name]}
+		if was != nil {
+			env = was.Env
+		}
+		w := &wanted{Want: device.Want{Env: env, Err: p.errs[s.Name]}, routes: routes[s.Name]}
+		wants[s.Name] = w
+		switch {
+		case w.Err != nil:
+			continue
+		case was != nil && topology.SameHosts(was.routes, w.routes):
+			w.base = was.base
+		default:
+			w.base = c.base(env, s.Name, w.routes)
+		}
+		w.State, w.Err = c.complete(w, s.Name)
+		if w.Err == nil {
+			w.TrafficManager = p.trafficManagers[s.Name]
+		}
 	}
-	return d
+	return wants
 }
 
-func (c *Controller) want(env *feature.Env, sw string, p *prepared) device.Want {
-	if err := p.errs[sw]; err != nil {
-		return device.Want{Env: env, Err: err}
-	}
-	state := &reconcile.State{}
-	var errs error
+// base asks the features for what stays when next hops change.
+func (c *Controller) base(env *feature.Env, sw string, routes []topology.Route) *base {
+	b := &base{state: &reconcile.State{}}
+	var all []*p4v1.Entity
 	for _, f := range c.features {
 		list, err := f.Desired(env, sw)
+		if r, ok := f.(feature.Router); ok && err == nil {
+			var hosts []*p4v1.Entity
+			hosts, err = r.Hosts(env, sw, routes)
+			list = append(list, hosts...)
+		}
+		if err != nil {
+			b.errs = errors.Join(b.errs, fmt.Errorf("%s: %w", f.Name(), err))
+			continue
+		}
+		all = append(all, list...)
+		for _, e := range list {
+			if err := b.state.Add(e); err != nil {
+				b.errs = errors.Join(b.errs, twice(f, env, err))
+			}
+		}
+	}
+	b.errs = errors.Join(b.errs, c.overflows(all, env, sw))
+	return b
+}
+
+// complete adds to the base of a switch what its next hops take.
+func (c *Controller) complete(w *wanted, sw string) (*reconcile.State, error) {
+	state, errs := w.base.state, w.base.errs
+	for _, f := range c.features {
+		r, ok := f.(feature.Router)
+		if !ok {
+			continue
+		}
+		list, err := r.Paths(w.Env, sw, w.routes)
+		if err == nil {
+			err = c.overflows(list, w.Env, sw)
+		}
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s: %w", f.Name(), err))
 			continue
 		}
-		for _, e := range list {
-			if err := state.Add(e); err != nil {
-				return device.Want{Env: env, Err: fmt.Errorf("%s: wanted twice: %s", f.Name(), env.Pipeline.Describe(e))}
-			}
+		more, err := state.With(list)
+		if err != nil {
+			errs = errors.Join(errs, twice(f, w.Env, err))
+			continue
 		}
+		state = more
 	}
 	if errs != nil {
-		return device.Want{Env: env, Err: errs}
+		return nil, errs
 	}
-	return device.Want{Env: env, State: state, Manager: p.managers[sw]}
+	return state, nil
 }
 
-// check turns what features find impossible into faults of the configuration: those of a
-// field stand at the field, the others at their switch.
-func (d desire) check(file string) error {
-	var list []view.Fault
-	for i, s := range d.config.Switches {
-		for _, err := range leaves(d.wants[s.Name].Err) {
-			fault := view.Fault{Field: fmt.Sprintf("switches[%d]", i), Text: fmt.Sprintf("is %q: %v", s.Name, err)}
-			if r, ok := err.(*feature.Refused); ok {
-				fault = view.Fault{Line: d.config.Line(r.Field), Field: r.Field, Text: r.Text}
+// twice names the feature that wants what another wants already.
+func twice(f feature.Feature, env *feature.Env, err error) error {
+	if d := (*reconcile.DuplicateError)(nil); errors.As(err, &d) {
+		return fmt.Errorf("%s: wanted twice: %s", f.Name(), env.Pipeline.Describe(d.Entity))
+	}
+	return fmt.Errorf("%s: %w", f.Name(), err)
+}
+
+// overflows says which objects of the program are too small for entities.
+func (c *Controller) overflows(entities []*p4v1.Entity, env *feature.Env, sw string) error {
+	var errs error
+	for _, o := range env.Pipeline.Overflows(entities) {
+		errs = errors.Join(errs, yamlnode.Fault{
+			Field: c.filledBy(o.Object, env, sw), Text: fmt.Sprintf("makes the switch %q want %s", sw, o.Text),
+		})
+	}
+	return errs
+}
+
+// filledBy returns the field of the configuration that an object of the program is filled by.
+func (c *Controller) filledBy(object string, env *feature.Env, sw string) string {
+	for _, f := range c.features {
+		for _, p := range f.Parts() {
+			if p.FilledBy != "" && (slices.Contains(p.Objects.Tables, object) || slices.Contains(p.Objects.Profiles, object)) {
+				return p.FilledBy
 			}
-			list = append(list, fault)
 		}
 	}
-	if len(list) > 0 {
-		return &config.Error{File: file, List: list}
-	}
-	return nil
+	return env.Path(env.Config.Switch(sw))
 }
 
-// leaves takes an error apart into those that were joined; a *feature.Refused loses what is
-// wrapped around it.
+// maxFaults bounds a report: what is wrong with one switch is often wrong with hundreds.
+const maxFaults = 20
+
+// faults collects what is wrong with a configuration.
+type faults struct {
+	cfg  *config.Config
+	list []yamlnode.Fault
+}
+
+// add takes errors apart that were joined: those that are a yamlnode.Fault stand at their own
+// field, whatever is wrapped around them, the others at where.
+func (f *faults) add(where, prefix string, err error) {
+	for _, err := range leaves(err) {
+		fault, ok := err.(yamlnode.Fault)
+		if !ok {
+			fault = yamlnode.Fault{Field: where, Text: prefix + err.Error()}
+		}
+		fault.Line = f.cfg.Line(fault.Field)
+		f.list = append(f.list, fault)
+	}
+}
+
+// err returns a *yamlnode.Error, nil when nothing was added.
+func (f *faults) err() error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	if more := len(f.list) - maxFaults; more > 0 {
+		f.list = append(f.list[:maxFaults], yamlnode.Fault{Text: fmt.Sprintf("and %d more faults", more)})
+	}
+	return &yamlnode.Error{File: f.cfg.File, Faults: f.list}
+}
+
+// leaves takes an error apart into those that were joined; a yamlnode.Fault loses what is wrapped
+// around it.
 func leaves(err error) []error {
-	var refused *feature.Refused
+	var fault yamlnode.Fault
 	switch e := err.(type) {
 	case nil:
 		return nil
@@ -177,7 +284,7 @@ func leaves(err error) []error {
 		}
 		return list
 	case interface{ Unwrap() error }:
-		if errors.As(err, &refused) {
+		if errors.As(err, &fault) {
 			return leaves(e.Unwrap())
 		}
 	}

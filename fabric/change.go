@@ -21,15 +21,55 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 		if err := l.SetWeight(weight); err != nil {
 			return fmt.Errorf("weight of group %d: %w", group, err)
 		}
+		f.weight = weight
 		s.armTimer(int32(i))
 		s.consider(int32(i))
 	}
 	return nil
 }
 
+// SetLaw puts another law in the place of that of all flows of a group that run now, such as
+// one of another priority. It begins as with a flow that starts; what is in flight stays so.
+func (s *Sim) SetLaw(group int, maker LawMaker) error {
+	for i := range s.flows {
+		f := &s.flows[i]
+		if f.tx == nil || f.spec.Group != group {
+			continue
+		}
+		info := s.flowInfo(f)
+		info.Weight, info.Deadline = f.weight, f.spec.deadline(f.ideal)
+		l, err := maker.NewLaw(info)
+		if err != nil {
+			return fmt.Errorf("law of group %d: %w", group, err)
+		}
+		if n, ok := maker.(interface{ Needs() Needs }); ok {
+			s.require(int32(i), n.Needs())
+		}
+		f.law = l
+		f.tx.SetLaw(l, s.now)
+		s.armTimer(int32(i))
+		s.consider(int32(i))
+	}
+	return nil
+}
+
+// SetClass puts the packets that flows of a group send from now on into another class. It is
+// for flows that run.
+func (s *Sim) SetClass(group int, class uint8) {
+	for i := range s.flows {
+		if f := &s.flows[i]; f.tx != nil && f.spec.Group == group {
+			f.class = class
+		}
+	}
+}
+
 // SetLink fails a link, or repairs it. What is on a failed link or queued for it is lost;
 // flows whose path or whose acknowledgements' path crosses it get other paths, and a flow
 // that has none left is an error.
+//
+// Pauses outlive the failure: a switch still wants its peer stopped, and a peer's timers of
+// pauses run on (IEEE 802.1Q clause 36.2 ties them to time alone). Since frames may have been
+// lost, both ends of a repaired link send what they want of each class before anything else.
 func (s *Sim) SetLink(link int, down bool) error {
 	if link < 0 || link >= len(s.graph.Links) {
 		return fmt.Errorf("link %d: want 0 to %d", link, len(s.graph.Links)-1)
@@ -43,9 +83,12 @@ func (s *Sim) SetLink(link int, down bool) error {
 		p.down = down
 		if down {
 			s.flushPort(int32(i))
-		} else if p.freeAt <= s.now && !p.pending {
-			s.transmit(int32(i))
+			continue
 		}
+		if n := &s.nodes[p.node]; n.buffer != nil {
+			s.restate(int32(i))
+		}
+		s.kick(int32(i))
 	}
 	clear(s.cnpRoutes)
 	if !down {
@@ -59,12 +102,10 @@ func (s *Sim) SetLink(link int, down bool) error {
 	return nil
 }
 
-// flushPort drops what waits at a port whose link has failed and ends its pauses. What is
-// on the wire is dropped as it arrives.
+// flushPort drops what waits at a port whose link has failed. What is on the wire is dropped
+// as it arrives.
 func (s *Sim) flushPort(i int32) {
-	p, st := &s.ports[i], &s.pauses[i]
-	s.resume(i, p.paused)
-	st.asked = 0
+	p := &s.ports[i]
 	for p.ctrl.head != 0 {
 		s.lose(p.ctrl.pop(s.pool.packets), &s.stats.LostOnLinks)
 	}

@@ -26,7 +26,7 @@ func must[T any](tb testing.TB) func(T, error) T {
 func TestLoneFlow(t *testing.T) {
 	line := topo.Line{Rate: 100 * units.Gbps, Delay: units.Microsecond}
 	s := must[*Sim](t)(New(Config{Graph: must[*topo.Graph](t)(topo.Dumbbell(1, 1, line, line))}))
-	if err := s.AddFlows([]FlowSpec{{Src: 0, Dst: 1, Size: 10500, Start: 3 * units.Microsecond, Law: LineRate{}}}); err != nil {
+	if err := s.AddFlows([]FlowSpec{{Src: 0, Dst: 1, Size: 10500, Start: 3 * units.Microsecond, Law: lineRate{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.RunFlows(units.Second); err != nil {
@@ -68,7 +68,7 @@ func TestLoneFlowIsIdeal(t *testing.T) {
 			t.Fatal(err)
 		}
 		size := units.Bytes(rapid.Int64Range(1, 200_000).Draw(t, "size"))
-		if err := s.AddFlows([]FlowSpec{{Src: 0, Dst: 1, Size: size, Law: LineRate{}}}); err != nil {
+		if err := s.AddFlows([]FlowSpec{{Src: 0, Dst: 1, Size: size, Law: lineRate{}}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.RunFlows(10 * units.Second); err != nil {
@@ -97,7 +97,7 @@ func TestMD1(t *testing.T) {
 		at := 0.0
 		for range packets {
 			at += rng.ExpFloat64() * float64(service) / load
-			flows = append(flows, FlowSpec{Src: rng.IntN(senders), Dst: senders, Size: 1000, Start: units.Time(at), Law: LineRate{}})
+			flows = append(flows, FlowSpec{Src: rng.IntN(senders), Dst: senders, Size: 1000, Start: units.Time(at), Law: lineRate{}})
 		}
 		if err := s.AddFlows(flows); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,14 @@ type Config struct {
 	ECN       [NumClasses]*RED // nil: no marking
 	PACC      *PACC            // switches send CNPs; nil: they do not
 	CNPGap    units.Time       // receivers answer CE with a CNP, at most one per gap and flow; 0 never
-	RTO       units.Time       // lowest retransmission timeout; 1 ms
+	// MaxQDUnit is what a step of the 16-bit maxQD field stands for, by which delays are
+	// rounded down and bounded; 4 ns by default, which holds 262 µs.
+	MaxQDUnit units.Time
+	// RTO is the lowest retransmission timeout, and the first. By default it is 1 ms for
+	// flows whose packets a buffer may drop. In lossless classes it is 67.1 ms, the Local ACK
+	// Timeout 14 of RoCE NICs (IBTA, 4.096 µs · 2^14): a queue or a PAUSE of some milliseconds
+	// is no loss there.
+	RTO units.Time
 
 	// Noise is added to each delay that a host measures, one way or a round trip; nil adds
 	// none.
@@ -70,7 +77,7 @@ func (c *Config) setDefaults() {
 	def(&c.PFC.Processing, 3840)
 	def(&c.PFC.Quanta, 65535)
 	def(&c.PFC.Frame, 64)
-	def(&c.RTO, units.Millisecond)
+	def(&c.MaxQDUnit, 4*units.Nanosecond)
 	def(&c.Groups, 1)
 }
 

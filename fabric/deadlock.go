@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/headgate/headgate/units"
 )
@@ -103,12 +102,4 @@ func (s *Sim) holdsFrom(b int32, class int, in int32) bool {
 		}
 	}
 	return false
-}
-
-// pausedClasses returns how many classes of all ports are stopped now.
-func (s *Sim) pausedClasses() (n int) {
-	for i := range s.ports {
-		n += bits.OnesCount8(s.ports[i].paused)
-	}
-	return n
 }

@@ -35,7 +35,7 @@ func TestDTSteadyState(t *testing.T) {
 				return mmu, err
 			}}))
 			for h := range c.n {
-				if err := s.AddFlows([]FlowSpec{{Src: h, Dst: c.n, Stop: 3 * units.Millisecond, Law: LineRate{}}}); err != nil {
+				if err := s.AddFlows([]FlowSpec{{Src: h, Dst: c.n, Stop: 3 * units.Millisecond, Law: lineRate{}}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"math"
+	"math/bits"
 	"reflect"
 	"testing"
 
@@ -44,8 +45,8 @@ func TestHeadroomToTheByte(t *testing.T) {
 		}}))
 		// Two senders fill one receiver's port at twice its rate, until both are paused.
 		flows := []FlowSpec{
-			{Src: 0, Dst: 2, Size: 2 * units.MB, Law: LineRate{}},
-			{Src: 1, Dst: 2, Size: 2 * units.MB, Law: LineRate{}},
+			{Src: 0, Dst: 2, Size: 2 * units.MB, Law: lineRate{}},
+			{Src: 1, Dst: 2, Size: 2 * units.MB, Law: lineRate{}},
 		}
 		if err := s.AddFlows(flows); err != nil {
 			t.Fatal(err)
@@ -97,7 +98,7 @@ func TestIncastIsLossless(t *testing.T) {
 			f := FlowSpec{
 				Src: rapid.IntRange(0, 11).Draw(t, "src"), Dst: rapid.IntRange(0, 2).Draw(t, "dst"),
 				Size:  units.Bytes(rapid.IntRange(1, 200_000).Draw(t, "size")),
-				Start: units.Time(rapid.IntRange(0, 20_000_000).Draw(t, "start")), Class: uint8(rapid.IntRange(0, 6).Draw(t, "class")), Law: LineRate{},
+				Start: units.Time(rapid.IntRange(0, 20_000_000).Draw(t, "start")), Class: uint8(rapid.IntRange(0, 6).Draw(t, "class")), Law: lineRate{},
 			}
 			if f.Src != f.Dst {
 				flows = append(flows, f)
@@ -143,7 +144,7 @@ func TestLossRecovers(t *testing.T) {
 	for i := range 4 {
 		flows = append(flows, FlowSpec{Src: i, Dst: 4, Size: 300 * units.KB, Law: window(20 * units.KB)})
 	}
-	flows[0].Law = LineRate{}
+	flows[0].Law = lineRate{}
 	if err := s.AddFlows(flows); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func TestTwoRunsAgree(t *testing.T) {
 		var flows []FlowSpec
 		for range 200 {
 			src := rng.IntN(16)
-			flows = append(flows, FlowSpec{Src: src, Dst: (src + 1 + rng.IntN(15)) % 16, Size: units.Bytes(1 + rng.IntN(100_000)), Start: units.Time(rng.IntN(1e8)), Law: LineRate{}})
+			flows = append(flows, FlowSpec{Src: src, Dst: (src + 1 + rng.IntN(15)) % 16, Size: units.Bytes(1 + rng.IntN(100_000)), Start: units.Time(rng.IntN(1e8)), Law: lineRate{}})
 		}
 		if err := s.AddFlows(flows); err != nil {
 			t.Fatal(err)
@@ -197,7 +198,7 @@ func TestShares(t *testing.T) {
 		g := must[*topo.Graph](t)(topo.Star(4, line100))
 		s := must[*Sim](t)(New(Config{Graph: g, Strict: &strict, Quantum: quantum, Groups: 3}))
 		for i := range 3 {
-			f := FlowSpec{Src: i, Dst: 3, Stop: units.Millisecond, Class: uint8(i), Group: i, Law: LineRate{}}
+			f := FlowSpec{Src: i, Dst: 3, Stop: units.Millisecond, Class: uint8(i), Group: i, Law: lineRate{}}
 			if err := s.AddFlows([]FlowSpec{f}); err != nil {
 				t.Fatal(err)
 			}
@@ -225,8 +226,8 @@ func TestLinkFailure(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.LeafSpine(2, 2, 2, line100, line100))
 	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: static(60*units.KB, 58*units.KB, 200*units.KB)}))
 	flows := []FlowSpec{
-		{Src: 0, Dst: 2, Size: 2 * units.MB, Law: LineRate{}},
-		{Src: 1, Dst: 2, Size: 2 * units.MB, Law: LineRate{}},
+		{Src: 0, Dst: 2, Size: 2 * units.MB, Law: lineRate{}},
+		{Src: 1, Dst: 2, Size: 2 * units.MB, Law: lineRate{}},
 	}
 	if err := s.AddFlows(flows); err != nil {
 		t.Fatal(err)
@@ -270,7 +271,7 @@ func TestDeadlock(t *testing.T) {
 		var flows []FlowSpec
 		for i := range 4 {
 			for range 2 {
-				flows = append(flows, FlowSpec{Src: i, Dst: (i + 2) % 4, Size: 2 * units.MB, Law: LineRate{}})
+				flows = append(flows, FlowSpec{Src: i, Dst: (i + 2) % 4, Size: 2 * units.MB, Law: lineRate{}})
 			}
 		}
 		if err := s.AddFlows(flows); err != nil {
@@ -310,9 +311,17 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 	s := must[*Sim](t)(New(Config{Graph: g}))
-	for _, f := range []FlowSpec{{Src: 0, Dst: 0, Law: LineRate{}}, {Src: 0, Dst: 5, Law: LineRate{}}, {Src: 0, Dst: 1}, {Src: 0, Dst: 1, Class: 8, Law: LineRate{}}} {
+	for _, f := range []FlowSpec{{Src: 0, Dst: 0, Law: lineRate{}}, {Src: 0, Dst: 5, Law: lineRate{}}, {Src: 0, Dst: 1}, {Src: 0, Dst: 1, Class: 8, Law: lineRate{}}} {
 		if err := s.AddFlows([]FlowSpec{f}); err == nil {
 			t.Errorf("flow %+v was taken", f)
 		}
 	}
+}
+
+// pausedClasses returns how many classes of all ports are stopped now.
+func (s *Sim) pausedClasses() (n int) {
+	for i := range s.ports {
+		n += bits.OnesCount8(s.ports[i].paused)
+	}
+	return n
 }

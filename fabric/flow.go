@@ -2,9 +2,9 @@ package fabric
 
 import (
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/units"
 )
@@ -16,10 +16,34 @@ type FlowSpec struct {
 	Start    units.Time
 	Stop     units.Time // 0 for none
 	Class    uint8
-	Group    int     // whose bytes are counted together; 0 to Config.Groups-1
-	Weight   float64 // for laws that have one; 0 means 1
-	Law      LawMaker
-	Tag      int // the caller's
+	// Precedence is served strictly, highest first, among the flows of a class, in switches and
+	// hosts, as if each had a queue of its own; PFC and buffers know classes only. 0 to
+	// NumPrecedences-1.
+	Precedence uint8
+	Group      int     // whose bytes are counted together; 0 to Config.Groups-1
+	Weight     float64 // for laws that have one; 0 means 1
+	Law        LawMaker
+	Tag        int // the caller's
+	Job        int // flows of one job, such as a coflow, have the same; 0 for none
+	// Paced spreads each window over a round trip.
+	Paced bool
+	// Deadline is when the flow should end after its start, 0 for never; DeadlineFactor is the
+	// same in Result.Ideal, when Deadline is 0. Laws such as D2TCP are told.
+	Deadline       units.Time
+	DeadlineFactor float64
+	// Conn makes the flow a message of a connection, such as a queue pair of RoCE, that has been
+	// there since its first; 0 for a connection of its own. Messages of one have the same ends
+	// and law. One follows when the one before is acknowledged; it finds the law as that has
+	// left it, and takes the same path.
+	Conn int
+}
+
+// deadline returns when a flow should end after its start, 0 for never.
+func (f *FlowSpec) deadline(ideal units.Time) units.Time {
+	if f.Deadline == 0 {
+		return units.Time(f.DeadlineFactor * float64(ideal))
+	}
+	return f.Deadline
 }
 
 // LawMaker makes the law of a flow that starts.
@@ -36,20 +60,7 @@ type Needs struct {
 }
 
 // FlowInfo is what a law may know of its flow and path when the flow starts.
-type FlowInfo struct {
-	Rate    units.Rate  // of the host's NIC, as seen by payload
-	BaseRTT units.Time  // of a full packet and its ACK over the empty path
-	OneWay  units.Time  // of a full packet over the empty path
-	MSS     units.Bytes // payload of a full packet
-	Hops    int         // links on the path
-	Size    units.Bytes
-	Weight  float64
-	Class   uint8
-	Rand    *rand.Rand // the laws' stream
-}
-
-// BDP returns the payload that fills the base round trip.
-func (f *FlowInfo) BDP() units.Bytes { return f.Rate.In(f.BaseRTT) }
+type FlowInfo = law.Flow
 
 // Result is what became of a flow.
 type Result struct {
@@ -57,7 +68,18 @@ type Result struct {
 	Delivered units.Time // when its last byte arrived; 0 if it has not
 	FCT       units.Time // from its start to the last acknowledgement; 0 if that has not come
 	Ideal     units.Time // FCT of the flow alone at line rate over its path
+	Deadline  units.Time // after its start; 0 for none
+	CNPs      uint32     // that reached its sender
 	Stats     transport.SenderStats
+}
+
+// FlowInfo returns what a law would know of an endless flow between two hosts.
+func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
+	route, back, hops, err := s.newRoutes(src, dst, 0)
+	if err != nil {
+		return FlowInfo{}, err
+	}
+	return s.flowInfo(&flow{spec: &FlowSpec{}, src: int32(src), dst: int32(dst), route: route, back: back, hops: hops}), nil
 }
 
 const noFlow = -1
@@ -65,27 +87,29 @@ const noFlow = -1
 // flow is the state of a flow in the fabric: its sender at one host, its receiver at the
 // other. Slots are used again once no packet of the flow is left.
 type flow struct {
-	tx      *transport.Sender // nil before the start and when over
-	law     law.Law
-	rx      transport.Receiver
-	spec    *FlowSpec
-	result  int32 // index of its Result
-	src     int32
-	dst     int32
-	route   int32 // where its path starts in Sim.routes
-	back    int32 // and its ACKs' path
-	hops    int32 // length of each
-	next    int32 // behind it in its host's list of ready flows; 0 for none
-	inNet   int32 // its packets in the fabric
-	listed  bool  // in its host's list of ready flows
-	stale   bool  // something changed since it was listed
-	over    bool
-	needs   Needs
-	class   uint8
-	wakeAt  units.Time // of its pending evWake, MaxTime for none
-	timerAt units.Time // of its pending evTimer, MaxTime for none
-	cnpAt   units.Time // earliest time of its receiver's next CNP
-	ideal   units.Time
+	tx         *transport.Sender // nil before the start and when over
+	law        law.Law
+	rx         transport.Receiver
+	spec       *FlowSpec
+	result     int32 // index of its Result
+	src        int32
+	dst        int32
+	route      int32 // where its path starts in Sim.routes
+	back       int32 // and its ACKs' path
+	hops       int32 // length of each
+	next       int32 // behind it in its host's list of ready flows; 0 for none
+	inNet      int32 // its packets in the fabric
+	listed     bool  // in its host's list of ready flows
+	stale      bool  // something changed since it was listed
+	over       bool
+	needs      Needs
+	class      uint8
+	precedence uint8
+	wakeAt     units.Time              // of its pending evWake, MaxTime for none
+	timerAt    units.Time              // of its pending evTimer, MaxTime for none
+	notify     dcqcn.NotificationPoint // of its receiver
+	ideal      units.Time
+	weight     float64
 }
 
 // Start starts a flow now, whatever its Start says; the spec is kept and not changed. It is
@@ -94,43 +118,95 @@ func (s *Sim) Start(spec *FlowSpec) error {
 	if err := s.checkSpec(spec); err != nil {
 		return err
 	}
-	route, back, hops, err := s.newRoutes(spec.Src, spec.Dst, s.flowHash(spec))
+	if spec.Conn > 0 && s.queueMessage(spec) {
+		return nil
+	}
+	return s.begin(spec, s.now)
+}
+
+// begin lets a flow send that arrived at a time, now or earlier.
+func (s *Sim) begin(spec *FlowSpec, arrived units.Time) error {
+	conn := s.conns[spec.Conn]
+	hash := s.hashOf(spec, conn)
+	route, back, hops, err := s.newRoutes(spec.Src, spec.Dst, hash)
 	if err != nil {
 		return err
 	}
 	f := &flow{
-		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class,
+		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence,
 		route: route, back: back, hops: hops, wakeAt: units.MaxTime, timerAt: units.MaxTime,
 		result: int32(len(s.results)),
 	}
 	i := s.newFlow(f)
 	f = &s.flows[i]
 	info := s.flowInfo(f)
+	f.weight = info.Weight
+	if f.precedence > 0 {
+		s.rank()
+	}
 	f.ideal = s.ideal(f)
-	l, err := spec.Law.NewLaw(info)
-	if err != nil {
+	info.Deadline = spec.deadline(f.ideal)
+	if err := s.govern(i, conn, info); err != nil {
 		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
 	}
-	f.law = l
-	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
-		s.require(i, n.Needs())
-	}
-	f.tx, err = transport.NewSender(transport.SenderConfig{
-		Law: l, MSS: s.mss, Size: spec.Size, InitialRTO: s.rto, MinRTO: s.rto,
-	}, s.now)
-	if err != nil {
-		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
-	}
-	s.results = append(s.results, Result{Spec: spec, Ideal: f.ideal})
-	s.started = append(s.started, s.now)
+	s.results = append(s.results, Result{Spec: spec, Ideal: f.ideal, Deadline: info.Deadline})
+	s.started = append(s.started, arrived)
 	s.stats.FlowsStarted++
 	s.running++
+	if s.paccs != nil {
+		pair := pairOf(f.src, f.dst)
+		s.pairs[pair] = append(s.pairs[pair], i)
+	}
 	if spec.Stop > 0 {
 		s.agenda.Schedule(spec.Stop, evStop, i)
 	}
 	s.consider(i)
 	s.armTimer(i)
 	return nil
+}
+
+// govern gives a flow its law, a connection's when it has one, and its sender.
+func (s *Sim) govern(i int32, c *conn, info FlowInfo) error {
+	f := &s.flows[i]
+	spec := f.spec
+	tx := transport.SenderConfig{MSS: s.mss, Size: spec.Size, InitialRTO: s.timeout(spec.Class), MinRTO: s.timeout(spec.Class)}
+	if spec.Paced {
+		tx.Spread = info.BaseRTT
+	}
+	if c != nil && c.law != nil {
+		f.law, tx.Running, tx.FirstSeq = c.law, true, c.seq
+		c.catchUp(s.now)
+	} else {
+		l, err := spec.Law.NewLaw(info)
+		if err != nil {
+			return err
+		}
+		f.law = l
+	}
+	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
+		s.require(i, n.Needs())
+	}
+	tx.Law = f.law
+	var err error
+	f.tx, err = transport.NewSender(tx, s.now)
+	return err
+}
+
+// Retransmission timeouts; see Config.RTO.
+const (
+	lossyRTO    = units.Millisecond
+	losslessRTO = 4096 * units.Nanosecond << 14
+)
+
+// timeout returns the lowest retransmission timeout of a class.
+func (s *Sim) timeout(class uint8) units.Time {
+	switch {
+	case s.rto > 0:
+		return s.rto
+	case s.lossless>>class&1 == 1:
+		return losslessRTO
+	}
+	return lossyRTO
 }
 
 // require makes data packets of a flow carry what its law needs.
@@ -154,12 +230,16 @@ func (s *Sim) checkSpec(f *FlowSpec) error {
 		return fmt.Errorf("flow of %d B: want 0 (endless) or more", int64(f.Size))
 	case f.Class >= NumClasses:
 		return fmt.Errorf("flow in class %d: want 0 to %d", f.Class, NumClasses-1)
+	case f.Precedence >= NumPrecedences:
+		return fmt.Errorf("flow with precedence %d: want 0 to %d", f.Precedence, NumPrecedences-1)
 	case f.Group < 0 || f.Group >= len(s.groups):
 		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.groups)-1)
 	case f.Law == nil:
 		return fmt.Errorf("flow without a law")
+	case f.Deadline < 0 || !(f.DeadlineFactor >= 0) || f.DeadlineFactor > 1e6:
+		return fmt.Errorf("flow with a deadline of %v or %v times its ideal time: want 0 (none) or more", f.Deadline, f.DeadlineFactor)
 	}
-	return nil
+	return s.checkConn(f)
 }
 
 // newFlow stores f and returns its index, which is never 0.
@@ -185,7 +265,13 @@ func (s *Sim) finish(i int32) {
 	}
 	f.tx, f.over = nil, true
 	s.running--
+	if s.paccs != nil {
+		s.unpair(i)
+	}
 	spec := f.spec
+	if spec.Conn > 0 {
+		s.fail(s.nextMessage(f))
+	}
 	s.reap(i)
 	if s.driver != nil {
 		s.driver.Done(s, spec)
@@ -222,6 +308,6 @@ func (s *Sim) flowInfo(f *flow) FlowInfo {
 	}
 	return FlowInfo{
 		Rate: payload, BaseRTT: rtt, OneWay: oneWay, MSS: s.mss, Hops: int(f.hops), Size: f.spec.Size,
-		Weight: w, Class: f.class, Rand: s.lawRand,
+		Weight: w, Rand: s.lawRand,
 	}
 }

@@ -16,7 +16,12 @@ func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
 // list puts a flow at the end of its host's list of ready flows.
 func (s *Sim) list(i int32) {
 	f := &s.flows[i]
-	f.listed, f.next = true, 0
+	f.listed = true
+	if s.ranked {
+		s.listRanked(i)
+		return
+	}
+	f.next = 0
 	q := &s.nics[f.src].ready[f.class]
 	if q.head == 0 {
 		q.head = i
@@ -89,6 +94,9 @@ func (s *Sim) pull(p *port, class uint8) int32 {
 	i := q.head
 	f := &s.flows[i]
 	q.head = f.next
+	if s.ranked {
+		s.nicTails[p.node].left(class, f.precedence, i)
+	}
 	if q.head == 0 {
 		p.ready &^= 1 << class
 	}
@@ -157,11 +165,14 @@ func (s *Sim) receive(p *port, k int32) {
 	case kindAck, kindNak, kindProbeAck:
 		s.receiveAck(i, f, k)
 	case kindCNP:
+		whole, pair := pk.has(flagPair), pairOf(f.src, f.dst)
 		s.discard(k)
-		if f.tx != nil {
-			f.tx.OnEvent(law.CNP, s.now)
-			s.armTimer(i)
-			s.consider(i)
+		if !whole {
+			s.congested(i)
+			return
+		}
+		for _, j := range s.pairs[pair] {
+			s.congested(j)
 		}
 	default:
 		s.discard(k)
@@ -185,9 +196,8 @@ func (s *Sim) receiveData(p *port, f *flow, k int32) {
 			s.results[f.result].Delivered = s.now
 		}
 	}
-	if s.cnpGap > 0 && pk.has(flagCE) && s.now >= f.cnpAt {
-		f.cnpAt = s.now + s.cnpGap
-		s.sendCNP(p, k)
+	if s.cnpGap > 0 && pk.has(flagCE) {
+		s.marked(pk.flow)
 		pk = &s.pool.packets[k]
 	}
 	if reply == transport.Silent {
@@ -215,17 +225,46 @@ func (s *Sim) answer(p *port, f *flow, k int32, psn uint32) {
 	s.kick(s.nicPort(p.node))
 }
 
-// sendCNP answers a marked packet with a congestion notification to its sender.
-func (s *Sim) sendCNP(p *port, marked int32) {
+// congested hands a congestion notification to a flow's law.
+func (s *Sim) congested(i int32) {
+	if f := &s.flows[i]; f.tx != nil {
+		s.results[f.result].CNPs++
+		f.tx.OnEvent(law.CNP, s.now)
+		s.armTimer(i)
+		s.consider(i)
+	}
+}
+
+// marked is DCQCN's notification point for a packet of a flow that arrived marked.
+func (s *Sim) marked(i int32) {
+	n := &s.flows[i].notify
+	waiting := n.Due() != units.MaxTime
+	if n.Marked(s.now, s.cnpGap) {
+		s.sendCNP(i)
+	} else if !waiting {
+		s.agenda.Schedule(n.Due(), evNotify, i)
+	}
+}
+
+// notifyOwed sends the CNP that a window owes which is over, while the flow runs. The event
+// may be an earlier flow's of the same index, whose window is over too.
+func (s *Sim) notifyOwed(i int32) {
+	if f := &s.flows[i]; f.tx != nil && f.notify.Expired(s.now, s.cnpGap) {
+		s.sendCNP(i)
+		s.kick(s.nicPort(f.dst))
+	}
+}
+
+// sendCNP sends a congestion notification from a flow's receiver to its sender.
+func (s *Sim) sendCNP(i int32) {
+	f := &s.flows[i]
 	k := s.pool.get()
 	pk := &s.pool.packets[k]
 	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
-	pk.flow = s.pool.packets[marked].flow
-	f := &s.flows[pk.flow]
-	pk.route = f.back + 1
+	pk.flow, pk.route = i, f.back+1
 	f.inNet++
 	s.stats.CNPs++
-	s.enqueue(p, pk.class, k, pk.size)
+	s.enqueue(&s.ports[s.nicPort(f.dst)], pk.class, k, pk.size)
 }
 
 func (s *Sim) receiveAck(i int32, f *flow, k int32) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/units"
@@ -16,17 +17,19 @@ type PACC struct {
 	Params func(r units.Rate) cnpgen.Params // of a port by the rate of its link
 }
 
-// paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks at multiples of
-// the interval, but only while there is something to see.
+// paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks once an interval
+// at a phase of its own, since nothing keeps the clocks of a fabric's ports in step, and only
+// while there is something to see.
 type paccPort struct {
 	class     uint8
 	port      int32
 	interval  units.Time
+	phase     units.Time
 	threshold units.Bytes
 	engine    *cnpgen.Port
 	pacer     *cnpgen.Pacer
 
-	counts  []cnpgen.FlowCount // the switch's counters, by row
+	counts  []cnpgen.FlowCount // in the present period, by row
 	rows    []paccRow
 	index   map[uint64]int32 // rows by pair of hosts
 	ticking bool
@@ -36,10 +39,8 @@ type paccPort struct {
 }
 
 type paccRow struct {
-	pair     uint64
-	bytes    uint64 // at the last tick
-	flow     int32  // of the pair, the one that sent last
-	src, dst int32
+	pair uint64
+	src  int32
 }
 
 // pairOf names the flows from one host to another.
@@ -58,12 +59,13 @@ func pairOfKey(k cnpgen.FlowKey) uint64 {
 	return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(binary.BigEndian.Uint32(b[:]))
 }
 
-func (s *Sim) buildPACC(c *PACC) error {
+func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 	if c.Class >= NumClasses {
 		return fmt.Errorf("pacc: class %d, want 0 to %d", c.Class, NumClasses-1)
 	}
 	s.paccs = make([]*paccPort, len(s.ports))
-	s.cnpRoutes = map[uint64]int32{}
+	s.cnpRoutes, s.pairs = map[uint64]int32{}, map[uint64][]int32{}
+	phases := Stream(seed, "pacc")
 	for i := range s.ports {
 		if s.ports[i].isHost {
 			continue
@@ -79,6 +81,7 @@ func (s *Sim) buildPACC(c *PACC) error {
 		}
 		p := &paccPort{
 			class: c.Class, port: int32(i), interval: par.Interval, threshold: par.Threshold,
+			phase:  units.Time(phases.Int64N(int64(par.Interval))),
 			engine: engine, pacer: pacer, index: map[uint64]int32{}, sendAt: units.MaxTime,
 		}
 		p.tick, p.send = p.onTick, p.onSend
@@ -92,17 +95,15 @@ func (p *paccPort) count(s *Sim, k int32, size uint16) {
 	if !p.ticking {
 		p.wake(s)
 	}
-	i := s.pool.packets[k].flow
-	f := &s.flows[i]
+	f := &s.flows[s.pool.packets[k].flow]
 	pair := pairOf(f.src, f.dst)
 	row, ok := p.index[pair]
 	if !ok {
 		row = int32(len(p.rows))
 		p.index[pair] = row
-		p.rows = append(p.rows, paccRow{pair: pair, src: f.src, dst: f.dst})
+		p.rows = append(p.rows, paccRow{pair: pair, src: f.src})
 		p.counts = append(p.counts, cnpgen.FlowCount{Key: flowKey(f.src, f.dst)})
 	}
-	p.rows[row].flow = i
 	c := &p.counts[row]
 	c.Bytes += uint64(size)
 	if s.ports[p.port].queues[p.class].bytes > p.threshold {
@@ -113,8 +114,8 @@ func (p *paccPort) count(s *Sim, k int32, size uint16) {
 // wake starts ticking again. The queue has been empty until now: so it was at the tick that
 // would have been the last.
 func (p *paccPort) wake(s *Sim) {
-	last := s.now - s.now%p.interval
-	p.engine.Tick(last, 0, nil)
+	last := s.now - (s.now+p.interval-p.phase)%p.interval
+	p.engine.Tick(max(last, 0), 0, nil)
 	p.ticking = true
 	s.At(last+p.interval, p.tick)
 }
@@ -123,6 +124,9 @@ func (p *paccPort) onTick(s *Sim) error {
 	queue := s.ports[p.port].queues[p.class].bytes
 	p.forget()
 	p.pacer.Add(s.now, p.engine.Tick(s.now, queue, p.counts))
+	for i := range p.counts {
+		p.counts[i].Bytes, p.counts[i].Congested = 0, 0
+	}
 	p.arm(s)
 	p.ticking = len(p.rows) > 0 || queue > 0 || p.pacer.Len() > 0
 	if p.ticking {
@@ -131,16 +135,15 @@ func (p *paccPort) onTick(s *Sim) error {
 	return nil
 }
 
-// forget drops the counters of pairs that sent nothing in the period.
+// forget drops the rows of pairs that sent nothing in the period.
 func (p *paccPort) forget() {
 	n := int32(0)
 	for i := range p.rows {
 		r := p.rows[i]
-		if p.counts[i].Bytes == r.bytes {
+		if p.counts[i].Bytes == 0 {
 			delete(p.index, r.pair)
 			continue
 		}
-		r.bytes = p.counts[i].Bytes
 		p.rows[n], p.counts[n] = r, p.counts[i]
 		p.index[r.pair] = n
 		n++
@@ -175,13 +178,15 @@ func (p *paccPort) onSend(s *Sim) error {
 	return nil
 }
 
-// notifySource sends a CNP from the switch of a port to the source of a flow, in the class
-// of ACKs. It is lost where a link has failed, and when the flow is over.
+// notifySource sends a CNP from the switch of a port to the source of a pair, in the class of
+// ACKs. PACC counts by pairs of addresses, not by five-tuples, as a NIC with a limiter per destination
+// has them, so it is for all flows of the pair. It is lost where a link has failed, and there
+// is none when all flows of the pair are over.
 func (s *Sim) notifySource(port int32, r *paccRow) {
-	f := &s.flows[r.flow]
-	if f.tx == nil || f.src != r.src || f.dst != r.dst {
+	if len(s.pairs[r.pair]) == 0 {
 		return
 	}
+	carrier := s.pairs[r.pair][0]
 	route, ok := s.routeBack(s.ports[port].node, r.src)
 	if !ok {
 		return
@@ -194,11 +199,23 @@ func (s *Sim) notifySource(port int32, r *paccRow) {
 	k := s.pool.get()
 	pk := &s.pool.packets[k]
 	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
-	pk.flow, pk.route, pk.in = r.flow, route+1, ownPacket
-	f.inNet++
+	pk.flow, pk.route, pk.in = carrier, route+1, ownPacket
+	pk.set(flagPair)
+	s.flows[carrier].inNet++
 	s.stats.CNPs++
 	s.enqueue(o, pk.class, k, pk.size)
 	s.kick(out)
+}
+
+// unpair takes a flow that is over out of its pair.
+func (s *Sim) unpair(i int32) {
+	pair := pairOf(s.flows[i].src, s.flows[i].dst)
+	left := slices.DeleteFunc(s.pairs[pair], func(j int32) bool { return j == i })
+	if len(left) == 0 {
+		delete(s.pairs, pair)
+		return
+	}
+	s.pairs[pair] = left
 }
 
 // routeBack returns the path of CNPs from a switch to a host. It is computed once and kept,

@@ -19,6 +19,7 @@ const (
 const (
 	flagLast = 1 << iota // ends its message
 	flagCE               // ECN congestion experienced; an ACK echoes it
+	flagPair             // of a CNP: for all flows from the same source to the same destination
 )
 
 // packet is one frame in the fabric: what every hop looks at, two to a cache line. Index 0

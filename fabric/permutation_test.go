@@ -24,7 +24,7 @@ func permutation(tb testing.TB, size units.Bytes) *Sim {
 	}
 	var flows []FlowSpec
 	for i := range g.Hosts {
-		flows = append(flows, FlowSpec{Src: i, Dst: (i + 64) % 128, Size: size, Law: LineRate{}})
+		flows = append(flows, FlowSpec{Src: i, Dst: (i + 64) % 128, Size: size, Law: lineRate{}})
 	}
 	if err := s.AddFlows(flows); err != nil {
 		tb.Fatal(err)

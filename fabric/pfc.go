@@ -29,6 +29,8 @@ type pauseState struct {
 	since    [NumClasses]units.Time
 	total    [NumClasses]units.Time // paused, over periods that have ended
 	count    [NumClasses]uint32     // PAUSE frames that stopped a class
+	frames   uint32                 // PAUSE frames that stopped any
+	whole    uint32                 // those of frames that stopped all
 }
 
 // pfcDelay returns how long a port takes from the arrival of a PFC frame to its effect.
@@ -47,10 +49,10 @@ func (s *Sim) signal(n *node, signals []Signal) {
 		if g.Pause {
 			st.asked |= g.Classes
 			s.stats.PausesSent++
-			if !st.refresh {
-				st.refresh = true
-				s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+			if g.Classes == 0xFF {
+				s.stats.PortPauses++
 			}
+			s.awaitRefresh(i)
 			s.sendPFC(i, g.Classes, s.pfc.Quanta)
 		} else {
 			st.asked &^= g.Classes
@@ -84,14 +86,32 @@ func (s *Sim) sendPFC(i int32, classes uint8, quanta uint16) {
 // paused; the others have time 0.
 const pauseShift = 16
 
+// restate sends one PFC frame that says of each class whether it is paused.
+func (s *Sim) restate(i int32) {
+	st := &s.pauses[i]
+	s.sendPFC(i, ^st.asked, 0)
+	if st.asked != 0 {
+		s.sendPFC(i, st.asked, s.pfc.Quanta)
+		s.awaitRefresh(i)
+	}
+}
+
+// awaitRefresh makes sure that a PAUSE is repeated when half of its time is over.
+func (s *Sim) awaitRefresh(i int32) {
+	if st := &s.pauses[i]; !st.refresh {
+		st.refresh = true
+		s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+	}
+}
+
 // refresh repeats a PAUSE that still holds before it expires.
 func (s *Sim) refresh(i int32) {
 	st := &s.pauses[i]
+	st.refresh = false
 	if st.asked == 0 || s.ports[i].down {
-		st.refresh = false
 		return
 	}
-	s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+	s.awaitRefresh(i)
 	s.stats.Refreshes++
 	s.sendPFC(i, st.asked, s.pfc.Quanta)
 }
@@ -104,14 +124,17 @@ func (s *Sim) obey(k int32) {
 	s.pool.put(k)
 	s.obeying--
 	p, st := &s.ports[i], &s.pauses[i]
-	if p.down {
-		return
-	}
 	if mask == 0 {
 		s.resume(i, p.paused&over)
 		return
 	}
 	until := s.now + s.pauseTime(p, quanta)
+	if mask&^p.paused != 0 {
+		st.frames++
+		if mask == 0xFF {
+			st.whole++
+		}
+	}
 	for m := mask; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		st.until[c] = until

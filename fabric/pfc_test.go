@@ -12,7 +12,7 @@ import (
 func TestPFCFramesJoin(t *testing.T) {
 	g := must[*topo.Graph](t)(topo.Star(2, line100))
 	s := must[*Sim](t)(New(Config{Graph: g, NewBuffer: static(60*units.KB, 58*units.KB, 200*units.KB)}))
-	if err := s.AddFlows([]FlowSpec{{Src: 1, Dst: 0, Size: 1000, Law: LineRate{}}}); err != nil {
+	if err := s.AddFlows([]FlowSpec{{Src: 1, Dst: 0, Size: 1000, Law: lineRate{}}}); err != nil {
 		t.Fatal(err)
 	}
 	out := must[int](t)(s.PortOf(2, 0)) // the switch's port to host 0

@@ -28,7 +28,9 @@ type port struct {
 	isHost  bool
 	down    bool
 	turn    uint8 // class whose DWRR turn it is
-	_       [8]byte
+	jitter  int32 // ps that a frame is late at most
+
+	observed int32 // index + 1 of its observers, 0 for none
 
 	wire wire // packets on their way to this port
 	rate units.Rate
@@ -37,7 +39,8 @@ type port struct {
 	queues [NumClasses]queue
 
 	deficit [NumClasses]int32
-	_       [32]byte
+	tails   *tails // nil unless flows have precedences
+	_       [24]byte
 }
 
 // queue is what waits in one class of a port.
@@ -123,6 +126,9 @@ func (s *Sim) send(i int32, p *port, size uint16, e onWire) {
 	p.txBytes += uint64(size)
 	at := p.freeAt + p.delay
 	w := &s.ports[p.peer].wire
+	if p.jitter != 0 {
+		at = s.jittered(p, w, at)
+	}
 	if w.n == 0 {
 		s.agenda.Schedule(at, evArrive, p.peer)
 	}
@@ -133,19 +139,36 @@ func (s *Sim) send(i int32, p *port, size uint16, e onWire) {
 	}
 }
 
+// jittered returns when a frame that would arrive at a time does on a link with jitter: not
+// before those that are on the wire.
+func (s *Sim) jittered(p *port, w *wire, at units.Time) units.Time {
+	at += units.Time(s.jitterRand.Int64N(int64(p.jitter) + 1))
+	if w.n == 0 {
+		return at
+	}
+	return max(at, w.ring[(w.head+w.n-1)&uint32(len(w.ring)-1)].due(s.now))
+}
+
 func (s *Sim) enqueue(p *port, class uint8, k int32, size uint16) {
 	pk := &s.pool.packets[k]
-	pk.next = 0
 	pk.at = s.now
 	q := &p.queues[class]
-	if q.head == 0 {
-		q.head = k
-		p.active |= 1 << class
+	if s.ranked {
+		s.insert(p, class, k)
 	} else {
-		s.pool.packets[q.tail].next = k
+		pk.next = 0
+		if q.head == 0 {
+			q.head = k
+			p.active |= 1 << class
+		} else {
+			s.pool.packets[q.tail].next = k
+		}
+		q.tail = k
 	}
-	q.tail = k
 	q.bytes += units.Bytes(size)
+	if p.observed != 0 {
+		s.observe(p, class)
+	}
 }
 
 func (s *Sim) dequeue(p *port, class uint8) int32 {
@@ -153,7 +176,13 @@ func (s *Sim) dequeue(p *port, class uint8) int32 {
 	k := q.head
 	pk := &s.pool.packets[k]
 	q.head = pk.next
+	if s.ranked {
+		p.tails.left(class, s.precedence(k), k)
+	}
 	q.bytes -= units.Bytes(pk.size)
+	if p.observed != 0 {
+		s.observe(p, class)
+	}
 	if q.head == 0 {
 		p.active &^= 1 << class
 		p.deficit[class] = 0

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/fabric/topo"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/units"
 )
 
@@ -24,25 +25,30 @@ const (
 	evTimer          // a timer of a flow (flow)
 	evStart          // the next flow of the list starts
 	evStop           // an endless flow ends (flow)
+	evNotify         // a receiver may owe a CNP (flow)
 	evAction         // something the caller scheduled (action)
 	evCheck          // look for deadlocks
 )
 
 // Sim is one run. It owns all state of its fabric and is used from one goroutine.
 type Sim struct {
-	now     units.Time
-	agenda  *event.Queue
-	pool    pool
-	ports   []port
-	nodes   []node // hosts, then switches
-	nics    []nic  // per host
-	routes  []int32
-	flows   []flow // flow 0 stands for none
-	tele    telePool
-	pauses  []pauseState // per port
-	reds    []red        // per port and class, nil without ECN
-	watches []*watch     // per port, nil where nobody watches
-	paccs   []*paccPort  // per port, nil at hosts and without PACC
+	now      units.Time
+	agenda   *event.Queue
+	pool     pool
+	ports    []port
+	nodes    []node // hosts, then switches
+	nics     []nic  // per host
+	routes   []int32
+	flows    []flow // flow 0 stands for none
+	tele     telePool
+	pauses   []pauseState       // per port
+	reds     []red              // per port and class, nil without ECN
+	watches  []*watch           // per port, nil where nobody watches
+	observed [][]*Occupancy     // per port
+	paccs    []*paccPort        // per port, nil at hosts and without PACC
+	conns    map[int]*conn      // connections with more than one message
+	queued   int                // messages that wait for their connections
+	pairs    map[uint64][]int32 // with PACC: flows that run, by source and destination
 
 	mss, header, ackSize units.Bytes
 	mtu                  int32 // size of a full frame
@@ -53,7 +59,9 @@ type Sim struct {
 	watching             bool
 	pfc                  PFC
 	cnpGap               units.Time
-	rto                  units.Time
+	rto                  units.Time // 0 for the default of the flow's class
+	maxQDUnit            maxqd.Unit
+	lossless             uint8 // classes of which no buffer drops a packet
 
 	graph       *topo.Graph
 	layout      *topo.Ports
@@ -63,8 +71,10 @@ type Sim struct {
 	nextSpec    int
 	startAt     units.Time // of the pending evStart, MaxTime for none
 	running     int
-	obeying     int  // PFC frames that have arrived and not taken effect
-	halting     bool // Run returns once no flow runs or waits
+	ranked      bool    // flows have precedences
+	nicTails    []tails // per host, if so
+	obeying     int     // PFC frames that have arrived and not taken effect
+	halting     bool    // Run returns once no flow runs or waits
 	halted      bool
 	groups      []units.Bytes // payload delivered
 	results     []Result
@@ -82,6 +92,7 @@ type Sim struct {
 	flowCount  uint64
 	ecnRand    *rand.Rand
 	lawRand    *rand.Rand
+	jitterRand *rand.Rand
 	noise      Noise
 	noiseRand  *rand.Rand
 
@@ -102,13 +113,18 @@ func New(c Config) (*Sim, error) {
 	s := &Sim{
 		pool: newPool(), tele: newTelePool(), flows: make([]flow, 1), graph: c.Graph,
 		mss: c.Payload, header: c.Header, ackSize: c.Ack, mtu: int32(max(c.Payload+c.Header, minFrame)),
-		strict: *c.Strict, ackClass: *c.AckClass, pfc: c.PFC, cnpGap: c.CNPGap, rto: c.RTO,
+		strict: *c.Strict, ackClass: *c.AckClass, pfc: c.PFC, cnpGap: c.CNPGap, rto: c.RTO, lossless: 0xFF,
 		startAt: units.MaxTime, driver: c.Driver, groups: make([]units.Bytes, c.Groups), limit: c.Limit,
 		ecmpSeed: Stream(c.Seed, "ecmp").Uint64(), ecnRand: Stream(c.Seed, "ecn"), lawRand: Stream(c.Seed, "laws"),
-		noise: c.Noise, noiseRand: Stream(c.Seed, "noise"),
+		jitterRand: Stream(c.Seed, "jitter"),
+		noise:      c.Noise, noiseRand: Stream(c.Seed, "noise"),
 	}
 	for i, q := range c.Quantum {
 		s.quantum[i] = int32(q)
+	}
+	var err error
+	if s.maxQDUnit, err = maxqd.NewUnit(c.MaxQDUnit); err != nil {
+		return nil, err
 	}
 	s.layout = topo.NewPorts(c.Graph)
 	s.router = topo.NewRouter(c.Graph, s.layout)
@@ -125,14 +141,21 @@ func (s *Sim) build(c *Config) error {
 	s.nodes = make([]node, g.Nodes())
 	s.nics = make([]nic, g.Hosts)
 	var longest units.Time
+	spreads := make([]units.Time, len(g.Links))
+	rng := Stream(c.Seed, "delays")
+	for i, link := range g.Links {
+		if link.Spread > 0 {
+			spreads[i] = units.Time(rng.Int64N(int64(link.Spread) + 1))
+		}
+	}
 	for i := range s.ports {
 		link := g.Links[l.Link[i]]
 		n := l.Node[i]
 		s.ports[i] = port{
-			rate: link.Rate, perByte: perByteOf(link.Rate), delay: link.Delay, node: int32(n), peer: int32(l.Peer[i]),
-			local: int32(i - l.First[n]), isHost: g.IsHost(n), down: link.Down,
+			rate: link.Rate, perByte: perByteOf(link.Rate), delay: link.Delay + spreads[l.Link[i]], node: int32(n), peer: int32(l.Peer[i]),
+			local: int32(i - l.First[n]), isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
 		}
-		longest = max(longest, link.Delay+link.Rate.TxTime(units.Bytes(s.mtu)))
+		longest = max(longest, link.Delay+link.Jitter+link.Spread+link.Rate.TxTime(units.Bytes(s.mtu)))
 	}
 	s.agenda = event.NewQueue(longest)
 	for n := range s.nodes {
@@ -140,20 +163,20 @@ func (s *Sim) build(c *Config) error {
 		if g.IsHost(n) || c.NewBuffer == nil {
 			continue
 		}
-		info := SwitchInfo{Node: n, Name: g.Names[n]}
-		for i := l.First[n]; i < l.First[n+1]; i++ {
-			info.Rates = append(info.Rates, s.ports[i].rate)
-			info.Delay = append(info.Delay, s.ports[i].delay)
-		}
-		b, err := c.NewBuffer(info)
+		b, err := c.NewBuffer(InfoOf(g, l, n))
 		if err != nil {
 			return fmt.Errorf("buffer of switch %s: %w", g.Names[n], err)
 		}
 		s.nodes[n].buffer = b
 		s.nodes[n].mmu, _ = b.(*headroom.MMU)
+		if mmu := s.nodes[n].mmu; mmu != nil {
+			s.lossless &= mmu.Lossless()
+		} else {
+			s.lossless = 0 // nothing is known of this buffer
+		}
 	}
 	if c.PACC != nil {
-		if err := s.buildPACC(c.PACC); err != nil {
+		if err := s.buildPACC(c.PACC, c.Seed); err != nil {
 			return err
 		}
 	}
@@ -234,7 +257,7 @@ func (s *Sim) Now() units.Time { return s.now }
 func (s *Sim) Running() int { return s.running }
 
 // Waiting returns the number of flows that have yet to start.
-func (s *Sim) Waiting() int { return len(s.specs) - s.nextSpec }
+func (s *Sim) Waiting() int { return len(s.specs) - s.nextSpec + s.queued }
 
 // ErrLimit is returned when a run has reached its limit of events.
 var ErrLimit = errors.New("the run reached its limit of events")
@@ -290,6 +313,8 @@ func (s *Sim) rare(e event.Event) {
 		s.startDue()
 	case evStop:
 		s.stop(e.Arg)
+	case evNotify:
+		s.notifyOwed(e.Arg)
 	case evAction:
 		fn := s.actions[e.Arg]
 		s.actions[e.Arg] = nil

@@ -7,6 +7,7 @@ import (
 	"github.com/headgate/headgate/fabric/maxmin"
 	"github.com/headgate/headgate/fabric/topo"
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/units"
 )
@@ -16,10 +17,7 @@ type sozeMaker struct{}
 func (sozeMaker) Needs() Needs { return Needs{MaxQD: true} }
 
 func (sozeMaker) NewLaw(f FlowInfo) (law.Law, error) {
-	return soze.New(soze.Params{
-		P: 3 * units.Microsecond, K: 37 * units.Microsecond, Alpha: 100 * units.Gbps, Beta: units.Gbps,
-		MaxRate: f.Rate, MSS: f.MSS,
-	}, f.Weight)
+	return soze.New(param.For[soze.Params](f), f.Weight)
 }
 
 // TestSozeIsWeightedMaxMin runs flows of random weights over a chain of three links and
@@ -79,6 +77,90 @@ func TestSozeIsWeightedMaxMin(t *testing.T) {
 			if math.Abs(got-want.Rate[i]) > 0.05*want.Rate[i] {
 				t.Errorf("seed %d flow %d of weight %g: %.2f Gb/s, want %.2f", seed, i, model[i].Weight, got, want.Rate[i])
 			}
+		}
+	}
+}
+
+// TestSozeWeightSteps: a weight that grows by 5 ‰ shows in its flow's share (Figure 18), whatever
+// part of a packet the window is.
+func TestSozeWeightSteps(t *testing.T) {
+	for _, flows := range []int{2, 4, 10} {
+		g := must[*topo.Graph](t)(topo.Star(flows+1, line100))
+		s := must[*Sim](t)(New(Config{Graph: g, Groups: flows}))
+		var specs []FlowSpec
+		for i := range flows {
+			specs = append(specs, FlowSpec{Src: i, Dst: flows, Group: i, Law: sozeMaker{}})
+		}
+		if err := s.AddFlows(specs); err != nil {
+			t.Fatal(err)
+		}
+		others := float64(flows - 1)
+		for _, w := range []float64{1, 1.005, 1.010, 1.015} {
+			if err := s.Run(s.Now() + 2*units.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			own, all := s.Delivered(0), delivered(s, flows)
+			if err := s.Run(s.Now() + 8*units.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			got := float64(s.Delivered(0)-own) / float64(delivered(s, flows)-all)
+			if want := w / (w + others); math.Abs(got/want-1) > 0.0015 {
+				t.Errorf("%d flows, weight %.3f: share %.5f, want %.5f", flows, w, got, want)
+			}
+			if err := s.SetWeight(0, w+0.005); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func delivered(s *Sim, groups int) (n units.Bytes) {
+	for i := range groups {
+		n += s.Delivered(i)
+	}
+	return n
+}
+
+// echoes is Söze that remembers what was echoed to it.
+type echoes struct {
+	law.Law
+	seen map[units.Time]bool
+}
+
+func (e echoes) OnAck(a *law.Ack) {
+	e.seen[a.MaxQD] = true
+	e.Law.OnAck(a)
+}
+
+func (e echoes) Needs() Needs { return Needs{MaxQD: true} }
+
+func (e echoes) NewLaw(f FlowInfo) (law.Law, error) {
+	l, err := sozeMaker{}.NewLaw(f)
+	return echoes{l, e.seen}, err
+}
+
+// TestMaxQDIsAField: hosts see what the 16-bit field holds, whole units up to its end.
+func TestMaxQDIsAField(t *testing.T) {
+	for _, unit := range []units.Time{units.Microsecond, 100 * units.Picosecond} {
+		g := must[*topo.Graph](t)(topo.Star(3, line100))
+		s := must[*Sim](t)(New(Config{Graph: g, MaxQDUnit: unit}))
+		seen := map[units.Time]bool{}
+		if err := s.AddFlows([]FlowSpec{
+			{Src: 0, Dst: 2, Stop: units.Millisecond, Law: echoes{seen: seen}},
+			{Src: 1, Dst: 2, Stop: units.Millisecond, Law: sozeMaker{}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		for d := range seen {
+			if d%unit != 0 || d > 65535*unit {
+				t.Errorf("unit %v: an echo of %v", unit, d)
+			}
+		}
+		if len(seen) < 3 {
+			t.Errorf("unit %v: only %d values seen", unit, len(seen))
 		}
 	}
 }

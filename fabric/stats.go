@@ -15,14 +15,17 @@ type Stats struct {
 	Probes        uint64
 	Dropped       uint64 // by buffers
 	Drops         [NumClasses]uint64
-	LostOnLinks   uint64 // on links that failed
-	Marks         uint64 // ECN
-	CNPs, Naks    uint64
-	PausesSent    uint64 // PFC frames that a buffer asked for, refreshes apart
-	ResumesSent   uint64
-	Refreshes     uint64
-	FlowsStarted  uint64
-	FlowsDone     uint64
+	// AnswersDropped is how many of Dropped were ACKs, NAKs, CNPs or answers to probes.
+	AnswersDropped uint64
+	LostOnLinks    uint64 // on links that failed
+	Marks          uint64 // ECN
+	CNPs, Naks     uint64
+	PausesSent     uint64 // PFC frames that a buffer asked for, refreshes apart
+	PortPauses     uint64 // those of PausesSent that stop all classes of a port (DSH)
+	ResumesSent    uint64
+	Refreshes      uint64
+	FlowsStarted   uint64
+	FlowsDone      uint64
 }
 
 // Stats returns the counts so far.
@@ -38,6 +41,29 @@ func (s *Sim) StartOf(i int) units.Time { return s.started[i] }
 // Delivered returns the payload that the flows of a group have delivered in order.
 func (s *Sim) Delivered(group int) units.Bytes { return s.groups[group] }
 
+// Flow is a flow that runs.
+type Flow struct {
+	Result int // index in Results
+	Spec   *FlowSpec
+	Weight float64 // as it is now
+	Acked  units.Bytes
+	SRTT   units.Time // smoothed round trip, 0 before the first sample
+	Path   []int32    // egress ports; valid until the Sim runs on
+}
+
+// Flows calls fn for each flow that runs.
+func (s *Sim) Flows(fn func(*Flow)) {
+	for i := range s.flows {
+		if f := &s.flows[i]; f.tx != nil {
+			st := f.tx.Stats()
+			fn(&Flow{
+				Result: int(f.result), Spec: f.spec, Weight: f.weight, Acked: st.Acked, SRTT: st.SRTT,
+				Path: s.routes[f.route : f.route+f.hops],
+			})
+		}
+	}
+}
+
 // PeakPackets returns the largest number of packets that were in the fabric at once.
 func (s *Sim) PeakPackets() int { return s.pool.peak() }
 
@@ -47,6 +73,8 @@ type PortStats struct {
 	TxBytes    uint64
 	Queued     [NumClasses]units.Bytes // now
 	Pauses     [NumClasses]uint32      // PAUSE frames that stopped a class
+	Frames     uint32                  // PAUSE frames that stopped any class that ran
+	PortPauses uint32                  // those of Frames that stopped all classes
 	Paused     [NumClasses]units.Time  // time that a class was stopped
 }
 
@@ -68,7 +96,7 @@ func (s *Sim) Port(i int) PortStats {
 	p := &s.ports[i]
 	st := PortStats{
 		Node: s.graph.Names[p.node], Peer: s.graph.Names[s.ports[p.peer].node],
-		TxBytes: p.txBytes, Pauses: s.pauses[i].count,
+		TxBytes: p.txBytes, Pauses: s.pauses[i].count, Frames: s.pauses[i].frames, PortPauses: s.pauses[i].whole,
 	}
 	for c := range st.Paused {
 		st.Paused[c] = s.pausedFor(int32(i), c)
@@ -76,6 +104,18 @@ func (s *Sim) Port(i int) PortStats {
 	}
 	return st
 }
+
+// Far returns the node that a port sends to and the number of the port there that receives.
+func (s *Sim) Far(port int) (node, local int) {
+	p := &s.ports[s.ports[port].peer]
+	return int(p.node), int(p.local)
+}
+
+// PayloadPart returns what part of full data frames is payload.
+func (s *Sim) PayloadPart() float64 { return float64(s.mss) / float64(s.mtu) }
+
+// PortRate returns the rate of a port's link.
+func (s *Sim) PortRate(port int) units.Rate { return s.ports[port].rate }
 
 // Queued returns the bytes queued at a port in one class.
 func (s *Sim) Queued(port, class int) units.Bytes { return s.ports[port].queues[class].bytes }

@@ -3,6 +3,7 @@ package fabric
 import (
 	"math/rand/v2"
 
+	"github.com/headgate/headgate/fabric/topo"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -27,7 +28,20 @@ type SwitchInfo struct {
 	Node  int
 	Name  string
 	Rates []units.Rate // per port
-	Delay []units.Time // per port: propagation to the peer
+	Delay []units.Time // per port: propagation to the peer, the longest that it can be
+	Peers []int        // per port: the node there
+}
+
+// InfoOf returns what a Buffer may want to know about a switch of a graph, whose ports are l.
+func InfoOf(g *topo.Graph, l *topo.Ports, n int) SwitchInfo {
+	info := SwitchInfo{Node: n, Name: g.Names[n]}
+	for i := l.First[n]; i < l.First[n+1]; i++ {
+		link := g.Links[l.Link[i]]
+		info.Rates = append(info.Rates, link.Rate)
+		info.Delay = append(info.Delay, link.Delay+link.Jitter+link.Spread)
+		info.Peers = append(info.Peers, l.Node[l.Peer[i]])
+	}
+	return info
 }
 
 // RED is ECN marking by the length of the egress queue (Floyd and Jacobson 1993 without
@@ -108,6 +122,9 @@ func (s *Sim) arrive(i int32) {
 		}
 		if !ok {
 			s.stats.Drops[e.class()]++
+			if k := e.kind(); k != kindData && k != kindProbe {
+				s.stats.AnswersDropped++
+			}
 			s.lose(e.k, &s.stats.Dropped)
 			return
 		}
@@ -159,7 +176,7 @@ func (s *Sim) stamp(i int32, p *port, k int32) {
 		}
 		if s.needs.MaxQD {
 			if x := &s.pool.extras[k]; s.now-pk.at > x.maxQD {
-				x.maxQD = s.now - pk.at
+				x.maxQD = s.maxQDUnit.Decode(s.maxQDUnit.Encode(s.now - pk.at))
 			}
 		}
 		if s.needs.INT {

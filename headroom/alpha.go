@@ -41,10 +41,10 @@ func (a Alpha) String() string {
 	return strconv.FormatUint(1<<uint(a), 10)
 }
 
-// ParseAlpha reads "1/16", "0.0625" or "2". It returns a *FieldError for anything that is
+// ParseAlpha reads "1/16", "0.0625" or "2". It returns a *units.FieldError for anything that is
 // not a power of two in range.
 func ParseAlpha(s string) (Alpha, error) {
-	bad := &FieldError{Field: "alpha", Value: strconv.Quote(s), Allowed: alphaAllowed}
+	bad := &units.FieldError{Field: "alpha", Value: strconv.Quote(s), Allowed: alphaAllowed}
 	num, den, isFraction := strings.Cut(strings.TrimSpace(s), "/")
 	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 	if err != nil {

@@ -17,30 +17,6 @@ const (
 	Classes = 8
 )
 
-// Cable says how far away the sender at the other end of a port is. The zero Cable has no
-// length.
-type Cable struct {
-	Metres int64 // 0 to 100 000
-	// Speed of the signal in per mille of the speed of light; 0 means FibreSpeed.
-	Speed int64
-}
-
-// FibreSpeed is that of a single-mode fibre, in per mille of the speed of light: DSH §II-C
-// counts 1.5 µs for 300 m.
-const FibreSpeed = 650
-
-const lightMetresPerSecond = 299_792_458
-
-// Delay returns the propagation delay one way, rounded up.
-func (c Cable) Delay() units.Time {
-	speed := c.Speed
-	if speed <= 0 {
-		speed = FibreSpeed
-	}
-	perSecond := lightMetresPerSecond * speed / 1000
-	return units.Time((c.Metres*int64(units.Second) + perSecond - 1) / perSecond)
-}
-
 // Eq1 returns the worst-case headroom of DSH's Eq. 1 for one ingress queue,
 // Φ = 2(C·Dprop + L_MTU) + 3840 B: what arrives after a PAUSE has been decided on.
 func Eq1(rate units.Rate, delay units.Time, mtu units.Bytes) units.Bytes {
@@ -59,26 +35,4 @@ func Required(rate units.Rate, delay units.Time, mtu units.Bytes) units.Bytes {
 func requiredText(rate units.Rate, delay units.Time, mtu units.Bytes) string {
 	return fmt.Sprintf("%d B = 2·(%v · %v = %d B + MTU %d B) + %d B processing (Eq. 1: %d B) + the pausing packet %d B + %d PFC frames %d B",
 		Required(rate, delay, mtu), rate, delay, rate.In(delay), mtu, Processing, Eq1(rate, delay, mtu), mtu, Classes, Classes*FrameWire)
-}
-
-// AdaptiveHeadroom returns the headroom for a link whose delay one way was measured, as IEEE
-// P802.1Qdt does with PTP. The measurement may be too short by up to jitter.
-func AdaptiveHeadroom(rate units.Rate, measured, jitter units.Time, mtu units.Bytes) units.Bytes {
-	return Required(rate, max(0, measured)+max(0, jitter), mtu)
-}
-
-// StaticPool returns SIH's headroom of a whole switch, Eq. 3: B_h = Np·Nq·Φ.
-func StaticPool(ports, queues int, phi units.Bytes) units.Bytes {
-	return units.Bytes(ports) * units.Bytes(queues) * phi
-}
-
-// InsurancePool returns DSH's insurance of a whole switch, Eq. 9: B_i = Np·Φ.
-func InsurancePool(ports int, phi units.Bytes) units.Bytes {
-	return units.Bytes(ports) * phi
-}
-
-// PauseTime returns how long a PAUSE of a number of quanta lasts at a port, each of 512 bit
-// times (IEEE 802.1Q clause 36).
-func PauseTime(rate units.Rate, quanta uint16) units.Time {
-	return rate.TxTime(units.Bytes(quanta) * 64)
 }

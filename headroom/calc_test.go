@@ -25,17 +25,17 @@ func TestEquation1(t *testing.T) {
 }
 
 func TestPoolsOfThePaper(t *testing.T) {
-	trident := StaticPool(32, 8, Eq1(40*units.Gbps, 1500*units.Nanosecond, 1500))
+	trident := staticPool(32, 8, Eq1(40*units.Gbps, 1500*units.Nanosecond, 1500))
 	if trident != 5_591_040 {
 		t.Errorf("Trident2: %d B", trident)
 	}
 	if permille := trident * 1000 / (12 * units.MiB); permille != 444 {
 		t.Errorf("Trident2: %d ‰ of 12 MiB, want 44.4 %%", permille)
 	}
-	if got := StaticPool(32, 7, 60_000); got != 13_440_000 {
+	if got := staticPool(32, 7, 60_000); got != 13_440_000 {
 		t.Errorf("SIH: %d B", got)
 	}
-	if got := InsurancePool(32, 60_000); got != 1_920_000 {
+	if got := insurancePool(32, 60_000); got != 1_920_000 {
 		t.Errorf("DSH: %d B", got)
 	}
 	for kind, want := range map[Kind]Layout{
@@ -73,65 +73,12 @@ func TestRequired(t *testing.T) {
 	if got := Required(100*units.Gbps, 2*units.Microsecond, 1500); got != 56_840+1500+672 {
 		t.Errorf("%d B", got)
 	}
-	want := Required(100*units.Gbps, 2100*units.Nanosecond, 1500)
-	if got := AdaptiveHeadroom(100*units.Gbps, 2*units.Microsecond, 100*units.Nanosecond, 1500); got != want {
-		t.Errorf("measured 2 µs ± 0.1 µs: %d B, want %d B", got, want)
-	}
 }
 
-func TestCable(t *testing.T) {
-	for _, tc := range []struct {
-		cable Cable
-		want  units.Time
-	}{
-		{Cable{}, 0},
-		{Cable{Metres: 300}, 1_539_527}, // the paper says about 1.5 µs
-		{Cable{Metres: 1, Speed: 1000}, 3336},
-		{Cable{Metres: 100_000}, 513_175_533},
-	} {
-		if got := tc.cable.Delay(); got != tc.want {
-			t.Errorf("%+v: %d ps, want %d", tc.cable, got, tc.want)
-		}
-	}
+// staticPool is SIH's headroom of a whole switch, Eq. 3: B_h = Np·Nq·Φ.
+func staticPool(ports, queues int, phi units.Bytes) units.Bytes {
+	return units.Bytes(ports) * units.Bytes(queues) * phi
 }
 
-func TestPauseTime(t *testing.T) {
-	// 65 535 · 512 bit at 100 Gb/s.
-	if got := PauseTime(100*units.Gbps, 65535); got != 335_539_200 {
-		t.Errorf("%d ps", got)
-	}
-}
-
-func TestRefresher(t *testing.T) {
-	r := NewRefresher(100*units.Gbps, 1000) // 5.12 µs, so every 2.56 µs
-	const half = 2_560_000
-	if r.Next() != units.MaxTime || r.Due(units.Second) != 0 {
-		t.Fatal("due without a PAUSE")
-	}
-	r.Sent(100, Signal{Classes: 0x01, Pause: true})
-	r.Sent(half/2, Signal{Classes: 0x02, Pause: true}) // must not put off class 0
-	if got := r.Next(); got != half+100 {
-		t.Fatalf("due at %d", got)
-	}
-	if got := r.Due(half + 99); got != 0 {
-		t.Errorf("early: %08b", got)
-	}
-	if got := r.Due(half + 100); got != 0x03 {
-		t.Errorf("refreshes %08b", got)
-	}
-	if got := r.Next(); got != 2*half+100 {
-		t.Errorf("then due at %d", got)
-	}
-	r.Sent(2*half, Signal{Classes: 0x01})
-	if got := r.Due(2*half + 100); got != 0x02 {
-		t.Errorf("after a RESUME refreshes %08b", got)
-	}
-	r.Sent(3*half, Signal{Classes: 0xFF, Pause: true})
-	if got := r.Next(); got != 4*half {
-		t.Errorf("a PAUSE of all is no refresh: due at %d", got)
-	}
-	r.Sent(3*half, Signal{Classes: 0xFF})
-	if r.Next() != units.MaxTime {
-		t.Error("due with nothing paused")
-	}
-}
+// insurancePool is DSH's insurance of a whole switch, Eq. 9: B_i = Np·Φ.
+func insurancePool(ports int, phi units.Bytes) units.Bytes { return units.Bytes(ports) * phi }

@@ -18,7 +18,8 @@ const (
 	DT Kind = "dt"
 	// SIH is DT with static and independent headroom, Np·Nq·Φ (DSH §III).
 	SIH Kind = "sih"
-	// Adaptive is SIH with each port's Φ from its measured link delay (IEEE P802.1Qdt).
+	// Adaptive is SIH with each port's Φ from the delay of its own link, which the configuration
+	// has; IEEE P802.1Qdt measures it.
 	Adaptive Kind = "adaptive"
 	// Oversubscribed is SIH with a part of each Φ, 80 % by default. It may drop.
 	Oversubscribed Kind = "oversubscribed"
@@ -41,7 +42,7 @@ func (k Kind) victims() bool { return k == SPFC || k == DSHSPFC }
 // Port is an ingress port and the link that feeds it.
 type Port struct {
 	Rate  units.Rate // positive
-	Delay units.Time // propagation one way, 0 or more; measured, for Adaptive
+	Delay units.Time // propagation one way, 0 or more
 	// Headroom is Φ, for each lossless queue or, with DSH, the port. 0 means that of Config.
 	Headroom units.Bytes
 }
@@ -55,8 +56,11 @@ type Config struct {
 	Lossless uint8       // classes under PFC, bit n for class n; none is refused
 	MTU      units.Bytes // largest frame, 64 to 65 535 B; 1500 B by default
 
-	Private      units.Bytes // ρ, per lossless queue; 0 or more
-	LossyPrivate units.Bytes // the same per queue of any other class; 0 or more
+	Private units.Bytes // ρ, per lossless queue; 0 or more
+	// LossyPrivate is the same per queue of any other class; 0 or more. With 0 these queues have
+	// nothing while lossless ones fill the shared pool, which Static and SPFC let them do:
+	// acknowledgements in a lossy class are dropped then. DSH §V has 3 KB.
+	LossyPrivate units.Bytes
 	// Headroom is Φ of ports that have none of their own. 0 means what Required gives for
 	// each port's link.
 	Headroom units.Bytes

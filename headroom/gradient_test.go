@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/headgate/headgate/headroom/model"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/units"
 )
@@ -34,7 +35,7 @@ func TestAlgorithm3FollowsAlgorithm2(t *testing.T) {
 		unit := units.Time(1) << g.Unit()
 		perUnit := func(bytesPerSecond float64) float64 { return bytesPerSecond * unit.Seconds() }
 		delay := rate.TxTime(full)
-		ref := Reference{Delay: delay, Phi: full, Limit: float64(g.limit) / unit.Seconds()}
+		ref := model.Algorithm2{Delay: delay, Phi: full, Limit: float64(g.limit) / unit.Seconds()}
 		var e Estimator
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		falls, stands := rng.IntN(101), rng.IntN(20)

@@ -61,7 +61,7 @@ func (c *Config) layout() Layout {
 	return l
 }
 
-// Layout returns the pools that c asks for. It returns a *FieldError when c is not valid.
+// Layout returns the pools that c asks for. It returns a *units.FieldError when c is not valid.
 func (c Config) Layout() (Layout, error) {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {

@@ -165,3 +165,20 @@ func TestPausingPacketNeedsHeadroomToo(t *testing.T) {
 		}
 	}
 }
+
+// TestFallingTauResumes: a queue that DSH has paused for its fast growth resumes with the
+// packet that shows that it grows no more; nothing has to leave the switch for that.
+func TestFallingTauResumes(t *testing.T) {
+	c := Config{Policy: DSH, MTU: 1500, Lossless: 0x01, Private: 3000, LossyPrivate: 1500}
+	for _, rate := range []units.Rate{100 * units.Gbps, 10 * units.Gbps, 25 * units.Gbps, 10 * units.Gbps} {
+		c.Ports = append(c.Ports, Port{Rate: rate})
+	}
+	c.SPFC.Period, c.DSH.Window = 24*units.Microsecond, 50*units.Microsecond
+	w, err := newWorld(fit(c, c.MTU), 1, 150*c.MTU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.run(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -69,7 +69,7 @@ func (p *port) paused() uint8 {
 	return p.classes
 }
 
-// New returns an empty MMU. It returns a *FieldError when c, with its defaults, is not
+// New returns an empty MMU. It returns a *units.FieldError when c, with its defaults, is not
 // valid.
 func New(c Config) (*MMU, error) {
 	c = c.WithDefaults()
@@ -101,6 +101,15 @@ func New(c Config) (*MMU, error) {
 		m.ports[i].phi = layout.Phi[i]
 	}
 	return m, nil
+}
+
+// Lossless returns the classes of which no packet is ever dropped: those under PFC, and none
+// where the configuration accepts loss.
+func (m *MMU) Lossless() uint8 {
+	if m.config.AllowLoss || m.config.Policy == Oversubscribed {
+		return 0
+	}
+	return m.lossless
 }
 
 // Arrive accounts for a packet of n bytes whose last bit has come in by a port, or refuses
@@ -177,7 +186,7 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	if m.local {
 		m.wakeLocal(port, class)
 	} else {
-		m.settle(port, class)
+		m.updateWaiting(port, class)
 		m.wake()
 	}
 	return m.signals(now)

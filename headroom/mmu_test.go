@@ -1,8 +1,6 @@
 package headroom
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -356,48 +354,6 @@ func TestDSHSPFCVictimKeepsItsMargin(t *testing.T) {
 	r.want("its queue pauses below the end of the pool", r.arrive(0, 0, 5), pause(0, 1))
 	if r.Victim(r.now, 0) || r.PortPaused(0) {
 		t.Errorf("victim %v, port paused %v", r.Victim(r.now, 0), r.PortPaused(0))
-	}
-}
-
-func TestMeasuredDelay(t *testing.T) {
-	c := Config{Policy: Adaptive, Alpha: 0, Lossless: 1, Buffer: 200_000, MTU: 1000}
-	for range 2 {
-		c.Ports = append(c.Ports, Port{Rate: 100 * units.Gbps, Delay: units.Microsecond})
-	}
-	m, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{MMU: m, t: t}
-	before := r.Threshold()
-	if err := r.Measured(0, 2*units.Microsecond); err != nil {
-		t.Fatal(err)
-	}
-	if got := before - r.Threshold(); got != 25_000 { // 2·C·1 µs
-		t.Errorf("the pool shrank by %d B", got)
-	}
-	r.arrive(0, 0, 60)
-	r.arrive(1, 0, 35)
-	for _, tc := range []struct {
-		port  int
-		delay units.Time
-	}{{1, 6 * units.Microsecond}, {0, units.Second + 1}} {
-		var fe *FieldError
-		if err := r.Measured(tc.port, tc.delay); !errors.As(err, &fe) {
-			t.Errorf("%v: %v, want a FieldError", tc.delay, err)
-		}
-	}
-	var busy *FieldError
-	if err := r.Measured(1, 3*units.Microsecond); !errors.As(err, &busy) || busy.Because != "the shared pool would have 59976 B, of which 82000 B are in use now" {
-		t.Errorf("memory in use: %v", err)
-	}
-	r.arrive(0, 0, 20)
-	if err := r.Measured(0, 0); !errors.As(err, &busy) || !strings.HasPrefix(busy.Because, "class 0 holds ") {
-		t.Errorf("headroom in use: %v", err)
-	}
-	sih := dshRig(t)
-	if err := sih.Measured(0, 1); err == nil {
-		t.Error("DSH takes a measured delay")
 	}
 }
 

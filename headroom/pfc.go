@@ -7,6 +7,7 @@ import "github.com/headgate/headgate/units"
 func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 	i := port*Classes + int(class)
 	q, p := &m.queues[i], &m.ports[port]
+	was := q.off
 	free := m.size - m.used
 	limit := m.size
 	t := m.rules.threshold(free)
@@ -30,8 +31,12 @@ func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 			m.touch(port)
 		}
 	}
-	if !m.local {
-		m.settle(port, class)
+	if m.local {
+		return
+	}
+	m.updateWaiting(port, class)
+	if was && m.rules.grows != nil {
+		m.wake() // τ may have fallen, and no departure need follow
 	}
 }
 
@@ -39,11 +44,11 @@ func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 // only a departure resumes it.
 func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
 
-// settle gives a queue and its port their places among those that wait for memory: paused,
+// updateWaiting gives a queue and its port their places among those that wait for memory: paused,
 // and with nothing in headroom that has to leave first. Places are looked at again when
 // their turn comes (see wake), so it is enough that none is too late: what has grown since,
 // or has bytes in headroom again, keeps its old place.
-func (m *MMU) settle(port int, class uint8) {
+func (m *MMU) updateWaiting(port int, class uint8) {
 	i := port*Classes + int(class)
 	if q := &m.queues[i]; q.off && q.headroom == 0 {
 		m.queueWakes.lower(int32(i), q.shared+q.tau)

@@ -26,7 +26,7 @@ func newShared(c *Config) (*shared, error) {
 }
 
 // Gradients returns what Algorithm 3 needs to know about the link of each port; ports alike
-// share theirs. It returns a *FieldError when c, with its defaults, is not valid.
+// share theirs. It returns a *units.FieldError when c, with its defaults, is not valid.
 func (c Config) Gradients() ([]*Gradients, error) {
 	c = c.WithDefaults()
 	if err := c.Validate(); err != nil {

@@ -16,13 +16,6 @@ func DepartLimit(rate units.Rate, period units.Time, k int, packet units.Bytes) 
 	return n
 }
 
-// VictimRange returns the bounds of Eq. 8 between which K tells a victim port, of whose
-// traffic a share of congested (0 to 1) is congested, from N bursting ports.
-func VictimRange(n int, congested float64) (low, high float64) {
-	m := float64(n + 1)
-	return m / ((1-congested)*m + 1), m
-}
-
 // Meter is the state decision of SPFC for one ingress port, in the counting form of Fig. 10:
 // an Ingress Rate Counter, which the Timeout Clock's ticks clear, and a State Holder. It is
 // fed with departures, in packets or bytes, and with what PFC does. Whoever owns the port
@@ -116,10 +109,10 @@ func (v *victims) at(now units.Time, port int) *Meter {
 	p := &v.ports[port]
 	if now >= p.next {
 		p.Tick()
-		if now-p.next >= v.period {
-			p.Tick() // one or more periods without a departure
+		if p.next += v.period; now >= p.next {
+			p.Tick() // a period or more without a departure: the clock starts again
+			p.next = now + v.period
 		}
-		p.next = now - now%v.period + v.period
 	}
 	return &p.Meter
 }

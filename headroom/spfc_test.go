@@ -24,14 +24,14 @@ func TestEquation8(t *testing.T) {
 	const k = 5
 	for n := 1; n < 64; n++ {
 		edge := 0.8 + 1/float64(n+1)
-		if _, high := VictimRange(n, 0); (high >= k) != (n >= 4) {
+		if _, high := victimRange(n, 0); (high >= k) != (n >= 4) {
 			t.Errorf("N = %d: K < %g", n, high)
 		}
 		for _, congested := range []float64{0, 0.5, 0.8, edge - 1e-9, edge + 1e-9} {
 			if congested > 1 {
 				continue
 			}
-			if low, _ := VictimRange(n, congested); (low < k) != (congested < edge) {
+			if low, _ := victimRange(n, congested); (low < k) != (congested < edge) {
 				t.Errorf("N = %d, ε = %g: K > %g", n, congested, low)
 			}
 		}
@@ -151,10 +151,17 @@ func TestClockCatchesUp(t *testing.T) {
 	if v.at(750, 0).Victim() {
 		t.Error("victim after periods without a departure")
 	}
-	if v.departed(799, 0, 9); v.ports[0].next != 800 {
-		t.Errorf("the period ends at %d, want 800", v.ports[0].next)
+	if v.departed(799, 0, 9); v.ports[0].next != 850 {
+		t.Errorf("after an idle period the clock starts anew: the period ends at %d, want 850", v.ports[0].next)
 	}
-	if v.departed(800, 0, 9); v.at(800, 0).Victim() {
+	if v.departed(850, 0, 9); v.at(850, 0).Victim() {
 		t.Error("departures of two periods were added")
 	}
+}
+
+// victimRange returns the bounds of Eq. 8 between which K tells a victim port, of whose
+// traffic a share of congested (0 to 1) is congested, from N bursting ports.
+func victimRange(n int, congested float64) (low, high float64) {
+	m := float64(n + 1)
+	return m / ((1-congested)*m + 1), m
 }

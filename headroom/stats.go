@@ -70,6 +70,9 @@ func (m *MMU) Insured(port int) units.Bytes { return m.ports[port].insured }
 // Paused returns the classes that a port has told its peer to stop.
 func (m *MMU) Paused(port int) uint8 { return m.ports[port].before }
 
+// Off returns the classes of a port whose own queues are at XOFF.
+func (m *MMU) Off(port int) uint8 { return m.ports[port].classes }
+
 // PortPaused reports whether a port is paused as a whole, by DSH.
 func (m *MMU) PortPaused(port int) bool { return m.ports[port].off }
 
@@ -78,6 +81,16 @@ func (m *MMU) Victim(now units.Time, port int) bool { return m.rules.whole(now, 
 
 // Threshold returns T(t), or Static's threshold.
 func (m *MMU) Threshold() units.Bytes { return m.rules.threshold(m.size - m.used) }
+
+// Limit returns at how much shared memory a queue pauses: Static's threshold, T(t), or the whole
+// pool for a victim's port, less τ.
+func (m *MMU) Limit(now units.Time, port int, class uint8) units.Bytes {
+	limit := m.Threshold()
+	if m.Victim(now, port) {
+		limit = m.size
+	}
+	return limit - m.Tau(port, class)
+}
 
 // Tau returns τ, by how much a queue pauses below the threshold, as of its last packet.
 func (m *MMU) Tau(port int, class uint8) units.Bytes { return m.queues[port*Classes+int(class)].tau }

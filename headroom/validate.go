@@ -9,24 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// FieldError says which field of a configuration is wrong, what it is, what is allowed
-// and, where it takes arithmetic to see that, the arithmetic.
-type FieldError struct {
-	Field   string // as in JSON: policy, ports[3].rate, dsh.window, …
-	Value   string
-	Allowed string
-	Because string // may be empty
-}
-
-func (e *FieldError) Error() string {
-	s := fmt.Sprintf("%s is %s: allowed is %s", e.Field, e.Value, e.Allowed)
-	if e.Because != "" {
-		s += "; " + e.Because
-	}
-	return s
-}
-
-// Validate returns a *FieldError for the first fault of a Config with defaults: a value out
+// Validate returns a *units.FieldError for the first fault of a Config with defaults: a value out
 // of range, pools that exceed the buffer, headroom too small to be lossless on its link, or
 // a threshold at which no queue could ever resume.
 func (c Config) Validate() error {
@@ -44,7 +27,7 @@ func between(field string, v, low, high units.Bytes) error {
 	if v >= low && v <= high {
 		return nil
 	}
-	return &FieldError{Field: field, Value: fmt.Sprintf("%d B", v), Allowed: fmt.Sprintf("%d to %d B", low, high)}
+	return &units.FieldError{Field: field, Value: fmt.Sprintf("%d B", v), Allowed: fmt.Sprintf("%d to %d B", low, high)}
 }
 
 func firstError(errs ...error) error {
@@ -62,13 +45,13 @@ func (c *Config) checkRanges() error {
 		for _, k := range Kinds() {
 			names = append(names, string(k))
 		}
-		return &FieldError{Field: "policy", Value: fmt.Sprintf("%q", c.Policy), Allowed: "one of " + strings.Join(names, ", ")}
+		return &units.FieldError{Field: "policy", Value: fmt.Sprintf("%q", c.Policy), Allowed: "one of " + strings.Join(names, ", ")}
 	}
 	if c.Lossless == 0 {
-		return &FieldError{Field: "lossless", Value: "no class", Allowed: "at least one of the classes 0 to 7"}
+		return &units.FieldError{Field: "lossless", Value: "no class", Allowed: "at least one of the classes 0 to 7"}
 	}
 	if c.PortQueues < 1 || c.PortQueues > Classes {
-		return &FieldError{Field: "port_queues", Value: fmt.Sprint(c.PortQueues), Allowed: "1 to 8"}
+		return &units.FieldError{Field: "port_queues", Value: fmt.Sprint(c.PortQueues), Allowed: "1 to 8"}
 	}
 	return firstError(
 		between("buffer", c.Buffer, 1, MaxBuffer),
@@ -83,15 +66,15 @@ func (c *Config) checkRanges() error {
 
 func (c *Config) checkPorts() error {
 	if n := len(c.Ports); n < 1 || n > MaxPorts {
-		return &FieldError{Field: "ports", Value: fmt.Sprint(n), Allowed: fmt.Sprintf("1 to %d", MaxPorts)}
+		return &units.FieldError{Field: "ports", Value: fmt.Sprint(n), Allowed: fmt.Sprintf("1 to %d", MaxPorts)}
 	}
 	for i, p := range c.Ports {
 		name := func(field string) string { return fmt.Sprintf("ports[%d].%s", i, field) }
 		switch {
 		case p.Rate <= 0 || p.Rate > 10_000*units.Gbps:
-			return &FieldError{Field: name("rate"), Value: p.Rate.String(), Allowed: "more than 0 to 10 000 Gbps"}
+			return &units.FieldError{Field: name("rate"), Value: p.Rate.String(), Allowed: "more than 0 to 10 000 Gbps"}
 		case p.Delay < 0 || p.Delay > units.Second:
-			return &FieldError{Field: name("delay"), Value: p.Delay.String(), Allowed: "0 to 1 s"}
+			return &units.FieldError{Field: name("delay"), Value: p.Delay.String(), Allowed: "0 to 1 s"}
 		}
 		if err := between(name("headroom"), p.Headroom, 0, c.Buffer); err != nil {
 			return err
@@ -103,30 +86,30 @@ func (c *Config) checkPorts() error {
 func (c *Config) checkPolicy() error {
 	if c.Policy == Static {
 		if c.Threshold <= 0 {
-			return &FieldError{Field: "threshold", Value: fmt.Sprintf("%d B", c.Threshold), Allowed: "1 B or more"}
+			return &units.FieldError{Field: "threshold", Value: fmt.Sprintf("%d B", c.Threshold), Allowed: "1 B or more"}
 		}
 	} else if c.Alpha < MinAlpha || c.Alpha > MaxAlpha {
-		return &FieldError{Field: "alpha", Value: fmt.Sprintf("2^%d", int8(c.Alpha)), Allowed: alphaAllowed}
+		return &units.FieldError{Field: "alpha", Value: fmt.Sprintf("2^%d", int8(c.Alpha)), Allowed: alphaAllowed}
 	}
 	if c.Share < 1 || c.Share > 1000 {
-		return &FieldError{Field: "share", Value: fmt.Sprintf("%d ‰", c.Share), Allowed: "1 to 1000 ‰"}
+		return &units.FieldError{Field: "share", Value: fmt.Sprintf("%d ‰", c.Share), Allowed: "1 to 1000 ‰"}
 	}
 	if c.Policy.insured() {
 		d := &c.DSH
 		if d.Window <= 0 {
-			return &FieldError{Field: "dsh.window", Value: d.Window.String(), Allowed: "more than 0; the paper has 10 ms"}
+			return &units.FieldError{Field: "dsh.window", Value: d.Window.String(), Allowed: "more than 0; the paper has 10 ms"}
 		}
 		if err := d.Precision.Validate(); err != nil {
 			return fmt.Errorf("dsh.precision: %w", err)
 		}
 		if d.Tick < 0 || d.Tick > phi.MaxTick {
-			return &FieldError{Field: "dsh.tick", Value: d.Tick.String(), Allowed: fmt.Sprintf("0 to %v", phi.MaxTick)}
+			return &units.FieldError{Field: "dsh.tick", Value: d.Tick.String(), Allowed: fmt.Sprintf("0 to %v", phi.MaxTick)}
 		}
 		if d.Entries < phi.MinEntries || d.Entries > phi.MaxEntries {
-			return &FieldError{Field: "dsh.entries", Value: fmt.Sprint(d.Entries), Allowed: fmt.Sprintf("%d to %d", phi.MinEntries, phi.MaxEntries)}
+			return &units.FieldError{Field: "dsh.entries", Value: fmt.Sprint(d.Entries), Allowed: fmt.Sprintf("%d to %d", phi.MinEntries, phi.MaxEntries)}
 		}
 		if d.NoInsurance && !c.AllowLoss {
-			return &FieldError{Field: "dsh.no_insurance", Value: "true", Allowed: "false unless allow_loss is set",
+			return &units.FieldError{Field: "dsh.no_insurance", Value: "true", Allowed: "false unless allow_loss is set",
 				Because: "shared headroom is not guaranteed, so a full pool drops"}
 		}
 	}
@@ -139,19 +122,19 @@ func (c *Config) checkPolicy() error {
 func (c *Config) checkSPFC() error {
 	s := &c.SPFC
 	if s.K < 2 || s.K > 64 {
-		return &FieldError{Field: "spfc.k", Value: fmt.Sprint(s.K), Allowed: "2 to 64"}
+		return &units.FieldError{Field: "spfc.k", Value: fmt.Sprint(s.K), Allowed: "2 to 64"}
 	}
 	if s.Packet < 0 || s.Packet > 65535 {
-		return &FieldError{Field: "spfc.packet", Value: fmt.Sprintf("%d B", s.Packet), Allowed: "0 (count bytes) to 65535 B"}
+		return &units.FieldError{Field: "spfc.packet", Value: fmt.Sprintf("%d B", s.Packet), Allowed: "0 (count bytes) to 65535 B"}
 	}
 	for i, p := range c.Ports {
 		// One hop and back is the shortest RTT there can be.
 		if least := 8 * p.Delay; s.Period < max(least, 1) {
-			return &FieldError{Field: "spfc.period", Value: s.Period.String(), Allowed: fmt.Sprintf("%v or more", max(least, 1)),
+			return &units.FieldError{Field: "spfc.period", Value: s.Period.String(), Allowed: fmt.Sprintf("%v or more", max(least, 1)),
 				Because: fmt.Sprintf("TC ≥ 4 RTT, and ports[%d] alone has an RTT of 2 · %v", i, p.Delay)}
 		}
 		if DepartLimit(p.Rate, s.Period, s.K, s.Packet) < 1 {
-			return &FieldError{Field: "spfc.period", Value: s.Period.String(), Allowed: "a period in which one packet or byte can leave at C/K",
+			return &units.FieldError{Field: "spfc.period", Value: s.Period.String(), Allowed: "a period in which one packet or byte can leave at C/K",
 				Because: fmt.Sprintf("ports[%d]: %v · %v / %d is below one", i, p.Rate, s.Period, s.K)}
 		}
 	}
@@ -163,7 +146,7 @@ func (c *Config) checkPools() error {
 	if l.Shared > 0 {
 		return nil
 	}
-	return &FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", c.Buffer),
+	return &units.FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", c.Buffer),
 		Allowed: fmt.Sprintf("more than %d B", l.Private+l.Headroom+l.Insurance), Because: c.poolsText(&l)}
 }
 
@@ -181,7 +164,7 @@ func (c *Config) checkLossless() error {
 		if p.Headroom != 0 {
 			field = fmt.Sprintf("ports[%d].headroom", i)
 		}
-		return &FieldError{Field: field, Value: fmt.Sprintf("%d B", have), Allowed: fmt.Sprintf("%d B or more", need),
+		return &units.FieldError{Field: field, Value: fmt.Sprintf("%d B", have), Allowed: fmt.Sprintf("%d B or more", need),
 			Because: fmt.Sprintf("ports[%d] needs %s", i, requiredText(p.Rate, p.Delay, c.MTU))}
 	}
 	return nil
@@ -194,7 +177,7 @@ func (c *Config) checkThresholds() error {
 	top, text := c.Threshold, ""
 	if c.Policy == Static {
 		if c.Threshold > l.Shared {
-			return &FieldError{Field: "threshold", Value: fmt.Sprintf("%d B", c.Threshold), Allowed: fmt.Sprintf("1 to %d B", l.Shared),
+			return &units.FieldError{Field: "threshold", Value: fmt.Sprintf("%d B", c.Threshold), Allowed: fmt.Sprintf("1 to %d B", l.Shared),
 				Because: fmt.Sprintf("the shared pool has %d B − %s = %d B", c.Buffer, c.poolsText(&l), l.Shared)}
 		}
 	} else {
@@ -217,7 +200,7 @@ func (c *Config) checkThresholds() error {
 	if c.Policy == Static {
 		field, value = "threshold", fmt.Sprintf("%d B", c.Threshold)
 	}
-	return &FieldError{Field: field, Value: value, Allowed: fmt.Sprintf("a threshold of %d B or more with an empty pool", need),
+	return &units.FieldError{Field: field, Value: value, Allowed: fmt.Sprintf("a threshold of %d B or more with an empty pool", need),
 		Because: fmt.Sprintf("otherwise a queue could pause at its first packet and never resume (%sless δ = %d B and MTU = %d B)", text, c.ResumeGap, c.MTU)}
 }
 
@@ -225,7 +208,7 @@ func (c *Config) checkPortThreshold(top units.Bytes) error {
 	if !c.Policy.insured() || units.Bytes(c.PortQueues)*top > c.PortResumeGap {
 		return nil
 	}
-	return &FieldError{Field: "port_resume_gap", Value: fmt.Sprintf("%d B", c.PortResumeGap),
+	return &units.FieldError{Field: "port_resume_gap", Value: fmt.Sprintf("%d B", c.PortResumeGap),
 		Allowed: fmt.Sprintf("less than %d B", units.Bytes(c.PortQueues)*top),
 		Because: fmt.Sprintf("Xpoff = Nq·T = %d · %d B with an empty pool, and no port could ever resume", c.PortQueues, top)}
 }

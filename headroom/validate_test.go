@@ -63,8 +63,8 @@ func TestRefusedConfigurations(t *testing.T) {
 			if err == nil || m != nil || err.Error() != tc.want {
 				t.Fatalf("got  %v\nwant %s", err, tc.want)
 			}
-			var here *FieldError
-			var tables *log2.FieldError
+			var here *units.FieldError
+			var tables *units.FieldError
 			if !errors.As(err, &here) && !errors.As(err, &tables) {
 				t.Errorf("%T is not a FieldError", err)
 			}

@@ -23,21 +23,28 @@
 //                                                     UpdateIpv4Checksum ──► SwitchDeparser ──► frame
 //
 // A feature is a control in shared/ that knows only headers_t and metadata_t; what it needs
-// of the target (registers, clones, random numbers) stands in v1model/. A new one adds its
-// file, its ids and sizes, one include and one line in an apply below.
+// of the target (registers, clones, random numbers), and what Tofino's own hardware does
+// instead, stands in v1model/. A new one adds its file, its ids and sizes, one include and
+// one line in an apply below.
 // A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
-#define HEADGATE_VERSION "1.1.0"
+#define HEADGATE_VERSION "1.3.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
 // 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
+// 1.2.0  Pools count what an older policy holds; SPFC's port states in the pipeline; a limit
+//        of what each port sends to the controller; a check of sources at edge ports.
+// 1.3.0  Queue pairs of sources are learned from acknowledgements; what is not ours on the
+//        shim's UDP port passes.
 
 #include <core.p4>
 #include <v1model.p4>
 
 #include "shared/ids.p4"
+#include "v1model/ids.p4"
 #include "shared/size.p4"
 #include "shared/constants.p4"
+#include "v1model/constants.p4"
 #include "shared/headers.p4"
 #include "v1model/target.p4"
 #include "shared/metadata.p4"
@@ -46,32 +53,41 @@
 #include "shared/packet_io.p4"
 #include "shared/classify.p4"
 #include "shared/punt.p4"
+#include "v1model/foreign.p4"
+#include "v1model/punt_limit.p4"
+#include "v1model/source_check.p4"
 #include "shared/routing.p4"
-#include "shared/admission.p4"
+#include "v1model/admission.p4"
 #include "shared/pacc.p4"
 #include "shared/ecn.p4"
 #include "v1model/scale.p4"
 #include "shared/maxqd.p4"
-#include "shared/buffer.p4"
+#include "v1model/policy.p4"
 #include "shared/estimate.p4"
-#include "shared/gradient.p4"
-#include "shared/pfc.p4"
+#include "v1model/gradient.p4"
+#include "v1model/pfc.p4"
 #include "v1model/parser.p4"
 #include "v1model/ports.p4"
 #include "v1model/accounting.p4"
 #include "v1model/buffer.p4"
+#include "v1model/spfc.p4"
 #include "v1model/pause.p4"
 #include "v1model/memory.p4"
 #include "v1model/learn.p4"
+#include "v1model/queue_pair.p4"
 #include "v1model/statistics.p4"
 
 control ingress(inout headers_t hdr, inout metadata_t meta,
                 inout standard_metadata_t standard) {
     Arrival() arrival;
+    Foreign() foreign;
     Validate() validate;
+    Pardon() pardon;
     PacketOut() controller;
+    SourceCheck() source_check;
     Classify() classify;
     Punt() punt;
+    PuntLimit() punt_limit;
     Routing() routing;
     Admission() admission;
     Admit() admit;
@@ -79,17 +95,26 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Pacc() pacc;
     PaccCongestion() pacc_congestion;
     Learn() learn;
+    LearnQueuePair() learn_queue_pair;
     Enqueue() enqueue;
 
     apply {
         arrival.apply(hdr, meta, standard);
+        foreign.apply(hdr, meta);
         validate.apply(hdr, meta);
+        pardon.apply(hdr, meta);
         if (meta.drop_reason == DROP_NONE) {
             controller.apply(hdr, meta);
+        }
+        if (meta.drop_reason == DROP_NONE && meta.arrival.port != CPU_PORT) {
+            source_check.apply(hdr, meta);
         }
         if (meta.drop_reason == DROP_NONE && meta.decided == 0) {
             classify.apply(hdr, meta);
             punt.apply(hdr, meta);
+            if (meta.decided == 1 && meta.arrival.port != CPU_PORT) {
+                punt_limit.apply(meta, standard);
+            }
         }
         if (meta.drop_reason == DROP_NONE && meta.decided == 0) {
             routing.apply(hdr, meta);
@@ -103,6 +128,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
             pacc.apply(hdr, meta);
             pacc_congestion.apply(hdr, meta);
             learn.apply(hdr, meta);
+            learn_queue_pair.apply(hdr, meta);
         }
         enqueue.apply(meta, standard);
     }
@@ -113,6 +139,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     Departure() departure;
     SendPfc() send_pfc;
     Vacate() vacate;
+    PortMeter() port_meter;
     Refresh() refresh;
     Release() release;
     Poll() poll;
@@ -131,6 +158,9 @@ control egress(inout headers_t hdr, inout metadata_t meta,
             release.apply(meta);
             if (meta.bridged.accounted == 1) {
                 vacate.apply(meta, standard);
+                if (meta.buffer.lossless == 1 && HAS(BUFFER_VICTIMS)) {
+                    port_meter.apply(meta, standard);
+                }
             }
             if (meta.bridged.poll == 1) {
                 poll.apply(hdr, meta, standard);

@@ -46,6 +46,11 @@ const (
 // MAC is an Ethernet address.
 type MAC [6]byte
 
+// Gateway is where hosts of a fabric send their frames when nothing else is known. Switches route
+// by IPv4 alone, whatever the destination MAC; this one, locally administered (IEEE Std 802, 8.2), is
+// no machine's, so that no kernel between takes the frames for its own.
+var Gateway = MAC{0x02, 0, 0, 0, 0, 0xfe}
+
 // String prints the address in the usual form.
 func (m MAC) String() string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])

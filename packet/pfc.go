@@ -29,9 +29,6 @@ const PFCClasses = 8
 // MaxQuanta is the longest pause that a PFC frame can ask for, in quanta.
 const MaxQuanta = 1<<16 - 1
 
-// quantumBits is the length of a quantum in bit times (IEEE Std 802.3, 31B.2).
-const quantumBits = 512
-
 // Errors of MAC control frames that are not obeyed, to be tested with errors.Is.
 var (
 	ErrNotMACControl = errors.New("MAC control: EtherType is not 0x8808")
@@ -119,7 +116,26 @@ func IsMACControl(b []byte) bool {
 	return len(b) >= ethernetLen && b[12] == EtherTypeMACControl>>8 && b[13] == EtherTypeMACControl&0xff
 }
 
-// QuantaTime returns how long n quanta last at a rate above 0.
-func QuantaTime(n uint16, r units.Rate) units.Time {
-	return r.TxTime(units.Bytes(n) * quantumBits / 8)
+// Pauses count how often and for how long something was paused: a class, a queue or a port.
+type Pauses struct {
+	Count uint64     // times that it became paused
+	Until units.Time // end of the last pause
+	Time  units.Time // length of all pauses, up to Until
 }
+
+// Set pauses it from now until a later time. It replaces the pause in force, if there is one;
+// with a time that is not later it ends that pause. now never decreases.
+func (p *Pauses) Set(now, until units.Time) {
+	left := max(0, p.Until-now)
+	until = max(until, now)
+	if left == 0 && until > now {
+		p.Count++
+	}
+	if left > 0 || until > now {
+		p.Time += until - now - left
+		p.Until = until
+	}
+}
+
+// By returns how long it was paused by a time not before the last Set.
+func (p *Pauses) By(now units.Time) units.Time { return p.Time - max(0, p.Until-now) }

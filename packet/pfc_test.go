@@ -74,21 +74,27 @@ func TestPFCRoundTrip(t *testing.T) {
 	})
 }
 
-func TestQuantaTime(t *testing.T) {
+// TestPauses: a pause replaces the one before, and counts only as long as it lasts.
+func TestPauses(t *testing.T) {
+	const us = units.Microsecond
+	var p packet.Pauses
 	for _, tt := range []struct {
-		quanta uint16
-		rate   units.Rate
-		want   units.Time
+		now, until units.Time
+		want       packet.Pauses
 	}{
-		{0, units.Gbps, 0},
-		{1, 100 * units.Gbps, 5120},
-		{1, 10 * units.Gbps, 51200},
-		{packet.MaxQuanta, 100 * units.Gbps, 65535 * 5120},
-		{packet.MaxQuanta, 20 * units.Mbps, 65535 * 512 * 50 * units.Nanosecond},
+		{5 * us, 0, packet.Pauses{}},
+		{10 * us, 100 * us, packet.Pauses{Count: 1, Until: 100 * us, Time: 90 * us}},
+		{50 * us, 120 * us, packet.Pauses{Count: 1, Until: 120 * us, Time: 110 * us}},
+		{60 * us, 60 * us, packet.Pauses{Count: 1, Until: 60 * us, Time: 50 * us}},
+		{60 * us, 61 * us, packet.Pauses{Count: 2, Until: 61 * us, Time: 51 * us}},
+		{70 * us, 0, packet.Pauses{Count: 2, Until: 61 * us, Time: 51 * us}},
 	} {
-		if got := packet.QuantaTime(tt.quanta, tt.rate); got != tt.want {
-			t.Errorf("%d quanta at %v last %v, want %v", tt.quanta, tt.rate, got, tt.want)
+		if p.Set(tt.now, tt.until); p != tt.want {
+			t.Errorf("after %v until %v: %+v, want %+v", tt.now, tt.until, p, tt.want)
 		}
+	}
+	if p.Set(80*us, 90*us); p.By(84*us) != 55*us || p.By(99*us) != 61*us {
+		t.Errorf("paused for %v by 84 µs and %v by 99 µs", p.By(84*us), p.By(99*us))
 	}
 }
 

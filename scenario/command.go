@@ -8,22 +8,24 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/term"
 
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/examples"
-	"github.com/headgate/headgate/scenario/compare"
+	"github.com/headgate/headgate/plotting"
 )
 
 // Command is `headgate run` with its flags.
 type Command struct {
 	File     string        // fabric file; empty for the built-in one
-	Scenario string        // name of a script or of a comparison
-	Variants []string      // of a comparison; all when empty
-	For      time.Duration // of all phases of a script together; DefaultFor when 0
+	Scenario string        // its name
+	Variants []string      // all when empty
+	For      time.Duration // of all phases together; DefaultFor when 0
 	JSON     string        // file for the report; "-" for standard output, empty for none
 	Plot     string        // file for the picture; empty for none
 	Restarts []string      // SWITCH@TIME
@@ -32,33 +34,19 @@ type Command struct {
 	Log      string        // file for logs; "-" for standard error, empty for none
 }
 
-// DefaultFor is how long the phases of a script take together unless Command.For says.
+// DefaultFor is how long a scenario on the operator's fabric takes unless Command.For says.
 const DefaultFor = 40 * time.Second
 
 // ErrMissed is returned under Check when the report is not Within.
 var ErrMissed = errors.New("the run did not show what it should: see the end of its table")
 
-// Names returns what Command.Scenario may be, the default first.
-func Names() []string {
-	var names []string
-	for _, s := range Scripts() {
-		names = append(names, s.Name)
-	}
-	for _, s := range compare.All() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-// result is what a run ends with.
-type result interface {
-	WriteTable(w io.Writer) error
-	WriteJSON(w io.Writer) error
-}
+// ErrInvalid is returned when a play was invalid, whatever the flags.
+var ErrInvalid = errors.New("the run is invalid: see the top of its table")
 
 // Run plays the scenario and writes its table to out.
 func (c Command) Run(ctx context.Context, out *os.File) error {
-	if err := c.checkPlot(); err != nil {
+	o, err := c.options()
+	if err != nil {
 		return err
 	}
 	log, closeLog, err := c.logger()
@@ -66,20 +54,23 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 		return err
 	}
 	defer closeLog()
+	o.Log = log
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	text := io.Writer(out)
 	if c.JSON == "-" {
 		text = os.Stderr // standard output is for the JSON alone
 	}
-	play := c.script
-	if s, ok := compare.Find(c.Scenario); ok {
-		play = func(ctx context.Context, t terminal, log *slog.Logger) (result, func(string) error, bool, error) {
-			return c.compare(ctx, s, t, log)
-		}
+	view := interface {
+		Show(Event)
+		Close()
+	}(NewPlain(text))
+	if !c.Plain && c.JSON != "-" && term.IsTerminal(out.Fd()) {
+		view = NewLive(cancel)
 	}
-	live := !c.Plain && c.JSON != "-" && term.IsTerminal(out.Fd())
-	report, plot, within, err := play(ctx, terminal{live, text, cancel}, log)
+	o.Show = view.Show
+	report, err := Play(ctx, o)
+	view.Close()
 	if err != nil {
 		return err
 	}
@@ -91,105 +82,55 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 		return err
 	}
 	if c.Plot != "" {
-		if err := plot(c.Plot); err != nil {
+		if err := report.Plot(c.Plot); err != nil {
 			return fmt.Errorf("--plot %s: %w", c.Plot, err)
 		}
 	}
-	if c.Check && !within {
+	switch {
+	case !report.Valid:
+		return ErrInvalid
+	case c.Check && !report.Within:
 		return ErrMissed
 	}
 	return nil
 }
 
-// terminal is where a run shows itself.
-type terminal struct {
-	live   bool // as a view, else as lines
-	text   io.Writer
-	cancel context.CancelFunc // ends the run, for the view
-}
-
-// script plays a script on the fabric of a file.
-func (c Command) script(ctx context.Context, t terminal, log *slog.Logger) (result, func(string) error, bool, error) {
-	if len(c.Variants) > 0 {
-		return nil, nil, false, fmt.Errorf("--variant %s: scenario %s has no variants", strings.Join(c.Variants, ","), c.Scenario)
-	}
-	o, err := c.options()
-	if err != nil {
-		return nil, nil, false, err
-	}
-	o.Log = log
-	if t.live {
-		live := NewLive(t.cancel)
-		defer live.Close()
-		o.Show = live
-	} else {
-		plain := NewPlain(t.text)
-		defer plain.Close()
-		o.Show = plain
-	}
-	report, recording, err := Play(ctx, o)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	return report, recording.Plot, report.Within, nil
-}
-
-// compare plays the variants of a comparison on its own fabric.
-func (c Command) compare(ctx context.Context, s compare.Scenario, t terminal, log *slog.Logger) (result, func(string) error, bool, error) {
-	refuse := func(flag, value string) error {
-		return fmt.Errorf("%s %s: scenario %s has a fabric and times of its own", flag, value, s.Name)
-	}
-	switch {
-	case c.File != "":
-		return nil, nil, false, refuse("-f", c.File)
-	case c.For != 0:
-		return nil, nil, false, refuse("--for", c.For.String())
-	case len(c.Restarts) > 0:
-		return nil, nil, false, refuse("--restart", c.Restarts[0])
-	}
-	s, err := s.Select(c.Variants)
-	if err != nil {
-		return nil, nil, false, fmt.Errorf("--variant: %w", err)
-	}
-	o := compare.Options{Scenario: s, Log: log}
-	if t.live {
-		live := compare.NewLive(t.cancel)
-		defer live.Close()
-		o.Show = live
-	} else {
-		plain := compare.NewPlain(t.text)
-		defer plain.Close()
-		o.Show = plain
-	}
-	report, err := compare.Play(ctx, o)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	return report, report.Plot, report.Within, nil
-}
-
 // options turns flags into Options; an error names the flag, its value and what is allowed.
-func (c Command) options() (Options, error) {
-	o := Options{For: c.For}
-	if o.For == 0 {
-		o.For = DefaultFor
+func (c Command) options() (o Options, err error) {
+	if c.Plot != "" && !slices.Contains(plotting.Formats, strings.TrimPrefix(filepath.Ext(c.Plot), ".")) {
+		return o, fmt.Errorf("--plot %q: want a name that ends in .svg, .png or .pdf", c.Plot)
 	}
-	var err error
-	if c.File == "" {
-		o.Config, err = config.Reparse("built-in leaf-spine.yaml", examples.LeafSpine, nil)
-	} else {
-		o.Config, err = config.Load(config.Options{File: c.File})
-	}
+	s, err := Find(c.Scenario)
 	if err != nil {
 		return o, err
 	}
-	for _, s := range Scripts() {
-		if s.Name == c.Scenario {
-			o.Script = s
-		}
+	if o.Scenario, err = s.Select(c.Variants); err != nil {
+		return o, err
 	}
-	if o.Script.Name == "" {
-		return o, fmt.Errorf("--scenario %q: want one of %s", c.Scenario, strings.Join(Names(), ", "))
+	if s.Fabric != nil {
+		refuse := func(flag, value string) error {
+			return fmt.Errorf("%s %s: scenario %s has a fabric and times of its own", flag, value, s.Name)
+		}
+		switch {
+		case c.File != "":
+			return o, refuse("-f", c.File)
+		case c.For != 0:
+			return o, refuse("--for", c.For.String())
+		case len(c.Restarts) > 0:
+			return o, refuse("--restart", c.Restarts[0])
+		}
+		return o, nil
+	}
+	if o.For = c.For; o.For == 0 {
+		o.For = DefaultFor
+	}
+	if c.File == "" {
+		o.Config, err = config.Parse("built-in leaf-spine.yaml", examples.LeafSpine, nil, controller.Sections()...)
+	} else {
+		o.Config, err = config.Load(config.Options{File: c.File, Sections: controller.Sections()})
+	}
+	if err != nil {
+		return o, err
 	}
 	for _, text := range c.Restarts {
 		name, at, ok := strings.Cut(text, "@")
@@ -200,19 +141,6 @@ func (c Command) options() (Options, error) {
 		o.Restarts = append(o.Restarts, Restart{Switch: name, At: after})
 	}
 	return o, nil
-}
-
-// checkPlot refuses a picture of no known format before the run takes its time.
-func (c Command) checkPlot() error {
-	switch filepath.Ext(c.Plot) {
-	case ".svg", ".png", ".pdf":
-		return nil
-	case "":
-		if c.Plot == "" {
-			return nil
-		}
-	}
-	return fmt.Errorf("--plot %q: want a name that ends in .svg, .png or .pdf", c.Plot)
 }
 
 func (c Command) logger() (*slog.Logger, func() error, error) {
@@ -230,7 +158,7 @@ func (c Command) logger() (*slog.Logger, func() error, error) {
 	return slog.New(slog.NewTextHandler(f, nil)), f.Close, nil
 }
 
-func (c Command) writeJSON(r result, out io.Writer) error {
+func (c Command) writeJSON(r *Report, out io.Writer) error {
 	switch c.JSON {
 	case "":
 		return nil

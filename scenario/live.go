@@ -9,20 +9,18 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
-
-	"github.com/headgate/headgate/scenario/inproc"
 )
 
-// Live shows a run on a terminal: rates as they move, queues, switch states. Ctrl-C and q
-// end the run through its cancel function.
+// Live shows a run on a terminal: rates as they move, queues, switches, and the results of the
+// variants before. Ctrl-C and q end the run through its cancel function.
 type Live struct {
 	program *tea.Program
 	ended   chan struct{}
 }
 
-// NewLive returns a Show on the terminal; cancel ends the run when the user asks to.
+// NewLive returns a view on the terminal; cancel ends the run when the user asks to.
 func NewLive(cancel context.CancelFunc) *Live {
-	l := &Live{program: tea.NewProgram(&screen{cancel: cancel, note: "starting switches"}), ended: make(chan struct{})}
+	l := &Live{program: tea.NewProgram(&screen{cancel: cancel}), ended: make(chan struct{})}
 	go func() {
 		defer close(l.ended)
 		_, _ = l.program.Run() // an unusable terminal must not end the run
@@ -36,33 +34,24 @@ func (l *Live) Close() {
 	<-l.ended
 }
 
-// Messages of the view.
-type (
-	readyMsg struct{ run *Run }
-	noteMsg  string
-	phaseMsg int
-	frameMsg Snapshot
-)
+// Show is a Show.
+func (l *Live) Show(e Event) { l.program.Send(e) }
 
-// Ready implements Show.
-func (l *Live) Ready(r *Run) { l.program.Send(readyMsg{r}) }
-
-// Phase implements Show.
-func (l *Live) Phase(_ *Run, i int) { l.program.Send(phaseMsg(i)) }
-
-// Fault implements Show.
-func (l *Live) Fault(_ *Run, text string) { l.program.Send(noteMsg("FAULT: " + text)) }
-
-// Done implements Show.
-func (l *Live) Done(*Run) { l.Close() }
+// frameMsg is a moment of a run.
+type frameMsg struct {
+	run *Run
+	now Snapshot
+}
 
 // screen is the view's state, owned by the program's goroutine.
 type screen struct {
-	cancel context.CancelFunc
-	run    *Run
-	phase  int
-	note   string
-	now    Snapshot
+	cancel  context.CancelFunc
+	run     *Run // nil before the first variant
+	ready   bool // its switches hold their configuration and it is not over
+	phase   int
+	note    string
+	now     Snapshot
+	results []*Result
 }
 
 // Init implements tea.Model.
@@ -73,30 +62,42 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
 	case tea.KeyPressMsg:
 		if k := m.String(); k == "q" || k == "ctrl+c" {
-			s.note = "stopping"
+			s.note = "stopping …"
 			s.cancel()
 			return s, tea.Quit
 		}
-	case readyMsg:
-		s.run, s.note = m.run, ""
-		return s, s.frame()
-	case phaseMsg:
-		s.phase, s.note = int(m), ""
-	case noteMsg:
-		s.note = string(m)
+	case Event:
+		return s, s.event(m)
 	case frameMsg:
-		s.now = Snapshot(m)
-		return s, s.frame()
+		if m.run == s.run && s.ready { // else of a variant that is over
+			s.now = m.now
+			return s, frame(m.run)
+		}
 	}
 	return s, nil
 }
 
-// frame takes the next snapshot in a moment.
-func (s *screen) frame() tea.Cmd {
-	run := s.run
-	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg {
-		return frameMsg(run.Snapshot(context.Background()))
-	})
+// event takes what happens in the run.
+func (s *screen) event(e Event) tea.Cmd {
+	switch e.Kind {
+	case Started:
+		s.run, s.ready, s.phase, s.note = e.Run, false, 0, "switches come up …"
+	case Ready:
+		s.ready, s.note, s.now = true, "", Snapshot{}
+		return frame(e.Run)
+	case PhaseBegun:
+		s.phase, s.note = e.Phase, ""
+	case Faulted:
+		s.note = "FAULT: " + e.Fault
+	case Ended:
+		s.results, s.ready = append(s.results, e.Result), false
+	}
+	return nil
+}
+
+// frame takes the next snapshot of a run in a moment.
+func frame(r *Run) tea.Cmd {
+	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg { return frameMsg{r, r.Snapshot(context.Background())} })
 }
 
 var (
@@ -108,59 +109,72 @@ var (
 // View implements tea.Model.
 func (s *screen) View() tea.View {
 	if s.run == nil {
-		return tea.NewView(s.note + " …\n")
+		return tea.NewView("…\n")
 	}
-	o := s.run.opts
+	sc, c := s.run.Scenario, s.run.Config
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n\n", bold.Render(o.Script.Title),
-		faint.Render(fmt.Sprintf("fabric %s · API %s · metrics %s · q ends", o.Config.Name, o.Config.Controller.Listen, o.Config.Controller.Metrics)))
-	ph := o.Script.Phases[s.phase]
-	fmt.Fprintf(&b, "%s  phase %d of %d: %s\n", progress(s.now), s.phase+1, len(o.Script.Phases), bold.Render(ph.Name))
-	for _, a := range ph.Actions {
-		fmt.Fprintf(&b, "    %s\n", a)
+	fmt.Fprintf(&b, "%s\n%s\n\n", bold.Render(sc.Title),
+		faint.Render(fmt.Sprintf("fabric %s · API %s · metrics %s · q ends", c.Name, c.Controller.Listen, c.Controller.Metrics)))
+	if len(sc.Variants) > 1 {
+		for _, v := range s.results {
+			fmt.Fprintf(&b, "  %-14s %s\n", v.Variant, v.summary())
+		}
+		fmt.Fprintf(&b, "variant %d of %d: %s\n", s.run.Index+1, len(sc.Variants), bold.Render(sc.Variants[s.run.Index].Name))
+	}
+	if s.ready {
+		p := sc.Phases[s.phase]
+		fmt.Fprintf(&b, "%s  %s  phase %d of %d: %s\n", bar(s.now), s.now.progress(), s.phase+1, len(sc.Phases), bold.Render(p.Name))
+		for _, a := range p.Actions {
+			fmt.Fprintf(&b, "    %s\n", a)
+		}
 	}
 	if s.note != "" {
 		fmt.Fprintf(&b, "%s\n", alarm.Render(s.note))
 	}
-	fmt.Fprintf(&b, "\n%s\n%s\n", flowTable(s.now), switchTable(s.now))
+	if s.ready {
+		fmt.Fprintf(&b, "\n%s\n", s.now.flowTable())
+		if s.now.Recorded {
+			fmt.Fprintf(&b, "%s\n", s.now.recorded())
+		}
+		fmt.Fprintf(&b, "%s\n", s.now.switchTable())
+	}
 	return tea.NewView(b.String())
 }
 
-func progress(s Snapshot) string {
+func bar(s Snapshot) string {
 	const width = 30
 	done := 0
-	if s.Total > 0 {
-		done = min(max(int(s.Elapsed*width/s.Total), 0), width)
+	if s.End > 0 {
+		done = min(max(int(s.At*width/s.End), 0), width)
 	}
-	return fmt.Sprintf("%s%s %4.1f of %.0f s", strings.Repeat("█", done), strings.Repeat("░", width-done), s.Elapsed.Seconds(), s.Total.Seconds())
+	return strings.Repeat("█", done) + strings.Repeat("░", width-done)
 }
 
-func flowTable(s Snapshot) string {
+func (s Snapshot) flowTable() string {
 	peak := 1.0
 	for _, f := range s.Flows {
 		for _, r := range f.History {
 			peak = max(peak, r)
 		}
 	}
-	t := table.New().Border(lipgloss.HiddenBorder()).
-		Headers("flow", "weight", "rate Mb/s", fmt.Sprintf("last %d s", historyPoints/2), "maxQD ms", "RTT ms")
+	t := table.New().Border(lipgloss.HiddenBorder()).Headers("flow", "weight", "rate", "before", "maxQD ms", "RTT ms")
 	for _, f := range s.Flows {
-		t.Row(fmt.Sprintf("%s %s→%s", f.Name, f.From, f.To), fmt.Sprintf("%g", f.Weight), fmt.Sprintf("%.2f", float64(f.Rate)/1e6),
-			sparkline(f.History, peak), fmt.Sprintf("%.1f", millis(f.MaxQD)), fmt.Sprintf("%.1f", millis(f.RTT)))
+		row := []string{f.Name, "", rateText(f.Rate()), sparkline(f.History, peak), "", ""}
+		if f.Weight > 0 {
+			row[1] = fmt.Sprintf("%g", f.Weight)
+		}
+		if f.RTT > 0 {
+			row[4], row[5] = fmt.Sprintf("%.3g", millis(f.MaxQD)), fmt.Sprintf("%.3g", millis(f.RTT))
+		}
+		t.Row(row...)
 	}
 	return t.String()
 }
 
-func switchTable(s Snapshot) string {
-	t := table.New().Border(lipgloss.HiddenBorder()).Headers("switch", "state", "entries", "busiest port", "queued", "delay ms")
+func (s Snapshot) switchTable() string {
+	t := table.New().Border(lipgloss.HiddenBorder()).Headers("switch", "state", "entries", "busiest port", "queued")
 	for _, sw := range s.Switches {
-		row := []string{sw.Name, sw.State, fmt.Sprint(sw.Entries), "", "", ""}
-		if p := sw.Busiest; p != nil {
-			row[3] = fmt.Sprintf("%d → %s", p.Port, p.Peer)
-			row[4] = fmt.Sprintf("%.1f KB", float64(inproc.Queued(p))/1000)
-			row[5] = fmt.Sprintf("%.1f", float64(p.QueueingDelayNs)/1e6)
-		}
-		t.Row(row...)
+		t.Row(sw.Name, sw.State, fmt.Sprint(sw.Entries), fmt.Sprint(sw.Port), fmt.Sprintf("%.1f KB", float64(sw.Queued)/1000))
 	}
 	return t.String()
 }

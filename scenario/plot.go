@@ -1,75 +1,63 @@
 package scenario
 
 import (
-	"fmt"
+	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-
-	"github.com/headgate/headgate/units"
+	"github.com/headgate/headgate/plotting"
 )
 
-// Recording is every flow's series, for plots.
-type Recording struct {
-	Title string
-	Began units.Time
-	Flows []Recorded
-}
-
-// Recorded is one flow's series.
-type Recorded struct {
-	Name   string
-	Series Series
-}
-
-// recording returns the series of all flows there were.
-func (r *Run) recording() *Recording {
-	s := r.stage.samples
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rec := &Recording{Title: r.opts.Script.Title, Began: r.began}
-	for _, f := range s.all() {
-		rec.Flows = append(rec.Flows, Recorded{f.flow.Name + " " + f.flow.From + "→" + f.flow.To, f.series})
+// Plot draws what was measured over time into a file; the name's ending chooses the format. One
+// panel shows rates, the other the recorded queue where there is one. A scenario with variants
+// has a line for each; what is drawn of it is the victim, or all flows without end together.
+func (r *Report) Plot(file string) error {
+	s := r.scenario
+	unit, micros := "Gb/s", 1.0
+	rates := plotting.Panel{Title: r.Title, X: "time at line rate (µs)"}
+	if s.Fabric == nil {
+		unit, micros, rates.X = "Mb/s", 1e6, "time (s)"
 	}
-	return rec
-}
-
-// Plot draws payload rates over time into a file; the name's ending chooses the format: svg, png or pdf.
-func (rec *Recording) Plot(file string) error {
-	p := plot.New()
-	p.Title.Text = rec.Title
-	p.X.Label.Text = "time (s)"
-	p.Y.Label.Text = "payload rate (Mb/s)"
-	p.Y.Min = 0
-	p.Legend.Top = true
-	p.Add(plotter.NewGrid())
-	peak := 0.0
-	for i, f := range rec.Flows {
-		points := rec.rates(f.Series)
-		for _, pt := range points {
-			peak = max(peak, pt.Y)
+	per := map[string]float64{"Gb/s": 1e9, "Mb/s": 1e6}[unit]
+	queue := plotting.Panel{X: rates.X, Y: "queue of " + s.Port.String() + " (KB)"}
+	var drawn []string
+	for _, p := range s.Phases {
+		for _, a := range p.Actions {
+			if a.Start != nil && a.Start.Size == 0 && (s.Victim == "" || a.Start.Name == s.Victim) {
+				drawn = append(drawn, a.Start.Name)
+			}
 		}
-		line, err := plotter.NewLine(points)
-		if err != nil {
-			return fmt.Errorf("plot of flow %s: %w", f.Name, err)
+	}
+	line := func(name string, v *Result, per float64, of ...[]float64) plotting.Line {
+		l := plotting.Line{Name: name}
+		for i, t := range v.Series.TimeUS {
+			sum := 0.0
+			for _, values := range of {
+				sum += values[i]
+			}
+			l.X, l.Y = append(l.X, t/micros), append(l.Y, sum/per)
 		}
-		line.Color, line.Width = plotutil.Color(i), vg.Points(1.5)
-		p.Add(line)
-		p.Legend.Add(f.Name, line)
+		return l
 	}
-	p.Y.Max = peak * 1.3 // room for the legend
-	return p.Save(24*vg.Centimeter, 12*vg.Centimeter, file)
-}
-
-// rates returns a flow's rate over a fifth of a second around each sample.
-func (rec *Recording) rates(s Series) plotter.XYs {
-	const half = 100 * units.Millisecond
-	out := make(plotter.XYs, 0, len(s))
-	for _, p := range s {
-		around := s.between(p.At-half, p.At+half)
-		out = append(out, plotter.XY{X: (p.At - rec.Began).Seconds(), Y: around.rate() / 1e6})
+	for _, v := range r.Variants {
+		if s.Fabric == nil {
+			for _, name := range drawn {
+				rates.Lines = append(rates.Lines, line(name, v, per, v.Series.Rates[name]))
+			}
+			continue
+		}
+		var of [][]float64
+		for _, name := range drawn {
+			of = append(of, v.Series.Rates[name])
+		}
+		rates.Lines = append(rates.Lines, line(v.name(), v, per, of...))
+		queue.Lines = append(queue.Lines, line(v.name(), v, 1, v.Series.QueueKB))
 	}
-	return out
+	rates.Y = "payload (" + unit + ")"
+	if s.Fabric == nil {
+		return plotting.Save(file, rates)
+	}
+	rates.Y = "payload of " + strings.Join(drawn, " + ") + " (" + unit + ")"
+	if s.Target > 0 {
+		queue.Levels = []plotting.Level{{Name: "Qth", Y: float64(s.Target) / 1e3}}
+	}
+	return plotting.Save(file, rates, queue)
 }

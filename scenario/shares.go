@@ -1,67 +1,60 @@
 package scenario
 
 import (
-	"fmt"
 	"math"
+	"slices"
 
-	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/fabric/maxmin"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
 )
 
-// frameBytes is a full data packet on the wire; the switches' rates count exactly these.
-const frameBytes = packet.DataOverhead + int64(inproc.MSS)
+// wireShare is the payload's part of a full data packet with its shim; the switches' rates count
+// exactly its bytes.
+const wireShare = float64(inproc.MSS) / float64(packet.DataOverhead+int64(inproc.MSS))
 
-// measure reports the flows of a phase from their samples between from and to. Rates and
-// delays are means over the second half, whatever happened before.
-func (g *stage) measure(cfg *config.Config, from, to units.Time) ([]FlowReport, error) {
-	s, wires := g.samples, g.fabric.Wires
-	names, _ := s.names()
+// settleWindow is how long a rate is averaged to judge whether a flow has settled, in multiples
+// of the largest target round-trip time of the fabric.
+const settleWindow = 4
+
+// shares adds to the flows of a phase, which are tracks, their weighted max-min shares on the
+// paths that their packets took. A flow without a path has none.
+func (rec *Record) shares(s *Scenario, p *PhaseResult, tracks []int, paths [][]int, all Series) error {
+	wires, scale := rec.Wires, units.Time(s.scale(rec.Config))
 	capacity := make([]float64, len(wires))
 	for i, w := range wires {
-		capacity[i] = float64(w.Rate) * float64(inproc.MSS) / float64(frameBytes)
+		capacity[i] = float64(w.Rate) * wireShare * float64(scale)
 	}
-	var (
-		flows []maxmin.Flow
-		out   []FlowReport
-		all   []Series
-	)
-	for _, name := range names {
-		fl, _ := s.get(name)
-		path := g.tracer.path(fl.key.Src, fl.key.SrcPort)
-		if len(path) == 0 {
-			return nil, fmt.Errorf("flow %s: none of its packets was seen", name)
+	var flows []maxmin.Flow
+	var of []*FlowPhase
+	for i, k := range tracks {
+		if path := paths[k]; len(path) > 0 {
+			f := &p.Flows[i]
+			t := s.flow(f.Name)
+			weight := all[len(all)/2].Flows[k].Weight
+			f.Share = &Share{From: t.From[0], To: t.To, Weight: weight}
+			for _, w := range path {
+				f.Path = append(f.Path, wires[w].From.String())
+			}
+			flows, of = append(flows, maxmin.Flow{Weight: weight, Path: path}), append(of, f)
 		}
-		r := FlowReport{Name: name, From: fl.flow.From, To: fl.flow.To, Weight: fl.flow.Weight}
-		for _, w := range path {
-			r.Path = append(r.Path, wires[w].From.String())
-		}
-		flows = append(flows, maxmin.Flow{Weight: fl.flow.Weight, Path: path})
-		out = append(out, r)
-		all = append(all, fl.series.between(from, to))
 	}
-	if len(out) == 0 {
-		return nil, nil
+	if len(flows) == 0 {
+		return nil
 	}
 	fair, err := maxmin.Solve(capacity, flows)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	window := settleWindow * cfg.Scaled(cfg.Soze.P+cfg.Soze.K)
-	for i := range out {
-		r, series := &out[i], all[i]
-		r.Share = fair.Rate[i]
-		r.Bottleneck = wires[fair.Bottleneck[i]].From.String()
-		half := series.between((from+to)/2, to)
-		r.Measured = math.Round(half.rate())
-		r.Error = math.Round((r.Measured/r.Share-1)*10000) / 100
-		r.MaxQDMS = millis(half.meanQD())
-		r.RTTMS = millis(half.meanRTT())
-		if after, ok := series.settle(r.Share, tolerance, window); ok {
-			r.Settled, r.SettledMS = true, millis(after)
-		}
+	law := soze.Of(rec.Config)
+	window := settleWindow * rec.Config.Scaled(law.P+law.K) / scale
+	for i, f := range of {
+		k := slices.IndexFunc(rec.Flows, func(t FlowTotal) bool { return t.Name == f.Name })
+		f.Share.Share, f.Bottleneck = fair.Rate[i], wires[fair.Bottleneck[i]].From.String()
+		f.Error = math.Round((f.Measured/fair.Rate[i]-1)*10000) / 100
+		f.SettledUS = all.settle(func(s Series) float64 { return s.rate(k) }, fair.Rate[i], tolerance/100.0, window)
 	}
-	return out, nil
+	return nil
 }

@@ -2,10 +2,9 @@ package scenario
 
 import (
 	"encoding/binary"
-	"net/netip"
 	"slices"
 
-	"github.com/headgate/headgate/units"
+	"github.com/headgate/headgate/hosts/agent"
 )
 
 // tracer records which wires each traced flow's packets come by, in order. It is how a run
@@ -28,22 +27,22 @@ const (
 	traceBytes   = 36
 )
 
+func keyOf(k agent.FlowKey) traceKey { return traceKey{k.Src.As4(), k.SrcPort} }
+
 // start forgets what is known of a flow and traces it from now on.
-func (t tracer) start(src netip.Addr, port uint16) {
-	t[traceKey{src.As4(), port}] = new([]int)
-}
+func (t tracer) start(k agent.FlowKey) { t[keyOf(k)] = new([]int) }
 
 // path returns the wires that the flow's packets were seen on since start.
-func (t tracer) path(src netip.Addr, port uint16) []int {
-	if p := t[traceKey{src.As4(), port}]; p != nil {
+func (t tracer) path(k agent.FlowKey) []int {
+	if p := t[keyOf(k)]; p != nil {
 		return *p
 	}
 	return nil
 }
 
 // saw takes a frame at the end of a wire.
-func (t tracer) saw(wire int, frame []byte, _ units.Time) {
-	if len(frame) < traceBytes || binary.BigEndian.Uint16(frame[offEtherType:]) != 0x0800 || frame[offProtocol] != 17 {
+func (t tracer) saw(wire int, frame []byte) {
+	if len(t) == 0 || len(frame) < traceBytes || binary.BigEndian.Uint16(frame[offEtherType:]) != 0x0800 || frame[offProtocol] != 17 {
 		return
 	}
 	key := traceKey{[4]byte(frame[offSrcAddr:]), binary.BigEndian.Uint16(frame[offSrcPort:])}

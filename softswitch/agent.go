@@ -1,11 +1,11 @@
 package softswitch
 
 import (
+	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/pacc"
-	"github.com/headgate/headgate/pacc/local"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/softswitch/pacc"
 	"github.com/headgate/headgate/units"
 )
 
@@ -13,15 +13,15 @@ import (
 // it, without the lock.
 type agentHost struct{ s *Switch }
 
-var _ local.Host = agentHost{}
+var _ pacc.Host = agentHost{}
 
-// TryControl implements local.Host. The pipeline has the number of its CPU port built in:
+// TryControl implements pacc.Host. The pipeline has the number of its CPU port built in:
 // with another one notifications would have no way in, and the agent sleeps.
 func (h agentHost) TryControl(use func(*entity.State, *engine.Instance)) bool {
 	return h.s.cpu == ids.CPUPort && h.s.server.TryControl(use)
 }
 
-// Inject implements local.Host.
+// Inject implements pacc.Host.
 func (h agentHost) Inject(frame []byte, now units.Time) {
 	h.s.mu.Lock()
 	h.s.core.receive(h.s.cpu, frame, now)
@@ -31,7 +31,7 @@ func (h agentHost) Inject(frame []byte, now units.Time) {
 // learning is a control whose digests the agent sees too.
 type learning struct {
 	control
-	agent *local.Agent
+	agent *pacc.Agent
 }
 
 // Digest implements control.
@@ -42,4 +42,4 @@ func (l learning) Digest(name string, fields [][]byte) {
 
 // PACC returns the counters of the PACC loop in the switch; false while there is none. It
 // runs once a controller has put its settings into the table of watched queues.
-func (s *Switch) PACC() (pacc.Stats, []pacc.PortStats, bool) { return s.agent.Stats() }
+func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.agent.Stats() }

@@ -12,7 +12,6 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/pacc/local"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -53,13 +52,17 @@ func apply(t *testing.T, s *Switch, updates ...*p4v1.Update) {
 // learned returns how many entries PACC's two flow tables have.
 func learned(t *testing.T, s *Switch) int {
 	t.Helper()
+	return entriesOf(t, s, ids.TableFlow) + entriesOf(t, s, ids.TableCongestedFlow)
+}
+
+// entriesOf returns how many entries a table has.
+func entriesOf(t *testing.T, s *Switch, table uint32) int {
+	t.Helper()
 	n := 0
 	s.server.TryControl(func(st *entity.State, _ *engine.Instance) {
-		for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow} {
-			err := st.Read(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}}, func(*p4v1.Entity) { n++ })
-			if err != nil {
-				t.Fatal(err)
-			}
+		err := st.Read(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}}, func(*p4v1.Entity) { n++ })
+		if err != nil {
+			t.Fatal(err)
 		}
 	})
 	return n
@@ -68,7 +71,7 @@ func learned(t *testing.T, s *Switch) int {
 func paccSettings(period units.Time, ageing time.Duration) []byte {
 	p := cnpgen.ParamsFor(25*units.Gbps, 80*units.Microsecond).Stretch(float64(period) / float64(80*units.Microsecond))
 	p.MaxFlows = 100
-	return local.Settings{Params: p, MaxFlows: 100, DSCP: 48, Ageing: ageing}.Marshal()
+	return cnpgen.Settings{Params: p, MaxFlows: 100, DSCP: 48, Ageing: ageing}.Marshal()
 }
 
 // frameTo is an IPv4 packet of protocol 253 from 10.0.1.src to a host behind port 2.
@@ -214,7 +217,7 @@ func TestAgentRealtime(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {
 		st, _, _ := s.PACC()
 		if st.Ticks >= 500 {
 			t.Logf("%d ticks of 1 ms: %d late, %d missed, %v late on average, %v at worst",

@@ -6,23 +6,37 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// arrivals is a batch of frames on its way through the switch. A source's goroutine takes
-// the frames through ingress, as one of several cores; the switch's goroutine then does the
-// rest, in the order in which batches are handed over. It is the engine's Out meanwhile.
-// Who holds it owns it.
+// arrivals is a batch of frames that enters the switch; frames enter in no other way.
+// core.receiveBatch runs ingress for each frame and queues the resulting packets before the next.
+//
+// Where the program allows it, the goroutine that read the frames may call ingressAhead
+// before, without the switch's lock, so that ingress and egress use different cores. The
+// batch then implements the engine's Out: it keeps what leaves ingress until take queues
+// it. Who holds a batch owns it; the zero value is ready.
 type arrivals struct {
-	batch    *port.Batch
-	core     *core
-	pipeline *pipeline // that the frames went through; nil when ingress is still to come
-	turn     engine.Turn
-	results  []result
-	ends     []int // index into results behind those of each frame
+	*pipeline // that the frames go through, nil while there is none
+
+	frames  []port.Frame
+	next    int         // of frames, the first that is not in the switch yet
+	waits   int         // rounds that the frames have waited, at most patience
+	batch   *port.Batch // that the frames belong to, nil when they belong to none
+	ahead   []arrival   // of each frame, when ingress was ahead; empty otherwise
+	results []result
+	burst   engine.Burst
+}
+
+// arrival is what became of one frame in ingress.
+type arrival struct {
+	from, to int32 // indices of its packets in results
+	known    bool  // the port exists
+	control  bool  // it is a MAC control frame that the port obeys
+	unseen   bool  // it was for the pipeline, and there is none
 }
 
 // result is a packet that left ingress.
 type result struct {
 	packet *engine.Packet
-	again  bool // bound for ingress once more, not for a queue
+	again  bool // it goes to ingress once more, not to a queue
 }
 
 var _ engine.Out = (*arrivals)(nil)
@@ -33,59 +47,137 @@ func (a *arrivals) Enqueue(p *engine.Packet) { a.results = append(a.results, res
 // Again implements engine.Out.
 func (a *arrivals) Again(p *engine.Packet) { a.results = append(a.results, result{p, true}) }
 
-// Transmit implements engine.Out; nothing leaves the switch in ingress.
-func (a *arrivals) Transmit(uint32, []byte, units.Time) {}
+// fill gives an empty batch its frames.
+func (a *arrivals) fill(b *port.Batch) { a.batch, a.frames = b, b.Frames }
 
-// Digest implements engine.Out.
-func (a *arrivals) Digest(name string, fields [][]byte) { a.pipeline.Digest(name, fields) }
-
-// ingress takes the frames through ingress of the running pipeline.
-func (a *arrivals) ingress(now units.Time) {
-	pl := a.core.running.Load()
-	if pl == nil || len(a.batch.Frames) == 0 {
-		return // the switch's goroutine counts them
-	}
-	a.pipeline = pl
-	a.turn.BeginIngress(pl.data, a.batch.Frames[0].Port)
-	for _, f := range a.batch.Frames {
-		if a.core.port(f.Port) != nil && !a.core.pfc.consumes(f.Port, f.Data) {
-			a.turn.Ingress(a.turn.Receive(f.Port, f.Data, now), now, a)
-		}
-		a.ends = append(a.ends, len(a.results))
-	}
-	a.turn.End()
-}
-
-// reset makes a ready for another batch.
+// reset makes a batch empty.
 func (a *arrivals) reset() {
 	clear(a.results)
-	a.batch, a.pipeline, a.results, a.ends = nil, nil, a.results[:0], a.ends[:0]
+	a.pipeline, a.frames, a.next, a.waits, a.batch = nil, nil, 0, 0, nil
+	a.ahead, a.results = a.ahead[:0], a.results[:0]
 }
 
-// arrive does what is left to do for frames that have been through ingress, at time now.
-func (c *core) arrive(a *arrivals, now units.Time) {
-	pl, from := a.pipeline, 0
-	a.turn.BeginEgress(pl.data, a.batch.Frames[0].Port)
-	c.turn = &a.turn
-	c.advance(now)
-	for i, f := range a.batch.Frames {
-		to := a.ends[i]
-		if c.arrived(f.Port, f.Data) && c.pfc.takes(f.Port, f.Data) {
-			c.flowControl(f.Port, f.Data, now)
-		}
-		c.now = now
-		for _, r := range a.results[from:to] {
-			switch {
-			case r.again:
-				pl.Again(r.packet)
-			case to-from == 1 && c.pass(pl, r.packet): // others would have to be queued before it leaves
-			default:
-				pl.Enqueue(r.packet)
-			}
-		}
-		from = to
-		c.advance(now)
+// ingressAhead runs ingress of the running pipeline for all frames, unless the pipeline depends
+// on the order of ingress and egress. It needs no lock.
+func (a *arrivals) ingressAhead(c *core, now units.Time) {
+	pl := c.running.Load()
+	if pl == nil || pl.ordered || len(a.frames) == 0 {
+		return
 	}
-	c.turn = nil
-	a.turn.End()
+	a.pipeline = pl
+	a.burst.BeginIngress(pl.data, a.frames[0].Port)
+	for i := range a.frames {
+		a.ahead = append(a.ahead, a.ingress(c, &a.frames[i], now))
+	}
+	a.burst.End()
+}
+
+// ingress runs ingress for a frame as part of the burst. This is the one place where PFC
+// decides whether a frame is for the port's MAC, for the pipeline, or for both.
+func (a *arrivals) ingress(c *core, f *port.Frame, now units.Time) arrival {
+	n := int32(len(a.results))
+	r := arrival{from: n, to: n}
+	if r.known = c.port(f.Port) != nil; !r.known {
+		return r
+	}
+	r.control = c.pfc.consumes(f.Port, f.Data)
+	switch {
+	case r.control && !c.pfc.Deliver:
+	case a.pipeline == nil:
+		r.unseen = true
+	default:
+		a.burst.Ingress(a.burst.Receive(f.Port, f.Data, now), now, a)
+		r.to = int32(len(a.results))
+	}
+	return r
+}
+
+// patience is how many rounds a batch waits for events that were due before it. It suffices after
+// the machine stood still for a while, and it bounds the wait when a packet loops for ever.
+const patience = 16
+
+// receiveBatch runs frames through ingress and queues their packets, with the lock held, at time
+// now. It first processes what was due before, so that packets that should have left do not count
+// against the queues' limits. It returns true when the round ends before the last frame: the
+// caller then releases the lock, acquires it and calls again.
+func (c *core) receiveBatch(a *arrivals, now units.Time) (more bool) {
+	c.run(now)
+	late := c.budget <= 0
+	if late && a.waits < patience {
+		a.waits++
+		return true
+	}
+	ahead := len(a.ahead) > 0
+	if !ahead {
+		a.pipeline = c.running.Load()
+	}
+	if pl := a.pipeline; pl != nil && a.next < len(a.frames) {
+		if first := a.frames[a.next].Port; ahead {
+			a.burst.BeginEgress(pl.data, first)
+		} else {
+			a.burst.BeginIngress(pl.data, first)
+		}
+		c.burst = &a.burst
+	}
+	for c.budget = roundPackets; a.next < len(a.frames) && c.budget > 0; a.next++ {
+		c.budget--
+		f := &a.frames[a.next]
+		if ahead {
+			c.forward(a, f, a.ahead[a.next])
+		} else {
+			a.results = a.results[:0]
+			c.forward(a, f, a.ingress(c, f, c.now))
+		}
+		if !late {
+			c.runDue(c.now)
+		}
+	}
+	if c.burst != nil {
+		c.burst.End()
+		c.burst = nil
+	}
+	return a.next < len(a.frames)
+}
+
+// receive is take for one frame, which waits for one turn at most.
+func (c *core) receive(number uint32, frame []byte, now units.Time) {
+	a := &c.single
+	c.frame[0] = port.Frame{Port: number, Data: frame}
+	a.frames, a.waits = c.frame[:], patience
+	c.receiveBatch(a, now)
+	a.reset()
+}
+
+// forward counts a frame, obeys it when it is a MAC control frame, and queues the packets that
+// ingress made of it.
+func (c *core) forward(a *arrivals, f *port.Frame, r arrival) {
+	if !r.known {
+		c.stats.UnknownPort++
+		return
+	}
+	p := c.ports[f.Port]
+	p.info.RxFrames++
+	p.info.RxBytes += uint64(len(f.Data))
+	if c.tap != nil {
+		c.tap(f.Port, port.In, f.Data)
+	}
+	if r.control {
+		c.pfc.obey(c.tm, f.Port, p, f.Data, c.now, c.watch.Action)
+		for class := range p.received {
+			c.stormAt = min(c.stormAt, p.received[class].next(c.watch))
+		}
+		c.runDue(c.now) // what it resumed
+	}
+	if r.unseen {
+		c.stats.NoPipeline++
+	}
+	for _, x := range a.results[r.from:r.to] {
+		switch {
+		case x.again:
+			a.pipeline.Again(x.packet)
+		case r.to-r.from == 1 && c.pass(a.pipeline, x.packet): // others would have to be queued before it leaves
+		default:
+			a.pipeline.Enqueue(x.packet)
+		}
+	}
 }

@@ -3,6 +3,9 @@ package softswitch
 import (
 	"testing"
 
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -28,18 +31,21 @@ func TestArrivalsAcrossSwap(t *testing.T) {
 		}
 		c.ports[n] = &portState{out: out, up: true, info: PortStats{Port: n}}
 	}
-	a := &arrivals{core: c, batch: port.NewBatch()}
-	if a.ingress(0); a.pipeline != nil {
+	a, b := &arrivals{}, port.NewBatch()
+	b.Add(7, frame(2, 0, 9, 64)) // no such port
+	for seq := range uint32(3) {
+		b.Add(1, frame(2, 0, seq, 64))
+	}
+	a.fill(b)
+	if a.ingressAhead(c, 0); a.pipeline != nil {
 		t.Error("a batch went through ingress without a pipeline")
 	}
-	c.swap(echo(t, 8).Instance)
-	for seq := range uint32(3) {
-		a.batch.Add(1, frame(2, 0, seq, 64))
+	c.install(echo(t, 8).Instance)
+	a.ingressAhead(c, 1*us)
+	c.install(echo(t, 8).Instance)
+	if c.receiveBatch(a, 5*us) {
+		t.Error("a turn did not suffice")
 	}
-	a.batch.Add(7, frame(2, 0, 9, 64)) // no such port
-	a.ingress(1 * us)
-	c.swap(echo(t, 8).Instance)
-	c.arrive(a, 5*us)
 	if len(out.got) != 3 {
 		t.Fatalf("%d frames left, want 3", len(out.got))
 	}
@@ -48,11 +54,62 @@ func TestArrivalsAcrossSwap(t *testing.T) {
 			t.Errorf("frame %d: %+v, want sequence number %d on port 2", i, r, i)
 		}
 	}
-	if len(c.old) != 0 || c.running.Load().held != 0 {
-		t.Errorf("%d old pipelines, %d packets held, want none", len(c.old), c.running.Load().held)
+	if len(c.old) != 0 || c.running.Load().packets != 0 {
+		t.Errorf("%d old pipelines, %d packets left, want none", len(c.old), c.running.Load().packets)
 	}
 	if got := c.ports[1].info.RxFrames; got != 3 || c.stats.UnknownPort != 1 {
 		t.Errorf("%d frames in, %d on unknown ports, want 3 and 1", got, c.stats.UnknownPort)
 	}
 	a.reset()
+}
+
+// TestArrivalsWaitForWhatIsDue: what a machine that stood still has not sent yet does not
+// count against the limits when a batch comes, also when it is more than a turn takes.
+func TestArrivalsWaitForWhatIsDue(t *testing.T) {
+	const ports, limit, more = 16, 200, 90
+	s, p := onLoop(t, clock.NewLoop(), "a", ports, 8*units.Mbps) // a byte lasts 1 us
+	s.core.install(echo(t, 8).Instance)
+	for _, x := range p[1:] {
+		x.SetUp(true)
+		if err := s.SetQueueLimit(x.Number(), AllQueues, tm.Limit{Packets: limit}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range limit {
+			s.core.receive(1, frame(uint8(x.Number()), 0, uint32(i), 60), 0)
+		}
+	}
+	a, b := &arrivals{}, port.NewBatch()
+	for i := range more {
+		b.Add(1, frame(1, 0, uint32(i), 60))
+	}
+	a.fill(b)
+	turns := 1
+	for s.core.receiveBatch(a, units.Second) {
+		turns++
+	}
+	for _, st := range s.PortStats() {
+		if n := st.Queues.Dropped().Packets; n > 0 {
+			t.Errorf("port %d dropped %d packets", st.Port, n)
+		}
+	}
+	if want := ports*limit/roundPackets + 1; turns < want || turns > want+1 {
+		t.Errorf("%d turns, want %d", turns, want)
+	}
+}
+
+// TestOrderedPrograms: only programs whose ingress and egress share registers pay for order.
+func TestOrderedPrograms(t *testing.T) {
+	own, err := engine.Load(p4src.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		prog *engine.Program
+		want bool
+	}{{"echo", echo(t, 8).Program, false}, {"loops", loops(t).Program, true}, {"headgate", own, true}} {
+		if got := tt.prog.SharesRegisters(); got != tt.want {
+			t.Errorf("%s: ingress and egress share registers: %v, want %v", tt.name, got, tt.want)
+		}
+	}
 }

@@ -3,6 +3,9 @@ package softswitch
 import (
 	"sync/atomic"
 
+	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/ring"
+	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -16,6 +19,11 @@ const againDelay = units.Microsecond
 // againLimit is how many of them may be under way: simple_switch.cpp's input buffer.
 const againLimit = 1024
 
+// roundPackets bounds a round, the work between acquiring and releasing the switch's lock, to
+// about a millisecond. A packet that recirculates for ever, or that egress clones for ever, is
+// processed in every round, but no round waits for its end.
+const roundPackets = 1024
+
 // control is what the core needs of a P4Runtime server.
 type control interface {
 	PacketIn(frame []byte)
@@ -23,7 +31,8 @@ type control interface {
 }
 
 // core is a switch without clock and goroutines: the running pipeline, the traffic
-// manager and the ports. The Switch's lock guards it, but for what arrivals need.
+// manager and the ports. The Switch's lock guards it; ingressAhead reads ports and pfc,
+// which do not change, without it.
 type core struct {
 	tm      *tm.Manager
 	ports   [maxPort + 1]*portState // nil: no such port; does not change while a Realtime runs
@@ -31,12 +40,19 @@ type core struct {
 	pfc     *flowControl                                      // nil: MAC control frames are frames like others; does not change
 	tap     func(port uint32, d port.Direction, frame []byte) // nil: none
 
+	watch   pfcwd.Settings                            // of received pauses
+	stormAt units.Time                                // when watchStorms is due; MaxTime for not at all
+	stormed func(port uint32, class int, begins bool) // told of storms
+
 	running atomic.Pointer[pipeline] // nil before the first; written with the lock held
 	old     map[uint32]*pipeline     // others that have packets in the queues, by epoch
 	epoch   uint32
-	again   ring[returning]
-	turn    *engine.Turn // of the batch being processed, nil between batches
-	now     units.Time   // of the packet being processed
+	again   ring.Ring[returning]
+	single  arrivals // of receive
+	frame   [1]port.Frame
+	burst   *engine.Burst // of the batch being processed, nil between batches
+	now     units.Time    // the time of the current event; it never decreases
+	budget  int           // packets that the round may still process
 	stats   Stats
 }
 
@@ -49,52 +65,36 @@ type returning struct {
 
 // portState is a port of the core.
 type portState struct {
-	out  Sender // nil: nothing attached
-	up   bool
-	info PortStats // without what the traffic manager and the driver count
+	out Sender // nil: nothing attached
+	up  bool
+
+	received [packet.PFCClasses]received // pauses
+	info     PortStats                   // without what the traffic manager and the driver count
 }
 
 // pipeline is one program that runs, or has packets left from when it ran. It is the
 // engine's Out.
 type pipeline struct {
-	core  *core
-	data  *engine.Instance
-	epoch uint32
-	held  int // packets in queues or on their way back to ingress
+	core    *core
+	data    *engine.Instance
+	epoch   uint32
+	packets int // in queues or on their way back to ingress
+
+	// ordered says that ingress and egress share registers. No egress may then run between the
+	// ingress of a frame and its queueing: otherwise a RESUME that egress sends could overtake
+	// the PAUSE that ingress sent before.
+	ordered bool
 }
 
-// swap makes d the running pipeline. Packets in the queues leave through the egress that
-// goes with their ingress, as BMv2 has it.
-func (c *core) swap(d *engine.Instance) {
-	if pl := c.running.Load(); pl != nil && pl.held > 0 {
+// install makes d the running pipeline. Packets in the queues still pass the egress of the
+// pipeline whose ingress they passed, as in BMv2.
+func (c *core) install(d *engine.Instance) {
+	if pl := c.running.Load(); pl != nil && pl.packets > 0 {
 		c.old[pl.epoch] = pl
 	}
 	c.epoch++
-	c.running.Store(&pipeline{core: c, data: d, epoch: c.epoch})
+	c.running.Store(&pipeline{core: c, data: d, epoch: c.epoch, ordered: d.Program().SharesRegisters()})
 	c.stats.Pipelines++
-}
-
-// receive takes a frame that arrived on a port at time now, which never decreases, after
-// all that was due before it.
-func (c *core) receive(number uint32, frame []byte, now units.Time) {
-	c.advance(now)
-	if !c.arrived(number, frame) {
-		return
-	}
-	if c.pfc.takes(number, frame) {
-		c.flowControl(number, frame, now)
-		if c.pfc.consumes(number, frame) {
-			return
-		}
-	}
-	pl := c.running.Load()
-	if pl == nil {
-		c.stats.NoPipeline++
-		return
-	}
-	c.now = now
-	pl.data.Ingress(pl.data.Receive(number, frame, now), now, pl)
-	c.advance(now)
 }
 
 // port returns a port's state, nil when it does not exist.
@@ -105,90 +105,88 @@ func (c *core) port(n uint32) *portState {
 	return c.ports[n]
 }
 
-// arrived counts and captures a frame; false when the port does not exist.
-func (c *core) arrived(number uint32, frame []byte) bool {
-	p := c.port(number)
-	if p == nil {
-		c.stats.UnknownPort++
-		return false
-	}
-	p.info.RxFrames++
-	p.info.RxBytes += uint64(len(frame))
-	if c.tap != nil {
-		c.tap(number, port.In, frame)
-	}
-	return true
-}
-
-// flowControl obeys a MAC control frame on an existing port.
-func (c *core) flowControl(number uint32, frame []byte, now units.Time) {
-	c.pfc.obey(c.tm, number, &c.ports[number].info.PFC, frame, now)
-	c.advance(now) // what it resumed
-}
-
-// next returns when something is due, which may be in the past; false when nothing is.
+// next returns when to call run again; false when nothing is due.
 func (c *core) next() (units.Time, bool) {
 	at, ok := c.tm.Next()
-	if r := c.again.front(); r != nil && (!ok || r.due < at) {
-		return r.due, true
+	if c.again.Len() > 0 && (!ok || c.again.Front().due < at) {
+		at, ok = c.again.Front().due, true
+	}
+	if c.pfc != nil && c.stormAt < units.MaxTime && (!ok || c.stormAt < at) {
+		at, ok = c.stormAt, true
+	}
+	if c.budget <= 0 {
+		at = max(at, c.now+againDelay) // what never ends must not stop the clock
 	}
 	return at, ok
 }
 
-// advance runs all that is due by now, in order of time.
-func (c *core) advance(now units.Time) {
+// run is a round: it processes what is due by now.
+func (c *core) run(now units.Time) {
+	c.budget = roundPackets
+	c.runDue(max(c.now, now))
+}
+
+// runDue processes what is due by now, in order of time, until the round's budget is used up.
+// What remains is processed in later rounds, at their time, so later events do not wait for it.
+func (c *core) runDue(now units.Time) {
+	if c.pfc != nil && c.stormAt <= now {
+		c.watchStorms(now)
+	}
 	for {
 		at, departs := c.tm.Next()
 		departs = departs && at <= now
-		if r := c.again.front(); r != nil && r.due <= now && (!departs || r.due < at) {
-			c.returns(*r)
-			continue
+		returns := c.again.Len() > 0 && c.again.Front().due <= now && (!departs || c.again.Front().due < at)
+		if !returns && !departs {
+			break
 		}
-		if !departs {
-			return
+		if c.budget <= 0 {
+			c.stats.Unfinished++
+			break
 		}
-		c.depart(now)
+		c.budget--
+		if returns {
+			c.reenter(c.again.Pop())
+		} else {
+			c.depart(at)
+		}
 	}
+	c.now = now
 }
 
-func (c *core) returns(r returning) {
-	c.again.pop()
-	c.now = r.due
-	if t := c.turn; t.Of(r.pipeline.data) {
-		t.Ingress(r.packet, r.due, r.pipeline) // a second lock of the instance could deadlock
+func (c *core) reenter(r returning) {
+	c.now = max(c.now, r.due)
+	if t := c.burst; t.Of(r.pipeline.data) {
+		t.Ingress(r.packet, c.now, r.pipeline) // a second lock of the instance could deadlock
 	} else {
-		r.pipeline.data.Ingress(r.packet, r.due, r.pipeline)
+		r.pipeline.data.Ingress(r.packet, c.now, r.pipeline)
 	}
 	c.release(r.pipeline)
 }
 
-func (c *core) depart(now units.Time) {
-	d, ok := c.tm.Dequeue(now)
-	if !ok {
-		return
-	}
+func (c *core) depart(at units.Time) {
+	d, _ := c.tm.Dequeue(at)
+	c.now = max(c.now, at)
 	pl := c.running.Load()
 	if d.Epoch != pl.epoch {
 		pl = c.old[d.Epoch]
 	}
-	c.leave(pl, d)
+	c.egress(pl, d)
 	c.release(pl)
 }
 
-// pass takes a packet through the traffic manager and egress at once, where it need not
-// wait and nothing is due before it.
+// pass sends a packet through the traffic manager and egress at once. It returns false when the
+// packet would have to wait or something else is due before it.
 func (c *core) pass(pl *pipeline, p *engine.Packet) bool {
 	d, ok := c.tm.Pass(p, pl.epoch, c.now)
 	if ok {
-		c.leave(pl, d)
+		c.egress(pl, d)
 	}
 	return ok
 }
 
-// leave takes a packet that has left its queue through egress.
-func (c *core) leave(pl *pipeline, d tm.Departure) {
-	c.now = d.At
-	if t := c.turn; t.Of(pl.data) {
+// egress runs egress for a packet that has left its queue.
+func (c *core) egress(pl *pipeline, d tm.Departure) {
+	if t := c.burst; t.Of(pl.data) {
 		t.Egress(d.Packet, d.At, pl)
 	} else {
 		pl.data.Egress(d.Packet, d.At, pl)
@@ -196,17 +194,17 @@ func (c *core) leave(pl *pipeline, d tm.Departure) {
 	c.tm.Done()
 }
 
-// hold counts a packet of a pipeline more. One that came through ingress just before
-// another pipeline took over may be its pipeline's first.
-func (c *core) hold(pl *pipeline) {
-	if pl.held++; pl.held == 1 && pl != c.running.Load() {
+// retain counts a packet of a pipeline that enters a queue or goes back to ingress. It keeps an
+// old pipeline when its first packet is queued only after the new pipeline was installed.
+func (c *core) retain(pl *pipeline) {
+	if pl.packets++; pl.packets == 1 && pl != c.running.Load() {
 		c.old[pl.epoch] = pl
 	}
 }
 
-// release counts a packet of a pipeline less, and forgets an old pipeline with its last.
+// release is the opposite of retain. It forgets an old pipeline with its last packet.
 func (c *core) release(pl *pipeline) {
-	if pl.held--; pl.held == 0 && pl != c.running.Load() {
+	if pl.packets--; pl.packets == 0 && pl != c.running.Load() {
 		delete(c.old, pl.epoch)
 	}
 }
@@ -220,11 +218,11 @@ func (pl *pipeline) Enqueue(p *engine.Packet) {
 		p.Free()
 		return
 	}
-	pl.core.hold(pl)
+	pl.core.retain(pl)
 }
 
 // Transmit implements engine.Out.
-func (pl *pipeline) Transmit(number uint32, frame []byte, _ units.Time) {
+func (pl *pipeline) Transmit(number uint32, frame []byte) {
 	c := pl.core
 	finish := c.tm.Sent(units.Bytes(len(frame)))
 	p := c.port(number)
@@ -234,6 +232,9 @@ func (pl *pipeline) Transmit(number uint32, frame []byte, _ units.Time) {
 	}
 	if p.out == nil || !p.up {
 		p.info.TxLost++
+		return
+	}
+	if c.drops(p, c.tm.Sending()) {
 		return
 	}
 	p.info.TxFrames++
@@ -247,14 +248,14 @@ func (pl *pipeline) Transmit(number uint32, frame []byte, _ units.Time) {
 // Again implements engine.Out.
 func (pl *pipeline) Again(p *engine.Packet) {
 	c := pl.core
-	if c.again.n == againLimit {
+	if c.again.Len() == againLimit {
 		c.stats.AgainDropped++
 		p.Free()
 		return
 	}
 	c.stats.Again++
-	c.hold(pl)
-	*c.again.push() = returning{p, pl, c.now + againDelay}
+	c.retain(pl)
+	*c.again.Push() = returning{p, pl, c.now + againDelay}
 }
 
 // Digest implements engine.Out.

@@ -15,7 +15,7 @@ var _ p4rt.Device = (*Switch)(nil)
 func (s *Switch) Commit(cfg *p4rt.Pipeline) {
 	s.runner.post(func() {
 		s.mu.Lock()
-		s.core.swap(cfg.Instance)
+		s.core.install(cfg.Instance)
 		s.mu.Unlock()
 		s.log.Debug("pipeline runs", "switch", s.name)
 	})

@@ -45,7 +45,8 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	g.running, g.done = gs, make(chan struct{})
 	go func(done chan struct{}) {
 		defer close(done)
-		if err := gs.Serve(l); err != nil {
+		// StopGRPC may come before Serve has begun; that is an end like any other.
+		if err := gs.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			s.log.Error("P4Runtime server ended", "switch", s.name, "err", err)
 		}
 	}(g.done)

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"testing"
-	"time"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -104,7 +103,7 @@ func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 		hosts[i] = &host{loop: loop}
 		connect(t, loop, us, hosts[i], p)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), hang)
 	defer cancel()
 	end := make(chan error)
 	go func() { end <- loop.RunReal(ctx) }()

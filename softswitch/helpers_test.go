@@ -21,9 +21,22 @@ const (
 )
 
 // echo returns a new instance of testdata/echo.p4.
-func echo(t testing.TB, queues int) *p4rt.Pipeline {
+func echo(t testing.TB, queues int) *p4rt.Pipeline { return instance(t, "testdata/echo.json", queues) }
+
+// loops returns a new instance of testdata/loops.json. It forwards to port 2. What else it
+// does a frame's first byte says:
+//
+//	1  ingress sets register "paused" and clones to session 1, egress clears it and clones to session 1
+//	2  ingress resubmits it for ever
+//	3  egress recirculates it for ever
+//	4  egress clones it, and its clones, to session 2
+//
+// The ingress clone of 1 leaves with a first byte of 0x11, the egress clone with 0x12.
+func loops(t testing.TB) *p4rt.Pipeline { return instance(t, "testdata/loops.json", 8) }
+
+func instance(t testing.TB, file string, queues int) *p4rt.Pipeline {
 	t.Helper()
-	data, err := os.ReadFile("testdata/echo.json")
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

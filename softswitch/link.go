@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/internal/ring"
 	"github.com/headgate/headgate/units"
 )
 
@@ -96,7 +97,7 @@ type pipe struct {
 	to      Endpoint
 	timer   *clock.Timer
 	lose    func(frame []byte) bool
-	flights ring[flight]
+	flights ring.Ring[flight]
 	free    [][]byte   // buffers of frames that have arrived
 	last    units.Time // arrival of the last frame sent
 	stats   LinkStats
@@ -119,35 +120,29 @@ func (p *pipe) Send(frame []byte, finish units.Time) {
 		buf, p.free = p.free[n-1], p.free[:n-1]
 	}
 	p.last = max(p.last, finish+p.delay)
-	*p.flights.push() = flight{append(buf[:0], frame...), p.last}
-	if p.flights.n == 1 {
+	*p.flights.Push() = flight{append(buf[:0], frame...), p.last}
+	if p.flights.Len() == 1 {
 		p.timer.Reset(p.last)
 	}
 }
 
 // deliver hands over the first frame.
 func (p *pipe) deliver() {
-	frame := p.take()
+	frame := p.flights.Pop().frame
 	p.stats.Frames++
 	p.stats.Bytes += uint64(len(frame))
 	p.to.Receive(frame, p.loop.Now())
 	p.free = append(p.free, frame) // only now: the receiver may have sent on this pipe
-	if next := p.flights.front(); next != nil {
-		p.timer.Reset(next.at)
+	if p.flights.Len() > 0 {
+		p.timer.Reset(p.flights.Front().at)
 	}
-}
-
-func (p *pipe) take() []byte {
-	frame := p.flights.front().frame
-	p.flights.pop()
-	return frame
 }
 
 // cut loses what is under way.
 func (p *pipe) cut() {
 	p.timer.Stop()
-	for p.flights.n > 0 {
+	for p.flights.Len() > 0 {
 		p.stats.Lost++
-		p.free = append(p.free, p.take())
+		p.free = append(p.free, p.flights.Pop().frame)
 	}
 }

@@ -31,7 +31,7 @@ func (r *loopRunner) time() units.Time { return r.loop.Time() }
 // due runs what is due and sets the timer for what comes next.
 func (r *loopRunner) due() {
 	r.sw.mu.Lock()
-	r.sw.core.advance(r.loop.Now())
+	r.sw.core.run(r.loop.Now())
 	at, ok := r.sw.core.next()
 	r.sw.mu.Unlock()
 	r.arm(at, ok)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/units"
 )
 
@@ -311,7 +312,7 @@ func TestRunsAreRepeatable(t *testing.T) {
 }
 
 func TestNoAllocationPerPacket(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("skipped: the race detector makes sync.Pool allocate")
 	}
 	loop := clock.NewLoop()

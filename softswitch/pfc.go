@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -32,6 +33,9 @@ type PFC struct {
 	// UnlimitedRate is the rate whose bit times count on a port that has none,
 	// DefaultUnlimitedRate when zero.
 	UnlimitedRate units.Rate
+	// Watch is the watchdog for pauses that do not end, until a controller sets it; off by
+	// default.
+	Watch pfcwd.Settings
 }
 
 // DefaultUnlimitedRate is the speed that Linux reports for virtual interfaces (veth, tun).
@@ -43,6 +47,10 @@ type PFCStats struct {
 	Frames  uint64                    // PFC frames obeyed
 	Pauses  [packet.PFCClasses]uint64 // that paused the class, or went on with its pause
 	Resumes [packet.PFCClasses]uint64 // that resumed the class, whether it was paused or not
+	// Storms counts how often the watchdog found the class paused for too long, StormDropped
+	// what it dropped of the class since. Storming has a bit for each class in a storm now.
+	Storms, StormDropped [packet.PFCClasses]uint64
+	Storming             uint8
 	// NoQueue counts classes named that have no queue, once for each frame and class.
 	NoQueue   uint64
 	Malformed uint64 // PFC frames that were short, misaddressed or had reserved bits; ignored
@@ -79,6 +87,10 @@ func newFlowControl(p PFC, queues int, cpu uint32) (*flowControl, error) {
 	if p.UnlimitedRate == 0 {
 		p.UnlimitedRate = DefaultUnlimitedRate
 	}
+	var err error
+	if p.Watch, err = p.Watch.WithDefaults(); err != nil {
+		return nil, err
+	}
 	if cpu == 0 {
 		cpu = maxPort + 1
 	}
@@ -95,19 +107,15 @@ func newFlowControl(p PFC, queues int, cpu uint32) (*flowControl, error) {
 	return f, nil
 }
 
-// takes reports whether a frame is for the port's MAC.
-func (f *flowControl) takes(number uint32, frame []byte) bool {
+// consumes reports whether a frame is for the port's MAC, which forwards it to nobody.
+func (f *flowControl) consumes(number uint32, frame []byte) bool {
 	return f != nil && packet.IsMACControl(frame) && number != f.cpu
 }
 
-// consumes reports whether the pipeline does not see a frame.
-func (f *flowControl) consumes(number uint32, frame []byte) bool {
-	return f.takes(number, frame) && !f.Deliver
-}
-
 // obey takes a MAC control frame that arrived on an existing port at time now, after all
-// that was due before it.
-func (f *flowControl) obey(m *tm.Manager, number uint32, st *PFCStats, frame []byte, now units.Time) {
+// that was due before it. a is what the watchdog does.
+func (f *flowControl) obey(m *tm.Manager, number uint32, state *portState, frame []byte, now units.Time, a pfcwd.Action) {
+	st := &state.info.PFC
 	var p packet.PFC
 	if err := p.Decode(frame); err != nil {
 		if errors.Is(err, packet.ErrPFCOpcode) {
@@ -134,7 +142,13 @@ func (f *flowControl) obey(m *tm.Manager, number uint32, st *PFCStats, frame []b
 		if len(f.queues[class]) == 0 {
 			st.NoQueue++
 		}
-		until := now + packet.QuantaTime(quanta, rate)
+		until := now + rate.PauseTime(quanta)
+		r := &state.received[class]
+		if quanta == 0 {
+			r.resume(now)
+		} else if !r.pause(now, until, a) {
+			continue
+		}
 		for _, q := range f.queues[class] {
 			_ = m.Pause(number, q, until, now) // both exist
 		}

@@ -1,6 +1,7 @@
 package softswitch
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,8 +70,8 @@ func TestPFCPausesTheClassAtThePortsRate(t *testing.T) {
 	h2.send(1000*us, pauseFrame(0, 3))     // resumed
 	h2.send(1000*us, pauseFrame(9, 4))     // nothing there
 	loop.RunUntil(900 * us)
-	if q := stats(t, s, 2).Queues.Queues[3]; q.PauseTime != 850*us || q.Pauses != 1 {
-		t.Errorf("queue 3 was paused %d times, %v by 900us, want once, 850us", q.Pauses, q.PauseTime)
+	if q := stats(t, s, 2).Queues.Queues[3]; q.Paused.Time != 850*us || q.Paused.Count != 1 {
+		t.Errorf("queue 3 was paused %d times, %v by 900us, want once, 850us", q.Paused.Count, q.Paused.Time)
 	}
 	loop.RunUntil(20 * ms)
 	var at []units.Time
@@ -88,8 +89,8 @@ func TestPFCPausesTheClassAtThePortsRate(t *testing.T) {
 	if st.PFC != want || st.RxFrames != 4 {
 		t.Errorf("counted %+v of %d frames, want %+v of 4", st.PFC, st.RxFrames, want)
 	}
-	if q := st.Queues.Queues; q[3].PauseTime != 950*us || q[5].PauseTime != 6400*us || q[1].PauseTime != 0 {
-		t.Errorf("paused for %v, %v and %v, want 950us, 6.4ms and nothing", q[3].PauseTime, q[5].PauseTime, q[1].PauseTime)
+	if q := st.Queues.Queues; q[3].Paused.Time != 950*us || q[5].Paused.Time != 6400*us || q[1].Paused.Time != 0 {
+		t.Errorf("paused for %v, %v and %v, want 950us, 6.4ms and nothing", q[3].Paused.Time, q[5].Paused.Time, q[1].Paused.Time)
 	}
 	if other := stats(t, s, 1); other.PFC != (PFCStats{}) || other.TxFrames != 0 {
 		t.Errorf("port 1 counts %+v and sent %d frames", other.PFC, other.TxFrames)
@@ -205,9 +206,15 @@ func TestPacketOutIsNoPFC(t *testing.T) {
 	}
 }
 
-// The path of real ports: a batch goes through ingress first, then its PFC frames and what
-// comes behind them take effect in their order.
+// The PFC frames of a batch and what comes behind them take effect in their order, also when
+// all of the batch went through ingress ahead.
 func TestPFCInABatch(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ahead=%v", ahead), func(t *testing.T) { testPFCInABatch(t, ahead) })
+	}
+}
+
+func testPFCInABatch(t *testing.T, ahead bool) {
 	m, err := tm.New(tm.Config{Queues: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -222,25 +229,28 @@ func TestPFCInABatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.ports[1] = &portState{out: out, up: true, info: PortStats{Port: 1}}
-	c.swap(echo(t, 8).Instance)
-	a := &arrivals{core: c, batch: port.NewBatch()}
+	c.install(echo(t, 8).Instance)
+	a, b := &arrivals{}, port.NewBatch()
 	for _, f := range [][]byte{frame(1, 3, 0, 100), pauseFrame(100, 3), frame(1, 3, 1, 100), frame(1, 4, 2, 100), pauseFrame(0, 3)[:20], frame(1, 3, 3, 100)} {
-		a.batch.Add(1, f)
+		b.Add(1, f)
 	}
-	a.batch.Add(9, pauseFrame(100, 4)) // no such port
-	a.ingress(0)
-	c.arrive(a, 5*us)
+	b.Add(9, pauseFrame(100, 4)) // no such port
+	a.fill(b)
+	if ahead {
+		a.ingressAhead(c, 0)
+	}
+	c.receiveBatch(a, 5*us)
 	seqs := func() (s []uint32) {
 		for _, r := range out.got {
 			s = append(s, r.seq)
 		}
 		return s
 	}
-	c.advance(ms)
+	c.run(ms)
 	if got, want := seqs(), []uint32{0, 2}; !slices.Equal(got, want) {
 		t.Errorf("frames %v left, want %v", got, want)
 	}
-	c.advance(20 * ms)
+	c.run(20 * ms)
 	if got, want := seqs(), []uint32{0, 2, 1, 3}; !slices.Equal(got, want) {
 		t.Errorf("frames %v left, want %v", got, want)
 	}

@@ -32,13 +32,14 @@ type realRunner struct {
 	mu      sync.Mutex
 	posted  []func()     // owned by mu
 	pending atomic.Int64 // functions posted that have not run to their end
-	handed  atomic.Int64 // batches handed over that have not been processed
+	queued  atomic.Int64 // batches queued over that have not been processed
 	armed   units.Time   // what the alarm is set for; the switch's lock guards it
 	failure chan error   // of a flush on a source's goroutine
 
 	drivers []port.Port
 	sources []port.Source
-	capture *port.Capture // nil: none
+	capture *port.Capture    // nil: none
+	links   *port.LinkEvents // nil: none
 }
 
 // NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
@@ -51,7 +52,7 @@ func NewRealtime(c Config) (*Realtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
 	}
-	r.idle.New = func() any { return &arrivals{core: &s.core} }
+	r.idle.New = func() any { return &arrivals{} }
 	return &Realtime{s, r}, nil
 }
 
@@ -106,6 +107,10 @@ func (s *Realtime) SetCapture(c *port.Capture) {
 	s.core.tap = func(n uint32, d port.Direction, frame []byte) { c.Frame(n, d, frame, time.Now()) }
 }
 
+// SetLinkEvents makes the switch look at its interfaces when the kernel says that one may have
+// changed, not every half a second only. Run closes them.
+func (s *Realtime) SetLinkEvents(e *port.LinkEvents) { s.r.links = e }
+
 // Run runs the switch until ctx ends, then stops serving P4Runtime and closes the drivers.
 // It returns nil unless a source or a driver failed. A switch runs once.
 func (s *Realtime) Run(ctx context.Context) error {
@@ -117,7 +122,18 @@ func (s *Realtime) Run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error { return s.loop(ctx) })
-	group.Go(func() error { s.watch(ctx); return nil })
+	changed := make(chan struct{}, 1)
+	if s.r.links != nil {
+		group.Go(func() error {
+			return s.r.links.Run(ctx, func() {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			})
+		})
+	}
+	group.Go(func() error { s.watch(ctx, changed); return nil })
 	err := group.Wait()
 	s.Close()
 	for _, d := range s.r.drivers {
@@ -129,23 +145,23 @@ func (s *Realtime) Run(ctx context.Context) error {
 	return err
 }
 
-// deliver takes a batch through ingress, on the goroutine of its source, and hands it to
-// the switch's. Frames that came after a function was posted, such as the commit of a
-// pipeline, are left to the latter, so that they go through ingress after it.
+// deliver takes a batch from a source, on the source's goroutine.
 //
-// When nobody else is at work the source's goroutine does all of it, which saves waking
-// another and moving packets between cores. It hands over, though, when it cannot keep up
-// and there are cores that could help.
+// When nobody else is at work, that goroutine takes the batch all the way, which saves
+// waking another one and moving packets between cores. Otherwise, or when it cannot keep up
+// and there are cores that could help, it runs ingress ahead, if it may, and hands the batch
+// to the switch's goroutine. Frames that came after a function was posted, such as the commit
+// of a pipeline, go through ingress after it.
 func (s *Realtime) deliver(ctx context.Context, b *port.Batch, direct bool) {
 	a := s.r.idle.Get().(*arrivals)
-	a.batch = b
+	a.fill(b)
 	if direct && (len(b.Frames) < cap(b.Frames) || runtime.GOMAXPROCS(0) <= 2) && s.direct(a) {
 		return
 	}
 	if s.r.pending.Load() == 0 {
-		a.ingress(s.r.time())
+		a.ingressAhead(&s.core, s.r.time())
 	}
-	s.r.handed.Add(1)
+	s.r.queued.Add(1)
 	select {
 	case s.r.work <- a:
 	case <-ctx.Done():
@@ -156,7 +172,7 @@ func (s *Realtime) deliver(ctx context.Context, b *port.Batch, direct bool) {
 // direct takes a batch all the way, unless something comes before it or holds the switch.
 func (s *Realtime) direct(a *arrivals) bool {
 	r := s.r
-	idle := func() bool { return r.handed.Load() == 0 && r.pending.Load() == 0 }
+	idle := func() bool { return r.queued.Load() == 0 && r.pending.Load() == 0 }
 	if !idle() || !s.mu.TryLock() {
 		return false
 	}
@@ -164,11 +180,9 @@ func (s *Realtime) direct(a *arrivals) bool {
 		s.mu.Unlock()
 		return false
 	}
-	now := r.time()
-	a.ingress(now)
-	s.take(a, now)
+	s.receiveBatch(a)
 	var err error
-	if r.handed.Load() == 0 { // otherwise the loop sends, with what others brought
+	if r.queued.Load() == 0 { // otherwise the loop sends, with what others brought
 		err = r.flush(false)
 	}
 	at, waits := s.core.next()
@@ -190,14 +204,11 @@ func (s *Realtime) direct(a *arrivals) bool {
 	return true
 }
 
-// take does what is left to do for a batch, with the lock held.
-func (s *Realtime) take(a *arrivals, now units.Time) {
-	if a.pipeline != nil {
-		s.core.arrive(a, now)
-		return
-	}
-	for _, f := range a.batch.Frames {
-		s.core.receive(f.Port, f.Data, now)
+// receiveBatch processes a batch. The caller holds the lock, which is released between rounds.
+func (s *Realtime) receiveBatch(a *arrivals) {
+	for now := s.r.time(); s.core.receiveBatch(a, now); {
+		s.mu.Unlock()
+		s.mu.Lock()
 	}
 }
 
@@ -208,15 +219,22 @@ func (r *realRunner) done(a *arrivals) {
 	r.idle.Put(a)
 }
 
-// watchPeriod is how often the interfaces' states are looked at.
+// watchPeriod is how often the interfaces' states are looked at when no event comes.
 const watchPeriod = 500 * time.Millisecond
 
-// watch tells the P4Runtime server when interfaces go down and up again.
-func (s *Realtime) watch(ctx context.Context) {
+// watch tells the P4Runtime server when interfaces go down and up again, and the log when
+// packets go round faster than the switch can take them.
+func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	down := map[uint32]bool{}
-	for {
+	for unfinished, behind := uint64(0), false; ; {
+		st := s.Stats()
+		if now := st.Unfinished > unfinished; now != behind {
+			behind = now
+			s.log.Warn("packets that go back to ingress or are cloned in egress", "switch", s.name, "moreThanCanBeTaken", behind, "passes", st.Again)
+		}
+		unfinished = st.Unfinished
 		for _, p := range s.PortStats() {
 			if p.Port != s.cpu && p.Up == down[p.Port] {
 				down[p.Port] = !p.Up
@@ -226,6 +244,7 @@ func (s *Realtime) watch(ctx context.Context) {
 		}
 		select {
 		case <-tick.C:
+		case <-changed:
 		case <-ctx.Done():
 			return
 		}
@@ -243,7 +262,7 @@ func (s *Realtime) loop(ctx context.Context) error {
 	sweep := time.NewTicker(sweepPeriod.Duration())
 	defer sweep.Stop()
 	for {
-		s.busy()
+		s.runReady()
 		next := s.agent.Next()
 		s.mu.Lock()
 		err := r.flush(false)
@@ -287,8 +306,8 @@ func (s *Realtime) loop(ctx context.Context) error {
 // sent and timers are looked at.
 const batchesPerFlush = 4
 
-// busy does what there is to do without waiting.
-func (s *Realtime) busy() {
+// runReady does the work that is ready, without waiting.
+func (s *Realtime) runReady() {
 	for range batchesPerFlush {
 		s.r.runPosted()
 		select {
@@ -303,7 +322,7 @@ func (s *Realtime) busy() {
 		s.agent.Run(now)
 	}
 	s.mu.Lock()
-	s.core.advance(s.r.time())
+	s.core.run(s.r.time())
 	s.mu.Unlock()
 }
 
@@ -311,9 +330,9 @@ func (s *Realtime) busy() {
 func (s *Realtime) process(a *arrivals) {
 	s.r.runPosted()
 	s.mu.Lock()
-	s.take(a, s.r.time())
+	s.receiveBatch(a)
 	s.mu.Unlock()
-	s.r.handed.Add(-1)
+	s.r.queued.Add(-1)
 	s.r.done(a)
 }
 
@@ -324,8 +343,8 @@ func (s *Realtime) flush() error {
 	return s.r.flush(true)
 }
 
-// flush sends what drivers hold, with the lock held. Those for which a large piece is cheaper than many small
-// ones may hold it a little longer unless all is set.
+// flush makes the drivers send what they hold. Unless all is set, a driver that prefers large
+// pieces may hold its frames a little longer. The caller holds the switch's lock.
 func (r *realRunner) flush(all bool) error {
 	for _, d := range r.drivers {
 		send := d.Flush

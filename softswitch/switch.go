@@ -8,8 +8,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/headgate/headgate/pacc/local"
 	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/softswitch/pacc"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -57,8 +58,10 @@ type Switch struct {
 	cpu    uint32
 	runner runner
 	server *p4rt.Server
-	agent  *local.Agent
+	agent  *pacc.Agent
 	grpc   grpcServer
+
+	watchdog *watchdog // nil without PFC
 
 	mu   sync.Mutex
 	core core
@@ -87,15 +90,24 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.core = core{tm: m, pfc: pfc, old: map[uint32]*pipeline{}}
+	s.core = core{tm: m, pfc: pfc, old: map[uint32]*pipeline{}, stormAt: units.MaxTime, stormed: func(port uint32, class int, begins bool) {
+		s.log.Warn("PFC storm", "switch", s.name, "port", port, "class", class, "begins", begins, "action", s.core.watch.Action)
+	}}
+	var dog entity.Watchdog
+	if pfc != nil {
+		s.core.watch = pfc.Watch
+		s.watchdog = &watchdog{Switch: s, initial: pfc.Watch}
+		dog = s.watchdog
+	}
 	s.server = p4rt.New(p4rt.Options{
 		DeviceID: c.DeviceID,
 		CPUPort:  c.CPUPort,
 		DropPort: c.DropPort,
 		Queues:   m.Queues(),
+		Watchdog: dog,
 		Log:      c.Log,
 	}, s)
-	s.agent = local.New(agentHost{s}, c.Log.With("switch", c.Name))
+	s.agent = pacc.New(agentHost{s}, c.Log.With("switch", c.Name))
 	s.core.control = learning{s.server, s.agent}
 	if c.CPUPort != 0 {
 		if err := s.addPort(c.CPUPort, "cpu", 0, cpuSender{s.server}); err != nil {
@@ -182,10 +194,10 @@ func (s *Switch) PortStats() []PortStats {
 		}
 		n := uint32(i)
 		st := p.info
-		st.Up = p.up
+		st.Up, st.PFC.Storming = p.up, p.stormMask()
 		s.core.tm.Stats(n, &st.Queues)
 		for q := range st.Queues.Queues {
-			st.Queues.Queues[q].PauseTime = st.Queues.Queues[q].PausedBy(now)
+			st.Queues.Queues[q].Paused.Time = st.Queues.Queues[q].Paused.By(now)
 		}
 		if d, ok := p.out.(driven); ok {
 			drivers[n] = d.port

@@ -29,9 +29,6 @@ const MaxTime Time = math.MaxInt64
 // FromDuration converts a wall-clock duration.
 func FromDuration(d time.Duration) Time { return Time(d) * Nanosecond }
 
-// FromSeconds converts seconds, rounding to the nearest picosecond.
-func FromSeconds(s float64) Time { return Time(math.Round(s * float64(Second))) }
-
 // Duration converts to a wall-clock duration, rounding down to nanoseconds.
 func (t Time) Duration() time.Duration { return time.Duration(t / Nanosecond) }
 
@@ -66,6 +63,10 @@ const (
 	Mbps              = 1000 * Kbps
 	Gbps              = 1000 * Mbps
 )
+
+// PauseTime returns how long a PAUSE of a number of quanta lasts at a port with rate r: 512 bit
+// times each (IEEE Std 802.3, 31B.2).
+func (r Rate) PauseTime(quanta uint16) Time { return r.TxTime(Bytes(quanta) * 512 / 8) }
 
 // TxTime returns how long n bytes last at rate r, rounded up to a picosecond, so that
 // back-to-back packets never exceed the rate. A zero or negative rate takes for ever;

@@ -93,3 +93,21 @@ func TestStringRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+func TestPauseTime(t *testing.T) {
+	for _, tt := range []struct {
+		quanta uint16
+		rate   Rate
+		want   Time
+	}{
+		{0, Gbps, 0},
+		{1, 100 * Gbps, 5120},
+		{1, 10 * Gbps, 51200},
+		{65535, 100 * Gbps, 65535 * 5120},
+		{65535, 20 * Mbps, 65535 * 512 * 50 * Nanosecond},
+	} {
+		if got := tt.rate.PauseTime(tt.quanta); got != tt.want {
+			t.Errorf("%d quanta at %v last %v, want %v", tt.quanta, tt.rate, got, tt.want)
+		}
+	}
+}

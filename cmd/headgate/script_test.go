@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -13,12 +14,16 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/channels"
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -58,10 +63,8 @@ type server struct {
 }
 
 func serve() (*server, error) {
-	reg, err := weights.Open(weights.Options{})
-	if err != nil {
-		return nil, err
-	}
+	log := audit.New(audit.Options{})
+	reg := weights.New(weights.Options{Audit: log})
 	s := &server{weights: reg, events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
 	ctx, cancel := context.WithCancel(context.Background())
 	lis, err := northbound.Listen(ctx, "127.0.0.1:0")
@@ -70,12 +73,15 @@ func serve() (*server, error) {
 		return nil, err
 	}
 	s.address = lis.Addr().String()
-	priorities := channels.New()
-	if err := priorities.Configure(&channels.Plan{Plan: channel.Paper(12 * units.Microsecond), Priorities: 3, Flows: 150}); err != nil {
+	priorities := priority.New(nil)
+	paper := channel.Paper(12 * units.Microsecond)
+	if _, err := priorities.Configure(&config.Config{Scale: 1, PrioPlus: config.PrioPlus{
+		BaseRTT: paper.Base, Fluctuation: paper.Fluctuation, Noise: paper.Noise, Priorities: 3, Flows: 150,
+	}}); err != nil {
 		cancel()
 		return nil, err
 	}
-	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Channels: priorities, Events: s.events, Samples: s.samples, Log: slog.New(slog.DiscardHandler)})
+	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx, lis) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })
@@ -85,16 +91,22 @@ func serve() (*server, error) {
 func (s *server) Fabric() view.Fabric {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	state := view.PortUp
+	if s.down {
+		state = view.PortDown
+	}
 	return view.Fabric{
 		Name: "tiny", Generation: 3, Config: "name: tiny\n",
 		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}, {Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560"}},
 		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}},
 		Links: []view.Link{
-			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 1e8, Delay: 50 * time.Microsecond, Up: !s.down},
-			{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}, RateBPS: 4e7, Delay: time.Microsecond, Up: true},
+			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 1e8, Delay: 50 * time.Microsecond, State: state},
+			{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}, RateBPS: 4e7, Delay: time.Microsecond},
 		},
 	}
 }
+
+func (s *server) HostParameters() []view.HostParameter { return nil }
 
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{
@@ -103,7 +115,7 @@ func (s *server) Switches() []view.Switch {
 				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.dsh_estimate", Supported: true, By: view.ByProgram},
 				{Name: "register_read", Detail: "UNIMPLEMENTED"},
 			},
-			Ports: []view.Port{{Number: 1, Peer: "s2", Up: true}, {Number: 2, Peer: "h1"}}},
+			Ports: []view.Port{{Number: 1, Peer: "s2", State: view.PortUp}, {Number: 2, Peer: "h1"}}},
 		{Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560", State: view.Disconnected, Err: "connection refused\x1b[2J"},
 		{Name: "s3", DeviceID: 3, Address: "127.0.0.1:9561", State: view.Ready, Capabilities: s.chip("127.0.0.1:50052")},
 		{Name: "s4", DeviceID: 4, Address: "127.0.0.1:9562", State: view.Ready, Capabilities: s.chip("127.0.0.1:50053")},
@@ -113,21 +125,16 @@ func (s *server) Switches() []view.Switch {
 // chip is what a switch with a traffic manager can do.
 func (s *server) chip(manager string) []view.Capability {
 	return []view.Capability{
-		{Name: "qos.queue_limit", Supported: true, By: view.ByManager, Detail: "the traffic manager holds the limit"},
+		{Name: "qos.queue_limit", Supported: true, By: view.ByTrafficManager, Detail: "the traffic manager holds the limit"},
 		{Name: "buffer.dsh_estimate", Detail: "the program for tofino1 has no table ingress.buffer.buffer_policy; the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate"},
 		{Name: "register_read", Detail: "UNIMPLEMENTED"},
 		{Name: "traffic_manager", Supported: true, By: view.ByTarget, Detail: "by BF Runtime at " + manager},
 	}
 }
 
-type faults []view.Fault
-
-func (f faults) Error() string        { return "the configuration has faults" }
-func (f faults) Faults() []view.Fault { return f }
-
 func check(config []byte) error {
 	if strings.Contains(string(config), "fast") {
-		return faults{{Line: 2, Field: "links[0].rate", Text: `"fast" is not a rate: want a number with a unit`}, {Line: 3, Field: "color", Text: "is not a known key"}}
+		return &yamlnode.Error{File: "f.yaml", Faults: []yamlnode.Fault{{Line: 2, Field: "links[0].rate", Text: `"fast" is not a rate: want a number with a unit`}, {Line: 3, Field: "color", Text: "is not a known key"}}}
 	}
 	return nil
 }
@@ -138,7 +145,7 @@ func (s *server) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, 
 	}
 	return []view.Plan{
 		{Switch: "s1", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}, {Kind: view.Modify, Text: "queue 0"}, {Kind: view.Delete, Text: "route 10.0.1.0/24"}}},
-		{Switch: "s2", Unreachable: "connection refused", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}},
+		{Switch: "s2", Unreachable: "connection refused", Notes: []string{"port 1 is paused until it has drained"}, Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}},
 	}, nil
 }
 
@@ -153,7 +160,10 @@ func (s *server) Apply(_ context.Context, _ string, config []byte) (uint64, []vi
 	return 4, r, nil
 }
 
-func (s *server) SetLink(_ context.Context, _, _ string, up bool) error {
+func (s *server) SetLink(_ context.Context, a, b string, up bool) error {
+	if b == "s9" {
+		return fmt.Errorf("%w %q and %q: %q has links to h1, s2", topology.ErrNoLink, a, b, a)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = !up
@@ -210,17 +220,4 @@ func attach(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(stream.Send(report))
 	_, err = stream.Recv() // the first weight: the report was taken
 	ts.Check(err)
-}
-
-func TestEveryCommandExplainsItself(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range newRootCommand().Commands() {
-		if seen[c.Name()] {
-			t.Errorf("%s is there twice", c.Name())
-		}
-		seen[c.Name()] = true
-		if c.Short == "" || !c.Runnable() && !c.HasSubCommands() {
-			t.Errorf("%s: short text %q, runnable %v, subcommands %v", c.Name(), c.Short, c.Runnable(), c.HasSubCommands())
-		}
-	}
 }

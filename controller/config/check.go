@@ -5,112 +5,113 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
-// check finds the contradictions that no single field shows.
-func (c *Config) check(f *faults) {
-	c.checkNames(f)
-	c.checkTargets(f)
-	c.checkHosts(f)
-	if c.checkLinks(f) {
-		c.checkConnected(f)
-		c.checkPorts(f)
-		c.checkBuffers(f)
+// check finds the contradictions that no single field shows. It reports whether both ends
+// of each link are known.
+func (c *Config) check(d *yamlnode.Doc) bool {
+	c.checkNames(d)
+	c.checkTargets(d)
+	c.checkHosts(d)
+	known := c.checkLinks(d)
+	if known {
+		c.checkConnected(d)
+		c.checkPorts(d)
 	}
-	c.checkQoS(f)
-	c.checkSoze(f)
-	c.checkPACC(f)
-	c.checkPrioPlus(f)
-	c.checkController(f)
+	c.checkQoS(d)
+	c.checkPrioPlus(d)
+	c.checkController(d)
+	return known
 }
 
 // unique reports the second use of a value.
 type unique[K comparable] map[K]string
 
-func (u unique[K]) use(c *Config, f *faults, key K, path, text string) {
+func (u unique[K]) use(d *yamlnode.Doc, key K, path, text string) {
 	if first, used := u[key]; used {
-		f.add(c.lines[path], path, "is %s, which %s in line %d already is", text, first, c.lines[first])
+		d.Fault(path, "is %s, which %s in line %d already is", text, first, d.Lines()[first])
 		return
 	}
 	u[key] = path
 }
 
-func (c *Config) checkNames(f *faults) {
+func (c *Config) checkNames(d *yamlnode.Doc) {
 	names, ids, addresses := unique[string]{}, unique[uint64]{}, unique[string]{}
 	if len(c.Switches) == 0 {
-		f.add(c.lines["switches"], "switches", "is empty, want at least one switch")
+		d.Fault("switches", "is empty, want at least one switch")
 	}
 	for i, s := range c.Switches {
 		path := fmt.Sprintf("switches[%d]", i)
-		names.use(c, f, s.Name, path+".name", fmt.Sprintf("%q", s.Name))
-		ids.use(c, f, s.DeviceID, path+".device_id", fmt.Sprint(s.DeviceID))
-		addresses.use(c, f, strings.ToLower(s.Address), path+".address", fmt.Sprintf("%q", s.Address))
+		names.use(d, s.Name, path+".name", fmt.Sprintf("%q", s.Name))
+		ids.use(d, s.DeviceID, path+".device_id", fmt.Sprint(s.DeviceID))
+		addresses.use(d, strings.ToLower(s.Address), path+".address", fmt.Sprintf("%q", s.Address))
 	}
 	for i, h := range c.Hosts {
-		names.use(c, f, h.Name, fmt.Sprintf("hosts[%d].name", i), fmt.Sprintf("%q", h.Name))
+		names.use(d, h.Name, fmt.Sprintf("hosts[%d].name", i), fmt.Sprintf("%q", h.Name))
 	}
 	apps := unique[string]{}
 	for i, a := range c.Applications {
-		apps.use(c, f, a.Name, fmt.Sprintf("applications[%d].name", i), fmt.Sprintf("%q", a.Name))
+		apps.use(d, a.Name, fmt.Sprintf("applications[%d].name", i), fmt.Sprintf("%q", a.Name))
 	}
 }
 
-func (c *Config) checkHosts(f *faults) {
+func (c *Config) checkHosts(d *yamlnode.Doc) {
 	ips, macs := unique[string]{}, unique[[6]byte]{}
 	for i, h := range c.Hosts {
 		path := fmt.Sprintf("hosts[%d]", i)
-		ips.use(c, f, h.IPv4.String(), path+".ipv4", h.IPv4.String())
+		ips.use(d, h.IPv4.String(), path+".ipv4", h.IPv4.String())
 		macPath := path + ".mac"
-		if _, given := c.lines[macPath]; !given {
+		if !d.Given(macPath) {
 			macPath = path
 		}
-		macs.use(c, f, h.MAC, macPath, fmt.Sprintf("the MAC address %x", h.MAC))
+		macs.use(d, h.MAC, macPath, fmt.Sprintf("the MAC address %x", h.MAC))
 	}
 }
 
 // checkLinks reports whether every end is a known node.
-func (c *Config) checkLinks(f *faults) bool {
+func (c *Config) checkLinks(d *yamlnode.Doc) bool {
 	known, used, names := true, unique[Endpoint]{}, unique[string]{}
 	for i, l := range c.Links {
 		path := fmt.Sprintf("links[%d]", i)
 		namePath := path + ".name"
-		if _, given := c.lines[namePath]; !given {
+		if !d.Given(namePath) {
 			namePath = path
 		}
-		names.use(c, f, l.Name, namePath, fmt.Sprintf("the link %q", l.Name))
+		names.use(d, l.Name, namePath, fmt.Sprintf("the link %q", l.Name))
 		for _, end := range []struct {
 			key string
 			Endpoint
 		}{{"a", l.A}, {"b", l.B}} {
-			known = c.checkEnd(f, path+"."+end.key, end.Endpoint) && known
-			used.use(c, f, end.Endpoint, path+"."+end.key, fmt.Sprintf("%q", end.String()))
+			known = c.checkEnd(d, path+"."+end.key, end.Endpoint) && known
+			used.use(d, end.Endpoint, path+"."+end.key, fmt.Sprintf("%q", end.String()))
 		}
 		if c.Switch(l.A.Node) == nil && c.Switch(l.B.Node) == nil && c.Host(l.A.Node) != nil && c.Host(l.B.Node) != nil {
-			f.add(c.lines[path], path, "joins the hosts %q and %q, want a switch at one end", l.A.Node, l.B.Node)
+			d.Fault(path, "joins the hosts %q and %q, want a switch at one end", l.A.Node, l.B.Node)
 		}
 		if l.A.Node == l.B.Node && c.Switch(l.A.Node) != nil {
-			f.add(c.lines[path], path, "joins two ports of the switch %q, want two nodes", l.A.Node)
+			d.Fault(path, "joins two ports of the switch %q, want two nodes", l.A.Node)
 		}
-		if !mulFits(int64(l.Delay), c.Scale*64) {
-			f.add(c.lines[path+".delay"], path+".delay", "is %v, which is too long when multiplied by scale %d", l.Delay, c.Scale)
+		if !c.Fits(l.Delay) {
+			d.Fault(path+".delay", "is %v, which is too long when multiplied by scale %d", l.Delay, c.Scale)
 		}
 	}
 	return known
 }
 
-func (c *Config) checkEnd(f *faults, path string, e Endpoint) bool {
+func (c *Config) checkEnd(d *yamlnode.Doc, path string, e Endpoint) bool {
 	sw, host := c.Switch(e.Node), c.Host(e.Node)
 	switch {
 	case sw == nil && host == nil:
-		f.add(c.lines[path], path, "is %q, but there is no switch or host %q; known are %s", e.String(), e.Node, c.nodeNames())
+		d.Fault(path, "is %q, but there is no switch or host %q; known are %s", e.String(), e.Node, c.nodeNames())
 		return false
 	case sw != nil && e.Port == 0:
-		f.add(c.lines[path], path, "is the switch %q without a port, want \"%s:1\" or another port from 1 to %d", e.Node, e.Node, maxPort)
+		d.Fault(path, "is the switch %q without a port, want \"%s:1\" or another port from 1 to %d", e.Node, e.Node, maxPort)
 	case sw != nil && e.Port == sw.CPUPort:
-		f.add(c.lines[path], path, "is %q, but port %d of the switch %q leads to the controller (cpu_port)", e.String(), e.Port, sw.Name)
+		d.Fault(path, "is %q, but port %d of the switch %q leads to the controller (cpu_port)", e.String(), e.Port, sw.Name)
 	case host != nil && sw == nil && e.Port != 0:
-		f.add(c.lines[path], path, "is %q, but a host has no port numbers, want %q", e.String(), e.Node)
+		d.Fault(path, "is %q, but a host has no port numbers, want %q", e.String(), e.Node)
 	}
 	return true
 }
@@ -132,7 +133,7 @@ func (c *Config) nodeNames() string {
 }
 
 // checkConnected reports nodes that cannot be reached from the first switch.
-func (c *Config) checkConnected(f *faults) {
+func (c *Config) checkConnected(d *yamlnode.Doc) {
 	if len(c.Switches) == 0 {
 		return
 	}
@@ -157,20 +158,20 @@ func (c *Config) checkConnected(f *faults) {
 		path := fmt.Sprintf("hosts[%d]", i)
 		switch links := len(next[h.Name]); {
 		case links == 0:
-			f.add(c.lines[path], path, "is the host %q, which no link joins to a switch", h.Name)
+			d.Fault(path, "is the host %q, which no link joins to a switch", h.Name)
 		case !reached[h.Name]:
-			f.add(c.lines[path], path, "is the host %q, which no path of links joins to the switch %q", h.Name, start)
+			d.Fault(path, "is the host %q, which no path of links joins to the switch %q", h.Name, start)
 		}
 	}
 	for i, s := range c.Switches {
 		if !reached[s.Name] {
 			path := fmt.Sprintf("switches[%d]", i)
-			f.add(c.lines[path], path, "is the switch %q, which no path of links joins to the switch %q", s.Name, start)
+			d.Fault(path, "is the switch %q, which no path of links joins to the switch %q", s.Name, start)
 		}
 	}
 }
 
-func (c *Config) checkPorts(f *faults) {
+func (c *Config) checkPorts(d *yamlnode.Doc) {
 	rates := map[Endpoint]units.Rate{}
 	for _, l := range c.Links {
 		rates[l.A], rates[l.B] = l.Rate, l.Rate
@@ -179,18 +180,18 @@ func (c *Config) checkPorts(f *faults) {
 		seen := unique[uint32]{}
 		for j, p := range s.Ports {
 			path := fmt.Sprintf("switches[%d].ports[%d]", i, j)
-			seen.use(c, f, p.Number, path+".number", fmt.Sprint(p.Number))
+			seen.use(d, p.Number, path+".number", fmt.Sprint(p.Number))
 			rate, linked := rates[Endpoint{s.Name, p.Number}]
 			if !linked {
-				f.add(c.lines[path+".number"], path+".number", "is %d, but no link uses port %d of %s", p.Number, p.Number, s.Name)
+				d.Fault(path+".number", "is %d, but no link uses port %d of %s", p.Number, p.Number, s.Name)
 			} else if p.Rate > rate {
-				f.add(c.lines[path+".rate"], path+".rate", "is %v, want at most the link's %v", p.Rate, rate)
+				d.Fault(path+".rate", "is %v, want at most the link's %v", p.Rate, rate)
 			}
 		}
 	}
 }
 
-func (c *Config) checkQoS(f *faults) {
+func (c *Config) checkQoS(d *yamlnode.Doc) {
 	fewest := 8
 	for _, s := range c.Switches {
 		fewest = min(fewest, s.PriorityQueues)
@@ -201,7 +202,7 @@ func (c *Config) checkQoS(f *faults) {
 		}
 		for _, s := range c.Switches {
 			if int(q) >= s.PriorityQueues {
-				f.add(c.line(path), path, "is %d, but the switch %q has %d priority queues, want 0 to %d", q, s.Name, s.PriorityQueues, fewest-1)
+				d.Fault(path, "is %d, but the switch %q has %d priority queues, want 0 to %d", q, s.Name, s.PriorityQueues, fewest-1)
 				return
 			}
 		}
@@ -209,60 +210,35 @@ func (c *Config) checkQoS(f *faults) {
 	dscps, queues := unique[uint8]{}, unique[uint8]{}
 	for i, k := range c.QoS.Classes {
 		path := fmt.Sprintf("qos.classes[%d]", i)
-		dscps.use(c, f, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
+		dscps.use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
 		queue(path+".queue", k.Queue)
 	}
 	for i, e := range c.QoS.ECN {
 		path := fmt.Sprintf("qos.ecn[%d]", i)
-		queues.use(c, f, e.Queue, path+".queue", fmt.Sprint(e.Queue))
+		queues.use(d, e.Queue, path+".queue", fmt.Sprint(e.Queue))
 		queue(path+".queue", e.Queue)
 		if e.KMin >= e.KMax {
-			f.add(c.lines[path+".kmin"], path+".kmin", "is %v, want less than kmax, which is %v", e.KMin, e.KMax)
+			d.Fault(path+".kmin", "is %v, want less than kmax, which is %v", e.KMin, e.KMax)
 		}
 	}
 }
 
 // Line returns the line of a field such as qos.queue_limit, or of what it would stand in; 0
 // when the file has neither.
-func (c *Config) Line(path string) int { return c.line(path) }
+func (c *Config) Line(path string) int { return c.lines.Of(path) }
 
 // Given reports whether the file has a field or section.
-func (c *Config) Given(path string) bool {
-	_, given := c.lines[path]
-	return given
-}
+func (c *Config) Given(path string) bool { return c.lines.Given(path) }
 
-func (c *Config) line(path string) int {
-	for path != "" {
-		if n, ok := c.lines[path]; ok {
-			return n
-		}
-		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
-	}
-	return 0
-}
-
-func (c *Config) checkSoze(f *faults) {
-	s := c.Soze
-	if s.Alpha <= s.Beta {
-		f.add(c.line("soze.alpha"), "soze.alpha", "is %v, want more than soze.beta, which is %v", s.Alpha, s.Beta)
-	}
-	if !mulFits(int64(s.P+s.K), c.Scale*64) {
-		f.add(c.line("soze.k"), "soze.k", "is %v, which is too long with p %v when multiplied by scale %d", s.K, s.P, c.Scale)
-		return
-	}
-	// The header saturates at 65535 units: the law must be able to see all of [p, p + k].
-	if most := 65535 * s.Unit(); c.Scaled(s.P+s.K) > most {
-		f.add(c.line("soze.shift"), "soze.shift", "is %d: the maxQD header then holds %v at most, want it to hold scale·(p + k) = %v", s.Shift, most, c.Scaled(s.P+s.K))
-	}
-}
-
-func (c *Config) checkController(f *faults) {
+func (c *Config) checkController(d *yamlnode.Doc) {
 	k := c.Controller
+	if k.FlapHoldMax < k.FlapHold {
+		d.Fault("controller.flap_hold_max", "is %v, want at least flap_hold, which is %v", k.FlapHoldMax, k.FlapHold)
+	}
 	if k.ProbeInterval > 0 && k.ProbeTimeout < 2*k.ProbeInterval {
-		f.add(c.line("controller.probe_timeout"), "controller.probe_timeout", "is %v, want at least two probe intervals, which are %v", k.ProbeTimeout, 2*k.ProbeInterval)
+		d.Fault("controller.probe_timeout", "is %v, want at least two probe intervals, which are %v", k.ProbeTimeout, 2*k.ProbeInterval)
 	}
 	if k.Listen == k.Metrics && !strings.HasSuffix(k.Listen, ":0") {
-		f.add(c.line("controller.metrics"), "controller.metrics", "is %q, which controller.listen already is", k.Metrics)
+		d.Fault("controller.metrics", "is %q, which controller.listen already is", k.Metrics)
 	}
 }

@@ -3,29 +3,36 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // checkTargets finds keys of switches whose target has no use for them.
-func (c *Config) checkTargets(f *faults) {
+func (c *Config) checkTargets(d *yamlnode.Doc) {
 	servers := unique[string]{}
 	for i, s := range c.Switches {
 		path := fmt.Sprintf("switches[%d]", i)
-		for _, k := range []struct{ key, value, what string }{
-			{"device_config", s.DeviceConfig, "its program is built in"},
-			{"bf_runtime", s.BFRuntime, "it has no traffic manager of its own"},
+		for _, k := range []struct {
+			key, value, what string
+			ok               bool
+			with             string
+		}{
+			{"device_config", s.DeviceConfig, "its program is built in", s.Target.Chip() != "", "tofino1 or tofino2"},
+			{keyBFRuntime, s.BFRuntime, "it has no BF Runtime server", s.Target.Chip() != "", "tofino1 or tofino2"},
+			{keyThrift, s.Thrift, "it has no Thrift service", s.Target == BMv2, "bmv2"},
 		} {
-			if k.value != "" && s.Target.Chip() == "" {
-				at := path + "." + k.key
-				f.add(c.lines[at], at, "is %q, but the target of the switch %q is %s: %s; want it with tofino1 or tofino2 only", k.value, s.Name, s.Target, k.what)
+			if k.value != "" && !k.ok {
+				d.Fault(path+"."+k.key, "is %q, but the target of the switch %q is %s: %s; want it with %s only", k.value, s.Name, s.Target, k.what, k.with)
 			}
 		}
-		if s.BFRuntime == "" {
+		key, server := s.TrafficManager()
+		if server == "" {
 			continue
 		}
-		at := path + ".bf_runtime"
-		servers.use(c, f, strings.ToLower(s.BFRuntime), at, fmt.Sprintf("%q", s.BFRuntime))
-		if strings.EqualFold(s.BFRuntime, s.Address) {
-			f.add(c.lines[at], at, "is %q, which is the address of the P4Runtime server; the BF Runtime server has another", s.BFRuntime)
+		at := path + "." + key
+		servers.use(d, strings.ToLower(server), at, fmt.Sprintf("%q", server))
+		if strings.EqualFold(server, s.Address) {
+			d.Fault(at, "is %q, which is the address of the P4Runtime server; the traffic manager's has another", server)
 		}
 	}
 }

@@ -8,18 +8,18 @@
 //
 // Rates carry a unit (bps, Kbps, Mbps, Gbps) and are what this fabric really runs at.
 // Amounts carry a unit (B, KB = 1000 B, KiB = 1024 B, …) and are as the papers print them.
-// Times of the network (links[].delay, soze.p, soze.k, pacc.interval, pacc.cnp_gap,
-// buffer.dsh.window, buffer.spfc.period, those of prioplus) are as for a fabric at line rate;
+// Times of the network (links[].delay, those of prioplus) are as for a fabric at line rate;
 // Headgate multiplies them by scale, which is the line rate divided by the rate that the
 // fabric runs at, so that every product of rate and time stays what it is in the papers.
-// Times of the controller (controller.*, buffer.watchdog.*, pacc.ageing) are wall-clock times and are
-// not scaled.
+// Times of the controller (controller.*) are wall-clock times and are not scaled. Features
+// say of their sections' times which they are (packages controller/feature/…).
 package config
 
 import (
 	"net/netip"
 	"time"
 
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -37,15 +37,10 @@ type Config struct {
 	Links []Link
 	// QoS is what every switch does with classes, queues and marks.
 	QoS QoS
-	// Soze holds the parameters of Söze's law and of its maxQD header.
-	Soze Soze
-	// Buffer is the buffer policy of switches that have no section of their own.
-	Buffer Buffer
-	// PACC sends congestion notifications from switches.
-	PACC PACC
 	// PrioPlus divides delays into virtual priorities.
 	PrioPlus PrioPlus
-	// Applications have budgets for the sum of their flows' weights.
+	// Applications have budgets for the sum of their flows' weights. When there are any, only
+	// these get weights; flows that name no application are those of "default".
 	Applications []Application
 	// Controller configures the daemon itself.
 	Controller Controller
@@ -55,8 +50,32 @@ type Config struct {
 	// File is the name it was read from, for messages.
 	File string
 
-	lines map[string]int
+	lines    yamlnode.Lines
+	sections map[string]any
 }
+
+// Section is a part of the file that a feature owns.
+type Section interface {
+	// Key is the section's key in the file.
+	Key() string
+	// Read reads the section; where the file has none, m is empty. All parts of the file
+	// but switches and sections are in c by then. What it returns, Config.Section gives back.
+	Read(m *yamlnode.Map, c *Config) any
+	// Check finds what contradicts the rest of the file. All of it is in c by then, and both
+	// ends of each link are known.
+	Check(c *Config, d *yamlnode.Doc)
+}
+
+// SwitchSection is a section of which a switch may have its own.
+type SwitchSection interface {
+	Section
+	// ReadSwitch reads a switch's own section; where it has none, m is empty. The fabric's
+	// is in c. What it returns, Switch.Section gives back.
+	ReadSwitch(m *yamlnode.Map, c *Config) any
+}
+
+// Section returns what was read of a section, nil when it was read by nobody.
+func (c *Config) Section(key string) any { return c.sections[key] }
 
 // Switch is one switch.
 type Switch struct {
@@ -88,8 +107,31 @@ type Switch struct {
 	// BFRuntime is host:port of the chip's BF Runtime server, unique; by it the controller
 	// sets the traffic manager. It is for Tofino; default none.
 	BFRuntime string
-	// Buffer is the switch's buffer policy: the fabric's, with what the switch overrides.
-	Buffer Buffer
+	// Thrift is host:port of BMv2's Thrift service (--thrift-port), unique; by it the
+	// controller sets rate and depth of the ports' queues. It is for bmv2; default none, which
+	// leaves the queues as they are.
+	Thrift string
+	// PacketSize is what a packet is taken for, since BMv2 paces queues in packets, with
+	// Thrift alone: 64 … 9216 B, default 1078 B, a full frame of a host agent.
+	PacketSize units.Bytes
+
+	sections map[string]any
+}
+
+// Section returns what was read of a section of the switch's own, which overrides the
+// fabric's; nil when it was read by nobody.
+func (s *Switch) Section(key string) any { return s.sections[key] }
+
+// TrafficManager returns the key that leads to the traffic manager's server and its value,
+// host:port; both are empty for a switch without one.
+func (s *Switch) TrafficManager() (key, address string) {
+	switch {
+	case s.BFRuntime != "":
+		return keyBFRuntime, s.BFRuntime
+	case s.Thrift != "":
+		return keyThrift, s.Thrift
+	}
+	return "", ""
 }
 
 // Port sets what differs from the default on one port of a switch.
@@ -174,28 +216,6 @@ type ECN struct {
 	PMax float64
 }
 
-// Soze holds the parameters of SYSTEMS.md §4.
-type Soze struct {
-	// P is the least target queueing delay at line rate, 1 ns … 1 s; default 3 µs.
-	P units.Time
-	// K is the range above P, 1 ns … 1 s; default 37 µs.
-	K units.Time
-	// Alpha is the highest expected rate per unit of weight in this fabric, > Beta;
-	// default the rate of the fastest host link.
-	Alpha units.Rate
-	// Beta is the lowest expected rate per unit of weight, > 0; default Alpha / 1000.
-	Beta units.Rate
-	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.2.
-	M float64
-	// Shift sets the unit of the maxQD header: 2^Shift µs of the switch's clock, 0 … 16;
-	// by default the least that lets the header hold four times scale·(P + K).
-	Shift uint8
-	// DSCP of Söze's data packets, 0 … 63; default 0.
-	DSCP uint8
-	// AckDSCP of acknowledgements, 0 … 63; default 48 (CS6).
-	AckDSCP uint8
-}
-
 // Application has a budget of weight.
 type Application struct {
 	// Name is unique. Required.
@@ -212,18 +232,29 @@ type Controller struct {
 	// Metrics is host:port of the Prometheus endpoint; default 127.0.0.1:9601, "off" for none.
 	Metrics string
 	// ElectionID is the P4Runtime election id, 1 … 2^63−1; default 1. Two controllers of one
-	// fabric need two ids; the higher one is primary.
+	// fabric need two ids. The one with the higher id is primary at first. When it is gone the
+	// other bids above it and keeps the switches when it comes back, until its own session ends:
+	// a return is no reason to take switches from a controller that works (P4Runtime 1.4, §5).
 	ElectionID uint64
 	// State is the file of the state store; empty keeps the state in memory.
 	State string
 	// PollInterval is how often each port is polled, 1 ms … 1 h; default 100 ms; "off" for never.
 	PollInterval time.Duration
 	// ProbeInterval is how often each link between switches is probed, 10 ms … 1 h;
-	// default 500 ms; "off" for never.
+	// default 300 ms; "off" for never.
 	ProbeInterval time.Duration
 	// ProbeTimeout is how long a link may stay without a probe before routes avoid it,
-	// at least two probe intervals, ≤ 1 h; default 3 s or six probe intervals if longer.
+	// at least two probe intervals, ≤ 1 h; default three probe intervals, at least 900 ms. Three
+	// times 300 ms are what FRR's bfdd starts with (detect-multiplier of RFC 5880, §6.8.4). Ports
+	// that lose their carrier are left out by the switch itself, at once, by watch ports; probes
+	// find what no carrier shows. More than that costs the controller a packet out and in for
+	// each link and direction.
 	ProbeTimeout time.Duration
+	// FlapHold is how long a link that went down a second time stays out of the routes after its
+	// probes have come back, 10 ms … 1 h; default 1 s; "off" for no time. It doubles each time up
+	// to FlapHoldMax, FlapHold … 24 h, default 1 min; a link that was up for as long begins anew.
+	// Each turn of a link costs a write to every switch, and packets on their way.
+	FlapHold, FlapHoldMax time.Duration
 	// UnreachableAfter is how long a switch may be out of reach before routes avoid it,
 	// 100 ms … 24 h; default 5 s; "off" for never.
 	UnreachableAfter time.Duration
@@ -235,6 +266,15 @@ type Controller struct {
 // Scaled returns a time of the network as it is in this fabric: multiplied by Scale.
 // Times that would exceed units.MaxTime are refused when the file is read.
 func (c *Config) Scaled(t units.Time) units.Time { return t * units.Time(c.Scale) }
+
+// Fits reports whether Scaled can multiply a time, with room for sums of some such times.
+func (c *Config) Fits(t units.Time) bool { return mulFits(int64(t), c.Scale*64) }
+
+// LineRate returns what a rate of this fabric stands for; false when that is beyond all
+// numbers.
+func (c *Config) LineRate(rate units.Rate) (units.Rate, bool) {
+	return rate * units.Rate(c.Scale), mulFits(int64(rate), c.Scale)
+}
 
 // Switch returns the switch of that name, nil when there is none.
 func (c *Config) Switch(name string) *Switch {

@@ -2,133 +2,73 @@ package config
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"regexp"
+	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
-
-// MaxFile is the largest fabric file that is read, in bytes.
-const MaxFile = 8 << 20
-
-// Parse reads a fabric file's text. On any fault the configuration is nil and the error an
-// *Error with all of them. The file name is for messages only.
-func Parse(file string, text []byte) (*Config, error) { return parse(file, text, nil) }
 
 // override is a value of the environment or of a flag that replaces one of the file's.
 type override struct{ path, value, origin string }
 
-func parse(file string, text []byte, overrides []override) (*Config, error) {
-	d := &decoder{lines: map[string]int{}}
-	c := &Config{Source: bytes.Clone(text), File: file, lines: d.lines}
-	root, line, why := document(text)
-	if why != "" {
-		d.add(line, "", "%s", why)
-		return nil, d.err(file)
+func parse(file string, text []byte, overrides []override, sections []Section) (*Config, error) {
+	d, err := yamlnode.Parse(file, text)
+	if err != nil {
+		return nil, err
 	}
-	buffers := &bufferSections{switches: map[int]*yaml.Node{}}
-	c.read(d, root, buffers)
-	buffers.read(d, c)
 	for _, o := range overrides {
-		c.override(d, o)
+		d.Set(o.path, o.value, o.origin)
 	}
-	c.defaults(d)
-	if len(d.found) == 0 {
-		c.check(&d.faults)
+	c := &Config{Source: bytes.Clone(text), File: file, lines: d.Lines(), sections: map[string]any{}}
+	d.Read(func(m *yamlnode.Map) {
+		c.read(m)
+		c.defaults()
+		for _, s := range sections {
+			c.sections[s.Key()] = yamlnode.Section(m, s.Key(), func(m *yamlnode.Map) any { return s.Read(m, c) })
+		}
+		c.Switches = yamlnode.List(m, "switches", func(m *yamlnode.Map) Switch { return c.readSwitch(m, sections) })
+	})
+	if d.Err() == nil {
+		if c.check(d) {
+			for _, s := range sections {
+				s.Check(c, d)
+			}
+		}
 	}
-	if err := d.err(file); err != nil {
+	if err := d.Err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-var yamlLine = regexp.MustCompile(`line (\d+): *`)
-
-// document returns the top mapping of the only document, or what is wrong and where.
-func document(text []byte) (*yaml.Node, int, string) {
-	if len(text) > MaxFile {
-		return nil, 0, fmt.Sprintf("is %d bytes long, at most %d are allowed", len(text), MaxFile)
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	var doc, second yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, 0, "is empty, want a mapping with at least name and switches"
-		}
-		return yamlFault(err)
-	}
-	switch err := dec.Decode(&second); {
-	case err == nil:
-		return nil, second.Line, "a second YAML document starts here, want one"
-	case !errors.Is(err, io.EOF):
-		return yamlFault(err)
-	}
-	return doc.Content[0], 0, ""
+func (c *Config) read(m *yamlnode.Map) {
+	m.Need("name", "switches")
+	c.Name = m.Word("name", "")
+	c.Scale = int64(m.Int("scale", 1, 1, 1_000_000))
+	c.Hosts = yamlnode.List(m, "hosts", readHost)
+	c.Links = yamlnode.List(m, "links", readLink)
+	c.QoS = yamlnode.Section(m, "qos", readQoS)
+	c.PrioPlus = yamlnode.Section(m, "prioplus", readPrioPlus)
+	c.Applications = yamlnode.List(m, "applications", readApplication)
+	c.Controller = yamlnode.Section(m, "controller", readController)
 }
 
-func yamlFault(err error) (*yaml.Node, int, string) {
-	msg, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
-	if m := yamlLine.FindStringSubmatch(msg); m != nil {
-		line, _ = strconv.Atoi(m[1])
-		msg = strings.Replace(msg, m[0], "", 1)
-	}
-	return nil, line, "not YAML: " + msg
+func readHost(m *yamlnode.Map) Host {
+	m.Need("name", "ipv4")
+	return Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), MAC: m.MAC("mac")}
 }
 
-func (c *Config) read(d *decoder, root *yaml.Node, buffers *bufferSections) {
-	d.object(root, "", []field{
-		{"name", true, func(n *yaml.Node, p string) { c.Name = d.word(n, p) }},
-		{"scale", false, func(n *yaml.Node, p string) { c.Scale = int64(d.uint(n, p, 1, 1_000_000)) }},
-		{"switches", true, func(n *yaml.Node, p string) {
-			d.list(n, p, func(n *yaml.Node, p string) {
-				c.Switches = append(c.Switches, readSwitch(d, n, p, func(n *yaml.Node, _ string) { buffers.switches[len(c.Switches)] = n }))
-			})
-		}},
-		{"hosts", false, func(n *yaml.Node, p string) {
-			d.list(n, p, func(n *yaml.Node, p string) { c.Hosts = append(c.Hosts, readHost(d, n, p)) })
-		}},
-		{"links", false, func(n *yaml.Node, p string) {
-			d.list(n, p, func(n *yaml.Node, p string) { c.Links = append(c.Links, readLink(d, n, p)) })
-		}},
-		{"qos", false, func(n *yaml.Node, p string) { c.QoS = readQoS(d, n, p) }},
-		{"soze", false, func(n *yaml.Node, p string) { c.Soze = readSoze(d, n, p) }},
-		{"buffer", false, func(n *yaml.Node, _ string) { buffers.fabric = n }},
-		{"pacc", false, func(n *yaml.Node, p string) { c.PACC = readPACC(d, n, p) }},
-		{"prioplus", false, func(n *yaml.Node, p string) { c.PrioPlus = readPrioPlus(d, n, p) }},
-		{"applications", false, func(n *yaml.Node, p string) {
-			d.list(n, p, func(n *yaml.Node, p string) { c.Applications = append(c.Applications, readApplication(d, n, p)) })
-		}},
-		{"controller", false, func(n *yaml.Node, p string) { d.object(n, p, c.Controller.fields(d)) }},
-	})
-}
+// MaxRate is the highest rate of a link: no network is faster.
+const MaxRate = 1_000_000 * units.Gbps
 
-func readHost(d *decoder, n *yaml.Node, path string) Host {
-	var v Host
-	d.object(n, path, []field{
-		{"name", true, func(n *yaml.Node, p string) { v.Name = d.word(n, p) }},
-		{"ipv4", true, func(n *yaml.Node, p string) { v.IPv4 = d.ipv4(n, p) }},
-		{"mac", false, func(n *yaml.Node, p string) { v.MAC = d.mac(n, p) }},
-	})
-	return v
-}
-
-func readLink(d *decoder, n *yaml.Node, path string) Link {
-	var v Link
-	d.object(n, path, []field{
-		{"name", false, func(n *yaml.Node, p string) { v.Name = d.text(n, p, "a name") }},
-		{"a", true, func(n *yaml.Node, p string) { v.A = readEndpoint(d, n, p) }},
-		{"b", true, func(n *yaml.Node, p string) { v.B = readEndpoint(d, n, p) }},
-		{"rate", true, func(n *yaml.Node, p string) { v.Rate = d.rate(n, p) }},
-		{"delay", false, func(n *yaml.Node, p string) { v.Delay = d.time(n, p, 0, units.Second) }},
-	})
-	if v.Name == "" {
+func readLink(m *yamlnode.Map) Link {
+	m.Need("a", "b", "rate")
+	v := Link{A: readEndpoint(m, "a"), B: readEndpoint(m, "b"), Rate: m.Rate("rate", 0, 1, MaxRate), Delay: m.Time("delay", 0, 0, units.Second)}
+	if v.Name = m.Text("name", ""); v.Name == "" {
 		v.Name = v.A.String() + "-" + v.B.String()
 	}
 	return v
@@ -142,71 +82,39 @@ func (e Endpoint) String() string {
 	return e.Node + ":" + strconv.FormatUint(uint64(e.Port), 10)
 }
 
-func readEndpoint(d *decoder, n *yaml.Node, path string) Endpoint {
+func readEndpoint(m *yamlnode.Map, key string) Endpoint {
 	const want = `"switch:port" with a port from 1 to 509, or a host's name`
-	s, ok := d.scalar(n, path, want)
-	if !ok {
-		return Endpoint{}
-	}
-	node, port, hasPort := strings.Cut(s, ":")
-	number, err := strconv.ParseUint(port, 10, 32)
-	if !isWord(node) || hasPort && (err != nil || number < 1 || number > maxPort) {
-		d.add(n.Line, path, "is %q, want %s", clip(s), want)
-		return Endpoint{}
-	}
-	return Endpoint{Node: node, Port: uint32(number)}
+	return yamlnode.Scalar(m, key, Endpoint{}, want, func(s string) (Endpoint, error) {
+		node, port, hasPort := strings.Cut(s, ":")
+		number, err := strconv.ParseUint(port, 10, 32)
+		if !yamlnode.IsWord(node) || hasPort && (err != nil || number < 1 || number > maxPort) {
+			return Endpoint{}, yamlnode.ErrNotAllowed
+		}
+		return Endpoint{Node: node, Port: uint32(number)}, nil
+	})
 }
 
-func readApplication(d *decoder, n *yaml.Node, path string) Application {
-	var v Application
-	d.object(n, path, []field{
-		{"name", true, func(n *yaml.Node, p string) { v.Name = d.word(n, p) }},
-		{"budget", true, func(n *yaml.Node, p string) {
-			v.Budget = d.float(n, p, positive, "a finite number above zero")
-		}},
-	})
+func readApplication(m *yamlnode.Map) Application {
+	m.Need("name", "budget")
+	return Application{Name: m.Word("name", ""), Budget: m.Above("budget", 0, 0, math.Inf(1))}
+}
+
+func readController(m *yamlnode.Map) Controller {
+	v := Controller{
+		Listen: m.HostPort("listen", "127.0.0.1:9600"), Metrics: m.HostPort("metrics", "127.0.0.1:9601", "off"),
+		ElectionID: uint64(m.Int("election_id", 1, 1, math.MaxInt64)), State: m.Text("state", ""),
+		PollInterval:     m.WallOrOff("poll_interval", 100*time.Millisecond, time.Millisecond, time.Hour),
+		ProbeInterval:    m.WallOrOff("probe_interval", 300*time.Millisecond, 10*time.Millisecond, time.Hour),
+		UnreachableAfter: m.WallOrOff("unreachable_after", 5*time.Second, 100*time.Millisecond, 24*time.Hour),
+		ResyncInterval:   m.WallOrOff("resync_interval", time.Minute, time.Second, 24*time.Hour),
+	}
+	v.ProbeTimeout = m.Wall("probe_timeout", max(900*time.Millisecond, 3*v.ProbeInterval), 20*time.Millisecond, time.Hour)
+	v.FlapHold = m.WallOrOff("flap_hold", time.Second, 10*time.Millisecond, time.Hour)
+	v.FlapHoldMax = m.Wall("flap_hold_max", max(time.Minute, v.FlapHold), 10*time.Millisecond, 24*time.Hour)
 	return v
 }
 
-func positive(v float64) bool { return v > 0 }
-
-func (c *Controller) fields(d *decoder) []field {
-	return []field{
-		{"listen", false, func(n *yaml.Node, p string) { c.Listen = d.hostPort(n, p) }},
-		{"metrics", false, func(n *yaml.Node, p string) {
-			if n.Value == "off" {
-				c.Metrics = "off"
-				return
-			}
-			c.Metrics = d.hostPort(n, p)
-		}},
-		{"election_id", false, func(n *yaml.Node, p string) { c.ElectionID = d.uint(n, p, 1, 1<<63-1) }},
-		{"state", false, func(n *yaml.Node, p string) { c.State = d.text(n, p, "a file name") }},
-		{"poll_interval", false, func(n *yaml.Node, p string) {
-			c.PollInterval = d.wall(n, p, time.Millisecond, time.Hour, true)
-		}},
-		{"probe_interval", false, func(n *yaml.Node, p string) {
-			c.ProbeInterval = d.wall(n, p, 10*time.Millisecond, time.Hour, true)
-		}},
-		{"probe_timeout", false, func(n *yaml.Node, p string) {
-			c.ProbeTimeout = d.wall(n, p, 20*time.Millisecond, time.Hour, false)
-		}},
-		{"unreachable_after", false, func(n *yaml.Node, p string) {
-			c.UnreachableAfter = d.wall(n, p, 100*time.Millisecond, 24*time.Hour, true)
-		}},
-		{"resync_interval", false, func(n *yaml.Node, p string) {
-			c.ResyncInterval = d.wall(n, p, time.Second, 24*time.Hour, true)
-		}},
-	}
-}
-
-// override reads one value of controller.* as if the file said it.
-func (c *Config) override(d *decoder, o override) {
-	key := strings.TrimPrefix(o.path, "controller.")
-	f := findField(c.Controller.fields(d), key)
-	if f == nil {
-		d.add(0, o.origin, "overrides %s, which cannot be overridden", o.path)
-		return
-	}
-	f.read(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: o.value}, o.origin)
+// mulFits reports whether a·b fits an int64.
+func mulFits(a, b int64) bool {
+	return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)).IsInt64()
 }

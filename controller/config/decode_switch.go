@@ -1,47 +1,44 @@
 package config
 
 import (
-	"go.yaml.in/yaml/v3"
-
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
-// readSwitch reads a switch but for its buffer, which it hands on.
-func readSwitch(d *decoder, n *yaml.Node, path string, buffer func(n *yaml.Node, path string)) Switch {
-	s := Switch{Target: BMv2, PriorityQueues: 8}
-	var cpu *yaml.Node // what it may be depends on the target
-	d.object(n, path, []field{
-		{"name", true, func(n *yaml.Node, p string) { s.Name = d.word(n, p) }},
-		{"device_id", true, func(n *yaml.Node, p string) { s.DeviceID = d.uint(n, p, 0, 1<<24-1) }},
-		{"address", true, func(n *yaml.Node, p string) { s.Address = d.hostPort(n, p) }},
-		{"target", false, func(n *yaml.Node, p string) {
-			s.Target = Target(d.text(n, p, wantTarget))
-			switch s.Target {
-			case BMv2, Embedded, Tofino1, Tofino2:
-			case tofinoAlias:
-				s.Target = Tofino1
-			default:
-				if s.Target != "" {
-					d.add(n.Line, p, "is %q, want %s", clip(string(s.Target)), wantTarget)
-				}
-				s.Target = BMv2
-			}
-		}},
-		{"cpu_port", false, func(n *yaml.Node, _ string) { cpu = n }},
-		{"device_config", false, func(n *yaml.Node, p string) { s.DeviceConfig = d.text(n, p, "a file name") }},
-		{"bf_runtime", false, func(n *yaml.Node, p string) { s.BFRuntime = d.hostPort(n, p) }},
-		{"priority_queues", false, func(n *yaml.Node, p string) { s.PriorityQueues = int(d.uint(n, p, 1, 8)) }},
-		{"ports", false, func(n *yaml.Node, p string) {
-			d.list(n, p, func(n *yaml.Node, p string) { s.Ports = append(s.Ports, readPort(d, n, p)) })
-		}},
-		{"tls", false, func(n *yaml.Node, p string) { s.TLS = readTLS(d, n, p) }},
-		{"buffer", false, buffer},
-	})
-	s.CPUPort = s.Target.cpuPort()
-	if cpu != nil {
-		low, high := s.Target.cpuPorts()
-		s.CPUPort = uint32(d.uint(cpu, join(path, "cpu_port"), low, high))
+// The keys of what leads to a switch's traffic manager.
+const (
+	keyBFRuntime  = "bf_runtime"
+	keyThrift     = "thrift"
+	keyPacketSize = "packet_size"
+)
+
+// defaultPacketSize is a frame of a host agent with its default payload of 1000 B.
+const defaultPacketSize = 1078 * units.Byte
+
+func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
+	m.Need("name", "device_id", "address")
+	s := Switch{
+		Name: m.Word("name", ""), DeviceID: uint64(m.Int("device_id", 0, 0, 1<<24-1)), Address: m.HostPort("address", ""),
+		Target:       Target(m.OneOf("target", string(BMv2), string(BMv2), string(Embedded), string(Tofino1), string(Tofino2), string(tofinoAlias))),
+		DeviceConfig: m.Text("device_config", ""), BFRuntime: m.HostPort(keyBFRuntime, ""), Thrift: m.HostPort(keyThrift, ""),
+		PriorityQueues: m.Int("priority_queues", 8, 1, 8), Ports: yamlnode.List(m, "ports", readPort), sections: map[string]any{},
+	}
+	if size := m.Bytes(keyPacketSize, defaultPacketSize, 64, 9216); m.Has(keyThrift) {
+		s.PacketSize = size
+	} else if m.Has(keyPacketSize) {
+		m.Fault(keyPacketSize, "is %v, but there is no %s; want it with that only", size, keyThrift)
+	}
+	if s.Target == tofinoAlias {
+		s.Target = Tofino1
+	}
+	low, high := s.Target.cpuPorts()
+	s.CPUPort = uint32(m.Int("cpu_port", int(s.Target.cpuPort()), low, high))
+	m.Sub("tls", func(m *yamlnode.Map) { s.TLS = readTLS(m) })
+	for _, own := range sections {
+		if own, ok := own.(SwitchSection); ok {
+			s.sections[own.Key()] = yamlnode.Section(m, own.Key(), func(m *yamlnode.Map) any { return own.ReadSwitch(m, c) })
+		}
 	}
 	return s
 }
@@ -53,26 +50,15 @@ const maxPort = ids.CPUPort - 1
 // maxLimit is the most that set_queue_limit's 32 bits hold.
 const maxLimit units.Bytes = ids.Unlimited
 
-func readPort(d *decoder, n *yaml.Node, path string) Port {
-	var v Port
-	d.object(n, path, []field{
-		{"number", true, func(n *yaml.Node, p string) { v.Number = uint32(d.uint(n, p, 1, maxPort)) }},
-		{"rate", false, func(n *yaml.Node, p string) { v.Rate = d.rate(n, p) }},
-		{"queue_limit", false, func(n *yaml.Node, p string) { v.QueueLimit = d.bytes(n, p, 1, maxLimit) }},
-	})
-	return v
+func readPort(m *yamlnode.Map) Port {
+	m.Need("number")
+	return Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, maxLimit)}
 }
 
-func readTLS(d *decoder, n *yaml.Node, path string) TLS {
-	var v TLS
-	d.object(n, path, []field{
-		{"ca", true, func(n *yaml.Node, p string) { v.CA = d.text(n, p, "a file name") }},
-		{"cert", false, func(n *yaml.Node, p string) { v.Cert = d.text(n, p, "a file name") }},
-		{"key", false, func(n *yaml.Node, p string) { v.Key = d.text(n, p, "a file name") }},
-		{"server_name", false, func(n *yaml.Node, p string) { v.ServerName = d.text(n, p, "a DNS name") }},
-	})
-	if (v.Cert == "") != (v.Key == "") {
-		d.add(n.Line, path, "has only one of cert and key, want both or none")
+func readTLS(m *yamlnode.Map) TLS {
+	m.Need("ca")
+	if m.Has("cert") != m.Has("key") {
+		m.Fault("", "has only one of cert and key, want both or none")
 	}
-	return v
+	return TLS{CA: m.Text("ca", ""), Cert: m.Text("cert", ""), Key: m.Text("key", ""), ServerName: m.Text("server_name", "")}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // Options say where a fabric file comes from and what overrides it.
@@ -19,17 +21,19 @@ type Options struct {
 	// Flags maps keys such as "controller.listen" to flags; a flag that was set on the
 	// command line overrides environment and file.
 	Flags map[string]*pflag.Flag
+	// Sections are those of features.
+	Sections []Section
 }
 
 // overridable are the keys that environment and flags may set.
 var overridable = [...]string{
 	"listen", "metrics", "election_id", "state", "poll_interval", "probe_interval",
-	"probe_timeout", "unreachable_after", "resync_interval",
+	"probe_timeout", "flap_hold", "flap_hold_max", "unreachable_after", "resync_interval",
 }
 
 // Load finds and reads a fabric file. Environment variables named like
 // HEADGATE_CONTROLLER_LISTEN override the file's controller section, flags override both.
-// Faults are an *Error; the rest are errors of the file system.
+// Faults are a *yamlnode.Error; the rest are errors of the file system.
 func Load(o Options) (*Config, error) {
 	file, err := find(o.File)
 	if err != nil {
@@ -39,20 +43,18 @@ func Load(o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	overrides, err := overridesOf(o.Flags)
-	if err != nil {
-		return nil, err
-	}
-	return parse(file, text, overrides)
+	return Parse(file, text, o.Flags, o.Sections...)
 }
 
-// Reparse reads a new text with the overrides that apply to this process, as Load would.
-func Reparse(file string, text []byte, flags map[string]*pflag.Flag) (*Config, error) {
+// Parse reads a fabric file's text with the overrides of Load. On any fault the configuration
+// is nil and the error a *yamlnode.Error with all of them. The file name is for messages only.
+// Features' sections are unknown keys unless they are given.
+func Parse(file string, text []byte, flags map[string]*pflag.Flag, sections ...Section) (*Config, error) {
 	overrides, err := overridesOf(flags)
 	if err != nil {
 		return nil, err
 	}
-	return parse(file, text, overrides)
+	return parse(file, text, overrides, sections)
 }
 
 func find(file string) (string, error) {
@@ -78,7 +80,7 @@ func readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("fabric file: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, yamlnode.MaxText+1))
 	if err != nil {
 		return nil, fmt.Errorf("fabric file: %w", err)
 	}

@@ -1,15 +1,14 @@
 package config
 
 import (
-	"go.yaml.in/yaml/v3"
-
-	"github.com/headgate/headgate/controller/channels"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/hosts/law/swift"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
 // PrioPlus divides the delays of one queue into channels, one for each virtual priority
-// (package controller/channels). Without the section there are no virtual priorities.
+// (package controller/priority). Without the section there are no virtual priorities.
 type PrioPlus struct {
 	// BaseRTT is the round trip of an empty path at line rate, 1 ns … 1 s; the longest one
 	// where paths differ. Required; 0 when there is no section.
@@ -22,8 +21,8 @@ type PrioPlus struct {
 	Flows float64
 	// Fluctuation is A at line rate, 1 ns … 1 s, in place of Flows.
 	Fluctuation units.Time
-	// Increase is Swift's additive increase W_AI, 1 B … 4 GB; default a thousandth of the
-	// bandwidth-delay product, as in the paper.
+	// Increase is Swift's additive increase W_AI, 1 B … 4 GB; default what hosts' Swift has
+	// (swift.DefaultIncrease), a thousandth of the bandwidth-delay product, as in the paper.
 	Increase units.Bytes
 	// Beta and MaxMDF are Swift's β, above 0 and at most 1, and max_mdf, above 0 and below 1;
 	// default 0.8 and 0.5.
@@ -38,58 +37,33 @@ type PrioPlus struct {
 // defaultFlows is for how many flows the paper's channels are wide enough (§6).
 const defaultFlows = 150
 
-func readPrioPlus(d *decoder, n *yaml.Node, path string) PrioPlus {
-	v := PrioPlus{Noise: -1}
-	time := func(to *units.Time, low units.Time) func(n *yaml.Node, p string) {
-		return func(n *yaml.Node, p string) { *to = d.time(n, p, low, units.Second) }
-	}
-	d.object(n, path, []field{
-		{"base_rtt", true, time(&v.BaseRTT, units.Nanosecond)},
-		{"noise", false, time(&v.Noise, 0)},
-		{"flows", false, func(n *yaml.Node, p string) {
-			v.Flows = d.float(n, p, func(x float64) bool { return x > 0 && x <= 1e6 }, "a number above 0 and at most 1000000")
-		}},
-		{"fluctuation", false, time(&v.Fluctuation, units.Nanosecond)},
-		{"increase", false, func(n *yaml.Node, p string) { v.Increase = d.bytes(n, p, 1, maxLimit) }},
-		{"beta", false, func(n *yaml.Node, p string) {
-			v.Beta = d.float(n, p, func(x float64) bool { return x > 0 && x <= 1 }, "a number above 0 and at most 1")
-		}},
-		{"max_mdf", false, func(n *yaml.Node, p string) {
-			v.MaxMDF = d.float(n, p, func(x float64) bool { return x > 0 && x < 1 }, "a number above 0 and below 1")
-		}},
-		{"priorities", false, func(n *yaml.Node, p string) { v.Priorities = int(d.uint(n, p, 1, channel.MaxPriority)) }},
-		{"longest", false, time(&v.Longest, units.Nanosecond)},
-	})
-	if v.Fluctuation != 0 {
-		for _, k := range []struct {
-			key   string
-			given bool
-		}{{"flows", v.Flows != 0}, {"increase", v.Increase != 0}, {"beta", v.Beta != 0}, {"max_mdf", v.MaxMDF != 0}} {
-			if k.given {
-				d.add(n.Line, join(path, k.key), "stands beside fluctuation, want one of them: the fluctuation follows from %s", k.key)
+func readPrioPlus(m *yamlnode.Map) PrioPlus {
+	m.Need("base_rtt")
+	if m.Has("fluctuation") {
+		for _, key := range []string{"flows", "increase", "beta", "max_mdf"} {
+			if m.Has(key) {
+				m.Fault(key, "stands beside fluctuation, want one of them: the fluctuation follows from %s", key)
 			}
 		}
 	}
-	return v
+	return PrioPlus{
+		BaseRTT: m.Time("base_rtt", 0, units.Nanosecond, units.Second), Noise: m.Time("noise", 800*units.Nanosecond, 0, units.Second),
+		Flows: m.Above("flows", 0, 0, 1e6), Fluctuation: m.Time("fluctuation", 0, units.Nanosecond, units.Second),
+		Increase: m.Bytes("increase", 0, 1, maxLimit), Beta: m.Above("beta", 0, 0, 1), MaxMDF: m.Between("max_mdf", 0, 0, 1),
+		Priorities: m.Int("priorities", 8, 1, channel.MaxPriority), Longest: m.Time("longest", 0, units.Nanosecond, units.Second),
+	}
 }
 
-func (c *Config) prioPlusDefaults(d *decoder) {
+func (c *Config) prioPlusDefaults() {
 	p := &c.PrioPlus
-	if _, given := d.lines["prioplus"]; !given {
-		return
-	}
-	if p.Noise < 0 {
-		p.Noise = 800 * units.Nanosecond
-	}
-	set(&p.Priorities, 8)
-	if p.Fluctuation != 0 {
+	if p.BaseRTT == 0 || p.Fluctuation != 0 {
 		return
 	}
 	set(&p.Flows, defaultFlows)
-	set(&p.Beta, 0.8)
-	set(&p.MaxMDF, 0.5)
+	set(&p.Beta, swift.DefaultBeta)
+	set(&p.MaxMDF, swift.DefaultMaxMDF)
 	if p.Increase == 0 && mulFits(int64(p.BaseRTT), c.Scale) {
-		p.Increase = max(c.slowestHost().In(c.Scaled(p.BaseRTT))/1000, 1)
+		p.Increase = swift.DefaultIncrease(c.slowestHost().In(c.Scaled(p.BaseRTT)))
 	}
 }
 
@@ -105,9 +79,16 @@ func (c *Config) slowestHost() units.Rate {
 	return least
 }
 
+// ChannelPlan is how the fabric divides the delays of a queue. Times are the fabric's own.
+type ChannelPlan struct {
+	channel.Plan
+	Priorities int     // there are priorities 1 to Priorities, larger is higher
+	Flows      float64 // of Swift in a priority that Fluctuation is for; 0 when it was given
+}
+
 // ChannelPlan returns how this fabric divides delays, in its own time; nil when the
 // configuration has no section prioplus.
-func (c *Config) ChannelPlan() *channels.Plan {
+func (c *Config) ChannelPlan() *ChannelPlan {
 	if c.PrioPlus.BaseRTT == 0 {
 		return nil
 	}
@@ -118,9 +99,9 @@ func (c *Config) ChannelPlan() *channels.Plan {
 	return plan
 }
 
-func (c *Config) channelPlan() (*channels.Plan, error) {
+func (c *Config) channelPlan() (*ChannelPlan, error) {
 	p := c.PrioPlus
-	plan := &channels.Plan{
+	plan := &ChannelPlan{
 		Plan:       channel.Plan{Base: c.Scaled(p.BaseRTT), Fluctuation: c.Scaled(p.Fluctuation), Noise: c.Scaled(p.Noise)},
 		Priorities: p.Priorities, Flows: p.Flows,
 	}
@@ -135,7 +116,7 @@ func (c *Config) channelPlan() (*channels.Plan, error) {
 // fluctuation computes A for the plan's flows. A decrease is the deeper the higher the
 // target, and the target of the highest priority depends on A in turn: it grows from step to
 // step, and not beyond the rise and β times the rise.
-func (c *Config) fluctuation(plan *channels.Plan) error {
+func (c *Config) fluctuation(plan *ChannelPlan) error {
 	p := c.PrioPlus
 	s := channel.Swift{Flows: p.Flows, Increase: p.Increase, Rate: c.slowestHost(), Target: plan.Base, Beta: p.Beta, MaxMDF: p.MaxMDF}
 	for range 100 {
@@ -153,7 +134,7 @@ func (c *Config) fluctuation(plan *channels.Plan) error {
 }
 
 // checkPrioPlus holds the section against the scale and the bound on delays.
-func (c *Config) checkPrioPlus(f *faults) {
+func (c *Config) checkPrioPlus(d *yamlnode.Doc) {
 	p := c.PrioPlus
 	if p.BaseRTT == 0 {
 		return
@@ -163,22 +144,22 @@ func (c *Config) checkPrioPlus(f *faults) {
 		time units.Time
 	}{{"base_rtt", p.BaseRTT}, {"noise", p.Noise}, {"fluctuation", p.Fluctuation}, {"longest", p.Longest}} {
 		if !mulFits(int64(t.time), c.Scale) || t.key != "longest" && c.Scaled(t.time) > units.Second {
-			f.add(c.line("prioplus."+t.key), "prioplus."+t.key, "is %v, which is too long when multiplied by scale %d: want at most 1s then", t.time, c.Scale)
+			d.Fault("prioplus."+t.key, "is %v, which is too long when multiplied by scale %d: want at most 1s then", t.time, c.Scale)
 			return
 		}
 	}
 	plan, err := c.channelPlan()
 	if err != nil {
-		f.add(c.line("prioplus"), "prioplus", "gives no channels: %v", err)
+		d.Fault("prioplus", "gives no channels: %v", err)
 		return
 	}
 	highest, err := plan.Channel(plan.Priorities)
 	if err != nil {
-		f.add(c.line("prioplus.priorities"), "prioplus.priorities", "is %d: %v", p.Priorities, err)
+		d.Fault("prioplus.priorities", "is %d: %v", p.Priorities, err)
 		return
 	}
 	if longest := c.Scaled(p.Longest); longest > 0 && highest.Limit > longest {
-		f.add(c.line("prioplus.priorities"), "prioplus.priorities", "is %d, want at most %d: the highest limit is base %v + %d · (fluctuation %v + noise %v) + fluctuation/2 + noise = %v, beyond longest, which is %v in this fabric",
+		d.Fault("prioplus.priorities", "is %d, want at most %d: the highest limit is base %v + %d · (fluctuation %v + noise %v) + fluctuation/2 + noise = %v, beyond longest, which is %v in this fabric",
 			p.Priorities, plan.Plan.Priorities(longest), plan.Base, p.Priorities, plan.Fluctuation, plan.Noise, highest.Limit, longest)
 	}
 }

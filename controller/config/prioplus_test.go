@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
 )
 
@@ -16,7 +19,7 @@ switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
 hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
 links: [{a: "s1:1", b: h1, rate: %s}, {a: "s1:2", b: h2, rate: 100Gbps}]
 %s
-`, scale, rate, section))
+`, scale, rate, section), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,5 +56,16 @@ func TestChannelPlanFollowsFlowsAndNoise(t *testing.T) {
 	given := prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us, fluctuation: 5us, noise: 0s, longest: 60us}").ChannelPlan()
 	if given.Fluctuation != 5*units.Microsecond || given.Noise != 0 || given.Flows != 0 {
 		t.Errorf("a fluctuation that was given: %+v", given)
+	}
+}
+
+// The steps that channels are planned wide enough for are those that hosts' flows take.
+func TestPlannedIncreaseIsTheHosts(t *testing.T) {
+	for scale, rate := range map[int]units.Rate{1: 100 * units.Gbps, 2000: 50 * units.Mbps} {
+		c := prioPlusConfig(t, scale, rate.String(), "prioplus: {base_rtt: 12us}")
+		host := param.For[swift.Params](law.Flow{Rate: rate, BaseRTT: c.Scaled(12 * units.Microsecond), MSS: 1000})
+		if p := c.PrioPlus; p.Increase != host.Increase || p.Beta != host.Beta || p.MaxMDF != host.MaxMDF {
+			t.Errorf("scale %d: planned for %v, beta %v, max_mdf %v; hosts have %v, %v, %v", scale, p.Increase, p.Beta, p.MaxMDF, host.Increase, host.Beta, host.MaxMDF)
+		}
 	}
 }

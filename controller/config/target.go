@@ -17,10 +17,7 @@ const (
 // tofinoAlias is how a file may write Tofino1.
 const tofinoAlias Target = "tofino"
 
-// wantTarget is what a file may say.
-const wantTarget = "bmv2, embedded, tofino1 or tofino2"
-
-// Chip returns the Tofino chip of a target, as package trafficmanager and p4src name it; ""
+// Chip returns the Tofino chip of a target, as package tofino and p4src name it; ""
 // for the targets that run the v1model program.
 func (t Target) Chip() string {
 	switch t {
@@ -61,7 +58,7 @@ func (t Target) cpuPort() uint32 {
 }
 
 // cpuPorts returns the range of CPU ports that a build of the target's program may have.
-func (t Target) cpuPorts() (low, high uint64) {
+func (t Target) cpuPorts() (low, high int) {
 	if t.Chip() != "" {
 		return 0, maxPort
 	}

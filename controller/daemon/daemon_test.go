@@ -3,11 +3,15 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -16,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 )
 
@@ -36,7 +41,7 @@ applications:
   - {name: web, budget: %d}
 controller: {listen: "%s", metrics: "127.0.0.1:0"}
 `, budget, listen)
-	cfg, err := config.Reparse("lonely.yaml", []byte(yaml), nil)
+	cfg, err := config.Parse("lonely.yaml", []byte(yaml), nil, controller.Sections()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,40 +61,50 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// The daemon goes on without the switch, serves the API on its Unix socket, and refuses
-// whole a configuration whose budgets do not fit the weights in use.
-func TestBudgetsOfConfigurations(t *testing.T) {
+// freePort returns an address on which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	free.Close()
-	_, cfg := lonely(t, address, 10)
-	socket := filepath.Join(t.TempDir(), "api.sock")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer free.Close()
+	return free.Addr().String()
+}
+
+// serve runs a daemon until the test, or the returned function, ends it.
+func serve(t *testing.T, o Options) (conn *grpc.ClientConn, stop func()) {
+	t.Helper()
+	o.Socket = filepath.Join(t.TempDir(), "api.sock")
+	o.Log = slog.New(slog.DiscardHandler)
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, Options{Config: cfg, Socket: socket}) }()
-	defer func() {
+	go func() { done <- Run(ctx, o) }()
+	conn, err := grpc.NewClient("unix:"+o.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = conn.Close()
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	})
+	t.Cleanup(stop)
+	return conn, stop
+}
+
+// The daemon goes on without the switch, serves the API on its Unix socket once the
+// configuration is in force, and refuses whole one whose budgets do not fit the weights in use.
+func TestBudgetsOfConfigurations(t *testing.T) {
+	address := freePort(t)
+	_, cfg := lonely(t, address, 10)
+	conn, _ := serve(t, Options{Config: cfg})
+	ctx := t.Context()
 	fabric, weights := pb.NewFabricServiceClient(conn), pb.NewWeightServiceClient(conn)
-	for {
-		g, err := fabric.GetFabric(ctx, &pb.GetFabricRequest{}, grpc.WaitForReady(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if g.Generation == 1 {
-			break
-		}
+	if l, err := fabric.ListSwitches(ctx, &pb.ListSwitchesRequest{}); err != nil || len(l.Switches) != 1 {
+		t.Fatalf("the first answer: %v, %v", l, err)
 	}
 	flow := &pb.FlowKey{SrcIpv4: "10.0.1.1", DstIpv4: "10.0.2.1", SrcPort: 1000, DstPort: 50151}
 	if _, err := weights.SetWeight(ctx, &pb.SetWeightRequest{Flow: flow, Weight: 8, Application: "web"}); err != nil {
@@ -113,42 +128,53 @@ func TestBudgetsOfConfigurations(t *testing.T) {
 	}
 }
 
+// TestReadiness: the process is healthy though its switch is dead, and ready it is not.
+func TestReadiness(t *testing.T) {
+	text, _ := lonely(t, freePort(t), 10)
+	metrics := freePort(t)
+	cfg, err := config.Parse("lonely.yaml", []byte(strings.Replace(text, `"127.0.0.1:0"`, strconv.Quote(metrics), 1)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, _ := serve(t, Options{Config: cfg})
+	if _, err := pb.NewFabricServiceClient(conn).GetFabric(t.Context(), &pb.GetFabricRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/healthz": "200 state store: ok\n",
+		"/readyz":  "503 state store: ok\nconfiguration: ok\nswitch s1: disconnected: ",
+	} {
+		// Over a connection of its own, which leaves nothing behind.
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		answer, err := client.Get("http://" + metrics + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if got := fmt.Sprint(answer.StatusCode, " ", string(body)); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, %v, want %q", path, got, err, want)
+		}
+	}
+}
+
 // Configuring noise or flows anew moves every channel; a configuration without a priority
 // that is allocated is refused whole.
 func TestChannelsOfConfigurations(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	base, _ := lonely(t, address, 10)
+	base, _ := lonely(t, freePort(t), 10)
 	with := func(section string) string { return base + "prioplus: " + section + "\n" }
-	cfg, err := config.Reparse("lonely.yaml", []byte(with("{base_rtt: 12us, priorities: 4}")), nil)
+	cfg, err := config.Parse("lonely.yaml", []byte(with("{base_rtt: 12us, priorities: 4}")), nil, controller.Sections()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(t.TempDir(), "api.sock")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	done := make(chan error, 1)
-	go func() { done <- Run(ctx, Options{Config: cfg, Socket: socket}) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, _ := serve(t, Options{Config: cfg})
+	ctx := t.Context()
+	fabric, channels := pb.NewFabricServiceClient(conn), pb.NewPriorityServiceClient(conn)
+	watch, err := channels.WatchPriorities(ctx, &pb.WatchPrioritiesRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	fabric, channels := pb.NewFabricServiceClient(conn), pb.NewChannelServiceClient(conn)
-	watch, err := channels.WatchChannels(ctx, &pb.WatchChannelsRequest{}, grpc.WaitForReady(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	until := func(what string, ok func(*pb.ListChannelsResponse) bool) *pb.ListChannelsResponse {
+	until := func(what string, ok func(*pb.ListPrioritiesResponse) bool) *pb.ListPrioritiesResponse {
 		t.Helper()
 		for {
 			m, err := watch.Recv()
@@ -160,19 +186,9 @@ func TestChannelsOfConfigurations(t *testing.T) {
 			}
 		}
 	}
-	first := until("the plan of the file", func(m *pb.ListChannelsResponse) bool { return m.Plan.GetFlows() == 150 && len(m.Channels) == 4 })
+	first := until("the plan of the file", func(m *pb.ListPrioritiesResponse) bool { return m.Plan.GetFlows() == 150 && len(m.Channels) == 4 })
 	if _, err := channels.AllocatePriority(ctx, &pb.AllocatePriorityRequest{Application: "web", Priority: 3}); err != nil {
 		t.Fatal(err)
-	}
-	// The first configuration is applied while the daemon starts.
-	for {
-		g, err := fabric.GetFabric(ctx, &pb.GetFabricRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if g.Generation == 1 {
-			break
-		}
 	}
 	apply := func(section string) error {
 		_, err := fabric.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: with(section)})
@@ -181,7 +197,7 @@ func TestChannelsOfConfigurations(t *testing.T) {
 	if err := apply("{base_rtt: 12us, priorities: 4, flows: 300, noise: 2us}"); err != nil {
 		t.Fatal(err)
 	}
-	next := until("300 flows", func(m *pb.ListChannelsResponse) bool { return m.Plan.GetFlows() == 300 })
+	next := until("300 flows", func(m *pb.ListPrioritiesResponse) bool { return m.Plan.GetFlows() == 300 })
 	if a, b := first.Channels[2], next.Channels[2]; next.Plan.NoiseNs != 2000 || b.Application != "web" || b.TargetNs < a.TargetNs+3*3000 {
 		t.Errorf("priority 3 was %v, with twice the flows and more noise it is %v", a, b)
 	}
@@ -193,7 +209,7 @@ func TestChannelsOfConfigurations(t *testing.T) {
 	if _, err := fabric.ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: base}); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `application "web" has priority 3`) {
 		t.Errorf("no section: %v", err)
 	}
-	if l, err := channels.ListChannels(ctx, &pb.ListChannelsRequest{}); err != nil || l.Plan.GetFlows() != 300 || len(l.Channels) != 4 {
+	if l, err := channels.ListPriorities(ctx, &pb.ListPrioritiesRequest{}); err != nil || l.Plan.GetFlows() != 300 || len(l.Channels) != 4 {
 		t.Errorf("after refused configurations: %v, %v", l, err)
 	}
 }

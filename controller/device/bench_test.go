@@ -12,11 +12,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/internal/fakeswitch"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/switchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,8 +54,7 @@ func BenchmarkReconcile(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, n := range []int{100, 1000, 10000} {
-		fake := fakeswitch.New(b, 1)
-		fake.Trusting = true
+		fake := switchtest.New(b, 1)
 		fake.Start()
 		d := New(Options{
 			Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1, Pipeline: p,
@@ -66,7 +65,7 @@ func BenchmarkReconcile(b *testing.B) {
 		go func() { defer close(done); d.Run(ctx) }()
 		reach := func(b *testing.B, s *reconcile.State) {
 			d.Want(Want{State: s})
-			if r := d.Settle(ctx); r.Err != "" {
+			if r := d.Wait(ctx); r.Err != "" {
 				b.Fatal(r.Err)
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// discover tries what can be tried, compares what features need with what the program has,
-// and states the rest as what it is: a property of the configured kind of target, which
-// P4Runtime gives no way to ask for.
+// discover returns the capabilities of a switch. It tries out what can be tried and compares
+// what features need with what the program has. The rest follows from the configured kind of
+// target, because P4Runtime has no request for it.
 func discover(ctx context.Context, c *session.Client, o Options, unreadable []string) []view.Capability {
 	tried := []view.Capability{version(ctx, c)}
 	if id, err := o.Pipeline.RegisterID(ids.RegisterLastDelayName); err == nil {
@@ -50,15 +50,17 @@ func parts(o Options, tried []view.Capability) []view.Capability {
 
 func capability(p feature.Part, o Options) view.Capability {
 	on := p.On(o.Pipeline, &o.Switch)
-	c := view.Capability{Name: p.Name, Supported: on.Means != feature.Nothing}
+	c := view.Capability{Name: p.Name, Supported: on.Means != feature.ByNothing}
 	switch on.Means {
-	case feature.Program:
+	case feature.ByProgram:
 		c.By = view.ByProgram
-	case feature.Manager:
-		c.By, c.Detail = view.ByManager, "the traffic manager "+p.Manager
+	case feature.ByTarget:
+		c.By = view.ByTarget
+	case feature.ByTrafficManager:
+		c.By, c.Detail = view.ByTrafficManager, "the traffic manager "+p.TrafficManager
 	default:
 		c.Detail = on.Lacking
-		if p.Manager != "" && o.Switch.Target.Chip() != "" {
+		if p.TrafficManager != "" && o.Switch.Target.Chip() != "" {
 			c.Detail += ", bf_runtime is not set"
 		}
 		c.Detail += "; " + p.Instead
@@ -86,16 +88,27 @@ func try(ctx context.Context, c *session.Client, name, instead string, request *
 	}
 }
 
-// static lists what cannot be asked for.
+// static returns the capabilities that follow from the kind of target.
 func static(s config.Switch) []view.Capability {
 	list := []view.Capability{{
 		Name: "priority_queues", Supported: s.PriorityQueues > 1, By: view.ByTarget,
 		Detail: fmt.Sprintf("%d, as configured; P4Runtime cannot tell", s.PriorityQueues),
 	}}
+	failover := view.Capability{Name: "fast_failover", Supported: true, By: view.ByTarget, Detail: "next hops whose port is down are left out by the switch itself, by watch ports"}
+	if s.Target.Chip() != "" {
+		failover = view.Capability{Name: "fast_failover", Detail: "Stratum refuses watch ports; the controller changes groups when probes stay away"}
+	}
+	if s.Target == config.BMv2 {
+		failover = view.Capability{Name: "fast_failover", Detail: "simple_switch_grpc ends with SIGFPE at a packet to a group whose watched ports are all down, or seem so; the controller changes groups when probes stay away"}
+	}
+	list = append(list, failover)
 	switch s.Target {
 	case config.BMv2:
-		list = append(list,
-			view.Capability{Name: "queue_rate", Detail: "only through the target's Thrift service, which the controller does not use"},
+		rate := view.Capability{Name: "queue_rate", Detail: "only through the target's Thrift service, and thrift is not set"}
+		if s.Thrift != "" {
+			rate = view.Capability{Name: "queue_rate", Supported: true, By: view.ByTrafficManager, Detail: fmt.Sprintf("each queue by itself, in packets taken for %v, by Thrift at %s", s.PacketSize, s.Thrift)}
+		}
+		list = append(list, rate,
 			view.Capability{Name: "pfc_first", Detail: "PFC frames leave by queue 0 of their port, since PI takes no class of service of clones: PAUSEs wait behind what is there"},
 			view.Capability{Name: "obey_pfc", Detail: "simple_switch ignores the PAUSE frames it receives; hosts obey theirs"},
 		)
@@ -112,7 +125,7 @@ func static(s config.Switch) []view.Capability {
 		obey := view.Capability{Name: "obey_pfc", Detail: "bf_runtime is not set; ports obey what the switch's own configuration says"}
 		reach := view.Capability{Name: "traffic_manager", Detail: "bf_runtime is not set"}
 		if s.BFRuntime != "" {
-			obey = view.Capability{Name: "obey_pfc", Supported: true, By: view.ByManager, Detail: "for lossless classes, under a buffer policy"}
+			obey = view.Capability{Name: "obey_pfc", Supported: true, By: view.ByTrafficManager, Detail: "for lossless classes, under a buffer policy"}
 			reach = view.Capability{Name: "traffic_manager", Supported: true, By: view.ByTarget, Detail: "by BF Runtime at " + s.BFRuntime}
 		}
 		list = append(list, obey, reach)

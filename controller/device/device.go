@@ -1,10 +1,10 @@
-// Package device looks after one switch: it keeps a session, and whenever the session
-// becomes primary, the wanted state changes or time has passed, it brings the switch in
-// line. A switch that was killed and restarted comes back whole by itself: its pipeline is
-// missing and is pushed, its entries are missing and are written.
+// Package device manages one switch. It keeps a session, and reconciles the switch when the session
+// becomes primary, when the wanted state changes, and periodically. A switch that was restarted needs
+// no special case: reconciling pushes the missing pipeline and writes the missing entries.
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/poller"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -30,74 +31,82 @@ type Options struct {
 	ElectionID uint64
 	Pipeline   *pipeline.Pipeline
 	Features   []feature.Feature
-	// Manager makes the driver of the switch's traffic manager; nil when it has none.
-	Manager func() (Manager, error)
-	// ManagerTime bounds one comparison of the traffic manager, its server out of reach
-	// included; default 5 s.
-	ManagerTime time.Duration
+	// TrafficManager controls the switch's traffic manager; nil when the switch has none.
+	// The device closes it at the end of Run.
+	TrafficManager trafficmanager.Driver
+	// TrafficManagerTime bounds one comparison of the traffic manager, also where its server
+	// does not answer; default 5 s.
+	TrafficManagerTime time.Duration
 	// Dial says how to reach the switch; see session.Options.
 	Dial []grpc.DialOption
-	// RetryMin and RetryMax bound the waits between connections, and ten times each those
-	// between attempts to bring a degraded switch in line; see session.Options.
+	// RetryMin and RetryMax bound the waits between connections, default 100 ms and 5 s. The
+	// waits between attempts to reconcile a degraded switch are ten times as long, because
+	// an attempt reads all that the switch holds.
 	RetryMin, RetryMax time.Duration
-	// Heartbeat is the session's.
+	// Heartbeat is the session's heartbeat. A switch that answers no poll for so long counts
+	// as one that sends no packets.
 	Heartbeat time.Duration
-	// Events takes what happens; it must not wait.
+	// Events receives every event; it must not block.
 	Events func(view.Event)
 	Log    *slog.Logger
 }
 
-// Want is what a switch should be. It is immutable.
+// Want is the wanted state of a switch. It is immutable.
 type Want struct {
 	Env   *feature.Env
 	State *reconcile.State
-	// Manager is what the traffic manager should hold; nil where it is left alone.
-	Manager *trafficmanager.Settings
+	// TrafficManager is the wanted state of the traffic manager; nil leaves it unchanged.
+	TrafficManager *trafficmanager.Config
 	// Err says why there is no state for this switch; State is nil then.
 	Err error
 }
 
 // Stats counts what a device did since it was made.
 type Stats struct {
-	Reconciles      uint64 // attempts
-	Reads           uint64 // attempts that read the switch
-	Updates         uint64 // entities written
-	RefusedUpdates  uint64
-	Pushes          uint64 // of the pipeline
-	Overlays        uint64 // written by themselves
-	Connects        uint64
-	Messages        uint64 // from the switch
-	DroppedMessages uint64 // that came faster than they could be handled
-	LoopErrors      uint64 // failed ticks
-	ManagerApplies  uint64 // times that the traffic manager was compared and brought in line
-	ManagerRows     uint64 // written to it
-	ManagerErrors   uint64 // times that it could not be
+	Reconciles            uint64 // attempts
+	Reads                 uint64 // attempts that read the switch
+	Updates               uint64 // entities written
+	RefusedUpdates        uint64
+	Pushes                uint64 // of the pipeline
+	Connects              uint64
+	Messages              uint64 // from the switch
+	DroppedMessages       uint64 // messages that came faster than the loops handled them
+	LoopErrors            uint64 // failed ticks
+	TrafficManagerApplies uint64 // times that the traffic manager was reconciled
+	TrafficManagerRows    uint64 // rows written to the traffic manager
+	TrafficManagerErrors  uint64 // times that reconciling the traffic manager failed
 }
 
 // Device is one switch. Three goroutines run it: the session, the reconciler and the
-// loops. They share what is under mu; each change of it wakes those who wait.
+// loops. They share what mu guards; each change of it wakes those who wait.
 type Device struct {
 	opts    Options
 	session *session.Session
-	manager *manager // nil when the switch has none
+	poller  *poller.Poller // the loops' goroutine owns it
 	log     *slog.Logger
+	silence time.Duration // time without an answer after which the switch counts as sending no packets
 
-	kick     chan struct{} // something for the reconciler; holds one token
-	reattach chan struct{} // something for the loops; holds one token
+	kick     chan struct{} // wakes the reconciler; holds one token
+	reattach chan struct{} // wakes the loops; holds one token
 	messages chan message
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced at every change
-	role     session.Role
-	why      error
-	reported bool // the session has said something
-	epoch    uint64
-	want     Want
-	wantSeq  uint64
-	done     outcome
-	status   view.Switch
-	attached *attachment
-	stats    Stats
+	mu             sync.Mutex
+	changed        chan struct{} // closed and replaced at every change
+	role           session.Role
+	why            error
+	reported       bool // the session has reported its role
+	epoch          uint64
+	want           Want
+	wantSeq        uint64
+	done           outcome
+	forwards       bool   // see Forwards
+	refusesPackets string // why the switch accepts no packets; "" when it does
+	sendsNone      string // what shows that the switch sends no packets; "" when nothing does
+	inLine         bool   // the switch had its wanted state after the last attempt
+	heard          bool   // the switch has sent a packet in this epoch
+	status         view.Switch
+	attached       *attachment
+	stats          Stats
 }
 
 // outcome is how an attempt to reach a want ended.
@@ -106,22 +115,25 @@ type outcome struct {
 	result view.Result
 }
 
-// attachment says with what the loops should run; nil for not at all. It is never changed,
-// but for the loops' overlays, which are under the device's mu.
+// attachment is the environment of the loops, which do not run without one. It is immutable except
+// for the victims, which the device's mu guards.
 type attachment struct {
-	env      *feature.Env
-	epoch    uint64
-	since    time.Time
-	overlays overlays
+	env     *feature.Env
+	epoch   uint64
+	since   time.Time
+	victims []uint32 // ports that a loop wants to have the whole shared pool
 }
 
-// message is something from the switch, with the time of its arrival.
+// message is a message from the switch, with the time of its arrival.
 type message struct {
 	at     time.Time
 	packet *p4v1.PacketIn
 	digest *p4v1.DigestList
 	idle   *p4v1.IdleTimeoutNotification
 }
+
+// silence is the default of a session's heartbeat.
+const silence = 3 * time.Second
 
 // messageQueue is how many messages may wait for the loops.
 const messageQueue = 4096
@@ -131,14 +143,20 @@ func New(o Options) *Device {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.ManagerTime <= 0 {
-		o.ManagerTime = managerTime
+	if o.TrafficManagerTime <= 0 {
+		o.TrafficManagerTime = trafficManagerTime
+	}
+	if o.RetryMin <= 0 {
+		o.RetryMin = 100 * time.Millisecond
+	}
+	if o.RetryMax <= 0 {
+		o.RetryMax = 5 * time.Second
 	}
 	if o.Events == nil {
 		o.Events = func(view.Event) {}
 	}
 	d := &Device{
-		opts: o, log: o.Log.With("switch", o.Switch.Name),
+		opts: o, log: o.Log.With("switch", o.Switch.Name), silence: cmp.Or(o.Heartbeat, silence),
 		kick: make(chan struct{}, 1), reattach: make(chan struct{}, 1),
 		messages: make(chan message, messageQueue), changed: make(chan struct{}),
 		status: view.Switch{
@@ -147,9 +165,7 @@ func New(o Options) *Device {
 		},
 	}
 	d.status.Capabilities = parts(o, nil)
-	if o.Manager != nil {
-		d.manager = newManager(o.Manager)
-	}
+	d.poller = poller.New(o.Pipeline, d.packetOut)
 	d.session = session.New(session.Options{
 		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID,
 		Dial: o.Dial, RetryMin: o.RetryMin, RetryMax: o.RetryMax, Heartbeat: o.Heartbeat, Log: o.Log,
@@ -157,19 +173,19 @@ func New(o Options) *Device {
 	return d
 }
 
-// Run looks after the switch until the context ends. The switch keeps what it holds.
+// Run manages the switch until the context ends. It leaves the switch's state as it is then.
 func (d *Device) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.session.Run(ctx) })
 	wg.Go(func() { d.reconciler(ctx) })
 	wg.Go(func() { d.loops(ctx) })
 	wg.Wait()
-	if d.manager != nil {
-		d.manager.close()
+	if d.opts.TrafficManager != nil {
+		_ = d.opts.TrafficManager.Close()
 	}
 }
 
-// Want sets what the switch should be, and returns at once.
+// Want sets the wanted state of the switch and returns at once.
 func (d *Device) Want(w Want) {
 	d.mu.Lock()
 	d.want = w
@@ -193,19 +209,29 @@ func (d *Device) Stats() Stats {
 	return d.stats
 }
 
-// Attached returns since when the features' loops run, the zero time while they do not.
+// Attached returns since when packets can be exchanged with the switch. It returns the zero time
+// when they cannot, or when the switch has sent none yet. A missing probe then says nothing about a
+// link.
 func (d *Device) Attached() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.attached == nil {
+	if d.attached == nil || !d.heard || d.refusesPackets != "" || d.sendsNone != "" {
 		return time.Time{}
 	}
 	return d.attached.since
 }
 
-// Settle waits until the last Want is reached, has failed, or cannot be reached for now
+// Forwards reports whether routes may lead through the switch: it runs the program and has most of
+// its entries, or another controller is primary. known is false until a new session has checked this.
+func (d *Device) Forwards() (forwards, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.forwards, d.status.State != view.Reconciling
+}
+
+// Wait waits until the last Want is reached, has failed, or cannot be reached for now
 // because the session is not primary, and says which.
-func (d *Device) Settle(ctx context.Context) view.Result {
+func (d *Device) Wait(ctx context.Context) view.Result {
 	d.mu.Lock()
 	seq := d.wantSeq
 	for {
@@ -236,7 +262,7 @@ func (d *Device) pending() string {
 	return text + "; it gets its configuration when it is back"
 }
 
-// wake tells those who wait that something changed. The caller holds mu.
+// wake wakes the goroutines that wait for a change. The caller holds mu.
 func (d *Device) wake() {
 	close(d.changed)
 	d.changed = make(chan struct{})
@@ -249,8 +275,9 @@ func signal(c chan struct{}) {
 	}
 }
 
-// state moves the status and publishes an event when it changed. The caller holds mu.
-func (d *Device) state(s view.SwitchState, why string) {
+// setState sets the state and the error in the status, and publishes an event when the state has
+// changed. The caller holds mu.
+func (d *Device) setState(s view.SwitchState, why string) {
 	if d.status.State == s && d.status.Err == why {
 		return
 	}
@@ -278,7 +305,7 @@ func (d *Device) state(s view.SwitchState, why string) {
 	d.opts.Events(e)
 }
 
-// handler takes what the session says.
+// handler receives what the session reports.
 type handler struct{ *Device }
 
 // Role implements session.Handler.
@@ -291,19 +318,20 @@ func (h handler) Role(r session.Role, why error) {
 	}
 	d.role, d.why, d.reported = r, why, true
 	d.epoch++
-	d.attached = nil
+	d.refusesPackets, d.sendsNone, d.heard, d.inLine = "", "", false, false
+	d.attached, d.forwards = nil, r == session.Backup
 	switch r {
 	case session.Disconnected:
 		if errors.Is(why, session.ErrStopped) {
 			d.status.State, d.status.Err = view.Disconnected, text // nothing to tell
 			break
 		}
-		d.state(view.Disconnected, text)
+		d.setState(view.Disconnected, text)
 	case session.Backup:
-		d.state(view.Backup, text)
+		d.setState(view.Backup, text)
 	case session.Primary:
 		d.stats.Connects++
-		d.state(view.Reconciling, "")
+		d.setState(view.Reconciling, "")
 	}
 	d.wake()
 	d.mu.Unlock()
@@ -320,7 +348,67 @@ func (h handler) Digest(l *p4v1.DigestList) { h.enqueue(message{digest: l}) }
 // Idle implements session.Handler.
 func (h handler) Idle(n *p4v1.IdleTimeoutNotification) { h.enqueue(message{idle: n}) }
 
-// enqueue hands a message to the loops; the newest are dropped when they lag behind.
+// PacketRefused implements session.Handler. A switch that cannot be polled or probed is degraded,
+// even if it has all its entries.
+func (h handler) PacketRefused(why error) {
+	d := h.Device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.attached == nil || d.refusesPackets != "" {
+		return // the switch may have no program yet, or it is recorded and every poll and probe is refused
+	}
+	d.refusesPackets = "the switch takes no packets from the controller, so that its ports are not polled and its links not probed: " + why.Error()
+	d.updateHealth()
+}
+
+// packetOut sends a packet of a loop. It returns session.ErrDisconnected until the switch of this
+// session has been reconciled: one without its program would refuse the packet.
+func (d *Device) packetOut(p *p4v1.PacketOut) error {
+	d.mu.Lock()
+	reconciled := d.attached != nil
+	d.mu.Unlock()
+	if !reconciled {
+		return session.ErrDisconnected
+	}
+	return d.session.PacketOut(p)
+}
+
+// setSilent records whether the switch answers no polls although it should. simple_switch_grpc
+// without --cpu-port accepts packets, drops them and reports no error.
+func (d *Device) setSilent(silent bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if silent == (d.sendsNone != "") || d.attached == nil {
+		return
+	}
+	d.sendsNone = ""
+	if silent {
+		d.sendsNone = fmt.Sprintf("no poll of its ports was answered for %v, so that neither its queues nor its links are seen: want a switch with the CPU port %d",
+			d.silence, d.opts.Switch.CPUPort)
+		if d.opts.Switch.Target.Chip() == "" {
+			d.sendsNone += fmt.Sprintf(" (--cpu-port %d)", d.opts.Switch.CPUPort)
+		}
+	}
+	d.updateHealth()
+}
+
+// updateHealth updates the state of a switch that has its wanted state: ready if it accepts and sends
+// packets, and degraded otherwise. The caller holds mu.
+func (d *Device) updateHealth() {
+	why := cmp.Or(d.refusesPackets, d.sendsNone)
+	switch {
+	case d.status.State == view.Ready && why != "":
+		d.setState(view.Degraded, why)
+	case d.status.State == view.Degraded && d.inLine:
+		if why == "" {
+			d.setState(view.Ready, "")
+		} else {
+			d.setState(view.Degraded, why)
+		}
+	}
+}
+
+// enqueue passes a message to the loops. It drops the message when too many wait.
 func (d *Device) enqueue(m message) {
 	m.at = time.Now()
 	dropped := uint64(0)
@@ -330,6 +418,7 @@ func (d *Device) enqueue(m message) {
 		dropped = 1
 	}
 	d.mu.Lock()
+	d.heard = d.heard || m.packet != nil
 	d.stats.Messages++
 	d.stats.DroppedMessages += dropped
 	d.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 )
 
-// runningLoop is a feature's loop and when it is due.
+// runningLoop is a feature's loop and the time of its next tick.
 type runningLoop struct {
 	feature.Loop
 	name  string
@@ -24,6 +24,7 @@ type runningLoop struct {
 func (d *Device) loops(ctx context.Context) {
 	var running []*runningLoop
 	var current *attachment
+	silent := false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -36,12 +37,17 @@ func (d *Device) loops(ctx context.Context) {
 			d.mu.Unlock()
 			if a != current {
 				current, running = a, d.attachAll(a)
+				d.poller.Reset()
 			}
 		case m := <-d.messages:
 			d.deliver(m, running)
 		case <-timer.C:
 		}
 		wait := d.tick(ctx, running)
+		if now := d.poller.Silent(time.Now(), d.silence); now != silent {
+			silent = now
+			d.setSilent(silent)
+		}
 		timer.Reset(wait)
 	}
 }
@@ -53,9 +59,9 @@ func (d *Device) attachAll(a *attachment) []*runningLoop {
 	var list []*runningLoop
 	now := time.Now()
 	for _, f := range d.opts.Features {
-		own := ownSwitch{d, a, f.Name()}
+		own := ownSwitch{d, a}
 		sw := feature.Switch(own)
-		if d.manager != nil {
+		if d.opts.TrafficManager != nil {
 			sw = managedSwitch{own}
 		}
 		if l := f.Attach(a.env, sw); l != nil {
@@ -65,8 +71,8 @@ func (d *Device) attachAll(a *attachment) []*runningLoop {
 	return list
 }
 
-// tick calls what is due and returns how long nothing more is. A loop that missed ticks
-// goes on with the next one.
+// tick calls the loops that are due and returns the time until the next one is. A loop that
+// missed ticks gets one tick for all of them.
 func (d *Device) tick(ctx context.Context, running []*runningLoop) time.Duration {
 	const idle = time.Hour
 	wait := idle
@@ -89,7 +95,7 @@ func (d *Device) tick(ctx context.Context, running []*runningLoop) time.Duration
 	return wait
 }
 
-// deliver offers a message to the loops in the order of the features.
+// deliver passes a message to all loops.
 func (d *Device) deliver(m message, running []*runningLoop) {
 	msg := feature.Message{Digest: m.digest, Idle: m.idle}
 	if m.packet != nil {
@@ -98,27 +104,37 @@ func (d *Device) deliver(m message, running []*runningLoop) {
 			d.log.Debug("packet-in", "err", err)
 			return
 		}
-		msg.Packet = &in
+		report, ok := d.poller.Report(&in)
+		switch {
+		case !ok:
+			msg.Packet = &in
+		case report == nil:
+			return
+		default:
+			msg.Report = report
+		}
 	}
 	for _, l := range running {
-		if l.Receive(m.at, msg) {
-			return
-		}
+		l.Receive(m.at, msg)
 	}
 }
 
-// ownSwitch is what the loop of a feature may do.
+// ownSwitch is the feature.Switch of the loops of an attachment.
 type ownSwitch struct {
-	d       *Device
-	a       *attachment
-	feature string
+	d *Device
+	a *attachment
 }
 
 // Name implements feature.Switch.
 func (s ownSwitch) Name() string { return s.d.opts.Switch.Name }
 
 // PacketOut implements feature.Switch.
-func (s ownSwitch) PacketOut(p *p4v1.PacketOut) error { return s.d.session.PacketOut(p) }
+func (s ownSwitch) PacketOut(p *p4v1.PacketOut) error { return s.d.packetOut(p) }
+
+// Poll implements feature.Switch.
+func (s ownSwitch) Poll(now time.Time, quiet time.Duration, ports ...uint32) error {
+	return s.d.poller.Poll(now, quiet, ports...)
+}
 
 // Read implements feature.Switch.
 func (s ownSwitch) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
@@ -127,11 +143,6 @@ func (s ownSwitch) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.
 		return nil, err
 	}
 	return c.Read(ctx, requests...)
-}
-
-// Overlay implements feature.Switch.
-func (s ownSwitch) Overlay(entities []*p4v1.Entity) error {
-	return s.d.overlay(s.a, s.feature, entities)
 }
 
 // Write implements feature.Switch.
@@ -148,23 +159,19 @@ func (s ownSwitch) Write(ctx context.Context, updates []*p4v1.Update) error {
 	return c.Write(ctx, updates)
 }
 
-// managedSwitch is what the loop of a feature may do to a switch with a traffic manager.
+// managedSwitch is an ownSwitch that also implements feature.TrafficManager.
 type managedSwitch struct{ ownSwitch }
 
-// Pauses implements feature.Managed.
+// Pauses implements feature.TrafficManager.
 func (s managedSwitch) Pauses(ctx context.Context, ports []uint32) (map[uint32]trafficmanager.PauseCounters, error) {
-	m, err := s.d.manager.get()
-	if err != nil {
-		return nil, err
-	}
-	return m.Pauses(ctx, ports)
+	return s.d.opts.TrafficManager.Pauses(ctx, ports)
 }
 
-// Victims implements feature.Managed.
-func (s managedSwitch) Victims(ports []uint32) error { return s.d.victims(s.a, ports) }
+// Victims implements feature.TrafficManager.
+func (s managedSwitch) Victims(ports []uint32) error { return s.d.setVictims(s.a, ports) }
 
 var (
-	_ session.Handler = handler{}
-	_ feature.Switch  = ownSwitch{}
-	_ feature.Managed = managedSwitch{}
+	_ session.Handler        = handler{}
+	_ feature.Switch         = ownSwitch{}
+	_ feature.TrafficManager = managedSwitch{}
 )

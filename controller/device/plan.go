@@ -7,53 +7,46 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/view"
 )
 
-// Plan says what would be written to reach want, and writes nothing. A switch that cannot
-// be read is taken to be empty, and the plan says why.
+// Plan returns what would be written to reach want. It writes nothing. A switch that cannot be read
+// counts as empty, and the plan says why.
 func (d *Device) Plan(ctx context.Context, want Want) view.Plan {
 	c, err := d.session.Client()
 	d.mu.Lock()
 	if err != nil && d.why != nil {
 		err = d.why
 	}
-	base, over := d.want.State, d.over(d.want)
 	d.mu.Unlock()
-	plan := planOf(ctx, d.opts.Switch.Name, c, err, d.opts.Pipeline, want.State, func(have *reconcile.State) *reconcile.State {
-		return reconcile.Unstack(have, base, over) // the loops' own is no difference
-	})
-	if d.manager != nil && want.Manager != nil {
-		ctx, cancel := context.WithTimeout(ctx, d.opts.ManagerTime)
+	plan := PlanOf(ctx, d.opts.Switch.Name, c, err, d.opts.Pipeline, want.State, feature.Externs(d.opts.Features, &d.opts.Switch)...)
+	if d.opts.TrafficManager != nil && want.TrafficManager != nil {
+		ctx, cancel := context.WithTimeout(ctx, d.opts.TrafficManagerTime)
 		defer cancel()
-		m, err := d.manager.get()
 		d.mu.Lock()
-		manager := d.planManager(want)
+		manager := d.planTrafficManager(want)
 		d.mu.Unlock()
-		PlanManager(ctx, &plan, m, err, manager)
+		PlanTrafficManager(ctx, &plan, d.opts.TrafficManager, manager)
 	}
 	return plan
 }
 
 // PlanOf compares a switch with want over any client, which may be nil when err says why.
-func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State) view.Plan {
-	return planOf(ctx, name, c, err, p, want, func(have *reconcile.State) *reconcile.State { return have })
-}
-
-func planOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, plain func(*reconcile.State) *reconcile.State) view.Plan {
+// externs are those of feature.Externs.
+func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, externs ...uint32) view.Plan {
 	out := view.Plan{Switch: name}
 	have := &reconcile.State{}
 	if err == nil {
-		have, err = holds(ctx, c, p, &out)
+		have, err = holds(ctx, c, p, externs, &out)
 	}
 	if err != nil {
 		out.Unreachable = reason(err)
 		have = &reconcile.State{}
 	}
-	have = plain(have)
 	plan := reconcile.Diff(have, want, p.TableSize)
 	for _, batch := range plan.Batches {
 		for _, u := range batch {
@@ -63,8 +56,9 @@ func planOf(ctx context.Context, name string, c *session.Client, err error, p *p
 	return out
 }
 
-// holds reads a switch; one with another pipeline will be empty once that is replaced.
-func holds(ctx context.Context, c *session.Client, p *pipeline.Pipeline, out *view.Plan) (*reconcile.State, error) {
+// holds reads a switch. A switch that runs another pipeline counts as empty, because it is empty
+// after the pipeline is replaced.
+func holds(ctx context.Context, c *session.Client, p *pipeline.Pipeline, externs []uint32, out *view.Plan) (*reconcile.State, error) {
 	running, err := c.Compare(ctx, p)
 	switch {
 	case err != nil:
@@ -78,7 +72,7 @@ func holds(ctx context.Context, c *session.Client, p *pipeline.Pipeline, out *vi
 		out.Changes = append(out.Changes, view.Change{Kind: view.Modify, Text: "pipeline: replace the one that runs; all its entries are lost"})
 		return &reconcile.State{}, nil
 	}
-	have, _, err := reconcile.Read(ctx, c, p)
+	have, _, err := reconcile.Read(ctx, c, p, externs...)
 	return have, err
 }
 
@@ -101,7 +95,7 @@ func change(p *pipeline.Pipeline, have *reconcile.State, u *p4v1.Update) view.Ch
 	return view.Change{Kind: view.Modify, Text: text}
 }
 
-// reason returns an error's text for people, without gRPC's frame around it.
+// reason returns the text of an error without the words that gRPC puts around it.
 func reason(err error) string {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) && s.GRPCStatus().Message() != "" {

@@ -1,6 +1,8 @@
 package device
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,35 +12,33 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
 
-// attemptTime bounds one attempt to bring a switch in line.
+// attemptTime bounds one attempt to reconcile a switch.
 const attemptTime = 2 * time.Minute
 
-// held is what the reconciler knows a switch to hold, because it wrote it over the session
-// that still stands; it saves reading everything back for each change of a route.
-//
-// It is state under an overlay, which is nil for none.
-type held struct {
+// knownState is the state of a switch as far as the reconciler knows it without a read, because it
+// wrote it over the current session. So a change of a route needs no read of all entries.
+type knownState struct {
 	epoch uint64
 	seq   uint64 // of the want that state is from
 	state *reconcile.State
-	over  *reconcile.State
 
-	manager *trafficmanager.Settings // that the traffic manager has; nil when that is to be seen
-	managed *trafficmanager.Settings // that it had when it was written last
+	trafficManager *trafficmanager.Config // state of the traffic manager; nil when it must be read
+	lastWritten    *trafficmanager.Config // its state after the last write
 }
 
-// reconciler runs until the context ends. It alone owns what the switch is known to hold.
+// reconciler runs until the context ends. It owns the known state of the switch.
 func (d *Device) reconciler(ctx context.Context) {
-	var known held
-	retryMin := max(10*d.opts.RetryMin, 100*time.Millisecond)
-	retryMax := max(10*d.opts.RetryMax, retryMin)
-	retry := retryMin
+	var known knownState
+	var failed job // the job of the last attempt, if it failed
+	retry := session.Backoff{Min: max(10*d.opts.RetryMin, 100*time.Millisecond), Max: max(10*d.opts.RetryMax, 100*time.Millisecond)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	periodic := false
@@ -50,35 +50,44 @@ func (d *Device) reconciler(ctx context.Context) {
 			periodic = false
 		case <-timer.C:
 			periodic = true
-			known.state, known.manager = nil, nil // time to look what is really there
+			known.state, known.trafficManager = nil, nil // do not trust them: read the switch
 		}
 		d.mu.Lock()
-		job := job{want: d.want, over: d.over(d.want), manager: d.overManager(d.want), seq: d.wantSeq, epoch: d.epoch}
+		job := job{want: d.want, trafficManager: d.trafficManagerOf(d.want), seq: d.wantSeq, epoch: d.epoch}
 		ready := d.role == session.Primary && (job.want.State != nil || job.want.Err != nil)
 		d.mu.Unlock()
 		if !ready {
 			timer.Stop()
 			continue
 		}
+		if !periodic && failed.seq == job.seq && failed.epoch == job.epoch {
+			continue // new victims are no reason to try again sooner
+		}
 		if known.epoch != job.epoch {
-			known = held{epoch: job.epoch}
+			known = knownState{epoch: job.epoch}
 		}
 		if known.state != nil && known.seq == job.seq {
-			// Only overlays can have changed. When the next comparison is due stays.
-			if err := d.restack(ctx, job, &known); err == nil {
+			// Only the victims can have changed. The timer keeps running, for the next
+			// comparison or the next attempt after the traffic manager failed.
+			if known.trafficManager == nil {
 				continue
 			}
-			known.state = nil // the attempt will say what is wrong
+			if _, err := d.applyTrafficManager(ctx, job, &known); err == nil {
+				continue
+			}
+			known.state = nil // the attempt reads the switch and reports what is wrong
 		}
 		ok := d.attempt(ctx, job, &known, periodic)
 		next := time.Duration(-1)
+		failed = job
 		if ok {
-			retry = retryMin
+			failed.seq = 0
+			retry.Reset()
 			if job.want.Env != nil {
 				next = job.want.Env.Config.Controller.ResyncInterval
 			}
 		} else {
-			next, retry = retry, min(2*retry, retryMax)
+			next = retry.Next()
 		}
 		timer.Stop()
 		if next > 0 {
@@ -87,26 +96,25 @@ func (d *Device) reconciler(ctx context.Context) {
 	}
 }
 
-// job is what one attempt is about.
+// job is the input of one attempt.
 type job struct {
-	want    Want
-	over    *reconcile.State         // nil for none
-	manager *trafficmanager.Settings // want.Manager with the loops' overlay
-	seq     uint64
-	epoch   uint64
+	want           Want
+	trafficManager *trafficmanager.Config // want.TrafficManager with the loops' victims
+	seq            uint64
+	epoch          uint64
 }
 
-// attempt brings the switch in line and reports whether it now holds what it should.
-func (d *Device) attempt(ctx context.Context, j job, known *held, periodic bool) bool {
+// attempt reconciles the switch and reports whether the switch now has its wanted state.
+func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	began := time.Now()
-	res, err := d.bring(ctx, j, known, periodic)
+	res, err := d.reconcile(ctx, j, known, periodic)
 	if err != nil {
 		known.state = nil
 	}
-	if manageable(err) && j.want.Err == nil {
-		rows, merr := d.manage(ctx, j, known, periodic)
+	if runsProgram(err) && j.want.Err == nil {
+		rows, merr := d.reconcileTrafficManager(ctx, j, known, periodic)
 		res.Modified += rows
 		err = errors.Join(err, merr)
 	}
@@ -117,39 +125,52 @@ func (d *Device) attempt(ctx context.Context, j job, known *held, periodic bool)
 	defer d.mu.Unlock()
 	d.stats.Reconciles++
 	if d.epoch != j.epoch {
-		return true // the session changed meanwhile; its role says what is next
+		return true // the session changed meanwhile; its role decides what is next
 	}
 	if transient(err) {
-		d.state(d.status.State, err.Error())
-		return false // the session will soon say what it is
+		d.setState(d.status.State, err.Error())
+		return false // the session will soon report why
 	}
 	d.done = outcome{seq: j.seq, result: res}
+	if j.want.State != nil {
+		d.forwards = tookMost(err, j.want.State.Len())
+	}
 	if j.want.State != nil {
 		d.status.Entries = j.want.State.Len()
 	}
 	d.status.Reconciles++
-	if err != nil {
+	if d.inLine = err == nil; err != nil {
 		d.log.Warn("the switch is not in line", "err", err, "took", time.Since(began))
-		d.state(view.Degraded, err.Error())
+		d.setState(view.Degraded, err.Error())
 	} else {
 		if n := res.Inserted + res.Modified + res.Deleted; n > 0 {
 			d.log.Info("switch reconciled", "inserted", res.Inserted, "modified", res.Modified, "deleted", res.Deleted, "took", time.Since(began))
 		}
-		d.state(view.Ready, "")
+		if why := cmp.Or(d.refusesPackets, d.sendsNone); why != "" {
+			d.setState(view.Degraded, why)
+		} else {
+			d.setState(view.Ready, "")
+		}
 	}
 	d.attach(j)
 	d.wake()
 	return err == nil
 }
 
-// manageable reports whether the switch runs the wanted program for all that is known, even
-// if it refused entries: the traffic manager of another is left alone.
-func manageable(err error) bool {
+// runsProgram reports whether the switch runs the wanted program, even if it refused entries. The
+// traffic manager belongs to the running program, so it is not changed under another one.
+func runsProgram(err error) bool {
 	var refused *session.WriteError
 	return err == nil || errors.As(err, &refused)
 }
 
-// transient reports whether an error is the connection's, not the switch's.
+// tookMost reports whether a switch runs the wanted program and took most of so many entries.
+func tookMost(err error, entries int) bool {
+	var refused *session.WriteError
+	return err == nil || errors.As(err, &refused) && 2*len(refused.Failed) < entries
+}
+
+// transient reports whether the connection failed, and not the switch.
 func transient(err error) bool {
 	var s interface{ GRPCStatus() *status.Status }
 	if errors.As(err, &s) {
@@ -175,8 +196,15 @@ func (d *Device) attach(j job) {
 	signal(d.reattach)
 }
 
-// bring reads, compares and writes.
-func (d *Device) bring(ctx context.Context, j job, known *held, periodic bool) (view.Result, error) {
+// sameConfig reports whether two environments have the same configuration. A file that is
+// applied a second time without a change does not restart the loops.
+func sameConfig(a, b *feature.Env) bool {
+	same := func(x, y *config.Config) bool { return x == y || x.File == y.File && bytes.Equal(x.Source, y.Source) }
+	return same(a.Config, b.Config)
+}
+
+// reconcile reads the switch, compares it with what is wanted, and writes the differences.
+func (d *Device) reconcile(ctx context.Context, j job, known *knownState, periodic bool) (view.Result, error) {
 	res := view.Result{Switch: d.opts.Switch.Name}
 	if j.want.Err != nil {
 		return res, j.want.Err
@@ -190,27 +218,27 @@ func (d *Device) bring(ctx context.Context, j job, known *held, periodic bool) (
 		if err := d.program(ctx, c); err != nil {
 			return res, err
 		}
-		have, unreadable, err := reconcile.Read(ctx, c, d.opts.Pipeline)
+		have, unreadable, err := reconcile.Read(ctx, c, d.opts.Pipeline, feature.Externs(d.opts.Features, &d.opts.Switch)...)
 		if err != nil {
 			return res, err
 		}
-		known.state, known.over = have, nil
+		known.state = have
 		d.noteCapabilities(j.epoch, discover(ctx, c, d.opts, unreadable))
 		d.count(func(s *Stats) { s.Reads++ })
 	}
-	plan := reconcile.Diff(reconcile.Merge(known.state, known.over), reconcile.Merge(j.want.State, j.over), d.opts.Pipeline.TableSize)
+	plan := reconcile.Diff(known.state, j.want.State, d.opts.Pipeline.TableSize)
 	if periodic && plan.Len() > 0 && d.Status().State == view.Ready {
 		d.event(view.Warning, "switch.drift", fmt.Sprintf("%d entries were not what they should be", plan.Len()))
 	}
 	if err := d.write(ctx, c, plan); err != nil {
 		return res, err
 	}
-	known.state, known.over, known.seq = j.want.State, j.over, j.seq
+	known.state, known.seq = j.want.State, j.seq
 	res.Inserted, res.Modified, res.Deleted = plan.Count()
 	return res, nil
 }
 
-// program makes sure that the switch runs the wanted pipeline.
+// program pushes the wanted pipeline unless the switch runs it.
 func (d *Device) program(ctx context.Context, c *session.Client) error {
 	running, err := c.Compare(ctx, d.opts.Pipeline)
 	if err != nil || running == session.Same {
@@ -231,9 +259,9 @@ func (d *Device) program(ctx context.Context, c *session.Client) error {
 	return nil
 }
 
-// write carries out a plan. What the plan took from a read that was incomplete or is out
-// of date is repaired: an insert of what is there becomes a modify, and the reverse, and a
-// delete of what is gone is done.
+// write writes a plan to the switch. The read that the plan is based on may be incomplete or out of
+// date. So write retries an insert of an existing entry as a modify, and a modify of a missing entry
+// as an insert. A delete of a missing entry counts as done.
 func (d *Device) write(ctx context.Context, c *session.Client, plan reconcile.Plan) error {
 	var failed []session.UpdateError
 	for _, batch := range plan.Batches {

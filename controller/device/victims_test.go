@@ -4,64 +4,118 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/internal/fakeswitch"
 	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/lag"
+	"github.com/headgate/headgate/tests/switchtest"
 	"github.com/headgate/headgate/units"
 )
+
+// attacher is a feature that wants one limit, and keeps the switches that it was attached ta.
+type attacher struct {
+	pipe *pipeline.Pipeline
+
+	mu       sync.Mutex
+	switches []feature.Switch // one for each attachment
+}
+
+func (*attacher) Name() string { return "attacher" }
+
+func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
+	e, err := p.Entry(ids.TableQueueLimitName).Exact("egress_port", pipeline.Uint(port)).Exact("queue", pipeline.Uint(0)).
+		Action(ids.ActionSetQueueLimitName, pipeline.Arg{Name: "bytes", Value: pipeline.Uint(bytes)}).Entity()
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+func (a *attacher) Parts() []feature.Part { return nil }
+
+func (a *attacher) Desired(*feature.Env, string) ([]*p4v1.Entity, error) {
+	return []*p4v1.Entity{limit(a.pipe, 1, 100)}, nil
+}
+
+func (a *attacher) Attach(_ *feature.Env, sw feature.Switch) feature.Loop {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.switches = append(a.switches, sw)
+	return nil
+}
+
+// last waits until there were n attachments, and returns the last.
+func (a *attacher) last(t *testing.T, n int) feature.Switch {
+	t.Helper()
+	var sw feature.Switch
+	eventually(t, "attachment", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if len(a.switches) >= n {
+			sw = a.switches[len(a.switches)-1]
+		}
+		return sw != nil
+	})
+	return sw
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	lag.Await(t, what, cond)
+}
 
 // memoryManager is a traffic manager that takes everything, or nothing while it is broken.
 type memoryManager struct {
 	mu     sync.Mutex
-	rows   []string
+	held   *trafficmanager.Config
 	broken bool
 }
 
 var errBroken = errors.New("broken")
 
-func (m *memoryManager) Plan(_ context.Context, want *trafficmanager.Settings) ([]view.Change, error) {
+func (m *memoryManager) Plan(_ context.Context, want *trafficmanager.Config) ([]view.Change, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if slices.Equal(m.rows, want.Rows()) {
+	if m.held.Equal(want) {
 		return nil, nil
 	}
 	return []view.Change{{Kind: view.Modify, Text: "rows"}}, nil
 }
 
-func (m *memoryManager) Apply(_ context.Context, want *trafficmanager.Settings) (int, error) {
+func (m *memoryManager) Apply(_ context.Context, _, want *trafficmanager.Config) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken {
 		return 0, errBroken
 	}
-	m.rows = want.Rows()
+	m.held = want
 	return 1, nil
-}
-
-func (m *memoryManager) Change(ctx context.Context, _, want *trafficmanager.Settings) (int, error) {
-	return m.Apply(ctx, want)
 }
 
 func (m *memoryManager) Pauses(context.Context, []uint32) (map[uint32]trafficmanager.PauseCounters, error) {
 	return map[uint32]trafficmanager.PauseCounters{1: {Frames: 5}}, nil
 }
 
+func (*memoryManager) Check(*trafficmanager.Config) error { return nil }
+
 func (*memoryManager) Close() error { return nil }
 
-func (m *memoryManager) has(rows []string) bool {
+func (m *memoryManager) has(want *trafficmanager.Config) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Equal(m.rows, rows)
+	return m.held.Equal(want)
 }
 
 func (m *memoryManager) breaks(b bool) {
@@ -74,30 +128,25 @@ func (m *memoryManager) breaks(b bool) {
 // and failures, shows in no plan, and ends with the loop.
 func TestVictims(t *testing.T) {
 	env := testenv.New(t, "../..", nil)
-	o := &overlayer{pipe: env.Pipeline}
-	fake := fakeswitch.New(t, 1)
+	o := &attacher{pipe: env.Pipeline}
+	fake := switchtest.New(t, 1)
 	fake.Start()
 	m := &memoryManager{}
 	d := New(Options{
 		Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1, Pipeline: env.Pipeline,
-		Features: []feature.Feature{o}, Manager: func() (Manager, error) { return m, nil },
+		Features: []feature.Feature{o}, TrafficManager: m,
 		RetryMin: time.Millisecond, RetryMax: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); d.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	shaped := func(alpha headroom.Alpha, victims ...uint32) *trafficmanager.Settings {
-		t.Helper()
+	shaped := func(alpha headroom.Alpha, victims ...uint32) *trafficmanager.Config {
 		ports := []headroom.Port{{Rate: 10 * units.Gbps}, {Rate: 10 * units.Gbps}}
-		s, err := trafficmanager.Shape(trafficmanager.Config{
-			Chip: trafficmanager.Tofino1, Ports: []trafficmanager.Port{{Number: 1}, {Number: 3}}, Victims: victims,
+		return &trafficmanager.Config{
+			Ports: []trafficmanager.Port{{Number: 1}, {Number: 3}}, Victims: victims,
 			MMU: &headroom.Config{Policy: headroom.SPFC, Buffer: 4 * units.MB, Ports: ports, Lossless: 8, Alpha: alpha},
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
-		return s
 	}
 	want := func(env *feature.Env, alpha headroom.Alpha) Want {
 		s := &reconcile.State{}
@@ -107,24 +156,24 @@ func TestVictims(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return Want{Env: env, State: s, Manager: shaped(alpha)}
+		return Want{Env: env, State: s, TrafficManager: shaped(alpha)}
 	}
 	apply := func(w Want) {
 		t.Helper()
 		d.Want(w)
-		if r := d.Settle(ctx); r.Err != "" {
+		if r := d.Wait(ctx); r.Err != "" {
 			t.Fatal(r.Err)
 		}
 	}
 	holds := func(what string, alpha headroom.Alpha, victims ...uint32) {
 		t.Helper()
-		rows := shaped(alpha, victims...).Rows()
-		eventually(t, what, func() bool { return m.has(rows) })
+		want := shaped(alpha, victims...)
+		eventually(t, what, func() bool { return m.has(want) })
 	}
 	first := want(env, 0)
 	apply(first)
 	holds("the shape", 0)
-	sw := o.last(t, 1).(feature.Managed)
+	sw := o.last(t, 1).(feature.TrafficManager)
 	if got, err := sw.Pauses(ctx, []uint32{1}); err != nil || got[1].Frames != 5 {
 		t.Errorf("pauses = %v, %v", got, err)
 	}
@@ -156,15 +205,21 @@ func TestVictims(t *testing.T) {
 	eventually(t, "ready", func() bool { return d.Status().State == view.Ready })
 
 	// Another configuration ends the loop and what it has said.
-	changed, err := config.Parse("other.yaml", env.Config.Source)
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := *env
-	other.Config = changed
+	other.Config = testenv.New(t, "../..", func(text string) string { return text + "# another\n" }).Config
 	apply(want(&other, 0))
 	holds("the shape again", 0)
 	if err := sw.Victims([]uint32{3}); !errors.Is(err, errDropped) {
 		t.Errorf("error = %v", err)
 	}
+	// So does a switch that was restarted.
+	sw = o.last(t, 2).(feature.TrafficManager)
+	if err := sw.Victims([]uint32{1}); err != nil {
+		t.Fatal(err)
+	}
+	holds("the victim of the new loop", 0, 1)
+	fake.Stop()
+	eventually(t, "disconnected", func() bool { return d.Status().State == view.Disconnected })
+	fake.Start()
+	holds("the shape after the restart", 0)
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/internal/ring"
 )
 
 // DefaultBuffer is how many values wait for a slow subscriber before the oldest are dropped.
@@ -22,7 +24,7 @@ type Bus[T any] struct {
 	dropped   atomic.Uint64
 
 	mu      sync.Mutex
-	history *ring[T]
+	history *ring.Last[T]
 	subs    map[*Subscription[T]]struct{}
 	closed  bool
 }
@@ -30,7 +32,7 @@ type Bus[T any] struct {
 // NewBus returns a bus that remembers the last history values for late subscribers;
 // 0 remembers none.
 func NewBus[T any](history int) *Bus[T] {
-	return &Bus[T]{history: newRing[T](history), subs: make(map[*Subscription[T]]struct{})}
+	return &Bus[T]{history: ring.NewLast[T](history), subs: make(map[*Subscription[T]]struct{})}
 }
 
 // Publish hands v to every subscriber. It never waits: where a subscriber's buffer is full
@@ -42,7 +44,7 @@ func (b *Bus[T]) Publish(v T) {
 		return
 	}
 	b.published.Add(1)
-	b.history.push(v)
+	b.history.Push(v)
 	for s := range b.subs {
 		if s.push(v) {
 			b.dropped.Add(1)
@@ -62,11 +64,11 @@ func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
-	s := &Subscription[T]{bus: b, match: o.Match, buf: newRing[T](o.Buffer), ready: make(chan struct{}, 1)}
+	s := &Subscription[T]{bus: b, match: o.Match, buf: ring.NewLast[T](o.Buffer), ready: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var recent []T
-	for _, v := range b.history.all() {
+	for _, v := range b.history.All() {
 		if o.Match == nil || o.Match(v) {
 			recent = append(recent, v)
 		}
@@ -114,7 +116,7 @@ type Subscription[T any] struct {
 	ready chan struct{} // holds a token when there may be something to read
 
 	mu      sync.Mutex
-	buf     *ring[T]
+	buf     *ring.Last[T]
 	dropped uint64 // since the last Next
 	closed  bool
 }
@@ -124,14 +126,11 @@ type Subscription[T any] struct {
 // ErrClosed.
 func (s *Subscription[T]) Next(ctx context.Context) (values []T, dropped uint64, err error) {
 	for {
-		s.mu.Lock()
-		values, dropped, s.dropped = s.buf.take(), s.dropped, 0
-		closed := s.closed
-		s.mu.Unlock()
-		if len(values) > 0 {
+		values, dropped, closed := s.take()
+		switch {
+		case len(values) > 0:
 			return values, dropped, nil
-		}
-		if closed {
+		case closed:
 			return nil, 0, ErrClosed
 		}
 		select {
@@ -140,6 +139,19 @@ func (s *Subscription[T]) Next(ctx context.Context) (values []T, dropped uint64,
 		case <-s.ready:
 		}
 	}
+}
+
+// Take is Next without waiting: what is buffered may be nothing.
+func (s *Subscription[T]) Take() (values []T, dropped uint64) {
+	values, dropped, _ = s.take()
+	return values, dropped
+}
+
+func (s *Subscription[T]) take() (values []T, dropped uint64, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	values, dropped, s.dropped = s.buf.Take(), s.dropped, 0
+	return values, dropped, s.closed
 }
 
 // Close ends the subscription. It may be called more than once.
@@ -156,7 +168,7 @@ func (s *Subscription[T]) push(v T) (dropped bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.buf.push(v) {
+	if s.buf.Push(v) {
 		s.dropped++
 		dropped = true
 	}

@@ -15,15 +15,16 @@ import (
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/pollreport"
 )
 
 // Env is what features work from on one switch. It and all it points to are immutable; a
-// change of the configuration, or of the state of links and switches, makes a new one.
+// change of the configuration makes a new one.
 type Env struct {
 	Config   *config.Config
 	Graph    *topology.Graph
-	Routes   map[string][]topology.Route // by switch
-	Pipeline *pipeline.Pipeline          // that the target of the switch runs
+	Pipeline *pipeline.Pipeline // that the target of the switch runs
 }
 
 // Feature is one feature. Its methods may be called at any time from any goroutine.
@@ -36,23 +37,51 @@ type Feature interface {
 	// Desired returns what the feature wants on a switch. It is a pure function of its
 	// arguments. Two features must not want entities with one key. A feature that ever
 	// states the default entry of a table states it always, since default entries cannot
-	// be deleted. The error names what is impossible on this switch, in a *Refused where a
+	// be deleted. The error names what is impossible on this switch, in a yamlnode.Fault where a
 	// field of the configuration asks for it; the switch then gets nothing new from any
 	// feature and is shown as degraded.
 	Desired(env *Env, sw string) ([]*p4v1.Entity, error)
 	// Attach is called when a switch holds what it should. It returns the feature's loop
 	// there, nil for none. The loop is dropped without a word when the session or the
-	// configuration changes, and another is asked for; a change of routes alone is no
-	// reason.
+	// configuration changes, and another is asked for.
 	Attach(env *Env, sw Switch) Loop
+}
+
+// Router is a feature that wants something for the routes of a switch, beside Desired. Its
+// methods are pure functions with errors as Desired's. Routes change with every link that goes
+// or comes, so only what a change may touch is asked for again.
+type Router interface {
+	// Hosts returns what is the same for routes with topology.SameHosts.
+	Hosts(env *Env, sw string, routes []topology.Route) ([]*p4v1.Entity, error)
+	// Paths returns the rest.
+	Paths(env *Env, sw string, routes []topology.Route) ([]*p4v1.Entity, error)
+}
+
+// Configured is a feature with a section of the configuration.
+type Configured interface {
+	Section() config.Section
+}
+
+// Shared is a feature whose hosts must agree on something.
+type Shared interface {
+	// HostParameters returns what they must agree on with a configuration, always in one order.
+	HostParameters(c *config.Config) []view.HostParameter
 }
 
 // Shaper is a feature that has a say in what a traffic manager does.
 type Shaper interface {
 	// Shape adds to what the traffic manager of a switch should do. It is asked for switches
-	// that have one (config.Switch.BFRuntime), and is a pure function of its arguments but
+	// that have one (config.Switch.TrafficManager), and is a pure function of its arguments but
 	// for c. The error is as Desired's.
 	Shape(env *Env, sw string, c *trafficmanager.Config) error
+}
+
+// Adviser is a feature that has something to say to whoever plans a configuration, beside what
+// changes on a switch.
+type Adviser interface {
+	// Advise returns a line for each thing. running is the switch in the running configuration,
+	// nil where it is not in there.
+	Advise(env *Env, running *config.Switch, sw string) []string
 }
 
 // Loop is a feature's work on one switch. Its methods are called by one goroutine at a
@@ -62,47 +91,60 @@ type Loop interface {
 	Interval() time.Duration
 	// Tick does what is due. It must return soon. An error is logged, and the ticks go on.
 	Tick(ctx context.Context, now time.Time) error
-	// Receive is offered every message of the switch and reports whether it was meant for
-	// this feature. What m points to is valid until it returns.
-	Receive(now time.Time, m Message) bool
+	// Receive is given every message of the switch, as all loops are, in no order. What m
+	// points to is valid until it returns and must not be changed.
+	Receive(now time.Time, m Message)
 }
 
 // Message is something that a switch sent by itself; exactly one field is set.
 type Message struct {
-	Packet *pipeline.PacketIn
+	Report *Report
+	Packet *pipeline.PacketIn // that is no report
 	Digest *p4v1.DigestList
 	Idle   *p4v1.IdleTimeoutNotification
+}
+
+// Report is what a poll of a port brought back, whichever loop has asked for it.
+type Report struct {
+	pollreport.Report
+	Asked time.Time // when the poll was sent
 }
 
 // Switch is what a loop may do to its switch.
 type Switch interface {
 	Name() string
-	// PacketOut hands a packet to the switch; it never waits.
+	Packets
+	Entities
+}
+
+// Packets are those that a loop may send. Both never wait.
+type Packets interface {
+	// PacketOut hands a packet to the switch.
 	PacketOut(p *p4v1.PacketOut) error
+	// Poll asks ports for their registers, but for those that any loop has asked within
+	// quiet before now, the time of the tick. Every loop receives every Report.
+	Poll(now time.Time, quiet time.Duration, ports ...uint32) error
+}
+
+// Entities are those of the switch.
+type Entities interface {
 	// Read reads entities, all in one request; unset ids are wildcards.
 	Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error)
-	// Overlay says what the switch should hold as long as the loop lives: each entity in the
-	// place of what the loop's feature wants under the same key by Desired, the rest beside
-	// it. It replaces what the loop said before. It never waits; the write follows at once,
-	// and is repeated like any other where the switch refuses or loses it. With the loop its
-	// overlay ends, and Desired alone holds again. The entities must not be changed
-	// afterwards.
-	Overlay(entities []*p4v1.Entity) error
-	// Write writes entries of tables that the program marks @learned, which no Desired and
-	// no Overlay has. Updates that the switch refused come back in a *session.WriteError.
+	// Write writes entries of tables that the program marks @learned, which no Desired has.
+	// Updates that the switch refused come back in a *session.WriteError.
 	Write(ctx context.Context, updates []*p4v1.Update) error
 }
 
-// Managed is what a loop may do beside Switch where the switch has a traffic manager
-// (config.Switch.BFRuntime): such a Switch is a Managed, too.
-type Managed interface {
+// TrafficManager is what a loop may do beside Switch where the switch has a traffic manager
+// (config.Switch.TrafficManager): such a Switch is a TrafficManager, too.
+type TrafficManager interface {
 	// Pauses reads what the MACs of some ports have counted of their pauses. It returns at
 	// the end of ctx at the latest.
 	Pauses(ctx context.Context, ports []uint32) (map[uint32]trafficmanager.PauseCounters, error)
 	// Victims says which ports the traffic manager should give the whole shared pool as long
 	// as the loop lives, beside all that it should hold by Shape. It replaces what the loop
-	// said before, and is to the traffic manager what Overlay is to the switch; only one
-	// feature may use it.
+	// said before. It never waits; the write follows at once, and is repeated where the
+	// traffic manager refuses it. With the loop its victims end. Only one feature may use it.
 	Victims(ports []uint32) error
 }
 
@@ -114,10 +156,6 @@ type Hub interface {
 	LinkSeen(link, at string)
 	// Event publishes something that happened.
 	Event(e view.Event)
-	// PACC says how the loop of a switch stands.
-	PACC(p view.PACC)
-	// Buffer replaces what is shown of a switch's buffer; it must not be changed afterwards.
-	Buffer(sw string, b *view.Buffer)
 }
 
 // Constructor makes a feature.
@@ -126,14 +164,14 @@ type Constructor func(hub Hub) Feature
 // Collect joins entities and errors of builders: e.Add(p.Entry(…).Entity()).
 type Collect struct {
 	Entities []*p4v1.Entity
-	Err      error // the first one, and all *Refused behind it
+	Err      error // the first one, and all faults behind it
 }
 
 // Add takes what a builder returns; nil is nothing.
 func (c *Collect) Add(e *p4v1.Entity, err error) {
 	switch {
 	case err != nil:
-		var refused *Refused
+		var refused yamlnode.Fault
 		switch {
 		case c.Err == nil:
 			c.Err = err

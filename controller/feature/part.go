@@ -6,6 +6,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // Part is something that a feature can do, and what it takes. It is either part of the
@@ -15,14 +16,23 @@ type Part struct {
 	Name string
 	// Objects of the program that it takes, all of them.
 	Objects pipeline.Objects
-	// Managed says that they are of no use until the traffic manager's server has set them
+	// FilledBy is the field of the configuration that the objects' entries follow from, such as
+	// hosts, for when there are more than an object holds; "" when the switch is to blame.
+	FilledBy string
+	// SetUp says that they are of no use until the traffic manager's server has set them
 	// up, which P4Runtime cannot do.
-	Managed bool
+	SetUp bool
+	// Externs are entries that it takes of the target itself, whatever its program: externs that
+	// no P4Info declares, by id. They are read back with the rest.
+	Externs []uint32
+	// Without says why a kind of target has no such externs, "" for one that does; nil without
+	// Externs.
+	Without func(config.Target) string
 	// Queues is the least number of priority queues of a port; 0 for any.
 	Queues int
-	// Manager says what a traffic manager does where the program cannot, as in "the traffic
+	// TrafficManager says what a traffic manager does where the program cannot, as in "the traffic
 	// manager …"; "" when it can do nothing.
-	Manager string
+	TrafficManager string
 	// Instead says what happens where neither can.
 	Instead string
 }
@@ -32,9 +42,10 @@ type Means uint8
 
 // The means.
 const (
-	Nothing Means = iota
-	Program
-	Manager
+	ByNothing Means = iota
+	ByProgram
+	ByTrafficManager
+	ByTarget
 )
 
 // Support says whether a switch can do a part.
@@ -45,24 +56,30 @@ type Support struct {
 }
 
 // On says whether a switch that runs a pipeline can do the part. It looks at the pipeline's
-// objects and at the switch's configuration, not at the kind of target.
+// objects and at the switch's configuration, at the kind of target for Externs only.
 func (p Part) On(pipe *pipeline.Pipeline, s *config.Switch) Support {
 	missing := pipe.Lacks(p.Objects)
 	var lacking string
+	if p.Without != nil {
+		if lacking = p.Without(s.Target); lacking == "" {
+			return Support{Means: ByTarget}
+		}
+		return Support{Lacking: lacking}
+	}
 	switch {
 	case len(missing) > 0:
 		lacking = fmt.Sprintf("the program for %s has no %s", s.Target.Architecture(), strings.Join(missing, ", no "))
 	case s.PriorityQueues < p.Queues:
 		lacking = fmt.Sprintf("it takes %d priority queues, the switch is configured with %d", p.Queues, s.PriorityQueues)
-	case p.Managed && s.BFRuntime == "":
+	case p.SetUp && s.BFRuntime == "":
 		lacking = "it has to be set up by BF Runtime"
-	case p.Managed:
-		return Support{Means: Manager}
+	case p.SetUp:
+		return Support{Means: ByTrafficManager}
 	default:
-		return Support{Means: Program}
+		return Support{Means: ByProgram}
 	}
-	if p.Manager != "" && s.BFRuntime != "" {
-		return Support{Means: Manager, Lacking: lacking}
+	if p.TrafficManager != "" && s.BFRuntime != "" {
+		return Support{Means: ByTrafficManager, Lacking: lacking}
 	}
 	return Support{Lacking: lacking}
 }
@@ -70,23 +87,27 @@ func (p Part) On(pipe *pipeline.Pipeline, s *config.Switch) Support {
 // In reports whether a program has all objects of the part.
 func (p Part) In(pipe *pipeline.Pipeline) bool { return len(pipe.Lacks(p.Objects)) == 0 }
 
-// Refused says that a field of the configuration asks a switch for what it cannot do.
-type Refused struct {
-	Field string // such as qos.queue_limit
-	Text  string // the value, the switch, and why
+// Externs returns the externs that features take of a switch's target.
+func Externs(features []Feature, s *config.Switch) []uint32 {
+	var list []uint32
+	for _, f := range features {
+		for _, p := range f.Parts() {
+			if p.Without != nil && p.Without(s.Target) == "" {
+				list = append(list, p.Externs...)
+			}
+		}
+	}
+	return list
 }
 
-// Error implements error.
-func (e *Refused) Error() string { return e.Field + ": " + e.Text }
-
-// Refuse returns the *Refused for a field whose value asks a switch for a part that it
+// Refuse returns the yamlnode.Fault for a field whose value asks a switch for a part that it
 // cannot do.
 func (e *Env) Refuse(s *config.Switch, field, value string, p Part) error {
 	text := fmt.Sprintf("is %s, which the switch %q cannot do: %s", value, s.Name, p.On(e.Pipeline, s).Lacking)
-	if p.Manager != "" && s.Target.Chip() != "" {
-		text += fmt.Sprintf("; set %s.bf_runtime so that the traffic manager %s", e.Path(s), p.Manager)
+	if p.TrafficManager != "" && s.Target.Chip() != "" {
+		text += fmt.Sprintf("; set %s.bf_runtime so that the traffic manager %s", e.Path(s), p.TrafficManager)
 	}
-	return &Refused{Field: field, Text: text}
+	return yamlnode.Fault{Field: field, Text: text}
 }
 
 // Path returns where a switch stands in the file, such as switches[2].

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -17,9 +17,9 @@ import (
 func TestOn(t *testing.T) {
 	env := testenv.New(t, "../..", nil)
 	v1model, chip := env.Pipeline, testenv.Tofino(t, "tofino2")
-	limit := feature.Part{Objects: pipeline.Objects{Tables: []string{ids.TableQueueLimitName}}, Queues: 8, Manager: "holds it"}
+	limit := feature.Part{Objects: pipeline.Objects{Tables: []string{ids.TableQueueLimitName}}, Queues: 8, TrafficManager: "holds it"}
 	class := feature.Part{Objects: pipeline.Objects{Tables: []string{ids.TableDSCPToClassName}}, Queues: 8}
-	filter := feature.Part{Objects: pipeline.Objects{Filters: []string{trafficmanager.MaxQDFilter}}, Managed: true, Manager: "sets it up"}
+	filter := feature.Part{Objects: pipeline.Objects{Filters: []string{"egress.maxqd.delay_filter"}}, SetUp: true, TrafficManager: "sets it up"}
 	several := feature.Part{Objects: pipeline.Objects{
 		Tables: []string{ids.TableECNREDName, "no.table"}, Counters: []string{"no.counter"}, Profiles: []string{"no.profile"},
 		DirectCounters: []string{ids.DirectCounterFlowCounterName, "no.direct"}, Digests: []string{"no_digest"}, Headers: []string{"no_header"},
@@ -33,16 +33,16 @@ func TestOn(t *testing.T) {
 		want    feature.Means
 		lacking string
 	}{
-		{"program", limit, v1model, 8, "", feature.Program, ""},
-		{"queues", limit, v1model, 7, "", feature.Nothing, "it takes 8 priority queues, the switch is configured with 7"},
-		{"no table", limit, chip, 8, "", feature.Nothing, "the program for tofino2 has no table ingress.admission.queue_limit"},
-		{"manager", limit, chip, 8, "x:1", feature.Manager, "the program for tofino2 has no table ingress.admission.queue_limit"},
-		{"program before manager", class, chip, 8, "x:1", feature.Program, ""},
-		{"no manager for it", class, chip, 7, "x:1", feature.Nothing, "it takes 8 priority queues, the switch is configured with 7"},
-		{"filter", filter, chip, 8, "x:1", feature.Manager, ""},
-		{"filter alone", filter, chip, 8, "", feature.Nothing, "it has to be set up by BF Runtime"},
-		{"no filter", filter, v1model, 8, "", feature.Nothing, "the program for tofino2 has no low-pass filter egress.maxqd.delay_filter"},
-		{"all kinds", several, v1model, 8, "", feature.Nothing,
+		{"program", limit, v1model, 8, "", feature.ByProgram, ""},
+		{"queues", limit, v1model, 7, "", feature.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
+		{"no table", limit, chip, 8, "", feature.ByNothing, "the program for tofino2 has no table ingress.admission.queue_limit"},
+		{"manager", limit, chip, 8, "x:1", feature.ByTrafficManager, "the program for tofino2 has no table ingress.admission.queue_limit"},
+		{"program before manager", class, chip, 8, "x:1", feature.ByProgram, ""},
+		{"no manager for it", class, chip, 7, "x:1", feature.ByNothing, "it takes 8 priority queues, the switch is configured with 7"},
+		{"filter", filter, chip, 8, "x:1", feature.ByTrafficManager, ""},
+		{"filter alone", filter, chip, 8, "", feature.ByNothing, "it has to be set up by BF Runtime"},
+		{"no filter", filter, v1model, 8, "", feature.ByNothing, "the program for tofino2 has no low-pass filter egress.maxqd.delay_filter"},
+		{"all kinds", several, v1model, 8, "", feature.ByNothing,
 			"the program for tofino2 has no table no.table, no action profile no.profile, no counter no.counter, no direct counter no.direct, no digest no_digest, no controller header no_header"},
 	}
 	for _, tt := range tests {
@@ -56,7 +56,7 @@ func TestOn(t *testing.T) {
 // TestCollect keeps the first error, and of those behind it what was refused.
 func TestCollect(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
-	refused := &feature.Refused{Field: "a.b", Text: "is 1"}
+	refused := yamlnode.Fault{Field: "a.b", Text: "is 1"}
 	var c feature.Collect
 	for _, err := range []error{nil, first, second, refused} {
 		c.Add(nil, err)

@@ -1,14 +1,11 @@
 // Package metrics shows the controller to Prometheus. It reads the same plain views that the
-// API serves, at the moment of a scrape, and keeps nothing but the last sample of each port.
+// API serves, at the moment of a scrape, and keeps nothing.
 package metrics
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -21,6 +18,8 @@ import (
 type Source interface {
 	Fabric() view.Fabric
 	Switches() []view.Switch
+	// Tables returns all tables that a switch's Status may have, always the same.
+	Tables() []*view.Table
 }
 
 // Options of a Collector. Source is required; what is nil is left out.
@@ -31,75 +30,32 @@ type Options struct {
 	Samples *events.Bus[view.Sample]
 }
 
-// Collector implements prometheus.Collector. It is safe for concurrent use; it owns the last
-// samples, under mu.
+// Collector implements prometheus.Collector. It is safe for concurrent use.
 type Collector struct {
 	Options
-	mu   sync.Mutex
-	last map[portKey]view.Sample
+	tables map[*view.Table][]metric // never changed
 }
 
-type portKey struct {
-	node string
-	port uint32
-}
-
-// NewCollector returns a collector. Run feeds it with samples.
+// NewCollector returns a collector.
 func NewCollector(o Options) *Collector {
-	return &Collector{Options: o, last: map[portKey]view.Sample{}}
-}
-
-// Run follows the sample bus until ctx ends or the bus is closed, which are not errors.
-func (c *Collector) Run(ctx context.Context) error {
-	if c.Samples == nil {
-		return nil
+	c := &Collector{Options: o, tables: map[*view.Table][]metric{}}
+	for _, t := range o.Source.Tables() {
+		c.tables[t] = families(t)
 	}
-	sub := c.Samples.Subscribe(events.Options[view.Sample]{})
-	defer sub.Close()
-	for {
-		list, _, err := sub.Next(ctx)
-		switch {
-		case errors.Is(err, events.ErrClosed) || ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
-		}
-		for _, s := range list {
-			c.Observe(s)
-		}
-	}
-}
-
-// Observe keeps a sample as the last of its port.
-func (c *Collector) Observe(s view.Sample) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last[portKey{s.Switch, s.Port}] = s
-}
-
-// samples returns the last samples of the switches that are configured, and forgets the rest.
-func (c *Collector) samples(switches []view.Switch) []view.Sample {
-	configured := map[string]bool{}
-	for _, s := range switches {
-		configured[s.Name] = true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make([]view.Sample, 0, len(c.last))
-	for k, s := range c.last {
-		if !configured[k.node] {
-			delete(c.last, k)
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
+	return c
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, m := range all {
 		ch <- m.desc
+	}
+	for _, list := range c.tables {
+		for _, m := range list {
+			if m.desc != nil {
+				ch <- m.desc
+			}
+		}
 	}
 }
 
@@ -108,44 +64,43 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	fabric := c.Source.Fabric()
 	generation.send(ch, float64(fabric.Generation))
 	for _, l := range fabric.Links {
-		linkUp.send(ch, truth(l.Up), end(l.A), end(l.B))
+		if l.State != view.PortUnknown {
+			linkUp.send(ch, truth(l.State == view.PortUp), end(l.A), end(l.B))
+		}
 	}
-	switches := c.Source.Switches()
-	for _, s := range switches {
-		for state, name := range stateNames {
-			switchState.send(ch, truth(s.State == state), s.Name, name)
+	for _, s := range c.Source.Switches() {
+		for state := view.Disconnected; state <= view.Degraded; state++ {
+			switchState.send(ch, truth(s.State == state), s.Name, state.String())
 		}
 		switchEntries.send(ch, float64(s.Entries), s.Name)
 		switchReconciles.send(ch, float64(s.Reconciles), s.Name)
 		for _, p := range s.Ports {
-			portUp.send(ch, truth(p.Up), s.Name, number(p.Number), p.Peer)
+			if p.State == view.PortUnknown {
+				continue
+			}
+			portUp.send(ch, truth(p.State == view.PortUp), s.Name, number(p.Number), p.Peer)
 		}
-		if s.Buffer != nil {
-			buffer(ch, s.Name, s.Buffer)
+		for _, t := range s.Status {
+			c.status(ch, s.Name, t)
 		}
-		if s.PACC != nil {
-			paccLoop(ch, s.Name, s.PACC)
-		}
-	}
-	for _, s := range c.samples(switches) {
-		port := []string{s.Switch, number(s.Port), s.Peer}
-		for q, b := range s.QueueBytes {
-			portQueue.send(ch, float64(b), append(port[:3:3], strconv.Itoa(q))...)
-		}
-		portDelay.send(ch, s.QueueingDelay.Seconds(), port...)
-		portBytes.send(ch, float64(s.DepartureBytes), port...)
-		portPackets.send(ch, float64(s.DeparturePackets), port...)
-		portDrops.send(ch, float64(s.Drops), port...)
-		portSampled.send(ch, float64(s.Time.UnixMilli())/1000, port...)
 	}
 	if c.Weights != nil {
+		// Hosts choose the names of applications that nobody named: those are one series.
+		other := weights.Budget{Application: "(other)"}
 		for _, b := range c.Weights.Budgets() {
+			if !b.Named() && b.Application != weights.DefaultApplication {
+				other.Flows += b.Flows
+				other.Used += b.Used
+				continue
+			}
 			weightFlows.send(ch, float64(b.Flows), b.Application)
 			weightUsed.send(ch, b.Used.Float(), b.Application)
 			if b.Limit != 0 {
 				weightLimit.send(ch, b.Limit.Float(), b.Application)
 			}
 		}
+		weightFlows.send(ch, float64(other.Flows), other.Application)
+		weightUsed.send(ch, other.Used.Float(), other.Application)
 		s := c.Weights.Stats()
 		weightChanges.send(ch, float64(s.Changes))
 		weightRefusals.send(ch, float64(s.Refusals))
@@ -156,6 +111,20 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.Samples != nil {
 		bus(ch, "samples", c.Samples.Stats())
+	}
+}
+
+// status sends what a feature shows of a switch.
+func (c *Collector) status(ch chan<- prometheus.Metric, sw string, t view.Status) {
+	for i, m := range c.tables[t.Table] {
+		if m.desc == nil {
+			continue
+		}
+		for _, r := range t.Rows {
+			if v, ok := view.Number(r.Values[i]); ok {
+				m.send(ch, v, append([]string{sw}, r.Keys...)...)
+			}
+		}
 	}
 }
 

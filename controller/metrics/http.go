@@ -1,9 +1,11 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,14 +19,21 @@ import (
 
 // HandlerOptions says what is served beside the metrics.
 type HandlerOptions struct {
-	// Health returns why the controller is not healthy; nil means it always is.
-	Health func() error
+	// Health says for /healthz whether the parts of the process work, and Ready for /readyz
+	// whether they and all that the process drives do; nil has no parts.
+	Health, Ready func() []Check
 	// PProf adds /debug/pprof/, which lets anyone who reaches the port profile the process.
 	PProf bool
 	Log   *slog.Logger // nil: slog.Default
 }
 
-// Handler serves /metrics, with Go's and the process's own, and /healthz.
+// Check is the verdict on one part; a nil Err is good.
+type Check struct {
+	Part string
+	Err  error
+}
+
+// Handler serves /metrics, with Go's and the process's own, /healthz and /readyz.
 func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -41,15 +50,8 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError, Registry: reg,
 	}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if o.Health != nil {
-			if err := o.Health(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-		}
-		_, _ = fmt.Fprintln(w, "ok")
-	})
+	mux.HandleFunc("GET /healthz", verdict(o.Health))
+	mux.HandleFunc("GET /readyz", verdict(o.Ready))
 	if o.PProf {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -58,6 +60,25 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
 	return mux, nil
+}
+
+// verdict answers with a line for each part, and 503 when one of them is not good.
+func verdict(checks func() []Check) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		code, text := http.StatusOK, ""
+		if checks != nil {
+			for _, c := range checks() {
+				state := "ok"
+				if c.Err != nil {
+					code, state = http.StatusServiceUnavailable, c.Err.Error()
+				}
+				text += c.Part + ": " + state + "\n"
+			}
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, cmp.Or(text, "ok\n"))
+	}
 }
 
 // Serve answers HTTP on lis, which it closes, until ctx ends; that is not an error.

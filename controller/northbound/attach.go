@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,21 +14,30 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/channels"
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 )
 
 type hostService struct {
 	pb.UnimplementedHostServiceServer
-	backend  Backend
-	weights  *weights.Registry
-	channels *channels.Registry
-	hosts    *hostTable
-	running  context.Context
+	backend    Backend
+	weights    *weights.Registry
+	priorities *priority.Registry
+	hosts      *hostTable
+	running    context.Context
 }
 
 func newHostService(o Options, running context.Context) *hostService {
-	return &hostService{backend: o.Backend, weights: o.Weights, channels: o.Channels, hosts: newHostTable(), running: running}
+	s := &hostService{backend: o.Backend, weights: o.Weights, priorities: o.Priorities, running: running}
+	s.hosts = newHostTable(o.Lease, o.Weights.Hosts(), func(host string) {
+		if _, err := o.Weights.Report(fmt.Sprintf("host %s, not attached for %v", host, o.Lease), host, nil); err != nil {
+			o.Log.Error("the weights of a host that is gone remain", "host", host, "err", err)
+		}
+	})
+	context.AfterFunc(running, s.hosts.close)
+	return s
 }
 
 func (s *hostService) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
@@ -81,7 +91,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	me := &attachment{cancel: cancelCause}
 	s.hosts.attach(a.host, me)
 	defer s.hosts.detach(a.host, me)
-	if err := a.take(me, first); err != nil {
+	if err := a.handleReport(me, first); err != nil {
 		return err
 	}
 
@@ -110,11 +120,11 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 		case err := <-received:
 			return attachEnd(err)
 		case r := <-reports:
-			err = a.take(me, r)
+			err = a.handleReport(me, r)
 		case b := <-batches:
 			err = a.push(b)
 		case <-a.changed:
-			err = a.giveChannels()
+			err = a.sendChannels()
 		}
 		if err != nil {
 			return err
@@ -152,12 +162,15 @@ func receive(ctx context.Context, stream grpc.BidiStreamingServer[pb.HostReport,
 
 // attached is what one Attach stream knows of its host; only the stream's handler uses it.
 type attached struct {
-	service *hostService
-	stream  grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
-	host    string
-	peer    string
-	address netip.Addr
-	told    map[string]string // refusals sent, by flow; replaced with every report
+	service  *hostService
+	stream   grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
+	host     string
+	peer     string
+	address  netip.Addr
+	refusals map[string]string // refusals sent, by flow; replaced with every report
+
+	parameters []view.HostParameter // that the host was sent
+	greeted    bool                 // it was sent any, or that there are none
 
 	flows   []*pb.FlowReport  // of the last report, those that are the host's
 	changed <-chan struct{}   // closed when their channels may have changed
@@ -184,9 +197,9 @@ func (a *attached) findAddress() error {
 	return violations("host: "+text, violation("host", text))
 }
 
-// take registers what a report says and answers what was refused, once per reason, and where
+// handleReport registers what a report says and answers what was refused, once per reason, and where
 // the host is not at the registered weight.
-func (a *attached) take(me *attachment, r *pb.HostReport) error {
+func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	r.Time, r.Detached = timestamppb.New(time.Now()), false
 	if r.GetHost() != a.host && r.GetHost() != "" {
 		text := fmt.Sprintf("%q is not allowed: this stream is that of host %q", r.GetHost(), a.host)
@@ -194,20 +207,23 @@ func (a *attached) take(me *attachment, r *pb.HostReport) error {
 	}
 	r.Host = a.host
 	a.service.hosts.report(a.host, me, r)
+	if err := a.sendParameters(); err != nil {
+		return err
+	}
 
 	changes := make([]weights.Change, 0, len(r.GetFlows()))
 	reports := make([]*pb.FlowReport, 0, len(r.GetFlows()))
-	told := map[string]string{}
+	refusals := map[string]string{}
 	for _, f := range r.GetFlows() {
 		k, err := a.key(f.GetFlow())
 		if err != nil {
 			name := keyText(f.GetFlow())
-			if a.told[name] == "" {
-				a.service.weights.Refuse(weights.Entry{
-					Peer: a.peer, Application: f.GetApplication(), Flow: k, Value: f.GetWeight(), What: weights.WhatWeight,
+			if a.refusals[name] == "" {
+				a.service.weights.Refuse(audit.Entry{
+					Peer: a.peer, Application: f.GetApplication(), Flow: k.String(), Value: f.GetWeight(), What: audit.Weight,
 				}, err)
 			}
-			if err := a.refuse(told, name, f, err); err != nil {
+			if err := a.refuse(refusals, name, f, err); err != nil {
 				return err
 			}
 			continue
@@ -221,7 +237,7 @@ func (a *attached) take(me *attachment, r *pb.HostReport) error {
 	}
 	for i, answer := range answers {
 		if answer.Refused != nil {
-			if err := a.refuse(told, keyText(reports[i].GetFlow()), reports[i], answer.Refused); err != nil {
+			if err := a.refuse(refusals, keyText(reports[i].GetFlow()), reports[i], answer.Refused); err != nil {
 				return err
 			}
 			continue
@@ -233,8 +249,23 @@ func (a *attached) take(me *attachment, r *pb.HostReport) error {
 			return err
 		}
 	}
-	a.told, a.flows = told, reports
-	return a.giveChannels()
+	a.refusals, a.flows = refusals, reports
+	return a.sendChannels()
+}
+
+// sendParameters sends what all hosts must agree on, at first and when it has changed since the last
+// report.
+func (a *attached) sendParameters() error {
+	now := a.service.backend.HostParameters()
+	if a.greeted && slices.Equal(a.parameters, now) {
+		return nil
+	}
+	a.parameters, a.greeted = now, true
+	list := &pb.HostParameters{}
+	for _, p := range now {
+		list.Parameters = append(list.Parameters, &pb.HostParameter{Law: p.Law, Name: p.Name, Value: p.Value})
+	}
+	return a.stream.Send(&pb.HostCommand{Parameters: list})
 }
 
 // keyText names a flow as it was sent, whether it can be read or not.
@@ -253,10 +284,10 @@ func (a *attached) key(p *pb.FlowKey) (weights.Key, error) {
 	}
 }
 
-func (a *attached) refuse(told map[string]string, name string, f *pb.FlowReport, reason error) error {
+func (a *attached) refuse(refusals map[string]string, name string, f *pb.FlowReport, reason error) error {
 	text := clean(reason.Error())
-	told[name] = text
-	if a.told[name] == text {
+	refusals[name] = text
+	if a.refusals[name] == text {
 		return nil
 	}
 	return a.stream.Send(&pb.HostCommand{

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 )
 
@@ -53,6 +54,9 @@ func expect(t *testing.T, s *hostStream, want ...string) {
 			m, err := s.Recv()
 			if err != nil {
 				t.Fatalf("%v, want %q", err, w)
+			}
+			if m.GetParameters() != nil {
+				continue
 			}
 			got = fmt.Sprintf("%d %v %s", m.GetWeight().GetFlow().GetSrcPort(), m.GetWeight().GetWeight(), m.GetRefused())
 		}
@@ -103,11 +107,11 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 		t.Errorf("ListFlows = %v, %v", list, err)
 	}
 	audited := false
-	for _, e := range r.weights.Audit("", 100) {
-		audited = audited || e.Peer == "host h1 at bufconn" && e.Flow == key("10.0.0.1", 3) && e.Refused != ""
+	for _, e := range r.audit.List("", 100) {
+		audited = audited || e.Peer == "host h1 at bufconn" && e.Flow == key("10.0.0.1", 3).String() && e.Refused != ""
 	}
 	if !audited {
-		t.Errorf("the audit log lacks the refusal: %+v", r.weights.Audit("", 100))
+		t.Errorf("the audit log lacks the refusal: %+v", r.audit.List("", 100))
 	}
 
 	// A flow that ends gives its weight back to the budget.
@@ -143,10 +147,10 @@ func TestAttachRefuses(t *testing.T) {
 	expect(t, s,
 		`1 0 src_ipv4: "10.0.0.1" is not allowed: want the address of host h2, 10.0.0.2`,
 		`2 0 dst_ipv4: "x" is not allowed`, `0 0 src_ipv4: "" is not allowed`, `3 0 weight: 0 is not allowed`)
-	before := len(r.weights.Audit("", 100))
+	before := len(r.audit.List("", 100))
 	send(t, s, "h2", append(bad, reported("10.0.0.2", 4, 1, ""))...)
 	expect(t, s, "4 1 ")
-	if after := len(r.weights.Audit("", 100)); before != 4 || after != 5 {
+	if after := len(r.audit.List("", 100)); before != 4 || after != 5 {
 		t.Errorf("%d audit entries, then %d", before, after)
 	}
 	send(t, s, "h1")
@@ -197,5 +201,38 @@ func TestWatchFlows(t *testing.T) {
 	}
 	if m := recv(); !m.GetDetached() {
 		t.Errorf("end = %v", m)
+	}
+}
+
+// A host is told first what all hosts must agree on, and again when that has changed.
+func TestAttachGivesParameters(t *testing.T) {
+	r := start(t)
+	next := func(s *hostStream) *pb.HostParameters {
+		t.Helper()
+		for {
+			m, err := s.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.GetParameters() != nil {
+				return m.GetParameters()
+			}
+		}
+	}
+	s := attach(t, r, "h1")
+	if m, err := s.Recv(); err != nil || m.GetParameters() == nil || len(m.GetParameters().GetParameters()) != 0 {
+		t.Fatalf("the first command is %v, %v", m, err)
+	}
+	r.backend.mu.Lock()
+	r.backend.parameters = []view.HostParameter{{Law: "l", Name: "p", Value: "6ms"}}
+	r.backend.mu.Unlock()
+	send(t, s, "h1")
+	if got := next(s).GetParameters(); len(got) != 1 || got[0].GetLaw() != "l" || got[0].GetName() != "p" || got[0].GetValue() != "6ms" {
+		t.Errorf("parameters %v", got)
+	}
+	// The same is not sent again: the weight is the next command.
+	send(t, s, "h1", reported("10.0.0.1", 1, 1, ""))
+	if m, err := s.Recv(); err != nil || m.GetWeight().GetFlow().GetSrcPort() != 1 {
+		t.Errorf("command %v, %v", m, err)
 	}
 }

@@ -13,8 +13,9 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // toStatus gives an error of the core its status code. Errors that have one keep it.
@@ -24,6 +25,7 @@ func toStatus(err error) error {
 	}
 	var invalid *weights.InvalidError
 	var budget *weights.BudgetError
+	var unknown *weights.UnknownApplicationError
 	var keep *weights.KeepError
 	switch {
 	case errors.As(err, &invalid):
@@ -34,18 +36,16 @@ func toStatus(err error) error {
 		}
 		return violations(err.Error(), violation(field, fmt.Sprintf("%s is not allowed: want %s", invalid.Value, invalid.Allowed)))
 	case errors.As(err, &budget):
-		return detailed(codes.FailedPrecondition, err.Error(), &errdetails.PreconditionFailure{
-			Violations: []*errdetails.PreconditionFailure_Violation{{
-				Type: "BUDGET", Subject: "application/" + budget.Application, Description: clean(err.Error()),
-			}},
-		})
-	case errors.Is(err, weights.ErrUnknownFlow):
+		return precondition("BUDGET", budget.Application, err)
+	case errors.As(err, &unknown):
+		return precondition("BUDGET", unknown.Application, err)
+	case errors.Is(err, weights.ErrUnknownFlow), errors.Is(err, topology.ErrNoLink):
 		return status.Error(codes.NotFound, clean(err.Error()))
 	case errors.Is(err, weights.ErrFull):
 		return status.Error(codes.ResourceExhausted, clean(err.Error()))
 	case errors.As(err, &keep):
 		return status.Error(codes.Internal, clean(err.Error()))
-	case errors.Is(err, events.ErrClosed), errors.Is(err, weights.ErrWatcherClosed):
+	case errors.Is(err, events.ErrClosed):
 		return errStopping
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err).Err()
@@ -58,16 +58,13 @@ func toStatus(err error) error {
 
 // configStatus is toStatus for an error of Plan or Apply: faults become field violations.
 func configStatus(file string, err error) error {
-	var faulty interface {
-		error
-		Faults() []view.Fault
-	}
+	var faulty *yamlnode.Error
 	if !errors.As(err, &faulty) {
 		return toStatus(err)
 	}
 	bad, where := &errdetails.BadRequest{}, &pb.ConfigFaults{}
 	var first string
-	for i, f := range faulty.Faults() {
+	for i, f := range faulty.Faults {
 		field, text := clean(f.Field), clean(f.Text)
 		place := clean(file)
 		if f.Line > 0 {
@@ -106,6 +103,15 @@ func violation(field, description string) *errdetails.BadRequest_FieldViolation 
 
 func violations(message string, v ...*errdetails.BadRequest_FieldViolation) error {
 	return detailed(codes.InvalidArgument, message, &errdetails.BadRequest{FieldViolations: v})
+}
+
+// precondition is FAILED_PRECONDITION about an application.
+func precondition(kind, application string, err error) error {
+	return detailed(codes.FailedPrecondition, err.Error(), &errdetails.PreconditionFailure{
+		Violations: []*errdetails.PreconditionFailure_Violation{{
+			Type: kind, Subject: "application/" + clean(application), Description: clean(err.Error()),
+		}},
+	})
 }
 
 func detailed(c codes.Code, message string, details ...protoadapt.MessageV1) error {

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -51,6 +49,7 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigRequest) (*pb.ApplyConfigResponse, error) {
 	file := fileName(r.GetFile())
 	generation, results, err := s.Backend.Apply(ctx, file, []byte(r.GetConfig()))
+	record(ctx, s.Audit, audit.Entry{What: audit.Apply, Subject: clean(file), Value: float64(generation)}, err)
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
@@ -78,96 +77,77 @@ func (s *fabricService) SetLink(ctx context.Context, r *pb.SetLinkRequest) (*pb.
 			return nil, violations(n.field+": "+text, violation(n.field, text))
 		}
 	}
-	var peers []string
-	for _, l := range s.Backend.Fabric().Links {
-		switch {
-		case isEnd(l.A, a) && isEnd(l.B, b), isEnd(l.A, b) && isEnd(l.B, a):
-			if err := s.Backend.SetLink(ctx, a, b, r.GetUp()); err != nil {
-				return nil, toStatus(err)
-			}
-			return &pb.SetLinkResponse{}, nil
-		case isEnd(l.A, a):
-			peers = append(peers, l.B.Node)
-		case isEnd(l.B, a):
-			peers = append(peers, l.A.Node)
-		}
+	err := s.Backend.SetLink(ctx, a, b, r.GetUp())
+	what := audit.LinkDown
+	if r.GetUp() {
+		what = audit.LinkUp
 	}
-	if len(peers) == 0 {
-		return nil, status.Errorf(codes.NotFound, "no link joins %q and %q: the fabric has no link at %q", a, b, a)
+	record(ctx, s.Audit, audit.Entry{What: what, Subject: clean(a + " " + b)}, err)
+	if err != nil {
+		return nil, toStatus(err)
 	}
-	slices.Sort(peers)
-	return nil, status.Errorf(codes.NotFound, "no link joins %q and %q: %q has links to %s", a, b, a, strings.Join(slices.Compact(peers), ", "))
+	return &pb.SetLinkResponse{}, nil
 }
 
-// isEnd says whether a name is that of an end of a link: a node, or a port of it as leaf1:3.
-func isEnd(e view.Endpoint, name string) bool {
-	return e.Node == name || e.Port != 0 && fmt.Sprintf("%s:%d", e.Node, e.Port) == name
-}
-
-func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.ServerStreamingServer[pb.Event]) error {
-	ctx, cancel := until(stream.Context(), s.running)
+// follow hands send what a bus publishes, and how many values a client that reads too slowly
+// has missed before, until the stream or the server ends.
+func follow[T any](stream grpc.ServerStream, running context.Context, bus *events.Bus[T], o events.Options[T], send func(list []T, missed uint64) error) error {
+	ctx, cancel := until(stream.Context(), running)
 	defer cancel()
-	sub := s.Events.Subscribe(events.Options[view.Event]{Recent: int(min(r.GetRecent(), events.DefaultBuffer))})
+	sub := bus.Subscribe(o)
 	defer sub.Close()
-	if err := stream.SendHeader(nil); err != nil { // tells the client that it misses nothing from here on
+	if err := stream.SendHeader(nil); err != nil { // the client misses nothing after it has received the header
 		return err
 	}
 	for {
-		list, dropped, err := sub.Next(ctx)
+		list, missed, err := sub.Next(ctx)
 		if err != nil {
 			return streamEnd(ctx, err)
 		}
-		if dropped > 0 {
-			err := stream.Send(&pb.Event{
-				Time: timestamppb.New(time.Now()), Severity: pb.Event_SEVERITY_WARNING, Subject: "api", Kind: "stream.dropped",
-				Message: fmt.Sprintf("this client reads too slowly and missed %d events", dropped),
+		if err := send(list, missed); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.ServerStreamingServer[pb.Event]) error {
+	o := events.Options[view.Event]{Recent: int(min(r.GetRecent(), events.DefaultBuffer))}
+	return follow(stream, s.running, s.Events, o, func(list []view.Event, missed uint64) error {
+		if missed > 0 {
+			list = slices.Insert(list, 0, view.Event{
+				Time: time.Now(), Severity: view.Warning, Subject: "api", Kind: "stream.dropped",
+				Message: fmt.Sprintf("this client reads too slowly and missed %d events", missed),
 			})
-			if err != nil {
-				return err
-			}
 		}
 		for _, e := range list {
 			if err := stream.Send(eventToProto(e)); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func (s *fabricService) StreamTelemetry(r *pb.StreamTelemetryRequest, stream grpc.ServerStreamingServer[pb.TelemetrySample]) error {
 	if err := s.checkSwitches(r.GetSwitches()); err != nil {
 		return err
 	}
-	ctx, cancel := until(stream.Context(), s.running)
-	defer cancel()
 	o := events.Options[view.Sample]{}
 	if names := r.GetSwitches(); len(names) > 0 {
-		wanted := make(map[string]bool, len(names))
-		for _, n := range names {
-			wanted[n] = true
-		}
-		o.Match = func(v view.Sample) bool { return wanted[v.Switch] }
+		o.Match = func(v view.Sample) bool { return slices.Contains(names, v.Switch) }
 	}
-	sub := s.Samples.Subscribe(o)
-	defer sub.Close()
-	if err := stream.SendHeader(nil); err != nil {
-		return err
-	}
-	for {
-		list, dropped, err := sub.Next(ctx)
-		if err != nil {
-			return streamEnd(ctx, err)
-		}
+	return follow(stream, s.running, s.Samples, o, func(list []view.Sample, missed uint64) error {
 		for i, v := range list {
 			m := sampleToProto(v)
 			if i == 0 {
-				m.Missed = dropped
+				m.Missed = missed
 			}
 			if err := stream.Send(m); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // checkSwitches refuses names that would wait for ever.

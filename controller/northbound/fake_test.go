@@ -16,10 +16,13 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/channels"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,12 +36,15 @@ type backend struct {
 	links   []string
 	err     error // of Plan, Apply and SetLink
 	panics  bool
+
+	parameters []view.HostParameter
 }
 
-type faults []view.Fault
-
-func (f faults) Error() string        { return fmt.Sprintf("%d faults", len(f)) }
-func (f faults) Faults() []view.Fault { return f }
+func (b *backend) HostParameters() []view.HostParameter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.parameters
+}
 
 func (b *backend) Fabric() view.Fabric {
 	if b.panics {
@@ -49,7 +55,7 @@ func (b *backend) Fabric() view.Fabric {
 		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}},
 		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}, {Name: "h2", IPv4: "10.0.0.2/24"}},
 		Links: []view.Link{
-			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e8, Delay: time.Microsecond, Up: true},
+			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e8, Delay: time.Microsecond, State: view.PortUp},
 			{A: view.Endpoint{Node: "h2"}, B: view.Endpoint{Node: "s1", Port: 2}, RateBPS: 1e8},
 		},
 	}
@@ -59,15 +65,15 @@ func (b *backend) Switches() []view.Switch {
 	return []view.Switch{{
 		Name: "s1", DeviceID: 1, State: view.Degraded, Err: "bad bytes \xff", Since: clock, Entries: 9, Reconciles: 2,
 		Capabilities: []view.Capability{{Name: "registers", Detail: "UNIMPLEMENTED"}},
-		Ports:        []view.Port{{Number: 1, Peer: "h1", Up: true}},
+		Ports:        []view.Port{{Number: 1, Peer: "h1", State: view.PortUp}, {Number: 2, Peer: "h2", State: view.PortDown}, {Number: 3, Peer: "h3"}},
 	}}
 }
 
 func (b *backend) check(config []byte) error {
 	if strings.Contains(string(config), "fault") {
-		return fmt.Errorf("configuration: %w", faults{
+		return fmt.Errorf("configuration: %w", &yamlnode.Error{File: "f.yaml", Faults: []yamlnode.Fault{
 			{Line: 12, Field: "links[3].rate", Text: `"fast" is not a rate`}, {Field: "name", Text: "is missing"},
-		})
+		}})
 	}
 	return b.err
 }
@@ -93,28 +99,30 @@ func (b *backend) SetLink(_ context.Context, x, y string, up bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.links = append(b.links, fmt.Sprintf("%s-%s %v", x, y, up))
+	if y == "s9" {
+		return fmt.Errorf("%w %q and %q: anything", topology.ErrNoLink, x, y)
+	}
 	return b.err
 }
 
 // rig is a server over the fake with a client connection.
 type rig struct {
 	*backend
-	weights  *weights.Registry
-	channels *channels.Registry
-	events   *events.Bus[view.Event]
-	samples  *events.Bus[view.Sample]
-	conn     *grpc.ClientConn
-	stop     func() // stops the server and waits for it
+	weights    *weights.Registry
+	audit      *audit.Log
+	priorities *priority.Registry
+	events     *events.Bus[view.Event]
+	samples    *events.Bus[view.Sample]
+	conn       *grpc.ClientConn
+	stop       func() // stops the server and waits for it
 }
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	reg, err := weights.Open(weights.Options{Now: func() time.Time { return clock }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &rig{backend: &backend{}, weights: reg, channels: channels.New(), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
-	srv := New(Options{Backend: r.backend, Weights: reg, Channels: r.channels, Events: r.events, Samples: r.samples, Log: slog.New(slog.DiscardHandler)})
+	log := audit.New(audit.Options{Now: func() time.Time { return clock }})
+	reg := weights.New(weights.Options{Audit: log})
+	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
+	srv := New(Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Log: slog.New(slog.DiscardHandler)})
 	lis := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -125,6 +133,7 @@ func start(t *testing.T) *rig {
 			t.Errorf("Serve: %v", err)
 		}
 	})
+	var err error
 	r.conn, err = grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }))
 	if err != nil {
@@ -136,8 +145,8 @@ func start(t *testing.T) *rig {
 
 func (r *rig) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(r.conn) }
 func (r *rig) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(r.conn) }
-func (r *rig) channel() pb.ChannelServiceClient {
-	return pb.NewChannelServiceClient(r.conn)
+func (r *rig) channel() pb.PriorityServiceClient {
+	return pb.NewPriorityServiceClient(r.conn)
 }
 func (r *rig) host() pb.HostServiceClient { return pb.NewHostServiceClient(r.conn) }
 

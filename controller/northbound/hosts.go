@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -15,13 +16,21 @@ import (
 
 var errSuperseded = status.Error(codes.Aborted, "another agent attached under the same host name")
 
+// DefaultLease is how long a host's flows keep their weights when it is not attached: longer
+// than a controller or a host takes to be back.
+const DefaultLease = time.Minute
+
 // hostTable knows which hosts are attached and what each last reported. It owns both under
 // mu; reports are never changed once they are in it.
 type hostTable struct {
 	reports *events.Bus[*pb.HostReport]
+	lease   time.Duration
+	expire  func(host string) // called under mu, so that the host cannot attach meanwhile
 
-	mu    sync.Mutex
-	hosts map[string]*attachment
+	mu     sync.Mutex
+	hosts  map[string]*attachment
+	absent map[string]*time.Timer // leases of hosts that are not attached
+	closed bool                   // no lease ends any more
 }
 
 // attachment is one Attach stream.
@@ -30,8 +39,46 @@ type attachment struct {
 	report *pb.HostReport
 }
 
-func newHostTable() *hostTable {
-	return &hostTable{reports: events.NewBus[*pb.HostReport](0), hosts: map[string]*attachment{}}
+// newHostTable returns a table of hosts that are all absent.
+func newHostTable(lease time.Duration, absent []string, expire func(host string)) *hostTable {
+	t := &hostTable{
+		reports: events.NewBus[*pb.HostReport](0), lease: lease, expire: expire,
+		hosts: map[string]*attachment{}, absent: map[string]*time.Timer{},
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, host := range absent {
+		t.startLease(host)
+	}
+	return t
+}
+
+// startLease begins the lease of a host that is not attached. The caller holds mu.
+func (t *hostTable) startLease(host string) {
+	if t.closed {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(t.lease, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.absent[host] == timer {
+			delete(t.absent, host)
+			t.expire(host)
+		}
+	})
+	t.absent[host] = timer
+}
+
+// close ends all leases without a word.
+func (t *hostTable) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, timer := range t.absent {
+		timer.Stop()
+	}
+	clear(t.absent)
 }
 
 // attach makes a the host's stream and ends the one before: after a broken connection the
@@ -41,6 +88,10 @@ func (t *hostTable) attach(host string, a *attachment) {
 	defer t.mu.Unlock()
 	if old := t.hosts[host]; old != nil {
 		old.cancel(errSuperseded)
+	}
+	if timer := t.absent[host]; timer != nil {
+		timer.Stop()
+		delete(t.absent, host)
 	}
 	t.hosts[host] = a
 }
@@ -60,6 +111,7 @@ func (t *hostTable) detach(host string, a *attachment) {
 	defer t.mu.Unlock()
 	if t.hosts[host] == a {
 		delete(t.hosts, host)
+		t.startLease(host)
 		t.reports.Publish(&pb.HostReport{Host: host, Detached: true})
 	}
 }

@@ -25,13 +25,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/channels"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// DefaultAddress is where the API is served unless told otherwise: this machine only, since
+// DefaultAddress is where the API is served unless the configuration says otherwise: this machine only, since
 // the API has no authentication of its own.
 const DefaultAddress = "127.0.0.1:9600"
 
@@ -42,26 +44,30 @@ const stopWait = 2 * time.Second
 type Backend interface {
 	// Fabric returns the running configuration.
 	Fabric() view.Fabric
+	// HostParameters returns what all hosts must agree on, always in one order.
+	HostParameters() []view.HostParameter
 	// Switches returns the state of each switch's session.
 	Switches() []view.Switch
 	// Plan says what Apply would do, and changes nothing. A configuration with faults gives an
-	// error that unwraps to one with the method Faults() []view.Fault.
+	// error that unwraps to a *yamlnode.Error.
 	Plan(ctx context.Context, file string, config []byte) ([]view.Plan, error)
 	// Apply makes the configuration the desired one and returns its generation. With faults,
 	// as in Plan, nothing is applied.
 	Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error)
 	// SetLink takes every link between two nodes, or ports such as leaf1:3, out of service, or
-	// back into it.
+	// back into it; the error wraps topology.ErrNoLink when there is none.
 	SetLink(ctx context.Context, a, b string, up bool) error
 }
 
-// Options of a Server. Backend and Weights are required.
+// Options of a Server. Backend, Weights and Audit are required.
 type Options struct {
 	Backend     Backend
 	Weights     *weights.Registry
-	Channels    *channels.Registry               // nil: no virtual priorities
+	Audit       *audit.Log                       // the one that Weights has
+	Priorities  *priority.Registry               // nil: no virtual priorities
 	Events      *events.Bus[view.Event]          // nil: nothing happens
 	Samples     *events.Bus[view.Sample]         // nil: no telemetry
+	Lease       time.Duration                    // of an absent host's weights; 0 means DefaultLease
 	Log         *slog.Logger                     // nil: slog.Default
 	Credentials credentials.TransportCredentials // nil: plain text
 }
@@ -76,10 +82,13 @@ type Server struct {
 	stop   context.CancelFunc
 }
 
+// maxRequest bounds a request, in bytes: the largest configuration, and room for its name.
+const maxRequest = yamlnode.MaxText + 64<<10
+
 // New returns a server that is ready to Serve once.
 func New(o Options) *Server {
-	if o.Channels == nil {
-		o.Channels = channels.New()
+	if o.Priorities == nil {
+		o.Priorities = priority.New(nil)
 	}
 	if o.Events == nil {
 		o.Events = events.NewBus[view.Event](0)
@@ -89,6 +98,9 @@ func New(o Options) *Server {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Lease <= 0 {
+		o.Lease = DefaultLease
 	}
 	s := &Server{health: health.NewServer(), log: o.Log, secure: o.Credentials != nil}
 	if o.Credentials == nil {
@@ -104,6 +116,7 @@ func New(o Options) *Server {
 	})
 	s.grpc = grpc.NewServer(
 		grpc.Creds(o.Credentials),
+		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered)),
 		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered)),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
@@ -112,8 +125,8 @@ func New(o Options) *Server {
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running})
-	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, running: running})
-	pb.RegisterChannelServiceServer(s.grpc, &channelService{channels: o.Channels, running: running})
+	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, audit: o.Audit, running: running})
+	pb.RegisterPriorityServiceServer(s.grpc, &priorityService{priorities: o.Priorities, audit: o.Audit, running: running})
 	pb.RegisterHostServiceServer(s.grpc, newHostService(o, running))
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)

@@ -6,8 +6,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/units"
 )
 
 func fabricToProto(f view.Fabric) *pb.GetFabricResponse {
@@ -20,7 +22,7 @@ func fabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{
-			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: nanoseconds(l.Delay), Up: l.Up,
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: nanoseconds(l.Delay), State: portStates[l.State],
 		})
 	}
 	return out
@@ -39,10 +41,58 @@ func switchToProto(s view.Switch) *pb.SwitchStatus {
 		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, By: clean(c.By), Detail: clean(c.Detail)})
 	}
 	for _, p := range s.Ports {
-		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), Up: p.Up})
+		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: portStates[p.State]})
 	}
-	out.Buffer = bufferToProto(s.Buffer)
+	for _, t := range s.Status {
+		out.Status = append(out.Status, statusToProto(t))
+	}
 	return out
+}
+
+func statusToProto(t view.Status) *pb.StatusTable {
+	out := &pb.StatusTable{Feature: t.Feature, Name: t.Name, Keys: t.Keys}
+	for _, c := range t.Columns {
+		out.Columns = append(out.Columns, &pb.StatusColumn{Head: c.Head, Metric: c.Metric, Help: c.Help})
+	}
+	for _, r := range t.Rows {
+		row := &pb.StatusRow{}
+		for _, k := range r.Keys {
+			row.Keys = append(row.Keys, clean(k))
+		}
+		for _, v := range r.Values {
+			row.Values = append(row.Values, valueToProto(v))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+func valueToProto(v any) *pb.StatusValue {
+	switch v := v.(type) {
+	case string:
+		return &pb.StatusValue{Value: &pb.StatusValue_Text{Text: clean(v)}}
+	case bool:
+		return &pb.StatusValue{Value: &pb.StatusValue_Truth{Truth: v}}
+	case int:
+		return &pb.StatusValue{Value: &pb.StatusValue_Count{Count: uint64(max(v, 0))}}
+	case uint64:
+		return &pb.StatusValue{Value: &pb.StatusValue_Count{Count: v}}
+	case float64:
+		return &pb.StatusValue{Value: &pb.StatusValue_Number{Number: v}}
+	case units.Bytes:
+		return &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: uint64(max(v, 0))}}
+	case time.Duration:
+		return &pb.StatusValue{Value: &pb.StatusValue_Ns{Ns: nanoseconds(v)}}
+	case time.Time:
+		if !v.IsZero() {
+			return &pb.StatusValue{Value: &pb.StatusValue_Time{Time: stamp(v)}}
+		}
+	}
+	return &pb.StatusValue{}
+}
+
+var portStates = map[view.PortState]pb.PortStatus_State{
+	view.PortUp: pb.PortStatus_STATE_UP, view.PortDown: pb.PortStatus_STATE_DOWN,
 }
 
 func stateToProto(s view.SwitchState) pb.SwitchStatus_State {
@@ -66,6 +116,9 @@ func planToProto(p view.Plan) *pb.SwitchPlan {
 		view.Insert: pb.Change_KIND_INSERT, view.Modify: pb.Change_KIND_MODIFY, view.Delete: pb.Change_KIND_DELETE,
 	}
 	out := &pb.SwitchPlan{Name: clean(p.Switch), Unreachable: clean(p.Unreachable)}
+	for _, n := range p.Notes {
+		out.Notes = append(out.Notes, clean(n))
+	}
 	for _, c := range p.Changes {
 		out.Changes = append(out.Changes, &pb.Change{Kind: kinds[c.Kind], Text: clean(c.Text)})
 	}
@@ -125,9 +178,10 @@ func budgetToProto(b weights.Budget) *pb.Budget {
 	return &pb.Budget{Application: b.Application, Limit: b.Limit.Float(), Used: b.Used.Float()}
 }
 
-func entryToProto(e weights.Entry) *pb.AuditEntry {
+func entryToProto(e audit.Entry) *pb.AuditEntry {
+	flow, _ := weights.ParseKey(e.Flow) // an entry about no flow has none
 	return &pb.AuditEntry{
-		Time: stamp(e.Time), Peer: clean(e.Peer), Application: clean(e.Application), Flow: keyToProto(e.Flow),
-		Previous: e.Previous, Value: e.Value, What: e.What, Refused: clean(e.Refused),
+		Time: stamp(e.Time), Peer: clean(e.Peer), Application: clean(e.Application), Flow: keyToProto(flow),
+		Previous: e.Previous, Value: e.Value, What: e.What, Refused: clean(e.Refused), Subject: clean(e.Subject),
 	}
 }

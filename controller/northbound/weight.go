@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/weights"
 )
 
@@ -18,6 +19,7 @@ const defaultAudit = 1000
 type weightService struct {
 	pb.UnimplementedWeightServiceServer
 	weights *weights.Registry
+	audit   *audit.Log
 	running context.Context
 }
 
@@ -29,13 +31,19 @@ func peerOf(ctx context.Context) string {
 	return "unknown"
 }
 
+// record puts what a caller asked for into the audit log.
+func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
+	e.Peer = peerOf(ctx)
+	l.Record(e, err)
+}
+
 // change reads one request. One that names no flow goes into the audit log here, as the
 // registry never sees it.
 func (s *weightService) change(ctx context.Context, r *pb.SetWeightRequest) (weights.Change, error) {
 	k, err := keyFromProto(r.GetFlow())
 	if err != nil {
-		s.weights.Refuse(weights.Entry{
-			Peer: peerOf(ctx), Application: r.GetApplication(), Value: r.GetWeight(), What: weights.WhatWeight,
+		s.weights.Refuse(audit.Entry{
+			Peer: peerOf(ctx), Application: r.GetApplication(), Value: r.GetWeight(), What: audit.Weight,
 		}, err)
 		return weights.Change{}, err
 	}
@@ -89,7 +97,7 @@ func (s *weightService) DeleteFlow(ctx context.Context, r *pb.DeleteFlowRequest)
 	if err == nil {
 		err = s.weights.Delete(peerOf(ctx), k)
 	} else {
-		s.weights.Refuse(weights.Entry{Peer: peerOf(ctx), What: weights.WhatDelete}, err)
+		s.weights.Refuse(audit.Entry{Peer: peerOf(ctx), What: audit.Delete}, err)
 	}
 	if err != nil {
 		return nil, toStatus(err)
@@ -123,7 +131,7 @@ func (s *weightService) ListAudit(_ context.Context, r *pb.ListAuditRequest) (*p
 		n = defaultAudit
 	}
 	out := &pb.ListAuditResponse{}
-	for _, e := range s.weights.Audit(r.GetApplication(), n) {
+	for _, e := range s.audit.List(r.GetApplication(), n) {
 		out.Entries = append(out.Entries, entryToProto(e))
 	}
 	return out, nil

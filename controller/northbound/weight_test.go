@@ -20,6 +20,9 @@ func TestWeights(t *testing.T) {
 	if _, err := w.SetBudget(ctx, &pb.SetBudgetRequest{Application: "a", Limit: 3}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := w.SetBudget(ctx, &pb.SetBudgetRequest{Application: "default", Limit: 10}); err != nil {
+		t.Fatal(err)
+	}
 	set, err := w.SetWeight(ctx, &pb.SetWeightRequest{Flow: flow("10.0.0.1", 1), Weight: 1.00000049, Application: "a"})
 	if err != nil || set.GetPrevious() != 0 || set.GetWeight() != 1 {
 		t.Errorf("SetWeight = %v, %v", set, err)
@@ -70,6 +73,8 @@ func TestWeightsRefused(t *testing.T) {
 		{"application", call(&pb.SetWeightRequest{Flow: flow("10.0.0.1", 1), Weight: 1, Application: "\t"}), codes.InvalidArgument, "application", `"\t" is not allowed`},
 		{"budget", call(&pb.SetWeightRequest{Flow: flow("10.0.0.1", 1), Weight: 4, Application: "a"}), codes.FailedPrecondition, "application/a",
 			"in use 0 - before 0 + asked 4 = 4 > limit 3"},
+		{"unknown", call(&pb.SetWeightRequest{Flow: flow("10.0.0.1", 1), Weight: 4, Application: "nosuch"}), codes.FailedPrecondition, "application/nosuch",
+			`application "nosuch" has no budget`},
 	}
 	_, err := w.SetWeights(ctx, &pb.SetWeightsRequest{Weights: []*pb.SetWeightRequest{
 		{Flow: flow("10.0.0.1", 1), Weight: 1}, {Flow: flow("nonsense", 1), Weight: 1},

@@ -3,10 +3,13 @@ package pipeline
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/internal/pfcwd"
 )
 
 // Describe returns an entity as one line for people, with names instead of ids.
@@ -31,6 +34,11 @@ func (p *Pipeline) Describe(e *p4v1.Entity) string {
 			name = d.GetPreamble().GetName()
 		}
 		return "digest " + name
+	case *p4v1.Entity_ExternEntry:
+		if s, err := pfcwd.ReadSettings(x.ExternEntry); err == nil && x.ExternEntry.GetExternId() == pfcwd.SettingsID {
+			return "PFC watchdog → " + s.String()
+		}
+		return fmt.Sprintf("extern 0x%08x", x.ExternEntry.GetExternId())
 	}
 	return fmt.Sprintf("%T", e.GetEntity())
 }
@@ -58,7 +66,11 @@ func (p *Pipeline) describeGroup(g *p4v1.ActionProfileGroup) string {
 			members[i] += fmt.Sprintf("×%d", m.GetWeight())
 		}
 	}
-	return fmt.Sprintf("%s group %d → members %s", p.profileName(g.GetActionProfileId()), g.GetGroupId(), strings.Join(members, ", "))
+	watched := ""
+	if slices.ContainsFunc(g.GetMembers(), func(m *p4v1.ActionProfileGroup_Member) bool { return len(m.GetWatchPort()) > 0 }) {
+		watched = ", while their ports are up"
+	}
+	return fmt.Sprintf("%s group %d → members %s%s", p.profileName(g.GetActionProfileId()), g.GetGroupId(), strings.Join(members, ", "), watched)
 }
 
 func (p *Pipeline) describeEntry(e *p4v1.TableEntry) string {

@@ -1,13 +1,14 @@
 package pipeline
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/internal/canon"
 )
 
 // Arg is one argument of an action, by its parameter's name.
@@ -63,7 +64,7 @@ func (e *Entry) LPM(name string, v []byte, prefix int) *Entry {
 		if err != nil || prefix == 0 {
 			return err
 		}
-		v = canonical(and(padded(v, width), ones(width, int32(prefix))))
+		v = canon.Of(and(padded(v, width), ones(width, int32(prefix))))
 		m.FieldMatchType = &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: v, PrefixLen: int32(prefix)}}
 		return nil
 	})
@@ -78,10 +79,10 @@ func (e *Entry) Ternary(name string, v, mask []byte) *Entry {
 			return err
 		}
 		mask, err := value(what+" mask", mask, width)
-		if err != nil || zero(mask) {
+		if err != nil || canon.IsZero(mask) {
 			return err
 		}
-		v = canonical(and(padded(v, width), padded(mask, width)))
+		v = canon.Of(and(padded(v, width), padded(mask, width)))
 		m.FieldMatchType = &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: v, Mask: mask}}
 		return nil
 	})
@@ -99,11 +100,10 @@ func (e *Entry) Range(name string, low, high []byte) *Entry {
 		if err != nil {
 			return err
 		}
-		l, h := padded(low, width), padded(high, width)
-		if bytes.Compare(l, h) > 0 {
+		if canon.Compare(low, high) > 0 {
 			return fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, low, high)
 		}
-		if zero(l) && bytes.Equal(h, ones(width, width)) {
+		if canon.IsZero(low) && canon.IsMax(high, int(width)) {
 			return nil
 		}
 		m.FieldMatchType = &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: low, High: high}}

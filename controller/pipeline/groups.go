@@ -45,6 +45,28 @@ func (p *Pipeline) Group(profile string, id uint32, members []uint32) (*p4v1.Ent
 	return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: g}}, nil
 }
 
+// PortGroup is Group with members that are numbered after the ports they send by. Each takes
+// part in the selection only while its port is up (P4Runtime Specification 1.4, section 9.2.3),
+// which the switch sees to without the controller.
+func (p *Pipeline) PortGroup(profile string, id uint32, ports []uint32) (*p4v1.Entity, error) {
+	e, err := p.Group(profile, id, ports)
+	for _, m := range e.GetActionProfileGroup().GetMembers() {
+		watchOwn(m)
+	}
+	return e, err
+}
+
+// watchOwn makes a member of a PortGroup watch its port.
+func watchOwn(m *p4v1.ActionProfileGroup_Member) {
+	m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: Uint(uint64(m.GetMemberId()))}
+}
+
+// Extern returns an extern entry without contents, for reads: the type is in the first byte of
+// the id.
+func Extern(id uint32) *p4v1.Entity {
+	return &p4v1.Entity{Entity: &p4v1.Entity_ExternEntry{ExternEntry: &p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id}}}
+}
+
 // CloneSession builds a clone session that sends copies to ports. Its class of service is
 // 0 and it does not truncate, since PI refuses everything else.
 func CloneSession(id uint32, ports ...uint32) *p4v1.Entity {

@@ -3,10 +3,13 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sort"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/internal/canon"
 )
 
 // Normalize brings an entity, in place, into the one form that builders give it: canonical
@@ -35,6 +38,8 @@ func (p *Pipeline) Normalize(e *p4v1.Entity) error {
 	case *p4v1.Entity_DigestEntry:
 		_, err := p.digests.id(x.DigestEntry.GetDigestId())
 		return err
+	case *p4v1.Entity_ExternEntry:
+		return nil // whose contents are the target's
 	}
 	return fmt.Errorf("entities of kind %T are not reconciled", e.GetEntity())
 }
@@ -76,25 +81,25 @@ func width(t *p4configv1.Table, field uint32) int32 {
 func normalizeMatch(m *p4v1.FieldMatch, width int32) bool {
 	switch x := m.GetFieldMatchType().(type) {
 	case *p4v1.FieldMatch_Exact_:
-		x.Exact.Value = canonical(x.Exact.Value)
+		x.Exact.Value = canon.Of(x.Exact.Value)
 	case *p4v1.FieldMatch_Optional_:
-		x.Optional.Value = canonical(x.Optional.Value)
+		x.Optional.Value = canon.Of(x.Optional.Value)
 	case *p4v1.FieldMatch_Lpm:
-		x.Lpm.Value = canonical(x.Lpm.Value)
+		x.Lpm.Value = canon.Of(x.Lpm.Value)
 		return x.Lpm.PrefixLen == 0
 	case *p4v1.FieldMatch_Ternary_:
-		x.Ternary.Value, x.Ternary.Mask = canonical(x.Ternary.Value), canonical(x.Ternary.Mask)
-		return zero(x.Ternary.Mask)
+		x.Ternary.Value, x.Ternary.Mask = canon.Of(x.Ternary.Value), canon.Of(x.Ternary.Mask)
+		return canon.IsZero(x.Ternary.Mask)
 	case *p4v1.FieldMatch_Range_:
-		x.Range.Low, x.Range.High = canonical(x.Range.Low), canonical(x.Range.High)
-		return zero(x.Range.Low) && bytes.Equal(padded(x.Range.High, width), ones(width, width))
+		x.Range.Low, x.Range.High = canon.Of(x.Range.Low), canon.Of(x.Range.High)
+		return canon.IsZero(x.Range.Low) && canon.IsMax(x.Range.High, int(width))
 	}
 	return false
 }
 
 func normalizeAction(a *p4v1.Action) {
 	for _, param := range a.GetParams() {
-		param.Value = canonical(param.Value)
+		param.Value = canon.Of(param.Value)
 	}
 	if params := a.GetParams(); len(params) > 1 {
 		sort.Slice(params, func(i, j int) bool { return params[i].ParamId < params[j].ParamId })
@@ -107,9 +112,19 @@ func (p *Pipeline) normalizeGroup(g *p4v1.ActionProfileGroup) error {
 		return err
 	}
 	for _, m := range g.Members {
-		// A watch port is not used by Headgate; PI returns that of another member.
-		m.WatchKind = nil
 		m.Weight = max(m.Weight, 1)
+		if b := m.GetWatchPort(); len(b) > 0 {
+			m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: canon.Of(b)}
+		}
+	}
+	// PI returns the watch port of one member for all of them (device_mgr.cpp,
+	// action_profile_group_read_one). No PortGroup is like that, so it stands for one.
+	if same := g.Members; len(same) > 1 && len(same[0].GetWatchPort()) > 0 && !slices.ContainsFunc(same, func(m *p4v1.ActionProfileGroup_Member) bool {
+		return !bytes.Equal(m.GetWatchPort(), same[0].GetWatchPort())
+	}) {
+		for _, m := range same {
+			watchOwn(m)
+		}
 	}
 	sort.Slice(g.Members, func(i, j int) bool { return g.Members[i].MemberId < g.Members[j].MemberId })
 	// A size that was left to the switch may come back as what the switch chose.

@@ -66,6 +66,11 @@ func TestEntries(t *testing.T) {
 			"ingress.routing.ecmp member 3 → set_next_hop(port=3, src_mac=02:00:00:01:00:03, dst_mac=06:00:0a:00:01:01)",
 		},
 		{
+			"watched group", entity(p.PortGroup("ecmp", 1, []uint32{4, 3})),
+			`action_profile_group{action_profile_id:0x11020001 group_id:1 members{member_id:3 weight:1 watch_port:"\x03"} members{member_id:4 weight:1 watch_port:"\x04"}}`,
+			"ingress.routing.ecmp group 1 → members 3, 4, while their ports are up",
+		},
+		{
 			"group", entity(p.Group("ecmp", 1, []uint32{4, 3})),
 			`action_profile_group{action_profile_id:0x11020001 group_id:1 members{member_id:3 weight:1} members{member_id:4 weight:1}}`,
 			"ingress.routing.ecmp group 1 → members 3, 4",
@@ -151,8 +156,13 @@ func TestNormalize(t *testing.T) {
 		},
 		{
 			"groups",
-			`action_profile_group{action_profile_id:0x11020001 group_id:1 max_size:64 members{member_id:4 weight:1 watch_port:"\x01"} members{member_id:3}}`,
-			`action_profile_group{action_profile_id:0x11020001 group_id:1 members{member_id:3 weight:1} members{member_id:4 weight:1}}`,
+			`action_profile_group{action_profile_id:0x11020001 group_id:1 max_size:64 members{member_id:4 weight:1 watch_port:"\x00\x01"} members{member_id:3}}`,
+			`action_profile_group{action_profile_id:0x11020001 group_id:1 members{member_id:3 weight:1} members{member_id:4 weight:1 watch_port:"\x01"}}`,
+		},
+		{
+			"PI returns one watch port for all members",
+			`action_profile_group{action_profile_id:0x11020001 group_id:1 members{member_id:4 weight:1 watch_port:"\x04"} members{member_id:3 weight:1 watch_port:"\x04"}}`,
+			`action_profile_group{action_profile_id:0x11020001 group_id:1 members{member_id:3 weight:1 watch_port:"\x03"} members{member_id:4 weight:1 watch_port:"\x04"}}`,
 		},
 	}
 	for _, tt := range tests {

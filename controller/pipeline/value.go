@@ -3,29 +3,24 @@ package pipeline
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
 
-	"github.com/antoninbas/p4runtime-go-client/pkg/util/conversion"
+	"github.com/headgate/headgate/internal/canon"
 )
 
 // Uint returns v as a byte string for builders.
 func Uint(v uint64) []byte {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], v)
-	return canonical(b[:])
+	return canon.Of(b[:])
 }
-
-// canonical strips leading zero bytes; zero is one zero byte (P4Runtime specification,
-// "Bytestrings").
-func canonical(b []byte) []byte { return conversion.ToCanonicalBytestring(b) }
 
 // value checks that b fits a field of that many bits and returns its canonical form.
 func value(what string, b []byte, width int32) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%s: the value is empty", what)
 	}
-	c := canonical(b)
-	if n := (len(c)-1)*8 + bits.Len8(c[0]); width > 0 && n > int(width) {
+	c := canon.Of(b)
+	if n := canon.Bits(c); width > 0 && n > int(width) {
 		return nil, fmt.Errorf("%s: the value 0x%x has %d bits, want at most %d", what, c, n, width)
 	}
 	return append([]byte(nil), c...), nil
@@ -58,16 +53,6 @@ func and(a, mask []byte) []byte {
 		out[i] = a[i] & mask[i]
 	}
 	return out
-}
-
-// zero reports whether all bytes are zero.
-func zero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Number returns a byte string's value; over 64 bits it is cut to the low ones.

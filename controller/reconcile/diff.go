@@ -1,14 +1,14 @@
 package reconcile
 
 import (
-	"sort"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
 )
 
-// Plan is what turns one state into another: batches to be written one after the other.
-// The updates of one batch depend on nothing in the same batch.
+// Plan is the batches of updates that turn one state into another. They are written one after the
+// other. The updates of a batch do not depend on each other.
 type Plan struct {
 	Batches [][]*p4v1.Update
 }
@@ -39,39 +39,39 @@ func (p Plan) Count() (inserts, modifies, deletes int) {
 	return inserts, modifies, deletes
 }
 
-// The phases, each a batch. What others refer to comes first when it is put in and last
-// when it is taken out, and new entries come before old ones go, so that traffic that has
-// a way before and after also has one in between. Default entries are often the switch
-// that turns a feature on or off: they change when all entries that a feature then needs
-// are in, and before those go that it needed until then.
+// The phases, each a batch. An entity is inserted before those that refer to it, and deleted after
+// them. New entries are inserted before old ones are deleted, so that traffic that has a route both
+// before and after also has one in between. Default entries often turn a feature on or off. So they
+// change after the insertion of all entries that the feature then needs, and before the deletion of
+// those that it needed until then.
 const (
-	phaseMakeRoom    = iota // table entries, where a table is too full to wait
-	phaseLeaves             // digests, clone sessions, multicast groups, members
+	phaseMakeRoom    = iota // deletions of table entries that must precede inserts, for want of room
+	phaseLeaves             // digests, clone sessions, multicast groups, members, which refer to no entity
 	phaseGroups             // groups, which refer to members
 	phaseEntries            // entries, which refer to all of these
 	phaseDefaults           // default entries
-	phaseDropEntries        // and the way back
+	phaseDropEntries        // deletions, in the opposite order
 	phaseDropGroups
 	phaseDropLeaves
 	phases
 )
 
-// Sizes tells how many entries the table with an id holds; 0 is no limit.
+// Sizes returns the number of entries that the table with an id has room for; 0 is no limit.
 type Sizes func(tableID uint32) int
 
-// Diff returns the plan from have to want. Both are in the form of pipeline.Normalize.
-// Default entries that want does not mention stay as they are, since they cannot be
-// deleted: a feature that ever sets one always states it. Where a key is in both and the
-// entities differ, the plan modifies. sizes may be nil.
+// Diff returns the plan from have to want. Both are in the form of pipeline.Normalize. When a key is
+// in both and the entities differ, the plan modifies the entity. Default entries cannot be deleted,
+// so those that want does not mention stay unchanged: a feature that ever sets one must always
+// mention it. sizes may be nil.
 func Diff(have, want *State, sizes Sizes) Plan {
 	var batches [phases][]*p4v1.Update
 	add := func(phase int, kind p4v1.Update_Type, e *p4v1.Entity) {
 		batches[phase] = append(batches[phase], &p4v1.Update{Type: kind, Entity: e})
 	}
-	growth := map[uint32]int{} // table → entries once the inserts are done
-	for _, k := range want.keys() {
+	growth := map[uint32]int{} // table id → number of entries after the inserts
+	for _, k := range differing(have, want) {
 		e := want.entities[k]
-		old, exists := have.entities[k]
+		_, exists := have.entities[k]
 		switch {
 		case !exists && k.kind() == kindDefault:
 			add(phaseDefaults, p4v1.Update_MODIFY, e)
@@ -80,7 +80,7 @@ func Diff(have, want *State, sizes Sizes) Plan {
 			if k.kind() == kindEntry {
 				growth[e.GetTableEntry().GetTableId()]++
 			}
-		case !proto.Equal(old, e):
+		default:
 			add(insertPhase(k), p4v1.Update_MODIFY, e)
 		}
 	}
@@ -112,6 +112,19 @@ func Diff(have, want *State, sizes Sizes) Plan {
 	return plan
 }
 
+// differing returns the keys of want, sorted, whose entities are missing in have or differ there.
+// States that were made from one another share entities, so it compares pointers first.
+func differing(have, want *State) []Key {
+	var keys []Key
+	for k, e := range want.entities {
+		if old, exists := have.entities[k]; !exists || old != e && !proto.Equal(old, e) {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 func obsoleteKeys(have, want *State) []Key {
 	var keys []Key
 	for k := range have.entities {
@@ -119,7 +132,7 @@ func obsoleteKeys(have, want *State) []Key {
 			keys = append(keys, k)
 		}
 	}
-	sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
+	slices.Sort(keys)
 	return keys
 }
 
@@ -145,8 +158,8 @@ func deletePhase(k Key) int {
 	return phaseDropLeaves
 }
 
-// bare returns what is needed to delete an entity. The specification has a delete look at
-// the key only; PI agrees, but why send the rest.
+// bare returns the fields of an entity that a delete needs. By the specification, and in PI, a
+// delete uses only the key.
 func bare(e *p4v1.Entity) *p4v1.Entity {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:

@@ -17,15 +17,18 @@ type Reader interface {
 	Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error)
 }
 
-// Read returns what a switch holds of all that Headgate reconciles. It asks for one thing
-// at a time, with nothing but wildcards on the id, because that is what PI supports: no
-// filters, digests only one by one, default entries only by table. What the switch cannot
-// read at all (UNIMPLEMENTED) is taken to be absent and listed in unreadable.
-func Read(ctx context.Context, r Reader, p *pipeline.Pipeline) (have *State, unreadable []string, err error) {
+// Read returns the entities on a switch, of all kinds that Headgate reconciles. PI supports no
+// filters, reads digests only one by one, and default entries only by table. So each request reads
+// one kind, with no wildcard but the id. What the switch cannot read at all (UNIMPLEMENTED) counts
+// as absent and is listed in unreadable. externs are the externs of the target to read; a target
+// that was started without them has none.
+func Read(ctx context.Context, r Reader, p *pipeline.Pipeline, externs ...uint32) (have *State, unreadable []string, err error) {
 	have = &State{}
-	for _, q := range queries(p) {
+	for _, q := range queries(p, externs) {
 		list, err := r.Read(ctx, q.request)
 		switch code := codeOf(err); {
+		case code == codes.Unimplemented && q.request.GetExternEntry() != nil:
+			continue
 		case code == codes.Unimplemented:
 			unreadable = append(unreadable, q.what)
 			continue
@@ -35,11 +38,12 @@ func Read(ctx context.Context, r Reader, p *pipeline.Pipeline) (have *State, unr
 			return nil, nil, fmt.Errorf("reading %s: %w", q.what, err)
 		}
 		for _, e := range list {
-			if id := e.GetTableEntry().GetTableId(); p.ConstTable(id) || p.Learned(id) {
+			t := e.GetTableEntry()
+			if id := t.GetTableId(); p.ConstTable(id) || p.Learned(id) && !t.GetIsDefaultAction() {
 				continue
 			}
 			// A default entry that was never set may come back without an action.
-			if t := e.GetTableEntry(); t.GetIsDefaultAction() && t.GetAction() == nil {
+			if t.GetIsDefaultAction() && t.GetAction() == nil {
 				continue
 			}
 			if err := p.Normalize(e); err != nil {
@@ -69,7 +73,7 @@ type query struct {
 	request *p4v1.Entity
 }
 
-func queries(p *pipeline.Pipeline) []query {
+func queries(p *pipeline.Pipeline, externs []uint32) []query {
 	list := []query{{"table entries", &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{}}}}}
 	for _, id := range p.SettableDefaults() {
 		e := &p4v1.TableEntry{TableId: id, IsDefaultAction: true}
@@ -87,6 +91,9 @@ func queries(p *pipeline.Pipeline) []query {
 	)
 	for _, id := range p.Digests() {
 		list = append(list, query{"digests", &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: &p4v1.DigestEntry{DigestId: id}}}})
+	}
+	for _, id := range externs {
+		list = append(list, query{"externs", pipeline.Extern(id)})
 	}
 	return list
 }

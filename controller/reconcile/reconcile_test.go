@@ -353,3 +353,32 @@ func TestReadLeavesLearnedTablesAlone(t *testing.T) {
 		t.Errorf("read %v, %v, %v, want the watched queue alone", have, unreadable, err)
 	}
 }
+
+// Default entries, which turn features on and off, change after all entries are in and
+// before any is deleted.
+func TestDefaultsChangeBetween(t *testing.T) {
+	p := load(t)
+	limit := func(port, bytes uint64) *p4v1.Entity {
+		e, err := p.Entry("queue_limit").Exact("egress_port", pipeline.Uint(port)).Exact("queue", pipeline.Uint(0)).
+			Action("set_queue_limit", pipeline.Arg{Name: "bytes", Value: pipeline.Uint(bytes)}).Entity()
+		return must(t, e, err)
+	}
+	normal := func(bytes uint64) *p4v1.Entity {
+		e, err := p.Default("queue_limit").Action("set_queue_limit", pipeline.Arg{Name: "bytes", Value: pipeline.Uint(bytes)}).Entity()
+		return must(t, e, err)
+	}
+	have, want := &State{}, &State{}
+	for _, e := range []*p4v1.Entity{normal(1), limit(1, 1), limit(2, 1)} {
+		add(t, have, e)
+	}
+	for _, e := range []*p4v1.Entity{normal(2), limit(2, 2), limit(3, 2)} {
+		add(t, want, e)
+	}
+	plan := Diff(have, want, nil)
+	if len(plan.Batches) != 3 || len(plan.Batches[0]) != 2 || len(plan.Batches[1]) != 1 || len(plan.Batches[2]) != 1 {
+		t.Fatalf("plan = %v", plan)
+	}
+	if !plan.Batches[1][0].GetEntity().GetTableEntry().GetIsDefaultAction() || plan.Batches[2][0].GetType() != p4v1.Update_DELETE {
+		t.Errorf("plan = %v", plan)
+	}
+}

@@ -1,11 +1,12 @@
-// Package reconcile brings a switch from what it holds to what it should hold: a pure
-// Diff makes a Plan of ordered batches, such that at no point of its way an entity refers
-// to one that is not there, whatever the order within a batch.
+// Package reconcile computes how to turn the state of a switch into the wanted state. Diff is a pure
+// function that returns a Plan of ordered batches. While a plan is written no entity ever refers to
+// a missing one, whatever the order of updates within a batch.
 package reconcile
 
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"sort"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -17,6 +18,7 @@ type Key string
 
 // The kinds, which are the first byte of a key.
 const (
+	kindExtern    = '`'
 	kindDigest    = 'a'
 	kindClone     = 'b'
 	kindMulticast = 'c'
@@ -41,6 +43,8 @@ func KeyOf(e *p4v1.Entity) (Key, error) {
 		return ids(kindMember, x.ActionProfileMember.GetActionProfileId(), x.ActionProfileMember.GetMemberId()), nil
 	case *p4v1.Entity_ActionProfileGroup:
 		return ids(kindGroup, x.ActionProfileGroup.GetActionProfileId(), x.ActionProfileGroup.GetGroupId()), nil
+	case *p4v1.Entity_ExternEntry:
+		return ids(kindExtern, x.ExternEntry.GetExternTypeId(), x.ExternEntry.GetExternId()), nil
 	case *p4v1.Entity_DigestEntry:
 		return ids(kindDigest, x.DigestEntry.GetDigestId()), nil
 	case *p4v1.Entity_PacketReplicationEngineEntry:
@@ -107,8 +111,8 @@ type State struct {
 	entities map[Key]*p4v1.Entity
 }
 
-// Add puts an entity in. A second one with the same key is an error: somebody has to
-// decide, and it is not this package.
+// Add adds an entity. A second one with the same key is an error, because this package cannot decide
+// between them.
 func (s *State) Add(e *p4v1.Entity) error {
 	k, err := KeyOf(e)
 	if err != nil {
@@ -124,7 +128,18 @@ func (s *State) Add(e *p4v1.Entity) error {
 	return nil
 }
 
-// DuplicateError says that a state has an entity with this one's key already.
+// With returns a copy of the state with more entities. The error is Add's.
+func (s *State) With(more []*p4v1.Entity) (*State, error) {
+	all := &State{entities: maps.Clone(s.entities)}
+	for _, e := range more {
+		if err := all.Add(e); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// DuplicateError reports that a state already has an entity with this one's key.
 type DuplicateError struct{ Entity *p4v1.Entity }
 
 // Error prints the entity.

@@ -119,13 +119,17 @@ func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) err
 			h.Idle(x.IdleTimeoutNotification)
 		case *p4v1.StreamMessageResponse_Error:
 			e := x.Error
+			if e.GetPacketOut() != nil && codes.Code(uint32(e.GetCanonicalCode())) == codes.FailedPrecondition {
+				h.PacketRefused(errors.New(e.GetMessage()))
+				continue
+			}
 			l.log.Warn("the switch refused a stream message", "switch", l.name,
 				"code", codes.Code(uint32(e.GetCanonicalCode())).String(), "message", e.GetMessage())
 		}
 	}
 }
 
-// ack tells the switch that a digest list arrived; when the queue is full the switch's
+// ack acknowledges a digest list to the switch; when the queue is full the switch's
 // acknowledgement timeout makes it send again.
 func (l *link) ack(d *p4v1.DigestList) {
 	err := l.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -36,7 +35,7 @@ func (r Role) String() string {
 	return [...]string{"disconnected", "backup", "primary"}[r]
 }
 
-// Handler is told what comes from the switch. Its methods are called by one goroutine at
+// Handler receives what comes from the switch. Its methods are called by one goroutine at
 // a time, in the order in which things happened, and must return soon.
 type Handler interface {
 	// Role says that the role changed, or why a disconnected or backup session still is
@@ -48,6 +47,8 @@ type Handler interface {
 	Digest(d *p4v1.DigestList)
 	// Idle takes entries whose idle timeout is over.
 	Idle(n *p4v1.IdleTimeoutNotification)
+	// PacketRefused says that the switch does not take packets, such as one without a CPU port.
+	PacketRefused(why error)
 }
 
 // Options configure a session.
@@ -103,7 +104,7 @@ func (o *Options) defaults() {
 var ErrDisconnected = errors.New("the switch is not connected")
 
 // ErrStopped is why a session whose Run was ended is disconnected.
-var ErrStopped = errors.New("the controller let go of the switch")
+var ErrStopped = errors.New("the controller released the switch")
 
 // ErrBusy is returned when packets are handed over faster than the switch takes them.
 var ErrBusy = errors.New("the stream to the switch is full")
@@ -140,7 +141,7 @@ func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
 
 // Run connects and keeps connected until the context ends; it returns the context's error.
 func (s *Session) Run(ctx context.Context) error {
-	wait := s.opts.RetryMin
+	wait := Backoff{Min: s.opts.RetryMin, Max: s.opts.RetryMax}
 	for {
 		began := time.Now()
 		err := s.once(ctx)
@@ -149,20 +150,19 @@ func (s *Session) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if time.Since(began) > s.opts.RetryMax {
-			wait = s.opts.RetryMin // it was up for a while: start afresh
+			wait.Reset() // it was up for a while: start afresh
 		}
 		s.report(err)
-		pause := wait/2 + rand.N(wait/2+1)
+		pause := wait.Next()
 		s.opts.Log.Debug("session ended", "switch", s.opts.Name, "err", err, "retry", pause)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
-		wait = min(2*wait, s.opts.RetryMax)
 	}
 }
 
-// report tells the handler why the stream ended. A stream that is refused for its election
+// report informs the handler why the stream ended. A stream that is refused for its election
 // id means that another controller has the switch, so this one is a backup.
 func (s *Session) report(err error) {
 	var refused *refusedError

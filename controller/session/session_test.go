@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,9 +14,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/headgate/headgate/controller/internal/fakeswitch"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/tests/switchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,6 +48,8 @@ func (r *recorder) note(f func()) {
 func (r *recorder) Role(role Role, why error) { r.note(func() { r.role, r.why = role, why }) }
 func (r *recorder) PacketIn(p *p4v1.PacketIn) { r.note(func() { r.packets = append(r.packets, p) }) }
 func (r *recorder) Digest(*p4v1.DigestList)   { r.note(func() { r.digests++ }) }
+func (r *recorder) PacketRefused(error)       {}
+
 func (r *recorder) Idle(*p4v1.IdleTimeoutNotification) {
 	r.note(func() { r.idle++ })
 }
@@ -74,13 +78,19 @@ func (r *recorder) is(t *testing.T, role Role) {
 	r.until(t, role.String(), func() bool { return r.role == role })
 }
 
-// start runs a session until the test or the returned function ends it.
-func start(t *testing.T, s *fakeswitch.Switch, election uint64) (*Session, *recorder, func()) {
+// start runs a session until the test or the returned function ends it. A busy machine may
+// take a while to compile a program that is pushed: no heartbeat comes between.
+func start(t *testing.T, s *switchtest.Switch, election uint64) (*Session, *recorder, func()) {
+	t.Helper()
+	return startWith(t, s, election, time.Minute)
+}
+
+func startWith(t *testing.T, s *switchtest.Switch, election uint64, heartbeat time.Duration) (*Session, *recorder, func()) {
 	t.Helper()
 	r := newRecorder()
 	ses := New(Options{
 		Name: "s1", DeviceID: 1, Address: s.Address(), ElectionID: election,
-		RetryMin: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Heartbeat: 50 * time.Millisecond, BatchSize: 2,
+		RetryMin: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Heartbeat: heartbeat, BatchSize: 2,
 	}, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -93,7 +103,7 @@ func start(t *testing.T, s *fakeswitch.Switch, election uint64) (*Session, *reco
 
 func load(t *testing.T) *pipeline.Pipeline {
 	t.Helper()
-	p, err := pipeline.Load(p4src.P4Info, []byte("{}"))
+	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +113,7 @@ func load(t *testing.T) *pipeline.Pipeline {
 func TestMastership(t *testing.T) {
 	for _, bmv2 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "specification", true: "bmv2"}[bmv2], func(t *testing.T) {
-			s := fakeswitch.New(t, 1)
+			s := switchtest.New(t, 1)
 			s.BMv2 = bmv2
 			s.Start()
 			_, first, stopFirst := start(t, s, 10)
@@ -129,7 +139,7 @@ func TestMastership(t *testing.T) {
 }
 
 func TestHigherElectionIDTakesOver(t *testing.T) {
-	s := fakeswitch.New(t, 1)
+	s := switchtest.New(t, 1)
 	s.Start()
 	_, first, _ := start(t, s, 1)
 	first.is(t, Primary)
@@ -139,7 +149,7 @@ func TestHigherElectionIDTakesOver(t *testing.T) {
 }
 
 func TestSameElectionIDStaysBackup(t *testing.T) {
-	s := fakeswitch.New(t, 1)
+	s := switchtest.New(t, 1)
 	s.Start()
 	_, first, stop := start(t, s, 7)
 	first.is(t, Primary)
@@ -153,7 +163,7 @@ func TestSameElectionIDStaysBackup(t *testing.T) {
 }
 
 func TestReconnect(t *testing.T) {
-	s := fakeswitch.New(t, 1)
+	s := switchtest.New(t, 1)
 	ses, r, _ := start(t, s, 1)
 	r.until(t, "refused connection", func() bool { return r.role == Disconnected && r.why != nil })
 	r.mu.Lock()
@@ -176,7 +186,7 @@ func TestReconnect(t *testing.T) {
 }
 
 func TestHangingSwitch(t *testing.T) {
-	s := fakeswitch.New(t, 1)
+	s := switchtest.New(t, 1)
 	hang := make(chan struct{})
 	s.Start(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		select {
@@ -187,7 +197,7 @@ func TestHangingSwitch(t *testing.T) {
 			return next(ctx, req)
 		}
 	}))
-	_, r, _ := start(t, s, 1)
+	_, r, _ := startWith(t, s, 1, 50*time.Millisecond)
 	r.is(t, Primary)
 	close(hang)
 	r.until(t, "the heartbeat's verdict", func() bool {
@@ -196,7 +206,7 @@ func TestHangingSwitch(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	s := fakeswitch.New(t, 1)
+	s := switchtest.New(t, 1)
 	s.Start()
 	ses, r, _ := start(t, s, 1)
 	r.is(t, Primary)
@@ -214,7 +224,7 @@ func TestWrite(t *testing.T) {
 	if running, err := c.Compare(ctx, p); err != nil || running != Same {
 		t.Fatalf("Compare = %v, %v", running, err)
 	}
-	other, err := pipeline.New(p.Info(), []byte(`{"x":1}`))
+	other, err := pipeline.New(p.Info(), append(slices.Clone(p4src.JSON), '\n')) // other bytes, the same program
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,13 +260,13 @@ func TestWrite(t *testing.T) {
 	if _, done, _ := s.Counts(); done != 6+6 {
 		t.Errorf("%d updates, want the push to delete 6 sessions", done)
 	}
-	if v, err := c.Version(ctx); err != nil || v != "1.3.0" {
+	if v, err := c.Version(ctx); err != nil || v != p4rt.APIVersion {
 		t.Errorf("Version = %q, %v", v, err)
 	}
 }
 
 func TestMessages(t *testing.T) {
-	s := fakeswitch.New(t, 1)
+	s := switchtest.New(t, 1)
 	s.Start()
 	sent := make(chan *p4v1.PacketOut, 1)
 	s.OnPacket(func(p *p4v1.PacketOut) { sent <- p })
@@ -278,7 +288,7 @@ func TestMessages(t *testing.T) {
 // TestPushWithoutDevice: of a program without a device configuration the P4Info is compared,
 // and nothing is pushed.
 func TestPushWithoutDevice(t *testing.T) {
-	fake := fakeswitch.New(t, 1)
+	fake := switchtest.New(t, 1)
 	fake.Start()
 	half, err := pipeline.LoadChip(p4src.P4Info, nil, nil)
 	if err != nil {
@@ -294,5 +304,25 @@ func TestPushWithoutDevice(t *testing.T) {
 	}
 	if got, err := c.Compare(context.Background(), half); got != Missing || err != nil {
 		t.Errorf("an empty switch compares as %v, %v", got, err)
+	}
+}
+
+// TestHollowPush: BMv2 answers OK to a program that it cannot run.
+func TestHollowPush(t *testing.T) {
+	s := switchtest.New(t, 1)
+	s.BMv2 = true
+	s.Start()
+	ses, r, _ := start(t, s, 1)
+	r.is(t, Primary)
+	c, err := ses.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken, err := pipeline.New(load(t).Info(), []byte(`{"not":"a program"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Push(context.Background(), broken); err == nil || !strings.Contains(err.Error(), "does not run it") {
+		t.Errorf("error = %v", err)
 	}
 }

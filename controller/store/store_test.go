@@ -2,22 +2,26 @@ package store
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/weights"
 )
 
@@ -52,8 +56,8 @@ func TestConfigSurvives(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "state.db")
 	for _, p := range []string{path, ""} {
 		s := open(t, p, Options{})
-		if _, ok, err := s.LoadConfig(); ok || err != nil {
-			t.Errorf("a new store holds a configuration: %v", err)
+		if _, ok := s.LoadConfig(); ok {
+			t.Error("a new store holds a configuration")
 		}
 		want := Config{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 		if err := s.SaveConfig(want); err != nil {
@@ -65,8 +69,8 @@ func TestConfigSurvives(t *testing.T) {
 			}
 			s = open(t, p, Options{})
 		}
-		if got, ok, err := s.LoadConfig(); !ok || err != nil || got != want {
-			t.Errorf("LoadConfig = %+v, %v, %v", got, ok, err)
+		if got, ok := s.LoadConfig(); !ok || got != want {
+			t.Errorf("LoadConfig = %+v, %v", got, ok)
 		}
 	}
 }
@@ -74,11 +78,9 @@ func TestConfigSurvives(t *testing.T) {
 func TestWeightsSurvive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path, Options{})
-	r, err := weights.Open(weights.Options{Keeper: s})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Configure("configuration fabric.yaml", map[string]float64{"a": 10, "b": 2}); err != nil {
+	log := audit.New(audit.Options{Keeper: s})
+	r := weights.New(weights.Options{Keeper: s, Audit: log})
+	if _, err := r.Configure(&config.Config{File: "fabric.yaml", Applications: []config.Application{{Name: "a", Budget: 10}, {Name: "b", Budget: 2}, {Name: "default", Budget: 5}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Set("peer", weights.Change{Key: key(1), Weight: 1.5, Application: "a"}, weights.Change{Key: key(2), Weight: 2}); err != nil {
@@ -100,10 +102,8 @@ func TestWeightsSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	again, err := weights.Open(weights.Options{Keeper: open(t, path, Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = open(t, path, Options{})
+	again := weights.New(weights.Options{Keeper: s})
 	opts := cmp.Options{cmp.Comparer(func(a, b weights.Key) bool { return a == b }), cmpopts.EquateNaNs()}
 	if d := cmp.Diff(r.Flows(""), again.Flows(""), opts); d != "" {
 		t.Errorf("flows: %s", d)
@@ -111,22 +111,21 @@ func TestWeightsSurvive(t *testing.T) {
 	if d := cmp.Diff(r.Budgets(), again.Budgets(), opts); d != "" {
 		t.Errorf("budgets: %s", d)
 	}
-	if d := cmp.Diff(r.Audit("", 100), again.Audit("", 100), opts); d != "" || len(again.Audit("", 100)) != 8 {
-		t.Errorf("audit of %d: %s", len(again.Audit("", 100)), d)
+	if d := cmp.Diff(log.List("", 100), s.LoadAudit(), opts); d != "" || len(s.LoadAudit()) != 9 {
+		t.Errorf("audit of %d: %s", len(s.LoadAudit()), d)
 	}
 }
 
 func TestAuditIsBounded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "state.db"), Options{Audit: 5, NoSync: true})
 	for i := range 12 {
-		e := weights.Entry{Peer: fmt.Sprint(i), What: weights.WhatBudget}
-		if err := s.CommitWeights(weights.Commit{Audit: []weights.Entry{e, e}}); err != nil {
+		e := audit.Entry{Peer: fmt.Sprint(i), What: audit.Budget}
+		if err := s.CommitAudit([]audit.Entry{e, e}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	state, err := s.LoadWeights()
-	if err != nil || len(state.Audit) != 5 || state.Audit[4].Peer != "11" || state.Audit[0].Peer != "9" {
-		t.Errorf("audit = %+v, %v", state.Audit, err)
+	if audit := s.LoadAudit(); len(audit) != 5 || audit[4].Peer != "11" || audit[0].Peer != "9" {
+		t.Errorf("audit = %+v", audit)
 	}
 }
 
@@ -141,13 +140,13 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	busy := filepath.Join(dir, "busy.db")
 	open(t, busy, Options{})
-	newer := filepath.Join(dir, "newer.db")
-	tamper(t, newer, func(root *bbolt.Bucket) error { return root.Put(keyVersion, number(2)) })
 	for _, tt := range []struct{ path, want string }{
-		{write("text.db", strings.Repeat("not a database", 2000)), "invalid database"},
+		{write("text.db", strings.Repeat("not a state file\n", 2000)), "line 1: its checksum is wrong"},
+		{write("newer.db", lines(t, record{Header: &header{Version: 3}})), "this program reads version 2"},
+		{write("headless.db", lines(t, record{Links: map[string]bool{"l": true}})), "line 1: a header belongs"},
+		{write("short.db", lines(t, record{Header: &header{Version, 2}}, record{})), "it ends after 2 of 3 lines"},
 		{filepath.Join(write("file", ""), "state.db"), "not a directory"},
 		{busy, "in use by another process"},
-		{newer, "this program reads version 1"},
 	} {
 		s, err := Open(tt.path, Options{})
 		if err == nil {
@@ -159,32 +158,78 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-func TestLoadNamesTheBadRecord(t *testing.T) {
-	for _, tt := range []struct {
-		bucket           []byte
-		key, value, want string
-	}{
-		{bucketFlows, "nonsense", `{"weight_millionths":1}`, `flows "nonsense"`},
-		{bucketFlows, key(1).String(), `{"weight_millionths":-1}`, "weight of -1 millionths"},
-		{bucketBudgets, "a", `{`, `budgets "a"`},
-		{bucketAudit, string(number(1)), `{"previous":"x"}`, "audit"},
+func TestOpenNamesTheBadLine(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{`{"weights":{"put":[{"flow":"nonsense","weight_millionths":1}]}}`, `flow: "nonsense" is not allowed`},
+		{`{"weights":{"put":[{"flow":"","weight_millionths":1}]}}`, `flow "" has a weight of 1 millionths`},
+		{`{"weights":{"put":[{"flow":"10.0.0.1:1,10.0.0.2:2","weight_millionths":-1}]}}`, "a weight of -1 millionths"},
+		{`{"weights":{"budgets":[{]}}`, "invalid character"},
+		{`{"weights":{"audit":[{"value":"x"}]}}`, `parsing "x"`},
+		{`{"header":{"version":2}}`, "a header belongs into the first line"},
 	} {
 		path := filepath.Join(t.TempDir(), "state.db")
-		tamper(t, path, func(root *bbolt.Bucket) error { return root.Bucket(tt.bucket).Put([]byte(tt.key), []byte(tt.value)) })
-		if _, err := weights.Open(weights.Options{Keeper: open(t, path, Options{})}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		text := lines(t, record{Header: &header{Version, 0}}) + fmt.Sprintf("%08x %s\n", crc32.Checksum([]byte(tt.text), castagnoli), tt.text)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var damaged *DamagedError
+		if _, err := Open(path, Options{}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "line 2: ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error = %v, want %q", err, tt.want)
 		}
 	}
 }
 
-func tamper(t *testing.T, path string, fn func(root *bbolt.Bucket) error) {
+// lines returns records as they stand in a file.
+func lines(t *testing.T, list ...record) string {
 	t.Helper()
-	s := open(t, path, Options{})
-	if err := s.db.Update(func(tx *bbolt.Tx) error { return fn(tx.Bucket(bucketRoot)) }); err != nil {
+	var all []byte
+	for _, r := range list {
+		text, err := line(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	return string(all)
+}
+
+// TestCompacts: a journal that has grown is replaced by one with what it says, which has the
+// same contents; another process finds it in use as before.
+func TestCompacts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, path, Options{NoSync: true})
+	text := strings.Repeat("#", 10_000)
+	for i := range 150 {
+		if err := s.SaveConfig(Config{YAML: text, Generation: uint64(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > slack || info.Size() != s.size {
+		t.Errorf("the file has %d bytes, %v; the store thinks %d", info.Size(), err, s.size)
+	}
+	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second store of the new file: %v", err)
+	}
+	if sum, err := Check(path); err != nil || sum.Config.Generation != 150 {
+		t.Errorf("Check = %+v, %v", sum, err)
+	}
+	// A write that fails part of the way leaves no trace.
+	if _, err := s.file.WriteAt([]byte("half a li"), s.size); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
+	s.torn = true
+	if err := s.SaveLink("l", true); err != nil {
 		t.Fatal(err)
+	}
+	if sum, err := Check(path); err != nil || sum.DownLinks != 1 || sum.Config.Generation != 150 {
+		t.Errorf("after a torn write: %+v, %v", sum, err)
+	}
+	if err := s.file.Close(); err != nil { // no write can succeed any more
+		t.Fatal(err)
+	}
+	if err := s.SaveLink("l", false); err == nil || s.Err() == nil || !slices.Equal(s.DownLinks(), []string{"l"}) {
+		t.Errorf("a write that failed: %v, %v, links %v", err, s.Err(), s.DownLinks())
 	}
 }
 
@@ -195,7 +240,7 @@ func child(path string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	r, err := weights.Open(weights.Options{Keeper: s, Log: slog.New(slog.DiscardHandler)})
+	r := weights.New(weights.Options{Keeper: s, Log: slog.New(slog.DiscardHandler)})
 	for i := 1; err == nil; i++ {
 		_, err = r.Set("child", weights.Change{Key: key(1), Weight: float64(i), Application: "a"},
 			weights.Change{Key: key(2), Weight: float64(i), Application: "a"})
@@ -230,17 +275,15 @@ func TestKilledWhileWriting(t *testing.T) {
 	_, _ = io.Copy(io.Discard, out)
 	_ = cmd.Wait()
 
-	r, err := weights.Open(weights.Options{Keeper: open(t, path, Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, path, Options{})
+	r := weights.New(weights.Options{Keeper: s})
 	a, _ := r.Flow(key(1))
 	b, _ := r.Flow(key(2))
 	got := int(a.Weight / weights.One)
 	if a.Weight != b.Weight || got < said || got > said+1 {
 		t.Errorf("weights %v and %v after %d acknowledged changes", a.Weight, b.Weight, said)
 	}
-	if n := len(r.Audit("", 1<<20)); n != 2*got {
+	if n := len(s.LoadAudit()); n != 2*got {
 		t.Errorf("%d audit entries for %d changes", n, got)
 	}
 }

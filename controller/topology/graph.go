@@ -4,9 +4,15 @@
 package topology
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/units"
 )
 
 // MAC is an Ethernet address.
@@ -41,6 +47,7 @@ type port struct {
 	peer     int
 	peerName string
 	peerPort uint32
+	rate     units.Rate
 	mac      MAC // own
 	peerMAC  MAC
 }
@@ -89,7 +96,7 @@ func (g *Graph) addPort(c *config.Config, link int, own, other config.Endpoint) 
 	i := g.index[own.Node]
 	p := port{
 		number: own.Port, link: link, peer: -1, peerName: other.Node, peerPort: other.Port,
-		mac: PortMAC(c.Switches[i].DeviceID, own.Port),
+		rate: cmp.Or(c.Switches[i].Port(own.Port).Rate, c.Links[link].Rate), mac: PortMAC(c.Switches[i].DeviceID, own.Port),
 	}
 	if other.Port == 0 {
 		p.peerMAC = c.Host(other.Node).MAC
@@ -108,6 +115,7 @@ type Port struct {
 	Peer     string // node at the other end
 	PeerPort uint32 // 0 when a host is there
 	PeerMAC  MAC
+	Rate     units.Rate // of the egress: the port's own, else the link's
 }
 
 // Ports returns the used ports of a switch by number; nil when there is no such switch.
@@ -120,7 +128,7 @@ func (g *Graph) Ports(sw string) []Port {
 	for _, p := range g.switches[i].ports {
 		ports = append(ports, Port{
 			Number: p.number, MAC: p.mac, Link: g.links[p.link].Name,
-			Peer: p.peerName, PeerPort: p.peerPort, PeerMAC: p.peerMAC,
+			Peer: p.peerName, PeerPort: p.peerPort, PeerMAC: p.peerMAC, Rate: p.rate,
 		})
 	}
 	return ports
@@ -129,17 +137,31 @@ func (g *Graph) Ports(sw string) []Port {
 // Hosts returns the hosts in the file's order.
 func (g *Graph) Hosts() []Host { return g.hosts }
 
-// FindLink returns the link of that name or with that end ("leaf1:3", "h1").
-func (g *Graph) FindLink(name string) (config.Link, bool) {
+// ErrNoLink says that no link joins two nodes or ends.
+var ErrNoLink = errors.New("no link joins")
+
+// Between returns the names of the links between two nodes, or by an end such as "leaf1:3",
+// sorted; an error that wraps ErrNoLink, and says where a leads, when there is none.
+func (g *Graph) Between(a, b string) ([]string, error) {
+	is := func(e config.Endpoint, name string) bool { return e.Node == name || e.String() == name }
+	var names, peers []string
 	for _, l := range g.links {
-		if l.Name == name {
-			return l, true
+		for _, end := range [2][2]config.Endpoint{{l.A, l.B}, {l.B, l.A}} {
+			if !is(end[0], a) {
+				continue
+			}
+			if peers = append(peers, end[1].Node); is(end[1], b) {
+				names = append(names, l.Name)
+			}
 		}
 	}
-	for _, l := range g.links {
-		if l.A.String() == name || l.B.String() == name {
-			return l, true
-		}
+	slices.Sort(names)
+	slices.Sort(peers)
+	switch {
+	case len(names) > 0:
+		return slices.Compact(names), nil
+	case len(peers) == 0:
+		return nil, fmt.Errorf("%w %q and %q: the fabric has no link at %q", ErrNoLink, a, b, a)
 	}
-	return config.Link{}, false
+	return nil, fmt.Errorf("%w %q and %q: %q has links to %s", ErrNoLink, a, b, a, strings.Join(slices.Compact(peers), ", "))
 }

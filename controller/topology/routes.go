@@ -1,6 +1,10 @@
 package topology
 
-import "net/netip"
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
 
 // State is what is known to be broken. The zero value is a fabric in full health.
 //
@@ -33,8 +37,25 @@ type Route struct {
 
 const unreachable = -1
 
+// SameHosts reports whether two lists of routes of one switch have the same hosts behind the
+// same groups, and those of the switch itself at the same ports. They may differ in the next
+// hops of groups.
+func SameHosts(a, b []Route) bool {
+	return slices.EqualFunc(a, b, func(x, y Route) bool {
+		return x.Prefix == y.Prefix && x.Group == y.Group && (x.Group != 0 || x.NextHops[0] == y.NextHops[0])
+	})
+}
+
+// SamePaths reports whether two lists of routes are equal.
+func SamePaths(a, b []Route) bool {
+	return slices.EqualFunc(a, b, func(x, y Route) bool {
+		return x.Prefix == y.Prefix && x.Group == y.Group && slices.Equal(x.NextHops, y.NextHops)
+	})
+}
+
 // Routes returns the routes of every switch, with the hosts in the file's order. A host
 // that cannot be reached from a switch has no route there. Every shortest path is used.
+// Routes of one group share their next hops.
 func (g *Graph) Routes(s State) map[string][]Route {
 	usable := func(link int, strict bool) bool {
 		l := g.links[link]
@@ -43,23 +64,60 @@ func (g *Graph) Routes(s State) map[string][]Route {
 		}
 		return !strict || !s.SuspectLinks[l.Name] && !s.SuspectSwitches[l.A.Node] && !s.SuspectSwitches[l.B.Node]
 	}
-	routes := make(map[string][]Route, len(g.switches))
-	leaves := map[int][2][]int{}
+	lists := make([][]Route, len(g.switches))
+	leaves := map[int][][]NextHop{} // of every switch, by leaf
 	for _, h := range g.hosts {
 		if !usable(h.link, false) {
 			continue
 		}
-		dist, done := leaves[h.leaf]
+		hops, done := leaves[h.leaf]
 		if !done {
-			// A leaf that is itself suspect has no replacement: reach it through healthy
-			// links where these exist, so its own suspicion must not hide them.
-			strict := func(link int) bool { return usable(link, true) || g.onlySwitchSuspect(s, link, h.leaf) }
-			dist = [2][]int{g.distances(h.leaf, strict), g.distances(h.leaf, func(l int) bool { return usable(l, false) })}
-			leaves[h.leaf] = dist
+			hops = g.towards(h.leaf, s, usable)
+			leaves[h.leaf] = hops
 		}
-		g.addRoutes(routes, h, s, dist, usable)
+		prefix := netip.PrefixFrom(h.IPv4, 32)
+		for i := range g.switches {
+			switch {
+			case i == h.leaf:
+				lists[i] = append(lists[i], Route{Prefix: prefix, NextHops: g.last(h)})
+			case len(hops[i]) > 0:
+				lists[i] = append(lists[i], Route{Prefix: prefix, Group: uint32(h.leaf + 1), NextHops: hops[i]})
+			}
+		}
+	}
+	routes := make(map[string][]Route, len(g.switches))
+	for i, list := range lists {
+		if len(list) > 0 {
+			routes[g.switches[i].name] = list
+		}
 	}
 	return routes
+}
+
+// towards returns the next hops of every switch to the switch leaf.
+func (g *Graph) towards(leaf int, s State, usable func(link int, strict bool) bool) [][]NextHop {
+	// A leaf that is itself suspect has no replacement: reach it through healthy
+	// links where these exist, so its own suspicion must not hide them.
+	strict := func(link int) bool { return usable(link, true) || g.onlySwitchSuspect(s, link, leaf) }
+	loose := func(link int) bool { return usable(link, false) }
+	healthy, all := g.distances(leaf, strict), g.distances(leaf, loose)
+	hops := make([][]NextHop, len(g.switches))
+	for i := range hops {
+		if i == leaf {
+			continue
+		}
+		if hops[i] = g.nextHops(i, healthy, strict); len(hops[i]) == 0 {
+			hops[i] = g.nextHops(i, all, loose)
+		}
+	}
+	return hops
+}
+
+// last returns the port of a host on its own switch.
+func (g *Graph) last(h Host) []NextHop {
+	ports := g.switches[h.leaf].ports
+	i, _ := slices.BinarySearchFunc(ports, h.Port, func(p port, n uint32) int { return cmp.Compare(p.number, n) })
+	return []NextHop{{Port: ports[i].number, SrcMAC: ports[i].mac, DstMAC: ports[i].peerMAC}}
 }
 
 // onlySwitchSuspect reports whether a link is to be avoided for nothing but the suspicion
@@ -70,28 +128,6 @@ func (g *Graph) onlySwitchSuspect(s State, link, leaf int) bool {
 		return false
 	}
 	return l.A.Node == name && !s.SuspectSwitches[l.B.Node] || l.B.Node == name && !s.SuspectSwitches[l.A.Node]
-}
-
-func (g *Graph) addRoutes(routes map[string][]Route, h Host, s State, dist [2][]int, usable func(int, bool) bool) {
-	prefix := netip.PrefixFrom(h.IPv4, 32)
-	for i, n := range g.switches {
-		if i == h.leaf {
-			for _, p := range n.ports {
-				if p.number == h.Port {
-					hop := NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC}
-					routes[n.name] = append(routes[n.name], Route{Prefix: prefix, NextHops: []NextHop{hop}})
-				}
-			}
-			continue
-		}
-		hops := g.nextHops(i, dist[0], func(l int) bool { return usable(l, true) || g.onlySwitchSuspect(s, l, h.leaf) })
-		if len(hops) == 0 {
-			hops = g.nextHops(i, dist[1], func(l int) bool { return usable(l, false) })
-		}
-		if len(hops) > 0 {
-			routes[n.name] = append(routes[n.name], Route{Prefix: prefix, Group: uint32(h.leaf + 1), NextHops: hops})
-		}
-	}
 }
 
 // nextHops returns the ports of switch i that lead one step closer.

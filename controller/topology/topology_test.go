@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/units"
 )
 
 func leafSpine(t testing.TB) *Graph {
@@ -18,7 +21,8 @@ func leafSpine(t testing.TB) *Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Parse("leaf-spine.yaml", text)
+	from, to := bytes.Index(text, []byte("\nsoze:")), bytes.Index(text, []byte("\nprioplus:")) // a feature's section
+	c, err := config.Parse("leaf-spine.yaml", append(text[:from:from], text[to:]...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,17 +91,24 @@ func TestAddresses(t *testing.T) {
 	if got, want := r[2].NextHops[1], (NextHop{4, MAC{2, 0, 0, 1, 0, 4}, MAC{2, 0, 0, 6, 0, 1}}); got != want {
 		t.Errorf("second next hop to h3 = %v, want %v", got, want)
 	}
-	if l, ok := g.FindLink("leaf1:3"); !ok || l.Name != "leaf1:3-spine1:1" {
-		t.Errorf("FindLink = %v, %v", l, ok)
-	}
-	if l, ok := g.FindLink("h1"); !ok || l.Name != "leaf1:1-h1" {
-		t.Errorf("FindLink = %v, %v", l, ok)
-	}
-	if _, ok := g.FindLink("h9"); ok {
-		t.Error("found a link of a host that is not there")
-	}
-	if p := g.Ports("spine1"); len(p) != 4 || p[1].Peer != "leaf2" || p[1].PeerPort != 3 {
+	if p := g.Ports("spine1"); len(p) != 4 || p[1].Peer != "leaf2" || p[1].PeerPort != 3 || p[1].Rate != 50*units.Mbps {
 		t.Errorf("ports of spine1 = %+v", p)
+	}
+}
+
+func TestBetween(t *testing.T) {
+	g := leafSpine(t)
+	for _, tt := range []struct{ a, b, want string }{
+		{"leaf1", "spine1", "[leaf1:3-spine1:1] <nil>"},
+		{"spine1", "leaf1:3", "[leaf1:3-spine1:1] <nil>"},
+		{"h1", "leaf1:1", "[leaf1:1-h1] <nil>"},
+		{"leaf1:4", "spine1", `[] no link joins "leaf1:4" and "spine1": "leaf1:4" has links to spine2`},
+		{"spine1", "h1", `[] no link joins "spine1" and "h1": "spine1" has links to leaf1, leaf2, leaf3, leaf4`},
+		{"x", "leaf1", `[] no link joins "x" and "leaf1": the fabric has no link at "x"`},
+	} {
+		if names, err := g.Between(tt.a, tt.b); fmt.Sprint(names, " ", err) != tt.want || (err != nil) != errors.Is(err, ErrNoLink) {
+			t.Errorf("%s, %s: %v %v, want %s", tt.a, tt.b, names, err, tt.want)
+		}
 	}
 }
 

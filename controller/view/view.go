@@ -16,6 +16,16 @@ const (
 	Degraded
 )
 
+// String returns the state's name.
+func (s SwitchState) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return stateNames[0]
+}
+
+var stateNames = [...]string{"unknown", "disconnected", "backup", "reconciling", "ready", "degraded"}
+
 // Switch is a switch's session, its port states and what its target can do.
 type Switch struct {
 	Name         string
@@ -28,32 +38,42 @@ type Switch struct {
 	Reconciles   uint64
 	Capabilities []Capability
 	Ports        []Port
-	Buffer       *Buffer // nil while nothing is known of it
-	PACC         *PACC   // nil while no loop of the controller runs there
+	Status       []Status // what the features know of it
 }
 
 // Capability is one thing a target can or cannot do.
 type Capability struct {
 	Name      string
 	Supported bool
-	// By is what does it: ByProgram, ByManager or ByTarget; "" when nothing does.
+	// By is what does it: ByProgram, ByTrafficManager or ByTarget; "" when nothing does.
 	By     string
 	Detail string
 }
 
 // What does what a target can do.
 const (
-	ByProgram = "program"         // the P4 program that it runs
-	ByManager = "traffic manager" // set through BF Runtime
-	ByTarget  = "target"          // the target itself, with any program
+	ByProgram        = "program"         // the P4 program that it runs
+	ByTrafficManager = "traffic manager" // set through BF Runtime
+	ByTarget         = "target"          // the target itself, with any program
 )
 
 // Port is a configured port of a switch.
 type Port struct {
 	Number uint32
 	Peer   string
-	Up     bool
+	State  PortState
 }
+
+// PortState is what is known of a port's link. P4Runtime has no port states: probes between
+// switches tell, and an operator who takes a link out of service.
+type PortState uint8
+
+// The states of a port.
+const (
+	PortUnknown PortState = iota // a host's, or one whose probes nobody sends or receives
+	PortUp
+	PortDown
+)
 
 // ChangeKind is what a planned change does.
 type ChangeKind uint8
@@ -76,6 +96,7 @@ type Plan struct {
 	Switch      string
 	Unreachable string // why the switch could not be read; the plan is then against an empty one
 	Changes     []Change
+	Notes       []string // what an operator should know before
 }
 
 // Result is what an apply did to one switch.
@@ -85,19 +106,12 @@ type Result struct {
 	Err                         string
 }
 
-// Fault is one mistake in a configuration.
-type Fault struct {
-	Line  int    // 1-based; 0 when unknown
-	Field string // path such as links[3].rate
-	Text  string // the value found and what is allowed
-}
-
 // Link is a link of the fabric with its state.
 type Link struct {
 	A, B    Endpoint
 	RateBPS uint64
 	Delay   time.Duration
-	Up      bool
+	State   PortState
 }
 
 // Endpoint is one end of a link; Port is 0 at a host.
@@ -109,6 +123,10 @@ type Endpoint struct {
 // Host is an end host.
 type Host struct{ Name, IPv4, MAC string }
 
+// HostParameter is something that all hosts of the fabric must agree on, for one of their laws: a
+// flag of `headgate host` without dashes, and its value in the fabric as it runs.
+type HostParameter struct{ Law, Name, Value string }
+
 // Fabric is the running configuration.
 type Fabric struct {
 	Name       string
@@ -119,7 +137,8 @@ type Fabric struct {
 	Links      []Link
 }
 
-// Sample is what one poll packet brought back from an egress port.
+// Sample is what telemetry publishes of a poll's report: of one egress port, once in each
+// controller.poll_interval.
 type Sample struct {
 	Time             time.Time
 	Switch           string

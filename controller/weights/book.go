@@ -12,12 +12,12 @@ const DefaultApplication = "default"
 
 // Flow is a flow with the weight it was granted.
 type Flow struct {
-	Key         Key
-	Weight      Weight
-	Application string
+	Key         Key    `json:"flow"`
+	Weight      Weight `json:"weight_millionths"`
+	Application string `json:"application"`
 	// Host is set when a host agent registered the flow: it ends when the host stops to
 	// report it. Flows that an operator registered stay until they are deleted.
-	Host string
+	Host string `json:"host,omitempty"`
 }
 
 // Change asks for a weight.
@@ -34,13 +34,14 @@ type Applied struct {
 	Flow     Flow
 }
 
-// Budget is what an application may hand out.
+// Budget is what an application may hand out. As soon as any application is named, by the
+// configuration or by a budget that an operator set, those that nobody named get nothing.
 type Budget struct {
-	Application string
-	Limit       Weight // largest sum of weights, 0 for no limit
-	Configured  Weight // the limit that the configuration last gave, 0 for none
-	Used        Weight // sum of the weights of the application's flows
-	Flows       int
+	Application string `json:"application"`
+	Limit       Weight `json:"limit_millionths"`      // largest sum of weights, 0 for no limit
+	Configured  Weight `json:"configured_millionths"` // the limit that the configuration last gave, 0 for none
+	Used        Weight `json:"-"`                     // sum of the weights of the application's flows
+	Flows       int    `json:"-"`
 }
 
 // book is the pure core: flows, sums and limits, without a lock or a clock. Changes are
@@ -49,6 +50,7 @@ type book struct {
 	flows map[Key]Flow
 	hosts map[string]map[Key]struct{} // keys of the flows with that Host
 	apps  map[string]Budget           // applications with a limit or a flow
+	named int                         // how many of apps are named
 }
 
 func newBook() *book {
@@ -78,9 +80,14 @@ func (s *stage) flow(k Key) (Flow, bool) {
 func (s *stage) app(name string) Budget {
 	a, ok := s.apps[name]
 	if !ok {
-		a = s.book.apps[name]
-		a.Application = name
+		a = s.book.app(name)
 	}
+	return a
+}
+
+func (b *book) app(name string) Budget {
+	a := b.apps[name]
+	a.Application = name
 	return a
 }
 
@@ -137,6 +144,9 @@ func (s *stage) set(host string, changes []Change) ([]Applied, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		t, a := sums[name], s.app(name)
+		if t.after > t.before && s.book.named > 0 && !a.Named() {
+			return nil, &UnknownApplicationError{Application: name, Named: s.book.names()}
+		}
 		if t.after > t.before && a.Limit != 0 && a.Used-t.before+t.after > a.Limit {
 			return nil, &BudgetError{Application: name, Limit: a.Limit, Used: a.Used, Before: t.before, After: t.after}
 		}
@@ -209,6 +219,12 @@ func (b *book) apply(s *stage) {
 		}
 	}
 	for name, a := range s.apps {
+		if b.apps[name].Named() {
+			b.named--
+		}
+		if a.Named() {
+			b.named++
+		}
 		if a.empty() {
 			delete(b.apps, name)
 			continue
@@ -217,7 +233,22 @@ func (b *book) apply(s *stage) {
 	}
 }
 
-func (a Budget) empty() bool { return a.Limit == 0 && a.Configured == 0 && a.Flows == 0 }
+func (a Budget) empty() bool { return !a.Named() && a.Flows == 0 }
+
+// Named reports whether the configuration or an operator's budget names the application.
+func (a Budget) Named() bool { return a.Limit != 0 || a.Configured != 0 }
+
+// names returns the applications that are named, in order.
+func (b *book) names() []string {
+	var names []string
+	for name, a := range b.apps {
+		if a.Named() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
 
 var applicationForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
 

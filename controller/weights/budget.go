@@ -2,17 +2,20 @@ package weights
 
 import (
 	"fmt"
-	"maps"
-	"slices"
+
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// SetBudget changes an application's limit; 0 removes it. A limit below what is in use is
+// SetBudget changes an application's limit; 0 removes it, and with it the name
+// of an application that the configuration does not name. A limit below what is in use is
 // refused with a *BudgetError, a value out of range with an *InvalidError.
 func (r *Registry) SetBudget(peer, application string, limit float64) error {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.book.stage()
-	entry := Entry{Peer: peer, Application: application, Value: limit, What: WhatBudget,
+	entry := audit.Entry{Peer: peer, Application: application, Value: limit, What: audit.Budget,
 		Previous: r.book.apps[application].Limit.Float()}
 	err := CheckApplication(application)
 	if err == nil {
@@ -22,44 +25,75 @@ func (r *Registry) SetBudget(peer, application string, limit float64) error {
 			_, err = s.limit(application, w)
 		}
 	}
-	return r.finish(s, []Entry{entry}, err)
+	return r.finish(s, []audit.Entry{entry}, err)
 }
 
-// Configure takes the budgets of a configuration, all or none. A limit is changed when the
-// configuration's value differs from the one it gave before, so a live SetBudget stands until
-// the configuration itself changes; an application that the configuration no longer names
-// loses its limit. source, such as "configuration fabric.yaml", is the peer in the audit log.
-func (r *Registry) Configure(source string, limits map[string]float64) error {
+// Check implements controller.Participant: a budget below what is in use is refused.
+func (r *Registry) Check(cfg *config.Config) error {
 	r.write.Lock()
 	defer r.write.Unlock()
-	s, entries, err := r.configured(source, limits)
-	if len(entries) == 0 {
-		return err
-	}
-	return r.finish(s, entries, err)
-}
-
-// CheckBudgets returns the error that Configure would give now, and changes nothing.
-func (r *Registry) CheckBudgets(limits map[string]float64) error {
-	r.write.Lock()
-	defer r.write.Unlock()
-	_, _, err := r.configured("", limits)
+	_, _, err := r.configured(cfg)
 	return err
 }
 
-// configured stages a configuration's budgets. On a fault it returns the entry of that one.
-func (r *Registry) configured(source string, limits map[string]float64) (*stage, []Entry, error) {
-	s := r.book.stage()
-	var entries []Entry
-	set := func(name string, limit Weight) error {
-		a := s.app(name)
-		if a.Configured == limit {
-			return nil
+// Configure implements controller.Participant: it takes the budgets of a configuration, all or
+// none. A limit is changed when the configuration's value differs from the one it gave before,
+// so a live SetBudget stands until the configuration itself changes; an application that the
+// configuration no longer names loses its limit.
+func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
+	r.write.Lock()
+	defer r.write.Unlock()
+	s, entries, err := r.configured(cfg)
+	if len(entries) > 0 {
+		var before []Budget
+		for name := range s.apps {
+			before = append(before, r.book.app(name))
 		}
-		e := Entry{Peer: source, Application: name, Previous: a.Limit.Float(), Value: limit.Float(), What: WhatBudget}
-		if _, err := s.limit(name, limit); err != nil {
-			entries = []Entry{e}
-			return err
+		err = r.finish(s, entries, err)
+		undo = func() { r.restore("configuration "+cfg.File+", not applied", before) }
+	} else {
+		undo = func() {}
+	}
+	return undo, err
+}
+
+// restore puts limits back as they were, whatever is in use by now.
+func (r *Registry) restore(peer string, before []Budget) {
+	r.write.Lock()
+	defer r.write.Unlock()
+	s := r.book.stage()
+	var entries []audit.Entry
+	for _, b := range before {
+		a := s.app(b.Application)
+		entries = append(entries, audit.Entry{Peer: peer, Application: b.Application, Previous: a.Limit.Float(), Value: b.Limit.Float(), What: audit.Budget})
+		a.Limit, a.Configured = b.Limit, b.Configured
+		s.apps[b.Application] = a
+	}
+	if err := r.finish(s, entries, nil); err != nil {
+		r.slog.Error("the budgets of a configuration that was not applied remain", "file", peer, "err", err)
+	}
+}
+
+// configured stages a configuration's budgets. On a fault, which is a yamlnode.Fault, it returns
+// the entry of that one.
+func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error) {
+	s := r.book.stage()
+	var entries []audit.Entry
+	named := map[string]bool{}
+	set := func(name, field string, value float64) error {
+		named[name] = true
+		a := s.app(name)
+		e := audit.Entry{Peer: "configuration " + cfg.File, Application: name, Previous: a.Limit.Float(), Value: value, What: audit.Budget}
+		limit, err := LimitFromFloat(value)
+		switch {
+		case err == nil && a.Configured == limit:
+			return nil
+		case err == nil:
+			_, err = s.limit(name, limit)
+		}
+		if err != nil {
+			entries = []audit.Entry{e}
+			return yamlnode.Fault{Field: field, Text: err.Error()}
 		}
 		a = s.app(name)
 		a.Configured = limit
@@ -67,23 +101,14 @@ func (r *Registry) configured(source string, limits map[string]float64) (*stage,
 		entries = append(entries, e)
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		err := CheckApplication(name)
-		var w Weight
-		if err == nil {
-			w, err = LimitFromFloat(limits[name])
-		}
-		if err != nil {
-			e := Entry{Peer: source, Application: name, Value: limits[name], What: WhatBudget}
-			return s, []Entry{e}, fmt.Errorf("budget of application %q: %w", name, err)
-		}
-		if err := set(name, w); err != nil {
+	for i, a := range cfg.Applications {
+		if err := set(a.Name, fmt.Sprintf("applications[%d].budget", i), a.Budget); err != nil {
 			return s, entries, err
 		}
 	}
 	for _, a := range r.book.budgets() {
-		if _, named := limits[a.Application]; !named && a.Configured != 0 {
-			if err := set(a.Application, 0); err != nil {
+		if !named[a.Application] && a.Configured != 0 {
+			if err := set(a.Application, "applications", 0); err != nil {
 				return s, entries, err
 			}
 		}

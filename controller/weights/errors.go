@@ -3,6 +3,7 @@ package weights
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrUnknownFlow says that the registry holds no such flow.
@@ -41,6 +42,23 @@ func (e *BudgetError) Error() string {
 	}
 	return fmt.Sprintf("application %q is over its budget: in use %v - before %v + asked %v = %v > limit %v; at most %v can be asked",
 		e.Application, e.Used, e.Before, e.After, e.Used-e.Before+e.After, e.Limit, max(0, e.Limit-e.Used+e.Before))
+}
+
+// UnknownApplicationError is a weight for an application that nobody named, where others are.
+type UnknownApplicationError struct {
+	Application string
+	Named       []string
+}
+
+// Error says which applications there are.
+func (e *UnknownApplicationError) Error() string {
+	const most = 20
+	named := e.Named
+	if len(named) > most {
+		named = append(named[:most:most], fmt.Sprintf("and %d more", len(named)-most))
+	}
+	return fmt.Sprintf("application %q has no budget: name it under applications in the configuration, set a budget for it, or use one of %s",
+		e.Application, strings.Join(named, ", "))
 }
 
 // KeepError is a change that was not made because it could not be made durable.

@@ -3,12 +3,14 @@ package weights
 import (
 	"maps"
 	"slices"
+
+	"github.com/headgate/headgate/controller/audit"
 )
 
 // Answer is what the registry says about one flow that a host reported.
 type Answer struct {
 	Flow    Flow  // as registered; only its Key is set when Refused is not nil
-	Refused error // *InvalidError, *BudgetError or ErrFull
+	Refused error // *InvalidError, *BudgetError, *UnknownApplicationError or ErrFull
 }
 
 // Report takes the list of all flows that start at a host. Known flows keep the weight they
@@ -23,14 +25,10 @@ func (r *Registry) Report(peer, host string, flows []Change) ([]Answer, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.book.stage()
-	now := r.now()
-	var entries []Entry
-	log := func(e Entry, err error) {
-		e.Time = now
-		if err != nil {
-			e.Refused = err.Error()
-		}
+	var entries []audit.Entry
+	log := func(e audit.Entry, err error) {
 		entries = append(entries, e)
+		r.audit.Stamp(entries[len(entries)-1:], err)
 	}
 
 	// What ended first, so that its weight is free for what began.
@@ -57,7 +55,7 @@ func (r *Registry) Report(peer, host string, flows []Change) ([]Answer, error) {
 			answers[i].Flow = f
 			continue
 		}
-		e := Entry{Peer: peer, Application: c.Application, Flow: c.Key, Value: c.Weight, What: WhatWeight}
+		e := audit.Entry{Peer: peer, Application: c.Application, Flow: c.Key.String(), Value: c.Weight, What: audit.Weight}
 		if e.Application == "" {
 			e.Application = DefaultApplication
 		}

@@ -75,6 +75,18 @@ func (k Key) String() string {
 	return k.Src.String() + "," + k.Dst.String()
 }
 
+// MarshalText writes the flow as String does.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (k *Key) UnmarshalText(text []byte) (err error) {
+	*k = Key{}
+	if len(text) > 0 {
+		*k, err = ParseKey(string(text))
+	}
+	return err
+}
+
 // Compare orders keys by source, source port, destination, destination port.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(k.Src.Compare(o.Src), k.Dst.Compare(o.Dst))

@@ -1,6 +1,6 @@
 // Package weights is the registry of Söze's weights: which flow has which weight, which
 // application pays for it, and who asked (§3.4 of the paper). The rules are a pure core
-// (book.go); this file adds the lock, the audit log and durability.
+// (book.go); this file adds the lock, the lines of the audit log and durability.
 package weights
 
 import (
@@ -9,13 +9,15 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
+
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/events"
 )
 
 // Keeper makes changes durable. Calls never overlap.
 type Keeper interface {
 	// LoadWeights returns what was committed; Used and Flows of budgets are not read.
-	LoadWeights() (State, error)
+	LoadWeights() State
 	// CommitWeights stores all of c or nothing.
 	CommitWeights(c Commit) error
 }
@@ -24,30 +26,28 @@ type Keeper interface {
 type State struct {
 	Flows   []Flow
 	Budgets []Budget
-	Audit   []Entry // oldest first
 }
 
 // Commit is one atomic change.
 type Commit struct {
-	Put     []Flow
-	Delete  []Key
-	Budgets []Budget // new limits; a budget without limits is to be forgotten
-	Audit   []Entry
+	Put     []Flow        `json:"put,omitempty"`
+	Delete  []Key         `json:"delete,omitempty"`
+	Budgets []Budget      `json:"budgets,omitempty"` // new limits; a budget without limits is to be forgotten
+	Audit   []audit.Entry `json:"audit,omitempty"`
 }
 
 // Options of a Registry. The zero value keeps everything in memory.
 type Options struct {
-	Keeper Keeper           // nil: nothing outlives the process
-	Now    func() time.Time // nil: time.Now
-	Audit  int              // entries kept; 0 means DefaultAudit
-	Log    *slog.Logger     // nil: slog.Default
+	Keeper Keeper       // nil: nothing outlives the process
+	Audit  *audit.Log   // nil: one in memory
+	Log    *slog.Logger // nil: slog.Default
 }
 
 // Registry is safe for concurrent use. The lock write serialises changes, from their check to
 // their commit; mu guards what readers and watchers see and is never held while the keeper works.
 type Registry struct {
 	keeper Keeper
-	now    func() time.Time
+	audit  *audit.Log
 	slog   *slog.Logger
 
 	write   sync.Mutex
@@ -55,34 +55,27 @@ type Registry struct {
 
 	mu       sync.RWMutex
 	book     *book
-	audit    log
-	watchers map[*Watcher]struct{}
+	updates  *events.Bus[Update] // published under mu
 	refusals uint64
 	changes  uint64
 }
 
-// Open returns a registry with what the keeper holds.
-func Open(o Options) (*Registry, error) {
+// New returns a registry with what the keeper holds.
+func New(o Options) *Registry {
 	r := &Registry{
-		keeper: o.Keeper, now: o.Now, slog: o.Log, book: newBook(),
-		audit: log{limit: o.Audit}, watchers: map[*Watcher]struct{}{}, refused: map[string]map[Key]Change{},
-	}
-	if r.now == nil {
-		r.now = time.Now
+		keeper: o.Keeper, audit: o.Audit, slog: o.Log, book: newBook(),
+		updates: events.NewBus[Update](0), refused: map[string]map[Key]Change{},
 	}
 	if r.slog == nil {
 		r.slog = slog.Default()
 	}
-	if r.audit.limit <= 0 {
-		r.audit.limit = DefaultAudit
+	if r.audit == nil {
+		r.audit = audit.New(audit.Options{Log: r.slog})
 	}
 	if r.keeper == nil {
-		return r, nil
+		return r
 	}
-	state, err := r.keeper.LoadWeights()
-	if err != nil {
-		return nil, err
-	}
+	state := r.keeper.LoadWeights()
 	s := r.book.stage()
 	for _, f := range state.Flows {
 		s.put(f)
@@ -97,22 +90,21 @@ func Open(o Options) (*Registry, error) {
 		s.apps[b.Application] = a
 	}
 	r.book.apply(s)
-	r.audit.add(state.Audit...)
-	return r, nil
+	return r
 }
 
 // Set makes all changes or none, checked against the budgets at one moment. On refusal the
-// error is an *InvalidError, a *BudgetError, ErrFull or a *KeepError.
+// error is an *InvalidError, a *BudgetError, an *UnknownApplicationError, ErrFull or a *KeepError.
 func (r *Registry) Set(peer string, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.book.stage()
 	applied, err := s.set("", changes)
-	entries := make([]Entry, len(changes))
+	entries := make([]audit.Entry, len(changes))
 	for i, c := range changes {
 		old := r.book.flows[c.Key]
-		entries[i] = Entry{Peer: peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
-			Flow: c.Key, Previous: old.Weight.Float(), Value: c.Weight, What: WhatWeight}
+		entries[i] = audit.Entry{Peer: peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
+			Flow: c.Key.String(), Previous: old.Weight.Float(), Value: c.Weight, What: audit.Weight}
 		if err == nil {
 			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
 		}
@@ -129,27 +121,21 @@ func (r *Registry) Delete(peer string, k Key) error {
 	defer r.write.Unlock()
 	s := r.book.stage()
 	old, err := s.delete(k)
-	return r.finish(s, []Entry{deletion(peer, k, old)}, err)
+	return r.finish(s, []audit.Entry{deletion(peer, k, old)}, err)
 }
 
-// Refuse puts a request into the audit log that never became a Change, such as one whose
-// flow could not be read.
-func (r *Registry) Refuse(e Entry, reason error) {
-	r.write.Lock()
-	defer r.write.Unlock()
-	_ = r.finish(r.book.stage(), []Entry{e}, reason)
+// Refuse records a change that was refused before it came here: its flow could not be read.
+func (r *Registry) Refuse(e audit.Entry, reason error) {
+	r.audit.Record(e, reason)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refusals++
 }
 
 // finish commits a stage, or its refusal, to the keeper, then shows it to readers and
 // watchers. The caller holds write.
-func (r *Registry) finish(s *stage, entries []Entry, refusal error) error {
-	now := r.now()
-	for i := range entries {
-		entries[i].Time = now
-		if refusal != nil {
-			entries[i].Refused = refusal.Error()
-		}
-	}
+func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error {
+	r.audit.Stamp(entries, refusal)
 	if refusal != nil {
 		s = r.book.stage()
 	}
@@ -164,7 +150,7 @@ func (r *Registry) finish(s *stage, entries []Entry, refusal error) error {
 }
 
 // commit is finish for entries that are complete, some of which may be refusals.
-func (r *Registry) commit(s *stage, entries []Entry) error {
+func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	if r.keeper != nil {
 		c := Commit{Audit: entries}
 		for k, f := range s.flows {
@@ -185,9 +171,11 @@ func (r *Registry) commit(s *stage, entries []Entry) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	updates := updates(s)
+	for _, u := range updates(s) {
+		r.updates.Publish(u)
+	}
 	r.book.apply(s)
-	r.audit.add(entries...)
+	r.audit.Append(entries...)
 	for _, e := range entries {
 		if e.Refused != "" {
 			r.refusals++
@@ -195,14 +183,11 @@ func (r *Registry) commit(s *stage, entries []Entry) error {
 			r.changes++
 		}
 	}
-	for w := range r.watchers {
-		w.push(updates)
-	}
 	return nil
 }
 
-func deletion(peer string, k Key, old Flow) Entry {
-	return Entry{Peer: peer, Application: old.Application, Flow: k, Previous: old.Weight.Float(), What: WhatDelete}
+func deletion(peer string, k Key, old Flow) audit.Entry {
+	return audit.Entry{Peer: peer, Application: old.Application, Flow: k.String(), Previous: old.Weight.Float(), What: audit.Delete}
 }
 
 // Flow returns a flow.
@@ -231,6 +216,13 @@ func (b *book) list(match func(Flow) bool) []Flow {
 	return out
 }
 
+// Hosts returns the hosts that registered flows, ordered by name.
+func (r *Registry) Hosts() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.book.hosts))
+}
+
 // Budgets returns every application that has a limit or a flow, ordered by name.
 func (r *Registry) Budgets() []Budget {
 	r.mu.RLock()
@@ -246,13 +238,6 @@ func (b *book) budgets() []Budget {
 	return out
 }
 
-// Audit returns the newest n entries of an application ("" for all), oldest first.
-func (r *Registry) Audit(application string, n int) []Entry {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.audit.last(application, n)
-}
-
 // Stats counts since the registry was opened.
 type Stats struct {
 	Changes, Refusals uint64
@@ -263,5 +248,5 @@ type Stats struct {
 func (r *Registry) Stats() Stats {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.book.flows), Watchers: len(r.watchers)}
+	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.book.flows), Watchers: r.updates.Stats().Subscribers}
 }

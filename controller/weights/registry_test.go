@@ -1,9 +1,12 @@
 package weights
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +14,10 @@ import (
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,10 +34,7 @@ var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func open(t testing.TB, k Keeper) *Registry {
 	t.Helper()
-	r, err := Open(Options{Keeper: k, Now: func() time.Time { return clock }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := New(Options{Keeper: k, Audit: audit.New(audit.Options{Now: func() time.Time { return clock }})})
 	return r
 }
 
@@ -84,12 +88,12 @@ func TestSetRefuses(t *testing.T) {
 			if after := r.Flows(""); len(after) != len(before) || after[0] != before[0] || after[1] != before[1] {
 				t.Errorf("flows changed from %v to %v", before, after)
 			}
-			entries := r.Audit("", 100)
+			entries := r.audit.List("", 100)
 			e := entries[len(entries)-1]
-			if e.Refused != err.Error() || e.Peer != "10.9.9.9:1" || !e.Time.Equal(clock) || e.What != WhatWeight {
+			if e.Refused != err.Error() || e.Peer != "10.9.9.9:1" || !e.Time.Equal(clock) || e.What != audit.Weight {
 				t.Errorf("audit = %+v", e)
 			}
-			if e.Flow != tt.changes[len(tt.changes)-1].Key {
+			if e.Flow != tt.changes[len(tt.changes)-1].Key.String() {
 				t.Errorf("audit names flow %v", e.Flow)
 			}
 		})
@@ -112,6 +116,38 @@ func TestBudgetsAreExact(t *testing.T) {
 	}
 }
 
+// TestUnknownApplication: as soon as one application is named, the others get nothing more.
+func TestUnknownApplication(t *testing.T) {
+	r := open(t, nil)
+	mustSet(t, r, 1, "early", 2)
+	if _, err := r.Configure(budgets(map[string]float64{"a": 10, "b": 5})); err != nil {
+		t.Fatal(err)
+	}
+	var unknown *UnknownApplicationError
+	for _, app := range []string{"nosuch", "early", ""} {
+		_, err := r.Set("test", Change{Key: key(2), Weight: 50000, Application: app})
+		if !errors.As(err, &unknown) || unknown.Application != cmp.Or(app, "default") || !strings.Contains(err.Error(), "one of a, b") {
+			t.Errorf("%q: %v", app, err)
+		}
+	}
+	mustSet(t, r, 1, "early", 1) // what is there may fall
+	mustSet(t, r, 2, "a", 3)
+	if answers, err := r.Report("peer", "h1", []Change{{Key: key(3), Weight: 1, Application: "nosuch"}}); err != nil || !errors.As(answers[0].Refused, &unknown) {
+		t.Errorf("a host's report: %+v, %v", answers, err)
+	}
+	if err := r.SetBudget("operator", "nosuch", 7); err != nil {
+		t.Fatal(err)
+	}
+	mustSet(t, r, 3, "nosuch", 7)
+	if _, err := r.Configure(budgets(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetBudget("operator", "nosuch", 0); err != nil {
+		t.Fatal(err)
+	}
+	mustSet(t, r, 4, "anything", 7) // nobody is named any more
+}
+
 func TestApplicationAndDelete(t *testing.T) {
 	r := open(t, nil)
 	mustSet(t, r, 1, "", 2)
@@ -132,7 +168,7 @@ func TestApplicationAndDelete(t *testing.T) {
 	if b := r.Budgets(); len(b) != 0 {
 		t.Errorf("budgets = %+v", b)
 	}
-	if e := r.Audit("a", 2); len(e) != 2 || e[1].What != WhatDelete || e[1].Previous != 4 || e[0].Value != 4 {
+	if e := r.audit.List("a", 2); len(e) != 2 || e[1].What != audit.Delete || e[1].Previous != 4 || e[0].Value != 4 {
 		t.Errorf("audit = %+v", e)
 	}
 }
@@ -161,6 +197,15 @@ func TestSetBudget(t *testing.T) {
 	}
 }
 
+// budgets is a configuration with these applications, ordered by name.
+func budgets(limits map[string]float64) *config.Config {
+	c := &config.Config{File: "fabric.yaml"}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		c.Applications = append(c.Applications, config.Application{Name: name, Budget: limits[name]})
+	}
+	return c
+}
+
 func TestConfigure(t *testing.T) {
 	r := open(t, nil)
 	limits := func() map[string]float64 {
@@ -170,17 +215,19 @@ func TestConfigure(t *testing.T) {
 		}
 		return out
 	}
-	step := func(name string, config map[string]float64, want map[string]float64) {
+	step := func(name string, config map[string]float64, want map[string]float64) (undo func()) {
 		t.Helper()
-		if err := r.CheckBudgets(config); err != nil {
+		if err := r.Check(budgets(config)); err != nil {
 			t.Fatalf("%s: check: %v", name, err)
 		}
-		if err := r.Configure("configuration", config); err != nil {
+		undo, err := r.Configure(budgets(config))
+		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if got := limits(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: limits = %v, want %v", name, got, want)
 		}
+		return undo
 	}
 	type m = map[string]float64
 	step("first", m{"a": 10, "b": 5}, m{"a": 10, "b": 5})
@@ -188,15 +235,18 @@ func TestConfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("a live change stands", m{"a": 10, "b": 5}, m{"a": 12, "b": 5})
+	step("not applied", m{"a": 20, "c": 1}, m{"a": 20, "c": 1})()
+	step("so all is as it was", m{"a": 10, "b": 5}, m{"a": 12, "b": 5})
 	step("until the configuration changes", m{"a": 11, "b": 5}, m{"a": 11, "b": 5})
 	step("an application that is gone loses its limit", m{"a": 11}, m{"a": 11})
 	mustSet(t, r, 1, "a", 9)
-	for _, bad := range []m{{"a": 8, "c": 1}, {"0": 1, "a": math.NaN()}} {
-		audited := len(r.Audit("", 100))
-		if r.CheckBudgets(bad) == nil || len(r.Audit("", 100)) != audited {
-			t.Errorf("%v: CheckBudgets took it, or left a trace", bad)
+	var fault yamlnode.Fault
+	for _, bad := range []m{{"a": 8, "c": 1}, {"a": math.NaN(), "d": 1}} {
+		audited := len(r.audit.List("", 100))
+		if r.Check(budgets(bad)) == nil || len(r.audit.List("", 100)) != audited {
+			t.Errorf("%v: Check took it, or left a trace", bad)
 		}
-		if err := r.Configure("configuration", bad); err == nil || len(limits()) != 1 || limits()["a"] != 11 {
+		if _, err := r.Configure(budgets(bad)); !errors.As(err, &fault) || fault.Field != "applications[0].budget" || len(limits()) != 1 || limits()["a"] != 11 {
 			t.Errorf("%v: error = %v, limits = %v", bad, err, limits())
 		}
 	}
@@ -228,9 +278,9 @@ func TestReport(t *testing.T) {
 	if !errors.As(a[2].Refused, &budget) || !errors.As(a[3].Refused, &invalid) {
 		t.Errorf("refused: %v, %v", a[2].Refused, a[3].Refused)
 	}
-	audited := len(r.Audit("", 100))
+	audited := len(r.audit.List("", 100))
 	report(Change{key(1), 9, "b"}, Change{key(2), 2, "a"}, Change{key(3), 1, "a"}, Change{key(4), math.NaN(), "a"})
-	if n := len(r.Audit("", 100)); n != audited {
+	if n := len(r.audit.List("", 100)); n != audited {
 		t.Errorf("the same refusals were logged again: %d entries, then %d", audited, n)
 	}
 	// Flow 2 ends: its weight goes to flow 3. Flow 1 is the operator's and stays.
@@ -254,8 +304,8 @@ func TestReport(t *testing.T) {
 
 type failing struct{ err error }
 
-func (f *failing) LoadWeights() (State, error) { return State{}, nil }
-func (f *failing) CommitWeights(Commit) error  { return f.err }
+func (f *failing) LoadWeights() State         { return State{} }
+func (f *failing) CommitWeights(Commit) error { return f.err }
 
 func TestNothingChangesWhenTheKeeperFails(t *testing.T) {
 	k := &failing{}
@@ -275,27 +325,8 @@ func TestNothingChangesWhenTheKeeperFails(t *testing.T) {
 	if err := r.SetBudget("test", "a", 7); !errors.As(err, &keep) {
 		t.Errorf("SetBudget: %v", err)
 	}
-	if f := r.Flows(""); len(f) != 1 || r.Budgets()[0].Limit != 0 || len(r.Audit("", 9)) != 1 {
+	if f := r.Flows(""); len(f) != 1 || r.Budgets()[0].Limit != 0 || len(r.audit.List("", 9)) != 1 {
 		t.Errorf("flows = %v, budgets = %v", f, r.Budgets())
-	}
-}
-
-func TestAuditIsBounded(t *testing.T) {
-	r, err := Open(Options{Audit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 20 {
-		mustSet(t, r, i, "a", 1)
-		if n := len(r.Audit("", 100)); n != min(i+1, 3) {
-			t.Fatalf("after %d changes %d entries are kept", i+1, n)
-		}
-	}
-	if e := r.Audit("", 2); len(e) != 2 || e[1].Flow != key(19) || e[0].Flow != key(18) {
-		t.Errorf("audit = %v", e)
-	}
-	if len(r.audit.entries) > 6 {
-		t.Errorf("%d entries are held", len(r.audit.entries))
 	}
 }
 
@@ -314,14 +345,20 @@ func (m *model) sum(app string) (sum Weight) {
 	return sum
 }
 
+func (m *model) named() bool {
+	for _, l := range m.limits {
+		if l != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // After any sequence of operations the registry agrees with the model, and no sum is over its budget.
 func TestRegistryAgainstModel(t *testing.T) {
 	apps := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {
-		r, err := Open(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := New(Options{})
 		m := &model{flows: map[int]Flow{}, limits: map[string]Weight{}}
 		tenths := func(name string) float64 { return float64(rapid.IntRange(-1, 30).Draw(t, name)) / 10 }
 		t.Repeat(map[string]func(*rapid.T){
@@ -330,12 +367,11 @@ func TestRegistryAgainstModel(t *testing.T) {
 				w := Weight(math.RoundToEven(v * float64(One)))
 				old := m.flows[n]
 				want := w > 0
-				if after := m.sum(app) + w; want && m.limits[app] != 0 {
-					before := m.sum(app)
+				if before, after := m.sum(app), m.sum(app)+w; want && m.named() {
 					if old.Application == app {
 						after -= old.Weight
 					}
-					want = after <= m.limits[app] || after <= before
+					want = m.limits[app] != 0 && after <= m.limits[app] || after <= before
 				}
 				_, err := r.Set("test", Change{key(n), v, app})
 				if want != (err == nil) {
@@ -428,32 +464,5 @@ func TestBudgetHoldsUnderConcurrency(t *testing.T) {
 	}
 	if b := r.Budgets()[0]; b.Used != sum {
 		t.Errorf("use is %v, the flows add up to %v", b.Used, sum)
-	}
-}
-
-func BenchmarkSet(b *testing.B) {
-	for _, n := range []int{100, 100_000} {
-		b.Run(fmt.Sprintf("%d flows", n), func(b *testing.B) {
-			r := open(b, nil)
-			flow := func(i int) Key {
-				k, err := NewKey("10.0.0.1", "10.0.0.2", uint32(1+i%50000), uint32(1+i/50000))
-				if err != nil {
-					b.Fatal(err)
-				}
-				return k
-			}
-			for i := range n {
-				if _, err := r.Set("bench", Change{flow(i), 1, "a"}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			for i := range b.N {
-				if _, err := r.Set("bench", Change{flow(i % n), float64(1 + i%3), ""}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -2,17 +2,11 @@ package weights
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"sync"
+
+	"github.com/headgate/headgate/controller/events"
 )
-
-// DefaultBuffer is how many updates wait for a slow watcher before it is resynchronised.
-const DefaultBuffer = 4096
-
-// ErrWatcherClosed is returned by Next after Close.
-var ErrWatcherClosed = errors.New("the watcher is closed")
 
 // Update is one change. Either Flow or Budget is set.
 type Update struct {
@@ -32,128 +26,65 @@ type Batch struct {
 	Updates []Update
 }
 
-// Watcher follows a registry: it gets the state, then every change in order. It owns its
-// queue under mu, which is taken after the registry's mu. One goroutine calls Next.
+// Watcher follows a registry: it gets the state, then every change in order. One goroutine
+// calls Next.
 type Watcher struct {
 	registry *Registry
 	match    func(Flow) bool
-	limit    int
-	ready    chan struct{} // holds a token when there may be something to read
-
-	mu     sync.Mutex
-	queue  []Update
-	reset  bool
-	synced bool // a first full state was read, so that dropped updates are news
-	missed uint64
-	closed bool
+	updates  *events.Subscription[Update]
+	synced   bool // the state was read
 }
 
 // Watch starts to follow the flows that match (nil: all) and every budget. buffer updates
-// wait for a slow watcher, 0 means DefaultBuffer. The caller must Close the watcher.
+// wait for a slow watcher, 0 means events.DefaultBuffer. The caller must Close the watcher.
 func (r *Registry) Watch(match func(Flow) bool, buffer int) *Watcher {
-	if buffer <= 0 {
-		buffer = DefaultBuffer
+	if match == nil {
+		match = func(Flow) bool { return true }
 	}
-	w := &Watcher{registry: r, match: match, limit: buffer, ready: make(chan struct{}, 1), reset: true}
-	w.wake()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.watchers[w] = struct{}{}
-	return w
+	return &Watcher{registry: r, match: match, updates: r.updates.Subscribe(events.Options[Update]{
+		Buffer: buffer, Match: func(u Update) bool { return u.Budget != nil || match(u.Flow) || u.old.Weight != 0 && match(u.old) },
+	})}
 }
 
 // Close ends the watcher. It may be called more than once.
-func (w *Watcher) Close() {
-	w.registry.mu.Lock()
-	delete(w.registry.watchers, w)
-	w.registry.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	w.wake()
-}
+func (w *Watcher) Close() { w.updates.Close() }
 
-// Next waits for something new. It ends with the context's error or ErrWatcherClosed.
+// Next waits for something new. It ends with the context's error or events.ErrClosed.
 func (w *Watcher) Next(ctx context.Context) (Batch, error) {
-	for {
-		b, ok, closed := w.take()
-		switch {
-		case closed:
-			return Batch{}, ErrWatcherClosed
-		case ok:
-			return b, nil
-		}
-		select {
-		case <-ctx.Done():
-			return Batch{}, ctx.Err()
-		case <-w.ready:
-		}
+	if !w.synced {
+		w.synced = true
+		b := w.reset()
+		b.Missed = 0 // what came before the first state is no news
+		return b, nil
 	}
+	list, dropped, err := w.updates.Next(ctx)
+	if err != nil {
+		return Batch{}, err
+	}
+	if dropped > 0 {
+		b := w.reset()
+		b.Missed += dropped + uint64(len(list))
+		return b, nil
+	}
+	for i, u := range list {
+		list[i].Deleted = u.Budget == nil && (u.Deleted || !w.match(u.Flow))
+	}
+	return Batch{Updates: list}, nil
 }
 
-func (w *Watcher) take() (b Batch, ok, closed bool) {
-	// The registry's lock keeps the state and the queue in step when the state is read.
-	w.registry.mu.RLock()
+// reset returns the state, which has all updates that were published so far.
+func (w *Watcher) reset() Batch {
+	w.registry.mu.RLock() // updates are published under this lock
 	defer w.registry.mu.RUnlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return b, false, true
+	old, dropped := w.updates.Take()
+	b := Batch{Reset: true, Missed: dropped + uint64(len(old))}
+	for _, f := range w.registry.book.list(w.match) {
+		b.Updates = append(b.Updates, Update{Flow: f})
 	}
-	if w.reset {
-		b = Batch{Reset: true, Missed: w.missed}
-		for _, f := range w.registry.book.list(w.match) {
-			b.Updates = append(b.Updates, Update{Flow: f})
-		}
-		for _, a := range w.registry.book.budgets() {
-			b.Updates = append(b.Updates, Update{Budget: &a})
-		}
-		w.reset, w.synced, w.missed, w.queue = false, true, 0, nil
-		return b, true, false
+	for _, a := range w.registry.book.budgets() {
+		b.Updates = append(b.Updates, Update{Budget: &a})
 	}
-	if len(w.queue) == 0 {
-		return b, false, false
-	}
-	b.Updates, w.queue = w.queue, nil
-	return b, true, false
-}
-
-// push queues updates, or, where they do not fit, drops the queue for a new full state.
-func (w *Watcher) push(updates []Update) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before := len(w.queue)
-	for _, u := range updates {
-		if u.Budget == nil && w.match != nil {
-			is, was := !u.Deleted && w.match(u.Flow), u.old.Weight != 0 && w.match(u.old)
-			if !is && !was {
-				continue
-			}
-			u.Deleted = !is
-		}
-		if w.reset {
-			if w.synced {
-				w.missed++
-			}
-			continue
-		}
-		if len(w.queue) >= w.limit {
-			w.missed += uint64(len(w.queue)) + 1
-			w.queue, w.reset = nil, true
-			continue
-		}
-		w.queue = append(w.queue, u)
-	}
-	if w.reset || len(w.queue) > before {
-		w.wake()
-	}
-}
-
-func (w *Watcher) wake() {
-	select {
-	case w.ready <- struct{}{}:
-	default:
-	}
+	return b
 }
 
 // updates lists a stage's changes, before it is applied: flows by key, then limits.

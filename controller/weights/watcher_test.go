@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/controller/events"
 )
 
 // replay applies a batch to what a watcher knows.
@@ -65,7 +67,7 @@ func TestWatchGetsStateThenEveryChange(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	w.Close()
-	if _, err := w.Next(t.Context()); !errors.Is(err, ErrWatcherClosed) {
+	if _, err := w.Next(t.Context()); !errors.Is(err, events.ErrClosed) {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -94,10 +96,7 @@ func TestSlowWatcherIsResynchronised(t *testing.T) {
 // However slow a watcher reads, what it replays ends up as the registry's state.
 func TestWatchersConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, err := Open(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := New(Options{})
 		match := func(f Flow) bool { return f.Application != "b" }
 		w := r.Watch(match, rapid.IntRange(1, 4).Draw(t, "buffer"))
 		defer w.Close()

@@ -1,12 +1,14 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	gotime "time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,7 +45,8 @@ type Report struct {
 	Shards      int         `json:"shards"`
 	Expected    int         `json:"expected_runs"` // of the whole experiment
 	Interrupted bool        `json:"interrupted,omitempty"`
-	Outcomes    []*Outcome  `json:"outcomes"` // by variant and seed; those of this shard
+	Outcomes    []*Outcome  `json:"outcomes"`             // by variant and seed; those of this shard
+	Judgements  []Judgement `json:"judgements,omitempty"` // of the file's claims, by all shards together
 	Performance Performance `json:"performance"`
 }
 
@@ -90,7 +93,7 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	cpu := cpuSeconds()
+	cpu, _ := usage()
 	start := gotime.Now()
 	watch := &watcher{parts: make([]float64, len(mine)), start: start, tell: b.Watch}
 	err := parallel(ctx, len(mine), b.jobs(), func(ctx context.Context, i int) error {
@@ -108,15 +111,18 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	}
 	runtime.ReadMemStats(&after)
 	rep.keepDone()
+	if b.Shards == 1 {
+		rep.Judgements = b.File.Judge(rep)
+	}
 	pf := &rep.Performance
 	for _, o := range rep.Outcomes {
 		pf.PacketHops += o.Stats.PacketHops
 		pf.Events += o.Stats.Events
 	}
-	pf.WallSeconds, pf.CPUSeconds = gotime.Since(start).Seconds(), cpuSeconds()-cpu
+	used, peak := usage()
+	pf.WallSeconds, pf.CPUSeconds, pf.PeakMemory = gotime.Since(start).Seconds(), used-cpu, peak
 	pf.HopsPerCPUSecond = float64(pf.PacketHops) / max(pf.CPUSeconds, 1e-9)
 	pf.Allocations, pf.AllocatedBytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
-	pf.PeakMemory = peakMemory()
 	return rep, nil
 }
 
@@ -145,36 +151,19 @@ func (b *Batch) jobs() int {
 // parallel calls do for 0 to n − 1, so many at a time, in order, until one fails or ctx
 // ends. It returns the failure of the lowest number.
 func parallel(ctx context.Context, n, jobs int, do func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(jobs)
 	errs := make([]error, n)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(jobs, n) {
-		wg.Go(func() {
-			for i := range next {
-				if errs[i] = do(ctx, i); errs[i] != nil {
-					cancel()
-				}
+	for i := range n {
+		group.Go(func() error {
+			if ctx.Err() == nil {
+				errs[i] = do(ctx, i)
 			}
+			return errs[i]
 		})
 	}
-feed:
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(next)
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_ = group.Wait() // it has the failure that came first
+	return cmp.Or(errs...)
 }
 
 // watcher turns the parts of single runs into the progress of the batch.
@@ -205,21 +194,14 @@ func (w *watcher) set(i int, part float64) {
 	w.tell(p)
 }
 
-func cpuSeconds() float64 {
+// usage returns the processor time of the process in seconds, and its largest resident set
+// in bytes; Linux counts KiB.
+func usage() (cpu float64, peak int64) {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
+		return 0, 0
 	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-}
-
-// peakMemory returns the largest resident set of the process in bytes; Linux counts KiB.
-func peakMemory() int64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return u.Maxrss * 1024
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, u.Maxrss * 1024
 }
 
 func label(variant string) string {

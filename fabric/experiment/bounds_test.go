@@ -11,29 +11,48 @@ type bound struct {
 	low, high        float64
 }
 
-// checkBounds runs a built-in experiment with seed 1 and holds its measures to bounds. It
-// returns all measures by "variant/measure".
-func checkBounds(t *testing.T, name string, bounds []bound) map[string]float64 {
+// checkBounds runs a built-in experiment with as many seeds as its claims want, holds the measures of
+// each to bounds, and each claim to the verdict of the record.
+func checkBounds(t *testing.T, name string, bounds []bound) {
 	t.Helper()
 	f, err := Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(context.Background())
+	r, err := (&Batch{File: f, Seed: 1, Seeds: f.Seeds, Shards: 1}).Run(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]float64{}
+	bySeed := map[uint64]map[string]float64{}
 	for _, o := range r.Outcomes {
+		if bySeed[o.Seed] == nil {
+			bySeed[o.Seed] = map[string]float64{}
+		}
 		for _, m := range o.Measures {
-			got[o.Variant+"/"+m.Name] = m.Value
+			bySeed[o.Seed][o.Variant+"/"+m.Name] = m.Value
 		}
 	}
-	for _, b := range bounds {
-		v, ok := got[b.variant+"/"+b.measure]
-		if !ok || v < b.low || v > b.high {
-			t.Errorf("%s %s = %g, want %g to %g", b.variant, b.measure, v, b.low, b.high)
+	for seed, got := range bySeed {
+		for _, b := range bounds {
+			v, ok := got[b.variant+"/"+b.measure]
+			if !ok || v < b.low || v > b.high {
+				t.Errorf("seed %d: %s %s = %g, want %g to %g", seed, b.variant, b.measure, v, b.low, b.high)
+			}
 		}
 	}
-	return got
+	checkClaims(t, f, r)
+}
+
+// checkClaims wants the verdicts that the pages show.
+func checkClaims(t *testing.T, f *File, r *Report) {
+	t.Helper()
+	rec, _, err := f.Recorded()
+	if err != nil || rec == nil && len(f.Claims) > 0 {
+		t.Fatalf("%s: no record (%v)", f.Name, err)
+	}
+	for i, j := range r.Judgements {
+		if want := rec.Judgements[i]; j.Claim != want.Claim || j.Verdict != want.Verdict {
+			t.Errorf("%s: %s, of %s: %s; the record has %s: %s of %s", j.Claim, j.OursText(), j.Paper, j.Verdict, want.Claim, want.Verdict, want.OursText())
+		}
+	}
 }

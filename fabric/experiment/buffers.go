@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/fabric"
-	"github.com/headgate/headgate/fabric/yamlnode"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -15,24 +15,24 @@ type newBuffer = func(fabric.SwitchInfo) (fabric.Buffer, error)
 const unlimited = "unlimited"
 
 // decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config.
-// The ports are the switch's own.
-func decodeBuffer(m *yamlnode.Map, payload units.Bytes) newBuffer {
+// The ports are the switch's own. Some switches may have other values, and some ports headroom
+// of their own.
+func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")
+	payload := p.Config.Payload
 	names := []string{unlimited}
 	for _, k := range headroom.Kinds() {
 		names = append(names, string(k))
 	}
 	kind := m.OneOf("policy", unlimited, names...)
 	if kind == unlimited {
-		m.Done()
 		return nil
 	}
 	m.Need("size")
 	c := headroom.Config{
-		Policy: headroom.Kind(kind), Buffer: m.Bytes("size", units.MB, 1, headroom.MaxBuffer), Lossless: 0x7F,
+		Policy: headroom.Kind(kind), Lossless: 0x7F,
 		MTU: m.Bytes("mtu", max(1500, payload+100), 64, 65535), Private: m.Bytes("private", 0, 0, maxBytes),
-		LossyPrivate: m.Bytes("lossy_private", 0, 0, maxBytes), Headroom: m.Bytes("headroom", 0, 0, maxBytes),
-		Threshold: m.Bytes("threshold", 0, 0, maxBytes), ResumeGap: m.Bytes("resume_gap", 0, 0, maxBytes),
+		LossyPrivate: m.Bytes("lossy_private", 0, 0, maxBytes), ResumeGap: m.Bytes("resume_gap", 0, 0, maxBytes),
 		PortResumeGap: m.Bytes("port_resume_gap", 0, 0, maxBytes), PortQueues: m.Int("port_queues", 0, 0, headroom.Classes),
 		Share: m.Int("share", 0, 0, 1000), LocalResume: m.Bool("local_resume", false), AllowLoss: m.Bool("allow_loss", false),
 	}
@@ -42,21 +42,51 @@ func decodeBuffer(m *yamlnode.Map, payload units.Bytes) newBuffer {
 			c.Lossless |= 1 << class
 		}
 	}
-	a, err := headroom.ParseAlpha(m.Text("alpha", "1"))
+	ofSwitch(m, &c, "1")
+	c.DSH.Window = m.Time("dsh_window", 0, 0, units.Second)
+	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
+	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
+	all, switches, ports := c, map[int]headroom.Config{}, map[portRef]units.Bytes{}
+	if p.Graph == nil {
+		m.Node("switches")
+		m.Node("ports")
+	} else {
+		m.Each("switches", func(m *yamlnode.Map) {
+			own := c
+			ofSwitch(m, &own, "")
+			for _, n := range p.switches(m) {
+				switches[n] = own
+			}
+		})
+		m.Each("ports", func(m *yamlnode.Map) {
+			m.Need("headroom")
+			ports[p.linkEnds(m)] = m.Bytes("headroom", 1, 1, maxBytes)
+		})
+	}
+	return func(i fabric.SwitchInfo) (fabric.Buffer, error) {
+		c, ok := switches[i.Node]
+		if !ok {
+			c = all
+		}
+		c.Ports = slices.Repeat([]headroom.Port{{}}, len(i.Rates))
+		for p := range c.Ports {
+			c.Ports[p] = headroom.Port{Rate: i.Rates[p], Delay: i.Delay[p], Headroom: ports[portRef{i.Peers[p], i.Node}]}
+		}
+		return headroom.New(c)
+	}
+}
+
+// ofSwitch reads what may differ between switches; what is not given stays.
+func ofSwitch(m *yamlnode.Map, c *headroom.Config, alpha string) {
+	c.Buffer = m.Bytes("size", max(c.Buffer, 1), 1, headroom.MaxBuffer)
+	c.Headroom = m.Bytes("headroom", c.Headroom, 0, maxBytes)
+	c.Threshold = m.Bytes("threshold", c.Threshold, 0, maxBytes)
+	if alpha = m.Text("alpha", alpha); alpha == "" {
+		return
+	}
+	a, err := headroom.ParseAlpha(alpha)
 	if err != nil {
 		m.Fault("alpha", "%v", err)
 	}
 	c.Alpha = a
-	c.DSH.Window = m.Time("dsh_window", 0, 0, units.Second)
-	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
-	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
-	m.Done()
-	return func(i fabric.SwitchInfo) (fabric.Buffer, error) {
-		c := c
-		c.Ports = slices.Repeat([]headroom.Port{{}}, len(i.Rates))
-		for p := range c.Ports {
-			c.Ports[p] = headroom.Port{Rate: i.Rates[p], Delay: i.Delay[p]}
-		}
-		return headroom.New(c)
-	}
 }

@@ -27,10 +27,10 @@ run: {until: 5ms, stop_when_done: true}
 measures: [{name: drops, what: drops}]
 `
 
-// TestAdaptiveMeasuresDelays holds the headroom of each port under "adaptive" against what
+// TestAdaptiveKnowsDelays holds the headroom of each port under "adaptive" against what
 // its own link's delay asks for, whatever the file says of headroom, and has it lose nothing
 // where headroom for the near link does.
-func TestAdaptiveMeasuresDelays(t *testing.T) {
+func TestAdaptiveKnowsDelays(t *testing.T) {
 	drops := func(buffer string) (Plan, uint64) {
 		f, err := Parse("unequal.yaml", []byte(strings.ReplaceAll(unequal, "BUFFER", buffer)))
 		if err != nil {
@@ -46,7 +46,7 @@ func TestAdaptiveMeasuresDelays(t *testing.T) {
 	if lost != 0 {
 		t.Errorf("adaptive headroom lost %d packets", lost)
 	}
-	info := fabric.SwitchInfo{Rates: []units.Rate{100 * units.Gbps, 100 * units.Gbps}, Delay: []units.Time{units.Microsecond, 20 * units.Microsecond}}
+	info := fabric.SwitchInfo{Peers: []int{0, 1}, Rates: []units.Rate{100 * units.Gbps, 100 * units.Gbps}, Delay: []units.Time{units.Microsecond, 20 * units.Microsecond}}
 	b, err := p.Config.NewBuffer(info)
 	if err != nil {
 		t.Fatal(err)
@@ -62,5 +62,27 @@ func TestAdaptiveMeasuresDelays(t *testing.T) {
 	}
 	if _, lost := drops("{policy: sih, size: 2MB, headroom: 50KB, lossless: [0], lossy_private: 3KB, allow_loss: true}"); lost == 0 {
 		t.Error("headroom for a near link lost nothing over a far one, so this shows little")
+	}
+}
+
+// TestDroppedAnswersAreSaid: where lossless classes fill the shared pool, the lossy class of ACKs
+// has nothing without memory of its own, and the table says so.
+func TestDroppedAnswersAreSaid(t *testing.T) {
+	for private, warned := range map[string]bool{"": true, ", lossy_private: 8KB": false} {
+		text := strings.ReplaceAll(unequal, "BUFFER", "{policy: static, size: 1300KB, threshold: 500KB, lossless: [0]"+private+"}")
+		text += "packet: {ack: 1500B}\n" // finds no room where a packet of data does not
+		f, err := Parse("unequal.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := r.Outcomes[0].Stats
+		var table strings.Builder
+		if err := r.WriteTable(&table); err != nil || strings.Contains(table.String(), "were ACKs") != warned || st.AnswersDropped > 0 != warned || st.Drops[0] > 0 {
+			t.Errorf("lossy_private %q: %+v\n%v\n%s", private, st, err, table.String())
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -157,6 +158,30 @@ func TestInterruptedRunsAreMarked(t *testing.T) {
 	}
 }
 
+// TestDeadlocksAreCounted: over several seeds the table says in how many runs there was one.
+func TestDeadlocksAreCounted(t *testing.T) {
+	for _, c := range []struct {
+		since []float64
+		want  string
+	}{
+		{[]float64{math.NaN()}, "–"},
+		{[]float64{5}, "5"},
+		{[]float64{math.NaN(), math.NaN()}, "– in 0 of 2"},
+		{[]float64{2, math.NaN(), 4}, "3 (2…4) in 2 of 3"},
+		{[]float64{2, math.NaN()}, "2 in 1 of 2"},
+		{[]float64{2, 4}, "3 (2…4)"},
+	} {
+		r := Report{}
+		for _, v := range c.since {
+			r.Outcomes = append(r.Outcomes, &Outcome{Measures: []Value{{Name: "deadlock", Value: v, Unit: "µs"}}})
+		}
+		var table strings.Builder
+		if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "  deadlock  "+c.want+"  ") {
+			t.Errorf("%v: want %q, there is %v\n%s", c.since, c.want, err, table.String())
+		}
+	}
+}
+
 // TestBadFiles holds the faults of files against golden texts; run with -update to rewrite
 // them.
 func TestBadFiles(t *testing.T) {
@@ -206,4 +231,29 @@ func FuzzParse(f *testing.F) {
 			Parse("fuzz.yaml", []byte(text)) //nolint:errcheck // any error will do, a panic will not
 		}
 	})
+}
+
+// Laws are held against the paths that their flows take, and files stand beside the experiment.
+func TestLawsOfThePath(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "sizes.cdf"), []byte("1000 0\n2000 100\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	_, err := Parse(filepath.Join(dir, "x.yaml"), []byte(`
+topology: {kind: star, hosts: 4, host: {rate: 10Gbps, delay: 500ns}}
+laws:
+  near: {kind: swift, target: 8us}
+  small: {kind: swift, max_window: 100KB}
+  zero: {kind: dcqcn-vendor, keep_target: false, cut_interval: 0s}
+flows:
+  - {kind: shift, size: 1MB, law: near}
+  - {kind: shift, size: 1MB, law: small}
+  - {kind: shift, size: 1MB, law: zero}
+  - {kind: poisson, sizes: sizes.cdf, load: 0.1, stop: 1ms}
+run: {until: 1ms}
+`))
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -10,9 +10,7 @@ import (
 	"sort"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
-	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // File is an experiment: one or more variants of one plan.
@@ -20,7 +18,18 @@ type File struct {
 	Name  string
 	Title string
 	Paper string // what the paper says about it, may be empty
-	Plans []*Plan
+	Hash  string // of the text but for its notes
+	// HasFull says that OpenFull takes the file, Full that it is at the paper's scale.
+	HasFull, Full bool
+	// Figure is what the experiment reproduces, nil when nothing.
+	Figure *Figure
+	Seeds  int // how many its claims want
+	Claims []Claim
+	Plans  []*Plan
+	// Notes are what agrees and what does not, and why, in plain words.
+	Notes    string
+	pictures []picture
+	places   map[string]place // of variants in sweeps
 }
 
 //go:embed builtin/*.yaml
@@ -42,63 +51,65 @@ func Builtin() []string {
 
 // Open reads an experiment that comes with Headgate, or a file when the name ends in .yaml
 // or .yml. Faults of a file are a *yamlnode.Error.
-func Open(name string) (*File, error) {
+func Open(name string) (*File, error) { return open(name, false) }
+
+// OpenFull is Open at the paper's scale: the section full of the file is put over it.
+func OpenFull(name string) (*File, error) { return open(name, true) }
+
+func open(name string, full bool) (*File, error) {
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("experiment: %w", err)
 		}
-		return Parse(name, text)
+		return parse(name, text, full)
 	}
 	text, err := builtin.ReadFile(path.Join("builtin", name+".yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("no experiment %q; want a .yaml file or one of %s", name, strings.Join(Builtin(), ", "))
 	}
-	return Parse(name+".yaml", text)
+	return parse(name+".yaml", text, full)
 }
 
-// Parse reads an experiment.
-func Parse(file string, text []byte) (*File, error) {
+// parse reads an experiment; full puts its section of that name over it.
+func parse(file string, text []byte, full bool) (*File, error) {
 	d, err := yamlnode.Parse(file, text)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: strings.TrimSuffix(path.Base(file), path.Ext(file))}
+	f := &File{Name: strings.TrimSuffix(path.Base(file), path.Ext(file)), Full: full, places: map[string]place{}}
+	if f.Hash, err = hash(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	root := d.Root()
+	patch := root.Node("full")
+	f.HasFull = patch != nil
+	if full && patch != nil {
+		d = d.Overlay(patch)
+		root = d.Root()
+	} else if full {
+		return nil, fmt.Errorf("%s has no section full: it is at the paper's scale, or the paper has none", file)
+	}
 	f.Name = root.Text("name", f.Name)
 	if f.Name == "" || strings.ContainsAny(f.Name, "/\\ \t\n") || strings.HasPrefix(f.Name, ".") {
 		root.Fault("name", "is %q, want a word that can name a directory", f.Name)
 	}
 	f.Title = root.Text("title", f.Name)
 	f.Paper = root.Text("paper", "")
-	type variant struct {
-		name string
-		set  *yaml.Node
-	}
-	var variants []variant
-	seen := map[string]bool{}
-	root.Each("variants", func(m *yamlnode.Map) {
-		m.Need("name", "set")
-		v := variant{m.Text("name", ""), m.Node("set")}
-		if seen[v.name] {
-			m.Fault("name", "is %q, which another variant has", v.name)
-		}
-		seen[v.name] = true
-		m.Done()
-		if v.set != nil {
-			variants = append(variants, v)
-		}
-	})
+	variants := f.decodeVariants(root)
 	if err := d.Err(); err != nil && len(variants) > 0 {
 		return nil, err
 	}
 	if len(variants) == 0 {
-		variants = []variant{{name: ""}}
+		variants = []variant{{}}
 	}
 	for _, v := range variants {
 		doc := d
-		if v.set != nil {
-			doc = d.Overlay(v.set)
+		for _, set := range v.sets {
+			doc = doc.Overlay(set)
+			if err := doc.Err(); err != nil {
+				return nil, err
+			}
 		}
 		p := decodePlan(doc)
 		p.Variant = v.name
@@ -106,6 +117,12 @@ func Parse(file string, text []byte) (*File, error) {
 			return nil, err
 		}
 		f.Plans = append(f.Plans, p)
+	}
+	f.Notes = root.Text("notes", "")
+	f.decodeClaims(root)
+	f.decodePictures(root)
+	if err := d.Err(); err != nil {
+		return nil, err
 	}
 	return f, nil
 }

@@ -1,22 +1,29 @@
 package experiment
 
 import (
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/fabric/workload"
-	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
 // flowDecoder reads the flows of a plan and what changes during the run.
 type flowDecoder struct {
 	plan *Plan
-	laws map[string]fabric.LawMaker
+	laws map[string]lawOf
+	uses []use
 	root *yamlnode.Map
+
+	now   source // that is being read
+	split string // its by_size.split
 }
 
 // change is something that happens at a time of the run.
@@ -34,15 +41,13 @@ func (d *flowDecoder) decode() {
 		d.root.Fault("flows", "is empty, want at least one entry")
 	}
 	d.root.Each("events", d.event)
+	d.tryLaws()
 }
 
 // group returns the number of a group, which is new or not.
-func (d *flowDecoder) group(m *yamlnode.Map) int {
-	name := m.Text("group", "flows")
-	for i, g := range d.plan.Groups {
-		if g == name {
-			return i
-		}
+func (d *flowDecoder) group(name string) int {
+	if i := slices.Index(d.plan.Groups, name); i >= 0 {
+		return i
 	}
 	d.plan.Groups = append(d.plan.Groups, name)
 	return len(d.plan.Groups) - 1
@@ -65,35 +70,96 @@ func (d *flowDecoder) host(m *yamlnode.Map, key string) int {
 	return hosts[0]
 }
 
-func (d *flowDecoder) pattern(m *yamlnode.Map) workload.Pattern {
-	p := workload.Pattern{
-		Class: uint8(m.Int("class", 0, 0, fabric.NumClasses-1)), Weight: m.Float("weight", 1, 1e-9, 1e9), Group: d.group(m),
+// pattern reads what flows have in common; what is left out is as in def.
+func (d *flowDecoder) pattern(m *yamlnode.Map, def workload.Pattern, group string) workload.Pattern {
+	p := def
+	p.Class = uint8(m.Int("class", int(def.Class), 0, fabric.NumClasses-1))
+	p.Weight = m.Float("weight", def.Weight, 1e-9, 1e9)
+	p.Group = d.group(m.Text("group", group))
+	p.Precedence = uint8(m.Int("precedence", int(def.Precedence), 0, fabric.NumPrecedences-1))
+	p.Paced = m.Bool("paced", def.Paced)
+	p.Deadline = m.Time("deadline", def.Deadline, 1, maxTime)
+	p.DeadlineFactor = m.Float("deadline_factor", def.DeadlineFactor, 1e-3, 1e6)
+	if m.Has("deadline") && m.Has("deadline_factor") {
+		m.Fault("deadline_factor", "is given beside deadline, want one of them")
 	}
 	for _, c := range m.Ints("classes", 0, fabric.NumClasses-1) {
 		p.Pick = append(p.Pick, uint8(c))
 	}
-	name := m.Text("law", "none")
-	p.Law = d.laws[name]
-	if p.Law == nil {
-		var names []string
-		for n := range d.laws {
-			names = append(names, n)
-		}
-		m.Fault("law", "is %q, want one of those under laws: %s", name, strings.Join(sorted(names), ", "))
+	if m.Has("law") || def.Law == nil {
+		p.Law = d.law(m)
 	}
 	return p
 }
 
+// law reads the name of a law.
+func (d *flowDecoder) law(m *yamlnode.Map) lawOf {
+	name := m.Text("law", "none")
+	l, ok := d.laws[name]
+	if !ok {
+		m.Fault("law", "is %q, want one of those under laws: %s", name, strings.Join(slices.Sorted(maps.Keys(d.laws)), ", "))
+	}
+	return l
+}
+
+// bySize reads "by_size: {bounds: [10KB, 1MB], ranks: [{law: p3}, {law: p2}, {law: p1}]}": what
+// flows have by their size, or coflows by theirs. In place of bounds, split parts the sizes of
+// the flows evenly.
+func (d *flowDecoder) bySize(m *yamlnode.Map, p *workload.Pattern) (split string) {
+	m.Sub("by_size", func(m *yamlnode.Map) {
+		m.Need("ranks")
+		def := *p
+		m.Each("ranks", func(m *yamlnode.Map) {
+			p.Ranks = append(p.Ranks, d.pattern(m, def, d.plan.Groups[def.Group]))
+		})
+		if split = m.OneOf("split", "", "flows", "bytes"); split == "" {
+			m.Need("bounds")
+		}
+		p.Bounds = m.Amounts("bounds", 1, maxBytes)
+		switch {
+		case split != "" && len(p.Bounds) > 0:
+			m.Fault("bounds", "are given beside split, want one of them")
+		case split == "" && len(p.Bounds) != max(len(p.Ranks)-1, 0):
+			m.Fault("bounds", "are %d, want one less than the %d ranks", len(p.Bounds), len(p.Ranks))
+		case !slices.IsSorted(p.Bounds):
+			m.Fault("bounds", "fall, want them in rising order")
+		}
+	})
+	return split
+}
+
+// between notes on which paths flows of a pattern run.
+func (d *flowDecoder) between(m *yamlnode.Map, p *workload.Pattern, from, to []int) {
+	patterns := p.Ranks
+	if len(patterns) == 0 {
+		patterns = []workload.Pattern{*p}
+	}
+	for _, q := range patterns {
+		if l, ok := q.Law.(lawOf); ok && l.Maker != nil {
+			d.uses = append(d.uses, use{m, l, from, to})
+		}
+	}
+}
+
 func (d *flowDecoder) add(make func(rng *rand.Rand, chain *workload.Chain) ([]fabric.FlowSpec, error)) {
-	d.plan.sources = append(d.plan.sources, source{make})
+	d.now.make = make
+	d.plan.sources = append(d.plan.sources, d.now)
 }
 
 func (d *flowDecoder) source(m *yamlnode.Map) {
 	m.Need("kind")
-	pat := d.pattern(m)
+	pat := d.pattern(m, workload.Pattern{Weight: 1}, "flows")
+	d.split = d.bySize(m, &pat)
+	d.now = source{group: pat.Group, persistent: m.Bool("persistent", false)}
+	d.after(m)
 	start := m.Time("start", 0, 0, maxTime)
-	kind := m.OneOf("kind", "", "flow", "shift", "permutation", "incast", "poisson", "coflows", "ring", "tpch")
+	kind := m.OneOf("kind", "", "flow", "shift", "permutation", "incast", "poisson", "coflows", "ring", "tpch", "dag", "trace")
+	if d.split != "" && kind != "poisson" && kind != "coflows" {
+		m.Fault("by_size.split", "wants sizes that are drawn, of poisson or coflows; want bounds here")
+	}
 	switch kind {
+	case "":
+		m.Blind()
 	case "flow":
 		d.single(m, pat, start)
 	case "shift", "permutation":
@@ -106,15 +172,40 @@ func (d *flowDecoder) source(m *yamlnode.Map) {
 		d.coflows(m, pat, start)
 	case "tpch":
 		d.tpch(m, pat, start)
+	case "dag":
+		d.dag(m, pat, start)
+	case "trace":
+		d.trace(m, pat, start)
 	case "ring":
 		m.Need("size")
 		hosts := d.hosts(m, "hosts", "all")
 		size, rounds := m.Bytes("size", 1, 1, maxBytes), m.Int("rounds", 1, 1, 10_000)
+		compute := m.Time("compute", 0, 0, maxTime)
 		d.add(func(rng *rand.Rand, chain *workload.Chain) ([]fabric.FlowSpec, error) {
-			return chain.Ring(&pat, rng, hosts, size, rounds, start)
+			return chain.Ring(&pat, rng, hosts, size, rounds, compute, start)
 		})
+		d.between(m, &pat, hosts, hosts)
 	}
-	m.Done()
+}
+
+// after reads which groups a source waits for and for how long it then computes.
+func (d *flowDecoder) after(m *yamlnode.Map) {
+	for i, name := range m.Texts("after") {
+		g := slices.Index(d.plan.Groups, name)
+		found := false
+		for j := range d.plan.sources {
+			if s := &d.plan.sources[j]; s.group == g {
+				s.awaited, found = true, true
+			}
+		}
+		if !found {
+			m.Fault(fmt.Sprintf("after[%d]", i), "is %q, want the group of an entry above", name)
+		}
+		d.now.after = append(d.now.after, g)
+	}
+	if d.now.pause = m.Time("pause", 0, 0, maxTime); d.now.pause > 0 && len(d.now.after) == 0 {
+		m.Fault("pause", "is %v, but the flows wait for nothing: want after, or start", d.now.pause)
+	}
 }
 
 // single reads flows between two hosts: count of them, every so often.
@@ -123,40 +214,41 @@ func (d *flowDecoder) single(m *yamlnode.Map, pat workload.Pattern, start time) 
 	from, to := d.host(m, "from"), d.host(m, "to")
 	size, stop := m.Bytes("size", 0, 0, maxBytes), m.Time("stop", 0, 0, maxTime)
 	count, every := m.Int("count", 1, 1, 1_000_000), m.Time("every", 0, 0, maxTime)
-	switch {
-	case from == to:
+	if from == to {
 		m.Fault("to", "is the sender itself")
+	} else {
+		checkEnd(m, size, start, stop)
+	}
+	d.between(m, &pat, []int{from}, []int{to})
+	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) {
+		flows := make([]fabric.FlowSpec, count)
+		for i := range flows {
+			flows[i] = pat.Flow(rng, from, to, size, start+time(i)*every)
+			flows[i].Stop = stop
+		}
+		return flows, nil
+	})
+}
+
+// checkEnd wants flows to end: by a size, a stop later than the start, or both.
+func checkEnd(m *yamlnode.Map, size units.Bytes, start, stop time) {
+	switch {
 	case size == 0 && stop == 0:
 		m.Fault("", "has no end: want a size, a stop or both")
 	case stop != 0 && stop <= start:
 		m.Fault("stop", "is %v, want later than the start, %v", stop, start)
 	}
-	f := fabric.FlowSpec{
-		Src: from, Dst: to, Size: size, Stop: stop, Class: pat.Class, Group: pat.Group, Weight: pat.Weight, Law: pat.Law,
-	}
-	d.add(func(*rand.Rand, *workload.Chain) ([]fabric.FlowSpec, error) {
-		flows := make([]fabric.FlowSpec, count)
-		for i := range flows {
-			flows[i] = f
-			flows[i].Start = start + time(i)*every
-		}
-		return flows, nil
-	})
 }
 
 // incast reads flows of many hosts to one, with a size, a stop or both.
 func (d *flowDecoder) incast(m *yamlnode.Map, pat workload.Pattern, start time) {
 	m.Need("to")
 	from, to := d.hosts(m, "from", "all"), d.host(m, "to")
-	from = without(from, to)
+	from = slices.DeleteFunc(from, func(h int) bool { return h == to })
 	size, count := m.Bytes("size", 0, 1, maxBytes), m.Int("count", 1, 1, 100_000)
 	stop := m.Time("stop", 0, 0, maxTime)
-	switch {
-	case size == 0 && stop == 0:
-		m.Fault("", "has no end: want a size, a stop or both")
-	case stop != 0 && stop <= start:
-		m.Fault("stop", "is %v, want later than the start, %v", stop, start)
-	}
+	checkEnd(m, size, start, stop)
+	d.between(m, &pat, from, []int{to})
 	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) {
 		flows, err := pat.Incast(rng, from, to, count, size, start)
 		for i := range flows {
@@ -170,6 +262,7 @@ func (d *flowDecoder) permutation(m *yamlnode.Map, pat workload.Pattern, start t
 	m.Need("size")
 	hosts := d.hosts(m, "hosts", "all")
 	size := m.Bytes("size", 1, 1, maxBytes)
+	d.between(m, &pat, hosts, hosts)
 	if !shift {
 		d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) {
 			return pat.Permutation(rng, hosts, size, start)
@@ -182,7 +275,26 @@ func (d *flowDecoder) permutation(m *yamlnode.Map, pat workload.Pattern, start t
 	})
 }
 
-// sizes reads a distribution by name, from a file, or a single size.
+// beside returns the path of a file that stands beside the experiment.
+func beside(m *yamlnode.Map, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(m.File()), name)
+}
+
+// splitBy parts the sizes of flows, or of coflows of so many, evenly among the ranks.
+func (d *flowDecoder) splitBy(p *workload.Pattern, s *workload.Sizes, flows int) {
+	if d.split == "" || len(p.Ranks) == 0 {
+		return
+	}
+	p.Bounds = s.Split(len(p.Ranks), d.split == "bytes")
+	for i := range p.Bounds {
+		p.Bounds[i] *= units.Bytes(flows)
+	}
+}
+
+// sizes reads a distribution by name, from a .cdf file beside the experiment, or a single size.
 func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 	name := m.Text("sizes", "")
 	size := m.Bytes("size", 0, 1, maxBytes)
@@ -197,7 +309,7 @@ func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 	var err error
 	if filepath.Ext(name) == ".cdf" {
 		var f *os.File
-		if f, err = os.Open(name); err == nil {
+		if f, err = os.Open(beside(m, name)); err == nil {
 			s, err = workload.ReadSizes(f)
 			f.Close()
 		}
@@ -224,8 +336,9 @@ func (d *flowDecoder) poisson(m *yamlnode.Map, pat workload.Pattern, start time)
 	a := workload.Arrivals{
 		From: d.hosts(m, "from", "all"), To: d.hosts(m, "to", "all"), Sizes: d.sizes(m),
 		Load: m.Float("load", 0.5, 1e-6, 1), Factor: float64(payload+header) / float64(payload),
-		Start: start, End: m.Time("stop", start+1, 1, maxTime), FanIn: m.Int("fan_in", 1, 1, 100_000),
+		Start: start, End: m.Time("stop", start+1, 1, maxTime), FanIn: m.Int("fan_in", 1, 1, 100_000), AtOnce: m.Int("count", 1, 1, 100_000),
 	}
+	a.FanInMax = m.Int("fan_in_max", a.FanIn, a.FanIn, 100_000)
 	if a.End <= start {
 		m.Fault("stop", "is %v, want later than the start, %v", a.End, start)
 	}
@@ -247,6 +360,8 @@ func (d *flowDecoder) poisson(m *yamlnode.Map, pat workload.Pattern, start time)
 		}
 		a.Apart = func(src, dst int) bool { return rack[src] != rack[dst] }
 	}
+	d.splitBy(&pat, a.Sizes, 1)
+	d.between(m, &pat, a.From, a.To)
 	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) { return pat.Poisson(rng, a) })
 }
 
@@ -255,40 +370,35 @@ func (d *flowDecoder) coflows(m *yamlnode.Map, pat workload.Pattern, start time)
 	hosts, sizes := d.hosts(m, "hosts", "all"), d.sizes(m)
 	mappers, reducers := m.Int("mappers", 1, 1, 1<<16), m.Int("reducers", 1, 1, 1<<16)
 	every, stop := m.Time("every", units.Second, 1, maxTime), m.Time("stop", start+1, 1, maxTime)
+	d.splitBy(&pat, sizes, mappers*reducers)
+	d.between(m, &pat, hosts, hosts)
 	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) {
-		flows, _, err := pat.Coflows(rng, hosts, mappers, reducers, sizes, every, start, stop)
-		return flows, err
+		return pat.Coflows(rng, hosts, mappers, reducers, sizes, every, start, stop)
 	})
 }
 
-func without(hosts []int, h int) []int {
-	var out []int
-	for _, x := range hosts {
-		if x != h {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
-// event reads a change: a group's weight, or a link that fails or is repaired.
+// event reads a change: of what the flows of a group have that run then, or of a link that
+// fails or is repaired.
 func (d *flowDecoder) event(m *yamlnode.Map) {
 	m.Need("at")
 	at := m.Time("at", 0, 0, maxTime)
+	add := func(do func(*fabric.Sim) error) { d.plan.changes = append(d.plan.changes, change{at, do}) }
 	switch {
-	case m.Has("weight"):
+	case m.Has("weight") || m.Has("law") || m.Has("class"):
 		m.Need("group")
-		name, w := m.Text("group", ""), m.Float("weight", 1, 1e-9, 1e9)
-		group := -1
-		for i, g := range d.plan.Groups {
-			if g == name {
-				group = i
-			}
+		group := d.plan.groupNamed(m)
+		if m.Has("law") {
+			law := d.law(m)
+			add(func(s *fabric.Sim) error { return s.SetLaw(group, law) })
 		}
-		if group < 0 {
-			m.Fault("group", "is %q, want one of %s", name, strings.Join(d.plan.Groups, ", "))
+		if m.Has("weight") {
+			w := m.Float("weight", 1, 1e-9, 1e9)
+			add(func(s *fabric.Sim) error { return s.SetWeight(group, w) })
 		}
-		d.plan.changes = append(d.plan.changes, change{at, func(s *fabric.Sim) error { return s.SetWeight(group, w) }})
+		if m.Has("class") {
+			class := uint8(m.Int("class", 0, 0, fabric.NumClasses-1))
+			add(func(s *fabric.Sim) error { s.SetClass(group, class); return nil })
+		}
 	default:
 		m.Need("a", "b", "link")
 		a, b := d.plan.node(m, "a"), d.plan.node(m, "b")
@@ -297,7 +407,6 @@ func (d *flowDecoder) event(m *yamlnode.Map) {
 		if !ok {
 			m.Fault("", "no link joins %s and %s", d.plan.Graph.Names[a], d.plan.Graph.Names[b])
 		}
-		d.plan.changes = append(d.plan.changes, change{at, func(s *fabric.Sim) error { return s.SetLink(l, down) }})
+		add(func(s *fabric.Sim) error { return s.SetLink(l, down) })
 	}
-	m.Done()
 }

@@ -1,126 +1,184 @@
 package experiment
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/headgate/headgate/fabric"
-	"github.com/headgate/headgate/fabric/yamlnode"
-	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/hosts/law/dcqcn"
-	"github.com/headgate/headgate/hosts/law/dctcp"
-	"github.com/headgate/headgate/hosts/law/hpcc"
-	"github.com/headgate/headgate/hosts/law/ledbat"
-	"github.com/headgate/headgate/hosts/law/none"
-	"github.com/headgate/headgate/hosts/law/powertcp"
-	"github.com/headgate/headgate/hosts/law/soze"
-	"github.com/headgate/headgate/hosts/law/swift"
-	"github.com/headgate/headgate/hosts/law/timely"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/registry"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
-// lawKind reads a law's own keys.
-type lawKind func(m *yamlnode.Map) fabric.LawMaker
+// maker is a law of the registry, as the fabric wants it.
+type maker struct{ *registry.Maker }
 
-// lawKinds are the congestion laws that a file can name. A new law is one more line here.
-func lawKinds() map[string]lawKind {
-	return map[string]lawKind{
-		"none": decodeNone,
-		"dcqcn": lawOf(fabric.Needs{}, []string{"LineRate"},
-			func(p *dcqcn.Params, f fabric.FlowInfo) { p.LineRate = f.Rate }, only(dcqcn.New)),
-		// The parameters of NICs, as the public HPCC simulator has them.
-		"dcqcn-vendor": lawOf(fabric.Needs{}, []string{"LineRate"},
-			func(p *dcqcn.Params, f fabric.FlowInfo) { *p = over(dcqcn.Vendor(f.Rate), *p) }, only(dcqcn.New)),
-		"dctcp": lawOf(fabric.Needs{}, []string{"LineRate", "MSS", "Size"},
-			func(p *dctcp.Params, f fabric.FlowInfo) { p.LineRate, p.MSS, p.Size = f.Rate, f.MSS, f.Size }, only(dctcp.New)),
-		"timely": lawOf(fabric.Needs{}, []string{"LineRate", "MinRTT"},
-			func(p *timely.Params, f fabric.FlowInfo) { p.LineRate, p.MinRTT = f.Rate, f.BaseRTT }, only(timely.New)),
-		"swift": lawOf(fabric.Needs{}, []string{"LineRate", "MSS", "Hops"}, func(p *swift.Params, f fabric.FlowInfo) {
-			p.LineRate, p.MSS, p.Hops = f.Rate, f.MSS, f.Hops
-			setDefault(&p.BaseRTT, f.BaseRTT)
-		}, only(swift.New)),
-		"ledbat": lawOf(fabric.Needs{Delay: true}, []string{"LineRate", "MSS"},
-			func(p *ledbat.Params, f fabric.FlowInfo) { p.LineRate, p.MSS = f.Rate, f.MSS }, only(ledbat.New)),
-		"hpcc": lawOf(fabric.Needs{INT: true}, []string{"LineRate", "MSS"}, func(p *hpcc.Params, f fabric.FlowInfo) {
-			p.LineRate, p.MSS = f.Rate, f.MSS
-			setDefault(&p.BaseRTT, f.BaseRTT)
-		}, only(hpcc.New)),
-		"powertcp": lawOf(fabric.Needs{INT: true}, []string{"LineRate", "MSS"}, func(p *powertcp.Params, f fabric.FlowInfo) {
-			p.LineRate, p.MSS = f.Rate, f.MSS
-			setDefault(&p.BaseRTT, f.BaseRTT)
-		}, only(powertcp.New)),
-		"prioplus-swift":  decodePrioPlus(swiftUnder, swift.Params{}, []string{"LineRate", "BaseRTT", "MSS", "Target", "Hops"}),
-		"prioplus-ledbat": decodePrioPlus(ledbatUnder, ledbat.Params{}, []string{"LineRate", "MSS", "Target", "BaseDelay"}),
-		"soze": lawOf(fabric.Needs{MaxQD: true}, []string{"MaxRate", "MSS"}, fillSoze,
-			func(p soze.Params, f fabric.FlowInfo) (*soze.Law, error) { return soze.New(p, f.Weight) }),
-	}
+// Needs tells the fabric what the law's packets must carry.
+func (m maker) Needs() fabric.Needs {
+	n := m.Maker.Needs()
+	return fabric.Needs{INT: n.INT, MaxQD: n.MaxQD, Delay: n.Delay}
 }
 
-// only adapts a constructor that wants nothing but its parameters.
-func only[P any, L law.Law](make func(P) (L, error)) func(P, fabric.FlowInfo) (L, error) {
-	return func(p P, _ fabric.FlowInfo) (L, error) { return make(p) }
-}
-
-// fillSoze has the paper's target function for 100 Gb/s where the file is silent.
-func fillSoze(p *soze.Params, f fabric.FlowInfo) {
-	setDefault(&p.P, 3*units.Microsecond)
-	setDefault(&p.K, 37*units.Microsecond)
-	setDefault(&p.Alpha, 100*units.Gbps)
-	setDefault(&p.Beta, units.Gbps)
-	p.MaxRate, p.MSS = f.Rate, f.MSS
-}
-
-func setDefault[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
+// lawOf is a law under the name that flows call it by.
+type lawOf struct {
+	maker
+	at *yamlnode.Map // nil for a kind without parameters
 }
 
 // decodeLaws reads "laws: {name: {kind: …, …}}". A law that is not named there is its kind
 // without parameters.
-func decodeLaws(root *yamlnode.Map) map[string]fabric.LawMaker {
-	kinds := lawKinds()
-	var names []string
-	for k := range kinds {
-		names = append(names, k)
-	}
-	sorted(names)
-	laws := map[string]fabric.LawMaker{}
-	empty := yamlnode.Empty()
-	for k, read := range kinds {
-		laws[k] = read(empty)
+func decodeLaws(root *yamlnode.Map) map[string]lawOf {
+	laws := map[string]lawOf{}
+	for _, name := range registry.Names() {
+		if m, err := registry.Find(name).With(nil); err == nil {
+			laws[name] = lawOf{maker: maker{m}}
+		}
 	}
 	root.Entries("laws", func(name string, m *yamlnode.Map) {
 		m.Need("kind")
-		if read := kinds[m.OneOf("kind", "", names...)]; read != nil {
-			laws[name] = read(m)
-			m.Done()
+		k := registry.Find(m.OneOf("kind", "", registry.Names()...))
+		if k == nil {
+			m.Blind()
+			return
 		}
+		made, err := k.With(readParams(m, k))
+		if err != nil {
+			lawFault(m, err, "")
+			return
+		}
+		laws[name] = lawOf{maker{made}, m}
 	})
 	return laws
 }
 
-// maker is a LawMaker from a function.
-type maker struct {
-	needs fabric.Needs
-	make  func(f fabric.FlowInfo) (law.Law, error)
+// readParams reads the parameters of a kind that a file gives; those with a dot in their name
+// stand in a mapping of their own.
+func readParams(m *yamlnode.Map, k *registry.Kind) map[string]string {
+	given, nested := map[string]string{}, map[string][]string{}
+	for _, p := range k.Params() {
+		if group, key, ok := strings.Cut(p.Name, "."); ok {
+			nested[group] = append(nested[group], key)
+		} else if m.Has(p.Name) {
+			given[p.Name] = m.Text(p.Name, "")
+		}
+	}
+	for group, keys := range nested {
+		m.Sub(group, func(m *yamlnode.Map) {
+			for _, key := range keys {
+				if m.Has(key) {
+					given[group+"."+key] = m.Text(key, "")
+				}
+			}
+		})
+	}
+	return given
 }
 
-// NewLaw implements fabric.LawMaker.
-func (m maker) NewLaw(f fabric.FlowInfo) (law.Law, error) { return m.make(f) }
+// lawFault puts an error of a law at the parameter that it names.
+func lawFault(m *yamlnode.Map, err error, where string) {
+	var wrong *param.Error
+	if errors.As(err, &wrong) {
+		m.Fault(wrong.Name, "is %s, %s%s", wrong.Value, wrong.Text, where)
+	} else {
+		m.Fault("", "%v%s", err, where)
+	}
+}
 
-// Needs tells the fabric what the law's packets must carry.
-func (m maker) Needs() fabric.Needs { return m.needs }
+// use is a law on the paths between hosts.
+type use struct {
+	at       *yamlnode.Map // the flows
+	law      lawOf
+	from, to []int
+}
 
-// decodeNone reads the absence of a law: line rate, bounded by a window if one is given,
-// in bytes or as a multiple of the flow's bandwidth-delay product.
-func decodeNone(m *yamlnode.Map) fabric.LawMaker {
-	window := m.Bytes("window", 0, 0, maxBytes)
-	bdp := m.Float("window_bdp", 0, 0, 1000)
-	return maker{make: func(f fabric.FlowInfo) (law.Law, error) {
-		w := window
-		if bdp > 0 {
-			w = max(units.Bytes(bdp*float64(f.BDP())), f.MSS)
+// tryLaws makes each law once for each kind of path that its flows may take, to say now what
+// it would say when the first flow starts.
+func (d *flowDecoder) tryLaws() {
+	c := d.plan.Config
+	c.NewBuffer, c.PACC, c.Groups = nil, nil, len(d.plan.Groups)
+	sim, err := fabric.New(c)
+	if err != nil {
+		return // is said where it is wrong
+	}
+	used := map[*registry.Maker]bool{}
+	for _, u := range d.uses {
+		used[u.law.Maker] = true
+	}
+	for _, l := range d.laws { // what no flow uses is tried from end to end
+		if l.at != nil && !used[l.Maker] {
+			d.uses = append(d.uses, use{l.at, l, []int{0}, []int{d.plan.Graph.Hosts - 1}})
 		}
-		// The NIC itself is what holds the flow to line rate.
-		return none.New(2*f.Rate, w)
-	}}
+	}
+	class := edgeClasses(d.plan)
+	for _, u := range d.uses {
+		tried := map[[2]string]bool{}
+	pairs:
+		for _, src := range oneOfEach(u.from, class) {
+			for _, dst := range oneOfEach(u.to, class) {
+				pair := [2]string{class[src], class[dst]}
+				if dst = other(u.to, src, dst, class); src == dst || tried[pair] {
+					continue
+				}
+				tried[pair] = true
+				if !u.try(sim, c.Graph.Names, src, dst) {
+					break pairs
+				}
+			}
+		}
+	}
+}
+
+// try reports whether a law can be made for a flow between two hosts; if not it says why.
+func (u *use) try(sim *fabric.Sim, names []string, src, dst int) bool {
+	f, err := sim.FlowInfo(src, dst)
+	if err != nil {
+		return true // there is no path, which the run says
+	}
+	f.Size, f.Deadline = units.MB, units.Second
+	_, err = u.law.NewLaw(f)
+	if err != nil {
+		at := u.at
+		if u.law.at != nil {
+			at = u.law.at
+		}
+		lawFault(at, err, fmt.Sprintf(" (from %s to %s, %v with a base round trip of %v)", names[src], names[dst], f.Rate, f.BaseRTT))
+	}
+	return err == nil
+}
+
+// edgeClasses names each host's link and switch: hosts of one class have like paths.
+func edgeClasses(p *Plan) []string {
+	class := make([]string, p.Graph.Hosts)
+	for _, l := range p.Graph.Links {
+		for _, end := range [][2]int{{l.A, l.B}, {l.B, l.A}} {
+			if p.Graph.IsHost(end[0]) {
+				class[end[0]] = fmt.Sprint(end[1], l.Rate, l.Delay)
+			}
+		}
+	}
+	return class
+}
+
+// oneOfEach returns the first host of each class, at most 64 of them.
+func oneOfEach(hosts []int, class []string) (first []int) {
+	seen := map[string]bool{}
+	for _, h := range hosts {
+		if !seen[class[h]] && len(first) < 64 {
+			seen[class[h]] = true
+			first = append(first, h)
+		}
+	}
+	return first
+}
+
+// other returns a host of dst's class that is not src, src when there is none.
+func other(hosts []int, src, dst int, class []string) int {
+	for _, h := range hosts {
+		if h != src && class[h] == class[dst] {
+			return h
+		}
+	}
+	return src
 }

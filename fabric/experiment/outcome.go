@@ -22,6 +22,7 @@ type Outcome struct {
 	PeakPackets int          `json:"peak_packets"`
 	Deadlock    []string     `json:"deadlock,omitempty"` // the ports of the first
 	Series      Series       `json:"series"`
+	Flows       []FlowRecord `json:"-"` // by start, where the plan asks for them
 }
 
 // Group is what became of a group's flows. Times are of flows that have ended.
@@ -59,6 +60,8 @@ type Series struct {
 	Goodput [][]float64 `json:"goodput_gbps"` // per group, over the interval
 	Queues  []string    `json:"queues,omitempty"`
 	Queue   [][]float64 `json:"queue_kb,omitempty"` // per queue, at the time
+	Gauges  []string    `json:"gauges,omitempty"`   // with their units
+	Gauge   [][]float64 `json:"gauge,omitempty"`    // per gauge, at the time or over the interval
 }
 
 // MarshalJSON writes a value that is not a number as null, which JSON has no number for.

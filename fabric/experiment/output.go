@@ -12,14 +12,20 @@ import (
 )
 
 // WriteDir writes a report below dir/<experiment>: report.json (from which Merge can build
-// all else), table.txt, measures.csv, groups.csv, a series per run and plots as PNG and
-// SVG. A shard of several writes its report only. It returns the files written.
+// all else), table.txt, measures.csv, summary.csv (measures over seeds), groups.csv, a series
+// per run and plots as PNG and SVG. A shard of several writes its report only. Flows, where
+// runs have kept them, are written by either. It returns the files written.
 func (r *Report) WriteDir(dir string) ([]string, error) {
 	dir = filepath.Join(dir, r.Experiment)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
 	w := &writer{dir: dir}
+	for _, o := range r.Outcomes {
+		if o.Flows != nil {
+			w.csv("flows-"+runName(o)+".csv", flowRows(o.Flows))
+		}
+	}
 	if r.Shards > 1 {
 		w.json(fmt.Sprintf("shard-%d-of-%d.json", r.Shard, r.Shards), r)
 		return w.files, w.err
@@ -27,6 +33,7 @@ func (r *Report) WriteDir(dir string) ([]string, error) {
 	w.json("report.json", r)
 	w.table(r)
 	w.csv("measures.csv", r.measureRows())
+	w.csv("summary.csv", r.summaryRows())
 	w.csv("groups.csv", r.groupRows())
 	for _, o := range r.Outcomes {
 		w.csv("series-"+runName(o)+".csv", o.seriesRows())
@@ -148,6 +155,7 @@ func (o *Outcome) seriesRows() [][]string {
 	for _, q := range o.Series.Queues {
 		head = append(head, "queue_kb "+q)
 	}
+	head = append(head, o.Series.Gauges...)
 	rows := [][]string{head}
 	for i, t := range o.Series.Time {
 		row := []string{num(t)}
@@ -156,6 +164,9 @@ func (o *Outcome) seriesRows() [][]string {
 		}
 		for q := range o.Series.Queues {
 			row = append(row, num(o.Series.Queue[q][i]))
+		}
+		for g := range o.Series.Gauges {
+			row = append(row, num(o.Series.Gauge[g][i]))
 		}
 		rows = append(rows, row)
 	}
@@ -198,6 +209,9 @@ func Merge(dir string) (*Report, error) {
 		shards[part.Shard] = part
 	}
 	whole.join(shards)
+	if f, err := Open(whole.Experiment); err == nil { // one of our own; another file may be gone
+		whole.Judgements = f.Judge(whole)
+	}
 	return whole, nil
 }
 

@@ -3,7 +3,7 @@ package experiment
 import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/fabric"
-	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -11,20 +11,34 @@ import (
 // each port's rate by the paper's rules, the weights scaled with it. Weights that the
 // analyses find unstable are taken: finding out is what a simulator is for.
 func decodePACC(m *yamlnode.Map, c *fabric.Config) {
-	if m == nil {
-		return
-	}
 	class := uint8(m.Int("class", 0, 0, fabric.NumClasses-1))
 	interval := m.Time("interval", cnpgen.PaperInterval, units.Microsecond, units.Second)
-	set := cnpgen.Params{
+	var sets []func(*cnpgen.Params) // of the keys that are there
+	set := func(key string, set func(*cnpgen.Params)) {
+		if m.Has(key) {
+			sets = append(sets, set)
+		}
+	}
+	v := cnpgen.Params{
 		Beta1: m.Float("beta1", 0, 0, 1e6), Beta2: m.Float("beta2", 0, 0, 1e6),
 		Threshold: m.Bytes("threshold", 0, 0, maxBytes), Burst: m.Bytes("burst", 0, 0, maxBytes),
 		FilterWeight: m.Float("filter_weight", 0, 0, 1), CNPGap: m.Time("cnp_gap", 0, 0, units.Second),
 		MaxFlows: m.Int("max_flows", 0, 0, 1<<22), Carry: m.Bool("carry", false),
 	}
-	m.Done()
+	set("beta1", func(p *cnpgen.Params) { p.Beta1 = v.Beta1 })
+	set("beta2", func(p *cnpgen.Params) { p.Beta2 = v.Beta2 })
+	set("threshold", func(p *cnpgen.Params) { p.Threshold = v.Threshold })
+	set("burst", func(p *cnpgen.Params) { p.Burst = v.Burst })
+	set("filter_weight", func(p *cnpgen.Params) { p.FilterWeight = v.FilterWeight })
+	set("cnp_gap", func(p *cnpgen.Params) { p.CNPGap = v.CNPGap })
+	set("max_flows", func(p *cnpgen.Params) { p.MaxFlows = v.MaxFlows })
+	set("carry", func(p *cnpgen.Params) { p.Carry = v.Carry })
 	params := func(rate units.Rate) cnpgen.Params {
-		return over(cnpgen.ParamsFor(rate, interval), set)
+		p := cnpgen.ParamsFor(rate, interval)
+		for _, set := range sets {
+			set(&p)
+		}
+		return p
 	}
 	if c.Graph != nil {
 		tried := map[units.Rate]bool{}

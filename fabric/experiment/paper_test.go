@@ -2,53 +2,81 @@ package experiment
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
+
+	"github.com/headgate/headgate/tests/race"
 )
 
-// TestPaperNumbers runs the papers' experiments and holds their measures within bounds that
-// an implementation with a broken part leaves: no dual-RTT increase, no estimate of flows,
-// another exponent, headroom that is not shared.
+// TestPaperNumbers runs figures of the papers and holds their claims to the recorded verdicts, which
+// an implementation with a broken part leaves: no dual-RTT increase, no estimate of flows, another
+// exponent, headroom that is not shared. Bounds are for what no claim says.
 func TestPaperNumbers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("simulates some 200 ms of fabrics: seconds, and a minute with -race")
+	if race.Enabled || testing.Short() {
+		t.Skip("simulates some 400 ms of fabrics: seconds, and minutes with the race detector")
 	}
 	for name, bounds := range map[string][]bound{
-		// Payload's share of the weighted max-min rates, 3 % either way.
-		"soze-17": {
-			{"", "flow 1 weight 1", 36.8, 39.1}, {"", "flow 1 weight 2", 36.8, 39.1}, {"", "flow 1 weight 3", 46.0, 48.9},
-			{"", "flow 1 weight 6", 61.3, 65.2}, {"", "flow 2 weight 6", 10.2, 10.9}, {"", "flow 5 weight 6", 30.6, 32.6},
-		},
-		// The authors' ns-3 numbers: goodput in its range, queues within 6 %.
-		"prioplus-10a": {
-			{"", "priority 1 rising", 91.2, 94.9}, {"", "priority 4 rising", 91.2, 94.9}, {"", "priority 8 rising", 91.2, 94.9},
-			{"", "priority 7 falling", 91.2, 94.9}, {"", "priority 1 falling", 91.2, 94.9},
-			{"", "queue of priority 1", 47.4, 53.4}, {"", "queue of priority 4", 189, 213}, {"", "queue of priority 7", 327, 369}, {"", "drops", 0, 0},
-		},
-		"prioplus-10b": {
-			{"", "queue mean", 170, 205}, {"", "queue p99", 195, 240}, {"", "FCT mean", 10_300, 11_500}, {"", "FCT p99", 12_600, 13_900}, {"", "drops", 0, 0},
-		},
+		"soze-14":      nil,
+		"soze-17":      nil,
+		"soze-18":      nil,
+		"tpch-weights": {{"", "heavy job", 7000, 8500}, {"", "light job", 8600, 10_000}},
+		"prioplus-3":   nil,
+		"prioplus-10a": takeovers(),
+		"prioplus-10b": nil,
+		"prioplus-10c": nil,
 		// 24 fan-in flows of 64 KB stop F0 for half of 200 µs under SIH and not under DSH.
 		"dsh-14": {
 			{"sih none", "F0 in the 200 µs after", 15, 30}, {"dsh none", "F0 in the 200 µs after", 43, 48},
-			{"sih dcqcn-vendor", "F0 in the 200 µs after", 15, 32}, {"dsh dcqcn-vendor", "F0 in the 200 µs after", 46, 52},
+			{"sih dcqcn-vendor", "F0 in the 200 µs after", 15, 32}, {"dsh dcqcn-vendor", "F0 in the 200 µs after", 43, 48},
 			{"sih powertcp", "F0 in the 200 µs after", 20, 45}, {"dsh powertcp", "PAUSE frames", 0, 0},
-			{"sih none", "drops", 0, 0}, {"dsh none", "drops", 0, 0},
+			{"sih none", "drops", 0, 0},
 		},
-		// P0 carries 94.8 Gb/s of payload before; DT loses more than 60 % of it whatever α, and
-		// SPFC none where the pool holds what headroom is late to give back.
+		// At 34 MB DT loses a third of the first ms and little afterwards, SPFC nothing.
 		"spfc-5": {
-			{"dt 1", "F1 before", 46, 48}, {"dt 1", "F1 during the burst", 5, 25}, {"dt 4", "F1 during the burst", 5, 25},
-			{"spfc", "F1 during the burst", 50, 92}, {"dt 34MB", "F1 during the burst", 20, 55},
-			{"spfc 34MB", "F1 in the first ms", 80, 92}, {"spfc 34MB", "F1 during the burst", 88, 93},
-			{"st", "drops", 0, 0}, {"dt 4", "drops", 0, 0}, {"spfc", "drops", 0, 0}, {"spfc 34MB", "drops", 0, 0},
+			{"spfc", "F1 during the burst", 50, 92}, {"dt 34MB", "F1 in the first ms", 55, 67}, {"dt 34MB", "F1 during the burst", 83, 90},
+			{"spfc 34MB", "F1 in the first ms", 80, 92},
+			{"st", "drops", 0, 0}, {"dt 4", "drops", 0, 0}, {"spfc 34MB", "drops", 0, 0},
 		},
-		// The heavier of two jobs that are alike otherwise ends first.
-		"tpch-weights": {{"", "heavy job", 7000, 8500}, {"", "light job", 8600, 10_000}, {"", "drops", 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checkBounds(t, name, bounds)
 		})
+	}
+}
+
+// takeovers bounds how each priority of Figure 10a takes the link: goodput as the authors' ns-3 code
+// has it, and times a little above the longest of 40 seeds.
+func takeovers() (bounds []bound) {
+	for i, most := range []float64{300, 600, 750, 1200, 1200, 1500, 2000, 550} {
+		bounds = append(bounds,
+			bound{"", fmt.Sprintf("priority %d rising", i+1), 91.2, 94.9}, bound{"", fmt.Sprintf("takeover by priority %d", i+1), 50, most})
+	}
+	for i, most := range []float64{600, 750, 850, 1200, 1100, 1500, 2050} {
+		bounds = append(bounds,
+			bound{"", fmt.Sprintf("priority %d falling", i+1), 91.2, 94.9}, bound{"", fmt.Sprintf("return of priority %d", i+1), 50, most})
+	}
+	return bounds
+}
+
+// TestTakeoverIsForGood: a goodput that falls again has not been taken over, and one that never
+// comes has no time.
+func TestTakeoverIsForGood(t *testing.T) {
+	for _, c := range []struct {
+		goodput string
+		want    float64
+	}{
+		{"0099999999", 30}, {"9099999999", 30}, {"9999999999", 10}, {"0999999990", math.NaN()}, {"0000000009", 100},
+	} {
+		s := Series{Goodput: [][]float64{nil}}
+		for i, g := range c.goodput {
+			s.Time = append(s.Time, 100+10*float64(i+1))
+			s.Goodput[0] = append(s.Goodput[0], float64(g-'0'))
+		}
+		if got := s.takeover(0, 100, 200); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: %v µs, want %v", c.goodput, got, c.want)
+		}
 	}
 }
 

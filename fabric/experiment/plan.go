@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/fabric/topo"
 	"github.com/headgate/headgate/fabric/workload"
-	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -24,13 +24,21 @@ type Plan struct {
 	ToEnd    bool // stop once all flows have ended
 	Interval units.Time
 	Queues   []queueRef
+	Gauges   []gaugeRef
 	Measures []Measure
+	ports    []portRef  // that gauges and measures name
+	perFlow  bool       // keep each flow
 	deadlock units.Time // how long a cycle must hold; 0 does not look
 }
 
 // source makes flows. chain is the run's driver of flows that depend on others.
 type source struct {
-	make func(rng *rand.Rand, chain *workload.Chain) ([]fabric.FlowSpec, error)
+	make       func(rng *rand.Rand, chain *workload.Chain) ([]fabric.FlowSpec, error)
+	group      int
+	persistent bool  // flows between the same hosts share a connection
+	awaited    bool  // a later source waits for this one
+	after      []int // groups of earlier sources that this one waits for
+	pause      time  // and then
 }
 
 // queueRef is an egress queue to record.
@@ -40,6 +48,9 @@ type queueRef struct {
 	class    int
 }
 
+// portRef is the port by which a node sends to a neighbour.
+type portRef struct{ from, to int }
+
 const (
 	maxBytes = 1000 * units.GB
 	maxTime  = 1000 * units.Second
@@ -47,34 +58,35 @@ const (
 )
 
 func decodePlan(d *yamlnode.Doc) *Plan {
-	root := d.Root()
 	p := &Plan{}
-	root.Text("name", "")
-	root.Text("title", "")
-	root.Text("paper", "")
-	root.Node("variants")
-	root.Need("topology", "flows", "run")
-	if m := root.Sub("topology"); m != nil {
-		p.Graph = decodeTopology(m)
+	d.Read(p.decode)
+	return p
+}
+
+func (p *Plan) decode(root *yamlnode.Map) {
+	for _, key := range []string{"name", "title", "paper", "variants", "axes", "figure", "seeds", "claims", "plots", "notes", "full"} {
+		root.Node(key) // the file's, not the plan's
 	}
+	root.Need("topology", "flows", "run")
+	root.Sub("topology", func(m *yamlnode.Map) { p.Graph = decodeTopology(m) })
 	p.Config.Graph = p.Graph
-	if m := root.Sub("packet"); m != nil {
+	root.Sub("packet", func(m *yamlnode.Map) {
 		p.Config.Payload = m.Bytes("payload", 0, 1, 9216)
 		p.Config.Header = m.Bytes("header", 0, 1, 1024)
 		p.Config.Ack = m.Bytes("ack", 0, 64, 1500)
 		p.Config.RTO = m.Time("rto", 0, units.Microsecond, units.Second)
-		m.Done()
-	}
-	decodeClasses(root.Sub("classes"), &p.Config)
-	decodePFC(root.Sub("pfc"), &p.Config)
+		p.Config.MaxQDUnit = m.Time("maxqd_unit", 0, units.Picosecond, units.Millisecond)
+	})
+	root.Sub("classes", func(m *yamlnode.Map) { decodeClasses(m, &p.Config) })
+	root.Sub("pfc", func(m *yamlnode.Map) { decodePFC(m, &p.Config) })
 	decodeECN(root, &p.Config)
-	if m := root.Sub("buffer"); m != nil {
-		p.Config.NewBuffer = decodeBuffer(m, p.Config.Payload)
+	root.Sub("buffer", func(m *yamlnode.Map) {
+		p.Config.NewBuffer = p.decodeBuffer(m)
 		p.tryBuffer(m)
-	}
-	decodePACC(root.Sub("pacc"), &p.Config)
+	})
+	root.Sub("pacc", func(m *yamlnode.Map) { decodePACC(m, &p.Config) })
 	p.Config.CNPGap = root.Time("cnp_gap", 0, 0, units.Millisecond)
-	decodeNoise(root.Sub("noise"), &p.Config)
+	root.Sub("noise", func(m *yamlnode.Map) { decodeNoise(m, &p.Config) })
 	laws := decodeLaws(root)
 	if p.Graph != nil {
 		fd := &flowDecoder{plan: p, laws: laws, root: root}
@@ -83,41 +95,66 @@ func decodePlan(d *yamlnode.Doc) *Plan {
 		root.Node("flows")
 		root.Node("events")
 	}
-	p.decodeRun(root)
-	root.Done()
-	return p
+	root.Sub("run", p.decodeRun)
+	p.decodeOutputs(root)
 }
 
-func (p *Plan) decodeRun(root *yamlnode.Map) {
-	m := root.Sub("run")
-	if m == nil {
-		return
-	}
+func (p *Plan) decodeRun(m *yamlnode.Map) {
 	m.Need("until")
 	p.Until = m.Time("until", 0, units.Nanosecond, maxTime)
 	p.ToEnd = m.Bool("stop_when_done", false)
 	p.Interval = m.Time("interval", p.Until/200, units.Nanosecond, maxTime)
+	p.perFlow = m.Bool("flows", false)
 	p.deadlock = m.Time("deadlock_hold", 0, 0, maxTime)
 	if p.Interval > 0 && p.Until/p.Interval > 2_000_000 {
 		m.Fault("interval", "is %v, which makes more than 2000000 samples within %v", p.Interval, p.Until)
 	}
-	m.Done()
+}
+
+// decodeOutputs reads what a run is to record and to measure.
+func (p *Plan) decodeOutputs(root *yamlnode.Map) {
 	if p.Graph == nil {
 		root.Node("queues")
+		root.Node("gauges")
 		root.Node("measures")
 		return
 	}
 	root.Each("queues", func(m *yamlnode.Map) {
 		m.Need("from", "to")
-		q := queueRef{from: p.node(m, "from"), to: p.node(m, "to"), class: m.Int("class", 0, 0, fabric.NumClasses-1)}
+		port := p.linkEnds(m)
+		q := queueRef{from: port.from, to: port.to, class: m.Int("class", 0, 0, fabric.NumClasses-1)}
 		q.name = m.Text("name", m.Text("from", "")+"→"+m.Text("to", ""))
-		if _, ok := p.Graph.LinkBetween(q.from, q.to); !ok {
-			m.Fault("", "no link joins %s and %s", p.Graph.Names[q.from], p.Graph.Names[q.to])
-		}
-		m.Done()
 		p.Queues = append(p.Queues, q)
 	})
+	root.Each("gauges", func(m *yamlnode.Map) { p.Gauges = append(p.Gauges, p.decodeGauge(m)) })
 	root.Each("measures", func(m *yamlnode.Map) { p.Measures = append(p.Measures, p.decodeMeasure(m)) })
+}
+
+// linkEnds reads the ends of a link.
+func (p *Plan) linkEnds(m *yamlnode.Map) portRef {
+	m.Need("from", "to")
+	ref := portRef{p.node(m, "from"), p.node(m, "to")}
+	if _, ok := p.Graph.LinkBetween(ref.from, ref.to); !ok {
+		m.Fault("", "no link joins %s and %s", p.Graph.Names[ref.from], p.Graph.Names[ref.to])
+	}
+	return ref
+}
+
+// portOf reads "port: {from: s0, to: h1}", with "class: 0" beside it, and returns the port's
+// place in p.ports; −1 stands for all ports, and for all classes.
+func (p *Plan) portOf(m *yamlnode.Map, need bool) (port, class int) {
+	if need {
+		m.Need("port")
+	}
+	port = -1
+	m.Sub("port", func(m *yamlnode.Map) {
+		port = len(p.ports)
+		p.ports = append(p.ports, p.linkEnds(m))
+	})
+	if port < 0 {
+		return -1, -1
+	}
+	return port, m.Int("class", -1, 0, fabric.NumClasses-1)
 }
 
 // node reads the name of a node.
@@ -131,9 +168,6 @@ func (p *Plan) node(m *yamlnode.Map, key string) int {
 }
 
 func decodeClasses(m *yamlnode.Map, c *fabric.Config) {
-	if m == nil {
-		return
-	}
 	ack := uint8(m.Int("ack", fabric.NumClasses-1, 0, fabric.NumClasses-1))
 	c.AckClass = &ack
 	if m.Has("strict") {
@@ -147,16 +181,17 @@ func decodeClasses(m *yamlnode.Map, c *fabric.Config) {
 	for i := range c.Quantum {
 		c.Quantum[i] = q
 	}
-	m.Done()
+	own := m.Amounts("quanta", 64, units.MB)
+	if len(own) > fabric.NumClasses {
+		m.Fault("quanta", "are %d, want at most one for each of %d classes", len(own), fabric.NumClasses)
+		return
+	}
+	copy(c.Quantum[:], own)
 }
 
 func decodePFC(m *yamlnode.Map, c *fabric.Config) {
-	if m == nil {
-		return
-	}
 	c.PFC.Processing = m.Bytes("processing", 3840, 0, units.MB)
 	c.PFC.Quanta = uint16(m.Int("quanta", 65535, 1, 65535))
-	m.Done()
 }
 
 func decodeECN(root *yamlnode.Map, c *fabric.Config) {
@@ -172,15 +207,11 @@ func decodeECN(root *yamlnode.Map, c *fabric.Config) {
 		for _, class := range m.Ints("classes", 0, fabric.NumClasses-1) {
 			c.ECN[class] = r
 		}
-		m.Done()
 	})
 }
 
 // decodeNoise reads "noise: {points: [{at: 0us, percent: 0}, …], factor: 1}".
 func decodeNoise(m *yamlnode.Map, c *fabric.Config) {
-	if m == nil {
-		return
-	}
 	m.Need("points")
 	var at []units.Time
 	var percent []float64
@@ -188,7 +219,6 @@ func decodeNoise(m *yamlnode.Map, c *fabric.Config) {
 		p.Need("at", "percent")
 		at = append(at, p.Time("at", 0, 0, units.Second))
 		percent = append(percent, p.Float("percent", 0, 0, 100))
-		p.Done()
 	})
 	d, err := workload.NewDelays(at, percent, m.Float("factor", 1, 0, 1e6))
 	if err != nil {
@@ -196,7 +226,6 @@ func decodeNoise(m *yamlnode.Map, c *fabric.Config) {
 	} else {
 		c.Noise = d
 	}
-	m.Done()
 }
 
 // tryBuffer builds every switch's buffer once, to say now what is wrong with it.
@@ -204,15 +233,14 @@ func (p *Plan) tryBuffer(m *yamlnode.Map) {
 	if p.Graph == nil || p.Config.NewBuffer == nil {
 		return
 	}
-	tried := map[string]bool{}
+	tried, ports := map[string]bool{}, topo.NewPorts(p.Graph)
 	for n := p.Graph.Hosts; n < p.Graph.Nodes(); n++ {
-		info := fabric.SwitchInfo{Node: n, Name: p.Graph.Names[n]}
-		for _, l := range p.Graph.Links {
-			if l.A == n || l.B == n {
-				info.Rates, info.Delay = append(info.Rates, l.Rate), append(info.Delay, l.Delay)
-			}
+		info := fabric.InfoOf(p.Graph, ports, n)
+		key := fmt.Sprint(info.Rates, info.Delay)
+		if m.Has("switches") || m.Has("ports") {
+			key = info.Name
 		}
-		if key := fmt.Sprint(info.Rates, info.Delay); !tried[key] {
+		if !tried[key] {
 			tried[key] = true
 			if _, err := p.Config.NewBuffer(info); err != nil {
 				m.Fault("", "switch %s: %v", info.Name, err)

@@ -2,17 +2,12 @@ package experiment
 
 import (
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
+	"github.com/headgate/headgate/plotting"
 )
-
-// maxLines bounds the lines of a plot; more cannot be told apart.
-const maxLines = 16
 
 // plots draws goodput and queues over time for the first seed of each variant, and the
 // distribution of flow completion times.
@@ -29,21 +24,27 @@ func (w *writer) plots(r *Report) {
 		if n != "" {
 			title += ", " + n
 		}
+		over := func(y string, names []string, values [][]float64) plotting.Panel {
+			p := plotting.Panel{Title: title, X: "time (ms)", Y: y}
+			for i, name := range names {
+				p.Lines = append(p.Lines, plotting.Line{Name: name, X: millis(s.Time), Y: values[i]})
+			}
+			return p
+		}
 		if len(s.Time) > 1 {
-			w.lines("goodput"+suffix, title, "time (ms)", "goodput (Gb/s)", s.Groups, millis(s.Time), s.Goodput)
+			w.plot("goodput"+suffix, over("goodput (Gb/s)", s.Groups, s.Goodput))
 			if len(s.Queues) > 0 {
-				w.lines("queues"+suffix, title, "time (ms)", "queue (KB)", s.Queues, millis(s.Time), s.Queue)
+				w.plot("queues"+suffix, over("queue (KB)", s.Queues, s.Queue))
 			}
 		}
-		var groups []string
-		var xs, ys [][]float64
+		fct := plotting.Panel{Title: title, X: "flow completion time (µs)", Y: "flows (%)"}
 		for _, g := range o.Groups {
 			if len(g.Quantiles) > 0 {
-				groups, xs, ys = append(groups, g.Name), append(xs, g.Quantiles), append(ys, percents())
+				fct.Lines = append(fct.Lines, plotting.Line{Name: g.Name, X: g.Quantiles, Y: percents()})
 			}
 		}
-		if len(groups) > 0 {
-			w.curves("fct"+suffix, title, "flow completion time (µs)", "flows (%)", groups, xs, ys)
+		if len(fct.Lines) > 0 {
+			w.plot("fct"+suffix, fct)
 		}
 	}
 }
@@ -64,53 +65,24 @@ func percents() []float64 {
 	return p
 }
 
-func (w *writer) lines(file, title, x, y string, names []string, at []float64, values [][]float64) {
-	xs := make([][]float64, len(names))
-	for i := range xs {
-		xs[i] = at
-	}
-	w.curves(file, title, x, y, names, xs, values)
+// plot writes a panel as PNG and SVG.
+func (w *writer) plot(file string, p plotting.Panel) {
+	w.picture(file+".png", p)
+	w.picture(file+".svg", p)
 }
 
-func (w *writer) curves(file, title, x, y string, names []string, xs, ys [][]float64) {
+// picture writes panels in the format of the file's ending.
+func (w *writer) picture(file string, panels ...plotting.Panel) {
 	if w.err != nil {
 		return
 	}
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
-	p.Legend.Top = true
-	p.Y.Min = 0
-	p.Add(plotter.NewGrid())
-	for i, name := range names {
-		if i == maxLines {
-			break
-		}
-		pts := make(plotter.XYs, len(xs[i]))
-		for j := range pts {
-			pts[j].X, pts[j].Y = xs[i][j], ys[i][j]
-		}
-		l, err := plotter.NewLine(pts)
-		if err != nil {
-			w.err = fmt.Errorf("plot %s: %s: %w", file, name, err)
-			return
-		}
-		l.Color, l.Dashes = plotutil.Color(i), plotutil.Dashes(i/7)
-		p.Add(l)
-		if len(names) > 1 {
-			p.Legend.Add(name, l)
-		}
+	picture, err := plotting.Render(strings.TrimPrefix(filepath.Ext(file), "."), panels...)
+	if err != nil {
+		w.err = fmt.Errorf("plot %s: %w", file, err)
+		return
 	}
-	for _, format := range []string{"png", "svg"} {
-		c, err := p.WriterTo(18*vg.Centimeter, 10*vg.Centimeter, format)
-		if err != nil {
-			w.err = fmt.Errorf("plot %s: %w", file, err)
-			return
-		}
-		w.write(file+"."+format, func(f *os.File) error { return writeTo(c, f) })
-	}
-}
-
-func writeTo(from io.WriterTo, to io.Writer) error {
-	_, err := from.WriteTo(to)
-	return err
+	w.write(file, func(f *os.File) error {
+		_, err := picture.WriteTo(f)
+		return err
+	})
 }

@@ -17,8 +17,14 @@ type run struct {
 	chain *workload.Chain
 	out   *Outcome
 	last  []units.Bytes // per group, at the last sample
-	span  []units.Bytes // per measure of goodput: delivered within its times
 	ports []int         // of the recorded queues
+
+	portAt   []int // of Plan.ports
+	samplers []*sampler
+	grown    [][2]float64          // per measure of growth
+	seen     [][]*fabric.Occupancy // per measure of a queue or a level
+	tracks   []*track              // per measure of fair rates
+	xoffs    [][]*xoff             // per measure of queues at XOFF
 }
 
 // slices is in how many parts a run is done, so that it can be stopped and watched.
@@ -72,14 +78,8 @@ func (r *run) prepare(seed uint64) error {
 		return err
 	}
 	r.sim = sim
-	for i, s := range p.sources {
-		flows, err := s.make(fabric.Stream(seed, fmt.Sprintf("flows %d", i)), r.chain)
-		if err != nil {
-			return fmt.Errorf("flows[%d]: %w", i, err)
-		}
-		if err := sim.AddFlows(flows); err != nil {
-			return fmt.Errorf("flows[%d]: %w", i, err)
-		}
+	if err := r.addFlows(seed); err != nil {
+		return err
 	}
 	for _, ch := range p.changes {
 		sim.At(ch.at, ch.do)
@@ -96,12 +96,11 @@ func (r *run) prepare(seed uint64) error {
 	r.out.Series.Goodput = make([][]float64, len(p.Groups))
 	r.out.Series.Queue = make([][]float64, len(p.Queues))
 	r.last = make([]units.Bytes, len(p.Groups))
-	r.span = make([]units.Bytes, len(p.Measures))
-	for i, me := range p.Measures {
-		if me.what == "goodput" {
-			sim.At(me.from, func(s *fabric.Sim) error { r.span[i] -= s.Delivered(me.group); return nil })
-			sim.At(me.to, func(s *fabric.Sim) error { r.span[i] += s.Delivered(me.group); return nil })
-		}
+	if err := r.preparePorts(); err != nil {
+		return err
+	}
+	if err := r.prepareMeasures(); err != nil {
+		return err
 	}
 	if p.Interval > 0 {
 		sim.At(p.Interval, r.sample)
@@ -109,6 +108,85 @@ func (r *run) prepare(seed uint64) error {
 	if p.deadlock > 0 {
 		return sim.WatchDeadlock(max(p.deadlock/4, 1), p.deadlock)
 	}
+	return nil
+}
+
+// addFlows makes the flows of all sources.
+func (r *run) addFlows(seed uint64) error {
+	tags := map[int][]int{} // of stages, by group
+	conns := map[connection]int{}
+	for i := range r.plan.sources {
+		s := &r.plan.sources[i]
+		first := r.chain.Tags()
+		flows, err := s.make(fabric.Stream(seed, fmt.Sprintf("flows %d", i)), r.chain)
+		if err != nil {
+			return fmt.Errorf("flows[%d]: %w", i, err)
+		}
+		r.chain.Jobs(flows)
+		if s.persistent {
+			connect(flows, i, conns)
+			r.chain.Held(first, func(flows []fabric.FlowSpec) { connect(flows, i, conns) })
+		}
+		var after []int
+		for _, g := range s.after {
+			after = append(after, tags[g]...)
+		}
+		if s.awaited || len(after) > 0 {
+			flows = r.chain.Stage(flows, first, after, s.pause)
+			for t := first + 1; t <= r.chain.Tags(); t++ {
+				tags[s.group] = append(tags[s.group], t)
+			}
+		}
+		if err := r.sim.AddFlows(flows); err != nil {
+			return fmt.Errorf("flows[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// connection is what flows that share one have in common.
+type connection struct {
+	source, src, dst, group int
+	class                   uint8
+	law                     fabric.LawMaker
+}
+
+// connect puts the flows of a source on connections.
+func connect(flows []fabric.FlowSpec, source int, conns map[connection]int) {
+	for i := range flows {
+		f := &flows[i]
+		c := connection{source, f.Src, f.Dst, f.Group, f.Class, f.Law}
+		if conns[c] == 0 {
+			conns[c] = len(conns) + 1
+		}
+		f.Conn = conns[c]
+	}
+}
+
+// at calls fn at a time of the run.
+func (r *run) at(t time, fn func()) {
+	r.sim.At(t, func(*fabric.Sim) error { fn(); return nil })
+}
+
+// preparePorts finds the ports that the plan names and readies the gauges.
+func (r *run) preparePorts() error {
+	for _, ref := range r.plan.ports {
+		port, err := r.sim.PortOf(ref.from, ref.to)
+		if err != nil {
+			return err
+		}
+		r.portAt = append(r.portAt, port)
+	}
+	for i := range r.plan.Gauges {
+		g := &r.plan.Gauges[i]
+		s, err := r.newSampler(g)
+		if err != nil {
+			return err
+		}
+		r.samplers = append(r.samplers, s)
+		r.out.Series.Gauges = append(r.out.Series.Gauges, g.label())
+	}
+	r.out.Series.Gauge = make([][]float64, len(r.plan.Gauges))
 	return nil
 }
 
@@ -124,6 +202,9 @@ func (r *run) sample(s *fabric.Sim) error {
 	}
 	for i, port := range r.ports {
 		se.Queue[i] = append(se.Queue[i], float64(s.Queued(port, r.plan.Queues[i].class))/1e3)
+	}
+	for i, g := range r.samplers {
+		se.Gauge[i] = append(se.Gauge[i], g.sample(r))
 	}
 	if next := s.Now() + r.plan.Interval; next <= r.plan.Until {
 		s.At(next, r.sample)
@@ -153,6 +234,9 @@ func (r *run) finish() {
 	}
 	for _, res := range s.Results() {
 		o.Groups[res.Spec.Group].Flows++
+	}
+	if r.plan.perFlow {
+		o.Flows = r.flowRecords(r.plan.Graph)
 	}
 	o.Measures = r.measure()
 	for i, me := range r.plan.Measures {

@@ -22,7 +22,8 @@ func (r *Report) byVariant() (names []string, of map[string][]*Outcome) {
 
 // WriteTable prints what a person wants to know of a report: the measures of each variant
 // beside the paper's numbers, then the flows of each group. With several seeds a number is
-// the mean over them, with the lowest and highest behind it.
+// the mean over them, with the lowest and highest behind it, and in how many runs there was one
+// where that is not all: a deadlock "in 3 of 8".
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Experiment, r.Title)
@@ -33,10 +34,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	b.WriteByte('\n')
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "variant\tmeasure\tvalue\tunit\treference")
-	for _, n := range names {
-		for i, m := range of[n][0].Measures {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", dash(n), m.Name, across(of[n], func(o *Outcome) float64 { return o.Measures[i].Value }), m.Unit, m.Paper)
-		}
+	for _, m := range r.rows() {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", dash(m.Variant), m.Measure, m.Value, m.Unit, m.Paper)
 	}
 	tw.Flush()
 	b.WriteByte('\n')
@@ -53,15 +52,58 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 	}
 	tw.Flush()
+	r.verdicts(&b)
 	r.footer(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
+// rows are the measures of each variant over its seeds.
+func (r *Report) rows() (rows []Row) {
+	names, of := r.byVariant()
+	for _, n := range names {
+		for i, m := range of[n][0].Measures {
+			rows = append(rows, Row{n, m.Name, across(of[n], func(o *Outcome) float64 { return o.Measures[i].Value }), m.Unit, m.Paper})
+		}
+	}
+	return rows
+}
+
+// verdicts prints the judgements of the file's claims: the paper's number, ours with its
+// spread over the seeds, their ratio and the verdict. It prints nothing without claims.
+func (r *Report) verdicts(b *strings.Builder) {
+	if len(r.Judgements) == 0 {
+		return
+	}
+	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "\nclaim\tpaper\tours\tratio\tverdict")
+	for _, j := range r.Judgements {
+		ratio := "–"
+		if j.Ratio != nil {
+			ratio = fmt.Sprintf("%.2f", *j.Ratio)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", j.Claim, j.Paper, j.OursText(), ratio, j.Verdict)
+	}
+	tw.Flush()
+	fmt.Fprintf(b, "verdict: %s\n", Sum(r.Judgements))
+}
+
+// OursText prints the mean of a judgement and its spread.
+func (j *Judgement) OursText() string {
+	switch {
+	case j.Ours == nil:
+		return "–"
+	case j.Low == j.High:
+		return number(*j.Ours)
+	}
+	return fmt.Sprintf("%s (%s…%s)", number(*j.Ours), number(j.Low), number(j.High))
+}
+
 func (r *Report) footer(b *strings.Builder) {
-	var drops, lost uint64
+	var drops, answers, lost uint64
 	for _, o := range r.Outcomes {
 		drops += o.Stats.Dropped
+		answers += o.Stats.AnswersDropped
 		lost += o.Stats.LostOnLinks
 		if len(o.Deadlock) > 0 {
 			fmt.Fprintf(b, "\ndeadlock in %s seed %d: %s", label(o.Variant), o.Seed, strings.Join(o.Deadlock, ", "))
@@ -69,6 +111,9 @@ func (r *Report) footer(b *strings.Builder) {
 	}
 	p := &r.Performance
 	fmt.Fprintf(b, "\n%d of %d runs, packets conserved in each; %d dropped by buffers, %d lost on links\n", len(r.Outcomes), r.Expected, drops, lost)
+	if answers > 0 {
+		fmt.Fprintf(b, "WARNING: %d of the packets dropped by buffers were ACKs, NAKs or CNPs: their class is lossy, and lossless classes can take all of the shared pool; buffer.lossy_private, 0B by default, reserves memory for it\n", answers)
+	}
 	if p.CPUSeconds > 0 {
 		fmt.Fprintf(b, "%.3g million packet-hops in %.3g CPU seconds: %.3g million per CPU second; %d allocations, %.3g MB peak memory\n",
 			float64(p.PacketHops)/1e6, p.CPUSeconds, p.HopsPerCPUSecond/1e6, p.Allocations, float64(p.PeakMemory)/1e6)
@@ -86,13 +131,17 @@ func across(outs []*Outcome, f func(*Outcome) float64) string {
 			low, high, sum, n = min(low, v), max(high, v), sum+v, n+1
 		}
 	}
+	text := "–"
 	switch {
-	case n == 0:
-		return "–"
-	case low == high:
-		return number(low)
+	case n > 0 && low == high:
+		text = number(low)
+	case n > 0:
+		text = fmt.Sprintf("%s (%s…%s)", number(sum/float64(n)), number(low), number(high))
 	}
-	return fmt.Sprintf("%s (%s…%s)", number(sum/float64(n)), number(low), number(high))
+	if n < len(outs) && len(outs) > 1 {
+		text += fmt.Sprintf(" in %d of %d", n, len(outs))
+	}
+	return text
 }
 
 // number prints five significant digits at most, and integers in full.

@@ -2,7 +2,7 @@ package experiment
 
 import (
 	"github.com/headgate/headgate/fabric/topo"
-	"github.com/headgate/headgate/fabric/yamlnode"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -39,19 +39,19 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 			Host: host, Leaf: leaf, Spine: line(m, "spine", &leaf),
 		})
 	case "custom":
-		g = custom(m)
-		if g == nil {
+		if g = custom(m); g == nil {
+			m.Blind()
 			return nil
 		}
 		err = g.Check()
 	default:
+		m.Blind()
 		return nil
 	}
 	if err == nil {
 		fail(m, g)
 		err = g.Check()
 	}
-	m.Done()
 	if err != nil {
 		m.Fault("", "%v", err)
 		return nil
@@ -59,25 +59,24 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 	return g
 }
 
-// line reads {rate: 100Gbps, delay: 1us}; def holds when the key is missing.
+// line reads {rate: 100Gbps, delay: 1us, jitter: 0us, spread: 0us}; def holds when the key is missing.
 func line(m *yamlnode.Map, key string, def *topo.Line) topo.Line {
 	l := topo.Line{Rate: units.Gbps}
 	if def != nil {
 		l = *def
 	}
-	sub := m.Sub(key)
-	if sub == nil {
-		if def == nil {
-			m.Need(key)
-		}
-		return l
-	}
 	if def == nil {
-		sub.Need("rate", "delay")
+		m.Need(key)
 	}
-	l.Rate = sub.Rate("rate", l.Rate, 1, maxRate)
-	l.Delay = sub.Time("delay", l.Delay, 0, units.Second)
-	sub.Done()
+	m.Sub(key, func(m *yamlnode.Map) {
+		if def == nil {
+			m.Need("rate", "delay")
+		}
+		l.Rate = m.Rate("rate", l.Rate, 1, maxRate)
+		l.Delay = m.Time("delay", l.Delay, 0, units.Second)
+		l.Jitter = m.Time("jitter", l.Jitter, 0, topo.MaxJitter)
+		l.Spread = m.Time("spread", l.Spread, 0, units.Second)
+	})
 	return l
 }
 
@@ -87,7 +86,6 @@ func fail(m *yamlnode.Map, g *topo.Graph) {
 		f.Need("a", "b")
 		a, okA := g.Find(f.Text("a", ""))
 		b, okB := g.Find(f.Text("b", ""))
-		f.Done()
 		l, ok := g.LinkBetween(a, b)
 		if !okA || !okB || !ok {
 			f.Fault("", "no link joins %q and %q", f.Text("a", ""), f.Text("b", ""))
@@ -121,11 +119,9 @@ func custom(m *yamlnode.Map) *topo.Graph {
 			l.Fault("", "joins %q and %q, want two of the hosts and switches", l.Text("a", ""), l.Text("b", ""))
 			ok = false
 		}
-		g.Links = append(g.Links, topo.Link{A: a, B: b, Rate: l.Rate("rate", units.Gbps, 1, maxRate), Delay: l.Time("delay", 0, 0, units.Second)})
-		l.Done()
+		g.Links = append(g.Links, topo.Link{A: a, B: b, Rate: l.Rate("rate", units.Gbps, 1, maxRate), Delay: l.Time("delay", 0, 0, units.Second), Jitter: l.Time("jitter", 0, 0, topo.MaxJitter), Spread: l.Time("spread", 0, 0, units.Second)})
 	})
 	if !ok {
-		m.Done()
 		return nil
 	}
 	return g

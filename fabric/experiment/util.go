@@ -2,17 +2,11 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate/fabric/topo"
 )
-
-func sorted(s []string) []string {
-	slices.Sort(s)
-	return s
-}
 
 // hostSet reads a set of hosts: "all", or names, numbers and ranges separated by commas,
 // such as "h3", "0-15, 20".

@@ -13,8 +13,17 @@ type Link struct {
 	A, B  int // nodes
 	Rate  units.Rate
 	Delay units.Time // propagation
-	Down  bool       // failed from the start
+	// Jitter is the most that a frame is late besides, drawn uniformly from 0 on; frames keep
+	// their order.
+	Jitter units.Time
+	// Spread is the most that the delay is longer, both ways alike, drawn uniformly from 0 on
+	// once for each run.
+	Spread units.Time
+	Down   bool // failed from the start
 }
+
+// MaxJitter bounds a link's jitter.
+const MaxJitter = 2 * units.Millisecond
 
 // Graph is a fabric. Nodes are numbered: hosts from 0, switches after them. Every host has
 // one link. A Graph is not changed once it is in use.
@@ -69,8 +78,8 @@ func (g *Graph) addSwitches(n int, format string) int {
 	return first
 }
 
-func (g *Graph) join(a, b int, rate units.Rate, delay units.Time) {
-	g.Links = append(g.Links, Link{A: a, B: b, Rate: rate, Delay: delay})
+func (g *Graph) join(a, b int, l Line) {
+	g.Links = append(g.Links, Link{A: a, B: b, Rate: l.Rate, Delay: l.Delay, Jitter: l.Jitter, Spread: l.Spread})
 }
 
 // Check returns an error that names the first thing wrong: a link to nowhere, without a
@@ -89,6 +98,10 @@ func (g *Graph) Check() error {
 			return fmt.Errorf("link %s–%s: rate %v, want 1Mbps to 1600Gbps", g.Names[l.A], g.Names[l.B], l.Rate)
 		case l.Delay < 0 || l.Delay > units.Second:
 			return fmt.Errorf("link %s–%s: delay %v, want 0 to 1s", g.Names[l.A], g.Names[l.B], l.Delay)
+		case l.Spread < 0 || l.Spread > units.Second:
+			return fmt.Errorf("link %s–%s: spread %v, want 0 to 1s", g.Names[l.A], g.Names[l.B], l.Spread)
+		case l.Jitter < 0 || l.Jitter > MaxJitter:
+			return fmt.Errorf("link %s–%s: jitter %v, want 0 to %v", g.Names[l.A], g.Names[l.B], l.Jitter, MaxJitter)
 		}
 		degree[l.A]++
 		degree[l.B]++

@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/headgate/headgate/units"
@@ -10,6 +11,8 @@ import (
 type Line struct {
 	Rate  units.Rate
 	Delay units.Time // propagation, one way
+	// Jitter and Spread are those of Link.
+	Jitter, Spread units.Time
 }
 
 // maxNodes bounds what a builder makes; the simulator's indices hold far more, but a typing
@@ -23,15 +26,6 @@ func within(what string, v, low, high int) error {
 	return nil
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Star joins hosts h0, h1, … by one switch s0.
 func Star(hosts int, host Line) (*Graph, error) {
 	if err := within("hosts", hosts, 2, maxNodes); err != nil {
@@ -41,7 +35,7 @@ func Star(hosts int, host Line) (*Graph, error) {
 	g.addHosts(hosts, "h%d")
 	s := g.addSwitches(1, "s%d")
 	for h := range hosts {
-		g.join(h, s, host.Rate, host.Delay)
+		g.join(h, s, host)
 	}
 	return g, g.Check()
 }
@@ -49,7 +43,7 @@ func Star(hosts int, host Line) (*Graph, error) {
 // Dumbbell joins left hosts (the first) by switch s0 and right ones by s1, and the two
 // switches by trunk.
 func Dumbbell(left, right int, host, trunk Line) (*Graph, error) {
-	if err := firstError(within("left", left, 1, maxNodes), within("right", right, 1, maxNodes)); err != nil {
+	if err := cmp.Or(within("left", left, 1, maxNodes), within("right", right, 1, maxNodes)); err != nil {
 		return nil, err
 	}
 	g := &Graph{}
@@ -60,15 +54,15 @@ func Dumbbell(left, right int, host, trunk Line) (*Graph, error) {
 		if h >= left {
 			at = s + 1
 		}
-		g.join(h, at, host.Rate, host.Delay)
+		g.join(h, at, host)
 	}
-	g.join(s, s+1, trunk.Rate, trunk.Delay)
+	g.join(s, s+1, trunk)
 	return g, g.Check()
 }
 
 // LeafSpine joins perLeaf hosts to each leaf and every leaf to every spine.
 func LeafSpine(leaves, spines, perLeaf int, host, up Line) (*Graph, error) {
-	err := firstError(within("leaves", leaves, 1, 4096), within("spines", spines, 1, 4096), within("hosts_per_leaf", perLeaf, 1, 4096))
+	err := cmp.Or(within("leaves", leaves, 1, 4096), within("spines", spines, 1, 4096), within("hosts_per_leaf", perLeaf, 1, 4096))
 	if err == nil {
 		err = within("hosts", leaves*perLeaf, 2, maxNodes)
 	}
@@ -80,11 +74,11 @@ func LeafSpine(leaves, spines, perLeaf int, host, up Line) (*Graph, error) {
 	leaf := g.addSwitches(leaves, "leaf%d")
 	spine := g.addSwitches(spines, "spine%d")
 	for h := range g.Hosts {
-		g.join(h, leaf+h/perLeaf, host.Rate, host.Delay)
+		g.join(h, leaf+h/perLeaf, host)
 	}
 	for l := range leaves {
 		for s := range spines {
-			g.join(leaf+l, spine+s, up.Rate, up.Delay)
+			g.join(leaf+l, spine+s, up)
 		}
 	}
 	return g, g.Check()
@@ -103,19 +97,19 @@ func FatTree(k int, host, edge, core Line) (*Graph, error) {
 	a := g.addSwitches(k*half, "agg%d")
 	c := g.addSwitches(half*half, "core%d")
 	for h := range g.Hosts {
-		g.join(h, e+h/half, host.Rate, host.Delay)
+		g.join(h, e+h/half, host)
 	}
 	for pod := range k {
 		for i := range half {
 			for j := range half {
-				g.join(e+pod*half+i, a+pod*half+j, edge.Rate, edge.Delay)
+				g.join(e+pod*half+i, a+pod*half+j, edge)
 			}
 		}
 	}
 	for pod := range k {
 		for j := range half {
 			for i := range half {
-				g.join(a+pod*half+j, c+j*half+i, core.Rate, core.Delay)
+				g.join(a+pod*half+j, c+j*half+i, core)
 			}
 		}
 	}
@@ -133,7 +127,7 @@ type ClosSpec struct {
 
 // Clos builds a folded Clos of pods.
 func Clos(s ClosSpec) (*Graph, error) {
-	err := firstError(within("pods", s.Pods, 1, 1024), within("tors", s.ToRs, 1, 1024), within("leaves", s.Leaves, 1, 1024),
+	err := cmp.Or(within("pods", s.Pods, 1, 1024), within("tors", s.ToRs, 1, 1024), within("leaves", s.Leaves, 1, 1024),
 		within("spines", s.Spines, 0, 1024), within("hosts_per_tor", s.PerToR, 1, 1024))
 	if err == nil && s.Pods > 1 && s.Spines == 0 {
 		err = fmt.Errorf("spines: 0, want at least 1 to join %d pods", s.Pods)
@@ -150,19 +144,19 @@ func Clos(s ClosSpec) (*Graph, error) {
 	l := g.addSwitches(s.Pods*s.Leaves, "leaf%d")
 	p := g.addSwitches(s.Leaves*s.Spines, "spine%d")
 	for h := range g.Hosts {
-		g.join(h, t+h/s.PerToR, s.Host.Rate, s.Host.Delay)
+		g.join(h, t+h/s.PerToR, s.Host)
 	}
 	for pod := range s.Pods {
 		for i := range s.ToRs {
 			for j := range s.Leaves {
-				g.join(t+pod*s.ToRs+i, l+pod*s.Leaves+j, s.Leaf.Rate, s.Leaf.Delay)
+				g.join(t+pod*s.ToRs+i, l+pod*s.Leaves+j, s.Leaf)
 			}
 		}
 	}
 	for pod := range s.Pods {
 		for j := range s.Leaves {
 			for i := range s.Spines {
-				g.join(l+pod*s.Leaves+j, p+j*s.Spines+i, s.Spine.Rate, s.Spine.Delay)
+				g.join(l+pod*s.Leaves+j, p+j*s.Spines+i, s.Spine)
 			}
 		}
 	}

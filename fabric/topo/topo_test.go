@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-var line = Line{100 * units.Gbps, units.Microsecond}
+var line = Line{Rate: 100 * units.Gbps, Delay: units.Microsecond}
 
 func shapes(t *testing.T) map[string]*Graph {
 	t.Helper()

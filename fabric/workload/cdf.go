@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"path"
 	"sort"
@@ -98,9 +99,45 @@ func (d *Sizes) Mean() float64 {
 	return sum
 }
 
+// Split returns the bounds that part the sizes into n ranges with as many flows each, or with
+// as many bytes each.
+func (d *Sizes) Split(n int, bytes bool) []units.Bytes {
+	bounds := make([]units.Bytes, 0, n-1)
+	for k := 1; k < n; k++ {
+		part := float64(k) / float64(n)
+		if bytes {
+			bounds = append(bounds, d.bytesUpTo(part*d.Mean()))
+		} else {
+			bounds = append(bounds, d.at(part))
+		}
+	}
+	return bounds
+}
+
+// bytesUpTo returns the size up to which the flows carry so much of the mean, in B.
+func (d *Sizes) bytesUpTo(sum float64) units.Bytes {
+	for i := 1; i < len(d.size); i++ {
+		a, b, p := d.size[i-1], d.size[i], d.prob[i]-d.prob[i-1]
+		part := p * (a + b) / 2
+		if sum > part || p == 0 {
+			sum -= part
+			continue
+		}
+		// Up to a + x·(b − a) there are p·(a·x + (b − a)·x²/2) bytes.
+		x := sum / (p * a)
+		if b > a {
+			x = (math.Sqrt(a*a+2*(b-a)*sum/p) - a) / (b - a)
+		}
+		return max(units.Bytes(a+(b-a)*x+0.5), 1)
+	}
+	return units.Bytes(d.size[len(d.size)-1])
+}
+
 // Draw returns a size of at least 1 B.
-func (d *Sizes) Draw(rng *rand.Rand) units.Bytes {
-	u := rng.Float64()
+func (d *Sizes) Draw(rng *rand.Rand) units.Bytes { return d.at(rng.Float64()) }
+
+// at returns the size at a cumulative probability below 1.
+func (d *Sizes) at(u float64) units.Bytes {
 	i := sort.Search(len(d.prob), func(i int) bool { return d.prob[i] > u })
 	i = min(max(i, 1), len(d.prob)-1)
 	size := d.size[i]

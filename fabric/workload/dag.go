@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -12,11 +13,37 @@ import (
 )
 
 // Stage is one shuffle of a job: so many bytes from its hosts to those of the next stage,
-// once all stages of After, which come before it in the list, have ended.
+// once all stages of After, which come before it in the list, have ended and its hosts have
+// computed.
 type Stage struct {
-	Name  string
-	Bytes units.Bytes
-	After []int
+	Name    string
+	Bytes   units.Bytes
+	After   []int
+	Compute units.Time
+	Width   int     // hosts that send, and that receive; 0 for the job's
+	Weight  float64 // of its flows, times the job's; 0 stands for 1
+}
+
+// Weigh sets the weight of each stage by how much is left of the job from it on, itself
+// included (Söze, §5.1.1): the number of stages on the longest path, or the bytes of the
+// path with most in parts of the job's last stage.
+func Weigh(stages []Stage, bytes bool) error {
+	longest := make([]float64, len(stages))
+	for i := len(stages) - 1; i >= 0; i-- {
+		own := 1.0
+		if bytes {
+			own = float64(stages[i].Bytes) / float64(stages[len(stages)-1].Bytes)
+		}
+		longest[i] += own // what comes after is known by now
+		stages[i].Weight = longest[i]
+		for _, a := range stages[i].After {
+			if a < 0 || a >= i {
+				return fmt.Errorf("stage %d (%s) waits for stage %d: want one before it", i, stages[i].Name, a)
+			}
+			longest[a] = max(longest[a], longest[i])
+		}
+	}
+	return nil
 }
 
 // Queries are the TPC-H queries of data/tpch.dag.
@@ -72,9 +99,6 @@ func (q *Queries) add(f []string) error {
 	return nil
 }
 
-// Names returns the names of the queries in order.
-func (q *Queries) Names() []string { return q.names }
-
 // DAG returns the stages of a query at a scale factor. Every table reference is scanned and
 // shipped whole: there is no projection and no predicate. A left-deep tree joins them in
 // order; a join starts when both its inputs are there and ships as much as the smaller of
@@ -110,8 +134,13 @@ func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, wid
 		return nil, fmt.Errorf("job of %d stages with %d of %d hosts each: want at least one stage, one host per stage and two hosts", len(stages), width, len(hosts))
 	}
 	tags := make([]int, len(stages))
+	all := make([][]fabric.FlowSpec, len(stages))
 	var first []fabric.FlowSpec
 	for i, st := range stages {
+		width := cmp.Or(st.Width, width)
+		if width > len(hosts) {
+			return nil, fmt.Errorf("stage %d (%s) of %d hosts: want at most %d", i, st.Name, width, len(hosts))
+		}
 		part := max(1, st.Bytes/units.Bytes(width*width))
 		var flows []fabric.FlowSpec
 		for len(flows) == 0 { // a single sender may have drawn itself
@@ -119,7 +148,11 @@ func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, wid
 			for _, a := range from {
 				for _, b := range to {
 					if a != b {
-						flows = append(flows, p.flow(rng, hosts[a], hosts[b], part, start))
+						f := p.Flow(rng, hosts[a], hosts[b], part, 0)
+						if st.Weight > 0 {
+							f.Weight = cmp.Or(f.Weight, 1) * st.Weight
+						}
+						flows = append(flows, f)
 					}
 				}
 			}
@@ -131,9 +164,13 @@ func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, wid
 			}
 			after = append(after, tags[a])
 		}
-		tags[i] = c.stage(flows, after)
-		if len(after) == 0 {
-			first = append(first, flows...)
+		all[i] = flows
+		tags[i] = c.stage(flows, after, st.Compute)
+	}
+	c.job(all...)
+	for i, st := range stages {
+		if len(st.After) == 0 {
+			first = append(first, startAt(all[i], start+st.Compute)...)
 		}
 	}
 	return first, nil

@@ -20,10 +20,10 @@ func TestTPCH(t *testing.T) {
 	for _, b := range q.table {
 		total += b
 	}
-	if len(q.table) != 8 || len(q.Names()) != 22 || total < 950*units.MB || total > 1050*units.MB {
-		t.Errorf("%d tables of %v, %d queries", len(q.table), total, len(q.Names()))
+	if len(q.table) != 8 || len(q.names) != 22 || total < 950*units.MB || total > 1050*units.MB {
+		t.Errorf("%d tables of %v, %d queries", len(q.table), total, len(q.names))
 	}
-	for _, name := range q.Names() {
+	for _, name := range q.names {
 		stages, err := q.DAG(name, 0.01)
 		if err != nil {
 			t.Fatal(err)
@@ -77,9 +77,12 @@ func TestStagesWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stages := []Stage{{"a", 400 * units.KB, nil}, {"b", 40 * units.KB, []int{0}}, {"c", 900 * units.KB, []int{0}}, {"d", 100 * units.KB, []int{1, 2}}}
+	stages := []Stage{
+		{Name: "a", Bytes: 400 * units.KB}, {Name: "b", Bytes: 40 * units.KB, After: []int{0}},
+		{Name: "c", Bytes: 900 * units.KB, After: []int{0}}, {Name: "d", Bytes: 100 * units.KB, After: []int{1, 2}, Compute: 7 * units.Microsecond},
+	}
 	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7}
-	p := &Pattern{Weight: 1, Law: fabric.LineRate{}}
+	p := &Pattern{Weight: 1, Law: lineRate{}}
 	first, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, stages, 3, units.Microsecond)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +107,7 @@ func TestStagesWait(t *testing.T) {
 		end[st] = max(end[st], s.StartOf(i)+r.FCT)
 		bytes[st] += r.Spec.Size
 	}
-	want := [4]units.Time{units.Microsecond, end[0], end[0], max(end[1], end[2])}
+	want := [4]units.Time{units.Microsecond, end[0], end[0], max(end[1], end[2]) + 7*units.Microsecond}
 	if start != want {
 		t.Errorf("stages start at %v, want %v", start, want)
 	}
@@ -113,7 +116,7 @@ func TestStagesWait(t *testing.T) {
 			t.Errorf("stage %d ships %v of %v", i, bytes[i], st.Bytes)
 		}
 	}
-	if _, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, []Stage{{"a", 1, []int{0}}}, 3, 0); err == nil {
+	if _, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, []Stage{{Name: "a", Bytes: 1, After: []int{0}}}, 3, 0); err == nil {
 		t.Error("a stage that waits for itself was taken")
 	}
 	if _, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, stages, 9, 0); err == nil {

@@ -12,19 +12,22 @@ import (
 // is owned by it.
 type Chain struct {
 	stages []stage // by tag; tag 0 stands for none
+	jobs   []int   // flows of each job; job 0 stands for none
 	err    error
 }
 
-// stage is a set of flows that start together once all stages that it waits for have ended.
+// stage is a set of flows that start together, after a pause, once all stages that it waits for
+// have ended.
 type stage struct {
 	left  int // flows that have not ended
 	waits int // stages that have not ended
+	pause units.Time
 	flows []fabric.FlowSpec
 	then  []int // stages that wait for this one
 }
 
 // NewChain returns a driver without stages.
-func NewChain() *Chain { return &Chain{stages: make([]stage, 1)} }
+func NewChain() *Chain { return &Chain{stages: make([]stage, 1), jobs: make([]int, 1)} }
 
 // Done implements fabric.Driver.
 func (c *Chain) Done(s *fabric.Sim, f *fabric.FlowSpec) {
@@ -40,12 +43,31 @@ func (c *Chain) Done(s *fabric.Sim, f *fabric.FlowSpec) {
 		if next.waits--; next.waits > 0 {
 			continue
 		}
-		for i := range next.flows {
-			if err := s.Start(&next.flows[i]); err != nil && c.err == nil {
-				c.err = err
-			}
+		if err := next.start(s); err != nil && c.err == nil {
+			c.err = err
 		}
 	}
+}
+
+// start starts the flows of a stage, each so much later as its Start says.
+func (st *stage) start(s *fabric.Sim) error {
+	var later []fabric.FlowSpec
+	for i := range st.flows {
+		f := &st.flows[i]
+		f.Start += s.Now() + st.pause
+		if f.Stop > 0 {
+			f.Stop += s.Now() + st.pause
+		}
+		if f.Start > s.Now() {
+			later = append(later, *f)
+		} else if err := s.Start(f); err != nil {
+			return err
+		}
+	}
+	if len(later) == 0 {
+		return nil
+	}
+	return s.AddFlows(later)
 }
 
 // Left returns the number of stages that have not ended.
@@ -59,17 +81,74 @@ func (c *Chain) Left() int {
 	return n
 }
 
+// Tags returns how many stages there have been so far: those made from now on have higher tags.
+func (c *Chain) Tags() int { return len(c.stages) - 1 }
+
+// Stage makes flows that no stage has yet one that waits for the stages of some tags, then for
+// a pause; their times count from there. Stages of their own wait too if they wait for none. It
+// returns what is to be started by whoever calls: nothing when there are stages to wait for.
+func (c *Chain) Stage(flows []fabric.FlowSpec, first int, after []int, pause units.Time) []fabric.FlowSpec {
+	if c.Tags() == first && len(flows) > 0 { // plain flows
+		c.stage(flows, nil, 0)
+	}
+	if len(after) == 0 {
+		return flows
+	}
+	for t := first + 1; t < len(c.stages); t++ {
+		st := &c.stages[t]
+		if st.waits > 0 {
+			continue
+		}
+		st.flows = nil
+		for _, f := range flows {
+			if f.Tag == t {
+				st.flows = append(st.flows, f)
+			}
+		}
+		st.waits, st.pause = len(after), pause
+		for _, a := range after {
+			c.stages[a].then = append(c.stages[a].then, t)
+		}
+	}
+	return nil
+}
+
+// Held calls fn for the flows of each stage with a tag above first that wait for others.
+func (c *Chain) Held(first int, fn func(flows []fabric.FlowSpec)) {
+	for t := first + 1; t < len(c.stages); t++ {
+		fn(c.stages[t].flows)
+	}
+}
+
+// Jobs gives the jobs of plain flows of a generator, which count from 1, numbers that no other
+// has. The chain's own jobs have such numbers.
+func (c *Chain) Jobs(flows []fabric.FlowSpec) {
+	before := len(c.jobs) - 1
+	for i := range flows {
+		if f := &flows[i]; f.Job > 0 && f.Tag == 0 {
+			f.Job += before
+			for len(c.jobs) <= f.Job {
+				c.jobs = append(c.jobs, 0)
+			}
+			c.jobs[f.Job]++
+		}
+	}
+}
+
+// FlowsOf returns the number of flows of a job, those that have yet to start included.
+func (c *Chain) FlowsOf(job int) int { return c.jobs[job] }
+
 // Err returns the first error of a flow that could not be started.
 func (c *Chain) Err() error { return c.err }
 
 // stage gives flows a tag of their own, which it returns; they start when the stages of
-// after have ended, or by whoever makes them if there are none.
-func (c *Chain) stage(flows []fabric.FlowSpec, after []int) int {
+// after have ended and a pause is over, or by whoever makes them if there are none.
+func (c *Chain) stage(flows []fabric.FlowSpec, after []int, pause units.Time) int {
 	tag := len(c.stages)
 	for i := range flows {
 		flows[i].Tag = tag
 	}
-	st := stage{left: len(flows), waits: len(after)}
+	st := stage{left: len(flows), waits: len(after), pause: pause}
 	if len(after) > 0 {
 		st.flows = flows
 	}
@@ -80,61 +159,83 @@ func (c *Chain) stage(flows []fabric.FlowSpec, after []int) int {
 	return tag
 }
 
-// Ring adds ring all-reduces over hosts, one after another: each has 2(n − 1) steps, in
+// job makes flows a job.
+func (c *Chain) job(steps ...[]fabric.FlowSpec) {
+	id := len(c.jobs)
+	c.jobs = append(c.jobs, 0)
+	for _, flows := range steps {
+		for i := range flows {
+			flows[i].Job = id
+		}
+		c.jobs[id] += len(flows)
+	}
+}
+
+// Ring adds ring all-reduces over hosts, one after another, each a job: 2(n − 1) steps, in
 // which every host sends 1/n of the data to the next host, and a step begins when the one
-// before has ended for all (Patarasuk and Yuan, JPDC 2009). It returns the first step's
-// flows.
-func (c *Chain) Ring(p *Pattern, rng *rand.Rand, hosts []int, data units.Bytes, rounds int, start units.Time) ([]fabric.FlowSpec, error) {
+// before has ended for all (Patarasuk and Yuan, JPDC 2009). Before each but the first the hosts
+// compute. It returns the first step's flows.
+func (c *Chain) Ring(p *Pattern, rng *rand.Rand, hosts []int, data units.Bytes, rounds int, compute, start units.Time) ([]fabric.FlowSpec, error) {
 	n := len(hosts)
 	if n < 2 || rounds < 1 || data < units.Bytes(n) {
 		return nil, fmt.Errorf("ring of %d hosts, %d rounds, %v: want at least 2 hosts, 1 round and a byte per host", n, rounds, data)
 	}
 	chunk := (data + units.Bytes(n) - 1) / units.Bytes(n)
-	steps := make([][]fabric.FlowSpec, rounds*2*(n-1))
+	per := 2 * (n - 1)
+	steps := make([][]fabric.FlowSpec, rounds*per)
 	for i := range steps {
 		for j, h := range hosts {
-			steps[i] = append(steps[i], p.flow(rng, h, hosts[(j+1)%n], chunk, start))
+			steps[i] = append(steps[i], p.Flow(rng, h, hosts[(j+1)%n], chunk, 0))
 		}
 	}
 	var before []int
 	for i := range steps {
-		before = []int{c.stage(steps[i], before)}
+		if i%per == 0 {
+			c.job(steps[i : i+per]...)
+		}
+		pause := compute
+		if i%per > 0 || i == 0 {
+			pause = 0
+		}
+		before = []int{c.stage(steps[i], before, pause)}
 	}
-	return steps[0], nil
+	return startAt(steps[0], start), nil
 }
 
-// Coflow is a set of flows that counts as done when the last of them is.
-type Coflow struct {
-	First, Count int // its flows' places in the list
-	Start        units.Time
+// startAt sets when flows start.
+func startAt(flows []fabric.FlowSpec, start units.Time) []fabric.FlowSpec {
+	for i := range flows {
+		flows[i].Start = start
+	}
+	return flows
 }
 
 // Coflows draws shuffles that arrive as a Poisson process: each has so many mappers that
-// send to so many reducers, drawn without repetition, the same size from each to each.
-func (p *Pattern) Coflows(rng *rand.Rand, hosts []int, mappers, reducers int, sizes *Sizes, gap, start, end units.Time) ([]fabric.FlowSpec, []Coflow, error) {
+// send to so many reducers, drawn without repetition, the same size from each to each. Each is
+// a job; they count from 1. Patterns of ranks go by the size of the whole.
+func (p *Pattern) Coflows(rng *rand.Rand, hosts []int, mappers, reducers int, sizes *Sizes, gap, start, end units.Time) ([]fabric.FlowSpec, error) {
 	if mappers < 1 || reducers < 1 || mappers+reducers > len(hosts) || gap <= 0 {
-		return nil, nil, fmt.Errorf("coflows of %d mappers and %d reducers every %v: want at least 1 each, no more than the %d hosts together, and a gap above 0", mappers, reducers, gap, len(hosts))
+		return nil, fmt.Errorf("coflows of %d mappers and %d reducers every %v: want at least 1 each, no more than the %d hosts together, and a gap above 0", mappers, reducers, gap, len(hosts))
 	}
 	var flows []fabric.FlowSpec
-	var list []Coflow
 	at := float64(start)
-	for {
+	for job := 1; ; job++ {
 		at += rng.ExpFloat64() * float64(gap)
 		if at >= float64(end) {
-			return flows, list, nil
+			return flows, nil
 		}
 		if len(flows) > maxFlows {
-			return nil, nil, fmt.Errorf("coflows: more than %d flows", maxFlows)
+			return nil, fmt.Errorf("coflows: more than %d flows", maxFlows)
 		}
 		order := rng.Perm(len(hosts))
-		c := Coflow{First: len(flows), Start: units.Time(at)}
 		size := sizes.Draw(rng)
+		p := p.rank(size * units.Bytes(mappers*reducers))
 		for _, m := range order[:mappers] {
 			for _, r := range order[mappers : mappers+reducers] {
-				flows = append(flows, p.flow(rng, hosts[m], hosts[r], size, units.Time(at)))
+				f := p.Flow(rng, hosts[m], hosts[r], size, units.Time(at))
+				f.Job = job
+				flows = append(flows, f)
 			}
 		}
-		c.Count = len(flows) - c.First
-		list = append(list, c)
 	}
 }

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"sort"
 
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/units"
@@ -13,18 +14,39 @@ const maxFlows = 50_000_000
 
 // Pattern is what all flows of a generator have in common.
 type Pattern struct {
-	Class  uint8
-	Weight float64
-	Group  int
-	Law    fabric.LawMaker
+	Class      uint8
+	Weight     float64
+	Group      int
+	Precedence uint8
+	Paced      bool
+	Law        fabric.LawMaker
+	// Deadline and DeadlineFactor are those of fabric.FlowSpec.
+	Deadline       units.Time
+	DeadlineFactor float64
 	// Pick draws the class of each flow from these instead of Class when it is not empty.
 	Pick []uint8
+	// Ranks, when there are any, stand in for the pattern by the size of a flow or coflow:
+	// those below Bounds[0] have the first, the others the one of the last bound that they
+	// reach. There is one bound less than ranks.
+	Ranks  []Pattern
+	Bounds []units.Bytes
 }
 
-func (p *Pattern) flow(rng *rand.Rand, src, dst int, size units.Bytes, start units.Time) fabric.FlowSpec {
+// rank returns the pattern for a size.
+func (p *Pattern) rank(size units.Bytes) *Pattern {
+	if len(p.Ranks) == 0 {
+		return p
+	}
+	i := sort.Search(len(p.Bounds), func(i int) bool { return size < p.Bounds[i] })
+	return &p.Ranks[i]
+}
+
+// Flow returns a flow of the pattern.
+func (p *Pattern) Flow(rng *rand.Rand, src, dst int, size units.Bytes, start units.Time) fabric.FlowSpec {
+	p = p.rank(size)
 	f := fabric.FlowSpec{
 		Src: src, Dst: dst, Size: size, Start: start,
-		Class: p.Class, Weight: p.Weight, Group: p.Group, Law: p.Law,
+		Class: p.Class, Weight: p.Weight, Group: p.Group, Law: p.Law, Precedence: p.Precedence, Paced: p.Paced, Deadline: p.Deadline, DeadlineFactor: p.DeadlineFactor,
 	}
 	if len(p.Pick) > 0 {
 		f.Class = p.Pick[rng.IntN(len(p.Pick))]
@@ -41,7 +63,7 @@ func (p *Pattern) Shift(rng *rand.Rand, hosts []int, by int, size units.Bytes, s
 	}
 	flows := make([]fabric.FlowSpec, n)
 	for i, h := range hosts {
-		flows[i] = p.flow(rng, h, hosts[((i+by)%n+n)%n], size, start)
+		flows[i] = p.Flow(rng, h, hosts[((i+by)%n+n)%n], size, start)
 	}
 	return flows, nil
 }
@@ -62,7 +84,7 @@ func (p *Pattern) Permutation(rng *rand.Rand, hosts []int, size units.Bytes, sta
 	}
 	flows := make([]fabric.FlowSpec, len(hosts))
 	for i, h := range hosts {
-		flows[i] = p.flow(rng, h, hosts[to[i]], size, start)
+		flows[i] = p.Flow(rng, h, hosts[to[i]], size, start)
 	}
 	return flows, nil
 }
@@ -75,7 +97,7 @@ func (p *Pattern) Incast(rng *rand.Rand, senders []int, receiver, count int, siz
 			if s == receiver {
 				return nil, fmt.Errorf("incast: host %d is both sender and receiver", s)
 			}
-			flows = append(flows, p.flow(rng, s, receiver, size, start))
+			flows = append(flows, p.Flow(rng, s, receiver, size, start))
 		}
 	}
 	if len(flows) == 0 {
@@ -95,21 +117,28 @@ type Arrivals struct {
 	Factor float64    // bytes on the wire per byte of payload, at least 1
 	Start  units.Time
 	End    units.Time
-	// FanIn is the number of flows that arrive at once for one receiver, from different
-	// senders; 1 for plain flows. The load is then that of the receivers.
-	FanIn int
+	// FanIn is the number of flows that arrive at once for one receiver; 1 for plain flows. With a
+	// FanInMax above it each arrival draws its own number, all from FanIn to FanInMax as likely.
+	// Senders differ until each has sent. The load is then that of the receivers.
+	FanIn, FanInMax int
+	// AtOnce is how many flows or fan-ins arrive at a time; 0 means 1.
+	AtOnce int
 	// Apart, when not nil, must hold for the two ends of a flow, such as being in
 	// different racks.
 	Apart func(src, dst int) bool
 }
 
-// Poisson draws the flows of an arrival process.
+// Poisson draws the flows of an arrival process. Each fan-in is a job; they count from 1.
 func (p *Pattern) Poisson(rng *rand.Rand, a Arrivals) ([]fabric.FlowSpec, error) {
+	a.FanIn = max(a.FanIn, 1)
+	a.FanInMax = max(a.FanIn, a.FanInMax)
 	ends := a.From
-	if a.FanIn > 1 {
+	if a.FanInMax > 1 {
 		ends = a.To
 	}
-	mean := a.Sizes.Mean() * a.Factor * float64(max(a.FanIn, 1))
+	atOnce := max(a.AtOnce, 1)
+	perArrival := float64(a.FanIn+a.FanInMax) / 2 * float64(atOnce)
+	mean := a.Sizes.Mean() * a.Factor * perArrival
 	if !(a.Load > 0 && a.Load <= 1) {
 		return nil, fmt.Errorf("load %v: want more than 0 and at most 1", a.Load)
 	}
@@ -118,27 +147,64 @@ func (p *Pattern) Poisson(rng *rand.Rand, a Arrivals) ([]fabric.FlowSpec, error)
 	}
 	// In picoseconds: so many bytes take so long at the load's share of the line rates.
 	gap := mean * 8 * float64(units.Second) / (a.Load * float64(a.Rate) * float64(len(ends)))
-	if n := float64(a.End-a.Start) / gap * float64(max(a.FanIn, 1)); n > maxFlows {
+	if n := float64(a.End-a.Start) / gap * perArrival; n > maxFlows {
 		return nil, fmt.Errorf("arrivals: about %.0f flows, at most %d are allowed", n, maxFlows)
 	}
 	var flows []fabric.FlowSpec
-	at := float64(a.Start)
-	for {
+	job := 0
+	for at := float64(a.Start); ; {
 		at += rng.ExpFloat64() * gap
 		if at >= float64(a.End) {
 			return flows, nil
 		}
-		dst := a.To[rng.IntN(len(a.To))]
-		used := map[int]bool{}
-		for range max(a.FanIn, 1) {
-			src, ok := a.sender(rng, dst, used)
-			if !ok {
-				return nil, fmt.Errorf("arrivals: no sender left for host %d: fewer than %d differ from it", dst, a.FanIn)
+		for range atOnce {
+			job++
+			var err error
+			if flows, err = p.fanIn(flows, rng, &a, job, units.Time(at)); err != nil {
+				return nil, err
 			}
-			used[src] = true
-			flows = append(flows, p.flow(rng, src, dst, a.Sizes.Draw(rng), units.Time(at)))
 		}
 	}
+}
+
+// fanIn appends the flows of an arrival.
+func (p *Pattern) fanIn(flows []fabric.FlowSpec, rng *rand.Rand, a *Arrivals, job int, at units.Time) ([]fabric.FlowSpec, error) {
+	dst := a.To[rng.IntN(len(a.To))]
+	used := map[int]bool{}
+	n := a.FanIn
+	if a.FanInMax > a.FanIn {
+		n += rng.IntN(a.FanInMax - a.FanIn + 1)
+	}
+	able := a.able(dst, n)
+	for range n {
+		if len(used) == able {
+			clear(used) // each has sent once: the next round
+		}
+		src, ok := a.sender(rng, dst, used)
+		if !ok {
+			return nil, fmt.Errorf("arrivals: no sender for host %d among %d hosts", dst, len(a.From))
+		}
+		used[src] = true
+		f := p.Flow(rng, src, dst, a.Sizes.Draw(rng), at)
+		if a.FanInMax > 1 {
+			f.Job = job
+		}
+		flows = append(flows, f)
+	}
+	return flows, nil
+}
+
+// able returns how many hosts may send to dst, up to n.
+func (a *Arrivals) able(dst, n int) (able int) {
+	for _, src := range a.From {
+		if able == n {
+			break
+		}
+		if src != dst && (a.Apart == nil || a.Apart(src, dst)) {
+			able++
+		}
+	}
+	return able
 }
 
 // sender draws a sender for dst that is not used yet.

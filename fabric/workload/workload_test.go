@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/fabric"
@@ -66,7 +67,7 @@ func TestPermutationHasNoFixedPoint(t *testing.T) {
 		for i := range hosts {
 			hosts[i] = i
 		}
-		p := &Pattern{Law: fabric.LineRate{}}
+		p := &Pattern{Law: lineRate{}}
 		flows, err := p.Permutation(fabric.Stream(rapid.Uint64().Draw(t, "seed"), "x"), hosts, 1000, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +85,7 @@ func TestPermutationHasNoFixedPoint(t *testing.T) {
 func TestPoissonOffersItsLoad(t *testing.T) {
 	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
 	for _, fanIn := range []int{1, 16} {
-		p := &Pattern{Law: fabric.LineRate{}, Pick: []uint8{1, 2, 3}}
+		p := &Pattern{Law: lineRate{}, Pick: []uint8{1, 2, 3}}
 		a := Arrivals{From: hosts, To: hosts, Sizes: Constant(64 * units.KB), Load: 0.5, Rate: 100 * units.Gbps, Factor: 1.054, End: 20 * units.Millisecond, FanIn: fanIn}
 		flows, err := p.Poisson(fabric.Stream(3, "x"), a)
 		if err != nil {
@@ -108,5 +109,99 @@ func TestPoissonOffersItsLoad(t *testing.T) {
 	bad := Arrivals{From: hosts, To: hosts, Sizes: Constant(1), Load: 1.5, Rate: 1, Factor: 1, End: 1}
 	if _, err := (&Pattern{}).Poisson(fabric.Stream(1, "x"), bad); err == nil {
 		t.Error("a load above capacity was taken")
+	}
+}
+
+// TestSplit: of sizes that are even up to 100 KB, half of the flows are below 50 KB and half of
+// the bytes below 100 KB/√2.
+func TestSplit(t *testing.T) {
+	even, err := ReadSizes(strings.NewReader("0 0\n50000 50\n100000 100"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		sizes *Sizes
+		n     int
+		bytes bool
+		want  []units.Bytes
+	}{
+		{even, 2, false, []units.Bytes{50_000}}, {even, 2, true, []units.Bytes{70_711}},
+		{even, 4, false, []units.Bytes{25_000, 50_000, 75_000}}, {even, 4, true, []units.Bytes{50_000, 70_711, 86_603}},
+		{even, 1, true, []units.Bytes{}}, {Constant(1000), 2, true, []units.Bytes{1000}},
+	} {
+		if d := cmp.Diff(c.want, c.sizes.Split(c.n, c.bytes)); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// TestWeigh: stages weigh by what is left of the job on the longest path.
+func TestWeigh(t *testing.T) {
+	stages := []Stage{{Name: "a", Bytes: 4}, {Name: "b", Bytes: 1}, {Name: "c", Bytes: 6, After: []int{0}}, {Name: "d", Bytes: 2, After: []int{1, 2}}}
+	for _, c := range []struct {
+		bytes bool
+		want  []float64
+	}{{false, []float64{3, 2, 2, 1}}, {true, []float64{6, 1.5, 4, 1}}} {
+		if err := Weigh(stages, c.bytes); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range c.want {
+			if stages[i].Weight != w {
+				t.Errorf("bytes %v: stage %s weighs %v, want %v", c.bytes, stages[i].Name, stages[i].Weight, w)
+			}
+		}
+	}
+	// Of two ways on the longer counts, whichever is named first.
+	fork := []Stage{{Name: "a"}, {Name: "b", After: []int{0}}, {Name: "c", After: []int{0}}, {Name: "d", After: []int{2}}}
+	if err := Weigh(fork, false); err != nil || fork[0].Weight != 3 {
+		t.Errorf("error %v, weight %v, want 3", err, fork[0].Weight)
+	}
+	if err := Weigh([]Stage{{After: []int{0}}}, false); err == nil {
+		t.Error("a stage that waits for itself was taken")
+	}
+}
+
+// TestFanIns: fan-ins have a size between two, as many arrive at once as is asked for, and more
+// flows than senders go round; the load stays what it is.
+func TestFanIns(t *testing.T) {
+	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	p := &Pattern{Law: lineRate{}}
+	a := Arrivals{
+		From: hosts, To: hosts, Sizes: Constant(10 * units.KB), Load: 0.5, Rate: 100 * units.Gbps, Factor: 1,
+		End: 20 * units.Millisecond, FanIn: 1, FanInMax: 15, AtOnce: 2,
+	}
+	flows, err := p.Poisson(fabric.Stream(4, "x"), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := map[int][]fabric.FlowSpec{}
+	for _, f := range flows {
+		jobs[f.Job] = append(jobs[f.Job], f)
+	}
+	sizes := map[int]int{}
+	for id := 1; id <= len(jobs); id++ {
+		job := jobs[id]
+		sizes[len(job)]++
+		if id%2 == 0 && job[0].Start != jobs[id-1][0].Start {
+			t.Fatalf("fan-ins %d and %d start at %v and %v", id-1, id, jobs[id-1][0].Start, job[0].Start)
+		}
+		per := map[int]int{}
+		for _, f := range job {
+			per[f.Src]++
+			if f.Dst != job[0].Dst || f.Src == f.Dst {
+				t.Fatalf("fan-in %d: %+v", id, job)
+			}
+		}
+		for src, n := range per {
+			if n > (len(job)+6)/7 {
+				t.Fatalf("host %d sends %d of %d flows to %d", src, n, len(job), job[0].Dst)
+			}
+		}
+	}
+	if len(sizes) != 15 || sizes[0] != 0 || sizes[16] != 0 {
+		t.Errorf("fan-ins by size %v, want 1 to 15", sizes)
+	}
+	if load := float64(len(flows)) * 10e3 / float64((100 * units.Gbps).In(a.End)) / 8; math.Abs(load-0.5) > 0.03 {
+		t.Errorf("load %.3f, want 0.5", load)
 	}
 }

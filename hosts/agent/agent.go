@@ -1,9 +1,10 @@
 package agent
 
 import (
-	"container/heap"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/headgate/headgate/hosts/law"
@@ -11,6 +12,8 @@ import (
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/internal/heap"
+	"github.com/headgate/headgate/internal/ring"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -34,13 +37,14 @@ type Agent struct {
 	issued uint32 // queue pairs from the first on, up to packet.MaxQP
 	port   uint16
 
-	ready   readyHeap
-	timers  timerHeap
-	virtual float64 // the NIC's virtual time: start tag of the flow served last
+	ready   heap.Heap[*flow] // that may send now, see newReady
+	timers  heap.Heap[*flow] // see newTimers
+	virtual float64          // the NIC's virtual time: start tag of the flow served last
 	nicFree units.Time
 
 	peers   map[peerKey]*peer
-	answers answerQueue
+	answers ring.Ring[answer]
+	windows []window // of the notification point, by their end
 
 	classes  [64]uint8 // of DSCPs
 	ackClass uint8
@@ -61,7 +65,7 @@ func New(cfg Config, send func(frame []byte)) (*Agent, error) {
 	return &Agent{
 		cfg: cfg, send: send, classes: cfg.classes(), ackClass: cfg.classes()[cfg.AckDSCP],
 		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
-		peers:   map[peerKey]*peer{},
+		peers: map[peerKey]*peer{}, ready: newReady(), timers: newTimers(),
 		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+3),
 		payload: make([]byte, cfg.MSS),
 	}, nil
@@ -73,15 +77,9 @@ func (a *Agent) Config() Config { return a.cfg }
 // StartFlow starts a flow and returns its key. The owner looks at Next afterwards, as
 // after every call.
 func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
-	if spec.Weight == 0 {
-		spec.Weight = 1
-	}
-	if spec.DstPort == 0 {
-		spec.DstPort = maxqd.Port
-	}
-	if spec.DSCP == 0 {
-		spec.DSCP = a.cfg.DataDSCP
-	}
+	spec.Weight = cmp.Or(spec.Weight, 1)
+	spec.DstPort = cmp.Or(spec.DstPort, maxqd.Port)
+	spec.DSCP = cmp.Or(spec.DSCP, a.cfg.DataDSCP)
 	switch {
 	case !spec.Dst.Is4():
 		return FlowKey{}, fmt.Errorf("flow destination %v: want an IPv4 address", spec.Dst)
@@ -114,7 +112,7 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 	f := &flow{
 		key: key, spec: spec, app: spec.App, weight: spec.Weight, size: spec.Size, started: now,
 		waiting: spec.AwaitChannel,
-		readyAt: outside, timerAt: outside, class: a.classes[spec.DSCP],
+		readyAt: heap.Outside, timerAt: heap.Outside, class: a.classes[spec.DSCP],
 		frame: packet.Frame{
 			DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: key.Src, Dst: key.Dst,
 			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort,
@@ -155,15 +153,12 @@ func (a *Agent) connect(f *flow, size units.Bytes, now units.Time) error {
 }
 
 func (a *Agent) newLaw(f *flow, size units.Bytes, now units.Time) (law.Law, error) {
-	if a.cfg.FlowLaw == nil {
-		return a.cfg.NewLaw(f.weight)
-	}
 	spec := f.spec
 	spec.Weight, spec.Size = f.weight, size
 	if spec.Deadline > 0 {
 		spec.Deadline = max(f.started+spec.Deadline-now, 1)
 	}
-	return a.cfg.FlowLaw(spec)
+	return a.cfg.NewLaw(spec)
 }
 
 // restart connects a flow anew whose receiver no longer knows it, for what it has not
@@ -171,13 +166,10 @@ func (a *Agent) newLaw(f *flow, size units.Bytes, now units.Time) (law.Law, erro
 func (a *Agent) restart(f *flow, now units.Time) {
 	a.unschedule(f)
 	delete(a.byQP, f.qp)
+	left := f.left()
 	f.base = f.totals()
 	f.resets++
 	f.forgotten = false
-	left := units.Bytes(0)
-	if f.size > 0 {
-		left = f.size - f.base.Acked
-	}
 	if err := a.connect(f, left, now); err != nil {
 		// The same configuration made the flow's first law and sender; only the queue pairs
 		// can have run out.
@@ -195,38 +187,43 @@ func (a *Agent) StopFlow(key FlowKey) error {
 	return nil
 }
 
-// SetWeight changes a flow's weight at once; w is finite and above 0.
-func (a *Agent) SetWeight(now units.Time, key FlowKey, w float64) error {
+// change changes a flow, and then looks at when it may send.
+func (a *Agent) change(now units.Time, key FlowKey, change func(f *flow) error) error {
 	f := a.flows[key]
 	if f == nil {
 		return fmt.Errorf("%v: %w", key, ErrNoFlow)
 	}
-	if err := soze.CheckWeight(w); err != nil {
+	if err := change(f); err != nil {
 		return err
 	}
-	if l, ok := f.s.Law().(law.Weighted); ok {
-		if err := l.SetWeight(w); err != nil {
-			return err
-		}
-	}
-	f.weight = w
 	if f.finished == 0 {
 		a.schedule(f, now)
 	}
 	return nil
 }
 
+// SetWeight changes a flow's weight at once; w is finite and above 0.
+func (a *Agent) SetWeight(now units.Time, key FlowKey, w float64) error {
+	return a.change(now, key, func(f *flow) error {
+		if err := soze.CheckWeight(w); err != nil {
+			return err
+		}
+		if l, ok := f.s.Law().(law.Weighted); ok {
+			if err := l.SetWeight(w); err != nil {
+				return err
+			}
+		}
+		f.weight = w
+		return nil
+	})
+}
+
 // Hold makes a flow send nothing until it is let go again: nobody has granted its weight.
 func (a *Agent) Hold(now units.Time, key FlowKey, held bool) error {
-	f := a.flows[key]
-	if f == nil {
-		return fmt.Errorf("%v: %w", key, ErrNoFlow)
-	}
-	f.held = held
-	if f.finished == 0 {
-		a.schedule(f, now)
-	}
-	return nil
+	return a.change(now, key, func(f *flow) error {
+		f.held = held
+		return nil
+	})
 }
 
 // channelled is a law whose flow belongs to a channel: prioplus.Law.
@@ -236,35 +233,67 @@ type channelled interface {
 
 // SetChannel moves a flow to a channel at once, and lets it go if it waited for one.
 func (a *Agent) SetChannel(now units.Time, key FlowKey, c channel.Channel) error {
-	f := a.flows[key]
-	if f == nil {
-		return fmt.Errorf("%v: %w", key, ErrNoFlow)
-	}
-	l, ok := f.s.Law().(channelled)
-	if !ok {
-		return fmt.Errorf("%v: its law has no channels: want PrioPlus", key)
-	}
-	if err := l.SetChannel(c.Target, c.Limit); err != nil {
-		return err
-	}
-	f.spec.Channel, f.waiting = c, false
-	if f.finished == 0 {
-		a.schedule(f, now)
-	}
-	return nil
+	return a.change(now, key, func(f *flow) error {
+		l, ok := f.s.Law().(channelled)
+		if !ok {
+			return fmt.Errorf("%v: its law has no channels: want PrioPlus", key)
+		}
+		before := f.spec.Channel
+		f.spec.Channel = c
+		var err error
+		if f.outdated {
+			err = a.renew(f, now)
+		} else {
+			err = l.SetChannel(c.Target, c.Limit)
+		}
+		if err != nil {
+			f.spec.Channel = before
+			return err
+		}
+		f.waiting = false
+		return nil
+	})
 }
 
 // DropChannel holds a flow back until it has a channel again: it was refused the one of its
 // virtual priority.
 func (a *Agent) DropChannel(now units.Time, key FlowKey) error {
-	f := a.flows[key]
-	if f == nil {
-		return fmt.Errorf("%v: %w", key, ErrNoFlow)
-	}
-	f.waiting = true
-	if f.finished == 0 {
+	return a.change(now, key, func(f *flow) error {
+		f.waiting = true
+		return nil
+	})
+}
+
+// Adopt changes the unit of maxQD and what makes laws. Running flows get a new law at once where
+// the old parameters are wrong: those that follow weights, since what they share bottlenecks by has
+// changed, and those of a channel, which has the base round trip in it. A flow whose channel does
+// not suit the new base is held until it has another. The others keep their laws.
+func (a *Agent) Adopt(now units.Time, unit maxqd.Unit, newLaw func(FlowSpec) (law.Law, error)) error {
+	a.cfg.Unit, a.cfg.NewLaw = unit, newLaw
+	for _, f := range a.inOrder() {
+		_, weighted := f.s.Law().(law.Weighted)
+		_, channels := f.s.Law().(channelled)
+		if !weighted && !channels || f.finished != 0 {
+			continue
+		}
+		if err := a.renew(f, now); err != nil && !channels {
+			return fmt.Errorf("%v: %w", f.key, err)
+		} else if err != nil {
+			f.outdated = true
+		}
 		a.schedule(f, now)
 	}
+	return nil
+}
+
+// renew gives a running flow a law of the parameters of now.
+func (a *Agent) renew(f *flow, now units.Time) error {
+	l, err := a.newLaw(f, f.left(), now)
+	if err != nil {
+		return err
+	}
+	f.s.SetLaw(l, now)
+	f.outdated = false
 	return nil
 }
 
@@ -314,14 +343,17 @@ func (a *Agent) chooseQP() (uint32, bool) {
 // already, units.MaxTime for never.
 func (a *Agent) Next() units.Time {
 	next := units.MaxTime
-	if a.answers.len() > 0 {
+	if a.answers.Len() > 0 {
 		next = max(a.nicFree, a.answersFrom())
 	}
-	if len(a.ready) > 0 {
+	if a.ready.Len() > 0 {
 		next = min(next, a.nicFree)
 	}
-	if len(a.timers) > 0 {
-		next = min(next, a.timers[0].wake)
+	if a.timers.Len() > 0 {
+		next = min(next, a.timers.First().wake)
+	}
+	if len(a.windows) > 0 {
+		next = min(next, a.windows[0].end)
 	}
 	return next
 }
@@ -329,18 +361,19 @@ func (a *Agent) Next() units.Time {
 // Wake lets timers that are due go off and sends what may be sent at now. Calling it
 // early or more often than needed is harmless.
 func (a *Agent) Wake(now units.Time) {
-	for len(a.timers) > 0 && a.timers[0].wake <= now {
-		f := heap.Pop(&a.timers).(*flow)
+	a.notifyOwed(now)
+	for a.timers.Len() > 0 && a.timers.First().wake <= now {
+		f := a.timers.Remove(0)
 		f.s.OnTimer(now)
 		if f.forgotten && f.s.Stalled() {
 			a.restart(f, now)
 			continue
 		}
 		a.schedule(f, now)
-		if f.timerAt != outside && f.wake <= now {
+		if f.timerAt != heap.Outside && f.wake <= now {
 			// A law that asks for a tick in the past would keep us here for ever.
 			f.wake = now + 1
-			heap.Fix(&a.timers, f.timerAt)
+			a.timers.Fix(f.timerAt)
 		}
 	}
 	a.transmit(now)
@@ -356,25 +389,9 @@ func (a *Agent) Flows() []FlowKey {
 }
 
 func (a *Agent) inOrder() []*flow {
-	all := make([]*flow, 0, len(a.flows))
-	for _, f := range a.flows {
-		all = append(all, f)
-	}
+	all := slices.Collect(maps.Values(a.flows))
 	slices.SortFunc(all, func(x, y *flow) int {
-		if x.started != y.started {
-			if x.started < y.started {
-				return -1
-			}
-			return 1
-		}
-		return compareKeys(x.key, y.key)
+		return cmp.Or(cmp.Compare(x.started, y.started), x.key.Dst.Compare(y.key.Dst), cmp.Compare(x.key.SrcPort, y.key.SrcPort))
 	})
 	return all
-}
-
-func compareKeys(x, y FlowKey) int {
-	if c := x.Dst.Compare(y.Dst); c != 0 {
-		return c
-	}
-	return int(x.SrcPort) - int(y.SrcPort)
 }

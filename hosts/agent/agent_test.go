@@ -70,6 +70,31 @@ func TestFlowsShareByWeight(t *testing.T) {
 	}
 }
 
+// With beta above what weights get the queue stays beyond p + k, and the reports say so.
+func TestCrowdedIsReported(t *testing.T) {
+	for _, tt := range []struct {
+		beta units.Rate
+		want bool
+	}{{200 * units.Kbps, false}, {4 * units.Mbps, true}} {
+		s := newStar(t)
+		c := config(1, 40*units.Mbps)
+		p := params(20 * units.Mbps)
+		p.P, p.K, p.Beta = 3*units.Millisecond, 37*units.Millisecond, tt.beta // within what maxQD holds
+		c.NewLaw = agent.Soze(p)
+		h := s.host(c, 40*units.Mbps)
+		s.host(config(4, 40*units.Mbps), 20*units.Mbps)
+		for range 10 { // 2 Mb/s each
+			s.start(h, agent.FlowSpec{Dst: addr(4)})
+		}
+		s.loop.RunUntil(5 * units.Second)
+		for _, r := range h.Report() {
+			if r.Crowded != tt.want {
+				t.Errorf("beta %v: %+v", tt.beta, r)
+			}
+		}
+	}
+}
+
 func TestNICIsSharedByWeight(t *testing.T) {
 	s := newStar(t)
 	h1 := s.host(config(1, 10*units.Mbps), 10*units.Mbps)
@@ -354,11 +379,11 @@ func BenchmarkPacket(b *testing.B) {
 	for _, tt := range []struct {
 		name  string
 		flows int
-		law   func(float64) (law.Law, error)
+		law   func(agent.FlowSpec) (law.Law, error)
 	}{
 		{"soze/flows=1", 1, agent.Soze(params(20 * units.Mbps))},
 		{"soze/flows=100", 100, agent.Soze(params(20 * units.Mbps))},
-		{"none/flows=1", 1, func(float64) (law.Law, error) { return open{}, nil }},
+		{"none/flows=1", 1, func(agent.FlowSpec) (law.Law, error) { return open{}, nil }},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			type pair struct{ here, there *agent.Agent }

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dctcp"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/swift"
@@ -19,17 +20,22 @@ import (
 func channelled(c *agent.Config) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rate := c.Rate
-	c.NewLaw = nil
-	c.FlowLaw = func(f agent.FlowSpec) (law.Law, error) {
-		under, err := swift.New(swift.Params{LineRate: rate, BaseRTT: starRTT, MSS: 1000})
+	c.NewLaw = func(f agent.FlowSpec) (law.Law, error) {
+		under, err := swift.New(param.For[swift.Params](law.Flow{Rate: rate, BaseRTT: starRTT, MSS: 1000}))
 		if err != nil {
 			return nil, err
 		}
-		return prioplus.New(under, prioplus.Params{
-			LineRate: rate, BaseRTT: starRTT, MSS: 1000, Target: f.Channel.Target, Limit: f.Channel.Limit,
-			Level: prioplus.Middle, Tolerance: units.Millisecond, Rand: rng,
-		})
+		p := middle(law.Flow{Rate: rate, BaseRTT: starRTT, MSS: 1000, Scale: 1000, Rand: rng})
+		p.Target, p.Limit = f.Channel.Target, f.Channel.Limit
+		return prioplus.New(under, p)
 	}
+}
+
+// middle returns the parameters of a flow of middle priority.
+func middle(f law.Flow) prioplus.Params {
+	p := prioplus.Params{Level: prioplus.Middle}
+	param.Defaults(func(s *param.Set) { p.Visit(s, &f) })
+	return p
 }
 
 // Two flows of one host, whose channels change places while they run: whichever has the
@@ -120,9 +126,9 @@ func TestChannelErrors(t *testing.T) {
 func TestFlowLawKnowsTheFlow(t *testing.T) {
 	var asked []agent.FlowSpec
 	_, h, _ := talker(t, func(c *agent.Config) {
-		c.FlowLaw = func(f agent.FlowSpec) (law.Law, error) {
+		c.NewLaw = func(f agent.FlowSpec) (law.Law, error) {
 			asked = append(asked, f)
-			return dctcp.New(dctcp.Params{LineRate: pfcRate, MSS: 1000, Size: f.Size, Deadline: f.Deadline})
+			return dctcp.New(param.For[dctcp.Params](law.Flow{Rate: pfcRate, MSS: 1000}))
 		}
 	})
 	if _, err := h.StartFlow(agent.FlowSpec{Dst: addr(2), DstPort: packet.RoCEv2Port, Size: 5000, Deadline: units.Second, Weight: 2}); err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -21,13 +22,11 @@ type Config struct {
 	Rate    units.Rate // of the NIC's link, counting frames without preamble and FCS
 	Unit    maxqd.Unit // of the fabric
 
-	// NewLaw returns the law of a flow that starts with a weight. Laws that implement
-	// law.Weighted follow weights, others share the NIC by them.
-	NewLaw func(weight float64) (law.Law, error)
-	// FlowLaw, when set, is used in place of NewLaw: the law may depend on more of the flow.
-	// The spec has the flow's weight and channel of now, and of its size and deadline what is
-	// left: a flow whose receiver has forgotten it gets a new law.
-	FlowLaw func(spec FlowSpec) (law.Law, error)
+	// NewLaw returns the law of a flow that starts. Laws that implement law.Weighted follow
+	// weights, others share the NIC by them. The spec has the flow's weight and channel of now,
+	// and of its size and deadline what is left: a flow whose receiver has forgotten it gets a
+	// new law.
+	NewLaw func(spec FlowSpec) (law.Law, error)
 
 	MSS      units.Bytes // payload of a full packet, 1000 B by default
 	DataDSCP uint8       // class 0 by default
@@ -48,7 +47,7 @@ type Config struct {
 	FirstPort uint16
 
 	// CNPGap makes this host DCQCN's notification point: a flow's packet that arrives marked
-	// is answered with a congestion notification, at most one per CNPGap and flow. 0, the
+	// is answered with a congestion notification, one per CNPGap in which one was marked. 0, the
 	// default, sends none; the DCQCN paper has 50 µs (Zhu et al., SIGCOMM 2015, §3.1).
 	CNPGap units.Time
 
@@ -67,30 +66,14 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.MSS == 0 {
-		c.MSS = 1000
-	}
-	if c.AckDSCP == 0 {
-		c.AckDSCP = 48
-	}
-	if c.TTL == 0 {
-		c.TTL = 64
-	}
-	if c.FirstQP == 0 {
-		c.FirstQP = 1
-	}
-	if c.FirstPort == 0 {
-		c.FirstPort = 49152
-	}
-	if c.InitialRTO == 0 {
-		c.InitialRTO = units.Second
-	}
-	if c.MinRTO == 0 {
-		c.MinRTO = 250 * units.Millisecond
-	}
-	if c.MaxRTO == 0 {
-		c.MaxRTO = 4 * units.Second
-	}
+	c.MSS = cmp.Or(c.MSS, 1000)
+	c.AckDSCP = cmp.Or(c.AckDSCP, 48)
+	c.TTL = cmp.Or(c.TTL, 64)
+	c.FirstQP = cmp.Or(c.FirstQP, 1)
+	c.FirstPort = cmp.Or(c.FirstPort, 49152)
+	c.InitialRTO = cmp.Or(c.InitialRTO, units.Second)
+	c.MinRTO = cmp.Or(c.MinRTO, 250*units.Millisecond)
+	c.MaxRTO = cmp.Or(c.MaxRTO, 4*units.Second)
 	switch {
 	case !c.IP.Is4():
 		return c, fmt.Errorf("host %q: address %v: want an IPv4 address", c.Name, c.IP)
@@ -98,7 +81,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("host %q: rate %v: want more than 0", c.Name, c.Rate)
 	case c.Unit.Time() <= 0:
 		return c, fmt.Errorf("host %q: maxQD unit: want one, see maxqd.NewUnit", c.Name)
-	case c.NewLaw == nil && c.FlowLaw == nil:
+	case c.NewLaw == nil:
 		return c, fmt.Errorf("host %q: law: want a function that makes one", c.Name)
 	case c.MSS < 1 || c.MSS > packet.MaxPayload:
 		return c, fmt.Errorf("host %q: MSS %d B: want 1 to %d B", c.Name, int64(c.MSS), packet.MaxPayload)
@@ -130,10 +113,8 @@ func (c *Config) badClass() string {
 }
 
 // Soze returns a Config.NewLaw that gives each flow Söze's law.
-func Soze(p soze.Params) func(weight float64) (law.Law, error) {
-	return func(weight float64) (law.Law, error) {
-		return soze.New(p, weight)
-	}
+func Soze(p soze.Params) func(FlowSpec) (law.Law, error) {
+	return func(f FlowSpec) (law.Law, error) { return soze.New(p, f.Weight) }
 }
 
 // FlowKey names a flow by its five-tuple; the protocol is UDP.

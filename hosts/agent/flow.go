@@ -1,18 +1,18 @@
 package agent
 
 import (
-	"container/heap"
-
 	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/internal/heap"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
 
 // flow is one flow that this host sends. The agent owns it.
 type flow struct {
-	held    bool  // sends nothing, see Agent.Hold
-	waiting bool  // sends nothing until it has a channel
-	class   uint8 // of its packets, for PFC
+	held     bool  // sends nothing, see Agent.Hold
+	waiting  bool  // sends nothing until it has a channel
+	outdated bool  // sends nothing: its channel does not suit the parameters of now
+	class    uint8 // of its packets, for PFC
 
 	key    FlowKey
 	spec   FlowSpec // as it was started, but for the channel of now
@@ -30,57 +30,23 @@ type flow struct {
 	forgotten         bool // its receiver asks for what it had acknowledged
 
 	tag     float64    // start tag in the NIC's virtual time
-	readyAt int        // index in readyHeap, -1 outside
+	readyAt int        // place in Agent.ready
 	wake    units.Time // no later than when it wants attention
-	timerAt int        // index in timerHeap, -1 outside
+	timerAt int        // place in Agent.timers
 }
 
-const outside = -1
-
-// readyHeap orders the flows that may send now by start tag, then by queue pair.
-type readyHeap []*flow
-
-func (h readyHeap) Len() int { return len(h) }
-func (h readyHeap) Less(i, j int) bool {
-	return h[i].tag < h[j].tag || (h[i].tag == h[j].tag && h[i].qp < h[j].qp)
-}
-func (h readyHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].readyAt, h[j].readyAt = i, j
-}
-func (h *readyHeap) Push(x any) {
-	f := x.(*flow)
-	f.readyAt = len(*h)
-	*h = append(*h, f)
-}
-func (h *readyHeap) Pop() any {
-	f := (*h)[len(*h)-1]
-	f.readyAt = outside
-	*h = (*h)[:len(*h)-1]
-	return f
+// newReady returns a heap of the flows that may send now, by start tag, then by queue pair.
+func newReady() heap.Heap[*flow] {
+	return heap.New(func(x, y *flow) bool {
+		return x.tag < y.tag || x.tag == y.tag && x.qp < y.qp
+	}, func(f *flow, at int) { f.readyAt = at })
 }
 
-// timerHeap orders flows by when they want attention, then by queue pair.
-type timerHeap []*flow
-
-func (h timerHeap) Len() int { return len(h) }
-func (h timerHeap) Less(i, j int) bool {
-	return h[i].wake < h[j].wake || (h[i].wake == h[j].wake && h[i].qp < h[j].qp)
-}
-func (h timerHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].timerAt, h[j].timerAt = i, j
-}
-func (h *timerHeap) Push(x any) {
-	f := x.(*flow)
-	f.timerAt = len(*h)
-	*h = append(*h, f)
-}
-func (h *timerHeap) Pop() any {
-	f := (*h)[len(*h)-1]
-	f.timerAt = outside
-	*h = (*h)[:len(*h)-1]
-	return f
+// newTimers returns a heap of flows by when they want attention, then by queue pair.
+func newTimers() heap.Heap[*flow] {
+	return heap.New(func(x, y *flow) bool {
+		return x.wake < y.wake || x.wake == y.wake && x.qp < y.qp
+	}, func(f *flow, at int) { f.timerAt = at })
 }
 
 // schedule puts the flow where its sender's state says: among those that may send now, or
@@ -89,39 +55,39 @@ func (h *timerHeap) Pop() any {
 func (a *Agent) schedule(f *flow, now units.Time) {
 	at := f.s.Ready(now)
 	wake := f.s.Deadline()
-	if f.held || f.waiting {
+	if f.held || f.waiting || f.outdated {
 		at = units.MaxTime
 	}
-	at = max(at, a.counts.PFC.Until[f.class])
+	at = max(at, a.counts.PFC.Classes[f.class].Until)
 	if at <= now {
-		if f.readyAt == outside {
+		if f.readyAt == heap.Outside {
 			f.tag = max(f.tag, a.virtual)
-			heap.Push(&a.ready, f)
+			a.ready.Push(f)
 		}
 	} else {
-		if f.readyAt != outside {
-			heap.Remove(&a.ready, f.readyAt)
+		if f.readyAt != heap.Outside {
+			a.ready.Remove(f.readyAt)
 		}
 		wake = min(wake, at)
 	}
 	switch {
 	case wake == units.MaxTime:
-	case f.timerAt == outside:
+	case f.timerAt == heap.Outside:
 		f.wake = wake
-		heap.Push(&a.timers, f)
+		a.timers.Push(f)
 	case wake < f.wake:
 		f.wake = wake
-		heap.Fix(&a.timers, f.timerAt)
+		a.timers.Fix(f.timerAt)
 	}
 }
 
 // unschedule takes the flow out of both heaps.
 func (a *Agent) unschedule(f *flow) {
-	if f.readyAt != outside {
-		heap.Remove(&a.ready, f.readyAt)
+	if f.readyAt != heap.Outside {
+		a.ready.Remove(f.readyAt)
 	}
-	if f.timerAt != outside {
-		heap.Remove(&a.timers, f.timerAt)
+	if f.timerAt != heap.Outside {
+		a.timers.Remove(f.timerAt)
 	}
 }
 
@@ -136,4 +102,12 @@ func (f *flow) totals() transport.SenderStats {
 	st.Stale += f.base.Stale
 	st.Acked += f.base.Acked
 	return st
+}
+
+// left returns what the flow's receiver has not acknowledged, 0 for an endless flow.
+func (f *flow) left() units.Bytes {
+	if f.size == 0 {
+		return 0
+	}
+	return f.size - f.totals().Acked
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -50,7 +52,9 @@ func mustUnit(t units.Time) maxqd.Unit {
 
 // Söze's parameters for 20 Mb/s, the paper's times 5000.
 func params(rate units.Rate) soze.Params {
-	return soze.Params{P: 6 * units.Millisecond, K: 74 * units.Millisecond, Alpha: rate, Beta: rate / 100, MaxRate: rate, MSS: 1000}
+	p := param.For[soze.Params](law.Flow{Rate: rate, MSS: 1000, Scale: 2000})
+	p.Alpha, p.Beta = rate, rate/100
+	return p
 }
 
 func newStar(t testing.TB) *star {

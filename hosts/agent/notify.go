@@ -9,19 +9,36 @@ import (
 // cnpReserved is the zero payload of a congestion notification.
 var cnpReserved [packet.CNPReserved]byte
 
-// notify is DCQCN's notification point (SIGCOMM 2015, §3.1): it answers a marked packet
-// with a congestion notification unless the flow had one within CNPGap.
-func (a *Agent) notify(now units.Time, p *peer, f *packet.Frame) {
-	if a.cfg.CNPGap == 0 || now < p.cnpAt {
-		return
+// marked is DCQCN's notification point for a packet that arrived marked.
+func (a *Agent) marked(now units.Time, p *peer) {
+	if a.cfg.CNPGap > 0 && p.notify.Marked(now, a.cfg.CNPGap) {
+		a.sendNotification(p)
 	}
-	if a.answers.len() >= maxAnswers {
-		a.counts.Refused++
-		return
+}
+
+// notifyOwed sends the notifications that windows owe which are over.
+func (a *Agent) notifyOwed(now units.Time) {
+	for len(a.windows) > 0 && a.windows[0].end <= now {
+		p := a.windows[0].peer
+		a.windows = a.windows[1:]
+		if p.notify.Expired(now, a.cfg.CNPGap) {
+			a.sendNotification(p)
+		}
 	}
-	p.cnpAt = now + a.cfg.CNPGap
-	a.counts.CNPsSent++
-	a.answers.push(answer{dst: f.Src, srcPort: f.SrcPort, dstPort: packet.RoCEv2Port, qp: f.BTH.DestQP, cnp: true})
+}
+
+// sendNotification answers a flow with a congestion notification, which opens a window.
+func (a *Agent) sendNotification(p *peer) {
+	a.windows = append(a.windows, window{p.notify.End(), p})
+	if a.answer(answer{dst: p.key.src, srcPort: p.key.srcPort, dstPort: packet.RoCEv2Port, qp: p.key.qp, cnp: true}) {
+		a.counts.CNPsSent++
+	}
+}
+
+// window is the time in which a flow gets no other notification.
+type window struct {
+	end  units.Time
+	peer *peer
 }
 
 // notification makes an answer a congestion notification, which has no shim.

@@ -6,6 +6,7 @@ import (
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dcqcn"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -16,8 +17,8 @@ func TestNotificationPoint(t *testing.T) {
 	for _, gap := range []units.Time{0, 50 * units.Millisecond} {
 		const rate = 10 * units.Mbps
 		s := newStar(t)
-		dcqcnLaw := func(float64) (law.Law, error) {
-			return dcqcn.New(dcqcn.Params{LineRate: rate, AlphaTimer: 55 * units.Millisecond, IncreaseTimer: 55 * units.Millisecond})
+		dcqcnLaw := func(agent.FlowSpec) (law.Law, error) {
+			return dcqcn.New(param.For[dcqcn.Params](law.Flow{Rate: rate, Scale: 1000}))
 		}
 		from, to := config(1, rate), config(2, rate)
 		from.NewLaw, to.NewLaw, to.CNPGap = dcqcnLaw, dcqcnLaw, gap
@@ -88,4 +89,27 @@ func TestNotificationByAddresses(t *testing.T) {
 	if st := h.Stats(); st.CNPs != 2 || st.Unknown != 3 {
 		t.Errorf("counted %d notifications and %d of no flow, want 2 and 3", st.CNPs, st.Unknown)
 	}
+}
+
+// The notification that a window owes is sent at its end, when nothing more arrives.
+func TestNotificationOwed(t *testing.T) {
+	s := newStar(t)
+	cfg := config(2, 10*units.Mbps)
+	cfg.CNPGap = 50 * units.Millisecond
+	h := s.host(cfg, 10*units.Mbps)
+	f := packet.Frame{
+		Src: addr(1), Dst: addr(2), TTL: 64, SrcPort: 5000, DstPort: packet.RoCEv2Port, ECN: packet.CE,
+		BTH: packet.BTH{Opcode: packet.SendMiddle, DestQP: 1}, Payload: make([]byte, 100),
+	}
+	for at, want := range map[units.Time]uint64{0: 1, 49 * units.Millisecond: 1, 51 * units.Millisecond: 2, units.Second: 2} {
+		s.loop.At(at, func() {
+			if got := h.Stats().CNPsSent; got != want {
+				t.Errorf("%d notifications after %v, want %d", got, at, want)
+			}
+		})
+	}
+	h.Receive(f.Append(nil))
+	f.BTH.PSN = 1
+	h.Receive(f.Append(nil))
+	s.loop.RunUntil(2 * units.Second)
 }

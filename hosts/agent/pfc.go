@@ -7,16 +7,9 @@ import (
 
 // PFCStats count what priority-based flow control did to a host.
 type PFCStats struct {
-	Frames    uint64                        // PFC frames obeyed
-	Ignored   uint64                        // MAC control frames that were malformed or no PFC
-	Pauses    [packet.PFCClasses]uint64     // times that the class became paused
-	Until     [packet.PFCClasses]units.Time // end of the class's last pause
-	PauseTime [packet.PFCClasses]units.Time // of the class, up to Until
-}
-
-// PausedBy returns how long a class has been paused by a time not before the last frame.
-func (s *PFCStats) PausedBy(class uint8, now units.Time) units.Time {
-	return s.PauseTime[class] - max(0, s.Until[class]-now)
+	Frames  uint64                           // PFC frames obeyed
+	Ignored uint64                           // MAC control frames that were malformed or no PFC
+	Classes [packet.PFCClasses]packet.Pauses // of each class
 }
 
 // defaultClass is the class of a DSCP that the configuration does not name: the class
@@ -51,23 +44,15 @@ func (a *Agent) onMACControl(now units.Time, frame []byte) {
 		if p.Enabled>>class&1 == 0 {
 			continue
 		}
-		left := max(0, st.Until[class]-now)
-		if left == 0 && quanta > 0 {
-			st.Pauses[class]++
-		}
-		pause := packet.QuantaTime(quanta, a.cfg.Rate)
-		if left > 0 || pause > 0 {
-			st.PauseTime[class] += pause - left
-			st.Until[class] = now + pause
-		}
+		st.Classes[class].Set(now, now+a.cfg.Rate.PauseTime(quanta))
 	}
 	for _, f := range a.byQP {
 		if p.Enabled>>f.class&1 != 0 {
-			f.s.Pause(now, st.Until[f.class])
+			f.s.Pause(now, st.Classes[f.class].Until)
 			a.schedule(f, now)
 		}
 	}
 }
 
 // answersFrom returns when answers may go out, as far as PFC is concerned.
-func (a *Agent) answersFrom() units.Time { return a.counts.PFC.Until[a.ackClass] }
+func (a *Agent) answersFrom() units.Time { return a.counts.PFC.Classes[a.ackClass].Until }

@@ -33,7 +33,7 @@ func talker(t testing.TB, change func(*agent.Config)) (*clock.Loop, *agent.Host,
 	t.Helper()
 	loop, out := clock.NewLoop(), &[]sent{}
 	c := config(1, pfcRate)
-	c.NewLaw = func(float64) (law.Law, error) { return none.New(pfcRate, 0) }
+	c.NewLaw = func(agent.FlowSpec) (law.Law, error) { return none.New(pfcRate, 0) }
 	c.InitialRTO, c.MaxRTO = 60*units.Second, 60*units.Second
 	if change != nil {
 		change(&c)
@@ -114,11 +114,11 @@ func TestPFCPausesAClassOfAHost(t *testing.T) {
 		free = s.at + s.took
 	}
 	st := h.Stats().PFC
-	if st.Frames != 3 || st.Pauses[3] != 1 || st.Pauses[5] != 1 || st.Pauses[0] != 0 {
+	if st.Frames != 3 || st.Classes[3].Count != 1 || st.Classes[5].Count != 1 || st.Classes[0].Count != 0 {
 		t.Errorf("counted %+v", st)
 	}
-	if want := 79*ms + 907*us; st.PausedBy(3, 120*ms) != want || st.PausedBy(5, 40*ms) != 29*ms+900*us {
-		t.Errorf("class 3 was paused for %v, class 5 by 40ms for %v; want %v and 29.9ms", st.PausedBy(3, 120*ms), st.PausedBy(5, 40*ms), want)
+	if want := 79*ms + 907*us; st.Classes[3].By(120*ms) != want || st.Classes[5].By(40*ms) != 29*ms+900*us {
+		t.Errorf("class 3 was paused for %v, class 5 by 40ms for %v; want %v and 29.9ms", st.Classes[3].By(120*ms), st.Classes[5].By(40*ms), want)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestPFCIsNoLoss(t *testing.T) {
 	}{{"paused", true, 0}, {"only late", false, 1}} {
 		s := newStar(t)
 		from, to := config(1, 8*units.Mbps), config(2, 8*units.Mbps)
-		from.NewLaw = func(float64) (law.Law, error) { return none.New(8*units.Mbps, 8000) }
+		from.NewLaw = func(agent.FlowSpec) (law.Law, error) { return none.New(8*units.Mbps, 8000) }
 		h := s.host(from, 8*units.Mbps)
 		s.host(to, 8*units.Mbps)
 		late := units.Time(0)

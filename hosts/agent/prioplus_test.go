@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/swift"
@@ -27,15 +28,14 @@ func withPrioPlus(t *testing.T, c agent.Config, priority int) agent.Config {
 	}
 	rate := 20 * units.Mbps * 1000 / 1062 // goodput
 	rng := rand.New(rand.NewPCG(1, uint64(priority)))
-	c.NewLaw = func(float64) (law.Law, error) {
-		under, err := swift.New(swift.Params{LineRate: c.Rate, BaseRTT: starRTT, MSS: 1000})
+	c.NewLaw = func(agent.FlowSpec) (law.Law, error) {
+		under, err := swift.New(param.For[swift.Params](law.Flow{Rate: c.Rate, BaseRTT: starRTT, MSS: 1000}))
 		if err != nil {
 			return nil, err
 		}
-		return prioplus.New(under, prioplus.Params{
-			LineRate: rate, BaseRTT: starRTT, MSS: 1000, Target: ch.Target, Limit: ch.Limit,
-			Level: prioplus.Middle, Tolerance: units.Millisecond, Rand: rng,
-		})
+		return prioplus.New(under, middle(law.Flow{
+			Rate: rate, BaseRTT: starRTT, MSS: 1000, Target: ch.Target, Limit: ch.Limit, Scale: 1000, Rand: rng,
+		}))
 	}
 	return c
 }

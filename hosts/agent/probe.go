@@ -22,11 +22,7 @@ const (
 // onProbe queues the answer to a probe, in front of data as acknowledgements are.
 func (a *Agent) onProbe(f *packet.Frame) {
 	a.counts.ProbesReceived++
-	if a.answers.len() >= maxAnswers {
-		a.counts.Refused++
-		return
-	}
-	a.answers.push(answer{
+	a.answer(answer{
 		dst: f.Src, srcPort: f.SrcPort, dstPort: f.DstPort, qp: f.BTH.DestQP, psn: f.BTH.PSN,
 		qd: f.Shim.MaxQD, ce: f.ECN == packet.CE, probe: true,
 	})

@@ -3,6 +3,7 @@ package agent
 import (
 	"net/netip"
 
+	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -26,9 +27,10 @@ type peerKey struct {
 
 // peer is one flow that this host receives.
 type peer struct {
-	r     transport.Receiver
-	seen  units.Time
-	cnpAt units.Time // earliest time of the next congestion notification
+	key    peerKey
+	r      transport.Receiver
+	seen   units.Time
+	notify dcqcn.NotificationPoint
 }
 
 // Receive takes a frame from the link; the agent keeps nothing of it. Frames that are
@@ -72,14 +74,14 @@ func (a *Agent) onData(now units.Time, f *packet.Frame) {
 			a.counts.Refused++
 			return
 		}
-		p = &peer{}
+		p = &peer{key: key}
 		a.peers[key] = p
 	}
 	p.seen = now
 	deliver, reply, psn := p.r.OnData(f.BTH.PSN, f.BTH.Opcode.EndsMessage())
 	a.counts.DataReceived++
 	if f.ECN == packet.CE {
-		a.notify(now, p, f)
+		a.marked(now, p)
 	}
 	if deliver {
 		a.counts.BytesDelivered += units.Bytes(len(f.Payload))
@@ -90,11 +92,7 @@ func (a *Agent) onData(now units.Time, f *packet.Frame) {
 	if reply == transport.Silent {
 		return
 	}
-	if a.answers.len() >= maxAnswers {
-		a.counts.Refused++
-		return
-	}
-	a.answers.push(answer{
+	a.answer(answer{
 		dst: f.Src, srcPort: f.SrcPort, dstPort: f.DstPort, qp: f.BTH.DestQP, psn: psn, msn: p.r.MSN(),
 		qd: f.Shim.MaxQD, nak: reply == transport.Nak, ce: f.ECN == packet.CE,
 	})

@@ -34,19 +34,24 @@ type FlowReport struct {
 	CNPs     uint64     // congestion notifications it was given
 	Priority int        // virtual priority, 0 for none
 	Channel  channel.Channel
-	Waiting  bool // sends nothing until it has a channel
+	Crowded  bool // the last echo of its queue was longer than its law's parameters provide for
+	Waiting  bool // sends nothing until it has a channel that suits
 	transport.SenderStats
 }
+
+// crowded is a law that knows how long a queue its parameters provide for: soze.Law.
+type crowded interface{ Crowded() bool }
 
 // Report returns how each flow is doing, in the order they were started. All counts are
 // since the flow's start: whoever wants a rate takes the difference of two reports.
 func (a *Agent) Report() []FlowReport {
 	out := make([]FlowReport, 0, len(a.flows))
 	for _, f := range a.inOrder() {
+		l, ok := f.s.Law().(crowded)
 		out = append(out, FlowReport{
 			Key: f.key, App: f.app, Weight: f.weight, Started: f.started, Finished: f.finished,
 			Allowed: f.s.Law().Allowance().Rate, Resets: f.resets, CNPs: f.cnps,
-			Priority: f.spec.Priority, Channel: f.spec.Channel, Waiting: f.waiting, SenderStats: f.totals(),
+			Priority: f.spec.Priority, Channel: f.spec.Channel, Crowded: ok && l.Crowded(), Waiting: f.waiting || f.outdated, SenderStats: f.totals(),
 		})
 	}
 	return out

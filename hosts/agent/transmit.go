@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"container/heap"
 	"net/netip"
 
 	"github.com/headgate/headgate/hosts/transport"
@@ -14,9 +13,9 @@ import (
 func (a *Agent) transmit(now units.Time) {
 	for a.nicFree <= now {
 		switch {
-		case a.answers.len() > 0 && a.answersFrom() <= now:
+		case a.answers.Len() > 0 && a.answersFrom() <= now:
 			a.sendAnswer()
-		case len(a.ready) > 0:
+		case a.ready.Len() > 0:
 			if !a.sendData(now) {
 				continue
 			}
@@ -31,7 +30,7 @@ func (a *Agent) transmit(now units.Time) {
 // sendData sends one packet of the ready flow whose turn it is; false when that flow has
 // to wait after all.
 func (a *Agent) sendData(now units.Time) bool {
-	f := a.ready[0]
+	f := a.ready.First()
 	if f.s.Ready(now) > now {
 		a.schedule(f, now)
 		return false
@@ -48,7 +47,7 @@ func (a *Agent) sendData(now units.Time) bool {
 	a.counts.BytesSent += units.Bytes(len(a.buf))
 	a.virtual = f.tag
 	f.tag += float64(len(a.buf)) / f.weight
-	heap.Fix(&a.ready, f.readyAt)
+	a.ready.Fix(f.readyAt)
 	a.schedule(f, now)
 	a.send(a.buf)
 	return true
@@ -82,8 +81,18 @@ type answer struct {
 	cnp              bool // is no acknowledgement but a congestion notification
 }
 
+// answer queues an answer; false when too many wait already.
+func (a *Agent) answer(w answer) bool {
+	if a.answers.Len() >= maxAnswers {
+		a.counts.Refused++
+		return false
+	}
+	*a.answers.Push() = w
+	return true
+}
+
 func (a *Agent) sendAnswer() {
-	w := a.answers.pop()
+	w := a.answers.Pop()
 	f := &a.in // not in use while sending
 	*f = packet.Frame{
 		DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: a.cfg.IP, Dst: w.dst,
@@ -105,30 +114,4 @@ func (a *Agent) sendAnswer() {
 	a.counts.AcksSent++
 	a.counts.BytesSent += units.Bytes(len(a.buf))
 	a.send(a.buf)
-}
-
-// answerQueue is a first-in first-out queue in a ring that doubles when it is full.
-type answerQueue struct {
-	ring       []answer
-	head, tail uint
-}
-
-func (q *answerQueue) len() int { return int(q.tail - q.head) }
-
-func (q *answerQueue) push(w answer) {
-	if q.len() == len(q.ring) {
-		grown := make([]answer, max(2*len(q.ring), 16))
-		for i := range q.len() {
-			grown[i] = q.ring[(q.head+uint(i))&uint(len(q.ring)-1)]
-		}
-		q.head, q.tail, q.ring = 0, uint(q.len()), grown
-	}
-	q.ring[q.tail&uint(len(q.ring)-1)] = w
-	q.tail++
-}
-
-func (q *answerQueue) pop() answer {
-	w := q.ring[q.head&uint(len(q.ring)-1)]
-	q.head++
-	return w
 }

@@ -26,6 +26,12 @@ type Weighted interface {
 	SetWeight(w float64) error
 }
 
+// Untimed is a part of laws that want no Tick event.
+type Untimed struct{}
+
+// Timer implements Law.
+func (Untimed) Timer() units.Time { return units.MaxTime }
+
 // Ack is what an acknowledgement tells the sender of a flow.
 type Ack struct {
 	Now      units.Time
@@ -60,6 +66,9 @@ const (
 	Loss                   // go-back-N detected a gap, or data or a probe timed out
 	ProbeSent              // the probe that Allowance.Probe asked for has left
 )
+
+// Unbounded is a window that bounds nothing.
+const Unbounded units.Bytes = 1 << 62
 
 // Allowance is what a flow may send. A flow obeys all of it at once.
 type Allowance struct {

@@ -11,9 +11,9 @@ type Path struct {
 	n    int
 }
 
-// Is reports whether hops, at most MaxHops, are the links that are kept, none of them
+// is reports whether hops, at most MaxHops, are the links that are kept, none of them
 // restarted since.
-func (p *Path) Is(hops []Hop) bool {
+func (p *Path) is(hops []Hop) bool {
 	if len(hops) != p.n {
 		return false
 	}
@@ -27,6 +27,19 @@ func (p *Path) Is(hops []Hop) bool {
 
 // Keep takes hops, at most MaxHops, for the next comparison.
 func (p *Path) Keep(hops []Hop) { p.n = copy(p.hops[:], hops) }
+
+// Follows reports whether a tells of the links that are kept, which hops then are. Where it
+// tells of others, they are kept and the round begins anew; where it tells of none, nothing
+// changes.
+func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
+	hops = a.INT[:min(len(a.INT), MaxHops)]
+	if len(hops) == 0 || p.is(hops) {
+		return hops, len(hops) > 0
+	}
+	p.Keep(hops)
+	r.Begin(a.SentSeq)
+	return nil, false
+}
 
 // Last returns kept link i, counted from 0.
 func (p *Path) Last(i int) *Hop { return &p.hops[i] }

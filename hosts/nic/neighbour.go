@@ -14,18 +14,22 @@ import (
 const resolveFor = 3 * time.Second
 
 // gatewayMAC returns the MAC address of the interface's default gateway from the kernel's
-// neighbour table, making the kernel ask for it when it is not there.
+// neighbour table, making the kernel ask for it when it is not there; packet.Gateway when the
+// interface has no default gateway.
 func gatewayMAC(index int, name string) (packet.MAC, error) {
 	gw, err := defaultGateway(index)
 	if err != nil {
 		return packet.MAC{}, fmt.Errorf("interface %q: %w", name, err)
+	}
+	if gw == nil {
+		return packet.Gateway, nil
 	}
 	for deadline := time.Now().Add(resolveFor); ; {
 		if mac, ok := neighbour(index, gw); ok {
 			return mac, nil
 		}
 		if time.Now().After(deadline) {
-			return packet.MAC{}, fmt.Errorf("interface %q: gateway %v does not answer ARP: give its MAC address", name, gw)
+			return packet.MAC{}, fmt.Errorf("interface %q: gateway %v does not answer ARP, as switches of a fabric do not: want its MAC address, which they do not look at: ip neighbour add %v lladdr %v dev %s", name, gw, gw, packet.Gateway, name)
 		}
 		// Any datagram makes the kernel resolve the address; port 9 discards.
 		if c, err := net.Dial("udp4", net.JoinHostPort(gw.String(), "9")); err == nil {
@@ -36,6 +40,7 @@ func gatewayMAC(index int, name string) (packet.MAC, error) {
 	}
 }
 
+// defaultGateway returns nil when there is none.
 func defaultGateway(index int) (net.IP, error) {
 	link, err := netlink.LinkByIndex(index)
 	if err != nil {
@@ -50,7 +55,7 @@ func defaultGateway(index int) (net.IP, error) {
 			return r.Gw, nil
 		}
 	}
-	return nil, fmt.Errorf("no default route: give the gateway's MAC address")
+	return nil, nil
 }
 
 func neighbour(index int, ip net.IP) (packet.MAC, bool) {

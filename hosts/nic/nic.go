@@ -36,7 +36,7 @@ var ErrClosed = errors.New("nic: not running")
 type Config struct {
 	Interface string // its name
 	// Agent is the agent's configuration; a zero MAC is the interface's own, a zero
-	// Gateway is looked up with the kernel.
+	// Gateway is looked up with the kernel, and packet.Gateway where it has no default route.
 	Agent agent.Config
 	Log   *slog.Logger // none by default
 }
@@ -72,6 +72,9 @@ func Open(cfg Config) (*NIC, error) {
 	ifi, err := net.InterfaceByName(cfg.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("interface %q: %w", cfg.Interface, err)
+	}
+	if ifi.Flags&net.FlagUp == 0 {
+		return nil, fmt.Errorf("interface %q is down: ip link set %s up", cfg.Interface, cfg.Interface)
 	}
 	if need := int(cfg.Agent.MSS) + packet.DataOverhead - 14; ifi.MTU < need {
 		return nil, fmt.Errorf("interface %q: MTU %d: want at least %d for packets of %v", cfg.Interface, ifi.MTU, need, cfg.Agent.MSS)

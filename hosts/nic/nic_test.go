@@ -15,6 +15,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/hosts/nic"
 	"github.com/headgate/headgate/int/maxqd"
@@ -28,11 +30,11 @@ func config(t *testing.T, ifi string, ip string) nic.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p := param.For[soze.Params](law.Flow{Rate: 20 * units.Mbps, MSS: 1000, Scale: 2000})
+	p.Alpha, p.Beta = 20*units.Mbps, 200*units.Kbps
 	return nic.Config{Interface: ifi, Agent: agent.Config{
 		Name: ifi, IP: netip.MustParseAddr(ip), Rate: 20 * units.Mbps, Unit: unit,
-		NewLaw: agent.Soze(soze.Params{
-			P: 6 * units.Millisecond, K: 74 * units.Millisecond, Alpha: 20 * units.Mbps, Beta: 200 * units.Kbps, MSS: 1000,
-		}),
+		NewLaw: agent.Soze(p),
 	}}
 }
 
@@ -80,8 +82,38 @@ func pair(t *testing.T, a, b string) map[string]packet.MAC {
 func TestOverVeth(t *testing.T) {
 	a, b := "hgnica", "hgnicb"
 	macs := pair(t, a, b)
-	if _, err := nic.Open(config(t, a, "192.0.2.1")); err == nil || !strings.Contains(err.Error(), "gateway") {
-		t.Errorf("without a gateway: %v", err)
+	setDown := func(down bool) {
+		t.Helper()
+		link, err := netlink.LinkByName(a)
+		if err == nil && down {
+			err = netlink.LinkSetDown(link)
+		} else if err == nil {
+			err = netlink.LinkSetUp(link)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	setDown(true)
+	if _, err := nic.Open(config(t, a, "192.0.2.1")); err == nil || !strings.Contains(err.Error(), "is down") {
+		t.Errorf("an interface that is down: %v", err)
+	}
+	setDown(false)
+	alone, err := nic.Open(config(t, a, "192.0.2.1"))
+	if err != nil {
+		t.Fatalf("without a default route: %v", err)
+	}
+	short, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- alone.Run(short) }()
+	err = alone.Do(short, func(ag *agent.Agent, _ units.Time) {
+		if got := ag.Config().Gateway; got != packet.Gateway {
+			t.Errorf("gateway %v without a default route, want %v", got, packet.Gateway)
+		}
+	})
+	end()
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Fatal(err)
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,12 +240,12 @@ func TestPFCOverVeth(t *testing.T) {
 	send(packet.PFC{Src: macs[b], Enabled: 1, Quanta: [8]uint16{packet.MaxQuanta}}) // 1.7 s at 20 Mb/s
 	before := until("a PAUSE", func(st agent.Stats) bool { return st.PFC.Frames == 1 })
 	time.Sleep(200 * time.Millisecond)
-	if st := look(); st.DataSent != before.DataSent || st.PFC.Pauses[0] != 1 {
+	if st := look(); st.DataSent != before.DataSent || st.PFC.Classes[0].Count != 1 {
 		t.Errorf("%d packets left in the pause", st.DataSent-before.DataSent)
 	}
 	send(packet.PFC{Src: macs[b], Enabled: 1})
 	until("a RESUME", func(st agent.Stats) bool { return st.PFC.Frames == 2 && st.DataSent > before.DataSent+10 })
-	if st := look().PFC; st.PauseTime[0] < 200*units.Millisecond || st.PauseTime[0] > 1600*units.Millisecond {
-		t.Errorf("paused for %v, want a little more than 200ms", st.PauseTime[0])
+	if st := look().PFC; st.Classes[0].Time < 200*units.Millisecond || st.Classes[0].Time > 1600*units.Millisecond {
+		t.Errorf("paused for %v, want a little more than 200ms", st.Classes[0].Time)
 	}
 }

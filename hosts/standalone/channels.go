@@ -7,6 +7,7 @@ import (
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/hosts/law/registry"
 	"github.com/headgate/headgate/units"
 )
 
@@ -47,11 +48,8 @@ func (f planValue) Set(s string) error {
 // checkChannels fills in what channels the flows have, and says what is wrong with them:
 // they come from --target and --limit, or from a priority and the plan of --channels, which
 // is the paper's where it is not given; or from the controller.
-func (o *Options) checkChannels(k kind) error {
-	if _, ok := levels()[o.Level]; !ok {
-		return fmt.Errorf("--level %q: want low, middle or high", o.Level)
-	}
-	if !k.channels {
+func (o *Options) checkChannels(k *registry.Kind) error {
+	if !k.Needs.Channel {
 		for _, f := range []struct {
 			flag  string
 			given bool
@@ -121,8 +119,8 @@ func (o *Options) plan() channel.Plan {
 // withChannel gives a flow its channel. With a controller and no channels of its own the
 // flow waits for the controller's.
 func (o *Options) withChannel(f agent.FlowSpec) (agent.FlowSpec, error) {
-	if !laws()[o.Law].channels {
-		return f, nil
+	if k, err := o.lawKind(); err != nil || !k.Needs.Channel {
+		return f, err
 	}
 	if o.Target != 0 {
 		f.Channel = channel.Channel{Target: o.Target, Limit: o.Limit}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/packet"
@@ -70,7 +71,11 @@ type meter struct {
 	prevStats   agent.Stats
 	stats       agent.Stats
 	seen        bool
+	crowded     map[agent.FlowKey]int // reports in a row in which the flow's queue was beyond p + k
 }
+
+// crowdedReports in a row say that a queue stays beyond p + k; one may meet a flow that joins.
+const crowdedReports = 10
 
 // mark is where a flow stood when its warm-up was over.
 type mark struct {
@@ -79,7 +84,7 @@ type mark struct {
 }
 
 func newMeter(warmUp units.Time) *meter {
-	return &meter{warmUp: warmUp, marks: map[agent.FlowKey]mark{}}
+	return &meter{warmUp: warmUp, marks: map[agent.FlowKey]mark{}, crowded: map[agent.FlowKey]int{}}
 }
 
 // take adds a report.
@@ -93,6 +98,24 @@ func (m *meter) take(now units.Time, flows []agent.FlowReport, stats agent.Stats
 	for _, f := range flows {
 		if _, ok := m.marks[f.Key]; !ok && now-f.Started >= m.warmUp {
 			m.marks[f.Key] = mark{now, f.Acked}
+		}
+	}
+}
+
+// warn says once of each flow that its queue stays beyond p + k: weights may then have little
+// effect, and everybody waits longer than the parameters provide for.
+func (m *meter) warn(o *Options, log *slog.Logger) {
+	for _, f := range m.now {
+		switch n := m.crowded[f.Key]; {
+		case n > crowdedReports: // has been said
+		case !f.Crowded || f.Finished != 0:
+			m.crowded[f.Key] = 0
+		default:
+			if m.crowded[f.Key]++; n == crowdedReports {
+				log.Warn("the queueing delay stays beyond p + k: beta is above the rate per weight that this flow gets, set it lower in the whole fabric",
+					"flow", f.Key, "maxqd", f.MaxQD, "p+k", o.Soze.P+o.Soze.K, "beta", o.Soze.Beta,
+					"rate_per_weight", units.Rate(float64(units.RateOf(f.Acked-ackedOf(m.before, f.Key), m.at-m.prev))/f.Weight))
+			}
 		}
 	}
 }
@@ -138,13 +161,14 @@ func (m *meter) summary(o *Options) Summary {
 			Packets: m.stats.DataReceived, Bytes: int64(m.stats.BytesDelivered),
 			Malformed: m.stats.Malformed, NotOurs: m.stats.NotOurs, Unknown: m.stats.Unknown, CNPsSent: m.stats.CNPsSent,
 		},
-		PFC: PFC{Frames: m.stats.PFC.Frames, Ignored: m.stats.PFC.Ignored, Pauses: m.stats.PFC.Pauses},
+		PFC: PFC{Frames: m.stats.PFC.Frames, Ignored: m.stats.PFC.Ignored},
 	}
 	if s.Seconds > 0 {
 		s.Received.GoodputBPS = float64(m.stats.BytesDelivered) * 8 / s.Seconds
 	}
 	for class := range s.PFC.PausedMicros {
-		s.PFC.PausedMicros[class] = m.stats.PFC.PausedBy(uint8(class), m.at).Micros()
+		s.PFC.Pauses[class] = m.stats.PFC.Classes[class].Count
+		s.PFC.PausedMicros[class] = m.stats.PFC.Classes[class].By(m.at).Micros()
 	}
 	for _, f := range m.now {
 		from, ok := m.marks[f.Key]

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Interface, Name string
 	IP              netip.Addr // the interface's first IPv4 address when unset
-	Gateway         packet.MAC // from the kernel's neighbour table when unset
+	Gateway         packet.MAC // see nic.Config when unset
 	Rate            units.Rate
 	MSS             units.Bytes
 	DataDSCP        uint8
@@ -33,7 +33,7 @@ type Options struct {
 	Flows      []agent.FlowSpec
 	ListenOnly bool
 
-	Law     string   // see laws
+	Law     string   // of the registry, or prioplus
 	Params  []string // NAME=VALUE
 	BaseRTT units.Time
 	Scale   float64 // by what the papers' times are stretched
@@ -50,18 +50,21 @@ type Options struct {
 	Classes   map[uint8]uint8 // of DSCPs, for PFC
 	IgnorePFC bool
 
-	Controller string // host:port; empty for none
+	Controller string // host:port or unix:PATH; empty for none
 
 	For      time.Duration // 0 runs until interrupted
 	WarmUp   time.Duration // not counted in the summary's rates
 	Interval time.Duration // between lines
 	JSON     string        // file of the summary, "-" for standard output; empty for none
+
+	flags   *pflag.FlagSet // what was given, see adopt; nil when nothing was
+	adopted bool           // the fabric's parameters have come
 }
 
 // NewOptions returns the defaults: Söze for 20 Mb/s, the paper's times 2000.
 func NewOptions() *Options {
 	return &Options{
-		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze", Unit: units.Microsecond,
+		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze",
 		Level: "low", Classes: map[uint8]uint8{},
 		Soze:   soze.Params{P: 6 * units.Millisecond, K: 74 * units.Millisecond, M: soze.DefaultM},
 		WarmUp: 5 * time.Second, Interval: time.Second,
@@ -70,10 +73,11 @@ func NewOptions() *Options {
 
 // AddFlags defines the flags that set the options.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.flags = fs
 	fs.StringVar(&o.Interface, "interface", o.Interface, "network interface, such as h1-eth0")
 	fs.StringVar(&o.Name, "name", o.Name, "name of the host in the fabric's configuration (default: the interface's name)")
 	fs.Var(addrValue{&o.IP}, "ip", "IPv4 address (default: the interface's)")
-	fs.Var(macValue{&o.Gateway}, "gateway-mac", "MAC address of the next hop (default: from the kernel's neighbour table)")
+	fs.Var(macValue{&o.Gateway}, "gateway-mac", "MAC address of the next hop (default: the default route's from the kernel's neighbour table, 02:00:00:00:00:fe without such a route)")
 	fs.Var(textValue[*units.Rate]{&o.Rate, "rate"}, "rate", "rate of the link")
 	fs.Var(textValue[*units.Bytes]{&o.MSS, "bytes"}, "mss", "payload of a full packet")
 	fs.Uint8Var(&o.DataDSCP, "data-dscp", o.DataDSCP, "DSCP of data, 0 to 63")
@@ -97,8 +101,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(textValue[*units.Rate]{&o.Soze.Alpha, "rate"}, "alpha", "Söze: highest rate per unit of weight (default: the link's rate)")
 	fs.Var(textValue[*units.Rate]{&o.Soze.Beta, "rate"}, "beta", "Söze: lowest rate per unit of weight (default: alpha/100)")
 	fs.Float64Var(&o.Soze.M, "m", o.Soze.M, "Söze: exponent per round trip, above 0 and below 2")
-	fs.Var(textValue[*units.Time]{&o.Unit, "time"}, "maxqd-unit", "unit of the maxQD field: the switches' clock tick shifted by their scale")
-	fs.StringVar(&o.Controller, "controller", o.Controller, "address of the controller's API, host:port, to report to and take weights from")
+	fs.Var(textValue[*units.Time]{&o.Unit, "time"}, "maxqd-unit", "unit of the maxQD field: the switches' clock tick shifted by their scale (default: what a fabric with this p and k has)")
+	fs.StringVar(&o.Controller, "controller", o.Controller, "address of the controller's API, host:port or unix:PATH, to report to and to take weights, channels and Söze's parameters from; what is given by flags stays")
 	fs.DurationVar(&o.For, "for", o.For, "how long to run (default: until interrupted)")
 	fs.DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "time at the start, or after a flow starts, that the summary's rates leave out")
 	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between lines")
@@ -121,7 +125,10 @@ func (o *Options) Check() error {
 		o.Soze.Alpha = o.Rate
 	}
 	if o.Soze.Beta == 0 {
-		o.Soze.Beta = o.Soze.Alpha / 100
+		o.Soze.Beta = soze.DefaultBeta(o.Soze.Alpha)
+	}
+	if o.Unit == 0 && (o.flags == nil || !o.flags.Changed("maxqd-unit")) {
+		o.Unit = units.Microsecond << soze.UnitShift(o.Soze.P+o.Soze.K)
 	}
 	o.Soze.MaxRate, o.Soze.MSS = o.Rate, o.MSS
 	if o.Scale == 0 && o.Rate > 0 {
@@ -156,8 +163,12 @@ const paperRate = 40 * units.Gbps
 
 // checkLaw says now what the law would say when a flow starts.
 func (o *Options) checkLaw() error {
-	if _, known := laws()[o.Law]; known && (o.Rate <= 0 || o.MSS < 1 || !(o.Scale >= 1)) {
+	k, err := o.lawKind()
+	if err == nil && (o.Rate <= 0 || o.MSS < 1 || !(o.Scale >= 1)) {
 		return nil // said already
+	}
+	if err == nil && o.awaitsBase(k) {
+		return nil // checked when it has come
 	}
 	create, err := o.flowLaw()
 	if err != nil {
@@ -165,8 +176,8 @@ func (o *Options) checkLaw() error {
 	}
 	flows := o.Flows
 	if len(flows) == 0 { // what others' flows will not need, but a fault is a fault
-		flows = []agent.FlowSpec{{Weight: 1, Size: units.MB, Priority: max(o.Priority, 1)}}
-		if o.Target != 0 || !laws()[o.Law].channels {
+		flows = []agent.FlowSpec{{Weight: 1, Size: units.MB, Deadline: units.Second, Priority: max(o.Priority, 1)}}
+		if o.Target != 0 || !k.Needs.Channel {
 			flows[0].Priority = 0
 		}
 	}

@@ -44,6 +44,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 	if err != nil {
 		return err
 	}
+	fab := newFabric(o, n, log)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -61,17 +62,17 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		}
 		defer conn.Close()
 		group.Go(func() error {
-			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: n.Do, BaseRTT: o.BaseRTT, Log: log})
+			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: n.Do, Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log})
 			if ctx.Err() != nil {
 				return nil
 			}
-			return err
+			return fmt.Errorf("--name %q: %w", o.Name, err)
 		})
 	}
 	group.Go(func() error {
 		defer stop()
 		defer cancel()
-		return watch(ctx, o, n, out)
+		return watch(ctx, o, fab, out)
 	})
 	return group.Wait()
 }
@@ -89,12 +90,18 @@ func (o *Options) agentConfig() (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, err
 	}
-	create, err := o.flowLaw()
+	k, err := o.lawKind()
 	if err != nil {
 		return agent.Config{}, err
 	}
+	create := notYet
+	if !o.awaitsBase(k) {
+		if create, err = o.flowLaw(); err != nil {
+			return agent.Config{}, err
+		}
+	}
 	return agent.Config{
-		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, FlowLaw: create,
+		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, NewLaw: create,
 		MSS: o.MSS, DataDSCP: o.DataDSCP, AckDSCP: o.AckDSCP,
 		CNPGap: o.CNPGap, Classes: o.Classes, IgnorePFC: o.IgnorePFC,
 		// Receivers may remember flows of a process that ran here before.
@@ -119,8 +126,25 @@ func firstIPv4(name string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("--interface %q has no IPv4 address: give one with --ip", name)
 }
 
-// watch starts the flows, prints their rates, and ends with the summary.
-func watch(ctx context.Context, o *Options, d driver, out io.Writer) error {
+// lastReport is how long the report at the end is waited for when the process is to stop.
+const lastReport = 5 * time.Second
+
+// watch starts the flows when the fabric's parameters are known, prints their rates, and ends with the summary.
+func watch(ctx context.Context, o *Options, fab *fabric, out io.Writer) error {
+	select {
+	case <-fab.known:
+	default:
+		fab.log.Info("flows start when the controller has sent the fabric's parameters", "controller", o.Controller)
+		select {
+		case <-fab.known:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if fab.err != nil {
+		return fab.err
+	}
+	d := fab.d
 	var failed error
 	err := d.Do(ctx, func(a *agent.Agent, now units.Time) {
 		for _, spec := range o.Flows {
@@ -158,17 +182,24 @@ func watch(ctx context.Context, o *Options, d driver, out io.Writer) error {
 		case <-ctx.Done():
 			running = false
 		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		err := look(last)
-		cancel()
-		if err != nil {
-			if errors.Is(err, nic.ErrClosed) {
-				return nil // the NIC's own error says why
-			}
+		err := look(ctx) // however long a busy machine takes
+		if ctx.Err() != nil {
+			running = false
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReport)
+			err = look(last)
+			cancel()
+		}
+		switch {
+		case errors.Is(err, nic.ErrClosed):
+			return nil // the NIC's own error says why
+		case errors.Is(err, context.DeadlineExceeded):
+			fmt.Fprintf(out, "no report within %v: the summary ends with the one before\n", lastReport)
+		case err != nil:
 			return err
 		}
 		if running || m.at-m.prev > units.FromDuration(o.Interval)/2 { // no rate over a mere moment
 			m.print(out)
+			m.warn(o, fab.log)
 		}
 	}
 	return writeSummary(o.JSON, m.summary(o), out)

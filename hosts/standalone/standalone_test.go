@@ -67,6 +67,16 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// Without a controller a host has the unit that switches have by default with this p and k.
+func TestDefaultUnit(t *testing.T) {
+	for k, want := range map[string]units.Time{"74ms": 8, "400us": 1, "1s": 64} {
+		o, err := parse(t, "--interface", "h1-eth0", "--ip", "10.0.1.1", "--flow", "dst=10.0.4.1", "--k", k)
+		if err != nil || o.Unit != want*units.Microsecond {
+			t.Errorf("k %s: unit %v, %v; want %d µs", k, o.Unit, err, want)
+		}
+	}
+}
+
 func TestFlagsRefuse(t *testing.T) {
 	good := []string{"--interface", "h1-eth0", "--ip", "10.0.1.1", "--flow", "dst=10.0.4.1"}
 	if _, err := parse(t, good...); err != nil {
@@ -150,7 +160,7 @@ func TestMeter(t *testing.T) {
 		}
 		r.CNPs = uint64(s)
 		st := agent.Stats{BytesDelivered: units.Bytes(s) * units.KB}
-		st.PFC.Frames, st.PFC.PauseTime[3], st.PFC.Until[3] = 2, 5*units.Second, 7*units.Second
+		st.PFC.Frames, st.PFC.Classes[3].Time, st.PFC.Classes[3].Until = 2, 5*units.Second, 7*units.Second
 		m.take(units.Time(s+1)*units.Second, []agent.FlowReport{r}, st)
 	}
 	var line bytes.Buffer
@@ -169,6 +179,51 @@ func TestMeter(t *testing.T) {
 	}
 	if s.Received.GoodputBPS != 8000 || s.Seconds != 5 {
 		t.Errorf("summary %+v", s)
+	}
+}
+
+// busy is an agent on a machine that never answers in time: whoever sets a deadline meets it.
+type busy struct {
+	a      *agent.Agent
+	now    units.Time
+	calls  int
+	cancel func()
+}
+
+func (b *busy) Do(ctx context.Context, fn func(*agent.Agent, units.Time)) error {
+	if _, deadline := ctx.Deadline(); deadline {
+		return context.DeadlineExceeded
+	}
+	if b.calls++; b.calls > 5 {
+		b.cancel()
+		return ctx.Err()
+	}
+	b.now += units.Second
+	fn(b.a, b.now)
+	return nil
+}
+
+// A report that takes long ends nothing: the host goes on, and its summary is written.
+func TestBusyMachine(t *testing.T) {
+	o, err := parse(t, "--interface", "h1-eth0", "--ip", "10.0.1.1", "--flow", "dst=10.0.4.1", "--interval", "1ms", "--json", "-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := o.agentConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(cfg, func([]byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	if err := watch(ctx, o, newFabric(o, &busy{a: a, cancel: cancel}, slog.New(slog.DiscardHandler)), &out); err != nil {
+		t.Errorf("the host ended: %v", err)
+	}
+	if !strings.Contains(out.String(), "no report within 5s") || !strings.Contains(out.String(), `"flows"`) {
+		t.Errorf("printed %s", out.String())
 	}
 }
 

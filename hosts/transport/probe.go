@@ -32,8 +32,8 @@ func (s *Sender) onProbeAnswer(fb *Feedback, now units.Time) bool {
 	}
 	s.probe.out = false
 	rtt := now - s.probe.sent + fb.Noise
-	s.rtt.sample(rtt)
-	s.backoff = 0
+	s.sample(rtt)
+	s.stalled = false
 	s.restartTimeout(now)
 	s.counts.MaxQD = fb.MaxQD
 	s.tell(fb, now, rtt, 0)

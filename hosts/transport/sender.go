@@ -14,6 +14,15 @@ type SenderConfig struct {
 	MSS  units.Bytes // payload of a full packet, 1 to 65 000 B
 	Size units.Bytes // of the flow; 0 for one that never ends
 
+	// Running says that the law has had its Start, with a flow before on the same connection, and
+	// FirstSeq how many bytes that has sent.
+	Running  bool
+	FirstSeq uint64
+
+	// Spread, when it is not 0, spreads each window over a round trip, which it is until the first
+	// sample: data leave no faster than a window per smoothed round trip.
+	Spread units.Time
+
 	// InitialRTO holds until the first RTT sample, 1 s by default (RFC 6298 §2.1).
 	InitialRTO units.Time
 	// MinRTO and MaxRTO bound the retransmission timeout, 1 ms and 4 s by default.
@@ -77,12 +86,14 @@ type Sender struct {
 	ring sendRing
 
 	pace     pacer
+	round    rounding
 	probe    prober
 	rtt      rttEstimator
 	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
 	paused   units.Time // until when, see Pause
-	backoff  uint
-	ack      law.Ack // reused, so that feeding the law allocates nothing
+	backoff  uint       // timeouts since the last sample of the round trip
+	stalled  bool       // no acknowledgement since the last timeout
+	ack      law.Ack    // reused, so that feeding the law allocates nothing
 	counts   SenderStats
 }
 
@@ -110,7 +121,9 @@ func NewSender(cfg SenderConfig, now units.Time) (*Sender, error) {
 	if cfg.Size > 0 {
 		s.total = uint64((cfg.Size + cfg.MSS - 1) / cfg.MSS)
 	}
-	cfg.Law.OnEvent(law.Start, now)
+	if !cfg.Running {
+		cfg.Law.OnEvent(law.Start, now)
+	}
 	return s, nil
 }
 
@@ -126,7 +139,7 @@ func (s *Sender) Ready(now units.Time) units.Time {
 	if s.next >= s.total || s.next-s.una >= uint64(s.cfg.MaxInflight) {
 		return units.MaxTime
 	}
-	a := s.cfg.Law.Allowance()
+	a := s.allowance()
 	if a.Rate <= 0 || a.Window <= 0 {
 		if a.Probe == 0 {
 			return units.MaxTime
@@ -134,21 +147,34 @@ func (s *Sender) Ready(now units.Time) units.Time {
 		return max(a.Probe, now)
 	}
 	if s.next != s.una {
-		size := s.length(s.next)
-		if s.inflight()+size-fraction(s.next, size) > a.Window {
+		if have := s.inflight(); have >= a.Window || have+s.length(s.next) > a.Window && s.round.owed < 0 {
 			return units.MaxTime
 		}
 	}
 	return max(s.pace.next(a.Rate), now)
 }
 
+// allowance returns what the flow may send now.
+func (s *Sender) allowance() law.Allowance {
+	a := s.cfg.Law.Allowance()
+	if s.cfg.Spread > 0 && a.Rate > 0 && a.Window > 0 && a.Window < law.Unbounded {
+		rtt := s.cfg.Spread
+		if s.rtt.srtt > 0 {
+			rtt = s.rtt.srtt
+		}
+		a.Rate = min(a.Rate, max(units.RateOf(a.Window, rtt), 1))
+	}
+	return a
+}
+
 // Send takes the next packet, data or a probe; the caller has seen from Ready that it may
 // leave now.
 func (s *Sender) Send(now units.Time) Segment {
-	a := s.cfg.Law.Allowance()
+	a := s.allowance()
 	if a.Rate <= 0 || a.Window <= 0 {
 		return s.sendProbe(now)
 	}
+	s.count(a.Window, now)
 	i := s.next
 	seg := s.segment(i)
 	seg.Retransmit = i < s.high
@@ -182,6 +208,7 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		s.counts.Stale++
 		return false
 	}
+	s.count(s.cfg.Law.Allowance().Window, now)
 	var acked units.Bytes
 	rtt := s.rtt.srtt
 	if upto > s.una {
@@ -189,13 +216,13 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		// A packet sent twice does not say which sending was answered (Karn).
 		if !resent && now > sent {
 			rtt = now - sent + fb.Noise
-			s.rtt.sample(rtt)
+			s.sample(rtt)
 		}
 		acked = s.bytes(upto) - s.bytes(s.una)
 		s.una = upto
 		s.next = max(s.next, upto) // the ACK of what a go-back had taken back
 		s.counts.Acked += acked
-		s.backoff = 0
+		s.stalled = false
 		s.restartTimeout(now)
 	}
 	if fb.Nak {
@@ -212,11 +239,19 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 	return true
 }
 
+// sample takes a round trip and ends the back-off. Only a sample may: an acknowledgement of
+// what was sent twice leaves the timeout as long as it is (RFC 6298 §5, Karn), or a path
+// slower than the timeout would never be measured.
+func (s *Sender) sample(rtt units.Time) {
+	s.rtt.sample(rtt)
+	s.backoff = 0
+}
+
 // tell hands an acknowledgement to the law.
 func (s *Sender) tell(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
 	s.ack = law.Ack{
 		Now: now, RTT: rtt, Delay: fb.Delay, Acked: acked, Inflight: s.inflight(),
-		AckedSeq: uint64(s.bytes(s.una)), SentSeq: uint64(s.bytes(s.next)),
+		AckedSeq: s.cfg.FirstSeq + uint64(s.bytes(s.una)), SentSeq: s.cfg.FirstSeq + uint64(s.bytes(s.next)),
 		CE: fb.CE, MaxQD: fb.MaxQD, Probe: fb.Probe, INT: fb.INT,
 	}
 	s.cfg.Law.OnAck(&s.ack)
@@ -242,6 +277,7 @@ func (s *Sender) OnTimer(now units.Time) {
 		return
 	}
 	s.counts.Timeouts++
+	s.stalled = true
 	s.backoff = min(s.backoff+1, 16)
 	s.goBack()
 	s.probe.out = false
@@ -263,10 +299,16 @@ func (s *Sender) Pause(now, until units.Time) {
 func (s *Sender) OnEvent(e law.Event, now units.Time) { s.cfg.Law.OnEvent(e, now) }
 
 // Stalled reports whether the last thing that happened to the flow was a timeout.
-func (s *Sender) Stalled() bool { return s.backoff > 0 }
+func (s *Sender) Stalled() bool { return s.stalled }
 
 // Done reports whether all of a flow with an end has been acknowledged.
 func (s *Sender) Done() bool { return s.una >= s.total }
+
+// SetLaw puts another law in the place of the flow's. What is in flight stays so.
+func (s *Sender) SetLaw(l law.Law, now units.Time) {
+	s.cfg.Law = l
+	l.OnEvent(law.Start, now)
+}
 
 // Law returns the sender's law, to change its weight or read its state.
 func (s *Sender) Law() law.Law { return s.cfg.Law }
@@ -306,14 +348,4 @@ func (s *Sender) length(i uint64) units.Bytes { return s.bytes(i+1) - s.bytes(i)
 
 func (s *Sender) segment(i uint64) Segment {
 	return Segment{Index: i, Offset: uint64(s.bytes(i)), Len: s.length(i), Last: i+1 == s.total}
-}
-
-// fraction returns a number in [0, size) that is spread evenly over consecutive packets
-// (Weyl's sequence of the golden ratio). Taken off a packet's size where the window is
-// compared, it rounds the window to a whole packet up as often as its fraction says: a
-// window of 5.7 packets then carries 5.7 in flight on average, where plain comparison
-// carries 5, and shares of a few packets would be 10 to 20 % off their weights.
-func fraction(i uint64, size units.Bytes) units.Bytes {
-	const golden = 0x9E3779B97F4A7C15
-	return units.Bytes((i * golden >> 32) * uint64(size) >> 32)
 }

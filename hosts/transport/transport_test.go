@@ -116,23 +116,32 @@ func TestWindowPacingAndRTT(t *testing.T) {
 	}
 }
 
-// A window that is not a whole number of packets is kept on average.
+// A window that is not a whole number of packets is in flight on average, whether or not packets
+// leave together.
 func TestFractionalWindow(t *testing.T) {
-	for _, window := range []units.Bytes{1200, 2500, 5700, 20900} {
-		s := newSender(t, transport.SenderConfig{Law: newFixed(units.Gbps*1000, window), MSS: 1000})
-		inflight, acked, sum := 0, uint64(0), 0
-		const rounds = 20000
-		now := units.Time(1)
-		for range rounds {
-			inflight += len(drain(s, now))
-			sum += inflight
-			now += units.Microsecond
-			s.OnFeedback(&transport.Feedback{PSN: transport.PSN(acked)}, now)
-			acked++
-			inflight--
-		}
-		if mean := float64(sum) / rounds * 1000; mean < float64(window)*0.99 || mean > float64(window)*1.01 {
-			t.Errorf("window %v: %v B in flight on average", window, mean)
+	const rtt, until = 26 * units.Microsecond, 20 * units.Millisecond
+	for _, window := range []units.Bytes{1200, 2500, 5700, 20900, 31500, 31736, 78441} {
+		for _, pace := range []float64{1.25, 1000} { // of the rate that fills the window
+			rate := units.Rate(pace * float64(window) * 8 / rtt.Seconds())
+			s := newSender(t, transport.SenderConfig{Law: newFixed(rate, window), MSS: 1000})
+			var flight []units.Time // when the packets in flight are answered
+			now, acked, sum := units.Time(1), uint64(0), 0.0
+			for now < until {
+				for s.Ready(now) <= now {
+					s.Send(now)
+					flight = append(flight, now+rtt)
+				}
+				next := min(s.Ready(now), flight[0])
+				sum += float64(len(flight)) * float64(next-now)
+				now = next
+				for len(flight) > 0 && flight[0] == now {
+					s.OnFeedback(&transport.Feedback{PSN: transport.PSN(acked)}, now)
+					acked, flight = acked+1, flight[1:]
+				}
+			}
+			if mean := sum / float64(now) * 1000; mean < float64(window)*0.99 || mean > float64(window)*1.01 {
+				t.Errorf("window %v, pacing at %v times the rate: %.0f B in flight on average", window, pace, mean)
+			}
 		}
 	}
 }
@@ -194,6 +203,45 @@ func TestTimeoutBacksOff(t *testing.T) {
 	}
 	if st := s.Stats(); st.Timeouts != 4 || st.Retransmits != 4 {
 		t.Errorf("stats %+v", st)
+	}
+}
+
+// TestTimeoutOutgrowsSlowPath sends over a path whose round trip is three times the first
+// timeout and that loses nothing: the timeout grows until a packet is answered that was sent
+// once, and from then on nothing is sent twice.
+func TestTimeoutOutgrowsSlowPath(t *testing.T) {
+	const rtt = 3 * units.Millisecond
+	s := newSender(t, transport.SenderConfig{Law: newFixed(10*units.Mbps, 5000), MSS: 1000, InitialRTO: units.Millisecond, MinRTO: units.Millisecond})
+	type answer struct {
+		at  units.Time
+		psn uint32
+	}
+	var answers []answer
+	received, late := uint64(0), uint64(0)
+	for now := units.Time(0); now < units.Second; {
+		if s.Ready(now) <= now {
+			seg := s.Send(now)
+			if seg.Retransmit && now > units.Second/2 {
+				late++
+			}
+			if seg.Index == received {
+				received++
+			}
+			answers = append(answers, answer{now + rtt, transport.PSN(received - 1)})
+			continue
+		}
+		next := min(s.Ready(now), s.Deadline())
+		if len(answers) > 0 && answers[0].at <= next {
+			now = answers[0].at
+			s.OnFeedback(&transport.Feedback{PSN: answers[0].psn}, now)
+			answers = answers[1:]
+			continue
+		}
+		now = next
+		s.OnTimer(now)
+	}
+	if st := s.Stats(); late != 0 || st.SRTT != rtt || st.Timeouts > 4 {
+		t.Errorf("%d packets sent again in the second half, stats %+v", late, st)
 	}
 }
 

@@ -9,8 +9,10 @@ import (
 	"errors"
 )
 
-// Port is the UDP port of packets with a shim, data and acknowledgements alike; it is in
-// the dynamic range (RFC 6335 §6).
+// Port is the UDP port of packets with a shim, data and acknowledgements alike. It is in the
+// dynamic range (RFC 6335 §6), and Linux's: any socket may be given it. So v1model's program
+// takes for ours only what has a transport header behind the shim, with all that is constant in
+// both as Headgate's hosts write it, 48 bits; the rest passes as it came.
 const Port = 50151
 
 // Version is the shim's version that this package speaks.
@@ -24,7 +26,7 @@ type NextHeader uint8
 
 // The next headers.
 const (
-	Opaque NextHeader = 0 // payload of no concern to the network
+	Opaque NextHeader = 0 // anything; v1model's program does not stamp it
 	BTH    NextHeader = 1 // an InfiniBand base transport header
 )
 

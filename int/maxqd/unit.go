@@ -7,9 +7,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// MaxShift is the largest shift that the pipeline's parameter can hold.
-const MaxShift = 31
-
 // Unit is the time that one step of a maxQD field stands for. Every switch and host of a
 // fabric has the same. The zero value is not a unit.
 type Unit struct{ t units.Time }
@@ -20,18 +17,6 @@ func NewUnit(t units.Time) (Unit, error) {
 		return Unit{}, fmt.Errorf("maxQD unit %v: want more than 0 and at most 1s", t)
 	}
 	return Unit{t}, nil
-}
-
-// UnitOf returns the unit of a pipeline whose clock ticks every tick (1 µs on BMv2, 1 ns
-// on Tofino) and whose parameter shifts delays right by shift, 0 to MaxShift.
-func UnitOf(tick units.Time, shift uint) (Unit, error) {
-	if shift > MaxShift {
-		return Unit{}, fmt.Errorf("maxQD shift %d: want 0 to %d", shift, MaxShift)
-	}
-	if tick <= 0 || tick > units.Second>>shift {
-		return Unit{}, fmt.Errorf("clock tick %v shifted by %d: want a unit of more than 0 and at most 1s", tick, shift)
-	}
-	return Unit{tick << shift}, nil
 }
 
 // Time returns the unit as a time.
@@ -48,9 +33,3 @@ func (u Unit) Encode(t units.Time) uint16 {
 
 // Decode converts a maxQD value to the delay it stands for.
 func (u Unit) Decode(v uint16) units.Time { return units.Time(v) * u.t }
-
-// FromTicks is the pipeline's own conversion, for differential tests: a delay in clock
-// ticks, shifted and saturated.
-func FromTicks(ticks uint64, shift uint) uint16 {
-	return uint16(min(ticks>>shift, math.MaxUint16))
-}

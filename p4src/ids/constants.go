@@ -90,6 +90,17 @@ const (
 	DropBuffer          = 13 // no memory that the packet may take
 )
 
+// From v1model/constants.p4, where each has its reason.
+const (
+	DropPuntLimit       = 14 // more for the controller than its port may send
+	DropSource          = 15 // a source that the edge port does not have
+	SourceCheckEntries  = 2048
+	QueuePairEntries    = 16384
+	DefaultPartitionKey = 0xffff
+	ShimDatagramBytes   = 28
+	BTHAcknowledge      = 17
+)
+
 // DropReason names index i of counter ingress.drops, as metrics and messages do; "" when
 // it is not in use.
 func DropReason(i int) string {
@@ -120,6 +131,10 @@ func DropReason(i int) string {
 		return "udp_length"
 	case DropBuffer:
 		return "buffer"
+	case DropPuntLimit:
+		return "punt_limit"
+	case DropSource:
+		return "source"
 	}
 	return ""
 }

@@ -7,11 +7,15 @@ package ids
 // PipelineName and PipelineVersion identify the program in its P4Info.
 const (
 	PipelineName    = "headgate"
-	PipelineVersion = "1.1.0"
+	PipelineVersion = "1.3.0"
 )
 
 // Tables, and the fields of their keys.
 const (
+	TableSourceCheck             uint32 = 0x02020002 // ingress.source_check.source_check
+	TableSourceCheckName                = "ingress.source_check.source_check"
+	FieldSourceCheckIngressPort  uint32 = 1          // ingress_port, EXACT, 9 bits
+	FieldSourceCheckSrcAddr      uint32 = 2          // src_addr, LPM, 32 bits
 	TableDSCPToClass             uint32 = 0x02010001 // ingress.classify.dscp_to_class
 	TableDSCPToClassName                = "ingress.classify.dscp_to_class"
 	FieldDSCPToClassDSCP         uint32 = 1          // dscp, EXACT, 6 bits
@@ -19,6 +23,8 @@ const (
 	TablePuntTableName                  = "ingress.punt.punt_table"
 	FieldPuntTableEtherType      uint32 = 1          // ether_type, TERNARY, 16 bits
 	FieldPuntTableDstAddr        uint32 = 2          // dst_addr, TERNARY, 32 bits
+	TablePuntLimit               uint32 = 0x02030002 // ingress.punt.punt_limit
+	TablePuntLimitName                  = "ingress.punt.punt_limit"
 	TableIPv4LPM                 uint32 = 0x02020001 // ingress.routing.ipv4_lpm
 	TableIPv4LPMName                    = "ingress.routing.ipv4_lpm"
 	FieldIPv4LPMDstAddr          uint32 = 1          // dst_addr, LPM, 32 bits
@@ -31,9 +37,6 @@ const (
 	TableBufferPort              uint32 = 0x02080002 // ingress.buffer.buffer_port
 	TableBufferPortName                 = "ingress.buffer.buffer_port"
 	FieldBufferPortIngressPort   uint32 = 1          // ingress_port, EXACT, 9 bits
-	TableVictimPort              uint32 = 0x02080003 // ingress.buffer.victim_port
-	TableVictimPortName                 = "ingress.buffer.victim_port"
-	FieldVictimPortIngressPort   uint32 = 1          // ingress_port, EXACT, 9 bits
 	TableLog2Bytes               uint32 = 0x02080004 // ingress.buffer.log2_bytes
 	TableLog2BytesName                  = "ingress.buffer.log2_bytes"
 	FieldLog2BytesBytes          uint32 = 1          // bytes, LPM, 32 bits
@@ -61,6 +64,11 @@ const (
 	FieldCongestedFlowSrcAddr    uint32 = 1          // src_addr, EXACT, 32 bits
 	FieldCongestedFlowDstAddr    uint32 = 2          // dst_addr, EXACT, 32 bits
 	FieldCongestedFlowEgressPort uint32 = 3          // egress_port, EXACT, 9 bits
+	TableQueuePair               uint32 = 0x02090004 // ingress.pacc.queue_pair
+	TableQueuePairName                  = "ingress.pacc.queue_pair"
+	FieldQueuePairSrcAddr        uint32 = 1          // src_addr, EXACT, 32 bits
+	FieldQueuePairDstAddr        uint32 = 2          // dst_addr, EXACT, 32 bits
+	FieldQueuePairQP             uint32 = 3          // qp, EXACT, 24 bits
 	TablePFCPort                 uint32 = 0x02080008 // egress.pfc.pfc_port
 	TablePFCPortName                    = "egress.pfc.pfc_port"
 	FieldPFCPortEgressPort       uint32 = 1          // egress_port, EXACT, 9 bits
@@ -74,6 +82,10 @@ const (
 
 // Actions, and their parameters.
 const (
+	ActionPermitSource                uint32 = 0x01020002 // ingress.source_check.permit_source
+	ActionPermitSourceName                   = "ingress.source_check.permit_source"
+	ActionRefuseSource                uint32 = 0x01020003 // ingress.source_check.refuse_source
+	ActionRefuseSourceName                   = "ingress.source_check.refuse_source"
 	ActionSetClass                    uint32 = 0x01010001 // ingress.classify.set_class
 	ActionSetClassName                       = "ingress.classify.set_class"
 	ParamSetClassClass                uint32 = 1          // class, 3 bits
@@ -81,6 +93,10 @@ const (
 	ActionPuntToCPU                   uint32 = 0x01030001 // ingress.punt.punt_to_cpu
 	ActionPuntToCPUName                      = "ingress.punt.punt_to_cpu"
 	ParamPuntToCPUReason              uint32 = 1          // reason, 4 bits
+	ActionSetPuntLimit                uint32 = 0x01030002 // ingress.punt.set_punt_limit
+	ActionSetPuntLimitName                   = "ingress.punt.set_punt_limit"
+	ParamSetPuntLimitInterval         uint32 = 1          // interval, 32 bits
+	ParamSetPuntLimitTolerance        uint32 = 2          // tolerance, 32 bits
 	ActionSetNextHop                  uint32 = 0x01020001 // ingress.routing.set_next_hop
 	ActionSetNextHopName                     = "ingress.routing.set_next_hop"
 	ParamSetNextHopPort               uint32 = 1          // port, 9 bits
@@ -94,15 +110,19 @@ const (
 	ParamSetBufferPolicyFlags         uint32 = 1          // flags, 5 bits
 	ParamSetBufferPolicyLossless      uint32 = 2          // lossless, 8 bits
 	ParamSetBufferPolicyShared        uint32 = 3          // shared, 32 bits
-	ParamSetBufferPolicyPrivate       uint32 = 4          // private, 32 bits
-	ParamSetBufferPolicyLossyPrivate  uint32 = 5          // lossy_private, 32 bits
-	ParamSetBufferPolicyThreshold     uint32 = 6          // threshold, 32 bits
-	ParamSetBufferPolicyAlphaUp       uint32 = 7          // alpha_up, 3 bits
-	ParamSetBufferPolicyAlphaDown     uint32 = 8          // alpha_down, 4 bits
-	ParamSetBufferPolicyResumeGap     uint32 = 9          // resume_gap, 32 bits
-	ParamSetBufferPolicyPortResumeGap uint32 = 10         // port_resume_gap, 32 bits
-	ParamSetBufferPolicyPortQueues    uint32 = 11         // port_queues, 4 bits
-	ParamSetBufferPolicyWindow        uint32 = 12         // window, 32 bits
+	ParamSetBufferPolicyPrivatePool   uint32 = 4          // private_pool, 32 bits
+	ParamSetBufferPolicyHeadroomPool  uint32 = 5          // headroom_pool, 32 bits
+	ParamSetBufferPolicyInsurancePool uint32 = 6          // insurance_pool, 32 bits
+	ParamSetBufferPolicyPrivate       uint32 = 7          // private, 32 bits
+	ParamSetBufferPolicyLossyPrivate  uint32 = 8          // lossy_private, 32 bits
+	ParamSetBufferPolicyThreshold     uint32 = 9          // threshold, 32 bits
+	ParamSetBufferPolicyAlphaUp       uint32 = 10         // alpha_up, 3 bits
+	ParamSetBufferPolicyAlphaDown     uint32 = 11         // alpha_down, 4 bits
+	ParamSetBufferPolicyResumeGap     uint32 = 12         // resume_gap, 32 bits
+	ParamSetBufferPolicyPortResumeGap uint32 = 13         // port_resume_gap, 32 bits
+	ParamSetBufferPolicyPortQueues    uint32 = 14         // port_queues, 4 bits
+	ParamSetBufferPolicyWindow        uint32 = 15         // window, 32 bits
+	ParamSetBufferPolicyPeriod        uint32 = 16         // period, 32 bits
 	ActionDisableBuffer               uint32 = 0x01080002 // ingress.buffer.disable_buffer
 	ActionDisableBufferName                  = "ingress.buffer.disable_buffer"
 	ActionSetBufferPort               uint32 = 0x01080003 // ingress.buffer.set_buffer_port
@@ -112,8 +132,8 @@ const (
 	ParamSetBufferPortProfile         uint32 = 3          // profile, 8 bits
 	ParamSetBufferPortExponent        uint32 = 4          // exponent, 32 bits
 	ParamSetBufferPortGradientLimit   uint32 = 5          // gradient_limit, 32 bits
-	ActionSetVictim                   uint32 = 0x01080004 // ingress.buffer.set_victim
-	ActionSetVictimName                      = "ingress.buffer.set_victim"
+	ParamSetBufferPortDepartLimit     uint32 = 6          // depart_limit, 32 bits
+	ParamSetBufferPortResponse        uint32 = 7          // response, 32 bits
 	ActionSetLogBytes                 uint32 = 0x01080005 // ingress.buffer.set_log_bytes
 	ActionSetLogBytesName                    = "ingress.buffer.set_log_bytes"
 	ParamSetLogBytesLog               uint32 = 1          // log, 32 bits
@@ -135,6 +155,10 @@ const (
 	ActionLearnFlowName                      = "ingress.pacc.learn_flow"
 	ActionCountCongested              uint32 = 0x01090004 // ingress.pacc.count_congested
 	ActionCountCongestedName                 = "ingress.pacc.count_congested"
+	ActionKnowQueuePair               uint32 = 0x01090005 // ingress.pacc.know_queue_pair
+	ActionKnowQueuePairName                  = "ingress.pacc.know_queue_pair"
+	ActionLearnQueuePair              uint32 = 0x01090006 // ingress.pacc.learn_queue_pair
+	ActionLearnQueuePairName                 = "ingress.pacc.learn_queue_pair"
 	ActionSetPFCPort                  uint32 = 0x01080009 // egress.pfc.set_pfc_port
 	ActionSetPFCPortName                     = "egress.pfc.set_pfc_port"
 	ParamSetPFCPortSrcMAC             uint32 = 1          // src_mac, 48 bits
@@ -183,52 +207,38 @@ const (
 
 // Digests, whose ids p4c derives from their names.
 const (
-	DigestFlowDigestT     uint32 = 0x17ab6999 // flow_digest_t
-	DigestFlowDigestTName        = "flow_digest_t"
+	DigestQueuePairDigestT     uint32 = 0x17e321be // queue_pair_digest_t
+	DigestQueuePairDigestTName        = "queue_pair_digest_t"
+	DigestFlowDigestT          uint32 = 0x17ab6999 // flow_digest_t
+	DigestFlowDigestTName             = "flow_digest_t"
 )
 
-// Registers.
+// Registers. BMv2 does not serve them over P4Runtime, so nobody needs their ids.
 const (
-	RegisterQueueBytes            uint32 = 0x16040001 // queue_bytes
-	RegisterQueueBytesName               = "queue_bytes"
-	RegisterAdmissionDrops        uint32 = 0x16040002 // admission_drops
-	RegisterAdmissionDropsName           = "admission_drops"
-	RegisterDepartedBytes         uint32 = 0x16070001 // departed_bytes
-	RegisterDepartedBytesName            = "departed_bytes"
-	RegisterDepartedPackets       uint32 = 0x16070002 // departed_packets
-	RegisterDepartedPacketsName          = "departed_packets"
-	RegisterLastDelay             uint32 = 0x16070003 // last_delay
-	RegisterLastDelayName                = "last_delay"
-	RegisterBufferPrivate         uint32 = 0x16080001 // buffer_private
-	RegisterBufferPrivateName            = "buffer_private"
-	RegisterBufferShared          uint32 = 0x16080002 // buffer_shared
-	RegisterBufferSharedName             = "buffer_shared"
-	RegisterBufferCounted         uint32 = 0x16080003 // buffer_counted
-	RegisterBufferCountedName            = "buffer_counted"
-	RegisterBufferHeadroom        uint32 = 0x16080004 // buffer_headroom
-	RegisterBufferHeadroomName           = "buffer_headroom"
-	RegisterBufferTau             uint32 = 0x16080005 // buffer_tau
-	RegisterBufferTauName                = "buffer_tau"
-	RegisterBufferPortShared      uint32 = 0x16080006 // buffer_port_shared
-	RegisterBufferPortSharedName         = "buffer_port_shared"
-	RegisterBufferInsured         uint32 = 0x16080007 // buffer_insured
-	RegisterBufferInsuredName            = "buffer_insured"
-	RegisterBufferPaused          uint32 = 0x16080008 // buffer_paused
-	RegisterBufferPausedName             = "buffer_paused"
-	RegisterBufferPausedAt        uint32 = 0x16080009 // buffer_paused_at
-	RegisterBufferPausedAtName           = "buffer_paused_at"
-	RegisterBufferPools           uint32 = 0x1608000a // buffer_pools
-	RegisterBufferPoolsName              = "buffer_pools"
-	RegisterEstimateLength        uint32 = 0x16080011 // estimate_length
-	RegisterEstimateLengthName           = "estimate_length"
-	RegisterEstimateTime          uint32 = 0x16080012 // estimate_time
-	RegisterEstimateTimeName             = "estimate_time"
-	RegisterEstimateAverage       uint32 = 0x16080013 // estimate_average
-	RegisterEstimateAverageName          = "estimate_average"
-	RegisterEstimateDeviation     uint32 = 0x16080014 // estimate_deviation
-	RegisterEstimateDeviationName        = "estimate_deviation"
-	RegisterWindowStart           uint32 = 0x16080015 // window_start
-	RegisterWindowStartName              = "window_start"
+	RegisterQueueBytesName        = "queue_bytes"
+	RegisterAdmissionDropsName    = "admission_drops"
+	RegisterDepartedBytesName     = "departed_bytes"
+	RegisterDepartedPacketsName   = "departed_packets"
+	RegisterLastDelayName         = "last_delay"
+	RegisterPuntDueName           = "punt_due"
+	RegisterBufferPrivateName     = "buffer_private"
+	RegisterBufferSharedName      = "buffer_shared"
+	RegisterBufferCountedName     = "buffer_counted"
+	RegisterBufferHeadroomName    = "buffer_headroom"
+	RegisterBufferTauName         = "buffer_tau"
+	RegisterBufferPortSharedName  = "buffer_port_shared"
+	RegisterBufferInsuredName     = "buffer_insured"
+	RegisterBufferPausedName      = "buffer_paused"
+	RegisterBufferPausedAtName    = "buffer_paused_at"
+	RegisterSpfcCountName         = "spfc_count"
+	RegisterSpfcPeriodEndName     = "spfc_period_end"
+	RegisterSpfcVictimName        = "spfc_victim"
+	RegisterBufferPoolsName       = "buffer_pools"
+	RegisterEstimateLengthName    = "estimate_length"
+	RegisterEstimateTimeName      = "estimate_time"
+	RegisterEstimateAverageName   = "estimate_average"
+	RegisterEstimateDeviationName = "estimate_deviation"
+	RegisterWindowStartName       = "window_start"
 )
 
 // Controller headers, and their fields.

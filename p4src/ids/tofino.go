@@ -18,40 +18,23 @@ const (
 	ParamSetProfileProfile uint32 = 1 // profile, 8 bits
 )
 
-// Registers.
+// Registers. BMv2 does not serve them over P4Runtime, so nobody needs their ids.
 const (
-	RegisterDepartedBytesLow        uint32 = 0x16070004 // egress.statistics.departed_bytes_low
-	RegisterDepartedBytesLowName           = "egress.statistics.departed_bytes_low"
-	RegisterDepartedBytesHigh       uint32 = 0x16070005 // egress.statistics.departed_bytes_high
-	RegisterDepartedBytesHighName          = "egress.statistics.departed_bytes_high"
-	RegisterDepartedPacketsLow      uint32 = 0x16070006 // egress.statistics.departed_packets_low
-	RegisterDepartedPacketsLowName         = "egress.statistics.departed_packets_low"
-	RegisterDepartedPacketsHigh     uint32 = 0x16070007 // egress.statistics.departed_packets_high
-	RegisterDepartedPacketsHighName        = "egress.statistics.departed_packets_high"
-	RegisterDepth0                  uint32 = 0x16070010 // egress.statistics.depth_0
-	RegisterDepth0Name                     = "egress.statistics.depth_0"
-	RegisterDepth1                  uint32 = 0x16070011 // egress.statistics.depth_1
-	RegisterDepth1Name                     = "egress.statistics.depth_1"
-	RegisterDepth2                  uint32 = 0x16070012 // egress.statistics.depth_2
-	RegisterDepth2Name                     = "egress.statistics.depth_2"
-	RegisterDepth3                  uint32 = 0x16070013 // egress.statistics.depth_3
-	RegisterDepth3Name                     = "egress.statistics.depth_3"
-	RegisterDepth4                  uint32 = 0x16070014 // egress.statistics.depth_4
-	RegisterDepth4Name                     = "egress.statistics.depth_4"
-	RegisterDepth5                  uint32 = 0x16070015 // egress.statistics.depth_5
-	RegisterDepth5Name                     = "egress.statistics.depth_5"
-	RegisterDepth6                  uint32 = 0x16070016 // egress.statistics.depth_6
-	RegisterDepth6Name                     = "egress.statistics.depth_6"
-	RegisterDepth7                  uint32 = 0x16070017 // egress.statistics.depth_7
-	RegisterDepth7Name                     = "egress.statistics.depth_7"
-	RegisterEstimateTurn            uint32 = 0x16080016 // estimate_turn
-	RegisterEstimateTurnName               = "estimate_turn"
-	RegisterEstimateSign            uint32 = 0x16080017 // estimate_sign
-	RegisterEstimateSignName               = "estimate_sign"
-	RegisterEstimateRises           uint32 = 0x16080018 // estimate_rises
-	RegisterEstimateRisesName              = "estimate_rises"
-	RegisterEstimateFalls           uint32 = 0x16080019 // estimate_falls
-	RegisterEstimateFallsName              = "estimate_falls"
-	RegisterEstimateGradient        uint32 = 0x1608001a // estimate_gradient
-	RegisterEstimateGradientName           = "estimate_gradient"
+	RegisterDepartedBytesLowName    = "egress.statistics.departed_bytes_low"
+	RegisterDepartedBytesHighName   = "egress.statistics.departed_bytes_high"
+	RegisterDepartedPacketsLowName  = "egress.statistics.departed_packets_low"
+	RegisterDepartedPacketsHighName = "egress.statistics.departed_packets_high"
+	RegisterDepth0Name              = "egress.statistics.depth_0"
+	RegisterDepth1Name              = "egress.statistics.depth_1"
+	RegisterDepth2Name              = "egress.statistics.depth_2"
+	RegisterDepth3Name              = "egress.statistics.depth_3"
+	RegisterDepth4Name              = "egress.statistics.depth_4"
+	RegisterDepth5Name              = "egress.statistics.depth_5"
+	RegisterDepth6Name              = "egress.statistics.depth_6"
+	RegisterDepth7Name              = "egress.statistics.depth_7"
+	RegisterEstimateTurnName        = "estimate_turn"
+	RegisterEstimateSignName        = "estimate_sign"
+	RegisterEstimateRisesName       = "estimate_rises"
+	RegisterEstimateFallsName       = "estimate_falls"
+	RegisterEstimateGradientName    = "estimate_gradient"
 )

@@ -12,6 +12,7 @@ const bufferSize = 2 + 6 + 2*4 + 3*4*ids.QueuesPerPort + 2*4*4
 // Buffer is what the ingress queues of a port held of the packet buffer, and the switch as
 // a whole. Amounts are in bytes; classes are indices.
 type Buffer struct {
+	Victim       bool   // by SPFC
 	PortPaused   bool   // as a whole, by DSH
 	PausedQueues uint8  // bit n for class n
 	LastPause    uint64 // 48 bits, ticks: when the peer was last told of all that is paused
@@ -55,7 +56,7 @@ func (b *Buffer) words(visit func(*uint32)) {
 
 // parse decodes bufferSize bytes.
 func (b *Buffer) parse(p []byte) {
-	b.PortPaused, b.PausedQueues, b.LastPause = p[0]&1 != 0, p[1], uint48(p[2:])
+	b.Victim, b.PortPaused, b.PausedQueues, b.LastPause = p[0]&2 != 0, p[0]&1 != 0, p[1], uint48(p[2:])
 	p = p[8:]
 	b.words(func(v *uint32) {
 		*v = binary.BigEndian.Uint32(p)
@@ -64,11 +65,14 @@ func (b *Buffer) parse(p []byte) {
 }
 
 func (b *Buffer) append(p []byte) []byte {
-	var paused byte
+	var state byte
 	if b.PortPaused {
-		paused = 1
+		state = 1
 	}
-	p = append(p, paused, b.PausedQueues)
+	if b.Victim {
+		state |= 2
+	}
+	p = append(p, state, b.PausedQueues)
 	p = binary.BigEndian.AppendUint16(p, uint16(b.LastPause>>32))
 	p = binary.BigEndian.AppendUint32(p, uint32(b.LastPause))
 	b.words(func(v *uint32) { p = binary.BigEndian.AppendUint32(p, *v) })

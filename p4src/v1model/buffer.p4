@@ -19,6 +19,18 @@
     (HAS(BUFFER_DYNAMIC) ? (((bit<48>)(free)) << meta.buffer.alpha_up) >> meta.buffer.alpha_down \
                          : (bit<48>)meta.buffer.threshold)
 
+// What is free of the shared pool. After a change of the policy, private queues, headroom or
+// insurance may hold more than the new policy reserves for them: that is no room either.
+#define SHARED_FREE(used, private, headroom, insured) \
+    (meta.buffer.shared |-| (used) |-| ((private) |-| meta.target.private_pool) \
+     |-| ((headroom) |-| meta.target.headroom_pool) |-| ((insured) |-| meta.target.insurance_pool))
+
+// What is free of the whole buffer. It binds only while the shared pool or the reserve of one
+// queue holds more than the policy gives it, which an earlier policy may have left there.
+#define BUFFER_ROOM(used, private, headroom, insured) \
+    ((meta.buffer.shared + meta.target.private_pool + meta.target.headroom_pool + meta.target.insurance_pool) \
+     |-| ((used) + (private) + (headroom) + (insured)))
+
 // What the peer of a port has been told to stop.
 #define TOLD(paused) ((paused)[8:8] == 1 ? 8w0xff : (paused)[7:0])
 
@@ -108,6 +120,9 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         bit<9>  paused;
         bit<48> paused_at;
         bit<32> used;
+        bit<32> total_private;
+        bit<32> total_headroom;
+        bit<32> total_insured;
         buffer_private.read(private, index);
         buffer_shared.read(shared, index);
         buffer_counted.read(counted, index);
@@ -118,21 +133,26 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_paused.read(paused, port);
         buffer_paused_at.read(paused_at, port);
         buffer_pools.read(used, POOL_SHARED);
+        buffer_pools.read(total_private, POOL_PRIVATE);
+        buffer_pools.read(total_headroom, POOL_HEADROOM);
+        buffer_pools.read(total_insured, POOL_INSURANCE);
 
         // Algorithm 1.
         bool whole = lossless && meta.buffer.victim == 1 && paused == 0;
         bool by_port = lossless && HAS(BUFFER_INSURED) && !HAS(BUFFER_APART);
-        bit<32> free = meta.buffer.shared |-| used;
-        bit<48> queue_limit = BUFFER_THRESHOLD(free);
+        meta.target.free = SHARED_FREE(used, total_private, total_headroom, total_insured);
+        meta.target.room = BUFFER_ROOM(used, total_private, total_headroom, total_insured);
+        bit<48> queue_limit = BUFFER_THRESHOLD(meta.target.free);
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
         bit<48> level = (bit<48>)(by_port ? port_shared : shared) + (bit<48>)n;
         bit<32> reserved = (HAS(BUFFER_INSURED) ? insured : headroom) + n;
         // In the metadata, since p4c would copy what computes a local variable to every use.
         meta.buffer.pool = (lossless && reserved <= meta.buffer.headroom)
             ? (HAS(BUFFER_INSURED) ? POOL_INSURANCE : POOL_HEADROOM) : POOL_NONE;
-        meta.buffer.pool = (n <= free && (whole || level < (by_port ? port_limit : queue_limit)))
+        meta.buffer.pool = (n <= meta.target.free && (whole || level < (by_port ? port_limit : queue_limit)))
             ? POOL_SHARED : meta.buffer.pool;
         meta.buffer.pool = (private + n <= meta.buffer.reserve) ? POOL_PRIVATE : meta.buffer.pool;
+        meta.buffer.pool = (n <= meta.target.room) ? meta.buffer.pool : POOL_NONE;
 
         bit<32> more_shared = (meta.buffer.pool == POOL_SHARED || meta.buffer.pool == POOL_INSURANCE) ? n : 0;
         bit<32> more_counted = lossless ? more_shared : 0;
@@ -142,7 +162,7 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
         headroom = headroom + (meta.buffer.pool == POOL_HEADROOM ? n : 0);
         port_shared = port_shared + more_counted;
         insured = insured + (meta.buffer.pool == POOL_INSURANCE ? n : 0);
-        free = free - (meta.buffer.pool == POOL_SHARED ? n : 0);
+        meta.target.free = meta.target.free - (meta.buffer.pool == POOL_SHARED ? n : 0);
         tau = (lossless && meta.buffer.pool != POOL_NONE)
             ? ((meta.estimate.single == 1) ? 0 : meta.estimate.phi) : tau;
         buffer_private.write(index, private);
@@ -163,7 +183,7 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
 
         // Fig. 3, §IV-E. What holds nothing is not paused: nothing of it could resume it.
         bit<8> told = TOLD(paused);
-        queue_limit = BUFFER_THRESHOLD(free);
+        queue_limit = BUFFER_THRESHOLD(meta.target.free);
         port_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit * (bit<48>)meta.buffer.port_queues;
         queue_limit = whole ? (bit<48>)meta.buffer.shared : queue_limit;
         bool stop_queue = lossless && private + shared + headroom != 0 &&
@@ -177,8 +197,12 @@ control Place(inout metadata_t meta, in standard_metadata_t standard) {
 
         bit<8> now_told = TOLD(paused);
         bit<8> stopped = now_told & ~told;
+        // A packet that the PAUSE should have stopped says that the peer does not know of it: it
+        // was reset, or the frame is lost.
+        bit<48> age = standard.ingress_global_timestamp |-| paused_at;
+        bool unknown = lossless && told & meta.buffer.class_mask != 0 && age >= (bit<48>)meta.target.response;
         bool refresh = stopped == 0 && told != 0 && meta.buffer.refresh != 0 &&
-            standard.ingress_global_timestamp |-| paused_at >= (bit<48>)meta.buffer.refresh;
+            (unknown || age >= (bit<48>)meta.buffer.refresh);
         // A PAUSE of further classes does not put off the refresh of the others.
         bool covers = stopped != 0 && (told == 0 || paused[8:8] == 1);
         buffer_paused_at.write(port, (covers || refresh) ? standard.ingress_global_timestamp : paused_at);
@@ -278,13 +302,17 @@ control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
         buffer_headroom.write(index, headroom);
         buffer_port_shared.write(port, port_shared);
         buffer_insured.write(port, insured);
+        total_private = total_private |-| of_private;
+        total_headroom = total_headroom |-| of_headroom;
+        total_insured = total_insured |-| of_insured;
         buffer_pools.write(POOL_SHARED, used);
-        buffer_pools.write(POOL_PRIVATE, total_private |-| of_private);
-        buffer_pools.write(POOL_HEADROOM, total_headroom |-| of_headroom);
-        buffer_pools.write(POOL_INSURANCE, total_insured |-| of_insured);
+        buffer_pools.write(POOL_PRIVATE, total_private);
+        buffer_pools.write(POOL_HEADROOM, total_headroom);
+        buffer_pools.write(POOL_INSURANCE, total_insured);
 
         bit<8> told = TOLD(paused);
-        bit<48> queue_limit = BUFFER_THRESHOLD(meta.buffer.shared |-| used);
+        meta.target.free = SHARED_FREE(used, total_private, total_headroom, total_insured);
+        bit<48> queue_limit = BUFFER_THRESHOLD(meta.target.free);
         bit<48> port_limit = queue_limit * (bit<48>)meta.buffer.port_queues;
         bool start_queue = paused[7:0] & meta.buffer.class_mask != 0 &&
             (private + shared + headroom == 0 ||
@@ -294,7 +322,9 @@ control Vacate(inout metadata_t meta, in standard_metadata_t standard) {
             (meta.buffer.lossless == 1 || of_counted != 0) &&
             (port_shared == 0 ||
              (bit<48>)port_shared + (bit<48>)meta.buffer.port_resume_gap < port_limit);
+        meta.target.was_paused = (paused == 0) ? 1w0 : 1w1;
         paused = paused & ~(start_queue ? (bit<9>)meta.buffer.class_mask : 0) & (start_port ? 9w0xff : 9w0x1ff);
+        meta.target.is_paused = (paused == 0) ? 1w0 : 1w1;
         buffer_paused.write(port, paused);
 
         bit<8> now_told = TOLD(paused);

@@ -7,6 +7,7 @@
 
 control Memory(inout metadata_t meta, in standard_metadata_t standard) {
     BufferPolicy() policy;
+    PortState() port_state;
     Observe() observe;
     Gradient() gradient;
     Place() place;
@@ -19,6 +20,9 @@ control Memory(inout metadata_t meta, in standard_metadata_t standard) {
         policy.apply(meta);
         if (meta.bridged.accounted == 1) {
             if (meta.drop_reason == DROP_NONE) {
+                if (meta.buffer.lossless == 1 && HAS(BUFFER_VICTIMS)) {
+                    port_state.apply(meta, standard);
+                }
                 if (meta.buffer.lossless == 1 && HAS(BUFFER_ESTIMATE)) {
                     observe.apply(meta, standard);
                     gradient.apply(meta);

@@ -35,7 +35,8 @@ control SendPause(inout metadata_t meta) {
     headroom = headroom + cell; \
     buffer_counted.write(index, 0)
 
-// A packet-out that repeats what its port has paused, or ends it all.
+// A packet-out that says again what its port has paused and what not, or ends it all. It leaves
+// by the port itself, so no PAUSE or RESUME that is made meanwhile overtakes it.
 control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
     @hidden
     action look() {
@@ -44,7 +45,7 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
         buffer_paused.read(paused, (bit<32>)meta.departure.port);
         buffer_paused_at.read(paused_at, (bit<32>)meta.departure.port);
         meta.signal.classes = TOLD(paused);
-        meta.signal.kind = (paused != 0) ? SIGNAL_REFRESH : SIGNAL_NONE;
+        meta.signal.kind = (paused != 0) ? SIGNAL_REFRESH : SIGNAL_RESUME;
         buffer_paused_at.write((bit<32>)meta.departure.port,
             (paused != 0) ? standard.egress_global_timestamp : paused_at);
     }
@@ -82,6 +83,8 @@ control Refresh(inout metadata_t meta, inout standard_metadata_t standard) {
         buffer_pools.write(POOL_INSURANCE, cell |-| insured);
         buffer_paused.read(paused, port);
         buffer_paused.write(port, 0);
+        spfc_count.write(port, 0);
+        spfc_victim.write(port, 0);
         meta.signal.classes = TOLD(paused);
         meta.signal.kind = (paused != 0) ? SIGNAL_RESUME : SIGNAL_NONE;
     }

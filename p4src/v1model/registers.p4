@@ -24,6 +24,10 @@ register<bit<48>>(PORT_CELLS) departed_packets;
 @id(ID_REGISTER_LAST_DELAY)
 register<bit<16>>(PORT_CELLS) last_delay;
 
+// When the next frame of a port to the controller is due, in ticks; index ingress port.
+@id(ID_REGISTER_PUNT_DUE)
+register<bit<48>>(PORT_CELLS) punt_due;
+
 // The buffer's pools: bytes of each ingress queue; index port << 3 | traffic class. What is
 // shared includes what is insured; counted is the part of it that counts for the port,
 // which is all of a lossless class's. tau is by how much the queue pauses early.
@@ -49,7 +53,16 @@ register<bit<9>>(PORT_CELLS) buffer_paused;
 @id(ID_REGISTER_BUFFER_PAUSED_AT)
 register<bit<48>>(PORT_CELLS) buffer_paused_at;
 
-// The same of the switch, and peaks; index POOL_*.
+// SPFC's meter of each ingress port: bytes that departed in the period (IRC), when it ends, in
+// ticks, and the port's state (SH).
+@id(ID_REGISTER_SPFC_COUNT)
+register<bit<32>>(PORT_CELLS) spfc_count;
+@id(ID_REGISTER_SPFC_PERIOD_END)
+register<bit<48>>(PORT_CELLS) spfc_period_end;
+@id(ID_REGISTER_SPFC_VICTIM)
+register<bit<1>>(PORT_CELLS) spfc_victim;
+
+// The pools of the switch, and their peaks; index POOL_*.
 @id(ID_REGISTER_BUFFER_POOLS)
 register<bit<32>>(POOL_PEAKS * 2) buffer_pools;
 

@@ -26,8 +26,21 @@
 // The pipeline has the buffer's accounts and makes PFC frames.
 #define PIPELINE_HAS_BUFFER
 
-// v1model has no metadata of its own.
-struct target_t {}
+// What only the controls of this target know. The sizes of the policy's pools are in bytes;
+// BufferPolicy sets them.
+struct target_t {
+    bit<1>  foreign;        // to the shim's UDP port, and without a shim
+    bit<32> private_pool;   // what all queues may hold of their private memory
+    bit<32> headroom_pool;  // and of headroom; 0 under DSH
+    bit<32> insurance_pool; // and all ports of insurance; 0 but under DSH
+    bit<32> free;           // of the shared pool
+    bit<32> room;           // of the whole buffer
+    bit<48> period;         // SPFC's TC, in ticks
+    bit<32> depart_limit;   // C·TC/K of the ingress port, in bytes; at least 1
+    bit<32> response;       // a PAUSE has stopped the ingress port's peer after so long, in ticks
+    bit<1>  was_paused;     // the ingress port had something paused before a departure
+    bit<1>  is_paused;      // and has after it
+}
 
 // What crosses from ingress to egress with the packet. v1model carries all metadata, not
 // only this.

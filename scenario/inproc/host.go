@@ -2,7 +2,10 @@ package inproc
 
 import (
 	"github.com/headgate/headgate/controller/config"
+	section "github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -13,27 +16,22 @@ import (
 // MSS is the payload of a full packet, as in the papers' simulations (Söze §5).
 const MSS = 1000 * units.Byte
 
-// gateway is the destination MAC of a host's frames. Switches route by IPv4 alone.
-var gateway = [6]byte{0x02, 0, 0, 0, 0, 0xfe}
-
 // host makes the host at the end of a link. By default its flows follow Söze's law with the
 // parameters of the fabric file.
 func (f *Fabric) host(name string, l config.Link, s *socket) error {
-	h := f.cfg.Host(name)
-	unit, err := maxqd.NewUnit(f.cfg.Soze.Unit())
+	h, p := f.cfg.Host(name), section.Of(f.cfg)
+	unit, err := maxqd.NewUnit(p.Unit())
 	if err != nil {
 		return err
 	}
 	nic := &nic{rate: l.Rate}
+	params := param.For[soze.Params](law.Flow{Rate: l.Rate, MSS: MSS})
+	params.P, params.K, params.Alpha, params.Beta, params.M = f.cfg.Scaled(p.P), f.cfg.Scaled(p.K), p.Alpha, p.Beta, p.M
 	c := agent.Config{
-		Name: name, MAC: h.MAC, Gateway: packet.MAC(gateway), IP: h.IPv4, Rate: l.Rate, Unit: unit,
-		NewLaw: agent.Soze(soze.Params{
-			P: f.cfg.Scaled(f.cfg.Soze.P), K: f.cfg.Scaled(f.cfg.Soze.K),
-			Alpha: f.cfg.Soze.Alpha, Beta: f.cfg.Soze.Beta, M: f.cfg.Soze.M,
-			MaxRate: l.Rate, MSS: MSS,
-		}),
+		Name: name, MAC: h.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
+		NewLaw:   agent.Soze(params),
 		MSS:      MSS,
-		DataDSCP: f.cfg.Soze.DSCP, AckDSCP: f.cfg.Soze.AckDSCP,
+		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP,
 		Classes: f.classes(),
 	}
 	if f.opts.Host != nil {

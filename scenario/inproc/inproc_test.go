@@ -1,19 +1,26 @@
 package inproc
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/examples"
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
 // TestBuild holds a fabric against its file: wires in the order of links, rates of ports,
 // classes of DSCPs, and what Options.Host changed.
 func TestBuild(t *testing.T) {
-	cfg, err := config.Parse("leaf-spine.yaml", examples.LeafSpine)
+	cfg, err := config.Parse("leaf-spine.yaml", examples.LeafSpine, nil, controller.Sections()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,35 +55,69 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestTelemetry(t *testing.T) {
-	tel := newTelemetry()
-	for _, s := range []*pb.TelemetrySample{
-		{Switch: "a", Port: 1, Drops: 5, QueueBytes: []uint32{10, 20}},
-		{Switch: "a", Port: 2, Drops: 1, QueueBytes: []uint32{0, 40}},
-		{Switch: "b", Port: 1, QueueBytes: []uint32{90}},
-		{Switch: "a", Port: 1, Drops: 2, QueueBytes: []uint32{10, 20}}, // restarted
-	} {
-		tel.take(s)
+// admin is a controller that answers with the first of its lists that is left, the last for good.
+type admin struct {
+	pb.FabricServiceClient
+	lists [][]*pb.SwitchStatus
+	asked int
+}
+
+func (a *admin) ListSwitches(context.Context, *pb.ListSwitchesRequest, ...grpc.CallOption) (*pb.ListSwitchesResponse, error) {
+	a.asked++
+	return &pb.ListSwitchesResponse{Switches: a.lists[min(a.asked, len(a.lists))-1]}, nil
+}
+
+// TestWaitReady wants every switch of the fabric, each with entries: a controller that serves its
+// API before it has applied its file lists none.
+func TestWaitReady(t *testing.T) {
+	sw := func(name string, state pb.SwitchStatus_State, entries uint64) *pb.SwitchStatus {
+		return &pb.SwitchStatus{Name: name, State: state, Entries: entries}
 	}
-	if n := tel.Drops(); n != 8 {
-		t.Errorf("%d drops, want 8: 5 before the restart, 2 after it, 1 of the other port", n)
+	const ready = pb.SwitchStatus_STATE_READY
+	a := &admin{lists: [][]*pb.SwitchStatus{
+		nil,
+		{sw("a", ready, 9)},
+		{sw("a", ready, 9), sw("b", pb.SwitchStatus_STATE_RECONCILING, 9)},
+		{sw("a", ready, 9), sw("b", ready, 0)},
+		{sw("b", ready, 9), sw("a", ready, 9)},
+	}}
+	c := &Control{Admin: a, switches: []string{"a", "b"}}
+	if err := c.WaitReady(t.Context()); err != nil || a.asked != len(a.lists) {
+		t.Errorf("ready after %d answers, %v; want after %d", a.asked, err, len(a.lists))
 	}
-	if p := tel.Busiest("a"); p == nil || p.Port != 2 || Queued(p) != 40 {
-		t.Errorf("the busiest port of a is %v, want 2 with 40 B", p)
+	for i, want := range []string{"a is not known to the controller yet", "b is not known to the controller yet", "b is reconciling: ", "b holds no entries", ""} {
+		if got := notReady(c.switches, a.lists[i]); got != want {
+			t.Errorf("of %v is missing %q, want %q", a.lists[i], got, want)
+		}
 	}
-	if p := tel.Busiest("c"); p != nil {
-		t.Errorf("the busiest port of c is %v, want none", p)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&Control{Admin: &admin{lists: [][]*pb.SwitchStatus{nil}}, switches: []string{"a"}}).WaitReady(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that was stopped waits with %v", err)
 	}
 }
 
 func TestLosses(t *testing.T) {
 	before := Losses{Queues: 1, Links: 2, Switches: 3}
 	after := before
-	after.add(Losses{Queues: 4, Pipelines: 1})
-	if d := after.Since(before); d != (Losses{Queues: 4, Pipelines: 1}) || !d.Any() {
+	after.add(Losses{Queues: 4, Admission: 1})
+	if d := after.Since(before); d != (Losses{Queues: 4, Admission: 1}) || d.Dropped() != 1 || d.Faults() != 4 {
 		t.Errorf("since then %+v was lost", d)
 	}
-	if (Losses{Retransmits: 3}).Any() {
+	if l := (Losses{Retransmits: 3}); l.Dropped()+l.Faults() != 0 {
 		t.Error("what was sent again counts as lost")
+	}
+	var l Losses
+	for i, cell := range []struct {
+		counter uint32
+		index   int64
+	}{
+		{ids.CounterDrops, ids.DropAdmission}, {ids.CounterDrops, ids.DropBuffer}, {ids.CounterDrops, ids.DropNoRoute},
+		{ids.CounterDrops, ids.DropMACControl}, {ids.CounterLosslessDrops, 17},
+	} {
+		l.take(&p4v1.CounterEntry{CounterId: cell.counter, Index: &p4v1.Index{Index: cell.index}, Data: &p4v1.CounterData{PacketCount: 1 << i}})
+	}
+	if want := (Losses{Admission: 1, Buffer: 2, Pipelines: 4, Lossless: 16}); l != want {
+		t.Errorf("the counters read as %+v, want %+v", l, want)
 	}
 }

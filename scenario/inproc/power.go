@@ -31,7 +31,12 @@ func (f *Fabric) Close() {
 func (f *Fabric) Restart(ctx context.Context, name string, away time.Duration) error {
 	n := f.switches[name]
 	old := n.sw
+	dropped, err := pipelineLosses(ctx, n.conf)
+	if err != nil {
+		return fmt.Errorf("drop counters of switch %s: %w", name, err)
+	}
 	if err := f.Loop.Do(ctx, func() {
+		f.buried.add(dropped)
 		f.buried.add(switchLosses(n))
 		for _, s := range n.ports {
 			s.plug(&unplugged{lost: &f.buried.Switches})
@@ -52,7 +57,7 @@ func (f *Fabric) Restart(ctx context.Context, name string, away time.Duration) e
 	if failed != nil {
 		return failed
 	}
-	_, err := n.sw.ServeGRPC(n.conf.Address, nil)
+	_, err = n.sw.ServeGRPC(n.conf.Address, nil)
 	return err
 }
 

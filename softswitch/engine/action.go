@@ -2,296 +2,322 @@ package engine
 
 import (
 	"maps"
-	"math/big"
+	"slices"
+
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/expr"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// opFn is one compiled step.
-type opFn func(p *Packet)
-
-// action is a compiled action: the primitives it calls, in order. Registers that it uses
-// are locked around run.
+// action is a compiled action.
 type action struct {
+	body   []emit // its primitives
+	pc     uint32 // first instruction of the lowered action
 	name   string
-	id     int
 	params []actionParam
-	words  int         // of all parameters
-	run    opFn        // reads its parameters from p.args
-	noop   bool        // nothing to run
-	body   []statement // to be lowered; nil where run has to be called
-	anew   bool        // the packet is written as a whole once it has run
-	lock   int         // register whose lock is held around body, −1 for none
-	pc     uint32      // where the lowered action stands
+	words  int  // length of all parameters together, in words
+	loops  bool // whether the action jumps backwards
+	// rewrites is set when the action writes most of a header. The deparser then writes the
+	// whole packet from its fields.
+	rewrites bool
+	lock     int // register whose lock is held while it runs, −1 for none
 }
 
+// actionParam is a parameter and the index of its first word among the words of all parameters.
 type actionParam struct {
-	name  string
-	bits  int
-	word  int
-	words int
+	ParamInfo
+	word int
 }
 
-func (c *compiler) buildActions(j *jsonProgram) {
-	c.actions = map[int]*action{}
-	seen := map[string]*action{}
-	for i := range j.Actions {
-		c.in("actions", i, func() {
-			a := c.buildAction(&j.Actions[i])
-			if c.actions[a.id] != nil {
-				c.fail("action id %d is used twice", a.id)
+func (a *action) noop() bool { return len(a.body) == 0 }
+
+func (c *compiler) buildActions(doc *bmv2json.Program) {
+	c.actionID, c.actionBy = map[int]*action{}, map[string]*action{}
+	for i := range doc.Actions {
+		c.In("actions", i, func() {
+			j := &doc.Actions[i]
+			if c.actionID[j.ID] != nil {
+				c.Fail("action id %d is used twice", j.ID)
 			}
-			c.actions[a.id] = a
-			if seen[a.name] == nil {
-				seen[a.name] = a
-				c.actionBy = append(c.actionBy, a)
+			a := c.buildAction(j)
+			c.actions, c.actionID[j.ID] = append(c.actions, a), a
+			if c.actionBy[a.name] == nil {
+				c.actionBy[a.name] = a
 			}
 		})
 	}
 }
 
-func (c *compiler) buildAction(j *jsonAction) *action {
-	a := &action{name: j.Name, id: j.ID}
+func (c *compiler) buildAction(j *bmv2json.Action) *action {
+	a := &action{name: j.Name}
 	for _, q := range j.Params {
-		if q.Bits < 1 || q.Bits > maxFieldBits {
-			c.fail("parameter %q of action %q has bitwidth %d, allowed are 1 to %d", q.Name, j.Name, q.Bits, maxFieldBits)
+		if q.Bits < 1 || q.Bits > bmv2json.MaxBits {
+			c.Fail("parameter %q of action %q has bitwidth %d, allowed are 1 to %d", q.Name, j.Name, q.Bits, bmv2json.MaxBits)
 		}
-		n := (q.Bits + 63) / 64
-		a.params = append(a.params, actionParam{q.Name, q.Bits, a.words, n})
-		a.words += n
+		a.params = append(a.params, actionParam{q, a.words})
+		a.words += phv.Words(q.Bits)
 	}
 	c.action = a
-	a.noop = len(j.Primitives) == 0
 	others := c.written
 	c.written = map[int]bool{}
-	a.run = c.withRegisters(func() opFn {
-		steps := c.steps(j.Primitives)
-		a.body = c.statements(j.Primitives, steps)
-		a.lock = c.lockOf(c.regs)
-		return runOf(steps)
-	})
-	a.anew = c.writesAnew()
+	a.lock = c.locking(func() { a.body = c.primitives(j.Primitives) })
+	a.rewrites = c.rewritesHeader()
 	maps.Copy(others, c.written)
 	c.written = others
 	c.action = nil
-	if run := a.run; a.anew {
-		a.run = func(p *Packet) { p.forget(); run(p) }
-	}
 	return a
 }
 
-// step is one primitive of an action with jumps. A jump has a target; a conditional one
-// is taken when cond is false.
-type step struct {
-	run    opFn
-	jump   bool
-	cond   boolFn
-	to     int // a constant target, else −1
-	target func(p *Packet) int
-}
-
-// maxSteps bounds the primitives of one run of an action, for jumps may go backwards.
-const maxSteps = 1 << 16
+// maxJumps bounds the jumps backwards of one run of an action; the last one ends it.
+const maxJumps = 1 << 16
 
 // primitives compiles a list of primitive calls.
-func (c *compiler) primitives(js []jsonPrimitive) opFn { return runOf(c.steps(js)) }
-
-func (c *compiler) steps(js []jsonPrimitive) []step {
-	steps := make([]step, len(js))
+func (c *compiler) primitives(js []bmv2json.Primitive) []emit {
+	list := make([]emit, len(js))
 	for i := range js {
-		c.in("primitives", i, func() { steps[i] = c.step(&js[i], len(js)) })
-	}
-	return steps
-}
-
-func runOf(steps []step) opFn {
-	ops := make([]opFn, 0, len(steps))
-	for _, s := range steps {
-		if s.jump {
-			return runSteps(steps)
-		}
-		if s.run != nil {
-			ops = append(ops, s.run)
-		}
-	}
-	return sequence(ops)
-}
-
-func sequence(ops []opFn) opFn {
-	switch len(ops) {
-	case 0:
-		return func(*Packet) {}
-	case 1:
-		return ops[0]
-	case 2:
-		a, b := ops[0], ops[1]
-		return func(p *Packet) { a(p); b(p) }
-	case 3:
-		a, b, d := ops[0], ops[1], ops[2]
-		return func(p *Packet) { a(p); b(p); d(p) }
-	}
-	return func(p *Packet) {
-		for _, f := range ops {
-			f(p)
-		}
-	}
-}
-
-func runSteps(steps []step) opFn {
-	return func(p *Packet) {
-		for pc, n := 0, 0; pc < len(steps) && n < maxSteps; n++ {
-			s := &steps[pc]
-			switch {
-			case !s.jump:
-				if s.run != nil {
-					s.run(p)
-				}
-				pc++
-			case s.cond == nil || !s.cond(p):
-				if pc = s.to; pc < 0 {
-					pc = s.target(p)
-				}
+		c.In("primitives", i, func() {
+			switch j := &js[i]; j.Op {
+			case "_jump":
+				c.arity(j, 1)
+				list[i] = c.jump(i, len(js), expr.NewTruth(false), c.dataArg(j, 0))
+			case "_jump_if_zero":
+				c.arity(j, 2)
+				list[i] = c.jump(i, len(js), expr.NewIsTrue(c.dataArg(j, 0)), c.dataArg(j, 1))
 			default:
-				pc++
+				list[i] = c.primitive(j)
 			}
+		})
+	}
+	return list
+}
+
+// jump goes from primitive i of n to another one unless the condition holds. Beyond the last
+// primitive the action ends.
+func (c *compiler) jump(i, n int, unless, to *expr.Node) emit {
+	if to.Kind != expr.Const {
+		c.Fail("the target of a jump must be a constant")
+	}
+	k := n
+	if to.K.IsUint64() && to.K.Uint64() < uint64(n) {
+		k = int(to.K.Uint64())
+	}
+	if k > i {
+		return func(a *assembler) { a.branch(unless, false, &a.labels[k]) }
+	}
+	if c.action == nil {
+		c.Fail("a jump backwards outside of an action")
+	}
+	c.action.loops = true
+	return func(a *assembler) {
+		var on label
+		a.branch(unless, true, &on)
+		a.emit(instr{op: opAddK, d: a.base, a: a.base, k: 1, mask: allBits})
+		a.jump(instr{op: opJumpGEK, a: a.base, k: maxJumps}, &a.labels[n])
+		a.jump(instr{op: opJump}, &a.labels[k])
+		a.place(&on)
+	}
+}
+
+func (c *compiler) arity(j *bmv2json.Primitive, n int) {
+	if len(j.Parameters) != n {
+		c.Fail("primitive %q has %d parameters, want %d", j.Op, len(j.Parameters), n)
+	}
+}
+
+// arg compiles argument i to an expression of the given type. It converts a condition to a number
+// where data is wanted.
+func (c *compiler) arg(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node) {
+	c.In("parameters", i, func() {
+		n = c.expression(&j.Parameters[i])
+		if t == expr.Data && n.Type == expr.Bool {
+			n = expr.NewNumber(n)
 		}
-	}
+		c.want(n, t)
+	})
+	return n
 }
 
-func (c *compiler) step(j *jsonPrimitive, n int) step {
-	switch j.Op {
-	case "_jump":
-		c.arity(j, 1)
-		to := c.dataArg(j, 0)
-		return step{jump: true, to: constTarget(to, n), target: jumpTarget(to, n)}
-	case "_jump_if_zero":
-		c.arity(j, 2)
-		to := c.dataArg(j, 1)
-		return step{jump: true, cond: truth(c.dataArg(j, 0)), to: constTarget(to, n), target: jumpTarget(to, n)}
-	}
-	return step{run: c.primitive(j)}
-}
+func (c *compiler) dataArg(j *bmv2json.Primitive, i int) *expr.Node { return c.arg(j, i, expr.Data) }
 
-// constTarget is where a jump with a constant target goes, −1 for other jumps.
-func constTarget(e *dexpr, n int) int {
-	if e.konst == nil {
-		return -1
-	}
-	if e.konst.Sign() >= 0 && e.konst.IsInt64() && e.konst.Int64() < int64(n) {
-		return int(e.konst.Int64())
+// target is like arg, for an operand that is only written: the field or header does not count as
+// read.
+func (c *compiler) target(j *bmv2json.Primitive, i int, t expr.Type) (n *expr.Node) {
+	switch j.Parameters[i].Type {
+	case "field", "header":
+		c.unread(func() { n = c.arg(j, i, t) })
+	default:
+		n = c.arg(j, i, t)
 	}
 	return n
 }
 
-// jumpTarget is where a jump goes; beyond the last primitive it ends the action.
-func jumpTarget(e *dexpr, n int) func(p *Packet) int {
-	at := index(e, n)
-	return func(p *Packet) int {
-		if i := at(p); i >= 0 {
-			return i
-		}
-		return n
-	}
-}
-
-func (c *compiler) arity(j *jsonPrimitive, n int) {
-	if len(j.Parameters) != n {
-		c.fail("primitive %q has %d parameters, want %d", j.Op, len(j.Parameters), n)
-	}
-}
-
-// arg compiles parameter i as an expression.
-func (c *compiler) arg(j *jsonPrimitive, i int) (x expr) {
-	c.in("parameters", i, func() { x = c.expression(&j.Parameters[i]) })
-	return x
-}
-
-func (c *compiler) typedArg(j *jsonPrimitive, i int, k xkind) (x expr) {
-	c.in("parameters", i, func() { x = c.want(c.expression(&j.Parameters[i]), k) })
-	return x
-}
-
-// dataArg compiles a number; a truth value is taken as 0 or 1.
-func (c *compiler) dataArg(j *jsonPrimitive, i int) *dexpr {
-	x := c.arg(j, i)
-	if x.kind == xBool {
-		return boolData(x.bool)
-	}
-	c.in("parameters", i, func() { c.want(x, xData) })
-	return x.data
-}
-
-// writtenArg is typedArg for what is written: a field or header that is named is not read.
-func (c *compiler) writtenArg(j *jsonPrimitive, i int, k xkind) (x expr) {
-	compile := func() { x = c.typedArg(j, i, k) }
-	switch j.Parameters[i].Type {
-	case "field", "header":
-		c.unread(compile)
-	default:
-		compile()
-	}
-	return x
-}
-
-// headerArg compiles a header of which no field is read. A header that may be another for
-// each packet counts as written.
-func (c *compiler) headerArg(j *jsonPrimitive, i int) *hexpr {
-	h := c.writtenArg(j, i, xHeader).head
-	if h.fixed == nil {
-		c.writesTo(h)
+// headerArg compiles a header argument whose fields the primitive does not read. A header that is
+// chosen at run time counts as written.
+func (c *compiler) headerArg(j *bmv2json.Primitive, i int) *expr.Node {
+	h := c.target(j, i, expr.Header)
+	if h.Kind != expr.Fixed {
+		c.writesHeader(h)
 	}
 	return h
 }
 
-// target compiles something a number is assigned to.
-func (c *compiler) target(j *jsonPrimitive, i int) *lvalue {
-	x := c.writtenArg(j, i, xData)
-	if x.lval == nil {
-		c.in("parameters", i, func() { c.fail("type %q cannot be assigned to", j.Parameters[i].Type) })
-	}
-	return x.lval
-}
-
-func (c *compiler) fieldArg(j *jsonPrimitive, i int) fieldRef {
-	v := c.target(j, i)
-	if v.ref == nil {
-		c.in("parameters", i, func() { c.fail("want a field of a fixed header") })
-	}
-	return *v.ref
-}
-
 // nameArg reads a parameter of one type whose value is a name.
-func (c *compiler) nameArg(j *jsonPrimitive, i int, typ string) (name string) {
-	c.in("parameters", i, func() {
+func (c *compiler) nameArg(j *bmv2json.Primitive, i int, typ string) (name string) {
+	c.In("parameters", i, func() {
 		if j.Parameters[i].Type != typ {
-			c.fail("parameter is of type %q, want %q", j.Parameters[i].Type, typ)
+			c.Fail("parameter is of type %q, want %q", j.Parameters[i].Type, typ)
 		}
-		name = c.str(j.Parameters[i].Value)
+		name = c.Str(j.Parameters[i].Value)
 	})
 	return name
 }
 
-// boundAction is an action with its arguments, and where the pipeline goes from there.
+// assign writes a number to a field or a register's cell, masked (or saturated) to its width.
+func (c *compiler) assign(dst, src *expr.Node) emit {
+	switch {
+	case dst.Kind == expr.Cell:
+		return c.writeCell(c.registers.list[dst.Index], dst.L, src)
+	case dst.Kind == expr.Variable:
+		c.Fail("variable-length field %q cannot be assigned a number", dst.Ref.F.Name)
+	case dst.Ref.F == nil:
+		c.Fail("this cannot be assigned to")
+	}
+	f := dst.Ref.F
+	if f.Saturating {
+		op := expr.SaturateNatural
+		if f.Signed {
+			op = expr.Saturate
+		}
+		src = expr.NewOp(op, src, expr.NewInt(int64(f.Bits)))
+	}
+	if dst.Kind == expr.Field {
+		if dst.Ref.IsValidity() {
+			c.Fail("the validity of header %q cannot be assigned to", dst.Ref.H.Name)
+		}
+		c.writes(dst.Ref)
+		return func(a *assembler) { a.store(src, uint32(dst.Word), f.Bits) }
+	}
+	c.writesHeader(dst.L)
+	return func(a *assembler) {
+		t := a.newTemps(f.Words)
+		a.store(src, t, f.Bits)
+		a.call(func(p *Packet) {
+			if h := p.eval.Header(dst.L); h != nil {
+				copy(p.Of(phv.Ref{H: h, F: f}), p.W[t:])
+			}
+		})
+	}
+}
+
+// assignVL copies a variable-length field.
+func (c *compiler) assignVL(dst, src phv.Ref) emit {
+	if !dst.F.Variable || !src.F.Variable {
+		c.Fail("assign_VL wants two variable-length fields")
+	}
+	c.writes(dst)
+	return callOf(func(p *Packet) {
+		b := p.Variable(src)
+		b = b[:min(len(b), dst.H.Type.VLMax)]
+		p.W[dst.Word()] = uint64(8 * len(b))
+		copy(p.Variable(dst), b)
+	})
+}
+
+// callOf is a statement that calls a function.
+func callOf(f func(p *Packet)) emit { return func(a *assembler) { a.call(f) } }
+
+// boundAction is an action with its arguments.
 type boundAction struct {
 	act  *action // nil does nothing
 	args []uint64
 }
 
-// bindHex binds the arguments of the JSON, which may be negative or unpadded.
-func (c *compiler) bindHex(a *action, data []string) *boundAction {
-	if len(data) != len(a.params) {
-		c.fail("action %q takes %d arguments, not %d", a.name, len(a.params), len(data))
+// The functions below record which fields a program reads and writes. A program never names most
+// fields of its headers. Extraction leaves those fields in the frame and loads only the others,
+// because a packet that leaves with the headers it came with needs no copy of them. loadRest
+// loads them before a header is written from its fields and before its place is forgotten.
+
+// uses notes that the program reads a field.
+func (c *compiler) uses(r phv.Ref) {
+	if !c.writing {
+		for k := range r.F.Words {
+			c.used[r.Word()+k] = true
+		}
 	}
-	b := &boundAction{a, make([]uint64, a.words)}
-	for i, s := range data {
-		c.in("action_data", i, func() { putWords(b.args[a.params[i].word:], c.hex(s), a.params[i].bits) })
-	}
-	return b
 }
 
-// putWords writes k modulo 2^bits to the words of dst.
-func putWords(dst []uint64, k *big.Int, bits int) {
-	n := (bits + 63) / 64
-	for i := range n {
-		dst[i] = bigLimb(k, i)
+// unread runs compile without counting the fields that it names as read.
+func (c *compiler) unread(compile func()) {
+	outer := c.writing
+	c.writing = true
+	compile()
+	c.writing = outer
+}
+
+// usesHeader notes that the program reads or assigns a whole header.
+func (c *compiler) usesHeader(h *phv.Header) {
+	for i := range h.Type.Fields {
+		c.uses(phv.Ref{H: h, F: &h.Type.Fields[i]})
 	}
-	dst[n-1] &= lastMask(bits)
+}
+
+// writes notes that the program writes a field, so that the deparser must.
+func (c *compiler) writes(r phv.Ref) {
+	for k := range r.F.Words {
+		c.written[r.Word()+k] = true
+	}
+}
+
+// writesAll notes that the program writes whole headers.
+func (c *compiler) writesAll(hs []*phv.Header) {
+	for _, h := range hs {
+		for i := range h.Type.Fields {
+			c.writes(phv.Ref{H: h, F: &h.Type.Fields[i]})
+		}
+	}
+}
+
+// writesType notes that the program writes headers of a type that are chosen at run time.
+func (c *compiler) writesType(t *phv.Type) {
+	for _, h := range c.layout.List {
+		if h.Type == t {
+			c.writesAll([]*phv.Header{h})
+		}
+	}
+}
+
+// writesHeader notes that the program writes a header.
+func (c *compiler) writesHeader(h *expr.Node) {
+	if h.Kind == expr.Fixed {
+		c.writesAll([]*phv.Header{h.Header})
+	} else {
+		c.writesType(h.HType)
+	}
+}
+
+// manyFields is the smallest number of written fields for which an action rewrites a header. An
+// action that writes fewer, as a router does, is faster when only these fields are stored.
+const manyFields = 5
+
+// rewritesHeader reports whether the action being compiled writes most fields of a header, as an
+// action that turns a packet into a reply does. Such an action begins with forgetPlaces, so its
+// packets are written from all their fields. The fields that only it writes need no store when
+// other packets leave.
+func (c *compiler) rewritesHeader() bool {
+	anew := slices.ContainsFunc(c.layout.List, func(h *phv.Header) bool {
+		if h.Metadata || c.chosen[h] {
+			return false
+		}
+		n := 0
+		for i := range h.Type.Fields {
+			if c.written[h.Base+h.Type.Fields[i].Word] {
+				n++
+			}
+		}
+		return 2*n > len(h.Type.Fields) && n >= manyFields
+	})
+	if anew {
+		maps.DeleteFunc(c.written, func(word int, _ bool) bool { return word >= c.layout.Meta })
+	}
+	return anew
 }

@@ -1,6 +1,6 @@
 // Package engine runs programs in BMv2's JSON format, as p4c emits it for v1model, with
-// simple_switch's semantics. It knows no clock, no goroutine, no port: a caller hands in
-// packets and the time, and receives packets through an Out.
+// simple_switch's semantics. It has no clock, goroutines or ports: a caller passes in packets and
+// the time, and receives packets through an Out.
 //
 // A Program is compiled once from JSON and immutable. An Instance is one running switch:
 // the program's tables, counters, meters, registers, groups and sessions.
@@ -10,7 +10,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/headgate/headgate/units"
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/match"
 )
 
 // Errors of the control methods, to be tested with errors.Is.
@@ -19,53 +20,41 @@ var (
 	ErrExists    = errors.New("already exists")
 	ErrFull      = errors.New("full")
 	ErrImmutable = errors.New("immutable")
-	ErrInvalid   = errors.New("invalid")
+	ErrInvalid   = match.ErrInvalid
 )
 
-// Out receives what a packet's way through Ingress or Egress produces. The engine calls
-// it synchronously on the caller's goroutine; ownership of a Packet passes with the call.
+// Out receives the packets, frames and digests that Ingress and Egress produce. The engine calls
+// it synchronously, on the caller's goroutine. The callee owns the Packet that it is passed.
 type Out interface {
-	// Enqueue takes a packet bound for p.EgressPort, queue p.Queue: a unicast, multicast
-	// or cloned one. The traffic manager hands it to Egress later, or drops it with Free.
+	// Enqueue receives a unicast, multicast or cloned packet for p.EgressPort and p.Queue.
+	// The traffic manager later passes it to Egress, or drops it with Free.
 	Enqueue(p *Packet)
-	// Transmit takes a frame leaving on port. The bytes are valid until it returns.
-	Transmit(port uint32, frame []byte, now units.Time)
-	// Again takes a resubmitted or recirculated packet, to be handed to Ingress later.
+	// Transmit receives a frame that leaves on port. The bytes are valid until it returns.
+	Transmit(port uint32, frame []byte)
+	// Again receives a resubmitted or recirculated packet, which must be passed to Ingress
+	// later.
 	Again(p *Packet)
-	// Digest takes one learning message; the bytes are valid until it returns.
+	// Digest receives one learning message. The bytes are valid until it returns.
 	// Fields are in declaration order, each padded to whole bytes, in big-endian order.
 	Digest(name string, fields [][]byte)
 }
 
-// MatchKind is how one field of a table's key matches.
-type MatchKind uint8
-
-// The match kinds of v1model. Optional appears in BMv2 JSON as ternary.
-const (
-	Exact MatchKind = iota
-	LPM
-	Ternary
-	Range
-	Optional
-	Selector
+// The key of a table and the keys of its entries. Package match documents them.
+type (
+	MatchKind = match.Kind
+	KeyField  = match.Field
+	Match     = match.Value
 )
 
-// KeyField describes one field of a table's key.
-type KeyField struct {
-	Name string
-	Kind MatchKind
-	Bits int
-}
-
-// Match is one field of an entry's key. Values are big-endian, at most the field's width;
-// shorter ones are zero-padded on the left.
-type Match struct {
-	Value  []byte // exact, LPM, ternary; the low end of a range
-	Mask   []byte // ternary; the high end of a range
-	Prefix int    // LPM: number of leading bits that count
-	Any    bool   // don't care (ternary, range, optional; LPM is Prefix 0)
-	Range  bool   // value sets only: Value and Mask are the ends of a range
-}
+// The match kinds of v1model.
+const (
+	Exact    = match.Exact
+	LPM      = match.LPM
+	Ternary  = match.Ternary
+	Range    = match.Range
+	Optional = match.Optional
+	Selector = match.Selector
+)
 
 // ActionCall names an action and its arguments, in the order of the action's parameters.
 type ActionCall struct {
@@ -93,8 +82,8 @@ type Handle uint64
 // Counter is a packet and byte count.
 type Counter struct{ Packets, Bytes uint64 }
 
-// MeterRate is one meter's configuration, in bytes or packets per second and bytes or
-// packets, as the meter's kind says. The zero value marks everything green.
+// MeterRate is the configuration of one meter. Rates are in bytes or packets per second, and burst
+// sizes in bytes or packets, depending on the kind of meter. The zero value marks everything green.
 type MeterRate struct {
 	CIR, CBurst, PIR, PBurst int64
 	Configured               bool
@@ -106,7 +95,7 @@ type Replica struct {
 	Instance uint16
 }
 
-// CloneSession is what a clone of one session becomes.
+// CloneSession says where the clones of one session go, and how long they are.
 type CloneSession struct {
 	Replicas  []Replica
 	Truncate  int // bytes kept; 0 keeps all
@@ -125,6 +114,19 @@ type TableInfo struct {
 	IdleTimeout  bool
 	ConstEntries bool
 	ConstDefault bool
+	Default      *ActionCall // nil when the program names none
+	Entries      []ConstEntry
+}
+
+// ObjectName returns the table's name.
+func (t TableInfo) ObjectName() string { return t.Name }
+
+// ConstEntry is an entry that the program declares. The higher priority wins. Bits of the key
+// that do not count are 0.
+type ConstEntry struct {
+	Key      []Match
+	Priority int
+	Action   ActionCall
 }
 
 // ActionInfo describes an action.
@@ -133,11 +135,11 @@ type ActionInfo struct {
 	Params []ParamInfo
 }
 
+// ObjectName returns the action's name.
+func (a ActionInfo) ObjectName() string { return a.Name }
+
 // ParamInfo describes one parameter of an action.
-type ParamInfo struct {
-	Name string
-	Bits int
-}
+type ParamInfo = bmv2json.Param
 
 // Options configure an Instance.
 type Options struct {

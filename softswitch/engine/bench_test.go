@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/headgate/headgate/softswitch/engine/hash"
 	"github.com/headgate/headgate/units"
 )
 
@@ -20,7 +21,7 @@ type sink struct {
 
 func (s *sink) Enqueue(p *Packet) { s.queue = append(s.queue, p) }
 func (s *sink) Again(p *Packet)   { s.again = append(s.again, p) }
-func (s *sink) Transmit(port uint32, frame []byte, _ units.Time) {
+func (s *sink) Transmit(port uint32, frame []byte) {
 	s.sent++
 	s.port = port
 	s.frame = append(s.frame[:0], frame...)
@@ -72,7 +73,7 @@ func ipv4Frame(dst uint32, n int) []byte {
 	binary.BigEndian.PutUint16(h[2:], uint16(n-14))
 	binary.BigEndian.PutUint32(h[12:], 0x0a000001)
 	binary.BigEndian.PutUint32(h[16:], dst)
-	binary.BigEndian.PutUint16(h[10:], uint16(csum16(h)))
+	binary.BigEndian.PutUint16(h[10:], uint16(hash.Internet(h)))
 	return f
 }
 
@@ -120,7 +121,9 @@ func BenchmarkL3(b *testing.B) {
 // BenchmarkTable looks packets up in one table of n entries of each kind.
 func BenchmarkTable(b *testing.B) {
 	prog := loadFile(b, "control")
-	prog.tableBy["I.ternary_"].size, prog.tableBy["I.lpm_"].size, prog.tableBy["I.exact_"].size = 1<<20, 1<<20, 1<<20
+	for _, t := range prog.tables.list {
+		t.size = 1 << 20
+	}
 	for _, k := range []struct {
 		name, table string
 		op          byte

@@ -3,152 +3,129 @@ package engine
 import (
 	"slices"
 	"strings"
+
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/hash"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// calculation is a hash or checksum over fields, headers, constants and the payload.
-// Fields are concatenated bit by bit; those of invalid headers are skipped.
+// calculation is a hash or checksum over fields, headers, constants and the payload. It
+// concatenates the fields without padding, and skips the fields of invalid headers.
 type calculation struct {
-	name    string
-	algo    string
-	input   []calcInput
-	payload bool
-	hash    hashFn
-	state   int       // index of its state in the instance, -1 without
-	runs    []calcRun // compiled input, nil when it must be gathered bit by bit
-	sum     bool      // checksum can add it up
+	input      []calcInput
+	payload    bool
+	hash       hash.Func
+	robin      int // index of its round-robin state in the instance, −1 when it has none
+	consistent bool
+	csum       bool // the algorithm is the Internet checksum
+	ipv4       bool // of the old checksum type ipv4
 }
 
-// calcInput is one part of the input: a header, a field of one, or a constant.
+// calcInput is one part of the input: a field, or a constant.
 type calcInput struct {
-	h     *header
-	f     *fieldRef
+	ref   phv.Ref
 	konst []uint64
 	bits  int
 }
 
-func (c *compiler) buildCalculations(j *jsonProgram) {
-	c.calcs = map[string]*calculation{}
-	for i := range j.Calculations {
-		jc := &j.Calculations[i]
-		c.in("calculations", i, func() {
-			if c.calcs[jc.Name] != nil {
-				c.fail("calculation %q is declared twice", jc.Name)
-			}
-			c.calcs[jc.Name] = c.calculation(jc.Name, jc.Algo, jc.Input)
-		})
-	}
-}
-
-func (c *compiler) calculation(name, algo string, input []jsonValue) *calculation {
-	calc := &calculation{name: name, algo: algo, state: -1}
+// calculation compiles a hash.
+func (c *compiler) calculation(algo string, input []bmv2json.Value) *calculation {
+	k := &calculation{robin: -1}
 	switch algo {
 	case "round_robin", "round_robin_consistent":
-		calc.state = c.nCalcs
-		c.nCalcs++
+		k.robin, k.consistent = c.robins, algo == "round_robin_consistent"
+		c.robins++
 	default:
-		if calc.hash = hashNamed(algo); calc.hash == nil {
-			c.fail("unknown hash algorithm %q", algo)
+		if k.hash = hash.Named(algo); k.hash == nil {
+			c.Fail("unknown hash algorithm %q", algo)
 		}
 	}
 	for i := range input {
-		in := &input[i]
-		c.in("input", i, func() { calc.add(c, in) })
+		c.In("input", i, func() { k.add(c, &input[i]) })
 	}
-	calc.compile()
-	return calc
+	k.csum = algo == "csum16"
+	return k
 }
 
-func (k *calculation) add(c *compiler, in *jsonValue) {
+func (k *calculation) add(c *compiler, in *bmv2json.Value) {
 	switch in.Type {
 	case "field":
-		var r fieldRef
-		c.unread(func() { r = c.fieldValue(in.Value) }) // see usesInput
-		k.input = append(k.input, calcInput{h: r.h, f: &r, bits: r.bits()})
+		c.unread(func() { k.addField(c.fieldValue(in.Value)) }) // see usesInput
 	case "hexstr":
-		if in.Bitwidth < 1 || in.Bitwidth > maxFieldBits {
-			c.fail("bitwidth of a constant is %d, allowed are 1 to %d", in.Bitwidth, maxFieldBits)
+		if in.Bitwidth < 1 || in.Bitwidth > bmv2json.MaxBits {
+			c.Fail("bitwidth of a constant is %d, allowed are 1 to %d", in.Bitwidth, bmv2json.MaxBits)
 		}
-		v := make([]uint64, (in.Bitwidth+63)/64)
-		putWords(v, c.hex(c.str(in.Value)), in.Bitwidth)
+		v := make([]uint64, phv.Words(in.Bitwidth))
+		phv.PutWords(v, c.Hex(c.Str(in.Value)), in.Bitwidth)
 		k.input = append(k.input, calcInput{konst: v, bits: in.Bitwidth})
 	case "header":
-		h := c.headerNamed(c.str(in.Value))
-		k.input = append(k.input, calcInput{h: h})
+		k.addHeader(c.headerNamed(c.Str(in.Value)))
 	case "payload":
 		k.payload = true
 	default:
-		c.fail("unknown input type %q, allowed are field, hexstr, header and payload", in.Type)
+		c.Fail("unknown input type %q, allowed are field, hexstr, header and payload", in.Type)
 	}
 }
 
-// gather writes the input to the packet's bit writer.
-func (k *calculation) gather(p *Packet) []byte {
-	if k.runs != nil {
-		return k.gatherRuns(p)
+func (k *calculation) addField(r phv.Ref) {
+	k.input = append(k.input, calcInput{ref: r, bits: r.F.Bits})
+}
+
+func (k *calculation) addHeader(h *phv.Header) {
+	for i := range h.Type.Fields {
+		k.addField(phv.Ref{H: h, F: &h.Type.Fields[i]})
 	}
-	w := &p.bits
-	w.reset()
+}
+
+// usesInput records which fields a calculation reads.
+func (c *compiler) usesInput(k *calculation) {
 	for i := range k.input {
-		in := &k.input[i]
-		switch {
-		case in.konst != nil:
-			w.field(in.konst, in.bits)
-		case !p.isValid(in.h):
-		case in.f == nil:
-			p.gatherHeader(w, in.h)
-		case in.bits <= 64 && (in.f.f == nil || !in.f.f.vl):
-			w.word(p.w[in.f.word()], in.bits)
-		default:
-			p.gatherField(w, *in.f)
+		if in := &k.input[i]; in.konst == nil {
+			c.uses(in.ref)
 		}
-	}
-	if k.payload {
-		// BMv2 appends the payload on a byte boundary.
-		w.n = 8 * len(w.b)
-		w.bytes(p.payload())
-	}
-	return w.b
-}
-
-func (p *Packet) gatherField(w *bitWriter, r fieldRef) {
-	at := r.word()
-	if r.f.vl {
-		n := int(p.w[at] / 8)
-		w.bytes(p.vl[r.h.vlOff : r.h.vlOff+n])
-		return
-	}
-	w.field(p.w[at:at+r.f.words], r.f.bits)
-}
-
-func (p *Packet) gatherHeader(w *bitWriter, h *header) {
-	for i := range h.typ.fields {
-		p.gatherField(w, fieldRef{h, &h.typ.fields[i]})
 	}
 }
 
 // output computes the hash.
 func (k *calculation) output(p *Packet) uint64 {
-	if k.sum {
-		return k.checksum(p)
-	}
 	b := k.gather(p)
-	if k.state >= 0 {
-		return p.in.calcs[k.state].next(k.algo, b)
+	if k.robin >= 0 {
+		return p.in.robins[k.robin].Next(k.consistent, b)
 	}
 	return k.hash(b)
 }
 
-// buildSelector compiles the hash of an action selector.
-func (c *compiler) buildSelector(j *jsonSelector) *calculation {
-	var k *calculation
-	c.in("selector", -1, func() {
+// gather returns the input as bytes.
+func (k *calculation) gather(p *Packet) []byte {
+	w := &p.input
+	w.Reset()
+	for i := range k.input {
+		switch in := &k.input[i]; {
+		case in.konst != nil:
+			w.Append(in.konst, in.bits)
+		case !p.IsValid(in.ref.H):
+		case in.ref.F.Variable:
+			w.AppendBytes(p.Variable(in.ref))
+		default:
+			w.Append(p.Of(in.ref), in.bits)
+		}
+	}
+	if k.payload { // which BMv2 appends on a byte boundary
+		w.B = append(w.B, p.payload()...)
+	}
+	return w.B
+}
+
+// selector compiles the hash of an action selector. Its inputs may lack their type in the JSON.
+func (c *compiler) selector(j *bmv2json.Selector) (k *calculation) {
+	c.In("selector", -1, func() {
 		input := slices.Clone(j.Input)
 		for i := range input {
 			if strings.TrimSpace(input[i].Type) == "" {
 				input[i].Type = "field"
 			}
 		}
-		k = c.calculation("selector", j.Algo, input)
+		k = c.calculation(j.Algo, input)
 		c.usesInput(k)
 	})
 	return k

@@ -4,51 +4,30 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/expr"
+	"github.com/headgate/headgate/softswitch/engine/hash"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
 // checksum is one checksum of the program.
 type checksum struct {
-	target fieldRef
-	calc   *calculation // nil for the old type ipv4
-	cond   boolFn       // nil is always
-	set    opFn
-	whole  bool         // csum16 of the target's header but for the target
-	intact bool         // and nothing but extraction has written that when checksums are verified
-	late   bool         // updated in the header's bytes
+	target phv.Ref
+	calc   *calculation
+	cond   uint32       // code of the condition, 0 for none
+	set    uint32       // code that updates the target
+	whole  bool         // the checksum is csum16 over its header without the target field
+	intact bool         // whole, and only extraction writes the header in the parser
+	late   bool         // computed from the header's bytes, after the deparser has written them
 	reads  map[int]bool // words that cond reads
 }
 
-func (c *compiler) buildChecksums(j *jsonProgram) {
+func (c *compiler) buildChecksums(j *bmv2json.Program) {
 	for i := range j.Checksums {
-		jc := &j.Checksums[i]
-		c.in("checksums", i, func() {
-			if len(jc.Target) != 2 {
-				c.fail("target is not [header, field]")
-			}
-			k := &checksum{}
-			c.unread(func() { k.target = c.fieldNamed(jc.Target[0], jc.Target[1]) })
-			if k.target.f == nil || k.target.f.bits > 64 || k.target.f.vl {
-				c.fail("target %v is not a field of at most 64 bits", jc.Target)
-			}
-			switch jc.Type {
-			case "ipv4":
-				k.calc = c.ipv4Checksum(k.target)
-			case "generic":
-				if k.calc = c.calcs[jc.Calculation]; k.calc == nil {
-					c.fail("unknown calculation %q", jc.Calculation)
-				}
-			default:
-				c.fail("unknown checksum type %q, allowed are generic and ipv4", jc.Type)
-			}
-			if jc.IfCond != nil && jc.IfCond.Type != "" {
-				others := c.used
-				c.used = map[int]bool{}
-				c.in("if_cond", -1, func() { k.cond = c.want(c.expression(jc.IfCond), xBool).bool.f })
-				k.reads = c.used
-				c.used = others
-				maps.Copy(c.used, k.reads)
-			}
-			k.whole = k.wholeHeader()
+		c.In("checksums", i, func() {
+			jc := &j.Checksums[i]
+			k := c.checksum(jc)
 			if jc.Update == nil || *jc.Update {
 				c.deparser.checksums = append(c.deparser.checksums, k)
 			}
@@ -59,74 +38,93 @@ func (c *compiler) buildChecksums(j *jsonProgram) {
 	}
 }
 
-// ipv4Checksum is the calculation behind the old checksum type ipv4: all fields of the
-// header but the checksum, which counts as 0.
-func (c *compiler) ipv4Checksum(t fieldRef) *calculation {
-	k := &calculation{name: "ipv4", algo: "csum16", hash: csum16, state: -1}
-	for i := range t.h.typ.fields {
-		f := &t.h.typ.fields[i]
-		in := calcInput{h: t.h, f: &fieldRef{t.h, f}, bits: f.bits}
-		if f == t.f {
-			in = calcInput{konst: make([]uint64, f.words), bits: f.bits}
-		}
-		k.input = append(k.input, in)
+func (c *compiler) checksum(j *bmv2json.Checksum) *checksum {
+	if len(j.Target) != 2 {
+		c.Fail("target is not [header, field]")
 	}
-	k.compile()
+	k := &checksum{}
+	c.unread(func() { k.target = c.fieldNamed(j.Target[0], j.Target[1]) })
+	if t := k.target; t.F.Bits > 64 || t.F.Variable || t.IsValidity() {
+		c.Fail("target %v is not a field of at most 64 bits", j.Target)
+	}
+	switch j.Type {
+	case "ipv4":
+		k.calc = ipv4Checksum(k.target)
+	case "generic":
+		k.calc = c.calcs.named(c, j.Calculation)
+	default:
+		c.Fail("unknown checksum type %q, allowed are generic and ipv4", j.Type)
+	}
+	if j.IfCond != nil && j.IfCond.Type != "" {
+		others := c.used
+		c.used = map[int]bool{}
+		c.In("if_cond", -1, func() { k.cond = c.predicate(c.want(c.expression(j.IfCond), expr.Bool)) })
+		k.reads = c.used
+		c.used = others
+		maps.Copy(c.used, k.reads)
+	}
+	k.whole = k.wholeHeader() && !c.reference
 	return k
 }
 
-// update writes the checksum where its condition holds.
+// ipv4Checksum returns the calculation that the old checksum type ipv4 stands for. It covers all
+// fields of the header; the checksum field counts as 0.
+func ipv4Checksum(t phv.Ref) *calculation {
+	k := &calculation{hash: hash.Internet, robin: -1, csum: true, ipv4: true}
+	k.addHeader(t.H)
+	for i := range k.input {
+		if in := &k.input[i]; in.ref == t {
+			*in = calcInput{konst: make([]uint64, t.F.Words), bits: in.bits}
+		}
+	}
+	return k
+}
+
+func (k *checksum) holds(p *Packet) bool { return k.cond == 0 || p.exec(k.cond) != 0 }
+
+// update writes the checksum if its condition holds.
 func (k *checksum) update(p *Packet) {
-	if (k.cond == nil || k.cond(p)) && (k.calc.name != "ipv4" || p.isValid(k.target.h)) {
-		k.set(p)
+	if k.holds(p) && (!k.calc.ipv4 || p.IsValid(k.target.H)) {
+		p.exec(k.set)
 	}
 }
 
-// verify reports whether the checksum is right, or does not apply.
+// verify reports whether the checksum is right. A checksum whose condition does not hold is right.
 func (k *checksum) verify(p *Packet) bool {
-	if !p.isValid(k.target.h) || k.cond != nil && !k.cond(p) {
+	if !p.IsValid(k.target.H) || !k.holds(p) {
 		return true
 	}
 	if k.intact {
-		if b := p.bytesAt(k.target.h); b != nil {
+		if b := p.bytesAt(k.target.H); b != nil {
 			return k.verifyBytes(b)
 		}
 	}
-	return k.calc.output(p) == p.w[k.target.word()]
+	return k.calc.output(p) == p.W[k.target.Word()]
 }
 
-// wholeHeader reports whether a checksum is that of its header, as IPv4's is.
+// wholeHeader reports whether a checksum covers exactly its own header, as IPv4's does.
 func (k *checksum) wholeHeader() bool {
 	t := k.target
-	if !k.calc.sum || k.calc.payload || t.h.metadata || t.h.typ.vl >= 0 || t.h.typ.bits%16 != 0 ||
-		t.f.bits != 16 || t.f.bit%16 != 0 || t.f.signed || t.f.sat {
+	if !k.calc.csum || k.calc.payload || t.H.Metadata || t.H.Type.VL >= 0 || t.H.Type.Bits%16 != 0 ||
+		t.F.Bits != 16 || t.F.Bit%16 != 0 || t.F.Signed || t.F.Saturating {
 		return false
 	}
 	ins := slices.DeleteFunc(slices.Clone(k.calc.input), func(in calcInput) bool {
-		// What the old type ipv4 puts in the target's place.
-		return k.calc.name == "ipv4" && in.konst != nil
+		return k.calc.ipv4 && in.konst != nil // the zero in place of the target
 	})
-	i := 0
-	for f := range t.h.typ.fields {
-		field := &t.h.typ.fields[f]
-		if field == t.f {
-			continue
-		}
-		if i == len(ins) || ins[i].f == nil || ins[i].f.h != t.h || ins[i].f.f != field {
-			return false
-		}
-		i++
-	}
-	return i == len(ins)
+	fields := new(calculation)
+	fields.addHeader(t.H)
+	rest := slices.DeleteFunc(fields.input, func(in calcInput) bool { return in.ref == t })
+	return slices.EqualFunc(ins, rest, func(a, b calcInput) bool { return a.ref == b.ref })
 }
 
-// finishChecksums decides, when everything else is compiled, which checksums are of bytes
-// and which are of fields.
+// finishChecksums decides which checksums are computed from bytes and which from fields. It runs
+// when everything else is compiled.
 func (c *compiler) finishChecksums() {
 	for _, k := range c.parser.checksums {
 		k.intact = k.whole
-		for i := range k.target.h.typ.words {
-			k.intact = k.intact && !c.parsed[k.target.h.base+i]
+		for i := range k.target.H.Type.Words {
+			k.intact = k.intact && !c.parsed[k.target.H.Base+i]
 		}
 		if !k.intact {
 			c.usesInput(k.calc)
@@ -137,17 +135,17 @@ func (c *compiler) finishChecksums() {
 	for _, k := range all {
 		k.late = k.whole && c.deparser.prims == nil
 	}
-	// Late ones are updated behind all others, which must make no difference: no other reads
-	// the target of a late one, and none that the program updates after it changes what it
-	// reads.
+	// Late checksums are updated after all others. The result is the same only if no other
+	// checksum reads the target of a late one, and if no checksum that the program updates
+	// after a late one changes a field that the late one reads.
 	early := map[*checksum]bool{}
 	for n := -1; n < len(early); {
 		n = len(early)
 		for i, k := range all {
 			changed := slices.ContainsFunc(all[i+1:], func(o *checksum) bool {
-				return early[o] && (o.target.h == k.target.h || k.reads[o.target.word()])
+				return early[o] && (o.target.H == k.target.H || k.reads[o.target.Word()])
 			})
-			if k.late && !c.used[k.target.word()] && !changed || early[k] {
+			if k.late && !c.used[k.target.Word()] && !changed || early[k] {
 				continue
 			}
 			k.late, early[k] = false, true
@@ -157,52 +155,58 @@ func (c *compiler) finishChecksums() {
 	}
 	c.deparser.checksums = nil
 	for _, k := range all {
-		calc, w := k.calc, k.target.word()
-		if k.late {
-			k.set = func(p *Packet) { p.w[w] = calc.output(p) }
-			c.deparser.late = append(c.deparser.late, k)
-			continue
+		target, scratch := k.target, c.scratch
+		set := func(a *assembler) {
+			a.emit(instr{op: opMove, d: uint32(target.Word()), a: uint32(scratch), mask: target.F.Mask})
 		}
-		k.set = c.assignField(&k.target, &dexpr{lo: bigZero, hi: bigMaxU64, word: -1, m: calc.output})
-		c.deparser.checksums = append(c.deparser.checksums, k)
+		if !k.late {
+			set = c.assign(expr.NewField(target), expr.NewWord(scratch, 64, false))
+		}
+		k.set = c.fragment(callOf(func(p *Packet) { p.W[scratch] = k.calc.output(p) }), set)
+		if k.late {
+			c.deparser.late = append(c.deparser.late, k)
+		} else {
+			c.deparser.checksums = append(c.deparser.checksums, k)
+		}
 	}
 }
 
-// bytesAt is the frame from where a header was extracted last, nil when that is not known.
-func (p *Packet) bytesAt(h *header) []byte {
+// bytesAt returns the frame from the place where a header was last extracted, or nil when that
+// place is not known.
+func (p *Packet) bytesAt(h *phv.Header) []byte {
 	for i := p.nPlaced - 1; i >= 0; i-- {
-		if x := &p.placed[i]; x.header == uint32(h.index) {
+		if x := &p.placed[i]; x.header == uint32(h.Index) {
 			return p.buf[x.at:]
 		}
 	}
 	return nil
 }
 
-// verifyBytes is verify for a header whose bytes are at hand.
+// verifyBytes is like verify, but computes the checksum from the header's bytes.
 func (k *checksum) verifyBytes(b []byte) bool {
-	return k.sumBytes(b) == uint64(binary.BigEndian.Uint16(b[k.target.f.bit/8:]))
+	return k.sumBytes(b) == uint64(binary.BigEndian.Uint16(b[k.target.F.Bit/8:]))
 }
 
-// updateBytes is update for a header that is written where it was extracted.
+// updateBytes is like update, but computes the checksum from the header's bytes.
 func (k *checksum) updateBytes(p *Packet) {
-	if k.cond != nil && !k.cond(p) {
+	if !k.holds(p) {
 		return
 	}
-	if b := p.bytesAt(k.target.h); b != nil {
-		binary.BigEndian.PutUint16(b[k.target.f.bit/8:], uint16(k.sumBytes(b)))
+	if b := p.bytesAt(k.target.H); b != nil {
+		binary.BigEndian.PutUint16(b[k.target.F.Bit/8:], uint16(k.sumBytes(b)))
 	}
 }
 
-// sumBytes is the checksum of a header's bytes but for the target.
+// sumBytes returns the checksum of a header's bytes without the target field.
 func (k *checksum) sumBytes(b []byte) uint64 {
-	n, at := k.target.h.typ.bits/8, k.target.f.bit/8
+	n, at := k.target.H.Type.Bits/8, k.target.F.Bit/8
 	have := uint64(binary.BigEndian.Uint16(b[at:]))
-	// sumWords adds 32-bit words, but for a last one of 16 bits.
-	sum := sumWords(0, b[:n])
+	// hash.Sum adds 32-bit words, but for a last one of 16 bits.
+	sum := hash.Sum(0, b[:n])
 	if at%4 == 0 && at+2 < n {
 		sum -= have << 16
 	} else {
 		sum -= have
 	}
-	return foldSum(sum)
+	return hash.Fold(sum)
 }

@@ -1,24 +1,25 @@
 package engine
 
-// The pipelines are lowered to a list of instructions, so that a packet's way through
-// conditions, tables and actions is one loop over a flat array. Operands are words of the
-// packet header vector; behind its fields stand temporaries.
+// The loader lowers the pipelines to a list of instructions. Conditions, tables and actions then
+// run in one loop over a flat array. Operands are words of the packet header vector, where the
+// temporaries follow the fields.
 
 type opcode uint8
 
 const (
-	opEnd   opcode = iota // the pipeline is done; instruction 0 is one
-	opRet                 // the action is done
-	opLeave               // the pipeline is done if an action said exit
+	opEnd   opcode = iota // end the code with result k; instruction 0 is an opEnd
+	opRet                 // return from the action
+	opLeave               // end the pipeline if an action called exit
 	opJump
-	opTable // look up table a, run its action, go on where the table says
-	opArgs  // make args[a] the parameters
-	opCall  // ops[a]
+	opTable // look up table a, run its action, jump to the table's next node
+	opArgs  // use args[a] as the action's parameters
+	opCall  // call ops[a]
 
 	opConst // d = k
 	opMove  // d = a & mask
 	opParam // d = parameter a & mask
-	opWord  // d = words[a]() & mask
+	opDiv   // d = (a / b) & mask, 0 where b is 0
+	opMod
 
 	opAdd // d = (a + b) & mask, and so on; the second row has k in place of b
 	opSub
@@ -29,6 +30,7 @@ const (
 	opShl
 	opShr
 	opMin
+	opSubNat // 0 where b > a
 	opAddK
 	opSubK
 	opMulK
@@ -38,30 +40,25 @@ const (
 	opShlK
 	opShrK
 	opMinK
+	opSubNatK
 
 	opJumpEQ // to d if a == b, and so on, unsigned; the second row has k in place of b
 	opJumpNE
 	opJumpLT
 	opJumpGE
-	opJumpGT
-	opJumpLE
 	opJumpEQK
 	opJumpNEK
 	opJumpLTK
 	opJumpGEK
-	opJumpGTK
-	opJumpLEK
-	opJumpIf    // to d if tests[a]()
-	opJumpIfNot // to d if not tests[a]()
 
-	opLock     // of register a
-	opUnlock   // of register a
-	opRegRead  // d = register a at index b & mask; d stays beyond the end
+	opLock     // lock register a
+	opUnlock   // unlock register a
+	opRegRead  // d = register a at index b & mask; d is unchanged beyond the end
 	opRegWrite // register a at index b = d & mask
 	opCount    // counter a at index b
 )
 
-// toK is the distance between the two rows.
+// toK is the distance between the two rows of opcodes.
 const (
 	arithToK = opAddK - opAdd
 	jumpToK  = opJumpEQK - opJumpEQ
@@ -77,20 +74,19 @@ type instr struct {
 // code is the lowered pipelines of a program.
 type code struct {
 	list    []instr
-	ops     []opFn
-	words   []wordFn
-	tests   []boolFn
+	ops     []func(p *Packet)
 	args    [][]uint64
-	temps   int // words of temporaries
+	base    uint32 // word of the first temporary
+	temps   int    // number of words for temporaries
 	ingress uint32
 	egress  uint32
 }
 
-// exec runs a pipeline from instruction pc to its end, or to exit.
-func (p *Packet) exec(pc uint32) {
+// exec runs code from instruction pc to its end, or to exit, and returns its result.
+func (p *Packet) exec(pc uint32) uint64 {
 	in := p.in
 	c := &in.prog.code
-	list, w := c.list, p.w
+	list, w := c.list, p.W
 	ret := uint32(0) // where an action of a table returns to
 	p.exit = false
 	for {
@@ -98,15 +94,15 @@ func (p *Packet) exec(pc uint32) {
 		pc++
 		switch i.op {
 		case opEnd:
-			return
+			return i.k
 		case opRet:
 			if p.exit {
-				return
+				return 0
 			}
 			pc = ret
 		case opLeave:
 			if p.exit {
-				return
+				return 0
 			}
 		case opJump:
 			pc = i.d
@@ -114,14 +110,14 @@ func (p *Packet) exec(pc uint32) {
 			act, next := in.tables[i.a].match(p)
 			pc = 0
 			if next != nil {
-				pc = next.pc
+				pc = next.label.pc
 			}
-			if act != nil && act.act != nil && !act.act.noop {
-				p.args = act.args
+			if act != nil && act.act != nil && !act.act.noop() {
+				p.Args = act.args
 				ret, pc = pc, act.act.pc
 			}
 		case opArgs:
-			p.args = c.args[i.a]
+			p.Args = c.args[i.a]
 		case opCall:
 			c.ops[i.a](p)
 
@@ -130,9 +126,19 @@ func (p *Packet) exec(pc uint32) {
 		case opMove:
 			w[i.d] = w[i.a] & i.mask
 		case opParam:
-			w[i.d] = p.args[i.a] & i.mask
-		case opWord:
-			w[i.d] = c.words[i.a](p) & i.mask
+			w[i.d] = p.Args[i.a] & i.mask
+		case opDiv:
+			v := uint64(0)
+			if w[i.b] != 0 {
+				v = w[i.a] / w[i.b]
+			}
+			w[i.d] = v & i.mask
+		case opMod:
+			v := uint64(0)
+			if w[i.b] != 0 {
+				v = w[i.a] % w[i.b]
+			}
+			w[i.d] = v & i.mask
 
 		case opAdd:
 			w[i.d] = (w[i.a] + w[i.b]) & i.mask
@@ -152,6 +158,8 @@ func (p *Packet) exec(pc uint32) {
 			w[i.d] = (w[i.a] >> w[i.b]) & i.mask
 		case opMin:
 			w[i.d] = min(w[i.a], w[i.b]) & i.mask
+		case opSubNat:
+			w[i.d] = (w[i.a] - min(w[i.a], w[i.b])) & i.mask
 		case opAddK:
 			w[i.d] = (w[i.a] + i.k) & i.mask
 		case opSubK:
@@ -170,6 +178,8 @@ func (p *Packet) exec(pc uint32) {
 			w[i.d] = (w[i.a] >> i.k) & i.mask
 		case opMinK:
 			w[i.d] = min(w[i.a], i.k) & i.mask
+		case opSubNatK:
+			w[i.d] = (w[i.a] - min(w[i.a], i.k)) & i.mask
 
 		case opJumpEQ:
 			if w[i.a] == w[i.b] {
@@ -187,14 +197,6 @@ func (p *Packet) exec(pc uint32) {
 			if w[i.a] >= w[i.b] {
 				pc = i.d
 			}
-		case opJumpGT:
-			if w[i.a] > w[i.b] {
-				pc = i.d
-			}
-		case opJumpLE:
-			if w[i.a] <= w[i.b] {
-				pc = i.d
-			}
 		case opJumpEQK:
 			if w[i.a] == i.k {
 				pc = i.d
@@ -209,22 +211,6 @@ func (p *Packet) exec(pc uint32) {
 			}
 		case opJumpGEK:
 			if w[i.a] >= i.k {
-				pc = i.d
-			}
-		case opJumpGTK:
-			if w[i.a] > i.k {
-				pc = i.d
-			}
-		case opJumpLEK:
-			if w[i.a] <= i.k {
-				pc = i.d
-			}
-		case opJumpIf:
-			if c.tests[i.a](p) {
-				pc = i.d
-			}
-		case opJumpIfNot:
-			if !c.tests[i.a](p) {
 				pc = i.d
 			}
 

@@ -80,7 +80,7 @@ func TestTablesAgainstScan(t *testing.T) {
 						m.seq, m.result = i, byte(i+1)
 						h, err := in.AddEntry(k.table, key, m.rank, mark(m.result), 0)
 						dup := slices.ContainsFunc(live, func(o model) bool { return o.sameness == m.sameness })
-						full := len(live) >= in.prog.tableBy[k.table].size
+						full := len(live) >= in.tables[in.prog.tables.at[k.table]].spec.size
 						switch {
 						case dup && errors.Is(err, ErrExists), !dup && full && errors.Is(err, ErrFull):
 						case err != nil || dup || full:

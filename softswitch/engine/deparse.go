@@ -1,76 +1,124 @@
 package engine
 
+import (
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/phv"
+)
+
 // deparser is the compiled deparser.
 //
-// Most packets leave with the headers they came with. Their bytes still stand in front of
-// the payload then, one behind the other, so that only fields which the program writes
-// somewhere have to be put there. A packet whose headers differ is written as a whole.
+// Most packets leave with the headers they came with. The bytes of these headers are still in
+// front of the payload, so only the fields that the program writes are stored there. All headers
+// of any other packet are written from their fields.
 type deparser struct {
-	checksums []*checksum // that are updated before the headers are written
-	late      []*checksum // of whole headers, updated in their bytes
-	prims     opFn
+	checksums []*checksum // updated in the fields, before the headers are written
+	late      []*checksum // updated in the bytes of their headers
+	prims     func(p *Packet)
 	order     []emission
-	at        []int // by header: where it stands in the order, of those written in place
+	at        []int // by header: its index in order, if it can be written in place
 }
 
-// emission is a header in the order of the wire.
+// emission is one header that the deparser writes, in the order of the wire.
 type emission struct {
-	h       *header
-	valid   int // of h, as the next three: they are needed for every packet
+	h       *phv.Header
+	valid   int // this and the next three are copies of attributes of h, for speed
 	index   uint32
 	base    int
 	words   int
-	patches []storeOp // stores of the fields that the program writes
-	plain   bool      // of fixed length and shape: patches say all there is to say
+	patches []phv.Store // stores of the fields that the program writes
+	plain   bool        // the header has a fixed length, so patches can write it in place
 }
 
-func (c *compiler) buildDeparser(j *jsonProgram) {
+func (c *compiler) buildDeparser(j *bmv2json.Program) {
 	for i := range j.Deparsers {
-		jd := &j.Deparsers[i]
-		if jd.Name != "deparser" {
-			continue
+		if jd := &j.Deparsers[i]; jd.Name == "deparser" {
+			c.In("deparsers", i, func() { c.oneDeparser(jd) })
 		}
-		c.in("deparsers", i, func() {
-			c.deparser = &deparser{}
-			for k, name := range jd.Order {
-				c.in("order", k, func() {
-					h := c.headerNamed(name)
-					if h.typ.bits%8 != 0 {
-						c.fail("header %q has %d bits, a packet header has whole bytes", name, h.typ.bits)
-					}
-					c.deparser.order = append(c.deparser.order, emission{h: h, valid: h.valid, index: uint32(h.index), base: h.base, words: h.typ.words})
-				})
-			}
-			if len(jd.Primitives) > 0 {
-				c.deparser.prims = c.withRegisters(func() opFn { return c.primitives(jd.Primitives) })
-			}
-		})
 	}
 	if c.deparser == nil {
-		c.fail("there is no deparser named %q", "deparser")
+		c.Fail("there is no deparser named %q", "deparser")
 	}
 }
 
-// finishDeparser finds out, when everything else is compiled, what patches are needed.
+func (c *compiler) oneDeparser(j *bmv2json.Deparser) {
+	c.deparser = &deparser{}
+	for k, name := range j.Order {
+		c.In("order", k, func() {
+			h := c.headerNamed(name)
+			if h.Type.Bits%8 != 0 {
+				c.Fail("header %q has %d bits, a packet header has whole bytes", name, h.Type.Bits)
+			}
+			c.deparser.order = append(c.deparser.order, emission{h: h, valid: h.Valid, index: uint32(h.Index), base: h.Base, words: h.Type.Words})
+		})
+	}
+	if len(j.Primitives) == 0 {
+		return
+	}
+	act := &action{}
+	act.lock = c.locking(func() { act.body = c.primitives(j.Primitives) })
+	pc := c.fragment(func(a *assembler) { a.body(act) })
+	c.deparser.prims = func(p *Packet) { p.exec(pc) }
+}
+
+// finishDeparser computes the patches of each header. It runs when it is known which fields the
+// program writes.
 func (c *compiler) finishDeparser() {
-	c.deparser.at = make([]int, len(c.layout.headers))
-	seen := map[*header]bool{}
+	c.deparser.at = make([]int, len(c.layout.List))
+	seen := map[*phv.Header]bool{}
 	for i := range c.deparser.order {
 		e := &c.deparser.order[i]
-		if seen[e.h] {
-			c.deparser.order[i].plain = false // no p4c writes a header twice
-			continue
+		if seen[e.h] || c.reference {
+			continue // written twice, which p4c never does
 		}
 		seen[e.h] = true
-		e.plain = !e.h.metadata && e.h.typ.vl < 0 && !e.h.typ.codec.slow
-		if e.plain {
-			var words []int
-			e.patches, words = e.h.typ.codec.patches(e.h.typ, func(word int) bool { return c.written[e.h.base+word] })
-			for _, w := range words {
-				c.used[e.h.base+w] = true
-			}
-			c.deparser.at[e.index] = i
+		if e.plain = !e.h.Metadata && !e.h.Type.Slow; !e.plain {
+			continue
 		}
+		var words []int
+		e.patches, words = e.h.Type.Patches(func(word int) bool { return c.written[e.h.Base+word] })
+		for _, w := range words {
+			c.used[e.h.Base+w] = true
+		}
+		c.deparser.at[e.index] = i
+	}
+}
+
+// finishHeaders decides which fields extraction loads and which it leaves in the frame. It runs
+// last, when it is known which fields the program reads.
+func (c *compiler) finishHeaders() {
+	c.unloaded = make([][]phv.Load, len(c.layout.List))
+	for _, s := range c.extracts {
+		for _, o := range s.h.Type.Loads {
+			if c.reference || c.chosen[s.h] || c.used[s.h.Base+int(o.Word)] {
+				s.loads = append(s.loads, o)
+			}
+		}
+	}
+	for _, h := range c.layout.List {
+		if h.Type.Slow || c.chosen[h] || c.reference {
+			continue
+		}
+		for _, o := range h.Type.Loads {
+			if !c.used[h.Base+int(o.Word)] {
+				c.unloaded[h.Index] = append(c.unloaded[h.Index], o)
+			}
+		}
+	}
+}
+
+// forgetPlaces drops the places of headers in the frame, because the headers are about to change.
+// It first loads the fields that extraction left in the frame.
+func (p *Packet) forgetPlaces() {
+	p.loadRest()
+	p.nPlaced = -1
+}
+
+// loadRest loads the fields that extraction left in the frame.
+func (p *Packet) loadRest() {
+	for i := range max(0, p.nPlaced) {
+		k := &p.placed[i]
+		h := p.in.prog.layout.List[k.header]
+		phv.LoadFields(p.in.prog.unloaded[k.header], p.Words(h), p.buf[k.at:])
 	}
 }
 
@@ -84,7 +132,7 @@ func (p *Packet) deparse() {
 		d.prims(p)
 	}
 	if !d.inPlace(p) {
-		p.fill()
+		p.loadRest()
 		for _, k := range d.late {
 			k.update(p)
 		}
@@ -95,7 +143,7 @@ func (p *Packet) deparse() {
 	for i := range p.nPlaced {
 		k := &p.placed[i]
 		if e := &d.order[d.at[k.header]]; len(e.patches) > 0 {
-			storeFields(e.patches, p.w[e.base:e.base+e.words], p.buf[k.at:])
+			phv.StoreFields(e.patches, p.W[e.base:e.base+e.words], p.buf[k.at:])
 		}
 	}
 	for _, k := range d.late {
@@ -103,7 +151,7 @@ func (p *Packet) deparse() {
 	}
 }
 
-// inPlace reports whether the valid headers are those that were extracted, in order.
+// inPlace reports whether the valid headers are exactly the extracted ones, in the same order.
 func (d *deparser) inPlace(p *Packet) bool {
 	if p.nPlaced < 0 {
 		return false
@@ -111,7 +159,7 @@ func (d *deparser) inPlace(p *Packet) bool {
 	n := 0
 	for i := range d.order {
 		e := &d.order[i]
-		if p.w[e.valid] == 0 && !e.h.metadata {
+		if p.W[e.valid] == 0 && !e.h.Metadata {
 			continue
 		}
 		if n >= p.nPlaced || p.placed[n].header != e.index || !e.plain {
@@ -126,40 +174,18 @@ func (d *deparser) inPlace(p *Packet) bool {
 func (d *deparser) rewrite(p *Packet) {
 	size := 0
 	for i := range d.order {
-		if h := d.order[i].h; p.isValid(h) {
-			size += p.bytesOf(h)
+		if h := d.order[i].h; p.IsValid(h) {
+			size += p.Length(h)
 		}
 	}
 	at := p.prepend(size)
 	p.head = at
 	for i := range d.order {
 		h := d.order[i].h
-		if !p.isValid(h) {
+		if !p.IsValid(h) {
 			continue
 		}
-		if h.typ.vl >= 0 {
-			p.deparseVL(h, at)
-		} else {
-			h.typ.codec.deparse(p.w[h.base:h.base+h.typ.words], p.buf[at:])
-		}
-		at += p.bytesOf(h)
-	}
-}
-
-func (p *Packet) deparseVL(h *header, at int) {
-	bit := 0
-	b := p.buf[at:]
-	for i := range h.typ.fields {
-		f := &h.typ.fields[i]
-		if !f.vl {
-			writeField(b, bit, p.w[h.base+f.word:h.base+f.word+f.words], f.bits)
-			bit += f.bits
-			continue
-		}
-		n := int(p.w[h.base+f.word] / 8)
-		for k := range n {
-			writeBits(b, bit+8*k, uint64(p.vl[h.vlOff+k]), 8)
-		}
-		bit += 8 * n
+		p.Deparse(h, p.buf[at:])
+		at += p.Length(h)
 	}
 }

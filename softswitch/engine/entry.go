@@ -6,36 +6,37 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/softswitch/engine/match"
 	"github.com/headgate/headgate/units"
 )
 
-// table is the state of one table. The instance's lock guards it: processing packets
-// reads it, control methods change it; counters, meters and lastHit guard themselves.
+// table is the state of one table. The instance's lock guards it: packets read it, and control
+// methods change it. Counters, meters and lastHit have their own synchronisation.
 type table struct {
 	spec     *tableSpec
-	look     lookup
+	look     match.Index
 	entries  map[Handle]*entry
 	next     Handle
-	used     bool // there are entries
+	used     bool // the table has entries
 	deflt    *boundAction
-	missNode *node // what follows deflt
+	missNode *node // node that follows deflt
 	missed   counterCell
 	consts   []Handle
 }
 
-// entry is one entry. What it does is a bound action, a member or a group of a profile.
-type entry struct {
-	handle   Handle
-	value    []uint64 // packed like the key
-	mask     []uint64
-	prefix   int
-	ranges   []entryRange
-	priority int
-
+// boundTarget is what an entry does: a bound action, or a member or group of a profile.
+type boundTarget struct {
 	act    *boundAction
 	member *member
 	group  *group
-	node   *node // what follows act
+}
+
+// entry is one entry of a table. Of entries with equal priority, the one with the lower handle
+// wins.
+type entry struct {
+	match.Entry
+	boundTarget
+	node *node // node that follows act
 
 	ttl     units.Time
 	lastHit atomic.Int64 // units.Time
@@ -43,41 +44,35 @@ type entry struct {
 	meter   *meterCell
 }
 
-// entryRange is a range on one field of the key.
-type entryRange struct {
-	at, bits int
-	lo, hi   []uint64
-}
-
-func (r entryRange) equal(o entryRange) bool {
-	return r.at == o.at && slices.Equal(r.lo, o.lo) && slices.Equal(r.hi, o.hi)
-}
-
 func newTable(t *tableSpec) *table {
-	x := &table{spec: t, look: newLookup(t), entries: map[Handle]*entry{}, next: 1}
+	x := &table{spec: t, look: match.NewIndex(t.key), entries: map[Handle]*entry{}, next: 1}
 	x.setDefault(t.deflt)
 	return x
 }
 
-// match looks the packet up and returns the action to run and what follows it.
+// match looks the packet up and returns the action to run and the node that follows it.
 func (t *table) match(p *Packet) (*boundAction, *node) {
 	s := t.spec
-	var e *entry
+	var found *match.Entry
 	if t.used {
 		key := p.key[:]
-		if s.limbs > len(key) {
-			if cap(p.tmp) < s.limbs {
-				p.tmp = make([]uint64, s.limbs)
+		if n := s.words; n > len(key) {
+			if cap(p.wide) < n {
+				p.wide = make([]uint64, n)
 			}
-			key = p.tmp
+			key = p.wide
 		}
-		key = key[:s.limbs]
+		key = key[:s.words]
 		s.build(p, key)
-		e = t.look.find(p, key)
+		found = t.look.Find(key, &p.found)
 	}
-	if e == nil {
-		return t.matchMiss(p)
+	if found == nil {
+		if s.counters {
+			t.missed.add(p.Bytes)
+		}
+		return t.deflt, t.missNode
 	}
+	e := found.Owner.(*entry)
 	if s.counters {
 		e.count.add(p.Bytes)
 	}
@@ -85,14 +80,8 @@ func (t *table) match(p *Packet) (*boundAction, *node) {
 		e.lastHit.Store(int64(p.now))
 	}
 	if s.meter != nil {
-		n := uint64(1)
-		if s.meter.bytes {
-			n = uint64(p.Bytes)
-		}
-		r := s.meter.target
-		if r.f != nil {
-			p.w[r.word()] = e.meter.run(n, s.meter.rates, p.now) & r.f.mask
-		}
+		to := s.meter.target
+		p.W[to.Word()] = e.meter.run(p.Bytes, s.meter, p.now) & to.F.Mask
 	}
 	if e.act != nil {
 		return e.act, e.node
@@ -104,15 +93,7 @@ func (t *table) match(p *Packet) (*boundAction, *node) {
 	return act, s.after(act.act)
 }
 
-func (t *table) matchMiss(p *Packet) (*boundAction, *node) {
-	s := t.spec
-	if s.counters {
-		t.missed.add(p.Bytes)
-	}
-	return t.deflt, t.missNode
-}
-
-// setDefault changes what happens to packets that no entry matches.
+// setDefault sets the action for packets that no entry matches.
 func (t *table) setDefault(act *boundAction) {
 	t.deflt, t.missNode = act, t.spec.miss
 	if act != nil && !t.spec.hitMiss {
@@ -120,7 +101,7 @@ func (t *table) setDefault(act *boundAction) {
 	}
 }
 
-// after is the node that follows an action after a hit.
+// after returns the node that follows an action after a hit.
 func (s *tableSpec) after(a *action) *node {
 	if s.hitMiss {
 		return s.hit
@@ -128,7 +109,8 @@ func (s *tableSpec) after(a *action) *node {
 	return s.nexts[a]
 }
 
-// pick finds the action of an entry that points to a member or a group.
+// pick returns the action of an entry that points to a member or a group. It is nil for an empty
+// group.
 func (t *table) pick(e *entry, p *Packet) *boundAction {
 	m := e.member
 	if e.group != nil {
@@ -148,37 +130,12 @@ func (t *table) pick(e *entry, p *Packet) *boundAction {
 
 // newEntry checks and packs a key.
 func (t *table) newEntry(key []Match, priority int) (*entry, error) {
-	s := t.spec
-	if len(s.key) == 0 {
-		return nil, fmt.Errorf("table %q has no key, hence only a default entry: %w", s.name, ErrInvalid)
+	e := &entry{}
+	if err := t.spec.key.Fill(&e.Entry, key, priority); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.spec.name, err)
 	}
-	if len(key) != len(s.key) {
-		return nil, fmt.Errorf("table %q: key has %d fields, want %d: %w", s.name, len(key), len(s.key), ErrInvalid)
-	}
-	e := &entry{value: make([]uint64, s.limbs), mask: make([]uint64, s.limbs)}
-	if s.kind >= Ternary {
-		e.priority = priority
-	}
-	for i := range key {
-		k := &s.key[i]
-		v, m, err := matchWords(KeyField{k.name, k.kind, k.bits}, &key[i])
-		if err != nil {
-			return nil, fmt.Errorf("table %q: %w", s.name, err)
-		}
-		switch {
-		case k.kind == Range:
-			e.ranges = append(e.ranges, entryRange{k.at, k.bits, v, m})
-			continue
-		case k.kind == LPM:
-			e.prefix = key[i].Prefix
-			if key[i].Any {
-				e.prefix = 0
-			}
-		}
-		place(e.value, v, k.at)
-		place(e.mask, m, k.at)
-	}
-	if s.meter != nil {
+	e.Owner = e
+	if t.spec.meter != nil {
 		e.meter = &meterCell{}
 	}
 	return e, nil
@@ -186,26 +143,31 @@ func (t *table) newEntry(key []Match, priority int) (*entry, error) {
 
 // insert adds an entry whose target is set.
 func (t *table) insert(e *entry) (Handle, error) {
-	if t.look.same(e) != nil {
+	if t.look.Same(&e.Entry) != nil {
 		return 0, fmt.Errorf("table %q: entry %w", t.spec.name, ErrExists)
 	}
 	if len(t.entries) >= t.spec.size {
 		return 0, fmt.Errorf("table %q: %d entries: %w", t.spec.name, t.spec.size, ErrFull)
 	}
-	e.handle = t.next
+	h := t.next
 	t.next++
-	t.entries[e.handle] = e
+	e.Order = uint64(h)
+	t.entries[h] = e
 	t.used = true
-	t.look.add(e)
-	return e.handle, nil
+	t.look.Add(&e.Entry)
+	return h, nil
 }
 
-func (t *table) insertConst(c *constEntry) (Handle, error) {
-	e, err := t.newEntry(c.key, c.priority)
+func (t *table) insertConst(c *ConstEntry) (Handle, error) {
+	e, err := t.newEntry(c.Key, c.Priority)
 	if err != nil {
 		return 0, err
 	}
-	e.act, e.node = c.act, t.spec.after(c.act.act)
+	act, err := bind(t.spec.actions, t.spec.name, &c.Action)
+	if err != nil {
+		return 0, err
+	}
+	t.setTarget(e, boundTarget{act: act})
 	h, err := t.insert(e)
 	if err == nil {
 		t.consts = append(t.consts, h)
@@ -213,70 +175,77 @@ func (t *table) insertConst(c *constEntry) (Handle, error) {
 	return h, err
 }
 
-// AddEntry adds an entry. Priority counts for keys with a ternary, range or optional
-// field: the higher one wins, and among equals the older one. A ttl of 0 never expires.
+// AddEntry adds an entry. Priority counts only for keys with a ternary, range or optional field:
+// the higher priority wins, and of equal priorities the older entry. An entry with ttl 0 never
+// expires.
 func (in *Instance) AddEntry(name string, key []Match, priority int, target Target, ttl time.Duration) (Handle, error) {
+	var h Handle
+	err := in.onMutable(name, func(t *table) error {
+		e, err := t.newEntry(key, priority)
+		if err != nil {
+			return err
+		}
+		if err = in.setEntry(t, e, target, ttl); err != nil {
+			return err
+		}
+		if h, err = t.insert(e); err != nil {
+			t.setTarget(e, boundTarget{})
+		}
+		return err
+	})
+	return h, err
+}
+
+// onMutable runs f on a table whose entries are not const, while no packet is processed.
+func (in *Instance) onMutable(name string, f func(*table) error) error {
 	in.lock()
 	defer in.unlock()
-	t, err := in.mutable(name)
+	t, err := in.table(name)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	e, err := t.newEntry(key, priority)
-	if err != nil {
-		return 0, err
+	if t.spec.fixed {
+		return fmt.Errorf("table %q: its entries are %w", name, ErrImmutable)
 	}
-	act, member, group, err := in.resolve(t, target)
-	if err != nil {
-		return 0, err
-	}
-	t.point(e, act, member, group)
-	t.setTTL(e, ttl, in.clock())
-	h, err := t.insert(e)
-	if err != nil {
-		t.point(e, nil, nil, nil)
-	}
-	return h, err
+	return f(t)
 }
 
 // ModifyEntry replaces what an entry does, and its time to live.
 func (in *Instance) ModifyEntry(name string, h Handle, target Target, ttl time.Duration) error {
-	in.lock()
-	defer in.unlock()
-	t, err := in.mutable(name)
+	return in.onMutable(name, func(t *table) error {
+		e, err := t.entry(h)
+		if err != nil {
+			return err
+		}
+		return in.setEntry(t, e, target, ttl)
+	})
+}
+
+// setEntry makes an entry do what a target says.
+func (in *Instance) setEntry(t *table, e *entry, target Target, ttl time.Duration) error {
+	to, err := in.resolve(t, target)
 	if err != nil {
 		return err
 	}
-	e, err := t.entry(h)
-	if err != nil {
-		return err
-	}
-	act, member, group, err := in.resolve(t, target)
-	if err != nil {
-		return err
-	}
-	t.point(e, act, member, group)
-	t.setTTL(e, ttl, in.clock())
+	t.setTarget(e, to)
+	e.ttl = units.FromDuration(ttl)
+	e.lastHit.Store(int64(in.clock()))
 	return nil
 }
 
 // DeleteEntry removes an entry.
 func (in *Instance) DeleteEntry(name string, h Handle) error {
-	in.lock()
-	defer in.unlock()
-	t, err := in.mutable(name)
-	if err != nil {
-		return err
-	}
-	e, err := t.entry(h)
-	if err != nil {
-		return err
-	}
-	t.look.remove(e)
-	delete(t.entries, h)
-	t.used = len(t.entries) > 0
-	t.point(e, nil, nil, nil)
-	return nil
+	return in.onMutable(name, func(t *table) error {
+		e, err := t.entry(h)
+		if err != nil {
+			return err
+		}
+		t.look.Remove(&e.Entry)
+		delete(t.entries, h)
+		t.used = len(t.entries) > 0
+		t.setTarget(e, boundTarget{})
+		return nil
+	})
 }
 
 // SetDefault sets the default entry of a table without an action profile; nil resets it
@@ -298,11 +267,11 @@ func (in *Instance) SetDefault(name string, target *Target) error {
 	if t.spec.profile != nil {
 		return fmt.Errorf("table %q: a table with an action profile has no settable default entry: %w", name, ErrInvalid)
 	}
-	act, _, _, err := in.resolve(t, *target)
+	r, err := in.resolve(t, *target)
 	if err != nil {
 		return err
 	}
-	t.setDefault(act)
+	t.setDefault(r.act)
 	return nil
 }
 
@@ -318,19 +287,11 @@ func (in *Instance) ConstEntries(name string) []Handle {
 }
 
 func (in *Instance) table(name string) (*table, error) {
-	s := in.prog.tableBy[name]
-	if s == nil {
-		return nil, fmt.Errorf("table %q: %w", name, ErrNotFound)
+	s, err := in.prog.tables.find(name)
+	if err != nil {
+		return nil, err
 	}
 	return in.tables[s.index], nil
-}
-
-func (in *Instance) mutable(name string) (*table, error) {
-	t, err := in.table(name)
-	if err == nil && t.spec.fixed {
-		return nil, fmt.Errorf("table %q: its entries are %w", name, ErrImmutable)
-	}
-	return t, err
 }
 
 func (t *table) entry(h Handle) (*entry, error) {
@@ -341,19 +302,13 @@ func (t *table) entry(h Handle) (*entry, error) {
 	return e, nil
 }
 
-func (t *table) setTTL(e *entry, ttl time.Duration, now units.Time) {
-	e.ttl = units.FromDuration(ttl)
-	e.lastHit.Store(int64(now))
-}
-
-// point makes an entry do what the arguments say and keeps the use counts of members and
-// groups.
-func (t *table) point(e *entry, act *boundAction, m *member, g *group) {
-	if m != nil {
-		m.uses++
+// setTarget sets what an entry does and updates the use counts of members and groups.
+func (t *table) setTarget(e *entry, to boundTarget) {
+	if to.member != nil {
+		to.member.uses++
 	}
-	if g != nil {
-		g.uses++
+	if to.group != nil {
+		to.group.uses++
 	}
 	if e.member != nil {
 		e.member.uses--
@@ -361,14 +316,14 @@ func (t *table) point(e *entry, act *boundAction, m *member, g *group) {
 	if e.group != nil {
 		e.group.uses--
 	}
-	e.act, e.member, e.group = act, m, g
-	if act != nil {
-		e.node = t.spec.after(act.act)
+	e.boundTarget = to
+	if e.act != nil {
+		e.node = t.spec.after(e.act.act)
 	}
 }
 
-// resolve checks a target against the table.
-func (in *Instance) resolve(t *table, target Target) (*boundAction, *member, *group, error) {
+// resolve checks a target against the table and binds it.
+func (in *Instance) resolve(t *table, target Target) (r boundTarget, err error) {
 	s := t.spec
 	given := 0
 	for _, set := range []bool{target.Call != nil, target.Member != nil, target.Group != nil} {
@@ -376,30 +331,19 @@ func (in *Instance) resolve(t *table, target Target) (*boundAction, *member, *gr
 			given++
 		}
 	}
-	if given != 1 {
-		return nil, nil, nil, fmt.Errorf("table %q: target has %d of action, member and group, want 1: %w", s.name, given, ErrInvalid)
+	switch {
+	case given != 1:
+		err = errorf(ErrInvalid, "table %q: target has %d of action, member and group, want 1", s.name, given)
+	case target.Call != nil && s.profile != nil:
+		err = errorf(ErrInvalid, "table %q has an action profile and takes members or groups", s.name)
+	case target.Call != nil:
+		r.act, err = bind(s.actions, s.name, target.Call)
+	case s.profile == nil:
+		err = errorf(ErrInvalid, "table %q has no action profile", s.name)
+	case target.Member != nil:
+		r.member, err = in.profiles[s.profile.index].member(*target.Member)
+	default:
+		r.group, err = in.profiles[s.profile.index].group(*target.Group)
 	}
-	if target.Call != nil {
-		if s.profile != nil {
-			return nil, nil, nil, fmt.Errorf("table %q has action profile %q and takes members or groups: %w", s.name, s.profile.name, ErrInvalid)
-		}
-		b, err := bind(s.actions, s.name, target.Call)
-		return b, nil, nil, err
-	}
-	if s.profile == nil {
-		return nil, nil, nil, fmt.Errorf("table %q has no action profile: %w", s.name, ErrInvalid)
-	}
-	pr := in.profiles[s.profile.index]
-	if target.Member != nil {
-		m := pr.members[*target.Member]
-		if m == nil {
-			return nil, nil, nil, fmt.Errorf("action profile %q: member %d: %w", s.profile.name, *target.Member, ErrNotFound)
-		}
-		return nil, m, nil, nil
-	}
-	g := pr.groups[*target.Group]
-	if g == nil {
-		return nil, nil, nil, fmt.Errorf("action profile %q: group %d: %w", s.profile.name, *target.Group, ErrNotFound)
-	}
-	return nil, nil, g, nil
+	return r, err
 }

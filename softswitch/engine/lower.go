@@ -1,22 +1,33 @@
 package engine
 
-import "math/bits"
+import (
+	"math/big"
+	"math/bits"
 
-// label is a place in the code, and the jumps to it that await it.
+	"github.com/headgate/headgate/softswitch/engine/expr"
+	"github.com/headgate/headgate/softswitch/engine/phv"
+)
+
+// label is a position in the code, and the jumps to it that were emitted before it was known.
 type label struct {
 	pc     uint32
 	placed bool
 	refs   []int
 }
 
-// assembler lowers pipelines and actions.
+// assembler lowers expressions and statements to instructions. It computes numbers modulo 2^64
+// where that gives the same result, and emits an opCall of the evaluator elsewhere.
 type assembler struct {
 	*code
-	bits []uint64 // by word: what may be set in it; all where the word is beyond
-	base uint32   // word of the first temporary
-	temp uint32   // temporaries in use
-	args []uint64 // arguments of the action being lowered, where they are known
+	reference bool     // the evaluator computes everything
+	bits      []uint64 // by word: the bits that can be set in it; all bits of words beyond
+	temp      uint32   // temporaries in use
+	args      []uint64 // arguments of the action being lowered, if they are constant
+	labels    []label  // one for each statement of the action being lowered
+	exits     bool     // the action being lowered may call exit
 }
+
+const allBits = ^uint64(0)
 
 func (a *assembler) emit(i instr) { a.list = append(a.list, i) }
 
@@ -38,89 +49,271 @@ func (a *assembler) place(l *label) {
 	l.refs = nil
 }
 
-func (a *assembler) newTemp() uint32 {
-	a.temp++
-	a.temps = max(a.temps, int(a.temp))
-	return a.base + a.temp - 1
+func (a *assembler) call(f func(p *Packet)) {
+	a.emit(instr{op: opCall, a: uint32(len(a.ops))})
+	a.ops = append(a.ops, f)
 }
 
-// constant reports the value of a tree that has one when it is lowered.
-func (a *assembler) constant(t *tree) (uint64, bool) {
+// newTemps reserves n words for temporaries. Setting temp back frees them.
+func (a *assembler) newTemps(n int) uint32 {
+	t := a.base + a.temp
+	a.temp += uint32(n)
+	a.temps = max(a.temps, int(a.temp))
+	return t
+}
+
+// constant reports the value of a number that is known when it is lowered.
+func (a *assembler) constant(n *expr.Node) (uint64, bool) {
 	switch {
-	case t.kind == treeConst:
-		return t.k, true
-	case t.kind == treeParam && a.args != nil:
-		return a.args[t.word], true
+	case n.Kind == expr.Const:
+		return phv.Low(n.K), true
+	case n.Kind == expr.Param && a.args != nil:
+		return a.args[n.Word], true
 	}
 	return 0, false
 }
 
-// operand brings a number into a word, of which the other bits than need do not matter.
-func (a *assembler) operand(t *tree, need uint64) uint32 {
-	if inner, mask := a.peel(t); a.may(inner)&need&^mask == 0 {
-		t = inner // the masks change nothing
+// index returns a word with an index. An index that does not fit becomes the highest word.
+func (a *assembler) index(n *expr.Node) uint32 {
+	if n.Range.Fits() && !a.reference {
+		return a.operand(n, allBits)
 	}
-	if t.kind == treeWord {
-		return uint32(t.word)
+	t := a.newTemps(1)
+	a.call(func(p *Packet) { p.W[t] = p.eval.Index(n) })
+	return t
+}
+
+// operand returns a word with the number. Only the bits in need are defined.
+func (a *assembler) operand(n *expr.Node, need uint64) uint32 {
+	if inner, mask := a.peel(n); a.possible(inner)&need&^mask == 0 {
+		n = inner // the masks change nothing
 	}
-	d := a.newTemp()
-	a.value(t, d, ^uint64(0))
+	if n.Kind == expr.Field && need&^wordMask(n) == 0 && !a.reference {
+		return uint32(n.Word)
+	}
+	d := a.newTemps(1)
+	a.value(n, d, allBits)
 	return d
 }
 
-// value emits d = t & mask. d is written last.
-func (a *assembler) value(t *tree, d uint32, mask uint64) {
+// wordMask returns the bits in which a field's first word equals the field's value.
+func wordMask(n *expr.Node) uint64 {
+	if n.Signed && n.Width < 64 {
+		return phv.LastMask(n.Width)
+	}
+	return allBits
+}
+
+// store emits code that stores n modulo 2^bits in the words from d on.
+func (a *assembler) store(n *expr.Node, d uint32, bits int) {
+	words := phv.Words(bits)
+	switch {
+	case words <= 1:
+		a.value(n, d, phv.LastMask(bits))
+	case a.reference || !byWords(n, bits):
+		a.call(func(p *Packet) { p.eval.Store(n, p.W[d:d+uint32(words)], bits) })
+	default:
+		for k := range words {
+			a.value(wordOf(n, k), d+uint32(k), phv.LastMask(min(64, bits-64*k)))
+		}
+	}
+}
+
+// byWords reports whether each word of a number can be computed on its own, up to some bits.
+func byWords(n *expr.Node, bits int) bool {
+	switch n.Kind {
+	case expr.Const, expr.Param:
+		return true
+	case expr.Field:
+		return !n.Signed || n.Width >= bits
+	case expr.Op:
+		switch n.Op {
+		case expr.BitAnd, expr.BitOr, expr.BitXor:
+			return byWords(n.L, bits) && byWords(n.R, bits)
+		}
+	}
+	return false
+}
+
+// wordOf returns word k of a number for which byWords holds.
+func wordOf(n *expr.Node, k int) *expr.Node {
+	width := min(64, n.Width-64*k)
+	switch {
+	case n.Kind == expr.Const:
+		return expr.NewConst(new(big.Int).Rsh(n.K, uint(64*k)))
+	case n.Kind == expr.Op:
+		return expr.NewOp(n.Op, wordOf(n.L, k), wordOf(n.R, k))
+	case width <= 0:
+		return expr.NewInt(0)
+	case n.Kind == expr.Param:
+		return expr.NewParam(n.Word+k, width)
+	}
+	return expr.NewWord(n.Word+k, width, false)
+}
+
+// value emits code for d = n & mask. The code reads all operands before it writes d.
+func (a *assembler) value(n *expr.Node, d uint32, mask uint64) {
 	mark := a.temp
 	defer func() { a.temp = mark }()
-	t, k := a.peel(t)
+	if a.reference {
+		a.evaluate(n, d, mask)
+		return
+	}
+	n, k := a.peel(n)
 	mask &= k
-	if k, ok := a.constant(t); ok {
+	if k, ok := a.constant(n); ok {
 		a.emit(instr{op: opConst, d: d, k: k & mask})
 		return
 	}
-	switch t.kind {
-	case treeWord:
-		a.emit(instr{op: opMove, d: d, a: uint32(t.word), mask: mask})
-	case treeParam:
-		a.emit(instr{op: opParam, d: d, a: uint32(t.word), mask: mask})
-	case treeOp:
-		a.operation(t, d, mask)
-	case treeNumber:
-		a.emit(instr{op: opWord, d: d, a: uint32(len(a.words)), mask: mask})
-		a.words = append(a.words, t.num)
-	case treeChoose, treeBool:
-		l, r := t.l, t.r
-		if t.kind == treeBool {
-			l, r = &tree{kind: treeConst, k: 1}, &tree{kind: treeConst}
+	switch n.Kind {
+	case expr.Field:
+		if mask&^wordMask(n) != 0 {
+			w := expr.NewWord(n.Word, n.Width, false)
+			a.operation(expr.NewOp(expr.Wrap, w, expr.NewInt(int64(n.Width))), d, mask)
+			return
+		}
+		a.emit(instr{op: opMove, d: d, a: uint32(n.Word), mask: mask})
+	case expr.Param:
+		a.emit(instr{op: opParam, d: d, a: uint32(n.Word), mask: mask})
+	case expr.Op:
+		a.operation(n, d, mask)
+	case expr.Cell:
+		if n.Width > 64 {
+			a.evaluate(n, d, mask)
+			return
+		}
+		t := a.newTemps(1)
+		b := a.index(n.L)
+		a.emit(instr{op: opConst, d: t})
+		a.emit(instr{op: opRegRead, a: uint32(n.Index), b: b, d: t, mask: mask})
+		a.emit(instr{op: opMove, d: d, a: t, mask: allBits})
+	case expr.Choose, expr.Number:
+		l, r := n.L, n.R
+		if n.Kind == expr.Number {
+			l, r = expr.NewInt(1), expr.NewInt(0)
 		}
 		var no, end label
-		a.branch(t.cond, false, &no)
+		a.branch(n.Cond, false, &no)
 		a.value(l, d, mask)
 		a.jump(instr{op: opJump}, &end)
 		a.place(&no)
 		a.value(r, d, mask)
 		a.place(&end)
+	default:
+		a.evaluate(n, d, mask)
 	}
 }
 
-func (a *assembler) operation(t *tree, d uint32, mask uint64) {
-	l, r := t.l, t.r
-	if _, ok := a.constant(l); ok && t.op != opSub && t.op != opShl && t.op != opShr {
-		l, r = r, l // the others commute
+// evaluate emits a call of the evaluator for a number.
+func (a *assembler) evaluate(n *expr.Node, d uint32, mask uint64) {
+	a.call(func(p *Packet) {
+		p.eval.Store(n, p.W[d:d+1], 64)
+		p.W[d] &= mask
+	})
+}
+
+// word is a constant word, raw an operation on words modulo 2^64.
+func word(k uint64) *expr.Node { return expr.NewConst(new(big.Int).SetUint64(k)) }
+
+func raw(op expr.Operator, l *expr.Node, k uint64) *expr.Node {
+	if l.Kind == expr.Const && op == expr.Add {
+		return word(phv.Low(l.K) + k)
+	}
+	return &expr.Node{Type: expr.Data, Kind: expr.Op, Op: op, L: l, R: word(k), Range: expr.Range{Bits: 64}}
+}
+
+// unsigned is a signed number of width bits, in two's complement, plus half of their range.
+func unsigned(n *expr.Node, width int) (m *expr.Node, half uint64) {
+	half = 1 << (width - 1)
+	return raw(expr.BitXor, raw(expr.BitAnd, n, 2*half-1), half), half
+}
+
+// ordered adds 2^bits to a number. Signed numbers in a Range of so many bits then compare like
+// unsigned words.
+func ordered(n *expr.Node, bits int) *expr.Node {
+	switch {
+	case n.Range.Bits != bits || bits > 62:
+	case n.Kind == expr.Field && n.Signed:
+		return raw(expr.BitXor, expr.NewWord(n.Word, n.Width, false), 1<<bits)
+	case n.Kind == expr.Op && n.Op == expr.Wrap:
+		m, _ := unsigned(n.L, bits+1)
+		return m
+	}
+	return raw(expr.Add, n, 1<<bits)
+}
+
+var opcodes = map[expr.Operator]opcode{
+	expr.Add: opAdd, expr.Sub: opSub, expr.Mul: opMul, expr.BitAnd: opAnd, expr.BitOr: opOr, expr.BitXor: opXor,
+	expr.ShiftLeft: opShl, expr.ShiftRight: opShr, expr.Min: opMin, expr.SubNatural: opSubNat, expr.Div: opDiv, expr.Mod: opMod,
+}
+
+// inWords returns an operation as one on words modulo 2^64, nil where there is none.
+func inWords(n *expr.Node) *expr.Node {
+	l, r := n.L.Range, n.R.Range
+	switch n.Op {
+	case expr.ShiftLeft: // any distance beyond 64 gives 0
+		if !r.FitsUnsigned() {
+			return nil
+		}
+	case expr.ShiftRight:
+		switch {
+		case l.FitsUnsigned() && r.FitsUnsigned():
+		case l.FitsSigned() && n.R.Kind == expr.Const && n.R.K.IsUint64():
+			k := min(n.R.K.Uint64(), 63)
+			return raw(expr.Sub, raw(expr.ShiftRight, ordered(n.L, 63), k), 1<<(63-k))
+		default:
+			return nil
+		}
+	case expr.Div, expr.Mod, expr.Min, expr.SubNatural:
+		if !l.FitsUnsigned() || !r.FitsUnsigned() {
+			return nil
+		}
+	case expr.Wrap:
+		width := n.R.K.Int64()
+		if width >= 64 {
+			return raw(expr.Add, n.L, 0)
+		}
+		m, half := unsigned(n.L, int(width))
+		return raw(expr.Sub, m, half)
+	case expr.Saturate, expr.SaturateNatural:
+		if !l.FitsSigned() {
+			return nil
+		}
+		high, low := uint64(1)<<(min(n.Range.Bits, 63))-1, uint64(0)
+		if n.Op == expr.Saturate {
+			low = ^high
+		}
+		// A lower bound of x is an upper bound of its complement.
+		top := raw(expr.Min, ordered(n.L, 63), high+1<<63)
+		return raw(expr.Sub, raw(expr.BitXor, raw(expr.Min, raw(expr.BitXor, top, allBits), ^(low+1<<63)), allBits), 1<<63)
+	}
+	return n
+}
+
+func (a *assembler) operation(n *expr.Node, d uint32, mask uint64) {
+	t := inWords(n)
+	if t == nil {
+		a.evaluate(n, d, mask)
+		return
+	}
+	op, l, r := opcodes[t.Op], t.L, t.R
+	if _, ok := a.constant(l); ok && commutes(t.Op) {
+		l, r = r, l
 	}
 	k, ok := a.constant(r)
-	left, right := ^uint64(0), ^uint64(0) // bits of l and r that matter
+	ok = ok && op >= opAdd          // division has no form with a constant
+	left, right := allBits, allBits // bits of l and r that matter
 	switch {
-	case t.op == opAnd || t.op == opOr || t.op == opXor:
+	case op == opAnd || op == opOr || op == opXor:
 		left, right = mask, mask
-	case t.op == opAdd || t.op == opSub || t.op == opMul:
+	case op == opAdd || op == opSub || op == opMul:
 		left, right = upTo(mask), upTo(mask)
-	case t.op == opShl:
+	case op == opShl:
 		left = upTo(mask)
-	case t.op == opShr && ok:
+	case op == opShr && ok:
 		left = mask << k
 	}
-	i := instr{op: t.op, d: d, a: a.operand(l, left), mask: mask}
+	i := instr{op: op, d: d, a: a.operand(l, left), mask: mask}
 	if ok {
 		i.op, i.k = i.op+arithToK, k
 	} else {
@@ -129,287 +322,145 @@ func (a *assembler) operation(t *tree, d uint32, mask uint64) {
 	a.emit(i)
 }
 
-// upTo is all bits up to the highest of m.
+func commutes(op expr.Operator) bool {
+	switch op {
+	case expr.Add, expr.Mul, expr.BitAnd, expr.BitOr, expr.BitXor, expr.Min:
+		return true
+	}
+	return false
+}
+
+// upTo returns a mask of all bits up to the highest one in m.
 func upTo(m uint64) uint64 { return 1<<bits.Len64(m) - 1 }
 
-// peel takes constant masks off a number.
-func (a *assembler) peel(t *tree) (inner *tree, mask uint64) {
-	mask = ^uint64(0)
-	for t.kind == treeOp && t.op == opAnd {
-		if k, ok := a.constant(t.r); ok {
-			t, mask = t.l, mask&k
-		} else if k, ok := a.constant(t.l); ok {
-			t, mask = t.r, mask&k
+// peel removes constant masks from a number.
+func (a *assembler) peel(n *expr.Node) (inner *expr.Node, mask uint64) {
+	mask = allBits
+	for n.Kind == expr.Op && n.Op == expr.BitAnd {
+		if k, ok := a.constant(n.R); ok {
+			n, mask = n.L, mask&k
+		} else if k, ok := a.constant(n.L); ok {
+			n, mask = n.R, mask&k
 		} else {
 			break
 		}
 	}
-	return t, mask
+	return n, mask
 }
 
-// may is the bits that may be set in a number.
-func (a *assembler) may(t *tree) uint64 {
-	if k, ok := a.constant(t); ok {
+// possible returns the bits that can be set in a number's word.
+func (a *assembler) possible(n *expr.Node) uint64 {
+	if k, ok := a.constant(n); ok {
 		return k
 	}
-	switch t.kind {
-	case treeWord:
-		if t.word < len(a.bits) {
-			return a.bits[t.word]
+	switch n.Kind {
+	case expr.Field:
+		if n.Word < len(a.bits) && wordMask(n) == allBits {
+			return a.bits[n.Word]
 		}
-	case treeBool:
+	case expr.Number:
 		return 1
-	case treeChoose:
-		return a.may(t.l) | a.may(t.r)
-	case treeOp:
-		l, r := a.may(t.l), a.may(t.r)
-		k, ok := a.constant(t.r)
+	case expr.Choose:
+		return a.possible(n.L) | a.possible(n.R)
+	case expr.Op:
+		l, r := a.possible(n.L), a.possible(n.R)
+		k, ok := a.constant(n.R)
 		switch {
-		case t.op == opAnd:
+		case n.Op == expr.BitAnd:
 			return l & r
-		case t.op == opOr || t.op == opXor:
+		case n.Op == expr.BitOr || n.Op == expr.BitXor:
 			return l | r
-		case t.op == opMin:
+		case n.Op == expr.SubNatural:
+			return upTo(l)
+		case n.Op == expr.Min && n.Range.FitsUnsigned():
 			return upTo(min(l, r))
-		case t.op == opShr && ok:
+		case n.Op == expr.ShiftRight && ok && n.L.Range.FitsUnsigned():
 			return l >> k
-		case t.op == opShl && ok && (l<<k)>>k == l:
+		case n.Op == expr.ShiftLeft && ok && (l<<k)>>k == l:
 			return l << k
-		case t.op == opAdd && (l|r)>>63 == 0:
+		case n.Op == expr.Add && (l|r)>>63 == 0:
 			return upTo(upTo(l) + upTo(r))
 		}
 	}
-	return ^uint64(0)
+	return allBits
 }
 
-// not is the opposite of a comparison, swapped the same with its sides exchanged.
-var (
-	notOf   = map[opcode]opcode{opJumpEQ: opJumpNE, opJumpNE: opJumpEQ, opJumpLT: opJumpGE, opJumpGE: opJumpLT, opJumpGT: opJumpLE, opJumpLE: opJumpGT}
-	swapped = map[opcode]opcode{opJumpEQ: opJumpEQ, opJumpNE: opJumpNE, opJumpLT: opJumpGT, opJumpGE: opJumpLE, opJumpGT: opJumpLT, opJumpLE: opJumpGE}
-)
+var jumps = [...]opcode{expr.EQ: opJumpEQ, expr.NE: opJumpNE, expr.LT: opJumpLT, expr.GE: opJumpGE}
 
 // branch jumps to a label if the condition is as wanted.
-func (a *assembler) branch(t *tree, want bool, to *label) {
+func (a *assembler) branch(n *expr.Node, want bool, to *label) {
 	mark := a.temp
 	defer func() { a.temp = mark }()
-	switch t.kind {
-	case treeTrue:
-		if t.k != 0 == want {
+	kind := n.Kind
+	if a.reference && kind != expr.Const {
+		kind = expr.Same // the evaluator computes it
+	}
+	switch kind {
+	case expr.Const:
+		if n.K.Sign() != 0 == want {
 			a.jump(instr{op: opJump}, to)
 		}
-	case treeNot:
-		a.branch(t.l, !want, to)
-	case treeAnd, treeOr:
-		if want != (t.kind == treeAnd) { // one side decides
-			a.branch(t.l, want, to)
-			a.branch(t.r, want, to)
+	case expr.Not:
+		a.branch(n.L, !want, to)
+	case expr.And, expr.Or:
+		if want != (n.Kind == expr.And) { // one side is enough
+			a.branch(n.L, want, to)
+			a.branch(n.R, want, to)
 			return
 		}
 		var skip label
-		a.branch(t.l, !want, &skip)
-		a.branch(t.r, want, to)
+		a.branch(n.L, !want, &skip)
+		a.branch(n.R, want, to)
 		a.place(&skip)
-	case treeTest:
-		op := opJumpIf
-		if !want {
-			op = opJumpIfNot
-		}
-		a.jump(instr{op: op, a: uint32(len(a.tests))}, to)
-		a.tests = append(a.tests, t.yes)
-	case treeCompare:
-		op, l, r := t.op, t.l, t.r
-		if !want {
-			op = notOf[op]
-		}
-		if _, ok := a.constant(l); ok {
-			op, l, r = swapped[op], r, l
-		}
-		i := instr{op: op, a: a.operand(l, ^uint64(0))}
-		if k, ok := a.constant(r); ok {
-			i.op, i.k = i.op+jumpToK, k
-		} else {
-			i.b = a.operand(r, ^uint64(0))
-		}
-		a.jump(i, to)
+	case expr.Compare:
+		a.compare(n, want, to)
+	default:
+		a.test(n, want, to)
 	}
 }
 
-// statement is one primitive of an action in a form that can be lowered.
-type statement struct {
-	kind  statementKind
-	word  int // target of a set or register read
-	mask  uint64
-	value *tree
-	index *tree
-	array int // register or counter
-	cond  *tree
-	to    int  // of a jump; it is taken when cond is nil or false
-	call  opFn // nil does nothing
-	exits bool // may ask to leave the pipeline
-}
-
-type statementKind uint8
-
-const (
-	doCall statementKind = iota
-	doSet
-	doRead  // set to a register's cell, unless the index is beyond its end
-	doWrite // a register's cell
-	doCount
-	doJump
-)
-
-// body emits an action's primitives under the locks of its registers.
-func (a *assembler) body(act *action) (exits bool) {
-	if act.body == nil {
-		a.call(act.run)
-		return true
-	}
-	if act.anew {
-		a.call((*Packet).forget)
-	}
-	if act.lock >= 0 {
-		a.emit(instr{op: opLock, a: uint32(act.lock)})
-	}
-	labels := make([]label, len(act.body)+1)
-	for i := range act.body {
-		a.place(&labels[i])
-		s := &act.body[i]
-		if s.kind == doJump {
-			if s.cond == nil {
-				a.jump(instr{op: opJump}, &labels[s.to])
-			} else {
-				a.branch(s.cond, false, &labels[s.to])
-			}
-			continue
+// test is branch for conditions that only the evaluator computes.
+func (a *assembler) test(n *expr.Node, want bool, to *label) {
+	t := a.newTemps(1)
+	a.call(func(p *Packet) {
+		p.W[t] = 0
+		if p.eval.Bool(n) == want {
+			p.W[t] = 1
 		}
-		a.statement(s)
-		exits = exits || s.exits
-	}
-	a.place(&labels[len(act.body)])
-	if act.lock >= 0 {
-		a.emit(instr{op: opUnlock, a: uint32(act.lock)})
-	}
-	return exits
+	})
+	a.jump(instr{op: opJumpNE + jumpToK, a: t}, to)
 }
 
-func (a *assembler) call(f opFn) {
-	a.emit(instr{op: opCall, a: uint32(len(a.ops))})
-	a.ops = append(a.ops, f)
-}
-
-func (a *assembler) statement(s *statement) {
-	mark := a.temp
-	defer func() { a.temp = mark }()
-	switch s.kind {
-	case doCall:
-		if s.call != nil {
-			a.call(s.call)
-		}
-	case doSet:
-		a.value(s.value, uint32(s.word), s.mask)
-	case doRead:
-		a.emit(instr{op: opRegRead, a: uint32(s.array), b: a.operand(s.index, ^uint64(0)), d: uint32(s.word), mask: s.mask})
-	case doWrite:
-		// The value is read behind the index and before the cell changes.
-		b := a.operand(s.index, ^uint64(0))
-		a.emit(instr{op: opRegWrite, a: uint32(s.array), b: b, d: a.operand(s.value, s.mask), mask: s.mask})
-	case doCount:
-		a.emit(instr{op: opCount, a: uint32(s.array), b: a.operand(s.index, ^uint64(0))})
-	}
-}
-
-// lower turns both pipelines and all actions of tables into code.
-func (c *compiler) lower() {
-	a := &assembler{code: &c.code, base: uint32(c.layout.words), bits: c.layout.bits()}
-	a.emit(instr{op: opEnd})
-	for _, act := range sortedActions(c.actions) {
-		act.pc = uint32(len(a.list))
-		a.body(act)
-		a.emit(instr{op: opRet})
-	}
-	c.code.ingress = a.node(c.Program.ingress)
-	c.code.egress = a.node(c.Program.egress)
-}
-
-// node emits a node and what follows it, unless it has been emitted, and returns where it
-// stands. A pipeline has no cycles.
-func (a *assembler) node(n *node) uint32 {
-	if n == nil {
-		return 0
-	}
-	if n.label.placed {
-		return n.label.pc
-	}
-	type pending struct{ n *node }
-	todo := []pending{{n}}
-	for len(todo) > 0 {
-		next := todo[len(todo)-1].n
-		todo = todo[:len(todo)-1]
-		for next != nil && !next.label.placed {
-			a.place(&next.label)
-			next.pc = next.label.pc
-			var others []*node
-			next, others = a.step(next)
-			for _, o := range others {
-				todo = append(todo, pending{o})
-			}
-		}
-		if next == nil {
-			a.emit(instr{op: opEnd})
-		} else {
-			a.emit(instr{op: opJump, d: next.label.pc})
-		}
-	}
-	return n.label.pc
-}
-
-// step emits one node and returns the one to fall through to, and others to be emitted.
-func (a *assembler) step(n *node) (next *node, others []*node) {
+func (a *assembler) compare(n *expr.Node, want bool, to *label) {
+	rel, l, r := n.Rel, n.L, n.R
 	switch {
-	case n.table != nil && n.call == nil:
-		a.emit(instr{op: opTable, a: uint32(n.table.index)})
-		all := n.table.followers()
-		if len(all) == 0 {
-			return nil, nil
-		}
-		return all[0], all[1:]
-	case n.call != nil:
-		if b := n.call; b.act != nil && !b.act.noop {
-			a.args = b.args
-			if b.act.body == nil || len(b.args) > 0 {
-				a.emit(instr{op: opArgs, a: uint32(len(a.code.args))})
-				a.code.args = append(a.code.args, b.args)
-			}
-			if a.body(b.act) {
-				a.emit(instr{op: opLeave})
-			}
-			a.args = nil
-		}
-		return n.next, nil
+	case l.Range.FitsUnsigned() && r.Range.FitsUnsigned():
+	case !l.Range.FitsSigned() || !r.Range.FitsSigned():
+		a.test(n, want, to)
+		return
+	case rel > expr.NE:
+		bits := max(l.Range.Bits, r.Range.Bits)
+		l, r = ordered(l, bits), ordered(r, bits)
 	}
-	if n.no == nil {
-		end := label{placed: true} // instruction 0 ends the pipeline
-		a.branch(n.cond, false, &end)
+	if !want {
+		rel ^= 1
+	}
+	if _, ok := a.constant(l); ok {
+		rel, l, r = rel.Mirrored(), r, l
+	}
+	k, ok := a.constant(r)
+	switch { // there are no jumps for > and ≤
+	case rel <= expr.GE:
+	case ok && k < allBits:
+		rel, k = expr.LT+expr.LE-rel, k+1
+	default:
+		rel, l, r, ok = rel.Mirrored(), r, l, false
+	}
+	i := instr{op: jumps[rel], a: a.operand(l, allBits)}
+	if ok {
+		i.op, i.k = i.op+jumpToK, k
 	} else {
-		a.branch(n.cond, false, &n.no.label)
-		others = []*node{n.no}
+		i.b = a.operand(r, allBits)
 	}
-	return n.yes, others
-}
-
-// followers are the nodes that a table may lead to.
-func (t *tableSpec) followers() (list []*node) {
-	add := func(n *node) {
-		if n != nil {
-			list = append(list, n)
-		}
-	}
-	add(t.hit)
-	add(t.miss)
-	add(t.base)
-	for _, name := range t.names {
-		add(t.nexts[t.actions[name]])
-	}
-	return list
+	a.jump(i, to)
 }

@@ -1,29 +1,34 @@
 package engine
 
+import (
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/expr"
+)
+
 // node is one step of a pipeline: a table, a condition or an action call.
 type node struct {
+	label label // first instruction of the lowered node
 	name  string
 	table *tableSpec
-	cond  *tree
+	cond  *expr.Node
+	lock  int // register whose lock is held for the condition, −1 for none
 	yes   *node
 	no    *node
 	call  *boundAction
 	next  *node
-	label label
-	pc    uint32 // where the lowered node stands
 }
 
-func (c *compiler) buildPipelines(j *jsonProgram) {
+func (c *compiler) buildPipelines(j *bmv2json.Program) {
 	c.nodes = map[string]*node{}
-	c.tableBy, c.profileBy = map[string]*tableSpec{}, map[string]*profileSpec{}
+	c.tables.kind, c.profiles.kind = "table", "action profile"
 	for i := range j.Pipelines {
 		jp := &j.Pipelines[i]
-		c.in("pipelines", i, func() {
+		c.In("pipelines", i, func() {
 			for k := range jp.Profiles {
-				c.in("action_profiles", k, func() { c.declareProfile(&jp.Profiles[k]) })
+				c.In("action_profiles", k, func() { c.declareProfile(&jp.Profiles[k]) })
 			}
 			for k := range jp.Tables {
-				c.in("tables", k, func() { c.declareTable(&jp.Tables[k]) })
+				c.In("tables", k, func() { c.declareTable(&jp.Tables[k]) })
 			}
 			for k := range jp.Conditionals {
 				c.declareNode(jp.Conditionals[k].Name)
@@ -36,7 +41,7 @@ func (c *compiler) buildPipelines(j *jsonProgram) {
 	found := map[string]bool{}
 	for i := range j.Pipelines {
 		jp := &j.Pipelines[i]
-		c.in("pipelines", i, func() {
+		c.In("pipelines", i, func() {
 			c.wirePipeline(jp)
 			first := c.nodeNamed(jp.InitTable)
 			switch jp.Name {
@@ -49,7 +54,7 @@ func (c *compiler) buildPipelines(j *jsonProgram) {
 		})
 	}
 	if !found["ingress"] || !found["egress"] {
-		c.fail("there must be pipelines named %q and %q", "ingress", "egress")
+		c.Fail("there must be pipelines named %q and %q", "ingress", "egress")
 	}
 	state := map[*node]int{}
 	c.checkAcyclic(c.ingress, state)
@@ -60,7 +65,7 @@ func (c *compiler) buildPipelines(j *jsonProgram) {
 // of action calls, into the call of that action.
 func (n *node) shortcut() {
 	t := n.table
-	if len(t.key) > 0 || !t.fixedDef || t.deflt == nil || t.counters || t.profile != nil || t.size > 0 && t.fixed {
+	if len(t.key.Fields) > 0 || !t.fixedDef || t.deflt == nil || t.counters || t.profile != nil || t.size > 0 && t.fixed {
 		return
 	}
 	n.call = t.deflt
@@ -72,9 +77,9 @@ func (n *node) shortcut() {
 
 func (c *compiler) declareNode(name string) *node {
 	if c.nodes[name] != nil {
-		c.fail("%q is declared twice", name)
+		c.Fail("%q is declared twice", name)
 	}
-	n := &node{name: name}
+	n := &node{name: name, lock: -1}
 	c.nodes[name] = n
 	return n
 }
@@ -85,64 +90,56 @@ func (c *compiler) nodeNamed(name *string) *node {
 	}
 	n := c.nodes[*name]
 	if n == nil {
-		c.fail("unknown table, condition or action call %q", *name)
+		c.Fail("unknown table, condition or action call %q", *name)
 	}
 	return n
 }
 
-func (c *compiler) wirePipeline(jp *jsonPipeline) {
+func (c *compiler) wirePipeline(jp *bmv2json.Pipeline) {
 	for k := range jp.Tables {
-		c.in("tables", k, func() {
+		c.In("tables", k, func() {
 			c.wireTable(&jp.Tables[k])
 			c.nodes[jp.Tables[k].Name].shortcut()
 		})
 	}
 	for k := range jp.Conditionals {
 		j := &jp.Conditionals[k]
-		c.in("conditionals", k, func() {
+		c.In("conditionals", k, func() {
 			n := c.nodes[j.Name]
-			c.in("expression", -1, func() { n.cond = c.lockedCond(j.Expression) })
+			n.lock = c.locking(func() { c.In("expression", -1, func() { n.cond = c.condition(j.Expression) }) })
 			n.yes, n.no = c.nodeNamed(j.TrueNext), c.nodeNamed(j.FalseNext)
 		})
 	}
 	for k := range jp.ActionCalls {
 		j := &jp.ActionCalls[k]
-		c.in("action_calls", k, func() {
+		c.In("action_calls", k, func() {
 			n := c.nodes[j.Name]
 			n.call = &boundAction{act: c.actionByID(j.ActionID)}
 			if len(n.call.act.params) > 0 {
-				c.fail("action %q takes parameters and cannot be called directly", n.call.act.name)
+				c.Fail("action %q takes parameters and cannot be called directly", n.call.act.name)
 			}
 			n.next = c.nodeNamed(j.Next)
 		})
 	}
 }
 
-// lockedCond compiles a condition; one that reads registers takes their locks.
-func (c *compiler) lockedCond(j *jsonValue) *tree {
-	outer := c.regs
-	c.regs = nil
-	x := c.expression(j)
-	lock := c.lockOf(c.regs)
-	c.regs = outer
-	if x.kind == xNone {
-		return always(false).tree
+// condition compiles the condition of a pipeline. A missing condition is false, and a number is
+// true unless it is 0.
+func (c *compiler) condition(j *bmv2json.Value) *expr.Node {
+	switch n := c.expression(j); n.Type {
+	case expr.Nothing:
+		return expr.NewTruth(false)
+	case expr.Data:
+		return expr.NewIsTrue(n)
+	default:
+		return c.want(n, expr.Bool)
 	}
-	if x.kind == xData {
-		x = expr{kind: xBool, bool: nonzero(x.data)}
-	}
-	cond := c.want(x, xBool).bool
-	if lock < 0 {
-		return cond.form()
-	}
-	run := locked(lock, func(p *Packet) { p.parseOK = cond.f(p) })
-	return called(func(p *Packet) bool { run(p); return p.parseOK }).form()
 }
 
 func (c *compiler) actionByID(id int) *action {
-	a := c.actions[id]
+	a := c.actionID[id]
 	if a == nil {
-		c.fail("unknown action id %d", id)
+		c.Fail("unknown action id %d", id)
 	}
 	return a
 }
@@ -153,100 +150,20 @@ func (c *compiler) checkAcyclic(n *node, state map[*node]int) {
 		return
 	}
 	if state[n] == 1 {
-		c.fail("the pipeline comes back to %q", n.name)
+		c.Fail("the pipeline comes back to %q", n.name)
 	}
 	state[n] = 1
-	for _, m := range []*node{n.yes, n.no, n.next} {
+	for _, m := range n.followers() {
 		c.checkAcyclic(m, state)
-	}
-	if t := n.table; t != nil {
-		for _, m := range t.nexts {
-			c.checkAcyclic(m, state)
-		}
-		for _, m := range []*node{t.hit, t.miss, t.base} {
-			c.checkAcyclic(m, state)
-		}
 	}
 	state[n] = 2
 }
 
-// stdField is a field that the switch itself reads or writes; word is −1 when the program
-// does not have it.
-type stdField struct {
-	word int
-	mask uint64
-}
-
-func (f stdField) set(p *Packet, v uint64) {
-	if f.word >= 0 {
-		p.w[f.word] = v & f.mask
+// followers are the nodes that a node may lead to; some are nil.
+func (n *node) followers() []*node {
+	next := []*node{n.yes, n.no, n.next}
+	if n.table != nil {
+		next = append(next, n.table.followers()...)
 	}
-}
-
-func (f stdField) get(p *Packet) uint64 {
-	if f.word < 0 {
-		return 0
-	}
-	return p.w[f.word]
-}
-
-// standardFields are the intrinsic fields of v1model, found under the names that BMv2
-// uses for them, which p4c maps with field aliases.
-type standardFields struct {
-	ingressPort, packetLength, instanceType, egressPort, spec stdField
-	parserError, checksumError                                stdField
-	ingressTime, egressTime, mcast, rid, priority             stdField
-	enqTime, enqDepth, deqDelta, deqDepth, qid                stdField
-
-	queueing             bool // the program has all of enq and deq
-	egressSpec, mcastGrp int  // words, −1 when missing
-	specMask             uint64
-}
-
-func (c *compiler) findStandardFields() {
-	find := func(h, f string) stdField {
-		r, ok := c.layout.find(h, f)
-		if !ok {
-			return stdField{word: -1}
-		}
-		if r.f == nil || r.f.vl || r.f.bits > 64 {
-			c.fail("%s.%s must have 1 to 64 bits", h, f)
-		}
-		c.writes(r)
-		return stdField{r.word(), r.f.mask}
-	}
-	need := func(f string) stdField {
-		s := find("standard_metadata", f)
-		if s.word < 0 {
-			c.fail("standard_metadata.%s is required and not declared", f)
-		}
-		return s
-	}
-	s := &c.std
-	s.ingressPort, s.packetLength, s.instanceType = need("ingress_port"), need("packet_length"), need("instance_type")
-	s.spec, s.egressPort = need("egress_spec"), need("egress_port")
-	s.parserError, s.checksumError = find("standard_metadata", "parser_error"), find("standard_metadata", "checksum_error")
-	s.ingressTime, s.egressTime = find("intrinsic_metadata", "ingress_global_timestamp"), find("intrinsic_metadata", "egress_global_timestamp")
-	s.mcast, s.rid = find("intrinsic_metadata", "mcast_grp"), find("intrinsic_metadata", "egress_rid")
-	s.priority = find("intrinsic_metadata", "priority")
-	s.enqTime, s.enqDepth = find("queueing_metadata", "enq_timestamp"), find("queueing_metadata", "enq_qdepth")
-	s.deqDelta, s.deqDepth = find("queueing_metadata", "deq_timedelta"), find("queueing_metadata", "deq_qdepth")
-	s.qid = find("queueing_metadata", "qid")
-	s.queueing = s.enqTime.word >= 0 && s.enqDepth.word >= 0 && s.deqDelta.word >= 0 && s.deqDepth.word >= 0
-	s.egressSpec, s.mcastGrp, s.specMask = s.spec.word, s.mcast.word, s.spec.mask
-}
-
-// finishStandardFields forgets, when everything else is compiled, fields that the switch
-// would only write and the program does not use.
-func (c *compiler) finishStandardFields() {
-	s := &c.std
-	for _, f := range []*stdField{
-		&s.ingressPort, &s.packetLength, &s.instanceType, &s.egressPort, &s.parserError, &s.checksumError,
-		&s.ingressTime, &s.egressTime, &s.rid, &s.enqTime, &s.enqDepth, &s.deqDelta, &s.deqDepth, &s.qid,
-	} {
-		if f.word >= 0 && !c.used[f.word] {
-			f.word = -1
-		}
-	}
-	s.queueing = s.queueing && max(s.enqTime.word, s.enqDepth.word, s.deqDelta.word, s.deqDepth.word) >= 0
+	return next
 }

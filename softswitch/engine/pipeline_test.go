@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/softswitch/engine/hash"
 	"github.com/headgate/headgate/units"
 )
 
@@ -77,7 +78,7 @@ func ownFrames() [][]byte {
 		binary.BigEndian.PutUint16(f[38:], 94)
 		f[15] = byte(i%8)<<5 | 2 // class, ECT(0)
 		f[24], f[25] = 0, 0
-		binary.BigEndian.PutUint16(f[24:], uint16(csum16(f[14:34])))
+		binary.BigEndian.PutUint16(f[24:], uint16(hash.Internet(f[14:34])))
 		frames[i] = f
 	}
 	return frames
@@ -95,7 +96,7 @@ func l3Frames(n int) [][]byte {
 // through egress.
 type turns struct {
 	sink
-	turn Turn
+	turn Burst
 }
 
 func (s *turns) pass(in *Instance, port uint32, frames [][]byte, now units.Time) {

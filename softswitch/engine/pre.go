@@ -20,12 +20,16 @@ func (in *Instance) SetMulticastGroup(id uint16, r []Replica) error {
 
 // DeleteMulticastGroup removes a group.
 func (in *Instance) DeleteMulticastGroup(id uint16) error {
+	return deleteID(in, "multicast group", in.groups, id)
+}
+
+func deleteID[V any](in *Instance, kind string, m map[uint16]V, id uint16) error {
 	in.lock()
 	defer in.unlock()
-	if _, ok := in.groups[id]; !ok {
-		return fmt.Errorf("multicast group %d: %w", id, ErrNotFound)
+	if _, ok := m[id]; !ok {
+		return fmt.Errorf("%s %d: %w", kind, id, ErrNotFound)
 	}
-	delete(in.groups, id)
+	delete(m, id)
 	return nil
 }
 
@@ -46,16 +50,10 @@ func (in *Instance) SetCloneSession(id uint16, s CloneSession) error {
 
 // DeleteCloneSession removes a session.
 func (in *Instance) DeleteCloneSession(id uint16) error {
-	in.lock()
-	defer in.unlock()
-	if _, ok := in.sessions[id]; !ok {
-		return fmt.Errorf("clone session %d: %w", id, ErrNotFound)
-	}
-	delete(in.sessions, id)
-	return nil
+	return deleteID(in, "clone session", in.sessions, id)
 }
 
-// replicate sends one copy of p to every replica, the last of which is p itself.
+// replicate sends one copy of p to every replica. The last copy is p itself.
 func (p *Packet) replicate(rs []Replica, out Out) {
 	if len(rs) == 0 {
 		p.Free()

@@ -34,15 +34,15 @@ func (in *Instance) receive(p *Packet, port uint32, frame []byte, now units.Time
 
 func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
 
-// Ingress takes a packet through parser and ingress and hands what comes of it to out:
-// a clone first, then the digest, then either the resubmitted packet, or its multicast
-// copies, or the packet itself, or nothing, in simple_switch's order.
+// Ingress runs the parser and the ingress pipeline on a packet and passes the results to out, in
+// simple_switch's order: a clone first, then the digest, then either the resubmitted packet, or its
+// multicast copies, or the packet itself, or nothing.
 func (in *Instance) Ingress(p *Packet, now units.Time, out Out) { in.ingress(p, now, out, nil) }
 
-// ingress is Ingress within a turn, or on its own when t is nil.
-func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Turn) {
+// ingress is Ingress, within the burst t unless that is nil.
+func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Burst) {
 	s := &in.prog.std
-	in.sawTime(now)
+	in.advanceClock(now)
 	p.now = now
 	var mu *sync.RWMutex
 	if t == nil {
@@ -85,7 +85,9 @@ func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Turn) {
 	}
 	switch spec := uint32(s.spec.get(p)); {
 	case p.resubmit != 0:
-		p.resubmitted(out)
+		q := p.again(p.frame(), p.resubmit, typeResubmitted)
+		t.put(p)
+		out.Again(q)
 	case group != 0:
 		s.instanceType.set(p, typeReplicated)
 		p.clearRequests()
@@ -99,7 +101,7 @@ func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Turn) {
 	}
 }
 
-// session finds the clone session an action asked for, nil for none, and forgets the request.
+// session returns the clone session that an action asked for, nil for none, and clears the request.
 func (in *Instance) session(p *Packet) *CloneSession {
 	if p.cloneSession == 0 {
 		return nil
@@ -109,15 +111,15 @@ func (in *Instance) session(p *Packet) *CloneSession {
 	return in.sessions[id]
 }
 
-// ingressClone parses the frame as it arrived again; of the metadata only the field list
-// survives.
+// ingressClone makes a clone by parsing the original frame again. Of the metadata it keeps only the
+// fields of the field list.
 func (p *Packet) ingressClone() *Packet {
 	s := &p.in.prog.std
 	q := p.cloneFrame(p.frame())
 	q.size = p.end - p.start
 	s.ingressPort.set(q, uint64(p.IngressPort))
 	q.parse()
-	clear(q.w[:p.in.prog.layout.meta])
+	clear(q.W[:p.in.prog.layout.Meta])
 	q.copyList(p, int(p.cloneList))
 	s.instanceType.set(q, typeIngressClone)
 	p.cloneList = 0
@@ -127,13 +129,12 @@ func (p *Packet) ingressClone() *Packet {
 // copyList copies the fields of a field list from p.
 func (q *Packet) copyList(p *Packet, id int) {
 	for _, r := range p.in.prog.lists[id] {
-		w := r.word()
-		if r.f == nil {
+		if r.IsValidity() {
 			continue
 		}
-		copy(q.w[w:w+r.f.words], p.w[w:w+r.f.words])
-		if r.f.vl {
-			copy(q.vl[r.h.vlOff:r.h.vlOff+r.h.typ.vlMax], p.vl[r.h.vlOff:])
+		copy(q.Of(r), p.Of(r))
+		if r.F.Variable {
+			copy(q.Variable(r), p.Variable(r))
 		}
 	}
 }
@@ -156,58 +157,31 @@ func (p *Packet) digest(out Out) {
 	if l == nil {
 		return
 	}
-	p.kbuf = p.kbuf[:0]
-	p.dig = p.dig[:0]
-	total := 0
-	for _, r := range l.fields {
-		total += (p.bitsOf(r) + 7) / 8
-	}
-	for len(p.kbuf) < total {
-		p.kbuf = append(p.kbuf, 0)
-	}
-	clear(p.kbuf)
-	at := 0
-	for _, r := range l.fields {
-		bits := p.bitsOf(r)
-		n := (bits + 7) / 8
-		b := p.kbuf[at : at+n]
-		w := r.word()
-		switch {
-		case r.f == nil:
-			writeBits(b, 7, p.w[w], 1)
-		case r.f.vl:
-			copy(b, p.vl[r.h.vlOff:r.h.vlOff+n])
-		default:
-			writeField(b, 8*n-bits, p.w[w:w+r.f.words], bits)
+	fields := make([][]byte, len(l.fields))
+	for i, r := range l.fields {
+		if r.F.Variable {
+			fields[i] = p.Variable(r)
+			continue
 		}
-		p.dig = append(p.dig, b)
-		at += n
+		fields[i] = fieldBytes(p.Of(r), r.F.Bits)
 	}
-	out.Digest(l.name, p.dig)
+	out.Digest(l.name, fields)
 }
 
-func (p *Packet) bitsOf(r fieldRef) int {
-	if r.f != nil && r.f.vl {
-		return int(p.w[r.word()])
-	}
-	return r.bits()
-}
-
-// resubmitted hands the frame as it arrived to ingress again.
-func (p *Packet) resubmitted(out Out) {
+// again passes a frame to ingress once more. Of the metadata it keeps only the fields of the field
+// list.
+func (p *Packet) again(frame []byte, list uint32, kind uint64) *Packet {
 	s := &p.in.prog.std
-	size := p.end - p.start
-	q := p.cloneFrame(p.frame())
-	q.size = size
-	q.copyList(p, int(p.resubmit))
-	s.instanceType.set(q, typeResubmitted)
-	s.packetLength.set(q, uint64(size))
-	p.Free()
-	out.Again(q)
+	q := p.cloneFrame(frame)
+	q.size = len(frame)
+	q.copyList(p, int(list))
+	s.instanceType.set(q, kind)
+	s.packetLength.set(q, uint64(len(frame)))
+	return q
 }
 
-// enqueue hands the packet to the traffic manager, unless its priority names a queue that
-// does not exist.
+// enqueue passes the packet to the traffic manager. It drops the packet if its priority names a
+// queue that does not exist.
 func (p *Packet) enqueue(port uint32, out Out) {
 	queue := p.in.prog.std.priority.get(p)
 	if queue >= uint64(p.in.opts.Queues) {
@@ -218,14 +192,14 @@ func (p *Packet) enqueue(port uint32, out Out) {
 	out.Enqueue(p)
 }
 
-// Egress takes a packet through egress and deparser and hands what comes of it to out: a
+// Egress runs the egress pipeline and the deparser on a packet and passes the results to out: a
 // clone first, then either nothing, the recirculated packet, or the frame.
 func (in *Instance) Egress(p *Packet, now units.Time, out Out) { in.egress(p, now, out, nil) }
 
-// egress is Egress within a turn, or on its own when t is nil.
-func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Turn) {
+// egress is Egress, within the burst t unless that is nil.
+func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Burst) {
 	s := &in.prog.std
-	in.sawTime(now)
+	in.advanceClock(now)
 	p.now = now
 	s.egressTime.set(p, micros(now))
 	if s.queueing {
@@ -265,33 +239,23 @@ func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Turn) {
 	}
 	p.deparse()
 	if p.recirculate != 0 {
-		p.recirculated(out)
+		q := p.again(p.buf[p.head:p.end], p.recirculate, typeRecirculated)
+		q.Bytes = q.size
+		t.put(p)
+		out.Again(q)
 		return
 	}
-	out.Transmit(p.EgressPort, p.payload(), now)
+	out.Transmit(p.EgressPort, p.payload())
 	t.put(p)
 }
 
-// egressClone copies the packet as it leaves egress, headers included; of the metadata
-// only the field list survives.
+// egressClone copies the packet as it leaves egress, with its headers. Of the metadata it keeps
+// only the fields of the field list.
 func (p *Packet) egressClone() *Packet {
 	q := p.cloneHeaders()
-	clear(q.w[:p.in.prog.layout.meta])
+	clear(q.W[:p.in.prog.layout.Meta])
 	q.copyList(p, int(p.cloneList))
 	p.in.prog.std.instanceType.set(q, typeEgressClone)
 	p.cloneList = 0
 	return q
-}
-
-// recirculated hands the deparsed packet to ingress again.
-func (p *Packet) recirculated(out Out) {
-	s := &p.in.prog.std
-	q := p.cloneFrame(p.buf[p.head:p.end])
-	n := p.end - p.head
-	q.size, q.Bytes = n, n
-	q.copyList(p, int(p.recirculate))
-	s.instanceType.set(q, typeRecirculated)
-	s.packetLength.set(q, uint64(n))
-	p.Free()
-	out.Again(q)
 }

@@ -1,112 +1,103 @@
 package engine
 
 import (
-	"encoding/json"
+	"maps"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 	"github.com/headgate/headgate/units"
 )
 
-// counterSpec declares an indirect counter array.
-type counterSpec struct {
-	name  string
-	index int
-	size  int
-}
+// Limits that keep a hostile program from exhausting memory; BMv2 has none.
+const (
+	maxArrayCells = 1 << 26
+	maxStateBytes = 4 << 30
+)
+
+// arraySpec declares an array: of counters, of meters or of a register's cells.
+type arraySpec struct{ index, size int }
+
+func (s *arraySpec) array() *arraySpec { return s }
 
 // meterSpec declares a meter array; a direct one belongs to a table.
 type meterSpec struct {
-	name   string
-	index  int
-	size   int
+	arraySpec
 	bytes  bool
 	rates  int
-	direct bool
-	target fieldRef // of a direct meter's color
+	target phv.Ref // of a direct meter's color
 }
 
 // registerSpec declares a register array.
 type registerSpec struct {
-	name  string
-	index int
-	size  int
+	arraySpec
 	bits  int
 	words int // per cell
 	lock  int // register whose lock it has
 }
 
-func (c *compiler) buildState(j *jsonProgram) {
-	c.counterBy, c.meterBy, c.regBy = map[string]*counterSpec{}, map[string]*meterSpec{}, map[string]*registerSpec{}
+func (c *compiler) buildState(j *bmv2json.Program) {
+	c.counters.kind, c.meters.kind, c.directMeters.kind, c.registers.kind = "counter", "meter", "direct meter", "register"
 	for i, a := range j.CounterArrays {
-		c.in("counter_arrays", i, func() {
-			if a.Direct {
-				return // the table's with_counters says it
+		c.In("counter_arrays", i, func() {
+			if !a.Direct { // the table's with_counters declares direct counters
+				c.reserve(a.Name, a.Size, 16)
+				c.counters.add(c, a.Name, &arraySpec{len(c.counters.list), a.Size})
 			}
-			c.room(a.Name, a.Size, 16)
-			s := &counterSpec{a.Name, len(c.counters), a.Size}
-			if c.counterBy[a.Name] != nil {
-				c.fail("counter %q is declared twice", a.Name)
-			}
-			c.counters, c.counterBy[a.Name] = append(c.counters, s), s
 		})
 	}
-	for i, a := range j.MeterArrays {
-		c.in("meter_arrays", i, func() {
-			if a.Type != "bytes" && a.Type != "packets" {
-				c.fail("meter %q has type %q, allowed are bytes and packets", a.Name, a.Type)
-			}
-			if a.RateCount < 1 || a.RateCount > 2 {
-				c.fail("meter %q has rate_count %d, allowed are 1 and 2", a.Name, a.RateCount)
-			}
-			s := &meterSpec{name: a.Name, size: a.Size, bytes: a.Type == "bytes", rates: a.RateCount, direct: a.Direct}
-			if a.Direct {
-				if len(a.Target) != 2 {
-					c.fail("result_target of meter %q is not [header, field]", a.Name)
-				}
-				s.target = c.fieldNamed(a.Target[0], a.Target[1])
-				c.writes(s.target)
-				s.index = -1
-			} else {
-				c.room(a.Name, a.Size, 80)
-				s.index = len(c.meters)
-				c.meters = append(c.meters, s)
-			}
-			if c.meterBy[a.Name] != nil {
-				c.fail("meter %q is declared twice", a.Name)
-			}
-			c.meterBy[a.Name] = s
-		})
+	for i := range j.MeterArrays {
+		c.In("meter_arrays", i, func() { c.buildMeter(&j.MeterArrays[i]) })
 	}
 	for i, a := range j.RegisterArrays {
-		c.in("register_arrays", i, func() {
-			if a.Bits < 1 || a.Bits > maxFieldBits {
-				c.fail("register %q has bitwidth %d, allowed are 1 to %d", a.Name, a.Bits, maxFieldBits)
+		c.In("register_arrays", i, func() {
+			if a.Bits < 1 || a.Bits > bmv2json.MaxBits {
+				c.Fail("register %q has bitwidth %d, allowed are 1 to %d", a.Name, a.Bits, bmv2json.MaxBits)
 			}
-			n := len(c.registers)
-			s := &registerSpec{name: a.Name, index: n, size: a.Size, bits: a.Bits, words: (a.Bits + 63) / 64, lock: n}
-			c.room(a.Name, a.Size, 8*s.words)
-			if c.regBy[a.Name] != nil {
-				c.fail("register %q is declared twice", a.Name)
-			}
-			c.registers, c.regBy[a.Name] = append(c.registers, s), s
+			n := len(c.registers.list)
+			s := &registerSpec{arraySpec: arraySpec{n, a.Size}, bits: a.Bits, words: phv.Words(a.Bits), lock: n}
+			c.reserve(a.Name, a.Size, 8*s.words)
+			c.registers.add(c, a.Name, s)
 		})
 	}
 }
 
-// room checks that an array's size is reasonable.
-func (c *compiler) room(name string, size, cell int) {
+func (c *compiler) buildMeter(a *bmv2json.MeterArray) {
+	if a.Type != "bytes" && a.Type != "packets" {
+		c.Fail("meter %q has type %q, allowed are bytes and packets", a.Name, a.Type)
+	}
+	if a.RateCount < 1 || a.RateCount > 2 {
+		c.Fail("meter %q has rate_count %d, allowed are 1 and 2", a.Name, a.RateCount)
+	}
+	s := &meterSpec{arraySpec: arraySpec{len(c.meters.list), a.Size}, bytes: a.Type == "bytes", rates: a.RateCount}
+	if !a.Direct {
+		c.reserve(a.Name, a.Size, 80)
+		c.meters.add(c, a.Name, s)
+		return
+	}
+	if len(a.Target) != 2 {
+		c.Fail("result_target of meter %q is not [header, field]", a.Name)
+	}
+	s.target = c.fieldNamed(a.Target[0], a.Target[1])
+	c.writes(s.target)
+	c.directMeters.add(c, a.Name, s)
+}
+
+// reserve checks the size of an array and counts the memory of all arrays.
+func (c *compiler) reserve(name string, size, cell int) {
 	if size < 0 || size > maxArrayCells {
-		c.fail("array %q has size %d, allowed are 0 to %d", name, size, maxArrayCells)
+		c.Fail("array %q has size %d, allowed are 0 to %d", name, size, maxArrayCells)
 	}
 	c.stateBytes += int64(size) * int64(cell)
 	if c.stateBytes > maxStateBytes {
-		c.fail("with array %q the state takes more than %d bytes", name, int64(maxStateBytes))
+		c.Fail("with array %q the state takes more than %d bytes", name, int64(maxStateBytes))
 	}
 }
 
-// counterCell counts packets and bytes; updated with atomics by whoever processes packets.
+// counterCell counts packets and bytes. It is safe for concurrent use.
 type counterCell struct{ packets, bytes atomic.Uint64 }
 
 func (c *counterCell) add(n int) {
@@ -121,25 +112,25 @@ func (c *counterCell) write(v Counter) {
 	c.bytes.Store(v.Bytes)
 }
 
-// registerArray is the state of a register. mu guards cells: an action holds the locks of
-// all registers it uses for as long as it runs, as in BMv2. Registers that are used together
-// somewhere have one lock in common, so it is never more than one.
+// registerArray is the state of a register. mu guards cells. An action holds the locks of all
+// registers it uses while it runs, as in BMv2. Registers that are used together anywhere share one
+// lock, so an action never holds more than one.
 type registerArray struct {
 	spec  *registerSpec
 	mu    *shortLock
 	cells []uint64
-	own   shortLock // what mu points to in the first of those with a lock in common
+	own   shortLock // the shared lock, in the first of the registers that share it
 	_     [64]byte  // the locks of different registers share no cache line
 }
 
-// shortLock is a lock that is held for less time than it takes to wake a goroutine: one
-// that finds it taken tries again a number of times before it waits.
+// shortLock is a lock that is held for less time than it takes to wake a goroutine. So Lock spins
+// for a while before it blocks.
 type shortLock struct{ sync.Mutex }
 
-// shortTries is how often, about a microsecond's worth.
+// shortTries is how often Lock tries before it blocks, for about a microsecond.
 const shortTries = 400
 
-// Lock locks it.
+// Lock acquires the lock.
 func (l *shortLock) Lock() {
 	for range shortTries {
 		if l.TryLock() {
@@ -149,7 +140,7 @@ func (l *shortLock) Lock() {
 	l.Mutex.Lock()
 }
 
-// at returns the words of cell i, nil out of bounds.
+// at returns the words of cell i, nil beyond the end.
 func (r *registerArray) at(i uint64) []uint64 {
 	if i >= uint64(r.spec.size) {
 		return nil
@@ -158,114 +149,37 @@ func (r *registerArray) at(i uint64) []uint64 {
 	return r.cells[i*n : i*n+n]
 }
 
-// registerRef compiles [register, index] as a value that can be read and assigned.
-func (c *compiler) registerRef(raw json.RawMessage) expr {
-	var v []json.RawMessage
-	c.decode(raw, &v)
-	if len(v) != 2 {
-		c.fail("a register reference is [register, index], not %s", clip(raw))
-	}
-	r := c.registerNamed(c.str(v[0]))
-	idx := c.dataOperand(v[1])
-	return expr{kind: xData, data: c.readRegister(r, idx), lval: &lvalue{reg: r, idx: idx}}
-}
-
-func (c *compiler) registerNamed(name string) *registerSpec {
-	r := c.regBy[name]
-	if r == nil {
-		c.fail("unknown register %q", name)
-	}
-	c.useRegister(r)
-	return r
-}
-
-// useRegister notes that the code being compiled needs the register's lock.
-func (c *compiler) useRegister(r *registerSpec) {
+// register finds a register, whose lock the code being compiled then needs.
+func (c *compiler) register(name string) *registerSpec {
+	r := c.registers.named(c, name)
 	if c.regs == nil {
 		c.regs = map[int]bool{}
 	}
 	c.regs[r.index] = true
+	return r
 }
 
-// readRegister is the value of a cell, 0 out of bounds.
-func (c *compiler) readRegister(r *registerSpec, idx *dexpr) *dexpr {
-	at, k := index(idx, r.size), r.index
-	if r.bits <= 64 {
-		return &dexpr{lo: bigZero, hi: constMask(r.bits), word: -1, m: func(p *Packet) uint64 {
-			if i := at(p); i >= 0 {
-				return p.in.registers[k].cells[i]
-			}
-			return 0
-		}}
-	}
-	zero := make([]uint64, r.words)
-	return wideValue(func(p *Packet) []uint64 {
-		if i := at(p); i >= 0 {
-			return p.in.registers[k].at(uint64(i))
-		}
-		return zero
-	}, r.bits, false)
-}
-
-// writeRegister compiles writing a cell; writes out of bounds are ignored.
-func (c *compiler) writeRegister(r *registerSpec, idx, src *dexpr) opFn {
-	at, k, m := index(idx, r.size), r.index, src.m
-	if r.bits <= 64 {
-		mask := lastMask(r.bits)
-		return func(p *Packet) {
-			if i := at(p); i >= 0 {
-				p.in.registers[k].cells[i] = m(p) & mask
-			}
-		}
-	}
-	store := wideStore(src, r.words, r.bits)
-	return func(p *Packet) {
-		if i := at(p); i >= 0 {
-			store(p, p.in.registers[k].at(uint64(i)))
-		}
-	}
-}
-
-// withRegisters runs compile and wraps its result in the locks of the registers it uses.
-func (c *compiler) withRegisters(compile func() opFn) opFn {
+// locking gives the registers that compile uses a lock in common, and returns one of them,
+// −1 when there are none.
+func (c *compiler) locking(compile func()) int {
 	outer := c.regs
 	c.regs = nil
-	f := compile()
-	lock := c.lockOf(c.regs)
-	c.regs = outer
-	return locked(lock, f)
-}
-
-// lockOf gives registers that are used together a lock in common, and returns one of them,
-// −1 when there are none.
-func (c *compiler) lockOf(regs map[int]bool) int {
+	compile()
 	lock := -1
-	for _, r := range sortedKeys(regs) {
+	for _, r := range slices.Sorted(maps.Keys(c.regs)) {
 		if lock < 0 {
 			lock = r
 			continue
 		}
-		old, common := c.registers[r].lock, c.registers[lock].lock
-		for _, s := range c.registers {
+		old, common := c.registers.list[r].lock, c.registers.list[lock].lock
+		for _, s := range c.registers.list {
 			if s.lock == old {
 				s.lock = common
 			}
 		}
 	}
+	c.regs = outer
 	return lock
-}
-
-// locked runs f under a register's lock, or just so when it is −1.
-func locked(lock int, f opFn) opFn {
-	if lock < 0 {
-		return f
-	}
-	return func(p *Packet) {
-		mu := p.in.registers[lock].mu
-		mu.Lock()
-		f(p)
-		mu.Unlock()
-	}
 }
 
 // meterCell is one meter: two token buckets (RFC 2698), as BMv2 computes them. mu guards
@@ -274,7 +188,7 @@ type meterCell struct {
 	mu     sync.Mutex
 	rate   MeterRate
 	tokens [2]uint64 // committed, peak
-	last   [2]uint64 // tokens earned since time 0 that are accounted for
+	last   [2]uint64 // tokens earned since time 0 and already added to tokens
 }
 
 func (m *meterCell) set(r MeterRate) {
@@ -291,31 +205,36 @@ func (m *meterCell) get() MeterRate {
 	return m.rate
 }
 
-// run meters one packet of n bytes or packets: 0 green, 1 yellow, 2 red.
-func (m *meterCell) run(n uint64, rates int, now units.Time) uint64 {
+// run meters one packet of so many bytes: 0 green, 1 yellow, 2 red.
+func (m *meterCell) run(bytes int, s *meterSpec, now units.Time) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.rate.Configured {
 		return 0
 	}
+	n := uint64(1)
+	if s.bytes {
+		n = uint64(bytes)
+	}
 	micros := uint64(max(0, now)) / uint64(units.Microsecond)
-	if rates == 2 && !m.take(1, m.rate.PIR, m.rate.PBurst, n, micros) {
+	if s.rates == 2 && !m.spend(1, m.rate.PIR, m.rate.PBurst, n, micros) {
 		return 2
 	}
-	if !m.take(0, m.rate.CIR, m.rate.CBurst, n, micros) {
+	if !m.spend(0, m.rate.CIR, m.rate.CBurst, n, micros) {
 		return 1
 	}
 	return 0
 }
 
-func (m *meterCell) take(i int, rate, burst int64, n, micros uint64) bool {
+func (m *meterCell) spend(i int, rate, burst int64, n, micros uint64) bool {
 	hi, lo := bits.Mul64(micros, uint64(max(0, rate)))
 	earned := ^uint64(0)
 	if hi < 1e6 {
 		earned, _ = bits.Div64(hi, lo, 1e6)
 	}
-	if earned > m.last[i] { // cores may see the clock in different order
-		m.tokens[i] = addSat(m.tokens[i], earned-m.last[i])
+	if earned > m.last[i] { // packets on different cores may come with times out of order
+		sum, carry := bits.Add64(m.tokens[i], earned-m.last[i], 0)
+		m.tokens[i] = sum | -carry
 		m.last[i] = earned
 	}
 	m.tokens[i] = min(m.tokens[i], uint64(max(0, burst)))
@@ -324,11 +243,4 @@ func (m *meterCell) take(i int, rate, burst int64, n, micros uint64) bool {
 	}
 	m.tokens[i] -= n
 	return true
-}
-
-func addSat(a, b uint64) uint64 {
-	if s := a + b; s >= a {
-		return s
-	}
-	return ^uint64(0)
 }

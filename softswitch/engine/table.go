@@ -2,43 +2,36 @@ package engine
 
 import (
 	"slices"
+
+	"github.com/headgate/headgate/softswitch/bmv2json"
+	"github.com/headgate/headgate/softswitch/engine/match"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
 // tableSpec is a compiled table: how its key is built and where the pipeline goes.
 type tableSpec struct {
 	name     string
 	index    int
-	kind     MatchKind // Exact, LPM, Ternary or Range: of the lookup structure
-	key      []keySpec
-	limbs    int // 64-bit words of the packed key
+	key      *match.Key
+	words    int // of the key
 	moves    []keyMove
-	lpm      int // index of the LPM field in a table of kind LPM
 	actions  map[string]*action
 	names    []string
 	nexts    map[*action]*node
 	hit      *node
 	miss     *node
 	base     *node
-	hitMiss  bool // hit and miss decide where to go, not the action
+	hitMiss  bool // the next node depends on hit or miss, not on the action
 	size     int
 	counters bool
 	timeout  bool
 	meter    *meterSpec
 	profile  *profileSpec
 	fixed    bool // entries are immutable
-	entries  []constEntry
-	deflt    *boundAction // of the program, nil for none
+	entries  []ConstEntry
+	deflt    *boundAction // the program's default action, nil for none
+	call     *ActionCall  // deflt, as the control plane sees it
 	fixedDef bool
-}
-
-// keySpec is one field of a key, packed at bit at of the key, from the least significant.
-type keySpec struct {
-	name string
-	kind MatchKind
-	bits int
-	at   int
-	ref  fieldRef
-	mask []uint64 // static mask, nil for none
 }
 
 // keyMove copies bits of the packet header vector into the packed key.
@@ -48,186 +41,155 @@ type keyMove struct {
 	mask  uint64
 	dst   int
 	left  uint8
-	valid int // word that must not be 0 for the field to count, −1 for none
+	valid int // the bits count as 0 while this word is 0; −1 for none
 }
 
-type constEntry struct {
-	key      []Match
-	priority int
-	act      *boundAction
-}
-
-func (c *compiler) declareTable(j *jsonTable) {
-	t := &tableSpec{name: j.Name, index: len(c.tables), lpm: -1}
-	if c.tableBy[j.Name] != nil {
-		c.fail("table %q is declared twice", j.Name)
-	}
-	c.tables, c.tableBy[j.Name] = append(c.tables, t), t
+func (c *compiler) declareTable(j *bmv2json.Table) {
+	t := &tableSpec{name: j.Name, index: len(c.tables.list)}
+	c.tables.add(c, j.Name, t)
 	c.declareNode(j.Name).table = t
 }
 
 var matchKinds = map[string]MatchKind{"exact": Exact, "valid": Exact, "lpm": LPM, "ternary": Ternary, "range": Range, "optional": Optional}
 
-func (c *compiler) wireTable(j *jsonTable) {
-	t := c.tableBy[j.Name]
+func (c *compiler) wireTable(j *bmv2json.Table) {
+	t := c.tables.named(c, j.Name)
 	kind, ok := matchKinds[j.MatchType]
 	if !ok || j.MatchType == "valid" || j.MatchType == "optional" {
-		c.fail("table %q has match_type %q, allowed are exact, lpm, ternary and range", j.Name, j.MatchType)
+		c.Fail("table %q has match_type %q, allowed are exact, lpm, ternary and range", j.Name, j.MatchType)
 	}
-	t.kind = kind
-	for i := range j.Key {
-		c.in("key", i, func() { t.key = append(t.key, c.keySpec(&j.Key[i])) })
-	}
-	t.packKey(c)
+	c.tableKey(t, kind, j.Key)
 	t.counters, t.timeout = j.WithCounters, j.SupportTimeout
 	switch {
 	case j.Entries != nil:
 		t.size, t.fixed = len(*j.Entries), true
 	case j.MaxSize == nil:
-		c.fail("table %q has neither max_size nor entries", j.Name)
+		c.Fail("table %q has neither max_size nor entries", j.Name)
 	default:
 		t.size = *j.MaxSize
 	}
 	c.tableProfile(t, j)
 	if j.DirectMeters != nil {
-		m := c.meterBy[*j.DirectMeters]
-		if m == nil || !m.direct {
-			c.fail("table %q names direct meter %q, which is not declared", j.Name, *j.DirectMeters)
-		}
-		t.meter = m
+		t.meter = c.directMeters.named(c, *j.DirectMeters)
 	}
 	c.tableActions(t, j)
-	if j.DefaultEntry != nil {
-		c.in("default_entry", -1, func() {
-			d := j.DefaultEntry
-			t.deflt = c.bindHex(c.tableAction(t, d.ActionID), d.ActionData)
+	if d := j.DefaultEntry; d != nil {
+		c.In("default_entry", -1, func() {
+			call := c.actionCall(t, d.ActionID, d.ActionData)
+			t.call, t.deflt = &call, c.bound(t, call)
 			t.fixedDef = d.ActionConst || d.EntryConst
 		})
 	}
-	if j.Entries != nil {
-		if t.profile != nil {
-			c.fail("table %q has an action profile and cannot have entries", j.Name)
-		}
-		for i := range *j.Entries {
-			c.in("entries", i, func() { c.constEntry(t, &(*j.Entries)[i]) })
-		}
-		// They are added once here, so that New cannot fail.
-		probe := newTable(t)
-		for i := range t.entries {
-			c.in("entries", i, func() {
-				if _, err := probe.insertConst(&t.entries[i]); err != nil {
-					c.fail("%v", err)
-				}
-			})
-		}
+	if j.Entries == nil {
+		return
+	}
+	if t.profile != nil {
+		c.Fail("table %q has an action profile and cannot have entries", j.Name)
+	}
+	// They are added once here, so that New cannot fail.
+	probe := newTable(t)
+	for i := range *j.Entries {
+		c.In("entries", i, func() {
+			e := c.constEntry(t, &(*j.Entries)[i])
+			if _, err := probe.insertConst(&e); err != nil {
+				c.Fail("%v", err)
+			}
+			t.entries = append(t.entries, e)
+		})
 	}
 }
 
-func (c *compiler) keySpec(j *jsonKey) keySpec {
+// tableKey lays the key out and compiles the moves that build it.
+func (c *compiler) tableKey(t *tableSpec, kind MatchKind, js []bmv2json.Key) {
+	var fields []KeyField
+	var refs []phv.Ref
+	var masks [][]uint64
+	for i := range js {
+		c.In("key", i, func() {
+			f, r, m := c.keyField(&js[i])
+			fields, refs, masks = append(fields, f), append(refs, r), append(masks, m)
+		})
+	}
+	var err error
+	if t.key, err = match.NewKey(kind, fields); err != nil {
+		c.Fail("table %q: %v", t.name, err)
+	}
+	t.words = t.key.Words
+	for i, f := range fields {
+		t.pack(refs[i], masks[i], t.key.At[i], f.Bits)
+	}
+}
+
+// keyField reads a field of a key, and its static mask.
+func (c *compiler) keyField(j *bmv2json.Key) (f KeyField, r phv.Ref, mask []uint64) {
 	kind, ok := matchKinds[j.MatchType]
 	if !ok {
-		c.fail("unknown match_type %q", j.MatchType)
+		c.Fail("unknown match_type %q", j.MatchType)
 	}
-	var k keySpec
 	if j.MatchType == "valid" {
-		k = keySpec{kind: Exact, ref: fieldRef{c.headerNamed(c.str(j.Target)), nil}}
-		k.name = k.ref.h.name
+		h := c.headerNamed(c.Str(j.Target))
+		r = phv.Ref{H: h, F: &h.Validity}
+		f.Name = h.Name
 	} else {
-		k = keySpec{kind: kind, ref: c.fieldValue(j.Target)}
-		k.name = k.ref.h.name + ".$valid$"
-		if k.ref.f != nil {
-			k.name = k.ref.h.name + "." + k.ref.f.name
-			if k.ref.f.vl {
-				c.fail("variable-length field %q in a key", k.name)
-			}
-		}
+		r = c.fieldValue(j.Target)
+		f.Name = r.H.Name + "." + r.F.Name
 	}
+	f.Kind, f.Bits = kind, r.F.Bits
 	if j.Name != nil {
-		k.name = *j.Name
+		f.Name = *j.Name
 	}
-	if k.bits = k.ref.bits(); k.bits < 1 {
-		c.fail("field %q in a key has no bits", k.name)
+	if r.F.Variable || f.Bits < 1 {
+		c.Fail("field %q in a key has no fixed length, or no bits", f.Name)
+	}
+	mask = make([]uint64, phv.Words(f.Bits))
+	for i := range mask {
+		mask[i] = phv.LastMask(min(64, f.Bits-64*i))
 	}
 	if j.Mask != nil {
-		b := c.fixed(*j.Mask, (k.bits+7)/8)
-		k.mask = make([]uint64, (k.bits+63)/64)
-		readField(k.mask, b, 8*len(b)-k.bits, k.bits)
+		b := c.Fixed(*j.Mask, padded(f.Bits)/8)
+		phv.ReadField(mask, b, 8*len(b)-f.Bits, f.Bits)
 	}
-	return k
+	return f, r, mask
 }
 
-// packKey lays the fields out in the packed key, the first one most significant, and
-// compiles the moves that build it.
-func (t *tableSpec) packKey(c *compiler) {
-	total := 0
-	for i := len(t.key) - 1; i >= 0; i-- {
-		t.key[i].at = total
-		total += t.key[i].bits
-		if t.key[i].kind == LPM {
-			if t.lpm >= 0 {
-				c.fail("table %q has two lpm fields", t.name)
-			}
-			t.lpm = i
-		}
-		if k := t.key[i].kind; k > t.kind && (k != LPM || t.kind != Ternary) && k != Optional {
-			c.fail("table %q of match_type %v has a key field of a wider kind", t.name, t.kind)
-		}
-	}
-	if t.kind == LPM && t.lpm < 0 {
-		t.kind = Exact
-	}
-	t.limbs = max(1, (total+63)/64)
-	for i := range t.key {
-		t.key[i].pack(t)
-	}
-}
-
-func (k *keySpec) pack(t *tableSpec) {
+// pack compiles the moves of a field to bit at of the key.
+func (t *tableSpec) pack(r phv.Ref, mask []uint64, at, bits int) {
 	valid := -1
-	if k.ref.f != nil && !k.ref.h.metadata {
-		valid = k.ref.h.valid
+	if !r.IsValidity() && !r.H.Metadata {
+		valid = r.H.Valid
 	}
-	words := (k.bits + 63) / 64
-	for w := range words {
-		n := min(64, k.bits-64*w)
-		mask := lastMask(n)
-		if k.mask != nil {
-			mask &= k.mask[w]
-		}
-		at := k.at + 64*w
-		dst, left := at/64, uint8(at%64)
-		src := k.ref.word() + w
-		t.moves = append(t.moves, keyMove{src, 0, mask, dst, left, valid})
-		if int(left)+n > 64 {
-			t.moves = append(t.moves, keyMove{src, 64 - left, mask >> (64 - left), dst + 1, 0, valid})
+	for w, m := range mask {
+		dst, left := at/64+w, uint8(at%64)
+		src := r.Word() + w
+		t.moves = append(t.moves, keyMove{src, 0, m, dst, left, valid})
+		if int(left)+min(64, bits-64*w) > 64 {
+			t.moves = append(t.moves, keyMove{src, 64 - left, m >> (64 - left), dst + 1, 0, valid})
 		}
 	}
 }
 
-func (c *compiler) tableProfile(t *tableSpec, j *jsonTable) {
+func (c *compiler) tableProfile(t *tableSpec, j *bmv2json.Table) {
 	switch j.Type {
 	case "simple", "":
 		return
 	case "indirect", "indirect_ws":
 	default:
-		c.fail("table %q has type %q, allowed are simple, indirect and indirect_ws", j.Name, j.Type)
+		c.Fail("table %q has type %q, allowed are simple, indirect and indirect_ws", j.Name, j.Type)
 	}
 	name := j.Profile
 	if name == "" && j.OldProfile != "" { // programs before 2.1 declare it with the table
 		name = j.OldProfile
-		if c.profileBy[name] == nil {
-			c.declareProfile(&jsonProfile{Name: name, Selector: j.Selector})
+		if _, ok := c.profiles.get(name); !ok {
+			c.declareProfile(&bmv2json.Profile{Named: bmv2json.Named{Name: name}, Selector: j.Selector})
 		}
 	}
-	if t.profile = c.profileBy[name]; t.profile == nil {
-		c.fail("table %q has unknown action_profile %q", j.Name, name)
-	}
+	t.profile = c.profiles.named(c, name)
 	if j.Type == "indirect_ws" && t.profile.selector == nil {
-		c.fail("table %q wants a selector, and action profile %q has none", j.Name, name)
+		c.Fail("table %q wants a selector, and action profile %q has none", j.Name, name)
 	}
 }
 
-func (c *compiler) tableActions(t *tableSpec, j *jsonTable) {
+func (c *compiler) tableActions(t *tableSpec, j *bmv2json.Table) {
 	t.actions, t.nexts = map[string]*action{}, map[*action]*node{}
 	add := func(a *action) {
 		t.actions[a.name] = a
@@ -239,17 +201,17 @@ func (c *compiler) tableActions(t *tableSpec, j *jsonTable) {
 		}
 	} else {
 		for _, name := range j.Actions {
-			i := slices.IndexFunc(c.actionBy, func(a *action) bool { return a.name == name })
-			if i < 0 {
-				c.fail("table %q has unknown action %q", j.Name, name)
+			a := c.actionBy[name]
+			if a == nil {
+				c.Fail("table %q has unknown action %q", j.Name, name)
 			}
-			add(c.actionBy[i])
+			add(a)
 		}
 	}
 	hit, isHit := j.NextTables["__HIT__"]
 	miss, isMiss := j.NextTables["__MISS__"]
 	if isHit != isMiss || isHit && len(j.NextTables) != 2 {
-		c.fail("next_tables of table %q has __HIT__ or __MISS__ but not just these two", j.Name)
+		c.Fail("next_tables of table %q has __HIT__ or __MISS__ but not just these two", j.Name)
 	}
 	t.hitMiss = isHit
 	t.base = c.nodeNamed(j.BaseDefaultNext)
@@ -261,7 +223,7 @@ func (c *compiler) tableActions(t *tableSpec, j *jsonTable) {
 	for name, a := range t.actions {
 		next, ok := j.NextTables[name]
 		if !ok && !isHit {
-			c.fail("next_tables of table %q lacks action %q", j.Name, name)
+			c.Fail("next_tables of table %q lacks action %q", j.Name, name)
 		}
 		if ok {
 			t.nexts[a] = c.nodeNamed(next)
@@ -272,79 +234,92 @@ func (c *compiler) tableActions(t *tableSpec, j *jsonTable) {
 	}
 }
 
-// tableAction finds an action of the table by id.
-func (c *compiler) tableAction(t *tableSpec, id int) *action {
+// actionCall reads the call of an action of the table. BMv2 masks arguments that are too wide.
+func (c *compiler) actionCall(t *tableSpec, id int, data []string) ActionCall {
 	a := c.actionByID(id)
 	if t.actions[a.name] != a {
-		c.fail("table %q does not have action %q with id %d", t.name, a.name, id)
+		c.Fail("table %q does not have action %q with id %d", t.name, a.name, id)
 	}
-	return a
+	if len(data) != len(a.params) {
+		c.Fail("action %q takes %d arguments, not %d", a.name, len(a.params), len(data))
+	}
+	call := ActionCall{Name: a.name, Args: make([][]byte, len(data))}
+	for i, s := range data {
+		c.In("action_data", i, func() { call.Args[i] = c.masked(s, a.params[i].Bits) })
+	}
+	return call
 }
 
-func (c *compiler) constEntry(t *tableSpec, j *jsonEntry) {
-	if len(j.MatchKey) != len(t.key) {
-		c.fail("match_key has %d fields, the table has %d", len(j.MatchKey), len(t.key))
+// masked reads a number modulo 2^bits, padded to whole bytes.
+func (c *compiler) masked(s string, bits int) []byte {
+	words := make([]uint64, phv.Words(bits))
+	phv.PutWords(words, c.Hex(s), bits)
+	return fieldBytes(words, bits)
+}
+
+// fieldBytes is a number as big-endian bytes.
+func fieldBytes(words []uint64, bits int) []byte {
+	b := make([]byte, padded(bits)/8)
+	phv.WriteField(b, 8*len(b)-bits, words, bits)
+	return b
+}
+
+func (c *compiler) constEntry(t *tableSpec, j *bmv2json.Entry) ConstEntry {
+	if len(j.MatchKey) != len(t.key.Fields) {
+		c.Fail("match_key has %d fields, the table has %d", len(j.MatchKey), len(t.key.Fields))
 	}
 	// In BMv2 the lower number wins, in this package the higher one.
-	e := constEntry{priority: -j.Priority}
+	e := ConstEntry{Priority: -j.Priority}
 	for i := range j.MatchKey {
-		c.in("match_key", i, func() { e.key = append(e.key, c.constMatch(&j.MatchKey[i], &t.key[i])) })
+		c.In("match_key", i, func() { e.Key = append(e.Key, c.constMatch(&j.MatchKey[i], t.key.Fields[i])) })
 	}
-	c.in("action_entry", -1, func() {
-		e.act = c.bindHex(c.tableAction(t, j.ActionEntry.ActionID), j.ActionEntry.ActionData)
-	})
-	t.entries = append(t.entries, e)
+	c.In("action_entry", -1, func() { e.Action = c.actionCall(t, j.ActionEntry.ActionID, j.ActionEntry.ActionData) })
+	return e
 }
 
-func (c *compiler) constMatch(j *jsonMatch, k *keySpec) Match {
-	if kind, ok := matchKinds[j.MatchType]; !ok || kind != k.kind {
-		c.fail("match_type is %q, which is not that of the key field", j.MatchType)
+func (c *compiler) constMatch(j *bmv2json.Match, f KeyField) Match {
+	if kind, ok := matchKinds[j.MatchType]; !ok || kind != f.Kind {
+		c.Fail("match_type is %q, which is not that of the key field", j.MatchType)
 	}
-	n := (k.bits + 7) / 8
-	trim := func(s string) []byte { // BMv2 masks what is too wide
-		z := c.hex(s)
-		return z.And(z, constMask(k.bits)).FillBytes(make([]byte, n))
-	}
-	switch k.kind {
-	case LPM:
-		if j.PrefixLength < 0 || j.PrefixLength > k.bits {
-			c.fail("prefix_length is %d, allowed are 0 to %d", j.PrefixLength, k.bits)
-		}
-		return Match{Value: trim(c.str(j.Key)), Prefix: j.PrefixLength}
-	case Ternary, Optional:
-		return Match{Value: trim(c.str(j.Key)), Mask: trim(j.Mask)}
-	case Range:
-		return Match{Value: trim(j.Start), Mask: trim(j.End)}
-	}
-	if j.MatchType == "valid" {
-		var b bool
-		c.decode(j.Key, &b)
-		if b {
+	switch {
+	case f.Kind == Range:
+		return Match{Value: c.masked(j.Start, f.Bits), Mask: c.masked(j.End, f.Bits)}
+	case j.MatchType == "valid":
+		var valid bool
+		if c.Decode(j.Key, &valid); valid {
 			return Match{Value: []byte{1}}
 		}
-		return Match{Value: []byte{0}}
+		return Match{}
 	}
-	return Match{Value: trim(c.str(j.Key))}
+	m := Match{Value: c.masked(c.Str(j.Key), f.Bits), Prefix: j.PrefixLength}
+	if f.Kind == Ternary || f.Kind == Optional {
+		m.Mask = c.masked(j.Mask, f.Bits)
+	}
+	value, _, err := f.Words(&m)
+	if err != nil {
+		c.Fail("%v", err)
+	}
+	m.Value = fieldBytes(value, f.Bits)
+	return m
 }
 
 func (t *tableSpec) info() TableInfo {
-	i := TableInfo{Name: t.name, Actions: slices.Clone(t.names), Size: t.size, HasCounters: t.counters,
-		HasMeters: t.meter != nil, IdleTimeout: t.timeout, ConstEntries: t.fixed, ConstDefault: t.fixedDef}
-	for _, k := range t.key {
-		i.Key = append(i.Key, KeyField{k.name, k.kind, k.bits})
-	}
+	i := TableInfo{Name: t.name, Key: t.key.Fields, Actions: slices.Clone(t.names), Size: t.size, HasCounters: t.counters,
+		HasMeters: t.meter != nil, IdleTimeout: t.timeout, ConstEntries: t.fixed, ConstDefault: t.fixedDef,
+		Default: t.call, Entries: t.entries}
 	if t.profile != nil {
 		i.Profile = t.profile.name
 	}
 	return i
 }
 
-// bits is the width of the packed key.
-func (t *tableSpec) bits() (n int) {
-	for i := range t.key {
-		n += t.key[i].bits
+// followers are the nodes that a table may lead to; some are nil.
+func (t *tableSpec) followers() []*node {
+	list := []*node{t.hit, t.miss, t.base}
+	for _, name := range t.names {
+		list = append(list, t.nexts[t.actions[name]])
 	}
-	return n
+	return list
 }
 
 // build packs the key of p into dst.
@@ -353,8 +328,8 @@ func (t *tableSpec) build(p *Packet, dst []uint64) {
 		var k uint64
 		for i := range t.moves {
 			m := &t.moves[i]
-			if m.valid < 0 || p.w[m.valid] != 0 {
-				k |= p.w[m.src] >> (m.right & 63) & m.mask << (m.left & 63)
+			if m.valid < 0 || p.W[m.valid] != 0 {
+				k |= p.W[m.src] >> (m.right & 63) & m.mask << (m.left & 63)
 			}
 		}
 		dst[0] = k
@@ -363,9 +338,9 @@ func (t *tableSpec) build(p *Packet, dst []uint64) {
 	clear(dst)
 	for i := range t.moves {
 		m := &t.moves[i]
-		if m.valid >= 0 && p.w[m.valid] == 0 {
+		if m.valid >= 0 && p.W[m.valid] == 0 {
 			continue
 		}
-		dst[m.dst] |= p.w[m.src] >> m.right & m.mask << m.left
+		dst[m.dst] |= p.W[m.src] >> m.right & m.mask << m.left
 	}
 }

@@ -1,42 +1,60 @@
 package engine
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/big"
+
+	"github.com/headgate/headgate/softswitch/engine/match"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 )
 
-// vsetSpec declares a parser value set; widths are those of the transition key that uses it.
+// vsetSpec declares a parser value set. widths are the widths of the transition key that uses it.
 type vsetSpec struct {
-	name   string
 	index  int
 	bits   int
 	widths []int
 }
 
-// vsetMember is one member of a value set: a condition on every element of the key.
-type vsetMember []vsetCond
+// vsetMember is one member of a value set, over the byte-padded transition key.
+type vsetMember struct {
+	value, mask []byte
+	ranges      []vsetRange
+}
 
-type vsetCond struct {
-	value, mask []uint64 // limbs, least significant first; hi in mask for a range
-	ranged      bool
+type vsetRange struct {
+	bit, bits int
+	lo, hi    []uint64
+}
+
+// use records the widths of a transition key that uses the set.
+func (s *vsetSpec) use(c *compiler, key []keyPart) {
+	var widths []int
+	sum := 0
+	for i := range key {
+		widths = append(widths, key[i].bits)
+		sum += key[i].bits
+	}
+	if sum != s.bits {
+		c.Fail("value set has %d bits, the transition key %d", s.bits, sum)
+	}
+	if s.widths == nil {
+		s.widths = widths
+	}
 }
 
 // SetValueSet replaces the members of a value set. A member has one Match per element of
 // the transition key, or a single one with the exact value of all elements concatenated.
 // A Match without Mask and Prefix is exact; with Range it is a range.
 func (in *Instance) SetValueSet(name string, members [][]Match) error {
-	s := in.prog.vsetBy[name]
-	if s == nil {
-		return fmt.Errorf("value set %q: %w", name, ErrNotFound)
+	s, err := in.prog.vsets.find(name)
+	if err != nil {
+		return err
 	}
-	list := make([]vsetMember, 0, len(members))
-	for _, m := range members {
-		v, err := s.member(m)
-		if err != nil {
+	list := make([]vsetMember, len(members))
+	for i, m := range members {
+		if list[i], err = s.member(m); err != nil {
 			return fmt.Errorf("value set %q: %w", name, err)
 		}
-		list = append(list, v)
 	}
 	in.lock()
 	in.vsets[s.index] = list
@@ -44,7 +62,7 @@ func (in *Instance) SetValueSet(name string, members [][]Match) error {
 	return nil
 }
 
-func (s *vsetSpec) member(ms []Match) (vsetMember, error) {
+func (s *vsetSpec) member(ms []Match) (v vsetMember, err error) {
 	widths := s.widths
 	if widths == nil {
 		widths = []int{s.bits} // no state uses the set
@@ -52,23 +70,22 @@ func (s *vsetSpec) member(ms []Match) (vsetMember, error) {
 	if len(ms) == 1 && len(widths) > 1 {
 		z := new(big.Int).SetBytes(ms[0].Value)
 		if z.BitLen() > s.bits || ms[0].Mask != nil || ms[0].Any || ms[0].Prefix != 0 {
-			return nil, fmt.Errorf("value %x is not an exact one of %d bits: %w", ms[0].Value, s.bits, ErrInvalid)
+			return v, fmt.Errorf("value %x is not an exact one of %d bits: %w", ms[0].Value, s.bits, ErrInvalid)
 		}
-		split := make([]Match, len(widths))
-		left := s.bits
-		for i, w := range widths {
-			left -= w
-			part := new(big.Int).Rsh(z, uint(left))
-			split[i].Value = part.And(part, constMask(w)).Bytes()
-		}
-		ms = split
+		ms = split(z, s.bits, widths)
 	}
 	if len(ms) != len(widths) {
-		return nil, fmt.Errorf("member has %d fields, want %d: %w", len(ms), len(widths), ErrInvalid)
+		return v, fmt.Errorf("member has %d fields, want %d: %w", len(ms), len(widths), ErrInvalid)
 	}
-	v := make(vsetMember, len(ms))
+	total := 0
+	for _, bits := range widths {
+		total += padded(bits)
+	}
+	v.value, v.mask = make([]byte, total/8), make([]byte, total/8)
+	end := 0
 	for i := range ms {
-		m, w := &ms[i], widths[i]
+		m, bits := &ms[i], widths[i]
+		end += padded(bits)
 		kind := Exact
 		switch {
 		case m.Range:
@@ -78,83 +95,58 @@ func (s *vsetSpec) member(ms []Match) (vsetMember, error) {
 		case m.Prefix != 0:
 			kind = LPM
 		}
-		lo, hi, err := matchWords(KeyField{Name: fmt.Sprint("element ", i), Kind: kind, Bits: w}, m)
+		lo, hi, err := match.Field{Name: fmt.Sprint("element ", i), Kind: kind, Bits: bits}.Words(m)
 		if err != nil {
-			return nil, err
+			return v, err
 		}
-		v[i] = vsetCond{lo, hi, kind == Range}
+		if kind == Range {
+			v.ranges = append(v.ranges, vsetRange{end - bits, bits, lo, hi})
+			continue
+		}
+		phv.WriteField(v.value, end-bits, lo, bits)
+		phv.WriteField(v.mask, end-bits, hi, bits)
 	}
 	return v, nil
 }
 
-// contains reports whether the byte-padded transition key, most significant limb first,
-// is in the set, under the mask of the case.
-func (s *vsetSpec) contains(p *Packet, key []uint64, st *parseState, k *parseCase) bool {
-	members := p.in.vsets[s.index]
-	if len(members) == 0 {
-		return false
+// split cuts a number into parts of certain widths, the most significant first.
+func split(z *big.Int, bits int, widths []int) []Match {
+	ms := make([]Match, len(widths))
+	for i, w := range widths {
+		bits -= w
+		words := make([]uint64, phv.Words(w))
+		phv.PutWords(words, new(big.Int).Rsh(z, uint(bits)), w)
+		ms[i].Value = fieldBytes(words, w)
 	}
-	b := p.kbuf[:0]
-	for _, x := range key {
-		b = binary.BigEndian.AppendUint64(b, x)
-	}
-	p.kbuf = b
-	b = b[len(b)-st.keyBits/8:]
-	words := 0
-	for i := range st.key {
-		words = max(words, (st.key[i].bits+63)/64)
-	}
-	if cap(p.wide) < 2*words {
-		p.wide = make([]uint64, 2*words)
-	}
-	val, mask := p.wide[:words], p.wide[words:2*words]
-	for _, m := range members {
-		off, ok := 0, true
-		for i := range m {
-			bits := st.key[i].bits
-			pad := (bits + 7) / 8 * 8
-			n := (bits + 63) / 64
-			readField(val[:n], b, off+pad-bits, bits)
-			for x := range mask {
-				mask[x] = ^uint64(0)
-			}
-			if len(k.vmask) == len(b) {
-				readField(mask[:n], k.vmask, off+pad-bits, bits)
-			}
-			if !m[i].matches(val[:n], mask[:n]) {
-				ok = false
-				break
-			}
-			off += pad
-		}
-		if ok {
+	return ms
+}
+
+// contains reports whether the byte-padded transition key is in the set. mask is the mask of the
+// case. It does not apply to ranges.
+func (s *vsetSpec) contains(p *Packet, key, mask []byte) bool {
+	for i := range p.in.vsets[s.index] {
+		if p.in.vsets[s.index][i].matches(key, mask) {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *vsetCond) matches(v, mask []uint64) bool {
-	if c.ranged {
-		return cmpWords(v, c.value) >= 0 && cmpWords(v, c.mask) <= 0
+func (v *vsetMember) matches(key, mask []byte) bool {
+	if len(v.mask) != len(key) { // the set belongs to a key with other widths
+		return false
 	}
-	for i := range v {
-		if (v[i]^c.value[i])&c.mask[i]&mask[i] != 0 {
+	for i := range key {
+		if (key[i]^v.value[i])&v.mask[i]&mask[i] != 0 {
+			return false
+		}
+	}
+	for _, r := range v.ranges {
+		w := make([]uint64, len(r.lo))
+		phv.ReadField(w, key, r.bit, r.bits)
+		if !match.InRange(w, r.lo, r.hi) {
 			return false
 		}
 	}
 	return true
-}
-
-// cmpWords compares numbers given as limbs, least significant first.
-func cmpWords(a, b []uint64) int {
-	for i := len(a) - 1; i >= 0; i-- {
-		if a[i] != b[i] {
-			if a[i] < b[i] {
-				return -1
-			}
-			return 1
-		}
-	}
-	return 0
 }

@@ -5,11 +5,10 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 )
 
-// TryControl gives what runs to an agent in the switch's own process, which needs no
-// session: entities, which it may change, and the engine. It never waits: it returns false
-// at once when there is no pipeline with P4Info or a client is reading or writing. What use
-// is given must not be kept but for the engine, which stays the same as long as the
-// pipeline runs.
+// TryControl calls use with the running pipeline's entities, which use may change, and its engine.
+// It is for an agent in the switch's own process, which has no session. It never waits: it returns
+// false at once when there is no pipeline with P4Info, or when a client is reading or writing. use
+// may keep the engine, which stays the same as long as the pipeline runs, but not the entities.
 func (s *Server) TryControl(use func(*entity.State, *engine.Instance)) bool {
 	if !s.mu.TryLock() {
 		return false

@@ -1,24 +1,33 @@
-// Package p4rt is the P4Runtime server of the embedded switch, by specification 1.4. Its
-// parts: arbitration decides who may write, schema knows the P4Info, entity what has been
-// written, packetio and digest what flows on streams; this package is the gRPC service
-// that joins them.
+// Package p4rt is the P4Runtime server of the embedded switch, by specification 1.4. It is the gRPC
+// service that joins its subpackages: arbitration decides which client may write, schema holds the
+// P4Info, entity holds what clients have written, and packetio and digest translate the messages of
+// streams.
 //
-// Where the specification leaves a choice, or this server does other than BMv2's:
+// Where the specification leaves a choice, or this server differs from BMv2's:
 //
 //   - An election id that is set to zero is an id like any other; an unset one never makes a
-//     primary. Nobody is promoted when the primary leaves. Without a stream nobody writes.
-//   - role.config is a google.protobuf.Struct, see scope; the default role takes none.
-//   - A configuration is compiled, and every object of its P4Info found in its program,
+//     primary. No other client becomes primary when the primary disconnects. A client without
+//     a stream may not write.
+//   - role.config is a google.protobuf.Struct, see scope; the default role may have none.
+//   - A configuration is compiled, and the objects of its P4Info compared with its program,
 //     before anything changes; VERIFY does all of it. VERIFY_AND_SAVE starts a second
 //     instance that reads and writes refer to, COMMIT runs it. RECONCILE_AND_COMMIT writes
 //     the old state to the new instance and is INVALID_ARGUMENT where that fails.
+//   - An object of the P4Info that the compiler left out of the program is logged. Reads of it
+//     find nothing, writes are FAILED_PRECONDITION. A P4Info without one table of a program
+//     that has tables is refused.
+//   - A match field of type error, which has no bitwidth in the P4Info, is as wide as in the
+//     program.
 //   - ROLLBACK_ON_ERROR is supported; DATAPLANE_ATOMIC for batches of one update.
 //   - Registers, value sets, class_of_service and packet_length_bytes work, unlike on BMv2.
-//     Per-colour meter counters and externs are UNIMPLEMENTED.
+//     Per-colour meter counters and externs are UNIMPLEMENTED, but for the watchdog for
+//     received PFC, which is a part of the switch and in no P4Info (package pfcwd).
 //   - Missing packet-out metadata is an error, unless the field is annotated @padding.
 //     StreamError is always on.
 //   - @p4runtime_translation to numbers is the identity, on exact and optional fields and
-//     action parameters; anything else of it is refused with the pipeline.
+//     action parameters. A program with a translation to strings runs, and entries that need
+//     one are INVALID_ARGUMENT. Translated types in controller headers, registers and digests
+//     are refused with the pipeline.
 //   - A group whose members' watch ports are all down acts like an empty group.
 //   - Fields that P4Runtime 1.4.0 added after 1.4.0-rc.5, the version of the Go module, are
 //     served where they matter: TableEntry.is_const and Replica.port.

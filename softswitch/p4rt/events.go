@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// PacketIn takes a frame that left the switch on the CPU port. It never blocks; the frame
-// is copied.
+// PacketIn sends a frame that left the switch on the CPU port to the primaries. It copies the frame
+// and never blocks.
 func (s *Server) PacketIn(frame []byte) {
 	l := s.running.Load()
 	list := *s.listeners.Load()
@@ -37,8 +37,8 @@ func (s *Server) PacketIn(frame []byte) {
 	}
 }
 
-// Digest takes one learning message of the data plane, the fields in declaration order. It
-// never blocks; the fields are copied.
+// Digest adds one learning message of the data plane to its list. The fields are in declaration
+// order. It copies them and never blocks.
 func (s *Server) Digest(name string, fields [][]byte) {
 	l := s.running.Load()
 	if l == nil || l.digests == nil {
@@ -57,20 +57,19 @@ func (s *Server) sendDigest(l *live, d *p4v1.DigestList) {
 	}
 }
 
-// broadcast offers a message about one object to every primary whose role it concerns, and
-// returns how many took it.
-func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse) (taken int) {
+// broadcast offers a message about one object to every primary whose scope contains the object. It
+// returns the number of primaries that had room for it.
+func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse) (delivered int) {
 	for _, x := range *s.listeners.Load() {
 		if x.scope.allows(l.schema, object) && x.box.offer(m, 1) {
-			taken++
+			delivered++
 		}
 	}
-	return taken
+	return delivered
 }
 
-// Sweep sends what is due by time: idle timeouts and digest lists. The caller calls it at
-// least every 100 ms. It never blocks: while a write is in progress idle entries are left
-// to the next call.
+// Sweep sends the idle notifications and digest lists that are due. The caller calls it at least
+// every 100 ms. It never blocks: during a write it postpones idle notifications to the next call.
 func (s *Server) Sweep(now units.Time) {
 	l := s.running.Load()
 	if l == nil || l.state == nil {
@@ -93,9 +92,9 @@ func (s *Server) Sweep(now units.Time) {
 	}
 }
 
-// SetPortState tells that a port's link went up or down: members whose watch_port it is
-// take part in selection, or no longer. It waits for a write in progress, so the switch
-// calls it outside of its packet loop.
+// SetPortState reports that a port's link went up or down. Group members that watch the port are
+// added to the selection or removed from it. It waits for a write in progress, so the switch calls
+// it outside of its packet loop.
 func (s *Server) SetPortState(port uint32, up bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

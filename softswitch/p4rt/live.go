@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/engine"
@@ -16,7 +17,7 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// live is a pipeline with everything that the server keeps of it.
+// live is a pipeline with all state that the server keeps for it.
 type live struct {
 	Pipeline
 	schema  *schema.Schema    // nil without P4Info, like the rest
@@ -24,8 +25,8 @@ type live struct {
 	digests *digest.Collector // locks for itself
 }
 
-// compile checks a configuration completely and starts a fresh instance of it. Nothing
-// that runs is touched.
+// compile checks a configuration completely and starts a fresh instance of it. It does not change
+// the running pipeline.
 func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	if len(cfg.GetP4DeviceConfig()) == 0 {
 		return nil, fmt.Errorf("p4_device_config is empty, wanted is a program in BMv2's JSON format")
@@ -37,19 +38,47 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.load(cfg.P4DeviceConfig)
+	l, err := s.load(deviceData(cfg.P4DeviceConfig))
 	if err != nil {
 		return nil, err
 	}
-	if err := sch.Bind(l.Program, cfg.P4DeviceConfig); err != nil {
+	if err := sch.Bind(l.Program); err != nil {
 		return nil, err
+	}
+	if absent := sch.AllAbsent(); len(absent) > 0 {
+		s.log.Info("objects of the P4Info are not in the program", "objects", absent)
 	}
 	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
 	l.digests = digest.New(sch, 1)
 	l.state, err = entity.New(sch, l.Instance, l.digests, entity.Options{
-		CPUPort: s.opts.CPUPort, DropPort: s.opts.DropPort, Queues: s.opts.Queues, Ports: s.opts.Ports, Now: s.dev.Now,
+		CPUPort: s.opts.CPUPort, DropPort: s.opts.DropPort, Queues: s.opts.Queues, Ports: s.opts.Ports, Watchdog: s.opts.Watchdog, Now: s.dev.Now,
 	})
 	return l, err
+}
+
+// deviceData returns the program in a p4_device_config. That is either the program itself or, as in
+// PI, the message p4.tmp.P4DeviceConfig of older clients (proto/p4/tmp/p4config.proto in PI) with the
+// program in field 3. The first byte tells them apart: no field of the message begins like JSON.
+func deviceData(config []byte) []byte {
+	var program []byte
+	for rest := config; len(rest) > 0; {
+		num, typ, tag := protowire.ConsumeTag(rest)
+		if tag < 0 || num > 3 {
+			return config
+		}
+		n := protowire.ConsumeFieldValue(num, typ, rest[tag:])
+		if n < 0 {
+			return config
+		}
+		if num == 3 && typ == protowire.BytesType {
+			program, _ = protowire.ConsumeBytes(rest[tag:])
+		}
+		rest = rest[tag+n:]
+	}
+	if program == nil {
+		return config
+	}
+	return program
 }
 
 // load compiles the program alone.
@@ -63,8 +92,8 @@ func (s *Server) load(doc []byte) (*live, error) {
 }
 
 // LoadPipeline starts the switch with a program, as simple_switch_grpc does with a JSON
-// argument. p4info is in protobuf's text or binary format; when it is empty the program
-// runs, and reads and writes wait for a SetForwardingPipelineConfig.
+// argument. p4info is in protobuf's text or binary format. When it is empty the program runs, but
+// reads and writes fail until a SetForwardingPipelineConfig.
 func (s *Server) LoadPipeline(p4info, json []byte) error {
 	var l *live
 	var err error

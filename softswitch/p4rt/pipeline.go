@@ -14,8 +14,8 @@ import (
 
 type setRequest = p4v1.SetForwardingPipelineConfigRequest
 
-// SetForwardingPipelineConfig verifies, saves and commits pipelines. A configuration that
-// is refused leaves everything as it was.
+// SetForwardingPipelineConfig verifies, saves and commits pipelines. It changes nothing when it
+// refuses a configuration.
 func (s *Server) SetForwardingPipelineConfig(_ context.Context, req *setRequest) (*p4v1.SetForwardingPipelineConfigResponse, error) {
 	if err := s.mayConfigure(req); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Server) SetForwardingPipelineConfig(_ context.Context, req *setRequest)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Compiling took time: the sender may no longer be the primary.
+	// Check again: the sender may have ceased to be primary during the compilation.
 	if err := s.mayConfigure(req); err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (s *Server) mayConfigure(req *setRequest) error {
 func (s *Server) enact(action p4v1.SetForwardingPipelineConfigRequest_Action, l *live) error {
 	switch action {
 	case p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE:
-		// Writes from now on go to an instance that no packet sees, and COMMIT runs it:
-		// the same as replaying them then.
+		// From now on writes go to an instance that processes no packets until COMMIT. The
+		// result is the same as if COMMIT replayed them.
 		s.saved, s.target = l, l
 	case p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT:
 		return s.commit(l)

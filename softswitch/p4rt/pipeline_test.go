@@ -8,6 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/p4src"
@@ -32,14 +33,23 @@ func TestRefusedPipelines(t *testing.T) {
 		return c
 	}
 	for name, cfg := range map[string]*p4v1.ForwardingPipelineConfig{
-		"none":            nil,
-		"no P4Info":       bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4Info = nil }),
-		"empty P4Info":    bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4Info.Tables[0].Preamble.Id = 0 }),
-		"no program":      bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = nil }),
-		"not JSON":        bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = []byte("{") }),
-		"truncated JSON":  bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = c.P4DeviceConfig[:len(c.P4DeviceConfig)/2] }),
+		"none":           nil,
+		"no P4Info":      bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4Info = nil }),
+		"empty P4Info":   bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4Info.Tables[0].Preamble.Id = 0 }),
+		"no program":     bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = nil }),
+		"not JSON":       bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = []byte("{") }),
+		"truncated JSON": bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = c.P4DeviceConfig[:len(c.P4DeviceConfig)/2] }),
+		"wrapped twice":  bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = wrapped(wrapped(c.P4DeviceConfig)) }),
+		"empty wrapper":  bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = wrapped(nil) }),
+		"wrapper cut off": bad(func(c *p4v1.ForwardingPipelineConfig) {
+			c.P4DeviceConfig = wrapped(c.P4DeviceConfig)[:len(c.P4DeviceConfig)/2]
+		}),
 		"another program": bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4DeviceConfig = []byte(`{"pipelines":[]}`) }),
-		"a missing table": bad(func(c *p4v1.ForwardingPipelineConfig) { c.P4Info.Tables[1].Preamble.Name = "x" }),
+		"another P4Info": bad(func(c *p4v1.ForwardingPipelineConfig) {
+			for _, t := range c.P4Info.Tables {
+				t.Preamble.Name += "x"
+			}
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, action := range []p4v1.SetForwardingPipelineConfigRequest_Action{verify, save, both, reconcile} {
@@ -59,6 +69,27 @@ func TestRefusedPipelines(t *testing.T) {
 	_, err := r.client.SetForwardingPipelineConfig(r.ctx, &p4v1.SetForwardingPipelineConfigRequest{DeviceId: 9, Action: verify})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("another device: %v", err)
+	}
+}
+
+// wrapped is a program in the message p4.tmp.P4DeviceConfig.
+func wrapped(program []byte) []byte {
+	b := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)
+	return protowire.AppendBytes(protowire.AppendTag(b, 3, protowire.BytesType), program)
+}
+
+// TestWrappedProgram: the message around a program is taken off, and read back with it.
+func TestWrappedProgram(t *testing.T) {
+	r, _ := running(t)
+	cfg := p4test.Config()
+	cfg.P4DeviceConfig = wrapped(p4test.JSON)
+	for _, action := range []p4v1.SetForwardingPipelineConfigRequest_Action{verify, both} {
+		r.push(action, cfg, codes.OK)
+	}
+	r.mustWrite(p4test.Insert(l2(1, 1)))
+	got, err := r.client.GetForwardingPipelineConfig(r.ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: 3})
+	if err != nil || !proto.Equal(got.GetConfig(), cfg) {
+		t.Errorf("another configuration is read back: %v", err)
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 )
 
-// chunkBytes is when a response is sent: well under the 4 MB that clients accept by
-// default, and large enough to make calls few.
+// chunkBytes is the size from which on a response is sent: well below the 4 MB that clients accept
+// by default, but large enough that there are few responses.
 const chunkBytes = 512 << 10
 
-// Read streams the entities that the requests select. When some requests fail the others
-// are answered all the same, and the status is UNKNOWN with one p4.Error per request.
+// Read streams the entities that the requests select. When some requests fail it still answers the
+// others, and the status is UNKNOWN with one p4.Error per request.
 func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) error {
 	if err := s.checkDevice(req.DeviceId); err != nil {
 		return err
@@ -28,8 +28,8 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 	if err != nil {
 		return err
 	}
-	// The lock is released: what was found never changes, and a slow client keeps nobody
-	// from writing.
+	// Send without the lock, so that a slow client does not block writers. The entities
+	// that were found never change.
 	for len(found) > 0 {
 		n, size := 0, 0
 		for n < len(found) && (n == 0 || size < chunkBytes) {
@@ -67,13 +67,13 @@ func (s *Server) collect(reqs []*p4v1.Entity, sc *scope) (found []*p4v1.Entity, 
 		})
 		if err != nil {
 			found = found[:before]
-			failed = note(failed, len(reqs), i, err)
+			failed = recordError(failed, len(reqs), i, err)
 		}
 	}
 	return found, failed, nil
 }
 
-// readScope returns what a read with a role is limited to; nil is everything.
+// readScope returns the scope of a read with a role; nil is everything.
 func (s *Server) readScope(role string) (*scope, error) {
 	s.arbMu.Lock()
 	defer s.arbMu.Unlock()

@@ -15,7 +15,7 @@ import (
 // scope is what a role may do, decoded from its configuration. A nil scope is full access.
 //
 // P4Runtime leaves the form of role.config to server and client. Here it is a
-// google.protobuf.Struct with up to three fields; one that is missing allows everything:
+// google.protobuf.Struct with up to three fields. A missing field allows everything:
 //
 //	objects:    list of names of P4Info objects (tables, counters, …) that the role writes,
 //	            reads when it asks by role, and is notified of; a final * matches any rest,

@@ -12,19 +12,20 @@ import (
 
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/units"
 )
 
-// APIVersion is the version of P4Runtime that Capabilities tells.
+// APIVersion is the version of P4Runtime that Capabilities reports.
 const APIVersion = "1.4.0"
 
 // Device is the switch behind the server. Its methods may be called from any goroutine.
 type Device interface {
-	// Commit makes cfg the running pipeline, atomically between packets. It may wait for
-	// the switch; the server calls it with no lock that PacketIn, Digest or Sweep wait for.
+	// Commit makes cfg the running pipeline, atomically between packets. It may wait for the
+	// switch, because the server holds no lock then that PacketIn, Digest or Sweep wait for.
 	Commit(cfg *Pipeline)
-	// PacketOut takes a frame, packet_out header and payload, that arrives on the CPU
-	// port; the switch copies it.
+	// PacketOut passes a frame to the switch as if it had arrived on the CPU port: a
+	// packet_out header and the payload. The switch copies it.
 	PacketOut(frame []byte)
 	// Now is the switch's clock.
 	Now() units.Time
@@ -51,6 +52,8 @@ type Options struct {
 	Queues int
 	// Ports are those that watch_port may name; empty allows every port.
 	Ports []uint32
+	// Watchdog is the switch's watchdog for received PFC; nil when it has none.
+	Watchdog entity.Watchdog
 	// Seed feeds the program's random numbers.
 	Seed uint64
 	// StreamQueue is how many packet-ins, digests and notifications wait for a slow
@@ -62,11 +65,11 @@ type Options struct {
 
 // Server serves P4Runtime for one device.
 //
-// Who locks what: mu guards the pipeline that reads and writes refer to, with all its
-// entities; writes hold it for a whole batch. turn serialises arbitration with its
-// notifications, and arbMu guards the state of arbitration and the streams. They are taken
-// in the order turn, mu, arbMu. What the switch calls (PacketIn, Digest, Sweep) takes none
-// of them, or gives up when they are taken: the data plane never waits.
+// Locking: mu guards the pipeline that reads and writes refer to, and all its entities. A write
+// holds it for the whole batch. arbitrating serialises arbitration with its notifications. arbMu
+// guards the state of arbitration and the streams. The order is arbitrating, mu, arbMu. PacketIn,
+// Digest and Sweep, which the switch calls, lock none of them or give up when one is locked, so the
+// data plane never waits.
 type Server struct {
 	p4v1.UnimplementedP4RuntimeServer
 	opts Options
@@ -74,18 +77,18 @@ type Server struct {
 	log  *slog.Logger
 
 	mu     sync.RWMutex
-	target *live // of reads and writes: saved if there is one, else running
-	saved  *live // by VERIFY_AND_SAVE, until COMMIT
+	target *live // pipeline of reads and writes: saved if there is one, else running
+	saved  *live // pipeline of VERIFY_AND_SAVE, until COMMIT
 	down   map[uint32]bool
 
 	running atomic.Pointer[live] // what the data plane runs
 
-	turn    sync.Mutex
-	arbMu   sync.Mutex
-	arb     *arbitration.Device
-	streams map[arbitration.Client]*outbox
-	scopes  map[arbitration.RoleKey]*scope
-	nextID  arbitration.Client
+	arbitrating sync.Mutex
+	arbMu       sync.Mutex
+	arb         *arbitration.Device
+	streams     map[arbitration.Client]*outbox
+	scopes      map[arbitration.RoleKey]*scope
+	nextID      arbitration.Client
 
 	// listeners are the streams of the primaries, replaced as a whole.
 	listeners atomic.Pointer[[]listener]
@@ -95,7 +98,7 @@ type Server struct {
 	closed  sync.Once
 }
 
-// Stats counts what the server dropped rather than let the switch wait.
+// Stats counts the messages that the server dropped so that the switch need not wait.
 type Stats struct {
 	PacketInDropped uint64 // no primary, a slow one, or a frame without its header
 	DigestDropped   uint64 // messages, for the same reasons
@@ -142,8 +145,8 @@ func (s *Server) Register(gs *grpc.Server) { p4v1.RegisterP4RuntimeServer(gs, s)
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxReceive),
-		// Stop returns when the streams' handlers have: a controller that comes back at once
-		// to a restarted server must not meet its own old stream, election id taken.
+		// Stop must wait for the handlers of streams. Otherwise a controller that reconnects
+		// at once to a restarted server finds its election id used by its own old stream.
 		grpc.WaitForHandlers(true),
 	}
 }
@@ -151,12 +154,12 @@ func ServerOptions() []grpc.ServerOption {
 // maxReceive bounds a received message, 128 MB as the specification's appendix suggests.
 const maxReceive = 128 << 20
 
-// Close ends all streams with UNAVAILABLE and refuses new ones. The owner of the gRPC
-// server calls it before GracefulStop, which would wait for streams, or before Stop; when
-// that returns, all goroutines of the server are about to end.
+// Close ends all streams with UNAVAILABLE and refuses new ones. The owner of the gRPC server calls
+// it before Stop, or before GracefulStop, which would otherwise wait for the streams. All goroutines
+// of the server end soon after that returns.
 func (s *Server) Close() { s.closed.Do(func() { close(s.closing) }) }
 
-// Capabilities tells the version of the API.
+// Capabilities reports the version of the API.
 func (s *Server) Capabilities(context.Context, *p4v1.CapabilitiesRequest) (*p4v1.CapabilitiesResponse, error) {
 	return &p4v1.CapabilitiesResponse{P4RuntimeApiVersion: APIVersion}, nil
 }

@@ -18,18 +18,18 @@ var (
 	errSlow    = status.Error(codes.ResourceExhausted, "the client does not read its stream")
 )
 
-// StreamChannel runs one client's session. This goroutine sends; another one receives, and
-// ends the session when the client or an error does.
+// StreamChannel runs one client's session. This goroutine sends. Another one receives, and ends the
+// session when the client closes the stream or there is an error.
 func (s *Server) StreamChannel(stream channel) error {
 	box := newOutbox(s.opts.StreamQueue)
-	c, ok := s.enter(box)
+	c, ok := s.connect(box)
 	if !ok {
 		return errClosing
 	}
 	done := make(chan error, 1)
 	go func() {
 		err := s.receive(stream, c, box)
-		s.leave(c)
+		s.disconnect(c)
 		done <- err
 	}()
 	for {
@@ -50,7 +50,7 @@ func (s *Server) StreamChannel(stream channel) error {
 }
 
 func send(stream channel, box *outbox) error {
-	queue, ok := box.take()
+	queue, ok := box.drain()
 	for _, m := range queue {
 		if err := stream.Send(m); err != nil {
 			return err
@@ -62,8 +62,8 @@ func send(stream channel, box *outbox) error {
 	return nil
 }
 
-// enter gives a new stream its number.
-func (s *Server) enter(box *outbox) (arbitration.Client, bool) {
+// connect registers a new stream and returns its number; false when the server is closing.
+func (s *Server) connect(box *outbox) (arbitration.Client, bool) {
 	s.arbMu.Lock()
 	defer s.arbMu.Unlock()
 	select {
@@ -76,19 +76,20 @@ func (s *Server) enter(box *outbox) (arbitration.Client, bool) {
 	return s.nextID, true
 }
 
-// leave ends a session; it is called once for every stream.
-func (s *Server) leave(c arbitration.Client) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+// disconnect removes a stream. It is called once for every stream.
+func (s *Server) disconnect(c arbitration.Client) {
+	s.arbitrating.Lock()
+	defer s.arbitrating.Unlock()
 	s.arbMu.Lock()
 	out := s.arb.Disconnect(c)
 	delete(s.streams, c)
-	s.electorate()
+	s.updatePrimaries()
 	s.arbMu.Unlock()
 	s.notify(out)
 }
 
-// receive handles the client's messages until its stream ends: nil when it ended it.
+// receive handles the client's messages until the stream ends. It returns nil when the client closed
+// the stream.
 func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) error {
 	for {
 		m, err := stream.Recv()
@@ -120,8 +121,8 @@ func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) erro
 	}
 }
 
-// reject sends a StreamError if err is one. Errors are the first to go when a client is
-// slow.
+// reject sends a StreamError if err is not nil. When a client is slow, errors are dropped before
+// other messages.
 func (s *Server) reject(box *outbox, err error, e *p4v1.StreamError) {
 	if err == nil {
 		return
@@ -133,11 +134,11 @@ func (s *Server) reject(box *outbox, err error, e *p4v1.StreamError) {
 }
 
 func (s *Server) arbitrate(c arbitration.Client, m *p4v1.MasterArbitrationUpdate) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.arbitrating.Lock()
+	defer s.arbitrating.Unlock()
 	s.arbMu.Lock()
 	out, err := s.arb.Update(c, m)
-	s.electorate()
+	s.updatePrimaries()
 	s.arbMu.Unlock()
 	if err == nil {
 		s.log.Info("arbitration", "client", c, "role", m.GetRole().GetName(), "election_id", m.GetElectionId().String(), "primary", out.ToPrimary != nil)
@@ -146,43 +147,43 @@ func (s *Server) arbitrate(c arbitration.Client, m *p4v1.MasterArbitrationUpdate
 	return err
 }
 
-// notify sends arbitration messages: the new primary's last, after writes that had already
-// begun are done. The caller holds turn, so that clients see outcomes in their order.
+// notify sends arbitration messages. The new primary gets its message last, when all writes that had
+// begun before are done. The caller holds arbitrating, so that clients see outcomes in order.
 func (s *Server) notify(out arbitration.Outcome) {
-	s.tell(out.Others...)
+	s.send(out.Others...)
 	if out.ToPrimary != nil {
-		s.settle()
-		s.tell(*out.ToPrimary)
+		s.awaitWrites()
+		s.send(*out.ToPrimary)
 	}
 }
 
-// settle waits for the write in progress. Later ones check arbitration for themselves.
-func (s *Server) settle() {
+// awaitWrites waits for the write in progress. Later writes check arbitration themselves.
+func (s *Server) awaitWrites() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 }
 
-func (s *Server) tell(notes ...arbitration.Notification) {
+func (s *Server) send(notes ...arbitration.Notification) {
 	s.arbMu.Lock()
 	defer s.arbMu.Unlock()
 	for _, n := range notes {
 		if box := s.streams[n.To]; box != nil {
-			box.must(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Arbitration{Arbitration: n.Update}})
+			box.mustSend(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Arbitration{Arbitration: n.Update}})
 		}
 	}
 }
 
-// listener is the stream of a primary, and what its role may see.
+// listener is the stream of a primary, with the scope of its role.
 type listener struct {
 	box   *outbox
 	scope *scope
 }
 
-// electorate brings scopes and listeners up to date. The caller holds arbMu.
-func (s *Server) electorate() {
+// updatePrimaries recomputes scopes and listeners. The caller holds arbMu.
+func (s *Server) updatePrimaries() {
 	list := []listener{}
 	s.arb.Primaries(func(key arbitration.RoleKey, c arbitration.Client) {
-		// A configuration that does not parse was refused before.
+		// The configuration parses: Update has refused all others.
 		sc, _ := parseScope(s.arb.Config(key))
 		s.scopes[key] = sc
 		list = append(list, listener{s.streams[c], sc})

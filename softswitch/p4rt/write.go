@@ -17,9 +17,9 @@ import (
 // errorSpace is the space of p4.Error, <target>-<arch>-<vendor> as the specification wants.
 const errorSpace = "softswitch-v1model-headgate"
 
-// Write applies a batch of updates in their order. When some fail the status is UNKNOWN
-// with one p4.Error per update. ROLLBACK_ON_ERROR takes the batch back then;
-// DATAPLANE_ATOMIC is supported for batches of one update, which are atomic by nature.
+// Write applies a batch of updates in order. When some fail the status is UNKNOWN with one p4.Error
+// per update. With ROLLBACK_ON_ERROR it then undoes the whole batch. It supports DATAPLANE_ATOMIC
+// only for batches of one update, which are always atomic.
 func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteRe
 	case p4v1.WriteRequest_CONTINUE_ON_ERROR:
 		for i, u := range req.Updates {
 			if err := l.apply(u, sc); err != nil {
-				failed = note(failed, len(req.Updates), i, err)
+				failed = recordError(failed, len(req.Updates), i, err)
 			}
 		}
 	case p4v1.WriteRequest_ROLLBACK_ON_ERROR:
@@ -56,8 +56,8 @@ func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteRe
 	return &p4v1.WriteResponse{}, nil
 }
 
-// note records the error of update i of n.
-func note(failed []error, n, i int, err error) []error {
+// recordError records the error of update i of n.
+func recordError(failed []error, n, i int, err error) []error {
 	if failed == nil {
 		failed = make([]error, n)
 	}
@@ -108,7 +108,7 @@ func batchError(msg string, errs []error) error {
 			e.CanonicalCode, e.Message, e.Space = int32(status.Code(err)), status.Convert(err).Message(), errorSpace
 		}
 		detail, failed := anypb.New(e)
-		if failed != nil { // a message that is not UTF-8: the code alone
+		if failed != nil { // the message is not UTF-8, so send only the code
 			detail, _ = anypb.New(&p4v1.Error{CanonicalCode: e.CanonicalCode, Space: errorSpace})
 		}
 		st.Details = append(st.Details, detail)

@@ -2,15 +2,15 @@ package port
 
 import "context"
 
-// batchFrames and batchBytes bound a batch: enough to spread the cost of handing it over,
-// little enough to stay in a core's cache.
+// batchFrames and batchBytes bound a batch. It is large enough to spread the cost of passing it on,
+// and small enough to stay in a core's cache.
 const (
 	batchFrames = 96
 	batchBytes  = 64 << 10
 )
 
-// batches is how many batches a source has under way: one being filled, one being
-// processed, and two between.
+// batches is the number of batches of a source: one being filled, one being processed, and two
+// waiting between.
 const batches = 4
 
 // Frame is a frame that came in on a port.
@@ -19,7 +19,7 @@ type Frame struct {
 	Data []byte
 }
 
-// Batch is frames in the order in which they came. Who holds it owns it.
+// Batch is a sequence of frames in the order of their arrival. It has one owner at a time.
 type Batch struct {
 	Frames []Frame
 	slab   []byte
@@ -27,7 +27,9 @@ type Batch struct {
 }
 
 // NewBatch returns an empty batch that belongs to no source.
-func NewBatch() *Batch { return newPool(1).get(context.Background()) }
+func NewBatch() *Batch {
+	return &Batch{Frames: make([]Frame, 0, batchFrames), slab: make([]byte, 0, batchBytes), pool: make(pool, 1)}
+}
 
 // Add copies a frame into the batch; false when it is full.
 func (b *Batch) Add(port uint32, data []byte) bool {
@@ -48,7 +50,7 @@ func (b *Batch) reserve(port uint32, n int) []byte {
 		if len(b.Frames) > 0 {
 			return nil
 		}
-		b.slab = make([]byte, 0, n) // one frame larger than a batch
+		b.slab = make([]byte, 0, n) // a single frame that exceeds batchBytes
 	}
 	start := len(b.slab)
 	b.slab = b.slab[:start+n]
@@ -57,21 +59,23 @@ func (b *Batch) reserve(port uint32, n int) []byte {
 	return frame
 }
 
-// Release gives the batch back to its source; its frames are invalid then.
+// Release returns the batch to its source. Its frames are invalid afterwards.
 func (b *Batch) Release() {
 	clear(b.Frames)
 	b.Frames, b.slab = b.Frames[:0], b.slab[:0]
 	b.pool <- b
 }
 
-// pool is a source's idle batches. When none is left the source waits, which is what
-// holds a fast source back.
+// pool is a source's idle batches. When none is left the source waits, so a fast source cannot
+// overrun the switch.
 type pool chan *Batch
 
 func newPool(n int) pool {
 	p := make(pool, n)
 	for range n {
-		p <- &Batch{Frames: make([]Frame, 0, batchFrames), slab: make([]byte, 0, batchBytes), pool: p}
+		b := NewBatch()
+		b.pool = p
+		p <- b
 	}
 	return p
 }

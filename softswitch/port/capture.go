@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Direction is a frame's way through a port.
+// Direction is the direction of a frame through a port.
 type Direction uint8
 
 // The directions, as BMv2 names its capture files.

@@ -8,8 +8,8 @@ import (
 
 // Files are ports that read their frames from pcap files and write what they send to
 // others, as BMv2's --use-files does: interface X reads X_in.pcap and writes X_out.pcap.
-// Frames of all files come in the order of their timestamps, as fast as the switch takes
-// them (pcap_file.cpp, PcapFilesReader without respectTiming).
+// The frames of all files are merged by timestamp and delivered as fast as the switch accepts them
+// (pcap_file.cpp, PcapFilesReader without respectTiming).
 type Files struct {
 	readers []*pcapReader
 	wait    time.Duration
@@ -102,7 +102,7 @@ type filePort struct {
 	counters
 	w     *pcapWriter
 	at    time.Time // zero until the first frame after Flush
-	begun time.Time // of the first frame that is not in the file yet
+	begun time.Time // when the first frame that is not in the file yet was sent
 }
 
 func (p *filePort) Send(frame []byte) {
@@ -123,11 +123,11 @@ func (p *filePort) Flush() error {
 	return p.w.flush()
 }
 
-// fileDelay is how long frames may wait for others, so that a file is written in large
-// pieces.
+// fileDelay is how long frames may stay in memory, so that a file is written in large pieces.
 const fileDelay = 20 * time.Millisecond
 
-// FlushSoon is Flush, now or at a later call. A busy switch calls it, and Flush at times.
+// FlushSoon flushes if the oldest frame has waited for fileDelay. A busy switch calls it in place of
+// most calls of Flush.
 func (p *filePort) FlushSoon() error {
 	p.at = time.Time{}
 	if p.begun.IsZero() || time.Since(p.begun) < fileDelay {

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packetPort is a network interface by AF_PACKET, promiscuous, without the frames that
-// this machine itself sends out of it. Its reader goroutine owns the receive ring, the
+// packetPort is a network interface by AF_PACKET. It is promiscuous and skips the frames that this
+// machine itself sends out of the interface. Its reader goroutine owns the receive ring, and the
 // switch's lock guards the transmit batch.
 type packetPort struct {
 	counters
 	named Named
 	index int
 	fd    int      // the socket; the file closes it
-	file  *os.File // the socket, for who may come after its end
+	file  *os.File // the same socket, for calls that may come after it is closed
 	raw   syscall.RawConn
 	ring  rxRing
 	tx    txBatch
@@ -34,7 +34,8 @@ func OpenInterface(p Named) (Port, Source, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("port %d: no network interface %q: want one of %s", p.Number, p.Name, interfaceNames())
 	}
-	// Protocol 0 receives nothing until bind, so that no other interface's frames slip in.
+	// With protocol 0 the socket receives nothing until bind. Otherwise it would receive
+	// frames of other interfaces.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("port %d, interface %s: a packet socket needs root or CAP_NET_RAW: %w", p.Number, p.Name, err)
@@ -58,12 +59,12 @@ func interfaceNames() string {
 	return strings.Join(names, ", ")
 }
 
-// sendBuffer is how much may wait in the kernel to be sent, enough for a queueing
-// discipline (Mininet's rate limits) to be the one that decides.
+// sendBuffer is how many bytes may wait in the kernel to be sent. It is so large that the limit of a
+// queueing discipline (Mininet's rate limits) applies first.
 const sendBuffer = 4 << 20
 
 func (q *packetPort) open(fd int, ifi *net.Interface) error {
-	// Since Linux 4.20; take skips outgoing frames of older kernels.
+	// Since Linux 4.20. On older kernels receive skips outgoing frames.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // bounded by net.core.wmem_max
@@ -96,7 +97,7 @@ func (q *packetPort) Run(ctx context.Context, deliver func(*Batch)) error {
 // fill moves what the ring holds into b and reports whether there was anything.
 func (q *packetPort) fill(b *Batch) bool {
 	for len(b.Frames) < cap(b.Frames) {
-		if !q.ring.take(b, q.named.Number, &q.counters) {
+		if !q.ring.receive(b, q.named.Number, &q.counters) {
 			break
 		}
 	}
@@ -113,16 +114,30 @@ func (q *packetPort) clearError() {
 func (q *packetPort) Counters() Counters {
 	_ = q.raw.Control(func(fd uintptr) {
 		if st, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
-			q.rxOverruns.Add(uint64(st.Drops)) // reading resets the kernel's
+			q.rxOverruns.Add(uint64(st.Drops)) // reading resets the kernel's counter
 		}
 	})
 	return q.counters.Counters()
 }
 
 // Up reports whether the interface is up and has a carrier (IFF_RUNNING).
-func (q *packetPort) Up() bool {
-	ifi, err := net.InterfaceByIndex(q.index)
-	return err == nil && ifi.Flags&net.FlagUp != 0 && ifi.Flags&net.FlagRunning != 0
+func (q *packetPort) Up() bool { return running(q.raw, q.index) }
+
+// running asks a packet socket about an interface. The answer is about the interface of that name
+// in the socket's network namespace.
+func running(socket syscall.RawConn, index int) (up bool) {
+	_ = socket.Control(func(fd uintptr) {
+		ask, err := unix.NewIfreq("")
+		if err != nil {
+			return
+		}
+		ask.SetUint32(uint32(index))
+		if unix.IoctlIfreq(int(fd), unix.SIOCGIFNAME, ask) == nil && unix.IoctlIfreq(int(fd), unix.SIOCGIFFLAGS, ask) == nil {
+			const want = unix.IFF_UP | unix.IFF_RUNNING
+			up = ask.Uint16()&want == want
+		}
+	})
+	return up
 }
 
 func (q *packetPort) Send(frame []byte) {
@@ -132,7 +147,7 @@ func (q *packetPort) Send(frame []byte) {
 	}
 }
 
-// Flush sends what Send held. Frames that the interface refuses are dropped and counted.
+// Flush sends the frames that Send kept. Frames that the interface refuses are dropped and counted.
 func (q *packetPort) Flush() error {
 	if len(q.tx.frames) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/headgate/headgate/softswitch/internal/veth"
+	"github.com/headgate/headgate/internal/veth"
 	"github.com/headgate/headgate/softswitch/port"
 )
 
@@ -62,7 +62,7 @@ func (r *receiver) expect(t *testing.T, want []byte) {
 		if !bytes.Equal(got, want) {
 			t.Fatalf("received %d bytes %.60x\nwant %d bytes %.60x", len(got), got, len(want), want)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatalf("no frame, want %.60x", want)
 	}
 }

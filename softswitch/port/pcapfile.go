@@ -24,7 +24,7 @@ const recordHeader = 16
 type pcapWriter struct {
 	file *os.File
 	buf  *bufio.Writer
-	at   uint64 // timestamp as in a record: seconds and, behind them, microseconds
+	at   uint64 // timestamp as in a record: seconds, followed by microseconds
 }
 
 func createPcap(path string) (*pcapWriter, error) {
@@ -64,7 +64,7 @@ func (w *pcapWriter) flush() error { return w.buf.Flush() }
 
 func (w *pcapWriter) close() error { return errors.Join(w.flush(), w.file.Close()) }
 
-// pcapReader reads a pcap file, one frame ahead, in place in its buffer.
+// pcapReader reads a pcap file one frame ahead. The frame stays in the reader's buffer.
 type pcapReader struct {
 	path  string
 	port  uint32
@@ -127,7 +127,7 @@ func (r *pcapReader) next() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: a record is cut off: %w", r.path, noEOF(err))
+		return fmt.Errorf("%s: a record is cut off: %w", r.path, unexpectedEOF(err))
 	}
 	var captured, length, seconds, fraction uint32
 	if r.order == binary.ByteOrder(binary.LittleEndian) {
@@ -148,7 +148,7 @@ func (r *pcapReader) next() error {
 	}
 	b, err := r.buf.Peek(recordHeader + int(captured))
 	if err != nil {
-		return fmt.Errorf("%s: a frame of %d bytes is cut off: %w", r.path, captured, noEOF(err))
+		return fmt.Errorf("%s: a frame of %d bytes is cut off: %w", r.path, captured, unexpectedEOF(err))
 	}
 	if !r.nanos {
 		fraction *= 1000
@@ -158,8 +158,8 @@ func (r *pcapReader) next() error {
 	return nil
 }
 
-// noEOF says that the end of a file came too early.
-func noEOF(err error) error {
+// unexpectedEOF turns io.EOF into io.ErrUnexpectedEOF.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

@@ -1,6 +1,6 @@
 // Package port holds the drivers behind the embedded switch's ports: network interfaces
-// by AF_PACKET, and pairs of pcap files. A driver brings frames in batches from a
-// goroutine of its own and sends frames for whichever goroutine runs the switch.
+// by AF_PACKET or AF_XDP, and pairs of pcap files. A driver receives frames in batches on a
+// goroutine of its own. It sends frames on the goroutine that runs the switch.
 package port
 
 import (
@@ -10,23 +10,23 @@ import (
 
 // Port is where the frames of one switch port leave. The switch's lock guards it.
 type Port interface {
-	// Send takes a copy of a frame. It may hold it until Flush. A frame that cannot be
-	// sent is dropped and counted; Send never blocks on a slow interface.
+	// Send copies a frame and sends the copy, perhaps not before Flush. A frame that cannot
+	// be sent is dropped and counted. Send never blocks on a slow interface.
 	Send(frame []byte)
-	// Flush sends what Send held.
+	// Flush sends the frames that Send kept.
 	Flush() error
 	// Counters returns the driver's drop counters, from any goroutine.
 	Counters() Counters
 	// Up reports whether the interface is there and running, from any goroutine.
 	Up() bool
-	// Close ends the port. The Source that belongs to it must have ended before.
+	// Close closes the port. The Run of its Source must have returned before.
 	Close() error
 }
 
 // Source is where frames come from: one port, or several when their order matters.
 type Source interface {
-	// Run hands batches to deliver until ctx ends or the source has no more. Frames of one
-	// port keep their order. deliver takes ownership; the batch's Release gives it back.
+	// Run passes batches to deliver until ctx ends or the source has no more frames. Frames
+	// of one port keep their order. deliver owns the batch until it calls Release.
 	Run(ctx context.Context, deliver func(*Batch)) error
 }
 
@@ -37,7 +37,7 @@ type Counters struct {
 	TxErrors    uint64 // frames that the interface refused
 }
 
-// counters are Counters under construction, written by the driver, read by anyone.
+// counters are the atomic form of Counters. The driver writes them; any goroutine may read them.
 type counters struct {
 	rxOverruns, rxTruncated, txErrors atomic.Uint64
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rxRing is a receive ring shared with the kernel (TPACKET_V2): frames come without a
-// system call each. Version 3 would pack them tighter but holds a lone frame back until
-// its block fills or a millisecond passes.
+// rxRing is a receive ring shared with the kernel (TPACKET_V2), which saves a system call for each
+// frame. Version 3 would need less memory, but it delays a lone frame until its block is full or a
+// millisecond has passed.
 //
 // See Documentation/networking/packet_mmap.rst in the Linux sources.
 type rxRing struct {
@@ -21,8 +21,8 @@ type rxRing struct {
 }
 
 const (
-	// ringFrames is how many frames a ring holds, as far as ringBytes allows: enough for
-	// several milliseconds of a busy port, and few enough to stay in a core's reach.
+	// ringFrames is how many frames a ring has, unless ringBytes allows only fewer: enough
+	// for several milliseconds of a busy port, and few enough for a core's cache.
 	ringFrames = 2048
 	ringBytes  = 8 << 20
 	ringBlock  = 64 << 10
@@ -70,9 +70,9 @@ func (r *rxRing) close() error {
 	return unix.Munmap(mem)
 }
 
-// take moves the next frame of the ring into b; false when there is none, or when b has no
+// receive moves the next frame of the ring into b; false when there is none, or when b has no
 // room for it.
-func (r *rxRing) take(b *Batch, port uint32, c *counters) bool {
+func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 	slot := r.mem[r.next*r.frameSize : (r.next+1)*r.frameSize]
 	h := (*unix.Tpacket2Hdr)(unsafe.Pointer(&slot[0]))
 	status := atomic.LoadUint32(&h.Status) // the kernel sets it last
@@ -90,7 +90,7 @@ func (r *rxRing) take(b *Batch, port uint32, c *counters) bool {
 		tagged := status&unix.TP_STATUS_VLAN_VALID != 0 && length >= linkHeader
 		if !tagged {
 			if !b.Add(port, frame) {
-				return false // stays in the ring for the next batch
+				return false // the frame stays in the ring for the next batch
 			}
 			break
 		}
@@ -111,8 +111,8 @@ func (r *rxRing) take(b *Batch, port uint32, c *counters) bool {
 	return true
 }
 
-// insertTag copies frame to dst, which is longer by four bytes, with a VLAN tag behind
-// the addresses: Linux takes tags off before packet sockets see a frame.
+// insertTag copies frame to dst, which is longer by four bytes, and inserts a VLAN tag after the
+// addresses. Linux removes tags before packet sockets see a frame.
 func insertTag(dst, frame []byte, tpid, tci uint16) {
 	copy(dst, frame[:12])
 	dst[12], dst[13] = byte(tpid>>8), byte(tpid)

@@ -11,24 +11,23 @@ import (
 )
 
 const (
-	// busyBatch is how many frames a batch must have had for its reader to rest when there
-	// are no more, before it asks to be woken: waking it for every few frames would cost
-	// whoever sends them more than they cost the switch. Lone packets are not delayed.
+	// busyBatch is the size of a batch from which on its reader sleeps for rest before it
+	// waits to be woken. To wake the reader for every few frames would cost their sender more
+	// than they cost the switch. Lone packets are not delayed.
 	busyBatch = 16
-	// rest is how long it rests; the kernel may add 50 µs (timer slack). Cards do the same
-	// under the name of interrupt moderation.
+	// rest is how long the reader sleeps; the kernel may add 50 µs (timer slack). NICs do the
+	// same under the name of interrupt moderation.
 	rest = 20 * time.Microsecond
-	// errorPause is how long a reader leaves alone a socket that reports nothing but an
-	// error, such as that its interface went down. The interface may come back.
+	// errorPause is how long a reader waits before it reads again from a socket that reports
+	// only an error, such as that its interface went down. The interface may come up again.
 	errorPause = 50 * time.Millisecond
 )
 
-// read hands batches of what fill finds at a socket to deliver until ctx ends. fill reports
-// whether there was anything; failed takes note of an error of the socket.
+// read passes batches to deliver until ctx ends. fill moves frames from the socket into a batch and
+// reports whether there were any. read calls failed after an error of the socket.
 //
-// It waits on the goroutine's own thread. Go's poller would keep the socket registered for
-// good, and for every frame that comes in the kernel would tell the poller, though the
-// reader waits only when it finds nothing.
+// It waits on the goroutine's own thread. Go's poller would keep the socket registered, so the
+// kernel would notify the poller of every frame, although the reader waits only when it finds none.
 func (p pool) read(ctx context.Context, fd int, fill func(*Batch) bool, failed func(), deliver func(*Batch)) error {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {

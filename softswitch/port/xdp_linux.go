@@ -12,8 +12,8 @@ import (
 )
 
 // xdpPort is a network interface by AF_XDP: its frames go straight to the switch, and this
-// machine's network stack sees none of them. Its reader goroutine owns the receive and
-// fill rings, the switch's lock guards the send and completion rings and the free chunks.
+// machine's network stack sees none of them. Its reader goroutine owns the receive and fill rings.
+// The switch's lock guards the send and completion rings and the free chunks.
 type xdpPort struct {
 	counters
 	named    Named
@@ -21,12 +21,12 @@ type xdpPort struct {
 	longest  int // bytes of a frame that may be sent
 	sockets  xdpSockets
 	program  xdpProgram
-	promisc  int      // a packet socket that keeps the interface promiscuous
+	promisc  *os.File // a packet socket that keeps the interface promiscuous
 	fd       int      // the socket that receives; the file closes it
-	file     *os.File // the same, for who may come after its end
+	file     *os.File // the same socket, for calls that may come after it is closed
 	raw      syscall.RawConn
 	pool     pool
-	free     []uint64 // addresses of idle chunks to send from, the last used on top
+	free     []uint64 // stack of the addresses of idle chunks to send from
 	detached bool     // the last attempt to send found the interface down
 }
 
@@ -45,7 +45,7 @@ func OpenXDP(p Named) (Port, Source, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("port %d: no network interface %q: want one of %s", p.Number, p.Name, interfaceNames())
 	}
-	q := &xdpPort{named: p, index: ifi.Index, longest: ifi.MTU + linkHeader + vlanTag, promisc: -1, pool: newPool(batches)}
+	q := &xdpPort{named: p, index: ifi.Index, longest: ifi.MTU + linkHeader + vlanTag, pool: newPool(batches)}
 	if err := q.open(ifi); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err), q.Close())
 	}
@@ -60,7 +60,8 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 	if err := q.program.attach(ifi); err != nil {
 		return err
 	}
-	// A driver that can hands frames over without a copy: not to a program outside of it.
+	// A driver that can do so passes frames without a copy, but only if the program is
+	// attached in the driver.
 	flags := uint16(unix.XDP_COPY)
 	if q.program.native {
 		flags = 0
@@ -68,7 +69,7 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 	if err := q.sockets.open(ifi, flags); err != nil {
 		return err
 	}
-	q.giveChunks()
+	q.shareChunks()
 	if q.promisc, err = promiscuous(ifi); err != nil {
 		return err
 	}
@@ -81,22 +82,22 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 	return err
 }
 
-// promiscuous makes an interface take frames for any address until the returned socket,
-// which receives nothing, is closed.
-func promiscuous(ifi *net.Interface) (int, error) {
+// promiscuous makes an interface accept frames for any address until the returned socket is closed.
+// The socket receives nothing.
+func promiscuous(ifi *net.Interface) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("promiscuous mode: %w", err)
+		return nil, fmt.Errorf("promiscuous mode: %w", err)
 	}
 	m := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}
 	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
-		return -1, errors.Join(fmt.Errorf("promiscuous mode: %w", err), unix.Close(fd))
+		return nil, errors.Join(fmt.Errorf("promiscuous mode: %w", err), unix.Close(fd))
 	}
-	return fd, nil
+	return os.NewFile(uintptr(fd), "promiscuous:"+ifi.Name), nil
 }
 
-// giveChunks gives the first half of the chunks to the kernel and the second to Send.
-func (q *xdpPort) giveChunks() {
+// shareChunks gives the first half of the chunks to the kernel and the second to Send.
+func (q *xdpPort) shareChunks() {
 	s := &q.sockets
 	q.free = make([]uint64, 0, xdpFrames)
 	for i := range xdpFrames {
@@ -106,7 +107,7 @@ func (q *xdpPort) giveChunks() {
 	s.fill.publish()
 }
 
-// Mode is where the frames are taken: "native", in the interface's driver, perhaps
+// Mode says where frames leave the kernel: "native", in the interface's driver, perhaps
 // "native, zero-copy", or "generic", in front of the network stack.
 func (q *xdpPort) Mode() string {
 	switch {
@@ -120,13 +121,13 @@ func (q *xdpPort) Mode() string {
 
 // Run reads frames until ctx ends.
 func (q *xdpPort) Run(ctx context.Context, deliver func(*Batch)) error {
-	// An error is that the interface is gone: nothing to take note of.
-	return q.pool.read(ctx, q.fd, q.take, func() {}, deliver)
+	// The only error is that the interface is gone, which needs no action.
+	return q.pool.read(ctx, q.fd, q.receive, func() {}, deliver)
 }
 
-// take moves received frames into b and their chunks back to the kernel, and reports
+// receive moves received frames into b and their chunks back to the kernel, and reports
 // whether there was anything.
-func (q *xdpPort) take(b *Batch) bool {
+func (q *xdpPort) receive(b *Batch) bool {
 	s := &q.sockets
 	n := s.received.ready()
 	if n == 0 {
@@ -135,7 +136,7 @@ func (q *xdpPort) take(b *Batch) bool {
 	for ; n > 0; n-- {
 		d := s.received.at(s.received.next)
 		if !b.Add(q.named.Number, s.umem[d.Addr:d.Addr+uint64(d.Len)]) {
-			break // the next batch takes it
+			break // the frame stays in the ring for the next batch
 		}
 		s.fill.push(d.Addr &^ uint64(s.chunk-1))
 		s.received.next++
@@ -161,8 +162,8 @@ func (q *xdpPort) Counters() Counters {
 
 // Up reports whether the interface is up and has a carrier (IFF_RUNNING).
 func (q *xdpPort) Up() bool {
-	ifi, err := net.InterfaceByIndex(q.index)
-	return err == nil && ifi.Flags&net.FlagUp != 0 && ifi.Flags&net.FlagRunning != 0
+	raw, err := q.promisc.SyscallConn() // an XDP socket does not answer
+	return err == nil && running(raw, q.index)
 }
 
 // Close detaches the program first, so that no frame goes to a socket that is gone.
@@ -171,9 +172,8 @@ func (q *xdpPort) Close() error {
 	if q.file != nil {
 		err = errors.Join(err, q.file.Close())
 	}
-	if q.promisc >= 0 {
-		err = errors.Join(err, unix.Close(q.promisc))
-		q.promisc = -1
+	if q.promisc != nil {
+		err = errors.Join(err, q.promisc.Close())
 	}
 	return errors.Join(err, q.sockets.close())
 }

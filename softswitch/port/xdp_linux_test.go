@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/headgate/headgate/softswitch/internal/veth"
+	"github.com/headgate/headgate/internal/veth"
 	"github.com/headgate/headgate/softswitch/port"
 )
 

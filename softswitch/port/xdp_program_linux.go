@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xdpProgram is the program at an interface that gives every frame of queue 0 to a socket.
-// The kernel takes it off when the link's file closes, at the latest when the process ends.
+// xdpProgram is the program at an interface that redirects every frame of queue 0 to a socket. The
+// kernel detaches it when the link's file closes, at the latest when the process ends.
 type xdpProgram struct {
 	sockets *ebpf.Map // the socket of each queue
 	link    link.Link
@@ -23,9 +23,9 @@ type xdpProgram struct {
 // rxQueueIndex is the offset of rx_queue_index in struct xdp_md of <linux/bpf.h>.
 const rxQueueIndex = 16
 
-// attach loads the program and attaches it, in the interface's driver if that can, else in
-// front of the kernel's network stack ("generic"). Until the map has a socket, frames go to
-// the kernel.
+// attach loads the program and attaches it in the interface's driver. If the driver cannot, it
+// attaches the program in front of the kernel's network stack ("generic"). Frames go to the kernel
+// until the map has a socket.
 func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 	x.sockets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "headgate_xsk", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
@@ -63,7 +63,7 @@ func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 	return fmt.Errorf("native and generic XDP: %w", errors.Join(reasons...))
 }
 
-// deliver makes the frames go to a socket.
+// deliver redirects the frames to a socket.
 func (x *xdpProgram) deliver(socket int) error {
 	if err := x.sockets.Put(uint32(xdpQueue), uint32(socket)); err != nil {
 		return fmt.Errorf("map of AF_XDP sockets: %w", err)

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xdpRing is one of the four rings that an AF_XDP socket shares with the kernel: one side
-// produces entries, the other consumes them. Ours is the index next; one goroutine owns it.
-// The rings' indices run freely and wrap at 2³².
+// xdpRing is one of the four rings that an AF_XDP socket shares with the kernel. One side produces
+// entries, the other consumes them. next is the index of this side; one goroutine owns it. Indices
+// increase without bound and wrap at 2³².
 //
 // See Documentation/networking/af_xdp.rst in the Linux sources.
 type xdpRing[T uint64 | unix.XDPDesc] struct {
@@ -52,26 +52,27 @@ func (r *xdpRing[T]) needsWakeup() bool {
 	return atomic.LoadUint32(r.flags)&unix.XDP_RING_NEED_WAKEUP != 0
 }
 
-// What we produce: fill and transmit rings. The caller sees to it that there is room.
+// The switch produces the entries of fill and transmit rings. The caller ensures that there is
+// room.
 
 func (r *xdpRing[T]) push(v T) {
 	*r.at(r.next) = v
 	r.next++
 }
 
-// publish gives what was pushed to the kernel.
+// publish passes the pushed entries to the kernel.
 func (r *xdpRing[T]) publish() { atomic.StoreUint32(r.producer, r.next) }
 
-// unpublished is how many entries were pushed and not published. The producer index is
-// ours to write, so no atomic load is needed.
+// unpublished returns how many entries were pushed and not published. Only this side writes the
+// producer index, so it needs no atomic load.
 func (r *xdpRing[T]) unpublished() uint32 { return r.next - *r.producer }
 
-// pending is how many published entries the kernel has not taken.
+// pending returns how many published entries the kernel has not consumed.
 func (r *xdpRing[T]) pending() uint32 { return *r.producer - atomic.LoadUint32(r.consumer) }
 
-// What the kernel produces: receive and completion rings.
+// The kernel produces the entries of receive and completion rings.
 
-// ready is how many entries there are to take.
+// ready returns how many entries can be popped.
 func (r *xdpRing[T]) ready() uint32 { return atomic.LoadUint32(r.producer) - r.next }
 
 func (r *xdpRing[T]) pop() T {
@@ -80,5 +81,5 @@ func (r *xdpRing[T]) pop() T {
 	return v
 }
 
-// done gives the places of what was popped back to the kernel.
+// done returns the places of the popped entries to the kernel.
 func (r *xdpRing[T]) done() { atomic.StoreUint32(r.consumer, r.next) }

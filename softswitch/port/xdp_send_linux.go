@@ -28,8 +28,8 @@ func (q *xdpPort) Send(frame []byte) {
 	}
 }
 
-// Flush sends what Send held. What an interface that is down leaves in the ring goes out
-// when it is up again; what is sent after that is dropped and counted.
+// Flush sends the frames that Send kept. When the interface is down, the frames in the ring wait
+// until it is up again, and further frames are dropped and counted.
 func (q *xdpPort) Flush() error {
 	s := &q.sockets
 	if q.detached {
@@ -70,7 +70,7 @@ func (q *xdpPort) kick() {
 	}
 }
 
-// reap takes back the chunks of frames that were sent.
+// reap frees the chunks of frames that were sent.
 func (q *xdpPort) reap() {
 	c := &q.sockets.completion
 	n := c.ready()
@@ -83,7 +83,7 @@ func (q *xdpPort) reap() {
 	c.done()
 }
 
-// discard drops what was not published.
+// discard drops the frames that were not published.
 func (q *xdpPort) discard() {
 	r := &q.sockets.send
 	for range r.unpublished() {

@@ -14,7 +14,7 @@ const (
 	// xdpFrames is how many frames fit in each direction's rings and in its half of the
 	// frame memory; a power of two. No ring can then overflow.
 	xdpFrames = 2048
-	// xdpQueue is the only queue of an interface that the driver takes.
+	// xdpQueue is the only queue of an interface that the driver uses.
 	xdpQueue = 0
 )
 
@@ -110,8 +110,8 @@ func (s *xdpSockets) rings() error {
 	)
 }
 
-// bindPatience is how long a queue may stay taken: the kernel frees it some time after the
-// sockets of an earlier run have closed.
+// bindPatience is how long open waits for a queue that is in use. The kernel frees a queue only some
+// time after the sockets of an earlier run have closed.
 const bindPatience = time.Second
 
 func (s *xdpSockets) bind(ifi *net.Interface, flags uint16) error {
@@ -136,7 +136,7 @@ func (s *xdpSockets) bind(ifi *net.Interface, flags uint16) error {
 	}
 }
 
-// close closes the sockets before what they map.
+// close closes the sockets first, and then unmaps their rings and the frame memory.
 func (s *xdpSockets) close() error {
 	var err error
 	for _, fd := range []*int{&s.tx, &s.rx} {

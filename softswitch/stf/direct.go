@@ -2,9 +2,12 @@ package stf
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -141,6 +144,18 @@ func (r *Runner) install(g uint16) error {
 	return nil
 }
 
+// findArray finds an indirect array as bySuffix does.
+func findArray(kind, name string, list []bmv2json.Array) (a bmv2json.Array, err error) {
+	byName := map[string]bmv2json.Array{}
+	for _, a := range list {
+		if !a.Direct {
+			byName[a.Name] = a
+		}
+	}
+	name, err = bySuffix(kind, name, slices.Sorted(maps.Keys(byName)))
+	return byName[name], err
+}
+
 func (r *Runner) counter(s *Statement) error {
 	if s.Verb != "check_counter" {
 		i, err := small(s.Numbers[0], 1<<31)
@@ -160,11 +175,11 @@ func (r *Runner) counter(s *Statement) error {
 	if err != nil {
 		return err
 	}
-	name, err := bySuffix("counter", s.Name, r.prog.Counters())
+	c, err := findArray("counter", s.Name, r.prog.Source().CounterArrays)
 	if err != nil {
 		return err
 	}
-	v, err := r.in.ReadCounter(name, int(i))
+	v, err := r.in.ReadCounter(c.Name, int(i))
 	if err != nil || s.Unit == "" {
 		return err
 	}
@@ -181,37 +196,33 @@ func (r *Runner) counter(s *Statement) error {
 		return fmt.Errorf("unknown operator %q", s.Op)
 	}
 	if !ok {
-		return fmt.Errorf("counter %s(%d) has %d %s, want %s %d", name, i, got, s.Unit, s.Op, want)
+		return fmt.Errorf("counter %s(%d) has %d %s, want %s %d", c.Name, i, got, s.Unit, s.Op, want)
 	}
 	return nil
 }
 
 func (r *Runner) register(s *Statement) error {
-	name, err := bySuffix("register", s.Name, r.prog.Registers())
-	if err != nil {
-		return err
-	}
-	size, bits, err := r.in.RegisterSize(name)
+	a, err := findArray("register", s.Name, r.prog.Source().RegisterArrays)
 	if err != nil {
 		return err
 	}
 	switch s.Verb {
 	case "register_reset":
-		for i := range size {
-			if err := r.in.WriteRegister(name, i, nil); err != nil {
+		for i := range a.Size {
+			if err := r.in.WriteRegister(a.Name, i, nil); err != nil {
 				return err
 			}
 		}
 	case "register_write":
-		i, err := small(s.Numbers[0], uint64(size))
+		i, err := small(s.Numbers[0], uint64(a.Size))
 		if err != nil {
 			return err
 		}
-		v, err := number(s.Numbers[1], bits)
+		v, err := number(s.Numbers[1], a.Bits)
 		if err != nil {
 			return err
 		}
-		return r.in.WriteRegister(name, int(i), v)
+		return r.in.WriteRegister(a.Name, int(i), v)
 	}
 	return nil // register_read prints only
 }
@@ -222,17 +233,17 @@ func (r *Runner) meter(s *Statement) error {
 	if s.Verb == "meter_get_rates" {
 		return nil
 	}
-	name, err := bySuffix("meter", s.Name, r.prog.Meters())
+	var meters []bmv2json.Array
+	for _, m := range r.prog.Source().MeterArrays {
+		meters = append(meters, m.Array)
+	}
+	a, err := findArray("meter", s.Name, meters)
 	if err != nil {
 		return err
 	}
-	size, err := r.in.MeterSize(name)
-	if err != nil {
-		return err
-	}
-	words, first, last := s.Numbers, 0, size-1
+	words, first, last := s.Numbers, 0, a.Size-1
 	if s.Verb == "meter_set_rates" {
-		i, err := small(words[0], uint64(size))
+		i, err := small(words[0], uint64(a.Size))
 		if err != nil {
 			return err
 		}
@@ -256,7 +267,7 @@ func (r *Runner) meter(s *Statement) error {
 		}
 	}
 	for i := first; i <= last; i++ {
-		if err := r.in.WriteMeter(name, i, rate); err != nil {
+		if err := r.in.WriteMeter(a.Name, i, rate); err != nil {
 			return err
 		}
 	}

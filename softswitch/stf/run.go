@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -127,7 +128,7 @@ func (r *Runner) Enqueue(p *engine.Packet) {
 func (r *Runner) Again(p *engine.Packet) { r.ingress = append(r.ingress, p) }
 
 // Transmit implements engine.Out.
-func (r *Runner) Transmit(port uint32, frame []byte, _ units.Time) {
+func (r *Runner) Transmit(port uint32, frame []byte) {
 	r.sent[int(port)] = append(r.sent[int(port)], strings.ToUpper(hex.EncodeToString(frame)))
 }
 
@@ -157,46 +158,58 @@ func (r *Runner) call(t engine.TableInfo, s *Statement) (*engine.ActionCall, err
 	return c, nil
 }
 
-func (r *Runner) add(s *Statement) error {
+// entry is what an add asks for: the table, the key and the action.
+func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c *engine.ActionCall, err error) {
 	name, err := bySuffix("table", s.Name, r.names)
 	if err != nil {
-		return err
+		return t, nil, nil, err
 	}
-	t := r.tables[name]
-	key := make([]engine.Match, len(t.Key))
+	t = r.tables[name]
+	key = make([]engine.Match, len(t.Key))
 	for i, k := range t.Key {
 		key[i].Any = k.Kind != engine.Exact // what is not named is 0, or does not matter
 	}
 	for _, m := range s.Matches {
 		i, err := keyField(m.Name, t.Key)
 		if err != nil {
-			return fmt.Errorf("table %q: %w", name, err)
+			return t, nil, nil, fmt.Errorf("table %q: %w", name, err)
 		}
 		if key[i], err = match(m.Value, t.Key[i]); err != nil {
-			return fmt.Errorf("key field %q: %w", m.Name, err)
+			return t, nil, nil, fmt.Errorf("key field %q: %w", m.Name, err)
 		}
 	}
-	c, err := r.call(t, s)
+	c, err = r.call(t, s)
+	return t, key, c, err
+}
+
+func (r *Runner) add(s *Statement) error {
+	t, key, c, err := r.entry(s)
 	if err != nil {
 		return err
 	}
-	h, err := r.in.AddEntry(name, key, s.Priority, engine.Target{Call: c}, 0)
+	h, err := r.in.AddEntry(t.Name, key, s.Priority, engine.Target{Call: c}, 0)
 	if err == nil {
-		r.handles[name] = append(r.handles[name], h)
+		r.handles[t.Name] = append(r.handles[t.Name], h)
 	}
 	return err
 }
 
+// byDefault is what a setdefault asks for.
+func (r *Runner) byDefault(s *Statement) (table string, c *engine.ActionCall, err error) {
+	table, err = bySuffix("table", s.Name, r.names)
+	if err != nil {
+		return "", nil, err
+	}
+	c, err = r.call(r.tables[table], s)
+	return table, c, err
+}
+
 func (r *Runner) setDefault(s *Statement) error {
-	name, err := bySuffix("table", s.Name, r.names)
+	table, c, err := r.byDefault(s)
 	if err != nil {
 		return err
 	}
-	c, err := r.call(r.tables[name], s)
-	if err != nil {
-		return err
-	}
-	return r.in.SetDefault(name, &engine.Target{Call: c})
+	return r.in.SetDefault(table, &engine.Target{Call: c})
 }
 
 func (r *Runner) removeAll() error {
@@ -211,10 +224,13 @@ func (r *Runner) removeAll() error {
 	return nil
 }
 
+// Sent is what has left so far, per port and in order, as upper-case hexadecimal digits.
+func (r *Runner) Sent() map[int][]string { return r.sent }
+
 // Check compares what left with what is expected: the same number of packets on every
 // port, in order, equal in the digits given.
 func (r *Runner) Check() error {
-	for _, port := range ports(r.sent, r.expected, r.any) {
+	for _, port := range r.ports() {
 		got, want := r.sent[port], r.expected[port]
 		if r.any[port] {
 			if len(want) > 0 {
@@ -237,23 +253,16 @@ func (r *Runner) Check() error {
 	return nil
 }
 
-func ports(sent map[int][]string, expected map[int][]Statement, any map[int]bool) []int {
-	set := map[int]bool{}
-	for p := range sent {
-		set[p] = true
+// ports returns the ports that sent or were expected to send.
+func (r *Runner) ports() []int {
+	set := maps.Clone(r.any)
+	for p := range r.sent {
+		set[p] = r.any[p]
 	}
-	for p := range expected {
-		set[p] = true
+	for p := range r.expected {
+		set[p] = r.any[p]
 	}
-	for p := range any {
-		set[p] = true
-	}
-	list := make([]int, 0, len(set))
-	for p := range set {
-		list = append(list, p)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(set))
 }
 
 func compare(want, got string) error {

@@ -1,7 +1,7 @@
 // Package tm is the embedded switch's traffic manager: ports with a rate, priority queues
-// with limits that can be paused, and a scheduler. It knows no clock and no goroutine: the caller hands in
-// packets and the time. Departure times are computed, so a caller that is late gets late
-// packets with the right times, not a different schedule.
+// with limits that can be paused, and a scheduler. It has no clock and no goroutine: the
+// caller passes in packets and the time. The manager computes departure times, so a caller that
+// is late gets packets late, but with the right times and in the right order.
 package tm
 
 import (
@@ -44,9 +44,9 @@ func (l Limit) validate() error {
 	return nil
 }
 
-// Share is a queue's place in its port's schedule. A queue of a higher Level goes strictly
-// before those of lower ones; queues of the same level take turns by deficit weighted
-// round robin, in proportion to their Quantum.
+// Share is a queue's place in its port's schedule. Levels have strict priority: a queue sends only
+// when no queue of a higher Level can. Queues of the same level share it by deficit weighted round
+// robin (DWRR), in proportion to their Quantum.
 type Share struct {
 	Level   int         // any order-preserving number
 	Quantum units.Bytes // per round, MinQuantum to 1 GB; 0 means DefaultQuantum
@@ -80,8 +80,8 @@ func Weighted(weights []int) []Share {
 type Config struct {
 	// Queues is the number of queues of each port, 1 to MaxQueues; 1 when zero.
 	Queues int
-	// Limit is the limit of each queue until SetLimit; DefaultPackets when zero. For
-	// queues without limit, give a very large one.
+	// Limit is the limit of each queue until SetLimit; DefaultPackets when zero. A very
+	// large limit is as good as none.
 	Limit Limit
 	// Schedule has one Share per queue; Strict when nil.
 	Schedule []Share

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/headgate/headgate/internal/heap"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/units"
 )
@@ -21,14 +22,14 @@ import (
 //		m.Done()
 //	}
 //
-// Before it enqueues at a time it dequeues everything due until then, otherwise packets
+// Before the caller enqueues a packet it dequeues everything that is due by then. Otherwise packets
 // that should have left count against the limits.
 type Manager struct {
 	config Config
 	ports  map[uint32]*port
-	low    [512]*port // those with small numbers, v1model's among them, found faster
-	rest   *port      // takes packets for ports that do not exist
-	heap   []*port
+	low    [512]*port       // ports below 512, as all of v1model's are; faster than the map
+	rest   *port            // port for packets whose egress port does not exist
+	heap   heap.Heap[*port] // of ports with something to send, see newDepartures
 	added  int
 	busy   *port // between Dequeue and Done
 	strict bool  // every queue has a level of its own
@@ -37,7 +38,7 @@ type Manager struct {
 // Departure is a packet that leaves its queue.
 type Departure struct {
 	Packet *engine.Packet
-	Port   uint32     // of the manager; Packet.EgressPort may be one it does not know
+	Port   uint32     // a port of the manager; Packet.EgressPort may not exist
 	Known  bool       // whether the egress port exists
 	Epoch  uint32     // as given to Enqueue
 	At     units.Time // when it leaves: the later of its enqueue and the previous finish
@@ -49,7 +50,7 @@ func New(c Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{config: c, ports: map[uint32]*port{}}
+	m := &Manager{config: c, ports: map[uint32]*port{}, heap: newDepartures()}
 	m.rest = newPort(0, math.MaxInt, 0, &m.config)
 	m.strict = len(m.rest.groups) == c.Queues
 	return m, nil
@@ -93,7 +94,7 @@ func (m *Manager) port(id uint32) (*port, error) {
 	return p, nil
 }
 
-// Rate returns a port's rate; 0 is unlimited, or that there is no such port.
+// Rate returns a port's rate; 0 is unlimited. It also returns 0 when there is no such port.
 func (m *Manager) Rate(id uint32) units.Rate {
 	if p, ok := m.ports[id]; ok {
 		return p.rate
@@ -101,8 +102,8 @@ func (m *Manager) Rate(id uint32) units.Rate {
 	return 0
 }
 
-// SetRate changes a port's rate from now on; 0 is unlimited. The frame on the wire goes on
-// at the new rate.
+// SetRate changes a port's rate from now on; 0 is unlimited. The rest of the frame on the wire is
+// sent at the new rate.
 func (m *Manager) SetRate(id uint32, rate units.Rate, now units.Time) error {
 	p, err := m.port(id)
 	if err != nil {
@@ -123,7 +124,8 @@ func (m *Manager) SetRate(id uint32, rate units.Rate, now units.Time) error {
 	return nil
 }
 
-// SetLimit changes the limit of one queue. What is queued beyond it stays.
+// SetLimit changes the limit of one queue. Packets that are queued already stay, even beyond the
+// new limit.
 func (m *Manager) SetLimit(id uint32, q int, l Limit) error {
 	p, err := m.port(id)
 	if err != nil {
@@ -139,10 +141,10 @@ func (m *Manager) SetLimit(id uint32, q int, l Limit) error {
 	return nil
 }
 
-// Enqueue takes a packet for its EgressPort and Queue at time now, and fills in its
-// enqueue time and depth: the packets that were there before it, as in BMv2. epoch comes
-// back with the packet. When the queue is full, or there is no such queue, Enqueue counts
-// the packet, returns false, and the packet stays the caller's. now never decreases.
+// Enqueue puts a packet into the queue of its EgressPort and Queue at time now. It fills in the
+// packet's enqueue time and depth: the number of packets in the queue before it, as in BMv2. The
+// packet's Departure carries epoch. When the queue is full or does not exist, Enqueue counts the
+// drop and returns false, and the caller keeps the packet. now never decreases.
 func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool {
 	var p *port
 	if pkt.EgressPort < uint32(len(m.low)) {
@@ -163,26 +165,26 @@ func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool
 		return false
 	}
 	pkt.EnqTime = now
-	pkt.EnqDepth = uint32(q.n)
+	pkt.EnqDepth = uint32(q.Len())
 	p.push(int(pkt.Queue), slot{p: pkt, enq: now, bytes: size, epoch: epoch})
 	q.stats.Enqueued.add(size)
-	q.stats.MaxPackets = max(q.stats.MaxPackets, q.n)
+	q.stats.MaxPackets = max(q.stats.MaxPackets, q.Len())
 	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
-	if p.total == 1 || p.held != 0 {
-		m.place(p) // others do not make the next departure earlier
+	if p.total == 1 || p.pausing != 0 {
+		m.place(p) // otherwise the next departure does not become earlier
 	}
 	return true
 }
 
-// Pass is Enqueue and Dequeue in one for a packet that finds its port idle, the common case
-// on a port without a rate. It returns false, with nothing done, when there is more to it
-// than that. As after Dequeue, Done must follow.
+// Pass is Enqueue followed by Dequeue, for a packet whose port is idle. That is the common case on
+// a port without a rate. In all other cases Pass does nothing and returns false. The caller must
+// call Done afterwards, as after Dequeue.
 func (m *Manager) Pass(pkt *engine.Packet, epoch uint32, now units.Time) (Departure, bool) {
-	if pkt.EgressPort >= uint32(len(m.low)) || !m.strict || m.busy != nil || len(m.heap) > 0 && m.heap[0].departure <= now {
+	if pkt.EgressPort >= uint32(len(m.low)) || !m.strict || m.busy != nil || m.heap.Len() > 0 && m.heap.First().departure <= now {
 		return Departure{}, false
 	}
 	p := m.low[pkt.EgressPort]
-	if p == nil || p.total > 0 || p.held != 0 || p.free > now || int(pkt.Queue) >= len(p.queues) {
+	if p == nil || p.total > 0 || p.pausing != 0 || p.free > now || int(pkt.Queue) >= len(p.queues) {
 		return Departure{}, false
 	}
 	q := &p.queues[pkt.Queue]
@@ -200,33 +202,33 @@ func (m *Manager) Pass(pkt *engine.Packet, epoch uint32, now units.Time) (Depart
 	return Departure{Packet: pkt, Port: p.id, Known: true, Epoch: epoch, At: now}, true
 }
 
-// Next returns when the next packet of any port leaves, which may be in the past; false
+// Next returns when the next packet of any port leaves, which may be in the past. It returns false
 // when all queues are empty.
 func (m *Manager) Next() (units.Time, bool) {
-	if len(m.heap) == 0 {
+	if m.heap.Len() == 0 {
 		return 0, false
 	}
-	return m.heap[0].departure, true
+	return m.heap.First().departure, true
 }
 
-// Dequeue takes the packet that leaves first, if it leaves by now, and fills in its
-// dequeue time and depth: the packets left behind it that had come by then, as in BMv2.
-// Done must follow before the next Dequeue.
+// Dequeue removes the packet that leaves first, if it leaves by now. It fills in the packet's
+// dequeue time and depth: the number of packets that were in the queue behind it at that time, as
+// in BMv2. The caller must call Done before the next Dequeue.
 func (m *Manager) Dequeue(now units.Time) (Departure, bool) {
-	if len(m.heap) == 0 || m.heap[0].departure > now {
+	if m.heap.Len() == 0 || m.heap.First().departure > now {
 		return Departure{}, false
 	}
 	if m.busy != nil {
 		panic("tm: Dequeue before Done")
 	}
-	p := m.heap[0]
+	p := m.heap.First()
 	at := p.departure
 	i := p.pick(at)
 	q := &p.queues[i]
 	s := p.pop(i)
 	q.stats.Dequeued.add(s.bytes)
 	p.sending, p.wire, p.free = i, 0, at
-	if p.held != 0 {
+	if p.pausing != 0 {
 		p.expire(at)
 	}
 	m.busy = p
@@ -237,8 +239,9 @@ func (m *Manager) Dequeue(now units.Time) (Departure, bool) {
 	return Departure{Packet: s.p, Port: p.id, Known: p != m.rest, Epoch: s.epoch, At: at}, true
 }
 
-// Sent reports a frame of the packet from the last Dequeue on the wire, as it left egress,
-// and returns when its last bit leaves. A packet that egress drops sends none.
+// Sent accounts for a frame of n bytes that egress made of the packet from the last Dequeue. It
+// returns when the frame's last bit leaves. The caller does not call it for a packet that egress
+// drops.
 func (m *Manager) Sent(bytes units.Bytes) (finish units.Time) {
 	p := m.busy
 	p.sent.add(bytes)
@@ -249,13 +252,21 @@ func (m *Manager) Sent(bytes units.Bytes) (finish units.Time) {
 	return p.free
 }
 
-// Done ends what Dequeue began: the packet has left egress.
+// Sending returns the queue of the packet between Dequeue and Done; -1 when there is none.
+func (m *Manager) Sending() int {
+	if m.busy == nil {
+		return -1
+	}
+	return m.busy.sending
+}
+
+// Done reports that the packet from the last Dequeue has left egress.
 func (m *Manager) Done() {
 	p := m.busy
 	m.busy = nil
 	q := &p.queues[p.sending]
 	if q.ready() > p.departure {
-		q.deficit = 0 // a queue that ran empty starts afresh
+		q.deficit = 0 // an empty queue loses its deficit
 	} else {
 		q.deficit -= p.wire
 	}

@@ -41,10 +41,10 @@ func TestPauseHoldsAQueueAndNoOther(t *testing.T) {
 	}
 	var st tm.PortStats
 	m.Stats(1, &st)
-	if q := st.Queues[3]; q.Pauses != 1 || q.PauseTime != 490*us || q.PausedUntil != 500*us || q.PausedBy(110*us) != 100*us || q.PausedBy(units.Second) != 490*us {
-		t.Errorf("paused %d times until %v for %v, %v by 110us", q.Pauses, q.PausedUntil, q.PauseTime, q.PausedBy(110*us))
+	if q := st.Queues[3]; q.Paused.Count != 1 || q.Paused.Time != 490*us || q.Paused.Until != 500*us || q.Paused.By(110*us) != 100*us || q.Paused.By(units.Second) != 490*us {
+		t.Errorf("paused %d times until %v for %v, %v by 110us", q.Paused.Count, q.Paused.Until, q.Paused.Time, q.Paused.By(110*us))
 	}
-	if q := st.Queues[1]; q.Pauses != 0 || q.PauseTime != 0 {
+	if q := st.Queues[1]; q.Paused.Count != 0 || q.Paused.Time != 0 {
 		t.Errorf("queue 1 was paused: %+v", q)
 	}
 }
@@ -80,8 +80,8 @@ func TestResumeRefreshAndShorten(t *testing.T) {
 		}
 		var st tm.PortStats
 		m.Stats(1, &st)
-		if q := st.Queues[0]; q.Pauses != tt.count || q.PauseTime != tt.total {
-			t.Errorf("a pause that %s: counted %d times, %v; want %d, %v", tt.name, q.Pauses, q.PauseTime, tt.count, tt.total)
+		if q := st.Queues[0]; q.Paused.Count != tt.count || q.Paused.Time != tt.total {
+			t.Errorf("a pause that %s: counted %d times, %v; want %d, %v", tt.name, q.Paused.Count, q.Paused.Time, tt.count, tt.total)
 		}
 	}
 }

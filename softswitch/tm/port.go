@@ -7,31 +7,31 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// group is the queues of one level, which take turns.
+// group is the queues of one level. They send in turn, by deficit round robin.
 type group struct {
 	queues  []int
-	mask    uint32 // bits of queues
-	turn    int    // index into queues
-	visited bool   // the queue whose turn it is has had its quantum of this round
+	mask    uint32 // bit q: queue q is in the group
+	current int    // index into queues of the queue whose turn it is
+	visited bool   // that queue has received its quantum of this round
 }
 
 // port is one egress port.
 type port struct {
-	id     uint32
-	rate   units.Rate // 0: unlimited
-	free   units.Time // when the frame before has left
-	queues []queue
-	groups []group // highest level first
-	total  int     // packets in all queues
-	full   uint32  // bit q: queue q is not empty
-	held   uint32  // bit q: queue q has been paused not long ago
+	id      uint32
+	rate    units.Rate // 0: unlimited
+	free    units.Time // when the last bit of the previous frame leaves
+	queues  []queue
+	groups  []group // highest level first
+	total   int     // packets in all queues
+	full    uint32  // bit q: queue q is not empty
+	pausing uint32  // bit q: queue q has pauses that may still delay a departure
 
-	departure units.Time // of the next packet, while the port stands in the heap
-	index     int        // in the heap; -1 when not
-	order     int        // in which ports were added, to break ties
+	departure units.Time // of the next packet, while the port is in the heap
+	index     int        // in the heap; -1 when the port is not in it
+	order     int        // rank in which the port was added, to break ties
 
 	sending int         // queue of the packet between Dequeue and Done; -1 when none
-	wire    units.Bytes // what it has sent so far
+	wire    units.Bytes // bytes of that packet on the wire so far
 	sent    Counter
 }
 
@@ -53,37 +53,40 @@ func newPort(id uint32, order int, rate units.Rate, c *Config) *port {
 		}
 		p.groups = append(p.groups, g)
 	}
-	// The group of the first queue's level decides; levels differ between groups.
 	slices.SortFunc(p.groups, func(a, b group) int {
 		return c.Schedule[b.queues[0]].Level - c.Schedule[a.queues[0]].Level
 	})
 	return p
 }
 
-// push and pop keep what the port knows of all its queues.
+// push and pop keep total and full in step with the queues.
 func (p *port) push(i int, s slot) {
-	p.queues[i].push(s)
+	q := &p.queues[i]
+	*q.Push() = s
+	q.bytes += s.bytes
 	p.total++
 	p.full |= 1 << i
 }
 
 func (p *port) pop(i int) slot {
-	s := p.queues[i].pop()
+	q := &p.queues[i]
+	s := q.Pop()
+	q.bytes -= s.bytes
 	p.total--
-	if p.queues[i].n == 0 {
+	if q.Len() == 0 {
 		p.full &^= 1 << i
 	}
 	return s
 }
 
-// next returns when the port's next packet leaves: when the port is free and a packet is
-// there in a queue that is not paused. MaxTime when it has none.
+// next returns when the port's next packet leaves: once the port is free and a packet waits
+// in a queue that is not paused. It returns MaxTime when no packet waits.
 func (p *port) next() units.Time {
 	if p.total == 0 {
 		return units.MaxTime
 	}
-	if p.full&p.held != 0 {
-		return p.nextHeld()
+	if p.full&p.pausing != 0 {
+		return p.nextPaused()
 	}
 	first := units.MaxTime
 	for left := p.full; left != 0; left &= left - 1 {
@@ -92,13 +95,13 @@ func (p *port) next() units.Time {
 	return max(first, p.free)
 }
 
-// pick chooses the queue that sends at time at. Only packets that had come by then count,
-// so a late caller gets the choice that an early one would have got. At least one queue is
-// ready at that time.
+// pick chooses the queue that sends at time at. It looks at packets that arrived by then and
+// at no others, so that a late caller gets the same choice as one in time. At least one queue
+// must be ready at that time.
 func (p *port) pick(at units.Time) int {
 	for g := range p.groups {
 		if p.full&p.groups[g].mask == 0 {
-			p.groups[g].visited = false // as pick leaves a group without ready queues
+			p.groups[g].visited = false // as after a pick that finds no ready queue
 			continue
 		}
 		if q := p.groups[g].pick(p, at); q >= 0 {
@@ -108,10 +111,10 @@ func (p *port) pick(at units.Time) int {
 	panic("tm: no queue is ready")
 }
 
-// pick runs deficit round robin among the queues that are ready, -1 when none is. A queue
-// that has nothing to send loses its deficit and its turn. One that is paused loses its
-// turn, and of its deficit what is more than its first packet needs: as much as a queue may
-// keep whose turn is over, so that no pause makes up for long silence with a long burst.
+// pick runs deficit round robin among the queues that are ready. It returns -1 when none is.
+// A queue that has nothing to send loses its deficit and its turn. A paused queue loses its
+// turn and keeps at most the deficit that its first packet needs. A queue whose turn is over
+// keeps no more than that either, so a long pause is not followed by a long burst.
 func (g *group) pick(p *port, at units.Time) int {
 	if len(g.queues) == 1 {
 		if q := g.queues[0]; p.queues[q].ready() <= at && !p.paused(q, at) {
@@ -120,16 +123,16 @@ func (g *group) pick(p *port, at units.Time) int {
 		return -1
 	}
 	for skipped := 0; skipped < len(g.queues); {
-		q := &p.queues[g.queues[g.turn]]
+		q := &p.queues[g.queues[g.current]]
 		if q.ready() > at {
 			q.deficit = 0
-			g.pass()
+			g.advance()
 			skipped++
 			continue
 		}
-		if p.paused(g.queues[g.turn], at) {
-			q.deficit = min(q.deficit, q.front().bytes)
-			g.pass()
+		if p.paused(g.queues[g.current], at) {
+			q.deficit = min(q.deficit, q.Front().bytes)
+			g.advance()
 			skipped++
 			continue
 		}
@@ -138,17 +141,17 @@ func (g *group) pick(p *port, at units.Time) int {
 			g.visited = true
 			q.deficit += q.quantum
 		}
-		if q.front().bytes <= q.deficit {
-			return g.queues[g.turn]
+		if q.Front().bytes <= q.deficit {
+			return g.queues[g.current]
 		}
-		g.pass()
+		g.advance()
 	}
 	return -1
 }
 
-func (g *group) pass() {
+func (g *group) advance() {
 	g.visited = false
-	if g.turn++; g.turn == len(g.queues) {
-		g.turn = 0
+	if g.current++; g.current == len(g.queues) {
+		g.current = 0
 	}
 }

@@ -1,6 +1,9 @@
 package tm
 
-import "github.com/headgate/headgate/units"
+import (
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
 
 // Counter counts packets and their bytes.
 type Counter struct {
@@ -13,26 +16,18 @@ func (c *Counter) add(n units.Bytes) {
 	c.Bytes += n
 }
 
-// QueueStats are a queue's counters. Enqueued = Dequeued + what is in the queue;
-// dropped packets were never enqueued. Lengths are those at enqueue.
+// QueueStats are a queue's counters. Enqueued equals Dequeued plus the packets in the queue,
+// because dropped packets do not count as enqueued. Lengths are those at enqueue.
 type QueueStats struct {
 	Enqueued, Dequeued, Dropped Counter
 
 	Packets    int         // in the queue now
 	Bytes      units.Bytes // in the queue now
-	MaxPackets int         // highest that Packets was
+	MaxPackets int         // highest value of Packets so far
 	MaxBytes   units.Bytes
 	Limit      Limit
 
-	Pauses      uint64     // times that the queue became paused
-	PausedUntil units.Time // end of the last pause
-	PauseTime   units.Time // length of all pauses, up to PausedUntil
-}
-
-// PausedBy returns how long the queue has been paused by a time not before the last call
-// that changed it.
-func (s *QueueStats) PausedBy(now units.Time) units.Time {
-	return s.PauseTime - max(0, s.PausedUntil-now)
+	Paused packet.Pauses
 }
 
 // PortStats are a port's counters.
@@ -57,13 +52,13 @@ func (s PortStats) Dropped() Counter {
 func (s PortStats) PauseTimes() []units.Time {
 	times := make([]units.Time, len(s.Queues))
 	for q := range s.Queues {
-		times[q] = s.Queues[q].PauseTime
+		times[q] = s.Queues[q].Paused.Time
 	}
 	return times
 }
 
-// Stats fills s with the port's counters, reusing its slice; false when there is no such
-// port.
+// Stats fills s with the port's counters and reuses its slice. It returns false when there is no
+// such port.
 func (m *Manager) Stats(id uint32, s *PortStats) bool {
 	p, ok := m.ports[id]
 	if !ok {
@@ -82,8 +77,8 @@ func (p *port) fill(s *PortStats) {
 	for i := range p.queues {
 		q := &p.queues[i]
 		st := q.stats
-		st.Packets, st.Bytes, st.Limit = q.n, q.bytes, q.limit
-		st.Pauses, st.PausedUntil, st.PauseTime = q.pauses.count, q.pauses.end, q.pauses.total
+		st.Packets, st.Bytes, st.Limit = q.Len(), q.bytes, q.limit
+		st.Paused = q.pauses.Pauses
 		s.Queues = append(s.Queues, st)
 	}
 }

@@ -1,5 +1,5 @@
-// Package buffer makes the table entries with which the pipeline (p4src/shared/buffer.p4 and
-// gradient.p4) decides on packet memory as a headroom.MMU does. It knows no P4Runtime: a
+// Package buffer makes the table entries with which the pipeline (p4src/v1model/policy.p4
+// and gradient.p4) decides on packet memory as a headroom.MMU does. It knows no P4Runtime: a
 // controller and the tests turn its entries into updates.
 package buffer
 
@@ -21,7 +21,7 @@ const DefaultQuanta = 65535
 type Config struct {
 	// MMU is the policy. Its ports are ingress ports in the order of Numbers; its times are
 	// those of the switch's clock. LocalResume and DSH.Tick are set, since a pipeline has no
-	// choice.
+	// choice, and so is SPFC.Packet: a pipeline counts bytes.
 	MMU     headroom.Config
 	Numbers []uint32  // of the ports in the pipeline: 0 to 511 but for the CPU port, no duplicates
 	Quanta  uint16    // of a PAUSE; 0 means DefaultQuanta
@@ -63,12 +63,6 @@ type Entries struct {
 // Off is the default action of ids.TableBufferPolicyName without a policy.
 func Off() Action { return Action{Name: ids.ActionDisableBufferName} }
 
-// Victim is the entry that gives a port the whole shared pool (SPFC): insert it for a
-// victim, delete it when the port is normal again.
-func Victim(port uint32) Entry {
-	return Entry{ids.TableVictimPortName, ingressPort(port), Action{Name: ids.ActionSetVictimName}}
-}
-
 // Session returns the clone session by which a port's PFC frames leave.
 func Session(port uint32) uint32 { return ids.PFCCloneSession + port }
 
@@ -76,10 +70,10 @@ func ingressPort(port uint32) []Match {
 	return []Match{{Field: "ingress_port", Value: uint64(port), Prefix: Exact}}
 }
 
-// Build returns the entries of a policy. It returns a *headroom.FieldError when the policy
+// Build returns the entries of a policy. It returns a *units.FieldError when the policy
 // is not valid or the pipeline's numbers are too small for it.
 func Build(c Config) (*Entries, error) {
-	c.MMU.LocalResume, c.MMU.DSH.Tick = true, Tick
+	c.MMU.LocalResume, c.MMU.DSH.Tick, c.MMU.SPFC.Packet = true, Tick, 0
 	c.MMU = c.MMU.WithDefaults()
 	layout, err := c.MMU.Layout()
 	if err != nil {
@@ -100,7 +94,7 @@ func Build(c Config) (*Entries, error) {
 	for i, port := range c.Numbers {
 		l := links.ports[i]
 		e.Tables = append(e.Tables, Entry{ids.TableBufferPortName, ingressPort(port), Action{ids.ActionSetBufferPortName, []uint64{
-			uint64(layout.Phi[i]), c.refresh(i), l.profile, l.exponent, l.limit,
+			uint64(layout.Phi[i]), c.refresh(i), l.profile, l.exponent, l.limit, c.departLimit(i), c.response(i),
 		}}})
 		if c.MAC != nil || c.Quanta != DefaultQuanta {
 			e.Tables = append(e.Tables, Entry{ids.TablePFCPortName,
@@ -111,11 +105,27 @@ func Build(c Config) (*Entries, error) {
 	return e, nil
 }
 
-// refresh returns when a port repeats its PAUSE, in ticks: as headroom.Refresher, when half
+// refresh returns when a port repeats its PAUSE, in ticks: when half
 // of its time is over.
 func (c *Config) refresh(i int) uint64 {
-	half := max(1, headroom.PauseTime(c.MMU.Ports[i].Rate, c.Quanta)/2)
+	half := max(1, c.MMU.Ports[i].Rate.PauseTime(c.Quanta)/2)
 	return uint64(min((half+Tick-1)/Tick, ids.Unlimited))
+}
+
+// response returns after how long a PAUSE has stopped the peer of a port, in ticks: the time
+// of the bytes that its headroom is for.
+func (c *Config) response(i int) uint64 {
+	p := c.MMU.Ports[i]
+	t := p.Rate.TxTime(headroom.Required(p.Rate, p.Delay, c.MMU.MTU))
+	return uint64(min((t+Tick-1)/Tick, ids.Unlimited))
+}
+
+// departLimit returns C·TC/K of a port in bytes, 0 without SPFC.
+func (c *Config) departLimit(i int) uint64 {
+	if !c.victims() {
+		return 0
+	}
+	return max(1, headroom.DepartLimit(c.MMU.Ports[i].Rate, c.MMU.SPFC.Period, c.MMU.SPFC.K, 0))
 }
 
 func (c *Config) mac(i int) (v uint64) {
@@ -140,14 +150,28 @@ func (c *Config) policy(l *headroom.Layout) Action {
 	flag(m.Policy != headroom.Static, ids.BufferDynamic)
 	flag(dsh, ids.BufferInsured)
 	flag(c.estimates(), ids.BufferEstimate)
-	flag(m.Policy == headroom.SPFC || m.Policy == headroom.DSHSPFC, ids.BufferVictims)
+	flag(c.victims(), ids.BufferVictims)
 	flag(dsh && m.DSH.NoSharedHeadroom, ids.BufferApart)
 	up, down := max(0, m.Alpha), max(0, -m.Alpha)
 	return Action{ids.ActionSetBufferPolicyName, []uint64{
-		flags, uint64(m.Lossless), uint64(l.Shared), uint64(m.Private), uint64(m.LossyPrivate),
+		flags, uint64(m.Lossless), uint64(l.Shared), uint64(l.Private), uint64(l.Headroom), uint64(l.Insurance),
+		uint64(m.Private), uint64(m.LossyPrivate),
 		uint64(m.Threshold), uint64(up), uint64(down), uint64(m.ResumeGap), uint64(m.PortResumeGap),
-		uint64(m.PortQueues), uint64(m.DSH.Window / Tick),
+		uint64(m.PortQueues), uint64(m.DSH.Window / Tick), c.period(),
 	}}
+}
+
+// period returns SPFC's Timeout Clock in ticks, 0 without SPFC.
+func (c *Config) period() uint64 {
+	if !c.victims() {
+		return 0
+	}
+	return uint64(c.MMU.SPFC.Period / Tick)
+}
+
+// victims reports whether the policy has SPFC's port states.
+func (c *Config) victims() bool {
+	return c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC
 }
 
 // estimates reports whether the policy needs Algorithm 3.
@@ -160,19 +184,27 @@ func (c *Config) estimates() bool {
 func (c *Config) check() error {
 	m := &c.MMU
 	if m.Buffer > maxBuffer {
-		return &headroom.FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", m.Buffer), Allowed: fmt.Sprintf("up to %d B in a pipeline", maxBuffer)}
+		return &units.FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", m.Buffer), Allowed: fmt.Sprintf("up to %d B in a pipeline", maxBuffer)}
 	}
 	if c.estimates() && (m.DSH.Window < Tick || m.DSH.Window/Tick > ids.Unlimited) {
-		return &headroom.FieldError{Field: "dsh.window", Value: m.DSH.Window.String(), Allowed: fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)}
+		return &units.FieldError{Field: "dsh.window", Value: m.DSH.Window.String(), Allowed: fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)}
+	}
+	if c.victims() && (m.SPFC.Period < Tick || m.SPFC.Period/Tick > ids.Unlimited) {
+		return &units.FieldError{Field: "spfc.period", Value: m.SPFC.Period.String(), Allowed: fmt.Sprintf("%v to %v in a pipeline", Tick, Tick*ids.Unlimited)}
+	}
+	for i := range m.Ports {
+		if n := c.departLimit(i); n > ids.Unlimited {
+			return &units.FieldError{Field: "spfc.period", Value: m.SPFC.Period.String(), Allowed: fmt.Sprintf("a period in which up to %d B depart of a port: C·TC/K of port %d is %d B", int64(ids.Unlimited), i, n)}
+		}
 	}
 	if len(c.Numbers) != len(m.Ports) || c.MAC != nil && len(c.MAC) != len(m.Ports) {
-		return &headroom.FieldError{Field: "ports", Value: fmt.Sprintf("%d ports, %d numbers and %d MAC addresses", len(m.Ports), len(c.Numbers), len(c.MAC)),
+		return &units.FieldError{Field: "ports", Value: fmt.Sprintf("%d ports, %d numbers and %d MAC addresses", len(m.Ports), len(c.Numbers), len(c.MAC)),
 			Allowed: "one number for each port, and one MAC address or none at all"}
 	}
 	seen := map[uint32]bool{}
 	for i, port := range c.Numbers {
 		if port >= ids.PortCells || port == ids.CPUPort || seen[port] {
-			return &headroom.FieldError{Field: fmt.Sprintf("ports[%d]", i), Value: fmt.Sprint(port),
+			return &units.FieldError{Field: fmt.Sprintf("ports[%d]", i), Value: fmt.Sprint(port),
 				Allowed: fmt.Sprintf("0 to %d but for the CPU port %d, each once", ids.PortCells-1, ids.CPUPort)}
 		}
 		seen[port] = true

@@ -36,14 +36,21 @@ func TestParameters(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
-		p := e.Policy.Params
-		if p[0] != flags || p[1] != 0x7f || p[6] != 0 || kind != headroom.Static && p[7] != 4 || p[10] != 7 || p[11] != 10_000 {
-			t.Errorf("%s: parameters %v", kind, p)
+		p := func(id uint32) uint64 { return e.Policy.Params[id-1] }
+		if p(ids.ParamSetBufferPolicyFlags) != flags || p(ids.ParamSetBufferPolicyLossless) != 0x7f ||
+			p(ids.ParamSetBufferPolicyAlphaUp) != 0 || kind != headroom.Static && p(ids.ParamSetBufferPolicyAlphaDown) != 4 ||
+			p(ids.ParamSetBufferPolicyPortQueues) != 7 || p(ids.ParamSetBufferPolicyWindow) != 10_000 {
+			t.Errorf("%s: parameters %v", kind, e.Policy.Params)
+		}
+		pools := p(ids.ParamSetBufferPolicyShared) + p(ids.ParamSetBufferPolicyPrivatePool) +
+			p(ids.ParamSetBufferPolicyHeadroomPool) + p(ids.ParamSetBufferPolicyInsurancePool)
+		if pools != 16_000_000 {
+			t.Errorf("%s: the pools are %d B of 16 MB", kind, pools)
 		}
 		// SIH: 16 MB less 672 KB and 13.44 MB; DSH: less 672 KB and 1.92 MB (SYSTEMS of the papers).
 		want := map[headroom.Kind]uint64{headroom.SIH: 1_888_000, headroom.DSH: 13_408_000}[kind]
-		if want != 0 && p[2] != want {
-			t.Errorf("%s: a shared pool of %d B, want %d", kind, p[2], want)
+		if got := p(ids.ParamSetBufferPolicyShared); want != 0 && got != want {
+			t.Errorf("%s: a shared pool of %d B, want %d", kind, got, want)
 		}
 		count := map[string]int{}
 		for _, entry := range e.Tables {
@@ -124,7 +131,7 @@ func TestRefusals(t *testing.T) {
 		c := tomahawk(headroom.DSH, 4)
 		tc.change(&c)
 		_, err := Build(c)
-		var e *headroom.FieldError
+		var e *units.FieldError
 		if !errors.As(err, &e) || e.Field != tc.field {
 			t.Errorf("%s: error %v, want one of field %s", name, err, tc.field)
 		}

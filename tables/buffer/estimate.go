@@ -7,6 +7,7 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/tables/phi"
+	"github.com/headgate/headgate/units"
 )
 
 // fraction is how many fractional bits a logarithm has in the pipeline, whatever the
@@ -48,7 +49,7 @@ func (c *Config) links() (*links, error) {
 	steps, highest := 0, uint64(0)
 	for i, g := range gradients {
 		if g.Limit() >= maxGradient {
-			return nil, &headroom.FieldError{Field: fmt.Sprintf("ports[%d].rate", i), Value: c.MMU.Ports[i].Rate.String(),
+			return nil, &units.FieldError{Field: fmt.Sprintf("ports[%d].rate", i), Value: c.MMU.Ports[i].Rate.String(),
 				Allowed: "a rate whose gradients fit into the pipeline", Because: fmt.Sprintf("|g| saturates at %d B in %v · 2^%d, and 2^27 are possible", g.Limit(), Tick, g.Unit())}
 		}
 		profile, known := profiles[g]
@@ -65,11 +66,11 @@ func (c *Config) links() (*links, error) {
 	logs := gradients[0].Logs()
 	p := logs.Precision()
 	if len(profiles) > 1<<8 || steps > ids.PhiEntries {
-		return nil, &headroom.FieldError{Field: "dsh.entries", Value: fmt.Sprint(c.MMU.DSH.Entries), Allowed: fmt.Sprintf("%d entries for all kinds of links together", ids.PhiEntries),
+		return nil, &units.FieldError{Field: "dsh.entries", Value: fmt.Sprint(c.MMU.DSH.Entries), Allowed: fmt.Sprintf("%d entries for all kinds of links together", ids.PhiEntries),
 			Because: fmt.Sprintf("there are %d kinds of links (rate and Φ), which take %d", len(profiles), steps)}
 	}
 	if n := max(p.LogEntries(keyBits), p.ExpEntries(wholeBits)); n > ids.LogEntries || n > ids.ExpEntries {
-		return nil, &headroom.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", p), Allowed: fmt.Sprintf("one with at most %d entries", ids.LogEntries),
+		return nil, &units.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", p), Allowed: fmt.Sprintf("one with at most %d entries", ids.LogEntries),
 			Because: fmt.Sprintf("the logarithm takes %d and the exponential %d", p.LogEntries(keyBits), p.ExpEntries(wholeBits))}
 	}
 	up := fraction - p.Frac

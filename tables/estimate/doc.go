@@ -1,17 +1,17 @@
 // Package estimate is DSH's Algorithm 3 (DSH §IV-C) as a Tofino runs it on its egress queues
-// (p4src/tna/gradient.p4): the table entries, and the chip's arithmetic in Go with its
-// bounds.
+// (p4src/tna/gradient.p4): the entries of its tables. The chip's arithmetic in Go, with its
+// bounds, is a model in the tests.
 //
 // A chip's registers add but do not scale, so packets of a queue take turns: one measures
 // and adds to the sums S = 4·g_avg and V = 16·v_avg, the next takes a quarter off them. It is
-// Algorithm 3 on every other packet. A quarter is the math unit's (MathUnit), up to 1/16 of
+// Algorithm 3 on every other packet. A quarter is the math unit's, up to 1/16 of
 // itself off. headroom.Estimator has neither.
 //
 // These cost very different amounts. TestMeasuredErrors has them for random walks of a queue
 // at 100 Gb/s; nothing here has been tried on a chip, or on the traffic of a real switch.
 //
 //   - The arithmetic, beside Algorithm 3 on the same every other packet: ĝ is within 10 % of
-//     the line rate, 0.7 % on average, φ̂ within 8 % of Φ. Tables.Error bounds it for every
+//     the line rate, 0.7 % on average, φ̂ within 8 % of Φ. The model's error bound holds for every
 //     trace, loosely: 1.1 times the largest g.
 //   - The packets left out, beside Algorithm 3 on every packet as DSH prints it: ĝ differs by
 //     23 % of the line rate on average and by up to 290 %, φ̂ by 14 % of Φ on average and by

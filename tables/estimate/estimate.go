@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/tables/phi"
 	"github.com/headgate/headgate/units"
@@ -69,7 +68,7 @@ type Tables struct {
 	profile []int // index of links, by port
 }
 
-// New makes the tables. It returns a *headroom.FieldError when c is not valid or does not
+// New makes the tables. It returns a *units.FieldError when c is not valid or does not
 // fit into the chip.
 func New(c Config) (*Tables, error) {
 	if c.Precision == (log2.Precision{}) {
@@ -80,14 +79,14 @@ func New(c Config) (*Tables, error) {
 	}
 	t := &Tables{ports: c.Ports, cell: cells[c.Chip]}
 	if t.cell == 0 {
-		return nil, &headroom.FieldError{Field: "chip", Value: fmt.Sprintf("%q", c.Chip), Allowed: "tofino1 or tofino2"}
+		return nil, &units.FieldError{Field: "chip", Value: fmt.Sprintf("%q", c.Chip), Allowed: "tofino1 or tofino2"}
 	}
 	var err error
 	if t.logs, err = log2.New(c.Precision); err != nil {
-		return nil, &headroom.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", c.Precision), Allowed: err.Error()}
+		return nil, &units.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", c.Precision), Allowed: err.Error()}
 	}
 	if n := max(c.Precision.LogEntries(keyBits), c.Precision.ExpEntries(wholeBits)); n > LogEntries {
-		return nil, &headroom.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", c.Precision), Allowed: fmt.Sprintf("one with at most %d entries", LogEntries),
+		return nil, &units.FieldError{Field: "dsh.precision", Value: fmt.Sprintf("%+v", c.Precision), Allowed: fmt.Sprintf("one with at most %d entries", LogEntries),
 			Because: fmt.Sprintf("the logarithm takes %d and the exponential %d", c.Precision.LogEntries(keyBits), c.Precision.ExpEntries(wholeBits))}
 	}
 	t.offset = uint64(math.Round((math.Log2(float64(t.cell)) + gradientUnit) * (1 << fraction)))
@@ -105,15 +104,15 @@ func (t *Tables) addPorts(entries int) error {
 	for i, p := range t.ports {
 		field := func(name string) string { return fmt.Sprintf("ports[%d].%s", i, name) }
 		if p.Number > 511 || seen[p.Number] {
-			return &headroom.FieldError{Field: field("number"), Value: fmt.Sprint(p.Number), Allowed: "0 to 511, each once"}
+			return &units.FieldError{Field: field("number"), Value: fmt.Sprint(p.Number), Allowed: "0 to 511, each once"}
 		}
 		seen[p.Number] = true
 		if p.Rate <= 0 {
-			return &headroom.FieldError{Field: field("rate"), Value: p.Rate.String(), Allowed: "a positive rate"}
+			return &units.FieldError{Field: field("rate"), Value: p.Rate.String(), Allowed: "a positive rate"}
 		}
 		limit := saturation * int64(p.Rate.In(Tick<<gradientUnit))
 		if limit > maxGradient {
-			return &headroom.FieldError{Field: field("rate"), Value: p.Rate.String(), Allowed: fmt.Sprintf("a rate of which 16 times are at most %d B in %v", maxGradient, Tick<<gradientUnit)}
+			return &units.FieldError{Field: field("rate"), Value: p.Rate.String(), Allowed: fmt.Sprintf("a rate of which 16 times are at most %d B in %v", maxGradient, Tick<<gradientUnit)}
 		}
 		t.limit = max(t.limit, limit)
 		k := kind{p.Rate, p.Headroom}
@@ -131,58 +130,8 @@ func (t *Tables) addPorts(entries int) error {
 		t.profile = append(t.profile, index)
 	}
 	if len(t.links) > profiles || steps > PhiEntries {
-		return &headroom.FieldError{Field: "ports", Value: fmt.Sprintf("%d kinds of links (rate and Φ) with %d thresholds", len(t.links), steps),
+		return &units.FieldError{Field: "ports", Value: fmt.Sprintf("%d kinds of links (rate and Φ) with %d thresholds", len(t.links), steps),
 			Allowed: fmt.Sprintf("%d kinds and %d thresholds", profiles, PhiEntries)}
 	}
 	return nil
-}
-
-// Limit returns where |g| saturates, in bytes per 2^10 ns.
-func (t *Tables) Limit() int64 { return t.limit }
-
-// Gradient returns |g| for a growth in cells in a time in ticks, as the three tables give it:
-// within the tables' error of cells·bytes·2^10/ticks, and 0 when that is below 1. A time of
-// 0 counts as 1.
-func (t *Tables) Gradient(growth, elapsed uint32) uint32 {
-	up := fraction - t.logs.Precision().Frac
-	var bytes, ticks uint64
-	if growth != 0 {
-		bytes = uint64(t.logs.Log2(uint64(growth)))<<up + t.offset
-	}
-	if elapsed != 0 {
-		ticks = uint64(t.logs.Log2(uint64(elapsed))) << up
-	}
-	if bytes <= ticks {
-		return 0
-	}
-	return uint32(min(t.logs.Exp2(int32((bytes-ticks)>>up)), uint64(t.limit)))
-}
-
-// Headroom returns φ̂ of the i-th port for ĝ in bytes per 2^Unit ticks: never below ĝ·D, and
-// above by at most one step, two where ĝ is the end of one.
-func (t *Tables) Headroom(i int, gradient int32) units.Bytes {
-	if gradient <= 0 {
-		return 0
-	}
-	return t.links[t.profile[i]].Lookup(int64(gradient) + 1)
-}
-
-// Error bounds |ĝ − Algorithm 2's ĝ| on every other packet, in bytes per 2^Unit ticks, when
-// no |g| so far has exceeded largest (at most Limit, in bytes per 2^10 ns).
-//
-// One g is off by e = r·largest + 1, with r the tables' error (a cell's logarithm makes the
-// exponential's buckets wider by a last place). S decays by a quarter that is
-// off by 1/16 of itself and by less than 1, in each of its two parts, so it stays below
-// 64/15 of the largest g and is off by 4·(e + S/64 + 2). The distance |S − 4·g| is off by
-// that and 4·e; V is its sum, so it is off by four times that and by the same of its own
-// decay.
-func (t *Tables) Error(largest int64) int64 {
-	const sum = 4 / (1 - quarterError)
-	g := float64(largest)
-	e := (t.logs.QuotientError()+math.Exp2(-float64(t.logs.Precision().Frac)))*g + 1
-	s := sum * (g + e + 2)
-	net := 4 * (e + s*quarterError/4 + 2)
-	distance := net + 4*e
-	v := sum * (8*g + distance + 1)
-	return int64(math.Ceil(net + 4*(distance+v*quarterError/4+1)))
 }

@@ -12,7 +12,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
 	"github.com/headgate/headgate/tables/log2"
@@ -180,7 +179,7 @@ func TestBadConfig(t *testing.T) {
 		"ports[0].rate":   {Chip: "tofino1", Ports: []Port{{1, 0, 60_000}}},
 		"ports":           {Chip: "tofino1", Ports: many},
 	} {
-		var fe *headroom.FieldError
+		var fe *units.FieldError
 		if _, err := New(c); !errors.As(err, &fe) || fe.Field != field {
 			t.Errorf("%+v: %v, want a fault of %s", c, err, field)
 		}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/headroom/model"
 	"github.com/headgate/headgate/units"
 )
 
@@ -43,7 +44,7 @@ func TestChipFollowsAlgorithm2(t *testing.T) {
 		rate := rapid.SampledFrom([]units.Rate{10 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps}).Draw(t, "rate")
 		tab := tables(t, Config{Chip: chip, Ports: []Port{{1, rate, 60_000}}})
 		limit := float64(tab.Limit()) / (1024e-9)
-		ref := headroom.Reference{Delay: units.Microsecond, Phi: 60_000, Limit: limit}
+		ref := model.Algorithm2{Delay: units.Microsecond, Phi: 60_000, Limit: limit}
 		r := &trace{rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), rate: rate, cell: tab.cell, at: units.Millisecond}
 		wild := rapid.Bool().Draw(t, "wild")
 		var e Estimator

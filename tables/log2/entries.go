@@ -1,8 +1,6 @@
 package log2
 
 import (
-	"fmt"
-	"math"
 	"math/bits"
 )
 
@@ -53,28 +51,3 @@ func (p Precision) LogEntries(width uint) int {
 // ExpEntries returns how many entries an exponential table for exponents below 2^whole
 // takes.
 func (p Precision) ExpEntries(whole uint) int { return 1 << (whole + p.Exp) }
-
-// Choose returns the precision with the fewest entries whose quotients err by at most
-// maxError (relative), for logarithm keys of width bits and exponents below 2^whole. It
-// returns a *FieldError when no table is that precise.
-func Choose(maxError float64, width, whole uint) (Precision, error) {
-	var best Precision
-	fewest, least := math.MaxInt, math.Inf(1)
-	for l := uint(MinBits); l <= MaxBits; l++ {
-		for e := uint(MinBits); e <= MaxBits; e++ {
-			for f := max(e, MinFrac); f <= MaxFrac; f++ {
-				p := Precision{l, e, f}
-				err := p.QuotientError()
-				least = min(least, err)
-				// More fractional bits cost width, not entries, so the fewest that do win.
-				if n := p.LogEntries(width) + p.ExpEntries(whole); err <= maxError && n < fewest {
-					best, fewest = p, n
-				}
-			}
-		}
-	}
-	if fewest == math.MaxInt {
-		return best, &FieldError{"max_error", fmt.Sprintf("%g", maxError), fmt.Sprintf("%.2g or more", least)}
-	}
-	return best, nil
-}

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"github.com/headgate/headgate/units"
 )
 
 // Limits of Precision.
@@ -33,26 +35,15 @@ type Precision struct {
 // are within 2.2 %, for 1727 logarithm entries over 32 bits and 2048 exponential ones.
 func Default() Precision { return Precision{Log: 6, Exp: 6, Frac: 10} }
 
-// FieldError says which parameter is wrong, and what would be right.
-type FieldError struct {
-	Field   string // log, exp, frac, max_error
-	Value   string
-	Allowed string
-}
-
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("%s is %s: allowed is %s", e.Field, e.Value, e.Allowed)
-}
-
-// Validate returns a *FieldError for the first parameter out of range.
+// Validate returns a *units.FieldError for the first parameter out of range.
 func (p Precision) Validate() error {
 	switch {
 	case p.Log < MinBits || p.Log > MaxBits:
-		return &FieldError{"log", fmt.Sprint(p.Log), fmt.Sprintf("%d to %d bits", MinBits, MaxBits)}
+		return &units.FieldError{Field: "log", Value: fmt.Sprint(p.Log), Allowed: fmt.Sprintf("%d to %d bits", MinBits, MaxBits)}
 	case p.Frac < MinFrac || p.Frac > MaxFrac:
-		return &FieldError{"frac", fmt.Sprint(p.Frac), fmt.Sprintf("%d to %d bits", MinFrac, MaxFrac)}
+		return &units.FieldError{Field: "frac", Value: fmt.Sprint(p.Frac), Allowed: fmt.Sprintf("%d to %d bits", MinFrac, MaxFrac)}
 	case p.Exp < MinBits || p.Exp > min(MaxBits, p.Frac):
-		return &FieldError{"exp", fmt.Sprint(p.Exp), fmt.Sprintf("%d to %d bits", MinBits, min(MaxBits, p.Frac))}
+		return &units.FieldError{Field: "exp", Value: fmt.Sprint(p.Exp), Allowed: fmt.Sprintf("%d to %d bits", MinBits, min(MaxBits, p.Frac))}
 	}
 	return nil
 }
@@ -65,7 +56,7 @@ type Table struct {
 	exp   []uint64 // 2^(i/2^Exp), scaled by 2^mantissaBits
 }
 
-// New fills the tables. It returns a *FieldError when p is out of range.
+// New fills the tables. It returns a *units.FieldError when p is out of range.
 func New(p Precision) (*Table, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/headgate/headgate/units"
 )
 
 func precisions(t *rapid.T) Precision {
@@ -136,38 +138,11 @@ func TestEntriesGiveTheSameValues(t *testing.T) {
 	})
 }
 
-func TestChoose(t *testing.T) {
-	last := 0
-	for _, maxError := range []float64{0.2, 0.1, 0.05, 0.02, 0.01, 0.001} {
-		p, err := Choose(maxError, 32, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := p.LogEntries(32) + p.ExpEntries(5)
-		if p.QuotientError() > maxError || n < last {
-			t.Errorf("%g: %+v errs by %g with %d entries", maxError, p, p.QuotientError(), n)
-		}
-		last = n
-		for l := uint(MinBits); l <= MaxBits; l++ {
-			for e := uint(MinBits); e <= MaxBits; e++ {
-				q := Precision{l, e, MaxFrac}
-				if q.QuotientError() <= maxError && q.LogEntries(32)+q.ExpEntries(5) < n {
-					t.Errorf("%g: %+v has fewer entries than %+v", maxError, q, p)
-				}
-			}
-		}
-	}
-	var fe *FieldError
-	if _, err := Choose(1e-9, 32, 5); !errors.As(err, &fe) || fe.Field != "max_error" {
-		t.Errorf("an impossible precision gives %v", err)
-	}
-}
-
 func TestBadPrecision(t *testing.T) {
 	for field, p := range map[string]Precision{
 		"log": {0, 6, 10}, "exp": {6, 11, 10}, "frac": {6, 6, 17},
 	} {
-		var fe *FieldError
+		var fe *units.FieldError
 		if _, err := New(p); !errors.As(err, &fe) || fe.Field != field {
 			t.Errorf("%+v: %v, want a fault of %s", p, err, field)
 		}

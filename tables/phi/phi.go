@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"math/bits"
 
 	"github.com/headgate/headgate/units"
 )
@@ -40,32 +39,21 @@ type Config struct {
 	Entries int         // most entries, MinEntries to MaxEntries
 }
 
-// FieldError says which parameter is wrong, and what would be right.
-type FieldError struct {
-	Field   string // phi, delay, unit, tick, entries, max_error
-	Value   string
-	Allowed string
-}
-
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("%s is %s: allowed is %s", e.Field, e.Value, e.Allowed)
-}
-
-// Validate returns a *FieldError for the first parameter out of range.
+// Validate returns a *units.FieldError for the first parameter out of range.
 func (c Config) Validate() error {
 	switch {
 	case c.Phi <= 0 || c.Phi > math.MaxInt32:
-		return &FieldError{"phi", fmt.Sprintf("%d B", c.Phi), fmt.Sprintf("1 to %d B", math.MaxInt32)}
+		return &units.FieldError{Field: "phi", Value: fmt.Sprintf("%d B", c.Phi), Allowed: fmt.Sprintf("1 to %d B", math.MaxInt32)}
 	case c.Delay <= 0:
-		return &FieldError{"delay", fmt.Sprintf("%d ps", c.Delay), "1 ps or more"}
+		return &units.FieldError{Field: "delay", Value: fmt.Sprintf("%d ps", c.Delay), Allowed: "1 ps or more"}
 	case c.Unit > MaxUnit:
-		return &FieldError{"unit", fmt.Sprint(c.Unit), fmt.Sprintf("0 to %d (2^n ticks)", MaxUnit)}
+		return &units.FieldError{Field: "unit", Value: fmt.Sprint(c.Unit), Allowed: fmt.Sprintf("0 to %d (2^n ticks)", MaxUnit)}
 	case c.Tick < 0 || c.Tick > MaxTick:
-		return &FieldError{"tick", fmt.Sprintf("%d ps", c.Tick), fmt.Sprintf("0 to %v", MaxTick)}
+		return &units.FieldError{Field: "tick", Value: fmt.Sprintf("%d ps", c.Tick), Allowed: fmt.Sprintf("0 to %v", MaxTick)}
 	case c.full().BitLen() > maxGradientBits:
-		return &FieldError{"unit", fmt.Sprint(c.Unit), fmt.Sprintf("one with which Φ = %d B in %v is below 2^%d", c.Phi, c.Delay, maxGradientBits)}
+		return &units.FieldError{Field: "unit", Value: fmt.Sprint(c.Unit), Allowed: fmt.Sprintf("one with which Φ = %d B in %v is below 2^%d", c.Phi, c.Delay, maxGradientBits)}
 	case c.Entries < MinEntries || c.Entries > MaxEntries:
-		return &FieldError{"entries", fmt.Sprint(c.Entries), fmt.Sprintf("%d to %d", MinEntries, MaxEntries)}
+		return &units.FieldError{Field: "entries", Value: fmt.Sprint(c.Entries), Allowed: fmt.Sprintf("%d to %d", MinEntries, MaxEntries)}
 	}
 	return nil
 }
@@ -83,7 +71,7 @@ type Table struct {
 	phi    []units.Bytes
 }
 
-// New returns the finest table that fits into c.Entries. It returns a *FieldError when c is
+// New returns the finest table that fits into c.Entries. It returns a *units.FieldError when c is
 // out of range.
 func New(c Config) (*Table, error) {
 	if err := c.Validate(); err != nil {
@@ -161,28 +149,4 @@ func (t *Table) Entries() []Entry {
 	}
 	list[len(list)-1].High = math.MaxInt64
 	return list
-}
-
-// EntriesFor returns the smallest number of entries whose table errs by at most maxError.
-// c.Entries is not used. It returns a *FieldError when MaxEntries are too few.
-func EntriesFor(c Config, maxError units.Bytes) (int, error) {
-	c.Entries = MaxEntries
-	if err := c.Validate(); err != nil {
-		return 0, err
-	}
-	full := gradientFor(c)
-	for shift := bits.Len64(uint64(full)); shift >= 0; shift-- {
-		n := (full-1)>>shift + 1
-		if n > MaxEntries {
-			break
-		}
-		if min(c.Phi, Headroom(c, 1<<shift)) <= maxError {
-			return max(int(n), MinEntries), nil
-		}
-	}
-	finest, err := New(c)
-	if err != nil {
-		return 0, err
-	}
-	return 0, &FieldError{"max_error", fmt.Sprintf("%d B", maxError), fmt.Sprintf("%d B or more, with %d entries", finest.Error(), MaxEntries)}
 }

@@ -90,35 +90,6 @@ func TestEvaluationParameters(t *testing.T) {
 	}
 }
 
-func TestEntriesFor(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := configs(t)
-		bound := units.Bytes(rapid.Int64Range(1, int64(c.Phi)).Draw(t, "bound"))
-		n, err := EntriesFor(c, bound)
-		var fe *FieldError
-		if errors.As(err, &fe) && fe.Field == "max_error" {
-			c.Entries = MaxEntries
-			if table, _ := New(c); table.Error() <= bound {
-				t.Fatalf("refused %d B, but %d entries reach %d B", bound, MaxEntries, table.Error())
-			}
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Entries = n
-		table, err := New(c)
-		if err != nil || table.Error() > bound {
-			t.Fatalf("%d entries err by %d B, want %d B (%v)", n, table.Error(), bound, err)
-		}
-		if c.Entries--; c.Entries >= MinEntries {
-			if table, _ := New(c); table.Error() <= bound {
-				t.Fatalf("%d entries do as well as %d", c.Entries, n)
-			}
-		}
-	})
-}
-
 func TestBadConfig(t *testing.T) {
 	good := Config{Phi: 60_000, Delay: units.Microsecond, Unit: 20, Entries: 16}
 	for field, spoil := range map[string]func(*Config){
@@ -127,7 +98,7 @@ func TestBadConfig(t *testing.T) {
 	} {
 		c := good
 		spoil(&c)
-		var fe *FieldError
+		var fe *units.FieldError
 		if _, err := New(c); !errors.As(err, &fe) || fe.Field != field {
 			t.Errorf("%+v: %v, want a fault of %s", c, err, field)
 		}

@@ -4,7 +4,7 @@
 //
 // The table sees the depth in cells of 64 bytes, so Kmin and Kmax are rounded to the
 // nearest cell. Against the curve between the rounded thresholds, the probability of an
-// entry is wrong by at most MaxError: half of a step's rise, and half of 1/65536.
+// entry is wrong by at most half of a step's rise, and half of 1/65536.
 package red
 
 import (
@@ -40,36 +40,22 @@ type Config struct {
 
 // Entry is one entry of ecn_red for one queue: depths from Low to High cells, both
 // included, are marked with probability P/65536. Entries never overlap, so any priority
-// will do. An entry that covers all depths (see All) has to be written without its depth
+// will do. An entry that covers all depths has to be written without its depth
 // field, since P4Runtime forbids a don't-care match that is spelled out.
 type Entry struct {
 	Low, High uint16
 	P         uint32 // 1 … Certain
 }
 
-// All reports whether the entry covers every depth.
-func (e Entry) All() bool { return e.Low == 0 && e.High == ids.Saturated16 }
-
-// FieldError says which parameter is wrong, and what would be right.
-type FieldError struct {
-	Field   string // kmin, kmax, pmax, steps, max_error
-	Value   string
-	Allowed string
-}
-
-func (e *FieldError) Error() string {
-	return fmt.Sprintf("%s is %s: allowed is %s", e.Field, e.Value, e.Allowed)
-}
-
-// Validate returns a *FieldError for the first parameter out of range.
+// Validate returns a *units.FieldError for the first parameter out of range.
 func (c Config) Validate() error {
 	switch {
 	case c.Kmax < 0 || c.Kmax > MaxDepth:
-		return &FieldError{"kmax", fmt.Sprintf("%d B", c.Kmax), fmt.Sprintf("0 to %d B", MaxDepth)}
+		return &units.FieldError{Field: "kmax", Value: fmt.Sprintf("%d B", c.Kmax), Allowed: fmt.Sprintf("0 to %d B", MaxDepth)}
 	case c.Kmin < 0 || c.Kmin > c.Kmax:
-		return &FieldError{"kmin", fmt.Sprintf("%d B", c.Kmin), fmt.Sprintf("0 to kmax, %d B", c.Kmax)}
+		return &units.FieldError{Field: "kmin", Value: fmt.Sprintf("%d B", c.Kmin), Allowed: fmt.Sprintf("0 to kmax, %d B", c.Kmax)}
 	case !(c.Pmax >= 0 && c.Pmax <= 1): // catches NaN
-		return &FieldError{"pmax", fmt.Sprintf("%g", c.Pmax), "0 to 1"}
+		return &units.FieldError{Field: "pmax", Value: fmt.Sprintf("%g", c.Pmax), Allowed: "0 to 1"}
 	}
 	return nil
 }
@@ -78,19 +64,6 @@ func (c Config) Validate() error {
 func (c Config) cells() (kmin, kmax int) {
 	round := func(b units.Bytes) int { return int((b + Cell/2) / Cell) }
 	return round(c.Kmin), min(round(c.Kmax), ids.Saturated16)
-}
-
-// Probability returns the curve at a queue depth, with the thresholds rounded to cells.
-func (c Config) Probability(depth units.Bytes) float64 {
-	lo, hi := c.cells()
-	kmin, kmax := Cell*units.Bytes(lo), Cell*units.Bytes(hi)
-	switch {
-	case depth >= kmax:
-		return 1
-	case depth < kmin:
-		return 0
-	}
-	return c.Pmax * float64(depth-kmin) / float64(kmax-kmin)
 }
 
 // Entries returns the curve in at most steps+1 entries, in order of depth. Depths without
@@ -123,35 +96,6 @@ func appendEntry(list []Entry, low, high int, p uint32) []Entry {
 	return append(list, Entry{Low: uint16(low), High: uint16(high), P: p})
 }
 
-// MaxError bounds the difference between the probability that Entries gives to a depth and
-// the curve's, at any depth.
-func MaxError(c Config, steps int) (float64, error) {
-	if err := c.validateSteps(steps); err != nil {
-		return 0, err
-	}
-	kmin, kmax := c.cells()
-	if kmin == kmax {
-		return 0, nil
-	}
-	width := kmax - kmin
-	return c.Pmax*float64(stepCells(width, steps))/float64(2*width) + 0.5/Certain, nil
-}
-
-// StepsFor returns the smallest number of steps whose error is at most maxError.
-func StepsFor(c Config, maxError float64) (int, error) {
-	var best float64
-	for steps := 1; steps <= MaxSteps; steps++ {
-		e, err := MaxError(c, steps)
-		if err != nil {
-			return 0, err
-		}
-		if best = e; e <= maxError {
-			return steps, nil
-		}
-	}
-	return 0, &FieldError{"max_error", fmt.Sprintf("%g", maxError), fmt.Sprintf("%g or more, with %d steps", best, MaxSteps)}
-}
-
 // stepCells returns how many cells a step has, at least one.
 func stepCells(width, steps int) int { return max(1, (width+steps-1)/steps) }
 
@@ -160,7 +104,7 @@ func (c Config) validateSteps(steps int) error {
 		return err
 	}
 	if steps < 1 || steps > MaxSteps {
-		return &FieldError{"steps", fmt.Sprint(steps), fmt.Sprintf("1 to %d", MaxSteps)}
+		return &units.FieldError{Field: "steps", Value: fmt.Sprint(steps), Allowed: fmt.Sprintf("1 to %d", MaxSteps)}
 	}
 	return nil
 }

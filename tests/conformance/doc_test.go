@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/softswitch/cli"
+	"github.com/headgate/headgate/softswitch/standalone"
 )
 
 const page = "../../docs/embedded-switch.md"
@@ -20,7 +20,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	// A line of the usage begins with its flag, a line of a table with one or more.
 	flag := regexp.MustCompile(`--[a-z0-9-]+`)
 	real := map[string]bool{}
-	for _, line := range regexp.MustCompile(`(?m)^ +(-\w, )?--[a-z0-9-]+`).FindAllString(cli.Usage(), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^ +(-\w, )?--[a-z0-9-]+`).FindAllString(standalone.Usage(), -1) {
 		real[flag.FindString(line)] = true
 	}
 	documented := map[string]bool{}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/binary"
+	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -66,7 +67,7 @@ func (r *rig) watches() {
 	leavesBy := func(port uint32) func() bool {
 		return func() bool {
 			r.send(8, flow(class, entropy))
-			f, ok := r.Receive(port, patience/100)
+			f, ok := r.Receive(port, 100*time.Millisecond)
 			return ok && f.Port == port
 		}
 	}

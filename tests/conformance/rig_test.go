@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds the wait for what must come; a test that passes rarely waits.
-const patience = 10 * time.Second
+const patience = 60 * time.Second
 
 // quirks are what a target does other than the specification says, or is free to do.
 // The zero value is the embedded switch's, but for the times.

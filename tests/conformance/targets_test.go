@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -69,9 +67,9 @@ func TestEmbedded(t *testing.T) {
 
 // TestBMv2 runs the same on simple_switch_grpc 1.15.
 func TestBMv2(t *testing.T) {
-	needBMv2(t)
+	bmv2.Need(t)
 	for name, test := range tests() {
-		t.Run(name, func(t *testing.T) { test(newRig(t, startBMv2(t), bmv2Quirks())) })
+		t.Run(name, func(t *testing.T) { test(newRig(t, bmv2.Start(t), bmv2Quirks())) })
 	}
 }
 
@@ -80,28 +78,4 @@ func bmv2Quirks() quirks {
 		idle: 2 * time.Second, settle: 200 * time.Millisecond,
 		earlyRepeat: true, earlyDigests: true, lax: true, ownArbitration: true, openWhenAlone: true, noStreamError: true,
 	}
-}
-
-func needBMv2(t *testing.T) {
-	t.Helper()
-	if os.Getenv("HEADGATE_BMV2") != "1" {
-		t.Skip("runs on simple_switch_grpc with HEADGATE_BMV2=1 (make test-bmv2)")
-	}
-	if _, err := exec.LookPath(bmv2.Command); err != nil {
-		t.Skipf("%s is not on the PATH", bmv2.Command)
-	}
-}
-
-func startBMv2(t *testing.T) *bmv2.Switch {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "bmv2") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s, err := bmv2.Start(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

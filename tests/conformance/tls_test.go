@@ -14,7 +14,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/headgate/headgate/softswitch/cli"
+	"github.com/headgate/headgate/softswitch/standalone"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
@@ -104,7 +103,7 @@ func (a *authority) trusts(name string) credentials.TransportCredentials {
 func TestTLS(t *testing.T) {
 	t.Run("Embedded", func(t *testing.T) { testTLS(t, runHeadgateSwitch) })
 	t.Run("BMv2", func(t *testing.T) {
-		needBMv2(t)
+		bmv2.Need(t)
 		testTLS(t, runBMv2)
 	})
 }
@@ -208,7 +207,7 @@ func runHeadgateSwitch(t *testing.T, flags []string) (address string) {
 	ended := make(chan error, 1)
 	go func() {
 		args := []string{"--no-p4", "--device-id", strconv.Itoa(target.DeviceID), "--", "--grpc-server-addr", "127.0.0.1:0"}
-		err := cli.Main(ctx, append(args, flags...), in, in)
+		err := standalone.Main(ctx, append(args, flags...), in, in)
 		in.CloseWithError(err)
 		ended <- err
 	}()
@@ -232,17 +231,15 @@ func runHeadgateSwitch(t *testing.T, flags []string) (address string) {
 // runBMv2 runs simple_switch_grpc until the test ends.
 func runBMv2(t *testing.T, flags []string) (address string) {
 	t.Helper()
-	address, thrift := freeAddress(t), freeAddress(t)
-	_, thriftPort, _ := net.SplitHostPort(thrift)
-	args := []string{"--no-p4", "--device-id", strconv.Itoa(target.DeviceID), "--thrift-port", thriftPort, "--", "--grpc-server-addr", address}
-	c := exec.Command(bmv2.Command, append(args, flags...)...)
-	if err := c.Start(); err != nil {
+	address, err := bmv2.FreeAddress()
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	})
+	p, err := bmv2.Run(bmv2.Options{Dir: t.TempDir(), DeviceID: target.DeviceID, Address: address, Target: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -250,17 +247,7 @@ func runBMv2(t *testing.T, flags []string) (address string) {
 			return address
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("BMv2 does not listen: %v", err)
+			t.Fatal(p.Explain(err))
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

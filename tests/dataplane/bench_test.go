@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/control"
 	"github.com/headgate/headgate/tests/dataplane/embedded"
 	"github.com/headgate/headgate/tests/dataplane/target"
-	"github.com/headgate/headgate/units"
 )
 
 // pump takes what the engine puts out: a packet that is enqueued leaves at once.
@@ -28,9 +28,9 @@ func (p *pump) Enqueue(pkt *engine.Packet) {
 	pkt.EnqTime, pkt.DeqTime = 1, 1
 	p.in.Egress(pkt, 1, p)
 }
-func (p *pump) Transmit(uint32, []byte, units.Time) { p.sent++ }
-func (p *pump) Again(pkt *engine.Packet)            { pkt.Free() }
-func (p *pump) Digest(string, [][]byte)             {}
+func (p *pump) Transmit(uint32, []byte)  { p.sent++ }
+func (p *pump) Again(pkt *engine.Packet) { pkt.Free() }
+func (p *pump) Digest(string, [][]byte)  {}
 
 // BenchmarkPipeline is one packet with a maxQD shim through Headgate's whole program on the
 // engine: parser, routing with ECMP, admission, egress, deparser.
@@ -68,7 +68,7 @@ func BenchmarkWrite(b *testing.B) {
 		"embedded": func() (target.Target, error) { return embedded.Start() },
 	}
 	if os.Getenv("HEADGATE_BMV2") == "1" {
-		targets["bmv2"] = func() (target.Target, error) { return startBMv2(b), nil }
+		targets["bmv2"] = func() (target.Target, error) { return bmv2.Start(b), nil }
 	}
 	for name, start := range targets {
 		b.Run(name, func(b *testing.B) {

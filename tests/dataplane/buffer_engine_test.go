@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/headroom/model"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/tables/buffer"
 	"github.com/headgate/headgate/tables/log2"
+	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/units"
 )
 
@@ -54,9 +56,10 @@ type versus struct {
 	*machine
 	c                          buffer.Config
 	mmu                        *headroom.MMU
-	refresh                    []headroom.Refresher
+	refresh                    []model.Refresher
 	stored                     []storedPacket
-	victims                    bool
+	victims                    int // events after which a port was a victim's
+	disobeyed                  int // arrivals that repeated a PAUSE
 	whole                      int // arrivals from victim ports
 	early                      int // arrivals that left τ above 0
 	pauses, resumes, refreshes []uint64
@@ -75,10 +78,9 @@ func newVersus(t testing.TB, m *machine, c buffer.Config) *versus {
 	mmu, err := headroom.New(entries.MMU)
 	must(t, err)
 	n := len(c.Numbers)
-	v := &versus{machine: m, c: c, mmu: mmu, pauses: make([]uint64, n), resumes: make([]uint64, n), refreshes: make([]uint64, n),
-		victims: c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC}
+	v := &versus{machine: m, c: c, mmu: mmu, pauses: make([]uint64, n), resumes: make([]uint64, n), refreshes: make([]uint64, n)}
 	for _, p := range c.MMU.Ports {
-		v.refresh = append(v.refresh, headroom.NewRefresher(p.Rate, c.Quanta))
+		v.refresh = append(v.refresh, model.NewRefresher(p.Rate.PauseTime(c.Quanta)))
 	}
 	return v
 }
@@ -86,12 +88,10 @@ func newVersus(t testing.TB, m *machine, c buffer.Config) *versus {
 // arrive is one arrival at both; both must decide the same.
 func (v *versus) arrive(port int, class uint8, n int) {
 	v.t.Helper()
-	if victim := v.mmu.Victim(v.now, port); v.victims {
-		v.machine.victim(v.c.Numbers[port], victim)
-		if victim {
-			v.whole++
-		}
+	if v.c.MMU.Lossless>>class&1 != 0 && v.mmu.Victim(v.now, port) {
+		v.whole++
 	}
+	told := v.mmu.Paused(port)
 	p := v.machine.arrive(v.c.Numbers[port], class, n)
 	ok, signals := v.mmu.Arrive(v.now, port, class, units.Bytes(n))
 	if ok != (p != nil) {
@@ -100,7 +100,8 @@ func (v *versus) arrive(port int, class uint8, n int) {
 	if p != nil {
 		v.stored = append(v.stored, storedPacket{p, port, class, n})
 	}
-	v.same("arrival", port, class, n, signals)
+	v.same("arrival", port, class, n, told&v.c.MMU.Lossless, signals)
+	v.state("arrival", port, class)
 	lossless := v.c.MMU.Lossless>>class&1 != 0
 	if v.mmu.Tau(port, class) > 0 {
 		v.early++
@@ -110,21 +111,50 @@ func (v *versus) arrive(port int, class uint8, n int) {
 	}
 }
 
+// unknown reports whether the last PAUSE of all that a port has paused is older than it takes
+// the peer to obey, in the switch's ticks.
+func (v *versus) unknown(port int) bool {
+	p := v.c.MMU.Ports[port]
+	half := max(1, p.Rate.PauseTime(v.c.Quanta)/2)
+	age := (v.now - (v.refresh[port].Next() - half)) / units.Microsecond
+	obeys := p.Rate.TxTime(headroom.Required(p.Rate, p.Delay, v.c.MMU.MTU))
+	return age*units.Microsecond >= obeys
+}
+
 // depart takes out stored packet i of both.
 func (v *versus) depart(i int) {
 	v.t.Helper()
 	s := v.stored[i]
 	v.stored = append(v.stored[:i], v.stored[i+1:]...)
 	v.machine.depart(s.p)
-	v.same("departure", s.port, s.class, s.n, v.mmu.Depart(v.now, s.port, s.class, units.Bytes(s.n)))
+	v.same("departure", s.port, s.class, s.n, 0, v.mmu.Depart(v.now, s.port, s.class, units.Bytes(s.n)))
+	v.state("departure", s.port, s.class)
 }
 
-// same compares the PFC frames of one event, frame for frame.
-func (v *versus) same(what string, port int, class uint8, n int, want []headroom.Signal) {
+// state compares SPFC's state of a port after a packet of a lossless class. Packets of other
+// classes do not look at the clock, and a paused port's State Holder is held at reset.
+func (v *versus) state(what string, port int, class uint8) {
+	v.t.Helper()
+	if v.c.MMU.Lossless>>class&1 == 0 {
+		return
+	}
+	number := int(v.c.Numbers[port])
+	victim := v.register(ids.RegisterSpfcVictimName, number) == 1 && v.register(ids.RegisterBufferPausedName, number) == 0
+	if want := v.mmu.Victim(v.now, port); victim != want {
+		v.t.Fatalf("%s at port %d: it is a victim: %v, by the MMU's meter: %v; %d B have departed in its period", what, port, victim, want, v.register(ids.RegisterSpfcCountName, number))
+	}
+	if victim {
+		v.victims++
+	}
+}
+
+// same compares the PFC frames of one event, frame for frame. told are the lossless classes
+// of which no packet should arrive.
+func (v *versus) same(what string, port int, class uint8, n int, told uint8, want []headroom.Signal) {
 	v.t.Helper()
 	r := &v.refresh[port]
 	if len(want) > 0 {
-		r.Sent(v.now, want[0])
+		r.Sent(v.now, want[0].Classes, want[0].Pause)
 		if want[0].Pause {
 			v.pauses[port]++
 		} else {
@@ -133,6 +163,12 @@ func (v *versus) same(what string, port int, class uint8, n int, want []headroom
 	} else if due := r.Due(v.now); due != 0 {
 		want = []headroom.Signal{{Port: port, Classes: due, Pause: true}}
 		v.refreshes[port]++
+	} else if told>>class&1 != 0 && v.unknown(port) {
+		paused := v.mmu.Paused(port)
+		r.Sent(v.now, paused, true)
+		want = []headroom.Signal{{Port: port, Classes: paused, Pause: true}}
+		v.refreshes[port]++
+		v.disobeyed++
 	}
 	var got []headroom.Signal
 	for _, f := range v.pfc {
@@ -162,7 +198,7 @@ func (v *versus) accounts() {
 	for i, number := range v.c.Numbers {
 		got := v.poll(number).Buffer
 		want := pollreport.Buffer{
-			PortPaused: v.mmu.PortPaused(i), LastPause: got.LastPause, Insured: uint32(v.mmu.Insured(i)),
+			Victim: got.Victim, PortPaused: v.mmu.PortPaused(i), LastPause: got.LastPause, Insured: uint32(v.mmu.Insured(i)),
 			PausedQueues: got.PausedQueues, Used: pools(v.mmu.Usage()), Peak: pools(v.mmu.Stats().Peak),
 		}
 		for class := range uint8(8) {
@@ -244,12 +280,13 @@ func (v *versus) play(rng *rand.Rand, events int) {
 // packet must be stored or dropped by both, every PFC frame must be the same, and so all
 // accounts and counters.
 func TestBufferDecisions(t *testing.T) {
+	race.SkipSequential(t)
 	program := loadProgram(t)
 	for _, kind := range headroom.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var total headroom.Stats
-			whole, early := 0, 0
+			whole, early, victims, disobeyed := 0, 0, 0, 0
 			for seed := range uint64(8) {
 				rng := rand.New(rand.NewPCG(seed, 7))
 				c := randomBuffer(kind, rng)
@@ -258,7 +295,7 @@ func TestBufferDecisions(t *testing.T) {
 				v := newVersus(t, m, c)
 				v.play(rng, 1200)
 				s := v.mmu.Stats()
-				whole, early = whole+v.whole, early+v.early
+				whole, early, victims, disobeyed = whole+v.whole, early+v.early, victims+v.victims, disobeyed+v.disobeyed
 				total.PauseFrames += s.PauseFrames
 				total.ResumeFrames += s.ResumeFrames
 				total.LosslessDrops += s.LosslessDrops
@@ -270,10 +307,10 @@ func TestBufferDecisions(t *testing.T) {
 			}
 			t.Logf("%d PAUSE, %d RESUME, %d refreshes, %d ports paused, %d lossless and %d lossy drops",
 				total.PauseFrames, total.ResumeFrames, total.QueuePauses, total.PortPauses, total.LosslessDrops, total.LossyDrops)
-			if total.PauseFrames < 100 || total.ResumeFrames < 100 || total.QueuePauses == 0 || total.LossyDrops == 0 {
+			if total.PauseFrames < 100 || total.ResumeFrames < 100 || total.QueuePauses == 0 || total.LossyDrops == 0 || disobeyed == 0 {
 				t.Errorf("the traces are too tame: %+v", total)
 			}
-			if spfc(kind) != (whole > 50) || dsh(kind) != (early > 50 && total.PortPauses > 10) {
+			if spfc(kind) != (whole > 50 && victims > 50) || dsh(kind) != (early > 50 && total.PortPauses > 10) {
 				t.Errorf("the traces are too tame: %d packets came from victims, %d left τ above 0, %d ports paused", whole, early, total.PortPauses)
 			}
 		})

@@ -26,7 +26,6 @@ type machine struct {
 	held    *engine.Packet // what the last Ingress handed on
 	pfc     []pfcFrame
 	reports [][]byte
-	handles map[string]engine.Handle // of victim entries, by port
 }
 
 // pfcFrame is a PFC frame that left a port.
@@ -44,7 +43,7 @@ func (m *machine) Enqueue(p *engine.Packet) {
 	m.in.Egress(p, m.now, m)
 }
 
-func (m *machine) Transmit(port uint32, frame []byte, _ units.Time) {
+func (m *machine) Transmit(port uint32, frame []byte) {
 	switch port {
 	case wayOut:
 	case ids.CPUPort:
@@ -120,7 +119,7 @@ func loadProgram(t testing.TB) *engine.Program {
 }
 
 func newMachine(t testing.TB, program *engine.Program) *machine {
-	m := &machine{t: t, in: engine.New(program, engine.Options{Queues: 8}), now: units.Second, handles: map[string]engine.Handle{}}
+	m := &machine{t: t, in: engine.New(program, engine.Options{Queues: 8}), now: units.Second}
 	group := engine.GroupID(1)
 	must(t, m.in.AddMember(ids.ProfileECMPName, 1, engine.ActionCall{
 		Name: ids.ActionSetNextHopName, Args: [][]byte{{wayOut}, switchMAC(2), hostMAC(2)},
@@ -183,19 +182,6 @@ func (m *machine) policy(a buffer.Action) {
 	must(m.t, m.in.SetDefault(ids.TableBufferPolicyName, &engine.Target{Call: m.call(a)}))
 }
 
-// victim sets the entry of SPFC.
-func (m *machine) victim(port uint32, victim bool) {
-	key := fmt.Sprint(port)
-	h, is := m.handles[key]
-	switch e := buffer.Victim(port); {
-	case victim && !is:
-		m.handles[key] = m.add(e)
-	case !victim && is:
-		must(m.t, m.in.DeleteEntry(e.Table, h))
-		delete(m.handles, key)
-	}
-}
-
 // arrive sends a frame in and returns the packet that waits for egress, nil for a drop.
 func (m *machine) arrive(port uint32, class uint8, n int) *engine.Packet {
 	m.held = nil
@@ -233,14 +219,17 @@ func (m *machine) counter(name string, i int) uint64 {
 	return c.Packets
 }
 
-func (m *machine) tau(port uint32, class uint8) units.Bytes {
-	b, err := m.in.ReadRegister(ids.RegisterBufferTauName, int(port)<<3|int(class))
+func (m *machine) register(name string, i int) (v uint64) {
+	b, err := m.in.ReadRegister(name, i)
 	must(m.t, err)
-	var v units.Bytes
 	for _, x := range b {
-		v = v<<8 | units.Bytes(x)
+		v = v<<8 | uint64(x)
 	}
 	return v
+}
+
+func (m *machine) tau(port uint32, class uint8) units.Bytes {
+	return units.Bytes(m.register(ids.RegisterBufferTauName, int(port)<<3|int(class)))
 }
 
 // dataFrame is an IPv4 frame of n bytes whose DSCP is its class.

@@ -36,9 +36,9 @@ type bufferRig struct {
 
 func newBufferRig(r *rig) *bufferRig {
 	r.Helper()
-	names, err := control.NewNames()
+	info, err := control.P4Info()
 	must(r.T, err)
-	b := &bufferRig{rig: r, names: names, rate: 50}
+	b := &bufferRig{rig: r, names: control.NewNames(info), rate: 50}
 	if _, real := r.target.(*bmv2.Switch); real {
 		b.rate = 4 // processes and their threads wait for each other
 	}
@@ -63,7 +63,7 @@ func (b *bufferRig) run(c buffer.Config) *buffer.Entries {
 	}
 	var updates []*p4v1.Update
 	add := func(kind p4v1.Update_Type, entry buffer.Entry) {
-		u, err := b.names.Buffer(kind, entry)
+		u, err := b.names.Updates(kind, entry)
 		must(b.T, err)
 		updates = append(updates, u...)
 	}
@@ -93,13 +93,6 @@ func (b *bufferRig) policy(a buffer.Action) {
 	u, err := b.names.BufferPolicy(a)
 	must(b.T, err)
 	b.write(u)
-}
-
-func (b *bufferRig) victim(port uint32, kind p4v1.Update_Type) {
-	b.Helper()
-	u, err := b.names.Buffer(kind, buffer.Victim(port))
-	must(b.T, err)
-	b.write(u...)
 }
 
 // gap is the time between two packets of the slow port.
@@ -161,10 +154,14 @@ func bufferConfig(kind headroom.Kind) buffer.Config {
 		c.Headroom, c.Buffer = 0, 92_144 // Φ of the links is 6012 B
 	}
 	c.DSH.Window = units.Microsecond
-	c.SPFC.Period = 100 * units.Millisecond
+	// No period of SPFC ends during a trace: the switch's clock is not the trace's.
+	const rate = 400 * units.BitPerSecond
+	if spfc(kind) {
+		c.SPFC.Period, c.SPFC.K = 4000*units.Second, 64 // IRC is 3125 B
+	}
 	b := buffer.Config{MMU: c, Quanta: 65535, Numbers: losslessPorts()}
 	for range b.Numbers {
-		b.MMU.Ports = append(b.MMU.Ports, headroom.Port{Rate: units.Mbps})
+		b.MMU.Ports = append(b.MMU.Ports, headroom.Port{Rate: rate})
 	}
 	return b
 }
@@ -195,19 +192,31 @@ func testBufferRefresh(r *rig) {
 		packets++
 		b.send(3, bufferFrame(r, 3, slowPort, class))
 		b.settle()
-		time.Sleep(time.Millisecond)
+		b.sleep(time.Millisecond)
 	}
 	for range 5 { // private, twice shared, twice headroom: the first of these pauses
 		send(5)
 	}
 	pause("the fourth packet")
 	pause("the fifth, later")
-	b.packetOut(control.PacketOut{Port: 3, Mode: ids.PacketOutRefresh, Payload: []byte("anything")})
-	pause("the controller")
+	// The controller's is for a peer that may have forgotten: it says of all what they are.
+	restated := func(port uint32, paused uint8) {
+		b.Helper()
+		want := pfcFrame{port: port, classes: 0xff}
+		for class := range want.times {
+			if paused>>class&1 != 0 {
+				want.times[class] = quanta
+			}
+		}
+		b.packetOut(control.PacketOut{Port: port, Mode: ids.PacketOutRefresh, Payload: []byte("anything")})
+		if f := b.signal(port); f != want {
+			b.Fatalf("the controller has port %d send %+v, want %+v", port, f, want)
+		}
+	}
+	restated(3, 1<<5)
 	send(0) // of a class that is not paused
 	pause("a packet of another class")
-	b.packetOut(control.PacketOut{Port: 1, Mode: ids.PacketOutRefresh})
-	b.poll(1)
+	restated(1, 0)
 	if report := b.poll(3).Buffer; report.Paused() != 1<<5 || report.LastPause == 0 || report.Private[5] != 500 {
 		b.Errorf("port 3 reports %+v, want class 5 paused", report)
 	}
@@ -221,7 +230,7 @@ func testBufferRefresh(r *rig) {
 			break
 		}
 	}
-	b.packetOut(control.PacketOut{Port: 3, Mode: ids.PacketOutRefresh})
+	restated(3, 0)
 	if report := b.poll(3).Buffer; report.Paused() != 0 || report.Used != (pollreport.Pools{}) {
 		b.Errorf("everything has left, and port 3 reports %+v", report)
 	}

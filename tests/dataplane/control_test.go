@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -90,6 +91,7 @@ func testPoll(r *rig) {
 	r.send(1, frames...)
 	r.receive(2, packets)
 	r.empty(2)
+	r.sleep(time.Millisecond)
 	second := r.poll(2)
 	if second.DepartedBytes != bytes || second.DepartedPackets != packets {
 		r.Errorf("%d packets with %d bytes departed, want %d with %d", second.DepartedPackets, second.DepartedBytes, packets, bytes)

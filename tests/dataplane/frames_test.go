@@ -33,7 +33,7 @@ func newFrame(from, to uint32) frame {
 	}
 }
 
-// shim makes the frame one with a maxQD shim of an opaque payload.
+// shim makes the frame one with a maxQD shim and, behind it, the transport header of a host of ours.
 func (f frame) shim(version uint8, echo bool, maxQD uint16) frame {
 	f.dstPort = ids.UDPPortMaxQD
 	first := version << 4
@@ -41,8 +41,9 @@ func (f frame) shim(version uint8, echo bool, maxQD uint16) frame {
 		first |= 0x08
 	}
 	f.payload = bytes.Clone(f.payload)
-	f.payload[0], f.payload[1] = first, 0
+	f.payload[0], f.payload[1] = first, ids.MaxQDNextBTH
 	binary.BigEndian.PutUint16(f.payload[2:], maxQD)
+	binary.BigEndian.PutUint16(f.payload[6:], ids.DefaultPartitionKey)
 	return f
 }
 

@@ -36,11 +36,6 @@ func malformedFrames(r *rig) []malformed {
 	}
 	roce := newFrame(1, 2)
 	roce.dstPort, roce.payload = ids.UDPPortRoCE, make([]byte, 11)
-	shim := newFrame(1, 2).shim(ids.MaxQDVersion, false, 0)
-	shim.payload[1] = ids.MaxQDNextBTH
-	shim.payload = shim.payload[:10]
-	noShim := newFrame(1, 2)
-	noShim.dstPort, noShim.payload = ids.UDPPortMaxQD, []byte{1, 2, 3}
 	ttl0, ttl1 := newFrame(1, 2), newFrame(1, 2)
 	ttl0.ttl, ttl1.ttl = 0, 1
 	tcp := newFrame(1, 2)
@@ -65,8 +60,6 @@ func malformedFrames(r *rig) []malformed {
 		{"half a UDP header", ids.DropParser, cut(good(), 14+20+4)},
 		{"half a TCP port pair", ids.DropParser, shortTCP},
 		{"half a BTH", ids.DropParser, roce.bytes(r.T)},
-		{"half a shim", ids.DropParser, noShim.bytes(r.T)},
-		{"half a BTH behind a shim", ids.DropParser, shim.bytes(r.T)},
 		{"half a PFC frame", ids.DropParser, pfc[:30]},
 		{"IP version 6 in an IPv4 frame", ids.DropIPv4Header, change(14, 0x65)},
 		{"IHL 4", ids.DropIPv4Header, change(14, 0x44)},
@@ -74,15 +67,12 @@ func malformedFrames(r *rig) []malformed {
 		{"total length beyond the frame", ids.DropIPv4Header, change(17, 87)},
 		{"UDP length 7", ids.DropUDPLength, change(39, 7)},
 		{"UDP length beyond the packet", ids.DropUDPLength, change(39, 67)},
-		{"a shim in the padding", ids.DropUDPLength, append(noShim.bytes(r.T), make([]byte, 15)...)},
 		{"options", ids.DropIPv4Options, change(14, 0x46)},
 		{"wrong checksum", ids.DropIPv4Checksum, func() []byte { b := good(); b[24] ^= 1; return b }()},
 		{"corrupt address", ids.DropIPv4Checksum, func() []byte { b := good(); b[31] ^= 4; return b }()},
 		{"PFC", ids.DropMACControl, pfc},
 		{"PAUSE", ids.DropMACControl, pause},
 		{"MAC control alone", ids.DropMACControl, pause[:16]},
-		{"shim version 0", ids.DropMaxQDShim, newFrame(1, 2).shim(0, false, 0).bytes(r.T)},
-		{"shim version 2", ids.DropMaxQDShim, newFrame(1, 2).shim(2, true, 0).bytes(r.T)},
 		{"IPv6", ids.DropNotIPv4, etherType(0x86dd, good())},
 		{"VLAN", ids.DropNotIPv4, etherType(0x8100, good())},
 		{"Ethernet header alone", ids.DropNotIPv4, etherType(0x1234, good())[:14]},
@@ -192,7 +182,7 @@ func testGarbage(r *rig) {
 	if left+dropped != frames {
 		r.Errorf("%d frames left and %d were dropped, of %d sent", left, dropped, frames)
 	}
-	if left < frames/20 || len(b.Dropped) < 6 {
+	if left < frames/20 || len(b.Dropped) < 5 {
 		r.Errorf("the garbage is too uniform: %d left, drops %v", left, b.Dropped)
 	}
 	r.silent()

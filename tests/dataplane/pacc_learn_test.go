@@ -3,41 +3,59 @@ package dataplane
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/pacc"
+	"github.com/headgate/headgate/controller/feature/pacc"
+	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/embedded"
 	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/tests/race"
 )
 
 // TestPaccLearningRateEmbedded logs how many new flows a second get into the table, over
 // P4Runtime and inside the switch.
 func TestPaccLearningRateEmbedded(t *testing.T) {
-	for _, at := range []config.PACCPlace{config.AtController, config.AtSwitch} {
+	race.SkipRealTime(t)
+	for _, at := range []pacc.Place{pacc.AtController, pacc.AtSwitch} {
 		t.Run(string(at), func(t *testing.T) {
 			s, err := embedded.Start()
 			if err != nil {
 				t.Fatal(err)
 			}
-			learnMany(t, s, fmt.Sprintf(paccFabric, config.Embedded, at), func() (pacc.Stats, bool) {
-				st, _, ok := s.PACC()
-				return st, ok
-			})
+			learnMany(t, s, fmt.Sprintf(paccFabric, config.Embedded, at))
 		})
 	}
 }
 
 func TestPaccLearningRateBMv2(t *testing.T) {
-	needBMv2(t)
-	learnMany(t, startBMv2(t), fmt.Sprintf(paccFabric, config.BMv2, config.AtController), nil)
+	bmv2.Need(t)
+	learnMany(t, bmv2.Start(t), fmt.Sprintf(paccFabric, config.BMv2, pacc.AtController))
+}
+
+// loopStats returns the counters of PACC's loop, wherever it runs.
+func loopStats(c *controller.Controller, tg target.Target) cnpgen.LoopStats {
+	if s, ok := tg.(*embedded.Switch); ok && pacc.Of(c.Config()).At == pacc.AtSwitch {
+		st, _, _ := s.PACC()
+		return st
+	}
+	number := func(metric string) uint64 {
+		n, _ := shownNumber(c.Switches()[0], metric)
+		return uint64(n)
+	}
+	return cnpgen.LoopStats{
+		Ticks: number("pacc_ticks"), Missed: number("pacc_missed_ticks"), Flows: int(number("pacc_flows")),
+		Learned: number("pacc_learned_flows"), Refused: number("pacc_refused_flows"), Evicted: number("pacc_evicted_flows"),
+		QueuePairs: int(number("pacc_queue_pairs")),
+	}
 }
 
 // learnMany sends a packet of each of many flows, again where a digest was lost, until the
-// table has them all. inside reads the loop of the switch itself.
-func learnMany(t *testing.T, tg target.Target, yaml string, inside func() (pacc.Stats, bool)) {
+// table has them all.
+func learnMany(t *testing.T, tg target.Target, yaml string) {
 	const flows = 2000
 	const lost = 3 * time.Second // without progress: far longer than a slow machine takes for a write
 	t.Cleanup(func() {
@@ -46,17 +64,8 @@ func learnMany(t *testing.T, tg target.Target, yaml string, inside func() (pacc.
 		}
 	})
 	must(t, tg.Shape(2, target.Shape{Depth: 2 * flows}))
-	c := startController(t, tg, strings.Replace(yaml, "enabled: true", "enabled: true, ageing: 600s", 1))
-	stats := func() pacc.Stats {
-		if c.Config().PACC.At == config.AtSwitch {
-			s, _ := inside()
-			return s
-		}
-		if p := c.Switches()[0].PACC; p != nil {
-			return p.Stats
-		}
-		return pacc.Stats{}
-	}
+	c := startController(t, tg, yaml)
+	stats := func() cnpgen.LoopStats { return loopStats(c, tg) }
 	wait := func(what string, done func() bool, most time.Duration) bool {
 		for end := time.Now().Add(most); !done(); time.Sleep(2 * time.Millisecond) {
 			if time.Now().After(end) {

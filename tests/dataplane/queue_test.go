@@ -96,12 +96,6 @@ type passed struct {
 	elapsed time.Duration // from before the burst was sent to after it was received, on the target's clock
 }
 
-// laggard is a target whose clock may have fallen behind the wall's and catch up during a
-// burst: its packets then wait longer than the wall clock says, by at most that.
-type laggard interface {
-	WorstLag() time.Duration
-}
-
 // plausible tells whether a packet with n before it can have waited so long, in units of
 // 1 µs << shift. BMv2 paces late, and a busy machine later still; but never early by more
 // than the gap that was under way when the rate was set.
@@ -115,13 +109,9 @@ func (p passed) plausible(delay uint16, n int, shift uint) bool {
 func burstWithShims(r *rig, to uint32, frames [][]byte) passed {
 	r.Helper()
 	r.shape(to, target.Shape{PacketsPerSecond: shimRate, FrameBytes: 100, Depth: 1000})
-	start := time.Now()
+	start := r.now()
 	r.send(1, frames...)
-	p := passed{r.receive(to, len(frames)), time.Since(start)}
-	if l, ok := r.target.(laggard); ok {
-		p.elapsed += l.WorstLag()
-	}
-	return p
+	return passed{r.receive(to, len(frames)), r.now() - start}
 }
 
 // testMaxQDTwoHops passes packets through two queues: the first stamps its delay, the
@@ -267,13 +257,12 @@ func testTailDrop(r *rig) {
 // its switch has finished with it.
 func (r *rig) empty(port uint32) {
 	r.Helper()
-	deadline := time.Now().Add(patience)
-	for {
+	for end := r.now() + patience; ; r.sleep(time.Millisecond) {
 		report := r.poll(port)
 		if report.QueueBytes == [ids.QueuesPerPort]uint32{} {
 			return
 		}
-		if time.Now().After(deadline) {
+		if r.now() > end {
 			r.Fatalf("port %d has drained, and its queues have %v bytes", port, report.QueueBytes)
 		}
 	}

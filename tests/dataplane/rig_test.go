@@ -4,6 +4,7 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
@@ -18,7 +19,7 @@ import (
 )
 
 // patience bounds the wait for what must come; a test that passes rarely waits.
-const patience = 10 * time.Second
+const patience = 60 * time.Second
 
 // fencePort is where fences leave; tests do not use it otherwise.
 const fencePort = target.Ports
@@ -155,20 +156,50 @@ next:
 	}
 }
 
+// packetOut sends a packet-out and waits until the switch has it.
 func (r *rig) packetOut(p control.PacketOut) {
 	r.Helper()
-	if err := r.ctl.Send(p); err != nil {
+	if err := errors.Join(r.ctl.Send(p), r.ctl.Sync()); err != nil {
 		r.Fatal(err)
 	}
 }
 
+// began is when the wall clocks of targets begin.
+var began = time.Now()
+
+// now is the time by the target's clock.
+func (r *rig) now() time.Duration {
+	if c, ok := r.target.(target.Timed); ok {
+		return c.Now()
+	}
+	return time.Since(began)
+}
+
+func (r *rig) sleep(d time.Duration) {
+	if c, ok := r.target.(target.Timed); ok {
+		c.Sleep(d)
+		return
+	}
+	time.Sleep(d)
+}
+
 func (r *rig) packetIn() control.PacketIn {
 	r.Helper()
-	p, err := r.ctl.Receive(patience)
-	if err != nil {
-		r.Fatal(err)
+	most := patience
+	if _, ok := r.target.(target.Timed); ok {
+		most = 0 // its clock stands until we let it go on
 	}
-	return p
+	for end := r.now() + patience; ; {
+		p, err := r.ctl.Receive(most)
+		if err == nil {
+			return p
+		}
+		if r.now() >= end || !errors.Is(err, control.ErrTimeout) {
+			r.Fatal(err)
+		}
+		r.sleep(time.Millisecond)
+		must(r.T, r.ctl.Sync())
+	}
 }
 
 // poll reads a port's registers.

@@ -1,8 +1,6 @@
 package dataplane
 
 import (
-	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,9 +24,12 @@ func tests() map[string]func(*rig) {
 		"ECNProbability":     testECNProbability,
 		"MaxQDTwoHops":       testMaxQDTwoHops,
 		"MaxQDEcho":          testMaxQDEcho,
+		"MaxQDForeign":       testMaxQDForeign,
 		"MaxQDScale":         testMaxQDScale,
 		"PacketOut":          testPacketOut,
 		"Punt":               testPunt,
+		"PuntLimit":          testPuntLimit,
+		"SourceCheck":        testSourceCheck,
 		"Poll":               testPoll,
 		"Admission":          testAdmission,
 		"TailDrop":           testTailDrop,
@@ -38,15 +39,17 @@ func tests() map[string]func(*rig) {
 		"BufferTrace":        testBufferTrace,
 		"BufferRefresh":      testBufferRefresh,
 		"BufferForget":       testBufferForget,
+		"BufferChange":       testBufferChange,
 		"BufferTshark":       testBufferTshark,
+		"SPFCPeriod":         testSPFCPeriod,
 	}
 }
 
 func TestEmbedded(t *testing.T) {
 	for name, test := range tests() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they mostly wait
-			s, err := embedded.Start()
+			t.Parallel()
+			s, err := embedded.StartPaused()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,22 +59,22 @@ func TestEmbedded(t *testing.T) {
 }
 
 func TestBMv2(t *testing.T) {
-	needBMv2(t)
+	bmv2.Need(t)
 	for name, test := range tests() {
-		t.Run(name, func(t *testing.T) { test(newRig(t, startBMv2(t))) })
+		t.Run(name, func(t *testing.T) { test(newRig(t, bmv2.Start(t))) })
 	}
 }
 
 // TestTargetsAgree sends the same garbage through both switches: every byte and every
 // counter must be the same.
 func TestTargetsAgree(t *testing.T) {
-	needBMv2(t)
+	bmv2.Need(t)
 	e, err := embedded.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []behaviour
-	for _, tg := range []target.Target{startBMv2(t), e} {
+	for _, tg := range []target.Target{bmv2.Start(t), e} {
 		r := newRig(t, tg)
 		r.write(control.DisableStamping()) // delays are never the same
 		got = append(got, behave(r, garbage(r, 3000)))
@@ -79,28 +82,4 @@ func TestTargetsAgree(t *testing.T) {
 	if diff := cmp.Diff(got[0], got[1]); diff != "" {
 		t.Errorf("BMv2 -, embedded switch +\n%s", diff)
 	}
-}
-
-func needBMv2(t *testing.T) {
-	t.Helper()
-	if os.Getenv("HEADGATE_BMV2") != "1" {
-		t.Skip("runs on simple_switch_grpc with HEADGATE_BMV2=1 (make test-bmv2)")
-	}
-	if _, err := exec.LookPath(bmv2.Command); err != nil {
-		t.Skipf("%s is not on the PATH", bmv2.Command)
-	}
-}
-
-func startBMv2(t testing.TB) target.Target {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "bmv2") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s, err := bmv2.Start(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
 )
 
@@ -133,11 +134,7 @@ func (t *transcript) has(text string) func() bool {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
+	lag.Await(t, what, ok)
 }
 
 // ethernet returns a frame between two stations of the given number.

@@ -396,10 +396,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// WeightService hands out Söze's weights under per-application budgets.
+// WeightService hands out flows' weights under per-application budgets.
 type WeightServiceClient interface {
 	// SetWeight sets the weight of a flow. The flow is created when it is unknown.
-	// FAILED_PRECONDITION when the application's budget would be exceeded.
+	// FAILED_PRECONDITION when the application's budget would be exceeded, and when nobody named
+	// the application although others have budgets.
 	SetWeight(ctx context.Context, in *SetWeightRequest, opts ...grpc.CallOption) (*SetWeightResponse, error)
 	// SetWeights sets many weights or none, against the budgets at one moment: what one flow
 	// gives up another can have.
@@ -413,7 +414,7 @@ type WeightServiceClient interface {
 	WatchWeights(ctx context.Context, in *WatchWeightsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WeightUpdate], error)
 	// SetBudget sets the sum of weights that an application may hand out; 0 removes the limit.
 	SetBudget(ctx context.Context, in *SetBudgetRequest, opts ...grpc.CallOption) (*SetBudgetResponse, error)
-	// ListAudit returns the log of weight and budget changes, oldest first.
+	// ListAudit returns the log of what operators and hosts changed, oldest first.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
 }
 
@@ -508,10 +509,11 @@ func (c *weightServiceClient) ListAudit(ctx context.Context, in *ListAuditReques
 // All implementations must embed UnimplementedWeightServiceServer
 // for forward compatibility.
 //
-// WeightService hands out Söze's weights under per-application budgets.
+// WeightService hands out flows' weights under per-application budgets.
 type WeightServiceServer interface {
 	// SetWeight sets the weight of a flow. The flow is created when it is unknown.
-	// FAILED_PRECONDITION when the application's budget would be exceeded.
+	// FAILED_PRECONDITION when the application's budget would be exceeded, and when nobody named
+	// the application although others have budgets.
 	SetWeight(context.Context, *SetWeightRequest) (*SetWeightResponse, error)
 	// SetWeights sets many weights or none, against the budgets at one moment: what one flow
 	// gives up another can have.
@@ -525,7 +527,7 @@ type WeightServiceServer interface {
 	WatchWeights(*WatchWeightsRequest, grpc.ServerStreamingServer[WeightUpdate]) error
 	// SetBudget sets the sum of weights that an application may hand out; 0 removes the limit.
 	SetBudget(context.Context, *SetBudgetRequest) (*SetBudgetResponse, error)
-	// ListAudit returns the log of weight and budget changes, oldest first.
+	// ListAudit returns the log of what operators and hosts changed, oldest first.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
 	mustEmbedUnimplementedWeightServiceServer()
 }
@@ -741,81 +743,81 @@ var WeightService_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	ChannelService_AllocatePriority_FullMethodName = "/headgate.v1.ChannelService/AllocatePriority"
-	ChannelService_ReleasePriority_FullMethodName  = "/headgate.v1.ChannelService/ReleasePriority"
-	ChannelService_ListChannels_FullMethodName     = "/headgate.v1.ChannelService/ListChannels"
-	ChannelService_WatchChannels_FullMethodName    = "/headgate.v1.ChannelService/WatchChannels"
+	PriorityService_AllocatePriority_FullMethodName = "/headgate.v1.PriorityService/AllocatePriority"
+	PriorityService_ReleasePriority_FullMethodName  = "/headgate.v1.PriorityService/ReleasePriority"
+	PriorityService_ListPriorities_FullMethodName   = "/headgate.v1.PriorityService/ListPriorities"
+	PriorityService_WatchPriorities_FullMethodName  = "/headgate.v1.PriorityService/WatchPriorities"
 )
 
-// ChannelServiceClient is the client API for ChannelService service.
+// PriorityServiceClient is the client API for PriorityService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ChannelService hands out PrioPlus' virtual priorities: channels of delay in one queue,
+// PriorityService hands out PrioPlus' virtual priorities: channels of delay in one queue,
 // which follow from the configuration's section prioplus. Without the section all but the
 // reading methods are FAILED_PRECONDITION.
-type ChannelServiceClient interface {
+type PriorityServiceClient interface {
 	// AllocatePriority gives an application a virtual priority for itself and returns its
 	// channel. What the application has already is given again. An allocation lasts until it
-	// is released or the controller ends. INVALID_ARGUMENT when there is
+	// is released, over restarts where the controller has a state file. INVALID_ARGUMENT when there is
 	// no such priority, FAILED_PRECONDITION when another application has it,
 	// RESOURCE_EXHAUSTED when none is free.
 	AllocatePriority(ctx context.Context, in *AllocatePriorityRequest, opts ...grpc.CallOption) (*AllocatePriorityResponse, error)
 	// ReleasePriority lets all applications' flows use a priority again. NOT_FOUND when nobody
 	// has it, FAILED_PRECONDITION when another application has it.
 	ReleasePriority(ctx context.Context, in *ReleasePriorityRequest, opts ...grpc.CallOption) (*ReleasePriorityResponse, error)
-	// ListChannels returns the plan and every priority, lowest first.
-	ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error)
-	// WatchChannels sends what ListChannels returns, now and after every change: of the plan,
+	// ListPriorities returns the plan and every priority, lowest first.
+	ListPriorities(ctx context.Context, in *ListPrioritiesRequest, opts ...grpc.CallOption) (*ListPrioritiesResponse, error)
+	// WatchPriorities sends what ListPriorities returns, now and after every change: of the plan,
 	// as when the noise or the number of flows is configured anew, or of who has what.
-	WatchChannels(ctx context.Context, in *WatchChannelsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListChannelsResponse], error)
+	WatchPriorities(ctx context.Context, in *WatchPrioritiesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListPrioritiesResponse], error)
 }
 
-type channelServiceClient struct {
+type priorityServiceClient struct {
 	cc grpc.ClientConnInterface
 }
 
-func NewChannelServiceClient(cc grpc.ClientConnInterface) ChannelServiceClient {
-	return &channelServiceClient{cc}
+func NewPriorityServiceClient(cc grpc.ClientConnInterface) PriorityServiceClient {
+	return &priorityServiceClient{cc}
 }
 
-func (c *channelServiceClient) AllocatePriority(ctx context.Context, in *AllocatePriorityRequest, opts ...grpc.CallOption) (*AllocatePriorityResponse, error) {
+func (c *priorityServiceClient) AllocatePriority(ctx context.Context, in *AllocatePriorityRequest, opts ...grpc.CallOption) (*AllocatePriorityResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AllocatePriorityResponse)
-	err := c.cc.Invoke(ctx, ChannelService_AllocatePriority_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, PriorityService_AllocatePriority_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *channelServiceClient) ReleasePriority(ctx context.Context, in *ReleasePriorityRequest, opts ...grpc.CallOption) (*ReleasePriorityResponse, error) {
+func (c *priorityServiceClient) ReleasePriority(ctx context.Context, in *ReleasePriorityRequest, opts ...grpc.CallOption) (*ReleasePriorityResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReleasePriorityResponse)
-	err := c.cc.Invoke(ctx, ChannelService_ReleasePriority_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, PriorityService_ReleasePriority_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *channelServiceClient) ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error) {
+func (c *priorityServiceClient) ListPriorities(ctx context.Context, in *ListPrioritiesRequest, opts ...grpc.CallOption) (*ListPrioritiesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListChannelsResponse)
-	err := c.cc.Invoke(ctx, ChannelService_ListChannels_FullMethodName, in, out, cOpts...)
+	out := new(ListPrioritiesResponse)
+	err := c.cc.Invoke(ctx, PriorityService_ListPriorities_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *channelServiceClient) WatchChannels(ctx context.Context, in *WatchChannelsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListChannelsResponse], error) {
+func (c *priorityServiceClient) WatchPriorities(ctx context.Context, in *WatchPrioritiesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListPrioritiesResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ChannelService_ServiceDesc.Streams[0], ChannelService_WatchChannels_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &PriorityService_ServiceDesc.Streams[0], PriorityService_WatchPriorities_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[WatchChannelsRequest, ListChannelsResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[WatchPrioritiesRequest, ListPrioritiesResponse]{ClientStream: stream}
 	if err := x.ClientStream.SendMsg(in); err != nil {
 		return nil, err
 	}
@@ -826,162 +828,162 @@ func (c *channelServiceClient) WatchChannels(ctx context.Context, in *WatchChann
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ChannelService_WatchChannelsClient = grpc.ServerStreamingClient[ListChannelsResponse]
+type PriorityService_WatchPrioritiesClient = grpc.ServerStreamingClient[ListPrioritiesResponse]
 
-// ChannelServiceServer is the server API for ChannelService service.
-// All implementations must embed UnimplementedChannelServiceServer
+// PriorityServiceServer is the server API for PriorityService service.
+// All implementations must embed UnimplementedPriorityServiceServer
 // for forward compatibility.
 //
-// ChannelService hands out PrioPlus' virtual priorities: channels of delay in one queue,
+// PriorityService hands out PrioPlus' virtual priorities: channels of delay in one queue,
 // which follow from the configuration's section prioplus. Without the section all but the
 // reading methods are FAILED_PRECONDITION.
-type ChannelServiceServer interface {
+type PriorityServiceServer interface {
 	// AllocatePriority gives an application a virtual priority for itself and returns its
 	// channel. What the application has already is given again. An allocation lasts until it
-	// is released or the controller ends. INVALID_ARGUMENT when there is
+	// is released, over restarts where the controller has a state file. INVALID_ARGUMENT when there is
 	// no such priority, FAILED_PRECONDITION when another application has it,
 	// RESOURCE_EXHAUSTED when none is free.
 	AllocatePriority(context.Context, *AllocatePriorityRequest) (*AllocatePriorityResponse, error)
 	// ReleasePriority lets all applications' flows use a priority again. NOT_FOUND when nobody
 	// has it, FAILED_PRECONDITION when another application has it.
 	ReleasePriority(context.Context, *ReleasePriorityRequest) (*ReleasePriorityResponse, error)
-	// ListChannels returns the plan and every priority, lowest first.
-	ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)
-	// WatchChannels sends what ListChannels returns, now and after every change: of the plan,
+	// ListPriorities returns the plan and every priority, lowest first.
+	ListPriorities(context.Context, *ListPrioritiesRequest) (*ListPrioritiesResponse, error)
+	// WatchPriorities sends what ListPriorities returns, now and after every change: of the plan,
 	// as when the noise or the number of flows is configured anew, or of who has what.
-	WatchChannels(*WatchChannelsRequest, grpc.ServerStreamingServer[ListChannelsResponse]) error
-	mustEmbedUnimplementedChannelServiceServer()
+	WatchPriorities(*WatchPrioritiesRequest, grpc.ServerStreamingServer[ListPrioritiesResponse]) error
+	mustEmbedUnimplementedPriorityServiceServer()
 }
 
-// UnimplementedChannelServiceServer must be embedded to have
+// UnimplementedPriorityServiceServer must be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
 // pointer dereference when methods are called.
-type UnimplementedChannelServiceServer struct{}
+type UnimplementedPriorityServiceServer struct{}
 
-func (UnimplementedChannelServiceServer) AllocatePriority(context.Context, *AllocatePriorityRequest) (*AllocatePriorityResponse, error) {
+func (UnimplementedPriorityServiceServer) AllocatePriority(context.Context, *AllocatePriorityRequest) (*AllocatePriorityResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method AllocatePriority not implemented")
 }
-func (UnimplementedChannelServiceServer) ReleasePriority(context.Context, *ReleasePriorityRequest) (*ReleasePriorityResponse, error) {
+func (UnimplementedPriorityServiceServer) ReleasePriority(context.Context, *ReleasePriorityRequest) (*ReleasePriorityResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ReleasePriority not implemented")
 }
-func (UnimplementedChannelServiceServer) ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error) {
-	return nil, status.Errorf(codes.Unimplemented, "method ListChannels not implemented")
+func (UnimplementedPriorityServiceServer) ListPriorities(context.Context, *ListPrioritiesRequest) (*ListPrioritiesResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListPriorities not implemented")
 }
-func (UnimplementedChannelServiceServer) WatchChannels(*WatchChannelsRequest, grpc.ServerStreamingServer[ListChannelsResponse]) error {
-	return status.Errorf(codes.Unimplemented, "method WatchChannels not implemented")
+func (UnimplementedPriorityServiceServer) WatchPriorities(*WatchPrioritiesRequest, grpc.ServerStreamingServer[ListPrioritiesResponse]) error {
+	return status.Errorf(codes.Unimplemented, "method WatchPriorities not implemented")
 }
-func (UnimplementedChannelServiceServer) mustEmbedUnimplementedChannelServiceServer() {}
-func (UnimplementedChannelServiceServer) testEmbeddedByValue()                        {}
+func (UnimplementedPriorityServiceServer) mustEmbedUnimplementedPriorityServiceServer() {}
+func (UnimplementedPriorityServiceServer) testEmbeddedByValue()                         {}
 
-// UnsafeChannelServiceServer may be embedded to opt out of forward compatibility for this service.
-// Use of this interface is not recommended, as added methods to ChannelServiceServer will
+// UnsafePriorityServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to PriorityServiceServer will
 // result in compilation errors.
-type UnsafeChannelServiceServer interface {
-	mustEmbedUnimplementedChannelServiceServer()
+type UnsafePriorityServiceServer interface {
+	mustEmbedUnimplementedPriorityServiceServer()
 }
 
-func RegisterChannelServiceServer(s grpc.ServiceRegistrar, srv ChannelServiceServer) {
-	// If the following call pancis, it indicates UnimplementedChannelServiceServer was
+func RegisterPriorityServiceServer(s grpc.ServiceRegistrar, srv PriorityServiceServer) {
+	// If the following call pancis, it indicates UnimplementedPriorityServiceServer was
 	// embedded by pointer and is nil.  This will cause panics if an
 	// unimplemented method is ever invoked, so we test this at initialization
 	// time to prevent it from happening at runtime later due to I/O.
 	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
 		t.testEmbeddedByValue()
 	}
-	s.RegisterService(&ChannelService_ServiceDesc, srv)
+	s.RegisterService(&PriorityService_ServiceDesc, srv)
 }
 
-func _ChannelService_AllocatePriority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _PriorityService_AllocatePriority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AllocatePriorityRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ChannelServiceServer).AllocatePriority(ctx, in)
+		return srv.(PriorityServiceServer).AllocatePriority(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ChannelService_AllocatePriority_FullMethodName,
+		FullMethod: PriorityService_AllocatePriority_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ChannelServiceServer).AllocatePriority(ctx, req.(*AllocatePriorityRequest))
+		return srv.(PriorityServiceServer).AllocatePriority(ctx, req.(*AllocatePriorityRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ChannelService_ReleasePriority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _PriorityService_ReleasePriority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReleasePriorityRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ChannelServiceServer).ReleasePriority(ctx, in)
+		return srv.(PriorityServiceServer).ReleasePriority(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ChannelService_ReleasePriority_FullMethodName,
+		FullMethod: PriorityService_ReleasePriority_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ChannelServiceServer).ReleasePriority(ctx, req.(*ReleasePriorityRequest))
+		return srv.(PriorityServiceServer).ReleasePriority(ctx, req.(*ReleasePriorityRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ChannelService_ListChannels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListChannelsRequest)
+func _PriorityService_ListPriorities_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPrioritiesRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ChannelServiceServer).ListChannels(ctx, in)
+		return srv.(PriorityServiceServer).ListPriorities(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ChannelService_ListChannels_FullMethodName,
+		FullMethod: PriorityService_ListPriorities_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ChannelServiceServer).ListChannels(ctx, req.(*ListChannelsRequest))
+		return srv.(PriorityServiceServer).ListPriorities(ctx, req.(*ListPrioritiesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ChannelService_WatchChannels_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(WatchChannelsRequest)
+func _PriorityService_WatchPriorities_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchPrioritiesRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(ChannelServiceServer).WatchChannels(m, &grpc.GenericServerStream[WatchChannelsRequest, ListChannelsResponse]{ServerStream: stream})
+	return srv.(PriorityServiceServer).WatchPriorities(m, &grpc.GenericServerStream[WatchPrioritiesRequest, ListPrioritiesResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ChannelService_WatchChannelsServer = grpc.ServerStreamingServer[ListChannelsResponse]
+type PriorityService_WatchPrioritiesServer = grpc.ServerStreamingServer[ListPrioritiesResponse]
 
-// ChannelService_ServiceDesc is the grpc.ServiceDesc for ChannelService service.
+// PriorityService_ServiceDesc is the grpc.ServiceDesc for PriorityService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
-var ChannelService_ServiceDesc = grpc.ServiceDesc{
-	ServiceName: "headgate.v1.ChannelService",
-	HandlerType: (*ChannelServiceServer)(nil),
+var PriorityService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "headgate.v1.PriorityService",
+	HandlerType: (*PriorityServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
 			MethodName: "AllocatePriority",
-			Handler:    _ChannelService_AllocatePriority_Handler,
+			Handler:    _PriorityService_AllocatePriority_Handler,
 		},
 		{
 			MethodName: "ReleasePriority",
-			Handler:    _ChannelService_ReleasePriority_Handler,
+			Handler:    _PriorityService_ReleasePriority_Handler,
 		},
 		{
-			MethodName: "ListChannels",
-			Handler:    _ChannelService_ListChannels_Handler,
+			MethodName: "ListPriorities",
+			Handler:    _PriorityService_ListPriorities_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
-			StreamName:    "WatchChannels",
-			Handler:       _ChannelService_WatchChannels_Handler,
+			StreamName:    "WatchPriorities",
+			Handler:       _PriorityService_WatchPriorities_Handler,
 			ServerStreams: true,
 		},
 	},
@@ -1004,8 +1006,10 @@ type HostServiceClient interface {
 	// the host, the controller sends their weights. A flow that the controller does not know is
 	// registered with the weight that the host asks for, if the budget allows; the weight of
 	// one it knows is the controller's, whatever the host says. A flow that the host registered
-	// and no longer reports is deleted. The first report names the host, which must be in the
-	// configuration; a second stream for the same host ends the first (ABORTED).
+	// and no longer reports is deleted, those of a host that has not been attached for a minute too.
+	// The first report names the host, which must be in the
+	// configuration; a second stream for the same host ends the first (ABORTED). The first
+	// command carries the fabric's parameters.
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[HostReport, HostCommand], error)
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (*ListFlowsResponse, error)
@@ -1073,8 +1077,10 @@ type HostServiceServer interface {
 	// the host, the controller sends their weights. A flow that the controller does not know is
 	// registered with the weight that the host asks for, if the budget allows; the weight of
 	// one it knows is the controller's, whatever the host says. A flow that the host registered
-	// and no longer reports is deleted. The first report names the host, which must be in the
-	// configuration; a second stream for the same host ends the first (ABORTED).
+	// and no longer reports is deleted, those of a host that has not been attached for a minute too.
+	// The first report names the host, which must be in the
+	// configuration; a second stream for the same host ends the first (ABORTED). The first
+	// command carries the fabric's parameters.
 	Attach(grpc.BidiStreamingServer[HostReport, HostCommand]) error
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error)

@@ -2,29 +2,26 @@ package buffer
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 )
 
-// base is what the loops of a program and of a chip share: ports, what their counters were,
-// and SPFC's state machines, which decide on victims. Its loop owns its ports.
+// base is what the loops of a program and of a chip share: ports, and what their counters
+// were. Its loop owns its ports.
 type base struct {
 	hub    feature.Hub
+	latest *feature.Latest[*State]
 	sw     feature.Switch
-	buffer config.Buffer
+	buffer Config
 	memory *memory
 	mmu    headroom.Config
 	ports  []*port
-	macs   bool // only the MACs of the ports know of their pauses
-
-	victims []uint32 // as the switch was told
+	macs   bool // it is a chip: only the MACs of the ports know of their pauses
 }
 
 // open gives the base its ports, which go on with the sums of the loop before.
@@ -38,6 +35,15 @@ func (b *base) open(h headroom.Config, numbers []uint32, ports []topology.Port) 
 		p.PausedTime, p.Turns, p.MostLate = s.paused, s.turns, s.mostLate
 		b.ports = append(b.ports, p)
 	}
+}
+
+// numbers returns the numbers of the ports.
+func (b *base) numbers() []uint32 {
+	list := make([]uint32, len(b.ports))
+	for i, p := range b.ports {
+		list[i] = p.Number
+	}
+	return list
 }
 
 // counted hands the counters to their ports. One that ran backwards means that the switch
@@ -64,7 +70,9 @@ func (b *base) counted(at time.Time, read map[uint32]totals) {
 		if b.macs {
 			p.heard(now, last)
 		}
-		p.count(at, now, last, b.buffer.Victims(), b.mmu.SPFC.Period.Duration())
+		if elapsed := p.count(at, now, last); b.macs && elapsed > 0 {
+			p.judge(now, last, elapsed, b.mmu.SPFC.Period.Duration())
+		}
 	}
 	if len(back) > 0 {
 		b.hub.Event(view.Event{
@@ -74,31 +82,13 @@ func (b *base) counted(at time.Time, read map[uint32]totals) {
 	}
 }
 
-// turned tells the switch which ports are victims', when that has changed.
-func (b *base) turned(tell func(victims []uint32) error) error {
-	var victims []uint32
-	for _, p := range b.ports {
-		if p.Victim {
-			victims = append(victims, p.Number)
-		}
-	}
-	if slices.Equal(victims, b.victims) {
-		return nil
-	}
-	if err := tell(victims); err != nil {
-		return err
-	}
-	b.victims = victims
-	return nil
-}
-
 // show publishes the ports with what else is known, and remembers their sums.
-func (b *base) show(v *view.Buffer) {
+func (b *base) show(v *State) {
 	b.memory.Lock()
 	for _, p := range b.ports {
-		v.Ports = append(v.Ports, p.PortBuffer)
+		v.Ports = append(v.Ports, p.PortState)
 		b.memory.sums[p.Number] = sums{p.PausedTime, p.Turns, p.MostLate}
 	}
 	b.memory.Unlock()
-	b.hub.Buffer(b.sw.Name(), v)
+	b.latest.Set(b.sw.Name(), v)
 }

@@ -1,7 +1,7 @@
 // Package buffer is the feature that gives each switch its buffer policy and looks after
-// it: it writes the policy's entries, runs SPFC's state machine for every ingress port from
-// departure counters, repeats PAUSEs before they expire, and watches for PFC that goes
-// wrong.
+// it: it writes the policy's entries, repeats PAUSEs before they expire, and watches for PFC
+// that goes wrong. The program runs SPFC's state machine for every ingress port; for a chip,
+// which cannot, the feature does from departure counters.
 //
 // # A policy that changes while traffic runs
 //
@@ -16,10 +16,11 @@
 //     PFC frames are there whether a policy is on or not.
 //   - one policy → another: for the time of one write the old policy runs with the new
 //     headroom. Every lossless policy's headroom was checked to suffice for its link, so
-//     both do. A pool that shrinks below what is in it makes T(t) 0, which pauses.
+//     both do. What the old policy still holds, in whichever pool, is no room for the new
+//     one: a shared pool that has none left makes T(t) 0, which pauses until it has drained.
 //
-// SPFC's victim states are not wanted entries but the loop's overlay (feature.Switch, and
-// feature.Managed where the traffic manager keeps the policy): they end with the
+// SPFC's victim states are registers of the program, which no policy but SPFC looks at, and
+// are told to a chip's traffic manager by the loop (feature.TrafficManager): there they end with the
 // configuration, and a new one begins with normal ports.
 package buffer
 
@@ -36,13 +37,15 @@ import (
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
 )
 
 // feat is the feature. mu guards the memories and the last wants; each memory is owned by
 // the loop of its switch.
 type feat struct {
-	hub feature.Hub
+	hub    feature.Hub
+	latest feature.Latest[*State]
 
 	mu       sync.Mutex
 	memories map[string]*memory
@@ -57,8 +60,8 @@ var (
 			Tables:   []string{ids.TableBufferPolicyName, ids.TableBufferPortName},
 			Counters: []string{ids.CounterLosslessDropsName},
 		},
-		Manager: "holds the pools, thresholds and headroom",
-		Instead: "buffer.policy must be off",
+		TrafficManager: "holds the pools, thresholds and headroom",
+		Instead:        "buffer.policy must be off",
 	}
 	pausePart = feature.Part{
 		Name: "buffer.pfc",
@@ -66,9 +69,9 @@ var (
 			Tables:   []string{ids.TablePFCPortName},
 			Counters: []string{ids.CounterPFCPausesName, ids.CounterPFCResumesName, ids.CounterPFCRefreshesName},
 		},
-		Queues:  ids.HighestQueue + 1, // by which PFC frames leave
-		Manager: "has the ports send PAUSE and RESUME",
-		Instead: "it sends no PFC frames, and buffer.policy must be off",
+		Queues:         ids.HighestQueue + 1, // by which PFC frames leave
+		TrafficManager: "has the ports send PAUSE and RESUME",
+		Instead:        "it sends no PFC frames, and buffer.policy must be off",
 	}
 	estimatePart = feature.Part{
 		Name:    "buffer.dsh_estimate",
@@ -76,10 +79,10 @@ var (
 		Instead: "the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate",
 	}
 	victimPart = feature.Part{
-		Name:    "buffer.spfc_victims",
-		Objects: pipeline.Objects{Tables: []string{ids.TableVictimPortName}},
-		Manager: "gives a victim port the whole shared pool",
-		Instead: "the policies spfc and dsh+spfc cannot be had",
+		Name:           "buffer.spfc_victims",
+		Objects:        pipeline.Objects{Tables: []string{ids.TableBufferPolicyName}},
+		TrafficManager: "gives a victim port the whole shared pool",
+		Instead:        "the policies spfc and dsh+spfc cannot be had",
 	}
 	departPart = feature.Part{
 		Name:    "buffer.spfc_departures",
@@ -135,7 +138,7 @@ type memory struct {
 	sync.Mutex
 	totals map[uint32]totals // by port
 	sums   map[uint32]sums   // by port
-	alarms map[alarmKey]view.Alarm
+	alarms map[alarmKey]Alarm
 }
 
 // sums are what the controller itself has added up for a port.
@@ -150,7 +153,7 @@ func (f *feat) memory(sw string) *memory {
 	defer f.mu.Unlock()
 	m := f.memories[sw]
 	if m == nil {
-		m = &memory{totals: map[uint32]totals{}, sums: map[uint32]sums{}, alarms: map[alarmKey]view.Alarm{}}
+		m = &memory{totals: map[uint32]totals{}, sums: map[uint32]sums{}, alarms: map[alarmKey]Alarm{}}
 		f.memories[sw] = m
 	}
 	return m
@@ -168,7 +171,7 @@ const (
 	// defaultPoll is how often ports are polled where nothing needs more.
 	defaultPoll = 100 * time.Millisecond
 	// minPoll bounds how often they are.
-	minPoll = config.MinPeriod
+	minPoll = MinPeriod
 	// minRefresh is the shortest time after which a PAUSE must be repeated that the
 	// controller can keep.
 	minRefresh = 2 * minPoll
@@ -180,13 +183,13 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	if s == nil {
 		return nil
 	}
-	b := base{hub: f.hub, sw: sw, buffer: s.Buffer, memory: f.memory(sw.Name())}
-	h, numbers, on := env.Config.Headroom(s)
+	b := base{hub: f.hub, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name())}
+	h, numbers, on := Headroom(env.Config, s)
 	if !accountPart.In(env.Pipeline) || !pausePart.In(env.Pipeline) {
 		// Nothing of the buffer but departures can be seen over P4Runtime.
-		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(s.Buffer.Policy)})
-		manager, managed := sw.(feature.Managed)
-		if !managed || !on || !s.Buffer.Victims() {
+		f.latest.Set(sw.Name(), &State{Policy: string(Of(s).Policy)})
+		manager, managed := sw.(feature.TrafficManager)
+		if !managed || !on || !Of(s).Victims() {
 			b.memory.forget()
 			return nil
 		}
@@ -194,20 +197,21 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		b.open(h, numbers, env.Graph.Ports(sw.Name()))
 		return &chipLoop{base: b, manager: manager, every: max(minPoll, h.SPFC.Period.Duration())}
 	}
-	l := &loop{base: b, pipe: env.Pipeline}
+	l := &loop{base: b, pipe: env.Pipeline, silence: 3 * env.Config.Controller.ProbeInterval / 2}
 	if !on {
 		l.clear(time.Now())
-		f.hub.Buffer(sw.Name(), &view.Buffer{Policy: string(config.BufferOff)})
+		f.latest.Set(sw.Name(), &State{Policy: string(Off)})
 		return nil
 	}
 	layout, err := h.Layout()
 	if err != nil {
 		return nil // Desired has said so
 	}
-	l.size = view.Pools{
-		Private: uint64(layout.Private), Shared: uint64(layout.Shared), Headroom: uint64(layout.Headroom), Insurance: uint64(layout.Insurance),
+	l.size = pollreport.Pools{
+		Private: uint32(layout.Private), Shared: uint32(layout.Shared), Headroom: uint32(layout.Headroom), Insurance: uint32(layout.Insurance),
 	}
 	l.open(h, numbers, env.Graph.Ports(sw.Name()))
+	l.drain = drainTime(env, s, l.buffer)
 	l.schedule(env.Config.Controller.PollInterval)
 	l.adopt(time.Now())
 	l.announce(time.Now())
@@ -220,9 +224,6 @@ func (l *loop) schedule(poll time.Duration) {
 		poll = defaultPoll
 	}
 	l.count = max(poll, defaultPoll)
-	if l.buffer.Victims() {
-		l.count = l.mmu.SPFC.Period.Duration()
-	}
 	l.every = min(poll, l.count)
 	for _, p := range l.ports {
 		if p.half >= minRefresh {
@@ -248,7 +249,7 @@ func (l *loop) announce(now time.Time) {
 }
 
 // threshold returns T(t) for bytes in use of the shared pool.
-func (l *loop) threshold(used uint64) uint64 {
+func (l *loop) threshold(used uint32) uint64 {
 	if l.mmu.Policy == headroom.Static {
 		return uint64(l.mmu.Threshold)
 	}

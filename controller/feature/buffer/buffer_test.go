@@ -38,7 +38,7 @@ func TestDesired(t *testing.T) {
 	// 16 MB − 4 · 60 KB insurance − 4 · 3 KB private are shared; α = 1/16, δ = 3 KB, window 10 s.
 	dsh := testenv.Lines(t, New(nil), environment(t), "leaf1")
 	has(t, dsh, append(always,
-		"ingress.buffer.buffer_policy default → set_buffer_policy(flags=7, lossless=8, shared=15748000, private=3000, lossy_private=0, threshold=0, alpha_up=0, alpha_down=4, resume_gap=3000, port_resume_gap=3000, port_queues=1, window=10000000)",
+		"ingress.buffer.buffer_policy default → set_buffer_policy(flags=7, lossless=8, shared=15748000, private_pool=12000, headroom_pool=0, insurance_pool=240000, private=3000, lossy_private=0, threshold=0, alpha_up=0, alpha_down=4, resume_gap=3000, port_resume_gap=3000, port_queues=1, window=10000000, period=0)",
 		"ingress.buffer.buffer_port ingress_port=1 → set_buffer_port(headroom=60000, refresh=167",
 		"ingress.buffer.exp2 ", "ingress.buffer.log2_bytes ", "ingress.buffer.log2_ticks ", "ingress.buffer.headroom_for ",
 	)...)

@@ -3,10 +3,10 @@ package buffer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -35,10 +35,11 @@ import (
 // since is taken as the beginning.
 type chipLoop struct {
 	base
-	manager feature.Managed
+	manager feature.TrafficManager
 	every   time.Duration
 	next    time.Time // not before: reading has failed
 	seen    time.Time // last reading
+	victims []uint32  // as the traffic manager was told
 }
 
 // Interval implements feature.Loop.
@@ -68,15 +69,33 @@ func (l *chipLoop) Tick(ctx context.Context, now time.Time) error {
 		l.counted(now.Add(took/2), read)
 		l.seen = now
 	}
-	if told := l.turned(l.manager.Victims); err == nil {
-		err = told
+	if refused := l.applyVictims(); err == nil {
+		err = refused
 	}
-	l.show(&view.Buffer{Policy: string(l.buffer.Policy), Time: l.seen})
+	l.show(&State{Policy: string(l.buffer.Policy), Time: l.seen})
 	return err
 }
 
+// applyVictims gives the traffic manager the ports that are victims, when these have changed.
+func (l *chipLoop) applyVictims() error {
+	var victims []uint32
+	for _, p := range l.ports {
+		if p.Victim {
+			victims = append(victims, p.Number)
+		}
+	}
+	if slices.Equal(victims, l.victims) {
+		return nil
+	}
+	if err := l.manager.Victims(victims); err != nil {
+		return err
+	}
+	l.victims = victims
+	return nil
+}
+
 // Receive implements feature.Loop.
-func (*chipLoop) Receive(time.Time, feature.Message) bool { return false }
+func (*chipLoop) Receive(time.Time, feature.Message) {}
 
 // read reads both kinds of counters.
 func (l *chipLoop) read(ctx context.Context) (map[uint32]totals, error) {
@@ -84,17 +103,13 @@ func (l *chipLoop) read(ctx context.Context) (map[uint32]totals, error) {
 	if err != nil {
 		return nil, fmt.Errorf("departures of ports: %w", err)
 	}
-	numbers := make([]uint32, len(l.ports))
-	for i, p := range l.ports {
-		numbers[i] = p.Number
-	}
-	pauses, err := l.manager.Pauses(ctx, numbers)
+	pauses, err := l.manager.Pauses(ctx, l.numbers())
 	if err != nil {
 		return nil, err
 	}
 	read := make(map[uint32]totals, len(l.ports))
 	for _, e := range list {
-		take(read, e.GetCounterEntry())
+		addCounter(read, e.GetCounterEntry())
 	}
 	for n, mac := range pauses {
 		t := read[n]

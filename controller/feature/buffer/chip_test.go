@@ -102,7 +102,7 @@ func TestChipVictims(t *testing.T) {
 	if p := r.state(); p.Turns != 6 || r.m.told != 6 || p.PausedTime[3] != 360*time.Millisecond || p.Pauses != 18 || p.Departed == 0 {
 		t.Errorf("told %d times; port %+v", r.m.told, p)
 	}
-	if b := r.hub.Buffers["leaf1"]; b.Policy != "spfc" || b.Time.IsZero() || r.events() != "" {
+	if b := r.shown(); b.Policy != "spfc" || b.Time.IsZero() || r.events() != "" {
 		t.Errorf("shown is %+v", b)
 	}
 }
@@ -189,7 +189,7 @@ func TestChipWithoutLoop(t *testing.T) {
 	if l := f.Attach(testenv.On(environment(t, spfc...), chip), &testenv.Switch{Switch: "leaf1"}); l != nil {
 		t.Error("a loop without a traffic manager")
 	}
-	if b := hub.Buffers["leaf1"]; b == nil || b.Policy != "spfc" || len(b.Ports) != 0 {
+	if b := f.(*feat).State("leaf1"); b == nil || b.Policy != "spfc" || len(b.Ports) != 0 {
 		t.Errorf("shown is %+v", b)
 	}
 }

@@ -17,9 +17,9 @@ import (
 func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
 	by, err := means(env, s)
 	switch {
-	case err != nil || by == feature.Nothing:
+	case err != nil || by == feature.ByNothing:
 		return nil, err
-	case by == feature.Manager:
+	case by == feature.ByTrafficManager:
 		return estimates(env, s)
 	}
 	var c feature.Collect
@@ -27,15 +27,15 @@ func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
 	c.Add(p.Default(ids.TablePFCPortName).Action(ids.ActionSetPFCPortName,
 		pipeline.Arg{Name: "src_mac", Value: pipeline.Uint(0)}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(buffer.DefaultQuanta)}).Entity())
 	policy, tables := buffer.Off(), []buffer.Entry(nil)
-	h, numbers, on := env.Config.Headroom(s)
+	h, numbers, on := Headroom(env.Config, s)
 	if on {
-		config := buffer.Config{MMU: h, Numbers: numbers, Quanta: s.Buffer.PauseQuanta}
+		config := buffer.Config{MMU: h, Numbers: numbers, Quanta: Of(s).PauseQuanta}
 		for _, port := range env.Graph.Ports(s.Name) {
 			config.MAC = append(config.MAC, port.MAC)
 		}
 		built, err := buffer.Build(config)
 		if err != nil {
-			return nil, fmt.Errorf("policy %s: %w", s.Buffer.Policy, err)
+			return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
 		}
 		policy, tables = built.Policy, built.Tables
 	}
@@ -44,7 +44,7 @@ func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
 		if !on {
 			mac := port.MAC
 			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", pipeline.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
-				pipeline.Arg{Name: "src_mac", Value: mac[:]}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(uint64(s.Buffer.PauseQuanta))}).Entity())
+				pipeline.Arg{Name: "src_mac", Value: mac[:]}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(uint64(Of(s).PauseQuanta))}).Entity())
 		}
 	}
 	for _, t := range tables {

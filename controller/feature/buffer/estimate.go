@@ -9,9 +9,10 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/estimate"
+	"github.com/headgate/headgate/units"
 )
 
 // reportPart is DSH's estimate of egress queues where nothing in the switch acts on it: polls
@@ -29,25 +30,25 @@ var reportPart = feature.Part{
 // DSH, and none where the program has no such tables: the traffic manager has its thresholds
 // without them.
 func estimates(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
-	if !s.Buffer.Shares() || !reportPart.In(env.Pipeline) {
+	if !Of(s).Shares() || !reportPart.In(env.Pipeline) {
 		return nil, nil
 	}
-	h, numbers, _ := env.Config.Headroom(s)
+	h, numbers, _ := Headroom(env.Config, s)
 	layout, err := h.Layout()
 	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", s.Buffer.Policy, err)
+		return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
 	}
 	chip := estimate.Config{Chip: s.Target.Chip(), Precision: h.DSH.Precision, Entries: h.DSH.Entries}
 	for i, number := range numbers {
 		chip.Ports = append(chip.Ports, estimate.Port{Number: number, Rate: h.Ports[i].Rate, Headroom: layout.Phi[i]})
 	}
 	tables, err := estimate.New(chip)
-	var fault *headroom.FieldError
+	var fault *units.FieldError
 	if errors.As(err, &fault) {
-		return nil, &feature.Refused{Field: env.Config.BufferField(s, "dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
+		return nil, yamlnode.Fault{Field: Field(env.Config, s, "dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("estimate of policy %s: %w", s.Buffer.Policy, err)
+		return nil, fmt.Errorf("estimate of policy %s: %w", Of(s).Policy, err)
 	}
 	var c feature.Collect
 	for _, t := range tables.Entries() {

@@ -1,7 +1,6 @@
 package buffer
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,11 +11,9 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
-	"github.com/headgate/headgate/tables/buffer"
 )
 
 // loop looks after one switch's buffer where the program keeps the policy. It owns what it
@@ -24,84 +21,76 @@ import (
 type loop struct {
 	base
 	pipe *pipeline.Pipeline
-	size view.Pools
+	size pollreport.Pools
+
+	drain   time.Duration // in which any queue of the switch empties whatever happens; 0 where one may be held
+	silence time.Duration // of a port, after which a probe says that its link works again; 0 for never
+	failed  error         // of what was sent since the last tick
 
 	every, count time.Duration // between polls, and between readings of counters
 	next         time.Time     // reading of counters
-	seq          uint64
 	polled       time.Time
-	used, peak   view.Pools
+	used, peak   pollreport.Pools
 }
+
+// etherTypeLLDP is the EtherType of probes (IEEE 802.1AB clause 7).
+const etherTypeLLDP = 0x88cc
 
 // Interval implements feature.Loop.
 func (l *loop) Interval() time.Duration { return l.every }
 
 // Tick implements feature.Loop.
 func (l *loop) Tick(ctx context.Context, now time.Time) error {
-	err := l.poll()
+	err := l.sw.Poll(now, l.every*3/4, l.numbers()...)
 	if !now.Before(l.next) {
 		l.next = now.Add(l.count - l.every/2)
 		err = errors.Join(err, l.read(ctx, now))
 	}
-	err = errors.Join(err, l.refresh(now))
+	err = errors.Join(err, l.failed, l.refresh(now), l.reclaim(now))
+	l.failed = nil
 	l.watch(now)
 	l.publish()
 	return err
 }
 
-// payload tells our polls from those of others, who are not to wait for ours.
-const payload = "buffer"
-
-// poll asks every port for its registers.
-func (l *loop) poll() error {
-	l.seq++
-	return l.each("poll", ids.PacketOutPoll, binary.BigEndian.AppendUint64([]byte(payload), l.seq), l.ports)
-}
-
-// each sends a packet-out of a mode for each of some ports.
-func (l *loop) each(what string, mode uint64, payload []byte, ports []*port) error {
-	var errs error
-	for _, p := range ports {
-		out, err := l.pipe.PacketOut(payload,
-			pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(p.Number))},
-			pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
-			pipeline.Arg{Name: "mode", Value: pipeline.Uint(mode)},
-		)
-		if err == nil {
-			err = l.sw.PacketOut(out)
-		}
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s of port %d: %w", what, p.Number, err))
-		}
+// Receive implements feature.Loop.
+func (l *loop) Receive(now time.Time, m feature.Message) {
+	if m.Packet != nil {
+		l.returns(now, m.Packet)
 	}
-	return errs
-}
-
-// Receive implements feature.Loop: every report of a port is welcome, only ours are taken.
-func (l *loop) Receive(now time.Time, m feature.Message) bool {
-	if m.Packet == nil || m.Packet.Fields["reason"] != ids.PacketInPoll {
-		return false
-	}
-	r, rest, err := pollreport.Parse(m.Packet.Payload)
-	if err != nil {
-		return false
+	if m.Report == nil {
+		return
 	}
 	for _, p := range l.ports {
-		if p.Number == r.Port {
-			p.observe(now, &r)
-			l.polled, l.used, l.peak = now, pools(r.Buffer.Used), pools(r.Buffer.Peak)
+		if r := &m.Report.Report; p.Number == r.Port {
+			p.observe(now, r)
+			p.setVictim(r.Buffer.Victim)
+			l.polled, l.used, l.peak = now, r.Buffer.Used, r.Buffer.Peak
 		}
 	}
-	return bytes.HasPrefix(rest, []byte(payload))
 }
 
-func pools(p pollreport.Pools) view.Pools {
-	return view.Pools{Private: uint64(p.Private), Shared: uint64(p.Shared), Headroom: uint64(p.Headroom), Insurance: uint64(p.Insurance)}
+// returns takes a packet of a link's probes. The first after a silence says that the link works
+// again: the port's peer is told at once what is paused and what not, since one that was reset
+// has forgotten, and one that was not may have missed a RESUME.
+func (l *loop) returns(now time.Time, in *pipeline.PacketIn) {
+	if len(in.Payload) < 14 || binary.BigEndian.Uint16(in.Payload[12:]) != etherTypeLLDP || l.silence <= 0 {
+		return
+	}
+	for _, p := range l.ports {
+		if uint64(p.Number) != in.Fields["ingress_port"] {
+			continue
+		}
+		if now.Sub(p.probed) > l.silence {
+			l.failed = errors.Join(l.failed, l.repeat(p))
+		}
+		p.probed = now
+	}
 }
 
 // refresh repeats the PAUSEs that are half over.
 func (l *loop) refresh(now time.Time) error {
-	var due []*port
+	var errs error
 	for _, p := range l.ports {
 		if p.Paused == 0 || p.half < minRefresh || now.Sub(p.polled) > 2*p.half {
 			continue
@@ -115,9 +104,28 @@ func (l *loop) refresh(now time.Time) error {
 		}
 		p.sent, p.Late = now, age-p.half
 		p.MostLate = max(p.MostLate, p.Late)
-		due = append(due, p)
+		errs = errors.Join(errs, l.repeat(p))
 	}
-	return l.each("refresh", ids.PacketOutRefresh, []byte(payload), due)
+	return errs
+}
+
+// repeat has a port send its PAUSE again.
+func (l *loop) repeat(p *port) error { return l.ask(p, "refresh", ids.PacketOutRefresh) }
+
+// ask sends a port a packet-out that its egress acts on.
+func (l *loop) ask(p *port, what string, mode uint64) error {
+	out, err := l.pipe.PacketOut([]byte(what),
+		pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(p.Number))},
+		pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
+		pipeline.Arg{Name: "mode", Value: pipeline.Uint(mode)},
+	)
+	if err == nil {
+		err = l.sw.PacketOut(out)
+	}
+	if err != nil {
+		return fmt.Errorf("%s of port %d: %w", what, p.Number, err)
+	}
+	return nil
 }
 
 // read reads all counters in one request.
@@ -131,10 +139,10 @@ func (l *loop) read(ctx context.Context, now time.Time) error {
 	}
 	read := make(map[uint32]totals, len(l.ports))
 	for _, e := range list {
-		take(read, e.GetCounterEntry())
+		addCounter(read, e.GetCounterEntry())
 	}
 	l.counted(now.Add(time.Since(began)/2), read)
-	return l.overlay()
+	return nil
 }
 
 // portCounters are the buffer's counters that are indexed by port.
@@ -168,8 +176,8 @@ func cell(counter uint32, i int64) *p4v1.Entity {
 	return &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}}}}
 }
 
-// take puts a counter where it belongs.
-func take(read map[uint32]totals, c *p4v1.CounterEntry) {
+// addCounter puts a counter into the totals of its port.
+func addCounter(read map[uint32]totals, c *p4v1.CounterEntry) {
 	index, n := c.GetIndex().GetIndex(), uint64(c.GetData().GetPacketCount())
 	number, class := index, int64(0)
 	if c.GetCounterId() == ids.CounterLosslessDrops {
@@ -193,24 +201,9 @@ func take(read map[uint32]totals, c *p4v1.CounterEntry) {
 	read[uint32(number)] = t
 }
 
-// overlay tells the switch which ports are victims', when that has changed.
-func (l *loop) overlay() error {
-	return l.turned(func(victims []uint32) error {
-		var c feature.Collect
-		for _, n := range victims {
-			c.Add(entry(l.pipe, buffer.Victim(n)))
-		}
-		list, err := c.Result()
-		if err != nil {
-			return err
-		}
-		return l.sw.Overlay(list)
-	})
-}
-
 // publish shows what is known.
 func (l *loop) publish() {
-	b := &view.Buffer{
+	b := &State{
 		Policy: string(l.buffer.Policy), Time: l.polled, Size: l.size, Used: l.used, Peak: l.peak,
 		Threshold: l.threshold(l.used.Shared), Alarms: l.alarms(),
 	}

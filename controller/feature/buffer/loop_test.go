@@ -1,11 +1,13 @@
 package buffer
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -19,57 +21,21 @@ func (r *rig) departing(share float64) func(time.Duration) {
 	}
 }
 
-// The state machine of SYSTEMS.md §2 with K = 5 and a period of 100 ms.
+// The program has SPFC's state machine: its states are shown, and nothing else is done.
 func TestVictims(t *testing.T) {
 	r := newRig(t, spfc...)
-	const victim = "ingress.buffer.victim_port ingress_port=1 → set_victim()"
-	steps := []struct {
-		what   string
-		share  float64
-		paused bool
-		pauses int64
-		want   string
-	}{
-		{"idle", 0, false, 0, ""},
-		{"just below C/K", 0.19, false, 0, ""},
-		{"above C/K", 0.22, false, 0, victim},
-		{"much above", 0.9, false, 0, victim},
-		{"it pauses", 0.9, true, 1, ""},
-		{"still paused", 0.9, true, 0, ""},
-		{"resumed, and above C/K", 0.9, false, 0, victim},
-		{"below again", 0.1, false, 0, ""},
+	if every := newRig(t).loop.Interval(); r.loop.Interval() != every {
+		t.Errorf("ticks every %v, under dsh every %v", r.loop.Interval(), every)
 	}
-	for _, s := range steps {
-		r.add(ids.CounterPFCPauses, 1, s.pauses)
-		r.report.Buffer.PausedQueues = 0
-		if s.paused {
-			r.report.Buffer.PausedQueues = 1 << 3
-		}
-		r.run(500*time.Millisecond, func(step time.Duration) {
-			r.departing(s.share)(step)
-			r.report.Buffer.LastPause = r.ticks()
-		})
-		if got := r.overlay(); got != s.want || r.state().Victim != (s.want != "") {
-			t.Errorf("%s: overlay %q, want %q; state %+v", s.what, got, s.want, r.state())
+	for _, victim := range []bool{false, true, true, false, true} {
+		r.report.Buffer.Victim = victim
+		r.run(500*time.Millisecond, r.departing(0.1))
+		if r.state().Victim != victim {
+			t.Errorf("shown as %+v, want victim %v", r.state(), victim)
 		}
 	}
-	if p := r.state(); p.Turns != 4 || p.Pauses != 1 || p.Departed == 0 {
+	if p := r.state(); p.Turns != 3 || p.Departed == 0 {
 		t.Errorf("port = %+v", p)
-	}
-	if got := r.events(); got != "" {
-		t.Errorf("events = %q", got)
-	}
-}
-
-// A tick that comes late has counted for longer, and makes no victim of a slow port.
-func TestLateTick(t *testing.T) {
-	r := newRig(t, spfc...)
-	r.run(time.Second, r.departing(0.1))
-	r.now = r.now.Add(2 * time.Second)
-	r.departing(0.1)(2 * time.Second)
-	r.run(r.loop.Interval(), r.departing(0.1))
-	if r.state().Victim || r.state().Turns != 0 {
-		t.Errorf("a late tick made a victim: %+v", r.state())
 	}
 }
 
@@ -77,13 +43,15 @@ func TestLateTick(t *testing.T) {
 func TestRestart(t *testing.T) {
 	r := newRig(t, spfc...)
 	r.add(ids.CounterIngressDepartures, 2, 5000)
+	r.report.Buffer.Victim = true
 	r.run(time.Second, r.departing(0.5))
 	if !r.state().Victim {
 		t.Fatal("no victim")
 	}
 	clear(r.counters)
-	r.run(r.loop.Interval()*3, nil)
-	if r.state().Victim || r.overlay() != "" {
+	r.report.Buffer.Victim = false
+	r.run(time.Second, nil)
+	if r.state().Victim {
 		t.Errorf("after the restart: %+v", r.state())
 	}
 	if len(r.hub.Events) != 1 || r.hub.Events[0].Kind != "buffer.restarted" || !strings.Contains(r.hub.Events[0].Message, "port 2 had 5000 B departed and now has 0 B") {
@@ -91,14 +59,11 @@ func TestRestart(t *testing.T) {
 	}
 	r.hub.Events = nil
 	r.run(time.Second, r.departing(0.5))
-	if !r.state().Victim {
-		t.Error("the state machine does not run again")
-	}
 	clear(r.counters)
 	r.attach(spfc...)
 	r.run(500*time.Millisecond, nil)
-	if got := r.events(); got != "buffer.restarted" || r.state().Victim {
-		t.Errorf("with a new session: events %q, %+v", got, r.state())
+	if got := r.events(); got != "buffer.restarted" {
+		t.Errorf("with a new session: events %q", got)
 	}
 }
 
@@ -111,11 +76,11 @@ func TestPausedTimeAndPools(t *testing.T) {
 	r.run(time.Second, func(time.Duration) { r.report.Buffer.LastPause = r.ticks() })
 	r.report.Buffer.PausedQueues = 0
 	r.run(time.Second, nil)
-	p, b := r.state(), r.hub.Buffers["leaf1"]
+	p, b := r.state(), r.shown()
 	if d := p.PausedTime[3] - time.Second; d < -100*time.Millisecond || d > 100*time.Millisecond || p.PausedTime[2] != 0 {
 		t.Errorf("paused for %v", p.PausedTime)
 	}
-	if p.Private[3] != 3000 || p.Shared[0] != 5 || p.Insured != 9 || b.Used != (view.Pools{Shared: 748000, Insurance: 9}) || b.Peak.Shared != 800000 || b.Size.Shared != 15748000 {
+	if p.Private[3] != 3000 || p.Shared[0] != 5 || p.Insured != 9 || b.Used != (pollreport.Pools{Shared: 748000, Insurance: 9}) || b.Peak.Shared != 800000 || b.Size.Shared != 15748000 {
 		t.Errorf("shown is %+v", b)
 	}
 	// T = (15 748 000 − 748 000) / 16.
@@ -160,13 +125,13 @@ func TestRefresh(t *testing.T) {
 	if len(r.refresh)-n < 9 {
 		t.Errorf("%d attempts", len(r.refresh)-n)
 	}
-	alarms := r.hub.Buffers["leaf1"].Alarms
-	if len(alarms) != 1 || alarms[0].Kind != view.LateAlarm || alarms[0].Port != 1 || alarms[0].Class != -1 || !strings.Contains(alarms[0].Text, "refreshes had no effect") {
+	alarms := r.shown().Alarms
+	if len(alarms) != 1 || alarms[0].Kind != LateAlarm || alarms[0].Port != 1 || alarms[0].Class != -1 || !strings.Contains(alarms[0].Text, "refreshes had no effect") {
 		t.Errorf("alarms = %+v", alarms)
 	}
 	obey = true
 	r.run(time.Second, func(time.Duration) { r.report.Buffer.LastPause = r.ticks() })
-	if got := r.events(); got != "pfc.refresh_late pfc.refresh_late_over" || len(r.hub.Buffers["leaf1"].Alarms) != 0 {
+	if got := r.events(); got != "pfc.refresh_late pfc.refresh_late_over" || len(r.shown().Alarms) != 0 {
 		t.Errorf("events = %q", got)
 	}
 	// Nothing is sent for ports that have nothing paused.
@@ -176,6 +141,39 @@ func TestRefresh(t *testing.T) {
 	r.run(time.Second, nil)
 	if len(r.refresh) != n {
 		t.Error("a refresh for a port that is not paused")
+	}
+}
+
+// TestReclaim: on BMv2, whose queues always drain, a port that stays paused while nothing of it
+// leaves waits for packets that are gone; elsewhere they may be held.
+func TestReclaim(t *testing.T) {
+	forgets := func(r *rig, d time.Duration) int {
+		r.forget = nil
+		r.run(d, nil)
+		return len(r.forget)
+	}
+	for _, tt := range []struct {
+		target string
+		want   int
+	}{{"bmv2", 1}, {"embedded", 0}} {
+		r := newRig(t, "target: embedded", "target: "+tt.target)
+		r.report.Buffer.PausedQueues = 1 << 3
+		r.report.Buffer.Shared[3] = 5000
+		departs := func(time.Duration) { r.add(ids.CounterIngressDepartures, 1, 1000) }
+		r.run(6*time.Second, departs)
+		if n := len(r.forget); n != 0 {
+			t.Errorf("%s: %d accounts were emptied of a port that forwards", tt.target, n)
+		}
+		if n := forgets(r, 3*time.Second); n != tt.want {
+			t.Errorf("%s: %d accounts were emptied of a port of which nothing leaves, want %d", tt.target, n, tt.want)
+		}
+		if got := strings.Contains(r.events(), "buffer.reclaimed"); got != (tt.want > 0) {
+			t.Errorf("%s: it is said: %v", tt.target, got)
+		}
+		r.report.Buffer = pollreport.Buffer{}
+		if n := forgets(r, 5*time.Second); n != 0 {
+			t.Errorf("%s: %d accounts were emptied of a port that pauses nobody", tt.target, n)
+		}
 	}
 }
 
@@ -191,19 +189,61 @@ func TestRefreshImpossible(t *testing.T) {
 	}
 }
 
+// Whoever has asked for a report, all that it says is looked at.
 func TestReceive(t *testing.T) {
 	r := newRig(t)
 	r.run(time.Second, nil)
-	report := (&pollreport.Report{Port: 1, Time: r.ticks(), Buffer: pollreport.Buffer{Insured: 77}}).Append(nil)
-	if r.loop.Receive(r.now, message(ids.PacketInPoll, append(report, "headgate"...))) {
-		t.Error("the answer to another's poll was taken")
-	}
+	report := pollreport.Report{Port: 1, Time: r.ticks(), Buffer: pollreport.Buffer{Insured: 77}}
+	r.loop.Receive(r.now, feature.Message{Report: &feature.Report{Report: report}})
+	r.loop.Receive(r.now, feature.Message{Packet: &pipeline.PacketIn{}})
 	r.dead = true
 	r.run(r.loop.Interval(), nil)
 	if r.state().Insured != 77 {
-		t.Error("the answer to another's poll was not looked at")
+		t.Error("a report was not looked at")
 	}
-	if r.loop.Receive(r.now, message(5, report)) || r.loop.Receive(r.now, message(ids.PacketInPoll, report[:50])) {
-		t.Error("something else was taken")
+}
+
+// A probe after a silence has the port say again what is paused and what not; probes that
+// come one after the other, and other packets, do not.
+func TestLinkReturns(t *testing.T) {
+	frame := func(etherType string) *pipeline.PacketIn {
+		return &pipeline.PacketIn{Fields: map[string]uint64{"ingress_port": 3}, Payload: []byte("destinsource" + etherType + "rest")}
+	}
+	r := newRig(t)
+	interval := environment(t).Config.Controller.ProbeInterval
+	told := func(after time.Duration, in *pipeline.PacketIn) int {
+		t.Helper()
+		r.now = r.now.Add(after)
+		r.sw.Out = nil
+		r.loop.Receive(r.now, feature.Message{Packet: in})
+		for _, out := range r.sw.Out {
+			if port, mode := pipeline.Number(out.GetMetadata()[0].Value), pipeline.Number(out.GetMetadata()[2].Value); port != 3 || mode != ids.PacketOutRefresh {
+				t.Errorf("packet-out of mode %d for port %d", mode, port)
+			}
+		}
+		return len(r.sw.Out)
+	}
+	const lldp = "\x88\xcc"
+	for _, s := range []struct {
+		what  string
+		after time.Duration
+		in    *pipeline.PacketIn
+		want  int
+	}{
+		{"the first probe", interval, frame(lldp), 1},
+		{"the next", interval, frame(lldp), 0},
+		{"one that is late", interval * 5 / 4, frame(lldp), 0},
+		{"a packet that is no probe", 2 * interval, frame("\x08\x06"), 0},
+		{"a short packet", 0, &pipeline.PacketIn{Fields: map[string]uint64{"ingress_port": 3}, Payload: []byte("short")}, 0},
+		{"after a silence", 0, frame(lldp), 1},
+		{"then", interval, frame(lldp), 0},
+	} {
+		if got := told(s.after, s.in); got != s.want {
+			t.Errorf("%s: %d packet-outs, want %d", s.what, got, s.want)
+		}
+	}
+	r.sw.Err = errors.New("gone")
+	if told(10*interval, frame(lldp)); r.loop.Tick(t.Context(), r.now) == nil {
+		t.Error("an error is lost")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/trafficmanager"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
@@ -39,14 +38,15 @@ func (t totals) below(last totals) bool {
 
 // port is one ingress port of a switch. Its loop owns it.
 type port struct {
-	view.PortBuffer
+	PortState
 	rate units.Rate
 	half time.Duration // of a PAUSE's time: when it is repeated
 
-	// From counters.
+	// From counters. The meter is for a chip.
 	limit   uint64 // SPFC's, in bytes a period
 	meter   headroom.Meter
 	counted time.Time // zero before the first reading
+	moved   time.Time // when a reading last told of departures
 	storm   []frames
 
 	// From polls.
@@ -55,6 +55,7 @@ type port struct {
 	age    time.Duration
 	since  [headroom.Classes]time.Time // paused without a break; zero when not
 	sent   time.Time                   // our last refresh
+	probed time.Time                   // when a probe came in last
 	lost   int                         // refreshes without effect since the PAUSE
 	drop   [headroom.Classes]time.Time // last reading with new lossless drops
 }
@@ -69,8 +70,8 @@ func newPort(number uint32, peer string, h headroom.Config, i int, quanta uint16
 	rate := h.Ports[i].Rate
 	limit := headroom.DepartLimit(rate, h.SPFC.Period, h.SPFC.K, 0)
 	return &port{
-		PortBuffer: view.PortBuffer{Number: number, Peer: peer, Lossless: h.Lossless}, rate: rate,
-		half: headroom.PauseTime(rate, quanta).Duration() / 2, limit: limit, meter: headroom.NewMeter(limit),
+		PortState: PortState{Number: number, Peer: peer, Lossless: h.Lossless}, rate: rate,
+		half: rate.PauseTime(quanta).Duration() / 2, limit: limit, meter: headroom.NewMeter(limit),
 	}
 }
 
@@ -111,10 +112,7 @@ func (p *port) observe(now time.Time, r *pollreport.Report) {
 			p.lost, p.sent = 0, time.Time{} // something was sent since
 		}
 	}
-	for c := range p.Private {
-		p.Private[c], p.Shared[c], p.Headroom[c] = uint64(b.Private[c]), uint64(b.Shared[c]), uint64(b.Headroom[c])
-	}
-	p.Insured = uint64(b.Insured)
+	p.Private, p.Shared, p.Headroom, p.Insured = b.Private, b.Shared, b.Headroom, b.Insured
 }
 
 // pauseAge returns how long ago the port's PAUSE was sent last, as far as reports tell.
@@ -137,8 +135,8 @@ func (p *port) heard(now, last totals) {
 }
 
 // count takes the port's counters as of a time, with what they were when they were last
-// read, by this loop or another. It feeds SPFC's state machine with what departed.
-func (p *port) count(at time.Time, now, last totals, victims bool, period time.Duration) {
+// read, by this loop or another. It returns how long ago it did so before, 0 for never.
+func (p *port) count(at time.Time, now, last totals) (elapsed time.Duration) {
 	p.Departed, p.Pauses, p.Resumes, p.Refreshes, p.LosslessDrops = now.departed, now.pauses, now.resumes, now.refreshes, now.drops
 	p.storm = append(p.storm, frames{at, now.pauses})
 	for c, n := range now.drops {
@@ -152,12 +150,18 @@ func (p *port) count(at time.Time, now, last totals, victims bool, period time.D
 			p.since[c] = at // it was not paused for a moment
 		}
 	}
-	elapsed := at.Sub(p.counted)
-	first := p.counted.IsZero()
-	p.counted = at
-	if first || elapsed <= 0 || !victims {
-		return
+	if p.counted.IsZero() || now.departed != last.departed {
+		p.moved = at
 	}
+	if !p.counted.IsZero() {
+		elapsed = at.Sub(p.counted)
+	}
+	p.counted = at
+	return elapsed
+}
+
+// judge feeds SPFC's state machine of a chip's port with what departed.
+func (p *port) judge(now, last totals, elapsed, period time.Duration) {
 	// A reading that comes late has counted for longer than a period.
 	departed := float64(now.departed-last.departed) * float64(period) / float64(elapsed)
 	if now.pauses > last.pauses || p.Paused != 0 {
@@ -168,13 +172,13 @@ func (p *port) count(at time.Time, now, last totals, victims bool, period time.D
 	}
 	p.meter.Depart(uint64(departed))
 	p.meter.Tick()
-	p.turn()
+	p.setVictim(p.meter.Victim())
 }
 
-// turn takes over the meter's state.
-func (p *port) turn() {
-	if p.meter.Victim() != p.Victim {
-		p.Victim = !p.Victim
+// setVictim records whether SPFC makes the port a victim, and counts the changes.
+func (p *port) setVictim(victim bool) {
+	if victim != p.Victim {
+		p.Victim = victim
 		p.Turns++
 	}
 }
@@ -183,5 +187,5 @@ func (p *port) turn() {
 func (p *port) restart() {
 	p.meter = headroom.NewMeter(p.limit)
 	p.counted, p.storm = time.Time{}, nil
-	p.turn()
+	p.setVictim(false)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -33,7 +32,7 @@ func environment(t *testing.T, edits ...string) *feature.Env {
 			text = strings.Replace(text, edits[i], edits[i+1], 1)
 		}
 		return text
-	})
+	}, New(nil))
 }
 
 // rig is a loop on leaf1 with a clock, counters and registers of its own.
@@ -48,7 +47,7 @@ type rig struct {
 	report   pollreport.Report // of port 1; Time follows the clock
 	dead     bool              // polls are not answered
 	refresh  []time.Time
-	seen     int // packets of sw
+	forget   []time.Time
 }
 
 func newRig(t *testing.T, edits ...string) *rig {
@@ -61,7 +60,7 @@ func newRig(t *testing.T, edits ...string) *rig {
 
 func (r *rig) attach(edits ...string) {
 	r.Helper()
-	r.sw, r.seen = &testenv.Switch{Switch: "leaf1", Answer: r.read}, 0
+	r.sw = &testenv.Switch{Switch: "leaf1", Answer: r.read}
 	r.loop = r.f.Attach(environment(r.T, edits...), r.sw)
 }
 
@@ -93,37 +92,42 @@ func (r *rig) run(d time.Duration, each func(step time.Duration)) {
 		if err := r.loop.Tick(context.Background(), r.now); err != nil {
 			r.Fatal(err)
 		}
-		for ; r.seen < len(r.sw.Out); r.seen++ {
-			r.answer(r.sw.Out[r.seen])
+		for _, out := range r.sw.Out {
+			switch pipeline.Number(out.GetMetadata()[2].Value) {
+			case ids.PacketOutRefresh:
+				r.refresh = append(r.refresh, r.now)
+			case ids.PacketOutForget:
+				r.forget = append(r.forget, r.now)
+			}
 		}
+		for _, port := range r.sw.Polled {
+			r.answer(port)
+		}
+		r.sw.Out, r.sw.Polled = nil, nil
 	}
 }
 
-func (r *rig) answer(out *p4v1.PacketOut) {
-	m := out.GetMetadata()
-	port, mode := uint32(pipeline.Number(m[0].Value)), pipeline.Number(m[2].Value)
-	switch {
-	case mode == ids.PacketOutRefresh:
-		r.refresh = append(r.refresh, r.now)
-	case mode == ids.PacketOutPoll && !r.dead:
-		report := r.report
-		if port != 1 {
-			report = pollreport.Report{Buffer: pollreport.Buffer{Used: r.report.Buffer.Used, Peak: r.report.Buffer.Peak}}
-		}
-		report.Port, report.Time = port, r.ticks()
-		packet := &pipeline.PacketIn{Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(report.Append(nil), out.GetPayload()...)}
-		if !r.loop.Receive(r.now, feature.Message{Packet: packet}) {
-			r.Error("the loop leaves its own poll to others")
-		}
+func (r *rig) answer(port uint32) {
+	if r.dead {
+		return
 	}
+	report := r.report
+	if port != 1 {
+		report = pollreport.Report{Buffer: pollreport.Buffer{Used: r.report.Buffer.Used, Peak: r.report.Buffer.Peak}}
+	}
+	report.Port, report.Time = port, r.ticks()
+	r.loop.Receive(r.now, feature.Message{Report: &feature.Report{Report: report, Asked: r.now}})
 }
+
+// shown returns what is known of the switch's buffer.
+func (r *rig) shown() *State { return r.f.(*feat).State("leaf1") }
 
 func (r *rig) ticks() uint64 { return uint64(r.now.UnixMicro()) }
 
 // state returns what is shown of port 1.
-func (r *rig) state() view.PortBuffer {
+func (r *rig) state() PortState {
 	r.Helper()
-	b := r.hub.Buffers["leaf1"]
+	b := r.shown()
 	if b == nil || len(b.Ports) != 4 || b.Ports[0].Number != 1 {
 		r.Fatalf("shown is %+v", b)
 	}
@@ -138,14 +142,4 @@ func (r *rig) events() string {
 	}
 	r.hub.Events = nil
 	return strings.Join(kinds, " ")
-}
-
-// overlay returns what the loop wants beside Desired, as lines.
-func (r *rig) overlay() string {
-	var lines []string
-	p := environment(r.T).Pipeline
-	for _, e := range r.sw.Over {
-		lines = append(lines, p.Describe(e))
-	}
-	return strings.Join(lines, "; ")
 }

@@ -25,7 +25,7 @@ type alarmKey struct {
 }
 
 var severities = map[string]view.Severity{
-	view.StormAlarm: view.Warning, view.StuckAlarm: view.Warning, view.LateAlarm: view.Error, view.DropAlarm: view.Error,
+	StormAlarm: view.Warning, StuckAlarm: view.Warning, LateAlarm: view.Error, DropAlarm: view.Error,
 }
 
 // watch begins and ends alarms.
@@ -59,10 +59,10 @@ func (l *loop) watchStorm(now time.Time, p *port) {
 	}
 	rate := float64(last.n-first.n) / span.Seconds()
 	bound := float64(l.buffer.Storm)
-	if _, on := l.memory.alarms[alarmKey{view.StormAlarm, p.Number, everyClass}]; on {
+	if _, on := l.memory.alarms[alarmKey{StormAlarm, p.Number, everyClass}]; on {
 		bound /= stormCalm
 	}
-	l.alarm(now, view.StormAlarm, p, everyClass, rate > bound, func() string {
+	l.alarm(now, StormAlarm, p, everyClass, rate > bound, func() string {
 		return fmt.Sprintf("%d PAUSE frames in %v, more than %d a second", last.n-first.n, span.Round(roundedTime), l.buffer.Storm)
 	})
 }
@@ -71,7 +71,7 @@ func (l *loop) watchStorm(now time.Time, p *port) {
 func (l *loop) watchDrops(now time.Time, p *port) {
 	for c, at := range p.drop {
 		on := !at.IsZero() && now.Sub(at) <= l.buffer.StormWindow
-		l.alarm(now, view.DropAlarm, p, c, on, func() string {
+		l.alarm(now, DropAlarm, p, c, on, func() string {
 			return fmt.Sprintf("packets of a lossless class were dropped, %d so far", p.LosslessDrops[c])
 		})
 	}
@@ -80,7 +80,7 @@ func (l *loop) watchDrops(now time.Time, p *port) {
 func (l *loop) watchStuck(now time.Time, p *port) {
 	for c, since := range p.since {
 		on := !since.IsZero() && now.Sub(since) > l.buffer.Stuck
-		l.alarm(now, view.StuckAlarm, p, c, on, func() string {
+		l.alarm(now, StuckAlarm, p, c, on, func() string {
 			return fmt.Sprintf("paused for %v without a break, longer than %v; it holds %d B", now.Sub(since).Round(roundedTime), l.buffer.Stuck, p.Private[c]+p.Shared[c]+p.Headroom[c])
 		})
 	}
@@ -89,7 +89,7 @@ func (l *loop) watchStuck(now time.Time, p *port) {
 // watchRefresh raises the alarm when a PAUSE has expired that should still hold.
 func (l *loop) watchRefresh(now time.Time, p *port) {
 	on := p.Paused != 0 && p.age >= 2*p.half
-	l.alarm(now, view.LateAlarm, p, everyClass, on, func() string {
+	l.alarm(now, LateAlarm, p, everyClass, on, func() string {
 		return fmt.Sprintf("its PAUSE was sent %v ago and lasts %v, so its peer may send again; %d refreshes had no effect",
 			p.age.Round(roundedTime), (2 * p.half).Round(roundedTime), p.lost)
 	})
@@ -106,13 +106,13 @@ func (l *loop) alarm(now time.Time, kind string, p *port, class int, on bool, te
 		l.over(now, key, a)
 		return
 	}
-	a = view.Alarm{Kind: kind, Port: p.Number, Class: class, Since: now, Text: p.name() + where(class) + ": " + text()}
+	a = Alarm{Kind: kind, Port: p.Number, Class: class, Since: now, Text: p.name() + where(class) + ": " + text()}
 	l.memory.alarms[key] = a
 	l.hub.Event(event(now, l.sw.Name(), severities[kind], kind, a))
 }
 
 // over ends an alarm.
-func (l *loop) over(now time.Time, key alarmKey, a view.Alarm) {
+func (l *loop) over(now time.Time, key alarmKey, a Alarm) {
 	delete(l.memory.alarms, key)
 	a.Text = fmt.Sprintf("port %d%s: over after %v", a.Port, where(a.Class), now.Sub(a.Since).Round(roundedTime))
 	l.hub.Event(event(now, l.sw.Name(), view.Info, key.kind+overSuffix, a))
@@ -125,7 +125,7 @@ func where(class int) string {
 	return fmt.Sprintf(" class %d", class)
 }
 
-func event(now time.Time, sw string, severity view.Severity, kind string, a view.Alarm) view.Event {
+func event(now time.Time, sw string, severity view.Severity, kind string, a Alarm) view.Event {
 	e := view.Event{Time: now, Severity: severity, Subject: sw, Kind: kind, Message: a.Text, Port: a.Port, Since: a.Since}
 	if a.Class >= 0 && a.Class < headroom.Classes {
 		class := uint8(a.Class)
@@ -156,14 +156,14 @@ func (l *loop) clear(now time.Time) {
 }
 
 // alarms returns the alarms that are on, by port.
-func (l *loop) alarms() []view.Alarm {
+func (l *loop) alarms() []Alarm {
 	l.memory.Lock()
 	defer l.memory.Unlock()
-	list := make([]view.Alarm, 0, len(l.memory.alarms))
+	list := make([]Alarm, 0, len(l.memory.alarms))
 	for _, a := range l.memory.alarms {
 		list = append(list, a)
 	}
-	slices.SortFunc(list, func(a, b view.Alarm) int {
+	slices.SortFunc(list, func(a, b Alarm) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Class, b.Class))
 	})
 	return list

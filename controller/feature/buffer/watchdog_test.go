@@ -5,15 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 )
-
-func message(reason uint64, payload []byte) feature.Message {
-	return feature.Message{Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": reason}, Payload: payload}}
-}
 
 // The example's bound is 100 PAUSE frames a second over one second.
 func TestStorm(t *testing.T) {
@@ -37,10 +31,10 @@ func TestStorm(t *testing.T) {
 		t.Fatalf("events = %+v", r.hub.Events)
 	}
 	e := r.hub.Events[0]
-	if e.Kind != view.StormAlarm || e.Subject != "leaf1" || e.Port != 1 || e.Class != nil || e.Since.IsZero() || e.Severity != view.Warning || !strings.Contains(e.Message, "port 1 (h1): ") {
+	if e.Kind != StormAlarm || e.Subject != "leaf1" || e.Port != 1 || e.Class != nil || e.Since.IsZero() || e.Severity != view.Warning || !strings.Contains(e.Message, "port 1 (h1): ") {
 		t.Errorf("event = %+v", e)
 	}
-	if a := r.hub.Buffers["leaf1"].Alarms; len(a) != 1 || a[0].Since != e.Since {
+	if a := r.shown().Alarms; len(a) != 1 || a[0].Since != e.Since {
 		t.Errorf("alarms = %+v", a)
 	}
 	r.run(3*time.Second, at(60)) // more than half of the bound: it is not over
@@ -67,8 +61,8 @@ func TestStuck(t *testing.T) {
 		t.Fatalf("events = %q", got)
 	}
 	r.run(time.Second, fresh)
-	a := r.hub.Buffers["leaf1"].Alarms
-	if len(a) != 1 || a[0].Kind != view.StuckAlarm || a[0].Class != 3 || !strings.Contains(a[0].Text, "port 1 (h1) class 3: ") || !strings.Contains(a[0].Text, "4000 B") {
+	a := r.shown().Alarms
+	if len(a) != 1 || a[0].Kind != StuckAlarm || a[0].Class != 3 || !strings.Contains(a[0].Text, "port 1 (h1) class 3: ") || !strings.Contains(a[0].Text, "4000 B") {
 		t.Errorf("alarms = %+v", a)
 	}
 	if e := r.hub.Events[0]; e.Class == nil || *e.Class != 3 {
@@ -78,7 +72,7 @@ func TestStuck(t *testing.T) {
 	r.attach()
 	r.dead = true
 	r.run(time.Second, fresh)
-	if got := r.events(); got != "pfc.stuck" || len(r.hub.Buffers["leaf1"].Alarms) != 1 {
+	if got := r.events(); got != "pfc.stuck" || len(r.shown().Alarms) != 1 {
 		t.Errorf("events = %q", got)
 	}
 	r.dead = false
@@ -98,7 +92,7 @@ func TestLosslessDrops(t *testing.T) {
 	}
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 2)
 	r.run(500*time.Millisecond, nil)
-	if len(r.hub.Events) != 1 || r.hub.Events[0].Kind != view.DropAlarm || r.hub.Events[0].Severity != view.Error || *r.hub.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
+	if len(r.hub.Events) != 1 || r.hub.Events[0].Kind != DropAlarm || r.hub.Events[0].Severity != view.Error || *r.hub.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
 		t.Fatalf("events = %+v, port %+v", r.hub.Events, r.state())
 	}
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 1) // the same alarm
@@ -110,12 +104,12 @@ func TestLosslessDrops(t *testing.T) {
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 1)
 	r.attach()
 	r.run(500*time.Millisecond, nil)
-	if got := r.events(); got != view.DropAlarm {
+	if got := r.events(); got != DropAlarm {
 		t.Errorf("events = %q", got)
 	}
 	// Without a policy nothing is wrong any more.
 	r.attach("policy: dsh ", `policy: "off" `)
-	if got := r.events(); got != "buffer.lossless_drop_over" || r.loop != nil || r.hub.Buffers["leaf1"].Policy != "off" {
-		t.Errorf("events = %q, buffer %+v", got, r.hub.Buffers["leaf1"])
+	if got := r.events(); got != "buffer.lossless_drop_over" || r.loop != nil || r.shown().Policy != "off" {
+		t.Errorf("events = %q, buffer %+v", got, r.shown())
 	}
 }

@@ -32,7 +32,7 @@ func New(hub feature.Hub) feature.Feature { return &linkprobe{hub: hub} }
 func (*linkprobe) Name() string { return "linkprobe" }
 
 // Parts implements feature.Feature.
-func (*linkprobe) Parts() []feature.Part { return []feature.Part{probePart} }
+func (*linkprobe) Parts() []feature.Part { return []feature.Part{probePart, limitPart} }
 
 var probePart = feature.Part{
 	Name: "linkprobe.lldp",
@@ -43,13 +43,23 @@ var probePart = feature.Part{
 	Instead: "its links to switches are never seen to work",
 }
 
+// limitPart is the bound on what a port may send to the controller.
+var limitPart = feature.Part{
+	Name:    "linkprobe.punt_limit",
+	Objects: pipeline.Objects{Tables: []string{ids.TablePuntLimitName}},
+	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",
+}
+
 // Desired implements feature.Feature: LLDP frames go to the controller, and never further,
-// whether or not this controller probes.
+// whether or not this controller probes; of each port only so many.
 func (*linkprobe) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", pipeline.Uint(etherType), pipeline.Uint(0xffff)).Priority(10).
 		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: pipeline.Uint(reason)}).Entity())
+	if limitPart.In(env.Pipeline) {
+		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, Of(env.Config).args()...).Entity())
+	}
 	return c.Result()
 }
 
@@ -81,7 +91,7 @@ type loop struct {
 	ports    []topology.Port
 	interval time.Duration
 	ttl      time.Duration
-	wrong    map[uint32]string // ports with another neighbour than the configured one
+	wrong    map[uint32]bool // ports with another neighbour than the configured one
 }
 
 // Interval implements feature.Loop.
@@ -108,35 +118,47 @@ func (l *loop) Tick(context.Context, time.Time) error {
 }
 
 // Receive implements feature.Loop.
-func (l *loop) Receive(_ time.Time, m feature.Message) bool {
+func (l *loop) Receive(_ time.Time, m feature.Message) {
 	if m.Packet == nil || m.Packet.Fields["reason"] != reason {
-		return false
+		return
 	}
 	got, err := decode(m.Packet.Payload)
 	if err != nil || got.fabric != l.fabric {
-		return true // LLDP of something that is not ours
+		return // LLDP of something that is not ours
 	}
 	port := uint32(m.Packet.Fields["ingress_port"])
 	for _, p := range l.ports {
 		if p.Number == port && p.Peer == got.node && p.PeerPort == got.port {
-			delete(l.wrong, port)
+			l.rewired(port)
 			l.hub.LinkSeen(p.Link, l.sw.Name())
-			return true
+			return
 		}
 	}
 	l.miswired(port, config.Endpoint{Node: got.node, Port: got.port}.String())
-	return true
 }
 
-// miswired tells once that a port has another neighbour than the file says.
+// rewired tells once that a port has the neighbour that the file says again.
+func (l *loop) rewired(port uint32) {
+	if !l.wrong[port] {
+		return
+	}
+	delete(l.wrong, port)
+	l.hub.Event(view.Event{
+		Severity: view.Info, Subject: l.sw.Name(), Kind: "link.miswired_over", Port: port,
+		Message: fmt.Sprintf("port %d is connected as the configuration says", port),
+	})
+}
+
+// miswired tells once that a port has another neighbour than the file says; who else says that
+// he is one does not matter until it has the right one.
 func (l *loop) miswired(port uint32, neighbour string) {
-	if l.wrong[port] == neighbour {
+	if l.wrong[port] {
 		return
 	}
 	if l.wrong == nil {
-		l.wrong = map[uint32]string{}
+		l.wrong = map[uint32]bool{}
 	}
-	l.wrong[port] = neighbour
+	l.wrong[port] = true
 	want := "nothing"
 	for _, p := range l.ports {
 		if p.Number == port {
@@ -144,7 +166,7 @@ func (l *loop) miswired(port uint32, neighbour string) {
 		}
 	}
 	l.hub.Event(view.Event{
-		Severity: view.Error, Subject: l.sw.Name(), Kind: "link.miswired",
+		Severity: view.Error, Subject: l.sw.Name(), Kind: "link.miswired", Port: port,
 		Message: fmt.Sprintf("port %d is connected to %s, the configuration says %s", port, neighbour, want),
 	})
 }

@@ -2,6 +2,7 @@ package linkprobe
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,8 @@ func TestProbes(t *testing.T) {
 	}
 	// spine1 receives what leaf1 sent out of port 3.
 	spine := f.Attach(env, &testenv.Switch{Switch: "spine1"})
-	if !spine.Receive(time.Now(), arrival(1, reason, sw.Out[0].GetPayload())) || !slices.Equal(hub.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
+	spine.Receive(time.Now(), arrival(1, reason, sw.Out[0].GetPayload()))
+	if !slices.Equal(hub.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
 		t.Errorf("seen = %v", hub.Seen)
 	}
 	// On another port it is a cable in the wrong place, told once.
@@ -42,13 +44,31 @@ func TestProbes(t *testing.T) {
 		hub.Events[0].Message != "port 2 is connected to leaf1:3, the configuration says leaf2:3" {
 		t.Errorf("events = %+v", hub.Events)
 	}
-	// Foreign LLDP is taken and ignored; other packets are left alone.
-	foreign := probe{fabric: "other", node: "leaf1", port: 3}.encode(topology.MAC{2})
-	if !spine.Receive(time.Now(), arrival(1, reason, foreign)) || !spine.Receive(time.Now(), arrival(1, reason, []byte("x"))) || len(hub.Seen) != 1 {
-		t.Error("foreign LLDP counts")
+	// Nor does a host that makes up neighbours fill the events.
+	for i := range 100 {
+		made := probe{fabric: env.Config.Name, node: fmt.Sprint("switch", i), port: 1}.encode(topology.MAC{2})
+		spine.Receive(time.Now(), arrival(2, reason, made))
+		spine.Receive(time.Now(), arrival(9, reason, made))
 	}
-	if spine.Receive(time.Now(), arrival(1, ids.PacketInPoll, foreign)) {
-		t.Error("another packet was taken")
+	if len(hub.Events) != 2 || hub.Events[1].Message != "port 9 is connected to switch0:1, the configuration says nothing" {
+		t.Errorf("events = %+v", hub.Events)
+	}
+	right := probe{fabric: env.Config.Name, node: "leaf2", port: 3}.encode(topology.MAC{2})
+	for range 2 {
+		spine.Receive(time.Now(), arrival(2, reason, right))
+	}
+	if len(hub.Events) != 3 || hub.Events[2].Kind != "link.miswired_over" || hub.Events[2].Port != 2 {
+		t.Errorf("events = %+v", hub.Events)
+	}
+	hub.Seen = hub.Seen[:1]
+	// Foreign LLDP and other packets are ignored.
+	foreign := probe{fabric: "other", node: "leaf1", port: 3}.encode(topology.MAC{2})
+	spine.Receive(time.Now(), arrival(1, reason, foreign))
+	spine.Receive(time.Now(), arrival(1, reason, []byte("x")))
+	spine.Receive(time.Now(), arrival(1, reason+1, sw.Out[0].GetPayload()))
+	spine.Receive(time.Now(), feature.Message{})
+	if len(hub.Seen) != 1 {
+		t.Errorf("seen = %v", hub.Seen)
 	}
 }
 
@@ -60,7 +80,27 @@ func TestNoProbes(t *testing.T) {
 	if l := f.Attach(env, &testenv.Switch{Switch: "leaf1"}); l != nil {
 		t.Error("it probes")
 	}
-	if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 1 {
-		t.Errorf("wants %v, want LLDP punted all the same", lines)
+	if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 2 {
+		t.Errorf("wants %v, want LLDP punted and limited all the same", lines)
+	}
+}
+
+func TestPuntLimit(t *testing.T) {
+	for _, tt := range []struct{ section, want string }{
+		{"", "interval=10000, tolerance=990000"},
+		{"punt: {rate: 3, burst: 1}", "interval=333334, tolerance=0"},
+		{"punt: {rate: 1, burst: 1000}", "interval=1000000, tolerance=999000000"},
+		{"punt: {rate: 0}", "interval=0, tolerance=0"},
+	} {
+		f := New(nil)
+		env := testenv.New(t, "../../..", func(s string) string {
+			before, rest, _ := strings.Cut(s, "punt:")
+			_, after, _ := strings.Cut(rest, "prioplus:")
+			return before + tt.section + "\nprioplus:" + after
+		}, f)
+		want := "ingress.punt.punt_limit default → set_punt_limit(" + tt.want + ")"
+		if lines := testenv.Lines(t, f, env, "leaf1"); !slices.Contains(lines, want) {
+			t.Errorf("%q wants %v, want %s", tt.section, lines, want)
+		}
 	}
 }

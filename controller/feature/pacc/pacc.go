@@ -1,5 +1,5 @@
 // Package pacc is the feature that sends congestion notifications: it has the pipeline
-// watch the queues, and runs a loop of package pacc over P4Runtime on every switch, unless
+// watch the queues, and runs a loop of package cnpgen over P4Runtime on every switch, unless
 // the loops run in the switches themselves.
 package pacc
 
@@ -9,16 +9,18 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/pacc"
-	"github.com/headgate/headgate/pacc/local"
 	"github.com/headgate/headgate/units"
 )
 
-type feat struct{ hub feature.Hub }
+type feat struct {
+	hub    feature.Hub
+	latest feature.Latest[state]
+}
 
 // New returns the feature.
 func New(hub feature.Hub) feature.Feature { return &feat{hub: hub} }
@@ -26,7 +28,7 @@ func New(hub feature.Hub) feature.Feature { return &feat{hub: hub} }
 // Name implements feature.Feature.
 func (*feat) Name() string { return "pacc" }
 
-// The digest of new flows: as many in a list as a write takes, and none held back longer
+// The digests of new flows and queue pairs: as many in a list as a write takes, and none held back longer
 // than this. BMv2 looks every 100 ms.
 const (
 	digestMost = 256
@@ -45,88 +47,104 @@ var watchPart = feature.Part{
 	Instead: "it sends no congestion notifications",
 }
 
+// queuePairPart is the learning of sources' queue pairs from acknowledgements.
+var queuePairPart = feature.Part{
+	Name: "pacc.queue_pairs",
+	Objects: pipeline.Objects{
+		Tables:  []string{ids.TableQueuePairName},
+		Digests: []string{ids.DigestQueuePairDigestTName},
+	},
+	Instead: "its congestion notifications carry queue pair 0, which Headgate's hosts take for all their flows to an address",
+}
+
 // Parts implements feature.Feature.
-func (*feat) Parts() []feature.Part { return []feature.Part{watchPart} }
+func (*feat) Parts() []feature.Part { return []feature.Part{watchPart, queuePairPart} }
 
 // Desired implements feature.Feature: an entry for each watched queue, and the learning of
-// flows. Where the loop is the switch's own, the entries carry its parameters, and the
-// switch learns for itself.
+// flows and queue pairs. Where the loop is the switch's own, the entries carry its parameters,
+// and the switch learns for itself.
 func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	cfg := env.Config.PACC
+	cfg := Of(env.Config)
+	var c feature.Collect
+	learns := queuePairPart.In(env.Pipeline)
+	if learns {
+		// By default the table reports nothing.
+		action := ids.ActionKnowQueuePairName
+		if cfg.Enabled {
+			action = ids.ActionLearnQueuePairName
+		}
+		c.Add(env.Pipeline.Default(ids.TableQueuePairName).Action(action).Entity())
+	}
 	if !cfg.Enabled {
-		return nil, nil
+		return c.Result()
 	}
 	s := env.Config.Switch(sw)
 	if s == nil {
 		return nil, fmt.Errorf("there is no switch %q", sw)
 	}
-	if watchPart.On(env.Pipeline, s).Means != feature.Program {
+	if watchPart.On(env.Pipeline, s).Means != feature.ByProgram {
 		return nil, env.Refuse(s, "pacc.enabled", "true", watchPart)
 	}
-	ports, err := portsOf(env, s)
-	if err != nil {
-		return nil, err
-	}
-	var c feature.Collect
-	for _, p := range ports {
+	for _, p := range portsOf(env, s) {
 		e, err := env.Pipeline.Entry(ids.TableWatchedQueueName).
 			Exact("egress_port", pipeline.Uint(uint64(p.Port))).Exact("queue", pipeline.Uint(uint64(cfg.Queue))).
 			Action(ids.ActionWatchName, pipeline.Arg{Name: "threshold", Value: pipeline.Uint(uint64(p.Params.Threshold))}).Entity()
-		if err == nil && cfg.At == config.AtSwitch {
-			e.GetTableEntry().Metadata = local.Settings{
+		if err == nil && cfg.At == AtSwitch {
+			e.GetTableEntry().Metadata = cnpgen.Settings{
 				Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing,
 			}.Marshal()
 		}
 		c.Add(e, err)
 	}
-	if cfg.At == config.AtController {
+	if cfg.At == AtController {
 		c.Add(env.Pipeline.Digest(ids.DigestFlowDigestTName, digestMost, digestHold.Nanoseconds()))
+		if learns {
+			c.Add(env.Pipeline.Digest(ids.DigestQueuePairDigestTName, digestMost, digestHold.Nanoseconds()))
+		}
 	}
 	return c.Result()
 }
 
 // portsOf returns the watched ports of a switch: all that links use.
-func portsOf(env *feature.Env, s *config.Switch) ([]pacc.PortConfig, error) {
-	var list []pacc.PortConfig
+func portsOf(env *feature.Env, s *config.Switch) []cnpgen.PortConfig {
+	var list []cnpgen.PortConfig
 	for _, p := range env.Graph.Ports(s.Name) {
-		rate := s.Port(p.Number).Rate
-		if rate == 0 {
-			l, ok := env.Graph.FindLink(p.Link)
-			if !ok {
-				return nil, fmt.Errorf("port %d: there is no link %q", p.Number, p.Link)
-			}
-			rate = l.Rate
-		}
-		_, params := env.Config.PACCParams(rate)
-		list = append(list, pacc.PortConfig{Port: p.Number, Params: params})
+		_, params := Of(env.Config).params(env.Config, p.Rate)
+		list = append(list, cnpgen.PortConfig{Port: p.Number, Params: params})
 	}
-	return list, nil
+	return list
 }
 
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	cfg := env.Config.PACC
+	cfg := Of(env.Config)
 	s := env.Config.Switch(sw.Name())
-	if s == nil || watchPart.On(env.Pipeline, s).Means != feature.Program {
+	f.latest.Forget(sw.Name())
+	if s == nil || watchPart.On(env.Pipeline, s).Means != feature.ByProgram {
 		return nil
 	}
 	switch {
 	case !cfg.Enabled:
-		return &sweeper{sw: sw}
-	case cfg.At != config.AtController:
+		return newSweeper(env.Pipeline, sw)
+	case cfg.At != AtController:
 		return nil // the switch keeps its own table
 	}
-	ports, err := portsOf(env, s)
-	if err != nil || len(ports) == 0 {
-		return nil // Desired has said so
+	ports := portsOf(env, s)
+	if len(ports) == 0 {
+		return nil
 	}
 	l := &loop{
-		hub: f.hub, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
+		hub: f.hub, latest: &f.latest, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
 		sw: &overP4Runtime{
-			sw: sw, pipe: env.Pipeline, queue: cfg.Queue, ageing: cfg.Ageing, cnp: pacc.CNPBuilder{DSCP: cfg.CNPDSCP},
+			sw: sw, pipe: env.Pipeline, queue: cfg.Queue, ageing: cfg.Ageing, cnp: cnpgen.CNPBuilder{DSCP: cfg.CNPDSCP},
 		},
 	}
-	if l.Loop, err = pacc.New(pacc.Config{Ports: ports, MaxFlows: cfg.MaxFlows}, l.sw); err != nil {
+	lc := cnpgen.LoopConfig{Ports: ports, MaxFlows: cfg.MaxFlows}
+	if queuePairPart.In(env.Pipeline) {
+		lc.QueuePairs = l.sw
+	}
+	var err error
+	if l.Loop, err = cnpgen.NewLoop(lc, l.sw); err != nil {
 		f.hub.Event(failed(sw.Name(), err))
 		return nil
 	}

@@ -16,36 +16,38 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
-	"github.com/headgate/headgate/pacc"
-	"github.com/headgate/headgate/pacc/local"
 	"github.com/headgate/headgate/packet"
 )
 
-// section switches PACC on in the example: 50 Mb/s stand for 100 Gb/s, T is 160 ms, Q_th
+// enabled switches PACC on in the example: 50 Mb/s stand for 100 Gb/s, T is 160 ms, Q_th
 // 500 KB and the gap 8 ms.
-func section(more string) func(string) string {
+func enabled(more string) func(string) string {
 	return func(s string) string {
 		return s + "\npacc: {enabled: true, cnp_dscp: 48, force: true" + more + "}\n"
 	}
 }
 
 func TestDesired(t *testing.T) {
-	env := testenv.New(t, "../../..", section(""))
+	env := testenv.New(t, "../../..", enabled(""), New(nil))
 	lines := testenv.Lines(t, New(nil), env, "leaf1")
 	want := []string{
+		"ingress.pacc.queue_pair default → learn_queue_pair()",
 		"ingress.pacc.watched_queue egress_port=1 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=2 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=3 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=4 queue=0 → watch(threshold=500000)",
 		"digest flow_digest_t",
+		"digest queue_pair_digest_t",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("leaf1 gets\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if off := testenv.Lines(t, New(nil), testenv.New(t, "../../..", nil), "leaf1"); len(off) != 0 {
-		t.Errorf("without PACC a switch gets %v", off)
+	off := testenv.Lines(t, New(nil), testenv.New(t, "../../..", nil, New(nil)), "leaf1")
+	if want := []string{"ingress.pacc.queue_pair default → know_queue_pair()"}; !slices.Equal(off, want) {
+		t.Errorf("without PACC a switch gets %v, want %v", off, want)
 	}
 }
 
@@ -54,12 +56,15 @@ func TestSweep(t *testing.T) {
 	row := func(table uint32) *p4v1.Entity {
 		return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5}}}
 	}
-	reads, rows := 0, map[uint32][]*p4v1.Entity{ids.TableFlow: {row(ids.TableFlow)}, ids.TableCongestedFlow: {row(ids.TableCongestedFlow)}}
+	reads, rows := 0, map[uint32][]*p4v1.Entity{}
+	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair} {
+		rows[table] = []*p4v1.Entity{row(table)}
+	}
 	sw := &testenv.Switch{Switch: "leaf1", Answer: func(requests []*p4v1.Entity) []*p4v1.Entity {
 		reads++
 		return rows[requests[0].GetTableEntry().GetTableId()]
 	}}
-	l := New(nil).Attach(testenv.New(t, "../../..", nil), sw)
+	l := New(nil).Attach(testenv.New(t, "../../..", nil, New(nil)), sw)
 	tick := func() {
 		t.Helper()
 		if err := l.Tick(context.Background(), time.Now()); err != nil {
@@ -67,26 +72,27 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	tick()
-	if len(sw.Written) != 2 || sw.Written[0].GetType() != p4v1.Update_DELETE || sw.Written[0].GetEntity().GetTableEntry().GetIdleTimeoutNs() != 0 {
-		t.Fatalf("written %v, want two deletes of keys", sw.Written)
+	if len(sw.Written) != 3 || sw.Written[0].GetType() != p4v1.Update_DELETE || sw.Written[0].GetEntity().GetTableEntry().GetIdleTimeoutNs() != 0 {
+		t.Fatalf("written %v, want three deletes of keys", sw.Written)
 	}
 	rows = nil
 	tick()
 	tick()
-	if len(sw.Written) != 2 || reads != 4 {
-		t.Errorf("%d updates and %d reads, want no more than 2 and 4", len(sw.Written), reads)
+	if len(sw.Written) != 3 || reads != 6 {
+		t.Errorf("%d updates and %d reads, want no more than 3 and 6", len(sw.Written), reads)
 	}
 }
 
 // With the loop in the switch its entries carry the settings, and nothing is learned here.
 func TestDesiredAtSwitch(t *testing.T) {
-	env := testenv.New(t, "../../..", section(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"))
+	env := testenv.New(t, "../../..", enabled(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"), New(nil))
 	f := New(nil)
 	list, err := f.Desired(env, "leaf1")
-	if err != nil || len(list) != 4 {
+	if err != nil || len(list) != 5 {
 		t.Fatalf("%d entities, %v", len(list), err)
 	}
-	s, ok, err := local.Parse(list[0].GetTableEntry().GetMetadata())
+	list = list[1:] // behind the default action of the queue pairs
+	s, ok, err := cnpgen.ParseSettings(list[0].GetTableEntry().GetMetadata())
 	if !ok || err != nil || s.MaxFlows != 77 || s.DSCP != 48 || s.Ageing != 5*time.Second || s.Params.Threshold != 40_000 ||
 		s.Params.Burst != 3000 || s.Params.Interval.Duration() != 160*time.Millisecond || s.Params.CNPGap.Duration() != 8*time.Millisecond {
 		t.Errorf("settings %+v, %v, %v", s, ok, err)
@@ -104,6 +110,7 @@ func TestDesiredAtSwitch(t *testing.T) {
 // rig is a loop on a switch whose table the test holds.
 type rig struct {
 	*testing.T
+	f    feature.Feature
 	sw   *testenv.Switch
 	hub  *testenv.Hub
 	loop *loop
@@ -124,44 +131,36 @@ func newRig(t *testing.T) *rig {
 		}
 		return list
 	}
-	l := New(r.hub).Attach(testenv.New(t, "../../..", section("")), r.sw)
+	r.f = New(r.hub)
+	l := r.f.Attach(testenv.New(t, "../../..", enabled(""), New(nil)), r.sw)
 	r.loop = l.(*loop)
 	r.loop.began = r.now
 	return r
 }
 
 // tick calls the loop after d, answering its polls with a queue on port 3, and returns the
-// packets that are no polls.
+// packets that it sends.
 func (r *rig) tick(d time.Duration, queue uint32) []*p4v1.PacketOut {
 	r.Helper()
 	r.now = r.now.Add(d)
-	r.sw.Out = nil
+	r.sw.Out, r.sw.Polled = nil, nil
 	if err := r.loop.Tick(context.Background(), r.now); err != nil {
 		r.Fatal(err)
 	}
-	var rest []*p4v1.PacketOut
-	for _, p := range r.sw.Out {
-		m := p.GetMetadata()
-		if pipeline.Number(m[2].Value) != ids.PacketOutPoll {
-			rest = append(rest, p)
-			continue
-		}
-		report := pollreport.Report{Port: uint32(pipeline.Number(m[0].Value))}
-		if report.Port == 3 {
+	for _, port := range r.sw.Polled {
+		report := &feature.Report{Report: pollreport.Report{Port: port}, Asked: r.now}
+		if port == 3 {
 			report.QueueBytes[0] = queue
 		}
-		in := &pipeline.PacketIn{Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(report.Append(nil), p.GetPayload()...)}
-		if !r.loop.Receive(r.now, feature.Message{Packet: in}) {
-			r.Fatal("the answer to a poll was not taken")
-		}
+		r.loop.Receive(r.now, feature.Message{Report: report})
 	}
-	return rest
+	return r.sw.Out
 }
 
-func digest(src, dst string, port uint64) *p4v1.DigestList {
+func digest(id uint32, src, dst string, last uint64) *p4v1.DigestList {
 	field := func(b []byte) *p4v1.P4Data { return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: b}} }
-	return &p4v1.DigestList{DigestId: ids.DigestFlowDigestT, Data: []*p4v1.P4Data{{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{
-		Members: []*p4v1.P4Data{field(netip.MustParseAddr(src).AsSlice()), field(netip.MustParseAddr(dst).AsSlice()), field(pipeline.Uint(port))},
+	return &p4v1.DigestList{DigestId: id, Data: []*p4v1.P4Data{{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{
+		Members: []*p4v1.P4Data{field(netip.MustParseAddr(src).AsSlice()), field(netip.MustParseAddr(dst).AsSlice()), field(pipeline.Uint(last))},
 	}}}}}
 }
 
@@ -171,9 +170,7 @@ func TestLoop(t *testing.T) {
 		t.Errorf("interval %v, want the gap of 8ms", r.loop.Interval())
 	}
 	r.tick(0, 0)
-	if !r.loop.Receive(r.now, feature.Message{Digest: digest("10.0.1.1", "10.0.2.1", 3)}) {
-		t.Fatal("a digest was not taken")
-	}
+	r.loop.Receive(r.now, feature.Message{Digest: digest(ids.DigestFlowDigestT, "10.0.1.1", "10.0.2.1", 3)})
 	r.tick(8*time.Millisecond, 0)
 	if len(r.sw.Written) != 2 || r.sw.Written[0].GetType() != p4v1.Update_INSERT {
 		t.Fatalf("written %v, want a flow's two entries", r.sw.Written)
@@ -206,29 +203,34 @@ func TestLoop(t *testing.T) {
 	if m := cnps[0].GetMetadata(); pipeline.Number(m[2].Value) != ids.PacketOutPipeline {
 		t.Errorf("the CNP's mode is %x, want through the pipeline", m[2].Value)
 	}
-	if last := r.hub.Loops[len(r.hub.Loops)-1]; last.Switch != "leaf1" || last.CNPs == 0 || last.Flows != 1 || len(last.PortLoops) != 4 {
-		t.Errorf("shown is %+v", last)
+	shown := view.Switch{Status: r.f.(feature.Monitor).Status("leaf1")}
+	for _, want := range []struct {
+		metric string
+		keys   []string
+		value  float64
+	}{{"pacc_cnps", nil, 5}, {"pacc_flows", nil, 1}, {"pacc_queue_bytes", []string{"3"}, 900_000}, {"pacc_granted_cnps", []string{"3"}, 5}} {
+		if n, ok := testenv.Number(shown, want.metric, want.keys...); !ok || n != want.value {
+			t.Errorf("shown is %s %v = %v, %v, want %v", want.metric, want.keys, n, ok, want.value)
+		}
 	}
 
 	// Idle: both entries leave.
 	r.sw.Written = nil
-	if !r.loop.Receive(r.now, feature.Message{Idle: &p4v1.IdleTimeoutNotification{TableEntry: []*p4v1.TableEntry{flow}}}) {
-		t.Error("an idle flow was not taken")
+	for _, m := range []feature.Message{ // the first three are not for this feature
+		{Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": 2}}},
+		{Digest: &p4v1.DigestList{DigestId: 1}},
+		{Idle: &p4v1.IdleTimeoutNotification{TableEntry: []*p4v1.TableEntry{{TableId: 1, Match: flow.GetMatch()}}}},
+	} {
+		r.loop.Receive(r.now, m)
 	}
+	r.tick(8*time.Millisecond, 0)
+	if len(r.sw.Written) != 0 {
+		t.Errorf("written %v because of others' messages", r.sw.Written)
+	}
+	r.loop.Receive(r.now, feature.Message{Idle: &p4v1.IdleTimeoutNotification{TableEntry: []*p4v1.TableEntry{flow}}})
 	r.tick(8*time.Millisecond, 0)
 	if len(r.sw.Written) != 2 || r.sw.Written[1].GetType() != p4v1.Update_DELETE {
 		t.Errorf("written %v, want two deletes", r.sw.Written)
-	}
-	// Others' messages are left alone.
-	for name, m := range map[string]feature.Message{
-		"a poll of telemetry": {Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(pollreport.Report{}.Append(nil), "headgate12345678"...)}},
-		"a punted packet":     {Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": 2}}},
-		"another digest":      {Digest: &p4v1.DigestList{DigestId: 1}},
-		"another table":       {Idle: &p4v1.IdleTimeoutNotification{TableEntry: []*p4v1.TableEntry{{TableId: 1}}}},
-	} {
-		if r.loop.Receive(r.now, m) {
-			t.Errorf("%s was taken", name)
-		}
 	}
 }
 
@@ -236,10 +238,10 @@ func TestLoop(t *testing.T) {
 func TestWriteRefused(t *testing.T) {
 	r := newRig(t)
 	r.tick(0, 0)
-	key := func(n byte) pacc.Flow {
-		return pacc.Flow{FlowKey: cnpgen.FlowKey{Src: netip.AddrFrom4([4]byte{10, 0, 1, n}), Dst: netip.AddrFrom4([4]byte{10, 0, 2, 1})}, Port: 3}
+	key := func(n byte) cnpgen.Flow {
+		return cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.AddrFrom4([4]byte{10, 0, 1, n}), Dst: netip.AddrFrom4([4]byte{10, 0, 2, 1})}, Port: 3}
 	}
-	update := func(f pacc.Flow, kind p4v1.Update_Type) *p4v1.Update {
+	update := func(f cnpgen.Flow, kind p4v1.Update_Type) *p4v1.Update {
 		both, err := r.loop.sw.entries(f)
 		if err != nil {
 			t.Fatal(err)
@@ -252,22 +254,66 @@ func TestWriteRefused(t *testing.T) {
 		{Update: update(key(3), p4v1.Update_DELETE), Code: codes.NotFound},
 	}}
 	r.loop.sw.ctx = context.Background()
-	refused, err := r.loop.sw.Write([]pacc.Flow{key(1), key(2)}, []pacc.Flow{key(3)})
-	if !slices.Equal(refused, []pacc.Flow{key(1)}) || err == nil || !strings.Contains(err.Error(), "table full") {
+	refused, err := r.loop.sw.Write([]cnpgen.Flow{key(1), key(2)}, []cnpgen.Flow{key(3)})
+	if !slices.Equal(refused, []cnpgen.Flow{key(1)}) || err == nil || !strings.Contains(err.Error(), "table full") {
 		t.Errorf("refused %v, %v, want the first flow", refused, err)
 	}
 	r.sw.Err = session.ErrDisconnected
-	if refused, err := r.loop.sw.Write([]pacc.Flow{key(1), key(2)}, nil); len(refused) != 2 || err == nil {
+	if refused, err := r.loop.sw.Write([]cnpgen.Flow{key(1), key(2)}, nil); len(refused) != 2 || err == nil {
 		t.Errorf("without a connection: refused %v, %v", refused, err)
+	}
+}
+
+// Notifications name the queue pairs that the switch has reported, or that an earlier loop has left
+// there, until they are idle.
+func TestQueuePairs(t *testing.T) {
+	r := newRig(t)
+	flow := cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.MustParseAddr("10.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1")}, Port: 3}
+	r.loop.sw.ctx = context.Background()
+	if err := r.loop.sw.WriteQueuePairs([]cnpgen.QueuePair{{FlowKey: flow.FlowKey, QP: 7}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	left := r.sw.Written[0].GetEntity().GetTableEntry()
+	left.CounterData = &p4v1.CounterData{} // the rig's mark
+	r.sw.Answer = func(requests []*p4v1.Entity) []*p4v1.Entity {
+		if requests[0].GetTableEntry().GetTableId() == ids.TableQueuePair {
+			return []*p4v1.Entity{{Entity: &p4v1.Entity_TableEntry{TableEntry: left}}}
+		}
+		return nil
+	}
+	r.sw.Written = nil
+	r.tick(0, 0)
+	r.loop.Receive(r.now, feature.Message{Digest: digest(ids.DigestQueuePairDigestT, "10.0.1.1", "10.0.2.1", 0x12345)})
+	r.loop.Receive(r.now, feature.Message{Digest: digest(ids.DigestQueuePairDigestT, "10.0.1.1", "10.0.2.1", 7)})
+	r.tick(8*time.Millisecond, 0)
+	if n := r.loop.Stats().QueuePairs; n != 2 || len(r.sw.Written) != 1 || r.sw.Written[0].GetType() != p4v1.Update_INSERT {
+		t.Fatalf("%d queue pairs, written %v; want two, one of them new", n, r.sw.Written)
+	}
+	learned := r.sw.Written[0].GetEntity().GetTableEntry()
+	if key, qp, ok := keysOf(learned); !ok || key != flow.FlowKey || qp != 0x12345 || learned.GetTableId() != ids.TableQueuePair || learned.GetIdleTimeoutNs() != 5e9 {
+		t.Errorf("entry %v", learned)
+	}
+	if err := r.loop.sw.CNP(flow, 0x12345); err != nil {
+		t.Fatal(err)
+	}
+	var n packet.Notification
+	if err := n.Decode(r.sw.Out[0].GetPayload()); err != nil || n.DestQP != 0x12345 {
+		t.Errorf("notification %+v, %v", n, err)
+	}
+	r.sw.Written = nil
+	r.loop.Receive(r.now, feature.Message{Idle: &p4v1.IdleTimeoutNotification{TableEntry: []*p4v1.TableEntry{learned}}})
+	r.tick(8*time.Millisecond, 0)
+	if n := r.loop.Stats().QueuePairs; n != 1 || len(r.sw.Written) != 1 || r.sw.Written[0].GetType() != p4v1.Update_DELETE {
+		t.Errorf("%d queue pairs, written %v; want one, the other deleted", n, r.sw.Written)
 	}
 }
 
 func TestEvictionsAreTold(t *testing.T) {
 	r := newRig(t)
-	r.loop.tellEvictions(r.now, pacc.Stats{})
-	r.loop.tellEvictions(r.now, pacc.Stats{Evicted: 3, Flows: 9})
-	r.loop.tellEvictions(r.now.Add(time.Second), pacc.Stats{Evicted: 4})
-	r.loop.tellEvictions(r.now.Add(time.Minute), pacc.Stats{Evicted: 5})
+	r.loop.reportEvictions(r.now, cnpgen.LoopStats{})
+	r.loop.reportEvictions(r.now, cnpgen.LoopStats{Evicted: 3, Flows: 9})
+	r.loop.reportEvictions(r.now.Add(time.Second), cnpgen.LoopStats{Evicted: 4})
+	r.loop.reportEvictions(r.now.Add(time.Minute), cnpgen.LoopStats{Evicted: 5})
 	if len(r.hub.Events) != 2 || r.hub.Events[0].Kind != "pacc.evicted" || !strings.Contains(r.hub.Events[1].Message, "2 left it") {
 		t.Errorf("events %+v, want two", r.hub.Events)
 	}

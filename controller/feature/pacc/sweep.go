@@ -7,14 +7,24 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
 // sweeper takes out what a loop has learned on a switch that has none any more. Learned
 // entries are nobody's wanted state, so nobody else would.
 type sweeper struct {
-	sw   feature.Switch
-	done bool
+	sw     feature.Switch
+	tables []uint32
+	done   bool
+}
+
+func newSweeper(pipe *pipeline.Pipeline, sw feature.Switch) *sweeper {
+	s := &sweeper{sw: sw, tables: []uint32{ids.TableFlow, ids.TableCongestedFlow}}
+	if queuePairPart.In(pipe) {
+		s.tables = append(s.tables, ids.TableQueuePair)
+	}
+	return s
 }
 
 // sweepInterval is how often a switch that cannot be read is tried again.
@@ -34,7 +44,7 @@ func (s *sweeper) Tick(ctx context.Context, _ time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var updates []*p4v1.Update
-	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow} {
+	for _, table := range s.tables {
 		list, err := s.sw.Read(ctx, &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}})
 		if err != nil {
 			return err
@@ -53,4 +63,4 @@ func (s *sweeper) Tick(ctx context.Context, _ time.Time) error {
 }
 
 // Receive implements feature.Loop.
-func (s *sweeper) Receive(time.Time, feature.Message) bool { return false }
+func (*sweeper) Receive(time.Time, feature.Message) {}

@@ -2,10 +2,10 @@ package pacc
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -16,7 +16,6 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/pacc"
 )
 
 // overP4Runtime is a switch behind a session.
@@ -25,12 +24,13 @@ type overP4Runtime struct {
 	pipe   *pipeline.Pipeline
 	queue  uint8 // that is watched
 	ageing time.Duration
-	cnp    pacc.CNPBuilder
-	ctx    context.Context   // of the tick under way
-	index  map[pacc.Flow]int // scratch of Counters
+	cnp    cnpgen.CNPBuilder
+	ctx    context.Context     // of the tick under way
+	now    time.Time           // its time
+	index  map[cnpgen.Flow]int // scratch of Counters
 }
 
-var _ pacc.Switch = (*overP4Runtime)(nil)
+var _ cnpgen.Switch = (*overP4Runtime)(nil)
 
 // readTimeout and writeTimeout bound the calls of a tick.
 const (
@@ -38,22 +38,16 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// Poll implements pacc.Switch.
-func (o *overP4Runtime) Poll(port uint32, tick uint64) error {
-	return o.out(port, ids.PacketOutPoll, binary.BigEndian.AppendUint64([]byte(payload), tick))
-}
+// Poll implements cnpgen.Switch.
+func (o *overP4Runtime) Poll(port uint32) error { return o.sw.Poll(o.now, 0, port) }
 
-// CNP implements pacc.Switch: the pipeline routes it and sorts it into its class's queue.
-func (o *overP4Runtime) CNP(f pacc.Flow) error {
+// CNP implements cnpgen.Switch: the pipeline routes it and sorts it into its class's queue.
+func (o *overP4Runtime) CNP(f cnpgen.Flow, qp uint32) error {
 	// The session keeps what it is given until it is sent.
-	return o.out(0, ids.PacketOutPipeline, o.cnp.Append(nil, f.FlowKey))
-}
-
-func (o *overP4Runtime) out(port uint32, mode uint64, payload []byte) error {
-	p, err := o.pipe.PacketOut(payload,
-		pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(port))},
+	p, err := o.pipe.PacketOut(o.cnp.Append(nil, f.FlowKey, qp),
+		pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(0)},
 		pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
-		pipeline.Arg{Name: "mode", Value: pipeline.Uint(mode)},
+		pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPipeline)},
 	)
 	if err != nil {
 		return err
@@ -61,8 +55,8 @@ func (o *overP4Runtime) out(port uint32, mode uint64, payload []byte) error {
 	return o.sw.PacketOut(p)
 }
 
-// Counters implements pacc.Switch: both tables in one request.
-func (o *overP4Runtime) Counters(dst []pacc.Count) ([]pacc.Count, error) {
+// Counters implements cnpgen.Switch: both tables in one request.
+func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
 	defer cancel()
 	ask := func(table uint32) *p4v1.Entity {
@@ -73,7 +67,7 @@ func (o *overP4Runtime) Counters(dst []pacc.Count) ([]pacc.Count, error) {
 		return dst, err
 	}
 	if o.index == nil {
-		o.index = make(map[pacc.Flow]int)
+		o.index = make(map[cnpgen.Flow]int)
 	}
 	clear(o.index)
 	// A flow is whole once both tables have named it.
@@ -88,7 +82,7 @@ func (o *overP4Runtime) Counters(dst []pacc.Count) ([]pacc.Count, error) {
 			if !known {
 				i = len(dst)
 				o.index[f] = i
-				dst = append(dst, pacc.Count{Flow: f, Partial: true})
+				dst = append(dst, cnpgen.Counters{Flow: f, Partial: true})
 			}
 			if d := t.GetCounterData(); table == ids.TableFlow {
 				dst[i].Bytes = uint64(max(0, d.GetByteCount()))
@@ -101,12 +95,11 @@ func (o *overP4Runtime) Counters(dst []pacc.Count) ([]pacc.Count, error) {
 	return dst, nil
 }
 
-// Write implements pacc.Switch.
-func (o *overP4Runtime) Write(add, remove []pacc.Flow) ([]pacc.Flow, error) {
+// Write implements cnpgen.Switch.
+func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) {
 	var updates []*p4v1.Update
-	var flows []pacc.Flow // of each update
 	var errs error
-	plan := func(kind p4v1.Update_Type, f pacc.Flow) {
+	plan := func(kind p4v1.Update_Type, f cnpgen.Flow) {
 		both, err := o.entries(f)
 		if err != nil {
 			errs = errors.Join(errs, err)
@@ -114,7 +107,6 @@ func (o *overP4Runtime) Write(add, remove []pacc.Flow) ([]pacc.Flow, error) {
 		}
 		for _, e := range both {
 			updates = append(updates, &p4v1.Update{Type: kind, Entity: e})
-			flows = append(flows, f)
 		}
 	}
 	for _, f := range remove {
@@ -123,29 +115,19 @@ func (o *overP4Runtime) Write(add, remove []pacc.Flow) ([]pacc.Flow, error) {
 	for _, f := range add {
 		plan(p4v1.Update_INSERT, f)
 	}
-	ctx, cancel := context.WithTimeout(o.ctx, writeTimeout)
-	defer cancel()
-	err := o.sw.Write(ctx, updates)
-	if err == nil {
-		return nil, errs
-	}
-	var partial *session.WriteError
-	if !errors.As(err, &partial) {
+	failed, err := o.write(updates)
+	if err != nil {
 		return add, errors.Join(errs, fmt.Errorf("learning %d flows: %w", len(add), err))
 	}
 	// Which flow a refused update is of stands in the update itself.
-	refused := map[pacc.Flow]bool{}
-	for _, u := range partial.Failed {
-		kind := u.Update.GetType()
-		if kind == p4v1.Update_INSERT && u.Code == codes.AlreadyExists || kind == p4v1.Update_DELETE && u.Code == codes.NotFound {
-			continue
-		}
-		errs = errors.Join(errs, fmt.Errorf("%v: %v: %s", kind, u.Code, u.Message))
-		if f, ok := flowOfEntry(u.Update.GetEntity().GetTableEntry()); ok && kind == p4v1.Update_INSERT {
+	refused := map[cnpgen.Flow]bool{}
+	for _, u := range failed {
+		errs = errors.Join(errs, fmt.Errorf("%v: %v: %s", u.Update.GetType(), u.Code, u.Message))
+		if f, ok := flowOfEntry(u.Update.GetEntity().GetTableEntry()); ok && u.Update.GetType() == p4v1.Update_INSERT {
 			refused[f] = true
 		}
 	}
-	var list []pacc.Flow
+	var list []cnpgen.Flow
 	for _, f := range add {
 		if refused[f] {
 			list = append(list, f)
@@ -154,8 +136,24 @@ func (o *overP4Runtime) Write(add, remove []pacc.Flow) ([]pacc.Flow, error) {
 	return list, errs
 }
 
+// write sends updates and returns those that were refused, but for entries that were there
+// already or not there any more. With an error nothing may have been written.
+func (o *overP4Runtime) write(updates []*p4v1.Update) ([]session.UpdateError, error) {
+	ctx, cancel := context.WithTimeout(o.ctx, writeTimeout)
+	defer cancel()
+	err := o.sw.Write(ctx, updates)
+	var partial *session.WriteError
+	if !errors.As(err, &partial) {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(partial.Failed), func(u session.UpdateError) bool {
+		kind := u.Update.GetType()
+		return kind == p4v1.Update_INSERT && u.Code == codes.AlreadyExists || kind == p4v1.Update_DELETE && u.Code == codes.NotFound
+	}), nil
+}
+
 // entries are a flow's two.
-func (o *overP4Runtime) entries(f pacc.Flow) ([]*p4v1.Entity, error) {
+func (o *overP4Runtime) entries(f cnpgen.Flow) ([]*p4v1.Entity, error) {
 	var both []*p4v1.Entity
 	for _, t := range []struct{ table, action string }{
 		{ids.TableFlowName, ids.ActionCountFlowName}, {ids.TableCongestedFlowName, ids.ActionCountCongestedName},
@@ -174,31 +172,36 @@ func (o *overP4Runtime) entries(f pacc.Flow) ([]*p4v1.Entity, error) {
 	return both, nil
 }
 
-// flowOfEntry reads the keys, which are the same in both tables.
-func flowOfEntry(e *p4v1.TableEntry) (pacc.Flow, bool) {
-	var f pacc.Flow
+// flowOfEntry reads the keys, which are the same in both tables of flows.
+func flowOfEntry(e *p4v1.TableEntry) (cnpgen.Flow, bool) {
+	key, port, ok := keysOf(e)
+	return cnpgen.Flow{FlowKey: key, Port: port}, ok
+}
+
+// keysOf reads the keys of a learned entry: two addresses, and a port or a queue pair.
+func keysOf(e *p4v1.TableEntry) (key cnpgen.FlowKey, last uint32, ok bool) {
 	for _, m := range e.GetMatch() {
 		v := pipeline.Number(m.GetExact().GetValue())
 		switch m.GetFieldId() {
 		case ids.FieldFlowSrcAddr:
-			f.Src = address(v)
+			key.Src = address(v)
 		case ids.FieldFlowDstAddr:
-			f.Dst = address(v)
+			key.Dst = address(v)
 		case ids.FieldFlowEgressPort:
-			f.Port = uint32(v)
+			last = uint32(v)
 		}
 	}
-	return f, f.Src.IsValid() && f.Dst.IsValid()
+	return key, last, key.Src.IsValid() && key.Dst.IsValid()
 }
 
-// flowOfDigest reads flow_digest_t.
-func flowOfDigest(d *p4v1.P4Data) (pacc.Flow, bool) {
+// ofDigest reads flow_digest_t and queue_pair_digest_t.
+func ofDigest(d *p4v1.P4Data) (key cnpgen.FlowKey, last uint32, ok bool) {
 	m := d.GetStruct().GetMembers()
 	if len(m) != 3 {
-		return pacc.Flow{}, false
+		return cnpgen.FlowKey{}, 0, false
 	}
 	number := func(i int) uint64 { return pipeline.Number(m[i].GetBitstring()) }
-	return pacc.Flow{FlowKey: cnpgen.FlowKey{Src: address(number(0)), Dst: address(number(1))}, Port: uint32(number(2))}, true
+	return cnpgen.FlowKey{Src: address(number(0)), Dst: address(number(1))}, uint32(number(2)), true
 }
 
 func address(v uint64) netip.Addr {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/p4src/ids"
@@ -31,10 +32,10 @@ var (
 		Instead: "every packet has class 0 and queue 0",
 	}
 	limitPart = feature.Part{
-		Name:    "qos.queue_limit",
-		Objects: pipeline.Objects{Tables: []string{ids.TableQueueLimitName}},
-		Manager: "holds the limit",
-		Instead: "queues have no limit but the switch's own",
+		Name:           "qos.queue_limit",
+		Objects:        pipeline.Objects{Tables: []string{ids.TableQueueLimitName}},
+		TrafficManager: "holds the limit",
+		Instead:        "queues have no limit but the switch's own",
 	}
 	markPart = feature.Part{
 		Name:    "qos.ecn",
@@ -57,7 +58,7 @@ func (qos) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 		return nil, fmt.Errorf("there is no switch %q", sw)
 	}
 	q := env.Config.QoS
-	has := func(p feature.Part) bool { return p.On(env.Pipeline, s).Means == feature.Program }
+	has := func(p feature.Part) bool { return p.On(env.Pipeline, s).Means == feature.ByProgram }
 	switch {
 	case has(classPart):
 		classes(&c, env.Pipeline, q.Classes)
@@ -111,7 +112,7 @@ func limits(c *feature.Collect, p *pipeline.Pipeline, q config.QoS, s *config.Sw
 
 // refuseLimits returns an error when the file has limits that nobody would hold.
 func refuseLimits(env *feature.Env, s *config.Switch) error {
-	if limitPart.On(env.Pipeline, s).Means == feature.Manager {
+	if limitPart.On(env.Pipeline, s).Means == feature.ByTrafficManager {
 		return nil
 	}
 	if limit := env.Config.QoS.QueueLimit; limit != ids.Unlimited {
@@ -125,14 +126,12 @@ func refuseLimits(env *feature.Env, s *config.Switch) error {
 	return nil
 }
 
-// Shape implements feature.Shaper: the limits that the program does not hold.
+// Shape implements feature.Shaper. Where the program holds the limits, the traffic manager
+// must not drop before it does.
 func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 	s := env.Config.Switch(sw)
 	if s == nil {
 		return fmt.Errorf("there is no switch %q", sw)
-	}
-	if limitPart.On(env.Pipeline, s).Means != feature.Manager {
-		return nil
 	}
 	for _, port := range c.Ports {
 		limit := env.Config.QoS.QueueLimit
@@ -143,7 +142,7 @@ func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 			continue
 		}
 		for queue := range s.PriorityQueues {
-			if env.Config.LosslessQueues(s)>>queue&1 != 0 {
+			if buffer.LosslessQueues(env.Config, s)>>queue&1 != 0 {
 				continue // the limit is no less than the buffer, and no limit must drop there
 			}
 			c.QueueLimits = append(c.QueueLimits, trafficmanager.QueueLimit{Port: port.Number, Queue: queue, Bytes: limit})

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -71,7 +72,7 @@ func TestTofino(t *testing.T) {
 			t.Errorf("limit %d is %+v, want %+v", i, c.QueueLimits[i], want)
 		}
 	}
-	var refused *feature.Refused
+	var refused yamlnode.Fault
 	if _, err := New(nil).Desired(tofino(t, "", plain), "spine2"); !errors.As(err, &refused) || refused.Field != "qos.queue_limit" {
 		t.Errorf("a limit that nobody holds: %v", err)
 	}

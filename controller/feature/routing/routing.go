@@ -7,6 +7,7 @@ package routing
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/topology"
@@ -24,40 +25,63 @@ func (routing) Name() string { return "routing" }
 // Parts implements feature.Feature.
 func (routing) Parts() []feature.Part {
 	return []feature.Part{{
-		Name:    "routing.ipv4",
-		Objects: pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
-		Instead: "nothing is forwarded",
+		Name:     "routing.ipv4",
+		Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
+		FilledBy: "hosts", // and each switch with hosts has a group
+		Instead:  "nothing is forwarded",
 	}}
 }
 
 // Attach implements feature.Feature.
 func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
-// Desired implements feature.Feature.
-func (routing) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+// Desired implements feature.Feature: all that is wanted is for routes.
+func (routing) Desired(*feature.Env, string) ([]*p4v1.Entity, error) { return nil, nil }
+
+var _ feature.Router = routing{}
+
+// Hosts implements feature.Router: an entry a host.
+func (routing) Hosts(env *feature.Env, _ string, routes []topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.Collect
-	p := env.Pipeline
+	for _, r := range routes {
+		addr := r.Prefix.Addr().As4()
+		entry := env.Pipeline.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], r.Prefix.Bits())
+		if r.Group == 0 {
+			c.Add(entry.Member(r.NextHops[0].Port).Entity())
+		} else {
+			c.Add(entry.Group(r.Group).Entity())
+		}
+	}
+	return c.Result()
+}
+
+// Paths implements feature.Router: the members, and a group for each destination switch.
+func (routing) Paths(env *feature.Env, sw string, routes []topology.Route) ([]*p4v1.Entity, error) {
+	var c feature.Collect
+	group := env.Pipeline.PortGroup // a switch that loses a port goes on with the others at once
+	if env.Config.Switch(sw).Target != config.Embedded {
+		// Stratum refuses watch ports (bfrt_action_profile_manager.cc). simple_switch_grpc takes them
+		// and dies of SIGFPE at a packet to a group whose members all lost their ports, or seem to:
+		// in a network namespace whose /sys is not its own BMv2 finds no carrier of any interface.
+		group = env.Pipeline.Group
+	}
 	members, groups := map[uint32]bool{}, map[uint32]bool{}
-	for _, r := range env.Routes[sw] {
+	for _, r := range routes {
+		if r.Group != 0 && groups[r.Group] {
+			continue
+		}
 		var ports []uint32
 		for _, hop := range r.NextHops {
 			ports = append(ports, hop.Port)
 			if !members[hop.Port] {
 				members[hop.Port] = true
-				c.Add(member(p, hop))
+				c.Add(member(env.Pipeline, hop))
 			}
 		}
-		addr := r.Prefix.Addr().As4()
-		entry := p.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], r.Prefix.Bits())
-		if r.Group == 0 {
-			c.Add(entry.Member(ports[0]).Entity())
-			continue
-		}
-		if !groups[r.Group] {
+		if r.Group != 0 {
 			groups[r.Group] = true
-			c.Add(p.Group(ids.ProfileECMPName, r.Group, ports))
+			c.Add(group(ids.ProfileECMPName, r.Group, ports))
 		}
-		c.Add(entry.Group(r.Group).Entity())
 	}
 	return c.Result()
 }

@@ -10,17 +10,18 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
-type soze struct{}
+type feat struct{}
 
 // New returns the feature; it has no loop.
-func New(feature.Hub) feature.Feature { return soze{} }
+func New(feature.Hub) feature.Feature { return feat{} }
 
 // Name implements feature.Feature.
-func (soze) Name() string { return "soze" }
+func (feat) Name() string { return "soze" }
 
 // scalePart is the stamping of maxQD.
 var scalePart = feature.Part{
@@ -29,50 +30,60 @@ var scalePart = feature.Part{
 	Instead: "maxQD passes the switch as it came",
 }
 
+// delayFilter is the program's filter that maxQD's stamps go through, one cell per port.
+const delayFilter = "egress.maxqd.delay_filter"
+
 // samplePart is the low-pass filter in front of it, on chips that have one. What comes out
 // of it is not defined before its time constant is set.
 var samplePart = feature.Part{
-	Name:    "soze.sample",
-	Objects: pipeline.Objects{Filters: []string{trafficmanager.MaxQDFilter}},
-	Managed: true,
-	Manager: "sets the time constant of the filter",
-	Instead: "maxQD takes the delay of each packet as it is; where there is a filter, nothing is stamped",
+	Name:           "soze.sample",
+	Objects:        pipeline.Objects{Filters: []string{delayFilter}},
+	SetUp:          true,
+	TrafficManager: "sets the time constant of the filter",
+	Instead:        "maxQD takes the delay of each packet as it is; where there is a filter, nothing is stamped",
 }
 
 // Parts implements feature.Feature.
-func (soze) Parts() []feature.Part { return []feature.Part{scalePart, samplePart} }
+func (feat) Parts() []feature.Part { return []feature.Part{scalePart, samplePart} }
 
 // sampleTime is the time constant of the filter at line rate (SYSTEMS.md §4).
 const sampleTime = 10 * units.Microsecond
 
 // Shape implements feature.Shaper.
-func (soze) Shape(env *feature.Env, _ string, c *trafficmanager.Config) error {
-	c.MaxQDSample = env.Config.Scaled(sampleTime)
+func (feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return fmt.Errorf("there is no switch %q", sw)
+	}
+	if samplePart.On(env.Pipeline, s).Means != feature.ByTrafficManager {
+		return nil
+	}
+	c.Filters = map[string]units.Time{delayFilter: env.Config.Scaled(sampleTime)}
 	return nil
 }
 
 // Attach implements feature.Feature.
-func (soze) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
+func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
 // maxShift is what set_scale's 5 bits hold.
 const maxShift = 31
 
 // Desired implements feature.Feature.
-func (soze) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+func (feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	s := env.Config.Switch(sw)
 	if s == nil {
 		return nil, fmt.Errorf("there is no switch %q", sw)
 	}
-	if scalePart.On(env.Pipeline, s).Means != feature.Program {
+	if scalePart.On(env.Pipeline, s).Means != feature.ByProgram {
 		return nil, nil
 	}
-	shift := uint64(env.Config.Soze.Shift) + uint64(s.Target.TickShift())
+	shift := uint64(Of(env.Config).Shift) + uint64(s.Target.TickShift())
 	if shift > maxShift {
-		return nil, &feature.Refused{Field: "soze.shift", Text: fmt.Sprintf(
-			"is %d, which on the switch %q of target %s makes %d; want %d at most", env.Config.Soze.Shift, sw, s.Target, shift, maxShift-s.Target.TickShift())}
+		return nil, yamlnode.Fault{Field: "soze.shift", Text: fmt.Sprintf(
+			"is %d, which on the switch %q of target %s makes %d; want %d at most", Of(env.Config).Shift, sw, s.Target, shift, maxShift-s.Target.TickShift())}
 	}
 	var c feature.Collect
-	if samplePart.In(env.Pipeline) && samplePart.On(env.Pipeline, s).Means == feature.Nothing {
+	if samplePart.In(env.Pipeline) && samplePart.On(env.Pipeline, s).Means == feature.ByNothing {
 		if env.Config.Given("soze") {
 			return nil, env.Refuse(s, "soze", "given", samplePart)
 		}
@@ -84,4 +95,4 @@ func (soze) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	return c.Result()
 }
 
-var _ feature.Shaper = soze{}
+var _ feature.Shaper = feat{}

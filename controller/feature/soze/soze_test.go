@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
 )
 
@@ -20,7 +22,7 @@ func on(t *testing.T, target, keys string, edit func(string) string) *feature.En
 			s = edit(s)
 		}
 		return s
-	})
+	}, New(nil))
 	if chip := env.Config.Switch("leaf1").Target.Chip(); chip != "" {
 		return testenv.On(env, testenv.Tofino(t, chip))
 	}
@@ -47,7 +49,7 @@ func TestDesired(t *testing.T) {
 // TestFilter: the output of a chip's filter that nobody has set up must not be stamped.
 func TestFilter(t *testing.T) {
 	_, err := New(nil).Desired(on(t, "tofino1", "", nil), "leaf1")
-	var refused *feature.Refused
+	var refused yamlnode.Fault
 	if !errors.As(err, &refused) || refused.Field != "soze" || !strings.Contains(refused.Text, "switches[0].bf_runtime") {
 		t.Errorf("a section soze without BF Runtime: %v", err)
 	}
@@ -60,7 +62,38 @@ func TestFilter(t *testing.T) {
 	}
 	var c trafficmanager.Config
 	env = on(t, "tofino1", runtime, nil)
-	if err := New(nil).(feature.Shaper).Shape(env, "leaf1", &c); err != nil || c.MaxQDSample != 20*units.Millisecond {
-		t.Errorf("time constant %v at scale 2000, %v; want 20ms", c.MaxQDSample, err)
+	if err := New(nil).(feature.Shaper).Shape(env, "leaf1", &c); err != nil || c.Filters[delayFilter] != 20*units.Millisecond {
+		t.Errorf("time constant %v at scale 2000, %v; want 20ms", c.Filters, err)
+	}
+}
+
+// TestSection: the defaults, and the unit that follows from them.
+func TestSection(t *testing.T) {
+	s := Of(on(t, "embedded", "", nil).Config)
+	// scale·(p + k) = 80 ms = 80 000 µs; four times that in 16 bits needs units of 8 µs.
+	if s.Shift != 3 || s.Unit() != 8*units.Microsecond {
+		t.Errorf("shift = %d", s.Shift)
+	}
+	c, err := config.Parse("f", []byte("name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"), nil, section{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		P: 3 * units.Microsecond, K: 37 * units.Microsecond, Alpha: units.Gbps, Beta: 10 * units.Mbps, M: 0.2, AckDSCP: 48,
+	}
+	if got := Of(c); got != want {
+		t.Errorf("soze = %+v, want %+v", got, want)
+	}
+}
+
+// TestHostParameters: hosts get what the switches and the file have, times as the fabric runs.
+func TestHostParameters(t *testing.T) {
+	var got []string
+	for _, p := range New(nil).(feature.Shared).HostParameters(on(t, "embedded", "", nil).Config) {
+		got = append(got, p.Law+" "+p.Name+" "+p.Value)
+	}
+	want := []string{"soze p 6ms", "soze k 74ms", "soze alpha 50Mbps", "soze beta 500Kbps", "soze m 0.2", "soze maxqd-unit 8us"}
+	if !slices.Equal(got, want) {
+		t.Errorf("parameters %q, want %q", got, want)
 	}
 }

@@ -1,27 +1,30 @@
-// Package telemetry is the feature that asks every port for its registers: a poll packet
-// goes out to the port, whose egress fills it in and sends a copy to the controller. This
-// is how registers are read where P4Runtime cannot read them (BMv2).
+// Package telemetry is the feature that has every port polled (package poller) and
+// publishes what the reports say of queues, delays and departures.
 package telemetry
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
 )
 
-type telemetry struct{ hub feature.Hub }
+type telemetry struct {
+	hub  feature.Hub
+	last feature.Latest[samples]
+}
+
+// samples are the last ones of a switch, by port.
+type samples = map[uint32]view.Sample
 
 // New returns the feature.
 func New(hub feature.Hub) feature.Feature { return &telemetry{hub: hub} }
@@ -54,71 +57,62 @@ func (*telemetry) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 // drops what is bound for a queue that it does not have.
 func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Config.Switch(sw.Name())
-	if s == nil || env.Config.Controller.PollInterval <= 0 || pollPart.On(env.Pipeline, s).Means != feature.Program {
+	t.last.Forget(sw.Name())
+	if s == nil || env.Config.Controller.PollInterval <= 0 || pollPart.On(env.Pipeline, s).Means != feature.ByProgram {
 		return nil
 	}
-	return &loop{
-		hub: t.hub, sw: sw, pipe: env.Pipeline, unit: env.Config.Soze.Unit(),
-		ports: env.Graph.Ports(sw.Name()), interval: env.Config.Controller.PollInterval,
+	l := &loop{
+		hub: t.hub, last: &t.last, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
+		peers: map[uint32]string{}, due: map[uint32]time.Time{},
 	}
+	for _, p := range env.Graph.Ports(sw.Name()) {
+		l.ports = append(l.ports, p.Number)
+		l.peers[p.Number] = p.Peer
+	}
+	return l
 }
 
-// loop polls one switch; it owns nothing that changes but seq.
+// loop has the ports of one switch polled; it owns due.
 type loop struct {
 	hub      feature.Hub
+	last     *feature.Latest[samples]
 	sw       feature.Switch
-	pipe     *pipeline.Pipeline
 	unit     units.Time // of the reported delay
-	ports    []topology.Port
+	ports    []uint32
+	peers    map[uint32]string // by port
 	interval time.Duration
-	seq      uint64
+	due      map[uint32]time.Time // the next sample of a port
 }
 
 // Interval implements feature.Loop.
 func (l *loop) Interval() time.Duration { return l.interval }
 
-// payload tells our polls from others'.
-const payload = "headgate"
-
-// Tick implements feature.Loop: one poll to each port.
-func (l *loop) Tick(context.Context, time.Time) error {
-	var errs error
-	l.seq++
-	for _, p := range l.ports {
-		out, err := l.pipe.PacketOut(binary.BigEndian.AppendUint64([]byte(payload), l.seq),
-			pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(p.Number))},
-			pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
-			pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPoll)},
-		)
-		if err == nil {
-			err = l.sw.PacketOut(out)
-		}
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("poll of port %d: %w", p.Number, err))
-		}
-	}
-	return errs
+// Tick implements feature.Loop. A port that was polled for others lately is not polled
+// again; a quarter of the interval is left for ticks that come early.
+func (l *loop) Tick(_ context.Context, now time.Time) error {
+	return l.sw.Poll(now, l.interval*3/4, l.ports...)
 }
 
-// Receive implements feature.Loop.
-func (l *loop) Receive(now time.Time, m feature.Message) bool {
-	if m.Packet == nil || m.Packet.Fields["reason"] != ids.PacketInPoll {
-		return false
+// Receive implements feature.Loop: it publishes one report of each port per interval.
+func (l *loop) Receive(now time.Time, m feature.Message) {
+	r := m.Report
+	if r == nil || now.Before(l.due[r.Port].Add(-l.interval/4)) {
+		return
 	}
-	r, rest, err := pollreport.Parse(m.Packet.Payload)
-	if err != nil || len(rest) < len(payload) || string(rest[:len(payload)]) != payload {
-		return true // a poll of somebody else
+	l.due[r.Port] = l.due[r.Port].Add(l.interval)
+	if l.due[r.Port].Before(now) {
+		l.due[r.Port] = now.Add(l.interval)
 	}
 	s := view.Sample{
-		Time: now, Switch: l.sw.Name(), Port: r.Port, QueueBytes: r.QueueBytes,
+		Time: now, Switch: l.sw.Name(), Port: r.Port, Peer: l.peers[r.Port], QueueBytes: r.QueueBytes,
 		QueueingDelay: (units.Time(r.LastDelay) * l.unit).Duration(), DepartureBytes: r.DepartedBytes,
 		DeparturePackets: r.DepartedPackets, Drops: uint64(r.AdmissionDrops),
 	}
-	for _, p := range l.ports {
-		if p.Number == r.Port {
-			s.Peer = p.Peer
-		}
+	all, _ := l.last.Get(s.Switch)
+	if all = maps.Clone(all); all == nil {
+		all = samples{}
 	}
+	all[s.Port] = s
+	l.last.Set(s.Switch, all)
 	l.hub.Sample(s)
-	return true
 }

@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
 func TestPolls(t *testing.T) {
-	env := testenv.New(t, "../../..", nil)
+	env := testenv.New(t, "../../..", nil, soze.New(nil))
 	hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "spine1"}
 	f := New(hub)
 	if lines := testenv.Lines(t, f, env, "spine1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort) {
@@ -26,36 +28,50 @@ func TestPolls(t *testing.T) {
 	if l.Interval() != 100*time.Millisecond {
 		t.Errorf("interval = %v", l.Interval())
 	}
-	if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Out) != 4 {
-		t.Fatalf("%d polls, %v", len(sw.Out), err)
+	if err := l.Tick(context.Background(), time.Now()); err != nil || !slices.Equal(sw.Polled, []uint32{1, 2, 3, 4}) {
+		t.Fatalf("polls of %v, %v", sw.Polled, err)
 	}
-	m := sw.Out[2].GetMetadata()
-	if pipeline.Number(m[0].Value) != 3 || pipeline.Number(m[1].Value) != 7 || pipeline.Number(m[2].Value) != ids.PacketOutPoll {
-		t.Errorf("poll = %v", sw.Out[2])
-	}
-	now := time.Now()
-	r := pollreport.Report{Port: 3, LastDelay: 2, DepartedBytes: 5, DepartedPackets: 6, AdmissionDrops: 7}
-	report := func(reason uint64, payload []byte) feature.Message {
-		return feature.Message{Packet: &pipeline.PacketIn{Fields: map[string]uint64{"reason": reason}, Payload: payload}}
-	}
-	full := append(r.Append(nil), sw.Out[2].GetPayload()...)
-	if !l.Receive(now, report(ids.PacketInPoll, full)) || len(hub.Samples) != 1 {
+	start := time.Now()
+	report := &feature.Report{Report: pollreport.Report{Port: 3, LastDelay: 2, DepartedBytes: 5, DepartedPackets: 6, AdmissionDrops: 7, QueueBytes: [8]uint32{6: 1500}}}
+	l.Receive(start, feature.Message{})
+	l.Receive(start, feature.Message{Report: report})
+	if len(hub.Samples) != 1 {
 		t.Fatalf("samples = %v", hub.Samples)
 	}
 	s := hub.Samples[0]
-	if s.Time != now || s.Switch != "spine1" || s.Port != 3 || s.Peer != "leaf3" || s.QueueingDelay != 16*time.Microsecond || s.DepartureBytes != 5 || s.DeparturePackets != 6 || s.Drops != 7 {
+	if s.Time != start || s.Switch != "spine1" || s.Port != 3 || s.Peer != "leaf3" || s.QueueingDelay != 16*time.Microsecond || s.DepartureBytes != 5 || s.DeparturePackets != 6 || s.Drops != 7 {
 		t.Errorf("sample = %+v", s)
 	}
-	// Polls of others and broken ones are taken and dropped; other packets are left.
-	if !l.Receive(now, report(ids.PacketInPoll, full[:40])) || !l.Receive(now, report(ids.PacketInPoll, r.Append(nil))) || len(hub.Samples) != 1 {
-		t.Error("a broken report made a sample")
+	shown := view.Switch{Status: f.(feature.Monitor).Status("spine1")}
+	for metric, want := range map[string]float64{
+		"port_queueing_delay_seconds": 16e-6, "port_transmitted_bytes": 5, "port_transmitted_packets": 6, "port_refused_packets": 7,
+	} {
+		if n, ok := testenv.Number(shown, metric, "3", "leaf3"); !ok || n != want {
+			t.Errorf("%s = %v, %v, want %v", metric, n, ok, want)
+		}
 	}
-	if l.Receive(now, report(5, full)) || l.Receive(now, feature.Message{}) {
-		t.Error("another packet was taken")
+	if n, ok := testenv.Number(shown, "port_queue_bytes", "3", "leaf3", "6"); !ok || n != 1500 {
+		t.Errorf("queue 6 = %v, %v", n, ok)
 	}
 	sw.Err = errors.New("busy")
-	if err := l.Tick(context.Background(), now); err == nil || !strings.Contains(err.Error(), "poll of port 4: busy") {
+	if err := l.Tick(context.Background(), start); !errors.Is(err, sw.Err) {
 		t.Errorf("error = %v", err)
+	}
+}
+
+// TestOneSampleAnInterval: however often others have a port polled, and whether reports come
+// early or late, there is one sample of it per interval.
+func TestOneSampleAnInterval(t *testing.T) {
+	for _, gap := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond, 99 * time.Millisecond, 101 * time.Millisecond} {
+		hub := &testenv.Hub{}
+		l := New(hub).Attach(testenv.New(t, "../../..", nil, soze.New(nil)), &testenv.Switch{Switch: "spine1"})
+		start := time.Unix(1000, 0)
+		for at := time.Duration(0); at < 10*time.Second; at += gap {
+			l.Receive(start.Add(at), feature.Message{Report: &feature.Report{Report: pollreport.Report{Port: 3}}})
+		}
+		if n := len(hub.Samples); n < 98 || n > 102 {
+			t.Errorf("reports each %v: %d samples in 10 s, want 100", gap, n)
+		}
 	}
 }
 
@@ -71,33 +87,21 @@ func TestNoPolls(t *testing.T) {
 	}
 }
 
-// TestTofino: reports come up by the chip's CPU port, and have no account of the buffer.
+// TestTofino: reports come up by the chip's CPU port.
 func TestTofino(t *testing.T) {
 	for target, cpu := range map[string]uint32{"tofino1": 320, "tofino2": 0, "tofino1, cpu_port: 192": 192} {
 		env := testenv.New(t, "../../..", func(s string) string {
 			return strings.Replace(s, `"127.0.0.1:9551", target: embedded`, `"127.0.0.1:9551", target: `+target, 1)
 		})
 		env = testenv.On(env, testenv.Tofino(t, env.Config.Switch("leaf1").Target.Chip()))
-		hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "leaf1"}
-		f := New(hub)
+		sw := &testenv.Switch{Switch: "leaf1"}
+		f := New(&testenv.Hub{})
 		if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, cpu) {
 			t.Errorf("%s wants %v", target, lines)
 		}
 		l := f.Attach(env, sw)
-		if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Out) != 4 {
-			t.Fatalf("%s: %d polls, %v", target, len(sw.Out), err)
-		}
-		for _, r := range []pollreport.Report{
-			{Port: 3, PortOnly: true, DepartedBytes: 5},
-			{Port: 3, PortOnly: true, DepartedBytes: 5, Estimate: &pollreport.Estimate{Queue: 7, Headroom: 100}},
-		} {
-			hub.Samples = nil
-			m := feature.Message{Packet: &pipeline.PacketIn{
-				Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(r.Append(nil), sw.Out[2].GetPayload()...),
-			}}
-			if !l.Receive(time.Now(), m) || len(hub.Samples) != 1 || hub.Samples[0].Port != 3 || hub.Samples[0].DepartureBytes != 5 {
-				t.Errorf("%s: report %+v made %+v", target, r, hub.Samples)
-			}
+		if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Polled) != 4 {
+			t.Fatalf("%s: polls of %v, %v", target, sw.Polled, err)
 		}
 	}
 }

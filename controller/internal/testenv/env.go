@@ -5,7 +5,9 @@ package testenv
 import (
 	"context"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
@@ -14,12 +16,13 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src"
 )
 
 // New returns the environment; edit, which may be nil, changes the file's text first. dir
-// is the way to the repository's root.
-func New(t testing.TB, dir string, edit func(string) string) *feature.Env {
+// is the way to the repository's root. The features' sections are those given.
+func New(t testing.TB, dir string, edit func(string) string, features ...feature.Feature) *feature.Env {
 	t.Helper()
 	text, err := os.ReadFile(dir + "/examples/leaf-spine.yaml")
 	if err != nil {
@@ -28,7 +31,20 @@ func New(t testing.TB, dir string, edit func(string) string) *feature.Env {
 	if edit != nil {
 		text = []byte(edit(string(text)))
 	}
-	c, err := config.Parse("leaf-spine.yaml", text)
+	sections := []config.Section{}
+	read := map[string]bool{}
+	for _, f := range features {
+		if f, ok := f.(feature.Configured); ok {
+			sections = append(sections, f.Section())
+			read[f.Section().Key()] = true
+		}
+	}
+	for _, key := range []string{"soze", "buffer", "punt", "source_check", "pfc_watchdog"} {
+		if !read[key] {
+			sections = append(sections, unread(key))
+		}
+	}
+	c, err := config.Parse("leaf-spine.yaml", text, nil, sections...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,16 +53,57 @@ func New(t testing.TB, dir string, edit func(string) string) *feature.Env {
 		t.Fatal(err)
 	}
 	g := topology.New(c)
-	return &feature.Env{Config: c, Graph: g, Routes: g.Routes(topology.State{}), Pipeline: p}
+	return &feature.Env{Config: c, Graph: g, Pipeline: p}
 }
 
-// Lines returns what a feature wants on a switch, as lines.
+// unread is a section of the example that the test's features do not have.
+type unread string
+
+// Key implements config.Section.
+func (u unread) Key() string { return string(u) }
+
+// Read implements config.Section.
+func (unread) Read(m *yamlnode.Map, _ *config.Config) any {
+	m.Blind()
+	return nil
+}
+
+// ReadSwitch implements config.SwitchSection.
+func (u unread) ReadSwitch(m *yamlnode.Map, c *config.Config) any { return u.Read(m, c) }
+
+// Check implements config.Section.
+func (unread) Check(*config.Config, *yamlnode.Doc) {}
+
+// Lines returns what a feature wants on a switch, as lines; a Router with the routes of a
+// fabric in full health.
 func Lines(t testing.TB, f feature.Feature, env *feature.Env, sw string) []string {
 	t.Helper()
 	list, err := f.Desired(env, sw)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if r, ok := f.(feature.Router); ok {
+		return RouteLines(t, r, env, sw, topology.State{})
+	}
+	return describe(env, list)
+}
+
+// RouteLines returns what a feature wants on a switch for routes, as lines.
+func RouteLines(t testing.TB, r feature.Router, env *feature.Env, sw string, s topology.State) []string {
+	t.Helper()
+	routes := env.Graph.Routes(s)[sw]
+	var list []*p4v1.Entity
+	for _, part := range []func(*feature.Env, string, []topology.Route) ([]*p4v1.Entity, error){r.Paths, r.Hosts} {
+		more, err := part(env, sw, routes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, more...)
+	}
+	return describe(env, list)
+}
+
+func describe(env *feature.Env, list []*p4v1.Entity) []string {
 	lines := make([]string, len(list))
 	for i, e := range list {
 		lines[i] = env.Pipeline.Describe(e)
@@ -59,8 +116,6 @@ type Hub struct {
 	Samples []view.Sample
 	Seen    []string
 	Events  []view.Event
-	Buffers map[string]*view.Buffer
-	Loops   []view.PACC
 }
 
 // Sample implements feature.Hub.
@@ -72,22 +127,11 @@ func (h *Hub) LinkSeen(link, at string) { h.Seen = append(h.Seen, link+" at "+at
 // Event implements feature.Hub.
 func (h *Hub) Event(e view.Event) { h.Events = append(h.Events, e) }
 
-// Buffer implements feature.Hub.
-func (h *Hub) Buffer(sw string, b *view.Buffer) {
-	if h.Buffers == nil {
-		h.Buffers = map[string]*view.Buffer{}
-	}
-	h.Buffers[sw] = b
-}
-
-// PACC implements feature.Hub.
-func (h *Hub) PACC(p view.PACC) { h.Loops = append(h.Loops, p) }
-
-// Switch records packets, overlays and writes.
+// Switch records packets, polled ports and writes.
 type Switch struct {
 	Switch  string
 	Out     []*p4v1.PacketOut
-	Over    []*p4v1.Entity
+	Polled  []uint32
 	Written []*p4v1.Update
 	// Answer answers reads; nil reads nothing.
 	Answer func(requests []*p4v1.Entity) []*p4v1.Entity
@@ -100,6 +144,12 @@ func (s *Switch) Name() string { return s.Switch }
 // PacketOut implements feature.Switch.
 func (s *Switch) PacketOut(p *p4v1.PacketOut) error {
 	s.Out = append(s.Out, p)
+	return s.Err
+}
+
+// Poll implements feature.Switch; quiet is not looked at.
+func (s *Switch) Poll(_ time.Time, _ time.Duration, ports ...uint32) error {
+	s.Polled = append(s.Polled, ports...)
 	return s.Err
 }
 
@@ -117,8 +167,15 @@ func (s *Switch) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 	return s.Answer(requests), nil
 }
 
-// Overlay implements feature.Switch.
-func (s *Switch) Overlay(entities []*p4v1.Entity) error {
-	s.Over = entities
-	return s.Err
+// Number returns what a switch shows for a metric, by the keys of its row; false when it
+// shows none.
+func Number(s view.Switch, metric string, keys ...string) (float64, bool) {
+	for _, t := range s.Status {
+		c := slices.IndexFunc(t.Columns, func(c view.Column) bool { return c.Metric == metric })
+		r := slices.IndexFunc(t.Rows, func(r view.Row) bool { return slices.Equal(r.Keys, keys) })
+		if c >= 0 && r >= 0 {
+			return view.Number(t.Rows[r].Values[c])
+		}
+	}
+	return 0, false
 }

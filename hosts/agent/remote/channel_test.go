@@ -43,7 +43,7 @@ func TestChannels(t *testing.T) {
 	l := &channelLaw{}
 	a, err := agent.New(agent.Config{
 		Name: "h1", IP: netip.MustParseAddr("10.0.1.1"), Rate: units.Gbps, Unit: unit,
-		FlowLaw: func(agent.FlowSpec) (law.Law, error) { return l, nil },
+		NewLaw: func(agent.FlowSpec) (law.Law, error) { return l, nil },
 	}, func([]byte) {})
 	if err != nil {
 		t.Fatal(err)

@@ -5,9 +5,13 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
@@ -24,6 +28,10 @@ type Options struct {
 	// BaseRTT is the round trip of an empty path of the host's flows, from which their
 	// channels are counted; 0 takes what the controller assumes for the fabric.
 	BaseRTT units.Time
+
+	// Adopt takes what all hosts of the fabric must agree on, when the host is attached and when it
+	// has changed; its error is logged. nil when the host knows it already.
+	Adopt func(ctx context.Context, p []*headgatev1.HostParameter) error
 
 	Interval time.Duration // between reports, 500 ms by default
 	// MinBackoff and MaxBackoff bound the pause before attaching again, 100 ms and 5 s by
@@ -43,7 +51,8 @@ type attachment struct {
 	channels map[agent.FlowKey]*headgatev1.Channel // that flows were given
 }
 
-// Run keeps the host attached until ctx ends, and returns ctx's error.
+// Run keeps the host attached until ctx ends, and returns ctx's error; or the controller's, where it
+// says before it took any report that no attempt can succeed: it has no such host.
 func Run(ctx context.Context, client headgatev1.HostServiceClient, opts Options) error {
 	if opts.Interval <= 0 {
 		opts.Interval = 500 * time.Millisecond
@@ -58,14 +67,17 @@ func Run(ctx context.Context, client headgatev1.HostServiceClient, opts Options)
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &attachment{opts: opts, client: client, channels: map[agent.FlowKey]*headgatev1.Channel{}, wanted: map[agent.FlowKey]float64{}, seen: map[agent.FlowKey]units.Bytes{}}
-	backoff := opts.MinBackoff
+	backoff, known := opts.MinBackoff, false
 	for {
 		worked, err := a.attach(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if worked {
-			backoff = opts.MinBackoff
+			backoff, known = opts.MinBackoff, true
+		}
+		if refused := status.Convert(err); refused.Code() == codes.InvalidArgument && !known {
+			return fmt.Errorf("the controller refuses %q: %s", opts.Host, refused.Message())
 		}
 		pause := backoff/2 + rand.N(backoff/2+1)
 		opts.Log.Warn("not attached to the controller", "host", opts.Host, "error", err, "again_in", pause)
@@ -140,9 +152,15 @@ func firstError(stream, send error) error {
 	return send
 }
 
-// obey sets the channel or weight that a command carries, now or when the flow starts. A flow whose
+// obey takes the fabric's parameters, or sets the channel or weight that a command carries, now or when the flow starts. A flow whose
 // weight was refused is held until it is granted: a budget that hosts could ignore is none.
 func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error {
+	if p := c.GetParameters(); p != nil {
+		if a.opts.Adopt == nil {
+			return nil
+		}
+		return a.opts.Adopt(ctx, p.GetParameters())
+	}
 	if c.GetChannel() != nil {
 		return a.obeyChannel(ctx, c.GetChannel())
 	}

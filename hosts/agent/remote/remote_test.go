@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/headgate/headgate/hosts/law/none"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
 )
 
@@ -73,7 +75,7 @@ func owned(t *testing.T) (func(context.Context, func(*agent.Agent, units.Time)) 
 	}
 	a, err := agent.New(agent.Config{
 		Name: "h1", IP: netip.MustParseAddr("10.0.1.1"), Rate: units.Gbps, Unit: unit,
-		NewLaw: func(float64) (law.Law, error) { return l, nil },
+		NewLaw: func(agent.FlowSpec) (law.Law, error) { return l, nil },
 	}, func([]byte) {})
 	if err != nil {
 		t.Fatal(err)
@@ -202,11 +204,7 @@ func TestRefusedFlowIsHeld(t *testing.T) {
 
 func eventually(t *testing.T, complaint string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(complaint)
-		}
-	}
+	lag.Await(t, complaint, ok)
 }
 
 func TestAttachesAgain(t *testing.T) {
@@ -281,5 +279,71 @@ func TestWire(t *testing.T) {
 	w.Flow.DstPort = 0
 	if got, weight, err := fromWire(w); err != nil || got.DstPort != maxqd.Port || weight != 2 {
 		t.Errorf("default port: %v, %v, %v", got, weight, err)
+	}
+}
+
+// The fabric's parameters reach whoever wants them; an error does not end the stream.
+func TestParametersAreAdopted(t *testing.T) {
+	do, key := owned(t)
+	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+		first := &headgatev1.HostCommand{Parameters: &headgatev1.HostParameters{Parameters: []*headgatev1.HostParameter{{Law: "l", Name: "n", Value: "v"}}}}
+		for _, c := range []*headgatev1.HostCommand{first, command(key, 5)} {
+			if err := s.Send(c); err != nil {
+				return err
+			}
+		}
+		<-s.Context().Done()
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	got := make(chan []*headgatev1.HostParameter, 1)
+	done := make(chan error)
+	go func() {
+		done <- Run(ctx, client, Options{Host: "h1", Do: do, Interval: time.Millisecond, Adopt: func(_ context.Context, p []*headgatev1.HostParameter) error {
+			got <- p
+			return errors.New("refused")
+		}})
+	}()
+	if p := <-got; len(p) != 1 || p[0].GetLaw() != "l" || p[0].GetName() != "n" || p[0].GetValue() != "v" {
+		t.Errorf("parameters %v", p)
+	}
+	eventually(t, "the weight behind the parameters is not obeyed", func() bool {
+		var w float64
+		_ = do(ctx, func(a *agent.Agent, _ units.Time) { w = a.Report()[0].Weight })
+		return w == 5
+	})
+	cancel()
+	<-done
+}
+
+// A host that the controller does not have ends; one that it had goes on, for it may come back.
+func TestRefusedHost(t *testing.T) {
+	do, _ := owned(t)
+	refusal := status.Error(codes.InvalidArgument, "no such host")
+	client := serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error { return refusal })
+	if err := Run(t.Context(), client, Options{Host: "h9", Do: do}); err == nil || !strings.Contains(err.Error(), `the controller refuses "h9": no such host`) {
+		t.Errorf("Run: %v", err)
+	}
+	var attempts atomic.Int32
+	client = serve(t, func(s grpc.BidiStreamingServer[headgatev1.HostReport, headgatev1.HostCommand]) error {
+		if attempts.Add(1) > 1 {
+			return refusal
+		}
+		for range 3 {
+			if _, err := s.Recv(); err != nil {
+				return err
+			}
+		}
+		return status.Error(codes.Unavailable, "restarting")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- Run(ctx, client, Options{Host: "h1", Do: do, Interval: time.Millisecond, MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond})
+	}()
+	eventually(t, "the host does not attach again", func() bool { return attempts.Load() > 3 })
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
@@ -36,8 +37,7 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
 	}
 	line := float64(p.LineRate)
@@ -47,14 +47,14 @@ func New(p Params) (*Law, error) {
 // OnAck implements law.Law: acknowledged payload stands for payload sent in the byte
 // counter.
 func (l *Law) OnAck(a *law.Ack) {
-	if !l.cutOnce || l.par.ByteCounter == NoByteCounter {
+	if !l.cutOnce || l.par.ByteCounter == 0 {
 		return
 	}
 	l.bytes += a.Acked
 	for l.bytes >= l.par.ByteCounter {
 		l.bytes -= l.par.ByteCounter
-		l.byteStage++
 		l.increase()
+		l.byteStage++
 	}
 }
 
@@ -84,8 +84,8 @@ func (l *Law) tick(now units.Time) {
 			l.cut(at)
 		default:
 			l.increaseAt += l.par.IncreaseTimer
-			l.timerStage++
 			l.increase()
+			l.timerStage++
 		}
 	}
 }
@@ -106,12 +106,13 @@ func (l *Law) cut(now units.Time) {
 	l.timerStage, l.byteStage, l.bytes = 0, 0, 0
 }
 
-// increase is Figure 7's right side, after an event of the timer or the byte counter: the
-// furthest of the two says when fast recovery (Equation 3) is over, both together when
-// additive increase (Equation 4) becomes hyper increase.
+// increase is Figure 7's right side, at an event of the timer or the byte counter. The stages
+// count the events before this one: fast recovery (Equation 3) is F events long, "for F = 5
+// successive iterations" of the one that is furthest, as the public HPCC simulator counts too.
+// Both together say when additive increase (Equation 4) becomes hyper increase.
 func (l *Law) increase() {
 	most, least := max(l.timerStage, l.byteStage), min(l.timerStage, l.byteStage)
-	if l.par.ByteCounter == NoByteCounter {
+	if l.par.ByteCounter == 0 {
 		least = l.timerStage
 	}
 	switch {
@@ -139,7 +140,7 @@ func (l *Law) Timer() units.Time {
 
 // Allowance implements law.Law.
 func (l *Law) Allowance() law.Allowance {
-	return law.Allowance{Rate: max(units.Rate(l.current), 1), Window: 1 << 62}
+	return law.Allowance{Rate: max(units.Rate(l.current), 1), Window: law.Unbounded}
 }
 
 // Alpha returns the estimate of congestion at now, 0 to 1. It falls by g with each period

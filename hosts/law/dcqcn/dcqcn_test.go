@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
@@ -22,6 +23,14 @@ func newLaw(t testing.TB, p dcqcn.Params) *dcqcn.Law {
 	return l
 }
 
+func params(line units.Rate, change ...func(*dcqcn.Params)) dcqcn.Params {
+	p := param.For[dcqcn.Params](law.Flow{Rate: line})
+	for _, c := range change {
+		c(&p)
+	}
+	return p
+}
+
 func rate(l *dcqcn.Law) float64 { return float64(l.Allowance().Rate) }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -33,7 +42,7 @@ func near(t *testing.T, what string, got, want float64) {
 
 // Equation 1 of the paper and of PACC: the cut uses the alpha from before.
 func TestCut(t *testing.T) {
-	l := newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps, Gain: 0.25})
+	l := newLaw(t, params(40*units.Gbps, func(p *dcqcn.Params) { p.Gain = 0.25 }))
 	near(t, "rate at the start", rate(l), 40e9)
 	l.OnEvent(law.CNP, 0)
 	near(t, "rate after one cut, alpha 1", rate(l), 20e9)
@@ -46,10 +55,7 @@ func TestCut(t *testing.T) {
 
 // Figure 7's right side: fast recovery, then additive, then hyper increase.
 func TestPhases(t *testing.T) {
-	p := dcqcn.Params{
-		LineRate: 40 * units.Gbps, FastRecovery: 3, ByteCounter: units.MB,
-		AdditiveIncrease: 40 * units.Mbps, HyperIncrease: 400 * units.Mbps,
-	}
+	p := params(40*units.Gbps, func(p *dcqcn.Params) { p.FastRecovery, p.ByteCounter = 3, units.MB })
 	l := newLaw(t, p)
 	l.OnEvent(law.CNP, 0)
 	l.OnEvent(law.CNP, 0) // 40 → 20 → 10, target 20
@@ -57,12 +63,12 @@ func TestPhases(t *testing.T) {
 	tick := func() {
 		l.OnEvent(law.Tick, l.Timer())
 	}
-	for range 2 { // timer stage 1, 2
+	for range 3 { // F events, whatever comes first (§3.1: "for F = 5 successive iterations")
 		tick()
 		current = (current + target) / 2
 		near(t, "fast recovery", rate(l), current)
 	}
-	tick() // stage 3 = F: additive
+	tick() // T = 3 = F: additive
 	target += 40e6
 	current = (current + target) / 2
 	near(t, "additive increase", rate(l), current)
@@ -70,13 +76,13 @@ func TestPhases(t *testing.T) {
 	target += 40e6
 	current = (current + target) / 2
 	near(t, "additive increase with the byte counter behind", rate(l), current)
-	for range 3 { // BC = 1, 2, 3: min is at most F, additive
+	for range 4 { // BC = 0, 1, 2, 3: min is at most F, additive
 		l.OnAck(&law.Ack{Acked: units.MB})
 		target += 40e6
 		current = (current + target) / 2
 	}
 	near(t, "additive increase by bytes", rate(l), current)
-	l.OnAck(&law.Ack{Acked: units.MB}) // BC = 4, T = 4: both beyond F
+	l.OnAck(&law.Ack{Acked: units.MB}) // BC = 4, T = 5: both beyond F
 	target += 400e6
 	current = (current + target) / 2
 	near(t, "hyper increase", rate(l), current)
@@ -89,8 +95,34 @@ func TestPhases(t *testing.T) {
 	near(t, "fast recovery again", rate(l), (before+float64(l.Target()))/2)
 }
 
+// NICs as the public HPCC simulator has them: one step of fast recovery, one of additive
+// increase, then hyper increase.
+func TestVendorPhases(t *testing.T) {
+	p := dcqcn.Vendor(law.Flow{Rate: 100 * units.Gbps})
+	l := newLaw(t, p)
+	l.OnEvent(law.CNP, 0)
+	target := 100e9
+	near(t, "target", float64(l.Target()), target)
+	l.OnEvent(law.CNP, 4*us)
+	l.OnEvent(law.Tick, l.Timer())
+	near(t, "rate after fast recovery", rate(l), (100e9+50e9*(1-math.Pow(1-1.0/256, 4)/2))/2)
+	l2 := newLaw(t, params(40*units.Gbps, func(p *dcqcn.Params) { p.FastRecovery, p.ByteCounter = 1, 0 }))
+	l2.OnEvent(law.CNP, 0)
+	l2.OnEvent(law.CNP, 0) // 10, target 20
+	for i, add := range []float64{0, 40e6, 400e6, 400e6} {
+		l2.OnEvent(law.Tick, l2.Timer())
+		if want := float64(l2.Target()); i == 0 {
+			target = 20e9
+			near(t, "target in fast recovery", want, target)
+		} else {
+			target += add
+			near(t, "target", want, target)
+		}
+	}
+}
+
 func TestByteCounterAlone(t *testing.T) {
-	l := newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps, ByteCounter: units.MB})
+	l := newLaw(t, params(40*units.Gbps, func(p *dcqcn.Params) { p.ByteCounter = units.MB }))
 	l.OnAck(&law.Ack{Acked: 5 * units.MB})
 	near(t, "before any cut", rate(l), 40e9)
 	l.OnEvent(law.CNP, 0)
@@ -101,7 +133,7 @@ func TestByteCounterAlone(t *testing.T) {
 }
 
 func TestCutInterval(t *testing.T) {
-	p := dcqcn.Vendor(100 * units.Gbps)
+	p := dcqcn.Vendor(law.Flow{Rate: 100 * units.Gbps})
 	l := newLaw(t, p)
 	l.OnEvent(law.CNP, 0)
 	l.OnEvent(law.CNP, us)
@@ -120,7 +152,7 @@ func TestCutInterval(t *testing.T) {
 }
 
 func TestBackAtLineRateNothingRuns(t *testing.T) {
-	l := newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps})
+	l := newLaw(t, params(40*units.Gbps))
 	l.OnEvent(law.CNP, 0)
 	for i := 0; l.Timer() != units.MaxTime; i++ {
 		if i > 1000 {
@@ -136,18 +168,18 @@ func TestBackAtLineRateNothingRuns(t *testing.T) {
 }
 
 func TestParams(t *testing.T) {
-	ok := dcqcn.Params{LineRate: units.Gbps}
+	ok := params(units.Gbps)
 	for name, bad := range map[string]func(*dcqcn.Params){
-		"line rate":         func(p *dcqcn.Params) { p.LineRate = 0 },
-		"min rate":          func(p *dcqcn.Params) { p.MinRate = 2 * units.Gbps },
+		"line_rate":         func(p *dcqcn.Params) { p.LineRate = 0 },
+		"min_rate":          func(p *dcqcn.Params) { p.MinRate = 2 * units.Gbps },
 		"gain":              func(p *dcqcn.Params) { p.Gain = math.NaN() },
-		"alpha timer":       func(p *dcqcn.Params) { p.AlphaTimer = -1 },
-		"increase timer":    func(p *dcqcn.Params) { p.IncreaseTimer = -1 },
-		"byte counter":      func(p *dcqcn.Params) { p.ByteCounter = -2 },
-		"fast recovery":     func(p *dcqcn.Params) { p.FastRecovery = -1 },
-		"additive increase": func(p *dcqcn.Params) { p.AdditiveIncrease = -1 },
-		"hyper increase":    func(p *dcqcn.Params) { p.HyperIncrease = -1 },
-		"cut interval":      func(p *dcqcn.Params) { p.CutInterval = -1 },
+		"alpha_timer":       func(p *dcqcn.Params) { p.AlphaTimer = -1 },
+		"increase_timer":    func(p *dcqcn.Params) { p.IncreaseTimer = -1 },
+		"byte_counter":      func(p *dcqcn.Params) { p.ByteCounter = -2 },
+		"fast_recovery":     func(p *dcqcn.Params) { p.FastRecovery = -1 },
+		"additive_increase": func(p *dcqcn.Params) { p.AdditiveIncrease = -1 },
+		"hyper_increase":    func(p *dcqcn.Params) { p.HyperIncrease = -1 },
+		"cut_interval":      func(p *dcqcn.Params) { p.CutInterval = -1 },
 	} {
 		p := ok
 		bad(&p)
@@ -165,7 +197,7 @@ func TestFlowsConverge(t *testing.T) {
 	l.KMin, l.KMax, l.PMax = 5*units.KB, 200*units.KB, 0.01
 	for i := range 2 {
 		n.Start(units.Time(i)*200*us, &lawtest.Flow{
-			Law: newLaw(t, dcqcn.Params{LineRate: 40 * units.Gbps}), Path: []*lawtest.Link{l},
+			Law: newLaw(t, params(40*units.Gbps)), Path: []*lawtest.Link{l},
 			NIC: 40 * units.Gbps, Back: 4 * us, CNPGap: 50 * us,
 		})
 	}
@@ -181,7 +213,7 @@ func TestFlowsConverge(t *testing.T) {
 }
 
 func BenchmarkOnAck(b *testing.B) {
-	l := newLaw(b, dcqcn.Params{LineRate: 100 * units.Gbps})
+	l := newLaw(b, params(100*units.Gbps))
 	l.OnEvent(law.CNP, 0)
 	ack := law.Ack{Acked: 1000}
 	b.ReportAllocs()

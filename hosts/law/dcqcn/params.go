@@ -1,94 +1,59 @@
 package dcqcn
 
 import (
-	"fmt"
-
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the reaction point. Zero values take the defaults of the
-// paper (Table 14), those of increase scaled from its 40 Gb/s to LineRate.
+// Params are the parameters of the reaction point; Visit says what each is. Times are those of
+// the paper (Table 14), increases scale from its 40 Gb/s to LineRate.
 type Params struct {
-	// LineRate is the NIC's payload rate, where a flow starts and its ceiling; must be set.
-	LineRate units.Rate
-	// MinRate is the floor; LineRate/1000 by default, at most LineRate.
-	MinRate units.Rate
-	// Gain is g of the estimate of congestion, 0 < g < 1; 1/256 by default.
-	Gain float64
-	// AlphaTimer is after how long without a notification alpha falls; 55 µs by default.
-	AlphaTimer units.Time
-	// IncreaseTimer is T of the rate increase; 55 µs by default (300 µs in Vendor).
-	IncreaseTimer units.Time
-	// ByteCounter is B of the rate increase, payload sent between events; 10 MB by
-	// default, NoByteCounter for none.
-	ByteCounter units.Bytes
-	// FastRecovery is F, the events that only halve the distance to the target rate; 5 by
-	// default, at least 1.
-	FastRecovery int
-	// AdditiveIncrease and HyperIncrease are what an event adds to the target rate; 40 and
-	// 400 Mb/s at 40 Gb/s by default.
+	LineRate, MinRate               units.Rate
+	Gain                            float64
+	AlphaTimer, IncreaseTimer       units.Time
+	ByteCounter                     units.Bytes
+	FastRecovery                    int
 	AdditiveIncrease, HyperIncrease units.Rate
-	// CutInterval is the least time between two cuts. A notification that comes sooner
-	// waits for it. 0, the default, cuts at every notification, as the paper does; NICs
-	// have 4 µs and PACC counts on it.
-	CutInterval units.Time
-	// KeepTarget leaves the target rate alone when a flow is cut again before it has
-	// increased, as NICs do ("clamp target rate" off). The paper and PACC's Equation 1
-	// lower it with each cut.
-	KeepTarget bool
+	CutInterval                     units.Time
+	KeepTarget                      bool
 }
 
-// NoByteCounter turns the byte counter off; the timer alone drives the increase, as in
-// public models of NICs.
-const NoByteCounter units.Bytes = -1
-
-// Vendor returns the parameters of NICs as the public HPCC simulator has them: T 300 µs,
-// alpha every 1 µs, cuts 4 µs apart, one step of fast recovery, no byte counter, 5 and
-// 50 Mb/s of increase per 25 Gb/s of line rate. PACC's (τ', T_i) = (1, 300) is this.
-func Vendor(line units.Rate) Params {
-	return Params{
-		LineRate: line, AlphaTimer: units.Microsecond, IncreaseTimer: 300 * units.Microsecond,
-		ByteCounter: NoByteCounter, FastRecovery: 1, CutInterval: 4 * units.Microsecond,
-		AdditiveIncrease: max(line/5000, 1), HyperIncrease: max(line/500, 1), KeepTarget: true,
-	}
+// Vendor returns the parameters of NICs as the public HPCC simulator has them. PACC's
+// (τ', T_i) = (1, 300) is this.
+func Vendor(f law.Flow) (p Params) {
+	param.Defaults(func(s *param.Set) { p.VisitVendor(s, &f) })
+	return p
 }
 
-func (p Params) withDefaults() (Params, error) {
-	setDefault(&p.MinRate, max(p.LineRate/1000, 1))
-	setDefault(&p.Gain, 1.0/256)
-	setDefault(&p.AlphaTimer, 55*units.Microsecond)
-	setDefault(&p.IncreaseTimer, 55*units.Microsecond)
-	setDefault(&p.ByteCounter, 10*units.MB)
-	setDefault(&p.FastRecovery, 5)
-	setDefault(&p.AdditiveIncrease, max(p.LineRate/1000, 1))
-	setDefault(&p.HyperIncrease, max(p.LineRate/100, 1))
-	switch {
-	case p.LineRate <= 0:
-		return p, fmt.Errorf("line rate %v: want a rate above 0", p.LineRate)
-	case p.MinRate < 0 || p.MinRate > p.LineRate:
-		return p, fmt.Errorf("min rate %v: want more than 0 and at most the line rate, %v", p.MinRate, p.LineRate)
-	case !(p.Gain > 0 && p.Gain < 1): // catches NaN too
-		return p, fmt.Errorf("gain %v: want more than 0 and less than 1", p.Gain)
-	case p.AlphaTimer < 0:
-		return p, fmt.Errorf("alpha timer %v: want a time above 0", p.AlphaTimer)
-	case p.IncreaseTimer < 0:
-		return p, fmt.Errorf("increase timer %v: want a time above 0", p.IncreaseTimer)
-	case p.ByteCounter < 0 && p.ByteCounter != NoByteCounter:
-		return p, fmt.Errorf("byte counter %d B: want more than 0, or %d for none", int64(p.ByteCounter), int64(NoByteCounter))
-	case p.FastRecovery < 0:
-		return p, fmt.Errorf("fast recovery %d: want 1 step or more", p.FastRecovery)
-	case p.AdditiveIncrease < 0:
-		return p, fmt.Errorf("additive increase %v: want a rate above 0", p.AdditiveIncrease)
-	case p.HyperIncrease < 0:
-		return p, fmt.Errorf("hyper increase %v: want a rate above 0", p.HyperIncrease)
-	case p.CutInterval < 0:
-		return p, fmt.Errorf("cut interval %v: want 0 or more", p.CutInterval)
-	}
-	return p, nil
+// Visit visits the parameters with the paper's defaults.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	p.visit(s, f, Params{
+		AlphaTimer: 55 * units.Microsecond, IncreaseTimer: 55 * units.Microsecond, ByteCounter: 10 * units.MB, FastRecovery: 5,
+		AdditiveIncrease: f.Rate / 1000, HyperIncrease: f.Rate / 100,
+	})
 }
 
-func setDefault[T int | float64 | units.Time | units.Bytes | units.Rate](v *T, to T) {
-	if *v == 0 {
-		*v = to
-	}
+// VisitVendor visits the parameters with the defaults of NICs: alpha falls every 1 µs, T is
+// 300 µs, cuts are 4 µs apart, fast recovery is one step, there is no byte counter, and
+// increases are 5 and 50 Mb/s per 25 Gb/s of line rate.
+func (p *Params) VisitVendor(s *param.Set, f *law.Flow) {
+	p.visit(s, f, Params{
+		AlphaTimer: units.Microsecond, IncreaseTimer: 300 * units.Microsecond, FastRecovery: 1,
+		AdditiveIncrease: f.Rate / 5000, HyperIncrease: f.Rate / 500, CutInterval: 4 * units.Microsecond, KeepTarget: true,
+	})
+}
+
+func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Of(s, "min_rate", &p.MinRate, max(p.LineRate/1000, 1), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000")
+	param.Of(s, "gain", &p.Gain, 1.0/256, param.Between(0, 1), "g of the estimate of congestion")
+	param.Of(s, "alpha_timer", &p.AlphaTimer, f.Stretch(def.AlphaTimer), param.Above(0), "after how long without a notification alpha falls")
+	param.Of(s, "increase_timer", &p.IncreaseTimer, f.Stretch(def.IncreaseTimer), param.Above(0), "T of the rate increase")
+	param.Of(s, "byte_counter", &p.ByteCounter, def.ByteCounter, param.AtLeast(0), "B of the rate increase, payload sent between events; 0B for the timer alone")
+	param.Of(s, "fast_recovery", &p.FastRecovery, def.FastRecovery, param.AtLeast(0), "F, the events that only halve the distance to the target rate")
+	param.Of(s, "additive_increase", &p.AdditiveIncrease, max(def.AdditiveIncrease, 1), param.Above(0), "what an event adds to the target rate; default 40 Mb/s at 40 Gb/s, NICs' 8 Mb/s")
+	param.Of(s, "hyper_increase", &p.HyperIncrease, max(def.HyperIncrease, 1), param.Above(0), "the same in hyper increase; default 400 Mb/s at 40 Gb/s, NICs' 80 Mb/s")
+	param.Of(s, "cut_interval", &p.CutInterval, f.Stretch(def.CutInterval), param.AtLeast(0), "least time between two cuts, a notification that comes sooner waits for it; 0s cuts at each, as the paper does")
+	param.Of(s, "keep_target", &p.KeepTarget, def.KeepTarget, param.Any, "leave the target rate alone when a flow is cut again before it has increased, as NICs do; the paper lowers it with each cut")
 }

@@ -14,6 +14,7 @@ import (
 
 // Law is DCTCP or D2TCP for one flow. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par    Params
 	cwnd   float64 // bytes
 	alpha  float64
@@ -30,9 +31,11 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
+	}
+	if p.MaxWindow == 0 {
+		p.MaxWindow = law.Unbounded
 	}
 	// RFC 8257 §4.2: alpha starts at 1, so that the first mark halves the window.
 	return &Law{par: p, cwnd: float64(p.InitialWindow), alpha: 1, slow: true}, nil
@@ -106,9 +109,6 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 		l.cwnd = max(l.cwnd/2, float64(l.par.MSS))
 	}
 }
-
-// Timer implements law.Law; there are none.
-func (l *Law) Timer() units.Time { return units.MaxTime }
 
 // Allowance implements law.Law. The window is not paced: acknowledgements clock it.
 func (l *Law) Allowance() law.Allowance {

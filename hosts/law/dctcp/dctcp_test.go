@@ -8,12 +8,21 @@ import (
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dctcp"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 const us = units.Microsecond
 
-func params() dctcp.Params { return dctcp.Params{LineRate: 100 * units.Gbps, MSS: 1000} }
+func params() dctcp.Params {
+	return param.For[dctcp.Params](law.Flow{Rate: 100 * units.Gbps, MSS: 1000})
+}
+
+// d2tcp returns the parameters of a flow with a deadline.
+func d2tcp(f law.Flow) (p dctcp.Params) {
+	param.Defaults(func(s *param.Set) { p.VisitD2TCP(s, &f) })
+	return p
+}
 
 func newLaw(t testing.TB, p dctcp.Params) *dctcp.Law {
 	t.Helper()
@@ -91,9 +100,7 @@ func TestIdleFlowDoesNotGrow(t *testing.T) {
 
 // D2TCP §3.2: d = B/(¾·W/RTT) over the time left, within 0.5 and 2; p = α^d.
 func TestUrgency(t *testing.T) {
-	p := params()
-	p.Deadline, p.Size = units.Millisecond, 750*1000
-	l := newLaw(t, p)
+	l := newLaw(t, d2tcp(law.Flow{Rate: 100 * units.Gbps, MSS: 1000, Deadline: units.Millisecond, Size: 750 * 1000}))
 	a := law.Ack{Now: 0, RTT: 10 * us, AckedSeq: 0, SentSeq: 10000}
 	near(t, "d with 100 round trips to go and 100 left", l.Urgency(&a), 1)
 	a.AckedSeq = 300 * 1000
@@ -106,16 +113,16 @@ func TestUrgency(t *testing.T) {
 
 func TestParams(t *testing.T) {
 	for name, bad := range map[string]func(*dctcp.Params){
-		"line rate":      func(p *dctcp.Params) { p.LineRate = 0 },
-		"MSS":            func(p *dctcp.Params) { p.MSS = 0 },
+		"line_rate":      func(p *dctcp.Params) { p.LineRate = 0 },
+		"mss":            func(p *dctcp.Params) { p.MSS = 0 },
 		"gain":           func(p *dctcp.Params) { p.Gain = math.NaN() },
 		"increase":       func(p *dctcp.Params) { p.Increase = -1 },
-		"initial window": func(p *dctcp.Params) { p.InitialWindow = 1 },
-		"max window":     func(p *dctcp.Params) { p.MaxWindow = 2000 },
+		"initial_window": func(p *dctcp.Params) { p.InitialWindow = 1 },
+		"max_window":     func(p *dctcp.Params) { p.MaxWindow = 2000 },
 		"deadline":       func(p *dctcp.Params) { p.Deadline = -1 },
 		"size":           func(p *dctcp.Params) { p.Deadline = 1 },
-		"min urgency":    func(p *dctcp.Params) { p.MinUrgency = 1.5 },
-		"max urgency":    func(p *dctcp.Params) { p.MaxUrgency = 0.5 },
+		"min_urgency":    func(p *dctcp.Params) { p.Deadline, p.Size, p.MinUrgency = 1, 1, 1.5 },
+		"max_urgency":    func(p *dctcp.Params) { p.Deadline, p.Size, p.MinUrgency, p.MaxUrgency = 1, 1, 0.5, 0.5 },
 	} {
 		p := params()
 		bad(&p)
@@ -162,9 +169,7 @@ func TestQueueStaysAroundK(t *testing.T) {
 func TestNearDeadlineGoesFirst(t *testing.T) {
 	const size = 10 * units.MB
 	n, _ := network(2, func(i int) law.Law {
-		p := params()
-		p.Size, p.Deadline = size, units.Time(1+i)*900*us
-		return newLaw(t, p)
+		return newLaw(t, d2tcp(law.Flow{Rate: 100 * units.Gbps, MSS: 1000, Size: size, Deadline: units.Time(1+i) * 900 * us}))
 	}, size)
 	n.Run(5 * units.Millisecond)
 	first, second := n.Flows[0].FCT, n.Flows[1].FCT

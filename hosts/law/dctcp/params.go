@@ -1,72 +1,51 @@
 package dctcp
 
 import (
-	"fmt"
-
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the law; zero values take defaults where there are any.
+// Params are the parameters of the law; Visit says what each is.
 type Params struct {
-	// LineRate is the payload rate at which a window leaves; must be set.
-	LineRate units.Rate
-	// MSS is the payload of a full packet; must be set.
-	MSS units.Bytes
-	// Gain is g of alpha's moving average, 0 < g ≤ 1; 1/16 by default (§3.1, §4 of the
-	// DCTCP paper, RFC 8257 §4.2).
-	Gain float64
-	// Increase is what the window grows by in a round trip without marks; one MSS by
-	// default, as in TCP.
-	Increase units.Bytes
-	// InitialWindow is the window of a flow that starts, ten packets by default (RFC
-	// 6928). It doubles per round trip until the first mark or loss.
-	InitialWindow units.Bytes
-	// MaxWindow bounds the window; 0, the default, is no bound.
-	MaxWindow units.Bytes
+	LineRate                           units.Rate
+	MSS                                units.Bytes
+	Gain                               float64
+	Increase, InitialWindow, MaxWindow units.Bytes
 
-	// Deadline, when set, makes the law D2TCP: the flow wants to be done this long after
-	// its start.
-	Deadline units.Time
-	// Size is the flow's payload; with Deadline it must be set.
-	Size units.Bytes
-	// MinUrgency and MaxUrgency bound d, 0.5 and 2.0 by default (D2TCP §3.2.3).
+	Deadline               units.Time // above 0 makes the law D2TCP
+	Size                   units.Bytes
 	MinUrgency, MaxUrgency float64
 }
 
-func (p Params) withDefaults() (Params, error) {
-	setDefault(&p.Gain, 1.0/16)
-	setDefault(&p.Increase, p.MSS)
-	setDefault(&p.InitialWindow, 10*p.MSS)
-	setDefault(&p.MaxWindow, 1<<62)
-	setDefault(&p.MinUrgency, 0.5)
-	setDefault(&p.MaxUrgency, 2)
-	switch {
-	case p.LineRate <= 0:
-		return p, fmt.Errorf("line rate %v: want a rate above 0", p.LineRate)
-	case p.MSS < 1:
-		return p, fmt.Errorf("MSS %d B: want at least 1 B", int64(p.MSS))
-	case !(p.Gain > 0 && p.Gain <= 1): // catches NaN too
-		return p, fmt.Errorf("gain %v: want more than 0 and at most 1", p.Gain)
-	case p.Increase < 1:
-		return p, fmt.Errorf("increase %d B: want at least 1 B", int64(p.Increase))
-	case p.InitialWindow < p.MSS:
-		return p, fmt.Errorf("initial window %d B: want at least one packet, %v", int64(p.InitialWindow), p.MSS)
-	case p.MaxWindow < p.InitialWindow:
-		return p, fmt.Errorf("max window %d B: want at least the initial window, %v, or 0 for no bound", int64(p.MaxWindow), p.InitialWindow)
-	case p.Deadline < 0:
-		return p, fmt.Errorf("deadline %v: want a time above 0, or 0 for none", p.Deadline)
-	case p.Deadline > 0 && p.Size <= 0:
-		return p, fmt.Errorf("size %d B: want the flow's size, more than 0, for a deadline", int64(p.Size))
-	case !(p.MinUrgency > 0 && p.MinUrgency <= 1):
-		return p, fmt.Errorf("min urgency %v: want more than 0 and at most 1", p.MinUrgency)
-	case !(p.MaxUrgency >= 1 && p.MaxUrgency <= 100):
-		return p, fmt.Errorf("max urgency %v: want 1 to 100", p.MaxUrgency)
+// Visit visits the parameters of DCTCP.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
+	param.Of(s, "gain", &p.Gain, 1.0/16, param.AboveTo(0, 1), "g of alpha's moving average (DCTCP §3.1, RFC 8257 §4.2)")
+	param.Of(s, "increase", &p.Increase, p.MSS, param.Above(0), "what the window grows by in a round trip without marks; default one packet")
+	param.Of(s, "initial_window", &p.InitialWindow, 10*p.MSS, param.AtLeast(p.MSS), "window of a flow that starts, which doubles per round trip until the first mark or loss; default ten packets (RFC 6928)")
+	param.Of(s, "max_window", &p.MaxWindow, 0, param.AtLeast(0), "bound of the window; 0B for none")
+	if p.MaxWindow > 0 && p.MaxWindow < p.InitialWindow {
+		s.Fault("max_window", p.MaxWindow, "want at least initial_window, %v, or 0B for no bound", p.InitialWindow)
 	}
-	return p, nil
 }
 
-func setDefault[T float64 | units.Bytes](v *T, to T) {
-	if *v == 0 {
-		*v = to
-	}
+// VisitD2TCP visits the parameters of a flow with a deadline.
+func (p *Params) VisitD2TCP(s *param.Set, f *law.Flow) {
+	p.Visit(s, f)
+	param.Of(s, "deadline", &p.Deadline, f.Deadline, param.Above(0), "how long after its start the flow wants to be done; default the flow's own deadline")
+	param.Path(s, "size", &p.Size, f.Size, param.Above(0))
+	param.Of(s, "min_urgency", &p.MinUrgency, 0.5, param.AboveTo(0, 1), "least d (D2TCP §3.2.3)")
+	param.Of(s, "max_urgency", &p.MaxUrgency, 2, param.From(1, 100), "largest d (D2TCP §3.2.3)")
+}
+
+func (p *Params) check() error {
+	return param.Check(func(s *param.Set) {
+		if p.Deadline != 0 {
+			p.VisitD2TCP(s, &law.Flow{})
+		} else {
+			p.Visit(s, &law.Flow{})
+		}
+	})
 }

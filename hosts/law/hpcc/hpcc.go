@@ -5,11 +5,13 @@ package hpcc
 
 import (
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 // Law is HPCC for one flow. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par   Params
 	t     float64 // T, picoseconds
 	wInit float64 // W_init, bytes
@@ -26,11 +28,12 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
 	}
-	l := &Law{par: p, t: float64(p.BaseRTT), wInit: float64(p.LineRate.In(p.BaseRTT))}
+	// A flow that starts with B·T fills its path: U = 1, as in the authors' public simulator.
+	// From 0, U would tell of an empty path for a round trip, and the flow would not yield.
+	l := &Law{par: p, t: float64(p.BaseRTT), wInit: float64(p.LineRate.In(p.BaseRTT)), u: 1}
 	l.w, l.wc = l.wInit, l.wInit // §3.2: W_init = B·T
 	return l, nil
 }
@@ -38,16 +41,8 @@ func New(p Params) (*Law, error) {
 // OnAck implements law.Law: NewAck, lines 19 to 27. An acknowledgement without telemetry,
 // or of another path than the one before, only starts anew.
 func (l *Law) OnAck(a *law.Ack) {
-	hops := a.INT[:min(len(a.INT), law.MaxHops)]
-	if len(hops) == 0 {
-		return
-	}
-	if !l.path.Is(hops) {
-		l.path.Keep(hops)
-		l.round.Begin(a.SentSeq)
-		return
-	}
-	if !l.measure(hops) {
+	hops, ok := l.path.Follows(a, &l.round)
+	if !ok || !l.measure(hops) {
 		return
 	}
 	l.compute(l.round.Passed(a))
@@ -96,9 +91,6 @@ func (l *Law) compute(update bool) {
 
 // OnEvent implements law.Law. HPCC answers telemetry alone; go-back-N sends again.
 func (l *Law) OnEvent(law.Event, units.Time) {}
-
-// Timer implements law.Law; there are none.
-func (l *Law) Timer() units.Time { return units.MaxTime }
 
 // Allowance implements law.Law: line 26, R = W/T.
 func (l *Law) Allowance() law.Allowance {

@@ -8,11 +8,13 @@ package ledbat
 
 import (
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 // Law is LEDBAT for one flow. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par     Params
 	base    units.Time // delay of an empty path, 0 to measure it
 	target  units.Time // queueing delay sought
@@ -21,6 +23,7 @@ type Law struct {
 	rolled  units.Time // when the latest interval of history began
 
 	cwnd  float64 // bytes
+	least float64 // of cwnd
 	scale float64 // of the additive increase
 	extra float64 // added to it below the target, bytes per round trip
 
@@ -32,11 +35,13 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
 	}
-	return &Law{par: p, base: p.BaseDelay, target: p.Target, cwnd: float64(p.InitialWindow), scale: 1}, nil
+	if p.MaxWindow == 0 {
+		p.MaxWindow = law.Unbounded
+	}
+	return &Law{par: p, base: p.BaseDelay, target: p.Target, cwnd: float64(p.InitialWindow), least: float64(p.MinWindow), scale: 1}, nil
 }
 
 // OnAck implements law.Law.
@@ -92,7 +97,7 @@ func (l *Law) updateBase(now, delay units.Time) {
 }
 
 func (l *Law) bound() {
-	l.cwnd = min(max(l.cwnd, float64(l.par.MinWindow)), float64(l.par.MaxWindow))
+	l.cwnd = min(max(l.cwnd, l.least), float64(l.par.MaxWindow))
 }
 
 // OnEvent implements law.Law: a loss halves the window, at most once per round trip
@@ -106,9 +111,6 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	l.bound()
 }
 
-// Timer implements law.Law; there are none.
-func (l *Law) Timer() units.Time { return units.MaxTime }
-
 // Allowance implements law.Law. A window of less than a packet is paced, which the RFC's
 // MIN_CWND excludes but PrioPlus does not.
 func (l *Law) Allowance() law.Allowance {
@@ -120,8 +122,12 @@ func (l *Law) Allowance() law.Allowance {
 }
 
 // SetTarget makes target, a delay of the kind that OnDelay is given, what the law holds;
-// base is that delay on an empty path, below target.
-func (l *Law) SetTarget(base, target units.Time) { l.base, l.target = base, target-base }
+// base is that delay on an empty path, below target. Whoever steers the law bounds its window
+// from below: a crowd shares a channel of PrioPlus by windows of less than a packet, which
+// MIN_CWND would keep at two, so it does not apply from here on.
+func (l *Law) SetTarget(base, target units.Time) {
+	l.base, l.target, l.least = base, target-base, 1
+}
 
 // SetIncrease scales the gain and adds extra bytes per round trip to the step below the
 // target.

@@ -8,13 +8,16 @@ import (
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/ledbat"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 const us = units.Microsecond
 
 func params() ledbat.Params {
-	return ledbat.Params{LineRate: 100 * units.Gbps, MSS: 1000, Target: 20 * us, Filter: 1, InitialWindow: 100000}
+	p := param.For[ledbat.Params](law.Flow{Rate: 100 * units.Gbps, MSS: 1000})
+	p.Target, p.Filter, p.InitialWindow = 20*us, 1, 100000
+	return p
 }
 
 func newLaw(t testing.TB, p ledbat.Params) *ledbat.Law {
@@ -114,18 +117,18 @@ func TestLossHalvesOncePerRoundTrip(t *testing.T) {
 
 func TestParams(t *testing.T) {
 	for name, bad := range map[string]func(*ledbat.Params){
-		"line rate":        func(p *ledbat.Params) { p.LineRate = 0 },
-		"MSS":              func(p *ledbat.Params) { p.MSS = 0 },
+		"line_rate":        func(p *ledbat.Params) { p.LineRate = 0 },
+		"mss":              func(p *ledbat.Params) { p.MSS = 0 },
 		"target":           func(p *ledbat.Params) { p.Target = units.Second },
 		"gain":             func(p *ledbat.Params) { p.Gain = math.NaN() },
 		"filter":           func(p *ledbat.Params) { p.Filter = 17 },
-		"base delay":       func(p *ledbat.Params) { p.BaseDelay = -1 },
-		"base history":     func(p *ledbat.Params) { p.BaseHistory = 17 },
-		"base interval":    func(p *ledbat.Params) { p.BaseInterval = -1 },
-		"allowed increase": func(p *ledbat.Params) { p.AllowedIncrease = -1 },
-		"min window":       func(p *ledbat.Params) { p.MinWindow = -1 },
-		"max window":       func(p *ledbat.Params) { p.MaxWindow = 1 },
-		"initial window":   func(p *ledbat.Params) { p.InitialWindow = 1 },
+		"base_delay":       func(p *ledbat.Params) { p.BaseDelay = -1 },
+		"base_history":     func(p *ledbat.Params) { p.BaseHistory = 17 },
+		"base_interval":    func(p *ledbat.Params) { p.BaseInterval = -1 },
+		"allowed_increase": func(p *ledbat.Params) { p.AllowedIncrease = -1 },
+		"min_window":       func(p *ledbat.Params) { p.MinWindow = -1 },
+		"max_window":       func(p *ledbat.Params) { p.MaxWindow = 1 },
+		"initial_window":   func(p *ledbat.Params) { p.InitialWindow = 1 },
 	} {
 		p := params()
 		bad(&p)
@@ -144,7 +147,7 @@ func TestDelayStaysAtTheTarget(t *testing.T) {
 	oneWay, _ := lawtest.Base(100*units.Gbps, 6*us, l)
 	for i := range 3 {
 		p := params()
-		p.Filter, p.BaseDelay = 0, oneWay
+		p.Filter, p.BaseDelay = 4, oneWay
 		n.Start(units.Time(i)*100*us, &lawtest.Flow{
 			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us,
 		})

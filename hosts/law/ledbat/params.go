@@ -1,84 +1,47 @@
 package ledbat
 
 import (
-	"fmt"
-
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the law; zero values take defaults where there are any.
+// Params are the parameters of the law; Visit says what each is.
 type Params struct {
-	// LineRate is the payload rate at which a window leaves; must be set.
-	LineRate units.Rate
-	// MSS is the payload of a full packet; must be set.
-	MSS units.Bytes
-	// Target is TARGET, the queueing delay sought; 25 µs by default. RFC 6817 allows at
-	// most 100 ms, for the Internet.
-	Target units.Time
-	// Gain is GAIN, the packets that the window grows by in a round trip on an empty path,
-	// 0 < GAIN ≤ 1 by the RFC; 1 by default. PrioPlus may go beyond 1, to 100.
-	Gain float64
-	// Filter is CURRENT_FILTER, of how many delays the least counts, 1 to 16; 4 by default.
-	Filter int
-	// BaseDelay is the delay of an empty path, where it is known; 0, the default, takes
-	// the least delay of the last BaseHistory intervals of BaseInterval.
-	BaseDelay units.Time
-	// BaseHistory is BASE_HISTORY, 1 to 16 intervals; 10 by default.
-	BaseHistory int
-	// BaseInterval is a minute by default, as in the RFC.
-	BaseInterval units.Time
-	// AllowedIncrease is ALLOWED_INCREASE: how many packets the window may grow beyond
-	// what is in flight; 1 by default.
-	AllowedIncrease float64
-	// InitialWindow and MinWindow are INIT_CWND and MIN_CWND; two packets by default.
-	// MinWindow may be less than a packet.
-	InitialWindow units.Bytes
-	MinWindow     units.Bytes
-	// MaxWindow bounds the window; no bound by default.
-	MaxWindow units.Bytes
+	LineRate                            units.Rate
+	MSS                                 units.Bytes
+	Target                              units.Time
+	Gain                                float64
+	Filter                              int
+	BaseDelay                           units.Time
+	BaseHistory                         int
+	BaseInterval                        units.Time
+	AllowedIncrease                     float64
+	MinWindow, InitialWindow, MaxWindow units.Bytes
 }
 
-func (p Params) withDefaults() (Params, error) {
-	setDefault(&p.Target, 25*units.Microsecond)
-	setDefault(&p.Gain, 1)
-	setDefault(&p.Filter, 4)
-	setDefault(&p.BaseHistory, 10)
-	setDefault(&p.BaseInterval, 60*units.Second)
-	setDefault(&p.AllowedIncrease, 1)
-	setDefault(&p.InitialWindow, 2*p.MSS)
-	setDefault(&p.MinWindow, 2*p.MSS)
-	setDefault(&p.MaxWindow, 1<<62)
-	switch {
-	case p.LineRate <= 0:
-		return p, fmt.Errorf("line rate %v: want a rate above 0", p.LineRate)
-	case p.MSS < 1:
-		return p, fmt.Errorf("MSS %d B: want at least 1 B", int64(p.MSS))
-	case p.Target <= 0 || p.Target > 100*units.Millisecond:
-		return p, fmt.Errorf("target %v: want more than 0 and at most 100ms", p.Target)
-	case !(p.Gain > 0 && p.Gain <= 100): // catches NaN too
-		return p, fmt.Errorf("gain %v: want more than 0 and at most 100 packets", p.Gain)
-	case p.Filter < 1 || p.Filter > maxKept:
-		return p, fmt.Errorf("filter %d: want 1 to %d delays", p.Filter, maxKept)
-	case p.BaseDelay < 0:
-		return p, fmt.Errorf("base delay %v: want a time above 0, or 0 to measure it", p.BaseDelay)
-	case p.BaseHistory < 1 || p.BaseHistory > maxKept:
-		return p, fmt.Errorf("base history %d: want 1 to %d intervals", p.BaseHistory, maxKept)
-	case p.BaseInterval < 0:
-		return p, fmt.Errorf("base interval %v: want a time above 0", p.BaseInterval)
-	case !(p.AllowedIncrease >= 0):
-		return p, fmt.Errorf("allowed increase %v: want 0 packets or more", p.AllowedIncrease)
-	case p.MinWindow < 1:
-		return p, fmt.Errorf("min window %d B: want at least 1 B", int64(p.MinWindow))
-	case p.MaxWindow < p.MinWindow:
-		return p, fmt.Errorf("max window %d B: want at least the min window, %v, or 0 for no bound", int64(p.MaxWindow), p.MinWindow)
-	case p.InitialWindow < p.MinWindow || p.InitialWindow > p.MaxWindow:
-		return p, fmt.Errorf("initial window %d B: want %v to %v", int64(p.InitialWindow), p.MinWindow, p.MaxWindow)
+// maxTarget is the most that RFC 6817 allows, for the Internet.
+const maxTarget = 100 * units.Millisecond
+
+// Visit visits the parameters.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
+	base := f.BaseRTT
+	if f.OneWay > 0 { // both clocks are one: it can be measured
+		base = 0
 	}
-	return p, nil
-}
-
-func setDefault[T int | float64 | units.Time | units.Bytes](v *T, to T) {
-	if *v == 0 {
-		*v = to
+	param.Of(s, "target", &p.Target, min(f.Stretch(25*units.Microsecond), maxTarget), param.AboveTo(0, maxTarget), "TARGET, the queueing delay sought")
+	param.Of(s, "gain", &p.Gain, 1, param.AboveTo(0, 100), "GAIN, the packets that the window grows by in a round trip on an empty path; at most 1 by the RFC")
+	param.Of(s, "filter", &p.Filter, 4, param.From(1, maxKept), "CURRENT_FILTER, of how many delays the least counts")
+	param.Of(s, "base_delay", &p.BaseDelay, base, param.AtLeast(0), "delay of an empty path; 0s takes the least of base_history intervals; default the base round trip where one-way delays are unknown")
+	param.Of(s, "base_history", &p.BaseHistory, 10, param.From(1, maxKept), "BASE_HISTORY, intervals of which the least delay counts")
+	param.Of(s, "base_interval", &p.BaseInterval, 60*units.Second, param.Above(0), "length of an interval, a minute in the RFC")
+	param.Of(s, "allowed_increase", &p.AllowedIncrease, 1, param.AtLeast(0), "ALLOWED_INCREASE, how many packets the window may grow beyond what is in flight")
+	param.Of(s, "min_window", &p.MinWindow, 2*p.MSS, param.Above(0), "MIN_CWND, may be less than a packet; default two packets; PrioPlus, which steers the law, has none")
+	param.Of(s, "initial_window", &p.InitialWindow, max(2*p.MSS, p.MinWindow), param.AtLeast(p.MinWindow), "INIT_CWND; default two packets")
+	param.Of(s, "max_window", &p.MaxWindow, 0, param.AtLeast(0), "bound of the window; 0B for none")
+	if p.MaxWindow > 0 && p.MaxWindow < p.InitialWindow {
+		s.Fault("max_window", p.MaxWindow, "want at least initial_window, %v, or 0B for no bound", p.InitialWindow)
 	}
 }

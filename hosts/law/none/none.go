@@ -11,7 +11,10 @@ import (
 )
 
 // Law allows a fixed rate and window.
-type Law struct{ allow law.Allowance }
+type Law struct {
+	law.Untimed
+	allow law.Allowance
+}
 
 var _ law.Law = Law{}
 
@@ -25,9 +28,9 @@ func New(rate units.Rate, window units.Bytes) (Law, error) {
 		return Law{}, fmt.Errorf("window %d B: want 0 (unbounded) or more", int64(window))
 	}
 	if window == 0 {
-		window = 1 << 62
+		window = law.Unbounded
 	}
-	return Law{law.Allowance{Rate: rate, Window: window}}, nil
+	return Law{allow: law.Allowance{Rate: rate, Window: window}}, nil
 }
 
 // OnAck implements law.Law.
@@ -35,9 +38,6 @@ func (Law) OnAck(*law.Ack) {}
 
 // OnEvent implements law.Law.
 func (Law) OnEvent(law.Event, units.Time) {}
-
-// Timer implements law.Law.
-func (Law) Timer() units.Time { return units.MaxTime }
 
 // Allowance implements law.Law.
 func (l Law) Allowance() law.Allowance { return l.allow }

@@ -7,6 +7,7 @@ package powertcp
 
 import (
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
@@ -16,6 +17,7 @@ const minPower = 0.5
 
 // Law is PowerTCP for one flow. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par  Params
 	tau  float64 // τ, picoseconds
 	most float64 // the window at line rate, bytes
@@ -33,8 +35,7 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
 	}
 	l := &Law{par: p, tau: float64(p.BaseRTT), most: float64(p.LineRate.In(p.BaseRTT)), power: 1}
@@ -48,16 +49,8 @@ func (l *Law) OnAck(a *law.Ack) {
 		l.onAckTheta(a)
 		return
 	}
-	hops := a.INT[:min(len(a.INT), law.MaxHops)]
-	if len(hops) == 0 {
-		return
-	}
-	if !l.path.Is(hops) {
-		l.path.Keep(hops)
-		l.round.Begin(a.SentSeq)
-		return
-	}
-	if !l.normPower(hops) {
+	hops, ok := l.path.Follows(a, &l.round)
+	if !ok || !l.normPower(hops) {
 		return
 	}
 	l.path.Keep(hops)
@@ -128,9 +121,6 @@ func (l *Law) onAckTheta(a *law.Ack) {
 
 // OnEvent implements law.Law. PowerTCP answers power alone; go-back-N sends again.
 func (l *Law) OnEvent(law.Event, units.Time) {}
-
-// Timer implements law.Law; there are none.
-func (l *Law) Timer() units.Time { return units.MaxTime }
 
 // Allowance implements law.Law: line 6, rate = cwnd/τ.
 func (l *Law) Allowance() law.Allowance {

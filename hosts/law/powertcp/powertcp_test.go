@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/powertcp"
 	"github.com/headgate/headgate/units"
 )
@@ -14,7 +15,9 @@ import (
 const us = units.Microsecond
 
 func params() powertcp.Params {
-	return powertcp.Params{LineRate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Increase: 1500}
+	p := param.For[powertcp.Params](law.Flow{Rate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000})
+	p.Increase = 1500
+	return p
 }
 
 func newLaw(t testing.TB, p powertcp.Params) *powertcp.Law {
@@ -136,9 +139,9 @@ func TestStrangeTelemetry(t *testing.T) {
 
 func TestParams(t *testing.T) {
 	for name, bad := range map[string]func(*powertcp.Params){
-		"line rate": func(p *powertcp.Params) { p.LineRate = 0 },
-		"base RTT":  func(p *powertcp.Params) { p.BaseRTT = 1 },
-		"MSS":       func(p *powertcp.Params) { p.MSS = 0 },
+		"line_rate": func(p *powertcp.Params) { p.LineRate = 0 },
+		"base_rtt":  func(p *powertcp.Params) { p.BaseRTT = 1 },
+		"mss":       func(p *powertcp.Params) { p.MSS = 0 },
 		"gamma":     func(p *powertcp.Params) { p.Gamma = math.NaN() },
 		"flows":     func(p *powertcp.Params) { p.Flows = -1 },
 		"increase":  func(p *powertcp.Params) { p.Increase = -1 },

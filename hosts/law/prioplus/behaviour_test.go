@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/ledbat"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
@@ -40,15 +41,13 @@ func (b *bench) rate() units.Rate { return units.Rate(lawtest.Goodput(line)) }
 
 // channel is a channel by queues.
 func (b *bench) channel(target, limit units.Bytes) (p prioplus.Params) {
-	p = prioplus.Params{
-		LineRate: b.rate(), BaseRTT: b.rtt, OneWay: b.oneWay, MSS: lawtest.MSS,
-		Target: b.oneWay + line.TxTime(target), Limit: prioplus.NoLimit, Filter: 1, Rand: b.Rand,
-	}
+	f := law.Flow{Rate: b.rate(), BaseRTT: b.rtt, MSS: lawtest.MSS, Target: b.oneWay + line.TxTime(target), Limit: prioplus.NoLimit, Rand: b.Rand}
+	level := prioplus.High
 	if limit > 0 {
-		p.Limit = b.oneWay + line.TxTime(limit)
-	} else {
-		p.Level = prioplus.High
+		f.Limit, level = b.oneWay+line.TxTime(limit), prioplus.Low
 	}
+	p = defaults(f, level)
+	p.OneWay, p.Filter = b.oneWay, 1
 	return p
 }
 
@@ -56,13 +55,11 @@ func (b *bench) law(p prioplus.Params) law.Law {
 	var under prioplus.DelayLaw
 	var err error
 	if b.ledbat {
-		under, err = ledbat.New(ledbat.Params{
-			LineRate: line, MSS: lawtest.MSS, MinWindow: 1, AllowedIncrease: 1e6,
-		})
+		under, err = ledbat.New(param.For[ledbat.Params](law.Flow{Rate: line, MSS: lawtest.MSS}))
 	} else {
-		under, err = swift.New(swift.Params{
-			LineRate: line, BaseRTT: b.rtt, MSS: lawtest.MSS, Increase: b.bdp * 12 / 10000, Beta: 0.8, MaxMDF: 0.5,
-		})
+		p := param.For[swift.Params](law.Flow{Rate: line, BaseRTT: b.rtt, MSS: lawtest.MSS})
+		p.Increase = b.bdp * 12 / 10000
+		under, err = swift.New(p)
 	}
 	if err != nil {
 		panic(err)
@@ -137,6 +134,30 @@ func TestStrictPriorityAndWorkConservation(t *testing.T) {
 				check(i - 1)
 			}
 		})
+	}
+}
+
+// TestLEDBATGivesWayInCrowds starts three priorities of 30 flows one after the other over
+// LEDBAT with its defaults. Its MIN_CWND of two packets, 60 KB for each priority, would hold
+// the delay above the lower channels' limits and below the higher ones' targets.
+func TestLEDBATGivesWayInCrowds(t *testing.T) {
+	b := newBench()
+	b.ledbat = true
+	const each, hold = 30, 3 * ms
+	for i := range units.Time(3) {
+		for range each {
+			target := 50 * units.KB * units.Bytes(i+1)
+			b.start(i*hold, b.channel(target, target+30*units.KB), 0)
+		}
+	}
+	for i := range 3 {
+		b.Run(b.Now + hold/3)
+		r := b.Rates(hold - hold/3)
+		own := lawtest.Sum(r[i*each : (i+1)*each])
+		t.Logf("priority %d: %.1f Gb/s", i+1, own/1e9)
+		if own < 91.2e9 {
+			t.Errorf("priority %d has %.1f Gb/s, want 91.2 at least", i+1, own/1e9)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
@@ -31,43 +33,25 @@ func (l Level) part() units.Bytes {
 // NoLimit is the limit of a highest priority, which no other needs to stop.
 const NoLimit = units.MaxTime
 
-// Params are the parameters of a flow; zero values take defaults where there are any.
+// Params are the parameters of a flow; Visit says what each is.
 type Params struct {
-	// LineRate is the payload rate of the path; must be set.
-	LineRate units.Rate
-	// BaseRTT is the round trip of an empty path; must be set.
-	BaseRTT units.Time
-	// OneWay, when set, makes one-way delays decide; it is that of an empty path, at most
-	// BaseRTT. 0, the default, takes round trips.
-	OneWay units.Time
-	// MSS is the payload of a full packet; must be set.
-	MSS units.Bytes
-
+	LineRate        units.Rate
+	BaseRTT, OneWay units.Time // one-way delays decide when OneWay is set
+	MSS             units.Bytes
 	// Target and Limit are the channel, D_target and D_limit: delays with the base
 	// included, base + Tolerance < Target < Limit. Limit may be NoLimit. See package
 	// channel.
 	Target, Limit units.Time
-	// Level gives LinearStart its default and lets high priorities start without a probe.
-	Level Level
-	// LinearStart is W_LS, the window of a start on an empty path and its step per round
-	// trip; the Level's part of the bandwidth-delay product by default.
-	LinearStart units.Bytes
-	// StartNow starts without a probe whatever the Level.
-	StartNow bool
-
-	// Tolerance is how far above the base a delay still counts as equal to it; 1 µs by
-	// default.
-	Tolerance units.Time
-	// Filter is how many delays in a row must be beyond the limit; 2 by default, 1 in the
-	// authors' reference runs.
-	Filter int
+	Level         Level
+	LinearStart   units.Bytes
+	StartNow      bool
+	Tolerance     units.Time
+	Filter        int
 	// Rand is where probes' random delays come from; must be set. Flows may share one that
 	// the same goroutine uses.
 	Rand *rand.Rand
 
-	// Ablations, for studies of what a part does.
-	EveryRTT      bool // adaptive increase every round trip instead of every second (§4.2.3)
-	NoCardinality bool // no estimate of how many flows there are (§4.3.1)
+	EveryRTT, NoCardinality bool // ablations
 }
 
 // bdp returns BaseBdp.
@@ -81,48 +65,73 @@ func (p *Params) base() units.Time {
 	return p.BaseRTT
 }
 
-func (p Params) withDefaults() (Params, error) {
-	if p.Tolerance == 0 {
-		p.Tolerance = units.Microsecond
+// Visit visits the parameters. The channel is the flow's, else the parameters target and
+// limit, which are above the base delay.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Path(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.Above(0))
+	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
+	oneWay := p.OneWay > 0
+	param.Of(s, "one_way", &oneWay, false, param.Any, "one-way delays decide, not round trips")
+	if s.Fills() {
+		p.Rand, p.OneWay = f.Rand, 0
+		if oneWay {
+			p.OneWay = f.OneWay
+		}
+		if oneWay && f.OneWay == 0 {
+			s.Fault("one_way", true, "want false: nobody measures one-way delays here")
+		}
 	}
-	if p.Filter == 0 {
-		p.Filter = 2
-	}
-	if p.LinearStart == 0 {
-		p.LinearStart = max(p.bdp()/p.Level.part(), 1)
-	}
-	if p.Level == High {
-		p.StartNow = true
+	param.Path(s, "one_way_delay", &p.OneWay, p.OneWay, param.From(0, p.BaseRTT))
+	param.Choice(s, "level", &p.Level, p.Level, []string{"low", "middle", "high"}, "how a flow starts (§4.4): its first window, and high without a probe")
+	param.Of(s, "linear_start", &p.LinearStart, max(p.bdp()/p.Level.part(), 1), param.Above(0), "W_LS, the window of a start on an empty path and its step per round trip; default an eighth, a quarter or all of the bandwidth-delay product by level")
+	param.Of(s, "start_now", &p.StartNow, p.Level == High, param.Any, "start without a probe, as at level high")
+	param.Of(s, "tolerance", &p.Tolerance, f.Stretch(units.Microsecond), param.AtLeast(0), "how far above the base a delay still counts as equal to it")
+	param.Of(s, "filter", &p.Filter, 2, param.AtLeast(1), "how many delays in a row must be beyond the limit; 1 in the authors' reference runs")
+	param.Of(s, "every_rtt", &p.EveryRTT, false, param.Any, "ablation: adaptive increase every round trip instead of every second (§4.2.3)")
+	param.Of(s, "no_cardinality", &p.NoCardinality, false, param.Any, "ablation: no estimate of how many flows there are (§4.3.1)")
+	p.visitChannel(s, f)
+}
+
+func (p *Params) visitChannel(s *param.Set, f *law.Flow) {
+	target, limit := p.Target-p.base(), max(p.Limit-p.base(), 0)
+	if f.Target == 0 {
+		param.Of(s, "target", &target, f.Stretch(4*units.Microsecond), param.Any, "D_target above the delay of the empty path; more than the tolerance")
+		param.Of(s, "limit", &limit, 0, param.Any, "D_limit above the delay of the empty path; 0s for none, as of a highest priority")
 	}
 	switch {
-	case p.LineRate <= 0:
-		return p, fmt.Errorf("line rate %v: want a rate above 0", p.LineRate)
-	case p.BaseRTT <= 0:
-		return p, fmt.Errorf("base RTT %v: want a time above 0", p.BaseRTT)
-	case p.OneWay < 0 || p.OneWay > p.BaseRTT:
-		return p, fmt.Errorf("one-way delay %v: want more than 0 and at most the base RTT, %v, or 0 to use round trips", p.OneWay, p.BaseRTT)
-	case p.MSS < 1:
-		return p, fmt.Errorf("MSS %d B: want at least 1 B", int64(p.MSS))
-	case p.Level > High:
-		return p, fmt.Errorf("level %d: want Low, Middle or High", p.Level)
-	case p.LinearStart < 1:
-		return p, fmt.Errorf("linear start %d B: want at least 1 B", int64(p.LinearStart))
-	case p.Tolerance < 0:
-		return p, fmt.Errorf("tolerance %v: want a time above 0", p.Tolerance)
-	case p.Filter < 1:
-		return p, fmt.Errorf("filter %d: want 1 delay or more", p.Filter)
-	case p.Rand == nil:
-		return p, fmt.Errorf("rand: want a source of random numbers")
+	case !s.Fills():
+	case f.Target > 0:
+		p.Target, p.Limit = f.Target, f.Limit
+		for _, name := range []string{"target", "limit"} {
+			if s.Has(name) {
+				s.Fault(name, s.Given(name), "want none: the flow's channel has it")
+			}
+		}
+	case limit == 0:
+		p.Target, p.Limit = p.base()+target, NoLimit
+	default:
+		p.Target, p.Limit = p.base()+target, p.base()+limit
 	}
-	return p, p.checkChannel(p.Target, p.Limit)
+	if err := p.checkChannel(p.Target, p.Limit); err != nil && !s.Describes() {
+		s.Fail(err)
+	}
+}
+
+// check returns what is wrong with parameters.
+func (p *Params) check() error {
+	if p.Rand == nil {
+		return fmt.Errorf("rand: want a source of random numbers")
+	}
+	return param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) })
 }
 
 func (p *Params) checkChannel(target, limit units.Time) error {
 	if least := p.base() + p.Tolerance; target <= least {
-		return fmt.Errorf("target %v: want more than the base delay and its tolerance, %v", target, least)
+		return &param.Error{Name: "target", Value: target.String(), Text: fmt.Sprintf("want more than the base delay and its tolerance, %v", least)}
 	}
 	if limit <= target {
-		return fmt.Errorf("limit %v: want more than the target, %v", limit, target)
+		return &param.Error{Name: "limit", Value: limit.String(), Text: fmt.Sprintf("want more than the target, %v", target)}
 	}
 	return nil
 }

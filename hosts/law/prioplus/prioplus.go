@@ -40,8 +40,7 @@ func New(under DelayLaw, p Params) (*Law, error) {
 	if under == nil {
 		return nil, fmt.Errorf("law underneath: want one")
 	}
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	l := &Law{par: p, under: under, base: p.base(), flows: 1, stopped: true}

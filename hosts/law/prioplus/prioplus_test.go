@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/ledbat"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/prioplus"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
@@ -43,10 +44,11 @@ func (f *fake) Allowance() law.Allowance {
 
 // 100 Gb/s and 12 µs: 150 KB. The channel holds 20 µs and stops at 24.
 func params() prioplus.Params {
-	return prioplus.Params{
-		LineRate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 20 * us, Limit: 24 * us,
-		LinearStart: 15000, Rand: rand.New(rand.NewPCG(1, 2)),
-	}
+	p := defaults(law.Flow{
+		Rate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 20 * us, Limit: 24 * us, Rand: rand.New(rand.NewPCG(1, 2)),
+	}, prioplus.Low)
+	p.LinearStart = 15000
+	return p
 }
 
 type rig struct {
@@ -120,8 +122,9 @@ func TestStartsWithAProbe(t *testing.T) {
 }
 
 func TestHighPriorityStartsWithoutAProbe(t *testing.T) {
-	p := params()
-	p.Level, p.LinearStart, p.Limit = prioplus.High, 0, prioplus.NoLimit
+	p := defaults(law.Flow{
+		Rate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 20 * us, Limit: prioplus.NoLimit, Rand: rand.New(rand.NewPCG(1, 2)),
+	}, prioplus.High)
 	r := newRig(t, p)
 	if r.Stopped() || r.f.window != 150000 {
 		t.Errorf("stopped %v, window %v, want the bandwidth-delay product", r.Stopped(), r.f.window)
@@ -137,8 +140,10 @@ func TestHighPriorityStartsWithoutAProbe(t *testing.T) {
 // §4.4: W_LS is the bandwidth-delay product, a quarter or an eighth of it.
 func TestLinearStartOfLevels(t *testing.T) {
 	for level, want := range map[prioplus.Level]float64{prioplus.High: 150000, prioplus.Middle: 37500, prioplus.Low: 18750} {
-		p := params()
-		p.Level, p.LinearStart, p.StartNow = level, 0, true
+		p := defaults(law.Flow{
+			Rate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 20 * us, Limit: 24 * us, Rand: rand.New(rand.NewPCG(1, 2)),
+		}, level)
+		p.StartNow = true
 		if r := newRig(t, p); r.f.window != want {
 			t.Errorf("level %d: W_LS = %v, want %v", level, r.f.window, want)
 		}
@@ -394,14 +399,14 @@ func TestSetChannel(t *testing.T) {
 
 func TestParams(t *testing.T) {
 	for name, bad := range map[string]func(*prioplus.Params){
-		"line rate":     func(p *prioplus.Params) { p.LineRate = 0 },
-		"base RTT":      func(p *prioplus.Params) { p.BaseRTT = 0 },
-		"one-way delay": func(p *prioplus.Params) { p.OneWay = 13 * us },
-		"MSS":           func(p *prioplus.Params) { p.MSS = 0 },
+		"line_rate":     func(p *prioplus.Params) { p.LineRate = 0 },
+		"base_rtt":      func(p *prioplus.Params) { p.BaseRTT = 0 },
+		"one_way_delay": func(p *prioplus.Params) { p.OneWay = 13 * us },
+		"mss":           func(p *prioplus.Params) { p.MSS = 0 },
 		"target":        func(p *prioplus.Params) { p.Target = 13 * us },
 		"limit":         func(p *prioplus.Params) { p.Limit = 20 * us },
 		"level":         func(p *prioplus.Params) { p.Level = 7 },
-		"linear start":  func(p *prioplus.Params) { p.LinearStart = -1 },
+		"linear_start":  func(p *prioplus.Params) { p.LinearStart = -1 },
 		"tolerance":     func(p *prioplus.Params) { p.Tolerance = -1 },
 		"filter":        func(p *prioplus.Params) { p.Filter = -1 },
 		"rand":          func(p *prioplus.Params) { p.Rand = nil },
@@ -420,7 +425,7 @@ func TestParams(t *testing.T) {
 func BenchmarkOnAck(b *testing.B) {
 	p := params()
 	p.StartNow = true
-	under, err := swift.New(swift.Params{LineRate: p.LineRate, BaseRTT: p.BaseRTT, MSS: p.MSS})
+	under, err := swift.New(param.For[swift.Params](law.Flow{Rate: p.LineRate, BaseRTT: p.BaseRTT, MSS: p.MSS}))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -438,4 +443,11 @@ func BenchmarkOnAck(b *testing.B) {
 		a.SentSeq = a.AckedSeq + 150000
 		l.OnAck(&a)
 	}
+}
+
+// defaults returns the parameters of a flow that starts at a level.
+func defaults(f law.Flow, level prioplus.Level) prioplus.Params {
+	p := prioplus.Params{Level: level}
+	param.Defaults(func(s *param.Set) { p.Visit(s, &f) })
+	return p
 }

@@ -40,9 +40,16 @@
 //
 // A flow starts with a few packets and then, from their echoes, joins at the rate per
 // weight that its bottleneck has already; on an empty path that is α. A new weight
-// changes the rate in proportion at once. A flow whose share is less than a packet per
-// round trip keeps one packet in flight, spaced by pacing. Shares below β all pull
-// towards β: the queue grows past p + k until β·w times the longer round trip fits, and
-// rates remain in proportion to weights. A flow that does not use its allowance, because
+// changes the rate in proportion at once. Shares below β all pull towards β: the queue
+// grows past p + k until β·w times the longer round trip fits, and rates remain in
+// proportion to weights.
+//
+// A flow whose share is less than a packet per round trip keeps one packet in flight,
+// spaced by pacing as its window would leave. It hears of the queue once a packet, not once
+// a round trip, so G takes the longer of the two. Weights hold within 5 % down to a fifth of
+// a packet per round trip, with β up to four times the share. Below that they fade: beyond
+// p + k, and with one packet in flight each, all flows are alike.
+//
+// A flow that does not use its allowance, because
 // its application or its NIC has no more, does not raise it.
 package soze

@@ -7,14 +7,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 func paperParams() Params {
-	return Params{
-		P: 3 * units.Microsecond, K: 37 * units.Microsecond,
-		Alpha: 100 * units.Gbps, Beta: units.Gbps, MSS: 1000,
-	}
+	return param.For[Params](law.Flow{Rate: 100 * units.Gbps, MSS: 1000})
 }
 
 func TestTargetFunction(t *testing.T) {
@@ -223,9 +221,9 @@ func TestParamsAreChecked(t *testing.T) {
 		{"m", func(p *Params) { p.M = 2 }},
 		{"m", func(p *Params) { p.M = -0.1 }},
 		{"m", func(p *Params) { p.M = math.NaN() }},
-		{"max rate", func(p *Params) { p.MaxRate = -1 }},
-		{"MSS", func(p *Params) { p.MSS = 0 }},
-		{"initial window", func(p *Params) { p.InitialWindow = 10 }},
+		{"max_rate", func(p *Params) { p.MaxRate = -1 }},
+		{"mss", func(p *Params) { p.MSS = 0 }},
+		{"initial_window", func(p *Params) { p.InitialWindow = 10 }},
 	} {
 		par := paperParams()
 		tt.bad(&par)

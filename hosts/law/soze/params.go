@@ -4,70 +4,51 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the law; every flow of a fabric has the same P, K, Alpha,
-// Beta and M, for they are what a queueing delay means to all of them.
+// Params are the parameters of the law; Visit says what each is. Every flow of a fabric has the
+// same P, K, Alpha, Beta and M, for they are what a queueing delay means to all of them.
 type Params struct {
-	// P is the queueing delay of a link that one flow fills at Alpha (the paper's p); > 0.
-	// Small values lose utilisation, 3 µs at 100 Gb/s is the paper's.
-	P units.Time
-	// K is how far the queueing delay rises until the rate per weight has fallen to Beta
-	// (k); > 0. Larger values tell rates apart better and queue longer; the paper has 37 µs.
-	K units.Time
-	// Alpha is the highest expected rate per unit of weight: the fastest link over the
-	// smallest weight. A flow alone is held to Alpha·weight.
-	Alpha units.Rate
-	// Beta is the lowest expected rate per unit of weight, 0 < Beta < Alpha. Flows whose
-	// share is below it still share by weight, but queue longer than P + K.
-	Beta units.Rate
-	// M is the exponent that one round trip's acknowledgements apply together, 0 < M < 2
-	// (the fairness lemma's range for feedback without delay); see the package's
-	// documentation for the range in which delayed feedback is stable. 0 takes DefaultM.
-	M float64
-	// MaxRate bounds a flow's rate, to the line rate of its NIC; 0 means Alpha.
-	MaxRate units.Rate
-	// MSS is the payload of a full packet; the window never falls below it.
-	MSS units.Bytes
-	// InitialWindow is what a flow sends before its first acknowledgement, paced at
-	// MaxRate; 0 means eight packets.
+	P, K          units.Time
+	Alpha, Beta   units.Rate
+	M             float64
+	MaxRate       units.Rate // bounds a flow's rate, to the line rate of its NIC
+	MSS           units.Bytes
 	InitialWindow units.Bytes
 }
 
 // DefaultM is the exponent per round trip when none is given.
 const DefaultM = 0.2
 
-// withDefaults returns the parameters with defaults filled in, or what is wrong with them.
-func (p Params) withDefaults() (Params, error) {
-	if p.M == 0 {
-		p.M = DefaultM
+// DefaultBeta is the lowest expected rate per unit of weight when none is given: a hundredth of
+// alpha, which tells rates apart better than a longer range does.
+func DefaultBeta(alpha units.Rate) units.Rate { return max(alpha/100, 1) }
+
+// MaxUnitShift bounds the unit of maxQD: 2^16 µs are beyond any use.
+const MaxUnitShift = 16
+
+// UnitShift returns the unit of maxQD for a law's p + k when none is given, as the exponent n of 2^n µs:
+// the least that lets the header's 16 bits hold four times p + k, MaxUnitShift at most.
+func UnitShift(longest units.Time) (n uint8) {
+	for n < MaxUnitShift && longest/units.Microsecond*4 > 65535<<n {
+		n++
 	}
-	if p.MaxRate == 0 {
-		p.MaxRate = p.Alpha
-	}
-	if p.InitialWindow == 0 {
-		p.InitialWindow = 8 * p.MSS
-	}
-	switch {
-	case p.P <= 0:
-		return p, fmt.Errorf("p %v: want a queueing delay above 0", p.P)
-	case p.K <= 0:
-		return p, fmt.Errorf("k %v: want a range of queueing delay above 0", p.K)
-	case p.Alpha <= 0:
-		return p, fmt.Errorf("alpha %v: want a rate above 0", p.Alpha)
-	case p.Beta <= 0 || p.Beta >= p.Alpha:
-		return p, fmt.Errorf("beta %v: want a rate above 0 and below alpha, %v", p.Beta, p.Alpha)
-	case !(p.M > 0 && p.M < 2): // catches NaN too
-		return p, fmt.Errorf("m %v: want more than 0 and less than 2", p.M)
-	case p.MaxRate < 0:
-		return p, fmt.Errorf("max rate %d b/s: want a rate above 0, or 0 for alpha", int64(p.MaxRate))
-	case p.MSS < 1:
-		return p, fmt.Errorf("MSS %d B: want at least 1 B", int64(p.MSS))
-	case p.InitialWindow < p.MSS:
-		return p, fmt.Errorf("initial window %v: want at least one packet, %v", p.InitialWindow, p.MSS)
-	}
-	return p, nil
+	return n
+}
+
+// Visit visits the parameters.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Of(s, "p", &p.P, f.Stretch(3*units.Microsecond), param.Above(0), "p, the queueing delay of a link that one flow fills at alpha; small values lose utilisation")
+	param.Of(s, "k", &p.K, f.Stretch(37*units.Microsecond), param.Above(0), "k, how far the queueing delay rises until the rate per weight has fallen to beta; large values tell rates apart better and queue longer")
+	param.Of(s, "alpha", &p.Alpha, 100*units.Gbps, param.Above(0), "highest expected rate per unit of weight, the fastest link over the smallest weight; a flow alone is held to alpha times its weight")
+	param.Of(s, "beta", &p.Beta, DefaultBeta(p.Alpha), param.Between(0, p.Alpha), "lowest expected rate per unit of weight; flows whose share is below it queue longer than p + k; default alpha / 100")
+	param.Of(s, "m", &p.M, DefaultM, param.Between(0, 2), "m, the exponent that one round trip's acknowledgements apply together; the fairness lemma's range is for feedback without delay, see the package's documentation")
+	param.Path(s, "max_rate", &p.MaxRate, f.Rate, param.Above(0))
+	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
+	param.Of(s, "initial_window", &p.InitialWindow, 8*p.MSS, param.AtLeast(p.MSS), "what a flow sends before its first acknowledgement, paced at the line rate; default eight packets")
 }
 
 // CheckWeight returns an error unless w is a weight: finite and positive.

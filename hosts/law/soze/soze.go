@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
@@ -15,12 +16,17 @@ const (
 	// maxLoopGain bounds m times the gain of the queue's response, see the package's
 	// documentation: 1/e is critically damped, π/2 the limit of stability.
 	maxLoopGain = 1.0
+	// maxSlower bounds how far a flow of less than a packet per round trip slows down in a
+	// queue beyond p + k: its next packet, which tells whether the queue is still there, must
+	// not be too far off.
+	maxSlower = 0.25
 	// picobits converts bits per second times picoseconds to bytes.
 	picobits = 1.0 / (8 * float64(units.Second))
 )
 
 // Law is Söze for one flow; see the package's documentation. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par    Params
 	target Target
 	weight float64
@@ -31,6 +37,9 @@ type Law struct {
 	lnMax float64 // ln of MaxRate per weight
 	rest  float64 // round trip without the echoed delay, picoseconds, over about one round trip
 	rtt   units.Time
+	// slower is how much slower than at its rate a window leaves, 1 up to a queue of p + k:
+	// the share of the longest round trip that the law knows in the present one.
+	slower float64
 
 	joined bool    // the first window has been acknowledged
 	firstD float64 // longest delay echoed before that, picoseconds
@@ -44,8 +53,7 @@ var _ law.Weighted = (*Law)(nil)
 // New returns the law of a flow with a weight, or says which parameter is wrong and what
 // is allowed.
 func New(p Params, weight float64) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
 	}
 	if err := CheckWeight(weight); err != nil {
@@ -53,7 +61,7 @@ func New(p Params, weight float64) (*Law, error) {
 	}
 	l := &Law{par: p, target: NewTarget(p), weight: weight, maxGain: maxLoopGain}
 	l.lnMax = math.Log(float64(p.MaxRate) / weight)
-	l.lnX = l.lnMax
+	l.lnX, l.slower = l.lnMax, 1
 	l.allow = law.Allowance{Rate: p.MaxRate, Window: p.InitialWindow}
 	return l, nil
 }
@@ -78,6 +86,7 @@ func (l *Law) OnAck(a *law.Ack) {
 		return
 	}
 	l.lnX = lnX
+	l.slower = min(max((l.rest+l.target.p+l.target.k)/(l.rest+d), maxSlower), 1)
 	l.apply()
 }
 
@@ -106,8 +115,9 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	l.apply()
 }
 
-// Timer implements law.Law; Söze has no timers.
-func (l *Law) Timer() units.Time { return units.MaxTime }
+// Crowded reports whether the last echo was beyond p + k. Where it stays so, beta is above
+// the bottleneck's fair share: the queue is longer than the configuration wants it.
+func (l *Law) Crowded() bool { return l.slower < 1 }
 
 // Allowance implements law.Law.
 func (l *Law) Allowance() law.Allowance { return l.allow }
@@ -141,9 +151,12 @@ func (l *Law) limited(a *law.Ack) bool {
 	return float64(a.Inflight+a.Acked+l.par.MSS) < full/2
 }
 
-// exponent returns m, lowered where the queue would answer it with more than maxLoopGain.
+// exponent returns m, lowered where the queue would answer it with more than maxLoopGain in
+// the time between two steps: a round trip, or the gap between two packets where that is
+// longer.
 func (l *Law) exponent() float64 {
-	gain := (l.rest + l.target.delayLn(l.lnX)) * l.target.inv
+	spacing := float64(l.par.MSS) / (l.weight * math.Exp(l.lnX) * picobits)
+	gain := max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
 	return min(l.par.M, l.maxGain/gain)
 }
 
@@ -154,8 +167,9 @@ func (l *Law) apply() {
 	window := rate * (l.rest + l.target.delayLn(l.lnX)) * picobits
 	pace := rate * paceGain
 	if mss := float64(l.par.MSS); window < mss {
-		// Less than a packet per round trip: one packet in flight, spaced by pacing alone.
-		window, pace = mss, rate
+		// Less than a packet per round trip: one packet in flight, spaced as the window's part
+		// of a packet per round trip would be.
+		window, pace = mss, rate*l.slower
 	}
 	l.allow.Rate = max(units.Rate(min(pace, float64(l.par.MaxRate))), 1)
 	l.allow.Window = units.Bytes(min(window, 1<<62))

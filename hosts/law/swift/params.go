@@ -1,104 +1,75 @@
 package swift
 
 import (
-	"fmt"
-
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the law; zero values take defaults where there are any.
+// Params are the parameters of the law; Visit says what each is.
 type Params struct {
-	// LineRate is the payload rate at which a window leaves; must be set.
-	LineRate units.Rate
-	// BaseRTT is the round trip of an empty path; must be set.
-	BaseRTT units.Time
-	// MSS is the payload of a full packet; must be set.
-	MSS units.Bytes
-	// Target is the base target delay (§3.2), a round trip; BaseRTT + 25 µs by default,
-	// more than BaseRTT.
-	Target units.Time
-	// Hops and PerHop scale the target with the path's length (§3.5, topology-based
-	// scaling): PerHop, ħ, is added for each of the Hops. 0 by default.
-	Hops   int
-	PerHop units.Time
-	// ScalingRange is fs_range of flow-based scaling (§3.5): how much is added to the
-	// target of a flow whose window is ScalingMin or less. 0, the default, turns it off;
-	// the paper has some four times the base target.
-	ScalingRange units.Time
-	// ScalingMin and ScalingMax are fs_min_cwnd and fs_max_cwnd in packets; 0.1 and 100 by
-	// default.
-	ScalingMin, ScalingMax float64
-	// Increase is ai, what the window grows by in a round trip below the target;
-	// bandwidth-delay product over 200 by default, as in PrioPlus' artifact.
-	Increase units.Bytes
-	// Beta is β of the decrease, 0 < β ≤ 1; 0.8 by default.
-	Beta float64
-	// MaxMDF is max_mdf, the largest part of the window that one decrease takes, 0 <
-	// max_mdf < 1; 0.5 by default.
-	MaxMDF float64
-	// InitialWindow is the window of a flow that starts; one bandwidth-delay product by
-	// default.
-	InitialWindow units.Bytes
-	// MinWindow and MaxWindow bound the window; a hundredth of a packet and no bound by
-	// default.
-	MinWindow float64 // bytes
-	MaxWindow units.Bytes
-	// RetxReset is how many losses in a row without progress reset the window to its least
-	// (RETX_RESET_THRESHOLD); 5 by default.
-	RetxReset int
+	LineRate                 units.Rate
+	BaseRTT                  units.Time
+	MSS                      units.Bytes
+	Target                   units.Time
+	Hops                     int
+	PerHop                   units.Time
+	ScalingRange             units.Time
+	ScalingMin, ScalingMax   float64
+	Increase                 units.Bytes
+	Beta, MaxMDF             float64
+	MinWindow                float64
+	InitialWindow, MaxWindow units.Bytes
+	RetxReset                int
 }
 
-func (p Params) withDefaults() (Params, error) {
+// Defaults that channels of PrioPlus are planned with, too: how much a Swift flow swings a
+// queue's delay follows from them.
+const (
+	DefaultBeta   = 0.8
+	DefaultMaxMDF = 0.5
+)
+
+// DefaultIncrease is the additive increase per round trip for a bandwidth-delay product: a
+// thousandth of it, which PrioPlus' §6 recommends (0.75 KB is "approximately five times the
+// recommended value" there, with 150 KB).
+func DefaultIncrease(bdp units.Bytes) units.Bytes { return max(bdp/1000, 1) }
+
+// Visit visits the parameters.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
+	param.Of(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.Above(0), "round trip of an empty path; default the flow's own")
 	bdp := p.LineRate.In(p.BaseRTT)
-	setDefault(&p.Target, p.BaseRTT+25*units.Microsecond)
-	setDefault(&p.ScalingMin, 0.1)
-	setDefault(&p.ScalingMax, 100)
-	setDefault(&p.Increase, max(bdp/200, 1))
-	setDefault(&p.Beta, 0.8)
-	setDefault(&p.MaxMDF, 0.5)
-	setDefault(&p.InitialWindow, max(bdp, p.MSS))
-	setDefault(&p.MinWindow, float64(p.MSS)/100)
-	setDefault(&p.MaxWindow, 1<<62)
-	setDefault(&p.RetxReset, 5)
+	var above units.Time
+	param.Of(s, "target_above", &above, f.Stretch(25*units.Microsecond), param.AtLeast(0), "what the target is above base_rtt where it is not given")
+	param.Of(s, "target", &p.Target, p.BaseRTT+above, param.Above(p.BaseRTT), "base target delay (§3.2), a round trip; default base_rtt + target_above")
+	param.Of(s, "hops", &p.Hops, f.Hops, param.AtLeast(0), "links on the path, for topology-based scaling of the target (§3.5); default the flow's")
+	param.Of(s, "per_hop", &p.PerHop, 0, param.AtLeast(0), "ħ, what the target grows by for each hop")
+	param.Of(s, "scaling_range", &p.ScalingRange, 0, param.AtLeast(0), "fs_range of flow-based scaling (§3.5): what is added to the target of a flow whose window is scaling_min or less; 0s turns it off, the paper has some four times the base target")
+	param.Of(s, "scaling_min", &p.ScalingMin, 0.1, param.Above(0.0), "fs_min_cwnd in packets")
+	param.Of(s, "scaling_max", &p.ScalingMax, 100, param.Above(p.ScalingMin), "fs_max_cwnd in packets")
+	param.Of(s, "increase", &p.Increase, DefaultIncrease(bdp), param.Above(0), "ai, what the window grows by in a round trip below the target; default bandwidth-delay product / 1000")
+	param.Of(s, "beta", &p.Beta, DefaultBeta, param.AboveTo(0, 1), "β of the decrease")
+	param.Of(s, "max_mdf", &p.MaxMDF, DefaultMaxMDF, param.Between(0, 1), "the largest part of the window that one decrease takes")
+	param.Of(s, "min_window", &p.MinWindow, max(float64(p.MSS)/100, 1), param.AtLeast(1), "least window in bytes; default a hundredth of a packet")
+	param.Of(s, "max_window", &p.MaxWindow, 0, param.AtLeast(0), "bound of the window; 0B for none")
+	param.Of(s, "initial_window", &p.InitialWindow, p.start(bdp), param.Above(0), "window of a flow that starts; default one bandwidth-delay product, at least a packet and at most max_window")
+	param.Of(s, "retx_reset", &p.RetxReset, 5, param.AtLeast(1), "losses in a row without progress that reset the window to its least (RETX_RESET_THRESHOLD)")
 	switch {
-	case p.LineRate <= 0:
-		return p, fmt.Errorf("line rate %v: want a rate above 0", p.LineRate)
-	case p.BaseRTT <= 0:
-		return p, fmt.Errorf("base RTT %v: want a time above 0", p.BaseRTT)
-	case p.MSS < 1:
-		return p, fmt.Errorf("MSS %d B: want at least 1 B", int64(p.MSS))
-	case p.Target <= p.BaseRTT:
-		return p, fmt.Errorf("target %v: want more than the base RTT, %v", p.Target, p.BaseRTT)
-	case p.Hops < 0:
-		return p, fmt.Errorf("hops %d: want 0 or more", p.Hops)
-	case p.PerHop < 0:
-		return p, fmt.Errorf("per hop %v: want 0 or more", p.PerHop)
-	case p.ScalingRange < 0:
-		return p, fmt.Errorf("scaling range %v: want 0 (off) or more", p.ScalingRange)
-	case !(p.ScalingMin > 0): // catches NaN too
-		return p, fmt.Errorf("scaling min %v: want more than 0 packets", p.ScalingMin)
-	case !(p.ScalingMax > p.ScalingMin):
-		return p, fmt.Errorf("scaling max %v: want more than the scaling min, %v packets", p.ScalingMax, p.ScalingMin)
-	case p.Increase < 1:
-		return p, fmt.Errorf("increase %d B: want at least 1 B", int64(p.Increase))
-	case !(p.Beta > 0 && p.Beta <= 1):
-		return p, fmt.Errorf("beta %v: want more than 0 and at most 1", p.Beta)
-	case !(p.MaxMDF > 0 && p.MaxMDF < 1):
-		return p, fmt.Errorf("max MDF %v: want more than 0 and less than 1", p.MaxMDF)
-	case !(p.MinWindow >= 1):
-		return p, fmt.Errorf("min window %v B: want at least 1 B", p.MinWindow)
-	case float64(p.MaxWindow) < p.MinWindow:
-		return p, fmt.Errorf("max window %d B: want at least the min window, %v B, or 0 for no bound", int64(p.MaxWindow), p.MinWindow)
-	case p.InitialWindow < 1 || p.InitialWindow > p.MaxWindow:
-		return p, fmt.Errorf("initial window %d B: want 1 B to the max window, %v", int64(p.InitialWindow), p.MaxWindow)
-	case p.RetxReset < 1:
-		return p, fmt.Errorf("retx reset %d: want 1 loss or more", p.RetxReset)
+	case s.Has("target") && s.Has("target_above"):
+		s.Fault("target_above", above, "want it or target, not both")
+	case p.MaxWindow > 0 && float64(p.MaxWindow) < p.MinWindow:
+		s.Fault("max_window", p.MaxWindow, "want at least min_window, %v B, or 0B for no bound", p.MinWindow)
+	case p.MaxWindow > 0 && p.InitialWindow > p.MaxWindow:
+		s.Fault("initial_window", p.InitialWindow, "want at most max_window, %v", p.MaxWindow)
 	}
-	return p, nil
 }
 
-func setDefault[T int | float64 | units.Time | units.Bytes](v *T, to T) {
-	if *v == 0 {
-		*v = to
+func (p *Params) start(bdp units.Bytes) units.Bytes {
+	w := max(bdp, p.MSS)
+	if p.MaxWindow > 0 {
+		w = min(w, p.MaxWindow)
 	}
+	return w
 }

@@ -13,11 +13,13 @@ import (
 	"math"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 // Law is Swift for one flow. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par    Params
 	target units.Time // without flow-based scaling
 	gain   float64    // α of flow-based scaling, picoseconds times √packet; 0 is off
@@ -37,9 +39,11 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
+	}
+	if p.MaxWindow == 0 {
+		p.MaxWindow = law.Unbounded
 	}
 	l := &Law{par: p, cwnd: float64(p.InitialWindow), scale: 1, rtt: p.BaseRTT}
 	l.target = p.Target + units.Time(p.Hops)*p.PerHop
@@ -118,9 +122,6 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	}
 	l.bound()
 }
-
-// Timer implements law.Law; there are none.
-func (l *Law) Timer() units.Time { return units.MaxTime }
 
 // Allowance implements law.Law: lines 29 to 32, a window of less than a packet is paced at
 // a packet per RTT/cwnd; others leave as acknowledgements come.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
 )
@@ -14,9 +15,9 @@ import (
 const us = units.Microsecond
 
 func params() swift.Params {
-	return swift.Params{
-		LineRate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000, Target: 30 * us, Increase: 500, InitialWindow: 100000,
-	}
+	p := param.For[swift.Params](law.Flow{Rate: 100 * units.Gbps, BaseRTT: 12 * us, MSS: 1000})
+	p.Target, p.Increase, p.InitialWindow = 30*us, 500, 100000
+	return p
 }
 
 func newLaw(t testing.TB, p swift.Params) *swift.Law {
@@ -117,22 +118,22 @@ func TestSmallWindowsArePaced(t *testing.T) {
 
 func TestParams(t *testing.T) {
 	for name, bad := range map[string]func(*swift.Params){
-		"line rate":      func(p *swift.Params) { p.LineRate = 0 },
-		"base RTT":       func(p *swift.Params) { p.BaseRTT = 0 },
-		"MSS":            func(p *swift.Params) { p.MSS = 0 },
+		"line_rate":      func(p *swift.Params) { p.LineRate = 0 },
+		"base_rtt":       func(p *swift.Params) { p.BaseRTT = 0 },
+		"mss":            func(p *swift.Params) { p.MSS = 0 },
 		"target":         func(p *swift.Params) { p.Target = us },
 		"hops":           func(p *swift.Params) { p.Hops = -1 },
-		"per hop":        func(p *swift.Params) { p.PerHop = -1 },
-		"scaling range":  func(p *swift.Params) { p.ScalingRange = -1 },
-		"scaling min":    func(p *swift.Params) { p.ScalingMin = math.NaN() },
-		"scaling max":    func(p *swift.Params) { p.ScalingMax = 0.05 },
+		"per_hop":        func(p *swift.Params) { p.PerHop = -1 },
+		"scaling_range":  func(p *swift.Params) { p.ScalingRange = -1 },
+		"scaling_min":    func(p *swift.Params) { p.ScalingMin = math.NaN() },
+		"scaling_max":    func(p *swift.Params) { p.ScalingMax = 0.05 },
 		"increase":       func(p *swift.Params) { p.Increase = -1 },
 		"beta":           func(p *swift.Params) { p.Beta = 2 },
-		"max MDF":        func(p *swift.Params) { p.MaxMDF = 1 },
-		"min window":     func(p *swift.Params) { p.MinWindow = 0.5 },
-		"max window":     func(p *swift.Params) { p.MaxWindow = 5 },
-		"initial window": func(p *swift.Params) { p.InitialWindow = -1 },
-		"retx reset":     func(p *swift.Params) { p.RetxReset = -1 },
+		"max_mdf":        func(p *swift.Params) { p.MaxMDF = 1 },
+		"min_window":     func(p *swift.Params) { p.MinWindow = 0.5 },
+		"max_window":     func(p *swift.Params) { p.MaxWindow = 5 },
+		"initial_window": func(p *swift.Params) { p.InitialWindow = -1 },
+		"retx_reset":     func(p *swift.Params) { p.RetxReset = -1 },
 	} {
 		p := params()
 		bad(&p)
@@ -148,8 +149,8 @@ func TestDelayStaysAtTheTarget(t *testing.T) {
 	l := n.Link(100*units.Gbps, 3*us)
 	_, base := lawtest.Base(100*units.Gbps, 6*us, l)
 	for i := range 4 {
-		p := params()
-		p.BaseRTT, p.Target, p.InitialWindow = base, base+16*us, 0
+		p := param.For[swift.Params](law.Flow{Rate: 100 * units.Gbps, BaseRTT: base, MSS: 1000})
+		p.Target, p.Increase = base+16*us, 500
 		n.Start(units.Time(i)*200*us, &lawtest.Flow{
 			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us,
 		})
@@ -179,5 +180,34 @@ func BenchmarkOnAck(b *testing.B) {
 		a.Now += 80 * units.Nanosecond
 		a.RTT = 25*us + a.Now%(10*us)
 		l.OnAck(a)
+	}
+}
+
+// TestTargetAbove: a target can be given as what it is above the path's round trip.
+func TestTargetAbove(t *testing.T) {
+	f := law.Flow{Rate: 100 * units.Gbps, BaseRTT: 12 * units.Microsecond, MSS: 1000, Weight: 1}
+	for given, want := range map[string]units.Time{"": 37 * units.Microsecond, "4us": 16 * units.Microsecond} {
+		var p swift.Params
+		visit := func(s *param.Set) { p.Visit(s, &f) }
+		values := map[string]string{}
+		if given != "" {
+			values["target_above"] = given
+		}
+		set, err := param.Parse(visit, values)
+		if err == nil {
+			err = set.Fill(visit)
+		}
+		if err != nil || p.Target != want {
+			t.Errorf("%q above: target %v, error %v, want %v", given, p.Target, err, want)
+		}
+	}
+	var p swift.Params
+	visit := func(s *param.Set) { p.Visit(s, &f) }
+	set, err := param.Parse(visit, map[string]string{"target_above": "4us", "target": "20us"})
+	if err == nil {
+		err = set.Fill(visit)
+	}
+	if err == nil || !strings.Contains(err.Error(), "want it or target, not both") {
+		t.Errorf("both taken: %v", err)
 	}
 }

@@ -1,79 +1,37 @@
 package timely
 
 import (
-	"fmt"
-
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
-// Params are the parameters of the law; zero values take defaults where there are any, the
-// paper's (§6) with increases scaled from its 10 Gb/s to LineRate.
+// Params are the parameters of the law, the paper's (§6) with increases scaled from its 10 Gb/s
+// to LineRate; Visit says what each is.
 type Params struct {
-	// LineRate is the NIC's payload rate, where a flow starts and its ceiling; must be set.
-	LineRate units.Rate
-	// MinRTT normalises the gradient; the base round trip, 20 µs in the paper; must be set.
-	MinRTT units.Time
-	// MinRate is the floor; LineRate/1000 by default.
-	MinRate units.Rate
-	// StartRate is the rate of a flow that starts; LineRate by default, as RDMA NICs do.
-	// The paper starts at LineRate over the host's flows.
-	StartRate units.Rate
-	// LowRTT and HighRTT bound where the gradient decides: below, the flow always
-	// increases, above, it always decreases. MinRTT + 30 µs and MinRTT + 480 µs by default,
-	// which is the paper's 50 and 500 µs for its 20 µs.
-	LowRTT, HighRTT units.Time
-	// Alpha is the weight of a new round trip in the difference's moving average, 0 < α ≤
-	// 1; 0.875 by default.
-	Alpha float64
-	// Beta is the factor of decrease, 0 < β ≤ 1; 0.8 by default.
-	Beta float64
-	// Increase is δ; LineRate/1000 by default, the paper's 10 Mb/s at 10 Gb/s.
-	Increase units.Rate
-	// HyperAfter is N of hyperactive increase: after so many increases in a row by the
-	// gradient a step is HyperFactor·δ. 5 and 5 by default.
-	HyperAfter  int
-	HyperFactor float64
+	LineRate           units.Rate
+	MinRTT             units.Time
+	MinRate, StartRate units.Rate
+	LowRTT, HighRTT    units.Time
+	Alpha, Beta        float64
+	Increase           units.Rate
+	HyperAfter         int
+	HyperFactor        float64
+	MaxDecrease        float64
 }
 
-func (p Params) withDefaults() (Params, error) {
-	setDefault(&p.MinRate, max(p.LineRate/1000, 1))
-	setDefault(&p.StartRate, p.LineRate)
-	setDefault(&p.LowRTT, p.MinRTT+30*units.Microsecond)
-	setDefault(&p.HighRTT, p.MinRTT+480*units.Microsecond)
-	setDefault(&p.Alpha, 0.875)
-	setDefault(&p.Beta, 0.8)
-	setDefault(&p.Increase, max(p.LineRate/1000, 1))
-	setDefault(&p.HyperAfter, 5)
-	setDefault(&p.HyperFactor, 5)
-	switch {
-	case p.LineRate <= 0:
-		return p, fmt.Errorf("line rate %v: want a rate above 0", p.LineRate)
-	case p.MinRTT <= 0:
-		return p, fmt.Errorf("min RTT %v: want a time above 0", p.MinRTT)
-	case p.MinRate < 0 || p.MinRate > p.LineRate:
-		return p, fmt.Errorf("min rate %v: want more than 0 and at most the line rate, %v", p.MinRate, p.LineRate)
-	case p.StartRate < p.MinRate || p.StartRate > p.LineRate:
-		return p, fmt.Errorf("start rate %v: want %v to the line rate, %v", p.StartRate, p.MinRate, p.LineRate)
-	case p.LowRTT < 0:
-		return p, fmt.Errorf("low RTT %v: want a time above 0", p.LowRTT)
-	case p.HighRTT <= p.LowRTT:
-		return p, fmt.Errorf("high RTT %v: want more than the low RTT, %v", p.HighRTT, p.LowRTT)
-	case !(p.Alpha > 0 && p.Alpha <= 1): // catches NaN too
-		return p, fmt.Errorf("alpha %v: want more than 0 and at most 1", p.Alpha)
-	case !(p.Beta > 0 && p.Beta <= 1):
-		return p, fmt.Errorf("beta %v: want more than 0 and at most 1", p.Beta)
-	case p.Increase < 0:
-		return p, fmt.Errorf("increase %v: want a rate above 0", p.Increase)
-	case p.HyperAfter < 0:
-		return p, fmt.Errorf("hyper after %d: want 1 or more", p.HyperAfter)
-	case !(p.HyperFactor >= 1 && p.HyperFactor <= 1000):
-		return p, fmt.Errorf("hyper factor %v: want 1 to 1000", p.HyperFactor)
-	}
-	return p, nil
-}
-
-func setDefault[T int | float64 | units.Time | units.Rate](v *T, to T) {
-	if *v == 0 {
-		*v = to
-	}
+// Visit visits the parameters.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Of(s, "min_rtt", &p.MinRTT, f.BaseRTT, param.Above(0), "what normalises the gradient; default the base round trip, 20us in the paper")
+	param.Of(s, "min_rate", &p.MinRate, max(p.LineRate/1000, 1), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000")
+	param.Of(s, "start_rate", &p.StartRate, p.LineRate, param.From(p.MinRate, p.LineRate), "rate of a flow that starts; default the line rate, as RDMA NICs do, where the paper has it over the host's flows")
+	param.Of(s, "low_rtt", &p.LowRTT, p.MinRTT+f.Stretch(30*units.Microsecond), param.AtLeast(0), "round trip below which the flow always increases; default min_rtt + 30us, the paper's 50us for its 20us")
+	param.Of(s, "high_rtt", &p.HighRTT, p.MinRTT+f.Stretch(480*units.Microsecond), param.Above(p.LowRTT), "round trip above which the flow always decreases; default min_rtt + 480us, the paper's 500us for its 20us")
+	param.Of(s, "alpha", &p.Alpha, 0.875, param.AboveTo(0, 1), "α, the weight of a new round trip in the difference's moving average")
+	param.Of(s, "beta", &p.Beta, 0.8, param.AboveTo(0, 1), "β, the factor of decrease")
+	param.Of(s, "increase", &p.Increase, max(p.LineRate/1000, 1), param.Above(0), "δ; default line rate / 1000, the paper's 10 Mb/s at 10 Gb/s")
+	param.Of(s, "hyper_after", &p.HyperAfter, 5, param.AtLeast(1), "N of hyperactive increase: increases in a row by the gradient before a step grows")
+	param.Of(s, "hyper_factor", &p.HyperFactor, 5, param.From(1, 1000), "what a step is multiplied by then")
+	param.Of(s, "max_decrease", &p.MaxDecrease, 0.5, param.AboveTo(0.0, 1), "the largest part of the rate that one round trip takes, as in the authors' published code; 1 for the paper's Algorithm 1, in which one burst on a short path takes all of it")
 }

@@ -6,11 +6,13 @@ package timely
 
 import (
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
 )
 
 // Law is TIMELY for one flow. The flow's sender owns it.
 type Law struct {
+	law.Untimed
 	par     Params
 	rate    float64 // bits per second
 	round   law.Round
@@ -24,8 +26,7 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	p, err := p.withDefaults()
-	if err != nil {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
 		return nil, err
 	}
 	return &Law{par: p, rate: float64(p.StartRate)}, nil
@@ -51,7 +52,7 @@ func (l *Law) OnAck(a *law.Ack) {
 		l.rate += float64(l.par.Increase)
 	case a.RTT > l.par.HighRTT: // lines 8 to 10
 		l.rises = 0
-		l.rate *= 1 - l.par.Beta*(1-float64(l.par.HighRTT)/float64(a.RTT))
+		l.decrease(l.par.Beta * (1 - float64(l.par.HighRTT)/float64(a.RTT)))
 	case gradient <= 0: // lines 11 to 13, hyperactive increase of §4.4
 		l.rises++
 		step := float64(l.par.Increase)
@@ -61,10 +62,14 @@ func (l *Law) OnAck(a *law.Ack) {
 		l.rate += step
 	default: // line 15
 		l.rises = 0
-		l.rate *= max(1-l.par.Beta*gradient, 0)
+		l.decrease(l.par.Beta * gradient)
 	}
 	l.bound()
 }
+
+// decrease takes a part of the rate, up to MaxDecrease: with a base round trip that is short
+// against the queue, the gradient of one burst is many times 1/β.
+func (l *Law) decrease(part float64) { l.rate *= 1 - min(part, l.par.MaxDecrease) }
 
 func (l *Law) bound() {
 	l.rate = min(max(l.rate, float64(l.par.MinRate)), float64(l.par.LineRate))
@@ -81,10 +86,7 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	l.bound()
 }
 
-// Timer implements law.Law; there are none.
-func (l *Law) Timer() units.Time { return units.MaxTime }
-
 // Allowance implements law.Law. TIMELY has no window.
 func (l *Law) Allowance() law.Allowance {
-	return law.Allowance{Rate: max(units.Rate(l.rate), 1), Window: 1 << 62}
+	return law.Allowance{Rate: max(units.Rate(l.rate), 1), Window: law.Unbounded}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
+	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/timely"
 	"github.com/headgate/headgate/units"
 )
@@ -14,7 +15,9 @@ import (
 const us = units.Microsecond
 
 func params() timely.Params {
-	return timely.Params{LineRate: 10 * units.Gbps, MinRTT: 20 * us, StartRate: 5 * units.Gbps}
+	p := param.For[timely.Params](law.Flow{Rate: 10 * units.Gbps, BaseRTT: 20 * us})
+	p.StartRate = 5 * units.Gbps
+	return p
 }
 
 // feeder hands a law one acknowledgement per round.
@@ -48,7 +51,9 @@ func near(t *testing.T, what string, got, want float64) {
 }
 
 func TestAlgorithm1(t *testing.T) {
-	l := newLaw(t, params())
+	p := params()
+	p.MaxDecrease = 1
+	l := newLaw(t, p)
 	near(t, "the first round trip only starts", l.round(100*us), 5e9)
 	near(t, "below the low threshold", l.round(49*us), 5e9+10e6)
 	l.round(49 * us) // diff: 0.125·0.875·(−51)
@@ -81,6 +86,19 @@ func TestHyperactiveIncrease(t *testing.T) {
 	}
 }
 
+// A burst of others takes at most half of the rate in a round trip, however steep its gradient.
+func TestOneBurst(t *testing.T) {
+	l := newLaw(t, params())
+	l.round(60 * us)
+	near(t, "a gradient of 17 base round trips", l.round(450*us), 2.5e9)
+	near(t, "and the queue drains", l.round(60*us), 2.5e9+10e6)
+	l.round(60 * us)
+	near(t, "far above the high threshold", l.round(units.Second)/l.rate(), 1)
+	if l.rate() < 1.2e9 {
+		t.Errorf("rate %v after two bursts, want a quarter of 5 Gb/s or more", l.rate())
+	}
+}
+
 func TestAcksWithinARoundDoNothing(t *testing.T) {
 	l := newLaw(t, params())
 	l.OnAck(&law.Ack{RTT: 30 * us, Acked: 1000, AckedSeq: 1000, SentSeq: 100000})
@@ -101,17 +119,18 @@ func TestLossHalvesOncePerRoundTrip(t *testing.T) {
 
 func TestParams(t *testing.T) {
 	for name, bad := range map[string]func(*timely.Params){
-		"line rate":    func(p *timely.Params) { p.LineRate = 0 },
-		"min RTT":      func(p *timely.Params) { p.MinRTT = 0 },
-		"min rate":     func(p *timely.Params) { p.MinRate = 11 * units.Gbps },
-		"start rate":   func(p *timely.Params) { p.StartRate = 11 * units.Gbps },
-		"low RTT":      func(p *timely.Params) { p.LowRTT = -1 },
-		"high RTT":     func(p *timely.Params) { p.HighRTT = us },
+		"line_rate":    func(p *timely.Params) { p.LineRate = 0 },
+		"min_rtt":      func(p *timely.Params) { p.MinRTT = 0 },
+		"min_rate":     func(p *timely.Params) { p.MinRate = 11 * units.Gbps },
+		"start_rate":   func(p *timely.Params) { p.StartRate = 11 * units.Gbps },
+		"low_rtt":      func(p *timely.Params) { p.LowRTT = -1 },
+		"high_rtt":     func(p *timely.Params) { p.HighRTT = us },
 		"alpha":        func(p *timely.Params) { p.Alpha = math.NaN() },
 		"beta":         func(p *timely.Params) { p.Beta = 2 },
 		"increase":     func(p *timely.Params) { p.Increase = -1 },
-		"hyper after":  func(p *timely.Params) { p.HyperAfter = -1 },
-		"hyper factor": func(p *timely.Params) { p.HyperFactor = 0.5 },
+		"hyper_after":  func(p *timely.Params) { p.HyperAfter = -1 },
+		"max_decrease": func(p *timely.Params) { p.MaxDecrease = 0 },
+		"hyper_factor": func(p *timely.Params) { p.HyperFactor = 0.5 },
 	} {
 		p := params()
 		bad(&p)
@@ -128,9 +147,11 @@ func TestRoundTripStaysBetweenTheThresholds(t *testing.T) {
 	n := lawtest.New()
 	l := n.Link(10*units.Gbps, 3*us)
 	_, base := lawtest.Base(10*units.Gbps, 6*us, l)
+	p := param.For[timely.Params](law.Flow{Rate: 10 * units.Gbps, BaseRTT: base})
+	p.StartRate = 2500 * units.Mbps
 	for range 4 {
 		n.Start(0, &lawtest.Flow{
-			Law:  newLaw(t, timely.Params{LineRate: 10 * units.Gbps, MinRTT: base, StartRate: 2500 * units.Mbps}),
+			Law:  newLaw(t, p),
 			Path: []*lawtest.Link{l}, NIC: 10 * units.Gbps, Back: 6 * us,
 		})
 	}

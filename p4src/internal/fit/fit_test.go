@@ -219,19 +219,3 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
-
-func TestSVG(t *testing.T) {
-	r, err := reportOf(t, resources, containers, assembly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := r.SVG()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"<svg", "tofino1", "SRAM blocks", ">50<"} {
-		if !strings.Contains(string(data), want) {
-			t.Errorf("the picture has no %q", want)
-		}
-	}
-}

@@ -1,7 +1,7 @@
 // Package fit is how the pipeline fits a Tofino chip: the stages, memories and ALUs that it
 // takes, by stage and by feature, as the compiler reports them. Read digests the compiler's
 // report into a Report, which is committed as JSON beside the program's artefacts;
-// documents and pictures are made from that.
+// documents are made from that.
 package fit
 
 import (

@@ -59,24 +59,6 @@ func (b build) fit() (*fit.Report, bool, error) {
 	return report, true, nil
 }
 
-// figures draws the resources of the builds, by file name relative to p4src.
-func figures(builds []build) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, b := range builds {
-		report, ok, err := b.fit()
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		if files["../docs/"+b.name+".svg"], err = report.SVG(); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
 // replacePart replaces what stands between a part's marks.
 func replacePart(text, part, content string) (string, error) {
 	before, rest, ok := strings.Cut(text, beginMark(part))

@@ -9,24 +9,30 @@ import (
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// idDefine is a line of shared/ids.p4.
+// idFiles are where the ids stand.
+var idFiles = []string{"shared/ids.p4", "v1model/ids.p4"}
+
+// idDefine is a line of them.
 var idDefine = regexp.MustCompile(`(?m)^#define\s+(ID_\w+)\s+(\w+)$`)
 
-// definedIDs reads the ids of shared/ids.p4, by name.
+// definedIDs reads the ids of idFiles, by name.
 func definedIDs(dir string) (map[string]uint32, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "shared", "ids.p4"))
-	if err != nil {
-		return nil, err
-	}
 	ids := map[string]uint32{}
-	for _, m := range idDefine.FindAllStringSubmatch(string(data), -1) {
-		v, err := evaluate(m[2], nil)
+	for _, file := range idFiles {
+		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
 		if err != nil {
-			return nil, fmt.Errorf("shared/ids.p4: %s: %w", m[1], err)
+			return nil, err
 		}
-		ids[m[1]] = uint32(v)
+		for _, m := range idDefine.FindAllStringSubmatch(string(data), -1) {
+			v, err := evaluate(m[2], nil)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", file, m[1], err)
+			}
+			ids[m[1]] = uint32(v)
+		}
 	}
 	return ids, nil
 }
@@ -91,16 +97,13 @@ type extern struct {
 
 func externs(info *p4configv1.P4Info) []extern {
 	var list []extern
-	list = addExterns(list, "SELECTOR", info.GetActionProfiles())
-	list = addExterns(list, "COUNTER", info.GetCounters())
-	list = addExterns(list, "DIRECT_COUNTER", info.GetDirectCounters())
-	list = addExterns(list, "DIGEST", info.GetDigests())
-	return addExterns(list, "REGISTER", info.GetRegisters())
-}
-
-func addExterns[T named](list []extern, kind string, objects []T) []extern {
-	for _, x := range objects {
-		list = append(list, extern{kind, x.GetPreamble()})
+	for _, k := range []struct {
+		of   protoreflect.Name
+		kind string
+	}{{"action_profiles", "SELECTOR"}, {"counters", "COUNTER"}, {"direct_counters", "DIRECT_COUNTER"}, {"digests", "DIGEST"}, {"registers", "REGISTER"}} {
+		for _, p := range preambles(info, k.of) {
+			list = append(list, extern{k.kind, p})
+		}
 	}
 	return list
 }

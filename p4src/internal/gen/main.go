@@ -14,7 +14,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,11 +63,6 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	pictures, err := figures(fresh)
-	if err != nil {
-		return err
-	}
-	maps.Copy(files, pictures)
 	for _, b := range fresh {
 		for name, data := range b.files {
 			files[name] = data

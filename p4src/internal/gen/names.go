@@ -6,7 +6,7 @@ import "strings"
 // word. It is a switch, not a map, so that nothing is global.
 func initialism(word string) string {
 	switch word {
-	case "cpu", "ecn", "ecmp", "dscp", "ip", "lpm", "mac", "pfc", "red", "tcp", "ttl", "udp", "qd", "ect", "ce", "bth", "id":
+	case "cpu", "ecn", "ecmp", "dscp", "ip", "lpm", "mac", "pfc", "red", "tcp", "ttl", "udp", "qd", "ect", "ce", "bth", "id", "qp":
 		return strings.ToUpper(word)
 	case "ipv4":
 		return "IPv4"

@@ -1,38 +1,31 @@
+// Package names says why what a controller sees of the pipeline differs between targets:
+// tables with their keys and actions, action profiles, counters, digests, registers and the
+// headers of packet I/O. One controller drives every target with the same code, so every
+// difference needs a reason. Known lists them, and the package's test compares them with
+// the committed P4Infos.
 package names
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
+
+// absent stands for a side that does not have an object or an aspect of it.
+const absent = "–"
+
+// Difference is an object, or an aspect of an object, that is not the same on both targets.
+type Difference struct {
+	Object string // kind and name
+	Aspect string // "key depth", "id", …; empty when one side lacks the object
+	V1     string // on v1model; "–" when absent
+	Tofino string // on Tofino; "–" when absent
+}
 
 // Reason says why differences are right.
 type Reason struct {
 	Why         string
 	Chips       []string // on which; empty: on every chip
 	Differences []Difference
-}
-
-// Unexplained compares what was found on a chip with what is known: differences without a
-// reason, and known ones that are no more.
-func Unexplained(chip string, found []Difference, known []Reason) (unlisted, gone []Difference) {
-	var listed []Difference
-	for _, r := range known {
-		if len(r.Chips) == 0 || slices.Contains(r.Chips, chip) {
-			listed = append(listed, r.Differences...)
-		}
-	}
-	for _, d := range found {
-		if !slices.Contains(listed, d) {
-			unlisted = append(unlisted, d)
-		}
-	}
-	for _, d := range listed {
-		if !slices.Contains(found, d) {
-			gone = append(gone, d)
-		}
-	}
-	return unlisted, gone
 }
 
 // String writes the difference in words.

@@ -27,7 +27,7 @@ func TestEveryDifferenceHasAReason(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unlisted, gone := Unexplained(chip, Compare(v1, parse(t, program.P4Info)), Known())
+		unlisted, gone := unexplained(chip, compare(v1, parse(t, program.P4Info)), Known())
 		for _, d := range unlisted {
 			t.Errorf("%s: no reason is known for: %s", chip, d)
 		}
@@ -96,7 +96,7 @@ type_info { structs { key: "s" value { members { name: "f" type_spec { bitstring
 `, []Difference{{"table a.gone", "", "yes", absent}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := Compare(parse(t, []byte(left)), parse(t, []byte(tc.right)))
+			got := compare(parse(t, []byte(left)), parse(t, []byte(tc.right)))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("want -, got +\n%s", diff)
 			}
@@ -117,7 +117,7 @@ func TestUnexplained(t *testing.T) {
 		{"tofino1", []Difference{a}, []Difference{a}, nil},
 		{"tofino2", []Difference{b}, []Difference{b}, []Difference{a}},
 	} {
-		unlisted, gone := Unexplained(tc.chip, tc.found, known)
+		unlisted, gone := unexplained(tc.chip, tc.found, known)
 		if !cmp.Equal(unlisted, tc.unlisted) || !cmp.Equal(gone, tc.gone) {
 			t.Errorf("%s %v: unlisted %v, gone %v", tc.chip, tc.found, unlisted, gone)
 		}

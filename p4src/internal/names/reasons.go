@@ -9,16 +9,31 @@ func Known() []Reason {
 			Why: "Who may store how much, and who is paused when, is decided by the traffic manager, which no table " +
 				"reaches; its pools, thresholds and PFC are set through BF Runtime, and it counts what it refuses and pauses.",
 			Differences: onlyV1(
-				"table ingress.buffer.buffer_policy", "table ingress.buffer.buffer_port", "table ingress.buffer.victim_port",
+				"table ingress.buffer.buffer_policy", "table ingress.buffer.buffer_port",
 				"table egress.pfc.pfc_port",
 				"action ingress.buffer.set_buffer_policy", "action ingress.buffer.disable_buffer",
-				"action ingress.buffer.set_buffer_port", "action ingress.buffer.set_victim", "action egress.pfc.set_pfc_port",
+				"action ingress.buffer.set_buffer_port", "action egress.pfc.set_pfc_port",
 				"counter ingress.lossless_drops",
 				"counter egress.pfc_pauses", "counter egress.pfc_resumes", "counter egress.pfc_refreshes",
 				"register buffer_private", "register buffer_shared", "register buffer_counted", "register buffer_headroom",
 				"register buffer_tau", "register buffer_port_shared", "register buffer_insured", "register buffer_paused",
 				"register buffer_paused_at", "register buffer_pools", "register window_start",
+				"register spfc_count", "register spfc_period_end", "register spfc_victim",
 			),
+		},
+		{
+			Why: "Ports of a chip check sources by the access lists of its own software; the program has no table for them.",
+			Differences: onlyV1("table ingress.source_check.source_check", "action ingress.source_check.permit_source",
+				"action ingress.source_check.refuse_source"),
+		},
+		{
+			Why:         "What a chip punts is bounded by the rate of its CPU port alone; the program has no limit for each port.",
+			Differences: onlyV1("table ingress.punt.punt_limit", "action ingress.punt.set_punt_limit", "register punt_due"),
+		},
+		{
+			Why: "The program for the chips learns no queue pairs from acknowledgements, so their congestion notifications carry queue pair 0.",
+			Differences: onlyV1("table ingress.pacc.queue_pair", "action ingress.pacc.know_queue_pair",
+				"action ingress.pacc.learn_queue_pair", "digest queue_pair_digest_t"),
 		},
 		{
 			Why: "The traffic manager bounds queues and counts what exceeds a bound; ingress does not see a queue's length.",

@@ -21,21 +21,22 @@ type Notification struct {
 	Update *p4v1.MasterArbitrationUpdate
 }
 
-// Outcome is what an event leads to. The caller sends Others, waits until writes that have
-// already started are done, and then sends ToPrimary (nil unless there is a primary to be told).
+// Outcome is the notifications after an event. The caller sends Others, waits until writes that have
+// already started are done, and then sends ToPrimary, which is nil if there is no primary to notify.
 type Outcome struct {
 	Others    []Notification
 	ToPrimary *Notification
 }
 
-// RoleKey identifies a role: by its name, or by the number that clients older than
-// P4Runtime 1.4 use. The zero value is the default role.
+// RoleKey identifies a role by its name, or by the number that clients older than P4Runtime 1.4 use.
+// The zero value is the default role.
 type RoleKey struct {
 	Name string
 	ID   uint64
 }
 
-// Key returns the key of a role given by name and deprecated number; a name wins.
+// Key returns the key of a role with a name and the deprecated number. If both are set, the name
+// counts.
 func Key(name string, id uint64) RoleKey {
 	if name != "" {
 		id = 0
@@ -92,9 +93,9 @@ func New(o Options) *Device {
 	return d
 }
 
-// Update handles a MasterArbitrationUpdate received from c. An error is a gRPC status with
-// which the stream is to be ended; the state is unchanged and the caller calls Disconnect
-// as for every ended stream.
+// Update handles a MasterArbitrationUpdate received from c. The error is a gRPC status. The state is
+// then unchanged, and the caller ends the stream with the status and calls Disconnect, as for every
+// ended stream.
 func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) (Outcome, error) {
 	known := d.clients[c]
 	key := Key(m.GetRole().GetName(), m.GetRole().GetId())
@@ -114,11 +115,11 @@ func (d *Device) Update(c Client, m *p4v1.MasterArbitrationUpdate) (Outcome, err
 	known.election = m.ElectionId
 	if m.ElectionId != nil && (r.highest == nil || compare(m.ElectionId, r.highest) >= 0) {
 		r.primary, r.highest, r.config = known, m.ElectionId, m.GetRole().GetConfig()
-		return d.tellAll(r), nil
+		return d.notifyAll(r), nil
 	}
 	if r.primary == known { // it downgraded itself
 		r.primary = nil
-		return d.tellAll(r), nil
+		return d.notifyAll(r), nil
 	}
 	return Outcome{Others: []Notification{d.message(known)}}, nil
 }
@@ -176,5 +177,5 @@ func (d *Device) Disconnect(c Client) Outcome {
 		return Outcome{}
 	}
 	r.primary = nil
-	return d.tellAll(r)
+	return d.notifyAll(r)
 }

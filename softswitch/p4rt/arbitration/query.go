@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// MayWrite checks the sender of a Write or SetForwardingPipelineConfig: NOT_FOUND for
-// another device or a role that no client ever had, PERMISSION_DENIED unless election is
-// that of the role's primary.
+// MayWrite checks the sender of a Write or SetForwardingPipelineConfig. The error is NOT_FOUND for
+// another device or a role that no client ever had, and PERMISSION_DENIED unless election is the
+// election id of the role's primary.
 func (d *Device) MayWrite(deviceID uint64, key RoleKey, election *p4v1.Uint128) error {
 	if deviceID != d.opts.DeviceID {
 		return status.Errorf(codes.NotFound, "device_id %d is not known, this device is %d", deviceID, d.opts.DeviceID)
@@ -64,8 +64,8 @@ func (d *Device) Primaries(f func(RoleKey, Client)) {
 	}
 }
 
-// tellAll notifies every client of a role.
-func (d *Device) tellAll(r *role) Outcome {
+// notifyAll makes the notifications for every client of a role.
+func (d *Device) notifyAll(r *role) Outcome {
 	var out Outcome
 	for _, c := range r.clients {
 		n := d.message(c)

@@ -1,6 +1,6 @@
 // Package digest is the server's side of P4Runtime digests (specification 1.4,
-// "DigestEntry"): it gathers messages into lists, suppresses those already in a list or
-// sent and not acknowledged, and says when a list is due.
+// "DigestEntry"). It gathers messages into lists and decides when a list is due. It suppresses
+// messages that are in a list already, or that were sent and not acknowledged.
 package digest
 
 import (
@@ -14,7 +14,7 @@ import (
 
 // Bounds that keep memory finite whatever the configuration says.
 const (
-	// maxList is the size of a list when max_list_size is 0 or larger.
+	// maxList bounds the size of a list. It is the size when max_list_size is 0.
 	maxList = 1024
 	// maxCache is how many unacknowledged messages of one digest are remembered.
 	maxCache = 1 << 16
@@ -37,7 +37,7 @@ type buffer struct {
 	list    []*p4v1.P4Data
 	keys    []string
 	pending map[string]bool // keys of list
-	first   units.Time      // when the oldest of list came
+	first   units.Time      // arrival of the oldest message in list
 	cache   map[string]bool // keys sent and not acknowledged
 	sent    []sentList      // oldest first
 }
@@ -59,8 +59,8 @@ func New(s *schema.Schema, lists uint64) *Collector {
 	return c
 }
 
-// Configure sets a digest's configuration; nil disables it and forgets its messages. Where
-// there is no ack_timeout_ns nothing waits for an acknowledgement any longer.
+// Configure sets a digest's configuration; nil disables it and forgets its messages. Without
+// ack_timeout_ns the digest no longer waits for acknowledgements.
 func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +79,8 @@ func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 	}
 }
 
-// Add takes a message of the data plane; the fields are copied. It returns a list that is
-// due at once, or nil.
+// Add adds a message from the data plane and copies its fields. It returns the list if that is due
+// at once, else nil.
 func (c *Collector) Add(name string, fields [][]byte, now units.Time) *p4v1.DigestList {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +115,8 @@ func (c *Collector) Add(name string, fields [][]byte, now units.Time) *p4v1.Dige
 	return nil
 }
 
-// keyOf tells messages apart; fields of one digest always have the same widths.
+// keyOf returns a key that is unique among the messages of one digest, because their fields always
+// have the same widths.
 func keyOf(fields [][]byte) string {
 	n := 0
 	for _, f := range fields {
@@ -148,8 +149,8 @@ func (c *Collector) Sweep(now units.Time) []*p4v1.DigestList {
 	return due
 }
 
-// Ack handles a DigestListAck; it reports whether the digest exists. Unknown lists, which
-// may have timed out, are ignored.
+// Ack handles a DigestListAck and reports whether the digest exists. It ignores unknown lists, which
+// may have timed out.
 func (c *Collector) Ack(digest uint32, list uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +195,7 @@ func (b *buffer) forget(i int) {
 	b.sent = append(b.sent[:i:i], b.sent[i+1:]...)
 }
 
-// nanoseconds converts a time of the protocol, saturating.
+// nanoseconds converts a number of nanoseconds, saturating.
 func nanoseconds(ns int64) units.Time {
 	if ns > int64(units.MaxTime/units.Nanosecond) {
 		return units.MaxTime

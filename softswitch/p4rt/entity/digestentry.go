@@ -2,12 +2,13 @@ package entity
 
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/proto"
 )
 
 func (s *State) writeDigest(op p4v1.Update_Type, in *p4v1.DigestEntry) error {
-	d, ok := s.schema.Digests.ID(in.GetDigestId())
-	if !ok {
-		return invalid("digest_id is %#x, which is no digest of the P4Info", in.GetDigestId())
+	d, err := byID("digest", s.schema.Digests.ID, in.GetDigestId())
+	if err != nil {
+		return err
 	}
 	if err := present(op, s.learning[d.ID] != nil, "digest entry", d.ID); err != nil {
 		return err
@@ -21,7 +22,7 @@ func (s *State) writeDigest(op p4v1.Update_Type, in *p4v1.DigestEntry) error {
 	if c.GetMaxTimeoutNs() < 0 || c.GetMaxListSize() < 0 || c.GetAckTimeoutNs() < 0 {
 		return invalid("digest %q: max_timeout_ns is %d, max_list_size %d, ack_timeout_ns %d; none may be negative", d.Name, c.GetMaxTimeoutNs(), c.GetMaxListSize(), c.GetAckTimeoutNs())
 	}
-	wire := cloneOf(in)
+	wire := proto.CloneOf(in)
 	s.learning[d.ID] = wire
 	if c = wire.Config; c == nil {
 		c = &p4v1.DigestEntry_Config{}
@@ -31,24 +32,15 @@ func (s *State) writeDigest(op p4v1.Update_Type, in *p4v1.DigestEntry) error {
 }
 
 func (s *State) readDigests(req *p4v1.DigestEntry, emit func(*p4v1.Entity)) error {
-	one := func(e *p4v1.DigestEntry) {
-		emit(&p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: e}})
+	list, err := selected("digest", s.schema.Digests.List, s.schema.Digests.ID, req.GetDigestId())
+	if err != nil {
+		return err
 	}
-	if id := req.GetDigestId(); id != 0 {
-		d, ok := s.schema.Digests.ID(id)
-		if !ok {
-			return invalid("digest_id is %#x, which is no digest of the P4Info", id)
-		}
-		e := s.learning[id]
-		if e == nil {
-			return notFound("digest %q is not enabled", d.Name)
-		}
-		one(e)
-		return nil
-	}
-	for _, d := range s.schema.Digests.List {
+	for _, d := range list {
 		if e := s.learning[d.ID]; e != nil {
-			one(e)
+			emit(&p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: e}})
+		} else if req.GetDigestId() != 0 {
+			return notFound("digest %q is not enabled", d.Name)
 		}
 	}
 	return nil

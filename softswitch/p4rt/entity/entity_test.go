@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
@@ -31,7 +33,7 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	prog := p4test.Program()
-	if err := sch.Bind(prog, p4test.JSON); err != nil {
+	if err := sch.Bind(prog); err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{}
@@ -125,6 +127,62 @@ func TestUpdatesOfNothing(t *testing.T) {
 	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81})
 	f.wantRead(t, &p4v1.ExternEntry{})
 	f.readFails(t, codes.InvalidArgument, &p4v1.Entity{})
+}
+
+// dog is a watchdog whose settings are remembered.
+type dog struct{ set *pfcwd.Settings }
+
+func (d *dog) Settings() (s pfcwd.Settings, set bool) {
+	if d.set != nil {
+		s = *d.set
+	}
+	return s, d.set != nil
+}
+
+func (d *dog) Set(s *pfcwd.Settings) { d.set = s }
+
+func (*dog) Storms() []pfcwd.Storm {
+	return []pfcwd.Storm{{Port: 2, Class: 3, On: true, Count: 4, Dropped: 5}}
+}
+
+// The watchdog for received PFC is an extern that no P4Info has.
+func TestWatchdog(t *testing.T) {
+	d := &dog{}
+	f := newFixture(t)
+	f.opts.Watchdog = d
+	settings := func(detection units.Time, a pfcwd.Action) *p4v1.ExternEntry {
+		return pfcwd.Settings{Detection: detection, Action: a}.Entity().GetExternEntry()
+	}
+	one, two := settings(units.Second, pfcwd.Drop), settings(2*units.Second, pfcwd.Alert)
+	storms := pfcwd.StormsEntity(d.Storms()).GetExternEntry()
+	f.fails(t, codes.NotFound, p4test.Modify(one), p4test.Delete(one), p4test.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: 7}))
+	f.fails(t, codes.PermissionDenied, p4test.Insert(storms))
+	f.fails(t, codes.Unimplemented, p4test.Insert(&p4v1.ExternEntry{ExternTypeId: 0x82}))
+	f.fails(t, codes.InvalidArgument, p4test.Insert(settings(-units.Second, "")), p4test.Insert(settings(units.Second, "stop")), p4test.Insert(&p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}))
+	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.SettingsID}
+	f.wantRead(t, request)
+	f.must(t, p4test.Insert(one))
+	f.fails(t, codes.AlreadyExists, p4test.Insert(one))
+	complete := pfcwd.Settings{Detection: units.Second, Restoration: units.Second, Action: pfcwd.Drop}
+	if *d.set != complete {
+		t.Errorf("settings %v, want %v", *d.set, complete)
+	}
+	f.wantRead(t, request, complete.Entity().GetExternEntry())
+	f.wantRead(t, &p4v1.ExternEntry{}, complete.Entity().GetExternEntry(), storms)
+	back := f.Inverse(p4test.Modify(two))
+	f.must(t, p4test.Modify(two))
+	f.must(t, back...)
+	if *d.set != complete {
+		t.Errorf("settings %v after they were taken back, want %v", *d.set, complete)
+	}
+	f.must(t, p4test.Delete(one))
+	if d.set != nil {
+		t.Errorf("settings %v after they were deleted", *d.set)
+	}
+	got, err := pfcwd.ReadStorms(storms)
+	if err != nil || !slices.Equal(got, d.Storms()) {
+		t.Errorf("storms %v, %v", got, err)
+	}
 }
 
 func TestTableEntries(t *testing.T) {

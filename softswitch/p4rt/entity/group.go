@@ -1,16 +1,20 @@
 package entity
 
 import (
+	"cmp"
+	"slices"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/engine"
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
 )
 
-// maxWeight bounds the sum of weights of a group whose size the P4Info does not bound: the
-// engine repeats a member once per unit of weight.
+// maxWeight bounds the sum of weights of a group whose size the P4Info does not bound. The engine
+// repeats a member once per unit of weight, which takes memory.
 const maxWeight = 1 << 16
 
 func (s *State) writeGroup(op p4v1.Update_Type, in *p4v1.ActionProfileGroup) error {
@@ -29,7 +33,7 @@ func (s *State) writeGroup(op p4v1.Update_Type, in *p4v1.ActionProfileGroup) err
 	if op == p4v1.Update_DELETE {
 		switch {
 		case !ok:
-			return notFound("action profile %q: there is no group %d", name, id)
+			return p.missing("group", id)
 		case old.entries > 0:
 			return status.Errorf(codes.FailedPrecondition, "action profile %q: group %d is in use by %d table entries", name, id, old.entries)
 		}
@@ -41,14 +45,14 @@ func (s *State) writeGroup(op p4v1.Update_Type, in *p4v1.ActionProfileGroup) err
 		p.groups.remove(id)
 		return nil
 	}
-	g := &group{wire: cloneOf(in)}
+	g := &group{wire: proto.CloneOf(in)}
 	if g.weight, err = s.checkGroup(p, in); err != nil {
 		return err
 	}
 	freed := int64(0)
 	switch {
 	case op == p4v1.Update_MODIFY && !ok:
-		return notFound("action profile %q: there is no group %d", name, id)
+		return p.missing("group", id)
 	case op == p4v1.Update_MODIFY && in.MaxSize != old.wire.MaxSize:
 		return invalid("action profile %q: group %d: max_size is %d, it was inserted with %d", name, id, in.MaxSize, old.wire.MaxSize)
 	case op == p4v1.Update_MODIFY:
@@ -73,7 +77,7 @@ func (s *State) writeGroup(op p4v1.Update_Type, in *p4v1.ActionProfileGroup) err
 	return nil
 }
 
-// room checks that the profile takes weight more, after freed is gone.
+// room checks that weight fits in the profile after freed is subtracted.
 func (p *profile) room(weight, freed int64) error {
 	if p.spec.Size > 0 && p.weights-freed+weight > p.spec.Size {
 		return exhausted("action profile %q: the weights of its groups would sum to %d, its size is %d", p.spec.Name, p.weights-freed+weight, p.spec.Size)
@@ -124,7 +128,7 @@ func (p *profile) countMembers(g *p4v1.ActionProfileGroup, delta int) {
 	}
 }
 
-// watcher is a group's member or a one-shot's action.
+// watcher is a group's member or a one-shot's action, which may watch a port.
 type watcher interface {
 	GetWatchPort() []byte
 	GetWatch() int32
@@ -145,39 +149,33 @@ func (s *State) watched(w watcher) (port uint32, ok bool, err error) {
 	} else {
 		return 0, false, nil
 	}
-	if len(s.opts.Ports) == 0 {
-		return port, true, nil
+	if len(s.opts.Ports) > 0 && !slices.Contains(s.opts.Ports, port) {
+		return 0, false, invalid("watch_port is %d, which is no port of the switch", port)
 	}
-	for _, p := range s.opts.Ports {
-		if p == port {
-			return port, true, nil
-		}
-	}
-	return 0, false, invalid("watch_port is %d, which is no port of the switch", port)
+	return port, true, nil
 }
 
-// up reports whether a member takes part in the selection.
+// up reports whether a member is in the selection: its watch port, if any, is up.
 func (s *State) up(w watcher) bool {
 	port, ok, _ := s.watched(w)
 	return !ok || !s.down[port]
 }
 
-// liveMembers lists a group's members, each as often as it weighs, without those whose
-// watch port is down. A group that is empty for that reason behaves like any empty group:
-// the packet goes on as after a table without an action.
+// liveMembers lists a group's members without those whose watch port is down. Each member is
+// repeated as often as its weight says. A group without live members behaves like an empty group:
+// the table runs no action.
 func (s *State) liveMembers(g *p4v1.ActionProfileGroup) []engine.MemberID {
 	var out []engine.MemberID
 	for _, m := range g.Members {
 		if s.up(m) {
-			for range m.Weight {
-				out = append(out, engine.MemberID(m.MemberId))
-			}
+			out = append(out, slices.Repeat([]engine.MemberID{engine.MemberID(m.MemberId)}, int(m.Weight))...)
 		}
 	}
 	return out
 }
 
-// SetPort tells that a port's link went up or down.
+// SetPort records that a port's link went up or down, and updates the groups and one-shots with a
+// member that watches the port.
 func (s *State) SetPort(port uint32, up bool) error {
 	if s.down[port] == !up {
 		return nil
@@ -190,55 +188,35 @@ func (s *State) SetPort(port uint32, up bool) error {
 	var failed error
 	for _, spec := range s.schema.Profiles.List {
 		p := s.profiles[spec.ID]
-		p.groups.each(func(id uint32, g *group) {
-			for _, m := range g.wire.Members {
-				if w, ok, _ := s.watched(m); ok && w == port {
-					if err := s.inst.SetGroup(spec.Name, engine.GroupID(id), s.liveMembers(g.wire)); err != nil {
-						failed = err
-					}
-					return
-				}
+		set := func(id engine.GroupID, members []engine.MemberID) {
+			failed = cmp.Or(s.inst.SetGroup(spec.Name, id, members), failed)
+		}
+		for id, g := range p.groups.all {
+			if watches(s, g.wire.Members, port) {
+				set(engine.GroupID(id), s.liveMembers(g.wire))
 			}
-		})
+		}
 		for shot := range p.shots {
-			for _, a := range shot.set.ActionProfileActions {
-				if w, ok, _ := s.watched(a); ok && w == port {
-					if err := s.inst.SetGroup(spec.Name, shot.group, s.liveShot(shot)); err != nil {
-						failed = err
-					}
-					break
-				}
+			if watches(s, shot.set.ActionProfileActions, port) {
+				set(shot.group, s.liveShot(shot))
 			}
 		}
 	}
 	return fromEngine(failed)
 }
 
+// watches reports whether the liveness of one of the members depends on a port.
+func watches[W watcher](s *State, members []W, port uint32) bool {
+	return slices.ContainsFunc(members, func(m W) bool {
+		w, ok, _ := s.watched(m)
+		return ok && w == port
+	})
+}
+
 func (s *State) readGroups(req *p4v1.ActionProfileGroup, emit func(*p4v1.Entity)) error {
-	one := func(g *group) {
-		emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: g.wire}})
-	}
-	if req.GetActionProfileId() == 0 {
-		if req.GetGroupId() != 0 {
-			return invalid("group_id is %d with action_profile_id 0, which reads all groups", req.GroupId)
-		}
-		for _, spec := range s.schema.Profiles.List {
-			s.profiles[spec.ID].groups.each(func(_ uint32, g *group) { one(g) })
-		}
-		return nil
-	}
-	p, err := s.profileByID(req.ActionProfileId)
-	if err != nil {
-		return err
-	}
-	if req.GroupId == 0 {
-		p.groups.each(func(_ uint32, g *group) { one(g) })
-		return nil
-	}
-	g, ok := p.groups.get(req.GroupId)
-	if !ok {
-		return notFound("action profile %q: there is no group %d", p.spec.Name, req.GroupId)
-	}
-	one(g)
-	return nil
+	return s.readProfiles("group", req.GetActionProfileId(), req.GetGroupId(), func(p *profile) bool {
+		return p.groups.read(req.GetGroupId(), func(g *group) {
+			emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: g.wire}})
+		})
+	})
 }

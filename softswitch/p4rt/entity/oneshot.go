@@ -1,12 +1,14 @@
 package entity
 
 import (
+	"slices"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// oneShot is the group and the members that a one-shot action set became.
+// oneShot is the group and the members that implement a one-shot action set.
 type oneShot struct {
 	set     *p4v1.ActionProfileActionSet // canonical
 	calls   []engine.ActionCall
@@ -57,8 +59,8 @@ func (s *State) parseShot(t *table, in *p4v1.ActionProfileActionSet) (*oneShot, 
 	return shot, shot.set, nil
 }
 
-// makeShot creates the members and the group of a one-shot; freed is the weight that will
-// be gone with the one-shot that it replaces.
+// makeShot creates the members and the group of a one-shot. freed is the weight of the one-shot that
+// it replaces, which is removed afterwards.
 func (s *State) makeShot(p *profile, shot *oneShot, freed int64) error {
 	if err := p.room(shot.weight(), freed); err != nil {
 		return err
@@ -87,22 +89,21 @@ func (s *State) liveShot(shot *oneShot) []engine.MemberID {
 	var out []engine.MemberID
 	for i, a := range shot.set.ActionProfileActions {
 		if s.up(a) {
-			for range a.Weight {
-				out = append(out, shot.members[i])
-			}
+			out = append(out, slices.Repeat(shot.members[i:i+1], int(a.Weight))...)
 		}
 	}
 	return out
 }
 
-// dropShot removes what makeShot made, as far as it came; no entry points to it any more.
+// dropShot removes the group and the members that makeShot has created. No entry may refer to them.
 func (s *State) dropShot(p *profile, shot *oneShot) {
 	if shot == nil || !p.shots[shot] {
 		return
 	}
 	delete(p.shots, shot)
 	p.weights -= shot.weight()
-	// The ids are the switch's own: a failure could only mean that they are gone already.
+	// Errors do not matter: only the switch uses these ids, so a delete fails only when the
+	// group or member does not exist.
 	_ = s.inst.DeleteGroup(p.spec.Name, shot.group)
 	for _, id := range shot.members {
 		_ = s.inst.DeleteMember(p.spec.Name, id)

@@ -2,43 +2,74 @@ package entity
 
 // ordered is a map that remembers the order in which keys came, so that reads are the same
 // every time. The zero value is empty.
-type ordered[V any] struct {
-	keys []uint32
-	at   map[uint32]int // place in keys
-	vals map[uint32]V
+type ordered[K comparable, V any] struct {
+	at    map[K]int // place in items
+	items []item[K, V]
 }
 
-func (o *ordered[V]) get(k uint32) (V, bool) { v, ok := o.vals[k]; return v, ok }
+type item[K comparable, V any] struct {
+	key   K
+	value V
+}
 
-func (o *ordered[V]) len() int { return len(o.keys) }
+func (o *ordered[K, V]) get(k K) (v V, ok bool) {
+	i, ok := o.at[k]
+	if ok {
+		v = o.items[i].value
+	}
+	return v, ok
+}
 
-func (o *ordered[V]) set(k uint32, v V) {
+func (o *ordered[K, V]) len() int { return len(o.items) }
+
+func (o *ordered[K, V]) set(k K, v V) {
+	if i, ok := o.at[k]; ok {
+		o.items[i].value = v
+		return
+	}
 	if o.at == nil {
-		o.at, o.vals = map[uint32]int{}, map[uint32]V{}
+		o.at = map[K]int{}
 	}
-	if _, ok := o.at[k]; !ok {
-		o.at[k] = len(o.keys)
-		o.keys = append(o.keys, k)
-	}
-	o.vals[k] = v
+	o.at[k] = len(o.items)
+	o.items = append(o.items, item[K, V]{k, v})
 }
 
-// remove moves the last key to the place of k: removing takes constant time.
-func (o *ordered[V]) remove(k uint32) {
+// remove removes k in constant time: it moves the last item to the place of k.
+func (o *ordered[K, V]) remove(k K) {
 	i, ok := o.at[k]
 	if !ok {
 		return
 	}
-	last := o.keys[len(o.keys)-1]
-	o.keys[i], o.at[last] = last, i
-	o.keys = o.keys[:len(o.keys)-1]
+	last := len(o.items) - 1
+	o.at[o.items[last].key] = i
+	o.items[i] = o.items[last]
+	o.items[last] = item[K, V]{}
+	o.items = o.items[:last]
 	delete(o.at, k)
-	delete(o.vals, k)
 }
 
-// each calls f for every value in order; f must not change the map.
-func (o *ordered[V]) each(f func(k uint32, v V)) {
-	for _, k := range o.keys {
-		f(k, o.vals[k])
+// all yields every item in order; the map must not change meanwhile.
+func (o *ordered[K, V]) all(yield func(K, V) bool) {
+	for _, x := range o.items {
+		if !yield(x.key, x.value) {
+			return
+		}
 	}
+}
+
+// read calls f for the value of a key, for every value when the key is zero. It returns false
+// when there is no such key.
+func (o *ordered[K, V]) read(k K, f func(V)) bool {
+	var zero K
+	if k == zero {
+		for _, v := range o.all {
+			f(v)
+		}
+		return true
+	}
+	v, ok := o.get(k)
+	if ok {
+		f(v)
+	}
+	return ok
 }

@@ -2,9 +2,10 @@ package entity
 
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/engine"
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
 )
 
 // Ranges of the packet replication engine, those of BMv2.
@@ -25,70 +26,63 @@ func (s *State) writePRE(op p4v1.Update_Type, in *p4v1.PacketReplicationEngineEn
 	return invalid("packet_replication_engine_entry is unset")
 }
 
-func (s *State) writeMulticast(op p4v1.Update_Type, in *p4v1.MulticastGroupEntry) error {
-	id := in.GetMulticastGroupId()
-	if id == 0 || id > maxGroup {
-		return invalid("multicast_group_id is %d, allowed are 1 to %d", id, maxGroup)
+// preEntry is a multicast group or a clone session.
+type preEntry interface {
+	proto.Message
+	GetReplicas() []*p4v1.Replica
+}
+
+// writeReplicas inserts, modifies or deletes an entry of the packet replication engine with
+// an id of 1 to most. set and remove change the engine.
+func writeReplicas[E preEntry](s *State, op p4v1.Update_Type, kind, field string, id, most uint32, all *ordered[uint32, E], in E, set func(uint16, []engine.Replica) error, remove func(uint16) error) error {
+	if id == 0 || id > most {
+		return invalid("%s is %d, allowed are 1 to %d", field, id, most)
 	}
-	_, ok := s.groups.get(id)
-	if err := present(op, ok, "multicast group", id); err != nil {
+	_, ok := all.get(id)
+	if err := present(op, ok, kind, id); err != nil {
 		return err
 	}
 	if op == p4v1.Update_DELETE {
-		if err := s.inst.DeleteMulticastGroup(uint16(id)); err != nil {
+		if err := remove(uint16(id)); err != nil {
 			return fromEngine(err)
 		}
-		s.groups.remove(id)
+		all.remove(id)
 		return nil
 	}
-	rs, err := s.replicas("multicast group", id, in.Replicas)
+	rs, err := s.replicas(kind, id, in.GetReplicas())
 	if err != nil {
 		return err
 	}
-	if err := s.inst.SetMulticastGroup(uint16(id), rs); err != nil {
+	if err := set(uint16(id), rs); err != nil {
 		return fromEngine(err)
 	}
-	s.groups.set(id, cloneOf(in))
+	all.set(id, proto.CloneOf(in))
 	return nil
+}
+
+func (s *State) writeMulticast(op p4v1.Update_Type, in *p4v1.MulticastGroupEntry) error {
+	return writeReplicas(s, op, "multicast group", "multicast_group_id", in.GetMulticastGroupId(), maxGroup, &s.groups, in, s.inst.SetMulticastGroup, s.inst.DeleteMulticastGroup)
 }
 
 func (s *State) writeClone(op p4v1.Update_Type, in *p4v1.CloneSessionEntry) error {
 	id := in.GetSessionId()
-	if id == 0 || id > maxSession {
-		return invalid("session_id is %d, allowed are 1 to %d", id, maxSession)
-	}
-	_, ok := s.sessions.get(id)
-	if err := present(op, ok, "clone session", id); err != nil {
-		return err
-	}
-	if op == p4v1.Update_DELETE {
-		if err := s.inst.DeleteCloneSession(uint16(id)); err != nil {
-			return fromEngine(err)
+	if op != p4v1.Update_DELETE {
+		switch {
+		case in.GetClassOfService() >= uint32(s.opts.Queues):
+			return invalid("clone session %d: class_of_service is %d, allowed are 0 to %d, since ports have %d queues (--priority-queues)", id, in.GetClassOfService(), s.opts.Queues-1, s.opts.Queues)
+		case in.GetPacketLengthBytes() < 0:
+			return invalid("clone session %d: packet_length_bytes is %d, it must not be negative", id, in.GetPacketLengthBytes())
 		}
-		s.sessions.remove(id)
-		return nil
 	}
-	rs, err := s.replicas("clone session", id, in.Replicas)
-	if err != nil {
-		return err
+	set := func(id uint16, rs []engine.Replica) error {
+		return s.inst.SetCloneSession(id, engine.CloneSession{
+			Replicas: rs, Truncate: int(in.PacketLengthBytes), QueueHint: uint8(in.ClassOfService),
+		})
 	}
-	if in.ClassOfService >= uint32(s.opts.Queues) {
-		return invalid("clone session %d: class_of_service is %d, allowed are 0 to %d", id, in.ClassOfService, s.opts.Queues-1)
-	}
-	if in.PacketLengthBytes < 0 {
-		return invalid("clone session %d: packet_length_bytes is %d, it must not be negative", id, in.PacketLengthBytes)
-	}
-	err = s.inst.SetCloneSession(uint16(id), engine.CloneSession{
-		Replicas: rs, Truncate: int(in.PacketLengthBytes), QueueHint: uint8(in.ClassOfService),
-	})
-	if err != nil {
-		return fromEngine(err)
-	}
-	s.sessions.set(id, cloneOf(in))
-	return nil
+	return writeReplicas(s, op, "clone session", "session_id", id, maxSession, &s.sessions, in, set, s.inst.DeleteCloneSession)
 }
 
-// present checks that an entity is there, or not there, as the update needs it.
+// present checks that an entity exists, or does not exist, as the type of update requires.
 func present(op p4v1.Update_Type, ok bool, kind string, id uint32) error {
 	if op == p4v1.Update_INSERT && ok {
 		return exists("%s %d exists", kind, id)
@@ -132,45 +126,35 @@ func (s *State) replicas(kind string, id uint32, in []*p4v1.Replica) ([]engine.R
 	return out, nil
 }
 
-// sdnPortCPU is SDN_PORT_CPU as the unsigned number it is on the wire.
+// sdnPortCPU is SDN_PORT_CPU as the unsigned number in messages.
 const sdnPortCPU = 0xfffffffd
 
 func (s *State) readPRE(req *p4v1.PacketReplicationEngineEntry, emit func(*p4v1.Entity)) error {
 	out := func(e *p4v1.PacketReplicationEngineEntry) {
 		emit(&p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}})
 	}
-	group := func(_ uint32, g *p4v1.MulticastGroupEntry) {
-		out(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g}})
+	groups := func(id uint32) bool {
+		return s.groups.read(id, func(g *p4v1.MulticastGroupEntry) {
+			out(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g}})
+		})
 	}
-	session := func(_ uint32, c *p4v1.CloneSessionEntry) {
-		out(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: c}})
+	sessions := func(id uint32) bool {
+		return s.sessions.read(id, func(c *p4v1.CloneSessionEntry) {
+			out(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: c}})
+		})
 	}
 	switch e := req.GetType().(type) {
 	case *p4v1.PacketReplicationEngineEntry_MulticastGroupEntry:
-		id := e.MulticastGroupEntry.GetMulticastGroupId()
-		if id == 0 {
-			s.groups.each(group)
-			return nil
-		}
-		g, ok := s.groups.get(id)
-		if !ok {
+		if id := e.MulticastGroupEntry.GetMulticastGroupId(); !groups(id) {
 			return notFound("there is no multicast group %d", id)
 		}
-		group(id, g)
 	case *p4v1.PacketReplicationEngineEntry_CloneSessionEntry:
-		id := e.CloneSessionEntry.GetSessionId()
-		if id == 0 {
-			s.sessions.each(session)
-			return nil
-		}
-		c, ok := s.sessions.get(id)
-		if !ok {
+		if id := e.CloneSessionEntry.GetSessionId(); !sessions(id) {
 			return notFound("there is no clone session %d", id)
 		}
-		session(id, c)
-	default: // all of it, as other servers read an unset type
-		s.groups.each(group)
-		s.sessions.each(session)
+	default: // an unset type selects everything, as in other servers
+		groups(0)
+		sessions(0)
 	}
 	return nil
 }

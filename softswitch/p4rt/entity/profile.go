@@ -9,12 +9,12 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// profile is the members and groups of one action profile. One-shots live in it with ids
-// of their own; as the specification forbids mixing, the two never meet.
+// profile is the members and groups of one action profile. It also contains one-shots, with ids of
+// their own. The two never conflict, because the specification forbids to mix them in one profile.
 type profile struct {
 	spec    *schema.Profile
-	members ordered[*member]
-	groups  ordered[*group]
+	members ordered[uint32, *member]
+	groups  ordered[uint32, *group]
 	shots   map[*oneShot]bool
 	weights int64 // sum over all groups and one-shots
 
@@ -80,7 +80,7 @@ func (s *State) writeMember(op p4v1.Update_Type, in *p4v1.ActionProfileMember) e
 	if op == p4v1.Update_DELETE {
 		switch {
 		case !ok:
-			return notFound("action profile %q: there is no member %d", name, id)
+			return p.missing("member", id)
 		case old.groups > 0 || old.entries > 0:
 			return status.Errorf(codes.FailedPrecondition, "action profile %q: member %d is in use by %d groups and %d table entries", name, id, old.groups, old.entries)
 		}
@@ -100,7 +100,7 @@ func (s *State) writeMember(op p4v1.Update_Type, in *p4v1.ActionProfileMember) e
 	wire := &p4v1.ActionProfileMember{ActionProfileId: in.ActionProfileId, MemberId: id, Action: action}
 	if op == p4v1.Update_MODIFY {
 		if !ok {
-			return notFound("action profile %q: there is no member %d", name, id)
+			return p.missing("member", id)
 		}
 		if err := s.inst.ModifyMember(name, engine.MemberID(id), call); err != nil {
 			return fromEngine(err)
@@ -128,30 +128,32 @@ func errMixed(name string) error {
 }
 
 func (s *State) readMembers(req *p4v1.ActionProfileMember, emit func(*p4v1.Entity)) error {
-	one := func(m *member) {
-		emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: m.wire}})
+	return s.readProfiles("member", req.GetActionProfileId(), req.GetMemberId(), func(p *profile) bool {
+		return p.members.read(req.GetMemberId(), func(m *member) {
+			emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: m.wire}})
+		})
+	})
+}
+
+// readProfiles calls read for a profile, or for all when its id is 0. It fails when read does
+// not find the member or group with an id.
+func (s *State) readProfiles(kind string, profile, id uint32, read func(*profile) bool) error {
+	if profile == 0 && id != 0 {
+		return invalid("%s_id is %d with action_profile_id 0, which reads all %ss", kind, id, kind)
 	}
-	if req.GetActionProfileId() == 0 {
-		if req.GetMemberId() != 0 {
-			return invalid("member_id is %d with action_profile_id 0, which reads all members", req.MemberId)
-		}
-		for _, spec := range s.schema.Profiles.List {
-			s.profiles[spec.ID].members.each(func(_ uint32, m *member) { one(m) })
-		}
-		return nil
-	}
-	p, err := s.profileByID(req.ActionProfileId)
+	list, err := selected("action profile", s.schema.Profiles.List, s.schema.Profiles.ID, profile)
 	if err != nil {
 		return err
 	}
-	if req.MemberId == 0 {
-		p.members.each(func(_ uint32, m *member) { one(m) })
-		return nil
+	for _, spec := range list {
+		if p := s.profiles[spec.ID]; !read(p) {
+			return p.missing(kind, id)
+		}
 	}
-	m, ok := p.members.get(req.MemberId)
-	if !ok {
-		return notFound("action profile %q: there is no member %d", p.spec.Name, req.MemberId)
-	}
-	one(m)
 	return nil
+}
+
+// missing is the error for a member or group that does not exist.
+func (p *profile) missing(kind string, id uint32) error {
+	return notFound("action profile %q: there is no %s %d", p.spec.Name, kind, id)
 }

@@ -1,6 +1,6 @@
-// Package entity holds what the control plane has written to one pipeline, and is the
-// meaning of P4Runtime's entities: it validates each update by the specification, stores
-// it for reads, and carries it out on the engine. One file stands for each kind of entity.
+// Package entity holds the entities that the control plane has written to one pipeline. It
+// validates each update by P4Runtime's specification, stores it for reads, and applies it to the
+// engine. Each kind of entity has a file.
 package entity
 
 import (
@@ -18,20 +18,23 @@ import (
 
 // Options describe the switch that the entities live in.
 type Options struct {
-	// CPUPort stands for SDN_PORT_CPU; 0 means that there is none.
+	// CPUPort is the port that SDN_PORT_CPU denotes; 0 means that there is none.
 	CPUPort uint32
-	// DropPort is no port for replicas.
+	// DropPort is the port that drops packets; replicas may not use it.
 	DropPort uint32
-	// Queues is the number of priority queues: class_of_service is below it. 0 means 1.
+	// Queues is the number of priority queues and bounds class_of_service. 0 means 1.
 	Queues int
 	// Ports are the ports that exist, for watch_port; empty accepts every number.
 	Ports []uint32
+	// Watchdog is nil when the switch has none.
+	Watchdog Watchdog
 	// Now is the switch's clock.
 	Now func() units.Time
 }
 
-// State belongs to its caller, who lets either one Apply run or any number of Reads. The
-// messages that it stores and returns are never changed.
+// State is the state of one pipeline. The caller owns it and serialises calls: Reads may run
+// together, but nothing may run beside an Apply. The messages that it stores and returns are never
+// changed.
 type State struct {
 	schema  *schema.Schema
 	inst    *engine.Instance
@@ -41,14 +44,13 @@ type State struct {
 	tables    map[uint32]*table
 	profiles  map[uint32]*profile
 	valueSets map[uint32][]*p4v1.ValueSetMember
-	groups    ordered[*p4v1.MulticastGroupEntry]
-	sessions  ordered[*p4v1.CloneSessionEntry]
+	groups    ordered[uint32, *p4v1.MulticastGroupEntry]
+	sessions  ordered[uint32, *p4v1.CloneSessionEntry]
 	learning  map[uint32]*p4v1.DigestEntry
 	down      map[uint32]bool // ports without link
 }
 
-// New returns the state of a pipeline that nothing has been written to: the instance must
-// be fresh too.
+// New returns the state of a pipeline to which nothing has been written. The instance must be fresh.
 func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) (*State, error) {
 	if o.Queues == 0 {
 		o.Queues = 1
@@ -75,12 +77,15 @@ func New(s *schema.Schema, in *engine.Instance, d *digest.Collector, o Options) 
 // Schema returns the schema of the pipeline.
 func (s *State) Schema() *schema.Schema { return s.schema }
 
-// Apply carries out one update. The error is a gRPC status; the state is then unchanged.
+// Apply applies one update. The error is a gRPC status; the state is then unchanged.
 func (s *State) Apply(u *p4v1.Update) error {
 	switch u.GetType() {
 	case p4v1.Update_INSERT, p4v1.Update_MODIFY, p4v1.Update_DELETE:
 	default:
 		return invalid("update type is %v, allowed are INSERT, MODIFY and DELETE", u.GetType())
+	}
+	if id := ObjectOf(u.GetEntity()); s.schema.Absent(id) {
+		return status.Errorf(codes.FailedPrecondition, "%s is in the P4Info, but not in the program: the compiler left it out", s.schema.Describe(id))
 	}
 	switch e := u.GetEntity().GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
@@ -106,13 +111,17 @@ func (s *State) Apply(u *p4v1.Update) error {
 	case *p4v1.Entity_DigestEntry:
 		return s.writeDigest(u.Type, e.DigestEntry)
 	case *p4v1.Entity_ExternEntry:
-		return errExtern
+		return s.writeExtern(u.Type, e.ExternEntry)
 	}
 	return invalid("entity is unset")
 }
 
-// Read calls emit for every entity that req selects. The error is a gRPC status.
+// Read calls emit for every entity that req selects. It finds no entities of an object that the
+// program does not have. The error is a gRPC status.
 func (s *State) Read(req *p4v1.Entity, emit func(*p4v1.Entity)) error {
+	if s.schema.Absent(ObjectOf(req)) {
+		return nil
+	}
 	switch e := req.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
 		return s.readTable(e.TableEntry, emit)
@@ -137,15 +146,10 @@ func (s *State) Read(req *p4v1.Entity, emit func(*p4v1.Entity)) error {
 	case *p4v1.Entity_DigestEntry:
 		return s.readDigests(e.DigestEntry, emit)
 	case *p4v1.Entity_ExternEntry:
-		if e.ExternEntry.GetExternTypeId() == 0 && len(s.schema.Info.GetExterns()) == 0 {
-			return nil // all of none
-		}
-		return errExtern
+		return s.readExterns(e.ExternEntry, emit)
 	}
 	return invalid("entity is unset")
 }
-
-var errExtern = status.Error(codes.Unimplemented, "extern_entry: this switch has no externs beyond v1model's")
 
 func invalid(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
@@ -167,7 +171,7 @@ func exhausted(format string, args ...any) error {
 	return status.Errorf(codes.ResourceExhausted, format, args...)
 }
 
-// fromEngine gives an error of the engine its status code.
+// fromEngine converts an error of the engine to a gRPC status.
 func fromEngine(err error) error {
 	code := codes.Internal
 	switch {

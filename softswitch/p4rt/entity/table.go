@@ -9,6 +9,7 @@ import (
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
@@ -18,30 +19,27 @@ import (
 // table is the entries of one table.
 type table struct {
 	spec    *schema.Table
-	profile *profile // nil for direct tables
-	entries map[string]*entry
-	list    []*entry // the same, in the order of reads
+	profile *profile                // nil for direct tables
+	entries ordered[string, *entry] // by match and priority
 	handles map[engine.Handle]*entry
 	deflt   *p4v1.TableEntry // as written; nil when it is the program's
 }
 
 // entry is one entry of a table.
 type entry struct {
-	key    string // match and priority
-	match  string // match alone
-	at     int    // place in table.list
+	match  string // see schema.Key.Text
 	handle engine.Handle
 	target engine.Target
-	shot   *oneShot // what a one-shot made; nil otherwise
-	fixed  bool     // the program's own
+	shot   *oneShot // of a one-shot action set; nil for other actions
+	fixed  bool     // the program declares the entry
 	wire   *p4v1.TableEntry
-	entity *p4v1.Entity // of wire
-	// notified is when the last idle notification for it was made.
+	entity *p4v1.Entity // wraps wire
+	// notified is the time of the entry's last idle notification.
 	notified units.Time
 }
 
 func (s *State) newTable(t *schema.Table) (*table, error) {
-	tb := &table{spec: t, entries: map[string]*entry{}, handles: map[engine.Handle]*entry{}}
+	tb := &table{spec: t, handles: map[engine.Handle]*entry{}}
 	if t.Profile != nil {
 		tb.profile = s.profiles[t.Profile.ID]
 	}
@@ -54,11 +52,11 @@ func (s *State) newTable(t *schema.Table) (*table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("entries[%d] of the BMv2 JSON: %w", i, err)
 		}
-		w := cloneOf(w)
+		w := proto.CloneOf(w)
 		setConst(w)
 		e := &entry{handle: handles[i], fixed: true}
 		e.setWire(w)
-		tb.add(e, k.Text, w.Priority)
+		tb.add(e, k.Text)
 	}
 	return tb, nil
 }
@@ -68,19 +66,15 @@ func (e *entry) setWire(w *p4v1.TableEntry) {
 	e.entity = &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: w}}
 }
 
-func (t *table) add(e *entry, match string, priority int32) {
-	e.match, e.key, e.at = match, keyText(match, priority), len(t.list)
-	t.entries[e.key], t.handles[e.handle] = e, e
-	t.list = append(t.list, e)
+func (t *table) add(e *entry, match string) {
+	e.match = match
+	t.entries.set(keyText(match, e.wire.Priority), e)
+	t.handles[e.handle] = e
 }
 
 func (t *table) remove(e *entry) {
-	delete(t.entries, e.key)
+	t.entries.remove(keyText(e.match, e.wire.Priority))
 	delete(t.handles, e.handle)
-	last := t.list[len(t.list)-1]
-	t.list[e.at], last.at = last, e.at
-	t.list[len(t.list)-1] = nil
-	t.list = t.list[:len(t.list)-1]
 }
 
 func keyText(match string, priority int32) string {
@@ -96,8 +90,8 @@ func (s *State) tableByID(id uint32) (*table, error) {
 	return t, nil
 }
 
-// locate validates the key fields of an entry and finds it; nil when there is none. It is
-// not for default entries.
+// locate validates the key fields of an entry and finds the entry, nil when there is none. It does
+// not work for default entries.
 func (t *table) locate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
 	k, err := t.spec.Key(in.Match)
 	if err != nil {
@@ -106,7 +100,21 @@ func (t *table) locate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
 	if err := t.checkPriority(in.Priority); err != nil {
 		return nil, k, err
 	}
-	return t.entries[keyText(k.Text, in.Priority)], k, nil
+	e, _ := t.entries.get(keyText(k.Text, in.Priority))
+	return e, k, nil
+}
+
+// mustLocate is like locate, but fails when there is no such entry.
+func (t *table) mustLocate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
+	e, k, err := t.locate(in)
+	if err == nil && e == nil {
+		err = t.noEntry(in)
+	}
+	return e, k, err
+}
+
+func (t *table) noEntry(in *p4v1.TableEntry) error {
+	return notFound("table %q: there is no entry with this match and priority %d", t.spec.Name, in.Priority)
 }
 
 func (t *table) checkPriority(p int32) error {
@@ -153,14 +161,14 @@ func (t *table) checkOptions(in *p4v1.TableEntry) error {
 	return nil
 }
 
-// ttl converts idle_timeout_ns. The engine's clock is in picoseconds, so that times beyond
-// 106 days never expire.
+// ttl converts idle_timeout_ns. Entries with timeouts beyond 106 days never expire, because the
+// engine's clock is in picoseconds.
 func ttl(ns int64) time.Duration {
 	return min(time.Duration(ns), time.Duration(math.MaxInt64/int64(units.Nanosecond)))
 }
 
 // Idle collects the entries whose idle timeout has passed since their last hit and their
-// last notification, one notification per table. Timestamps are left to the caller.
+// last notification, in one notification per table. The caller sets the timestamps.
 func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 	var out []*p4v1.IdleTimeoutNotification
 	for _, spec := range s.schema.Tables.List {
@@ -175,12 +183,9 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 				continue
 			}
 			e.notified = now
-			w := e.wire
-			list = append(list, &p4v1.TableEntry{
-				TableId: w.TableId, Match: w.Match, Priority: w.Priority, IdleTimeoutNs: w.IdleTimeoutNs,
-				ControllerMetadata: w.ControllerMetadata,
-				Metadata:           w.Metadata,
-			})
+			w := e.copy()
+			w.Action = nil
+			list = append(list, w)
 		}
 		if len(list) > 0 {
 			out = append(out, &p4v1.IdleTimeoutNotification{TableEntry: list})
@@ -189,15 +194,15 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 	return out
 }
 
-// Handle returns the engine's handle of an entry, by its key alone; false when there is no
-// such entry.
+// Handle returns the engine's handle of the entry with e's key, or false when there is no such
+// entry.
 func (s *State) Handle(in *p4v1.TableEntry) (engine.Handle, bool) {
 	t, err := s.tableByID(in.GetTableId())
 	if err != nil {
 		return 0, false
 	}
-	e, _, err := t.locate(in)
-	if err != nil || e == nil {
+	e, _, err := t.mustLocate(in)
+	if err != nil {
 		return 0, false
 	}
 	return e.handle, true

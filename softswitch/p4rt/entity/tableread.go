@@ -15,7 +15,7 @@ func (s *State) readTable(req *p4v1.TableEntry, emit func(*p4v1.Entity)) error {
 		return errMeterCounters
 	}
 	if req.GetTableId() == 0 {
-		if len(req.GetMatch()) > 0 || req.GetAction() != nil || req.GetPriority() != 0 || len(req.GetMetadata()) > 0 || controllerMetadata(req) != 0 {
+		if len(req.GetMatch()) > 0 || req.GetAction() != nil || req.GetPriority() != 0 || len(req.GetMetadata()) > 0 || req.GetControllerMetadata() != 0 {
 			return invalid("table_id is 0, which reads all tables: match, action, priority and metadata must be unset")
 		}
 		for _, spec := range s.schema.Tables.List {
@@ -52,10 +52,6 @@ func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(*p4v1.Ent
 	})
 }
 
-func controllerMetadata(e *p4v1.TableEntry) uint64 {
-	return e.GetControllerMetadata()
-}
-
 // selected calls f for the entries that the filters of req select, until f fails.
 func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
 	wantAction := uint32(0)
@@ -77,14 +73,14 @@ func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
 		}
 		match = k.Text
 		if !t.spec.NeedsPriority || req.Priority != 0 {
-			e := t.entries[keyText(match, req.Priority)]
-			if e == nil || !e.passes(req, wantAction) {
+			e, ok := t.entries.get(keyText(match, req.Priority))
+			if !ok || !e.passes(req, wantAction) {
 				return nil
 			}
 			return f(e)
 		}
 	}
-	for _, e := range t.list {
+	for _, e := range t.entries.all {
 		if match != "" && e.match != match || req.GetPriority() != 0 && e.wire.Priority != req.Priority || !e.passes(req, wantAction) {
 			continue
 		}
@@ -100,13 +96,13 @@ func (e *entry) passes(req *p4v1.TableEntry, action uint32) bool {
 	if action != 0 && e.wire.GetAction().GetAction().GetActionId() != action {
 		return false
 	}
-	if c := controllerMetadata(req); c != 0 && controllerMetadata(e.wire) != c {
+	if c := req.GetControllerMetadata(); c != 0 && e.wire.GetControllerMetadata() != c {
 		return false
 	}
 	return len(req.GetMetadata()) == 0 || bytes.Equal(req.Metadata, e.wire.Metadata)
 }
 
-// withResources adds what the request asks for: counter, meter, time since the last hit.
+// withResources adds the values that the request asks for: counter, meter, time since the last hit.
 func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (*p4v1.Entity, error) {
 	counter := req.GetCounterData() != nil && t.spec.CounterID != 0
 	meter := req.GetMeterConfig() != nil && t.spec.MeterID != 0
@@ -114,14 +110,7 @@ func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (*p4v1.E
 	if !counter && !meter && !hit {
 		return e.entity, nil
 	}
-	w := e.wire
-	out := &p4v1.TableEntry{
-		TableId: w.TableId, Match: w.Match, Action: w.Action, Priority: w.Priority,
-		ControllerMetadata: controllerMetadata(w), Metadata: w.Metadata, IdleTimeoutNs: w.IdleTimeoutNs,
-	}
-	if e.fixed {
-		setConst(out)
-	}
+	out := e.copy()
 	if counter {
 		c, err := s.inst.EntryCounter(t.spec.Name, e.handle)
 		if err != nil {
@@ -146,14 +135,27 @@ func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (*p4v1.E
 	return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: out}}, nil
 }
 
-// defaultEntry builds the default entry of a table: what was written, or the program's.
+// copy returns a shallow copy of the entry's message, which the caller may change.
+func (e *entry) copy() *p4v1.TableEntry {
+	w := e.wire
+	out := &p4v1.TableEntry{
+		TableId: w.TableId, Match: w.Match, Action: w.Action, Priority: w.Priority,
+		ControllerMetadata: w.ControllerMetadata, Metadata: w.Metadata, IdleTimeoutNs: w.IdleTimeoutNs,
+	}
+	if e.fixed {
+		setConst(out)
+	}
+	return out
+}
+
+// defaultEntry builds the default entry of a table: the one written, or else the program's.
 func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, error) {
 	if len(req.Match) > 0 || req.Priority != 0 {
 		return nil, invalid("table %q: match or priority is set with is_default_action", t.spec.Name)
 	}
 	out := &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}
 	if d := t.deflt; d != nil {
-		out.Action, out.ControllerMetadata, out.Metadata = d.Action, controllerMetadata(d), d.Metadata
+		out.Action, out.ControllerMetadata, out.Metadata = d.Action, d.GetControllerMetadata(), d.Metadata
 	} else if t.spec.Default != nil {
 		out.Action = &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: t.spec.Default}}
 	}

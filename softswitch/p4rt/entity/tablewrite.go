@@ -62,18 +62,15 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	}
 	e := &entry{handle: h, target: target, shot: shot}
 	e.setWire(stored(in, k, action))
-	t.add(e, k.Text, in.Priority)
+	t.add(e, k.Text)
 	t.use(e, +1)
 	return s.writeResources(t, e, in, false)
 }
 
 func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
-	e, k, err := t.locate(in)
+	e, k, err := t.mustLocate(in)
 	if err != nil {
 		return err
-	}
-	if e == nil {
-		return notFound("table %q: there is no entry with this match and priority %d", t.spec.Name, in.Priority)
 	}
 	if e.fixed {
 		if in.Action != nil {
@@ -117,12 +114,9 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 }
 
 func (s *State) deleteEntry(t *table, in *p4v1.TableEntry) error {
-	e, _, err := t.locate(in)
+	e, _, err := t.mustLocate(in)
 	if err != nil {
 		return err
-	}
-	if e == nil {
-		return notFound("table %q: there is no entry with this match and priority %d", t.spec.Name, in.Priority)
 	}
 	if err := s.inst.DeleteEntry(t.spec.Name, e.handle); err != nil {
 		return fromEngine(err)
@@ -133,7 +127,7 @@ func (s *State) deleteEntry(t *table, in *p4v1.TableEntry) error {
 	return nil
 }
 
-// writeDefault modifies a table's default entry; without an action it is reset.
+// writeDefault modifies a table's default entry. An entry without an action resets it.
 func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry) error {
 	name := t.spec.Name
 	switch {
@@ -180,8 +174,8 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	return nil
 }
 
-// writeResources sets the direct counter and meter of an entry, which checkOptions has
-// accepted. A modified entry without meter_config gets its meter reset.
+// writeResources sets the direct counter and meter of an entry that checkOptions has accepted. A
+// modification without meter_config resets the meter.
 func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified bool) error {
 	if in.CounterData != nil {
 		c, err := counterOf(in.CounterData)
@@ -202,7 +196,7 @@ func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified
 	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
 }
 
-// stored is the canonical form of an entry, without what lives in the engine.
+// stored returns the canonical form of an entry without the values that the engine keeps.
 func stored(in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) *p4v1.TableEntry {
 	return &p4v1.TableEntry{
 		TableId: in.TableId, Match: k.Proto, Action: action, Priority: in.Priority,
@@ -230,7 +224,7 @@ func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engin
 			break
 		}
 		if _, ok := t.profile.members.get(a.ActionProfileMemberId); !ok {
-			return nil, none, nil, notFound("action profile %q: there is no member %d", t.profile.spec.Name, a.ActionProfileMemberId)
+			return nil, none, nil, t.profile.missing("member", a.ActionProfileMemberId)
 		}
 		id := engine.MemberID(a.ActionProfileMemberId)
 		return in, engine.Target{Member: &id}, nil, nil
@@ -239,7 +233,7 @@ func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engin
 			break
 		}
 		if _, ok := t.profile.groups.get(a.ActionProfileGroupId); !ok {
-			return nil, none, nil, notFound("action profile %q: there is no group %d", t.profile.spec.Name, a.ActionProfileGroupId)
+			return nil, none, nil, t.profile.missing("group", a.ActionProfileGroupId)
 		}
 		id := engine.GroupID(a.ActionProfileGroupId)
 		return in, engine.Target{Group: &id}, nil, nil

@@ -4,8 +4,8 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 )
 
-// Inverse returns the updates that take back u, to be applied after u succeeded. It must
-// be called before u is applied. For an update that will fail the result has no meaning.
+// Inverse returns the updates that undo u, to be applied after u succeeded. The caller must call it
+// before it applies u. If u fails the result has no meaning.
 func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 	if u.GetType() == p4v1.Update_INSERT {
 		return []*p4v1.Update{{Type: p4v1.Update_DELETE, Entity: u.Entity}}
@@ -50,8 +50,8 @@ func (s *State) inverseOfTable(op p4v1.Update_Type, in *p4v1.TableEntry) []*p4v1
 		}
 		return modify(&p4v1.TableEntry{TableId: in.TableId, IsDefaultAction: true})
 	}
-	e, _, err := t.locate(in)
-	if err != nil || e == nil {
+	e, _, err := t.mustLocate(in)
+	if err != nil {
 		return nil
 	}
 	full, err := s.full(t, e)
@@ -79,8 +79,8 @@ func (s *State) full(t *table, e *entry) (*p4v1.TableEntry, error) {
 	return key, nil
 }
 
-// Dump returns the updates that bring a fresh pipeline to this one's state, in an order in
-// which each can be applied: what is referred to comes first.
+// Dump returns the updates that turn a fresh pipeline's state into this one. Entities come before
+// those that refer to them, so each update can be applied in order.
 func (s *State) Dump() ([]*p4v1.Update, error) {
 	var out []*p4v1.Update
 	var failed error
@@ -99,7 +99,7 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 	read(p4v1.Update_INSERT, &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{}}, nil)
 	for _, spec := range s.schema.Tables.List {
 		t := s.tables[spec.ID]
-		for _, e := range t.list {
+		for _, e := range t.entries.all {
 			op := p4v1.Update_INSERT
 			if e.fixed {
 				if spec.CounterID == 0 && spec.MeterID == 0 {
@@ -135,15 +135,6 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 	return out, failed
 }
 
-// DownPorts returns the ports that SetPort told to be down.
-func (s *State) DownPorts() []uint32 {
-	var out []uint32
-	for p := range s.down {
-		out = append(out, p)
-	}
-	return out
-}
-
 // ObjectOf returns the id of the P4Info object that an entity belongs to; 0 for entities
 // of the packet replication engine and for reads of all objects.
 func ObjectOf(e *p4v1.Entity) uint32 {
@@ -168,6 +159,8 @@ func ObjectOf(e *p4v1.Entity) uint32 {
 		return e.RegisterEntry.GetRegisterId()
 	case *p4v1.Entity_DigestEntry:
 		return e.DigestEntry.GetDigestId()
+	case *p4v1.Entity_ExternEntry:
+		return e.ExternEntry.GetExternId()
 	}
 	return 0
 }

@@ -10,9 +10,9 @@ func (s *State) writeValueSet(op p4v1.Update_Type, in *p4v1.ValueSetEntry) error
 	if err := onlyModify(op, "value set"); err != nil {
 		return err
 	}
-	v, ok := s.schema.ValueSets.ID(in.GetValueSetId())
-	if !ok {
-		return invalid("value_set_id is %#x, which is no value set of the P4Info", in.GetValueSetId())
+	v, err := byID("value set", s.schema.ValueSets.ID, in.GetValueSetId())
+	if err != nil {
+		return err
 	}
 	if int64(len(in.Members)) > v.Size {
 		return exhausted("value set %q: it gets %d members, its size is %d", v.Name, len(in.Members), v.Size)
@@ -43,13 +43,9 @@ func (s *State) readValueSets(req *p4v1.ValueSetEntry, emit func(*p4v1.Entity)) 
 	if len(req.GetMembers()) > 0 {
 		return invalid("members is set in a read of value sets")
 	}
-	list := s.schema.ValueSets.List
-	if id := req.GetValueSetId(); id != 0 {
-		v, ok := s.schema.ValueSets.ID(id)
-		if !ok {
-			return invalid("value_set_id is %#x, which is no value set of the P4Info", id)
-		}
-		list = append(list[:0:0], v)
+	list, err := selected("value set", s.schema.ValueSets.List, s.schema.ValueSets.ID, req.GetValueSetId())
+	if err != nil {
+		return err
 	}
 	for _, v := range list {
 		emit(&p4v1.Entity{Entity: &p4v1.Entity_ValueSetEntry{ValueSetEntry: &p4v1.ValueSetEntry{

@@ -16,7 +16,7 @@ const (
 
 // isConst reads TableEntry.is_const.
 func isConst(e *p4v1.TableEntry) bool {
-	v, _ := unknownVarint(e.ProtoReflect().GetUnknown(), fieldIsConst)
+	v, _ := protowire.ConsumeVarint(unknown(e, fieldIsConst, protowire.VarintType))
 	return v != 0
 }
 
@@ -28,41 +28,27 @@ func setConst(e *p4v1.TableEntry) {
 
 // replicaPort reads Replica.port; ok is false when it is unset.
 func replicaPort(r *p4v1.Replica) (port []byte, ok bool) {
-	eachUnknown(r.ProtoReflect().GetUnknown(), func(num protowire.Number, typ protowire.Type, b []byte) {
-		if num == fieldReplicaPort && typ == protowire.BytesType {
-			if v, n := protowire.ConsumeBytes(b); n >= 0 {
-				port, ok = v, true
-			}
-		}
-	})
-	return port, ok
+	port, n := protowire.ConsumeBytes(unknown(r, fieldReplicaPort, protowire.BytesType))
+	return port, n >= 0
 }
 
-func unknownVarint(b []byte, field protowire.Number) (v uint64, ok bool) {
-	eachUnknown(b, func(num protowire.Number, typ protowire.Type, b []byte) {
-		if num == field && typ == protowire.VarintType {
-			if x, n := protowire.ConsumeVarint(b); n >= 0 {
-				v, ok = x, true
-			}
-		}
-	})
-	return v, ok
-}
-
-// eachUnknown calls f with the number, type and value of each field.
-func eachUnknown(b []byte, f func(protowire.Number, protowire.Type, []byte)) {
+// unknown returns the encoded value of an unknown field, nil if there is none. If the field occurs
+// several times, the last value counts.
+func unknown(m proto.Message, field protowire.Number, wire protowire.Type) (value []byte) {
+	b := m.ProtoReflect().GetUnknown()
 	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
+		num, typ, tag := protowire.ConsumeTag(b)
+		if tag < 0 {
+			break
+		}
+		n := protowire.ConsumeFieldValue(num, typ, b[tag:])
 		if n < 0 {
-			return
+			break
 		}
-		m := protowire.ConsumeFieldValue(num, typ, b[n:])
-		if m < 0 {
-			return
+		if num == field && typ == wire {
+			value = b[tag : tag+n]
 		}
-		f(num, typ, b[n:n+m])
-		b = b[n+m:]
+		b = b[tag+n:]
 	}
+	return value
 }
-
-func cloneOf[M proto.Message](m M) M { return proto.Clone(m).(M) }

@@ -5,10 +5,12 @@ package packetio
 
 import (
 	"fmt"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/softswitch/engine/phv"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
@@ -23,11 +25,7 @@ func Encode(h *schema.Header, out *p4v1.PacketOut) ([]byte, error) {
 	}
 	frame := make([]byte, size, size+len(out.Payload))
 	for i, m := range out.Metadata {
-		known := false
-		for k := range fields {
-			known = known || fields[k].ID == m.GetMetadataId()
-		}
-		if !known {
+		if !slices.ContainsFunc(fields, func(f schema.HeaderField) bool { return f.ID == m.GetMetadataId() }) {
 			return nil, fmt.Errorf("metadata[%d].metadata_id is %d, which is no field of packet_out", i, m.GetMetadataId())
 		}
 	}
@@ -57,8 +55,8 @@ func Encode(h *schema.Header, out *p4v1.PacketOut) ([]byte, error) {
 	return append(frame, out.Payload...), nil
 }
 
-// Decode takes a frame that left on the CPU port apart. The result shares no memory with
-// the frame. It returns nil when the frame is shorter than its header.
+// Decode splits a frame that left on the CPU port into metadata and payload. The result shares no
+// memory with the frame. It returns nil when the frame is shorter than its header.
 func Decode(h *schema.Header, frame []byte) *p4v1.PacketIn {
 	if h == nil {
 		return &p4v1.PacketIn{Payload: append([]byte(nil), frame...)}
@@ -77,29 +75,22 @@ func Decode(h *schema.Header, frame []byte) *p4v1.PacketIn {
 	return in
 }
 
-// put writes the low width bits of v at bit offset at of dst, which is zero there.
+// put writes the low width bits of v at bit offset at of dst.
 func put(dst []byte, at, width int, v []byte) {
-	for i := range width { // from the least significant bit
-		k := len(v) - 1 - i/8
-		if k < 0 {
-			return
-		}
-		if v[k]>>(i%8)&1 == 1 {
-			bit := at + width - 1 - i
-			dst[bit/8] |= 0x80 >> (bit % 8)
-		}
+	for i := len(v) - 1; i >= 0 && width > 0; i-- {
+		n := min(8, width)
+		width -= n
+		phv.WriteBits(dst, at+width, uint64(v[i]), n)
 	}
 }
 
 // get reads width bits at bit offset at of src as a number, padded to whole bytes.
 func get(src []byte, at, width int) []byte {
-	n := (width + 7) / 8
-	out := make([]byte, n)
-	for i := range width {
-		bit := at + width - 1 - i
-		if src[bit/8]>>(7-bit%8)&1 == 1 {
-			out[n-1-i/8] |= 1 << (i % 8)
-		}
+	out := make([]byte, (width+7)/8)
+	for i := len(out) - 1; i >= 0; i-- {
+		n := min(8, width)
+		width -= n
+		out[i] = byte(phv.ReadBits(src, at+width, n))
 	}
 	return out
 }

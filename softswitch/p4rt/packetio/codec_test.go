@@ -8,7 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"pgregory.net/rapid"
 
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 

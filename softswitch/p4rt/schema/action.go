@@ -1,13 +1,15 @@
 package schema
 
 import (
+	"fmt"
+	"slices"
+
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/softswitch/engine"
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
 )
 
 // Action validates an action of the table, as an entry's or, with asDefault, as its
@@ -38,22 +40,18 @@ func (a *Action) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) 
 	}
 	out := &p4v1.Action{ActionId: a.ID, Params: make([]*p4v1.Action_Param, len(in.Params))}
 	for i, p := range in.Params {
-		q := a.params[p.GetParamId()]
-		if q == nil {
+		at := slices.IndexFunc(a.Params, func(q *Param) bool { return q.ID == p.GetParamId() })
+		if at < 0 {
 			return bad("params[%d].param_id is %d, which is none of its parameters", i, p.GetParamId())
 		}
-		if call.Args[q.position] != nil {
-			return bad("parameter %q is given twice", q.Name)
+		if call.Args[at] != nil {
+			return bad("parameter %q is given twice", a.Params[at].Name)
 		}
-		if !canon.Fits(p.Value, q.Bits) {
-			return bad("parameter %q is 0x%x, allowed is a number of 1 to %d bits", q.Name, p.Value, q.Bits)
+		v, err := a.Params[at].number(fmt.Sprintf("parameter %q", a.Params[at].Name), p.Value)
+		if err != nil {
+			return bad("%v", err)
 		}
-		if q.DeviceBits < q.Bits && !canon.Fits(p.Value, q.DeviceBits) {
-			return bad("parameter %q is 0x%x, which does not fit the %d bits that the data plane has", q.Name, p.Value, q.DeviceBits)
-		}
-		v := canon.Of(p.Value)
-		call.Args[q.position] = v
-		out.Params[i] = p
+		call.Args[at], out.Params[i] = v, p
 		if len(v) != len(p.Value) {
 			out.Params[i] = &p4v1.Action_Param{ParamId: p.ParamId, Value: v}
 		}

@@ -1,71 +1,67 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
+	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Bind joins a parsed P4Info with a BMv2 program: every object of the P4Info must exist in
-// the program under its name, with the same shape. prog is doc as the engine compiled it.
-func (s *Schema) Bind(prog *engine.Program, doc []byte) error {
-	j, err := parseBMv2(doc)
+// Bind joins a parsed P4Info with a BMv2 program. It finds objects in the program by name and checks
+// that they have the same shape there. An object may be absent from the program, because compilers
+// omit objects that no packet can reach from the program but not from the P4Info.
+func (s *Schema) Bind(prog *engine.Program) error {
+	if err := bind(s, &s.Actions, prog.Actions(), (*Action).bind); err != nil {
+		return err
+	}
+	err := bind(s, &s.Tables, prog.Tables(), func(t *Table, info engine.TableInfo) error {
+		if err := t.bind(&info); err != nil {
+			return err
+		}
+		return s.readEntries(t, &info)
+	})
 	if err != nil {
 		return err
 	}
-	actions := map[string]engine.ActionInfo{}
-	for _, a := range prog.Actions() {
-		actions[a.Name] = a
-	}
-	for _, a := range s.Actions.List {
-		if err := a.bind(actions); err != nil {
-			return err
-		}
-	}
-	tables := map[string]engine.TableInfo{}
-	for _, t := range prog.Tables() {
-		tables[t.Name] = t
-	}
-	for _, t := range s.Tables.List {
-		info, ok := tables[t.Name]
-		if !ok {
-			return missing("table", t.Name)
-		}
-		if err := t.bind(&info); err != nil {
-			return fmt.Errorf("table %q: %w", t.Name, err)
-		}
-	}
-	if err := s.bindExterns(j); err != nil {
-		return err
-	}
-	for p := range j.Pipelines {
-		for i := range j.Pipelines[p].Tables {
-			jt := &j.Pipelines[p].Tables[i]
-			if t, ok := s.Tables.Name(jt.Name); ok {
-				if err := s.readEntries(j, jt, t); err != nil {
-					return fmt.Errorf("table %q: %w", t.Name, err)
-				}
+	if len(s.Tables.List) == 0 && len(s.Tables.byID) > 0 {
+		for _, t := range prog.Tables() {
+			if len(t.Key) > 0 {
+				return fmt.Errorf("no table of the P4Info is in the BMv2 JSON, which has table %q: they belong to different programs", t.Name)
 			}
 		}
 	}
+	return s.bindExterns(prog.Source())
+}
+
+// bind calls join for each object of the P4Info and the object of the same name in the
+// program. Objects that the program does not have become absent.
+func bind[T interface{ object() Object }, P interface{ ObjectName() string }](s *Schema, x *Index[T], program []P, join func(T, P) error) error {
+	byName := map[string]P{}
+	for _, p := range program {
+		byName[p.ObjectName()] = p
+	}
+	var list []T
+	for _, v := range x.List {
+		o := v.object()
+		p, ok := byName[o.Name]
+		if !ok {
+			s.absent[o.ID] = true
+			continue
+		}
+		if err := join(v, p); err != nil {
+			return fmt.Errorf("%s: %w", s.ids[o.ID], err)
+		}
+		list = append(list, v)
+	}
+	x.List = list
 	return nil
 }
 
-func missing(kind, name string) error {
-	return fmt.Errorf("%s %q of the P4Info is not in the BMv2 JSON", kind, name)
-}
-
-func (a *Action) bind(actions map[string]engine.ActionInfo) error {
-	info, ok := actions[a.Name]
-	if !ok {
-		// p4c leaves an action out of the JSON that no table of the program can run.
-		if a.Name == "NoAction" {
-			return nil
-		}
-		return missing("action", a.Name)
-	}
+func (a *Action) bind(info engine.ActionInfo) error {
 	if len(info.Params) != len(a.Params) {
-		return fmt.Errorf("action %q has %d parameters in the P4Info and %d in the BMv2 JSON", a.Name, len(a.Params), len(info.Params))
+		return fmt.Errorf("it has %d parameters in the P4Info and %d in the BMv2 JSON", len(a.Params), len(info.Params))
 	}
 	for i, p := range a.Params {
 		q := info.Params[i]
@@ -73,7 +69,7 @@ func (a *Action) bind(actions map[string]engine.ActionInfo) error {
 			p.DeviceBits = q.Bits
 		}
 		if p.Name != q.Name || p.DeviceBits != q.Bits {
-			return fmt.Errorf("action %q: parameter %d is %q, %d bits, in the P4Info and %q, %d bits, in the BMv2 JSON", a.Name, i, p.Name, p.DeviceBits, q.Name, q.Bits)
+			return fmt.Errorf("parameter %d is %q, %d bits, in the P4Info and %q, %d bits, in the BMv2 JSON", i, p.Name, p.DeviceBits, q.Name, q.Bits)
 		}
 	}
 	return nil
@@ -139,6 +135,9 @@ func bindKey(fields []*Field, key []engine.KeyField) error {
 		if f.DeviceBits == 0 {
 			f.DeviceBits = k.Bits
 		}
+		if f.Bits == 0 && f.Strings == "" {
+			f.Bits = k.Bits
+		}
 		same := f.Kind == k.Kind || f.Kind == engine.Optional && k.Kind == engine.Ternary
 		if !same || f.DeviceBits != k.Bits {
 			return fmt.Errorf("key field %q is %s, %d bits, in the P4Info and %q is %s, %d bits, in the BMv2 JSON",
@@ -148,91 +147,50 @@ func bindKey(fields []*Field, key []engine.KeyField) error {
 	return nil
 }
 
-func (s *Schema) bindExterns(j *bmv2) error {
-	profiles := map[string]bool{}
-	for i := range j.Pipelines {
-		for _, p := range j.Pipelines[i].Profiles {
-			profiles[p.Name] = true
-		}
-	}
+func (s *Schema) bindExterns(j *bmv2json.Program) error {
 	for _, p := range s.Profiles.List {
-		if !profiles[p.Name] {
-			return missing("action profile", p.Name)
+		p.Tables = slices.DeleteFunc(p.Tables, func(t *Table) bool { return s.absent[t.ID] })
+	}
+	var profiles []bmv2json.Profile
+	for i := range j.Pipelines {
+		profiles = append(profiles, j.Pipelines[i].Profiles...)
+	}
+	var counters, meters []bmv2json.Array
+	for _, c := range j.CounterArrays {
+		if !c.Direct {
+			counters = append(counters, c)
 		}
 	}
-	arrays := func(kind string, want []*Array, have []bmv2Array) error {
-		for _, w := range want {
-			if _, err := findArray(kind, w.Name, w.Size, have); err != nil {
-				return err
+	for _, m := range j.MeterArrays {
+		if !m.Direct {
+			meters = append(meters, m.Array)
+		}
+	}
+	return cmp.Or(
+		bind(s, &s.Profiles, profiles, func(*Profile, bmv2json.Profile) error { return nil }),
+		bind(s, &s.Counters, counters, (*Array).bind),
+		bind(s, &s.Meters, meters, (*Array).bind),
+		bind(s, &s.Registers, j.RegisterArrays, (*Array).bind),
+		bind(s, &s.ValueSets, j.ValueSets, func(*ValueSet, bmv2json.ValueSet) error { return nil }),
+		bind(s, &s.Digests, j.LearnLists, func(d *Digest, l bmv2json.FieldList) error {
+			if want := len(d.Type.Leaves()); len(l.Elements) != want {
+				return fmt.Errorf("it has %d fields in the P4Info and %d in the BMv2 JSON", want, len(l.Elements))
 			}
-		}
-		return nil
-	}
-	if err := arrays("counter", s.Counters.List, j.Counters); err != nil {
-		return err
-	}
-	if err := arrays("meter", s.Meters.List, j.Meters); err != nil {
-		return err
-	}
-	for _, r := range s.Registers.List {
-		a, err := findArray("register", r.Name, r.Size, j.Registers)
-		if err != nil {
-			return err
-		}
-		if a.Bits != r.Type.Bits {
-			return fmt.Errorf("register %q has %d bits in the P4Info and %d in the BMv2 JSON", r.Name, r.Type.Bits, a.Bits)
-		}
-	}
-	sets := map[string]bool{}
-	for _, v := range j.ValueSets {
-		sets[v.Name] = true
-	}
-	for _, v := range s.ValueSets.List {
-		if !sets[v.Name] {
-			return missing("value set", v.Name)
-		}
-	}
-	learns := map[string]int{}
-	for _, l := range j.Learns {
-		learns[l.Name] = len(l.Elements)
-	}
-	for _, d := range s.Digests.List {
-		n, ok := learns[d.Name]
-		if !ok {
-			return missing("digest", d.Name)
-		}
-		if want := len(d.Type.Leaves()); n != want {
-			return fmt.Errorf("digest %q has %d fields in the P4Info and %d in the BMv2 JSON", d.Name, want, n)
-		}
+			return nil
+		}),
+	)
+}
+
+func (a *Array) bind(j bmv2json.Array) error {
+	switch {
+	case int64(j.Size) != a.Size:
+		return fmt.Errorf("it has size %d in the P4Info and %d in the BMv2 JSON", a.Size, j.Size)
+	case a.Type != nil && j.Bits != a.Type.Bits:
+		return fmt.Errorf("it has %d bits in the P4Info and %d in the BMv2 JSON", a.Type.Bits, j.Bits)
 	}
 	return nil
 }
 
-func findArray(kind, name string, size int64, have []bmv2Array) (*bmv2Array, error) {
-	for i := range have {
-		a := &have[i]
-		if a.Name == name && !a.Direct {
-			if a.Size != size {
-				return nil, fmt.Errorf("%s %q has size %d in the P4Info and %d in the BMv2 JSON", kind, name, size, a.Size)
-			}
-			return a, nil
-		}
-	}
-	return nil, missing(kind, name)
-}
-
 func kindName(k engine.MatchKind) string {
-	switch k {
-	case engine.Exact:
-		return "exact"
-	case engine.LPM:
-		return "lpm"
-	case engine.Ternary:
-		return "ternary"
-	case engine.Range:
-		return "range"
-	case engine.Optional:
-		return "optional"
-	}
-	return "selector"
+	return [...]string{"exact", "lpm", "ternary", "range", "optional", "selector"}[k]
 }

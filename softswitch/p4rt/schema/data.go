@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
+	"github.com/headgate/headgate/internal/canon"
 )
 
 // Type is a P4 type that registers and digests can carry: numbers, and structs and tuples
@@ -44,7 +44,7 @@ func (t *Type) Leaves() []int {
 	return out
 }
 
-// maxParts bounds the parts of one type, for types that contain the same one many times.
+// maxParts bounds the parts of one type, because a type can contain another one many times.
 const maxParts = 4096
 
 // dataType resolves a type.
@@ -138,7 +138,7 @@ func (t *Type) Encode(leaves [][]byte) *p4v1.P4Data {
 func (t *Type) encode(leaves [][]byte) (*p4v1.P4Data, [][]byte) {
 	if t.leaf() {
 		if len(leaves) == 0 {
-			return nil, [][]byte{nil} // a rest that says: too few
+			return nil, [][]byte{nil} // a non-empty rest marks the failure
 		}
 		b, rest := leaves[0], leaves[1:]
 		switch t.form {

@@ -3,16 +3,17 @@ package schema
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/engine"
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
 )
 
-// Key is a validated match key in the three forms it is needed in.
+// Key is a validated match key in three forms.
 type Key struct {
 	// Text identifies the key among all keys of its table.
 	Text string
@@ -25,34 +26,28 @@ type Key struct {
 // Key validates the match of an entry. Errors are INVALID_ARGUMENT and name the table, the
 // field, the value and what is allowed.
 func (t *Table) Key(match []*p4v1.FieldMatch) (Key, error) {
-	k, err := parseKey(t.Fields, t.fields, match)
-	if err != nil {
-		return Key{}, status.Errorf(codes.InvalidArgument, "table %q: %v", t.Name, err)
-	}
-	return k, nil
+	return parseKey("table", t.Name, t.Fields, match)
 }
 
-// Member validates one member of the value set.
+// Member validates one member of the value set, as Key does an entry's match.
 func (v *ValueSet) Member(match []*p4v1.FieldMatch) (Key, error) {
-	k, err := parseKey(v.Fields, v.fields, match)
-	if err != nil {
-		return Key{}, status.Errorf(codes.InvalidArgument, "value set %q: %v", v.Name, err)
-	}
-	return k, nil
+	return parseKey("value set", v.Name, v.Fields, match)
 }
 
-func parseKey(fields []*Field, byID map[uint32]*Field, match []*p4v1.FieldMatch) (Key, error) {
+func parseKey(kind, name string, fields []*Field, match []*p4v1.FieldMatch) (Key, error) {
+	bad := func(format string, args ...any) (Key, error) {
+		return Key{}, status.Errorf(codes.InvalidArgument, "%s %q: %v", kind, name, fmt.Errorf(format, args...))
+	}
 	k := Key{Engine: make([]engine.Match, len(fields))}
 	if len(match) > 0 {
 		k.Proto = make([]*p4v1.FieldMatch, 0, len(match))
 	}
 	for i, m := range match {
-		if byID[m.GetFieldId()] == nil {
-			return Key{}, fmt.Errorf("match[%d].field_id is %d, which is no field of its key", i, m.GetFieldId())
+		if !slices.ContainsFunc(fields, func(f *Field) bool { return f.ID == m.GetFieldId() }) {
+			return bad("match[%d].field_id is %d, which is no field of its key", i, m.GetFieldId())
 		}
 	}
 	text := make([]byte, 0, 64)
-	used := 0
 	for _, f := range fields {
 		var given *p4v1.FieldMatch
 		for _, m := range match {
@@ -60,14 +55,13 @@ func parseKey(fields []*Field, byID map[uint32]*Field, match []*p4v1.FieldMatch)
 				continue
 			}
 			if given != nil {
-				return Key{}, fmt.Errorf("field %q is matched twice", f.Name)
+				return bad("field %q is matched twice", f.Name)
 			}
 			given = m
-			used++
 		}
 		if given == nil {
 			if f.Kind == engine.Exact {
-				return Key{}, fmt.Errorf("field %q is missing; an exact match cannot be left out", f.Name)
+				return bad("field %q is missing; an exact match cannot be left out", f.Name)
 			}
 			k.Engine[f.position] = engine.Match{Any: true}
 			text = append(text, 0)
@@ -75,7 +69,7 @@ func parseKey(fields []*Field, byID map[uint32]*Field, match []*p4v1.FieldMatch)
 		}
 		value, mask, prefix, err := f.check(given)
 		if err != nil {
-			return Key{}, fmt.Errorf("field %q: %w", f.Name, err)
+			return bad("field %q: %w", f.Name, err)
 		}
 		k.Proto = append(k.Proto, f.canonical(given, value, mask, prefix))
 		k.Engine[f.position] = f.engine(value, mask, prefix)
@@ -155,18 +149,7 @@ func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err e
 	return nil, nil, 0, fmt.Errorf("match type is %T, wanted is %s", m.FieldMatchType, kindName(f.Kind))
 }
 
-// number validates a byte string and returns it in canonical form.
-func (f *Field) number(what string, b []byte) ([]byte, error) {
-	if !canon.Fits(b, f.Bits) {
-		return nil, fmt.Errorf("%s is 0x%x, allowed is a number of 1 to %d bits", what, b, f.Bits)
-	}
-	if f.DeviceBits < f.Bits && !canon.Fits(b, f.DeviceBits) {
-		return nil, fmt.Errorf("%s is 0x%x, which does not fit the %d bits that the data plane has", what, b, f.DeviceBits)
-	}
-	return canon.Of(b), nil
-}
-
-// canonical returns m itself when it is canonical already, as most are.
+// canonical returns m in canonical form, and m itself if it is canonical already, as most are.
 func (f *Field) canonical(m *p4v1.FieldMatch, value, mask []byte, prefix int) *p4v1.FieldMatch {
 	same := false
 	switch x := m.FieldMatchType.(type) {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -10,10 +11,10 @@ import (
 // Parse checks a P4Info by itself and indexes it. The error names the object, the field,
 // the value and what is allowed.
 func Parse(info *p4configv1.P4Info) (*Schema, error) {
-	s := &Schema{Info: info, direct: map[uint32]direct{}, types: info.GetTypeInfo(), ids: map[uint32]string{}, names: map[uint32]string{}}
+	s := &Schema{Info: info, direct: map[uint32]direct{}, types: info.GetTypeInfo(), ids: map[uint32]string{}, names: map[uint32]string{}, absent: map[uint32]bool{}}
 	for _, step := range []func() error{
 		s.parseActions, s.parseProfiles, s.parseDirect, s.parseTables, s.linkProfiles,
-		s.parseArrays, s.parseRegisters, s.parseValueSets, s.parseDigests, s.parseHeaders,
+		s.parseArrays, s.parseValueSets, s.parseDigests, s.parseHeaders,
 	} {
 		if err := step(); err != nil {
 			return nil, fmt.Errorf("P4Info: %w", err)
@@ -22,106 +23,110 @@ func Parse(info *p4configv1.P4Info) (*Schema, error) {
 	return s, nil
 }
 
-// claim checks an object's preamble: an id of the right kind that nothing else uses, and a name.
-func (s *Schema) claim(kind string, prefix p4configv1.P4Ids_Prefix, p *p4configv1.Preamble) error {
-	what := fmt.Sprintf("%s %q", kind, p.GetName())
-	switch id := p.GetId(); {
-	case p.GetName() == "":
-		return fmt.Errorf("%s with id %#x: preamble.name is empty", kind, id)
-	case id == 0:
-		return fmt.Errorf("%s: preamble.id is 0, which P4Runtime reserves", what)
-	case id>>24 != uint32(prefix):
-		return fmt.Errorf("%s: preamble.id is %#x, its first byte must be %#x", what, id, uint32(prefix))
-	case s.ids[id] != "":
-		return fmt.Errorf("%s: preamble.id %#x is that of %s too", what, id, s.ids[id])
-	default:
-		s.ids[id], s.names[id] = what, p.GetName()
-		return nil
-	}
+type message interface {
+	GetPreamble() *p4configv1.Preamble
 }
 
-func addNamed[T any](x *Index[T], kind string, p *p4configv1.Preamble, v T) error {
-	if _, dup := x.Name(p.Name); dup {
-		return fmt.Errorf("%s %q: preamble.name is used twice", kind, p.Name)
+// eachObject checks the preambles of the objects of one kind (an id of the right kind that
+// nothing else uses, and a name) and calls parse for each. Errors begin with the object.
+func eachObject[M message](s *Schema, kind string, prefix p4configv1.P4Ids_Prefix, list []M, parse func(M) error) error {
+	for _, m := range list {
+		p := m.GetPreamble()
+		what := fmt.Sprintf("%s %q", kind, p.GetName())
+		switch id := p.GetId(); {
+		case p.GetName() == "":
+			return fmt.Errorf("%s with id %#x: preamble.name is empty", kind, id)
+		case id == 0:
+			return fmt.Errorf("%s: preamble.id is 0, which P4Runtime reserves", what)
+		case id>>24 != uint32(prefix):
+			return fmt.Errorf("%s: preamble.id is %#x, its first byte must be %#x", what, id, uint32(prefix))
+		case s.ids[id] != "":
+			return fmt.Errorf("%s: preamble.id %#x is that of %s too", what, id, s.ids[id])
+		}
+		s.ids[p.Id], s.names[p.Id] = what, p.Name
+		if err := parse(m); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
 	}
-	x.add(p.Id, p.Name, v)
 	return nil
+}
+
+// parseObjects indexes what parse makes of the objects of one kind.
+func parseObjects[M message, T interface{ object() Object }](s *Schema, x *Index[T], kind string, prefix p4configv1.P4Ids_Prefix, list []M, parse func(M) (T, error)) error {
+	return eachObject(s, kind, prefix, list, func(m M) error {
+		v, err := parse(m)
+		if err != nil {
+			return err
+		}
+		if _, dup := x.Name(m.GetPreamble().Name); dup {
+			return fmt.Errorf("preamble.name is used twice")
+		}
+		x.add(v)
+		return nil
+	})
 }
 
 func (s *Schema) parseActions() error {
-	for _, a := range s.Info.GetActions() {
-		if err := s.claim("action", p4configv1.P4Ids_ACTION, a.Preamble); err != nil {
-			return err
-		}
-		out := &Action{ID: a.Preamble.Id, Name: a.Preamble.Name, params: map[uint32]*Param{}}
+	return parseObjects(s, &s.Actions, "action", p4configv1.P4Ids_ACTION, s.Info.GetActions(), func(a *p4configv1.Action) (*Action, error) {
+		out := &Action{Object: objectOf(a.Preamble)}
 		for i, p := range a.Params {
-			where := fmt.Sprintf("action %q: params[%d] %q", out.Name, i, p.Name)
-			if p.Id == 0 || out.params[p.Id] != nil {
-				return fmt.Errorf("%s: id is %d, it must be unique and not 0", where, p.Id)
+			where := fmt.Sprintf("params[%d] %q", i, p.Name)
+			if p.Id == 0 || slices.ContainsFunc(out.Params, func(q *Param) bool { return q.ID == p.Id }) {
+				return nil, fmt.Errorf("%s: id is %d, it must be unique and not 0", where, p.Id)
 			}
-			bits, translated, err := s.width(where, p.Bitwidth, p.TypeName)
+			w, err := s.width(where, p.Bitwidth, p.TypeName)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			q := &Param{ID: p.Id, Name: p.Name, Bits: bits, DeviceBits: bits, position: i}
-			if translated {
-				q.DeviceBits = 0 // the JSON says
-			}
-			out.Params = append(out.Params, q)
-			out.params[p.Id] = q
+			out.Params = append(out.Params, &Param{p.Id, p.Name, w})
 		}
-		if err := addNamed(&s.Actions, "action", a.Preamble, out); err != nil {
-			return err
-		}
-	}
-	return nil
+		return out, nil
+	})
 }
 
-// width checks a bitwidth and looks at its type: translated is true for a translated type
-// whose values are numbers; those in strings are refused.
-func (s *Schema) width(where string, bits int32, name *p4configv1.P4NamedType) (int, bool, error) {
+// width checks a bitwidth and looks at its type. Bits are 0 for strings, DeviceBits where the
+// type is translated: the program has them.
+func (s *Schema) width(where string, bits int32, name *p4configv1.P4NamedType) (Width, error) {
 	translated := false
 	if name.GetName() != "" {
 		nt := s.types.GetNewTypes()[name.Name]
 		if nt == nil && s.types.GetSerializableEnums()[name.Name] == nil {
-			return 0, false, fmt.Errorf("%s: type_name %q is not in type_info", where, name.Name)
+			return Width{}, fmt.Errorf("%s: type_name %q is not in type_info", where, name.Name)
 		}
 		if tr := nt.GetTranslatedType(); tr != nil {
 			if _, ok := tr.SdnType.(*p4configv1.P4NewTypeTranslation_SdnBitwidth); !ok {
-				return 0, false, fmt.Errorf("%s: type %q is translated to strings (@p4runtime_translation), only translation to numbers is supported", where, name.Name)
+				return Width{Strings: name.Name}, nil
 			}
 			translated = true
 		}
 	}
 	if bits < 1 || bits > maxBits {
-		return 0, false, fmt.Errorf("%s: bitwidth is %d, allowed are 1 to %d", where, bits, maxBits)
+		return Width{}, fmt.Errorf("%s: bitwidth is %d, allowed are 1 to %d", where, bits, maxBits)
 	}
-	return int(bits), translated, nil
+	if translated {
+		return Width{Bits: int(bits)}, nil
+	}
+	return Width{Bits: int(bits), DeviceBits: int(bits)}, nil
 }
 
 // maxBits bounds the width of a field or parameter; no P4 program of use comes near it.
 const maxBits = 1 << 14
 
 func (s *Schema) parseProfiles() error {
-	for _, p := range s.Info.GetActionProfiles() {
-		if err := s.claim("action profile", p4configv1.P4Ids_ACTION_PROFILE, p.Preamble); err != nil {
-			return err
-		}
-		out := &Profile{ID: p.Preamble.Id, Name: p.Preamble.Name, Selector: p.WithSelector, Size: p.Size, MaxGroupSize: p.MaxGroupSize}
+	return parseObjects(s, &s.Profiles, "action profile", p4configv1.P4Ids_ACTION_PROFILE, s.Info.GetActionProfiles(), func(p *p4configv1.ActionProfile) (*Profile, error) {
 		switch {
 		case p.Size < 0:
-			return fmt.Errorf("action profile %q: size is %d, it must not be negative", out.Name, p.Size)
+			return nil, errSize(p.Size)
 		case p.MaxGroupSize < 0 || p.Size > 0 && int64(p.MaxGroupSize) > p.Size:
-			return fmt.Errorf("action profile %q: max_group_size is %d, allowed are 0 to size, %d", out.Name, p.MaxGroupSize, p.Size)
+			return nil, fmt.Errorf("max_group_size is %d, allowed are 0 to size, %d", p.MaxGroupSize, p.Size)
 		case p.MaxGroupSize > 0 && !p.WithSelector:
-			return fmt.Errorf("action profile %q: max_group_size is %d, it must be 0 without a selector", out.Name, p.MaxGroupSize)
+			return nil, fmt.Errorf("max_group_size is %d, it must be 0 without a selector", p.MaxGroupSize)
 		}
-		if err := addNamed(&s.Profiles, "action profile", p.Preamble, out); err != nil {
-			return err
-		}
-	}
-	return nil
+		return &Profile{Object: objectOf(p.Preamble), Selector: p.WithSelector, Size: p.Size, MaxGroupSize: p.MaxGroupSize}, nil
+	})
 }
+
+func errSize(n int64) error { return fmt.Errorf("size is %d, it must not be negative", n) }
 
 // linkProfiles checks that tables and profiles name each other, and that tables sharing a
 // profile have the same actions.
@@ -147,20 +152,16 @@ func (s *Schema) linkProfiles() error {
 	return nil
 }
 
+// sameActions reports whether the entries of two tables may use the same actions.
 func sameActions(a, b *Table) bool {
-	// A default-only action is no concern of the profile.
-	count := func(t *Table) (n int) {
-		for _, r := range t.Actions {
+	of := func(t *Table) map[uint32]bool {
+		ids := map[uint32]bool{}
+		for id, r := range t.Actions {
 			if r.Scope != p4configv1.ActionRef_DEFAULT_ONLY {
-				n++
+				ids[id] = true
 			}
 		}
-		return n
+		return ids
 	}
-	for id, r := range a.Actions {
-		if o := b.Actions[id]; r.Scope != p4configv1.ActionRef_DEFAULT_ONLY && (o == nil || o.Scope == p4configv1.ActionRef_DEFAULT_ONLY) {
-			return false
-		}
-	}
-	return count(a) == count(b)
+	return maps.Equal(of(a), of(b))
 }

@@ -1,12 +1,16 @@
-// Package schema is a P4Info as P4Runtime's server needs it: indexed by id, checked
-// strictly, joined with what the BMv2 JSON says of the same objects. It validates and
-// translates matches, actions and P4Data between protobuf and engine form.
+// Package schema checks a P4Info strictly, indexes it by id, and joins it with the same objects of
+// the BMv2 JSON. It validates matches, actions and P4Data, and translates them between protobuf and
+// the engine's form.
 package schema
 
 import (
+	"fmt"
+	"slices"
+
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -19,7 +23,7 @@ type Schema struct {
 	Profiles  Index[*Profile]
 	Counters  Index[*Array]
 	Meters    Index[*Array]
-	Registers Index[*Register]
+	Registers Index[*Array]
 	ValueSets Index[*ValueSet]
 	Digests   Index[*Digest]
 
@@ -28,16 +32,44 @@ type Schema struct {
 
 	direct map[uint32]direct // direct counters and meters, by id
 	types  *p4configv1.P4TypeInfo
-	ids    map[uint32]string // every id in use, and by what
+	ids    map[uint32]string // kind and name of the object with an id
 	names  map[uint32]string // preamble.name by id
+	absent map[uint32]bool   // objects that the program does not have
 }
 
 // NameOf returns the name of the P4Info object with an id, "" when there is none.
 func (s *Schema) NameOf(id uint32) string { return s.names[id] }
 
-// Index is the objects of one kind.
-type Index[T any] struct {
-	List   []T // in P4Info's order
+// Absent reports whether the P4Info has an object with this id that the program does not have.
+// Compilers omit objects that no packet can reach from the program.
+func (s *Schema) Absent(id uint32) bool { return s.absent[id] }
+
+// AllAbsent returns the absent objects, kind and name, in alphabetical order.
+func (s *Schema) AllAbsent() []string {
+	var out []string
+	for id := range s.absent {
+		out = append(out, s.ids[id])
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Describe returns kind and name of the P4Info object with an id.
+func (s *Schema) Describe(id uint32) string { return s.ids[id] }
+
+// Object holds the fields that every object of the P4Info has.
+type Object struct {
+	ID   uint32
+	Name string
+}
+
+func (o Object) object() Object { return o }
+
+func objectOf(p *p4configv1.Preamble) Object { return Object{p.GetId(), p.GetName()} }
+
+// Index finds the objects of one kind.
+type Index[T interface{ object() Object }] struct {
+	List   []T // in P4Info's order, without those that are absent
 	byID   map[uint32]T
 	byName map[string]T
 }
@@ -48,12 +80,37 @@ func (x *Index[T]) ID(id uint32) (T, bool) { v, ok := x.byID[id]; return v, ok }
 // Name returns the object with a name.
 func (x *Index[T]) Name(name string) (T, bool) { v, ok := x.byName[name]; return v, ok }
 
-func (x *Index[T]) add(id uint32, name string, v T) {
+func (x *Index[T]) add(v T) {
 	if x.byID == nil {
 		x.byID, x.byName = map[uint32]T{}, map[string]T{}
 	}
 	x.List = append(x.List, v)
-	x.byID[id], x.byName[name] = v, v
+	x.byID[v.object().ID], x.byName[v.object().Name] = v, v
+}
+
+// Width is the width of a number.
+type Width struct {
+	// Bits is the width that controllers see. The P4Info has none for fields of type error;
+	// theirs comes from the program.
+	Bits int
+	// DeviceBits is the width in the data plane. It differs from Bits only for parameters, and
+	// exact and optional fields, of a translated type.
+	DeviceBits int
+	// Strings is the name of a type that is translated to strings; "" for all others.
+	Strings string
+}
+
+// number validates a byte string and returns it in canonical form.
+func (w Width) number(what string, b []byte) ([]byte, error) {
+	switch {
+	case w.Strings != "": // the switch does not know the numbers of the strings
+		return nil, fmt.Errorf("%s: its type %q is translated to strings (@p4runtime_translation), which this switch cannot do", what, w.Strings)
+	case !canon.Fits(b, w.Bits):
+		return nil, fmt.Errorf("%s is 0x%x, allowed is a number of 1 to %d bits", what, b, w.Bits)
+	case !canon.Fits(b, w.DeviceBits):
+		return nil, fmt.Errorf("%s is 0x%x, which does not fit the %d bits that the data plane has", what, b, w.DeviceBits)
+	}
+	return canon.Of(b), nil
 }
 
 // Field is one field of a key: of a table or of a value set.
@@ -61,10 +118,7 @@ type Field struct {
 	ID   uint32
 	Name string
 	Kind engine.MatchKind
-	Bits int // as controllers see it
-	// DeviceBits is the width in the data plane; it differs from Bits only for exact and
-	// optional fields of a translated type.
-	DeviceBits int
+	Width
 	// position of the field in the engine's key
 	position int
 	// deviceKind is Ternary for optional fields, which BMv2 JSON has as ternary
@@ -75,8 +129,7 @@ type Field struct {
 
 // Table is a match-action table.
 type Table struct {
-	ID            uint32
-	Name          string
+	Object
 	Fields        []*Field
 	Actions       map[uint32]*ActionRef
 	ConstDefault  uint32 // action id, 0 when the default is mutable
@@ -92,8 +145,6 @@ type Table struct {
 	Entries []*p4v1.TableEntry
 	// Default is the program's default action; nil when it is not in P4Info.
 	Default *p4v1.Action
-
-	fields map[uint32]*Field
 }
 
 // ActionRef is one action a table may use.
@@ -104,59 +155,43 @@ type ActionRef struct {
 
 // Action is an action and its parameters, in the engine's order.
 type Action struct {
-	ID     uint32
-	Name   string
+	Object
 	Params []*Param
-	params map[uint32]*Param
 }
 
 // Param is one parameter of an action.
 type Param struct {
-	ID         uint32
-	Name       string
-	Bits       int // as controllers see it
-	DeviceBits int // in the data plane; differs for translated types
-	position   int
+	ID   uint32
+	Name string
+	Width
 }
 
 // Profile is an action profile or action selector.
 type Profile struct {
-	ID           uint32
-	Name         string
+	Object
 	Selector     bool
 	Size         int64
 	MaxGroupSize int32
 	Tables       []*Table
 }
 
-// Array is an indirect counter or meter.
+// Array is an indirect counter, a meter or a register.
 type Array struct {
-	ID   uint32
-	Name string
+	Object
 	Size int64
-}
-
-// Register is a register array.
-type Register struct {
-	ID   uint32
-	Name string
-	Size int64
-	Type *Type
+	Type *Type // of a register's cells; nil for counters and meters
 }
 
 // ValueSet is a parser value set.
 type ValueSet struct {
-	ID     uint32
-	Name   string
+	Object
 	Size   int64
 	Fields []*Field
-	fields map[uint32]*Field
 }
 
 // Digest is a digest and the type of its messages.
 type Digest struct {
-	ID   uint32
-	Name string
+	Object
 	Type *Type
 }
 

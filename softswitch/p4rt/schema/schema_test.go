@@ -31,7 +31,7 @@ func bound(info *p4configv1.P4Info) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.Bind(p4test.Program(), p4test.JSON)
+	return s, s.Bind(p4test.Program())
 }
 
 func (s *Schema) table(t testing.TB, name string) *Table {
@@ -58,7 +58,9 @@ func TestParseRefuses(t *testing.T) {
 		{"name twice", func(i *p4configv1.P4Info) { i.Tables[1].Preamble.Name = i.Tables[0].Preamble.Name }, "used twice"},
 		{"field id twice", func(i *p4configv1.P4Info) { i.Tables[5].MatchFields[1].Id = 1 }, "must be unique and not 0"},
 		{"field id 0", func(i *p4configv1.P4Info) { i.Tables[5].MatchFields[1].Id = 0 }, "must be unique and not 0"},
-		{"width 0", func(i *p4configv1.P4Info) { i.Tables[5].MatchFields[1].Bitwidth = 0 }, "bitwidth is 0, allowed are 1 to"},
+		{"width below 0", func(i *p4configv1.P4Info) { i.Tables[5].MatchFields[1].Bitwidth = -1 }, "bitwidth is -1, allowed are 1 to"},
+		{"parameter width 0", func(i *p4configv1.P4Info) { i.Actions[2].Params[0].Bitwidth = 0 }, "bitwidth is 0, allowed are 1 to"},
+		{"value set width 0", func(i *p4configv1.P4Info) { i.ValueSets[0].Match[0].Bitwidth = 0 }, "bitwidth is 0, allowed are 1 to"},
 		{"match type", func(i *p4configv1.P4Info) {
 			i.Tables[1].MatchFields[0].Match = &p4configv1.MatchField_OtherMatchType{OtherMatchType: "bloom"}
 		}, `"bloom", allowed are EXACT`},
@@ -94,9 +96,6 @@ func TestParseRefuses(t *testing.T) {
 		{"controller header twice", func(i *p4configv1.P4Info) { i.ControllerPacketMetadata[0].Preamble.Name = "packet_out" }, "two of it"},
 		{"controller header bits", func(i *p4configv1.P4Info) { i.ControllerPacketMetadata[0].Metadata[0].Bitwidth = 8 }, "15 bits are not whole bytes"},
 		{"type unknown", func(i *p4configv1.P4Info) { i.Tables[1].MatchFields[0].TypeName = &p4configv1.P4NamedType{Name: "x"} }, `type_name "x" is not in type_info`},
-		{"string translation", func(i *p4configv1.P4Info) {
-			i.TypeInfo.NewTypes["port_id_t"].GetTranslatedType().SdnType = &p4configv1.P4NewTypeTranslation_SdnString_{}
-		}, "translated to strings (@p4runtime_translation)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			info := p4test.Info()
@@ -115,8 +114,12 @@ func TestBindRefuses(t *testing.T) {
 		edit func(*p4configv1.P4Info)
 		want string
 	}{
-		{"table", func(i *p4configv1.P4Info) { i.Tables[1].Preamble.Name = "x" }, `table "x" of the P4Info is not in the BMv2 JSON`},
-		{"action", func(i *p4configv1.P4Info) { i.Actions[2].Preamble.Name = "x" }, `action "x" of the P4Info`},
+		{"all tables", func(i *p4configv1.P4Info) {
+			for _, t := range i.Tables {
+				t.Preamble.Name += "x"
+			}
+		}, "they belong to different programs"},
+		{"action", func(i *p4configv1.P4Info) { i.Actions[2].Preamble.Name = "x" }, `its action "x" is not one of its actions`},
 		{"parameter name", func(i *p4configv1.P4Info) { i.Actions[2].Params[0].Name = "x" }, `parameter 0 is "x"`},
 		{"parameter width", func(i *p4configv1.P4Info) { i.Actions[2].Params[0].Bitwidth = 10 }, "10 bits, in the P4Info"},
 		{"parameter count", func(i *p4configv1.P4Info) { i.Actions[2].Params = nil }, "has 0 parameters in the P4Info and 1"},
@@ -131,15 +134,10 @@ func TestBindRefuses(t *testing.T) {
 		{"idle timeout", func(i *p4configv1.P4Info) { i.Tables[2].IdleTimeoutBehavior = 1 }, "idle timeouts in the P4Info and none"},
 		{"const", func(i *p4configv1.P4Info) { i.Tables[2].IsConstTable = true }, "entries are const in the P4Info and not"},
 		{"profile", func(i *p4configv1.P4Info) { i.ActionProfiles[0].Preamble.Name = "x" }, `implementation is "x"`},
-		{"counter", func(i *p4configv1.P4Info) { i.Counters[0].Preamble.Name = "x" }, `counter "x" of the P4Info`},
 		{"counter size", func(i *p4configv1.P4Info) { i.Counters[0].Size = 17 }, "size 17 in the P4Info and 16"},
-		{"meter", func(i *p4configv1.P4Info) { i.Meters[0].Preamble.Name = "x" }, `meter "x" of the P4Info`},
-		{"register", func(i *p4configv1.P4Info) { i.Registers[0].Preamble.Name = "x" }, `register "x" of the P4Info`},
 		{"register width", func(i *p4configv1.P4Info) {
 			i.Registers[0].TypeSpec = i.TypeInfo.Structs["learn_t"].Members[1].TypeSpec
 		}, "9 bits in the P4Info and 48"},
-		{"value set", func(i *p4configv1.P4Info) { i.ValueSets[0].Preamble.Name = "x" }, `value set "x" of the P4Info`},
-		{"digest", func(i *p4configv1.P4Info) { i.Digests[0].Preamble.Name = "x" }, `digest "x" of the P4Info`},
 		{"digest fields", func(i *p4configv1.P4Info) {
 			i.TypeInfo.Structs["learn_t"].Members = i.TypeInfo.Structs["learn_t"].Members[:1]
 		}, "1 fields in the P4Info and 2"},
@@ -337,7 +335,7 @@ func FuzzBind(f *testing.F) {
 			return
 		}
 		prog, err := engine.Load(doc)
-		if err != nil || s.Bind(prog, doc) != nil {
+		if err != nil || s.Bind(prog) != nil {
 			return
 		}
 		for _, tb := range s.Tables.List {

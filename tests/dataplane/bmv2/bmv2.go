@@ -1,39 +1,32 @@
-// Package bmv2 runs simple_switch_grpc as a target of data-plane tests. Frames go in and
-// out through its own gRPC service instead of interfaces, so that no privileges are
-// needed and nothing is lost on the way; queues are shaped through its Thrift service.
+// Package bmv2 runs BMv2's simple_switch_grpc for tests: Process is the process alone,
+// Switch is also a target of data-plane tests. Frames go in and out of a Switch through
+// BMv2's own gRPC service instead of interfaces, so that no privileges are needed and
+// nothing is lost on the way; queues are shaped through its Thrift service.
 package bmv2
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
+	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/headgate/headgate/controller/bmv2"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/bmv2/dataplanepb"
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// Command is the program that runs.
-const Command = "simple_switch_grpc"
-
-// startTimeout bounds the time from exec to the first frame.
-const startTimeout = 20 * time.Second
-
 // Switch is a running simple_switch_grpc. It is owned by the test that started it.
 type Switch struct {
-	process *exec.Cmd
-	exited  chan error
-	dir     string
+	*Process
+	dir string
 
 	p4runtime *grpc.ClientConn
 	dataplane *grpc.ClientConn
@@ -41,76 +34,74 @@ type Switch struct {
 	stop      context.CancelFunc
 	received  chan struct{} // closed when the goroutine that fills inbox ends
 	inbox     target.Inbox
-	queues    *queueService
+	queues    *bmv2.Client
 }
 
 var _ target.Cabled = (*Switch)(nil)
 
-// Start starts the switch. dir is an empty folder for its files, with a name so short that
-// a socket fits. It starts with Headgate's program, since BMv2 takes no frames before it has
-// one; a test pushes it again.
-func Start(dir string) (*Switch, error) {
-	s := &Switch{dir: dir, exited: make(chan error, 1)}
-	thriftPort, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.exec(thriftPort); err != nil {
-		return nil, err
-	}
-	if err := s.connect(thriftPort); err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log"))
-		return nil, errors.Join(fmt.Errorf("%s does not start: %w\n%s", Command, err, log), s.Close())
-	}
-	return s, nil
+// Start starts a switch as target.Target wants it. BMv2 takes no frames before it has a
+// program, so it starts with Headgate's; a test pushes it again.
+func Start(t testing.TB) *Switch {
+	t.Helper()
+	return StartProgram(t, p4src.JSON, "--cpu-port", strconv.Itoa(ids.CPUPort), "--priority-queues", strconv.Itoa(ids.QueuesPerPort))
 }
 
-func (s *Switch) exec(thriftPort int) error {
-	program := filepath.Join(s.dir, "program.json")
-	if err := os.WriteFile(program, p4src.JSON, 0o644); err != nil {
-		return err
-	}
-	log, err := os.Create(filepath.Join(s.dir, "log"))
+// StartProgram starts a switch with a program in BMv2's JSON and flags of its target. The
+// caller closes it.
+func StartProgram(t testing.TB, json []byte, flags ...string) *Switch {
+	t.Helper()
+	s, err := TryProgram(t, json, flags...)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer log.Close()
-	s.process = exec.Command(Command,
-		"--device-id", strconv.Itoa(target.DeviceID), "--thrift-port", strconv.Itoa(thriftPort),
-		"--log-console", "--log-level", "warn", program,
-		"--",
-		"--grpc-server-addr", s.address("p4runtime"), "--dp-grpc-server-addr", s.address("dataplane"),
-		"--cpu-port", strconv.Itoa(ids.CPUPort), "--priority-queues", strconv.Itoa(ids.QueuesPerPort))
-	s.process.Stdout, s.process.Stderr = log, log
-	if err := s.process.Start(); err != nil {
-		return err
+	return s
+}
+
+// TryProgram is StartProgram for a program that BMv2 may refuse: the error is then an
+// *exec.ExitError.
+func TryProgram(t testing.TB, json []byte, flags ...string) (*Switch, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bmv2") // t.TempDir is too long for a socket
+	if err != nil {
+		return nil, err
 	}
-	go func() { s.exited <- s.process.Wait() }()
-	return nil
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "program.json")
+	if err := os.WriteFile(program, json, 0o644); err != nil {
+		return nil, err
+	}
+	s := &Switch{dir: dir}
+	s.Process, err = Run(Options{
+		Dir: dir, DeviceID: target.DeviceID, Address: s.address("p4runtime"), Program: program,
+		Flags:  []string{"--log-console", "--log-level", "warn"},
+		Target: append(flags, "--dp-grpc-server-addr", s.address("dataplane")),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.connect(); err != nil {
+		if end := s.Ended(0); end != nil {
+			err = end
+		}
+		return nil, errors.Join(s.Explain(err), s.Close())
+	}
+	return s, nil
 }
 
 func (s *Switch) address(name string) string { return "unix:" + filepath.Join(s.dir, name) }
 
 // connect waits for the switch's three servers.
-func (s *Switch) connect(thriftPort int) error {
-	starting, cancel := context.WithTimeout(context.Background(), startTimeout)
+func (s *Switch) connect() error {
+	starting, cancel := s.Starting()
 	defer cancel()
-	go func() { // no use in waiting for a process that has ended
-		select {
-		case err := <-s.exited:
-			s.exited <- err
-			cancel()
-		case <-starting.Done():
-		}
-	}()
 	var err error
-	if s.p4runtime, err = dial(s.address("p4runtime")); err != nil {
+	if s.p4runtime, err = target.Dial(s.address("p4runtime")); err != nil {
 		return err
 	}
-	if s.dataplane, err = dial(s.address("dataplane")); err != nil {
+	if s.dataplane, err = target.Dial(s.address("dataplane")); err != nil {
 		return err
 	}
-	if s.queues, err = dialQueues(starting, thriftPort); err != nil {
+	if s.queues, err = s.Queues(starting); err != nil {
 		return err
 	}
 	return s.openStream(starting)
@@ -141,20 +132,6 @@ func (s *Switch) openStream(starting context.Context) error {
 			return fmt.Errorf("stream of frames: %w", starting.Err())
 		}
 	}
-}
-
-func dial(address string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20), grpc.WaitForReady(true)))
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // receive moves frames from the switch to the inbox until the stream ends.
@@ -197,10 +174,10 @@ func (s *Switch) Receive(port uint32, wait time.Duration) (target.Frame, bool) {
 func (s *Switch) Shape(port uint32, shape target.Shape) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := s.queues.setDepth(ctx, port, shape.Depth); err != nil {
+	if err := s.queues.SetQueueDepth(ctx, port, int32(shape.Depth)); err != nil {
 		return err
 	}
-	return s.queues.setRate(ctx, port, shape.PacketsPerSecond)
+	return s.queues.SetQueueRate(ctx, port, int64(shape.PacketsPerSecond))
 }
 
 // SetUp implements target.Cabled.
@@ -224,17 +201,13 @@ func (s *Switch) Close() error {
 		<-s.received
 	}
 	if s.queues != nil {
-		errs = append(errs, s.queues.close())
+		errs = append(errs, s.queues.Close())
 	}
 	for _, conn := range []*grpc.ClientConn{s.p4runtime, s.dataplane} {
 		if conn != nil {
 			errs = append(errs, conn.Close())
 		}
 	}
-	// It has nothing to save, and its own way out can wait for streams for ever.
-	if err := s.process.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		errs = append(errs, err)
-	}
-	<-s.exited
+	s.Kill() // it has nothing to save, and its own way out can wait for streams for ever
 	return errors.Join(errs...)
 }

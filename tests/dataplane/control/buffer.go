@@ -5,9 +5,7 @@ import (
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
-	"google.golang.org/protobuf/encoding/prototext"
 
-	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
 )
@@ -19,12 +17,8 @@ type Names struct {
 	actions map[string]uint32
 }
 
-// NewNames reads Headgate's P4Info.
-func NewNames() (*Names, error) {
-	var info p4configv1.P4Info
-	if err := prototext.Unmarshal(p4src.P4Info, &info); err != nil {
-		return nil, err
-	}
+// NewNames returns the names of a program.
+func NewNames(info *p4configv1.P4Info) *Names {
 	n := &Names{map[string]*p4configv1.Table{}, map[string]uint32{}}
 	for _, t := range info.GetTables() {
 		n.tables[t.GetPreamble().GetName()] = t
@@ -32,11 +26,11 @@ func NewNames() (*Names, error) {
 	for _, a := range info.GetActions() {
 		n.actions[a.GetPreamble().GetName()] = a.GetPreamble().GetId()
 	}
-	return n, nil
+	return n
 }
 
-// Buffer makes updates of one type of a buffer policy's entries.
-func (n *Names) Buffer(kind p4v1.Update_Type, entries ...buffer.Entry) ([]*p4v1.Update, error) {
+// Updates makes updates of one type of entries by name.
+func (n *Names) Updates(kind p4v1.Update_Type, entries ...buffer.Entry) ([]*p4v1.Update, error) {
 	var updates []*p4v1.Update
 	for _, e := range entries {
 		t, ok := n.tables[e.Table]
@@ -96,11 +90,4 @@ func (n *Names) BufferPolicy(a buffer.Action) (*p4v1.Update, error) {
 }
 
 // PFCSession installs the clone session of a port's PFC frames.
-func PFCSession(port uint32) *p4v1.Update {
-	return insert(&p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{
-		PacketReplicationEngineEntry: &p4v1.PacketReplicationEngineEntry{
-			Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: &p4v1.CloneSessionEntry{
-				SessionId: buffer.Session(port),
-				Replicas:  []*p4v1.Replica{{EgressPort: port, Instance: 1}},
-			}}}}})
-}
+func PFCSession(port uint32) *p4v1.Update { return cloneSession(buffer.Session(port), port) }

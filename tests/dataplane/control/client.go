@@ -80,23 +80,23 @@ func (c *Client) receive() {
 	}
 }
 
+// Sync waits until the switch has handled what was sent before: it answers in order.
+func (c *Client) Sync() error { return c.arbitrate() }
+
 func (c *Client) arbitrate() error {
 	err := c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{
 		Arbitration: &p4v1.MasterArbitrationUpdate{DeviceId: c.device, ElectionId: c.election}}})
 	if err != nil {
 		return err
 	}
-	select {
-	case m := <-c.answers:
-		if code := m.GetArbitration().GetStatus().GetCode(); m.GetArbitration() == nil || code != 0 {
-			return fmt.Errorf("not primary: %v", m)
-		}
-		return nil
-	case <-c.done:
-		return errors.New("the switch ended the stream")
-	case <-time.After(callTimeout):
-		return fmt.Errorf("arbitration: %w", ErrTimeout)
+	m, err := next(c, c.answers, "arbitration", callTimeout)
+	if err != nil {
+		return err
 	}
+	if a := m.GetArbitration(); a == nil || a.GetStatus().GetCode() != 0 {
+		return fmt.Errorf("not primary: %v", m)
+	}
+	return nil
 }
 
 // Close ends the stream.
@@ -105,18 +105,29 @@ func (c *Client) Close() {
 	<-c.done
 }
 
+// P4Info returns Headgate's.
+func P4Info() (*p4configv1.P4Info, error) {
+	info := new(p4configv1.P4Info)
+	return info, prototext.Unmarshal(p4src.P4Info, info)
+}
+
 // Push makes Headgate's program the running one.
 func (c *Client) Push() error {
-	var info p4configv1.P4Info
-	if err := prototext.Unmarshal(p4src.P4Info, &info); err != nil {
+	info, err := P4Info()
+	if err != nil {
 		return err
 	}
+	return c.PushProgram(info, p4src.JSON)
+}
+
+// PushProgram makes a program in BMv2's JSON the running one.
+func (c *Client) PushProgram(info *p4configv1.P4Info, json []byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	_, err := c.stub.SetForwardingPipelineConfig(ctx, &p4v1.SetForwardingPipelineConfigRequest{
 		DeviceId: c.device, ElectionId: c.election,
 		Action: p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT,
-		Config: &p4v1.ForwardingPipelineConfig{P4Info: &info, P4DeviceConfig: p4src.JSON},
+		Config: &p4v1.ForwardingPipelineConfig{P4Info: info, P4DeviceConfig: json},
 	})
 	return err
 }
@@ -180,27 +191,38 @@ type PacketIn struct {
 
 // Receive returns the next packet-in, waiting for it for at most wait.
 func (c *Client) Receive(wait time.Duration) (PacketIn, error) {
-	select {
-	case m := <-c.packetIns:
-		p := PacketIn{Payload: m.GetPayload()}
-		for _, md := range m.GetMetadata() {
-			var v uint32
-			for _, b := range md.GetValue() {
-				v = v<<8 | uint32(b)
-			}
-			switch md.GetMetadataId() {
-			case ids.MetaPacketInIngressPort:
-				p.Port = v
-			case ids.MetaPacketInQueue:
-				p.Queue = v
-			case ids.MetaPacketInReason:
-				p.Reason = v
-			}
+	m, err := next(c, c.packetIns, "packet-in", wait)
+	if err != nil {
+		return PacketIn{}, err
+	}
+	p := PacketIn{Payload: m.GetPayload()}
+	for _, md := range m.GetMetadata() {
+		v := uint32(numberOf(md.GetValue()))
+		switch md.GetMetadataId() {
+		case ids.MetaPacketInIngressPort:
+			p.Port = v
+		case ids.MetaPacketInQueue:
+			p.Queue = v
+		case ids.MetaPacketInReason:
+			p.Reason = v
 		}
-		return p, nil
+	}
+	return p, nil
+}
+
+// next returns what comes next from one of the client's channels.
+func next[T any](c *Client, from <-chan T, what string, wait time.Duration) (v T, err error) {
+	select {
+	case v = <-from: // also when there is no time to wait
+		return v, nil
+	default:
+	}
+	select {
+	case v = <-from:
+		return v, nil
 	case <-c.done:
-		return PacketIn{}, errors.New("the switch ended the stream")
+		return v, errors.New("the switch ended the stream")
 	case <-time.After(wait):
-		return PacketIn{}, fmt.Errorf("packet-in: %w", ErrTimeout)
+		return v, fmt.Errorf("%s: %w", what, ErrTimeout)
 	}
 }

@@ -13,13 +13,7 @@ import (
 
 // number returns a value in P4Runtime's canonical form: big-endian without leading zeros,
 // and one zero byte for 0.
-func number(v uint64) []byte {
-	b := binary.BigEndian.AppendUint64(nil, v)
-	for len(b) > 1 && b[0] == 0 {
-		b = b[1:]
-	}
-	return b
-}
+func number(v uint64) []byte { return bytesOf(binary.BigEndian.AppendUint64(nil, v)) }
 
 func bytesOf(b []byte) []byte {
 	for len(b) > 1 && b[0] == 0 {
@@ -138,7 +132,7 @@ func Marking(queue uint64, entries []red.Entry) []*p4v1.Update {
 	var updates []*p4v1.Update
 	for _, e := range entries {
 		match := []*p4v1.FieldMatch{exact(ids.FieldECNREDQueue, queue)}
-		if !e.All() {
+		if e.Low != 0 || e.High != ids.Saturated16 {
 			match = append(match, &p4v1.FieldMatch{FieldId: ids.FieldECNREDDepth, FieldMatchType: &p4v1.FieldMatch_Range_{
 				Range: &p4v1.FieldMatch_Range{Low: number(uint64(e.Low)), High: number(uint64(e.High))}}})
 		}
@@ -160,16 +154,34 @@ func DisableStamping() *p4v1.Update {
 	return setDefault(ids.TableMaxQDScale, action(ids.ActionDisableStamping))
 }
 
+// Source permits a source at a port, or refuses all others there; the zero address is those.
+func Source(port uint32, permitted netip.Addr) *p4v1.Update {
+	e := &p4v1.TableEntry{TableId: ids.TableSourceCheck, Match: []*p4v1.FieldMatch{exact(ids.FieldSourceCheckIngressPort, uint64(port))}, Action: direct(action(ids.ActionRefuseSource))}
+	if permitted.IsValid() {
+		e.Match = append(e.Match, &p4v1.FieldMatch{FieldId: ids.FieldSourceCheckSrcAddr, FieldMatchType: &p4v1.FieldMatch_Lpm{
+			Lpm: &p4v1.FieldMatch_LPM{Value: permitted.AsSlice(), PrefixLen: 32}}})
+		e.Action = direct(action(ids.ActionPermitSource))
+	}
+	return insert(entry(e))
+}
+
+// PuntLimit lets a port send the controller a frame each interval, or by tolerance earlier, in
+// microseconds.
+func PuntLimit(interval, tolerance uint64) *p4v1.Update {
+	return setDefault(ids.TablePuntLimit, action(ids.ActionSetPuntLimit, number(interval), number(tolerance)))
+}
+
 func setDefault(table uint32, a *p4v1.Action) *p4v1.Update {
 	return &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: entry(&p4v1.TableEntry{TableId: table, IsDefaultAction: true, Action: direct(a)})}
 }
 
 // PollSession installs the clone session of poll reports.
-func PollSession() *p4v1.Update {
+func PollSession() *p4v1.Update { return cloneSession(ids.PollCloneSession, ids.CPUPort) }
+
+func cloneSession(id, port uint32) *p4v1.Update {
 	return insert(&p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{
 		PacketReplicationEngineEntry: &p4v1.PacketReplicationEngineEntry{
 			Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: &p4v1.CloneSessionEntry{
-				SessionId: ids.PollCloneSession,
-				Replicas:  []*p4v1.Replica{{EgressPort: ids.CPUPort, Instance: 1}},
+				SessionId: id, Replicas: []*p4v1.Replica{{EgressPort: port, Instance: 1}},
 			}}}}})
 }

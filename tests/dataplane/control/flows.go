@@ -2,9 +2,11 @@ package control
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net/netip"
 	"time"
 
@@ -66,47 +68,41 @@ func FlowDigest(most int32, hold time.Duration) *p4v1.Update {
 // Learned returns the flows of the next digest, which it acknowledges, waiting for it for
 // at most wait.
 func (c *Client) Learned(wait time.Duration) ([]Flow, error) {
-	select {
-	case d := <-c.digests:
-		if d.GetDigestId() != ids.DigestFlowDigestT {
-			return nil, fmt.Errorf("digest %#x, want %#x", d.GetDigestId(), ids.DigestFlowDigestT)
-		}
-		var flows []Flow
-		for _, v := range d.GetData() {
-			m := v.GetStruct().GetMembers()
-			if len(m) != 3 {
-				return nil, fmt.Errorf("a digest of %d members, want 3", len(m))
-			}
-			flows = append(flows, Flow{
-				Src: addrOf(m[0].GetBitstring()), Dst: addrOf(m[1].GetBitstring()), Port: uint32(numberOf(m[2].GetBitstring())),
-			})
-		}
-		return flows, c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
-			DigestAck: &p4v1.DigestListAck{DigestId: d.GetDigestId(), ListId: d.GetListId()}}})
-	case <-c.done:
-		return nil, errors.New("the switch ended the stream")
-	case <-time.After(wait):
-		return nil, fmt.Errorf("digest: %w", ErrTimeout)
+	d, err := next(c, c.digests, "digest", wait)
+	if err != nil {
+		return nil, err
 	}
+	if d.GetDigestId() != ids.DigestFlowDigestT {
+		return nil, fmt.Errorf("digest %#x, want %#x", d.GetDigestId(), ids.DigestFlowDigestT)
+	}
+	var flows []Flow
+	for _, v := range d.GetData() {
+		m := v.GetStruct().GetMembers()
+		if len(m) != 3 {
+			return nil, fmt.Errorf("a digest of %d members, want 3", len(m))
+		}
+		flows = append(flows, Flow{
+			Src: addrOf(m[0].GetBitstring()), Dst: addrOf(m[1].GetBitstring()), Port: uint32(numberOf(m[2].GetBitstring())),
+		})
+	}
+	return flows, c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
+		DigestAck: &p4v1.DigestListAck{DigestId: d.GetDigestId(), ListId: d.GetListId()}}})
 }
 
 // Idle returns the flows of the next idle notification.
 func (c *Client) Idle(wait time.Duration) ([]Flow, error) {
-	select {
-	case n := <-c.idle:
-		var flows []Flow
-		for _, e := range n.GetTableEntry() {
-			if e.GetTableId() != ids.TableFlow {
-				return nil, fmt.Errorf("an idle entry of table %#x, want %#x", e.GetTableId(), ids.TableFlow)
-			}
-			flows = append(flows, flowOf(e))
-		}
-		return flows, nil
-	case <-c.done:
-		return nil, errors.New("the switch ended the stream")
-	case <-time.After(wait):
-		return nil, fmt.Errorf("idle notification: %w", ErrTimeout)
+	n, err := next(c, c.idle, "idle notification", wait)
+	if err != nil {
+		return nil, err
 	}
+	var flows []Flow
+	for _, e := range n.GetTableEntry() {
+		if e.GetTableId() != ids.TableFlow {
+			return nil, fmt.Errorf("an idle entry of table %#x, want %#x", e.GetTableId(), ids.TableFlow)
+		}
+		flows = append(flows, flowOf(e))
+	}
+	return flows, nil
 }
 
 // Flows reads both tables in one request.
@@ -162,14 +158,7 @@ func flowOf(e *p4v1.TableEntry) Flow {
 }
 
 func addrOf(b []byte) netip.Addr {
-	v := uint32(numberOf(b))
-	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(numberOf(b)))))
 }
 
-func numberOf(b []byte) uint64 {
-	var v uint64
-	for _, x := range b {
-		v = v<<8 | uint64(x)
-	}
-	return v
-}
+func numberOf(b []byte) uint64 { return new(big.Int).SetBytes(b).Uint64() }

@@ -1,5 +1,5 @@
 // Package embedded runs the embedded switch in the test's process as a target of
-// data-plane tests, on a loop paced by the wall clock, with P4Runtime over TCP.
+// data-plane tests, on a loop paced by the wall clock or by the test, with P4Runtime over TCP.
 package embedded
 
 import (
@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/pacc"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/tests/dataplane/target"
@@ -28,6 +27,7 @@ type Switch struct {
 	sw    *softswitch.Switch
 	ports map[uint32]*softswitch.Port
 	inbox target.Inbox
+	waits chan wait // nil when the wall clock paces the loop
 
 	address net.Addr
 	conn    *grpc.ClientConn
@@ -35,11 +35,16 @@ type Switch struct {
 	stopped chan error
 }
 
-var _ target.Cabled = (*Switch)(nil)
+var (
+	_ target.Cabled = (*Switch)(nil)
+	_ target.Timed  = (*Switch)(nil)
+)
 
-// Start starts the switch without a program.
-func Start() (*Switch, error) {
-	s := &Switch{loop: clock.NewLoop(), ports: map[uint32]*softswitch.Port{}, stopped: make(chan error, 1)}
+// Start starts the switch without a program, paced by the wall clock.
+func Start() (*Switch, error) { return start(nil) }
+
+func start(waits chan wait) (*Switch, error) {
+	s := &Switch{loop: clock.NewLoop(), ports: map[uint32]*softswitch.Port{}, waits: waits, stopped: make(chan error, 1)}
 	var err error
 	s.sw, err = softswitch.NewOnLoop(s.loop, softswitch.Config{
 		Name: "under test", DeviceID: target.DeviceID, CPUPort: ids.CPUPort,
@@ -62,7 +67,11 @@ func Start() (*Switch, error) {
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	go func() { s.stopped <- s.loop.RunReal(ctx) }()
+	run := s.loop.RunReal
+	if waits != nil {
+		run = s.drive
+	}
+	go func() { s.stopped <- run(ctx) }()
 	return s, nil
 }
 
@@ -84,8 +93,7 @@ func (s *Switch) Dial() (*grpc.ClientConn, error) {
 		return s.conn, nil
 	}
 	var err error
-	s.conn, err = grpc.NewClient(s.address.String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20), grpc.WaitForReady(true)))
+	s.conn, err = target.Dial(s.address.String())
 	return s.conn, err
 }
 
@@ -104,8 +112,11 @@ func (s *Switch) Send(port uint32, frames ...[]byte) error {
 }
 
 // Receive implements target.Target.
-func (s *Switch) Receive(port uint32, wait time.Duration) (target.Frame, bool) {
-	return s.inbox.Take(port, wait)
+func (s *Switch) Receive(port uint32, most time.Duration) (target.Frame, bool) {
+	if s.waits != nil {
+		return s.await(wait{frame: true, port: port, most: units.FromDuration(most)})
+	}
+	return s.inbox.Take(port, most)
 }
 
 // Shape implements target.Target.
@@ -136,10 +147,4 @@ func (s *Switch) Close() error {
 }
 
 // PACC returns the counters of the PACC loop in the switch.
-func (s *Switch) PACC() (pacc.Stats, []pacc.PortStats, bool) { return s.sw.PACC() }
-
-// WorstLag returns how far the switch's clock was ever behind the wall clock.
-func (s *Switch) WorstLag() time.Duration {
-	_, worst := s.loop.Lag()
-	return worst.Duration()
-}
+func (s *Switch) PACC() (cnpgen.LoopStats, []cnpgen.PortStats, bool) { return s.sw.PACC() }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/headgate/headgate/units"
 )
@@ -41,6 +42,13 @@ type Cabled interface {
 	SetUp(port uint32, up bool) error
 }
 
+// Timed is a target with a clock of its own, which tests use in the place of the wall clock.
+type Timed interface {
+	Target
+	Now() time.Duration
+	Sleep(time.Duration)
+}
+
 // Frame is a frame that left a port.
 type Frame struct {
 	Port uint32
@@ -57,4 +65,10 @@ type Shape struct {
 	PacketsPerSecond int         // 0 is unlimited
 	FrameBytes       units.Bytes // of every frame sent while the shape holds
 	Depth            int         // packets that a queue holds
+}
+
+// Dial connects to the P4Runtime server of a target, which may still be starting.
+func Dial(address string) (*grpc.ClientConn, error) {
+	return grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20), grpc.WaitForReady(true)))
 }

@@ -2,6 +2,7 @@ package lawtest
 
 import (
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/units"
 )
@@ -32,7 +33,8 @@ type Flow struct {
 	nicFree units.Time
 	wakeAt  units.Time
 	timerAt units.Time
-	cnpAt   units.Time
+	owed    bool // owes will be called
+	notify  dcqcn.NotificationPoint
 	fb      transport.Feedback
 }
 
@@ -128,9 +130,13 @@ func (f *Flow) pump() {
 func (f *Flow) received(p *packet) {
 	n := f.net
 	p.delay = n.Now - p.sent
-	if p.ce && f.CNPGap > 0 && n.Now >= f.cnpAt {
-		f.cnpAt = n.Now + f.CNPGap
-		n.push(event{at: n.Now + f.Back, kind: evCNP, flow: f})
+	if p.ce && f.CNPGap > 0 {
+		if f.notify.Marked(n.Now, f.CNPGap) {
+			n.push(event{at: n.Now + f.Back, kind: evCNP, flow: f})
+		} else if at := f.notify.Due(); !f.owed {
+			f.owed = true
+			n.At(at, f.owes)
+		}
 	}
 	if !p.probe {
 		_, reply, psn := f.rx.OnData(p.psn, p.last)
@@ -141,6 +147,14 @@ func (f *Flow) received(p *packet) {
 		}
 	}
 	n.push(event{at: n.Now + f.Back, kind: evAck, flow: f, pkt: p})
+}
+
+// owes sends the notification that a window owes at its end.
+func (f *Flow) owes() {
+	f.owed = false
+	if f.notify.Expired(f.net.Now, f.CNPGap) {
+		f.net.push(event{at: f.net.Now + f.Back, kind: evCNP, flow: f})
+	}
 }
 
 func (f *Flow) cnp() {

@@ -126,21 +126,3 @@ func (s Swift) Fluctuation() (units.Time, error) {
 	}
 	return units.Time(math.Round(rise + fall)), nil
 }
-
-// FlowsWithin returns for how many flows the fluctuation is at most a: the inverse of
-// Fluctuation, Flows being ignored.
-func (s Swift) FlowsWithin(a units.Time) (float64, error) {
-	s.Flows = 1
-	if _, err := s.Fluctuation(); err != nil {
-		return 0, err
-	}
-	if a < 0 {
-		return 0, fmt.Errorf("fluctuation %v: want 0 or more", a)
-	}
-	one := float64(s.Increase) * 8 * float64(units.Second) / float64(s.Rate)
-	// Below the bend the decrease is β times the increase, beyond it max_mdf·target.
-	if n := float64(a) / (one * (1 + s.Beta)); s.Beta*n*one <= s.MaxMDF*float64(s.Target) {
-		return n, nil
-	}
-	return (float64(a) - s.MaxMDF*float64(s.Target)) / one, nil
-}

@@ -83,16 +83,9 @@ func TestFluctuation(t *testing.T) {
 	if want := 3240 * ns; a != want { // 1.8 µs up and 0.8 · 1.8 µs down
 		t.Errorf("150 flows swing by %v, want %v", a, want)
 	}
-	n, err := s.FlowsWithin(3240 * ns)
-	if err != nil || math.Abs(n-150) > 1e-6 {
-		t.Errorf("3.24 µs hold %v flows, %v", n, err)
-	}
 	s.Flows = 10000 // 120 µs up, the decrease bounded by max_mdf: 14 µs
 	if a, err = s.Fluctuation(); err != nil || a != 134*us {
 		t.Errorf("10000 flows swing by %v, %v", a, err)
-	}
-	if n, err = s.FlowsWithin(134 * us); err != nil || math.Abs(n-10000) > 1e-6 {
-		t.Errorf("134 µs hold %v flows, %v", n, err)
 	}
 }
 
@@ -136,8 +129,5 @@ func TestErrors(t *testing.T) {
 	ok.Flows = 1e9
 	if _, err := ok.Fluctuation(); err == nil {
 		t.Error("a swing of years was taken")
-	}
-	if _, err := ok.FlowsWithin(-1); err == nil {
-		t.Error("a negative fluctuation was taken")
 	}
 }

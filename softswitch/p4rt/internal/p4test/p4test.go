@@ -4,15 +4,17 @@ package p4test
 
 import (
 	_ "embed" // for the program
+	"math/big"
+	"math/bits"
 	"strings"
 	"sync"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/headgate/headgate/softswitch/engine"
-	"github.com/headgate/headgate/softswitch/p4rt/canon"
 )
 
 // JSON is the program, kinds.p4, as p4c compiled it.
@@ -24,6 +26,11 @@ var JSON []byte
 //
 //go:embed kinds.p4info.txtpb
 var Text []byte
+
+// Uint returns v as P4Runtime's canonical byte string.
+func Uint(v uint64) []byte {
+	return new(big.Int).SetUint64(v).FillBytes(make([]byte, max(1, (bits.Len64(v)+7)/8)))
+}
 
 // Info returns a fresh P4Info.
 func Info() *p4configv1.P4Info {
@@ -43,35 +50,14 @@ func Config() *p4v1.ForwardingPipelineConfig {
 
 var ids = func() map[string]uint32 {
 	m := map[string]uint32{}
-	add := func(p *p4configv1.Preamble) { m[p.Name] = p.Id }
-	info := Info()
-	for _, x := range info.Tables {
-		add(x.Preamble)
-	}
-	for _, x := range info.Actions {
-		add(x.Preamble)
-	}
-	for _, x := range info.ActionProfiles {
-		add(x.Preamble)
-	}
-	for _, x := range info.Counters {
-		add(x.Preamble)
-	}
-	for _, x := range info.DirectCounters {
-		add(x.Preamble)
-	}
-	for _, x := range info.Meters {
-		add(x.Preamble)
-	}
-	for _, x := range info.Registers {
-		add(x.Preamble)
-	}
-	for _, x := range info.ValueSets {
-		add(x.Preamble)
-	}
-	for _, x := range info.Digests {
-		add(x.Preamble)
-	}
+	Info().ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		for i := 0; f.IsList() && i < v.List().Len(); i++ {
+			if x, ok := v.List().Get(i).Message().Interface().(interface{ GetPreamble() *p4configv1.Preamble }); ok {
+				m[x.GetPreamble().GetName()] = x.GetPreamble().GetId()
+			}
+		}
+		return true
+	})
 	return m
 }()
 
@@ -88,34 +74,34 @@ func ID(name string) uint32 {
 
 // Exact, LPM, Ternary, Range and Optional build matches.
 func Exact(id uint32, v uint64) *p4v1.FieldMatch {
-	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: canon.FromUint(v)}}}
+	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: Uint(v)}}}
 }
 
 // LPM matches the first prefix bits.
 func LPM(id uint32, v uint64, prefix int32) *p4v1.FieldMatch {
-	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: canon.FromUint(v), PrefixLen: prefix}}}
+	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: Uint(v), PrefixLen: prefix}}}
 }
 
 // Ternary matches under a mask.
 func Ternary(id uint32, v, mask uint64) *p4v1.FieldMatch {
-	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: canon.FromUint(v), Mask: canon.FromUint(mask)}}}
+	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: Uint(v), Mask: Uint(mask)}}}
 }
 
 // Range matches low to high.
 func Range(id uint32, low, high uint64) *p4v1.FieldMatch {
-	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: canon.FromUint(low), High: canon.FromUint(high)}}}
+	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: Uint(low), High: Uint(high)}}}
 }
 
 // Optional matches one value.
 func Optional(id uint32, v uint64) *p4v1.FieldMatch {
-	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: canon.FromUint(v)}}}
+	return &p4v1.FieldMatch{FieldId: id, FieldMatchType: &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: Uint(v)}}}
 }
 
 // Action calls an action with parameters 1, 2, ….
 func Action(name string, params ...uint64) *p4v1.Action {
 	a := &p4v1.Action{ActionId: ID(name)}
 	for i, v := range params {
-		a.Params = append(a.Params, &p4v1.Action_Param{ParamId: uint32(i + 1), Value: canon.FromUint(v)})
+		a.Params = append(a.Params, &p4v1.Action_Param{ParamId: uint32(i + 1), Value: Uint(v)})
 	}
 	return a
 }

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/daemon"
+)
+
+func newControllerCommand() *cobra.Command {
+	var file, socket string
+	var verbose, replace bool
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the daemon against switches that are already there",
+		Long: "Brings every switch of the fabric file in line over P4Runtime and keeps it there, and serves the\n" +
+			"gRPC API and Prometheus metrics, until it is interrupted. Switches keep what they hold. Switches\n" +
+			"that cannot be reached are shown by `headgate get switches` and tried again for ever.\n\n" +
+			"SIGHUP reads the fabric file again. With a state file a restart keeps weights, links out of service,\n" +
+			"virtual priorities and the configuration that was applied last: when that came by `headgate apply`, it\n" +
+			"stays, and --replace applies the fabric file in its place.",
+		Args: cobra.NoArgs,
+	}
+	f := c.Flags()
+	f.StringVarP(&file, "file", "f", "", "fabric file (default: fabric.yaml here or in /etc/headgate)")
+	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket too, for hosts in network namespaces")
+	f.BoolVar(&replace, "replace", false, "apply the fabric file even if another configuration was applied through the API since")
+	f.BoolVarP(&verbose, "verbose", "v", false, "log every call of the API")
+	f.String("listen", "", "host:port of the gRPC API; overrides controller.listen")
+	f.String("metrics", "", "host:port of the Prometheus endpoint, off for none; overrides controller.metrics")
+	f.String("state", "", "state file; overrides controller.state")
+	f.String("election-id", "", "P4Runtime election id; overrides controller.election_id")
+	flags := map[string]*pflag.Flag{
+		"controller.listen": f.Lookup("listen"), "controller.metrics": f.Lookup("metrics"),
+		"controller.state": f.Lookup("state"), "controller.election_id": f.Lookup("election-id"),
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		load := func() (*config.Config, error) {
+			return config.Load(config.Options{File: file, Flags: flags, Sections: controller.Sections()})
+		}
+		cfg, err := load()
+		if err != nil {
+			return err
+		}
+		level := slog.LevelInfo
+		if verbose {
+			level = slog.LevelDebug
+		}
+		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+		reload := make(chan os.Signal, 1)
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+		return daemon.Run(c.Context(), daemon.Options{
+			Config: cfg, Replace: replace, Reload: reload, Load: load, Flags: flags, Socket: socket, Log: log,
+		})
+	}
+	return c
+}

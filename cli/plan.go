@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+// newPlanCommand shows what apply would change.
+func newPlanCommand() *cobra.Command {
+	var file string
+	cmd := ask("plan -f FABRIC.yaml", "Show what applying a configuration would change: exit code 0 nothing, 2 something, 1 on errors", func(ctx context.Context, e *env) error {
+		return plan(ctx, e, file)
+	})
+	fileFlag(cmd, &file)
+	return cmd
+}
+
+// plan shows what apply would change. If that is anything it returns an error for ExitChanges.
+func plan(ctx context.Context, e *env, name string) error {
+	file, text, err := e.readConfig(name)
+	if err != nil {
+		return err
+	}
+	r, err := e.fabric().PlanConfig(ctx, &pb.PlanConfigRequest{Config: text, File: file})
+	if err != nil {
+		return err
+	}
+	changes := 0
+	for _, s := range r.GetSwitches() {
+		changes += len(s.GetChanges())
+	}
+	if err := e.print(r, func(w io.Writer) { drawPlan(w, file, r) }); err != nil {
+		return err
+	}
+	if changes > 0 {
+		return errChanges
+	}
+	return nil
+}
+
+func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
+	signs := map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
+	count := map[pb.Change_Kind]int{}
+	touched := 0
+	for _, s := range r.GetSwitches() {
+		if s.GetUnreachable() != "" {
+			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch: %s\n", clean(s.GetName()), clean(s.GetUnreachable()))
+		} else if len(s.GetChanges())+len(s.GetNotes()) > 0 {
+			_, _ = fmt.Fprintf(w, "%s:\n", clean(s.GetName()))
+		}
+		for _, n := range s.GetNotes() {
+			_, _ = fmt.Fprintf(w, "  ! %s\n", clean(n))
+		}
+		var last run
+		for _, c := range s.GetChanges() {
+			sign, ok := signs[c.GetKind()]
+			if !ok {
+				sign = "?"
+			}
+			count[c.GetKind()]++
+			what, _, _ := strings.Cut(clean(c.GetText()), " ")
+			if last.same(w, sign, what) {
+				_, _ = fmt.Fprintf(w, "  %s %s\n", sign, clean(c.GetText()))
+			}
+		}
+		last.end(w)
+		if len(s.GetChanges()) > 0 {
+			touched++
+		}
+	}
+	if touched == 0 {
+		_, _ = fmt.Fprintf(w, "No changes: %s is what the fabric holds.\n", file)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "%d to insert, %d to modify, %d to delete on %d of %s.\n",
+		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, switches(len(r.GetSwitches())))
+}
+
+// mostLines is how many changes of one kind to one table are listed. A table of logarithms has
+// thousands.
+const mostLines = 64
+
+// run counts changes of one kind to one table that follow each other.
+type run struct {
+	sign, what string
+	n          int
+}
+
+// same counts one more change and reports whether it is to be listed.
+func (r *run) same(w io.Writer, sign, what string) bool {
+	if sign != r.sign || what != r.what {
+		r.end(w)
+		*r = run{sign: sign, what: what}
+	}
+	r.n++
+	return r.n <= mostLines
+}
+
+// end writes how many changes were not listed.
+func (r *run) end(w io.Writer) {
+	if r.n > mostLines {
+		_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", r.sign, r.what, r.n-mostLines)
+	}
+}
+
+func switches(n int) string {
+	if n == 1 {
+		return "1 switch"
+	}
+	return fmt.Sprintf("%d switches", n)
+}

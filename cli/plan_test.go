@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+// A plan with thousands of entries of one table shows the first of them.
+func TestLongPlan(t *testing.T) {
+	r := &pb.PlanConfigResponse{Switches: []*pb.SwitchPlan{{Name: "s1"}}}
+	add := func(kind pb.Change_Kind, table string, n int) {
+		for i := range n {
+			r.Switches[0].Changes = append(r.Switches[0].Changes, &pb.Change{Kind: kind, Text: fmt.Sprintf("%s key=%d → a()", table, i)})
+		}
+	}
+	add(pb.Change_KIND_INSERT, "t.logs", mostLines+7)
+	add(pb.Change_KIND_INSERT, "t.few", mostLines)
+	add(pb.Change_KIND_DELETE, "t.logs", mostLines+1)
+	var out bytes.Buffer
+	drawPlan(&out, "f", r)
+	text := out.String()
+	if strings.Count(text, "\n") != 1+3*mostLines+2+1 || !strings.Contains(text, "  + t.logs … 7 more\n") || !strings.Contains(text, "  - t.logs … 1 more\n") ||
+		!strings.Contains(text, fmt.Sprintf("%d to insert, 0 to modify, %d to delete on 1 of 1 switch.", 2*mostLines+7, mostLines+1)) {
+		t.Errorf("plan:\n%s", text)
+	}
+}

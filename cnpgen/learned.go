@@ -1,0 +1,238 @@
+package cnpgen
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+)
+
+// writeMost bounds the flows of one write: on BMv2 a thousand updates, two for each flow,
+// take some 40 ms, and the loop waits for them.
+const writeMost = 256
+
+// count is a flow's bytes and congested packets.
+type count struct{ bytes, congested uint64 }
+
+// flowState is a flow that is in the switch's table or will be written to it. The differences of
+// its counters are taken here and nowhere else.
+type flowState struct {
+	now     count  // counters at the last reading
+	base    count  // counters when its port was last computed; never above now
+	last    count  // the difference that its port was last computed with
+	since   uint64 // the tick in which it was learned
+	seen    uint64 // the last tick whose reading contained it
+	written bool
+	gone    bool // left the table
+	row     int  // index in the last reading
+}
+
+// row is a flow of a reading.
+type row struct {
+	Flow
+	state *flowState
+}
+
+// learned is what a loop knows of the switch's flow table. The loop owns it.
+type learned struct {
+	most     int
+	watches  func(port uint32) bool
+	flows    map[Flow]*flowState
+	add      []Flow // to be written; a flow that is gone meanwhile is skipped
+	remove   []Flow
+	removing map[Flow]bool // the flows in remove
+	fresh    []Flow        // written since the last reading
+	before   []row         // the previous reading, in its order, which hardly changes
+	rows     []row         // scratch
+	churn    int           // flows evicted in tick churned
+	churned  uint64        // a tick
+	rank     []Flow        // scratch
+}
+
+func newLearned(most int, watches func(uint32) bool) learned {
+	return learned{most: most, watches: watches, flows: make(map[Flow]*flowState), removing: map[Flow]bool{}}
+}
+
+// learn makes room for a flow and plans its entries. It ignores a flow whose old entries are still
+// to be removed, because the switch reports it again after that.
+func (t *learned) learn(f Flow, tick uint64, st *LoopStats) {
+	if t.flows[f] != nil || t.removing[f] || !t.watches(f.Port) {
+		return
+	}
+	if len(t.flows) >= t.most && !t.evict(tick, st) {
+		st.Refused++
+		return
+	}
+	t.flows[f] = &flowState{since: tick}
+	t.add = append(t.add, f)
+}
+
+// churnShare bounds the evictions in a period to 1/churnShare of the table. Otherwise many short
+// flows would evict the long ones before these are seen to be congested.
+const churnShare = 8
+
+// evict removes the least congested flow, and among equals the one that sends least. It does not
+// consider flows that have not been in the table for a whole period. It returns false when it finds
+// none.
+func (t *learned) evict(tick uint64, st *LoopStats) bool {
+	if t.churned != tick {
+		t.churned, t.churn, t.rank = tick, 0, t.candidates(tick)
+	}
+	for t.churn < max(1, t.most/churnShare) && len(t.rank) > 0 {
+		f := t.rank[0]
+		t.rank = t.rank[1:]
+		if t.forget(f) {
+			t.churn++
+			st.Evicted++
+			return true
+		}
+	}
+	return false
+}
+
+// candidates returns the flows that may be evicted in this tick, in the order of eviction.
+func (t *learned) candidates(tick uint64) []Flow {
+	list := t.rank[:0]
+	for f, s := range t.flows {
+		if s.written && s.since+1 < tick {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b Flow) int {
+		x, y := t.flows[a], t.flows[b]
+		return cmp.Or(cmp.Compare(x.last.congested, y.last.congested), cmp.Compare(x.last.bytes, y.last.bytes),
+			a.Src.Compare(b.Src), a.Dst.Compare(b.Dst), cmp.Compare(a.Port, b.Port))
+	})
+	return list[:min(len(list), max(1, t.most/churnShare))]
+}
+
+// forget forgets a flow and plans to remove its entries. It returns false for an unknown flow.
+func (t *learned) forget(f Flow) bool {
+	s := t.flows[f]
+	if s == nil {
+		return false
+	}
+	delete(t.flows, f)
+	s.gone = true
+	if s.written {
+		t.planRemoval(f)
+	}
+	return true
+}
+
+// planRemoval plans to remove the entries of a flow.
+func (t *learned) planRemoval(f Flow) {
+	if !t.removing[f] {
+		t.removing[f] = true
+		t.remove = append(t.remove, f)
+	}
+}
+
+// read compares the switch's flow table with the flows that it should contain. A flow that an
+// earlier loop wrote is kept if there is room. It is removed if one of its entries is missing or if
+// its port is not watched any more.
+func (t *learned) read(counts []Counters, tick uint64) {
+	t.rows = t.rows[:0]
+	at := 0 // where the next flow is expected in the previous reading
+	for i := range counts {
+		c := &counts[i]
+		s := t.find(c.Flow, &at)
+		if s == nil {
+			if t.removing[c.Flow] {
+				continue
+			}
+			if c.Partial || !t.watches(c.Port) || len(t.flows) >= t.most {
+				t.planRemoval(c.Flow)
+				continue
+			}
+			// It is unknown when the flow sent what is counted so far, so that does not count.
+			s = &flowState{since: tick, base: count{c.Bytes, c.Congested}}
+			t.flows[c.Flow] = s
+		}
+		s.written, s.seen = true, tick
+		if c.Partial {
+			t.forget(c.Flow)
+			continue
+		}
+		s.now = count{c.Bytes, c.Congested}
+		if s.now.bytes < s.base.bytes || s.now.congested < s.base.congested {
+			s.base = s.now // the switch was restarted, or the entry was written anew
+		}
+		s.row = len(t.rows)
+		t.rows = append(t.rows, row{c.Flow, s})
+	}
+	t.before, t.rows = t.rows, t.before
+	// Flows whose entries should be in the table but are not may be learned again.
+	for _, r := range t.rows {
+		if !r.state.gone && r.state.seen != tick {
+			t.discard(r.Flow, r.state)
+		}
+	}
+	for _, f := range t.fresh {
+		if s := t.flows[f]; s != nil && s.seen != tick {
+			t.discard(f, s)
+		}
+	}
+	t.fresh = t.fresh[:0]
+}
+
+// find returns the state of a flow, nil when it is not in the table.
+func (t *learned) find(f Flow, at *int) *flowState {
+	if *at < len(t.before) {
+		if r := &t.before[*at]; r.Flow == f && !r.state.gone {
+			*at++
+			return r.state
+		}
+	}
+	s := t.flows[f]
+	if s != nil {
+		*at = s.row + 1
+	}
+	return s
+}
+
+// discard forgets a flow that is not in the switch's table.
+func (t *learned) discard(f Flow, s *flowState) {
+	s.gone = true
+	delete(t.flows, f)
+}
+
+// write makes some of the planned changes, at most writeMost additions and as many removals.
+func (t *learned) write(sw Switch, st *LoopStats) error {
+	st.Flows = len(t.flows)
+	remove := t.remove[:min(len(t.remove), writeMost)]
+	var add []Flow
+	n := 0
+	for ; n < len(t.add) && len(add) < writeMost; n++ {
+		if s := t.flows[t.add[n]]; s != nil && !s.written {
+			add = append(add, t.add[n])
+		}
+	}
+	if len(add) == 0 && len(remove) == 0 {
+		t.add = t.add[:copy(t.add, t.add[n:])]
+		return nil
+	}
+	refused, err := sw.Write(add, remove)
+	if errors.Is(err, ErrBusy) {
+		return nil
+	}
+	for _, f := range remove {
+		delete(t.removing, f)
+	}
+	t.remove = t.remove[:copy(t.remove, t.remove[len(remove):])]
+	t.add = t.add[:copy(t.add, t.add[n:])]
+	for _, f := range add {
+		if s := t.flows[f]; s != nil {
+			s.written = true
+			t.fresh = append(t.fresh, f)
+		}
+	}
+	st.Learned += uint64(len(add) - len(refused))
+	st.Refused += uint64(len(refused))
+	for _, f := range refused {
+		if s := t.flows[f]; s != nil {
+			t.discard(f, s)
+		}
+	}
+	st.Flows = len(t.flows)
+	return err
+}

@@ -1,0 +1,64 @@
+// Package audit is the log of who changed what, and of what was refused: weights and budgets,
+// configurations, links and virtual priorities. An Entry is one line; a Log has the newest,
+// and a Keeper makes them durable.
+package audit
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// DefaultLimit is how many entries are kept unless told otherwise.
+const DefaultLimit = 65536
+
+// What an entry is about.
+const (
+	Weight   = "weight"
+	Budget   = "budget"
+	Delete   = "delete"
+	Apply    = "apply" // Subject is the file, Value the generation
+	LinkUp   = "link up"
+	LinkDown = "link down" // Subject are the link's ends
+	Priority = "priority"  // Value is the virtual priority
+	Release  = "release"
+)
+
+// Entry is one line of the log: a change, or a refusal, with who asked.
+type Entry struct {
+	Time        time.Time `json:"time"`
+	Peer        string    `json:"peer"`
+	Application string    `json:"application,omitempty"`
+	Flow        string    `json:"flow,omitempty"`    // as weights.Key writes it; "" where it is about no flow
+	Subject     string    `json:"subject,omitempty"` // what it is about where that is no flow
+	Previous    float64   `json:"previous"`
+	Value       float64   `json:"value"` // as asked, so it may be NaN in a refusal
+	What        string    `json:"what"`
+	Refused     string    `json:"refused,omitempty"` // empty when granted
+}
+
+// plain is an Entry without its methods; its Value stands in record as text.
+type plain Entry
+
+// record is an Entry in JSON, whose numbers cannot be NaN or infinite.
+type record struct {
+	plain
+	Value string `json:"value"`
+}
+
+// MarshalJSON writes the value as a text.
+func (e Entry) MarshalJSON() ([]byte, error) {
+	return json.Marshal(record{plain(e), strconv.FormatFloat(e.Value, 'g', -1, 64)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (e *Entry) UnmarshalJSON(text []byte) error {
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return err
+	}
+	*e = Entry(r.plain)
+	var err error
+	e.Value, err = strconv.ParseFloat(r.Value, 64)
+	return err
+}

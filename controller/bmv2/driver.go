@@ -1,0 +1,190 @@
+package bmv2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	// shortest is the shortest frame of Ethernet, without its checksum.
+	shortest = 60 * units.Byte
+	// spare is how many packets of a queue may have passed without admission: polls, probes,
+	// PAUSE frames. It is all that BMv2's queues hold when it starts.
+	spare = 64
+)
+
+// Driver sets the queues of one switch.
+type Driver struct {
+	address string
+
+	mu     sync.Mutex
+	client *Client           // nil until the first use, and when the last use failed
+	held   map[setting]int64 // what was set over client
+}
+
+var _ trafficmanager.Driver = (*Driver)(nil)
+
+// New returns a Driver for the Thrift service at host:port.
+func New(address string) *Driver { return &Driver{address: address} }
+
+// setting is a value that the service can set.
+type setting struct {
+	method string
+	port   uint32
+}
+
+// setTo is a setting with what it should be.
+type setTo struct {
+	setting
+	value int64
+}
+
+func (s setTo) String() string {
+	unit := "packets/s"
+	if s.method == setDepth {
+		unit = "packets"
+	}
+	return fmt.Sprintf("%s port %d → %d %s", s.method, s.port, s.value, unit)
+}
+
+// settings returns what a configuration makes of a switch, the depth of a port first: a queue
+// that builds may need it.
+func settings(c *trafficmanager.Config) ([]setTo, error) {
+	if c.MMU != nil || len(c.Filters) > 0 {
+		return nil, &units.FieldError{Field: "policy", Value: "set", Allowed: "no policy and no filters: BMv2's are in the program"}
+	}
+	depths := map[uint32]units.Bytes{}
+	limited := map[uint32]int{} // queues with a limit
+	for _, l := range c.QueueLimits {
+		if l.Bytes > 0 {
+			depths[l.Port] = max(depths[l.Port], l.Bytes)
+			limited[l.Port]++
+		}
+	}
+	var list []setTo
+	for i, p := range c.Ports {
+		rate := int64(p.Rate / units.Rate(8*c.PacketSize))
+		if rate < 1 {
+			return nil, &units.FieldError{Field: fmt.Sprintf("ports[%d].rate", i), Value: p.Rate.String(), Allowed: fmt.Sprintf("a packet of %v a second or more", c.PacketSize)}
+		}
+		bytes := depths[p.Number]
+		if limited[p.Number] < c.Queues {
+			bytes = ids.Unlimited
+		}
+		depth := int64((bytes+shortest-1)/shortest) + spare
+		list = append(list, setTo{setting{setDepth, p.Number}, depth}, setTo{setting{setRate, p.Number}, rate})
+	}
+	return list, nil
+}
+
+// Check implements trafficmanager.Driver.
+func (d *Driver) Check(want *trafficmanager.Config) error {
+	_, err := settings(want)
+	return err
+}
+
+// Plan implements trafficmanager.Driver. What the switch has is known over the connection that
+// set it alone.
+func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]view.Change, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list, err := settings(want)
+	if err != nil {
+		return nil, err
+	}
+	err = d.connect(ctx)
+	var changes []view.Change
+	for _, s := range list {
+		switch had, known := d.held[s.setting]; {
+		case !known:
+			changes = append(changes, view.Change{Kind: view.Modify, Text: s.String() + " (was: BMv2 does not tell)"})
+		case had != s.value:
+			changes = append(changes, view.Change{Kind: view.Modify, Text: fmt.Sprintf("%v (was: %d)", s, had)})
+		}
+	}
+	return changes, err
+}
+
+// Apply implements trafficmanager.Driver. With from it sets what differs from what was set over
+// the connection, without it everything. It counts what was not known to be so.
+func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list, err := settings(want)
+	if err != nil {
+		return 0, err
+	}
+	if err := d.connect(ctx); err != nil {
+		return 0, err
+	}
+	written := 0
+	for _, s := range list {
+		had, known := d.held[s.setting]
+		known = known && had == s.value
+		if known && from != nil {
+			continue
+		}
+		if err := d.set(ctx, s); err != nil {
+			return written, err
+		}
+		d.held[s.setting] = s.value
+		if !known {
+			written++
+		}
+	}
+	return written, nil
+}
+
+func (d *Driver) set(ctx context.Context, s setTo) error {
+	if s.method == setDepth {
+		return d.client.SetQueueDepth(ctx, s.port, int32(s.value))
+	}
+	return d.client.SetQueueRate(ctx, s.port, s.value)
+}
+
+// connect makes sure of a connection over which the switch answers. A new one knows nothing.
+func (d *Driver) connect(ctx context.Context) error {
+	if d.client != nil {
+		err := d.client.Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		d.client, d.held = nil, nil
+		if ctx.Err() != nil {
+			return err // no time for another
+		}
+	}
+	c, err := Dial(ctx, d.address)
+	if err != nil {
+		return err
+	}
+	if err := c.Ping(ctx); err != nil {
+		return err
+	}
+	d.client, d.held = c, map[setting]int64{}
+	return nil
+}
+
+// Pauses implements trafficmanager.Driver.
+func (*Driver) Pauses(context.Context, []uint32) (map[uint32]trafficmanager.PauseCounters, error) {
+	return nil, fmt.Errorf("BMv2 has no MACs that count pauses: %w", errors.ErrUnsupported)
+}
+
+// Close implements trafficmanager.Driver.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client == nil {
+		return nil
+	}
+	c := d.client
+	d.client, d.held = nil, nil
+	return c.Close()
+}

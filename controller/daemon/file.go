@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// begin applies the configuration to start with: the operator's file, or what was applied
+// through the API after it. Switches get it when the core runs.
+//
+// A file that became impossible since it was read last, such as one with fewer priorities than
+// are allocated, is no reason to leave the fabric alone: what was applied last stays, and log,
+// events and /readyz say so until a file is taken. With --replace it is an error: that was an
+// order.
+func (d *daemon) begin(ctx context.Context, saved store.Config) error {
+	if !d.Replace && saved.ByAPI && saved.YAML != string(d.Config.Source) {
+		d.Log.Warn("another configuration than the file's stays: it was applied through the API later; --replace applies the file",
+			"file", d.Config.File, "stays", saved.File, "generation", saved.Generation, "applied", saved.Applied)
+		return d.resume(ctx, saved)
+	}
+	_, err := d.apply(ctx, d.Config) // no switch can hold it before the core runs
+	var faults *yamlnode.Error
+	switch {
+	case !errors.As(err, &faults) || saved.YAML == "" || saved.YAML == string(d.Config.Source):
+		return err
+	case d.Replace:
+		return fmt.Errorf("%w; without --replace the configuration of %s stays, which was applied last, and what stands against the file can be changed", err, saved.File)
+	}
+	if err := d.resume(ctx, saved); err != nil {
+		return err
+	}
+	err = fmt.Errorf("%w; the configuration stays that was applied last, on %s: mend the file, or what stands against it, and send SIGHUP", err, saved.Applied.Format(time.DateTime))
+	d.refused.Store(&err)
+	d.Log.Error("the file was refused", "err", err)
+	d.core.Events().Publish(view.Event{Time: time.Now(), Severity: view.Error, Subject: d.Config.File, Kind: "config.refused", Message: err.Error()})
+	return nil
+}
+
+// resume applies what was applied last.
+func (d *daemon) resume(ctx context.Context, saved store.Config) error {
+	cfg, err := config.Parse(saved.File, []byte(saved.YAML), d.Flags, controller.Sections()...)
+	if err != nil {
+		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
+	}
+	own, was := &cfg.Controller, d.Config.Controller
+	own.Listen, own.Metrics, own.State = was.Listen, was.Metrics, was.State
+	if !saved.ByAPI {
+		d.file.Store(cfg) // it was the file's, and the next one replaces it
+	}
+	_, _, err = d.core.ApplyConfig(ctx, cfg)
+	return err
+}
+
+// apply makes the operator's file the configuration, and returns what the switches made of it.
+func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]view.Result, error) {
+	before := d.file.Swap(cfg)
+	generation, results, err := d.core.ApplyConfig(ctx, cfg)
+	if err != nil {
+		d.file.Store(before)
+	}
+	d.audit.Record(audit.Entry{Peer: "controller", What: audit.Apply, Subject: cfg.File, Value: float64(generation)}, err)
+	return results, err
+}
+
+// save keeps an applied configuration.
+func (d *daemon) save(cfg *config.Config, generation uint64) error {
+	d.refused.Store(nil)
+	return d.db.SaveConfig(store.Config{
+		File: cfg.File, YAML: string(cfg.Source), Generation: generation, Applied: time.Now(), ByAPI: cfg != d.file.Load(),
+	})
+}
+
+// reloads reads the file again whenever it is asked to, until ctx ends. What is wrong with the
+// file is logged, and the configuration stays as it is.
+func (d *daemon) reloads(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.Reload:
+		}
+		cfg, err := d.Load()
+		if err == nil {
+			err = d.reload(ctx, cfg)
+		}
+		if err != nil {
+			d.Log.Error("the file was not reloaded", "err", err)
+			continue
+		}
+		d.Log.Info("the file was reloaded", "file", cfg.File, "generation", d.core.Fabric().Generation)
+	}
+}
+
+func (d *daemon) reload(ctx context.Context, cfg *config.Config) error {
+	if now := d.core.Config(); now != d.file.Load() && !d.Replace && string(now.Source) != string(cfg.Source) {
+		return fmt.Errorf("%s was applied through the API later: apply %s with `headgate apply`, or restart with --replace", now.File, cfg.File)
+	}
+	results, err := d.apply(ctx, cfg)
+	for _, r := range results {
+		if r.Err != "" {
+			d.Log.Info("the switch does not hold its configuration yet", "switch", r.Switch, "err", r.Err)
+		}
+	}
+	return err
+}
+
+// process is what of a configuration a running process cannot change. It takes part in every
+// apply to refuse that.
+type process struct{ config.Controller }
+
+// Check implements controller.Participant.
+func (p process) Check(cfg *config.Config) error {
+	for _, k := range []struct{ key, is, want string }{
+		{"controller.listen", cfg.Controller.Listen, p.Listen},
+		{"controller.metrics", cfg.Controller.Metrics, p.Metrics},
+		{"controller.state", cfg.Controller.State, p.State},
+	} {
+		if cfg.Given(k.key) && k.is != k.want {
+			return yamlnode.Fault{Field: k.key, Text: fmt.Sprintf("is %q, which a running controller cannot change: want %q, or no such key, or a restart with this file", k.is, k.want)}
+		}
+	}
+	return nil
+}
+
+// Configure implements controller.Participant.
+func (process) Configure(*config.Config) (undo func(), err error) { return func() {}, nil }

@@ -1,0 +1,37 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/headgate/headgate/controller/metrics"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// health says whether the process works. What it drives is no part of that: to restart a
+// controller helps no switch that is dead.
+func (d *daemon) health() []metrics.Check {
+	return []metrics.Check{{Part: "state store", Err: d.db.Err()}}
+}
+
+// ready says whether the fabric is as the configuration wants it, switch by switch.
+func (d *daemon) ready() []metrics.Check {
+	list := d.health()
+	fabric := d.core.Fabric()
+	configuration := metrics.Check{Part: "configuration"}
+	if fabric.Name == "" {
+		configuration.Err = errors.New("none was applied yet")
+	}
+	if why := d.refused.Load(); why != nil {
+		configuration.Err = *why
+	}
+	list = append(list, configuration)
+	for _, s := range fabric.Switches {
+		c := metrics.Check{Part: "switch " + s.Name}
+		if s.State != view.Ready {
+			c.Err = fmt.Errorf("%v: %s", s.State, s.Err)
+		}
+		list = append(list, c)
+	}
+	return list
+}

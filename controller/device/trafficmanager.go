@@ -1,0 +1,123 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// trafficManagerTime is the default of Options.TrafficManagerTime.
+const trafficManagerTime = 5 * time.Second
+
+// reconcileTrafficManager reconciles the traffic manager, publishes an event, and returns how
+// many rows it wrote.
+func (d *Device) reconcileTrafficManager(ctx context.Context, j job, known *knownState, periodic bool) (int, error) {
+	periodic = periodic && known.lastWritten.Equal(j.trafficManager) // or a loop may have changed the victims
+	rows, err := d.applyTrafficManager(ctx, j, known)
+	switch {
+	case rows > 0 && periodic && d.Status().State == view.Ready:
+		d.event(view.Warning, "traffic_manager.drift", fmt.Sprintf("%d rows of the traffic manager were not what they should be", rows))
+	case rows > 0:
+		d.event(view.Info, "traffic_manager.applied", fmt.Sprintf("%d rows of the traffic manager were written", rows))
+	}
+	return rows, err
+}
+
+// applyTrafficManager reconciles the traffic manager. Its errors carry no gRPC status, since
+// transient takes one for an error of the session's connection.
+func (d *Device) applyTrafficManager(ctx context.Context, j job, known *knownState) (int, error) {
+	want := j.trafficManager
+	if d.opts.TrafficManager == nil || want == nil || known.trafficManager.Equal(want) {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.opts.TrafficManagerTime)
+	defer cancel()
+	rows, err := d.opts.TrafficManager.Apply(ctx, known.trafficManager, want)
+	d.count(func(s *Stats) {
+		s.TrafficManagerApplies++
+		s.TrafficManagerRows += uint64(rows)
+		if err != nil {
+			s.TrafficManagerErrors++
+		}
+	})
+	if err != nil {
+		known.trafficManager, known.lastWritten = nil, nil
+		return rows, errors.New(trafficManagerText(err))
+	}
+	known.trafficManager, known.lastWritten = want, want
+	return rows, nil
+}
+
+// trafficManagerOf returns the wanted state of the traffic manager for a want. It includes the
+// victims of the running loops if these run with the want's configuration. The caller holds mu.
+func (d *Device) trafficManagerOf(w Want) *trafficmanager.Config {
+	if w.Env == nil || d.attached == nil || !sameConfig(d.attached.env, w.Env) {
+		return w.TrafficManager
+	}
+	return d.planTrafficManager(w)
+}
+
+// planTrafficManager returns the state that a plan for a want compares the traffic manager with. It
+// includes the loops' victims, if they are ports of the want, so that they are no difference. The
+// caller holds mu.
+func (d *Device) planTrafficManager(w Want) *trafficmanager.Config {
+	if a := d.attached; a != nil && a.epoch == d.epoch && w.TrafficManager != nil {
+		if over, err := w.TrafficManager.WithVictims(a.victims); err == nil {
+			return over
+		}
+	}
+	return w.TrafficManager
+}
+
+// errDropped is the error for victims of a loop whose attachment has ended.
+var errDropped = errors.New("the loop was dropped")
+
+// setVictims records the ports that a loop wants to have the whole shared pool, and wakes the
+// reconciler.
+func (d *Device) setVictims(a *attachment, ports []uint32) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	base := d.want.TrafficManager
+	if a == nil || d.attached != a || base == nil {
+		return errDropped
+	}
+	if _, err := base.WithVictims(ports); err != nil {
+		return err
+	}
+	a.victims = slices.Clone(ports)
+	signal(d.kick)
+	return nil
+}
+
+func trafficManagerText(err error) string { return "traffic manager: " + reason(err) }
+
+// PlanTrafficManager adds to a plan what would be written to a traffic manager.
+func PlanTrafficManager(ctx context.Context, plan *view.Plan, m trafficmanager.Driver, want *trafficmanager.Config) {
+	changes, err := m.Plan(ctx, want)
+	for _, c := range changes {
+		c.Text = "traffic manager: " + c.Text
+		plan.Changes = append(plan.Changes, c)
+	}
+	if err != nil {
+		if plan.Unreachable != "" {
+			plan.Unreachable += "; "
+		}
+		plan.Unreachable += trafficManagerText(err)
+	}
+}
+
+// noDevice is the error for a switch that lacks the program, where the controller has no
+// device_config to push.
+func noDevice(running session.Running) error {
+	what := "runs no pipeline"
+	if running == session.Other {
+		what = "runs another pipeline"
+	}
+	return fmt.Errorf("the switch %s, and its device_config is not set: want the file that p4c compiled for its chip, or a switch that runs the program already", what)
+}

@@ -1,0 +1,233 @@
+package buffer
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/buffer"
+	"github.com/headgate/headgate/units"
+)
+
+// bufferFaults collects the faults of buffers. What is wrong with the fabric's section is
+// wrong on many switches, so a field is shown once, with how many others have a fault there.
+type bufferFaults struct {
+	c    *config.Config
+	list []bufferFault
+	at   map[string]int // path → index in list
+}
+
+type bufferFault struct {
+	path, name, is, want string
+	others               int
+}
+
+// add says what is wrong with a key of a switch's buffer. The line is that of the key in
+// the switch's own section, else in the fabric's, else of the section itself.
+func (b *bufferFaults) add(i int, key, is, want string) {
+	b.addAt(i, field(b.c, i, key), is, want)
+}
+
+// Field returns the field that a key of a switch's buffer is from: that of its own
+// section, where it has one with this key, else that of the fabric's.
+func Field(c *config.Config, s *config.Switch, key string) string {
+	for i := range c.Switches {
+		if c.Switches[i].Name == s.Name {
+			return field(c, i, key)
+		}
+	}
+	return "buffer." + key
+}
+
+func field(c *config.Config, i int, key string) string {
+	own := fmt.Sprintf("switches[%d].buffer.%s", i, key)
+	if c.Given(own) {
+		return own
+	}
+	path := "buffer." + key
+	if !c.Given("buffer") {
+		return own
+	}
+	return path
+}
+
+// addAt says what is wrong with a field for a switch.
+func (b *bufferFaults) addAt(i int, path, is, want string) {
+	if at, twice := b.at[path]; twice {
+		b.list[at].others++
+		return
+	}
+	b.at[path] = len(b.list)
+	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0})
+}
+
+// Check implements config.Section: it holds every switch's buffer against its links and its queues. Whether the
+// target can have it is for the feature to say, which knows the program.
+func (section) Check(c *config.Config, d *yamlnode.Doc) {
+	b := &bufferFaults{c: c, at: map[string]int{}}
+	for i := range c.Switches {
+		if Of(&c.Switches[i]).On() {
+			b.checkBuffer(i)
+		}
+	}
+	for _, x := range b.list {
+		where := fmt.Sprintf("on the switch %q", x.name)
+		if x.others > 0 {
+			where += fmt.Sprintf(" (and %d more)", x.others)
+		}
+		d.Fault(x.path, "%s %s, want %s", x.is, where, x.want)
+	}
+}
+
+func (b *bufferFaults) checkBuffer(i int) {
+	s := &b.c.Switches[i]
+	policy := fmt.Sprintf("is %q", Of(s).Policy)
+	if s.PriorityQueues <= ids.HighestQueue {
+		b.add(i, "policy", policy, fmt.Sprintf("off with %d priority queues: PFC frames and polls leave by queue %d", s.PriorityQueues, ids.HighestQueue))
+		return
+	}
+	missing := false
+	for _, need := range []struct {
+		key   string
+		given bool
+		want  string
+	}{
+		{"size", Of(s).Size > 0, "the memory of the switch, such as 16MB"},
+		{"lossless", Of(s).Lossless != 0, "a list of classes under PFC, such as [3]"},
+		{"threshold", Of(s).Policy != headroom.Static || Of(s).Threshold > 0, `the bytes at which the policy "static" pauses a queue`},
+	} {
+		if !need.given {
+			missing = true
+			b.add(i, need.key, "is missing", need.want)
+		}
+	}
+	if missing || !b.checkTimes(i) {
+		return
+	}
+	b.checkClasses(i)
+	h, ports, _ := Headroom(b.c, s)
+	if err := h.Validate(); err != nil {
+		key, is, want := translate(err, s, ports)
+		b.add(i, key, is, want)
+	}
+}
+
+// checkTimes reports whether the times are in range once they are multiplied by scale.
+func (b *bufferFaults) checkTimes(i int) bool {
+	s := Of(&b.c.Switches[i])
+	ok := true
+	if !b.c.Fits(s.Window) {
+		b.add(i, "dsh.window", fmt.Sprintf("is %v", s.Window), fmt.Sprintf("less: it is multiplied by scale %d", b.c.Scale))
+		ok = false
+	}
+	if !s.Victims() {
+		return ok
+	}
+	if !b.c.Fits(s.Period) {
+		b.add(i, "spfc.period", fmt.Sprintf("is %v", s.Period), fmt.Sprintf("less: it is multiplied by scale %d", b.c.Scale))
+		return false
+	}
+	least, since := buffer.Tick, "the pipeline's clock counts in it"
+	if b.c.Switches[i].Target.Chip() != "" {
+		least, since = units.FromDuration(MinPeriod), "that often the controller can read counters over P4Runtime"
+	}
+	if b.c.Scaled(s.Period) < least {
+		b.add(i, "spfc.period", fmt.Sprintf("is %v, with scale %d a period of %v", s.Period, b.c.Scale, b.c.Scaled(s.Period)),
+			fmt.Sprintf("a period of %v or more: %s", least, since))
+		return false
+	}
+	return ok
+}
+
+// checkClasses makes sure that lossless classes have packets, and that no egress queue
+// drops them while the buffer still takes them.
+func (b *bufferFaults) checkClasses(i int) {
+	s := &b.c.Switches[i]
+	for class := range uint8(headroom.Classes) {
+		if Of(s).Lossless>>class&1 == 0 {
+			continue
+		}
+		used := class == 0
+		for _, k := range b.c.QoS.Classes {
+			if k.Class != class {
+				continue
+			}
+			used = true
+			b.checkLimit(i, k)
+		}
+		if !used {
+			b.add(i, "lossless", fmt.Sprintf("has class %d", class), fmt.Sprintf("a class that some DSCP of qos.classes has: no packet is of class %d", class))
+		}
+	}
+}
+
+// checkLimit finds limits of egress queues below the buffer for the queue of a lossless
+// class.
+func (b *bufferFaults) checkLimit(i int, k config.Class) {
+	s := &b.c.Switches[i]
+	want := fmt.Sprintf("at least the buffer's %v: queue %d holds class %d, which is lossless, and a full queue drops", Of(s).Size, k.Queue, k.Class)
+	differs := 0
+	for j, p := range s.Ports {
+		if p.QueueLimit == 0 {
+			continue
+		}
+		differs++
+		if p.QueueLimit < Of(s).Size {
+			b.addAt(i, fmt.Sprintf("switches[%d].ports[%d].queue_limit", i, j), fmt.Sprintf("is %v", p.QueueLimit), want)
+		}
+	}
+	if b.c.QoS.QueueLimit < Of(s).Size && differs < len(switchPorts(b.c, s.Name)) {
+		b.addAt(i, "qos.queue_limit", fmt.Sprintf("is %v", b.c.QoS.QueueLimit), want)
+	}
+}
+
+var (
+	indexed = regexp.MustCompile(`ports\[(\d+)\]`)
+	firstOf = regexp.MustCompile(`Φ of port 0 `)
+)
+
+// translate turns a fault that package headroom found into one of the file: its key, and
+// port numbers for indices.
+func translate(err error, s *config.Switch, ports []uint32) (key, is, want string) {
+	named := func(text string) string {
+		text = indexed.ReplaceAllStringFunc(text, func(m string) string {
+			i, _ := strconv.Atoi(m[len("ports[") : len(m)-1])
+			if i >= len(ports) {
+				return m
+			}
+			return fmt.Sprintf("port %d", ports[i])
+		})
+		if len(ports) > 0 {
+			text = firstOf.ReplaceAllString(text, fmt.Sprintf("Φ of port %d ", ports[0]))
+		}
+		return text
+	}
+	var fault *units.FieldError
+	if !errors.As(err, &fault) {
+		return "policy", "cannot be had: " + named(err.Error()), "another configuration"
+	}
+	key, is, want = fault.Field, "is "+fault.Value, fault.Allowed
+	switch {
+	case key == "buffer":
+		key = "size"
+	case key == "ports":
+		key, is, want = "policy", fmt.Sprintf("is %q, with %s ports", Of(s).Policy, fault.Value), fault.Allowed+" ports"
+	case strings.HasPrefix(key, "ports["):
+		_, field, _ := strings.Cut(key, "].")
+		is = fmt.Sprintf("on %s has %s %s", named(key[:strings.IndexByte(key, ']')+1]), field, fault.Value)
+		key = "policy"
+		if field == "headroom" {
+			key = "headroom"
+		}
+	}
+	if fault.Because != "" {
+		want += "; " + fault.Because
+	}
+	return key, is, named(want)
+}

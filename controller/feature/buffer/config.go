@@ -1,0 +1,155 @@
+package buffer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/tables/log2"
+	"github.com/headgate/headgate/units"
+)
+
+// Off is the policy of a switch that accounts for nothing and never sends a PAUSE.
+const Off headroom.Kind = "off"
+
+// Config is the section buffer: it says how a switch divides its memory among its ingress ports, and when it pauses
+// whom; package headroom explains the terms. The fabric has one section, and a switch may
+// override any key of it in a section of its own. Amounts are as in the papers. The times
+// of dsh and spfc are times of the network, those of watchdog are wall-clock times.
+type Config struct {
+	// Policy is off, static, dt, sih, adaptive, oversubscribed, dsh, spfc or dsh+spfc;
+	// default off. All other keys but lossless and size have defaults.
+	Policy headroom.Kind
+	// Size is all memory of the switch, 1 B … 2 GB: the pipeline adds in 32 bits.
+	// Required with a policy.
+	Size units.Bytes
+	// Lossless has a bit for each class under PFC. Required with a policy; each class but 0
+	// must be in qos.classes.
+	Lossless uint8
+	// MTU is the largest frame, 64 … 65 535 B; default 1500 B.
+	MTU units.Bytes
+	// Private is ρ of each lossless queue, LossyPrivate of each other one; default 0.
+	Private, LossyPrivate units.Bytes
+	// Headroom is Φ of each lossless queue or, with DSH, of each port. By default what each
+	// port's link requires (headroom.Required).
+	Headroom units.Bytes
+	// Alpha is a power of two, 1/1024 … 64; default 1. Threshold is for static, which
+	// requires it.
+	Alpha     headroom.Alpha
+	Threshold units.Bytes
+	// ResumeGap is δ of queues, PortResumeGap of ports under DSH; default 0.
+	ResumeGap, PortResumeGap units.Bytes
+	// PortQueues is Nq in DSH's port threshold, 1 … 8; default the number of lossless classes.
+	PortQueues int
+	// PauseQuanta is how long a PAUSE lasts in units of 512 bit times, 1 … 65535; default
+	// 65535. It is repeated before it expires.
+	PauseQuanta uint16
+	// Share is how much of Φ the policy oversubscribed reserves, 1 … 1000 ‰; default 800.
+	Share int
+
+	// Window is Algorithm 4's at line rate, 1 ns … 1 s; default 10 ms.
+	Window units.Time
+	// Precision and Entries size the tables of Algorithm 3; see packages log2 and phi.
+	Precision log2.Precision
+	Entries   int
+
+	// K is SPFC's, 2 … 64; default 5.
+	K int
+	// Period is SPFC's Timeout Clock at line rate, at least 4 RTT. In this fabric, multiplied
+	// by scale, it must be at least 1 µs, the pipeline's clock, and on a chip MinPeriod, since
+	// the controller reads its counters that often; default 100 µs, or what makes MinPeriod if
+	// that is longer.
+	Period units.Time
+
+	// Storm is the most PAUSE frames per second that a port may send, on average over
+	// StormWindow, 1 … 10^9; default 100 000 / scale, at least 1.
+	Storm uint64
+	// StormWindow is a wall-clock time, 100 ms … 1 h; default 1 s.
+	StormWindow time.Duration
+	// Stuck is how long a class may stay paused without a break, a wall-clock time of
+	// 10 ms … 24 h; default 2 ms · scale, at least 200 ms.
+	Stuck time.Duration
+}
+
+// MinPeriod is the shortest wall-clock time between two readings of a switch's counters.
+const MinPeriod = 5 * time.Millisecond
+
+// Limits of a buffer section. The pipeline adds up amounts in 32 bits.
+const (
+	maxBuffer = 2 * units.GB
+	maxStorm  = 1_000_000_000
+)
+
+// On reports whether a policy is in force.
+func (b Config) On() bool { return b.Policy != Off && b.Policy != "" }
+
+// Victims reports whether the policy has SPFC's port states.
+func (b Config) Victims() bool {
+	return b.Policy == headroom.SPFC || b.Policy == headroom.DSHSPFC
+}
+
+// Shares reports whether the policy is one of DSH's.
+func (b Config) Shares() bool { return b.Policy == headroom.DSH || b.Policy == headroom.DSHSPFC }
+
+// Headroom returns the configuration of a switch's memory with its defaults, and the port
+// number of each of its ports, ascending. ok is false when the switch has no policy.
+func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []uint32, ok bool) {
+	b := Of(s)
+	if !b.On() {
+		return headroom.Config{}, nil, false
+	}
+	h = headroom.Config{
+		Policy: b.Policy, Buffer: b.Size, Lossless: b.Lossless, MTU: b.MTU,
+		Private: b.Private, LossyPrivate: b.LossyPrivate, Headroom: b.Headroom,
+		Alpha: b.Alpha, Threshold: b.Threshold, ResumeGap: b.ResumeGap, PortResumeGap: b.PortResumeGap,
+		PortQueues: b.PortQueues, Share: b.Share,
+		DSH:  headroom.DSHConfig{Window: c.Scaled(b.Window), Precision: b.Precision, Entries: b.Entries},
+		SPFC: headroom.SPFCConfig{K: b.K, Period: c.Scaled(b.Period)},
+		// What a match-action pipeline can do.
+		LocalResume: true,
+	}
+	for _, p := range switchPorts(c, s.Name) {
+		h.Ports = append(h.Ports, headroom.Port{Rate: p.Rate, Delay: c.Scaled(p.Delay)})
+		ports = append(ports, p.number)
+	}
+	return h.WithDefaults(), ports, true
+}
+
+// LosslessQueues returns the egress queues that hold classes under PFC on a switch, a bit for
+// each; none without a policy.
+func LosslessQueues(c *config.Config, s *config.Switch) uint8 {
+	b := Of(s)
+	if !b.On() {
+		return 0
+	}
+	queues := b.Lossless & 1 // DSCPs that are not listed have class 0 and queue 0
+	for _, k := range c.QoS.Classes {
+		if b.Lossless>>k.Class&1 != 0 {
+			queues |= 1 << k.Queue
+		}
+	}
+	return queues
+}
+
+// switchPort is a port of a switch with its link.
+type switchPort struct {
+	number uint32
+	config.Link
+}
+
+// switchPorts returns the used ports of a switch by number.
+func switchPorts(c *config.Config, name string) []switchPort {
+	var list []switchPort
+	for _, l := range c.Links {
+		if l.A.Node == name {
+			list = append(list, switchPort{l.A.Port, l})
+		}
+		if l.B.Node == name {
+			list = append(list, switchPort{l.B.Port, l})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b switchPort) int { return cmp.Compare(a.number, b.number) })
+	return list
+}

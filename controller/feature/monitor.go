@@ -1,0 +1,48 @@
+package feature
+
+import (
+	"sync"
+
+	"github.com/headgate/headgate/controller/view"
+)
+
+// Monitor is a feature that knows something of each switch which operators want to see, in
+// `headgate get status`, in the API and as metrics.
+type Monitor interface {
+	// Tables returns what the feature may show, always the same.
+	Tables() []*view.Table
+	// Status returns those of the tables that have something to show of a switch.
+	Status(sw string) []view.Status
+}
+
+// Latest keeps what a feature last knew of each switch. It is safe for concurrent use; a
+// value must not be changed once it is in.
+type Latest[T any] struct {
+	mu sync.Mutex
+	by map[string]T
+}
+
+// Set replaces what is known of a switch.
+func (l *Latest[T]) Set(sw string, v T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[string]T{}
+	}
+	l.by[sw] = v
+}
+
+// Get returns what is known of a switch; false when nothing is.
+func (l *Latest[T]) Get(sw string) (T, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, ok := l.by[sw]
+	return v, ok
+}
+
+// Forget forgets a switch.
+func (l *Latest[T]) Forget(sw string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.by, sw)
+}

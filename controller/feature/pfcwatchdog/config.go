@@ -1,0 +1,81 @@
+package pfcwatchdog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/units"
+)
+
+// Config is the section pfc_watchdog, by the names of SONiC's pfcwd. The fabric has one, and a
+// switch may override any key of it in a section of its own. Times are wall-clock times.
+type Config struct {
+	// DetectionTime is how long a peer may pause a class without a break until that is a storm,
+	// 1 ms … 1 h, or off; default off. SONiC's default is 200 ms; a PAUSE of 65535 quanta lasts
+	// 335 ms at 100 Mb/s and need not be a storm.
+	DetectionTime time.Duration
+	// RestorationTime is how long no PAUSE must have come until a storm is over, 1 ms … 1 h;
+	// default DetectionTime.
+	RestorationTime time.Duration
+	// Action is what happens to the class in a storm: drop, forward or alert; default drop.
+	Action pfcwd.Action
+}
+
+// settings are the configuration's as a switch takes them.
+func (c Config) settings() (pfcwd.Settings, error) {
+	return pfcwd.Settings{
+		Detection: units.FromDuration(c.DetectionTime), Restoration: units.FromDuration(c.RestorationTime), Action: c.Action,
+	}.WithDefaults()
+}
+
+// Of returns the section of a switch.
+func Of(s *config.Switch) Config {
+	c, _ := s.Section(section{}.Key()).(Config)
+	return c
+}
+
+// section is the feature's section of the configuration.
+type section struct{}
+
+var _ config.SwitchSection = section{}
+
+// Section implements feature.Configured.
+func (*feat) Section() config.Section { return section{} }
+
+// Key implements config.Section.
+func (section) Key() string { return "pfc_watchdog" }
+
+// Read implements config.Section.
+func (section) Read(m *yamlnode.Map, _ *config.Config) any { return Config{Action: pfcwd.Drop}.read(m) }
+
+// ReadSwitch implements config.SwitchSection.
+func (s section) ReadSwitch(m *yamlnode.Map, c *config.Config) any {
+	return c.Section(s.Key()).(Config).read(m)
+}
+
+// read reads a section over what c is.
+func (c Config) read(m *yamlnode.Map) Config {
+	const low, high = time.Millisecond, time.Hour
+	c.DetectionTime = max(0, m.WallOrOff("detection_time", c.DetectionTime, low, high))
+	c.RestorationTime = m.Wall("restoration_time", c.RestorationTime, low, high)
+	c.Action = pfcwd.Action(m.OneOf("action", string(c.Action), string(pfcwd.Drop), string(pfcwd.Forward), string(pfcwd.Alert)))
+	if c.DetectionTime == 0 && (m.Has("restoration_time") || m.Has("action")) {
+		m.Fault("", "has restoration_time or action, want detection_time with them: without it there is no watchdog")
+	}
+	return c
+}
+
+// Check implements config.Section.
+func (section) Check(*config.Config, *yamlnode.Doc) {}
+
+// field returns where the detection time of a switch is from: its own section, or the fabric's.
+func field(c *config.Config, path string) string {
+	key := section{}.Key() + ".detection_time"
+	if own := fmt.Sprintf("%s.%s", path, key); c.Given(own) {
+		return own
+	}
+	return key
+}

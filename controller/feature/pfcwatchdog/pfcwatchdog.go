@@ -1,0 +1,201 @@
+// Package pfcwatchdog is the feature that has switches watch the PAUSEs which they receive: a
+// peer that pauses a class without end stops all that is behind it in a lossless fabric. The
+// watchdog is a part of the switch (package pfcwd); the feature sets it, and shows and tells of
+// storms. The pauses that a switch sends are package buffer's.
+package pfcwatchdog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/pfcwd"
+)
+
+type feat struct {
+	hub feature.Hub
+
+	mu       sync.Mutex
+	switches map[string]*state
+}
+
+// New returns the feature.
+func New(hub feature.Hub) feature.Feature { return &feat{hub: hub, switches: map[string]*state{}} }
+
+// Name implements feature.Feature.
+func (*feat) Name() string { return "pfcwatchdog" }
+
+// watchPart is the watchdog of the target.
+var watchPart = feature.Part{
+	Name:    "pfcwatchdog.received",
+	Externs: []uint32{pfcwd.SettingsID},
+	Without: func(t config.Target) string {
+		switch t {
+		case config.Embedded:
+			return ""
+		case config.BMv2:
+			return "simple_switch ignores the PAUSE frames that it receives"
+		}
+		return "neither P4Runtime nor BF Runtime has one; the switch's own system may"
+	},
+	Instead: "pfc_watchdog.detection_time must be off",
+}
+
+// Parts implements feature.Feature.
+func (*feat) Parts() []feature.Part { return []feature.Part{watchPart} }
+
+// Desired implements feature.Feature. Without a detection time the switch has what its flags
+// say.
+func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return nil, fmt.Errorf("there is no switch %q", sw)
+	}
+	c := Of(s)
+	if c.DetectionTime == 0 {
+		return nil, nil
+	}
+	if watchPart.On(env.Pipeline, s).Means == feature.ByNothing {
+		return nil, env.Refuse(s, field(env.Config, env.Path(s)), c.DetectionTime.String(), watchPart)
+	}
+	settings, err := c.settings()
+	if err != nil {
+		return nil, err
+	}
+	return []*p4v1.Entity{settings.Entity()}, nil
+}
+
+// Attach implements feature.Feature.
+func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+	s := env.Config.Switch(sw.Name())
+	if s == nil {
+		return nil
+	}
+	l := &loop{feat: f, sw: sw, peers: map[uint32]string{}}
+	for _, p := range env.Graph.Ports(sw.Name()) {
+		l.peers[p.Number] = p.Peer
+	}
+	settings, err := Of(s).settings()
+	if err != nil || settings.Detection == 0 || watchPart.On(env.Pipeline, s).Means == feature.ByNothing {
+		l.see(time.Now(), nil)
+		f.forget(sw.Name())
+		return nil
+	}
+	f.set(sw.Name(), settings)
+	l.every = max(minPoll, min(Of(s).DetectionTime/2, maxPoll))
+	return l
+}
+
+// Bounds of how often storms are read. A shorter storm shows in the count.
+const minPoll, maxPoll = 100 * time.Millisecond, time.Second
+
+// loop reads the storms of one switch.
+type loop struct {
+	*feat
+	sw    feature.Switch
+	peers map[uint32]string // by port
+	every time.Duration
+}
+
+// Interval implements feature.Loop.
+func (l *loop) Interval() time.Duration { return l.every }
+
+// Receive implements feature.Loop.
+func (*loop) Receive(time.Time, feature.Message) {}
+
+// Tick implements feature.Loop.
+func (l *loop) Tick(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, l.every))
+	defer cancel()
+	read, err := l.sw.Read(ctx, pipeline.Extern(pfcwd.StormsID))
+	if err != nil {
+		return fmt.Errorf("PFC storms: %w", err)
+	}
+	var storms []pfcwd.Storm
+	for _, e := range read {
+		more, err := pfcwd.ReadStorms(e.GetExternEntry())
+		if err != nil {
+			return err
+		}
+		storms = append(storms, more...)
+	}
+	l.see(now, storms)
+	return nil
+}
+
+// see compares storms with the last ones and tells what has begun and ended. Counts that run
+// backwards are those of a switch that was restarted.
+func (l *loop) see(now time.Time, storms []pfcwd.Storm) {
+	for _, e := range l.update(now, storms) {
+		l.hub.Event(e)
+	}
+}
+
+func (l *loop) update(now time.Time, storms []pfcwd.Storm) (events []view.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.switches[l.sw.Name()]
+	if s == nil {
+		return nil
+	}
+	first := s.seen.IsZero()
+	s.seen = now
+	last := s.classes
+	s.classes = make(map[class]seen, len(storms))
+	for _, x := range storms {
+		key := class{x.Port, x.Class}
+		was := last[key]
+		delete(last, key)
+		n := seen{Storm: x, peer: l.peers[x.Port], since: was.since}
+		began := x.Count != was.Count && !first || x.On && !was.On
+		if was.On && (!x.On || x.Count != was.Count) {
+			if x.Count == was.Count {
+				was.Storm = x
+			}
+			events = append(events, l.over(now, was))
+		}
+		if began {
+			n.since = now
+			events = append(events, l.began(now, n, s.settings))
+			if !x.On {
+				events = append(events, l.over(now, n))
+			}
+		}
+		s.classes[key] = n
+	}
+	for _, was := range last {
+		if was.On {
+			events = append(events, l.over(now, was))
+		}
+	}
+	return events
+}
+
+func (l *loop) began(now time.Time, n seen, s pfcwd.Settings) view.Event {
+	what := map[pfcwd.Action]string{
+		pfcwd.Drop: "what leaves for it is dropped", pfcwd.Forward: "its pauses are ignored", pfcwd.Alert: "the class stays paused",
+	}[s.Action]
+	return l.event(now, view.Error, StormAlarm, n, fmt.Sprintf("paused by its peer for more than %v; %s until no PAUSE has come for %v", s.Detection, what, s.Restoration))
+}
+
+func (l *loop) over(now time.Time, n seen) view.Event {
+	return l.event(now, view.Info, StormAlarm+"_over", n, fmt.Sprintf("over; %d storms so far, in which %d frames were dropped", n.Count, n.Dropped))
+}
+
+func (l *loop) event(now time.Time, severity view.Severity, kind string, n seen, text string) view.Event {
+	return view.Event{
+		Time: now, Severity: severity, Subject: l.sw.Name(), Kind: kind, Port: n.Port, Class: &n.Class, Since: n.since,
+		Message: fmt.Sprintf("port %d (%s) class %d: %s", n.Port, n.peer, n.Class, text),
+	}
+}
+
+// StormAlarm is the kind of the event that tells of a storm, and with "_over" behind it of
+// its end.
+const StormAlarm = "pfc.received_storm"

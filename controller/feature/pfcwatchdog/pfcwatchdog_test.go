@@ -1,0 +1,159 @@
+package pfcwatchdog
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+const watched = "pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, action: drop}\n"
+
+func newEnv(t *testing.T, f feature.Feature, section string, edit func(string) string) *feature.Env {
+	return testenv.New(t, "../../..", func(text string) string {
+		if edit != nil {
+			text = edit(text)
+		}
+		return text + section
+	}, f)
+}
+
+func TestDesired(t *testing.T) {
+	for _, tt := range []struct{ section, want string }{
+		{"", ""},
+		{"pfc_watchdog: {detection_time: \"off\"}\n", ""},
+		{"pfc_watchdog: {detection_time: 300ms}\n", "PFC watchdog → detection_time=300ms, restoration_time=300ms, action=drop"},
+		{"pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, action: alert}\n", "PFC watchdog → detection_time=200ms, restoration_time=400ms, action=alert"},
+	} {
+		f := New(nil)
+		if got := strings.Join(testenv.Lines(t, f, newEnv(t, f, tt.section, nil), "leaf1"), "; "); got != tt.want {
+			t.Errorf("%q wants %q, want %q", tt.section, got, tt.want)
+		}
+	}
+}
+
+// Targets that cannot are refused where the file asks for it, and one switch may do without.
+func TestRefused(t *testing.T) {
+	bmv2 := func(own string) func(string) string {
+		return func(text string) string {
+			return strings.Replace(text, `address: "127.0.0.1:9551", target: embedded`, `address: "127.0.0.1:9551", target: bmv2`+own, 1)
+		}
+	}
+	f := New(nil)
+	_, err := f.Desired(newEnv(t, f, watched, bmv2("")), "leaf1")
+	var fault yamlnode.Fault
+	if want := `is 200ms, which the switch "leaf1" cannot do: simple_switch ignores the PAUSE frames that it receives`; !errors.As(err, &fault) ||
+		fault.Field != "pfc_watchdog.detection_time" || fault.Text != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	env := newEnv(t, f, watched, bmv2(", pfc_watchdog: {detection_time: 1s}"))
+	if _, err := f.Desired(env, "leaf1"); !errors.As(err, &fault) || fault.Field != "switches[0].pfc_watchdog.detection_time" {
+		t.Errorf("error %v, want one of the switch's own section", err)
+	}
+	env = newEnv(t, f, watched, bmv2(`, pfc_watchdog: {detection_time: "off"}`))
+	for sw, n := range map[string]int{"leaf1": 0, "leaf2": 1} {
+		if list, err := f.Desired(env, sw); err != nil || len(list) != n {
+			t.Errorf("%s wants %v, %v", sw, list, err)
+		}
+	}
+	s := &config.Switch{Name: "t", Target: config.Tofino2}
+	if on := watchPart.On(testenv.Tofino(t, "tofino2"), s); on.Means != feature.ByNothing || !strings.Contains(on.Lacking, "BF Runtime") {
+		t.Errorf("tofino2: %+v", on)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for section, want := range map[string]string{
+		"pfc_watchdog: {action: drop}\n":                           "without it there is no watchdog",
+		"pfc_watchdog: {detection_time: 1s, action: stop}\n":       "want one of",
+		"pfc_watchdog: {detection_time: 1us}\n":                    "want 1ms to 3600s",
+		"pfc_watchdog: {detection_time: 1s, restoration: 400ms}\n": "restoration",
+	} {
+		_, err := config.Parse("f.yaml", []byte("name: f\n"+section), nil, own(t))
+		if err == nil || !strings.Contains(err.Error(), "pfc_watchdog") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", section, err, want)
+		}
+	}
+}
+
+func own(t *testing.T) config.Section {
+	t.Helper()
+	return New(nil).(feature.Configured).Section()
+}
+
+func TestStorms(t *testing.T) {
+	hub := &testenv.Hub{}
+	f := New(hub)
+	env := newEnv(t, f, watched, nil)
+	var storms []pfcwd.Storm
+	sw := &testenv.Switch{Switch: "leaf1", Answer: func(r []*p4v1.Entity) []*p4v1.Entity {
+		if len(r) != 1 || r[0].GetExternEntry().GetExternId() != pfcwd.StormsID {
+			t.Errorf("read %v", r)
+		}
+		return []*p4v1.Entity{pfcwd.StormsEntity(storms)}
+	}}
+	l := f.Attach(env, sw)
+	if l.Interval() != 100*time.Millisecond {
+		t.Errorf("read every %v", l.Interval())
+	}
+	start := time.Now()
+	tick := func(at time.Duration, want []string, now ...pfcwd.Storm) {
+		t.Helper()
+		storms, hub.Events = now, nil
+		if err := l.Tick(context.Background(), start.Add(at*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range hub.Events {
+			got = append(got, e.Kind+" "+e.Message)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("at %d s: events %q, want %q", at, got, want)
+		}
+	}
+	const (
+		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for more than 200ms; what leaves for it is dropped until no PAUSE has come for 400ms"
+		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, in which 7 frames were dropped"
+	)
+	other := pfcwd.Storm{Port: 2, Class: 0, Count: 9}
+	// What was over before the controller came is no news.
+	tick(0, nil, other)
+	tick(1, []string{begins}, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
+	if e := hub.Events[0]; e.Severity != view.Error || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since.IsZero() {
+		t.Errorf("event %+v", e)
+	}
+	tick(2, nil, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1, Dropped: 5})
+	status := view.Switch{Status: f.(feature.Monitor).Status("leaf1")}
+	for metric, want := range map[string]float64{"pfc_storm": 1, "pfc_storms": 1, "pfc_storm_dropped_packets": 5} {
+		if got, ok := testenv.Number(status, metric, "1", "h1", "3"); !ok || got != want {
+			t.Errorf("%s = %v, %v, want %v", metric, got, ok, want)
+		}
+	}
+	// A new loop goes on where the last one was; a storm between two readings shows in the count.
+	l = f.Attach(env, sw)
+	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storms so far, in which 7 frames were dropped"}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
+	tick(4, []string{begins, old}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
+	// Another storm in place of the last one, then a restart of the switch.
+	tick(5, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 4})
+	tick(6, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 4 storms so far, in which 0 frames were dropped"})
+	tick(7, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
+	hub.Events = nil
+	// Without a watchdog all ends.
+	if l := f.Attach(newEnv(t, f, "", nil), sw); l != nil || len(hub.Events) != 1 || hub.Events[0].Kind != "pfc.received_storm_over" {
+		t.Errorf("loop %v, events %v", l, hub.Events)
+	}
+	if got := f.(feature.Monitor).Status("leaf1"); got != nil {
+		t.Errorf("status %v", got)
+	}
+}

@@ -1,0 +1,130 @@
+package feature_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A feature is a room: what configures, shows and measures it stands in its folder. So no
+// other file of the controller, the API or the command line names one.
+var (
+	// commonWords are features whose names are words that others need.
+	commonWords = []string{"buffer", "qos", "routing", "telemetry"}
+	// policies are names of what a feature with a common name does.
+	policies = []string{"söze", `\bdsh`, "_dsh", "(?-i:DSH)", "spfc"}
+	// allowed are the files, or folders, that name a feature all the same, and why.
+	allowed = map[string]string{
+		"controller/features.go":             "the list of features",
+		"controller/internal/testenv/env.go": "the sections of the example that its tests read",
+		"controller/tofino/":                 "how a chip does the buffer policies",
+		"controller/trafficmanager/":         "what a traffic manager is asked to do",
+		"controller/weights/":                "the weights are Söze's, whose law is at the hosts",
+		"cli/run.go":                         "the scenario of that name",
+		"cli/pacc.go":                        "the tool of that name",
+		"cli/root.go":                        "the tool of that name",
+		"p4src/pollreport/":                  "the fields of the report",
+	}
+)
+
+// TestRooms finds features that are named outside their rooms.
+func TestRooms(t *testing.T) {
+	const root = "../../"
+	words := slices.Clone(policies)
+	rooms, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rooms {
+		if r.IsDir() && !slices.Contains(commonWords, r.Name()) {
+			words = append(words, r.Name())
+		}
+	}
+	named := regexp.MustCompile(`(?i)` + strings.Join(words, "|"))
+	used := map[string]bool{}
+	for _, folder := range []string{"controller", "cli", "api", "p4src/pollreport"} {
+		err := filepath.WalkDir(root+folder, func(path string, d fs.DirEntry, err error) error {
+			name := filepath.ToSlash(strings.TrimPrefix(path, root))
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && name == "controller/feature":
+				return filepath.SkipDir
+			case d.IsDir() || strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".pb.go") || strings.Contains(name, "testdata/"):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				word := named.FindString(line)
+				if word == "" {
+					continue
+				}
+				if where := allowedBy(name); where != "" {
+					used[where] = true
+					continue
+				}
+				t.Errorf("%s:%d names %q: what a feature needs stands in controller/feature/…\n\t%s", name, i+1, word, strings.TrimSpace(line))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, why := range allowed {
+		if !used[name] {
+			t.Errorf("%s (%s) may name features and does not: take it off the list", name, why)
+		}
+	}
+}
+
+// allowedBy returns the entry of the list that allows a file; "" when none does.
+func allowedBy(name string) string {
+	for entry := range allowed {
+		if name == entry || strings.HasSuffix(entry, "/") && strings.HasPrefix(name, entry) {
+			return entry
+		}
+	}
+	return ""
+}
+
+// TestRecipe: README's recipe for another feature names every file outside of its room that it
+// has to edit, and every interface that it may implement.
+func TestRecipe(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(readme), "## Adding a sixth system\n")
+	recipe, _, _ = strings.Cut(recipe, "\n## ")
+	words := []string{"controller/features.go", "p4src/pollreport", "controller/feature/rooms_test.go"}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	optional := regexp.MustCompile(`(?m)^// (\w+) is a feature `)
+	for _, file := range sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range optional.FindAllStringSubmatch(string(text), -1) {
+			words = append(words, "`"+m[1]+"`")
+		}
+	}
+	for _, w := range words {
+		if !strings.Contains(recipe, w) {
+			t.Errorf("the recipe does not name %s", w)
+		}
+	}
+	if len(words) < 6 {
+		t.Errorf("only %v are looked for", words)
+	}
+}

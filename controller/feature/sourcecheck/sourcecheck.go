@@ -1,0 +1,96 @@
+// Package sourcecheck is the feature that keeps hosts to their own addresses: a port that
+// leads to a host takes IPv4 only from the host's address (RFC 2827, BCP 38). What it drops is
+// counted as source.
+package sourcecheck
+
+import (
+	"fmt"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+// Config is the section source_check.
+type Config struct {
+	// EdgePorts says that ports to hosts are checked; default false.
+	EdgePorts bool
+}
+
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config {
+	v, _ := c.Section(section{}.Key()).(Config)
+	return v
+}
+
+// section is the feature's section of the configuration.
+type section struct{}
+
+// Key implements config.Section.
+func (section) Key() string { return "source_check" }
+
+// Read implements config.Section.
+func (section) Read(m *yamlnode.Map, _ *config.Config) any {
+	return Config{EdgePorts: m.Bool("edge_ports", false)}
+}
+
+// Check implements config.Section.
+func (section) Check(*config.Config, *yamlnode.Doc) {}
+
+type feat struct{}
+
+// New returns the feature; it has no loop.
+func New(feature.Hub) feature.Feature { return feat{} }
+
+// Name implements feature.Feature.
+func (feat) Name() string { return "sourcecheck" }
+
+// Section implements feature.Configured.
+func (feat) Section() config.Section { return section{} }
+
+// checkPart is the table of sources.
+var checkPart = feature.Part{
+	Name:     "sourcecheck.ipv4",
+	Objects:  pipeline.Objects{Tables: []string{ids.TableSourceCheckName}},
+	FilledBy: "hosts",
+	Instead:  "source_check.edge_ports must be false",
+}
+
+// Parts implements feature.Feature.
+func (feat) Parts() []feature.Part { return []feature.Part{checkPart} }
+
+// Attach implements feature.Feature.
+func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
+
+// Desired implements feature.Feature. The longer prefix wins: the host's address is permitted,
+// all others are refused.
+func (feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+	s := env.Config.Switch(sw)
+	if s == nil {
+		return nil, fmt.Errorf("there is no switch %q", sw)
+	}
+	if !Of(env.Config).EdgePorts {
+		return nil, nil
+	}
+	if !checkPart.In(env.Pipeline) {
+		return nil, yamlnode.Fault{Field: "source_check.edge_ports", Text: fmt.Sprintf("is true, which the switch %q cannot do: %s", sw, checkPart.On(env.Pipeline, s).Lacking)}
+	}
+	var c feature.Collect
+	for _, port := range env.Graph.Ports(sw) {
+		host := env.Config.Host(port.Peer)
+		if host == nil {
+			continue // it leads to a switch
+		}
+		entry := func(addr [4]byte, prefix int, action string) {
+			c.Add(env.Pipeline.Entry(ids.TableSourceCheckName).Exact("ingress_port", pipeline.Uint(uint64(port.Number))).
+				LPM("src_addr", addr[:], prefix).Action(action).Entity())
+		}
+		entry(host.IPv4.As4(), 32, ids.ActionPermitSourceName)
+		entry([4]byte{}, 0, ids.ActionRefuseSourceName)
+	}
+	return c.Result()
+}

@@ -1,0 +1,114 @@
+package soze
+
+import (
+	"strconv"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/units"
+)
+
+// Config is the section soze: the parameters of Söze's law and of its maxQD header
+// (SYSTEMS.md §4).
+type Config struct {
+	// P is the least target queueing delay at line rate, 1 ns … 1 s; default 3 µs.
+	P units.Time
+	// K is the range above P, 1 ns … 1 s; default 37 µs.
+	K units.Time
+	// Alpha is the highest expected rate per unit of weight in this fabric, > Beta;
+	// default the rate of the fastest host link.
+	Alpha units.Rate
+	// Beta is the lowest expected rate per unit of weight, > 0; default that of hosts,
+	// soze.DefaultBeta of Alpha.
+	Beta units.Rate
+	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.2.
+	M float64
+	// Shift sets the unit of the maxQD header: 2^Shift µs of the switch's clock, 0 … 16;
+	// by default the least that lets the header hold four times scale·(P + K).
+	Shift uint8
+	// DSCP of Söze's data packets, 0 … 63; default 0.
+	DSCP uint8
+	// AckDSCP of acknowledgements, 0 … 63; default 48 (CS6).
+	AckDSCP uint8
+}
+
+// Unit returns the unit of the maxQD header in this fabric.
+func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
+
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config {
+	v, _ := c.Section(section{}.Key()).(Config)
+	return v
+}
+
+// HostParameters implements feature.Shared.
+func (feat) HostParameters(c *config.Config) []view.HostParameter {
+	s := Of(c)
+	list := []view.HostParameter{
+		{Name: "p", Value: c.Scaled(s.P).String()}, {Name: "k", Value: c.Scaled(s.K).String()},
+		{Name: "alpha", Value: s.Alpha.String()}, {Name: "beta", Value: s.Beta.String()},
+		{Name: "m", Value: strconv.FormatFloat(s.M, 'g', -1, 64)}, {Name: "maxqd-unit", Value: s.Unit().String()},
+	}
+	for i := range list {
+		list[i].Law = "soze"
+	}
+	return list
+}
+
+var _ feature.Shared = feat{}
+
+// section is the feature's section of the configuration.
+type section struct{}
+
+// Section implements feature.Configured.
+func (feat) Section() config.Section { return section{} }
+
+// Key implements config.Section.
+func (section) Key() string { return "soze" }
+
+// noShift marks a shift that the file does not set.
+const noShift = 255
+
+// Read implements config.Section.
+func (section) Read(m *yamlnode.Map, c *config.Config) any {
+	fastest := units.Rate(0)
+	for _, l := range c.Links {
+		if (l.A.Port == 0 || l.B.Port == 0) && l.Rate > fastest {
+			fastest = l.Rate
+		}
+	}
+	if fastest == 0 {
+		fastest = units.Gbps // no host, nothing to share
+	}
+	s := Config{
+		P:     m.Time("p", 3*units.Microsecond, units.Nanosecond, units.Second),
+		K:     m.Time("k", 37*units.Microsecond, units.Nanosecond, units.Second),
+		Alpha: m.Rate("alpha", fastest, 1, config.MaxRate),
+		M:     m.Between("m", soze.DefaultM, 0, 2), Shift: uint8(m.Int("shift", noShift, 0, soze.MaxUnitShift)),
+		DSCP: uint8(m.Int("dscp", 0, 0, 63)), AckDSCP: uint8(m.Int("ack_dscp", 48, 0, 63)), // CS6 of RFC 2474
+	}
+	s.Beta = m.Rate("beta", soze.DefaultBeta(s.Alpha), 1, config.MaxRate)
+	if s.Shift == noShift && c.Fits(s.P+s.K) {
+		s.Shift = soze.UnitShift(c.Scaled(s.P + s.K))
+	}
+	return s
+}
+
+// Check implements config.Section.
+func (section) Check(c *config.Config, d *yamlnode.Doc) {
+	s := Of(c)
+	if s.Alpha <= s.Beta {
+		d.Fault("soze.alpha", "is %v, want more than soze.beta, which is %v", s.Alpha, s.Beta)
+	}
+	if !c.Fits(s.P + s.K) {
+		d.Fault("soze.k", "is %v, which is too long with p %v when multiplied by scale %d", s.K, s.P, c.Scale)
+		return
+	}
+	// The header saturates at 65535 units: the law must be able to see all of [p, p + k].
+	if most := 65535 * s.Unit(); c.Scaled(s.P+s.K) > most {
+		d.Fault("soze.shift", "is %d: the maxQD header then holds %v at most, want it to hold scale·(p + k) = %v", s.Shift, most, c.Scaled(s.P+s.K))
+	}
+}

@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/packet"
+)
+
+// TestReceivedStorm: a host pauses the port that leads to it and does not stop. The watchdog
+// comes with the configuration, tells, and goes with it.
+func TestReceivedStorm(t *testing.T) {
+	r := newBufferRig(t)
+	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "pfc.received_storm") }})
+	defer sub.Close()
+	const section = "pfc_watchdog: {detection_time: 50ms, restoration_time: 60ms, action: forward}\n"
+	plain := r.yaml
+	r.yaml = append([]byte(section), plain...)
+	// A switch that was started without --pfc has nothing to watch.
+	if got := r.apply()[0].Err; !strings.Contains(got, "PFC watchdog") || !strings.Contains(got, "--pfc") {
+		t.Errorf("result %q, want what to do", got)
+	}
+	r.sw.Close()
+	r.pfc = true
+	r.do(func() {
+		if err := r.startSwitch(); err != nil {
+			t.Error(err)
+		}
+	})
+	r.becomes("s1", view.Ready)
+	eventually(t, "storms are read", func() bool {
+		_, ok := testenv.Number(r.state("s1"), "pfc_storms_last_read_timestamp_seconds")
+		return ok
+	})
+	r.send(0, true)
+	pause := packet.PFC{Enabled: 1 << 3}
+	pause.Quanta[3] = 65535 // 1.7 s
+	r.do(func() { r.hosts[1].port.Receive(pause.Append(nil), r.loop.Now()) })
+	var happened []view.Event
+	for len(happened) < 2 {
+		more, _, err := sub.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		happened = append(happened, more...)
+	}
+	for i, want := range []string{"pfc.received_storm", "pfc.received_storm_over"} {
+		if e := happened[i]; e.Kind != want || e.Subject != "s1" || e.Port != 2 || *e.Class != 3 {
+			t.Errorf("event %+v, want %s", e, want)
+		}
+	}
+	if n, ok := testenv.Number(r.state("s1"), "pfc_storms", "2", "h2", "3"); !ok || n != 1 {
+		t.Errorf("%v storms, %v, want 1", n, ok)
+	}
+	// The file without it gives the switch back to its flags.
+	r.yaml = plain
+	plans, err := r.c.Plan(t.Context(), "f", r.yaml)
+	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0].Kind != view.Delete || !strings.Contains(plans[0].Changes[0].Text, "PFC watchdog → detection_time=50ms, restoration_time=60ms, action=forward") {
+		t.Errorf("plan %+v, %v", plans, err)
+	}
+	if got := r.apply()[0]; got.Err != "" || got.Deleted != 1 {
+		t.Errorf("result %+v", got)
+	}
+}

@@ -1,0 +1,43 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/p4src/ids"
+)
+
+func TestOverflows(t *testing.T) {
+	p := load(t)
+	var list []*p4v1.Entity
+	add := func(e *p4v1.Entity, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	route := func(i int) {
+		add(p.Entry(ids.TableIPv4LPMName).LPM("dst_addr", binary.BigEndian.AppendUint32(nil, 0x0a000000+uint32(i)), 32).Group(1).Entity())
+	}
+	for i := range ids.RouteEntries {
+		route(i)
+	}
+	for g := range uint32(ids.ECMPMembers / 8) {
+		add(p.Group(ids.ProfileECMPName, g+1, []uint32{1, 2, 3, 4, 5, 6, 7, 8}))
+	}
+	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", Uint(1)}).Entity())
+	if got := p.Overflows(list); got != nil {
+		t.Errorf("full tables: %v", got)
+	}
+	route(1 << 20)
+	add(p.Group(ids.ProfileECMPName, 1000, []uint32{1}))
+	want := "[{ingress.routing.ipv4_lpm 16385 entries of table ingress.routing.ipv4_lpm, which holds 16384} " +
+		"{ingress.routing.ecmp 257 groups with 2049 next hops together of action profile ingress.routing.ecmp, which holds 2048}]"
+	if got := fmt.Sprint(p.Overflows(list)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,93 @@
+// Package poller sends the poll packets of a switch. P4Runtime on BMv2 cannot read
+// registers: a poll goes out to a port instead, whose egress writes the port's registers
+// into it and sends a copy to the controller (package pollreport).
+package poller
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/p4src/pollreport"
+)
+
+// Poller sends all polls of one switch. Its owner uses it from one goroutine.
+type Poller struct {
+	pipe  *pipeline.Pipeline
+	send  func(*p4v1.PacketOut) error
+	began time.Time
+	mark  []byte // begins the payload of this poller's polls; when they were sent follows
+	last  map[uint32]time.Time
+
+	unanswered int       // polls since the last answer, or since Reset
+	since      time.Time // when the first of them was sent
+}
+
+// New returns a poller for a switch that runs a pipeline.
+func New(pipe *pipeline.Pipeline, send func(*p4v1.PacketOut) error) *Poller {
+	now := time.Now()
+	return &Poller{
+		pipe: pipe, send: send, began: now, last: map[uint32]time.Time{},
+		mark: binary.BigEndian.AppendUint64([]byte("headgate"), uint64(now.UnixNano())),
+	}
+}
+
+// Poll implements feature.Packets; now is when the caller's tick began.
+func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error {
+	var errs error
+	for _, port := range ports {
+		if last, ok := p.last[port]; ok && now.Sub(last) < quiet {
+			continue
+		}
+		out, err := p.pipe.PacketOut(binary.BigEndian.AppendUint64(bytes.Clone(p.mark), uint64(now.Sub(p.began))),
+			pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(port))},
+			pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
+			pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPoll)},
+		)
+		if err == nil {
+			err = p.send(out)
+		}
+		if err != nil {
+			errs = errors.Join(errs, fmt.Errorf("poll of port %d: %w", port, err))
+			continue
+		}
+		p.last[port] = now
+		if p.unanswered++; p.unanswered == 1 {
+			p.since = now
+		}
+	}
+	return errs
+}
+
+// fewPolls is how many polls may go unanswered by chance.
+const fewPolls = 10
+
+// Silent reports whether polls were sent for a time and not one of them was answered.
+func (p *Poller) Silent(now time.Time, after time.Duration) bool {
+	return p.unanswered >= fewPolls && now.Sub(p.since) >= after
+}
+
+// Reset forgets which polls were not answered: another session begins.
+func (p *Poller) Reset() { p.unanswered = 0 }
+
+// Report returns the answer to a poll; nil when the packet is none, is broken or answers
+// the poll of another controller. ok is false when the packet is no report at all.
+func (p *Poller) Report(in *pipeline.PacketIn) (r *feature.Report, ok bool) {
+	if in.Fields["reason"] != ids.PacketInPoll {
+		return nil, false
+	}
+	report, rest, err := pollreport.Parse(in.Payload)
+	if err != nil || len(rest) < len(p.mark)+8 || !bytes.HasPrefix(rest, p.mark) {
+		return nil, true
+	}
+	p.unanswered = 0
+	sent := time.Duration(binary.BigEndian.Uint64(rest[len(p.mark):]))
+	return &feature.Report{Report: report, Asked: p.began.Add(sent)}, true
+}

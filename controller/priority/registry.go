@@ -1,0 +1,234 @@
+// Package priority hands out PrioPlus' virtual priorities: a priority is a channel of delay
+// in one queue (Zhang et al., EuroSys 2025, §4.3.2), which the configuration's plan gives
+// it. An application that has a priority allocated has it for itself; flows of all
+// applications may use the others.
+package priority
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/units"
+)
+
+// DefaultApplication pays for what names no application, as with weights.
+const DefaultApplication = "default"
+
+// Priority is a virtual priority.
+type Priority struct {
+	Number      int
+	Application string // who has it; empty when nobody has
+	Channel     channel.Channel
+}
+
+// Keeper makes allocations durable.
+type Keeper interface {
+	// Priorities returns which application has which priority.
+	Priorities() map[int]string
+	// SavePriority keeps who has a priority; "" is nobody.
+	SavePriority(priority int, application string) error
+}
+
+// Registry knows the plan and who has which priority. It is safe for concurrent use.
+type Registry struct {
+	keeper  Keeper // nil: allocations live as long as the registry
+	mu      sync.Mutex
+	plan    *config.ChannelPlan // nil: the configuration has none
+	taken   map[int]string
+	changed chan struct{} // closed, and replaced, with every change
+}
+
+// New returns a registry without a plan, with the allocations that the keeper has; nil keeps
+// none.
+func New(k Keeper) *Registry {
+	r := &Registry{keeper: k, taken: map[int]string{}, changed: make(chan struct{})}
+	if k != nil {
+		r.taken = k.Priorities()
+	}
+	return r
+}
+
+// Check implements controller.Participant: a plan without a priority that is allocated is
+// refused.
+func (r *Registry) Check(cfg *config.Config) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.check(cfg.ChannelPlan())
+}
+
+// Configure implements controller.Participant.
+func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.plan
+	if err := r.check(cfg.ChannelPlan()); err != nil {
+		return nil, err
+	}
+	r.replace(cfg.ChannelPlan())
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.replace(before)
+	}, nil
+}
+
+// replace sets the plan; nil is none. Every channel is computed anew, and whoever waits on
+// Changed is notified. The caller holds mu.
+func (r *Registry) replace(p *config.ChannelPlan) {
+	same := r.plan == nil && p == nil || r.plan != nil && p != nil && *r.plan == *p
+	r.plan = p
+	if !same {
+		r.notify()
+	}
+}
+
+// check says why a plan cannot be taken. Whether it is one at all was checked when the
+// configuration was read. The caller holds mu.
+func (r *Registry) check(p *config.ChannelPlan) error {
+	most := 0
+	if p != nil {
+		most = p.Priorities
+	}
+	for _, n := range slices.Backward(slices.Sorted(maps.Keys(r.taken))) {
+		if n > most {
+			return yamlnode.Fault{Field: "prioplus.priorities", Text: fmt.Sprintf("gives %d priorities: application %q has priority %d, release it first", most, r.taken[n], n)}
+		}
+	}
+	return nil
+}
+
+// assign makes a priority an application's, "" for nobody's. The caller holds mu.
+func (r *Registry) assign(number int, application string) error {
+	if r.keeper != nil {
+		if err := r.keeper.SavePriority(number, application); err != nil {
+			return fmt.Errorf("nothing was changed, the state store failed: %w", err)
+		}
+	}
+	if application == "" {
+		delete(r.taken, number)
+	} else {
+		r.taken[number] = application
+	}
+	r.notify()
+	return nil
+}
+
+// notify wakes all who wait. The caller holds mu.
+func (r *Registry) notify() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Plan returns the plan; false when there is none.
+func (r *Registry) Plan() (config.ChannelPlan, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plan == nil {
+		return config.ChannelPlan{}, false
+	}
+	return *r.plan, true
+}
+
+// Allocate gives a priority to an application: the one it asks for, or with 0 the lowest
+// that is free. What it has already is given again.
+func (r *Registry) Allocate(application string, number int) (Priority, error) {
+	application = cmp.Or(application, DefaultApplication)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plan == nil {
+		return Priority{}, ErrNoPlan
+	}
+	if number < 0 || number > r.plan.Priorities {
+		return Priority{}, &RangeError{number, r.plan.Priorities}
+	}
+	if number == 0 {
+		for number = 1; r.taken[number] != ""; number++ {
+			if number == r.plan.Priorities {
+				return Priority{}, ErrFull
+			}
+		}
+	}
+	if owner := r.taken[number]; owner != "" && owner != application {
+		return Priority{}, &TakenError{number, owner}
+	}
+	p, err := r.priority(number)
+	if err != nil {
+		return Priority{}, err
+	}
+	if r.taken[number] == "" {
+		if err := r.assign(number, application); err != nil {
+			return Priority{}, err
+		}
+	}
+	p.Application = application
+	return p, nil
+}
+
+// Release takes a priority from the application that has it.
+func (r *Registry) Release(application string, number int) error {
+	application = cmp.Or(application, DefaultApplication)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch owner := r.taken[number]; owner {
+	case "":
+		return fmt.Errorf("priority %d: %w", number, ErrFree)
+	case application:
+	default:
+		return &TakenError{number, owner}
+	}
+	return r.assign(number, "")
+}
+
+// Channel returns the channel of a flow of an application that wants a priority, with the
+// delay of an empty path that the plan assumes.
+func (r *Registry) Channel(application string, number int) (c channel.Channel, base units.Time, err error) {
+	application = cmp.Or(application, DefaultApplication)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.plan == nil:
+		return c, 0, ErrNoPlan
+	case number < 1 || number > r.plan.Priorities:
+		return c, 0, &RangeError{number, r.plan.Priorities}
+	case r.taken[number] != "" && r.taken[number] != application:
+		return c, 0, &TakenError{number, r.taken[number]}
+	}
+	p, err := r.priority(number)
+	return p.Channel, r.plan.Base, err
+}
+
+// priority returns a priority of the plan. The caller holds mu.
+func (r *Registry) priority(number int) (Priority, error) {
+	c, err := r.plan.Channel(number)
+	return Priority{Number: number, Application: r.taken[number], Channel: c}, err
+}
+
+// List returns all priorities, lowest first, and a channel that is closed when that is no
+// longer so. There are none without a plan.
+func (r *Registry) List() ([]Priority, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.plan == nil {
+		return nil, r.changed
+	}
+	out := make([]Priority, 0, r.plan.Priorities)
+	for n := 1; n <= r.plan.Priorities; n++ {
+		if p, err := r.priority(n); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out, r.changed
+}
+
+// Changed returns a channel that is closed with the next change.
+func (r *Registry) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}

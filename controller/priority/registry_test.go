@@ -1,0 +1,179 @@
+package priority
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
+	"github.com/headgate/headgate/units"
+)
+
+const us = units.Microsecond
+
+// paper is a configuration with the paper's plan over a base of 12 µs.
+func paper(priorities int) *config.Config {
+	p := channel.Paper(12 * us)
+	return &config.Config{Scale: 1, PrioPlus: config.PrioPlus{BaseRTT: p.Base, Fluctuation: p.Fluctuation, Noise: p.Noise, Priorities: priorities}}
+}
+
+func configured(t *testing.T, cfg *config.Config) *Registry {
+	t.Helper()
+	r := New(nil)
+	if _, err := r.Configure(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The paper's numbers: D_target = base + i * 4 us, D_limit = D_target + 2.4 us (§4.3.2, §6).
+func TestAllocate(t *testing.T) {
+	r := configured(t, paper(4))
+	p, err := r.Allocate("web", 2)
+	if want := (Priority{2, "web", channel.Channel{Target: 20 * us, Limit: 22*us + 400*units.Nanosecond}}); err != nil || p != want {
+		t.Fatalf("priority %+v, %v, want %+v", p, err, want)
+	}
+	for i, want := range []int{1, 3, 4} {
+		if p, err := r.Allocate("", 0); err != nil || p.Number != want || p.Application != DefaultApplication {
+			t.Fatalf("free priority %d: %+v, %v, want %d", i, p, err, want)
+		}
+	}
+	if _, err := r.Allocate("web", 0); !errors.Is(err, ErrFull) {
+		t.Errorf("a fifth priority: %v", err)
+	}
+	if p, err := r.Allocate("web", 2); err != nil || p.Number != 2 {
+		t.Errorf("the same priority again: %+v, %v", p, err)
+	}
+	var taken *TakenError
+	if _, err := r.Allocate("batch", 2); !errors.As(err, &taken) || taken.Owner != "web" {
+		t.Errorf("another's priority: %v", err)
+	}
+	if err := r.Release("batch", 2); !errors.As(err, &taken) {
+		t.Errorf("release of another's: %v", err)
+	}
+	if err := r.Release("web", 2); err != nil {
+		t.Error(err)
+	}
+	if err := r.Release("web", 2); !errors.Is(err, ErrFree) {
+		t.Errorf("release twice: %v", err)
+	}
+	if p, err := r.Allocate("batch", 0); err != nil || p.Number != 2 {
+		t.Errorf("after the release: %+v, %v", p, err)
+	}
+}
+
+func TestChannelOfAFlow(t *testing.T) {
+	r := configured(t, paper(3))
+	if _, err := r.Allocate("web", 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		app    string
+		number int
+		want   string
+	}{
+		{"web", 2, ""}, {"batch", 1, ""}, {"", 3, ""},
+		{"batch", 2, `priority 2 belongs to application "web"`},
+		{"web", 4, "priority 4 is not allowed: want 1 to 3"},
+		{"web", 0, "priority 0 is not allowed: want 1 to 3"},
+	} {
+		c, base, err := r.Channel(tt.app, tt.number)
+		if tt.want == "" {
+			if want, _ := channel.Paper(12 * us).Channel(tt.number); err != nil || c != want || base != 12*us {
+				t.Errorf("%s at %d: %+v over %v, %v, want %+v", tt.app, tt.number, c, base, err, want)
+			}
+		} else if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s at %d: error %v, want %q", tt.app, tt.number, err, tt.want)
+		}
+	}
+}
+
+// A new plan computes every channel anew and tells who waits; one that takes away what is
+// allocated is refused, and changes nothing.
+func TestConfigure(t *testing.T) {
+	r := configured(t, paper(4))
+	if _, err := r.Allocate("web", 3); err != nil {
+		t.Fatal(err)
+	}
+	_, changed := r.List()
+	if _, err := r.Configure(paper(4)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+		t.Error("the same plan was told as a change")
+	default:
+	}
+	noisy := paper(3)
+	noisy.PrioPlus.Noise = 2 * us
+	undo, err := r.Configure(noisy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	list, _ := r.List()
+	if want := (Priority{3, "web", channel.Channel{Target: 12*us + 3*5200*units.Nanosecond, Limit: 12*us + 3*5200*units.Nanosecond + 3600*units.Nanosecond}}); len(list) != 3 || list[2] != want {
+		t.Errorf("priorities %+v, want the last to be %+v", list, want)
+	}
+	for name, plan := range map[string]*config.Config{"two priorities": paper(2), "no plan": {}} {
+		if _, err := r.Configure(plan); err == nil || !strings.Contains(err.Error(), `application "web" has priority 3, release it first`) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := r.Check(plan); err == nil {
+			t.Errorf("%s: Check has nothing against it", name)
+		}
+	}
+	if p, ok := r.Plan(); !ok || p != *noisy.ChannelPlan() {
+		t.Errorf("plan %+v, %v after refusals", p, ok)
+	}
+	_, changed = r.List()
+	undo()
+	<-changed
+	if p, ok := r.Plan(); !ok || p != *paper(4).ChannelPlan() {
+		t.Errorf("plan %+v, %v after the last one was taken back", p, ok)
+	}
+}
+
+func TestWithoutPlan(t *testing.T) {
+	r := New(nil)
+	if _, err := r.Allocate("web", 1); !errors.Is(err, ErrNoPlan) {
+		t.Errorf("Allocate: %v", err)
+	}
+	if _, _, err := r.Channel("web", 1); !errors.Is(err, ErrNoPlan) {
+		t.Errorf("Channel: %v", err)
+	}
+	if list, _ := r.List(); len(list) != 0 {
+		t.Errorf("List: %v", list)
+	}
+	if _, err := r.Configure(&config.Config{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many applications at once: nobody gets what another has.
+func TestConcurrentAllocation(t *testing.T) {
+	r := configured(t, paper(64))
+	var mu sync.Mutex
+	owners := map[int]string{}
+	var wg sync.WaitGroup
+	for app := range 8 {
+		name := string(rune('a' + app))
+		wg.Go(func() {
+			for range 8 {
+				p, err := r.Allocate(name, 0)
+				mu.Lock()
+				if err != nil || owners[p.Number] != "" {
+					t.Errorf("%s got %+v, %v, which %q has", name, p, err, owners[p.Number])
+				}
+				owners[p.Number] = name
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(owners) != 64 {
+		t.Errorf("%d priorities were given, want 64", len(owners))
+	}
+}

@@ -1,0 +1,124 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// partial ends the names of files that are not whole yet.
+const partial = ".part"
+
+// Summary says what a state file holds.
+type Summary struct {
+	Config                                            Config // zero when none was applied
+	DownLinks, Priorities, Flows, Applications, Audit int
+}
+
+// String writes the summary on one line.
+func (s Summary) String() string {
+	text := "no configuration"
+	if s.Config.Generation > 0 {
+		text = fmt.Sprintf("generation %d from %s, applied %s", s.Config.Generation, s.Config.File, s.Config.Applied.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s; %d links out of service, %d virtual priorities, %d flows, %d budgets, %d lines of the audit log",
+		text, s.DownLinks, s.Priorities, s.Flows, s.Applications, s.Audit)
+}
+
+// DamagedError is a state file that cannot be read whole.
+type DamagedError struct {
+	Path string
+	Err  error
+}
+
+// Error says what to do about it.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("state file %s is damaged: %v; put a backup in its place with `headgate state restore`, or move it away to begin with an empty one", e.Path, e.Err)
+}
+
+// Unwrap returns what was found.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Check reads every line of a state file and changes nothing. A controller may have the file
+// open: a change that it is writing at that moment is not part of the summary.
+func Check(path string) (Summary, error) {
+	_, sum, err := load(path)
+	return sum, err
+}
+
+func load(path string) (*contents, Summary, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Summary{}, fmt.Errorf("state file: %w", err)
+	}
+	defer f.Close()
+	c := newContents(0)
+	if _, _, err := c.read(path, f); err != nil {
+		return nil, Summary{}, err
+	}
+	return c, Summary{
+		Config: c.config, DownLinks: len(c.links), Priorities: len(c.priorities),
+		Flows: len(c.flows), Applications: len(c.budgets), Audit: len(c.audit.All()),
+	}, nil
+}
+
+// Backup checks a state file, which a controller may have open, and copies it to a new file.
+func Backup(path, to string) (Summary, error) {
+	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
+		return Summary{}, fmt.Errorf("%s is there already: name a new file", to)
+	}
+	return copyTo(path, to, func(temporary string) error { return os.Link(temporary, to) })
+}
+
+// Restore checks a backup and puts a copy of it in a state file's place, which no controller
+// may have open. What stood there is kept under the same name with ".old" behind it, which is
+// returned; "" when nothing did.
+func Restore(from, path string) (sum Summary, old string, err error) {
+	sum, err = copyTo(from, path, func(temporary string) error {
+		current, err := lock(path, os.O_RDWR)
+		if errors.Is(err, os.ErrNotExist) {
+			return os.Rename(temporary, path)
+		}
+		if err != nil {
+			return err
+		}
+		defer current.Close()
+		old = path + ".old"
+		if err := os.Rename(path, old); err != nil {
+			return err
+		}
+		return os.Rename(temporary, path)
+	})
+	return sum, old, err
+}
+
+// copyTo writes a sound file's copy beside its place, durably, and lets put move it there.
+func copyTo(path, to string, put func(temporary string) error) (Summary, error) {
+	c, sum, err := load(path)
+	if err != nil {
+		return sum, err
+	}
+	// A name of its own: the controller that has the file open uses the usual one.
+	temporary := fmt.Sprintf("%s.%d%s", to, os.Getpid(), partial)
+	f, _, err := c.write(temporary)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { _ = os.Remove(temporary) }()
+	defer f.Close()
+	if err := put(temporary); err != nil {
+		return sum, err
+	}
+	return sum, syncFolder(filepath.Dir(to))
+}
+
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,211 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/ring"
+)
+
+// Version is the layout of the file. A file of another version is refused, never guessed at.
+const Version = 2
+
+// record is a line of the file: a change of what is not nil. The first line has nothing but
+// Header.
+type record struct {
+	Header     *header         `json:"header,omitempty"`
+	Config     *Config         `json:"config,omitempty"`
+	Links      map[string]bool `json:"links,omitempty"`      // true: an operator took it out of service
+	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
+	Weights    *weights.Commit `json:"weights,omitempty"`
+}
+
+// header says how many lines follow that were written with it, at once.
+type header struct {
+	Version int `json:"version"`
+	Lines   int `json:"lines"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// line returns a record as it stands in the file: the CRC-32C of its JSON, a space, the JSON.
+func line(r record) ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(text, castagnoli), text), nil
+}
+
+// parse reads a line without its end.
+func parse(text []byte) (r record, err error) {
+	sum, text, ok := bytes.Cut(text, []byte(" "))
+	if !ok || string(sum) != fmt.Sprintf("%08x", crc32.Checksum(text, castagnoli)) {
+		return r, errors.New("its checksum is wrong")
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, err
+	}
+	return r, r.check()
+}
+
+// check refuses what no change can say.
+func (r *record) check() error {
+	if r.Weights == nil {
+		return nil
+	}
+	for _, f := range r.Weights.Put {
+		if f.Key == (weights.Key{}) || f.Weight <= 0 || f.Weight > weights.MaxWeight {
+			return fmt.Errorf("flow %q has a weight of %d millionths", f.Key, int64(f.Weight))
+		}
+	}
+	return nil
+}
+
+// contents is what a file says. Whoever has it locks.
+type contents struct {
+	config     Config // zero when none was applied
+	links      map[string]bool
+	priorities map[int]string
+	flows      map[weights.Key]weights.Flow
+	budgets    map[string]weights.Budget
+	audit      *ring.Last[audit.Entry]
+}
+
+func newContents(limit int) *contents {
+	return &contents{
+		links: map[string]bool{}, priorities: map[int]string{}, flows: map[weights.Key]weights.Flow{},
+		budgets: map[string]weights.Budget{}, audit: audit.NewRing(limit),
+	}
+}
+
+// apply makes a change that check has passed.
+func (c *contents) apply(r record) {
+	if r.Config != nil {
+		c.config = *r.Config
+	}
+	change(c.links, r.Links)
+	change(c.priorities, r.Priorities)
+	if r.Weights == nil {
+		return
+	}
+	for _, f := range r.Weights.Put {
+		c.flows[f.Key] = f
+	}
+	for _, k := range r.Weights.Delete {
+		delete(c.flows, k)
+	}
+	for _, b := range r.Weights.Budgets {
+		b.Used, b.Flows = 0, 0 // which follow from the flows
+		c.budgets[b.Application] = b
+		if !b.Named() {
+			delete(c.budgets, b.Application)
+		}
+	}
+	for _, e := range r.Weights.Audit {
+		c.audit.Push(e)
+	}
+}
+
+// change copies what is set and deletes what is zero.
+func change[K, V comparable](to, from map[K]V) {
+	var zero V
+	for k, v := range from {
+		to[k] = v
+		if v == zero {
+			delete(to, k)
+		}
+	}
+}
+
+// records returns the changes that make these contents from nothing. Lines of bounded length
+// keep reading and writing in bounded memory.
+func (c *contents) records() []record {
+	const most = 1000 // flows or entries
+	list := []record{{Links: c.links, Priorities: c.priorities, Weights: &weights.Commit{Budgets: slices.Collect(maps.Values(c.budgets))}}}
+	if c.config != (Config{}) {
+		list[0].Config = &c.config
+	}
+	for part := range slices.Chunk(slices.Collect(maps.Values(c.flows)), most) {
+		list = append(list, record{Weights: &weights.Commit{Put: part}})
+	}
+	for part := range slices.Chunk(c.audit.All(), most) {
+		list = append(list, record{Weights: &weights.Commit{Audit: part}})
+	}
+	return list
+}
+
+// write makes a new file with these contents, locked and on disk.
+func (c *contents) write(path string) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, 0, fmt.Errorf("state file: %w", err)
+	}
+	size := int64(0)
+	err = func() error {
+		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+			return fmt.Errorf("state file %s is in use by another process", path)
+		}
+		list := c.records()
+		out := bufio.NewWriter(f)
+		for _, r := range slices.Insert(list, 0, record{Header: &header{Version, len(list)}}) {
+			text, err := line(r)
+			if err != nil {
+				return err
+			}
+			n, _ := out.Write(text) // Flush has the error
+			size += int64(n)
+		}
+		return errors.Join(out.Flush(), f.Sync())
+	}()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close(), os.Remove(path))
+	}
+	return f, size, nil
+}
+
+// read adds what a file says. It returns where its last whole line ends and where the file
+// ends: what is between was never confirmed to whoever asked for the change.
+func (c *contents) read(path string, from io.Reader) (whole, end int64, err error) {
+	in := bufio.NewReader(from)
+	least := 1 // lines
+	for n := 0; ; n++ {
+		text, err := in.ReadBytes('\n')
+		end += int64(len(text))
+		if errors.Is(err, io.EOF) {
+			if end > 0 && n < least {
+				return 0, end, &DamagedError{path, fmt.Errorf("it ends after %d of %d lines", n, least)}
+			}
+			return whole, end, nil
+		}
+		if err != nil {
+			return 0, end, fmt.Errorf("state file: %w", err)
+		}
+		whole = end
+		r, err := parse(text[:len(text)-1])
+		if err == nil && (r.Header != nil) != (n == 0) {
+			err = errors.New("a header belongs into the first line and nowhere else")
+		}
+		if err != nil {
+			return 0, end, &DamagedError{path, fmt.Errorf("line %d: %w", n+1, err)}
+		}
+		if h := r.Header; h != nil {
+			if h.Version != Version {
+				return 0, end, fmt.Errorf("state file %s: its layout has version %d, this program reads version %d: use the program that wrote it, or move the file away", path, h.Version, Version)
+			}
+			least += h.Lines
+		}
+		c.apply(r)
+	}
+}

@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/controller/bmv2/bmv2test"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/tests/switchtest"
+)
+
+// TestThrift: the queues of a BMv2 get rate and depth with an apply, shown by a plan before,
+// and again when the switch was restarted; a service that is away degrades the switch.
+func TestThrift(t *testing.T) {
+	sw, service := switchtest.New(t, 1), bmv2test.New(t)
+	sw.BMv2 = true
+	sw.Start()
+	f := &fabric{t: t}
+	f.c, f.stop = f.controller(options())
+	// Two queues of 2 Mb/s are 250 packets/s of 1000 B; 6 kB of the shortest frames are 100.
+	text := func(rate string) []byte {
+		return fmt.Appendf(nil, `
+name: one
+switches:
+  - {name: s1, device_id: 1, address: %q, target: bmv2, thrift: %q, packet_size: 1000B, ports: [{number: 2, queue_limit: 12KB}]}
+hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
+links: [{a: "s1:1", b: h1, rate: 2Mbps}, {a: "s1:2", b: h2, rate: %s}]
+qos: {queue_limit: 6KB}
+`, sw.Address(), service.Addr(), rate)
+	}
+	queues := func(second int64) map[int32]bmv2test.Queues {
+		return map[int32]bmv2test.Queues{1: {Rate: 250, Depth: 164}, 2: {Rate: second, Depth: 264}}
+	}
+	f.yaml = text("4Mbps")
+	plan := func() (lines []string, unreachable string) {
+		t.Helper()
+		plans, err := f.c.Plan(context.Background(), "f.yaml", f.yaml)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range plans[0].Changes {
+			lines = append(lines, c.Text)
+		}
+		return with(lines, tmLine), plans[0].Unreachable
+	}
+	apply := func() view.Result {
+		t.Helper()
+		_, results, err := f.c.Apply(context.Background(), "f.yaml", f.yaml)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return results[0]
+	}
+	holds := func(what string, second int64) {
+		t.Helper()
+		eventually(t, what, func() bool { return maps.Equal(service.Ports(), queues(second)) })
+	}
+	if lines, _ := plan(); len(lines) != 4 || lines[1] != tmLine+"set_egress_queue_rate port 1 → 250 packets/s (was: BMv2 does not tell)" {
+		t.Errorf("plan = %q", lines)
+	}
+	if r := apply(); r.Err != "" {
+		t.Fatal(r.Err)
+	}
+	holds("all queues", 500)
+	f.yaml = text("8Mbps")
+	if lines, _ := plan(); len(lines) != 1 || lines[0] != tmLine+"set_egress_queue_rate port 2 → 1000 packets/s (was: 500)" {
+		t.Errorf("plan of another rate = %q", lines)
+	}
+	if r := apply(); r.Err != "" {
+		t.Fatal(r.Err)
+	}
+	holds("the other rate", 1000)
+
+	sw.Stop()
+	service.Stop()
+	sw.Lose()
+	sw.Start()
+	eventually(t, "degraded", func() bool {
+		s := f.state("s1")
+		return s.State == view.Degraded && strings.Contains(s.Err, "traffic manager: thrift: dial tcp "+service.Addr()+": connect: connection refused")
+	})
+	if lines, unreachable := plan(); len(lines) != 4 || !strings.Contains(unreachable, "connection refused") {
+		t.Errorf("plan without the service = %q, unreachable %q", lines, unreachable)
+	}
+	service.Start()
+	holds("the restarted switch", 1000)
+	eventually(t, "ready", func() bool { return f.state("s1").State == view.Ready })
+
+	f.yaml = []byte(strings.Replace(string(text("8Mbps")), "rate: 2Mbps", "rate: 7Kbps", 1))
+	_, _, err := f.c.Apply(context.Background(), "f.yaml", f.yaml)
+	const slow = `f.yaml:4: switches[0]: makes ports[0].rate 7Kbps for the traffic manager of the switch "s1", want a packet of 1KB a second or more`
+	if err == nil || !strings.Contains(err.Error(), slow) {
+		t.Errorf("less than a packet a second: %v", err)
+	}
+}

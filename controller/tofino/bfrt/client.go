@@ -1,0 +1,247 @@
+package bfrt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+)
+
+// Options says whom a Client talks to, and about what.
+type Options struct {
+	Address string // host:port
+	Device  uint32
+	// Program is the name of the program that runs on the device: every request names it,
+	// so that the client need not be bound to it, which only one client can be.
+	Program string
+	Schema  *Schema
+	Dial    []grpc.DialOption // such as credentials; without any the connection is not encrypted
+}
+
+// Client is a client of one device. It connects when it is first used and subscribes again
+// after the connection was lost; one that was never used need not be closed. It is safe for
+// use by several goroutines.
+type Client struct {
+	opts Options
+	life context.Context // of streams
+	end  context.CancelFunc
+
+	locked chan struct{} // a mutex, which can be waited for within a context, of what is below
+	conn   *grpc.ClientConn
+	rpc    pb.BfRuntimeClient
+	stream *stream
+}
+
+// stream is the channel that makes a client known to the server.
+type stream struct {
+	id   uint32 // of the client
+	ctx  context.Context
+	stop context.CancelCauseFunc
+}
+
+// New returns a Client.
+func New(o Options) *Client {
+	c := &Client{opts: o, locked: make(chan struct{}, 1)}
+	c.life, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// dial makes the connection. The caller has locked the client.
+func (c *Client) dial() (err error) {
+	options := []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+	if len(c.opts.Dial) == 0 {
+		options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	}
+	if c.conn, err = grpc.NewClient(c.opts.Address, append(options, c.opts.Dial...)...); err == nil {
+		c.rpc = pb.NewBfRuntimeClient(c.conn)
+	}
+	return err
+}
+
+// Close ends the subscription and the connection. Nothing can be asked afterwards.
+func (c *Client) Close() error {
+	c.end()
+	c.locked <- struct{}{}
+	defer func() { <-c.locked }()
+	if c.conn == nil {
+		return nil
+	}
+	return c.conn.Close()
+}
+
+// subscribed returns the open stream, or opens one.
+func (c *Client) subscribed(ctx context.Context) (*stream, error) {
+	select {
+	case c.locked <- struct{}{}:
+		defer func() { <-c.locked }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("BF Runtime server %s: subscribe: %w", c.opts.Address, context.Cause(ctx))
+	}
+	if c.stream != nil && c.stream.ctx.Err() == nil {
+		return c.stream, nil
+	}
+	if err := c.life.Err(); err != nil {
+		return nil, fmt.Errorf("BF Runtime server %s: closed: %w", c.opts.Address, err)
+	}
+	if c.conn == nil {
+		if err := c.dial(); err != nil {
+			return nil, fmt.Errorf("BF Runtime server %s: %w", c.opts.Address, err)
+		}
+	}
+	life, stop := context.WithCancelCause(c.life)
+	// The stream outlives ctx, its beginning does not.
+	unwatch := context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })
+	// A new identifier, as the server may not have noticed yet that the last one is free.
+	s := &stream{id: 1 + rand.Uint32N(1<<24-1), ctx: life, stop: stop}
+	ch, err := c.open(s)
+	if !unwatch() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stop(err)
+		return nil, fmt.Errorf("BF Runtime server %s: subscribe: %w", c.opts.Address, err)
+	}
+	c.stream = s
+	go func() {
+		for {
+			if _, err := ch.Recv(); err != nil {
+				stop(err)
+				return
+			}
+		}
+	}()
+	return s, nil
+}
+
+// open subscribes and waits for the answer.
+func (c *Client) open(s *stream) (grpc.BidiStreamingClient[pb.StreamMessageRequest, pb.StreamMessageResponse], error) {
+	ch, err := c.rpc.StreamChannel(s.ctx, grpc.WaitForReady(true))
+	if err != nil {
+		return nil, err
+	}
+	subscribe := &pb.Subscribe{DeviceId: c.opts.Device, Notifications: &pb.Subscribe_Notifications{}}
+	err = ch.Send(&pb.StreamMessageRequest{ClientId: s.id, Update: &pb.StreamMessageRequest_Subscribe{Subscribe: subscribe}})
+	if err != nil && !errors.Is(err, io.EOF) { // at EOF, Recv knows why
+		return nil, err
+	}
+	answer, err := ch.Recv()
+	if err != nil {
+		return nil, err
+	}
+	if st := answer.GetSubscribe().GetStatus(); codes.Code(st.GetCode()) != codes.OK {
+		return nil, status.Error(codes.Code(st.GetCode()), st.GetMessage())
+	}
+	return ch, nil
+}
+
+// failed ends the subscription when a call failed because the server is gone.
+func (c *Client) failed(s *stream, err error) {
+	if status.Code(err) == codes.Unavailable {
+		s.stop(err)
+	}
+}
+
+// Write carries out changes in their order, each whatever became of those before. It
+// returns a *units.FieldError when one is not in the schema, and then writes none, and a
+// WriteError when the server refused some.
+func (c *Client) Write(ctx context.Context, changes []Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	req := &pb.WriteRequest{P4Name: c.opts.Program, Target: c.target(), Atomicity: pb.WriteRequest_CONTINUE_ON_ERROR}
+	for _, ch := range changes {
+		e, err := c.opts.Schema.Encode(c.opts.Device, ch.Operation, ch.Row)
+		if err != nil {
+			return err
+		}
+		kind := map[Operation]pb.Update_Type{Insert: pb.Update_INSERT, Modify: pb.Update_MODIFY, Delete: pb.Update_DELETE}[ch.Operation]
+		if kind == pb.Update_UNSPECIFIED {
+			return bad(ch.Row, "operation", fmt.Sprint(uint8(ch.Operation)), "insert, modify or delete")
+		}
+		req.Updates = append(req.Updates, &pb.Update{Type: kind, Entity: &pb.Entity{Entity: &pb.Entity_TableEntry{TableEntry: e}}})
+	}
+	s, err := c.subscribed(ctx)
+	if err != nil {
+		return err
+	}
+	req.ClientId = s.id
+	if _, err := c.rpc.Write(ctx, req); err != nil {
+		c.failed(s, err)
+		return fmt.Errorf("BF Runtime server %s: write: %w", c.opts.Address, writeError(changes, err))
+	}
+	return nil
+}
+
+// Read returns the entries that rows ask for, in their order: that of a key, all of a keyed
+// table, or the default entry. It tries again once when the server was gone.
+func (c *Client) Read(ctx context.Context, rows ...Row) ([]Row, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	req := &pb.ReadRequest{P4Name: c.opts.Program, Target: c.target()}
+	for _, r := range rows {
+		e, err := c.opts.Schema.Encode(c.opts.Device, 0, r)
+		if err != nil {
+			return nil, err
+		}
+		req.Entities = append(req.Entities, &pb.Entity{Entity: &pb.Entity_TableEntry{TableEntry: e}})
+	}
+	list, err := c.read(ctx, rows, req)
+	if status.Code(err) == codes.Unavailable && ctx.Err() == nil {
+		list, err = c.read(ctx, rows, req)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("BF Runtime server %s: read: %w", c.opts.Address, err)
+	}
+	return list, nil
+}
+
+func (c *Client) target() *pb.TargetDevice {
+	return &pb.TargetDevice{DeviceId: c.opts.Device, PipeId: AllPipes}
+}
+
+func (c *Client) read(ctx context.Context, rows []Row, req *pb.ReadRequest) ([]Row, error) {
+	s, err := c.subscribed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req.ClientId = s.id
+	answers, err := c.rpc.Read(ctx, req)
+	if err != nil {
+		c.failed(s, err)
+		return nil, err
+	}
+	var list []Row
+	for {
+		m, err := answers.Recv()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			c.failed(s, err)
+			return nil, readError(rows, err)
+		}
+		for _, e := range m.GetEntities() {
+			r, err := c.opts.Schema.Decode(e.GetTableEntry())
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package bfrt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Named is a field with its value: of the type that its Kind says, nil for none.
+type Named struct {
+	Name  string
+	Value any
+}
+
+// Fields are the fields of a key or of an entry's data, each once.
+type Fields []Named
+
+// Get returns the value of a field, or nil.
+func (f Fields) Get(name string) any {
+	for i := range f {
+		if f[i].Name == name {
+			return f[i].Value
+		}
+	}
+	return nil
+}
+
+// Uint returns the number of a field; 0 for anything else.
+func (f Fields) Uint(name string) uint64 { return get[uint64](f, name) }
+
+// Text returns the text of a field; "" for anything else.
+func (f Fields) Text(name string) string { return get[string](f, name) }
+
+// Bool returns whether a field is true.
+func (f Fields) Bool(name string) bool { return get[bool](f, name) }
+
+// Uints returns the list of a field; nil for anything else.
+func (f Fields) Uints(name string) []uint32 { return get[[]uint32](f, name) }
+
+func get[T any](f Fields, name string) T {
+	v, _ := f.Get(name).(T)
+	return v
+}
+
+// String returns "name=value, …".
+func (f Fields) String() string {
+	all := make([]string, len(f))
+	for i, n := range f {
+		all[i] = n.Name + "=" + show(n.Value)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Row is an entry of a table, by names.
+type Row struct {
+	Table  string
+	Pipe   uint32 // of tables of Scope Pipe; otherwise not looked at
+	Key    Fields // none: the default entry or, where a keyed table is read, all entries
+	Action string // "" in tables without actions
+	Data   Fields // what is left out is not changed, or, when read, all is read
+	// Default is what new entries of a keyed table hold; it can only be read.
+	Default bool
+	// Fresh has a Read ask the chip, not what the driver remembers of it: the driver looks
+	// at counters of ports only now and then.
+	Fresh bool
+}
+
+// Name returns what a row is, without its data.
+func (r Row) Name() string {
+	s := r.Table
+	if r.Pipe != AllPipes {
+		s += fmt.Sprintf(" pipe %d", r.Pipe)
+	}
+	if len(r.Key) > 0 {
+		s += " " + r.Key.String()
+	}
+	if r.Default {
+		s += " default"
+	}
+	return s
+}
+
+// String returns a row as one line.
+func (r Row) String() string {
+	s := r.Name()
+	if r.Action != "" {
+		return fmt.Sprintf("%s → %s(%s)", s, r.Action, r.Data)
+	}
+	return fmt.Sprintf("%s → %s", s, r.Data)
+}
+
+// Operation is what a Change does with a row.
+type Operation uint8
+
+// The operations that can be written.
+const (
+	Insert Operation = iota + 1
+	Modify
+	Delete
+)
+
+func (o Operation) String() string {
+	switch o {
+	case Insert:
+		return "insert"
+	case Modify:
+		return "modify"
+	case Delete:
+		return "delete"
+	}
+	return "operation"
+}
+
+func (o Operation) needs() Operations {
+	switch o {
+	case Insert:
+		return CanInsert
+	case Modify:
+		return CanModify
+	case Delete:
+		return CanDelete
+	}
+	return 0
+}
+
+// Change is one row to write.
+type Change struct {
+	Operation Operation
+	Row       Row
+}
+
+// String returns a change as one line.
+func (c Change) String() string { return c.Operation.String() + " " + c.Row.String() }

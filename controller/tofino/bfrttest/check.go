@@ -1,0 +1,78 @@
+package bfrttest
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/controller/tofino/bfrt"
+	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+)
+
+// update reads an update, or returns why that is not allowed.
+func update(s *bfrt.Schema, u *pb.Update) (bfrt.Change, string) {
+	kinds := map[pb.Update_Type]bfrt.Operation{pb.Update_INSERT: bfrt.Insert, pb.Update_MODIFY: bfrt.Modify, pb.Update_DELETE: bfrt.Delete}
+	ch := bfrt.Change{Operation: kinds[u.GetType()]}
+	if ch.Operation == 0 {
+		return ch, fmt.Sprintf("update of type %v", u.GetType())
+	}
+	e := u.GetEntity().GetTableEntry()
+	var err error
+	if ch.Row, err = s.Decode(e); err != nil {
+		return ch, err.Error()
+	}
+	return ch, same(s, ch.Operation, ch.Row, e)
+}
+
+// query reads what a Read asks for, or returns why that is not allowed.
+func query(s *bfrt.Schema, entity *pb.Entity) (bfrt.Row, string) {
+	e := entity.GetTableEntry()
+	r, err := s.Decode(e)
+	if err != nil {
+		return r, err.Error()
+	}
+	r.Fresh = e.GetTableFlags().GetFromHw()
+	t := s.Table(r.Table)
+	known := t.Fields(t.Action(r.Action))
+	r.Data = nil
+	for _, f := range e.GetData().GetFields() { // fields are named, and have no value
+		at := slices.IndexFunc(known, func(k bfrt.Field) bool { return k.ID == f.GetFieldId() })
+		if at < 0 {
+			return r, fmt.Sprintf("%s: field %d is not one of the table and action", r.Table, f.GetFieldId())
+		}
+		r.Data = append(r.Data, bfrt.Named{Name: known[at].Name})
+	}
+	return r, same(s, 0, r, e)
+}
+
+// same says why an entry is not a row as the schema has it written: there is one way to
+// encode each.
+func same(s *bfrt.Schema, op bfrt.Operation, r bfrt.Row, e *pb.TableEntry) string {
+	if r.Pipe >= pipes && r.Pipe != bfrt.AllPipes {
+		return fmt.Sprintf("%s: pipe of the target is %#x: allowed is 0 to %d", r.Table, r.Pipe, pipes-1)
+	}
+	want, err := s.Encode(0, op, r)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !proto.Equal(want, e):
+		return fmt.Sprintf("%s is encoded as %v: want %v", r.Name(), e, want)
+	}
+	return ""
+}
+
+// entry returns a row as an entry of an answer: as it would be asked for, with its values.
+func entry(s *bfrt.Schema, r bfrt.Row) (*pb.TableEntry, error) {
+	r.Data = slices.DeleteFunc(slices.Clone(r.Data), func(n bfrt.Named) bool { return n.Value == nil }) // not asked for
+	e, err := s.Encode(0, 0, r)
+	if err != nil {
+		return nil, err
+	}
+	t := s.Table(r.Table)
+	known := t.Fields(t.Action(r.Action))
+	for i, d := range e.GetData().GetFields() {
+		known[slices.IndexFunc(known, func(k bfrt.Field) bool { return k.ID == d.GetFieldId() })].Put(d, r.Data[i].Value)
+	}
+	return e, nil
+}

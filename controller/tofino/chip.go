@@ -1,0 +1,130 @@
+package tofino
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// The chips that Shape knows.
+const (
+	Tofino1 = "tofino1"
+	Tofino2 = "tofino2"
+)
+
+const (
+	portsPerPipe  = 72
+	groupsPerPipe = 128 // priority groups that are not a port's default
+	groupsPerPort = 8
+	queues        = 8 // of a port, that the program uses
+	// step is the unit of hysteresis and of a port's limits.
+	step = 8
+	// leastHysteresis is the least that dynamic thresholds work with, in cells.
+	leastHysteresis = 32
+	smallestFrame   = 64
+	// framing is preamble and gap, which are on the wire and not in the buffer.
+	framing = 20
+)
+
+// chip is what is known of a traffic manager (p4lang/open-p4studio, pkgsrc/bf-drivers/src/
+// traffic_mgr/init).
+type chip struct {
+	name  string
+	cell  units.Bytes
+	cells uint64 // of the largest model; the driver asks the chip for its own
+	pipes uint32
+	// Defaults of the driver.
+	pool, poolLimit       uint64 // of ingress application pool 0, and of a default group in it
+	poolShare             string
+	guaranteed            uint64 // of a default group
+	reserved, ingressMost uint64 // of all guarantees, and of all of ingress; 0 where there is none
+}
+
+func (c *chip) lastPort() uint32    { return (c.pipes-1)<<7 | portsPerPipe - 1 }
+func (c *chip) memory() units.Bytes { return units.Bytes(c.cells) * c.cell }
+
+func chipOf(name string) (*chip, error) {
+	switch name {
+	case Tofino1:
+		return &chip{
+			name: Tofino1, cell: 80, cells: 280 * 1024, pipes: 4,
+			pool: 89260, poolLimit: 305, poolShare: "80%", guaranteed: 40,
+		}, nil
+	case Tofino2:
+		return &chip{
+			name: Tofino2, cell: 176, cells: 384 * 1024, pipes: 4,
+			pool: 80579, poolLimit: 1103, poolShare: "80%", guaranteed: 72,
+			reserved: 0x6000, ingressMost: 0x3e800,
+		}, nil
+	}
+	return nil, wrong("chip", fmt.Sprintf("%q", name), Tofino1+" or "+Tofino2)
+}
+
+// up returns the cells that hold n bytes; what is guaranteed and what is headroom is
+// rounded up.
+func (c *chip) up(n units.Bytes) uint64 { return uint64((n + c.cell - 1) / c.cell) }
+
+// down returns the whole cells in n bytes; limits are rounded down.
+func (c *chip) down(n units.Bytes) uint64 { return uint64(n / c.cell) }
+
+// steps rounds cells up to what ports and hysteresis are counted in.
+func steps(cells uint64) uint64 { return (cells + step - 1) / step * step }
+
+// headroom returns the cells that phi bytes from a link may take, in frames of least to mtu
+// bytes with bridged bytes before each. Every frame takes whole cells: on Tofino 2 a frame
+// of 64 B, 84 B on the wire, takes 176 B. phi is taken to be counted on the wire but for
+// the three frames that headroom.Required counts without framing.
+func (c *chip) headroom(phi, least, mtu, bridged units.Bytes) uint64 {
+	if phi <= 0 {
+		return 0
+	}
+	// The worst frame is the smallest one, or the first to need one more cell.
+	num, den := c.up(least+bridged), uint64(least+framing)
+	for n := c.cell + 1 - bridged; n <= mtu; n += c.cell {
+		if n < least {
+			continue
+		}
+		if a, b := c.up(n+bridged), uint64(n+framing); a*den > num*b {
+			num, den = a, b
+		}
+	}
+	hi, lo := bits.Mul64(uint64(phi)+3*framing, num)
+	if hi >= den {
+		return 1<<63 - 1
+	}
+	q, r := bits.Div64(hi, lo, den)
+	if r > 0 {
+		q++
+	}
+	return q
+}
+
+// shares are the values of dynamic_baf. A group alone in the pool gets that part of it,
+// α/(1+α) for α of 1/64 to 4 (DSH Eq. 2).
+func shares() []string {
+	return []string{"1.5%", "3%", "6%", "11%", "20%", "33%", "50%", "66%", "80%"}
+}
+
+const (
+	leastAlpha headroom.Alpha = -6
+	mostAlpha  headroom.Alpha = 2
+)
+
+// share returns the dynamic_baf of α.
+func share(a headroom.Alpha) (string, error) {
+	if a >= leastAlpha && a <= mostAlpha {
+		return shares()[a-leastAlpha], nil
+	}
+	nearest := min(max(a, leastAlpha), mostAlpha)
+	var all []string
+	for x := leastAlpha; x <= mostAlpha; x++ {
+		all = append(all, x.String())
+	}
+	return "", &units.FieldError{
+		Field: "alpha", Value: a.String(), Allowed: strings.Join(all, ", ") + " on this chip; the nearest is " + nearest.String(),
+		Because: "the chip has dynamic_baf " + strings.Join(shares(), ", "),
+	}
+}

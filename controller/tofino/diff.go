@@ -1,0 +1,133 @@
+package tofino
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// diff is a row that is not as it is wanted.
+type diff struct {
+	pair
+	fields []field
+	remove bool // an extra group
+	first  bool // of an extra group: it has a class that is needed
+	again  bool // nothing differs, but the row has to be written again
+	lossy  bool // the policy is off
+}
+
+// victim reports whether a diff is what SPFC's victims make, and nothing else.
+func (d *diff) victim() bool {
+	return d.exist && !d.remove && !d.again && !slices.ContainsFunc(d.fields, func(f field) bool {
+		return f.name != "pool_max_cells" && f.name != "dynamic_baf"
+	})
+}
+
+// field is a field that differs.
+type field struct {
+	name      string
+	have, new any
+}
+
+func (f field) grows() bool {
+	have, _ := f.have.(uint64)
+	want, _ := f.new.(uint64)
+	return want > have
+}
+
+// diffs compares.
+func (o *observed) diffs(s *settings) []diff {
+	var list []diff
+	touched := map[uint32]bool{} // ports whose groups send PFC otherwise than before
+	for _, p := range o.pairs {
+		d := diff{pair: p, lossy: s.policy == "off"}
+		for _, n := range p.Data {
+			if have := p.have.Data.Get(n.Name); !same(have, n.Value) {
+				d.fields = append(d.fields, field{n.Name, have, n.Value})
+				if p.Table == tableGroup && (n.Name == "pfc_enable" || strings.HasPrefix(n.Name, "icos_")) {
+					touched[p.port] = true
+				}
+			}
+		}
+		if len(d.fields) > 0 || !p.exist {
+			list = append(list, d)
+		}
+	}
+	for _, e := range o.extras {
+		touched[uint32(portOf(e.have))] = true
+		list = append(list, diff{pair: pair{want: want{Row: bfrt.Row{Table: tableGroup, Pipe: e.have.Pipe, Key: e.have.Key}}, have: e.have, exist: true}, remove: true, first: e.first})
+	}
+	// The chip takes the classes that a port sends PFC for from its groups when the mode of
+	// the port is written.
+	seen := map[uint32]bool{}
+	for _, d := range list {
+		if d.Table == tableFlow {
+			seen[uint32(d.Key.Uint("dev_port"))] = true
+		}
+	}
+	for _, p := range o.pairs {
+		port := uint32(p.Key.Uint("dev_port"))
+		if p.Table == tableFlow && touched[port] && !seen[port] {
+			list = append(list, diff{pair: p, again: true})
+		}
+	}
+	return list
+}
+
+// tolerance is how far a filter's time constant may be from what was written: chips round.
+const tolerance = 0.05
+
+func same(have, want any) bool {
+	switch w := want.(type) {
+	case float32:
+		h, ok := have.(float32)
+		return ok && math.Abs(float64(h-w)) <= tolerance*math.Abs(float64(w))
+	case string:
+		h, ok := have.(string)
+		return ok && level(h) == level(w)
+	}
+	return reflect.DeepEqual(have, want)
+}
+
+// level takes the other names of the lowest and highest priority for the numbers.
+func level(s string) string {
+	switch s {
+	case "LOW":
+		return "0"
+	case "HIGH":
+		return "7"
+	}
+	return s
+}
+
+// change returns a diff as a line for people.
+func (d *diff) change() view.Change {
+	name := d.Row.Name()
+	if d.Table == tableGroup {
+		port, class := uint64(d.port), fmt.Sprint(d.class)
+		if d.remove {
+			port, class = portOf(d.have), fmt.Sprintf("mask %#x", classes(d.have))
+		}
+		name += fmt.Sprintf(" (port %d class %s)", port, class)
+	} else if d.Pipe != bfrt.AllPipes {
+		name += fmt.Sprintf(" (port %d queue %d)", d.port, d.queue)
+	}
+	switch {
+	case d.remove:
+		return view.Change{Kind: view.Delete, Text: name}
+	case !d.exist:
+		return view.Change{Kind: view.Insert, Text: name + " → " + d.Data.String()}
+	case d.again:
+		return view.Change{Kind: view.Modify, Text: name + " → " + d.Data.String() + " (again)"}
+	}
+	var parts []string
+	for _, f := range d.fields {
+		parts = append(parts, fmt.Sprintf("%s %v → %v", f.name, f.have, f.new))
+	}
+	return view.Change{Kind: view.Modify, Text: name + ": " + strings.Join(parts, ", ")}
+}

@@ -1,0 +1,221 @@
+package tofino
+
+import (
+	"strings"
+
+	"github.com/headgate/headgate/controller/tofino/bfrt"
+)
+
+// phase is a step of an Apply. The order is such that at each step every lossless packet
+// that may come has headroom: what gives memory to headroom comes before what needs it,
+// and what takes memory from headroom after what needs less. A threshold that falls, or a
+// shared pool that shrinks, only pauses sooner.
+type phase uint8
+
+const (
+	freeClasses    phase = iota // of groups that are in the way
+	raiseCeiling                // the bounds of ingress as a whole
+	shrinkShared                // pauses, and gives headroom its cells,
+	shrinkLeast                 // as do guarantees
+	growHeadroom                // of the pool,
+	growPorts                   // then of ports,
+	growGroups                  // then of groups; groups are made, without classes
+	admitEgress                 // egress queues stop dropping lossless packets
+	takeClasses                 // groups get their classes,
+	makeLossless                // and PFC
+	setThresholds               // of all groups
+	openMAC                     // both forms of PAUSE pass while one replaces the other
+	setFlowControl              // ports send the right one
+	closeMAC
+	drained        // nothing is in headroom that is about to shrink:
+	shrinkGroups   // of groups,
+	shrinkPorts    // of ports,
+	releaseGroups  // which lose the groups that are not wanted
+	shrinkHeadroom // of the pool
+	growLeast      // guarantees, by what headroom and the shared pool gave
+	growShared     // by the rest
+	lowerCeiling   //
+	boundQueues    // lossy queues, the scheduler and filters of the program
+	phases         // not one
+)
+
+func (p phase) String() string {
+	return [...]string{
+		"free classes", "raise the bound of ingress", "shrink the shared pool", "shrink guarantees", "grow the headroom pool", "grow the headroom of ports",
+		"grow the headroom of groups", "set egress queues", "give groups their classes", "make groups lossless", "set thresholds",
+		"open MACs for PAUSE", "set flow control", "close MACs for PAUSE", "wait for headroom", "shrink the headroom of groups",
+		"shrink the headroom of ports", "release groups", "shrink the headroom pool", "grow guarantees", "grow the shared pool", "lower the bound of ingress", "bound queues",
+	}[p]
+}
+
+// batch is what is written at once.
+type batch struct {
+	phase   phase
+	changes []bfrt.Change
+	drain   []uint32 // ports whose headroom has to be empty before
+}
+
+// part is some fields of a row, or all of it, in one phase.
+type part struct {
+	phase  phase
+	op     bfrt.Operation
+	fields bfrt.Fields
+}
+
+// order puts diffs in the order of phases.
+func order(diffs []diff) []batch {
+	all := make([]batch, phases)
+	for i := range all {
+		all[i].phase = phase(i)
+	}
+	for i := range diffs {
+		d := &diffs[i]
+		for _, p := range d.parts() {
+			s := &all[p.phase]
+			row := d.Row
+			row.Data = p.fields
+			if p.op == bfrt.Delete {
+				row.Action, row.Data = "", nil
+			}
+			s.changes = append(s.changes, bfrt.Change{Operation: p.op, Row: row})
+			if !d.lossy && (p.phase == shrinkGroups || p.phase == shrinkPorts) {
+				all[drained].drain = append(all[drained].drain, d.portNumber())
+			}
+		}
+	}
+	var out []batch
+	for _, s := range all {
+		if len(s.changes)+len(s.drain) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// portNumber returns the port of a row of a group or port.
+func (d *diff) portNumber() uint32 {
+	if d.Table == tableGroup {
+		return d.port
+	}
+	return uint32(d.Key.Uint("dev_port"))
+}
+
+// parts splits a diff into what belongs to each phase.
+func (d *diff) parts() []part {
+	switch {
+	case d.remove && d.first:
+		return []part{{freeClasses, bfrt.Delete, nil}}
+	case d.remove:
+		return []part{{releaseGroups, bfrt.Delete, nil}}
+	case d.Table == tableFlow:
+		return []part{{setFlowControl, bfrt.Modify, d.Data}} // whole, as the chip takes the map of classes only with it
+	case d.filter:
+		return []part{{boundQueues, bfrt.Modify, d.Data}} // all of its fields are mandatory
+	case d.Table == tableGroup && !d.exist:
+		return d.insert()
+	case d.Table == tableMAC:
+		return d.mac()
+	}
+	var parts []part
+	for _, f := range d.fields {
+		at := d.phaseOf(f)
+		if n := len(parts); n > 0 && parts[n-1].phase == at {
+			parts[n-1].fields = append(parts[n-1].fields, bfrt.Named{Name: f.name, Value: f.new})
+			continue
+		}
+		parts = append(parts, part{at, bfrt.Modify, bfrt.Fields{{Name: f.name, Value: f.new}}})
+	}
+	return parts
+}
+
+// insert makes a group with its headroom and thresholds, then gives it its class, and then
+// PFC: the chip enables it for the classes that the group has by then.
+func (d *diff) insert() []part {
+	first := bfrt.Fields{number("dev_port", uint64(d.port))}
+	var class, pfc, least bfrt.Fields
+	for _, n := range d.Data {
+		switch {
+		case n.Name == "pfc_enable":
+			pfc = append(pfc, n)
+		case n.Name == "guaranteed_cells":
+			least = append(least, n)
+		case !strings.HasPrefix(n.Name, "icos_"):
+			first = append(first, n)
+		case n.Value == true:
+			class = append(class, n)
+		}
+	}
+	return []part{{growGroups, bfrt.Insert, first}, {takeClasses, bfrt.Modify, class}, {makeLossless, bfrt.Modify, pfc}, {growLeast, bfrt.Modify, least}}
+}
+
+// mac enables what is wanted before flow control changes and disables the rest after it.
+func (d *diff) mac() []part {
+	open, shut := part{openMAC, bfrt.Modify, nil}, part{closeMAC, bfrt.Modify, nil}
+	for _, f := range d.fields {
+		both := f.new
+		if x, ok := f.new.(uint64); ok {
+			have, _ := f.have.(uint64)
+			both = x | have
+		} else if f.have == true {
+			both = f.have
+		}
+		if both != f.have {
+			open.fields = append(open.fields, bfrt.Named{Name: f.name, Value: both})
+		}
+		if both != f.new {
+			shut.fields = append(shut.fields, bfrt.Named{Name: f.name, Value: f.new})
+		}
+	}
+	var parts []part
+	for _, p := range []part{open, shut} {
+		if len(p.fields) > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// phaseOf returns when a field is written.
+func (d *diff) phaseOf(f field) phase {
+	either := func(grow, shrink phase) phase {
+		if f.grows() {
+			return grow
+		}
+		return shrink
+	}
+	switch d.Table {
+	case tableChip:
+		return either(raiseCeiling, lowerCeiling)
+	case tablePool:
+		switch d.Key.Text("pool") {
+		case minPool:
+			return either(raiseCeiling, lowerCeiling)
+		case skidPool:
+			return either(growHeadroom, shrinkHeadroom)
+		}
+		return either(growShared, shrinkShared)
+	case tableAppPFC:
+		return either(growShared, shrinkShared)
+	case tablePort:
+		return either(growPorts, shrinkPorts)
+	case tableDefault, tableGroup:
+		switch {
+		case f.name == "guaranteed_cells":
+			return either(growLeast, shrinkLeast)
+		case f.name == "pfc_skid_max_cells":
+			return either(growGroups, shrinkGroups)
+		case f.name == "pfc_enable":
+			return makeLossless
+		case strings.HasPrefix(f.name, "icos_"):
+			return takeClasses
+		}
+		return setThresholds
+	case tableQueue:
+		return admitEgress
+	case tableEgress:
+		if f.name == "tail_drop_enable" && f.new == false {
+			return admitEgress
+		}
+	}
+	return boundQueues
+}

@@ -1,0 +1,307 @@
+package tofino
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// shape returns what the chip should hold. The error, a *units.FieldError, names what
+// is not valid or what the chip cannot express, and what is allowed.
+func shape(ch *chip, bridged units.Bytes, wanted trafficmanager.Config) (*settings, error) {
+	c := newConfig(wanted, bridged)
+	if err := c.check(ch); err != nil {
+		return nil, err
+	}
+	s := &settings{chip: ch, policy: "off"}
+	for _, p := range c.Ports {
+		s.ports = append(s.ports, p.Number)
+	}
+	sortPorts(s.ports)
+	p := plain(ch, len(c.Ports))
+	if c.MMU != nil {
+		var err error
+		if p, err = newPolicy(ch, c); err != nil {
+			return nil, err
+		}
+		s.policy = string(c.MMU.Policy)
+	}
+	s.reserved = p.guaranteed + p.shared + p.skid
+	p.pools(s)
+	for i := range c.Ports {
+		p.port(s, c, i)
+	}
+	for i := range c.Ports {
+		c.queues(s, i)
+		c.filters(s, i)
+	}
+	return s, nil
+}
+
+// policy is a policy in the chip's terms; limits in cells.
+type policy struct {
+	chip       *chip
+	mmu        *headroom.Config // nil for none
+	shared     uint64           // of the application pool
+	skid       uint64           // of the skid pool: all headroom
+	guaranteed uint64           // of all groups, those of other ports with their defaults
+	share      string           // dynamic_baf
+	limit      uint64           // pool_max_cells
+	hysteresis uint64
+	private    uint64   // of a lossless group
+	rest       uint64   // of a port's default group
+	group      []uint64 // skid of each lossless group of a port
+	total      []uint64 // skid of a port
+	whole      map[uint32]bool
+	pause      bool // the port as a whole is paused
+}
+
+// plain is the chip's default.
+func plain(ch *chip, ports int) *policy {
+	return &policy{
+		chip: ch, shared: ch.pool, share: ch.poolShare, limit: ch.poolLimit, hysteresis: leastHysteresis, rest: ch.guaranteed,
+		guaranteed: others(ch, 0), group: make([]uint64, ports), total: make([]uint64, ports),
+	}
+}
+
+// others returns what the default groups of all but some ports are guaranteed.
+func others(ch *chip, ports int) uint64 {
+	all := uint64(portsPerPipe+1) * uint64(ch.pipes) * ch.guaranteed
+	if ch.reserved > 0 {
+		all = ch.reserved
+	}
+	return all - uint64(ports)*ch.guaranteed
+}
+
+// newPolicy turns a policy into the chip's terms. See package headroom for what is meant, and
+// doc.go for what is lost.
+func newPolicy(ch *chip, c *config) (*policy, error) {
+	m := c.MMU
+	if len(m.Ports) != len(c.Ports) {
+		return nil, wrong("ports", fmt.Sprintf("%d ports and %d in the policy", len(c.Ports), len(m.Ports)), "the same ports in both")
+	}
+	if m.Buffer > ch.memory() {
+		return nil, wrong("buffer", fmt.Sprintf("%d B", m.Buffer), fmt.Sprintf("up to %d B, %d cells of %d B", ch.memory(), ch.cells, ch.cell))
+	}
+	layout, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	if insured(m) && m.DSH.NoInsurance {
+		return nil, wrong("dsh.no_insurance", true, "false: the chip has no headroom in its shared pool")
+	}
+	lossless := uint64(bits.OnesCount8(m.Lossless))
+	p := &policy{
+		chip: ch, mmu: m, whole: map[uint32]bool{},
+		private:    ch.up(m.Private),
+		rest:       (headroom.Classes - lossless) * ch.up(m.LossyPrivate),
+		hysteresis: max(leastHysteresis, steps(ch.up(m.ResumeGap))),
+		pause:      insured(m) && lossless > 1,
+		limit:      1,
+	}
+	for i := range m.Ports {
+		one := steps(ch.headroom(layout.Phi[i], smallestFrame, m.MTU, c.bridged))
+		all := one * lossless
+		if insured(m) {
+			all = one
+		}
+		p.group, p.total = append(p.group, one), append(p.total, all)
+		p.skid += all
+	}
+	for _, v := range c.Victims {
+		p.whole[v] = true
+	}
+	if err := p.pool(c, lossless); err != nil {
+		return nil, err
+	}
+	return p, p.fits(c, lossless)
+}
+
+func insured(m *headroom.Config) bool {
+	return m.Policy == headroom.DSH || m.Policy == headroom.DSHSPFC
+}
+
+// pool gives the application pool what the buffer has left, and sets thresholds in it.
+func (p *policy) pool(c *config, lossless uint64) error {
+	m, ch := p.mmu, p.chip
+	own := uint64(len(c.Ports)) * (lossless*p.private + p.rest)
+	p.guaranteed = others(ch, len(c.Ports)) + own
+	have := ch.down(m.Buffer)
+	if have <= own+p.skid {
+		return &units.FieldError{
+			Field: "buffer", Value: fmt.Sprintf("%d B = %d cells of %d B", m.Buffer, have, ch.cell), Allowed: fmt.Sprintf("more than %d cells", own+p.skid),
+			Because: fmt.Sprintf("guarantees %d cells + headroom %d cells, in which frames of %d B and more take whole cells", own, p.skid, smallestFrame),
+		}
+	}
+	p.shared = have - own - p.skid
+	// The chip's threshold has to leave room for a packet and for what must leave before
+	// the group may go on.
+	need := p.hysteresis + ch.up(m.MTU+c.bridged) + 1
+	var top uint64
+	var err error
+	field, value := "alpha", m.Alpha.String()
+	if m.Policy == headroom.Static {
+		field, value = "threshold", fmt.Sprintf("%d B", m.Threshold)
+		p.share, p.limit = "DISABLE", ch.down(m.Threshold)
+		top = p.limit
+		if top > p.shared {
+			return wrong(field, fmt.Sprintf("%s = %d cells", value, top), fmt.Sprintf("up to the %d cells of the shared pool", p.shared))
+		}
+	} else {
+		if p.share, err = share(m.Alpha); err != nil {
+			return err
+		}
+		if m.Alpha >= 0 {
+			top = p.shared * (1 << m.Alpha) / (1<<m.Alpha + 1)
+		} else {
+			top = p.shared / (1<<-m.Alpha + 1)
+		}
+	}
+	if top < need {
+		return &units.FieldError{
+			Field: field, Value: value, Allowed: fmt.Sprintf("what lets a group alone hold %d cells or more", need),
+			Because: fmt.Sprintf("of the shared pool of %d cells it gets %d, and %d cells of hysteresis and one frame have to fit", p.shared, top, p.hysteresis),
+		}
+	}
+	return nil
+}
+
+// fits makes sure that every pipe has enough priority groups.
+func (p *policy) fits(c *config, lossless uint64) error {
+	type half struct {
+		pipe  uint32
+		upper bool // ports 40 and up of Tofino 2 have groups of their own
+	}
+	used := map[half]uint64{}
+	for _, port := range c.Ports {
+		h, most := half{pipe: pipeOf(port.Number)}, uint64(groupsPerPipe)
+		if p.chip.name == Tofino2 {
+			h.upper, most = port.Number&0x7f >= 40, groupsPerPipe/2
+		}
+		if used[h] += lossless; used[h] > most {
+			return &units.FieldError{
+				Field: "lossless", Value: fmt.Sprintf("%d classes", lossless), Allowed: fmt.Sprintf("up to %d priority groups", most),
+				Because: fmt.Sprintf("pipe %d needs %d or more for its ports", h.pipe, used[h]),
+			}
+		}
+	}
+	return nil
+}
+
+// pools adds the rows of the device.
+func (p *policy) pools(s *settings) {
+	size := func(pool string, cells uint64) {
+		s.device(tablePool, bfrt.Fields{text("pool", pool)}, bfrt.Fields{number("size_cells", cells)})
+	}
+	size(appPool, p.shared)
+	size(skidPool, p.skid)
+	limit := p.shared
+	if p.mmu != nil {
+		limit = limit / step * step
+	}
+	for class := range headroom.Classes {
+		s.device(tableAppPFC, bfrt.Fields{text("pool", appPool), number("cos", uint64(class))}, bfrt.Fields{number("pfc_limit_cells", limit)})
+	}
+	if p.chip.reserved == 0 {
+		return
+	}
+	size(minPool, p.guaranteed)
+	most := p.chip.ingressMost
+	if p.mmu != nil {
+		most = p.chip.cells // pools bound ingress already
+	}
+	s.device(tableChip, nil, bfrt.Fields{number("ig_buffer_limit_cells", most)})
+}
+
+// port adds the rows of a port's ingress.
+func (p *policy) port(s *settings, c *config, i int) {
+	port := c.Ports[i].Number
+	mode, mask := "NONE", uint64(0)
+	if p.mmu != nil {
+		mode, mask = "PFC", uint64(p.mmu.Lossless)
+		if p.pause {
+			mode = "PAUSE"
+		}
+	}
+	classMask := mask
+	if p.pause {
+		classMask = 0
+	}
+	s.device(tablePort, devPort(port), bfrt.Fields{number("skid_limit_cells", p.total[i])})
+	s.device(tableFlow, devPort(port), bfrt.Fields{text("mode_tx", mode), {Name: "cos_to_icos", Value: []uint32{0, 1, 2, 3, 4, 5, 6, 7}}})
+	s.device(tableMAC, bfrt.Fields{number("$DEV_PORT", uint64(port))}, bfrt.Fields{
+		number("$TX_PFC_EN_MAP", classMask), number("$RX_PFC_EN_MAP", classMask), flag("$TX_PAUSE_FRAME_EN", p.pause), flag("$RX_PAUSE_FRAME_EN", p.pause),
+	})
+	pool := func(guaranteed, limit uint64, share string) bfrt.Fields {
+		return bfrt.Fields{
+			number("guaranteed_cells", guaranteed), number("hysteresis_cells", p.hysteresis),
+			text("pool_id", appPool), number("pool_max_cells", limit), text("dynamic_baf", share),
+		}
+	}
+	s.device(tableDefault, devPort(port), pool(p.rest, p.limit, p.share))
+	limit, share := p.limit, p.share
+	if p.whole[port] {
+		limit, share = p.shared, "DISABLE"
+	}
+	for class := range headroom.Classes {
+		if mask>>class&1 == 0 {
+			continue
+		}
+		data := append(bfrt.Fields{flag("pfc_enable", true), number("pfc_skid_max_cells", p.group[i])}, pool(p.private, limit, share)...)
+		for x := range headroom.Classes {
+			data = append(data, flag(icos(x), x == class))
+		}
+		s.add(want{Row: bfrt.Row{Table: tableGroup, Pipe: pipeOf(port), Action: "dev_port", Data: data}, port: port, class: class})
+	}
+}
+
+// queues adds the rows of a port's egress.
+func (c *config) queues(s *settings, i int) {
+	port := c.Ports[i].Number
+	limits := map[int]uint64{}
+	for _, l := range c.QueueLimits {
+		if l.Port == port && c.bounds(s.chip, l) {
+			limits[l.Queue] = s.chip.down(l.Bytes)
+		}
+	}
+	for q := range queues {
+		add := func(w want) {
+			w.Pipe, w.port, w.queue = pipeOf(port), port, q
+			s.add(w)
+		}
+		lossless := c.lossless(q)
+		cos := uint64(0)
+		if lossless {
+			cos = uint64(q)
+		}
+		add(want{Row: bfrt.Row{Table: tableQueue, Data: bfrt.Fields{number("pfc_cos", cos)}}})
+		if cells, limited := limits[q]; limited {
+			add(want{Row: bfrt.Row{Table: tableEgress, Action: "shared_pool", Data: bfrt.Fields{
+				flag("tail_drop_enable", true), number("guaranteed_cells", 0),
+				text("pool_id", "EG_APP_POOL_0"), number("pool_max_cells", cells), text("dynamic_baf", "DISABLE"),
+			}}})
+		} else {
+			add(want{plain: true, Row: bfrt.Row{Table: tableEgress, Action: "shared_pool", Data: bfrt.Fields{flag("tail_drop_enable", !lossless)}}})
+		}
+		if c.Queues > 0 {
+			level := fmt.Sprint(max(0, min(q, c.Queues-1)))
+			add(want{Row: bfrt.Row{Table: tableSched, Data: bfrt.Fields{text("min_priority", level), text("max_priority", level)}}})
+		}
+	}
+}
+
+// filters adds the rows of a port in the program's filters.
+func (c *config) filters(s *settings, i int) {
+	for name, t := range c.Filters {
+		ns := float32(t.Seconds() * 1e9)
+		s.add(want{filter: true, Row: bfrt.Row{Table: name, Pipe: bfrt.AllPipes, Key: bfrt.Fields{number("$LPF_INDEX", uint64(c.Ports[i].Number))}, Data: bfrt.Fields{
+			text("$LPF_SPEC_TYPE", "SAMPLE"),
+			{Name: "$LPF_SPEC_GAIN_TIME_CONSTANT_NS", Value: ns}, {Name: "$LPF_SPEC_DECAY_TIME_CONSTANT_NS", Value: ns},
+			number("$LPF_SPEC_OUT_SCALE_DOWN_FACTOR", 0),
+		}}})
+	}
+}

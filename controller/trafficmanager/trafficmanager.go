@@ -1,0 +1,120 @@
+// Package trafficmanager says what a switch's traffic manager should do, where that is
+// outside of its P4 program: pools, thresholds, PFC, queues and filters. A Driver makes one
+// kind of switch do it; packages tofino and bmv2 are two.
+package trafficmanager
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// Driver drives the traffic manager of one switch. It connects when it first has to, and
+// again whenever the switch comes back; one that never had to need not be closed. It is safe for use by several goroutines. Configs must not
+// be changed while it works on them.
+type Driver interface {
+	// Check says, without asking the switch, whether its kind can do what is wanted. The
+	// error, a *units.FieldError, names the field, its value and what is allowed.
+	Check(want *Config) error
+	// Plan says what Apply would write, and writes nothing.
+	Plan(ctx context.Context, want *Config) ([]view.Change, error)
+	// Apply makes the switch hold want and returns how many settings it wrote. from is what
+	// the switch is known to hold, nil when that is not known; it may make Apply quicker.
+	// An Apply that fails may have written a part; the next one goes on from there.
+	Apply(ctx context.Context, from, want *Config) (int, error)
+	// Pauses reads what the MACs of some ports have counted. It does not wait for a Plan or
+	// an Apply.
+	Pauses(ctx context.Context, ports []uint32) (map[uint32]PauseCounters, error)
+	Close() error
+}
+
+// Config is what a traffic manager is to do for some of its ports. All others are left
+// alone, but for the pools, which all ports share.
+type Config struct {
+	Ports []Port // each once
+	// MMU is the policy of the shared buffer, with its ports in the order of Ports. Buffer
+	// is the part of the memory that the policy may use: other ports need some too. nil
+	// gives the buffer back to the switch's defaults.
+	MMU *headroom.Config
+	// Queues is how many egress queues of each port have strict priority over each other,
+	// the highest number first; 0 leaves the scheduler alone.
+	Queues      int
+	QueueLimits []QueueLimit
+	// LosslessQueues are the egress queues of lossless classes, bit n for queue n: they do
+	// not drop, and obey PFC for the class of their number. 0 means MMU.Lossless.
+	LosslessQueues uint8
+	// Victims are the ports that SPFC gives the whole shared pool now.
+	Victims []uint32
+	// PacketSize is what a packet is taken for by a switch that counts packets, > 0 there.
+	PacketSize units.Bytes
+	// Filters are the time constants of the program's low-pass filters, by name.
+	Filters map[string]units.Time
+}
+
+// Port is a port in use.
+type Port struct {
+	Number uint32     // as the program has it
+	Rate   units.Rate // of the link
+}
+
+// QueueLimit bounds an egress queue, which drops what exceeds it.
+type QueueLimit struct {
+	Port  uint32
+	Queue int
+	// Bytes are rounded down to what the switch counts in. 0, or as much as the switch or
+	// the policy has, means the switch's default.
+	Bytes units.Bytes
+}
+
+// PauseCounters are what the MAC of a port has counted of the pauses that it ordered, since
+// the switch's driver started or the counters were cleared.
+type PauseCounters struct {
+	// Time is how long the peer was kept from sending each class by PFC.
+	Time [headroom.Classes]time.Duration
+	// Frames are PFC frames, PortFrames PAUSE frames for the port as a whole. Both count
+	// those that repeat a PAUSE and those that end one.
+	Frames, PortFrames uint64
+}
+
+// Equal reports whether two configurations, which may be nil, want the same.
+func (c *Config) Equal(o *Config) bool {
+	return c == o || c != nil && o != nil && reflect.DeepEqual(*c, *o)
+}
+
+// OnlyVictims reports whether two configurations differ in nothing but victims.
+func (c *Config) OnlyVictims(o *Config) bool {
+	if c == nil || o == nil {
+		return c == o
+	}
+	a, b := *c, *o
+	a.Victims, b.Victims = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+// WithVictims returns the configuration with some ports being those that SPFC gives the
+// whole shared pool, and no others. The error is as Check's.
+func (c *Config) WithVictims(ports []uint32) (*Config, error) {
+	if len(ports) == 0 && len(c.Victims) == 0 {
+		return c, nil
+	}
+	other := *c
+	other.Victims = slices.Clone(ports)
+	return &other, other.CheckVictims()
+}
+
+// CheckVictims makes sure that victims are ports, under a policy that has some.
+func (c *Config) CheckVictims() error {
+	allowed := c.MMU != nil && (c.MMU.Policy == headroom.SPFC || c.MMU.Policy == headroom.DSHSPFC)
+	for i, v := range c.Victims {
+		if !allowed || !slices.ContainsFunc(c.Ports, func(p Port) bool { return p.Number == v }) {
+			return &units.FieldError{Field: fmt.Sprintf("victims[%d]", i), Value: fmt.Sprint(v), Allowed: "a port, with policy spfc or dsh+spfc"}
+		}
+	}
+	return nil
+}

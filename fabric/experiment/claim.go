@@ -1,0 +1,256 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// Papers are where the figures of experiments come from, in the order of `sim list`;
+// "headgate" has none: its figures are our own.
+var Papers = []string{"dsh", "spfc", "pacc", "soze", "prioplus", "headgate"}
+
+// Figure says which figure or table of which paper an experiment makes.
+type Figure struct {
+	Paper  string `json:"paper"`  // one of Papers
+	Number string `json:"number"` // as the paper has it, such as 14 or 10a
+}
+
+// Claim is a number or a direction of a paper that an experiment can confirm. Its number is a
+// measure of one variant, or the ratio to a measure over which it is held.
+type Claim struct {
+	Name string
+	// of and over are the claim's numbers: a pair, or along a line of a sweep one for each x. over
+	// is empty for the measure itself.
+	of, over []reference
+	greatest bool // of the pairs the greatest number counts, else the least
+	// paper is the paper's number, NaN when it gives a direction alone.
+	paper  float64
+	within float64 // of the paper's number, a part of it
+	// above and below bound the number when the paper gives a direction; than is what a number
+	// of the paper is above or below of, the weaker claim when the number itself is missed.
+	above, below, than float64
+	Why                string // for the tolerance
+}
+
+// reference names a measure of a variant.
+type reference struct{ variant, measure string }
+
+// Verdict is what a claim came to.
+type Verdict string
+
+// The verdicts, from best to worst.
+const (
+	Agrees    Verdict = "agrees"
+	Direction Verdict = "direction only" // the number is missed, its direction is right
+	Disagrees Verdict = "disagrees"
+	NoValue   Verdict = "no value" // in no seed was there a number
+)
+
+var verdicts = []Verdict{Agrees, Direction, Disagrees, NoValue}
+
+// Judgement is a claim beside what was measured.
+type Judgement struct {
+	Claim   string   `json:"claim"`
+	Paper   string   `json:"paper"`           // the paper's number or bound, as text
+	Ours    *float64 `json:"ours,omitempty"`  // mean over the seeds that have a number; nil for none
+	Low     float64  `json:"low,omitempty"`   // least of a seed
+	High    float64  `json:"high,omitempty"`  // greatest of a seed
+	Seeds   int      `json:"seeds"`           // that have a number
+	Ratio   *float64 `json:"ratio,omitempty"` // ours over the paper's number
+	Verdict Verdict  `json:"verdict"`
+	Why     string   `json:"why,omitempty"`
+}
+
+// decodeClaims reads what a file holds its measures against. Plans are those of the file.
+func (f *File) decodeClaims(root *yamlnode.Map) {
+	root.Sub("figure", func(m *yamlnode.Map) {
+		m.Need("paper", "number")
+		f.Figure = &Figure{Paper: m.OneOf("paper", "", Papers...), Number: m.Text("number", "")}
+	})
+	f.Seeds = root.Int("seeds", 1, 1, 1000)
+	root.Each("claims", func(m *yamlnode.Map) { f.Claims = append(f.Claims, f.decodeClaim(m)) })
+}
+
+func (f *File) decodeClaim(m *yamlnode.Map) Claim {
+	m.Need("name", "measure")
+	c := Claim{Name: m.Text("name", ""), Why: m.Text("why", ""), of: f.references(m, reference{}, "")}
+	c.greatest = m.OneOf("take", "least", "least", "greatest") == "greatest"
+	m.Sub("over", func(over *yamlnode.Map) { c.over = f.references(over, c.of[0], m.Text("line", "")) })
+	if c.over != nil && len(c.over) != len(c.of) {
+		m.Fault("over", "has %d points of a line, and what it is under has %d", len(c.over), len(c.of))
+		c.over = nil
+	}
+	c.paper, c.than = optional(m, "paper"), optional(m, "than")
+	c.above, c.below = optional(m, "above"), optional(m, "below")
+	if c.over != nil && math.IsNaN(c.than) && !math.IsNaN(c.paper) && c.paper != 1 {
+		c.than = 1
+	}
+	number, bound := m.Has("paper"), m.Has("above") || m.Has("below")
+	if number == bound {
+		m.Fault("", "has %s; want either paper, a number, or above and below, a direction", map[bool]string{true: "both paper and a bound", false: "neither paper nor a bound"}[number])
+	}
+	if number {
+		m.Need("within")
+		c.within = m.Float("within", 0, 0, 10)
+	}
+	return c
+}
+
+// optional reads a number that may be missing, then NaN.
+func optional(m *yamlnode.Map, key string) float64 {
+	if !m.Has(key) {
+		return math.NaN()
+	}
+	return m.Float(key, 0, -1e15, 1e15)
+}
+
+// references reads a measure of a variant, or of all variants along a line of a sweep. A name
+// that is not there is that of def, or the line.
+func (f *File) references(m *yamlnode.Map, def reference, line string) []reference {
+	measure := m.Text("measure", def.measure)
+	if m.Has("line") || line != "" && !m.Has("variant") {
+		line = m.Text("line", line)
+		var out []reference
+		for _, p := range f.Plans {
+			if at, ok := f.places[p.Variant]; ok && at.line == line {
+				out = append(out, f.reference(m, p.Variant, measure))
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+		m.Fault("line", "is %q, which no variant with an x is on", line)
+	}
+	return []reference{f.reference(m, m.Text("variant", def.variant), measure)}
+}
+
+// reference makes sure that a variant has a measure.
+func (f *File) reference(m *yamlnode.Map, variant, measure string) reference {
+	r := reference{variant, measure}
+	i := slices.IndexFunc(f.Plans, func(p *Plan) bool { return p.Variant == variant })
+	if i < 0 {
+		var names []string
+		for _, p := range f.Plans {
+			names = append(names, p.Variant)
+		}
+		m.Fault("variant", "is %q, want one of %s", variant, strings.Join(names, ", "))
+		return r
+	}
+	var names []string
+	for _, me := range f.Plans[i].Measures {
+		names = append(names, me.Name)
+	}
+	if !slices.Contains(names, measure) {
+		m.Fault("measure", "is %q, want one of %s", measure, strings.Join(names, ", "))
+	}
+	return r
+}
+
+// text is the paper's side of a claim.
+func (c *Claim) text() string {
+	switch {
+	case !math.IsNaN(c.paper):
+		return fmt.Sprintf("%s ± %.0f %%", number(c.paper), 100*c.within)
+	case math.IsNaN(c.below):
+		return "above " + number(c.above)
+	case math.IsNaN(c.above):
+		return "below " + number(c.below)
+	}
+	return number(c.above) + " to " + number(c.below)
+}
+
+// judge holds one number against the claim.
+func (c *Claim) judge(v float64) Verdict {
+	switch {
+	case math.IsNaN(v):
+		return NoValue
+	case math.IsNaN(c.paper):
+		if v < c.above || v > c.below { // a bound that is NaN holds
+			return Disagrees
+		}
+		return Agrees
+	case math.Abs(v-c.paper) <= c.within*math.Abs(c.paper):
+		return Agrees
+	case v > c.than && c.paper > c.than, v < c.than && c.paper < c.than:
+		return Direction
+	}
+	return Disagrees
+}
+
+// Judge holds a report against the claims of its file. Ratios are taken seed by seed.
+func (f *File) Judge(r *Report) []Judgement {
+	values := map[reference]map[uint64]float64{}
+	for _, o := range r.Outcomes {
+		for _, m := range o.Measures {
+			ref := reference{o.Variant, m.Name}
+			if values[ref] == nil {
+				values[ref] = map[uint64]float64{}
+			}
+			values[ref][o.Seed] = m.Value
+		}
+	}
+	var out []Judgement
+	for _, c := range f.Claims {
+		j := Judgement{Claim: c.Name, Paper: c.text(), Why: c.Why}
+		best := math.NaN()
+		for i := range c.of {
+			mean, low, high, n := c.number(values, i)
+			if n > 0 && (math.IsNaN(best) || c.greatest && mean > best || !c.greatest && mean < best) {
+				best, j.Low, j.High, j.Seeds = mean, low, high, n
+			}
+		}
+		if !math.IsNaN(best) {
+			j.Ours = &best
+			if ratio := best / c.paper; !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
+				j.Ratio = &ratio
+			}
+		}
+		j.Verdict = c.judge(best)
+		out = append(out, j)
+	}
+	return out
+}
+
+// number is the claim's number of pair i: its mean, least and greatest over the n seeds that
+// have one.
+func (c *Claim) number(values map[reference]map[uint64]float64, i int) (mean, low, high float64, n int) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for seed, v := range values[c.of[i]] {
+		if c.over != nil {
+			over, ok := values[c.over[i]][seed]
+			if !ok {
+				continue
+			}
+			v /= over
+		}
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		mean, low, high, n = mean+v, min(low, v), max(high, v), n+1
+	}
+	return mean / float64(n), low, high, n
+}
+
+// Sum says in a few words what the judgements of a figure came to.
+func Sum(js []Judgement) string {
+	var parts []string
+	for _, v := range verdicts {
+		n := 0
+		for _, j := range js {
+			if j.Verdict == v {
+				n++
+			}
+		}
+		switch {
+		case n == len(js) && n > 0:
+			return string(v)
+		case n > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

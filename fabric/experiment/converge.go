@@ -1,0 +1,108 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/fabric/maxmin"
+	"github.com/headgate/headgate/units"
+)
+
+// track compares the flows of a group with their weighted max-min fair rates, sample by sample.
+// A flow counts in samples through all of which it runs.
+type track struct {
+	start, every time
+	payload      float64 // its part of what a link carries
+	group        int
+	acked        map[int]units.Bytes // by result, at the end of the last sample
+	times        []float64           // ends of the samples, µs
+	off          [][]float64         // per sample: the flows' distances from the fair rate, in parts of it
+	gbps         []float64           // of all flows in all samples
+}
+
+// track asks for the samples of a measure.
+func (r *run) track(me *Measure) *track {
+	t := &track{start: me.from, every: me.every, group: me.group, payload: r.sim.PayloadPart()}
+	r.at(me.from, func() { t.note(r.sim) })
+	for at := me.from + me.every; at <= me.to; at += me.every {
+		r.at(at, func() { t.sample(r.sim) })
+	}
+	return t
+}
+
+func (t *track) note(s *fabric.Sim) {
+	t.acked = map[int]units.Bytes{}
+	s.Flows(func(f *fabric.Flow) { t.acked[f.Result] = f.Acked })
+}
+
+func (t *track) sample(s *fabric.Sim) {
+	capacity := make([]float64, s.Ports())
+	for i := range capacity {
+		capacity[i] = float64(s.PortRate(i)) * t.payload
+	}
+	var flows []maxmin.Flow
+	var rates []float64 // NaN of flows that do not count
+	s.Flows(func(f *fabric.Flow) {
+		path := make([]int, len(f.Path))
+		for i, port := range f.Path {
+			path[i] = int(port)
+		}
+		flows = append(flows, maxmin.Flow{Weight: f.Weight, Path: path})
+		rate := math.NaN()
+		if before, ok := t.acked[f.Result]; ok && (t.group < 0 || f.Spec.Group == t.group) {
+			rate = float64(f.Acked-before) * 8 / t.every.Seconds()
+		}
+		rates = append(rates, rate)
+	})
+	t.note(s)
+	for _, rate := range rates {
+		if !math.IsNaN(rate) {
+			t.gbps = append(t.gbps, rate/1e9)
+		}
+	}
+	fair, err := maxmin.Solve(capacity, flows)
+	var off []float64
+	for i, rate := range rates {
+		if err == nil && !math.IsNaN(rate) {
+			off = append(off, math.Abs(rate/fair.Rate[i]-1))
+		}
+	}
+	t.times, t.off = append(t.times, s.Now().Micros()), append(t.off, off)
+}
+
+// within returns the µs from the start to the end of the first sample from which on every flow
+// has its fair rate to within a part of it; NaN when the last sample has one that has not, or
+// no flow.
+func (t *track) within(part float64) float64 {
+	return forGood(t.times, func(i int) bool {
+		return len(t.off[i]) > 0 && slices.Max(t.off[i]) <= part
+	}) - t.start.Micros()
+}
+
+// rates returns what flows got in samples, sorted, in Gb/s.
+func (t *track) rates() []float64 {
+	slices.Sort(t.gbps)
+	return t.gbps
+}
+
+// jain returns Jain's index of fairness (DEC-TR-301, 1984), 1 for equal rates; NaN of none.
+func jain(rates []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, x := range rates {
+		sum, squares = sum+x, squares+x*x
+	}
+	return sum * sum / (float64(len(rates)) * squares)
+}
+
+// errors returns the distances of all flows in all samples, sorted, in percent.
+func (t *track) errors() []float64 {
+	var all []float64
+	for _, off := range t.off {
+		for _, x := range off {
+			all = append(all, 100*x)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,136 @@
+package experiment
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRecordsAreCurrent: what `sim list` says of a figure comes from a run of the file as it is.
+func TestRecordsAreCurrent(t *testing.T) {
+	for _, name := range Builtin() {
+		f, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, stale, err := f.Recorded(); err != nil || stale {
+			t.Errorf("%s: the record is of another text of the file (%v); run make figures", name, err)
+		}
+	}
+}
+
+// TestPages: the pages show a record, its pictures, and figures that have not been run.
+func TestPages(t *testing.T) {
+	dir := t.TempDir()
+	ran, err := Parse("ran.yaml", []byte(claimed+`  - {name: nothing is lost, variant: near, measure: lost, paper: 0, within: 0}
+notes: All agrees.
+plots:
+  - {name: times, kind: time, of: [flows]}
+  - {name: bars, kind: bars, measures: [FCT]}
+  - {name: dist, kind: cdf, x: "time (µs)"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := (&Batch{File: ran, Seed: 1, Seeds: 2, Shards: 1}).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := ran.Record(rep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := ran.WritePictures(dir, rep, "svg"); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Parse("other.yaml", []byte(claimed+"  - {name: a, variant: near, measure: FCT, above: 1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePages(dir, dir, []*File{ran, other}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{
+		"README.md":   {"| [ran](headgate.md#ran) | 2 |", "| agrees |", "| [other](headgate.md#other) | – | – | not run |"},
+		"headgate.md": {"All agrees.", "](ran-times.svg)", "](ran-bars.svg)", "| nothing is lost | 0 ± 0 % | 0 | – | agrees |", "Not run yet."},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("%s lacks %q:\n%s", name, w, text)
+			}
+		}
+	}
+	rep.Interrupted = true
+	if _, err := ran.Record(rep); err == nil {
+		t.Error("a partial report makes a record")
+	}
+}
+
+func TestPictureFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"{name: a, kind: pie}":                                      "kind",
+		"{name: a/b, kind: bars, measures: [FCT]}":                  "name",
+		"{name: a, kind: time}":                                     "of",
+		"{name: a, kind: time, what: queue, of: [spine]}":           `has "spine"`,
+		"{name: a, kind: bars, measures: [FTC]}":                    `has "FTC", want some of FCT, lost, cycle`,
+		"{name: a, kind: bars, measures: [FCT], variants: [mid]}":   `has "mid", want some of near, far`,
+		"{name: a, kind: sweep, measures: [FCT], variants: [near]}": "neither line nor x",
+	} {
+		_, err := Parse("claimed.yaml", []byte(claimed[:strings.Index(claimed, "claims")]+"plots: ["+text+"]\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestSweep: a sweep has a line for each name and a point for each variant.
+func TestSweep(t *testing.T) {
+	text := strings.Replace(claimed[:strings.Index(claimed, "claims")], "variants: [{name: near,", "variants: [{name: near, line: star, x: 1,", 1)
+	text = strings.Replace(text, "{name: far,", "{name: far, line: star, x: 10,", 1)
+	f, err := Parse("sweep.yaml", []byte(text+"plots: [{name: a, kind: sweep, measures: [FCT], x: delay (µs)}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := (&Batch{File: f, Seed: 1, Seeds: 1, Shards: 1}).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.panels(f.pictures[0], rep)
+	if len(p) != 1 || len(p[0].Lines) != 1 || p[0].Lines[0].Name != "star" || len(p[0].Lines[0].X) != 2 || p[0].Lines[0].X[1] != 10 || p[0].Y != "FCT µs" || p[0].X != "delay (µs)" {
+		t.Errorf("panels %+v", p)
+	}
+}
+
+// TestAxes: every combination of the axes' points is a variant, with the patches of both.
+func TestAxes(t *testing.T) {
+	head := claimed[:strings.Index(claimed, "variants")]
+	f, err := Parse("axes.yaml", []byte(head+`
+axes:
+  - {name: size, points: [{name: small, set: {flows: {"*": {size: 1KB}}}}, {name: large, set: {flows: {"*": {size: 9KB}}}}]}
+  - {name: delay, points: [{name: 1us, x: 1, set: {topology: {host: {delay: 1us}}}}, {name: 5us, x: 5, set: {topology: {host: {delay: 5us}}}}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range f.Plans {
+		at := f.places[p.Variant]
+		got = append(got, fmt.Sprintf("%s: %s at %g, %v", p.Variant, at.line, at.x, p.Graph.Links[0].Delay))
+	}
+	want := "small 1us: small at 1, 1us; small 5us: small at 5, 5us; large 1us: large at 1, 1us; large 5us: large at 5, 5us"
+	if text := strings.ReplaceAll(strings.Join(got, "; "), "µ", "u"); text != want {
+		t.Errorf("axes make %s; want %s", text, want)
+	}
+	if _, err := Parse("axes.yaml", []byte(head+"variants: [{name: a, set: {}}]\naxes: [{name: b, points: [{name: c, set: {}}]}]\n")); err == nil {
+		t.Error("variants beside axes are taken")
+	}
+}

@@ -1,0 +1,292 @@
+// Package param describes the parameters of congestion laws, each once: name, meaning,
+// default and range. A law's parameters visit a Set:
+//
+//	func (p *Params) Visit(s *param.Set, f *law.Flow) {
+//		param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+//		param.Of(s, "gain", &p.Gain, 1.0/256, param.Between(0, 1), "g of the estimate of congestion")
+//	}
+//
+// and the Set fills them in, checks them or tells what there is. A value that is given counts
+// as it is, 0 and false included; only what is not given takes its default.
+package param
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/units"
+)
+
+// Value is what a parameter may be. Times, amounts and rates carry units.
+type Value interface {
+	units.Time | units.Bytes | units.Rate | float64 | int | bool
+}
+
+// Set is what a Visit does: one of fill, check and describe.
+type Set struct {
+	given  map[string]string
+	parsed map[string]any
+	mode   mode
+	prefix string
+	hidden []string // keep their defaults and cannot be set
+	infos  []Info
+	err    error
+}
+
+type mode uint8
+
+const (
+	fill mode = iota
+	check
+	describe
+)
+
+// Info describes a parameter that can be set.
+type Info struct {
+	Name    string
+	Kind    string // time, bytes, rate, number, whole number or true or false
+	Default string
+	Want    string // the range, "" for any
+	Doc     string
+}
+
+// Error is a parameter whose value is not allowed, or that there is not.
+type Error struct{ Name, Value, Text string }
+
+func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Name, e.Value, e.Text) }
+
+// Visitor is a law's parameters, with what they follow from bound.
+type Visitor func(*Set)
+
+// Parse reads values by name. Unknown names and values of the wrong kind are an *Error;
+// ranges are for Fill.
+func Parse(v Visitor, given map[string]string) (*Set, error) {
+	s := &Set{given: given, parsed: map[string]any{}, mode: describe}
+	v(s)
+	names := make([]string, len(s.infos))
+	for i, info := range s.infos {
+		names[i] = info.Name
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.Contains(names, name) {
+			return nil, &Error{name, given[name], "no such parameter, want " + OneOf(names)}
+		}
+	}
+	return s, s.err
+}
+
+// Fill gives every parameter its value: the one that was parsed, or its default.
+func (s *Set) Fill(v Visitor) error {
+	t := Set{parsed: s.parsed, mode: fill}
+	v(&t)
+	return t.err
+}
+
+// Defaults gives every parameter its default.
+func Defaults(v Visitor) { v(&Set{}) }
+
+// For returns the parameters of a law with their defaults for a flow: For[swift.Params](f).
+func For[P any, V interface {
+	*P
+	Visit(*Set, *law.Flow)
+}](f law.Flow) P {
+	var p P
+	Defaults(func(s *Set) { V(&p).Visit(s, &f) })
+	return p
+}
+
+// Check returns the first fault of parameters, an *Error.
+func Check(v Visitor) error {
+	s := Set{mode: check}
+	v(&s)
+	return s.err
+}
+
+// Describe lists the parameters that can be set.
+func Describe(v Visitor) []Info {
+	s := Set{mode: describe}
+	v(&s)
+	return s.infos
+}
+
+// Under visits parameters whose names begin with a prefix, such as "under.", but for those that
+// whoever stands above decides: they cannot be set.
+func (s *Set) Under(prefix string, v Visitor, decided ...string) {
+	before := *s
+	s.prefix, s.hidden = s.prefix+prefix, decided
+	v(s)
+	s.prefix, s.hidden = before.prefix, before.hidden
+}
+
+// Fills reports whether parameters are being given their values.
+func (s *Set) Fills() bool { return s.mode == fill }
+
+// Describes reports whether a Visit only tells what there is: values are of no flow.
+func (s *Set) Describes() bool { return s.mode == describe }
+
+// Given returns what Parse read for a parameter, nil when it was not given.
+func (s *Set) Given(name string) any { return s.parsed[name] }
+
+// Has reports whether a parameter was given.
+func (s *Set) Has(name string) bool {
+	_, given := s.parsed[s.prefix+name]
+	return given
+}
+
+// Fail reports an error.
+func (s *Set) Fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// Fault reports a contradiction between parameters.
+func (s *Set) Fault(name string, value any, format string, args ...any) {
+	if s.err == nil && s.mode != describe {
+		s.err = &Error{s.prefix + name, fmt.Sprint(value), fmt.Sprintf(format, args...)}
+	}
+}
+
+// Path visits what follows from the flow's path and cannot be set.
+func Path[T Value](s *Set, name string, v *T, value T, r Range) {
+	if s.mode != check {
+		*v = value
+	}
+	verify(s, name, *v, r)
+}
+
+// Of visits a parameter.
+func Of[T Value](s *Set, name string, v *T, def T, r Range, doc string) {
+	switch s.mode {
+	case describe:
+		*v = def
+		if slices.Contains(s.hidden, name) {
+			return
+		}
+		full := s.prefix + name
+		s.infos = append(s.infos, Info{full, kindOf(def), fmt.Sprint(def), want[T](r), doc})
+		if given, ok := s.given[full]; ok && s.err == nil {
+			value, err := parse(def, given)
+			if err != nil {
+				s.err = &Error{full, given, err.Error()}
+				return
+			}
+			s.parsed[full] = value
+		}
+	case fill:
+		*v = def
+		if len(s.parsed) > 0 {
+			if value, ok := s.parsed[s.prefix+name]; ok {
+				*v = value.(T)
+			}
+		}
+	}
+	verify(s, name, *v, r)
+}
+
+// Choice visits a parameter that is one of a few words, in the order of its values.
+func Choice[T ~uint8](s *Set, name string, v *T, def T, words []string, doc string) {
+	if s.mode == describe {
+		full := s.prefix + name
+		s.infos = append(s.infos, Info{full, OneOf(words), words[def], "", doc})
+		if given, ok := s.given[full]; ok && s.err == nil {
+			at := slices.Index(words, given)
+			if at < 0 {
+				s.err = &Error{full, given, "want " + OneOf(words)}
+			}
+			s.parsed[full] = T(at)
+		}
+	}
+	if s.mode == fill {
+		*v = def
+		if value, ok := s.parsed[s.prefix+name]; ok {
+			*v = value.(T)
+		}
+	}
+	if int(*v) >= len(words) {
+		s.Fault(name, uint8(*v), "want %s", OneOf(words))
+	}
+}
+
+func verify[T Value](s *Set, name string, v T, r Range) {
+	if !r.has(number(v)) {
+		s.Fault(name, v, "want %s", want[T](r))
+	}
+}
+
+func number(v any) float64 {
+	switch v := v.(type) {
+	case units.Time:
+		return float64(v)
+	case units.Bytes:
+		return float64(v)
+	case units.Rate:
+		return float64(v)
+	case int:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case units.Time:
+		return "time"
+	case units.Bytes:
+		return "bytes"
+	case units.Rate:
+		return "rate"
+	case int:
+		return "whole number"
+	case bool:
+		return "true or false"
+	}
+	return "number"
+}
+
+func parse(as any, s string) (any, error) {
+	switch as.(type) {
+	case units.Time:
+		return units.ParseTime(s)
+	case units.Bytes:
+		return units.ParseBytes(s)
+	case units.Rate:
+		return units.ParseRate(s)
+	case int:
+		if v, err := strconv.Atoi(s); err == nil {
+			return v, nil
+		}
+	case float64:
+		if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			return v, nil
+		}
+	case bool:
+		if s == "true" || s == "false" {
+			return s == "true", nil
+		}
+	}
+	return nil, errors.New("want " + article[kindOf(as)] + kindOf(as))
+}
+
+// article stands before kinds that are no list of words.
+var article = map[string]string{"number": "a finite ", "whole number": "a "}
+
+// OneOf lists words for an error.
+func OneOf(words []string) string {
+	switch n := len(words); n {
+	case 0:
+		return "none"
+	case 1:
+		return words[0]
+	default:
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+}

@@ -1,0 +1,105 @@
+package registry
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/ledbat"
+	"github.com/headgate/headgate/hosts/law/none"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/prioplus"
+	"github.com/headgate/headgate/hosts/law/swift"
+	"github.com/headgate/headgate/units"
+)
+
+// open is the absence of a law.
+type open struct {
+	window units.Bytes
+	bdp    float64
+}
+
+func (p *open) visit(s *param.Set, _ *law.Flow) {
+	param.Of(s, "window", &p.window, 0, param.AtLeast(0), "bytes in flight; 0B for no bound")
+	param.Of(s, "window_bdp", &p.bdp, 0, param.From(0, 1000), "the same as a multiple of the bandwidth-delay product, at least a packet; 0 for no bound")
+	if p.window > 0 && p.bdp > 0 {
+		s.Fault("window_bdp", p.bdp, "want it or window, not both")
+	}
+}
+
+func (p *open) law(f *law.Flow) (none.Law, error) {
+	w := p.window
+	if p.bdp > 0 {
+		w = max(units.Bytes(p.bdp*float64(f.BDP())), f.MSS)
+	}
+	return none.New(2*f.Rate, w) // the NIC itself holds the flow to the link's rate
+}
+
+// above is what PrioPlus adds to the law underneath.
+type above struct {
+	prioplus.Params
+	increase float64
+}
+
+func (p *above) visit(s *param.Set, f *law.Flow) {
+	p.Visit(s, f)
+	param.Of(s, "increase_bdp", &p.increase, 0, param.From(0, 1), "additive increase underneath in parts of the bandwidth-delay product; 0 leaves it to under.increase or under.gain")
+	for _, name := range []string{"under.increase", "under.gain"} {
+		if p.increase > 0 && s.Has(name) {
+			s.Fault("increase_bdp", p.increase, "want it or %s, not both", name)
+		}
+	}
+}
+
+// What PrioPlus decides of the law underneath: the delays of its channel, without scaling, and
+// with LEDBAT how small a window may be.
+var (
+	ofSwift  = []string{"base_rtt", "target", "target_above", "hops", "per_hop", "scaling_range", "scaling_min", "scaling_max"}
+	ofLEDBAT = []string{"target", "base_delay", "base_history", "base_interval", "min_window"}
+)
+
+// withoutChannel is the flow as the law underneath sees it: PrioPlus sets its target.
+func withoutChannel(f *law.Flow) *law.Flow {
+	g := *f
+	g.OneWay, g.Hops = max(g.OneWay, 1), 0 // PrioPlus says what the base delay is
+	return &g
+}
+
+type overSwift struct {
+	above
+	under swift.Params
+}
+
+func (p *overSwift) visit(s *param.Set, f *law.Flow) {
+	p.above.visit(s, f)
+	s.Under("under.", func(s *param.Set) { p.under.Visit(s, withoutChannel(f)) }, ofSwift...)
+	if p.increase > 0 && s.Fills() {
+		p.under.Increase = max(units.Bytes(p.increase*float64(f.BDP())), 1)
+	}
+}
+
+func (p *overSwift) law(*law.Flow) (*prioplus.Law, error) {
+	u, err := swift.New(p.under)
+	if err != nil {
+		return nil, err
+	}
+	return prioplus.New(u, p.Params)
+}
+
+type overLEDBAT struct {
+	above
+	under ledbat.Params
+}
+
+func (p *overLEDBAT) visit(s *param.Set, f *law.Flow) {
+	p.above.visit(s, f)
+	s.Under("under.", func(s *param.Set) { p.under.Visit(s, withoutChannel(f)) }, ofLEDBAT...)
+	if p.increase > 0 && s.Fills() {
+		p.under.Gain = p.increase * float64(f.BDP()) / float64(f.MSS)
+	}
+}
+
+func (p *overLEDBAT) law(*law.Flow) (*prioplus.Law, error) {
+	u, err := ledbat.New(p.under)
+	if err != nil {
+		return nil, err
+	}
+	return prioplus.New(u, p.Params)
+}

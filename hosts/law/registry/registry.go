@@ -1,0 +1,187 @@
+// Package registry knows the congestion laws by name: what each is, what it needs, which
+// parameters it has and how one is made. `headgate host`, the simulator's experiments and the
+// help take laws from here. A new law is one more line in Kinds.
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dcqcn"
+	"github.com/headgate/headgate/hosts/law/dctcp"
+	"github.com/headgate/headgate/hosts/law/hpcc"
+	"github.com/headgate/headgate/hosts/law/ledbat"
+	"github.com/headgate/headgate/hosts/law/none"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/powertcp"
+	"github.com/headgate/headgate/hosts/law/prioplus"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/law/swift"
+	"github.com/headgate/headgate/hosts/law/timely"
+	"github.com/headgate/headgate/units"
+)
+
+// Needs says what a law lives on beside acknowledgements.
+type Needs struct {
+	INT      bool // telemetry of every hop in acknowledgements
+	MaxQD    bool // the largest queueing delay of the hops in acknowledgements
+	BaseRTT  bool // the round trip of an empty path
+	Channel  bool // a channel of PrioPlus
+	Deadline bool // a size and a deadline
+	Delay    bool // one-way delays, where somebody measures them
+}
+
+// Kind is a law that can be named.
+type Kind struct {
+	Name, About string
+	Needs       Needs
+	make        func() instance
+}
+
+// instance is one set of parameters, as a visitor, and the law they make.
+type instance struct {
+	visit  func(s *param.Set, f *law.Flow)
+	create func(f *law.Flow) (law.Law, error)
+}
+
+// Maker makes laws of one kind with one set of parameters. It may be used by several
+// goroutines.
+type Maker struct {
+	Kind *Kind
+	set  *param.Set
+}
+
+// Kinds are the laws, by name.
+var Kinds = []Kind{
+	{"d2tcp", "D2TCP (SIGCOMM 2012); flows with a size and a deadline", Needs{Deadline: true},
+		kind((*dctcp.Params).VisitD2TCP, plain(dctcp.New))},
+	{"dcqcn", "DCQCN (SIGCOMM 2015); receivers send CNPs", Needs{},
+		kind((*dcqcn.Params).Visit, plain(dcqcn.New))},
+	{"dcqcn-vendor", "DCQCN as NICs have it; receivers send CNPs", Needs{},
+		kind((*dcqcn.Params).VisitVendor, plain(dcqcn.New))},
+	{"dctcp", "DCTCP (SIGCOMM 2010, RFC 8257)", Needs{},
+		kind((*dctcp.Params).Visit, plain(dctcp.New))},
+	{"hpcc", "HPCC (SIGCOMM 2019)", Needs{INT: true, BaseRTT: true},
+		kind((*hpcc.Params).Visit, plain(hpcc.New))},
+	{"ledbat", "LEDBAT (RFC 6817)", Needs{Delay: true},
+		kind((*ledbat.Params).Visit, plain(ledbat.New))},
+	{"none", "the link's rate", Needs{},
+		kind((*open).visit, func(p open, f *law.Flow) (none.Law, error) { return p.law(f) })},
+	{"powertcp", "PowerTCP (NSDI 2022)", Needs{INT: true, BaseRTT: true},
+		kind((*powertcp.Params).Visit, plain(powertcp.New))},
+	{"prioplus-ledbat", "PrioPlus (EuroSys 2025) over LEDBAT, whose parameters are under.NAME", Needs{BaseRTT: true, Channel: true},
+		kind((*overLEDBAT).visit, func(p overLEDBAT, f *law.Flow) (*prioplus.Law, error) { return p.law(f) })},
+	{"prioplus-swift", "PrioPlus (EuroSys 2025) over Swift, whose parameters are under.NAME", Needs{BaseRTT: true, Channel: true},
+		kind((*overSwift).visit, func(p overSwift, f *law.Flow) (*prioplus.Law, error) { return p.law(f) })},
+	{"soze", "Söze (NSDI 2025): rates by weight from maxQD", Needs{MaxQD: true},
+		kind((*soze.Params).Visit, func(p soze.Params, f *law.Flow) (*soze.Law, error) { return soze.New(p, f.Weight) })},
+	{"swift", "Swift (SIGCOMM 2020)", Needs{BaseRTT: true},
+		kind((*swift.Params).Visit, plain(swift.New))},
+	{"theta-powertcp", "PowerTCP without telemetry (NSDI 2022, §3.5)", Needs{BaseRTT: true},
+		kind((*powertcp.Params).VisitTheta, plain(powertcp.New))},
+	{"timely", "TIMELY (SIGCOMM 2015)", Needs{BaseRTT: true},
+		kind((*timely.Params).Visit, plain(timely.New))},
+}
+
+// kind describes a law whose parameters are a P.
+func kind[P any, L law.Law](visit func(*P, *param.Set, *law.Flow), create func(P, *law.Flow) (L, error)) func() instance {
+	return func() instance {
+		p := new(P)
+		return instance{
+			visit:  func(s *param.Set, f *law.Flow) { visit(p, s, f) },
+			create: func(f *law.Flow) (law.Law, error) { return create(*p, f) },
+		}
+	}
+}
+
+// plain adapts a constructor that wants nothing but its parameters.
+func plain[P any, L law.Law](create func(P) (L, error)) func(P, *law.Flow) (L, error) {
+	return func(p P, _ *law.Flow) (L, error) { return create(p) }
+}
+
+// Find returns the kind of a name, nil when there is none.
+func Find(name string) *Kind {
+	for i := range Kinds {
+		if Kinds[i].Name == name {
+			return &Kinds[i]
+		}
+	}
+	return nil
+}
+
+// Names lists the kinds' names.
+func Names() []string {
+	names := make([]string, len(Kinds))
+	for i := range Kinds {
+		names[i] = Kinds[i].Name
+	}
+	return names
+}
+
+// samples are flows to tell parameters on, with nothing in common.
+var samples = [2]law.Flow{
+	{Rate: 100 * units.Gbps, BaseRTT: 12 * units.Microsecond, OneWay: 6 * units.Microsecond, MSS: 1000, Hops: 4, Weight: 1},
+	{Rate: 25 * units.Gbps, BaseRTT: 80 * units.Microsecond, MSS: 1400, Hops: 6, Size: units.MB, Deadline: units.Second, Weight: 2},
+}
+
+// Params describes the parameters of a kind. A default or a range that follows from the
+// flow's path is left out; the description says what it follows from.
+func (k *Kind) Params() []param.Info {
+	i := k.make()
+	list := param.Describe(func(s *param.Set) { i.visit(s, &samples[0]) })
+	for at, other := range param.Describe(func(s *param.Set) { i.visit(s, &samples[1]) }) {
+		if list[at].Default != other.Default {
+			list[at].Default = ""
+		}
+		if list[at].Want != other.Want {
+			list[at].Want = ""
+		}
+	}
+	return list
+}
+
+// With returns what makes laws with parameters given by name. A name that is unknown or a
+// value of the wrong kind is a *param.Error; a value that is not allowed on a path is one of
+// NewLaw. What is given counts as it is, 0 and false included.
+func (k *Kind) With(given map[string]string) (*Maker, error) {
+	i := k.make()
+	set, err := param.Parse(func(s *param.Set) { i.visit(s, &samples[0]) }, given)
+	return &Maker{Kind: k, set: set}, err
+}
+
+// Needs says what the maker's laws live on.
+func (m *Maker) Needs() Needs {
+	n := m.Kind.Needs
+	n.Delay = n.Delay || m.set.Given("one_way") == true
+	return n
+}
+
+// NewLaw makes the law of a flow.
+func (m *Maker) NewLaw(f law.Flow) (law.Law, error) {
+	i := m.Kind.make()
+	if err := m.set.Fill(func(s *param.Set) { i.visit(s, &f) }); err != nil {
+		return nil, err
+	}
+	return i.create(&f)
+}
+
+// Help describes the laws and their parameters.
+func Help(kinds []Kind) string {
+	var b strings.Builder
+	for i := range kinds {
+		k := &kinds[i]
+		fmt.Fprintf(&b, "  %s: %s\n", k.Name, k.About)
+		for _, p := range k.Params() {
+			fmt.Fprintf(&b, "      %s=%s: %s", p.Name, strings.ToUpper(p.Kind), p.Doc)
+			if p.Want != "" {
+				fmt.Fprintf(&b, "; %s", p.Want)
+			}
+			if p.Default != "" {
+				fmt.Fprintf(&b, "; default %s", p.Default)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}

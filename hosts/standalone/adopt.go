@@ -1,0 +1,125 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/registry"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/units"
+)
+
+// shared are the flags that all hosts of a fabric must agree on, by the law that they are for.
+var shared = map[string][]string{
+	"soze":     {"p", "k", "alpha", "beta", "m", "maxqd-unit"},
+	"prioplus": {"base-rtt"},
+}
+
+// family is the law of shared that the flows follow; "" when theirs shares nothing.
+func (o *Options) family() string {
+	k, err := o.lawKind()
+	switch {
+	case err != nil:
+	case k.Needs.MaxQD:
+		return "soze"
+	case k.Needs.Channel:
+		return "prioplus"
+	}
+	return ""
+}
+
+// awaits reports whether the flows have to wait for the controller: it knows something that they
+// need and that no flag gives.
+func (o *Options) awaits() bool {
+	return o.Controller != "" && !o.adopted && len(o.Flows) > 0 && o.flags != nil &&
+		slices.ContainsFunc(shared[o.family()], func(name string) bool { return !o.flags.Changed(name) })
+}
+
+// awaitsBase reports whether no law can be made before the controller has been heard.
+func (o *Options) awaitsBase(k *registry.Kind) bool {
+	return k.Needs.BaseRTT && o.BaseRTT == 0 && o.awaits()
+}
+
+// notYet makes no law.
+func notYet(agent.FlowSpec) (law.Law, error) {
+	return nil, errors.New("the controller has not sent the fabric's parameters")
+}
+
+// fabric is how a process comes by the fabric's parameters.
+type fabric struct {
+	o   *Options
+	d   driver
+	log *slog.Logger
+	// known is closed once the flows may start; err, why they cannot, is then set.
+	known chan struct{}
+	err   error
+}
+
+// newFabric returns one that is known already where the options say everything.
+func newFabric(o *Options, d driver, log *slog.Logger) *fabric {
+	f := &fabric{o: o, d: d, log: log, known: make(chan struct{})}
+	if !o.awaits() {
+		close(f.known)
+	}
+	return f
+}
+
+// adopt takes the fabric's parameters, as remote.Options has it.
+func (f *fabric) adopt(ctx context.Context, list []*headgatev1.HostParameter) error {
+	var err error
+	// The laws read the options on the agent's goroutine.
+	if ended := f.d.Do(ctx, func(a *agent.Agent, now units.Time) { err = f.o.adopt(a, now, list, f.log) }); ended != nil {
+		return ended
+	}
+	select {
+	case <-f.known:
+	default:
+		f.err = err
+		close(f.known)
+	}
+	return err
+}
+
+// adopt sets the flags that were not given to the fabric's parameters, and says which were given
+// otherwise.
+func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostParameter, log *slog.Logger) error {
+	changed := !o.adopted
+	o.adopted = true
+	var errs []error
+	family := o.family()
+	for _, p := range list {
+		if p.GetLaw() != family || !slices.Contains(shared[family], p.GetName()) {
+			continue
+		}
+		flag := o.flags.Lookup(p.GetName())
+		if flag.Changed {
+			if mine := flag.Value.String(); mine != p.GetValue() {
+				log.Warn("this host was given another parameter than the fabric has", "flag", "--"+p.GetName(), "given", mine, "fabric", p.GetValue())
+			}
+			continue
+		}
+		before := flag.Value.String()
+		if err := flag.Value.Set(p.GetValue()); err != nil {
+			errs = append(errs, fmt.Errorf("the fabric's --%s: %w", p.GetName(), err))
+		}
+		changed = changed || flag.Value.String() != before
+	}
+	if !changed && len(errs) == 0 {
+		return nil // the running flows keep what their laws have learned
+	}
+	unit, err := maxqd.NewUnit(o.Unit)
+	if err = errors.Join(append(errs, err, o.checkLaw())...); err != nil {
+		return fmt.Errorf("the fabric's parameters: %w", err)
+	}
+	create, err := o.flowLaw()
+	if err != nil {
+		return err
+	}
+	return a.Adopt(now, unit, create)
+}

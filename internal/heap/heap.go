@@ -1,0 +1,95 @@
+// Package heap has a priority queue whose elements know their place in it, so that they can
+// be moved and removed. Unlike container/heap it has types, and needs no methods of its
+// elements, which may stand in several heaps.
+package heap
+
+// Outside is the place of what is in no heap.
+const Outside = -1
+
+// Heap is a priority queue; its owner locks. Among elements of which none is before the
+// other the order is arbitrary but repeatable.
+type Heap[T any] struct {
+	before func(a, b T) bool
+	place  func(x T, at int)
+	list   []T
+}
+
+// New returns an empty heap. place is called with the place of an element whenever that
+// changes, and with Outside when the element leaves the heap.
+func New[T any](before func(a, b T) bool, place func(x T, at int)) Heap[T] {
+	return Heap[T]{before: before, place: place}
+}
+
+// Len returns the number of elements.
+func (h *Heap[T]) Len() int { return len(h.list) }
+
+// First returns the element that none is before. The heap is not empty.
+func (h *Heap[T]) First() T { return h.list[0] }
+
+// Push adds an element.
+func (h *Heap[T]) Push(x T) {
+	h.list = append(h.list, x)
+	h.up(len(h.list)-1, x)
+}
+
+// Remove removes the element at a place and returns it.
+func (h *Heap[T]) Remove(at int) T {
+	x, last := h.list[at], len(h.list)-1
+	moved := h.list[last]
+	var none T
+	h.list[last] = none
+	h.list = h.list[:last]
+	if at != last {
+		h.list[at] = moved
+		h.Fix(at)
+	}
+	h.place(x, Outside)
+	return x
+}
+
+// Fix moves the element at a place to where it belongs after its order has changed.
+func (h *Heap[T]) Fix(at int) {
+	if x := h.list[at]; !h.down(at, x) {
+		h.up(at, x)
+	}
+}
+
+// up puts x at a free place or above it.
+func (h *Heap[T]) up(at int, x T) {
+	for at > 0 {
+		parent := (at - 1) / 2
+		p := h.list[parent]
+		if !h.before(x, p) {
+			break
+		}
+		h.list[at] = p
+		h.place(p, at)
+		at = parent
+	}
+	h.list[at] = x
+	h.place(x, at)
+}
+
+// down puts x at a free place or below it, and reports whether below.
+func (h *Heap[T]) down(at int, x T) bool {
+	from := at
+	for {
+		child := 2*at + 1
+		if child >= len(h.list) {
+			break
+		}
+		if child+1 < len(h.list) && h.before(h.list[child+1], h.list[child]) {
+			child++
+		}
+		c := h.list[child]
+		if !h.before(c, x) {
+			break
+		}
+		h.list[at] = c
+		h.place(c, at)
+		at = child
+	}
+	h.list[at] = x
+	h.place(x, at)
+	return at > from
+}

@@ -1,0 +1,114 @@
+package pfcwd
+
+import (
+	"fmt"
+	"time"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Ids in P4Runtime: the type is the first of those for externs of an architecture, and the
+// instances have it in their first byte (P4Ids.OTHER_EXTERNS_START of p4info.proto).
+const (
+	ExternType = 0x81
+	// SettingsID is what a controller inserts, modifies and deletes; without it the switch has
+	// the settings that it was started with.
+	SettingsID = ExternType<<24 | 1
+	// StormsID can only be read: every class of every port that was in a storm.
+	StormsID = ExternType<<24 | 2
+)
+
+// Both instances carry a google.protobuf.Struct:
+//
+//	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop"}
+//	storms:   {storms: [{port: 1, class: 3, on: true, count: 1, dropped: 12}, …]}
+
+// Entity returns the settings as P4Runtime carries them; equal settings are equal messages.
+func (s Settings) Entity() *p4v1.Entity {
+	text := func(t units.Time) *structpb.Value { return structpb.NewStringValue(t.Duration().String()) }
+	return pack(SettingsID, map[string]*structpb.Value{
+		"detection_time": text(s.Detection), "restoration_time": text(s.Restoration), "action": structpb.NewStringValue(string(s.Action)),
+	})
+}
+
+// ReadSettings returns the settings of an instance with defaults filled in. The error says
+// which field has which value, and what is allowed.
+func ReadSettings(e *p4v1.ExternEntry) (Settings, error) {
+	var s Settings
+	fields, err := unpack(e)
+	if err != nil {
+		return s, err
+	}
+	for name, v := range fields {
+		text, ok := v.GetKind().(*structpb.Value_StringValue)
+		if !ok {
+			return s, fmt.Errorf("%s of the PFC watchdog is %v, want a string", name, v)
+		}
+		at := &s.Detection
+		switch name {
+		case "action":
+			s.Action = Action(text.StringValue)
+			continue
+		case "restoration_time":
+			at = &s.Restoration
+		case "detection_time":
+		default:
+			return s, fmt.Errorf("field %q of the PFC watchdog is unknown, want detection_time, restoration_time and action", name)
+		}
+		d, err := time.ParseDuration(text.StringValue)
+		if err != nil {
+			return s, fmt.Errorf("%s of the PFC watchdog is %q, want a time such as 200ms", name, text.StringValue)
+		}
+		*at = units.FromDuration(d)
+	}
+	return s.WithDefaults()
+}
+
+// StormsEntity returns storms as P4Runtime carries them.
+func StormsEntity(storms []Storm) *p4v1.Entity {
+	list := &structpb.ListValue{}
+	for _, s := range storms {
+		list.Values = append(list.Values, structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			"port": structpb.NewNumberValue(float64(s.Port)), "class": structpb.NewNumberValue(float64(s.Class)), "on": structpb.NewBoolValue(s.On),
+			"count": structpb.NewNumberValue(float64(s.Count)), "dropped": structpb.NewNumberValue(float64(s.Dropped)),
+		}}))
+	}
+	return pack(StormsID, map[string]*structpb.Value{"storms": structpb.NewListValue(list)})
+}
+
+// ReadStorms returns the storms of an instance.
+func ReadStorms(e *p4v1.ExternEntry) ([]Storm, error) {
+	fields, err := unpack(e)
+	if err != nil {
+		return nil, err
+	}
+	var storms []Storm
+	for _, v := range fields["storms"].GetListValue().GetValues() {
+		f := v.GetStructValue().GetFields()
+		storms = append(storms, Storm{
+			Port: uint32(f["port"].GetNumberValue()), Class: uint8(f["class"].GetNumberValue()), On: f["on"].GetBoolValue(),
+			Count: uint64(f["count"].GetNumberValue()), Dropped: uint64(f["dropped"].GetNumberValue()),
+		})
+	}
+	return storms, nil
+}
+
+func pack(id uint32, fields map[string]*structpb.Value) *p4v1.Entity {
+	contents := &anypb.Any{}
+	// Sorted keys, so that equal contents are equal bytes. A Struct of plain values has no error.
+	_ = anypb.MarshalFrom(contents, &structpb.Struct{Fields: fields}, proto.MarshalOptions{Deterministic: true})
+	return &p4v1.Entity{Entity: &p4v1.Entity_ExternEntry{ExternEntry: &p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents}}}
+}
+
+func unpack(e *p4v1.ExternEntry) (map[string]*structpb.Value, error) {
+	var s structpb.Struct
+	if err := e.GetEntry().UnmarshalTo(&s); err != nil {
+		return nil, fmt.Errorf("entry of the PFC watchdog is %q, want a google.protobuf.Struct", e.GetEntry().GetTypeUrl())
+	}
+	return s.Fields, nil
+}

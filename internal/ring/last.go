@@ -1,0 +1,45 @@
+package ring
+
+// Last is the last values of a sequence, oldest first. It grows as it fills.
+type Last[T any] struct {
+	size  int
+	first int // index of the oldest value once the ring is full
+	items []T
+}
+
+// NewLast returns one of up to size values.
+func NewLast[T any](size int) *Last[T] { return &Last[T]{size: max(size, 0)} }
+
+// Push adds v and reports whether the oldest value was lost for it.
+func (r *Last[T]) Push(v T) (lost bool) {
+	switch {
+	case r.size == 0:
+		return true
+	case len(r.items) < r.size:
+		r.items = append(r.items, v)
+		return false
+	}
+	r.items[r.first] = v
+	r.first = (r.first + 1) % r.size
+	return true
+}
+
+// All returns a copy of the values, oldest first.
+func (r *Last[T]) All() []T {
+	out := make([]T, 0, len(r.items))
+	out = append(out, r.items[r.first:]...)
+	return append(out, r.items[:r.first]...)
+}
+
+// Take empties the ring and returns what it held, oldest first.
+func (r *Last[T]) Take() []T {
+	if len(r.items) == 0 {
+		return nil
+	}
+	out := r.items
+	if r.first != 0 {
+		out = r.All()
+	}
+	r.items, r.first = nil, 0
+	return out
+}

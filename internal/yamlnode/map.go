@@ -1,0 +1,196 @@
+package yamlnode
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxList bounds every list and mapping.
+const maxList = 65536
+
+// Map is a mapping being read. Each method makes the keys known that it is asked for.
+// A getter whose key is missing or wrong returns the default that it is given.
+type Map struct {
+	d      *Doc
+	n      *yaml.Node
+	path   string
+	values map[string]*yaml.Node // nil when the node is no mapping
+	known  map[string]bool
+	blind  bool // after a fault that hides which keys there are
+}
+
+func (d *Doc) mapping(n *yaml.Node, path string) *Map {
+	m := &Map{d: d, n: n, path: path, known: map[string]bool{}}
+	d.lines[path] = n.Line
+	if n.Kind != yaml.MappingNode {
+		return m // done says so, which knows the keys
+	}
+	m.values = make(map[string]*yaml.Node, len(n.Content)/2)
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if first, twice := lines[key.Value]; twice {
+			d.add(key.Line, m.join(key.Value), "is given twice, first in line %d", first)
+			continue
+		}
+		lines[key.Value], m.values[key.Value] = key.Line, value
+		d.lines[m.join(key.Value)] = value.Line
+	}
+	return m
+}
+
+// File returns the name of the file.
+func (m *Map) File() string { return m.d.file }
+
+func (m *Map) join(key string) string {
+	if m.path == "" {
+		return clip(key)
+	}
+	return m.path + "." + clip(key)
+}
+
+func (m *Map) index(key string, i int) string { return m.join(key) + "[" + strconv.Itoa(i) + "]" }
+
+// Node returns the node of a key, nil when it is missing.
+func (m *Map) Node(key string) *yaml.Node {
+	m.known[key] = true
+	return m.values[key]
+}
+
+// Has reports whether a key is there.
+func (m *Map) Has(key string) bool { return m.Node(key) != nil }
+
+// Fault adds a fault at a key, or at the mapping when the key is missing or empty.
+func (m *Map) Fault(key, format string, args ...any) {
+	path := m.path
+	if key != "" {
+		path = m.join(key)
+	}
+	line, given := m.d.lines[path]
+	if !given {
+		line = m.n.Line
+	}
+	m.d.add(line, path, format, args...)
+}
+
+// Blind keeps keys that nobody asked for from being faults, since an earlier fault hides which
+// keys there are.
+func (m *Map) Blind() { m.blind = true }
+
+// done reports a node that is no mapping, and keys that nobody asked for.
+func (m *Map) done() {
+	keys := strings.Join(slices.Sorted(maps.Keys(m.known)), ", ")
+	if m.values == nil {
+		m.d.add(m.n.Line, m.path, "is %s, want a mapping with the keys %s", kindName(m.n), keys)
+		return
+	}
+	for i := 0; i+1 < len(m.n.Content) && !m.blind; i += 2 {
+		if key := m.n.Content[i]; !m.known[key.Value] {
+			m.d.add(key.Line, m.join(key.Value), "unknown key, want one of %s", keys)
+		}
+	}
+}
+
+// Need reports keys that are missing.
+func (m *Map) Need(keys ...string) {
+	for _, k := range keys {
+		if m.values != nil && !m.Has(k) {
+			m.Fault(k, "is missing")
+		}
+	}
+}
+
+// Sub calls read for the mapping of a key, and reports whether it is there.
+func (m *Map) Sub(key string, read func(*Map)) bool {
+	n := m.Node(key)
+	if n == nil {
+		return false
+	}
+	sub := m.d.mapping(n, m.join(key))
+	read(sub)
+	sub.done()
+	return true
+}
+
+// Section reads the mapping of a key; a missing one is read as if it were empty, and needs
+// nothing.
+func Section[T any](m *Map, key string, read func(*Map) T) (v T) {
+	if !m.Sub(key, func(s *Map) { v = read(s) }) {
+		v = read(Empty())
+	}
+	return v
+}
+
+// Each calls read for each mapping of a list.
+func (m *Map) Each(key string, read func(*Map)) {
+	for i, n := range m.list(key) {
+		e := m.d.mapping(n, m.index(key, i))
+		read(e)
+		e.done()
+	}
+}
+
+// List reads a list of mappings.
+func List[T any](m *Map, key string, read func(*Map) T) (list []T) {
+	m.Each(key, func(e *Map) { list = append(list, read(e)) })
+	return list
+}
+
+// Entries calls read for each key of a mapping of mappings, in the file's order.
+func (m *Map) Entries(key string, read func(name string, e *Map)) {
+	m.Sub(key, func(sub *Map) {
+		for i := 0; i+1 < len(sub.n.Content) && sub.values != nil; i += 2 {
+			name := sub.n.Content[i].Value
+			sub.Sub(name, func(e *Map) { read(name, e) })
+		}
+	})
+}
+
+// list returns the nodes of a list, none when it is empty or missing.
+func (m *Map) list(key string) []*yaml.Node {
+	n := m.Node(key)
+	switch {
+	case n == nil || isNull(n):
+		return nil
+	case n.Kind != yaml.SequenceNode:
+		m.Fault(key, "is %s, want a list", kindName(n))
+		return nil
+	case len(n.Content) > maxList:
+		m.Fault(key, "has %d elements, at most %d are allowed", len(n.Content), maxList)
+		return nil
+	}
+	return n.Content
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}
+
+// kindName says what a node is.
+func kindName(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return "an alias, which is not allowed"
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
+		return strconv.Quote(clip(n.Value))
+	}
+	return "empty"
+}
+
+// Empty returns a mapping without keys, for defaults.
+func Empty() *Map {
+	return (&Doc{lines: Lines{}}).mapping(&yaml.Node{Kind: yaml.MappingNode}, "")
+}

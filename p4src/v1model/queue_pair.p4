@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queue pairs of sources, for PACC's congestion notifications: a NIC slows down the queue
+// pair that a notification names. Data names its destination's; the acknowledgement that
+// comes back names its source's. A queue pair that the table lacks is reported, once PACC
+// has made learn_queue_pair the default action.
+
+#ifndef HEADGATE_V1MODEL_QUEUE_PAIR_P4
+#define HEADGATE_V1MODEL_QUEUE_PAIR_P4
+
+// Addresses are those of the data.
+struct queue_pair_digest_t {
+    ipv4_addr_t src_addr;
+    ipv4_addr_t dst_addr;
+    bit<24>     qp;
+}
+
+control LearnQueuePair(in headers_t hdr, in metadata_t meta) {
+    @id(ID_ACTION_KNOW_QUEUE_PAIR)
+    @name(".ingress.pacc.know_queue_pair")
+    action know_queue_pair() {}
+
+    @id(ID_ACTION_LEARN_QUEUE_PAIR)
+    @name(".ingress.pacc.learn_queue_pair")
+    action learn_queue_pair() {
+        digest<queue_pair_digest_t>(FLOW_DIGEST_RECEIVER,
+            {hdr.ipv4.dst_addr, hdr.ipv4.src_addr, hdr.bth.dst_qp});
+    }
+
+    @id(ID_TABLE_QUEUE_PAIR)
+    @learned
+    @name(".ingress.pacc.queue_pair")
+    table queue_pair {
+        key = {
+            hdr.ipv4.dst_addr : exact @id(1) @name("src_addr");
+            hdr.ipv4.src_addr : exact @id(2) @name("dst_addr");
+            hdr.bth.dst_qp    : exact @id(3) @name("qp");
+        }
+        actions = { know_queue_pair; @defaultonly learn_queue_pair; }
+        default_action = know_queue_pair();
+        support_timeout = true;
+        size = QUEUE_PAIR_ENTRIES;
+    }
+
+    apply {
+        if (hdr.bth.isValid() && meta.target.foreign == 0 && hdr.bth.opcode == BTH_ACKNOWLEDGE) {
+            queue_pair.apply();
+        }
+    }
+}
+
+#endif

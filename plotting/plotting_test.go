@@ -1,0 +1,158 @@
+package plotting
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/recorder"
+)
+
+// many is a panel with n lines.
+func many(n int) Panel {
+	p := Panel{Title: "title", X: "time (s)", Y: "rate (Gb/s)"}
+	for i := range n {
+		p.Lines = append(p.Lines, Line{Name: fmt.Sprintf("line %d", i), X: []float64{0, 1}, Y: []float64{1, float64(i)}})
+	}
+	return p
+}
+
+func TestNoTwoLinesLookAlike(t *testing.T) {
+	for n := 1; n <= MaxLines; n++ {
+		seen := map[color.Color]int{}
+		for i, s := range styles(n) {
+			if before, ok := seen[s.Color]; ok {
+				t.Errorf("of %d lines %d and %d are %v", n, before, i, s.Color)
+			}
+			seen[s.Color] = i
+		}
+	}
+}
+
+// deficiencies turn linear RGB into what a dichromat sees (Machado, Oliveira and Fernandes, "A
+// Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, severity 1).
+var deficiencies = map[string][3][3]float64{
+	"none":         {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+	"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+}
+
+// lab returns a colour in CIE L*a*b*, where distance is what the eye sees.
+func lab(c color.Color, see [3][3]float64) (v [3]float64) {
+	n := color.NRGBAModel.Convert(c).(color.NRGBA)
+	var linear, seen [3]float64
+	for i, b := range []uint8{n.R, n.G, n.B} {
+		linear[i] = math.Pow((float64(b)/255+0.055)/1.055, 2.4)
+	}
+	for i := range seen {
+		for j := range linear {
+			seen[i] += see[i][j] * linear[j]
+		}
+		seen[i] = min(max(seen[i], 0), 1)
+	}
+	f := func(x float64) float64 {
+		if x > 0.008856 {
+			return math.Cbrt(x)
+		}
+		return 7.787*x + 16.0/116
+	}
+	x := f((0.4124*seen[0] + 0.3576*seen[1] + 0.1805*seen[2]) / 0.9505)
+	y := f(0.2126*seen[0] + 0.7152*seen[1] + 0.0722*seen[2])
+	z := f((0.0193*seen[0] + 0.1192*seen[1] + 0.9505*seen[2]) / 1.089)
+	return [3]float64{116*y - 16, 500 * (x - y), 200 * (y - z)}
+}
+
+func distance(a, b color.Color, see [3][3]float64) float64 {
+	p, q := lab(a, see), lab(b, see)
+	return math.Sqrt((p[0]-q[0])*(p[0]-q[0]) + (p[1]-q[1])*(p[1]-q[1]) + (p[2]-q[2])*(p[2]-q[2]))
+}
+
+// TestColoursForAllEyes wants any two colours of up to eight lines, and each beside white, well
+// above the distance of 2.3 that is just noticeable.
+func TestColoursForAllEyes(t *testing.T) {
+	const enough = 10
+	for eye, see := range deficiencies {
+		for i, s := range styles(8) {
+			if d := distance(s.Color, color.White, see); d < 2*enough {
+				t.Errorf("%s: colour %d is only %.1f from white, want %d", eye, i, d, 2*enough)
+			}
+			for j, o := range styles(8)[:i] {
+				if d := distance(s.Color, o.Color, see); d < enough {
+					t.Errorf("%s: colours %d and %d are only %.1f apart, want %d", eye, j, i, d, enough)
+				}
+			}
+		}
+	}
+}
+
+// TestLegendIsBesideTheData looks where the strokes of the lines end and the legend's words begin.
+func TestLegendIsBesideTheData(t *testing.T) {
+	p := many(8)
+	drawn, err := p.plot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := draw.NewCanvas(new(recorder.Canvas), 24*vg.Centimeter, 10*vg.Centimeter)
+	data, legend := split(whole, drawn.Legend.Rectangle(whole).Size().X)
+	if end := drawn.DataCanvas(data).Max.X; end > legend.Min.X || legend.Max.X > whole.Max.X {
+		t.Errorf("the data end at %v, the legend reaches from %v to %v of %v", end, legend.Min.X, legend.Max.X, whole.Max.X)
+	}
+	if got, want := legend.Size().X, drawn.Legend.Rectangle(whole).Size().X; math.Abs(float64(got-want)) > 1e-6 {
+		t.Errorf("the legend has %v, want its %v", got, want)
+	}
+}
+
+func TestRender(t *testing.T) {
+	text := func(panels ...Panel) string {
+		t.Helper()
+		picture, err := Render("svg", panels...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if _, err := picture.WriteTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	two := many(2)
+	two.Levels = []Level{{"Qth", 125}}
+	got := text(two, many(18))
+	for _, want := range []string{"line 0", "line 1<", "line 15", "(2 more)", "Qth", "time (s)", ">120<"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the picture lacks %q", want)
+		}
+	}
+	if strings.Contains(got, "line 16") {
+		t.Error("the seventeenth line is drawn")
+	}
+	if strings.Contains(text(many(1)), "line 0") {
+		t.Error("a single line has a legend")
+	}
+	text(Panel{Title: "nothing was measured"}, Panel{Lines: []Line{{Name: "empty"}}})
+	if _, err := Render("svg", Panel{Lines: []Line{{Name: "a", X: []float64{1}}}}); err == nil {
+		t.Error("a line with more x than y is drawn")
+	}
+	if _, err := Render("gif", many(1)); err == nil {
+		t.Error("gif is a format")
+	}
+}
+
+func TestSave(t *testing.T) {
+	for _, format := range Formats {
+		file := filepath.Join(t.TempDir(), "picture."+format)
+		if err := Save(file, many(2)); err != nil {
+			t.Error(err)
+		} else if st, err := os.Stat(file); err != nil || st.Size() < 1000 {
+			t.Errorf("%s: %v, %v", file, st, err)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/headgate/headgate/softswitch/engine/phv"
+	"github.com/headgate/headgate/units"
+)
+
+// errorf returns an error that wraps kind, for errors.Is.
+func errorf(kind error, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kind)
+}
+
+// onEntry runs f on an entry while its table does not change.
+func (in *Instance) onEntry(name string, h Handle, f func(t *table, e *entry) error) error {
+	in.locks[0].RLock()
+	defer in.locks[0].RUnlock()
+	t, err := in.table(name)
+	if err != nil {
+		return err
+	}
+	e, err := t.entry(h)
+	if err != nil {
+		return err
+	}
+	return f(t, e)
+}
+
+func (t *table) wantCounters() error {
+	if !t.spec.counters {
+		return errorf(ErrInvalid, "table %q has no direct counter", t.spec.name)
+	}
+	return nil
+}
+
+// EntryCounter reads the direct counter of an entry.
+func (in *Instance) EntryCounter(name string, h Handle) (v Counter, err error) {
+	err = in.onEntry(name, h, func(t *table, e *entry) error {
+		v = e.count.read()
+		return t.wantCounters()
+	})
+	return v, err
+}
+
+// SetEntryCounter writes the direct counter of an entry.
+func (in *Instance) SetEntryCounter(name string, h Handle, v Counter) error {
+	return in.onEntry(name, h, func(t *table, e *entry) error {
+		err := t.wantCounters()
+		if err == nil {
+			e.count.write(v)
+		}
+		return err
+	})
+}
+
+// DefaultCounter reads how many packets missed a table with a direct counter. BMv2 does
+// not count them.
+func (in *Instance) DefaultCounter(name string) (Counter, error) {
+	t, err := in.table(name)
+	if err != nil {
+		return Counter{}, err
+	}
+	return t.missed.read(), t.wantCounters()
+}
+
+// EntryMeter reads the direct meter of an entry.
+func (in *Instance) EntryMeter(name string, h Handle) (v MeterRate, err error) {
+	err = in.onEntry(name, h, func(_ *table, e *entry) error {
+		if e.meter == nil {
+			return errorf(ErrInvalid, "table %q has no direct meter", name)
+		}
+		v = e.meter.get()
+		return nil
+	})
+	return v, err
+}
+
+// SetEntryMeter configures the direct meter of an entry.
+func (in *Instance) SetEntryMeter(name string, h Handle, m MeterRate) error {
+	return in.onEntry(name, h, func(_ *table, e *entry) error {
+		if e.meter == nil {
+			return errorf(ErrInvalid, "table %q has no direct meter", name)
+		}
+		if err := checkRate(m); err != nil {
+			return fmt.Errorf("table %q: %w", name, err)
+		}
+		e.meter.set(m)
+		return nil
+	})
+}
+
+func checkRate(m MeterRate) error {
+	if m.CIR < 0 || m.PIR < 0 || m.CBurst < 0 || m.PBurst < 0 {
+		return errorf(ErrInvalid, "meter rates and bursts %+v must not be negative", m)
+	}
+	if m.CIR > m.PIR {
+		return errorf(ErrInvalid, "meter has CIR %d above PIR %d", m.CIR, m.PIR)
+	}
+	return nil
+}
+
+// Expired lists the entries of a table that no packet hit for their time to live.
+func (in *Instance) Expired(name string, now units.Time) []Handle {
+	in.advanceClock(now)
+	in.locks[0].RLock()
+	defer in.locks[0].RUnlock()
+	t, err := in.table(name)
+	if err != nil || !t.spec.timeout {
+		return nil
+	}
+	var list []Handle
+	for h, e := range t.entries {
+		if e.ttl > 0 && now-units.Time(e.lastHit.Load()) >= e.ttl {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// SinceHit is the time since a packet hit the entry, or since it was added.
+func (in *Instance) SinceHit(name string, h Handle, now units.Time) (d units.Time, err error) {
+	err = in.onEntry(name, h, func(_ *table, e *entry) error {
+		d = max(0, now-units.Time(e.lastHit.Load()))
+		return nil
+	})
+	return d, err
+}
+
+// cellOf finds the array that a control method names, and checks the index of a cell.
+func cellOf[S interface{ array() *arraySpec }](k *catalogue[S], name string, i int) (S, error) {
+	s, err := k.find(name)
+	if err == nil && (i < 0 || i >= s.array().size) {
+		err = errorf(ErrInvalid, "%s %q: index %d, allowed are 0 to %d", k.kind, name, i, s.array().size-1)
+	}
+	return s, err
+}
+
+// ReadCounter reads cell i of an indirect counter.
+func (in *Instance) ReadCounter(name string, i int) (Counter, error) {
+	s, err := cellOf(&in.prog.counters, name, i)
+	if err != nil {
+		return Counter{}, err
+	}
+	return in.counters[s.index][i].read(), nil
+}
+
+// WriteCounter writes cell i of an indirect counter.
+func (in *Instance) WriteCounter(name string, i int, v Counter) error {
+	s, err := cellOf(&in.prog.counters, name, i)
+	if err == nil {
+		in.counters[s.index][i].write(v)
+	}
+	return err
+}
+
+// ReadMeter reads the configuration of cell i of an indirect meter.
+func (in *Instance) ReadMeter(name string, i int) (MeterRate, error) {
+	s, err := cellOf(&in.prog.meters, name, i)
+	if err != nil {
+		return MeterRate{}, err
+	}
+	return in.meters[s.index][i].get(), nil
+}
+
+// WriteMeter configures cell i of an indirect meter.
+func (in *Instance) WriteMeter(name string, i int, r MeterRate) error {
+	s, err := cellOf(&in.prog.meters, name, i)
+	if err != nil {
+		return err
+	}
+	if err := checkRate(r); err != nil {
+		return fmt.Errorf("meter %q: %w", name, err)
+	}
+	in.meters[s.index][i].set(r)
+	return nil
+}
+
+// ReadRegister reads cell i, padded to whole bytes, big-endian.
+func (in *Instance) ReadRegister(name string, i int) ([]byte, error) {
+	s, err := cellOf(&in.prog.registers, name, i)
+	if err != nil {
+		return nil, err
+	}
+	r := &in.registers[s.index]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fieldBytes(r.at(uint64(i)), s.bits), nil
+}
+
+// WriteRegister writes cell i.
+func (in *Instance) WriteRegister(name string, i int, v []byte) error {
+	s, err := cellOf(&in.prog.registers, name, i)
+	if err != nil {
+		return err
+	}
+	z := new(big.Int).SetBytes(v)
+	if z.BitLen() > s.bits {
+		return errorf(ErrInvalid, "register %q: value 0x%x has more than %d bits", name, v, s.bits)
+	}
+	r := &in.registers[s.index]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	phv.PutWords(r.at(uint64(i)), z, s.bits)
+	return nil
+}

@@ -1,0 +1,167 @@
+package engine
+
+import "github.com/headgate/headgate/softswitch/engine/expr"
+
+// lower lowers both pipelines and all actions. Their code follows that of the parser.
+func (c *compiler) lower() {
+	for _, act := range c.actions {
+		act.pc = uint32(len(c.asm.list))
+		c.asm.body(act)
+		c.asm.emit(instr{op: opRet})
+	}
+	c.code.ingress = c.asm.node(c.ingress)
+	c.code.egress = c.asm.node(c.egress)
+}
+
+// emit lowers one statement.
+type emit func(a *assembler)
+
+// fragment lowers statements that exec runs outside of the pipelines. It returns their first
+// instruction.
+func (c *compiler) fragment(list ...emit) uint32 {
+	pc := uint32(len(c.asm.list))
+	c.asm.statements(list)
+	c.asm.emit(instr{op: opEnd})
+	return pc
+}
+
+func (a *assembler) statements(list []emit) {
+	for _, emit := range list {
+		mark := a.temp
+		emit(a)
+		a.temp = mark
+	}
+}
+
+// located is a number that is used outside of the pipelines. Running the code at pc puts it in
+// word; if pc is 0 it is there already.
+type located struct{ pc, word uint32 }
+
+func (v located) get(p *Packet) uint64 {
+	if v.pc != 0 {
+		p.exec(v.pc)
+	}
+	return p.W[v.word]
+}
+
+// locate lowers a number. A number that does not fit in a word becomes the highest word.
+func (c *compiler) locate(n *expr.Node) (v located) {
+	v.pc = c.fragment(func(a *assembler) { v.word = a.index(n) })
+	if int(v.pc) == len(c.asm.list)-1 {
+		v.pc = 0
+	}
+	return v
+}
+
+// predicate lowers a condition that is used outside of the pipelines. The result of its code is not
+// 0 if the condition holds.
+func (c *compiler) predicate(n *expr.Node) uint32 {
+	pc := uint32(len(c.asm.list))
+	var no label
+	c.asm.branch(n, false, &no)
+	c.asm.emit(instr{op: opEnd, k: 1})
+	c.asm.place(&no)
+	c.asm.emit(instr{op: opEnd})
+	return pc
+}
+
+// body emits an action's statements under the lock of its registers.
+func (a *assembler) body(act *action) {
+	a.exits = false
+	if act.rewrites {
+		a.call((*Packet).forgetPlaces)
+	}
+	if act.lock >= 0 {
+		a.emit(instr{op: opLock, a: uint32(act.lock)})
+	}
+	mark := a.temp
+	if act.loops { // the first temporary counts jumps backwards
+		a.emit(instr{op: opConst, d: a.newTemps(1)})
+	}
+	a.labels = make([]label, len(act.body)+1)
+	for i := range act.body {
+		a.place(&a.labels[i])
+		a.statements(act.body[i : i+1])
+	}
+	a.place(&a.labels[len(act.body)])
+	a.temp = mark
+	if act.lock >= 0 {
+		a.emit(instr{op: opUnlock, a: uint32(act.lock)})
+	}
+}
+
+// node emits a node and all nodes that follow it, unless it is emitted already. It returns the
+// node's first instruction. A pipeline has no cycles.
+func (a *assembler) node(n *node) uint32 {
+	if n == nil {
+		return 0
+	}
+	todo := []*node{n}
+	for len(todo) > 0 {
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if next.label.placed {
+			continue
+		}
+		for next != nil && !next.label.placed {
+			a.place(&next.label)
+			var others []*node
+			next, others = a.step(next)
+			todo = append(todo, others...)
+		}
+		if next == nil {
+			a.emit(instr{op: opEnd})
+		} else {
+			a.emit(instr{op: opJump, d: next.label.pc})
+		}
+	}
+	return n.label.pc
+}
+
+// step emits one node. It returns the node to emit next, so that the code falls through to it, and
+// the other nodes that are still to be emitted.
+func (a *assembler) step(n *node) (next *node, others []*node) {
+	switch {
+	case n.call != nil:
+		if b := n.call; b.act != nil && !b.act.noop() {
+			if len(b.args) > 0 {
+				a.emit(instr{op: opArgs, a: uint32(len(a.code.args))})
+				a.code.args = append(a.code.args, b.args)
+			}
+			a.args = b.args
+			a.body(b.act)
+			a.args = nil
+			if a.exits {
+				a.emit(instr{op: opLeave})
+			}
+		}
+		return n.next, nil
+	case n.table != nil:
+		a.emit(instr{op: opTable, a: uint32(n.table.index)})
+		for _, f := range n.table.followers() {
+			if f != nil {
+				others = append(others, f)
+			}
+		}
+		if len(others) == 0 {
+			return nil, nil
+		}
+		return others[0], others[1:]
+	}
+	no := &label{placed: true} // instruction 0 ends the pipeline
+	if n.no != nil {
+		no, others = &n.no.label, []*node{n.no}
+	}
+	mark := a.temp
+	if n.lock >= 0 {
+		t := a.newTemps(1)
+		a.emit(instr{op: opLock, a: uint32(n.lock)})
+		a.value(expr.NewNumber(n.cond), t, 1)
+		a.emit(instr{op: opUnlock, a: uint32(n.lock)})
+		a.jump(instr{op: opJumpEQ + jumpToK, a: t}, no)
+	} else {
+		a.branch(n.cond, false, no)
+	}
+	a.temp = mark
+	return n.yes, others
+}

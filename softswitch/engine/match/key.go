@@ -1,0 +1,246 @@
+// Package match finds the entries of tables: by exact keys, longest prefixes, masks with
+// priorities, and ranges.
+package match
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/headgate/headgate/softswitch/engine/phv"
+)
+
+// ErrInvalid says that a key does not fit its table.
+var ErrInvalid = errors.New("invalid")
+
+// Kind is how one field of a table's key matches.
+type Kind uint8
+
+// The match kinds of v1model. Optional appears in BMv2 JSON as ternary.
+const (
+	Exact Kind = iota
+	LPM
+	Ternary
+	Range
+	Optional
+	Selector
+)
+
+// Field describes one field of a table's key.
+type Field struct {
+	Name string
+	Kind Kind
+	Bits int
+}
+
+// Value is one field of an entry's key. Numbers are big-endian, at most the field's width;
+// shorter ones are zero-padded on the left.
+type Value struct {
+	Value  []byte // exact, LPM, ternary; the low end of a range
+	Mask   []byte // ternary; the high end of a range
+	Prefix int    // LPM: number of leading bits that count
+	Any    bool   // don't care (ternary, range, optional; LPM is Prefix 0)
+	Range  bool   // value sets only: Value and Mask are the ends of a range
+}
+
+// Words checks a value and returns it as words, the least significant first: value and mask,
+// or the ends of a range.
+func (f Field) Words(m *Value) (value, mask []uint64, err error) {
+	n := phv.Words(f.Bits)
+	value, mask = make([]uint64, n), make([]uint64, n)
+	put := func(dst []uint64, b []byte) {
+		z := new(big.Int).SetBytes(b)
+		if z.BitLen() > f.Bits {
+			err = fmt.Errorf("key field %q: value 0x%x has more than %d bits: %w", f.Name, b, f.Bits, ErrInvalid)
+		}
+		phv.PutWords(dst, z, f.Bits)
+	}
+	switch {
+	case m.Any && f.Kind == Exact:
+		return nil, nil, fmt.Errorf("key field %q: an exact match needs a value: %w", f.Name, ErrInvalid)
+	case m.Any:
+		if f.Kind == Range {
+			prefixMask(mask, f.Bits, f.Bits)
+		}
+		return value, mask, nil
+	case f.Kind == LPM:
+		if m.Prefix < 0 || m.Prefix > f.Bits {
+			return nil, nil, fmt.Errorf("key field %q: prefix length %d, allowed are 0 to %d: %w", f.Name, m.Prefix, f.Bits, ErrInvalid)
+		}
+		prefixMask(mask, f.Bits, m.Prefix)
+	case f.Kind == Range || f.Kind != Exact && m.Mask != nil:
+		put(mask, m.Mask)
+	default:
+		prefixMask(mask, f.Bits, f.Bits)
+	}
+	put(value, m.Value)
+	// As in BMv2, a range whose ends are swapped is allowed and matches nothing.
+	for i := range value {
+		if f.Kind != Range {
+			value[i] &= mask[i]
+		}
+	}
+	return value, mask, err
+}
+
+// prefixMask sets the first length of bits bits.
+func prefixMask(dst []uint64, bits, length int) {
+	for i := range dst {
+		lo, hi := max(64*i, bits-length), min(64*i+64, bits)
+		if lo < hi {
+			dst[i] = phv.LastMask(hi-lo) << (lo - 64*i)
+		}
+	}
+}
+
+// Key is the key of a table: its fields are packed without gaps, the first one most
+// significant.
+type Key struct {
+	Kind   Kind // Exact, LPM, Ternary or Range: the kind of match of the whole key
+	Fields []Field
+	At     []int // lowest bit of each field
+	Bits   int
+	Words  int // at least one
+	lpm    int // index of the LPM field of a key of kind LPM
+}
+
+// NewKey lays a key out.
+func NewKey(kind Kind, fields []Field) (*Key, error) {
+	k := &Key{Kind: kind, Fields: fields, At: make([]int, len(fields)), lpm: -1}
+	for i, f := range slices.Backward(fields) {
+		k.At[i] = k.Bits
+		k.Bits += f.Bits
+		switch {
+		case f.Kind == LPM && k.lpm >= 0:
+			return nil, fmt.Errorf("it has two lpm fields")
+		case f.Kind == LPM:
+			k.lpm = i
+		}
+		if f.Kind > kind && (f.Kind != LPM || kind != Ternary) && f.Kind != Optional {
+			return nil, fmt.Errorf("its match_type does not allow that of its field %q", f.Name)
+		}
+	}
+	if kind == LPM && k.lpm < 0 {
+		k.Kind = Exact
+	}
+	k.Words = max(1, phv.Words(k.Bits))
+	return k, nil
+}
+
+// Entry is the key of a table's entry. Among entries with equal priority, the one with the lower
+// Order wins.
+type Entry struct {
+	Order    uint64
+	value    []uint64 // packed like the key
+	mask     []uint64
+	ranges   []span
+	priority int // for an LPM entry, the length of its prefix
+	Owner    any // the table's entry that this is the key of
+}
+
+// span is a range of one field of the key.
+type span struct {
+	at, bits int
+	lo, hi   []uint64
+}
+
+func (s span) equal(o span) bool {
+	return s.at == o.at && slices.Equal(s.lo, o.lo) && slices.Equal(s.hi, o.hi)
+}
+
+// Fill checks and packs the key of an entry. Priority counts for keys of the kinds Ternary and
+// Range: the higher one wins.
+func (k *Key) Fill(e *Entry, key []Value, priority int) error {
+	if len(k.Fields) == 0 {
+		return fmt.Errorf("it has no key, hence only a default entry: %w", ErrInvalid)
+	}
+	if len(key) != len(k.Fields) {
+		return fmt.Errorf("key has %d fields, want %d: %w", len(key), len(k.Fields), ErrInvalid)
+	}
+	e.value, e.mask = make([]uint64, k.Words), make([]uint64, k.Words)
+	switch {
+	case k.Kind >= Ternary:
+		e.priority = priority
+	case k.Kind == LPM && !key[k.lpm].Any:
+		e.priority = key[k.lpm].Prefix
+	}
+	for i, f := range k.Fields {
+		v, m, err := f.Words(&key[i])
+		if err != nil {
+			return err
+		}
+		if f.Kind == Range {
+			e.ranges = append(e.ranges, span{k.At[i], f.Bits, v, m})
+			continue
+		}
+		place(e.value, v, k.At[i])
+		place(e.mask, m, k.At[i])
+	}
+	return nil
+}
+
+// place copies a field's words to its position in a packed key.
+func place(dst, src []uint64, at int) {
+	for i, v := range src {
+		q, s := (at+64*i)/64, uint((at+64*i)%64)
+		dst[q] |= v << s
+		if s > 0 && q+1 < len(dst) {
+			dst[q+1] |= v >> (64 - s)
+		}
+	}
+}
+
+// fetch is the inverse of place for one field.
+func fetch(dst, src []uint64, at, bits int) {
+	for i := range dst {
+		q, s := (at+64*i)/64, uint((at+64*i)%64)
+		dst[i] = src[q] >> s
+		if s > 0 && q+1 < len(src) {
+			dst[i] |= src[q+1] << (64 - s)
+		}
+	}
+	dst[len(dst)-1] &= phv.LastMask(bits)
+}
+
+// matches compares a packed key with the entry.
+func (e *Entry) matches(key []uint64) bool {
+	for i := range key {
+		if key[i]&e.mask[i] != e.value[i] {
+			return false
+		}
+	}
+	return e.inRanges(key)
+}
+
+func (e *Entry) inRanges(key []uint64) bool {
+	var buf [4]uint64
+	for i := range e.ranges {
+		r := &e.ranges[i]
+		v := buf[:]
+		if len(r.lo) > len(v) {
+			v = make([]uint64, len(r.lo))
+		}
+		v = v[:len(r.lo)]
+		fetch(v, key, r.at, r.bits)
+		if !InRange(v, r.lo, r.hi) {
+			return false
+		}
+	}
+	return true
+}
+
+// InRange reports whether lo ≤ v ≤ hi. The numbers have the same number of words.
+func InRange(v, lo, hi []uint64) bool { return compare(v, lo) >= 0 && compare(v, hi) <= 0 }
+
+func compare(a, b []uint64) int {
+	for i := len(a) - 1; i >= 0; i-- {
+		if a[i] != b[i] {
+			if a[i] < b[i] {
+				return -1
+			}
+			return 1
+		}
+	}
+	return 0
+}

@@ -1,0 +1,41 @@
+package match
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestWordMap compares with a built-in map. Few keys make them collide and come back.
+func TestWordMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m wordMap[int]
+		want := map[uint64]int{}
+		for i := range rapid.IntRange(1, 200).Draw(t, "steps") {
+			k := rapid.Uint64Range(0, 60).Draw(t, "key") << rapid.SampledFrom([]int{0, 58}).Draw(t, "shift")
+			if rapid.Bool().Draw(t, "delete") {
+				m.del(k)
+				delete(want, k)
+			} else {
+				m.put(k, i)
+				want[k] = i
+			}
+			if m.n != len(want) {
+				t.Fatalf("%d keys, want %d", m.n, len(want))
+			}
+			for k := range uint64(61) {
+				for _, k := range []uint64{k, k << 58} {
+					v, ok := m.get(k)
+					if w, has := want[k]; v != w || ok != has {
+						t.Fatalf("get(%#x) = %d, %v, want %d, %v", k, v, ok, w, has)
+					}
+				}
+			}
+		}
+		n := 0
+		m.each(func(int) { n++ })
+		if n != len(want) {
+			t.Fatalf("each gave %d values, want %d", n, len(want))
+		}
+	})
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package softswitch
-
-const raceEnabled = false

@@ -1,0 +1,160 @@
+package entity
+
+import (
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/softswitch/engine"
+)
+
+var errDefaultResources = status.Error(codes.Unimplemented, "the direct counter and meter of a default entry cannot be written: the engine counts misses and meters hits")
+
+// resource is a kind of direct resource. has reports whether a table has one.
+type resource struct {
+	name string
+	has  func(*table) bool
+}
+
+var (
+	directCounter = resource{"direct counter", func(t *table) bool { return t.spec.CounterID != 0 }}
+	directMeter   = resource{"direct meter", func(t *table) bool { return t.spec.MeterID != 0 }}
+)
+
+func (r resource) check(t *table) error {
+	if !r.has(t) {
+		return invalid("table %q: it has no %s", t.spec.Name, r.name)
+	}
+	return nil
+}
+
+// directEntry finds the one entry whose direct resource an update writes.
+func (s *State) directEntry(op p4v1.Update_Type, r resource, in *p4v1.TableEntry) (*table, *entry, error) {
+	if err := onlyModify(op, r.name); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case in == nil:
+		return nil, nil, invalid("table_entry is unset")
+	case in.IsDefaultAction:
+		return nil, nil, errDefaultResources
+	}
+	t, err := s.tableByID(in.TableId)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, _, err := t.mustLocate(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, e, r.check(t)
+}
+
+func (s *State) writeDirectCounter(op p4v1.Update_Type, in *p4v1.DirectCounterEntry) error {
+	t, e, err := s.directEntry(op, directCounter, in.GetTableEntry())
+	if err != nil || in.Data == nil {
+		return err
+	}
+	c, err := counterOf(in.Data)
+	if err != nil {
+		return err
+	}
+	return fromEngine(s.inst.SetEntryCounter(t.spec.Name, e.handle, c))
+}
+
+func (s *State) writeDirectMeter(op p4v1.Update_Type, in *p4v1.DirectMeterEntry) error {
+	if in.GetCounterData() != nil {
+		return errMeterCounters
+	}
+	t, e, err := s.directEntry(op, directMeter, in.GetTableEntry())
+	if err != nil {
+		return err
+	}
+	r, err := rateOf(in.Config)
+	if err != nil {
+		return err
+	}
+	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
+}
+
+// readDirect calls f for the entries that a read of direct resources selects. table_id 0 selects all
+// tables that have such a resource. The entry is nil for a default entry. A read of one entry that
+// does not exist is NOT_FOUND.
+func (s *State) readDirect(r resource, in *p4v1.TableEntry, f func(*table, *entry) error) error {
+	var list []*table
+	if in.GetTableId() == 0 {
+		if len(in.GetMatch()) > 0 || in.GetPriority() != 0 {
+			return invalid("table_entry.table_id is 0, which reads all tables: match and priority must be unset")
+		}
+		for _, spec := range s.schema.Tables.List {
+			if t := s.tables[spec.ID]; r.has(t) {
+				list = append(list, t)
+			}
+		}
+	} else {
+		t, err := s.tableByID(in.TableId)
+		if err != nil {
+			return err
+		}
+		if err := r.check(t); err != nil {
+			return err
+		}
+		list = append(list, t)
+	}
+	key := &p4v1.TableEntry{TableId: in.GetTableId(), Match: in.GetMatch(), Priority: in.GetPriority()}
+	for _, t := range list {
+		if in.GetIsDefaultAction() {
+			if err := f(t, nil); err != nil {
+				return fromEngine(err)
+			}
+			continue
+		}
+		n := 0
+		err := t.selected(key, func(e *entry) error { n++; return fromEngine(f(t, e)) })
+		if err != nil {
+			return err
+		}
+		if one := len(in.GetMatch()) > 0 && (!t.spec.NeedsPriority || in.Priority != 0); one && n == 0 {
+			return t.noEntry(in)
+		}
+	}
+	return nil
+}
+
+func (s *State) readDirectCounters(req *p4v1.DirectCounterEntry, emit func(*p4v1.Entity)) error {
+	return s.readDirect(directCounter, req.GetTableEntry(), func(t *table, e *entry) (err error) {
+		var c engine.Counter
+		key := &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}
+		if e == nil {
+			c, err = s.inst.DefaultCounter(t.spec.Name)
+		} else {
+			key = e.keyOnly()
+			c, err = s.inst.EntryCounter(t.spec.Name, e.handle)
+		}
+		if err == nil {
+			emit(&p4v1.Entity{Entity: &p4v1.Entity_DirectCounterEntry{DirectCounterEntry: &p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}}})
+		}
+		return err
+	})
+}
+
+func (s *State) readDirectMeters(req *p4v1.DirectMeterEntry, emit func(*p4v1.Entity)) error {
+	switch {
+	case req.GetCounterData() != nil:
+		return errMeterCounters
+	case req.GetTableEntry().GetIsDefaultAction():
+		return errDefaultResources
+	}
+	return s.readDirect(directMeter, req.GetTableEntry(), func(t *table, e *entry) error {
+		r, err := s.inst.EntryMeter(t.spec.Name, e.handle)
+		if err == nil {
+			emit(&p4v1.Entity{Entity: &p4v1.Entity_DirectMeterEntry{DirectMeterEntry: &p4v1.DirectMeterEntry{TableEntry: e.keyOnly(), Config: meterConfig(r)}}})
+		}
+		return err
+	})
+}
+
+// keyOnly returns the fields of an entry that identify it.
+func (e *entry) keyOnly() *p4v1.TableEntry {
+	return &p4v1.TableEntry{TableId: e.wire.TableId, Match: e.wire.Match, Priority: e.wire.Priority}
+}

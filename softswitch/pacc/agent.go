@@ -1,0 +1,317 @@
+// Package pacc runs PACC's loop (package cnpgen) beside an embedded switch, in its process:
+// counters and queues are read from the switch's memory and CNPs go straight into its
+// pipeline, so that a period can be as short as the machine's timers allow.
+package pacc
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/units"
+)
+
+// Host is the switch around an agent.
+type Host interface {
+	// TryControl gives the running pipeline's entities and engine to use, and false at once
+	// when there is none or a client is writing.
+	TryControl(use func(*entity.State, *engine.Instance)) bool
+	// Inject has a frame arrive on the CPU port now, before it returns.
+	Inject(frame []byte, now units.Time)
+}
+
+// Agent is the agent of one switch. It sleeps until the pipeline's table of watched queues
+// has entries that carry cnpgen.Settings in their metadata. Sweep, Next and Run belong to the goroutine that runs
+// the switch; Digest and Stats may be called from any.
+type Agent struct {
+	host Host
+	log  *slog.Logger
+
+	mu            sync.Mutex   // guards what follows
+	loop          *cnpgen.Loop // nil while asleep
+	data          *data
+	watched       []watched // what loop was made of
+	lastComplaint string
+	ran           units.Time
+
+	newMu sync.Mutex
+	fresh *fresh // learned since the last Run; nil while asleep
+}
+
+// fresh is what the pipeline has reported.
+type fresh struct {
+	flows      map[cnpgen.Flow]bool
+	queuePairs map[cnpgen.QueuePair]bool
+}
+
+func newFresh() *fresh {
+	return &fresh{flows: map[cnpgen.Flow]bool{}, queuePairs: map[cnpgen.QueuePair]bool{}}
+}
+
+// watched is an entry of the table of watched queues.
+type watched struct {
+	port     uint32
+	queue    uint8
+	settings []byte
+}
+
+func (w watched) equal(o watched) bool {
+	return w.port == o.port && w.queue == o.queue && bytes.Equal(w.settings, o.settings)
+}
+
+// New returns an agent that sleeps.
+func New(host Host, log *slog.Logger) *Agent { return &Agent{host: host, log: log} }
+
+// freshMost bounds the flows, and the queue pairs, that wait to be learned.
+const freshMost = 4096
+
+// Digest takes a learning message of the data plane and keeps it when it is about a flow or
+// a queue pair.
+func (a *Agent) Digest(name string, fields [][]byte) {
+	if name != ids.DigestFlowDigestTName && name != ids.DigestQueuePairDigestTName || len(fields) != 3 {
+		return
+	}
+	a.newMu.Lock()
+	defer a.newMu.Unlock()
+	if a.fresh == nil {
+		return
+	}
+	src, okSrc := netip.AddrFromSlice(fields[0])
+	dst, okDst := netip.AddrFromSlice(fields[1])
+	if !okSrc || !okDst {
+		return
+	}
+	key, n := cnpgen.FlowKey{Src: src, Dst: dst}, number(fields[2])
+	switch {
+	case name == ids.DigestFlowDigestTName && len(a.fresh.flows) < freshMost:
+		a.fresh.flows[cnpgen.Flow{FlowKey: key, Port: n}] = true
+	case name == ids.DigestQueuePairDigestTName && len(a.fresh.queuePairs) < freshMost:
+		a.fresh.queuePairs[cnpgen.QueuePair{FlowKey: key, QP: n}] = true
+	}
+}
+
+// Sweep looks for new settings and for idle flows. The switch calls it several times a
+// second.
+func (a *Agent) Sweep(now units.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []watched
+	var in *engine.Instance
+	var err error
+	if !a.host.TryControl(func(st *entity.State, instance *engine.Instance) {
+		list, in = readWatched(st), instance
+		if a.data == nil && len(list) > 0 {
+			err = purge(st) // what another loop has learned here
+		}
+	}) {
+		return
+	}
+	if err != nil {
+		a.complain(err)
+	}
+	if a.data != nil && (a.data.in != in || a.loop == nil) {
+		a.stop()        // another pipeline, with empty tables; or what could not be cleared
+		a.watched = nil // which may have the same settings
+	}
+	if !slices.EqualFunc(list, a.watched, watched.equal) {
+		a.watched = list
+		a.configure(in)
+	}
+	if a.loop != nil {
+		a.loop.Aged(a.data.idleFlows(now)...)
+		a.loop.AgedQueuePairs(a.data.idleQueuePairs(now)...)
+	}
+}
+
+// readWatched returns the entries that carry settings, by port.
+func readWatched(st *entity.State) []watched {
+	t, ok := st.Schema().Tables.ID(ids.TableWatchedQueue)
+	if !ok || t.Name != ids.TableWatchedQueueName {
+		return nil
+	}
+	var list []watched
+	request := &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: ids.TableWatchedQueue}}}
+	// An error is a table that cannot be read, which has no settings.
+	_ = st.Read(request, func(e *p4v1.Entity) {
+		entry := e.GetTableEntry()
+		if _, ours, _ := cnpgen.ParseSettings(entry.GetMetadata()); !ours {
+			return
+		}
+		w := watched{settings: entry.GetMetadata()}
+		for _, m := range entry.GetMatch() {
+			switch v := number(m.GetExact().GetValue()); m.GetFieldId() {
+			case ids.FieldWatchedQueueEgressPort:
+				w.port = v
+			case ids.FieldWatchedQueueQueue:
+				w.queue = uint8(v)
+			}
+		}
+		list = append(list, w)
+	})
+	slices.SortFunc(list, func(a, b watched) int { return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.queue, b.queue)) })
+	return list
+}
+
+// purge empties the tables of flows and queue pairs.
+func purge(st *entity.State) error {
+	var errs error
+	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair} {
+		var updates []*p4v1.Update
+		err := st.Read(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}}, func(e *p4v1.Entity) {
+			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: e})
+		})
+		errs = errors.Join(errs, err)
+		for _, u := range updates {
+			errs = errors.Join(errs, st.Apply(u))
+		}
+	}
+	return errs
+}
+
+// configure starts, changes or stops the loop to match what is watched.
+func (a *Agent) configure(in *engine.Instance) {
+	if len(a.watched) == 0 {
+		a.stop()
+		return
+	}
+	c, first, err := config(a.watched)
+	if err != nil {
+		a.complain(err)
+		a.stop()
+		return
+	}
+	d := a.data
+	if d == nil {
+		d = newData(a.host, in)
+	}
+	d.configure(a.watched, first)
+	c.QueuePairs = d
+	loop, err := cnpgen.NewLoop(c, d)
+	if err != nil {
+		a.complain(err)
+		a.stop()
+		return
+	}
+	d.polled = loop.Polled
+	a.loop, a.data, a.lastComplaint = loop, d, ""
+	a.newMu.Lock()
+	a.fresh = newFresh()
+	a.newMu.Unlock()
+	a.log.Info("PACC runs in the switch", "ports", len(c.Ports), "period", first.Params.Interval)
+}
+
+// config puts the settings of all queues together.
+func config(list []watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
+	var c cnpgen.LoopConfig
+	var first cnpgen.Settings
+	for i, w := range list {
+		s, _, err := cnpgen.ParseSettings(w.settings)
+		if err != nil {
+			return c, first, err
+		}
+		if i == 0 {
+			first = s
+		}
+		c.MaxFlows = first.MaxFlows
+		c.Ports = append(c.Ports, cnpgen.PortConfig{Port: w.port, Params: s.Params})
+	}
+	return c, first, nil
+}
+
+// stop puts the agent to sleep, and takes what it has learned out of the table.
+func (a *Agent) stop() {
+	a.newMu.Lock()
+	a.fresh = nil
+	a.newMu.Unlock()
+	if a.loop != nil {
+		a.loop = nil
+		a.log.Info("PACC in the switch stops")
+	}
+	if a.data == nil {
+		return
+	}
+	switch err := a.data.clear(); {
+	case errors.Is(err, cnpgen.ErrBusy):
+		return // the next Sweep tries again
+	case err != nil:
+		a.complain(err)
+	}
+	a.data = nil
+}
+
+// complain logs what is wrong, once.
+func (a *Agent) complain(err error) {
+	if text := err.Error(); text != a.lastComplaint {
+		a.lastComplaint = text
+		a.log.Warn("PACC in the switch", "err", err)
+	}
+}
+
+// Next returns when Run is due, units.MaxTime while the agent sleeps.
+func (a *Agent) Next() units.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.loop == nil {
+		return units.MaxTime
+	}
+	a.newMu.Lock()
+	defer a.newMu.Unlock()
+	if len(a.fresh.flows)+len(a.fresh.queuePairs) > 0 || a.loop.Pending() {
+		return min(a.loop.Next(), a.ran+learnEvery)
+	}
+	return a.loop.Next()
+}
+
+// learnEvery is how often what waits is written, so that packets pass in between.
+const learnEvery = units.Millisecond
+
+// Run does what is due at now.
+func (a *Agent) Run(now units.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.loop == nil {
+		return
+	}
+	a.newMu.Lock()
+	for f := range a.fresh.flows {
+		a.loop.Learned(f)
+	}
+	for q := range a.fresh.queuePairs {
+		a.loop.LearnedQueuePairs(q)
+	}
+	clear(a.fresh.flows)
+	clear(a.fresh.queuePairs)
+	a.newMu.Unlock()
+	a.data.now, a.ran = now, now
+	if err := a.loop.Run(now); err != nil {
+		a.complain(err)
+	}
+}
+
+// Stats returns the loop's counters; false while the agent sleeps.
+func (a *Agent) Stats() (cnpgen.LoopStats, []cnpgen.PortStats, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.loop == nil {
+		return cnpgen.LoopStats{}, nil, false
+	}
+	return a.loop.Stats(), a.loop.Ports(), true
+}
+
+func number(b []byte) uint32 {
+	var v uint32
+	for _, x := range b {
+		v = v<<8 | uint32(x)
+	}
+	return v
+}

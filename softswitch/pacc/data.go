@@ -1,0 +1,207 @@
+package pacc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/units"
+)
+
+// data is the data plane of one pipeline as the loop sees it. The agent's lock guards it.
+type data struct {
+	host   Host
+	in     *engine.Instance
+	queue  map[uint32]uint8 // watched, by port
+	polled func(now, asked units.Time, port uint32, queue units.Bytes)
+	cnp    cnpgen.CNPBuilder
+	ageing int64 // ns
+	now    units.Time
+
+	flows []row // in the table, in no order
+	at    map[cnpgen.Flow]int
+	pairs map[cnpgen.QueuePair]engine.Handle // in the other table
+	frame []byte
+}
+
+// row is a flow with the handles of its two entries.
+type row struct {
+	cnpgen.Flow
+	all, congested engine.Handle
+}
+
+var (
+	_ cnpgen.Switch         = (*data)(nil)
+	_ cnpgen.QueuePairTable = (*data)(nil)
+)
+
+func newData(host Host, in *engine.Instance) *data {
+	return &data{host: host, in: in, at: map[cnpgen.Flow]int{}, pairs: map[cnpgen.QueuePair]engine.Handle{}}
+}
+
+// configure applies settings; the flows stay.
+func (d *data) configure(list []watched, s cnpgen.Settings) {
+	d.queue = make(map[uint32]uint8, len(list))
+	for _, w := range list {
+		d.queue[w.port] = w.queue
+	}
+	d.cnp.DSCP, d.ageing = s.DSCP, s.Ageing.Nanoseconds()
+}
+
+// Poll implements cnpgen.Switch; the answer is there at once.
+func (d *data) Poll(port uint32) error {
+	b, err := d.in.ReadRegister(ids.RegisterQueueBytesName, int(port*ids.QueuesPerPort)+int(d.queue[port]))
+	if err != nil {
+		return err
+	}
+	d.polled(d.now, d.now, port, units.Bytes(number(b)))
+	return nil
+}
+
+// Counters implements cnpgen.Switch.
+func (d *data) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
+	for _, r := range d.flows {
+		all, err := d.in.EntryCounter(ids.TableFlowName, r.all)
+		congested, err2 := d.in.EntryCounter(ids.TableCongestedFlowName, r.congested)
+		// Somebody else may have deleted an entry.
+		dst = append(dst, cnpgen.Counters{Flow: r.Flow, Bytes: all.Bytes, Congested: congested.Packets, Partial: err != nil || err2 != nil})
+	}
+	return dst, nil
+}
+
+// CNP implements cnpgen.Switch: a packet-out through the pipeline, which routes it and sorts
+// it into its class's queue.
+func (d *data) CNP(f cnpgen.Flow, qp uint32) error {
+	d.frame = append(d.frame[:0], 0, ids.HighestQueue<<4|ids.PacketOutPipeline)
+	d.frame = d.cnp.Append(d.frame, f.FlowKey, qp)
+	d.host.Inject(d.frame, d.now)
+	return nil
+}
+
+// Write implements cnpgen.Switch.
+func (d *data) Write(add, remove []cnpgen.Flow) (refused []cnpgen.Flow, err error) {
+	var errs error
+	done := d.host.TryControl(func(st *entity.State, in *engine.Instance) {
+		if in != d.in {
+			refused = add
+			return // the next Sweep sees to it
+		}
+		for _, f := range remove {
+			errs = errors.Join(errs, d.remove(st, f))
+		}
+		for _, f := range add {
+			if err := d.add(st, f); err != nil {
+				errs = errors.Join(errs, err)
+				refused = append(refused, f)
+			}
+		}
+	})
+	if !done {
+		return nil, cnpgen.ErrBusy
+	}
+	return refused, errs
+}
+
+func (d *data) add(st *entity.State, f cnpgen.Flow) error {
+	var handles [2]engine.Handle
+	for i, e := range d.entries(f) {
+		err := st.Apply(&p4v1.Update{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}})
+		if err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("learning %v: %w", f, errors.Join(err, d.drop(st, f)))
+		}
+		h, ok := st.Handle(e)
+		if !ok {
+			return fmt.Errorf("learning %v: the entry is not there", f)
+		}
+		handles[i] = h
+	}
+	d.at[f] = len(d.flows)
+	d.flows = append(d.flows, row{f, handles[0], handles[1]})
+	return nil
+}
+
+func (d *data) remove(st *entity.State, f cnpgen.Flow) error {
+	if i, known := d.at[f]; known {
+		last := len(d.flows) - 1
+		d.flows[i] = d.flows[last]
+		d.at[d.flows[i].Flow] = i
+		d.flows = d.flows[:last]
+		delete(d.at, f)
+	}
+	return d.drop(st, f)
+}
+
+// drop deletes what there is of a flow's entries.
+func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
+	var errs error
+	for _, e := range d.entries(f) {
+		err := st.Apply(&p4v1.Update{Type: p4v1.Update_DELETE, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}})
+		if err != nil && status.Code(err) != codes.NotFound {
+			errs = errors.Join(errs, err)
+		}
+	}
+	return errs
+}
+
+// clear takes all flows out.
+func (d *data) clear() error {
+	all := make([]cnpgen.Flow, len(d.flows))
+	for i, r := range d.flows {
+		all[i] = r.Flow
+	}
+	if _, err := d.Write(nil, all); err != nil {
+		return err
+	}
+	return d.WriteQueuePairs(nil, slices.Collect(maps.Keys(d.pairs)))
+}
+
+// idleFlows returns the flows that no packet has hit for the ageing time.
+func (d *data) idleFlows(now units.Time) []cnpgen.Flow {
+	expired := d.in.Expired(ids.TableFlowName, now)
+	if len(expired) == 0 {
+		return nil
+	}
+	gone := make(map[engine.Handle]bool, len(expired))
+	for _, h := range expired {
+		gone[h] = true
+	}
+	var list []cnpgen.Flow
+	for _, r := range d.flows {
+		if gone[r.all] {
+			list = append(list, r.Flow)
+		}
+	}
+	return list
+}
+
+// entries are a flow's two. Ageing is by the first.
+func (d *data) entries(f cnpgen.Flow) [2]*p4v1.TableEntry {
+	src, dst := f.Src.As4(), f.Dst.As4()
+	match := []*p4v1.FieldMatch{
+		exact(ids.FieldFlowSrcAddr, src[:]), exact(ids.FieldFlowDstAddr, dst[:]),
+		exact(ids.FieldFlowEgressPort, binary.BigEndian.AppendUint16(nil, uint16(f.Port))),
+	}
+	return [2]*p4v1.TableEntry{
+		{TableId: ids.TableFlow, Match: match, Action: call(ids.ActionCountFlow), IdleTimeoutNs: d.ageing},
+		{TableId: ids.TableCongestedFlow, Match: match, Action: call(ids.ActionCountCongested)},
+	}
+}
+
+func exact(field uint32, v []byte) *p4v1.FieldMatch {
+	return &p4v1.FieldMatch{FieldId: field, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: canon.Of(v)}}}
+}
+
+func call(action uint32) *p4v1.TableAction {
+	return &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{ActionId: action}}}
+}

@@ -1,0 +1,269 @@
+package standalone
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/headgate/headgate/internal/version"
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/port"
+)
+
+// Main runs `headgate switch` with the arguments behind it until ctx ends.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	f, err := parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		_, err = fmt.Fprint(stdout, Usage())
+		return err
+	case err != nil:
+		return err
+	case f.version:
+		_, err = fmt.Fprintln(stdout, version.String())
+		return err
+	case f.jsonVers:
+		_, err = fmt.Fprintln(stdout, JSONVersion)
+		return err
+	}
+	return f.options.Run(ctx, stdout, stderr)
+}
+
+// Run runs a switch with the options until ctx ends.
+func (o *Options) Run(ctx context.Context, stdout, stderr io.Writer) error {
+	log, closeLog, err := o.logger(stdout, stderr)
+	if err != nil {
+		return err
+	}
+	ended := hangups(log)
+	err = o.run(ctx, stdout, log)
+	ended()
+	return errors.Join(err, closeLog())
+}
+
+// hangups makes SIGHUP only a line in the log, until the function that it returns is called. A
+// switch has no configuration file to read again, and must not end with its terminal.
+func hangups(log *slog.Logger) (end func()) {
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range signals {
+			log.Info("SIGHUP: a switch has nothing to read again and goes on; SIGTERM ends it")
+		}
+	}()
+	return func() { signal.Stop(signals); close(signals); <-done }
+}
+
+func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
+	sw, err := o.build(stdout, log)
+	if err != nil {
+		return err
+	}
+	err = sw.Run(ctx)
+	o.summarize(sw, log)
+	return err
+}
+
+// build makes the switch, ready to run and serving P4Runtime.
+func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtime, error) {
+	for _, note := range o.Ignored {
+		log.Info(note)
+	}
+	for _, note := range o.NoEffect {
+		log.Warn(note)
+	}
+	sw, err := softswitch.NewRealtime(softswitch.Config{
+		Name:     fmt.Sprintf("device %d", o.DeviceID),
+		DeviceID: o.DeviceID,
+		CPUPort:  o.CPUPort,
+		DropPort: o.DropPort,
+		Traffic:  o.Traffic,
+		PFC:      o.PFC,
+		Log:      log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := o.start(sw, stdout, log); err != nil {
+		// With a context that has ended, Run only closes what was opened.
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		return nil, errors.Join(err, sw.Run(ended))
+	}
+	return sw, nil
+}
+
+// start gives the switch its ports, program and server.
+func (o *Options) start(sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
+	if err := o.attach(sw, stdout, log); err != nil {
+		return err
+	}
+	if err := o.limit(sw); err != nil {
+		return err
+	}
+	if o.Program != "" {
+		if err := o.load(sw); err != nil {
+			return err
+		}
+	}
+	creds, err := o.TLS.credentials()
+	if err != nil {
+		return err
+	}
+	addr, err := sw.ServeGRPC(o.GRPCAddr, creds)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "Server listening on %s\n", addr)
+	return err
+}
+
+// attach opens the interfaces, or the files in their place.
+func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
+	kind := ""
+	if o.UseFiles {
+		kind = " (files)"
+		source, ports, err := port.OpenFiles(o.Interfaces, time.Duration(o.Wait)*time.Second)
+		if err != nil {
+			return fmt.Errorf("--use-files: %w", err)
+		}
+		sw.AddSource(source)
+		for _, p := range o.Interfaces {
+			if err := sw.AddPort(p, o.Rates[p.Number], ports[p.Number]); err != nil {
+				return err
+			}
+		}
+	} else {
+		events, err := port.OpenLinkEvents()
+		if err != nil {
+			return err
+		}
+		sw.SetLinkEvents(events)
+		for _, p := range o.Interfaces {
+			driver, source, err := o.open(p, log)
+			if err != nil {
+				return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
+			}
+			sw.AddSource(source)
+			if err := sw.AddPort(p, o.Rates[p.Number], driver); err != nil {
+				return errors.Join(err, driver.Close())
+			}
+			if !driver.Up() {
+				log.Warn("interface is down", "port", p.Number, "interface", p.Name)
+			}
+		}
+	}
+	for _, p := range o.Interfaces {
+		if _, err := fmt.Fprintf(stdout, "Adding interface %s as port %d%s\n", p.Name, p.Number, kind); err != nil {
+			return err
+		}
+	}
+	if o.PcapDir != "" {
+		capture, err := port.NewCapture(o.PcapDir, o.Interfaces)
+		if err != nil {
+			return fmt.Errorf("--pcap: %w", err)
+		}
+		sw.SetCapture(capture)
+	}
+	return nil
+}
+
+// open opens an interface with the driver that was asked for.
+func (o *Options) open(p port.Named, log *slog.Logger) (port.Port, port.Source, error) {
+	if !o.XDP {
+		return port.OpenInterface(p)
+	}
+	driver, source, err := port.OpenXDP(p)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--port-driver xdp: %w", err)
+	}
+	if m, ok := driver.(interface{ Mode() string }); ok {
+		log.Info("AF_XDP", "port", p.Number, "interface", p.Name, "mode", m.Mode())
+	}
+	return driver, source, nil
+}
+
+func (o *Options) limit(sw *softswitch.Realtime) error {
+	for _, l := range o.Limits {
+		for _, p := range o.Interfaces {
+			if l.Port != AllPorts && l.Port != int(p.Number) {
+				continue
+			}
+			if err := sw.SetQueueLimit(p.Number, l.Queue, l.Limit); err != nil {
+				return fmt.Errorf("--queue-limit: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) load(sw *softswitch.Realtime) error {
+	program, err := os.ReadFile(o.Program)
+	if err != nil {
+		return fmt.Errorf("program: %w", err)
+	}
+	var info []byte
+	if o.P4Info != "" {
+		if info, err = os.ReadFile(o.P4Info); err != nil {
+			return fmt.Errorf("--p4info: %w", err)
+		}
+	}
+	if err := sw.Server().LoadPipeline(info, program); err != nil {
+		return fmt.Errorf("program %s: %w", o.Program, err)
+	}
+	return nil
+}
+
+// credentials returns nil without TLS.
+func (t *TLSOptions) credentials() (credentials.TransportCredentials, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("--grpc-server-cert and --grpc-server-key: %w", err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("--grpc-server-cacert: %w", err)
+		}
+		c.ClientCAs = x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--grpc-server-cacert %s: want certificates in PEM", t.CA)
+		}
+	}
+	if t.ClientAuth {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	return credentials.NewTLS(c), nil
+}
+
+// summarize logs the counters at the end.
+func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
+	st := sw.Stats()
+	log.Info("switch", "pipelines", st.Pipelines, "withoutPipeline", st.NoPipeline, "unknownPort", st.UnknownPort,
+		"passes", st.Again, "passesDropped", st.AgainDropped, "unfinishedRounds", st.Unfinished)
+	for _, p := range sw.PortStats() {
+		log.Info("port", "port", p.Port, "interface", p.Name,
+			"rxFrames", p.RxFrames, "txFrames", p.TxFrames, "queueDrops", p.Queues.Dropped().Packets,
+			"rxOverruns", p.Driver.RxOverruns, "rxTruncated", p.Driver.RxTruncated, "txErrors", p.Driver.TxErrors)
+		if pfc := p.PFC; pfc != (softswitch.PFCStats{}) {
+			log.Info("PFC", "port", p.Port, "interface", p.Name, "frames", pfc.Frames, "pauses", pfc.Pauses, "resumes", pfc.Resumes,
+				"storms", pfc.Storms, "droppedInStorms", pfc.StormDropped, "pauseTimes", p.Queues.PauseTimes(), "withoutQueue", pfc.NoQueue, "malformed", pfc.Malformed, "otherMACControl", pfc.Other)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package softswitch
+
+import (
+	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/units"
+)
+
+// received is what a port knows of the pauses of one class that came from its peer. The core
+// owns it.
+type received struct {
+	since, until units.Time // of the pause in force, or of the last one; refreshes prolong it
+	heard        units.Time // when a PAUSE came last
+	storm        bool
+	began        units.Time // of the storm
+}
+
+// pause notes a PAUSE and reports whether the queues obey it.
+func (r *received) pause(now, until units.Time, a pfcwd.Action) bool {
+	r.heard = now
+	if now >= r.until {
+		r.since = now
+	}
+	r.until = until
+	return !r.storm || a == pfcwd.Alert
+}
+
+// resume notes the end of a pause. A storm goes on until no PAUSE has come for a while.
+func (r *received) resume(now units.Time) { r.until = min(r.until, now) }
+
+// next returns when the watchdog has to look at the class: MaxTime for not at all.
+func (r *received) next(w pfcwd.Settings) units.Time {
+	switch at := r.since + w.Detection; {
+	case w.Detection == 0:
+	case r.storm:
+		return max(r.began, r.heard) + w.Restoration
+	case r.until >= at:
+		return at
+	}
+	return units.MaxTime
+}
+
+// watchStorms begins and ends storms that are due by now, and notes when to look again.
+func (c *core) watchStorms(now units.Time) {
+	c.stormAt = units.MaxTime
+	for number, p := range c.ports {
+		if p == nil {
+			continue
+		}
+		for class := range p.received {
+			r := &p.received[class]
+			if r.next(c.watch) <= now {
+				if r.storm = !r.storm; r.storm {
+					r.began = now
+					p.info.PFC.Storms[class]++
+					c.unpause(uint32(number), class, now)
+				} else {
+					r.since, r.until = now, now
+				}
+				c.stormed(uint32(number), class, r.storm)
+			}
+			c.stormAt = min(c.stormAt, r.next(c.watch))
+		}
+	}
+}
+
+// unpause ends the pause of a class for which the watchdog acts.
+func (c *core) unpause(number uint32, class int, now units.Time) {
+	if c.watch.Action == pfcwd.Alert {
+		return
+	}
+	for _, q := range c.pfc.queues[class] {
+		_ = c.tm.Pause(number, q, now, now) // both exist
+	}
+}
+
+// setWatch replaces the watchdog's settings. Storms that are on go on under them, and end
+// where there is no watchdog any more; the classes then obey from the next PAUSE on.
+func (c *core) setWatch(w pfcwd.Settings, now units.Time) {
+	c.watch = w
+	for number, p := range c.ports {
+		for class := 0; p != nil && class < packet.PFCClasses; class++ {
+			r := &p.received[class]
+			switch {
+			case !r.storm:
+			case w.Detection > 0:
+				c.unpause(uint32(number), class, now)
+			default:
+				r.storm, r.since, r.until = false, now, now
+				c.stormed(uint32(number), class, false)
+			}
+		}
+	}
+	c.watchStorms(now)
+}
+
+// watchdog is what the control plane sees of the watchdog. The switch's lock guards set.
+type watchdog struct {
+	*Switch
+	initial pfcwd.Settings
+	set     *pfcwd.Settings
+}
+
+// Settings implements entity.Watchdog.
+func (w *watchdog) Settings() (pfcwd.Settings, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.core.watch, w.set != nil
+}
+
+// Set implements entity.Watchdog.
+func (w *watchdog) Set(s *pfcwd.Settings) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set = s
+	if s == nil {
+		s = &w.initial
+	}
+	w.core.setWatch(*s, w.runner.time())
+	w.log.Info("PFC watchdog", "switch", w.name, "settings", s)
+	w.runner.post(func() {}) // makes it look at what is due, which has changed
+}
+
+// Storms implements entity.Watchdog.
+func (w *watchdog) Storms() []pfcwd.Storm {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []pfcwd.Storm
+	for number, p := range w.core.ports {
+		for class := 0; p != nil && class < packet.PFCClasses; class++ {
+			if n := p.info.PFC.Storms[class]; n > 0 {
+				list = append(list, pfcwd.Storm{
+					Port: uint32(number), Class: uint8(class), On: p.received[class].storm, Count: n, Dropped: p.info.PFC.StormDropped[class],
+				})
+			}
+		}
+	}
+	return list
+}
+
+var _ entity.Watchdog = (*watchdog)(nil)
+
+// drops reports whether the watchdog drops what leaves a queue of a port. It leaves as usual,
+// but for the wire: the pipeline's egress must account for it.
+func (c *core) drops(p *portState, queue int) bool {
+	if c.pfc == nil || c.watch.Action != pfcwd.Drop || queue < 0 {
+		return false
+	}
+	class := c.pfc.Classes[queue]
+	if class == NoClass || !p.received[class].storm {
+		return false
+	}
+	p.info.PFC.StormDropped[class]++
+	return true
+}
+
+// stormMask returns the classes in a storm, a bit for each.
+func (p *portState) stormMask() (mask uint8) {
+	for class := range packet.PFCClasses {
+		if p.received[class].storm {
+			mask |= 1 << class
+		}
+	}
+	return mask
+}

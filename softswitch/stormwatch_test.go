@@ -1,0 +1,138 @@
+package softswitch
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/units"
+)
+
+// A host at a port of 8 Mb/s pauses class 3 for 4.2 s at a time, every second for 5 s, while a
+// frame of classes 3 and 1 comes every 100 ms. The watchdog waits 2 s, and 3 s without a PAUSE.
+func TestStorm(t *testing.T) {
+	second := func(s float64) units.Time { return units.Time(s * float64(units.Second)) }
+	const frames = 150
+	for _, tt := range []struct {
+		action  pfcwd.Action
+		dropped uint64
+		first   units.Time // when the first frame of class 3 arrives in the storm or after it
+		count   int        // of class 3, by the end
+	}{
+		// From 2 s, when 20 wait, to 7 s: the last PAUSE came at 4 s.
+		{pfcwd.Drop, 70, second(7), frames - 70},
+		{"", 70, second(7), frames - 70},
+		{pfcwd.Forward, 0, second(2), frames},
+		// The last pause ends by itself, 65535 quanta of 64 us after 4 s. 82 frames have come, and
+		// the queue holds 64.
+		{pfcwd.Alert, 0, second(4) + 65535*64*us, frames - 18},
+	} {
+		t.Run(string(tt.action), func(t *testing.T) {
+			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: second(2), Restoration: second(3), Action: tt.action}}, pfcRate)
+			for i := range 5 {
+				h2.send(second(float64(i)), pauseFrame(65535, 3))
+			}
+			for i := range uint32(frames) {
+				at := units.Time(i)*100*ms + 50*ms
+				h1.send(at, frame(2, 3, i, 100))
+				h1.send(at, frame(2, 1, 1000+i, 100))
+			}
+			loop.RunUntil(second(3))
+			if st := stats(t, s, 2).PFC; st.Storming != 1<<3 || st.Storms[3] != 1 {
+				t.Errorf("after 3 s: %+v, want class 3 in a storm", st)
+			}
+			loop.RunUntil(second(20))
+			if st := stats(t, s, 2).PFC; st.Storming != 0 || st.Storms[3] != 1 || st.StormDropped[3] != tt.dropped || st.Pauses[3] != 5 {
+				t.Errorf("at the end: %+v, want 5 pauses, one storm that is over and %d drops", st, tt.dropped)
+			}
+			var three []arrived
+			others := 0
+			for _, a := range h2.got {
+				if a.seq < 1000 {
+					three = append(three, a)
+				} else {
+					others++
+				}
+			}
+			if others != frames || len(three) != tt.count {
+				t.Fatalf("%d frames of class 3 and %d of class 1 arrived, want %d and %d", len(three), others, tt.count, frames)
+			}
+			if at := three[0].at; at < tt.first || at > tt.first+200*ms {
+				t.Errorf("the first frame of class 3 arrived at %v, want %v or soon after", at, tt.first)
+			}
+			if !slices.IsSortedFunc(three, func(a, b arrived) int { return int(a.seq) - int(b.seq) }) {
+				t.Error("frames of class 3 changed their order")
+			}
+		})
+	}
+}
+
+// Pauses that are shorter than the detection time, or that a RESUME breaks, are no storm.
+func TestNoStorm(t *testing.T) {
+	loop, s, _, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 100 * ms}}, pfcRate)
+	for i := range units.Time(50) {
+		h2.send(i*90*ms, pauseFrame(65535, 3))
+		h2.send(i*90*ms+80*ms, pauseFrame(0, 3))
+		h2.send(i*90*ms, pauseFrame(1000, 4)) // 64 ms
+	}
+	loop.RunUntil(10 * units.Second)
+	if st := stats(t, s, 2).PFC; st.Storms != [8]uint64{} || st.Pauses[3] != 50 {
+		t.Errorf("%+v, want 50 pauses and no storm", st)
+	}
+}
+
+func TestStormSettingsErrors(t *testing.T) {
+	for want, w := range map[string]pfcwd.Settings{
+		`action of the PFC watchdog "stop": want drop, forward or alert`:                           {Detection: ms, Action: "stop"},
+		"detection time of the PFC watchdog -1ms: want more than 0, or 0 for none":                 {Detection: -ms},
+		"restoration time of the PFC watchdog -1ms: want more than 0, or 0 for the detection time": {Restoration: -ms},
+	} {
+		if _, err := newFlowControl(PFC{Enabled: true, Watch: w}, 8, 0); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// What a controller sets counts at once, also for a class that stands since before, and its end
+// gives back what the switch was started with.
+func TestStormSettings(t *testing.T) {
+	second := func(s float64) units.Time { return units.Time(s * float64(units.Second)) }
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true}, pfcRate)
+	dog := s.watchdog
+	h2.send(0, pauseFrame(65535, 3)) // 4.2 s
+	for i := range uint32(40) {
+		h1.send(units.Time(i)*100*ms+50*ms, frame(2, 3, i, 100))
+	}
+	loop.RunUntil(second(1))
+	if _, set := dog.Settings(); set || len(h2.got) != 0 || len(dog.Storms()) != 0 {
+		t.Fatalf("set %v, %d frames arrived, storms %v: want none", set, len(h2.got), dog.Storms())
+	}
+	set := func(action pfcwd.Action) pfcwd.Settings {
+		w := pfcwd.Settings{Detection: second(1.5), Restoration: second(2), Action: action}
+		dog.Set(&w)
+		return w
+	}
+	want := set(pfcwd.Alert)
+	if got, known := dog.Settings(); !known || got != want {
+		t.Errorf("settings %v, want %v", got, want)
+	}
+	loop.RunUntil(second(2))
+	if storms := dog.Storms(); !slices.Equal(storms, []pfcwd.Storm{{Port: 2, Class: 3, On: true, Count: 1}}) || len(h2.got) != 0 {
+		t.Errorf("after 2 s: %v, %d frames arrived", storms, len(h2.got))
+	}
+	set(pfcwd.Forward)
+	loop.RunUntil(second(2.2))
+	if n := len(h2.got); n < 20 {
+		t.Errorf("%d frames arrived once the pauses are ignored", n)
+	}
+	dog.Set(nil)
+	if storms := dog.Storms(); !slices.Equal(storms, []pfcwd.Storm{{Port: 2, Class: 3, Count: 1}}) {
+		t.Errorf("without a watchdog: %v", storms)
+	}
+	n := len(h2.got)
+	h2.send(second(2.3), pauseFrame(65535, 3))
+	loop.RunUntil(second(4))
+	if len(h2.got) > n+2 {
+		t.Errorf("%d frames arrived after a PAUSE without a watchdog", len(h2.got)-n)
+	}
+}

@@ -1,0 +1,126 @@
+package bmv2
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/headgate/headgate/internal/veth"
+	"github.com/headgate/headgate/tests/dataplane/bmv2"
+	"github.com/headgate/headgate/tests/dataplane/control"
+)
+
+// kind is which switch runs.
+type kind int
+
+const (
+	ours    kind = iota // with AF_PACKET
+	oursXDP             // with AF_XDP
+	reference
+)
+
+func (k kind) String() string { return [...]string{"embedded", "embedded, xdp", "BMv2"}[k] }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs a switch with a program and its entries until the test ends. Both kinds take
+// the same flags.
+func start(t *testing.T, k kind, p *program, dir string, flags ...string) *bmv2.Process {
+	t.Helper()
+	address, err := bmv2.FreeAddress()
+	must(t, err)
+	command := []string{*bmv2Path}
+	if k != reference {
+		command = []string{*headgatePath, "switch"}
+	}
+	if k == oursXDP {
+		flags = append(flags, "--port-driver", "xdp")
+	}
+	s, err := bmv2.Run(bmv2.Options{
+		Command: command, Dir: dir, DeviceID: 1, Address: address, Flags: flags,
+		Target: []string{"--cpu-port", "510", "--priority-queues", "8"},
+	})
+	must(t, err)
+	t.Cleanup(s.Stop)
+	must(t, s.Explain(configure(s, address, p)))
+	return s
+}
+
+// configure pushes the program and writes its entries.
+func configure(s *bmv2.Process, address string, p *program) error {
+	starting, cancel := s.Starting()
+	defer cancel()
+	// gRPC would connect on a thread that is not in the test's network namespace.
+	c, err := net.Dial("tcp", address)
+	for err != nil && starting.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		c, err = net.Dial("tcp", address)
+	}
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return c, nil }))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client, err := control.New(conn, 1)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if err := client.PushProgram(p.info, p.json); err != nil {
+		return fmt.Errorf("pushing the program: %w", err)
+	}
+	if err := client.Write(p.entries...); err != nil {
+		return fmt.Errorf("writing entries: %w", err)
+	}
+	return nil
+}
+
+// hostEnd and switchEnd are the names of the interfaces of a port's veth pair.
+func hostEnd(port int) string   { return fmt.Sprintf("h%d", port) }
+func switchEnd(port int) string { return fmt.Sprintf("s%d", port) }
+
+// startVeth runs a switch between veth pairs in a network namespace of the test's.
+func startVeth(t *testing.T, k kind, p *program) *bmv2.Process {
+	t.Helper()
+	veth.New(t, ports)
+	veth.SetUp(t, "lo", true) // for P4Runtime
+	var flags []string
+	for port := 1; port <= ports; port++ {
+		flags = append(flags, "-i", fmt.Sprintf("%d@%s", port, switchEnd(port)))
+	}
+	s := start(t, k, p, t.TempDir(), flags...)
+	time.Sleep(200 * time.Millisecond)
+	return s
+}
+
+// cpu is the processor time that a switch has used, in user and kernel mode (proc(5)).
+func cpu(t *testing.T, s *bmv2.Process) (user, system time.Duration) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID()) + "/stat")
+	must(t, err)
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+2:]))
+	const tick = 10 * time.Millisecond // USER_HZ is 100 everywhere
+	for i, d := range []*time.Duration{&user, &system} {
+		n, err := strconv.Atoi(f[11+i])
+		must(t, err)
+		*d = time.Duration(n) * tick
+	}
+	return user, system
+}

@@ -1,0 +1,40 @@
+package dataplane
+
+import (
+	"net/netip"
+
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/dataplane/control"
+)
+
+// testSourceCheck spoofs addresses at a port that is checked and at one that is not.
+func testSourceCheck(r *rig) {
+	r.write(control.Source(3, address(3, 1)), control.Source(3, netip.Addr{}), control.PuntEtherType(0x88cc, 2))
+	from := func(port uint32, src netip.Addr) []byte {
+		f := newFrame(port, 2)
+		f.src = src
+		return f.bytes(r.T)
+	}
+	spoofed := []netip.Addr{address(3, 2), address(4, 1), netip.IPv4Unspecified()}
+	for i, src := range spoofed {
+		r.send(3, from(3, src))
+		r.fence()
+		if n := r.drops(ids.DropSource); n != int64(i+1) {
+			r.Errorf("source %v at a checked port: %d drops, want %d", src, n, i+1)
+		}
+	}
+	r.send(3, from(3, address(3, 1)), lldpFrame())
+	r.send(4, from(4, address(3, 1)))
+	for _, port := range []byte{3, 4} {
+		if got := r.receive(2, 1)[0]; got.ip.SrcIP.String() != address(3, 1).String() {
+			r.Errorf("the packet of port %d comes from %v", port, got.ip.SrcIP)
+		}
+	}
+	if in := r.packetIn(); in.Port != 3 {
+		r.Errorf("LLDP of the checked port: %+v", in)
+	}
+	// What the controller sends through the pipeline has no port.
+	r.packetOut(control.PacketOut{Mode: ids.PacketOutPipeline, Payload: from(3, address(4, 1))})
+	r.receive(2, 1)
+	r.noDropsBut(ids.DropSource)
+}

@@ -1,0 +1,55 @@
+package dataplane
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// testSPFCPeriod lets SPFC's Timeout Clock run: a port of which C·TC/K departs within a period
+// is a victim's, and no more when a period has passed. What the states do to packets is
+// compared with headroom.MMU by testBufferTrace and TestBufferDecisions.
+func testSPFCPeriod(r *rig) {
+	const period, attempts = time.Second, 10
+	b := newBufferRig(r)
+	c := bufferConfig(headroom.SPFC)
+	c.MMU.SPFC.Period, c.MMU.SPFC.K = units.FromDuration(period), 5
+	for i := range c.MMU.Ports {
+		c.MMU.Ports[i].Rate = 80 * units.Kbps // IRC is 2000 B
+	}
+	b.run(c)
+	pass := func(n int) {
+		b.Helper()
+		for range n {
+			b.send(3, bufferFrame(r, 3, slowPort, 5))
+		}
+		b.receive(slowPort, n)
+	}
+	for attempt := 1; ; attempt++ {
+		begun := b.rig.now()
+		pass(8)
+		victim := b.poll(3).Buffer.Victim
+		took := b.rig.now() - begun
+		if victim {
+			break
+		}
+		if took < period {
+			b.Fatalf("8 packets departed within %v, and port 3 is not a victim's", took)
+		}
+		if attempt == attempts {
+			b.Fatalf("8 packets never departed within %v: the machine is too busy", period)
+		}
+	}
+	if b.poll(4).Buffer.Victim {
+		b.Error("port 4 is a victim's, and nothing departed")
+	}
+	b.sleep(2*period + period/10)
+	if b.poll(3).Buffer.Victim {
+		b.Error("a period has passed without a departure, and port 3 is a victim's")
+	}
+	pass(1)
+	if b.poll(3).Buffer.Victim {
+		b.Error("one packet departed, and port 3 is a victim's")
+	}
+}

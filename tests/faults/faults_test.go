@@ -1,0 +1,158 @@
+// Package faults does to a fabric of real processes what happens to one: switches die and
+// freeze, the controller is killed in mid-apply, cables are cut and flap. It reports lost
+// packets and the longest time without a reply, and fails where the fabric does not come back.
+//
+// It takes about two minutes for each target and runs as root with HEADGATE_FAULTS=1; where
+// simple_switch_grpc is on the PATH it plays the switches, too.
+package faults
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/cli"
+	"github.com/headgate/headgate/tests/lag"
+)
+
+//go:embed faults.sh
+var script string
+
+// beHeadgate in the environment makes the test's binary the headgate command.
+const beHeadgate = "HEADGATE_TEST_COMMAND"
+
+// cannot is the exit code of a shell that may not make the namespaces' contents.
+const cannot = 77
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beHeadgate) != "" {
+		os.Exit(cli.Main(cli.NewRoot(), os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func TestEmbedded(t *testing.T) { play(t, "embedded") }
+
+func TestBMv2(t *testing.T) { play(t, "bmv2", "simple_switch_grpc") }
+
+func play(t *testing.T, target string, tools ...string) {
+	if os.Geteuid() != 0 || os.Getenv("HEADGATE_FAULTS") == "" {
+		t.Skip("needs root and HEADGATE_FAULTS=1: it takes two minutes")
+	}
+	for _, tool := range append(tools, "bash", "ip", "mount", "ping") {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not on the PATH", tool)
+		}
+	}
+	dir := t.TempDir()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // decides nothing but that it hangs
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HEADGATE="+binary, "TARGET="+target, beHeadgate+"=1")
+	// The shell is the first process of its namespace: all others end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	worst := lag.Watch()
+	err = cmd.Run()
+	late := worst()
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannot {
+		t.Skipf("veth pairs or mounts are not allowed here: %s", &out)
+	}
+	text := out.String()
+	log, _ := os.ReadFile(dir + "/controller.log")
+	if err != nil {
+		text += string(log)
+	}
+	for _, line := range happened.FindAllString(string(log), -1) {
+		t.Log(line)
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	parts := strings.Split(text, "\n== ")[1:]
+	if len(parts) < 6 {
+		t.Fatalf("%d faults were played, want 6 or more:\n%s", len(parts), text)
+	}
+	t.Logf("the machine was late by %v at most", late)
+	for _, part := range parts {
+		name, rest, _ := strings.Cut(part, "\n")
+		r := read(t, rest)
+		t.Logf("%-45s %5d of %5d packets lost, at most %v without a reply", name, r.lost, r.sent, r.gap.Round(time.Millisecond))
+		switch {
+		case r.replies < 100 || r.pings != pings:
+			t.Errorf("%s: %d replies to %d pings: the measurement is no good\n%s", name, r.replies, r.pings, rest)
+		case r.deaf:
+			t.Errorf("%s: at the end nothing came back\n%s", name, rest)
+		case strings.Contains(name, "controller") && r.lost > 0 && r.gap > 4*late+100*time.Millisecond:
+			t.Errorf("%s: packets were lost, but switches need no controller", name)
+		}
+	}
+}
+
+// pings are those of the script, each with a host behind leaf1 and one behind leaf2, so that
+// both spines are used.
+const pings = 4
+
+// result is what the pings of one fault say.
+type result struct {
+	pings, sent, replies, lost int
+	gap                        time.Duration // the longest without a reply
+	deaf                       bool          // a ping had no reply for its last second
+}
+
+var (
+	happened = regexp.MustCompile(`(?m)^.*event=(link|switch|session)\..*$`)
+
+	reply = regexp.MustCompile(`(?m)^\[([0-9.]+)\] 64 bytes from`)
+	sum   = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received`)
+)
+
+func read(t *testing.T, text string) (r result) {
+	t.Helper()
+	for _, one := range strings.Split(text, "\nPING ")[1:] {
+		counts := sum.FindStringSubmatch(one)
+		ended := regexp.MustCompile(`(?m)^ended ([0-9.]+)`).FindStringSubmatch(text)
+		if counts == nil || ended == nil {
+			t.Fatalf("ping printed no sum:\n%s", one)
+		}
+		number := func(s string) int { n, _ := strconv.Atoi(s); return n }
+		r.pings++
+		r.sent += number(counts[1])
+		r.replies += number(counts[2])
+		r.lost += number(counts[1]) - number(counts[2])
+		before := 0.0
+		for _, m := range reply.FindAllStringSubmatch(one, -1) {
+			at, err := strconv.ParseFloat(m[1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before > 0 {
+				r.gap = max(r.gap, time.Duration((at-before)*float64(time.Second)))
+			}
+			before = at
+		}
+		end, err := strconv.ParseFloat(ended[1], 64)
+		if err != nil {
+			t.Fatal(fmt.Errorf("end of the fault: %w", err))
+		}
+		r.deaf = r.deaf || end-before > 1
+	}
+	return r
+}

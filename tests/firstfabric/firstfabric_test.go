@@ -1,0 +1,168 @@
+// Package firstfabric executes docs/first-fabric.md as an operator would: every block of
+// commands in order, in one shell, as root. The shell has network, process and mount
+// namespaces of its own, so that runs do not meet and nothing is left behind, however it ends.
+package firstfabric
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/tests/lag"
+	"github.com/headgate/headgate/tests/race"
+)
+
+const (
+	repository = "../.."
+	page       = "docs/first-fabric.md"
+	// most is when a shell that hangs is killed; it decides nothing else.
+	most = 5 * time.Minute
+	// cannot is the exit code of a shell that may not make the namespaces' contents.
+	cannot = 77
+)
+
+// tools are the programs of the page beside the shell's own, with their Debian packages.
+var tools = map[string]string{
+	"bash": "bash", "cp": "coreutils", "go": "golang-go", "grep": "grep", "ip": "iproute2", "make": "make", "mount": "mount",
+	"ping": "iputils-ping", "sed": "sed", "timeout": "coreutils",
+}
+
+func TestFirstFabric(t *testing.T) {
+	race.SkipRealTime(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make network namespaces and open packet sockets")
+	}
+	for tool, debian := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not on the PATH: it is in Debian's package %s", tool, debian)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(repository, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := read(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", page, err)
+	}
+	if len(blocks) < 10 {
+		t.Fatalf("%s: only %d blocks of commands", page, len(blocks))
+	}
+
+	worst := lag.Watch()
+	files := t.TempDir()
+	out, err := run(t.Context(), blocks, files)
+	late := worst()
+	if err != nil {
+		if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == cannot {
+			t.Skipf("veth pairs or mounts are not allowed here: %s", out)
+		}
+		t.Fatalf("%s: %v\n%s\n%s", page, err, out, logs(files))
+	}
+	parts := strings.Split(out, mark)
+	for i, b := range blocks {
+		for _, want := range b.missing(parts[i+1]) {
+			t.Errorf("%s:%d: the output lacks %q or has it elsewhere:\n%s", page, b.line, want, parts[i+1])
+		}
+	}
+	if t.Failed() || testing.Verbose() {
+		t.Logf("%s", logs(files))
+	}
+	if t.Failed() {
+		return
+	}
+	share(t, files, late)
+}
+
+// mark divides the blocks' outputs.
+const mark = "\x01\n"
+
+// run executes the blocks and returns what they print.
+func run(ctx context.Context, blocks []block, files string) (string, error) {
+	var script strings.Builder
+	fmt.Fprintf(&script, "{ mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit %d\n", cannot)
+	for _, b := range blocks {
+		fmt.Fprintf(&script, "printf '\\001\\n'\n%s", b.commands)
+	}
+	// The page promises to leave nothing behind.
+	script.WriteString("[ -z \"$(ip netns)\" ] || { echo namespaces are left; exit 1; }\n")
+	script.WriteString("[ \"$(ip -oneline link | grep -c -e leaf -e spine)\" = 0 ] || { echo cables are left; exit 1; }\n")
+
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script.String())
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "TMPDIR="+files)
+	// The shell is the first process of its namespace: all others end with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
+	}
+	cmd.WaitDelay = 10 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if errors.Is(err, os.ErrPermission) {
+		err = fmt.Errorf("namespaces: %w", err)
+	}
+	return out.String(), err
+}
+
+// logs returns the ends of the processes' logs.
+func logs(files string) string {
+	var b strings.Builder
+	list, _ := filepath.Glob(filepath.Join(files, "*", "*.log"))
+	for _, name := range list {
+		text, _ := os.ReadFile(name)
+		fmt.Fprintf(&b, "--- %s\n%s", filepath.Base(name), text[max(0, len(text)-4000):])
+	}
+	return b.String()
+}
+
+// summary is what `headgate host --json` writes of a flow.
+type summary struct {
+	Goodput     float64 `json:"goodput_bps"`
+	Sent        uint64  `json:"sent_packets"`
+	Retransmits uint64  `json:"retransmits"`
+}
+
+// share compares the two flows' rates with their weights, 1 and 2, and what was sent again with
+// what was sent: no queue of this fabric is full.
+func share(t *testing.T, files string, late time.Duration) {
+	of := func(host string) summary {
+		list, _ := filepath.Glob(filepath.Join(files, "*", host+".json"))
+		if len(list) != 1 {
+			t.Fatalf("%d summaries of %s", len(list), host)
+		}
+		text, err := os.ReadFile(list[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s struct {
+			Flows []summary `json:"flows"`
+		}
+		if err := json.Unmarshal(text, &s); err != nil || len(s.Flows) != 1 {
+			t.Fatalf("%s: %v, %d flows", list[0], err, len(s.Flows))
+		}
+		return s.Flows[0]
+	}
+	h1, h2 := of("h1"), of("h2")
+	one, two := h1.Goodput, h2.Goodput
+	again := float64(h1.Retransmits+h2.Retransmits) / float64(h1.Sent+h2.Sent)
+	t.Logf("%.2f and %.2f Mb/s by weights 1 and 2, %.2f%% sent again; the machine was late by %v at most", one/1e6, two/1e6, 100*again, late)
+	if ratio := two / one; !(ratio > 1.6 && ratio < 2.5) || one+two < 12e6 || !(again < 0.01) {
+		const lateness = 50 * time.Millisecond // of the order of the flows' round trips
+		if late > lateness {
+			t.Skipf("the comparison is invalid: the machine was late by %v, more than %v", late, lateness)
+		}
+		t.Errorf("rates %.2f and %.2f Mb/s of a link of 20 Mb/s, by weights 1 and 2; %.2f%% sent again", one/1e6, two/1e6, 100*again)
+	}
+}

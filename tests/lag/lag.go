@@ -1,0 +1,73 @@
+// Package lag is for tests on a machine that may have other work: it measures how late the machine
+// is, makes measurements that this spoils again, and waits without a limit of its own.
+package lag
+
+import (
+	"testing"
+	"time"
+)
+
+// Try makes an attempt at a measurement against the wall clock. One that is wrong while the machine
+// was later than most proves nothing: it is made again, and after the third the test is skipped
+// as invalid.
+func Try(t *testing.T, most time.Duration, attempt func() error) {
+	t.Helper()
+	const attempts = 3
+	for n := 1; ; n++ {
+		worst := Watch()
+		err := attempt()
+		late := worst()
+		switch {
+		case err == nil:
+			return
+		case late <= most:
+			t.Fatal(err)
+		case n == attempts:
+			t.Skipf("invalid: the machine was late by %v, more than %v, and then %v", late, most, err)
+		}
+		t.Logf("made again: the machine was late by %v, and then %v", late, err)
+	}
+}
+
+// Watch measures by how much a timer of the machine is late; the function that it returns ends
+// it and says by how much at most.
+func Watch() func() time.Duration {
+	const step = 10 * time.Millisecond
+	stop, worst := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		most := time.Duration(0)
+		for {
+			before := time.Now()
+			select {
+			case <-stop:
+				worst <- most
+				return
+			case <-time.After(step):
+				most = max(most, time.Since(before)-step)
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		return <-worst
+	}
+}
+
+// Await waits for a condition for some minutes, within what the test program may run: how long
+// that takes on a busy machine proves nothing, and what never comes must not take the other tests' time.
+func Await(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	end := time.Now().Add(3 * time.Minute)
+	if t, ok := t.(*testing.T); ok {
+		if deadline, ok := t.Deadline(); ok {
+			if d := deadline.Add(-10 * time.Second); d.Before(end) { // to say what did not come
+				end = d
+			}
+		}
+	}
+	for ; !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never came: %s", what)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+// Package mininet plays the five systems on networks of real processes: Mininet's hosts with
+// `headgate host`, switches that are `headgate switch` or simple_switch_grpc, and the controller,
+// started from a fabric file by mininet/fabric.py. The plays are those of package scenario, as are
+// their measures, judges and the rule for when a play counts; figures come from the controller's
+// API, from what the hosts measure and from captures that tshark decodes.
+package mininet
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/headgate/headgate/scenario"
+)
+
+// switches are the columns of the matrix.
+var switches = []string{"headgate", "bmv2"}
+
+// row is a cell of the matrix.
+type row struct{ system, kind, result, figure string }
+
+var (
+	mu     sync.Mutex
+	matrix []row
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if len(matrix) > 0 {
+		w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "\nSYSTEM\tSWITCH\tRESULT\tFIGURE")
+		for _, r := range matrix {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.system, r.kind, r.result, r.figure)
+		}
+		w.Flush()
+	}
+	os.Exit(code)
+}
+
+// outcome is what a row came to: a figure for the matrix, why it is invalid, what is missed.
+type outcome struct {
+	figure  string
+	invalid []string
+	missed  []string
+}
+
+// each plays a row on both switches and enters what comes of it. From a row that the machine disturbed
+// nothing follows: it is invalid.
+func each(t *testing.T, system string, once func(t *testing.T, kind string) outcome) {
+	if os.Getenv("HEADGATE_MININET") != "1" {
+		t.Skip("plays on networks in Mininet, for minutes, with HEADGATE_MININET=1 (make test-mininet)")
+	}
+	for _, kind := range switches {
+		t.Run(kind, func(t *testing.T) {
+			r := row{system, kind, "not run", ""}
+			defer func() {
+				if r.result == "not run" && t.Failed() {
+					r.result, r.figure = "FAILED", "see the log"
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				matrix = append(matrix, r)
+			}()
+			if r.figure = missing(kind); r.figure != "" {
+				t.Skip(r.figure)
+			}
+			o := once(t, kind)
+			r.figure = o.figure
+			switch {
+			case len(o.invalid) > 0:
+				r.result, r.figure = "invalid", strings.Join(o.invalid, "; ")
+				t.Skip(r.figure)
+			case len(o.missed) > 0:
+				r.result = "FAILED"
+				t.Errorf("%s on %s: %s", system, kind, strings.Join(o.missed, "; "))
+			default:
+				r.result = "passed"
+			}
+		})
+	}
+}
+
+// missing says why a row cannot run here; "" when it can.
+func missing(kind string) string {
+	if os.Geteuid() != 0 {
+		return "Mininet makes network namespaces, which needs root"
+	}
+	packages := map[string]string{"tshark": "tshark", "nsenter": "util-linux", python: "python3", "iperf3": "iperf3"}
+	for _, tool := range slices.Sorted(maps.Keys(packages)) {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Sprintf("%s is missing: it is in Debian's package %s", tool, packages[tool])
+		}
+	}
+	// The network itself says what it lacks.
+	if out, err := exec.Command(python, repository+"/mininet/fabric.py", "--switch", kind, "--check").CombinedOutput(); err != nil {
+		return strings.Join(strings.Fields(string(out)), " ")
+	}
+	return ""
+}
+
+// attempts is how often a play is played at most, if the machine disturbs it.
+const attempts = 2
+
+// judged is the outcome of a report, with the checks' figures.
+func judged(r *scenario.Report) (o outcome) {
+	for _, v := range r.Variants {
+		o.invalid = append(o.invalid, v.Invalid...)
+	}
+	var figures []string
+	for _, c := range r.Checks {
+		figures = append(figures, c.What+": "+c.Measured)
+		if !c.OK {
+			o.missed = append(o.missed, c.What+": "+c.Measured)
+		}
+	}
+	o.figure = strings.Join(figures, "; ")
+	return o
+}

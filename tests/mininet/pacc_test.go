@@ -1,0 +1,57 @@
+package mininet
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/units"
+)
+
+// TestPACC sends a burst beside two long flows (PACC, Figures 1 to 3), with notifications from the
+// receiver, as DCQCN has them, and from the switches. The loops run at the controller, which works on
+// both switches; shares carry what rounding takes from them, so that the level is Q_th.
+func TestPACC(t *testing.T) {
+	each(t, "PACC", func(t *testing.T, kind string) outcome {
+		s := find(t, "pacc", "dcqcn", "pacc-controller")
+		s.Fabric, s.Port = fabric(t, "dumbbell.yaml"), config.Endpoint{Node: "s2", Port: 2}
+		s.Variants[0].Config = ""
+		s.Variants[1].Config = "pacc: {enabled: true, cnp_dscp: 56, at: controller, carry: true}"
+		s.Phases = []scenario.Phase{
+			{Name: "calm", For: 600 * units.Microsecond, Actions: []scenario.Action{
+				{Start: &scenario.Flow{Name: "L1", From: []string{"h1"}, To: "h8"}}, {Start: &scenario.Flow{Name: "L2", From: []string{"h2"}, To: "h8"}},
+			}},
+			{Name: "burst", For: 10000 * units.Microsecond, Whole: true, Actions: []scenario.Action{
+				{Start: &scenario.Flow{Name: "burst", From: []string{"h3", "h4", "h5", "h6"}, To: "h8", Size: 144 * units.KB}},
+			}},
+		}
+		decoded := map[string]int{} // notifications to L1's sender, by variant
+		s.Judge = func(r *scenario.Report) { judgePACC(r, decoded) }
+		return judged(play(t, s, kind, extra{network: []string{"--pcap"}, captured: func(variant, dir string) {
+			decoded[variant] = len(decode(t, filepath.Join(dir, "s1-eth1_out.pcap"), "infiniband.bth.opcode == 0x81 && ip.dst == 10.0.1.1", "frame.number"))
+		}}))
+	})
+}
+
+func judgePACC(r *scenario.Report, decoded map[string]int) {
+	d, p := r.Variant("dcqcn"), r.Variant("pacc-controller")
+	if d == nil || p == nil {
+		return
+	}
+	check := func(ok bool, what, format string, args ...any) {
+		r.Checks = append(r.Checks, scenario.Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
+	}
+	after := func(us *float64) string {
+		if us == nil {
+			return "never"
+		}
+		return fmt.Sprintf("after %.0f µs", *us)
+	}
+	check(p.Queue.SettledUS != nil, "the queue settles within 20 % of Q_th, 125 KB", "%.0f KB, %s", p.Queue.SettledKB, after(p.Queue.SettledUS))
+	check(p.Queue.SteadyUS != nil && (d.Queue.SteadyUS == nil || *p.Queue.SteadyUS < *d.Queue.SteadyUS),
+		"it is steady sooner than DCQCN's alone", "%s, DCQCN %s", after(p.Queue.SteadyUS), after(d.Queue.SteadyUS))
+	n, got := decoded["pacc-controller"], p.Flows[0].CNPs
+	check(n > 0 && uint64(n) >= got && got > 0, "tshark decodes the notifications", "%d to h1, whose flow was given %d", n, got)
+}

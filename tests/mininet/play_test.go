@@ -1,0 +1,351 @@
+package mininet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/scenario/inproc"
+	"github.com/headgate/headgate/tests/lag"
+	"github.com/headgate/headgate/units"
+)
+
+// laws are what `headgate host` calls a scenario's; others are named as there.
+var laws = map[scenario.Law]string{scenario.LineRate: "none", scenario.DCQCN: "dcqcn-vendor"}
+
+// extra is what a scenario's hosts are told beside what follows from scenario and fabric.
+type extra struct {
+	network  []string                  // flags of mininet/fabric.py
+	flow     map[string]string         // by the flow's name, to add to --flow
+	host     map[string][]string       // flags by host
+	faults   map[int]func(n *network)  // by the phase that they begin
+	end      func(n *network)          // called when the last phase is over
+	captured func(variant, dir string) // called when the captures of a variant are complete
+	reaction reaction
+}
+
+// reaction is how long a packet may take through a switch that has room for it. A process that was
+// not given the processor reacts later than any switch; ping tells, between two hosts.
+type reaction struct {
+	from, to string
+	most     time.Duration
+}
+
+// player plays one variant in Mininet.
+type player struct {
+	t        *testing.T
+	scenario *scenario.Scenario
+	config   *config.Config
+	network  *network
+	more     extra
+	gap      units.Time // between CNPs
+
+	agents map[string]*agent
+	totals map[string]summary
+}
+
+// play plays every variant of a scenario in Mininet, as package scenario does in a process, and
+// judges it alike.
+func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.Report {
+	t.Helper()
+	times := s.Times(0)
+	var results []*scenario.Result
+	var first *config.Config
+	for _, v := range s.Variants {
+		c, err := s.Configure(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = c
+		}
+		var result *scenario.Result
+		for range attempts {
+			p := &player{t: t, scenario: &s, config: c, more: more, gap: v.CNPGap, agents: map[string]*agent{}, totals: map[string]summary{}}
+			p.network = begin(t, c.Source, kind, more.network...)
+			rec := p.play(times)
+			rec.Variant = v.Name
+			p.network.end()
+			if more.captured != nil {
+				more.captured(v.Name, p.network.dir)
+			}
+			if result, err = s.Assess(rec); err != nil {
+				t.Fatal(err)
+			}
+			if len(result.Invalid) == 0 {
+				break
+			}
+			t.Logf("%s on %s is invalid: %q", v.Name, kind, result.Invalid)
+		}
+		results = append(results, result)
+	}
+	report := scenario.NewReport(&s, first, times, results)
+	var table bytes.Buffer
+	if err := report.WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + table.String())
+	return report
+}
+
+// play lets the phases happen by the wall clock and returns what was recorded.
+func (p *player) play(times []units.Time) *scenario.Record {
+	p.t.Helper()
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	r := record(ctx, p.t, p.network, p.scenario, p.config)
+	for _, f := range p.scenario.Flows() {
+		if p.agents[f.To] == nil {
+			p.agents[f.To] = p.start(f.To, "--listen-only")
+		}
+	}
+	p.attached()
+	late := lag.Watch()
+	took := p.network.ping(p.more.reaction)
+	rec := &scenario.Record{Config: p.config, Times: times}
+	r.began = time.Now()
+	for i, phase := range p.scenario.Phases {
+		p.until(r.began, times[i])
+		p.begin(ctx, phase)
+		if fault := p.more.faults[i]; fault != nil {
+			rec.Faults = append(rec.Faults, phase.Name)
+			fault(p.network)
+		}
+	}
+	end := times[len(times)-1]
+	p.until(r.began, end)
+	rec.Late = units.FromDuration(late())
+	if noise := p.config.Scaled(p.config.PrioPlus.Noise); strings.HasPrefix(string(p.scenario.Law), "prioplus") && rec.Late > noise {
+		rec.Bad = append(rec.Bad, fmt.Sprintf("timers were %v late, where the channels have room for %v of noise", rec.Late.Duration().Round(time.Millisecond), noise))
+	}
+	if rtt, most := took(), p.more.reaction.most; rtt > most {
+		rec.Bad = append(rec.Bad, fmt.Sprintf("the switch was not given the processor: a ping took %v, where at most %v leave the result alone", rtt.Round(time.Millisecond), most))
+	}
+	time.Sleep(time.Second) // for the last reports and polls
+	if p.more.end != nil {
+		p.more.end(p.network)
+	}
+	list, err := p.network.admin.ListSwitches(ctx, &pb.ListSwitchesRequest{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	rec.Pools = scenario.PoolsOf(list.GetSwitches())
+	for _, sw := range list.GetSwitches() {
+		for _, v := range sw.Values("pfc_lossless_dropped_packets") {
+			rec.Losses.Lossless += v.GetCount()
+		}
+	}
+	rec.Losses.Buffer, rec.Losses.Admission = rec.Losses.Lossless, r.refused()
+	// What nobody refused and nobody got was lost before a switch's program saw it: the switch's
+	// process did not take it from its interface in time. One in a thousand is borne.
+	if sent, gone := p.stop(r); gone > rec.Losses.Dropped()+sent/1000 {
+		rec.Losses.Switches = gone - rec.Losses.Dropped()
+	}
+	cancel()
+	r.streams.Wait()
+	p.network.end() // captures are complete
+	for _, l := range p.config.Links {
+		rec.Wires = append(rec.Wires, inproc.Wire{From: l.A, To: l.B, Rate: l.Rate}, inproc.Wire{From: l.B, To: l.A, Rate: l.Rate})
+	}
+	rec.Series, rec.Peak = r.series(end)
+	rec.Pauses = scenario.NewMeters(rec.Wires)
+	if p.scenario.Lossless {
+		r.pauses(p.t, p.network.dir, rec.Pauses)
+	}
+	for range p.scenario.Phases {
+		var paths [][]int
+		for _, f := range p.scenario.Flows() {
+			paths = append(paths, path(p.config, f.From[0], f.To))
+		}
+		rec.Paths = append(rec.Paths, paths)
+	}
+	for _, f := range p.scenario.Flows() {
+		rec.Flows = append(rec.Flows, p.total(f))
+	}
+	return rec
+}
+
+// stop ends all agents and returns how many packets were sent, and how many of them did not arrive.
+func (p *player) stop(r *recorder) (sent, gone uint64) {
+	p.t.Helper()
+	listens := map[string]bool{}
+	for _, f := range p.scenario.Flows() {
+		listens[f.To] = true
+	}
+	for _, turn := range []bool{false, true} {
+		for name, a := range p.agents {
+			if listens[name] == turn {
+				p.totals[name] = p.network.stop(a)
+			}
+		}
+		if !turn {
+			time.Sleep(time.Second) // what is on its way
+			for deadline := time.Now().Add(20 * time.Second); !r.empty() && time.Now().Before(deadline); {
+				time.Sleep(200 * time.Millisecond)
+			}
+		}
+	}
+	var got uint64
+	for _, s := range p.totals {
+		got += s.Received.Packets
+		for _, f := range s.Flows {
+			sent += f.Sent
+		}
+	}
+	return sent, sent - min(sent, got)
+}
+
+// until waits for a time of the play.
+func (p *player) until(began time.Time, at units.Time) {
+	time.Sleep(time.Until(began.Add((at * units.Time(p.config.Scale)).Duration())))
+}
+
+// attached waits until every agent is with the controller.
+func (p *player) attached() {
+	p.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		r, err := p.network.reports.ListFlows(p.t.Context(), &pb.ListFlowsRequest{})
+		if err == nil && len(r.GetHosts()) >= len(p.agents) {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%d of %d agents are with the controller: %v", len(r.GetHosts()), len(p.agents), err)
+		}
+	}
+}
+
+// begin does what a phase begins with.
+func (p *player) begin(ctx context.Context, phase scenario.Phase) {
+	p.t.Helper()
+	flows := map[string][]string{} // --flow by host
+	for _, a := range phase.Actions {
+		switch {
+		case a.Start != nil:
+			for _, from := range a.Start.From {
+				flows[from] = append(flows[from], "--flow", p.flow(a.Start))
+			}
+		case a.Stop != "":
+			from := p.find(a.Stop).From[0]
+			p.totals[from] = p.network.stop(p.agents[from])
+			delete(p.agents, from)
+		case a.Weight != nil:
+			f := p.find(a.Weight.Flow)
+			_, err := p.network.weights.SetWeight(ctx, &pb.SetWeightRequest{Weight: a.Weight.Value, Flow: &pb.FlowKey{
+				SrcIpv4: p.config.Host(f.From[0]).IPv4.String(), DstIpv4: p.config.Host(f.To).IPv4.String(),
+				SrcPort: uint32(f.SrcPort), DstPort: maxqd.Port,
+			}})
+			if err != nil {
+				p.t.Fatalf("%s: %v", a, err)
+			}
+		default:
+			p.t.Fatalf("%s: not in Mininet", a)
+		}
+	}
+	for host, args := range flows {
+		if p.agents[host] != nil {
+			p.t.Fatalf("host %s has an agent already", host)
+		}
+		p.agents[host] = p.start(host, args...)
+	}
+}
+
+func (p *player) find(flow string) *scenario.Flow {
+	list := p.scenario.Flows()
+	return list[slices.IndexFunc(list, func(f *scenario.Flow) bool { return f.Name == flow })]
+}
+
+// flow is a flow for --flow.
+func (p *player) flow(f *scenario.Flow) string {
+	text := "dst=" + p.config.Host(f.To).IPv4.String()
+	if f.Weight > 0 {
+		text += fmt.Sprintf(",weight=%g", f.Weight)
+	}
+	if f.SrcPort > 0 {
+		text += fmt.Sprintf(",sport=%d", f.SrcPort)
+	}
+	if f.Size > 0 {
+		text += fmt.Sprintf(",size=%d", f.Size) + "B"
+	}
+	return text + p.more.flow[f.Name]
+}
+
+// start starts an agent with what the fabric says of hosts.
+func (p *player) start(host string, args ...string) *agent {
+	p.t.Helper()
+	c, law := p.config, string(p.scenario.Law)
+	if name, ok := laws[p.scenario.Law]; ok {
+		law = name
+	}
+	if p.scenario.Law != scenario.Soze && slices.Contains(args, "--listen-only") {
+		law = "none" // some laws want to know the path
+	}
+	args = append(args, "--law", law, "--scale", fmt.Sprint(c.Scale), "--ack-dscp", fmt.Sprint(soze.Of(c).AckDSCP))
+	for _, l := range c.Links {
+		if l.A.Node == host || l.B.Node == host {
+			args = append(args, "--rate", l.Rate.String())
+		}
+	}
+	for _, class := range c.QoS.Classes {
+		args = append(args, "--pfc-class", fmt.Sprintf("%d=%d", class.DSCP, class.Class))
+	}
+	if p.gap > 0 {
+		args = append(args, "--cnp-gap", c.Scaled(p.gap).String())
+	}
+	return p.network.host(host, append(args, p.more.host[host]...)...)
+}
+
+// total adds up what a flow's or a burst's hosts measured.
+func (p *player) total(f *scenario.Flow) scenario.FlowTotal {
+	out := scenario.FlowTotal{Name: f.Name, Flows: len(f.From)}
+	for _, from := range f.From {
+		for _, s := range p.totals[from].Flows {
+			if s.Dst != p.config.Host(f.To).IPv4.String() {
+				continue
+			}
+			out.Delivered += s.Acked
+			out.CNPs += s.CNPs
+			out.Retransmits += s.Retransmits
+			if s.Finished {
+				out.Done++
+				out.LastUS = max(out.LastUS, s.MeasuredFor*1e6/float64(p.config.Scale))
+			}
+		}
+	}
+	return out
+}
+
+// path returns the wires of a shortest path between two hosts.
+func path(c *config.Config, from, to string) []int {
+	came := map[string]int{from: -1} // by node, the wire that leads there
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		for i, l := range c.Links {
+			for k, ends := range [][2]string{{l.A.Node, l.B.Node}, {l.B.Node, l.A.Node}} {
+				if _, known := came[ends[1]]; ends[0] == next[0] && !known {
+					came[ends[1]] = 2*i + k
+					next = append(next, ends[1])
+				}
+			}
+		}
+	}
+	var wires []int
+	for node := to; came[node] >= 0; {
+		wire := came[node]
+		wires = append(wires, wire)
+		if l := c.Links[wire/2]; wire%2 == 0 {
+			node = l.A.Node
+		} else {
+			node = l.B.Node
+		}
+	}
+	slices.Reverse(wires)
+	return wires
+}

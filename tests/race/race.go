@@ -1,0 +1,21 @@
+// Package race tells tests whether the race detector is on: it makes code five to fifteen times
+// slower and sync.Pool drop what it is given at random.
+package race
+
+import "testing"
+
+// SkipRealTime skips a test of a fabric in real time under the race detector.
+func SkipRealTime(t *testing.T) {
+	t.Helper()
+	if Enabled {
+		t.Skip("the race detector makes a fabric too slow for real time; make test runs this package without it too")
+	}
+}
+
+// SkipSequential skips a long test of one goroutine under the race detector, which finds nothing.
+func SkipSequential(t *testing.T) {
+	t.Helper()
+	if Enabled {
+		t.Skip("one goroutine, and minutes with the race detector; make test runs this package without it too")
+	}
+}

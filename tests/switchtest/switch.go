@@ -1,0 +1,234 @@
+// Package switchtest is a switch for tests of the controller: the embedded switch's P4Runtime
+// server over TCP, without packets, behind a gRPC interceptor that injects faults: refused
+// updates, failed and delayed calls, messages and packets that no program sent, deviations
+// of simple_switch_grpc, and a process that is stopped with or without its state.
+package switchtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/units"
+)
+
+// Switch is a switch. All its state is under mu; the server may be stopped and started
+// again, which keeps or loses the switch's state as asked.
+type Switch struct {
+	// BMv2 makes it deviate as simple_switch_grpc does: when the primary leaves, the next
+	// best controller is primary without a bid of its own, a switch without a pipeline
+	// answers with an empty one, a push of a program that cannot run is OK, and registers
+	// cannot be read.
+	BMv2 bool
+	// NoCPU leaves it without a CPU port from the next Lose on.
+	NoCPU bool
+
+	t        testing.TB
+	deviceID uint64
+	addr     string
+
+	mu       sync.Mutex
+	p4rt     *p4rt.Server
+	server   *grpc.Server // nil while stopped
+	refuse   func(*p4v1.Update) (codes.Code, string)
+	onPacket func(*p4v1.PacketOut)
+	streams  []*stream
+	promoted map[uint64]uint64 // election ids that the server has in place of the controllers' own
+	highest  uint64            // election id that the server has seen
+	writes   int               // Write RPCs
+	updates  int               // updates that succeeded
+	pushes   int               // pipelines that were committed
+}
+
+// New returns a stopped switch with a free TCP address.
+func New(t testing.TB, deviceID uint64) *Switch {
+	t.Helper()
+	// An address for each id, so that a port that is free again cannot be given out twice.
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", deviceID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := &Switch{t: t, deviceID: deviceID, addr: l.Addr().String()}
+	s.Lose()
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Address returns host:port of the server.
+func (s *Switch) Address() string { return s.addr }
+
+// Start begins to serve, with more interceptors before the faults if any.
+func (s *Switch) Start(opts ...grpc.ServerOption) {
+	s.t.Helper()
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	g := grpc.NewServer(append(append(p4rt.ServerOptions(), opts...), grpc.ChainUnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream))...)
+	s.mu.Lock()
+	s.p4rt.Register(g)
+	s.server = g
+	s.mu.Unlock()
+	go g.Serve(l) // ends with Stop
+}
+
+// Stop ends the server at once, as a crash of its process would; the state stays.
+func (s *Switch) Stop() {
+	s.mu.Lock()
+	g := s.server
+	s.server = nil
+	s.mu.Unlock()
+	if g != nil {
+		g.Stop()
+	}
+}
+
+// Lose forgets everything that a restart of the process would forget. The switch is stopped.
+func (s *Switch) Lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := p4rt.Options{DeviceID: s.deviceID, CPUPort: 510, Queues: 8}
+	if s.NoCPU {
+		o.CPUPort = 0
+	}
+	s.p4rt = p4rt.New(o, noDevice{})
+	s.promoted, s.highest = map[uint64]uint64{}, 0
+}
+
+// noDevice is a data plane that forwards nothing.
+type noDevice struct{}
+
+func (noDevice) Commit(*p4rt.Pipeline) {}
+func (noDevice) PacketOut([]byte)      {}
+func (noDevice) Now() units.Time       { return 0 }
+
+// SetRefuse sets what returns a code and message for an update, OK to let it pass; nil lets
+// all pass.
+func (s *Switch) SetRefuse(f func(*p4v1.Update) (codes.Code, string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = f
+}
+
+// OnPacket sets what takes packet-outs in place of the switch. It is called without locks.
+func (s *Switch) OnPacket(f func(*p4v1.PacketOut)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onPacket = f
+}
+
+// PacketIn sends a packet to the primary; it is lost when there is none.
+func (s *Switch) PacketIn(p *p4v1.PacketIn) {
+	s.ToPrimary(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Packet{Packet: p}})
+}
+
+// ToPrimary sends any message to the primary; it is lost when there is none.
+func (s *Switch) ToPrimary(m *p4v1.StreamMessageResponse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.streams {
+		if c.primary {
+			_ = c.ServerStream.SendMsg(m) // an error is that of a stream that ends
+		}
+	}
+}
+
+// Counts returns how many Write RPCs there were, updates that succeeded, and pushes.
+func (s *Switch) Counts() (writes, updates, pushes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes, s.updates, s.pushes
+}
+
+// Entities returns how many entities the switch holds.
+func (s *Switch) Entities() int { return len(s.Describe()) }
+
+// Describe returns the entities as lines, sorted by key.
+func (s *Switch) Describe() []string {
+	p, list := s.holds()
+	lines := make([]string, len(list))
+	for i, e := range list {
+		lines[i] = p.Describe(e)
+	}
+	return lines
+}
+
+// Delete deletes the first entity for which f is true, behind the controller's back.
+func (s *Switch) Delete(f func(line string) bool) error {
+	p, list := s.holds()
+	for _, e := range list {
+		if f(p.Describe(e)) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			_, err := s.p4rt.Write(context.Background(), &p4v1.WriteRequest{
+				DeviceId: s.deviceID, ElectionId: &p4v1.Uint128{Low: s.highest}, Updates: []*p4v1.Update{{Type: p4v1.Update_DELETE, Entity: e}},
+			})
+			return err
+		}
+	}
+	return fmt.Errorf("no such entity")
+}
+
+// holds reads the switch as the controller does, but past the faults.
+func (s *Switch) holds() (*pipeline.Pipeline, []*p4v1.Entity) {
+	s.mu.Lock()
+	server := s.p4rt
+	s.mu.Unlock()
+	r, err := server.GetForwardingPipelineConfig(context.Background(), &p4v1.GetForwardingPipelineConfigRequest{DeviceId: s.deviceID})
+	if err != nil {
+		return nil, nil // no pipeline, no entities
+	}
+	p, err := pipeline.New(r.GetConfig().GetP4Info(), r.GetConfig().GetP4DeviceConfig())
+	if err != nil {
+		s.t.Error(err)
+		return nil, nil
+	}
+	have, _, err := reconcile.Read(context.Background(), reader{server, s.deviceID}, p)
+	if err != nil {
+		s.t.Error(err)
+		return p, nil
+	}
+	return p, have.Entities()
+}
+
+// reader calls a server without a connection.
+type reader struct {
+	server *p4rt.Server
+	device uint64
+}
+
+// Read implements reconcile.Reader.
+func (r reader) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
+	var got answers
+	err := r.server.Read(&p4v1.ReadRequest{DeviceId: r.device, Entities: requests}, &got)
+	for _, d := range status.Convert(err).Details() { // of the only request
+		err = status.Error(codes.Code(uint32(d.(*p4v1.Error).GetCanonicalCode())), d.(*p4v1.Error).GetMessage())
+	}
+	return got.list, err
+}
+
+// answers is a stream that keeps what is sent on it.
+type answers struct {
+	grpc.ServerStream
+	list []*p4v1.Entity
+}
+
+func (*answers) Context() context.Context { return context.Background() }
+func (a *answers) Send(r *p4v1.ReadResponse) error {
+	for _, e := range r.GetEntities() {
+		a.list = append(a.list, proto.Clone(e).(*p4v1.Entity))
+	}
+	return nil
+}
