@@ -45,7 +45,7 @@ func read(text string) ([]block, error) {
 
 // missing returns the first line of the page's output that is not among those printed, in
 // order; nil when all are. Others may stand between them. Numbers, with their units, and
-// the width of gaps may differ.
+// the width of gaps may differ; "…" stands for any words.
 func (b block) missing(printed string) []string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range b.output {
@@ -69,7 +69,9 @@ var measured = regexp.MustCompile(`^((?:[a-z]+=)?)(?:[0-9]+(?:\.[0-9]+)?|[0-9:]+
 func loose(line string) *regexp.Regexp {
 	words := strings.Fields(line)
 	for i, w := range words {
-		if m := measured.FindStringSubmatch(w); m != nil {
+		if w == "…" {
+			words[i] = ".*"
+		} else if m := measured.FindStringSubmatch(w); m != nil {
 			words[i] = m[1] + `[0-9][0-9:.]*[A-Za-zµ]*` + m[2]
 		} else {
 			words[i] = regexp.QuoteMeta(w)
@@ -93,6 +95,9 @@ func TestRead(t *testing.T) {
 		if got := strings.Join(blocks[0].missing(printed), ""); got != want {
 			t.Errorf("%q lacks %q, want %q", printed, got, want)
 		}
+	}
+	if p := loose("leaf1 ready 0s …"); !p.MatchString("leaf1  ready  1s  1/4, 3 unknown  -") || p.MatchString("leaf1 down 1s unknown -") {
+		t.Error("the words for … are not any words")
 	}
 	for _, bad := range []string{"```\nls\n```\n", "```console\na\n```\n", "```sh\nls\n"} {
 		if _, err := read(bad); err == nil {
