@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/hosts/agent/remote"
 	"github.com/headgate/headgate/hosts/nic"
 	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -69,6 +70,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 			return fmt.Errorf("--name %q: %w", o.Name, err)
 		})
 	}
+	service.Ready(ctx, log, nil)
 	group.Go(func() error {
 		defer stop()
 		defer cancel()
