@@ -56,8 +56,11 @@ var meters = map[string]*meter{
 		}},
 
 	"at_pause":       {unit: "KB", keys: needSwitch | keyHosts | keySpan | keyStat, many: pausedAt},
+	"at_pause_ratio": {keys: needSwitch | keyHosts | keySpan, value: pausedRatio},
 	"xoff_arrival":   xoffRates(0),
 	"xoff_departure": xoffRates(1),
+
+	"phase_margin": {unit: "°", keys: needPort, value: phaseMargin},
 
 	"drops":       {keys: keySpan | keyClass, of: amount, growth: dropsOf},
 	"marks":       {keys: keySpan, of: amount, growth: counted(func(s *fabric.Stats) uint64 { return s.Marks })},
