@@ -10,8 +10,8 @@ PKGS       := ./...
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-build: ## build bin/headgate, one static binary without debug information
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
+build: ## build bin/headgate, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o $(BIN) ./cmd/headgate
 
 run: build ## run the default fabric; ARGS="--for 40s --json out.json"
 	$(BIN) run $(ARGS)
@@ -82,8 +82,9 @@ mininet: build ## a leaf-spine fabric in Mininet with a CLI (root); ARGS="minine
 test-mininet: build ## the five systems on networks in Mininet, on both switches (root, minutes); ends with a matrix
 	HEADGATE_MININET=1 $(GO) test -p 1 -count=1 -timeout 60m -v $(ARGS) ./tests/mininet
 
-p4: ## recompile p4src for BMv2 with p4c and regenerate its constants
+p4: ## recompile p4src for BMv2 with p4c and regenerate its constants and its translation to Go
 	$(MAKE) -C p4src
+	go generate ./softswitch/engine
 
 p4-tofino: ## compile p4src for Tofino 1 and 2 with p4c-barefoot (minutes); CPU_PORT=192 for another CPU port
 	$(MAKE) -C p4src tofino CPU_PORT=$(CPU_PORT)

@@ -80,10 +80,24 @@ type code struct {
 	temps   int    // number of words for temporaries
 	ingress uint32
 	egress  uint32
+
+	fragments []uint32 // first instructions of the code that runs outside of the pipelines
+
+	native   translation // the zero value where the program is interpreted
+	entries  []uint16    // for the translation, as translator.entries
+	parseOps []parseOp   // for the translation, as translator.ops
 }
 
 // exec runs code from instruction pc to its end, or to exit, and returns its result.
 func (p *Packet) exec(pc uint32) uint64 {
+	if run := p.in.prog.code.native.exec; run != nil {
+		return run(p, pc)
+	}
+	return p.interpret(pc)
+}
+
+// interpret is exec without a translation.
+func (p *Packet) interpret(pc uint32) uint64 {
 	in := p.in
 	c := &in.prog.code
 	list, w := c.list, p.W
@@ -107,15 +121,8 @@ func (p *Packet) exec(pc uint32) uint64 {
 		case opJump:
 			pc = i.d
 		case opTable:
-			act, next := in.tables[i.a].match(p)
-			pc = 0
-			if next != nil {
-				pc = next.label.pc
-			}
-			if act != nil && act.act != nil && !act.act.noop() {
-				p.Args = act.args
-				ret, pc = pc, act.act.pc
-			}
+			s := in.tables[i.a].match(p)
+			p.Args, pc, ret = s.args, s.pc, s.ret
 		case opArgs:
 			p.Args = c.args[i.a]
 		case opCall:

@@ -62,7 +62,7 @@ func (in *Instance) DefaultCounter(name string) (Counter, error) {
 	if err != nil {
 		return Counter{}, err
 	}
-	return t.missed.read(), t.wantCounters()
+	return t.misses.read(), t.wantCounters()
 }
 
 // EntryMeter reads the direct meter of an entry.

@@ -13,15 +13,35 @@ import (
 // table is the state of one table. The instance's lock guards it: packets read it, and control
 // methods change it. Counters, meters and lastHit have their own synchronisation.
 type table struct {
-	spec     *tableSpec
-	look     match.Index
-	entries  map[Handle]*entry
-	next     Handle
-	used     bool // the table has entries
-	deflt    *boundAction
-	missNode *node // node that follows deflt
-	missed   counterCell
-	consts   []Handle
+	spec    *tableSpec
+	look    match.Index
+	entries map[Handle]*entry
+	next    Handle
+	used    bool // the table has entries
+	miss    step // without an entry: the default action
+	none    step // with an empty group: no action
+	misses  counterCell
+	consts  []Handle
+}
+
+// step says where the code goes on after a lookup: at pc with an action, and behind the action, or
+// without one, at ret.
+type step struct {
+	args    []uint64
+	pc, ret uint32
+}
+
+// step returns the step to an action, nil for none, and then to a node.
+func newStep(b *boundAction, next *node) step {
+	s := step{}
+	if next != nil {
+		s.ret = next.label.pc
+	}
+	s.pc = s.ret
+	if b != nil && b.act != nil && !b.act.noop() {
+		s.args, s.pc = b.args, b.act.pc
+	}
+	return s
 }
 
 // boundTarget is what an entry does: a bound action, or a member or group of a profile.
@@ -36,7 +56,7 @@ type boundTarget struct {
 type entry struct {
 	match.Entry
 	boundTarget
-	node *node // node that follows act
+	step step // with act
 
 	ttl     units.Time
 	lastHit atomic.Int64 // units.Time
@@ -50,29 +70,42 @@ func newTable(t *tableSpec) *table {
 	return x
 }
 
-// match looks the packet up and returns the action to run and the node that follows it.
-func (t *table) match(p *Packet) (*boundAction, *node) {
+// match looks the packet up and returns where the code goes on.
+func (t *table) match(p *Packet) *step {
+	if !t.used {
+		return t.missed(p)
+	}
+	key := p.key[:]
+	if n := t.spec.words; n > len(key) {
+		if cap(p.wide) < n {
+			p.wide = make([]uint64, n)
+		}
+		key = p.wide
+	}
+	key = key[:t.spec.words]
+	t.spec.build(p, key)
+	return t.lookup(p, key)
+}
+
+// lookup is match with the packed key.
+func (t *table) lookup(p *Packet, key []uint64) *step {
+	if found := t.look.Find(key, &p.found); found != nil {
+		return t.hit(p, found.Owner.(*entry))
+	}
+	return t.missed(p)
+}
+
+// missed counts a packet that no entry matches, and returns where the code goes on.
+func (t *table) missed(p *Packet) *step {
+	if t.spec.counters {
+		t.misses.add(p.Bytes)
+	}
+	return &t.miss
+}
+
+// hit counts a packet under its entry, and returns where the code goes on.
+func (t *table) hit(p *Packet, e *entry) *step {
 	s := t.spec
-	var found *match.Entry
-	if t.used {
-		key := p.key[:]
-		if n := s.words; n > len(key) {
-			if cap(p.wide) < n {
-				p.wide = make([]uint64, n)
-			}
-			key = p.wide
-		}
-		key = key[:s.words]
-		s.build(p, key)
-		found = t.look.Find(key, &p.found)
-	}
-	if found == nil {
-		if s.counters {
-			t.missed.add(p.Bytes)
-		}
-		return t.deflt, t.missNode
-	}
-	e := found.Owner.(*entry)
 	if s.counters {
 		e.count.add(p.Bytes)
 	}
@@ -84,21 +117,18 @@ func (t *table) match(p *Packet) (*boundAction, *node) {
 		p.W[to.Word()] = e.meter.run(p.Bytes, s.meter, p.now) & to.F.Mask
 	}
 	if e.act != nil {
-		return e.act, e.node
+		return &e.step
 	}
-	act := t.pick(e, p)
-	if act == nil {
-		return nil, s.miss // an empty group does nothing
-	}
-	return act, s.after(act.act)
+	return t.pick(e, p)
 }
 
 // setDefault sets the action for packets that no entry matches.
 func (t *table) setDefault(act *boundAction) {
-	t.deflt, t.missNode = act, t.spec.miss
+	next := t.spec.miss
 	if act != nil && !t.spec.hitMiss {
-		t.missNode = t.spec.nexts[act.act]
+		next = t.spec.nexts[act.act]
 	}
+	t.miss, t.none = newStep(act, next), newStep(nil, t.spec.miss)
 }
 
 // after returns the node that follows an action after a hit.
@@ -109,23 +139,19 @@ func (s *tableSpec) after(a *action) *node {
 	return s.nexts[a]
 }
 
-// pick returns the action of an entry that points to a member or a group. It is nil for an empty
-// group.
-func (t *table) pick(e *entry, p *Packet) *boundAction {
+// pick is hit for an entry that points to a member or a group.
+func (t *table) pick(e *entry, p *Packet) *step {
 	m := e.member
 	if e.group != nil {
 		if len(e.group.members) == 0 {
-			return nil
+			return &t.none
 		}
 		m = e.group.members[0]
 		if n := uint64(len(e.group.members)); n > 1 {
 			m = e.group.members[t.spec.profile.selector.output(p)%n]
 		}
 	}
-	if m == nil {
-		return nil
-	}
-	return m.act
+	return &m.steps[t.spec.user]
 }
 
 // newEntry checks and packs a key.
@@ -318,7 +344,7 @@ func (t *table) setTarget(e *entry, to boundTarget) {
 	}
 	e.boundTarget = to
 	if e.act != nil {
-		e.node = t.spec.after(e.act.act)
+		e.step = newStep(e.act, t.spec.after(e.act.act))
 	}
 }
 

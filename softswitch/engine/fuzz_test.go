@@ -123,8 +123,8 @@ func tryProgram(t *testing.T, doc []byte) {
 		nil,
 	} {
 		var x, y trace
-		x.run(a, frame, 0)
-		y.run(b, frame, 0)
+		x.run(a, 1, frame, 0)
+		y.run(b, 1, frame, 0)
 		if !slices.EqualFunc(x.frames, y.frames, bytes.Equal) {
 			t.Fatalf("packet %x: %x, the long way %x", frame, x.frames, y.frames)
 		}

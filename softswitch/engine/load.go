@@ -116,6 +116,9 @@ func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 	c.finishDeparser()
 	c.finishStandardFields()
 	c.finishHeaders()
+	if !reference {
+		c.link()
+	}
 	return c.Program, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/units"
 )
 
@@ -20,8 +19,8 @@ func (t *trace) Transmit(port uint32, frame []byte) {
 	t.frames = append(t.frames, append([]byte{byte(port >> 8), byte(port)}, frame...))
 }
 
-func (t *trace) run(in *Instance, frame []byte, now units.Time) {
-	in.Ingress(in.Receive(1, frame, now), now, t)
+func (t *trace) run(in *Instance, port uint32, frame []byte, now units.Time) {
+	in.Ingress(in.Receive(port, frame, now), now, t)
 	for range 20 {
 		queue, again := t.queue, t.again
 		t.queue, t.again = nil, nil
@@ -36,13 +35,10 @@ func (t *trace) run(in *Instance, frame []byte, now units.Time) {
 
 // TestShortcuts compares programs with themselves as references, on random packets.
 func TestShortcuts(t *testing.T) {
-	load := map[string]func() *Program{"headgate": func() *Program {
-		prog, err := Load(p4src.JSON)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return prog
-	}}
+	load := map[string]func() *Program{
+		"headgate":    func() *Program { return loadOwn(t) },
+		"interpreted": func() *Program { return interpreted(loadOwn(t)) },
+	}
 	for _, name := range []string{"arith", "control", "flow", "headers", "l3", "left", "match", "state", "sums"} {
 		load[name] = func() *Program { return loadFile(t, name) }
 	}
@@ -67,8 +63,8 @@ func TestShortcuts(t *testing.T) {
 					frame[0] = byte(i / 3 % 40) // what the test programs select by
 				}
 				var x, y trace
-				x.run(a, frame, units.Time(i)*units.Microsecond)
-				y.run(b, frame, units.Time(i)*units.Microsecond)
+				x.run(a, 1, frame, units.Time(i)*units.Microsecond)
+				y.run(b, 1, frame, units.Time(i)*units.Microsecond)
 				if !slices.EqualFunc(x.frames, y.frames, bytes.Equal) {
 					t.Fatalf("packet %x: %x, the long way %x", frame, x.frames, y.frames)
 				}

@@ -20,6 +20,7 @@ type emit func(a *assembler)
 // instruction.
 func (c *compiler) fragment(list ...emit) uint32 {
 	pc := uint32(len(c.asm.list))
+	c.code.fragments = append(c.code.fragments, pc)
 	c.asm.statements(list)
 	c.asm.emit(instr{op: opEnd})
 	return pc
@@ -57,6 +58,7 @@ func (c *compiler) locate(n *expr.Node) (v located) {
 // 0 if the condition holds.
 func (c *compiler) predicate(n *expr.Node) uint32 {
 	pc := uint32(len(c.asm.list))
+	c.code.fragments = append(c.code.fragments, pc)
 	var no label
 	c.asm.branch(n, false, &no)
 	c.asm.emit(instr{op: opEnd, k: 1})

@@ -27,7 +27,8 @@ type parseOp func(p *Packet) bool
 // length which belongs to no stack or union.
 type parseStep struct {
 	op           parseOp
-	h            *phv.Header // nil when the step is op
+	pc           uint32      // code that cannot fail, 0 for none
+	h            *phv.Header // nil when the step is not an extraction
 	bytes, valid int
 	base, words  int
 	loads        []phv.Load // used while the places of headers are known
@@ -204,7 +205,21 @@ func (p *Packet) parse() {
 	ps := p.in.prog.parser
 	p.parserError, p.checksumBad = ps.codes.noError, false
 	p.base, p.nPlaced = p.head, 0
-	s := ps.start
+	if run := p.in.prog.code.native.parse; run != nil {
+		run(p)
+	} else {
+		p.states(ps.start)
+	}
+	for _, k := range ps.checksums {
+		if !k.verify(p) {
+			p.checksumBad = true
+		}
+	}
+}
+
+// states visits states, the first of which is s.
+func (p *Packet) states(s *parseState) {
+	ps := p.in.prog.parser
 	for n := 0; s != nil; n++ {
 		if n > maxParseStates {
 			p.parserError = ps.codes.timeout
@@ -223,18 +238,17 @@ func (p *Packet) parse() {
 			break
 		}
 	}
-	for _, k := range ps.checksums {
-		if !k.verify(p) {
-			p.checksumBad = true
-		}
-	}
 }
 
 // run executes a state and finds the next one.
 func (s *parseState) run(p *Packet) (*parseState, bool) {
 	for i := range s.steps {
 		o := &s.steps[i]
-		if o.h == nil {
+		switch {
+		case o.pc != 0:
+			p.exec(o.pc)
+			continue
+		case o.op != nil:
 			if !o.op(p) {
 				return nil, false
 			}
@@ -248,8 +262,7 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 			p.placed[n] = placement{uint32(o.h.Index), uint32(p.head)}
 			p.nPlaced = n + 1
 		} else {
-			p.forgetPlaces()
-			p.Extract(o.h, p.buf[p.head:], 0)
+			p.extractUnplaced(o.h)
 		}
 		p.W[o.valid] = 1
 		p.head += o.bytes
@@ -279,6 +292,12 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 		}
 	}
 	return s.next, true
+}
+
+// extractUnplaced extracts a header when there are more than Packet has places for.
+func (p *Packet) extractUnplaced(h *phv.Header) {
+	p.forgetPlaces()
+	p.Extract(h, p.buf[p.head:], 0)
 }
 
 // runWide matches keys that are not narrow.

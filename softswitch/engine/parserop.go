@@ -16,8 +16,7 @@ func (c *compiler) parserOps(s *parseState, js []bmv2json.ParserOp) {
 	var list []emit
 	flush := func() {
 		if len(list) > 0 {
-			pc := c.fragment(list...)
-			s.steps = append(s.steps, parseStep{op: func(p *Packet) bool { p.exec(pc); return true }})
+			s.steps = append(s.steps, parseStep{pc: c.fragment(list...)})
 			list = nil
 		}
 	}

@@ -16,10 +16,20 @@ import (
 // routes to groups of four next hops, limits and marking curves of every queue.
 func ownPipeline(tb testing.TB) *Instance {
 	tb.Helper()
+	return fillOwn(tb, loadOwn(tb))
+}
+
+func loadOwn(tb testing.TB) *Program {
+	tb.Helper()
 	prog, err := Load(p4src.JSON)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return prog
+}
+
+func fillOwn(tb testing.TB, prog *Program) *Instance {
+	tb.Helper()
 	in := New(prog, Options{Queues: ids.QueuesPerPort})
 	must := func(err error) {
 		if err != nil {

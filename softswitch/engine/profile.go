@@ -13,6 +13,7 @@ type profileSpec struct {
 	index    int
 	selector *calculation
 	actions  map[string]*action
+	users    []*tableSpec
 }
 
 func (c *compiler) declareProfile(j *bmv2json.Profile) {
@@ -31,8 +32,17 @@ type profile struct {
 }
 
 type member struct {
-	act  *boundAction
-	uses int // references from entries and groups
+	steps []step // by user of the profile
+	uses  int    // references from entries and groups
+}
+
+// steps returns a member's steps.
+func (s *profileSpec) steps(b *boundAction) []step {
+	steps := make([]step, len(s.users))
+	for i, t := range s.users {
+		steps[i] = newStep(b, t.after(b.act))
+	}
+	return steps
 }
 
 type group struct {
@@ -103,7 +113,7 @@ func (in *Instance) AddMember(name string, id MemberID, call ActionCall) error {
 		}
 		b, err := bind(p.spec.actions, name, &call)
 		if err == nil {
-			p.members[id] = &member{act: b}
+			p.members[id] = &member{steps: p.spec.steps(b)}
 		}
 		return err
 	})
@@ -118,7 +128,7 @@ func (in *Instance) ModifyMember(name string, id MemberID, call ActionCall) erro
 		}
 		b, err := bind(p.spec.actions, name, &call)
 		if err == nil {
-			m.act = b
+			m.steps = p.spec.steps(b)
 		}
 		return err
 	})

@@ -27,6 +27,7 @@ type tableSpec struct {
 	timeout  bool
 	meter    *meterSpec
 	profile  *profileSpec
+	user     int  // the table's index among the users of its profile
 	fixed    bool // entries are immutable
 	entries  []ConstEntry
 	deflt    *boundAction // the program's default action, nil for none
@@ -184,6 +185,8 @@ func (c *compiler) tableProfile(t *tableSpec, j *bmv2json.Table) {
 		}
 	}
 	t.profile = c.profiles.named(c, name)
+	t.user = len(t.profile.users)
+	t.profile.users = append(t.profile.users, t)
 	if j.Type == "indirect_ws" && t.profile.selector == nil {
 		c.Fail("table %q wants a selector, and action profile %q has none", j.Name, name)
 	}

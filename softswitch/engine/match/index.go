@@ -48,6 +48,8 @@ const maxTrieBits = 128
 // NewIndex returns the fastest index for a key.
 func NewIndex(k *Key) Index {
 	switch {
+	case k.Kind == LPM && k.Words == 1:
+		return &lengths{key: k}
 	case k.Kind == LPM && k.Fields[k.lpm].Bits <= maxTrieBits:
 		return newPrefixes(k)
 	case k.Kind == Exact && k.Bits <= directBits:

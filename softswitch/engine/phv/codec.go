@@ -170,6 +170,8 @@ func StoreFields(stores []Store, w []uint64, b []byte) {
 // storeTop writes the n ≤ 8 most significant bytes of v.
 func storeTop(b []byte, v uint64, n int) {
 	switch n {
+	case 1:
+		b[0] = byte(v >> 56)
 	case 2:
 		binary.BigEndian.PutUint16(b, uint16(v>>48))
 	case 4:
