@@ -17,6 +17,9 @@ type variant struct {
 	x    float64 // NaN for none
 }
 
+// maxVariants bounds what axes make: a plan each, with its fabric.
+const maxVariants = 1000
+
 // decodeVariants reads variants, a list, or axes, whose every combination is a variant.
 func (f *File) decodeVariants(root *yamlnode.Map) []variant {
 	variants := f.points(root, "variants")
@@ -27,7 +30,12 @@ func (f *File) decodeVariants(root *yamlnode.Map) []variant {
 		variants = []variant{{x: math.NaN()}}
 		root.Each("axes", func(m *yamlnode.Map) {
 			m.Text("name", "") // for the reader
-			variants = cross(variants, f.points(m, "points"))
+			points := f.points(m, "points")
+			if n := len(variants) * len(points); n > maxVariants {
+				m.Fault("points", "make %d variants, want at most %d", n, maxVariants)
+				return
+			}
+			variants = cross(variants, points)
 		})
 	}
 	seen := map[string]bool{}

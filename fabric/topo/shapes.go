@@ -17,7 +17,10 @@ type Line struct {
 
 // maxNodes bounds what a builder makes; the simulator's indices hold far more, but a typing
 // error in a file should not ask for a terabyte.
-const maxNodes = 1 << 18
+const (
+	maxNodes = 1 << 18
+	maxLinks = 1 << 20
+)
 
 func within(what string, v, low, high int) error {
 	if v < low || v > high {
@@ -64,7 +67,7 @@ func Dumbbell(left, right int, host, trunk Line) (*Graph, error) {
 func LeafSpine(leaves, spines, perLeaf int, host, up Line) (*Graph, error) {
 	err := cmp.Or(within("leaves", leaves, 1, 4096), within("spines", spines, 1, 4096), within("hosts_per_leaf", perLeaf, 1, 4096))
 	if err == nil {
-		err = within("hosts", leaves*perLeaf, 2, maxNodes)
+		err = cmp.Or(within("hosts", leaves*perLeaf, 2, maxNodes), within("links", leaves*(perLeaf+spines), 1, maxLinks))
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +136,7 @@ func Clos(s ClosSpec) (*Graph, error) {
 		err = fmt.Errorf("spines: 0, want at least 1 to join %d pods", s.Pods)
 	}
 	if err == nil {
-		err = within("hosts", s.Pods*s.ToRs*s.PerToR, 2, maxNodes)
+		err = cmp.Or(within("hosts", s.Pods*s.ToRs*s.PerToR, 2, maxNodes), within("links", s.Pods*(s.ToRs*(s.PerToR+s.Leaves)+s.Leaves*s.Spines), 1, maxLinks))
 	}
 	if err != nil {
 		return nil, err

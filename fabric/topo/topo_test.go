@@ -153,4 +153,10 @@ func TestCheckRefuses(t *testing.T) {
 	if _, err := FatTree(5, line, line, line); err == nil {
 		t.Error("an odd fat-tree was built")
 	}
+	if _, err := LeafSpine(4096, 4096, 1, line, line); err == nil || !strings.Contains(err.Error(), "links") {
+		t.Errorf("16 million links: error %v", err)
+	}
+	if _, err := Clos(ClosSpec{Pods: 1, ToRs: 1024, Leaves: 1024, PerToR: 1, Host: line, Leaf: line}); err != nil && !strings.Contains(err.Error(), "links") {
+		t.Errorf("a million links: error %v", err)
+	}
 }

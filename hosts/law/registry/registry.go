@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/aimd"
 	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/law/dctcp"
 	"github.com/headgate/headgate/hosts/law/hpcc"
@@ -54,6 +55,8 @@ type Maker struct {
 
 // Kinds are the laws, by name.
 var Kinds = []Kind{
+	{"aimd", "AIMD on the queueing delay (Söze's comparison, NSDI 2025, §5.3.1)", Needs{MaxQD: true},
+		kind((*aimd.Params).Visit, plain(aimd.New))},
 	{"d2tcp", "D2TCP (SIGCOMM 2012); flows with a size and a deadline", Needs{Deadline: true},
 		kind((*dctcp.Params).VisitD2TCP, plain(dctcp.New))},
 	{"dcqcn", "DCQCN (SIGCOMM 2015); receivers send CNPs", Needs{},

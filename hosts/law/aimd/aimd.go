@@ -1,0 +1,56 @@
+// Package aimd is additive increase and multiplicative decrease by the queueing delay, what
+// Söze's evaluation (NSDI 2025, §5.3.1) sets beside it over switches that serve weighted queues:
+// below a delay the window grows by a packet per round trip, beyond it a part of the window goes.
+package aimd
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/units"
+)
+
+// Law is AIMD for one flow. The flow's sender owns it.
+type Law struct {
+	law.Untimed
+	par   Params
+	cwnd  float64 // bytes
+	round law.Round
+	end   units.Time // losses before this belong to one that has been answered
+}
+
+var _ law.Law = (*Law)(nil)
+
+// New returns the law of a flow, or says which parameter is wrong and what is allowed.
+func New(p Params) (*Law, error) {
+	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+		return nil, err
+	}
+	return &Law{par: p, cwnd: float64(p.InitialWindow)}, nil
+}
+
+// OnAck implements law.Law: one step per round trip, by the delay of the packet that ends it.
+func (l *Law) OnAck(a *law.Ack) {
+	if a.Acked <= 0 || !l.par.PerAck && !l.round.Passed(a) {
+		return
+	}
+	if a.MaxQD > l.par.Delay {
+		l.decrease()
+	} else {
+		l.cwnd += float64(l.par.Increase)
+	}
+}
+
+func (l *Law) decrease() { l.cwnd = max(l.cwnd*(1-l.par.Decrease), float64(l.par.MSS)) }
+
+// OnEvent implements law.Law: a loss is a decrease, once per base round trip.
+func (l *Law) OnEvent(e law.Event, now units.Time) {
+	if e == law.Loss && now >= l.end {
+		l.end = now + l.par.BaseRTT
+		l.decrease()
+	}
+}
+
+// Allowance implements law.Law.
+func (l *Law) Allowance() law.Allowance {
+	return law.Allowance{Rate: l.par.LineRate, Window: units.Bytes(l.cwnd)}
+}
