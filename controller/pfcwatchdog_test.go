@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,19 @@ func TestReceivedStorm(t *testing.T) {
 	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "pfc.received_storm") }})
 	defer sub.Close()
 	const section = "pfc_watchdog: {detection_time: 50ms, restoration_time: 60ms, action: forward}\n"
+	obeys := func(want bool, detail string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("obey_pfc is %v", want), func() bool {
+			return slices.ContainsFunc(r.state("s1").Capabilities, func(c view.Capability) bool {
+				return c.Name == "obey_pfc" && c.Supported == want && strings.Contains(c.Detail, detail)
+			})
+		})
+	}
 	plain := r.yaml
+	if got := r.apply()[0].Err; got != "" {
+		t.Fatal(got)
+	}
+	obeys(false, "start it with --pfc")
 	r.yaml = append([]byte(section), plain...)
 	// A switch that was started without --pfc has nothing to watch.
 	if got := r.apply()[0].Err; !strings.Contains(got, "PFC watchdog") || !strings.Contains(got, "--pfc") {
@@ -31,6 +45,7 @@ func TestReceivedStorm(t *testing.T) {
 		}
 	})
 	r.becomes("s1", view.Ready)
+	obeys(true, "tried")
 	eventually(t, "storms are read", func() bool {
 		_, ok := testenv.Number(r.state("s1"), "pfc_storms_last_read_timestamp_seconds")
 		return ok

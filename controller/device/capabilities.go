@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -30,13 +33,18 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 			Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}}},
 		}))
 	}
+	if o.Switch.Target == config.Embedded {
+		// It has the watchdog for received PFC, which no program declares, where it obeys PFC.
+		tried = append(tried, try(ctx, c, "obey_pfc", "start it with --pfc", pipeline.Extern(pfcwd.StormsID)))
+	}
 	for _, what := range unreadable {
 		tried = append(tried, view.Capability{Name: "read", Detail: what + " cannot be read back; they are written again at every reconcile"})
 	}
 	return parts(o, tried)
 }
 
-// parts returns all capabilities: what features need, what was tried, and what the target is.
+// parts returns all capabilities: what features need, what was tried, and what the target is as far as
+// that was not tried.
 func parts(o Options, tried []view.Capability) []view.Capability {
 	var list []view.Capability
 	for _, f := range o.Features {
@@ -45,7 +53,9 @@ func parts(o Options, tried []view.Capability) []view.Capability {
 		}
 	}
 	list = append(list, tried...)
-	return append(list, static(o.Switch)...)
+	return append(list, slices.DeleteFunc(static(o.Switch), func(c view.Capability) bool {
+		return slices.ContainsFunc(tried, func(t view.Capability) bool { return t.Name == c.Name })
+	})...)
 }
 
 func capability(p feature.Part, o Options) view.Capability {
@@ -116,7 +126,7 @@ func static(s config.Switch) []view.Capability {
 		list = append(list,
 			view.Capability{Name: "queue_rate", Detail: "set by the flags of headgate switch, not through P4Runtime"},
 			view.Capability{Name: "pfc_first", Supported: true, By: view.ByTarget, Detail: fmt.Sprintf("PFC frames leave by queue %d", s.PriorityQueues-1)},
-			view.Capability{Name: "obey_pfc", Supported: true, By: view.ByTarget, Detail: "when started with --pfc; P4Runtime cannot tell"},
+			view.Capability{Name: "obey_pfc", Supported: true, By: view.ByTarget, Detail: "when started with --pfc"},
 		)
 	default:
 		list = append(list,
