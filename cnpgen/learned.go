@@ -17,10 +17,10 @@ type count struct{ bytes, congested uint64 }
 // its counters are taken here and nowhere else.
 type flowState struct {
 	now     count  // counters at the last reading
-	base    count  // counters when its port was last computed; never above now
+	base    count  // counters when its port was last computed; never above now in a reading
 	last    count  // the difference that its port was last computed with
-	since   uint64 // the tick in which it was learned
-	seen    uint64 // the last tick whose reading contained it
+	since   uint64 // the period in which it was learned
+	seen    uint64 // the last reading that contained it
 	written bool
 	gone    bool // left the table
 	row     int  // index in the last reading
@@ -43,9 +43,9 @@ type learned struct {
 	fresh    []Flow        // written since the last reading
 	before   []row         // the previous reading, in its order, which hardly changes
 	rows     []row         // scratch
-	churn    int           // flows evicted in tick churned
-	churned  uint64        // a tick
-	rank     []Flow        // scratch
+	churn    int           // flows evicted in period churned
+	churned  uint64
+	rank     []Flow // scratch
 }
 
 func newLearned(most int, watches func(uint32) bool) learned {
@@ -130,7 +130,7 @@ func (t *learned) planRemoval(f Flow) {
 // read compares the switch's flow table with the flows that it should contain. A flow that an
 // earlier loop wrote is kept if there is room. It is removed if one of its entries is missing or if
 // its port is not watched any more.
-func (t *learned) read(counts []Counters, tick uint64) {
+func (t *learned) read(counts []Counters, tick, reading uint64) {
 	t.rows = t.rows[:0]
 	at := 0 // where the next flow is expected in the previous reading
 	for i := range counts {
@@ -148,7 +148,7 @@ func (t *learned) read(counts []Counters, tick uint64) {
 			s = &flowState{since: tick, base: count{c.Bytes, c.Congested}}
 			t.flows[c.Flow] = s
 		}
-		s.written, s.seen = true, tick
+		s.written, s.seen = true, reading
 		if c.Partial {
 			t.forget(c.Flow)
 			continue
@@ -163,12 +163,12 @@ func (t *learned) read(counts []Counters, tick uint64) {
 	t.before, t.rows = t.rows, t.before
 	// Flows whose entries should be in the table but are not may be learned again.
 	for _, r := range t.rows {
-		if !r.state.gone && r.state.seen != tick {
+		if !r.state.gone && r.state.seen != reading {
 			t.discard(r.Flow, r.state)
 		}
 	}
 	for _, f := range t.fresh {
-		if s := t.flows[f]; s != nil && s.seen != tick {
+		if s := t.flows[f]; s != nil && s.seen != reading {
 			t.discard(f, s)
 		}
 	}

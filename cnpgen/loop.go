@@ -56,6 +56,18 @@ type LoopConfig struct {
 	// QueuePairs is the switch's table of queue pairs; nil where it has none: the
 	// notifications then carry queue pair 0.
 	QueuePairs QueuePairTable
+	// Phases is in how many groups the ports tick, one after the other within each interval; 1
+	// when 0, and no more than there are ports. See Phases.
+	Phases int
+}
+
+// phaseGap is the least time between two groups of ports: each reads all counters.
+const phaseGap = 5 * units.Millisecond
+
+// Phases returns in how many groups the ports of a switch should tick, most at most. In step, they
+// would all answer the same burst at once, or all miss it, as clocks of ports in hardware do not.
+func Phases(interval units.Time, ports, most int) int {
+	return max(1, min(ports, most, int(interval/phaseGap)))
 }
 
 // port is one watched port.
@@ -64,8 +76,10 @@ type port struct {
 	gen    *Port
 	pacer  *Pacer
 
+	began   units.Time   // start of its present tick
 	flows   []FlowCount  // traffic since the last computed tick; valid if counted
 	states  []*flowState // the states of flows, in the same order
+	nows    []count      // their counters in this tick, in the same order
 	queue   units.Bytes  // queue length at time at; valid if polled
 	at      units.Time
 	counted bool // the counters of this tick have been read
@@ -73,8 +87,14 @@ type port struct {
 	done    bool // this tick has been computed
 }
 
-// Loop is PACC on one switch. Once a period it polls the queues, reads the counters of all flows and
-// takes their differences. It ticks the Port of each queue with them, and sends the CNPs that the
+// group are ports that tick together.
+type group struct {
+	ports []*port
+	due   units.Time // when its next tick is due
+}
+
+// Loop is PACC on one switch. Once a period it polls the queues of each group of ports, reads the
+// counters of all flows and takes their differences. It ticks the Port of each queue with them, and sends the CNPs that the
 // Port grants. Its owner calls its methods from one goroutine at a time, with times that never
 // decrease. Memory is bounded by MaxFlows.
 type Loop struct {
@@ -85,12 +105,13 @@ type Loop struct {
 	table  learned
 	pairs  queuePairs
 
-	tick  uint64
-	began units.Time // start of the present tick
-	due   units.Time // when the next tick is due
-	begun bool
-	buf   []Counters
-	stats LoopStats
+	groups  []*group // the first one begins a period
+	tick    uint64   // periods begun
+	reading uint64   // of counters
+	begun   bool
+	ticking []*port // scratch of Run
+	buf     []Counters
+	stats   LoopStats
 }
 
 // NewLoop returns a loop whose first tick is due at once.
@@ -121,6 +142,14 @@ func NewLoop(c LoopConfig, sw Switch) (*Loop, error) {
 		l.ports = append(l.ports, p)
 		l.by[pc.Port] = p
 	}
+	phases := max(1, min(c.Phases, len(l.ports)))
+	for i := range phases {
+		l.groups = append(l.groups, &group{due: units.Time(i) * l.period / units.Time(phases)})
+	}
+	for i, p := range l.ports {
+		g := l.groups[i%phases]
+		g.ports = append(g.ports, p)
+	}
 	l.table = newLearned(c.MaxFlows, l.watches)
 	l.pairs = newQueuePairs(c.QueuePairs, c.MaxFlows)
 	return l, nil
@@ -138,7 +167,10 @@ func (l *Loop) Next() units.Time {
 	if !l.begun {
 		return 0
 	}
-	next := l.due
+	next := units.MaxTime
+	for _, g := range l.groups {
+		next = min(next, g.due)
+	}
 	for _, p := range l.ports {
 		next = min(next, p.pacer.Next())
 	}
@@ -149,26 +181,42 @@ func (l *Loop) Next() units.Time {
 // and queue pairs. An error says what has failed; the loop goes on regardless.
 func (l *Loop) Run(now units.Time) error {
 	err := errors.Join(l.send(now), l.table.write(l.sw, &l.stats), l.pairs.write())
-	if !l.begun || now >= l.due {
+	if !l.begun {
+		l.begun = true
+		for _, g := range l.groups {
+			g.due += now
+		}
+	}
+	l.ticking = l.ticking[:0]
+	for i, g := range l.groups {
+		if now < g.due {
+			continue
+		}
+		l.punctuality(g, now)
+		if i == 0 {
+			l.tick++
+			l.stats.Ticks++
+		}
+		l.ticking = append(l.ticking, g.ports...)
+	}
+	if len(l.ticking) > 0 {
 		err = errors.Join(err, l.begin(now))
 	}
 	return errors.Join(err, l.send(now))
 }
 
-// begin starts a tick. It sends the polls first, so that they travel while it reads the counters.
+// begin starts a tick of the ports in ticking. It sends the polls first, so that they travel while it
+// reads the counters.
 func (l *Loop) begin(now units.Time) error {
-	l.punctuality(now)
-	l.tick++
-	l.began = now
 	var errs error
-	for _, p := range l.ports {
+	for _, p := range l.ticking {
 		if !p.done {
 			l.stats.Unanswered++
 		}
-		p.counted, p.polled, p.done = false, false, false
-		p.flows, p.states = p.flows[:0], p.states[:0]
+		p.began, p.counted, p.polled, p.done = now, false, false, false
+		p.flows, p.states, p.nows = p.flows[:0], p.states[:0], p.nows[:0]
 	}
-	for _, p := range l.ports {
+	for _, p := range l.ticking {
 		if err := l.sw.Poll(p.number); err != nil {
 			errs = errors.Join(errs, fmt.Errorf("poll of port %d: %w", p.number, err))
 		}
@@ -178,28 +226,27 @@ func (l *Loop) begin(now units.Time) error {
 		l.stats.ReadErrors++
 		return errors.Join(errs, fmt.Errorf("counters: %w", err))
 	}
-	l.table.read(l.buf, l.tick)
+	l.reading++
+	l.table.read(l.buf, l.tick, l.reading)
 	for _, r := range l.table.before {
 		p := l.by[r.Port]
+		if p.counted || p.done || p.began != now {
+			continue // of another group
+		}
 		p.flows = append(p.flows, FlowCount{r.FlowKey, r.state.now.bytes - r.state.base.bytes, r.state.now.congested - r.state.base.congested})
-		p.states = append(p.states, r.state)
+		p.states, p.nows = append(p.states, r.state), append(p.nows, r.state.now)
 	}
-	for _, p := range l.ports {
+	for _, p := range l.ticking {
 		p.counted = true
 		l.compute(p)
 	}
 	return errs
 }
 
-// punctuality measures how late this tick is and schedules the next one. A late tick does not shift
-// the later ones. The Ports compute with the time that has really passed.
-func (l *Loop) punctuality(now units.Time) {
-	l.stats.Ticks++
-	if !l.begun {
-		l.begun, l.due = true, now+l.period
-		return
-	}
-	late := now - l.due
+// punctuality measures how late the tick of a group is and schedules its next one. A late tick does
+// not shift the later ones. The Ports compute with the time that has really passed.
+func (l *Loop) punctuality(g *group, now units.Time) {
+	late := now - g.due
 	l.stats.Lateness += late
 	l.stats.WorstLateness = max(l.stats.WorstLateness, late)
 	if late > l.period/4 {
@@ -207,7 +254,7 @@ func (l *Loop) punctuality(now units.Time) {
 	}
 	missed := late / l.period
 	l.stats.Missed += uint64(missed)
-	l.due += (missed + 1) * l.period
+	g.due += (missed + 1) * l.period
 }
 
 // Polled receives the length that the watched queue of a port had at now. The poll was sent at
@@ -215,7 +262,7 @@ func (l *Loop) punctuality(now units.Time) {
 // but the first.
 func (l *Loop) Polled(now, asked units.Time, number uint32, queue units.Bytes) {
 	p := l.by[number]
-	if p == nil || !l.begun || asked < l.began || p.polled {
+	if p == nil || !l.begun || asked < p.began || p.polled {
 		return
 	}
 	p.at, p.queue, p.polled = now, queue, true
@@ -231,7 +278,7 @@ func (l *Loop) compute(p *port) {
 	}
 	p.done = true
 	for i, s := range p.states {
-		s.base, s.last = s.now, count{p.flows[i].Bytes, p.flows[i].Congested}
+		s.base, s.last = p.nows[i], count{p.flows[i].Bytes, p.flows[i].Congested}
 	}
 	p.pacer.Add(p.at, p.gen.Tick(p.at, p.queue, p.flows))
 }
@@ -292,8 +339,8 @@ func (l *Loop) AgedQueuePairs(list ...QueuePair) {
 // LoopStats counts what a loop has done since it was made.
 type LoopStats struct {
 	Ticks         uint64     // periods begun
-	Late          uint64     // ticks that were more than a quarter of a period late
-	Missed        uint64     // periods without a tick
+	Late          uint64     // ticks of a group of ports that were more than a quarter of a period late
+	Missed        uint64     // periods without a tick of a group
 	Lateness      units.Time // sum over all ticks
 	WorstLateness units.Time
 	Unanswered    uint64 // ports whose poll did not come back within a period

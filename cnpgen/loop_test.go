@@ -210,7 +210,7 @@ func TestLoopDifferences(t *testing.T) {
 	f.put(Counters{Flow: k, Bytes: 1 << 40, Congested: 1 << 30})
 	tick := func(bytes, congested uint64) count {
 		f.table[k].Bytes, f.table[k].Congested = bytes, congested
-		f.run(t, f.loop.due+1)
+		f.run(t, f.loop.groups[0].due+1)
 		return f.loop.table.flows[k].last
 	}
 	for _, step := range []struct {

@@ -225,8 +225,12 @@ func config(list []watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
 		c.MaxFlows = first.MaxFlows
 		c.Ports = append(c.Ports, cnpgen.PortConfig{Port: w.port, Params: s.Params})
 	}
+	c.Phases = cnpgen.Phases(first.Params.Interval, len(c.Ports), phases)
 	return c, first, nil
 }
+
+// phases is in how many groups ports tick at most: counters are in memory.
+const phases = 16
 
 // stop puts the agent to sleep, and takes what it has learned out of the table.
 func (a *Agent) stop() {

@@ -139,7 +139,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 			sw: sw, pipe: env.Pipeline, queue: cfg.Queue, ageing: cfg.Ageing, cnp: cnpgen.CNPBuilder{DSCP: cfg.CNPDSCP},
 		},
 	}
-	lc := cnpgen.LoopConfig{Ports: ports, MaxFlows: cfg.MaxFlows}
+	lc := cnpgen.LoopConfig{Ports: ports, MaxFlows: cfg.MaxFlows, Phases: cnpgen.Phases(ports[0].Params.Interval, len(ports), phases)}
 	if queuePairPart.In(env.Pipeline) {
 		lc.QueuePairs = l.sw
 	}
@@ -150,6 +150,9 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	}
 	return l
 }
+
+// phases is in how many groups ports tick at most: each reads all counters over P4Runtime.
+const phases = 4
 
 // minInterval is the finest that the device's loops are called at.
 const minInterval = time.Millisecond

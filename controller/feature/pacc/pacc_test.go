@@ -170,6 +170,7 @@ func TestLoop(t *testing.T) {
 		t.Errorf("interval %v, want the gap of 8ms", r.loop.Interval())
 	}
 	r.tick(0, 0)
+	r.tick(80*time.Millisecond, 0) // the four ports tick a quarter of a period apart; now it is port 3's turn
 	r.loop.Receive(r.now, feature.Message{Digest: digest(ids.DigestFlowDigestT, "10.0.1.1", "10.0.2.1", 3)})
 	r.tick(8*time.Millisecond, 0)
 	if len(r.sw.Written) != 2 || r.sw.Written[0].GetType() != p4v1.Update_INSERT {

@@ -18,8 +18,8 @@ type state struct {
 var (
 	loopTable = &view.Table{Feature: "pacc", Name: "loops", Columns: []view.Column{
 		{Head: "TICKS", Metric: "pacc_ticks", Help: "Periods of the PACC loop of the switch.", Counter: true},
-		{Head: "LATE", Metric: "pacc_late_ticks", Help: "Periods that began more than a quarter of a period late.", Counter: true},
-		{Head: "MISSED", Metric: "pacc_missed_ticks", Help: "Periods that were left out because the loop was late.", Counter: true},
+		{Head: "LATE", Metric: "pacc_late_ticks", Help: "Ticks of a group of ports that began more than a quarter of a period late.", Counter: true},
+		{Head: "MISSED", Metric: "pacc_missed_ticks", Help: "Periods without a tick of a group of ports because the loop was late.", Counter: true},
 		{Head: "LATE IN ALL", Metric: "pacc_lateness_seconds", Help: "Time by which all ticks together were late.", Counter: true},
 		{Head: "MOST LATE", Metric: "pacc_lateness_max_seconds", Help: "The most that any tick was late."},
 		{Head: "UNANSWERED", Metric: "pacc_unanswered_polls", Help: "Ports whose poll did not come back within a period.", Counter: true},
