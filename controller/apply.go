@@ -364,7 +364,7 @@ func (c *Controller) checkHealth(now time.Time) {
 	switches := make(map[string]health, len(cur.devices))
 	for name, u := range cur.devices {
 		forwards, known := u.Forwards()
-		switches[name] = health{forwards: forwards, known: known, attached: u.Attached()}
+		switches[name] = health{forwards: forwards, known: known, gone: u.Gone(), attached: u.Attached()}
 	}
 	c.links.judge(cur.config, switches, now)
 }

@@ -15,8 +15,9 @@ import (
 // has no port state, so it is put together from three sources: the operator's word
 // (SetLink), which takes a link out of service for good; probes, whose absence in either
 // direction makes a link suspect while both of its switches are attached; and sessions,
-// since a switch that has been out of reach for long may be dead. Routes avoid what is
-// suspect where there is another way.
+// since a switch that has been out of reach for long may be dead, and one whose process has
+// ended is. Probes cannot tell these two: they come and go by the sessions of both switches.
+// Routes avoid what is suspect where there is another way.
 //
 // All of it is under mu.
 type links struct {
@@ -160,6 +161,7 @@ func (l *links) port(link string) view.PortState {
 type health struct {
 	forwards bool      // it runs its program and holds its entries
 	known    bool      // forwards is what is, not what was
+	gone     bool      // its process has ended
 	attached time.Time // zero: no probes go out
 }
 
@@ -212,10 +214,16 @@ func (l *links) judgeSwitch(name string, h health, after time.Duration, now time
 	case l.lost[name].Before(l.awake):
 		l.lost[name] = now
 	}
-	if after <= 0 || l.dead[name] || now.Sub(l.lost[name]) < after {
+	if after <= 0 || l.dead[name] || now.Sub(l.lost[name]) < after && !h.gone {
 		return view.Event{}, false
 	}
 	l.dead[name] = true
+	if h.gone {
+		return view.Event{
+			Severity: view.Error, Subject: name, Kind: "switch.unreachable",
+			Message: "nothing listens at its address: its process has ended, and forwards no more; routes avoid the switch where they can",
+		}, true
+	}
 	return view.Event{
 		Severity: view.Error, Subject: name, Kind: "switch.unreachable",
 		Message: fmt.Sprintf("out of reach, or without its program and entries, for %v; routes avoid the switch where they can", after),

@@ -210,6 +210,25 @@ func TestUnreachableAfter(t *testing.T) {
 	}
 }
 
+// TestGone: routes leave a switch whose process has ended at the next look, and come back when it
+// holds what it should; probes have nothing to say about its links.
+func TestGone(t *testing.T) {
+	j := newJudge(t)
+	j.both()
+	j.health["b"] = health{known: true, gone: true}
+	j.after(healthInterval, "switch.unreachable")
+	if s := j.state(); !s.SuspectSwitches["b"] || len(s.SuspectLinks) != 0 {
+		t.Errorf("state = %+v", s)
+	}
+	j.health["b"] = health{known: true} // another process listens
+	j.after(healthInterval)
+	j.health["b"] = health{forwards: true, known: true, attached: j.now}
+	j.after(healthInterval, "switch.reachable")
+	j.c.Controller.UnreachableAfter = -1 // never
+	j.health["b"] = health{known: true, gone: true}
+	j.after(healthInterval)
+}
+
 func TestOperatorsWordLasts(t *testing.T) {
 	j := newJudge(t)
 	for i, want := range []bool{true, false} {

@@ -256,7 +256,8 @@ type Controller struct {
 	// Each turn of a link costs a write to every switch, and packets on their way.
 	FlapHold, FlapHoldMax time.Duration
 	// UnreachableAfter is how long a switch may be out of reach before routes avoid it,
-	// 100 ms … 24 h; default 5 s; "off" for never.
+	// 100 ms … 24 h; default 5 s; "off" for never. One of BMv2 or the embedded switch at whose
+	// address nothing listens is avoided at once: its process has ended.
 	UnreachableAfter time.Duration
 	// ResyncInterval is how often a switch that is ready is read and compared again,
 	// 1 s … 24 h; default 60 s; "off" for never.

@@ -229,6 +229,14 @@ func (d *Device) Forwards() (forwards, known bool) {
 	return d.forwards, d.status.State != view.Reconciling
 }
 
+// Gone reports whether the switch's process has ended, and with it what it forwarded: nothing listens
+// at the address of a switch whose P4Runtime server is in the process that forwards.
+func (d *Device) Gone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opts.Switch.Target.Chip() == "" && d.role == session.Disconnected && errors.Is(d.why, session.ErrRefused)
+}
+
 // Wait waits until the last Want is reached, has failed, or cannot be reached for now
 // because the session is not primary, and says which.
 func (d *Device) Wait(ctx context.Context) view.Result {

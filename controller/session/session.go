@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -139,6 +142,30 @@ func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
 	}, extra...)
 }
 
+// dialer connects by TCP and notes whether the last connection was refused: the machine answered that
+// nothing listens there.
+type dialer struct{ refused atomic.Bool }
+
+func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
+	var to net.Dialer
+	c, err := to.DialContext(ctx, "tcp", address)
+	d.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
+	return c, err
+}
+
+// ErrRefused is in the error of a session that could not connect because nothing listens at the
+// switch's address.
+var ErrRefused = errors.New("nothing listens at the switch's address")
+
+// nobody is an error that wraps ErrRefused and reads as before.
+type nobody struct{ error }
+
+// Is makes errors.Is find ErrRefused.
+func (nobody) Is(target error) bool { return target == ErrRefused }
+
+// Unwrap returns the error as gRPC has it.
+func (e nobody) Unwrap() error { return e.error }
+
 // Run connects and keeps connected until the context ends; it returns the context's error.
 func (s *Session) Run(ctx context.Context) error {
 	wait := Backoff{Min: s.opts.RetryMin, Max: s.opts.RetryMax}
@@ -188,17 +215,24 @@ func (e *refusedError) Unwrap() error { return e.err }
 
 // once makes one connection and serves it until it breaks.
 func (s *Session) once(ctx context.Context) error {
-	conn, err := grpc.NewClient(s.opts.Address, dialOptions(s.opts.Dial)...)
+	var d dialer
+	conn, err := grpc.NewClient(s.opts.Address, append([]grpc.DialOption{grpc.WithContextDialer(d.dial)}, dialOptions(s.opts.Dial)...)...)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", s.opts.Address, err)
 	}
 	defer conn.Close()
+	refused := func(err error) error {
+		if err != nil && d.refused.Load() {
+			return nobody{err}
+		}
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	l := newLink(conn, s.opts)
 	stream, err := l.rpc.StreamChannel(ctx)
 	if err != nil {
-		return cause(ctx, plain(err))
+		return refused(cause(ctx, plain(err)))
 	}
 	s.mu.Lock()
 	s.link = l
@@ -213,7 +247,7 @@ func (s *Session) once(ctx context.Context) error {
 	s.link = nil
 	s.mu.Unlock()
 	wg.Wait()
-	return err
+	return refused(err)
 }
 
 // cause prefers the reason for which a context was cancelled to the error that followed.

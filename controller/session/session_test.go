@@ -170,6 +170,9 @@ func TestReconnect(t *testing.T) {
 	if want := "Error while dialing: dial tcp " + s.Address() + ": connect: connection refused"; r.why.Error() != want {
 		t.Errorf("why = %v, want %s", r.why, want)
 	}
+	if !errors.Is(r.why, ErrRefused) {
+		t.Errorf("%v is not ErrRefused", r.why)
+	}
 	r.mu.Unlock()
 	if _, err := ses.Client(); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("Client = %v", err)
@@ -181,7 +184,7 @@ func TestReconnect(t *testing.T) {
 		s.Start()
 		r.is(t, Primary)
 		s.Stop()
-		r.is(t, Disconnected)
+		r.until(t, "nothing listens", func() bool { return r.role == Disconnected && errors.Is(r.why, ErrRefused) })
 	}
 }
 
@@ -201,7 +204,7 @@ func TestHangingSwitch(t *testing.T) {
 	r.is(t, Primary)
 	close(hang)
 	r.until(t, "the heartbeat's verdict", func() bool {
-		return r.role == Disconnected && r.why != nil && strings.Contains(r.why.Error(), "not answered")
+		return r.role == Disconnected && r.why != nil && strings.Contains(r.why.Error(), "not answered") && !errors.Is(r.why, ErrRefused)
 	})
 }
 

@@ -1,0 +1,40 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/p4src"
+)
+
+// Only where the P4Runtime server is in the process that forwards does its end say anything.
+func TestGone(t *testing.T) {
+	pipe, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := fmt.Errorf("dial: %w", session.ErrRefused)
+	for _, tt := range []struct {
+		target config.Target
+		role   session.Role
+		why    error
+		want   bool
+	}{
+		{config.Embedded, session.Disconnected, refused, true},
+		{config.BMv2, session.Disconnected, refused, true},
+		{config.Tofino2, session.Disconnected, refused, false},
+		{config.Embedded, session.Disconnected, errors.New("stream: EOF"), false},
+		{config.Embedded, session.Backup, refused, false},
+		{config.Embedded, session.Primary, nil, false},
+	} {
+		d := New(Options{Switch: config.Switch{Name: "s", Target: tt.target}, Pipeline: pipe})
+		handler{d}.Role(tt.role, tt.why)
+		if got := d.Gone(); got != tt.want {
+			t.Errorf("%v, %v (%v): gone is %v, want %v", tt.target, tt.role, tt.why, got, tt.want)
+		}
+	}
+}
