@@ -13,21 +13,25 @@ import (
 
 // newPlanCommand shows what apply would change.
 func newPlanCommand() *cobra.Command {
-	var file string
+	var (
+		file     string
+		failures uint32
+	)
 	cmd := ask("plan -f FABRIC.yaml", "Show what applying a configuration would change: exit code 0 nothing, 2 something, 1 on errors", func(ctx context.Context, e *env) error {
-		return plan(ctx, e, file)
+		return plan(ctx, e, file, failures)
 	})
 	fileFlag(cmd, &file)
+	cmd.Flags().Uint32Var(&failures, "any-k-failures", 0, "look for routes that may deadlock while up to so many links fail: 0 to 2")
 	return cmd
 }
 
 // plan shows what apply would change. If that is anything it returns an error for ExitChanges.
-func plan(ctx context.Context, e *env, name string) error {
+func plan(ctx context.Context, e *env, name string, failures uint32) error {
 	file, text, err := e.readConfig(name)
 	if err != nil {
 		return err
 	}
-	r, err := e.fabric().PlanConfig(ctx, &pb.PlanConfigRequest{Config: text, File: file})
+	r, err := e.fabric().PlanConfig(ctx, &pb.PlanConfigRequest{Config: text, File: file, Failures: failures})
 	if err != nil {
 		return err
 	}
@@ -48,6 +52,9 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 	signs := map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
 	count := map[pb.Change_Kind]int{}
 	touched := 0
+	for _, n := range r.GetNotes() {
+		_, _ = fmt.Fprintf(w, "! %s\n", clean(n))
+	}
 	for _, s := range r.GetSwitches() {
 		if s.GetUnreachable() != "" {
 			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch: %s\n", clean(s.GetName()), clean(s.GetUnreachable()))

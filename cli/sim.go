@@ -26,7 +26,7 @@ func newSimCommand() *cobra.Command {
 		Use:   "sim",
 		Short: "Run experiments in the fabric simulator",
 	}
-	return oneOf(c, newSimListCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand())
+	return oneOf(c, newSimListCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand(), newSimCyclesCommand())
 }
 
 func newSimListCommand() *cobra.Command {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,41 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view
 		plans[i].Notes = c.advice(s, wants[s.Name])
 	}
 	return plans, nil
+}
+
+// Foresee says what can go wrong with a configuration in the fabric as a whole: what Apply would
+// refuse, what follows from links that an operator took out of service, and, where failures is more
+// than 0, what would while up to so many links fail. A configuration with faults gives a
+// *yamlnode.Error.
+func (c *Controller) Foresee(file string, yaml []byte, failures int) (notes []string, err error) {
+	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
+	if err != nil {
+		return nil, err
+	}
+	g := topology.New(cfg)
+	whole := c.foresee(cfg, g, nil, failures)
+	for _, r := range whole {
+		if r.Refused != nil {
+			r.Text = "apply refuses this: " + r.Refused.Error()
+		}
+		notes = append(notes, r.Text)
+	}
+	for _, r := range c.foresee(cfg, g, c.links.state().DownLinks, 0) {
+		if !slices.ContainsFunc(whole, func(w feature.Risk) bool { return w.Text == r.Text }) {
+			notes = append(notes, "with the links that are out of service now: "+r.Text)
+		}
+	}
+	return notes, nil
+}
+
+// foresee asks the features.
+func (c *Controller) foresee(cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
+	for _, f := range c.features {
+		if f, ok := f.(feature.Foreseer); ok {
+			risks = append(risks, f.Foresee(cfg, g, down, failures)...)
+		}
+	}
+	return risks
 }
 
 // advice returns what features have to say about a configuration on the switch of a want.
@@ -152,6 +188,13 @@ func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	f := faults{cfg: cfg}
+	for _, r := range c.foresee(cfg, p.graph, nil, 0) {
+		f.add("", "", r.Refused)
+	}
+	if err := f.err(); err != nil {
+		return 0, nil, err
+	}
 	fresh, err := c.newUnits(p)
 	if err != nil {
 		return 0, nil, err
@@ -162,6 +205,10 @@ func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
 	}
 	c.mu.RLock()
 	generation := c.generation + 1
+	risk := ""
+	if c.current != nil {
+		risk = c.current.risk
+	}
 	c.mu.RUnlock()
 	if c.opts.Save != nil {
 		if err := c.opts.Save(cfg, generation); err != nil {
@@ -169,7 +216,7 @@ func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
 			return 0, nil, fmt.Errorf("saving the configuration: %w", err)
 		}
 	}
-	next := &applied{prepared: p, devices: map[string]*unit{}}
+	next := &applied{prepared: p, devices: map[string]*unit{}, risk: risk}
 	c.install(next, fresh, generation)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
@@ -182,6 +229,7 @@ func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
 		Severity: view.Info, Subject: cfg.Name, Kind: "config.applied",
 		Message: fmt.Sprintf("generation %d from %s", generation, cfg.File),
 	})
+	c.warn(next)
 	return generation, next, nil
 }
 
@@ -346,11 +394,39 @@ func (c *Controller) recompute() {
 func (c *Controller) distribute(a *applied) {
 	last := a.wants
 	a.wants = c.wants(a.prepared, last)
+	changed := false
 	for name, w := range a.wants {
 		if w != last[name] {
 			a.devices[name].Want(w.Want)
+			changed = true
 		}
 	}
+	if changed {
+		c.warn(a)
+	}
+}
+
+// warn says when the routes that links out of service leave can go wrong, and when they cannot
+// any more. They are used all the same: a fabric that may deadlock is better than none. The caller
+// holds applying.
+func (c *Controller) warn(a *applied) {
+	state := c.links.state()
+	for name, suspect := range state.SuspectLinks {
+		state.DownLinks[name] = state.DownLinks[name] || suspect
+	}
+	var texts []string
+	for _, r := range c.foresee(a.config, a.graph, state.DownLinks, 0) {
+		texts = append(texts, r.Text)
+	}
+	risk := strings.Join(texts, "; ")
+	switch {
+	case risk == a.risk:
+	case risk != "":
+		c.event(view.Event{Severity: view.Warning, Subject: a.config.Name, Kind: "routes.risk", Message: risk})
+	default:
+		c.event(view.Event{Severity: view.Info, Subject: a.config.Name, Kind: "routes.risk_over", Message: "no longer: " + a.risk})
+	}
+	a.risk = risk
 }
 
 // checkHealth judges links and switches.

@@ -81,6 +81,7 @@ type applied struct {
 	*prepared
 	devices map[string]*unit
 	wants   map[string]*wanted // what they were told last; applying guards it
+	risk    string             // what can go wrong with these routes; applying guards it
 }
 
 // unit is a device and what ends it.

@@ -64,7 +64,7 @@ func TestRefused(t *testing.T) {
 			`is "spfc", which the switch "tof" cannot do: the program for tofino1 has no table ingress.buffer.buffer_policy`},
 		{"victims by the traffic manager", runtime, lossless + "buffer: {policy: spfc, size: 4MB, lossless: [3]}", "", ""},
 		{"victims under DSH", runtime, lossless + "buffer: {policy: dsh+spfc, size: 4MB, lossless: [3]}", "", ""},
-		{"policy of the switch", `, buffer: {policy: spfc, size: 4MB, lossless: [3]}`, lossless, "switches[1].buffer.policy", `is "spfc"`},
+		{"policy of the switch", `, buffer: {policy: spfc, size: 4MB, lossless: [3]}`, lossless + "buffer: {allow_class_change: true}", "switches[1].buffer.policy", `is "spfc"`},
 		{"size beyond the chip", runtime, lossless + "buffer: {policy: sih, size: 1GB, lossless: [3]}", "buffer.size", `makes buffer 1000000000 B for the traffic manager of the switch "tof"`},
 		{"class in another queue", runtime, "qos: {classes: [{dscp: 26, class: 3, queue: 4}]}\nbuffer: {policy: sih, size: 4MB, lossless: [3]}", "qos.classes[0].queue",
 			"its queues obey PFC for the class of their number, want queue 3"},

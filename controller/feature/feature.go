@@ -84,6 +84,20 @@ type Adviser interface {
 	Advise(env *Env, running *config.Switch, sw string) []string
 }
 
+// Foreseer is a feature that knows how a fabric as a whole can go wrong.
+type Foreseer interface {
+	// Foresee looks at a configuration while links, by name, are out of service, and, where
+	// failures is more than 0, while up to so many others fail besides.
+	Foresee(c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
+}
+
+// Risk is something that whoever plans a configuration should know.
+type Risk struct {
+	Text string
+	// Refused is a yamlnode.Fault where the configuration must not be applied for it, else nil.
+	Refused error
+}
+
 // Loop is a feature's work on one switch. Its methods are called by one goroutine at a
 // time. A loop must not keep goroutines.
 type Loop interface {

@@ -33,13 +33,23 @@ func (s *fabricService) ListSwitches(context.Context, *pb.ListSwitchesRequest) (
 	return r, nil
 }
 
+// maxFailures is how many links at a time a plan may have fail: there are too many triples.
+const maxFailures = 2
+
 func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest) (*pb.PlanConfigResponse, error) {
 	file := fileName(r.GetFile())
+	if n := r.GetFailures(); n > maxFailures {
+		text := fmt.Sprintf("%d is not allowed: want 0 to %d", n, maxFailures)
+		return nil, violations("failures: "+text, violation("failures", text))
+	}
 	plans, err := s.Backend.Plan(ctx, file, []byte(r.GetConfig()))
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
 	out := &pb.PlanConfigResponse{}
+	if out.Notes, err = s.Backend.Foresee(file, []byte(r.GetConfig()), int(r.GetFailures())); err != nil {
+		return nil, configStatus(file, err)
+	}
 	for _, p := range plans {
 		out.Switches = append(out.Switches, planToProto(p))
 	}

@@ -57,22 +57,20 @@ func SamePaths(a, b []Route) bool {
 // that cannot be reached from a switch has no route there. Every shortest path is used.
 // Routes of one group share their next hops.
 func (g *Graph) Routes(s State) map[string][]Route {
-	usable := func(link int, strict bool) bool {
-		l := g.links[link]
-		if s.DownLinks[l.Name] {
-			return false
-		}
-		return !strict || !s.SuspectLinks[l.Name] && !s.SuspectSwitches[l.A.Node] && !s.SuspectSwitches[l.B.Node]
-	}
+	usable := g.usable(s)
 	lists := make([][]Route, len(g.switches))
 	leaves := map[int][][]NextHop{} // of every switch, by leaf
 	for _, h := range g.hosts {
-		if !usable(h.link, false) {
+		if usable.down[h.link] {
 			continue
 		}
 		hops, done := leaves[h.leaf]
 		if !done {
-			hops = g.towards(h.leaf, s, usable)
+			ports := g.towards(h.leaf, s, usable)
+			hops = make([][]NextHop, len(ports))
+			for i, list := range ports {
+				hops[i] = g.nextHops(i, list)
+			}
 			leaves[h.leaf] = hops
 		}
 		prefix := netip.PrefixFrom(h.IPv4, 32)
@@ -94,21 +92,39 @@ func (g *Graph) Routes(s State) map[string][]Route {
 	return routes
 }
 
-// towards returns the next hops of every switch to the switch leaf.
-func (g *Graph) towards(leaf int, s State, usable func(link int, strict bool) bool) [][]NextHop {
+// usable says which links may be used: none that is down, and none that is avoided where there is
+// another way.
+type usable struct{ down, avoid []bool }
+
+func (g *Graph) usable(s State) usable {
+	u := usable{make([]bool, len(g.links)), make([]bool, len(g.links))}
+	for i, l := range g.links {
+		u.down[i] = s.DownLinks[l.Name]
+		u.avoid[i] = u.down[i] || s.SuspectLinks[l.Name] || s.SuspectSwitches[l.A.Node] || s.SuspectSwitches[l.B.Node]
+	}
+	return u
+}
+
+// towards returns the ports of every switch that lead one step closer to the switch leaf, as
+// indices into its ports.
+func (g *Graph) towards(leaf int, s State, u usable) [][]int {
 	// A leaf that is itself suspect has no replacement: reach it through healthy
 	// links where these exist, so its own suspicion must not hide them.
-	strict := func(link int) bool { return usable(link, true) || g.onlySwitchSuspect(s, link, leaf) }
-	loose := func(link int) bool { return usable(link, false) }
-	healthy, all := g.distances(leaf, strict), g.distances(leaf, loose)
-	hops := make([][]NextHop, len(g.switches))
+	strict := func(link int) bool { return !u.avoid[link] || g.onlySwitchSuspect(s, u, link, leaf) }
+	loose := func(link int) bool { return !u.down[link] }
+	healthy, all := g.distances(leaf, strict), []int(nil)
+	hops := make([][]int, len(g.switches))
 	for i := range hops {
 		if i == leaf {
 			continue
 		}
-		if hops[i] = g.nextHops(i, healthy, strict); len(hops[i]) == 0 {
-			hops[i] = g.nextHops(i, all, loose)
+		if hops[i] = g.closer(i, healthy, strict); len(hops[i]) > 0 {
+			continue
 		}
+		if all == nil {
+			all = g.distances(leaf, loose)
+		}
+		hops[i] = g.closer(i, all, loose)
 	}
 	return hops
 }
@@ -122,24 +138,34 @@ func (g *Graph) last(h Host) []NextHop {
 
 // onlySwitchSuspect reports whether a link is to be avoided for nothing but the suspicion
 // against the switch leaf, which is where the packets have to go.
-func (g *Graph) onlySwitchSuspect(s State, link, leaf int) bool {
+func (g *Graph) onlySwitchSuspect(s State, u usable, link, leaf int) bool {
 	l, name := g.links[link], g.switches[leaf].name
-	if s.DownLinks[l.Name] || s.SuspectLinks[l.Name] {
+	if u.down[link] || s.SuspectLinks[l.Name] {
 		return false
 	}
 	return l.A.Node == name && !s.SuspectSwitches[l.B.Node] || l.B.Node == name && !s.SuspectSwitches[l.A.Node]
 }
 
-// nextHops returns the ports of switch i that lead one step closer.
-func (g *Graph) nextHops(i int, dist []int, usable func(link int) bool) []NextHop {
+// closer returns the ports of switch i that lead one step closer.
+func (g *Graph) closer(i int, dist []int, usable func(link int) bool) []int {
 	if dist[i] == unreachable {
 		return nil
 	}
-	var hops []NextHop
-	for _, p := range g.switches[i].ports {
+	var closer []int
+	for n, p := range g.switches[i].ports {
 		if p.peer >= 0 && usable(p.link) && dist[p.peer] == dist[i]-1 {
-			hops = append(hops, NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC})
+			closer = append(closer, n)
 		}
+	}
+	return closer
+}
+
+// nextHops returns the next hops by ports of switch i.
+func (g *Graph) nextHops(i int, ports []int) []NextHop {
+	var hops []NextHop
+	for _, n := range ports {
+		p := &g.switches[i].ports[n]
+		hops = append(hops, NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC})
 	}
 	return hops
 }

@@ -1319,7 +1319,9 @@ type PlanConfigRequest struct {
 	// The configuration as YAML.
 	Config string `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	// File name used in error messages.
-	File          string `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	File string `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	// Look for what could go wrong while up to so many links fail, 0 to 2.
+	Failures      uint32 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1368,9 +1370,18 @@ func (x *PlanConfigRequest) GetFile() string {
 	return ""
 }
 
+func (x *PlanConfigRequest) GetFailures() uint32 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
 type PlanConfigResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switches      []*SwitchPlan          `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Switches []*SwitchPlan          `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
+	// What an operator should know about the fabric as a whole, such as routes that may deadlock.
+	Notes         []string `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1408,6 +1419,13 @@ func (*PlanConfigResponse) Descriptor() ([]byte, []int) {
 func (x *PlanConfigResponse) GetSwitches() []*SwitchPlan {
 	if x != nil {
 		return x.Switches
+	}
+	return nil
+}
+
+func (x *PlanConfigResponse) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -4384,12 +4402,14 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\rSTATE_UNKNOWN\x10\x00\x12\f\n" +
 	"\bSTATE_UP\x10\x01\x12\x0e\n" +
 	"\n" +
-	"STATE_DOWN\x10\x02J\x04\b\x03\x10\x04\"?\n" +
+	"STATE_DOWN\x10\x02J\x04\b\x03\x10\x04\"[\n" +
 	"\x11PlanConfigRequest\x12\x16\n" +
 	"\x06config\x18\x01 \x01(\tR\x06config\x12\x12\n" +
-	"\x04file\x18\x02 \x01(\tR\x04file\"I\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x1a\n" +
+	"\bfailures\x18\x03 \x01(\rR\bfailures\"_\n" +
 	"\x12PlanConfigResponse\x123\n" +
-	"\bswitches\x18\x01 \x03(\v2\x17.headgate.v1.SwitchPlanR\bswitches\"\x87\x01\n" +
+	"\bswitches\x18\x01 \x03(\v2\x17.headgate.v1.SwitchPlanR\bswitches\x12\x14\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"\x87\x01\n" +
 	"\n" +
 	"SwitchPlan\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +

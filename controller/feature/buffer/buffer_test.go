@@ -61,7 +61,7 @@ func TestPriority(t *testing.T) {
 	}{
 		{nil, ids.HighestQueue},
 		{[]string{`9551", target: embedded`, `9551", target: bmv2`}, 0},
-		{[]string{`9551", target: embedded`, `9551", target: embedded, priority_queues: 7, buffer: {policy: "off"}`}, 6},
+		{[]string{`9551", target: embedded`, `9551", target: embedded, priority_queues: 7, buffer: {policy: "off"}`, "policy: dsh ", "allow_class_change: true\n  policy: dsh "}, 6},
 	} {
 		list, err := New(nil).Desired(environment(t, tt.edits...), "leaf1")
 		if err != nil {

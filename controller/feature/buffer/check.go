@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,6 +77,10 @@ func (section) Check(c *config.Config, d *yamlnode.Doc) {
 			b.checkBuffer(i)
 		}
 	}
+	for _, l := range c.Links {
+		b.checkCable(l, l.A, l.B)
+		b.checkCable(l, l.B, l.A)
+	}
 	for _, x := range b.list {
 		where := fmt.Sprintf("on the switch %q", x.name)
 		if x.others > 0 {
@@ -115,6 +120,33 @@ func (b *bufferFaults) checkBuffer(i int) {
 	if err := h.Validate(); err != nil {
 		key, is, want := translate(err, s, ports)
 		b.add(i, key, is, want)
+	}
+}
+
+// checkCable holds what the switch at the end at sends over a link against what the other end
+// takes: frames no larger than the headroom there is made for, and classes that are lossless at both
+// ends or at none. A DSCP has one class in the whole fabric, so no route changes it otherwise. What
+// hosts send is not in the file.
+func (b *bufferFaults) checkCable(l config.Link, at, other config.Endpoint) {
+	i := slices.IndexFunc(b.c.Switches, func(s config.Switch) bool { return s.Name == at.Node })
+	j := slices.IndexFunc(b.c.Switches, func(s config.Switch) bool { return s.Name == other.Node })
+	if i < 0 || j < 0 {
+		return
+	}
+	own, peer := Of(&b.c.Switches[i]), Of(&b.c.Switches[j])
+	if !own.On() {
+		return
+	}
+	if own.MTU < peer.MTU {
+		b.add(i, "mtu", fmt.Sprintf("is %v", own.MTU), fmt.Sprintf("the %v of %s or more: %s brings frames of it, for which headroom and thresholds are not made", peer.MTU, other.Node, l.Name))
+	}
+	there := uint8(0)
+	if peer.On() {
+		there = peer.Lossless
+	}
+	if lost := own.Lossless &^ there; lost != 0 && !own.AllowClassChange {
+		b.add(i, "lossless", fmt.Sprintf("has %s", classes(lost)), fmt.Sprintf(
+			"classes that %s has too, where %s leads, or buffer.allow_class_change: true; a packet that changes from lossless to lossy on its way is dropped like any other", other.Node, l.Name))
 	}
 }
 

@@ -46,6 +46,12 @@ type Config struct {
 	// PauseQuanta is how long a PAUSE lasts in units of 512 bit times, 1 … 65535; default
 	// 65535. It is repeated before it expires.
 	PauseQuanta uint16
+	// AllowCycles lets routes of lossless classes be applied that have a cyclic buffer dependency,
+	// and so may deadlock; default false. Only in the section of the fabric.
+	AllowCycles bool
+	// AllowClassChange lets routes lead from switches where a class is lossless to others where it
+	// is not; default false. Only in the section of the fabric.
+	AllowClassChange bool
 	// Share is how much of Φ the policy oversubscribed reserves, 1 … 1000 ‰; default 800.
 	Share int
 

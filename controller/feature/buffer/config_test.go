@@ -91,6 +91,7 @@ scale: 2000
 switches:
   - {name: s1, device_id: 1, address: "h:1", buffer: {policy: spfc, size: 1MB, lossless: [0]}}
   - {name: s2, device_id: 2, address: "h:2"}
+buffer: {allow_class_change: true}
 hosts: [{name: h1, ipv4: 10.0.0.1}]
 links:
   - {a: "s1:1", b: h1, rate: 50Mbps, delay: 1us}

@@ -26,6 +26,7 @@ func (section) Key() string { return "buffer" }
 func (section) Read(m *yamlnode.Map, c *config.Config) any {
 	b := defaults(c.Scale)
 	b.read(m)
+	b.AllowCycles, b.AllowClassChange = m.Bool("allow_cycles", false), m.Bool("allow_class_change", false)
 	return b
 }
 

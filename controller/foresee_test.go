@@ -1,0 +1,114 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// without takes links out of a fabric's file.
+func without(yaml string, links ...string) string {
+	for _, l := range links {
+		a, b, _ := strings.Cut(l, "-")
+		line := fmt.Sprintf("  - {a: %q, b: %q, rate: 50Mbps, delay: 1us}\n", a, b)
+		if !strings.Contains(yaml, line) {
+			panic("no line " + line)
+		}
+		yaml = strings.Replace(yaml, line, "", 1)
+	}
+	return yaml
+}
+
+// TestCyclesAreRefused: a leaf-spine without two links of different leaves and spines has paths
+// that bounce off the other leaves, with a cycle. plan says so, apply refuses it unless the file
+// allows it, and classes that are not lossless do not matter.
+func TestCyclesAreRefused(t *testing.T) {
+	const section = "\nbuffer: {policy: dsh, size: 1MB, lossless: [0]"
+	const cycle = "leaf3:3→spine1:3→spine1:4→leaf4:3→leaf4:4→spine2:4→spine2:3→leaf3:4→leaf3:3"
+	f := newFabric(t)
+	whole := string(f.yaml)
+	bounced := without(whole, "leaf1:3-spine1:1", "leaf2:4-spine2:2")
+	for _, tt := range []struct {
+		name, yaml string
+		failures   int
+		notes      []string
+		refused    bool
+	}{
+		{"whole", whole + section + "}\n", 0, nil, false},
+		{"whole, any failure", whole + section + "}\n", 1, []string{"class 0: with up to 1 failed links between switches, 8 combinations looked at: no cycle"}, false},
+		{"whole, any two", whole + section + "}\n", 2, []string{"36 combinations looked at: in 12 of them buffers depend on each other in a cycle, which PFC can stop for good; without leaf1:3-spine1:1 and leaf2:4-spine2:2: " + cycle}, false},
+		{"bounced, not lossless", bounced, 2, nil, false},
+		{"bounced", bounced + section + "}\n", 1, []string{"apply refuses this: buffer.allow_cycles: is false, but buffers of class 0 depend on each other in a cycle, which PFC can stop for good: " + cycle + "; want true"}, true},
+		{"bounced, allowed", bounced + section + ", allow_cycles: true}\n", 0, []string{cycle}, false},
+	} {
+		notes, err := f.c.Foresee("f.yaml", []byte(tt.yaml), tt.failures)
+		if err != nil || len(notes) != len(tt.notes) || len(notes) > 0 && !strings.Contains(notes[0], tt.notes[0]) {
+			t.Errorf("%s: %q, %v, want %q", tt.name, notes, err, tt.notes)
+		}
+		_, _, err = f.c.commitOf(tt.yaml)
+		var faults *yamlnode.Error
+		if tt.refused != errors.As(err, &faults) || tt.refused && (faults.Faults[0].Field != "buffer.allow_cycles" || faults.Faults[0].Line == 0) {
+			t.Errorf("%s: apply gives %v", tt.name, err)
+		}
+	}
+}
+
+// commitOf applies a file and does not wait for the switches.
+func (c *Controller) commitOf(yaml string) (uint64, *applied, error) {
+	cfg, err := config.Parse("f.yaml", []byte(yaml), nil, Sections()...)
+	if err != nil {
+		return 0, nil, err
+	}
+	return c.commit(cfg)
+}
+
+// TestLinksOutOfService: two links that an operator takes out leave routes that may deadlock. An
+// event says so, a new configuration is refused for them, and another event says that it is over.
+func TestLinksOutOfService(t *testing.T) {
+	f := newFabric(t)
+	yaml := string(f.yaml) + "\nbuffer: {policy: dsh, size: 1MB, lossless: [0]}\n"
+	if _, _, err := f.c.commitOf(yaml); err != nil {
+		t.Fatal(err)
+	}
+	sub := f.c.events.Subscribe(events.Options[view.Event]{Recent: 1000, Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "routes.") }})
+	defer sub.Close()
+	var kinds []string
+	risk := func() []string {
+		list, _ := sub.Take()
+		for _, e := range list {
+			kinds = append(kinds, e.Kind)
+		}
+		return kinds
+	}
+	set := func(a, b string, up bool) {
+		t.Helper()
+		if err := f.c.SetLink(context.Background(), a, b, up); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("leaf1", "spine1", false)
+	if got := risk(); got != nil {
+		t.Errorf("one link is out: %v", got)
+	}
+	set("leaf2", "spine2", false)
+	if got := risk(); fmt.Sprint(got) != "[routes.risk]" {
+		t.Errorf("two links are out: %v", got)
+	}
+	if notes, err := f.c.Foresee("f.yaml", []byte(yaml), 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: buffers of class 0 depend") {
+		t.Errorf("notes %q, %v", notes, err)
+	}
+	if _, _, err := f.c.commitOf(yaml); err != nil {
+		t.Errorf("a configuration is refused for links that are out of service: %v", err)
+	}
+	set("leaf1", "spine1", true)
+	if got := risk(); fmt.Sprint(got) != "[routes.risk routes.risk_over]" {
+		t.Errorf("one link is back: %v", got)
+	}
+}

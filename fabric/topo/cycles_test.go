@@ -1,0 +1,95 @@
+package topo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestCycles: shortest paths in trees go up and then down, so nothing depends on itself. Links
+// that fail make paths bounce: down to a leaf and up again. DSH's Figure 16 is such a fabric.
+func TestCycles(t *testing.T) {
+	leafSpine := func(failed ...string) *Graph {
+		g, err := LeafSpine(4, 2, 2, line, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range failed {
+			a, b, _ := strings.Cut(f, "–")
+			na, _ := g.Find(a)
+			nb, _ := g.Find(b)
+			l, ok := g.LinkBetween(na, nb)
+			if !ok {
+				t.Fatal("no link", f)
+			}
+			g.Links[l].Down = true
+		}
+		return g
+	}
+	s := shapes(t)
+	for _, tt := range []struct {
+		name     string
+		g        *Graph
+		failures int
+		want     string // Now, Then, Failed, Examined, With, Left
+	}{
+		{"star", s["star"], 2, "||[] 0 0 0"},
+		{"fat-tree", s["fat-tree"], 1, "||[] 32 0 0"},
+		{"leaf-spine", leafSpine(), 1, "||[] 8 0 0"},
+		// Two links of one leaf cut it off; those of one spine leave it out. The others are pairs of
+		// different leaves and spines, whose paths bounce.
+		{"leaf-spine, two failures", leafSpine(), 2, "|leaf2→spine0→leaf3→spine1→leaf2|[leaf0–spine0 leaf1–spine1] 36 12 0"},
+		{"DSH Figure 16", leafSpine("leaf3–spine0", "leaf0–spine1"), 1, "leaf1→spine0→leaf2→spine1→leaf1||[] 0 0 0"},
+	} {
+		c := tt.g.Cycles(tt.failures)
+		if got := fmt.Sprintf("%s|%s|%v %d %d %d", c.Now, c.Then, c.Failed, c.Examined, c.With, c.Left); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestCyclesAreAllFound compares the survey, which leaves out what cannot matter, with a search
+// for every combination of two failures.
+func TestCyclesAreAllFound(t *testing.T) {
+	for name, g := range shapes(t) {
+		var links []int
+		for i, l := range g.Links {
+			if !g.IsHost(l.A) && !g.IsHost(l.B) {
+				links = append(links, i)
+			}
+		}
+		with := 0
+		for i, a := range links {
+			for _, b := range links[i:] {
+				g.Links[a].Down, g.Links[b].Down = true, true
+				if g.Cycles(0).Now != "" {
+					with++
+				}
+				g.Links[a].Down, g.Links[b].Down = false, false
+			}
+		}
+		if c := g.Cycles(2); c.With != with || c.Examined != len(links)*(len(links)+1)/2 {
+			t.Errorf("%s: %d of %d combinations have a cycle, want %d", name, c.With, c.Examined, with)
+		}
+	}
+}
+
+func BenchmarkCycles(b *testing.B) {
+	for _, k := range []int{4, 8, 16} {
+		g, err := FatTree(k, line, line, line)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for failures := range 3 {
+			b.Run(fmt.Sprintf("k=%d/failures=%d", k, failures), func(b *testing.B) {
+				var c Cycles
+				for b.Loop() {
+					c = g.Cycles(failures)
+				}
+				b.ReportMetric(float64(c.Examined), "examined")
+				b.ReportMetric(float64(c.Left), "left")
+				b.ReportMetric(float64(c.With), "cyclic")
+			})
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// Package cbd finds cyclic buffer dependencies: rings of links in which each, once PFC has stopped
+// it, waits for the next one to move, so that none ever does. A channel is one direction of a
+// link. It depends on another when packets come in by the one and leave by the other: as long as
+// the second is stopped they fill the buffer that keeps the first stopped. Without a cycle of such
+// dependencies there is no deadlock (Dally and Seitz, IEEE Trans. Computers C-36(5), 1987; for PFC
+// Hu et al., "Deadlocks in Datacenter Networks", HotNets 2016); with one there may be.
+package cbd
+
+import (
+	"slices"
+
+	"gonum.org/v1/gonum/graph/simple"
+	"gonum.org/v1/gonum/graph/topo"
+)
+
+// Channel is one direction of a link between two switches, from one node to another.
+type Channel struct{ From, To, Link int }
+
+// Fabric is what dependencies follow from. Nodes are numbered from 0, links too; hosts are no
+// nodes, since they do not forward.
+type Fabric struct {
+	Nodes    int
+	Channels []Channel
+	// Leaves are the nodes that hosts hang on. Each sends to every other one.
+	Leaves []int
+	// Hops returns for every node the channels that it sends by to a leaf, while links are down.
+	// Without those of down they must be those of shortest paths, all of them.
+	Hops func(leaf int, down []bool) [][]int32
+	// Lossless reports whether a node pauses those who send to it.
+	Lossless func(node int) bool
+}
+
+// dependencies is a channel dependency graph: by channel, the channels that it depends on.
+type dependencies [][]int32
+
+// add adds the dependencies of what is sent to a leaf, and reports whether any is new.
+func (d dependencies) add(f *Fabric, leaf int, hops [][]int32) (more bool) {
+	reached := make([]bool, f.Nodes)
+	var queue []int
+	for _, n := range f.Leaves {
+		if n != leaf && !reached[n] {
+			reached[n] = true
+			queue = append(queue, n)
+		}
+	}
+	for len(queue) > 0 {
+		n := queue[0]
+		queue = queue[1:]
+		for _, in := range hops[n] {
+			at := f.Channels[in].To
+			if at == leaf {
+				continue
+			}
+			if !reached[at] {
+				reached[at] = true
+				queue = append(queue, at)
+			}
+			if !f.Lossless(at) {
+				continue
+			}
+			for _, out := range hops[at] {
+				if f.Lossless(f.Channels[out].To) && !slices.Contains(d[in], out) {
+					d[in] = append(d[in], out)
+					more = true
+				}
+			}
+		}
+	}
+	return more
+}
+
+// rest returns the channels that are left when those on which nothing depends have been taken
+// away, again and again: none when there is no cycle.
+func (d dependencies) rest() []bool {
+	dependents := make([]int32, len(d))
+	for _, list := range d {
+		for _, out := range list {
+			dependents[out]++
+		}
+	}
+	var free []int32
+	for c, n := range dependents {
+		if n == 0 {
+			free = append(free, int32(c))
+		}
+	}
+	left := len(d) - len(free)
+	for len(free) > 0 {
+		c := free[len(free)-1]
+		free = free[:len(free)-1]
+		for _, out := range d[c] {
+			if dependents[out]--; dependents[out] == 0 {
+				free = append(free, out)
+				left--
+			}
+		}
+	}
+	if left == 0 {
+		return nil
+	}
+	in := make([]bool, len(d))
+	for c, n := range dependents {
+		in[c] = n > 0
+	}
+	return in
+}
+
+// cycle returns a shortest cycle of the strongly connected component with the lowest channel, by
+// Tarjan's algorithm; nil when there is none.
+func (d dependencies) cycle() []int {
+	in := d.rest()
+	if in == nil {
+		return nil
+	}
+	g := simple.NewDirectedGraph()
+	for c, list := range d {
+		for _, out := range list {
+			if in[c] && in[out] {
+				g.SetEdge(simple.Edge{F: simple.Node(c), T: simple.Node(out)})
+			}
+		}
+	}
+	var first []int
+	for _, component := range topo.TarjanSCC(g) {
+		var ids []int
+		for _, n := range component {
+			ids = append(ids, int(n.ID()))
+		}
+		slices.Sort(ids)
+		if len(ids) > 1 && (first == nil || ids[0] < first[0]) {
+			first = ids
+		}
+	}
+	var shortest []int
+	for _, c := range first[:min(len(first), mostStarts)] {
+		if found := d.around(c, first); shortest == nil || len(found) < len(shortest) {
+			shortest = found
+		}
+	}
+	return shortest
+}
+
+// mostStarts bounds from how many channels of a component the shortest cycle is looked for.
+const mostStarts = 64
+
+// around returns a shortest cycle through a channel of a strongly connected component.
+func (d dependencies) around(start int, component []int) []int {
+	from := map[int32]int32{}
+	queue := []int32{int32(start)}
+	for len(queue) > 0 {
+		c := queue[0]
+		queue = queue[1:]
+		for _, out := range d[c] {
+			if int(out) == start {
+				path := []int{int(c)}
+				for int(c) != start {
+					c = from[c]
+					path = append(path, int(c))
+				}
+				slices.Reverse(path)
+				return path
+			}
+			if _, known := from[out]; known {
+				continue
+			}
+			if _, inside := slices.BinarySearch(component, int(out)); inside {
+				from[out] = c
+				queue = append(queue, out)
+			}
+		}
+	}
+	return nil
+}
+
+// Cycle returns a cyclic buffer dependency while links are down, a shortest one around: each
+// channel with the one that it depends on behind it, the last with the first. It is nil when
+// there is none.
+func (f *Fabric) Cycle(down []bool) []int {
+	d := make(dependencies, len(f.Channels))
+	for _, leaf := range f.Leaves {
+		d.add(f, leaf, f.Hops(leaf, down))
+	}
+	return d.cycle()
+}
