@@ -83,7 +83,7 @@ qos:
   classes: [{dscp: 26, class: 3}, {dscp: 48, class: 6}]
   ecn: [{queue: 3, kmin: 10KB, kmax: 100KB, pmax: 0.5}]
 soze: {shift: 2}
-buffer: {policy: sih, size: 4MB, lossless: [3]}
+buffer: {policy: sih, size: 4MB, lossless: [3], allow_class_change: true}
 pacc: {enabled: true, queue: 3}
 controller: {poll_interval: "off", probe_interval: "off", resync_interval: 1s}
 `, s1.addr, r.at, chip, cpu, r.device, r.bfrt.Addr())
