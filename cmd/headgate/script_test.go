@@ -139,6 +139,13 @@ func check(config []byte) error {
 	return nil
 }
 
+func (s *server) Foresee(_ string, config []byte, failures int) ([]string, error) {
+	if failures == 0 {
+		return nil, check(config)
+	}
+	return []string{fmt.Sprintf("with up to %d failed links: no cycle", failures)}, check(config)
+}
+
 func (s *server) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, error) {
 	if err := check(config); err != nil || strings.Contains(string(config), "same") {
 		return []view.Plan{{Switch: "s1"}, {Switch: "s2"}}, err
