@@ -10,8 +10,8 @@ PKGS       := ./...
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-build: ## build bin/headgate, one static binary
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o $(BIN) ./cmd/headgate
+build: ## build bin/headgate, one static binary without debug information
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
 
 run: build ## run the default fabric; ARGS="--for 40s --json out.json"
 	$(BIN) run $(ARGS)

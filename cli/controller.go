@@ -12,10 +12,12 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/daemon"
+	"github.com/headgate/headgate/internal/service"
 )
 
 func newControllerCommand() *cobra.Command {
-	var file, socket string
+	var file, socket, profile string
+	var format service.Format
 	var verbose, replace bool
 	c := &cobra.Command{
 		Use:   "controller",
@@ -33,6 +35,8 @@ func newControllerCommand() *cobra.Command {
 	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket too, for hosts in network namespaces")
 	f.BoolVar(&replace, "replace", false, "apply the fabric file even if another configuration was applied through the API since")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log every call of the API")
+	f.Var(&format, "log-format", service.FormatUsage)
+	f.StringVar(&profile, "pprof", "", service.ProfileUsage)
 	f.String("listen", "", "host:port of the gRPC API; overrides controller.listen")
 	f.String("metrics", "", "host:port of the Prometheus endpoint, off for none; overrides controller.metrics")
 	f.String("state", "", "state file; overrides controller.state")
@@ -53,7 +57,10 @@ func newControllerCommand() *cobra.Command {
 		if verbose {
 			level = slog.LevelDebug
 		}
-		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+		log := format.Log(os.Stderr, level)
+		if err := service.Profile(c.Context(), profile, log); err != nil {
+			return err
+		}
 		reload := make(chan os.Signal, 1)
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)

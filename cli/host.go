@@ -6,10 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/hosts/standalone"
+	"github.com/headgate/headgate/internal/service"
 )
 
 func newHostCommand() *cobra.Command {
 	opts := standalone.NewOptions()
+	var format service.Format
+	var profile string
 	cmd := &cobra.Command{
 		Use:   "host",
 		Short: "run a host agent on a real interface",
@@ -24,10 +27,15 @@ channels from the controller. It needs CAP_NET_RAW.
   headgate host --interface h4-eth0 --rate 20Mbps --cnp-gap 100ms --listen-only`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			log := format.Log(cmd.ErrOrStderr(), slog.LevelInfo)
+			if err := service.Profile(cmd.Context(), profile, log); err != nil {
+				return err
+			}
 			return standalone.Run(cmd.Context(), opts, cmd.OutOrStdout(), log)
 		},
 	}
 	opts.AddFlags(cmd.Flags())
+	cmd.Flags().Var(&format, "log-format", service.FormatUsage)
+	cmd.Flags().StringVar(&profile, "pprof", "", service.ProfileUsage)
 	return cmd
 }

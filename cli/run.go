@@ -31,7 +31,7 @@ func newRunCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
+	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze, of any switches and at least three hosts (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
 	f.StringVar(&o.Scenario, "scenario", names[0], "what happens: "+strings.Join(names, ", "))
 	f.StringSliceVar(&o.Variants, "variant", nil, "play only these variants of dsh, spfc or pacc, for example sih,dsh (default all)")
 	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("how long all phases of soze take together (default %v)", scenario.DefaultFor))

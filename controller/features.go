@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/sourcecheck"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/feature/telemetry"
+	"github.com/headgate/headgate/p4src/ids"
 )
 
 // features returns the features, one line each, in the order in which they are shown.
@@ -27,6 +28,16 @@ func features() []feature.Constructor {
 		telemetry.New,
 		linkprobe.New,
 	}
+}
+
+// udpPort returns the UDP port of maxQD's packets in a configuration, and the key that sets it.
+func udpPort(cfg *config.Config) (port uint16, key string) {
+	for _, construct := range features() {
+		if f, ok := construct(nil).(feature.Ported); ok {
+			return f.UDPPort(cfg)
+		}
+	}
+	return ids.UDPPortMaxQD, ""
 }
 
 // Sections returns the features' sections of the configuration, for package config.

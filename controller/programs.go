@@ -11,13 +11,21 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/p4src/ids"
 )
 
-// programs are the P4 programs that are built in. mu guards chips.
+// programs are the P4 programs that are built in. mu guards ported and chips.
 type programs struct {
-	v1model *pipeline.Pipeline
+	v1model *pipeline.Pipeline // as it was compiled
 	mu      sync.Mutex
+	ported  ported                          // for the port that was asked for last
 	chips   map[chipFile]*pipeline.Pipeline // as they were read last
+}
+
+// ported is v1model's program for another UDP port than it was compiled for.
+type ported struct {
+	port uint16
+	pipe *pipeline.Pipeline
 }
 
 // chipFile is a program for a chip with the file that goes to the device; "" for none.
@@ -35,8 +43,14 @@ func newPrograms() (*programs, error) {
 // another pipeline when it has changed.
 func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, error) {
 	chip := s.Target.Chip()
+	port, field := udpPort(cfg)
 	if chip == "" {
-		return p.v1model, nil
+		return p.forPort(port, field)
+	}
+	if port != ids.UDPPortMaxQD {
+		return nil, yamlnode.Fault{Field: field, Text: fmt.Sprintf(
+			"is %d, but the switch %q of target %s runs a program that was compiled for %d, and a chip's binary cannot be changed; want %d",
+			port, s.Name, s.Target, ids.UDPPortMaxQD, ids.UDPPortMaxQD)}
 	}
 	env := feature.Env{Config: cfg}
 	refused := func(key, format string, args ...any) error {
@@ -67,5 +81,27 @@ func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, 
 		return nil, refused("target", "is %s on the switch %q: %v", s.Target, s.Name, err)
 	}
 	p.chips[key] = made
+	return made, nil
+}
+
+// forPort returns v1model's program for a UDP port that field sets.
+func (p *programs) forPort(port uint16, field string) (*pipeline.Pipeline, error) {
+	if port == ids.UDPPortMaxQD {
+		return p.v1model, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ported.port == port {
+		return p.ported.pipe, nil
+	}
+	device, err := p4src.WithUDPPort(port)
+	if err != nil {
+		return nil, yamlnode.Fault{Field: field, Text: fmt.Sprintf("is %d: %v", port, err)}
+	}
+	made, err := pipeline.New(p.v1model.Info(), device)
+	if err != nil {
+		return nil, fmt.Errorf("program for UDP port %d: %w", port, err)
+	}
+	p.ported = ported{port, made}
 	return made, nil
 }

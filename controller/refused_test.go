@@ -70,6 +70,8 @@ func TestRefused(t *testing.T) {
 			"its queues obey PFC for the class of their number, want queue 3"},
 		{"soze", "", "soze: {dscp: 0}", "soze", "it has to be set up by BF Runtime; set switches[1].bf_runtime so that the traffic manager sets the time constant of the filter"},
 		{"soze by the traffic manager", runtime, "soze: {dscp: 0}", "", ""},
+		{"UDP port", "", "soze: {udp_port: 4000}", "soze.udp_port",
+			`is 4000, but the switch "tof" of target tofino1 runs a program that was compiled for 50151, and a chip's binary cannot be changed; want 50151`},
 		{"pacc", "", notified + "pacc: {enabled: true}", "", ""},
 		{"no file", `, device_config: /nowhere/tofino.bin`, "", "switches[1].device_config", `is "/nowhere/tofino.bin" on the switch "tof", want a file that can be read: open /nowhere/tofino.bin: no such file or directory`},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -197,9 +198,9 @@ func (r *victimRig) depart() {
 	// What the data plane would do; a write needs the primary's election id.
 	_, err = p4v1.NewP4RuntimeClient(conn).Write(ctx, &p4v1.WriteRequest{
 		DeviceId: 2, ElectionId: &p4v1.Uint128{Low: 1},
-		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{
+		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4msg.Of(&p4v1.CounterEntry{
 			CounterId: ids.CounterIngressDepartures, Index: &p4v1.Index{Index: 1}, Data: &p4v1.CounterData{ByteCount: r.departed},
-		}}}}},
+		})}},
 	})
 	if err != nil {
 		r.t.Error(err)

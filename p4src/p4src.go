@@ -7,7 +7,7 @@ import _ "embed" // for the artefacts
 
 //go:generate go run ./internal/gen
 
-// JSON is the program as p4c compiled it for BMv2. It must not be changed.
+// JSON is the program as p4c compiled it for BMv2. It must not be changed; see WithUDPPort.
 //
 //go:embed build/headgate.json
 var JSON []byte

@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,8 +74,8 @@ var (
 	ErrICRC      = errors.New("RoCEv2: wrong ICRC")
 )
 
-// Frame is a RoCEv2 frame; one that is kept encodes and decodes without allocating. DstPort says whether there is a shim: maxqd.Port or
-// RoCEv2Port. AETH belongs to Acknowledge alone.
+// Frame is a RoCEv2 frame; one that is kept encodes and decodes without allocating. DstPort says whether there is a shim: the
+// shim's port or RoCEv2Port. AETH belongs to Acknowledge alone.
 type Frame struct {
 	DstMAC, SrcMAC   MAC
 	Src, Dst         netip.Addr // IPv4
@@ -82,6 +83,7 @@ type Frame struct {
 	ECN              ECN
 	TTL              uint8
 	SrcPort, DstPort uint16
+	ShimPort         uint16 // of UDP with a shim, given to Decode too; 0 for maxqd.Port
 	Shim             maxqd.Shim
 	BTH              BTH
 	AETH             AETH
@@ -90,6 +92,9 @@ type Frame struct {
 	pseudo [icrcPseudo]byte // scratch
 }
 
+// HasShim reports whether the frame's port is the shim's.
+func (f *Frame) HasShim() bool { return f.DstPort == cmp.Or(f.ShimPort, maxqd.Port) }
+
 // Append appends the frame's wire form with checksums, padding and ICRC; it sets the
 // shim's next header and the BTH's pad count. UDP's checksum is 0, which RFC 768 allows
 // over IPv4: switches change what it would cover. Src and Dst must be IPv4 addresses and
@@ -97,7 +102,7 @@ type Frame struct {
 func (f *Frame) Append(b []byte) []byte {
 	f.BTH.Pad = uint8(-len(f.Payload) & 3)
 	udpBytes := udpLen + BTHLen + len(f.Payload) + int(f.BTH.Pad) + ICRCLen
-	shim := f.DstPort == maxqd.Port
+	shim := f.HasShim()
 	if shim {
 		udpBytes += maxqd.Len
 	}
@@ -155,7 +160,7 @@ func (f *Frame) Decode(b []byte) error {
 	f.SrcPort, f.DstPort = binary.BigEndian.Uint16(udp), binary.BigEndian.Uint16(udp[2:])
 	rest := udp[udpLen:n]
 	switch f.DstPort {
-	case maxqd.Port:
+	case cmp.Or(f.ShimPort, maxqd.Port):
 		if err := f.Shim.Decode(rest); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
-	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
@@ -74,5 +73,5 @@ func (r *Run) operator(ctx context.Context, a Action) error {
 }
 
 func flowKey(k agent.FlowKey) *pb.FlowKey {
-	return &pb.FlowKey{SrcIpv4: k.Src.String(), DstIpv4: k.Dst.String(), SrcPort: uint32(k.SrcPort), DstPort: maxqd.Port}
+	return &pb.FlowKey{SrcIpv4: k.Src.String(), DstIpv4: k.Dst.String(), SrcPort: uint32(k.SrcPort), DstPort: uint32(k.DstPort)}
 }

@@ -115,6 +115,12 @@ func (o *Options) validate() ([]*config.Config, error) {
 		o.Show = func(Event) {}
 	}
 	s := &o.Scenario
+	if s.On != nil {
+		var err error
+		if s.Phases, err = s.On(o.Config); err != nil {
+			return nil, err
+		}
+	}
 	configs := make([]*config.Config, len(s.Variants))
 	for i, v := range s.Variants { // all of them before the first takes its time
 		configs[i] = o.Config

@@ -44,6 +44,9 @@ type Scenario struct {
 	Fabric   []byte
 	Variants []Variant // at least one
 	Phases   []Phase
+	// On returns the phases for the operator's fabric; nil for a scenario with Phases of its own. The
+	// error says what the fabric lacks.
+	On func(*config.Config) ([]Phase, error)
 
 	// Law is what hosts' flows follow. Limits has the hosts whose flows send at most that
 	// fraction of line rate instead.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -24,13 +25,13 @@ func exactBytes(field uint32, v ...byte) *p4v1.FieldMatch {
 
 // watch is the entry that has queue 0 of a port watched, with a threshold of 1 B.
 func watch(kind p4v1.Update_Type, port byte, metadata []byte) *p4v1.Update {
-	return &p4v1.Update{Type: kind, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
+	return &p4v1.Update{Type: kind, Entity: p4msg.Of(&p4v1.TableEntry{
 		TableId:  ids.TableWatchedQueue,
 		Match:    []*p4v1.FieldMatch{exactBytes(ids.FieldWatchedQueueEgressPort, port), exactBytes(ids.FieldWatchedQueueQueue, 0)},
 		Metadata: metadata,
-		Action: &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{
-			ActionId: ids.ActionWatch, Params: []*p4v1.Action_Param{{ParamId: ids.ParamWatchThreshold, Value: []byte{1}}}}}},
-	}}}}
+		Action: p4msg.Call(&p4v1.Action{
+			ActionId: ids.ActionWatch, Params: []*p4v1.Action_Param{{ParamId: ids.ParamWatchThreshold, Value: []byte{1}}}}),
+	})}
 }
 
 // apply writes entries as if by P4Runtime.
@@ -60,7 +61,7 @@ func entriesOf(t *testing.T, s *Switch, table uint32) int {
 	t.Helper()
 	n := 0
 	s.server.TryControl(func(st *entity.State, _ *engine.Instance) {
-		err := st.Read(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}}, func(*p4v1.Entity) { n++ })
+		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(*p4v1.Entity) { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,14 +99,14 @@ func route() []*p4v1.Update {
 		{ParamId: 1, Value: []byte{2}}, {ParamId: 2, Value: mac}, {ParamId: 3, Value: mac}}}
 	prefix := netip.MustParsePrefix("10.0.2.0/24")
 	return []*p4v1.Update{
-		{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: &p4v1.ActionProfileMember{
-			ActionProfileId: ids.ProfileECMP, MemberId: 1, Action: next}}}},
-		{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
+		{Type: p4v1.Update_INSERT, Entity: p4msg.Of(&p4v1.ActionProfileMember{
+			ActionProfileId: ids.ProfileECMP, MemberId: 1, Action: next})},
+		{Type: p4v1.Update_INSERT, Entity: p4msg.Of(&p4v1.TableEntry{
 			TableId: ids.TableIPv4LPM,
 			Match: []*p4v1.FieldMatch{{FieldId: ids.FieldIPv4LPMDstAddr, FieldMatchType: &p4v1.FieldMatch_Lpm{
 				Lpm: &p4v1.FieldMatch_LPM{Value: prefix.Addr().AsSlice(), PrefixLen: int32(prefix.Bits())}}}},
 			Action: &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileMemberId{ActionProfileMemberId: 1}},
-		}}}},
+		})},
 	}
 }
 
@@ -141,8 +142,8 @@ func TestAgentFollowsTheTable(t *testing.T) {
 	// Another loop has left a flow in the table, so that it would not be learned.
 	foreign := &p4v1.TableEntry{TableId: ids.TableFlow, Match: []*p4v1.FieldMatch{
 		exactBytes(ids.FieldFlowSrcAddr, 10, 0, 1, 1), exactBytes(ids.FieldFlowDstAddr, 10, 0, 2, 1), exactBytes(ids.FieldFlowEgressPort, 2),
-	}, Action: &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{ActionId: ids.ActionCountFlow}}}}
-	apply(t, s, &p4v1.Update{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: foreign}}})
+	}, Action: p4msg.Call(&p4v1.Action{ActionId: ids.ActionCountFlow})}
+	apply(t, s, p4msg.Insert(foreign))
 	const period = units.Millisecond
 	apply(t, s, watch(p4v1.Update_MODIFY, 2, paccSettings(period, 500*time.Millisecond)))
 	loop.RunUntil(400 * units.Millisecond)

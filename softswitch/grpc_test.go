@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 // client is a primary P4Runtime controller.
@@ -77,13 +78,13 @@ func (c *client) push(p4info, json string) {
 
 // redirect is an entry of echo.p4's only table, with the ids of its P4Info.
 func redirect(from, to byte) *p4v1.Entity {
-	return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
+	return p4msg.Of(&p4v1.TableEntry{
 		TableId: 42877182,
 		Match:   []*p4v1.FieldMatch{{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: []byte{from}}}}},
-		Action: &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{
+		Action: p4msg.Call(&p4v1.Action{
 			ActionId: 28749719, Params: []*p4v1.Action_Param{{ParamId: 1, Value: []byte{to}}},
-		}}},
-	}}}
+		}),
+	})
 }
 
 // Entries and traffic do not care whether P4Runtime is served.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/units"
@@ -132,13 +133,13 @@ func session(id uint32, to uint32) *p4v1.Update {
 }
 
 func toPort(kind, to byte) *p4v1.Update {
-	return &p4v1.Update{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
+	return p4msg.Insert(&p4v1.TableEntry{
 		TableId: 33554433,
 		Match:   []*p4v1.FieldMatch{{FieldId: 1, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: []byte{kind}}}}},
-		Action: &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{
+		Action: p4msg.Call(&p4v1.Action{
 			ActionId: 16777217, Params: []*p4v1.Action_Param{{ParamId: 1, Value: []byte{to}}},
-		}}},
-	}}}}
+		}),
+	})
 }
 
 // TestEndlessPacketsLeaveTheSwitchUsable: P4Runtime is answered, frames go by and the switch

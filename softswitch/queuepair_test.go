@@ -8,6 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/packet"
@@ -60,10 +61,10 @@ func TestAgentLearnsQueuePairs(t *testing.T) {
 	ports[1].Receive(ackOf(7), loop.Now())
 	run(10 * units.Millisecond)
 	expect("while nothing is to be learned", 0)
-	apply(t, s, &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
+	apply(t, s, p4msg.Modify(&p4v1.TableEntry{
 		TableId: ids.TableQueuePair, IsDefaultAction: true,
-		Action: &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{ActionId: ids.ActionLearnQueuePair}}},
-	}}}})
+		Action: p4msg.Call(&p4v1.Action{ActionId: ids.ActionLearnQueuePair}),
+	}))
 	for _, qp := range []uint32{7, 8, 7, 0} { // 0 is nobody's
 		ports[1].Receive(ackOf(qp), loop.Now())
 	}

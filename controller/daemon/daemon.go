@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/store"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/service"
 )
 
 // Options of a daemon. Config is required.
@@ -107,6 +108,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		group.Go(func() error { return metrics.Serve(ctx, l.metrics, handler) })
 	}
 	group.Go(func() error { return d.reloads(ctx) })
+	service.Ready(ctx, d.Log, d.db.Err)
 	return group.Wait()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -24,14 +25,10 @@ import (
 func discover(ctx context.Context, c *session.Client, o Options, unreadable []string) []view.Capability {
 	tried := []view.Capability{version(ctx, c)}
 	if id, err := o.Pipeline.RegisterID(ids.RegisterLastDelayName); err == nil {
-		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", &p4v1.Entity{
-			Entity: &p4v1.Entity_RegisterEntry{RegisterEntry: &p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}}},
-		}))
+		tried = append(tried, try(ctx, c, "register_read", "registers are read by poll packets", p4msg.Of(&p4v1.RegisterEntry{RegisterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	if id, err := o.Pipeline.CounterID(ids.CounterDropsName); err == nil {
-		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", &p4v1.Entity{
-			Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}}},
-		}))
+		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	if o.Switch.Target == config.Embedded {
 		// It has the watchdog for received PFC, which no program declares, where it obeys PFC.

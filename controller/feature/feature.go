@@ -68,6 +68,13 @@ type Shared interface {
 	HostParameters(c *config.Config) []view.HostParameter
 }
 
+// Ported is the feature that has the UDP port of maxQD's packets, a constant of the program, as a
+// key of the configuration.
+type Ported interface {
+	// UDPPort returns the port, and the key that sets it.
+	UDPPort(c *config.Config) (port uint16, key string)
+}
+
 // Shaper is a feature that has a say in what a traffic manager does.
 type Shaper interface {
 	// Shape adds to what the traffic manager of a switch should do. It is asked for switches

@@ -63,11 +63,13 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	fabric := c.Source.Fabric()
 	generation.send(ch, float64(fabric.Generation))
+	var links, ports []series
 	for _, l := range fabric.Links {
 		if l.State != view.PortUnknown {
-			linkUp.send(ch, truth(l.State == view.PortUp), end(l.A), end(l.B))
+			links = append(links, one(truth(l.State == view.PortUp), end(l.A), end(l.B)))
 		}
 	}
+	rows := map[*view.Table][]series{}
 	for _, s := range c.Source.Switches() {
 		for state := view.Disconnected; state <= view.Degraded; state++ {
 			switchState.send(ch, truth(s.State == state), s.Name, state.String())
@@ -78,12 +80,19 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			if p.State == view.PortUnknown {
 				continue
 			}
-			portUp.send(ch, truth(p.State == view.PortUp), s.Name, number(p.Number), p.Peer)
+			ports = append(ports, one(truth(p.State == view.PortUp), s.Name, number(p.Number), p.Peer))
 		}
 		for _, t := range s.Status {
-			c.status(ch, s.Name, t)
+			for _, r := range t.Rows {
+				rows[t.Table] = append(rows[t.Table], row(s.Name, r))
+			}
 		}
 	}
+	saved := linkUp.sendAll(ch, links, 0, 1) + portUp.sendAll(ch, ports, 1, 2)
+	for t, list := range rows {
+		saved += c.status(ch, t, list)
+	}
+	merged.send(ch, float64(saved))
 	if c.Weights != nil {
 		// Hosts choose the names of applications that nobody named: those are one series.
 		other := weights.Budget{Application: "(other)"}
@@ -114,18 +123,46 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// status sends what a feature shows of a switch.
-func (c *Collector) status(ch chan<- prometheus.Metric, sw string, t view.Status) {
-	for i, m := range c.tables[t.Table] {
-		if m.desc == nil {
-			continue
+// status sends what a feature shows of all switches, and returns how many series were saved.
+func (c *Collector) status(ch chan<- prometheus.Metric, t *view.Table, list []series) int {
+	columns, kinds := 0, make([]kind, len(t.Columns))
+	for i, m := range c.tables[t] {
+		if kinds[i] = kindOf(t.Columns[i]); m.desc != nil {
+			columns++
 		}
-		for _, r := range t.Rows {
-			if v, ok := view.Number(r.Values[i]); ok {
-				m.send(ch, v, append([]string{sw}, r.Keys...)...)
+	}
+	list, saved := bounded(list, kinds, columns, ofPort(t))
+	for i, m := range c.tables[t] {
+		for _, s := range list {
+			if m.desc != nil && s.known[i] {
+				m.send(ch, s.values[i], s.labels...)
 			}
 		}
 	}
+	return saved
+}
+
+// row is a row of a table of a switch.
+func row(sw string, r view.Row) series {
+	s := series{labels: append([]string{sw}, r.Keys...), values: make([]float64, len(r.Values)), known: make([]bool, len(r.Values))}
+	for i, v := range r.Values {
+		s.values[i], s.known[i] = view.Number(v)
+	}
+	return s
+}
+
+// one is a value alone.
+func one(value float64, labels ...string) series {
+	return series{labels: labels, values: []float64{value}, known: []bool{true}}
+}
+
+// sendAll emits whether things are up; labels at are those of the port.
+func (m metric) sendAll(ch chan<- prometheus.Metric, list []series, at ...int) int {
+	list, saved := bounded(list, []kind{least}, 1, at)
+	for _, s := range list {
+		m.send(ch, s.values[0], s.labels...)
+	}
+	return saved
 }
 
 func bus(ch chan<- prometheus.Metric, name string, s events.Stats) {

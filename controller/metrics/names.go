@@ -34,6 +34,8 @@ var (
 
 	portUp = gauge("port_up", "1 when probes come over the port's link, 0 when they do not or the link is out of service; absent while nothing tells.", "switch", "port", "peer")
 
+	merged = gauge("port_merged_series", "Time series of ports that this scrape lacks, as there were too many: one of each switch, with the port \"(all)\", stands for them.")
+
 	weightFlows    = gauge("weight_flows", "Flows that the application has weights for.", "application")
 	weightUsed     = gauge("weight_used", "Sum of the weights of the application's flows.", "application")
 	weightLimit    = gauge("weight_limit", "The application's budget; absent without one.", "application")
@@ -46,7 +48,7 @@ var (
 	busSubscribers = gauge("bus_subscribers", "Subscribers of the events or samples.", "bus")
 
 	all = []metric{
-		generation, linkUp, switchState, switchEntries, switchReconciles, portUp,
+		generation, linkUp, switchState, switchEntries, switchReconciles, portUp, merged,
 		weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
 	}
 )

@@ -7,6 +7,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -29,7 +30,7 @@ func TestOverflows(t *testing.T) {
 	for g := range uint32(ids.ECMPMembers / 8) {
 		add(p.Group(ids.ProfileECMPName, g+1, []uint32{1, 2, 3, 4, 5, 6, 7, 8}))
 	}
-	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", Uint(1)}).Entity())
+	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", p4msg.Uint(1)}).Entity())
 	if got := p.Overflows(list); got != nil {
 		t.Errorf("full tables: %v", got)
 	}

@@ -9,6 +9,7 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/internal/pfcwd"
 )
 
@@ -135,7 +136,7 @@ func describeValue(v []byte, name string, width int32) string {
 		b := padded(v, 48)
 		return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5])
 	case width <= 64:
-		return fmt.Sprint(Number(v))
+		return fmt.Sprint(canon.Low64(v))
 	}
 	return fmt.Sprintf("0x%x", v)
 }

@@ -9,6 +9,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 // Arg is one argument of an action, by its parameter's name.
@@ -46,81 +47,75 @@ func (p *Pipeline) Default(table string) *Entry {
 
 // Exact sets the value of an exact key field.
 func (e *Entry) Exact(name string, v []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_EXACT, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+	return e.match(name, p4configv1.MatchField_EXACT, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
 		v, err := value(what, v, f.GetBitwidth())
-		m.FieldMatchType = &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: v}}
-		return err
+		return p4msg.Exact(f.GetId(), v), err
 	})
 }
 
 // LPM sets the value of a longest-prefix key field; bits beyond the prefix are cleared.
 func (e *Entry) LPM(name string, v []byte, prefix int) *Entry {
-	return e.match(name, p4configv1.MatchField_LPM, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+	return e.match(name, p4configv1.MatchField_LPM, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
 		width := f.GetBitwidth()
 		if prefix < 0 || prefix > int(width) {
-			return fmt.Errorf("%s: the prefix length is %d, want 0 to %d", what, prefix, width)
+			return nil, fmt.Errorf("%s: the prefix length is %d, want 0 to %d", what, prefix, width)
 		}
 		v, err := value(what, v, width)
 		if err != nil || prefix == 0 {
-			return err
+			return nil, err
 		}
-		v = canon.Of(and(padded(v, width), ones(width, int32(prefix))))
-		m.FieldMatchType = &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: v, PrefixLen: int32(prefix)}}
-		return nil
+		v = and(padded(v, width), ones(width, int32(prefix)))
+		return p4msg.LPM(f.GetId(), v, int32(prefix)), nil
 	})
 }
 
 // Ternary sets value and mask of a ternary key field; bits outside the mask are cleared.
 func (e *Entry) Ternary(name string, v, mask []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_TERNARY, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+	return e.match(name, p4configv1.MatchField_TERNARY, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
 		width := f.GetBitwidth()
 		v, err := value(what, v, width)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		mask, err := value(what+" mask", mask, width)
 		if err != nil || canon.IsZero(mask) {
-			return err
+			return nil, err
 		}
-		v = canon.Of(and(padded(v, width), padded(mask, width)))
-		m.FieldMatchType = &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: v, Mask: mask}}
-		return nil
+		return p4msg.Ternary(f.GetId(), and(padded(v, width), padded(mask, width)), mask), nil
 	})
 }
 
 // Range sets the inclusive bounds of a range key field.
 func (e *Entry) Range(name string, low, high []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_RANGE, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+	return e.match(name, p4configv1.MatchField_RANGE, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
 		width := f.GetBitwidth()
 		low, err := value(what+" low", low, width)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		high, err := value(what+" high", high, width)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if canon.Compare(low, high) > 0 {
-			return fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, low, high)
+			return nil, fmt.Errorf("%s: the range is 0x%x to 0x%x, want low ≤ high", what, low, high)
 		}
 		if canon.IsZero(low) && canon.IsMax(high, int(width)) {
-			return nil
+			return nil, nil
 		}
-		m.FieldMatchType = &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: low, High: high}}
-		return nil
+		return p4msg.Range(f.GetId(), low, high), nil
 	})
 }
 
 // Optional sets the value of an optional key field; leave it out to match anything.
 func (e *Entry) Optional(name string, v []byte) *Entry {
-	return e.match(name, p4configv1.MatchField_OPTIONAL, func(what string, f *p4configv1.MatchField, m *p4v1.FieldMatch) error {
+	return e.match(name, p4configv1.MatchField_OPTIONAL, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
 		v, err := value(what, v, f.GetBitwidth())
-		m.FieldMatchType = &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: v}}
-		return err
+		return p4msg.Optional(f.GetId(), v), err
 	})
 }
 
-func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, fill func(string, *p4configv1.MatchField, *p4v1.FieldMatch) error) *Entry {
+func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, build func(string, *p4configv1.MatchField) (*p4v1.FieldMatch, error)) *Entry {
 	if e.err != nil {
 		return e
 	}
@@ -135,11 +130,11 @@ func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, fill fu
 		if f.GetMatchType() != kind {
 			return e.fail(fmt.Errorf("%s matches by %v, not by %v", what, f.GetMatchType(), kind))
 		}
-		m := &p4v1.FieldMatch{FieldId: f.GetId()}
-		if err := fill(what, f, m); err != nil {
+		m, err := build(what, f)
+		if err != nil {
 			return e.fail(err)
 		}
-		if m.FieldMatchType != nil {
+		if m != nil {
 			e.entry.Match = append(e.entry.Match, m)
 		}
 		return e
@@ -173,7 +168,7 @@ func (e *Entry) Action(name string, args ...Arg) *Entry {
 	if err != nil {
 		return e.fail(err)
 	}
-	e.entry.Action = &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: a}}
+	e.entry.Action = p4msg.Call(a)
 	return e
 }
 
@@ -191,7 +186,7 @@ func (e *Entry) Call(name string, values []uint64) *Entry {
 	}
 	args := make([]Arg, len(values))
 	for i, param := range a.GetParams() {
-		args[i] = Arg{param.GetName(), Uint(values[i])}
+		args[i] = Arg{param.GetName(), p4msg.Uint(values[i])}
 	}
 	return e.Action(name, args...)
 }
@@ -221,7 +216,7 @@ func (e *Entry) Entity() (*p4v1.Entity, error) {
 		return nil, err
 	}
 	sortMatches(e.entry.Match)
-	return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e.entry}}, nil
+	return p4msg.Of(e.entry), nil
 }
 
 // checkEntry holds the rules of the specification's section on table entries.

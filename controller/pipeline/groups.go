@@ -5,6 +5,8 @@ import (
 	"sort"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 // Member builds a member of an action profile; the id must not be 0.
@@ -20,9 +22,7 @@ func (p *Pipeline) Member(profile string, id uint32, action string, args ...Arg)
 	if err != nil {
 		return nil, err
 	}
-	return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: &p4v1.ActionProfileMember{
-		ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a,
-	}}}, nil
+	return p4msg.Of(&p4v1.ActionProfileMember{ActionProfileId: prof.GetPreamble().GetId(), MemberId: id, Action: a}), nil
 }
 
 // Group builds a group of an action selector with the given members at weight 1.
@@ -42,7 +42,7 @@ func (p *Pipeline) Group(profile string, id uint32, members []uint32) (*p4v1.Ent
 		g.Members = append(g.Members, &p4v1.ActionProfileGroup_Member{MemberId: m, Weight: 1})
 	}
 	sort.Slice(g.Members, func(i, j int) bool { return g.Members[i].MemberId < g.Members[j].MemberId })
-	return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: g}}, nil
+	return p4msg.Of(g), nil
 }
 
 // PortGroup is Group with members that are numbered after the ports they send by. Each takes
@@ -58,21 +58,19 @@ func (p *Pipeline) PortGroup(profile string, id uint32, ports []uint32) (*p4v1.E
 
 // watchOwn makes a member of a PortGroup watch its port.
 func watchOwn(m *p4v1.ActionProfileGroup_Member) {
-	m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: Uint(uint64(m.GetMemberId()))}
+	m.WatchKind = &p4v1.ActionProfileGroup_Member_WatchPort{WatchPort: p4msg.Uint(uint64(m.GetMemberId()))}
 }
 
 // Extern returns an extern entry without contents, for reads: the type is in the first byte of
 // the id.
 func Extern(id uint32) *p4v1.Entity {
-	return &p4v1.Entity{Entity: &p4v1.Entity_ExternEntry{ExternEntry: &p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id}}}
+	return p4msg.Of(&p4v1.ExternEntry{ExternTypeId: id >> 24, ExternId: id})
 }
 
 // CloneSession builds a clone session that sends copies to ports. Its class of service is
 // 0 and it does not truncate, since PI refuses everything else.
 func CloneSession(id uint32, ports ...uint32) *p4v1.Entity {
-	return pre(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{
-		CloneSessionEntry: &p4v1.CloneSessionEntry{SessionId: id, Replicas: replicas(ports)},
-	}})
+	return p4msg.Of(&p4v1.CloneSessionEntry{SessionId: id, Replicas: p4msg.Replicas(ports...)})
 }
 
 // PriorityCloneSession is CloneSession with a class of service, which is the queue of the
@@ -85,23 +83,7 @@ func PriorityCloneSession(id, class uint32, ports ...uint32) *p4v1.Entity {
 
 // Multicast builds a multicast group.
 func Multicast(id uint32, ports ...uint32) *p4v1.Entity {
-	return pre(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{
-		MulticastGroupEntry: &p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: replicas(ports)},
-	}})
-}
-
-func pre(e *p4v1.PacketReplicationEngineEntry) *p4v1.Entity {
-	return &p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
-}
-
-// replicas counts instances from 1: on BMv2 the instance becomes egress_rid, and PI
-// refuses a byte-string port, so the numeric field is used throughout.
-func replicas(ports []uint32) []*p4v1.Replica {
-	list := make([]*p4v1.Replica, len(ports))
-	for i, port := range ports {
-		list[i] = &p4v1.Replica{EgressPort: port, Instance: uint32(i + 1)}
-	}
-	return list
+	return p4msg.Of(&p4v1.MulticastGroupEntry{MulticastGroupId: id, Replicas: p4msg.Replicas(ports...)})
 }
 
 // Digest builds the configuration of a digest: at most most messages in one list, held
@@ -111,8 +93,8 @@ func (p *Pipeline) Digest(name string, most int32, timeoutNS int64) (*p4v1.Entit
 	if err != nil {
 		return nil, err
 	}
-	return &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: &p4v1.DigestEntry{
+	return p4msg.Of(&p4v1.DigestEntry{
 		DigestId: d.GetPreamble().GetId(),
 		Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: timeoutNS, AckTimeoutNs: 1e9},
-	}}}, nil
+	}), nil
 }

@@ -5,6 +5,8 @@ import (
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/internal/canon"
 )
 
 // The controller headers of the program, as @controller_header names them.
@@ -79,7 +81,7 @@ func (p *Pipeline) PacketIn(in *p4v1.PacketIn) (PacketIn, error) {
 		if name == "" {
 			return PacketIn{}, fmt.Errorf("packet_in: no field has id %d, the header has %s", m.GetMetadataId(), fieldNames(h))
 		}
-		out.Fields[name] = Number(m.GetValue())
+		out.Fields[name] = canon.Low64(m.GetValue())
 	}
 	return out, nil
 }

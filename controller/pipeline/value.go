@@ -1,18 +1,10 @@
 package pipeline
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/headgate/headgate/internal/canon"
 )
-
-// Uint returns v as a byte string for builders.
-func Uint(v uint64) []byte {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], v)
-	return canon.Of(b[:])
-}
 
 // value checks that b fits a field of that many bits and returns its canonical form.
 func value(what string, b []byte, width int32) ([]byte, error) {
@@ -53,16 +45,4 @@ func and(a, mask []byte) []byte {
 		out[i] = a[i] & mask[i]
 	}
 	return out
-}
-
-// Number returns a byte string's value; over 64 bits it is cut to the low ones.
-func Number(b []byte) uint64 {
-	if len(b) > 8 {
-		b = b[len(b)-8:]
-	}
-	var v uint64
-	for _, x := range b {
-		v = v<<8 | uint64(x)
-	}
-	return v
 }

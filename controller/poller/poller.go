@@ -14,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -47,9 +48,9 @@ func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 			continue
 		}
 		out, err := p.pipe.PacketOut(binary.BigEndian.AppendUint64(bytes.Clone(p.mark), uint64(now.Sub(p.began))),
-			pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(port))},
-			pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
-			pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPoll)},
+			pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(uint64(port))},
+			pipeline.Arg{Name: "queue", Value: p4msg.Uint(ids.HighestQueue)},
+			pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPoll)},
 		)
 		if err == nil {
 			err = p.send(out)

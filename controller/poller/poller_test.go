@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/poller"
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -42,7 +43,7 @@ func TestPoll(t *testing.T) {
 		}
 	}
 	m := out[0].GetMetadata()
-	if pipeline.Number(m[0].Value) != 3 || pipeline.Number(m[1].Value) != ids.HighestQueue || pipeline.Number(m[2].Value) != ids.PacketOutPoll {
+	if canon.Low64(m[0].Value) != 3 || canon.Low64(m[1].Value) != ids.HighestQueue || canon.Low64(m[2].Value) != ids.PacketOutPoll {
 		t.Errorf("poll %v", out[0])
 	}
 	refuse = errors.New("busy")

@@ -5,6 +5,8 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 // Plan is the batches of updates that turn one state into another. They are written one after the
@@ -164,19 +166,19 @@ func bare(e *p4v1.Entity) *p4v1.Entity {
 	switch x := e.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
 		t := x.TableEntry
-		return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
+		return p4msg.Of(&p4v1.TableEntry{
 			TableId: t.GetTableId(), Match: t.GetMatch(), Priority: t.GetPriority(),
-		}}}
+		})
 	case *p4v1.Entity_ActionProfileMember:
 		m := x.ActionProfileMember
-		return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: &p4v1.ActionProfileMember{
+		return p4msg.Of(&p4v1.ActionProfileMember{
 			ActionProfileId: m.GetActionProfileId(), MemberId: m.GetMemberId(),
-		}}}
+		})
 	case *p4v1.Entity_ActionProfileGroup:
 		g := x.ActionProfileGroup
-		return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: &p4v1.ActionProfileGroup{
+		return p4msg.Of(&p4v1.ActionProfileGroup{
 			ActionProfileId: g.GetActionProfileId(), GroupId: g.GetGroupId(),
-		}}}
+		})
 	}
 	return e
 }

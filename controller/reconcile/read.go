@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 // Reader reads entities of a switch; an unset id in a request is a wildcard.
@@ -74,15 +75,15 @@ type query struct {
 }
 
 func queries(p *pipeline.Pipeline, externs []uint32) []query {
-	list := []query{{"table entries", &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{}}}}}
+	list := []query{{"table entries", p4msg.Of(&p4v1.TableEntry{})}}
 	for _, id := range p.SettableDefaults() {
 		e := &p4v1.TableEntry{TableId: id, IsDefaultAction: true}
-		list = append(list, query{"default entries", &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}})
+		list = append(list, query{"default entries", p4msg.Of(e)})
 	}
 	if p.HasProfiles() {
 		list = append(list,
-			query{"action profile members", &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: &p4v1.ActionProfileMember{}}}},
-			query{"action profile groups", &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: &p4v1.ActionProfileGroup{}}}},
+			query{"action profile members", p4msg.Of(&p4v1.ActionProfileMember{})},
+			query{"action profile groups", p4msg.Of(&p4v1.ActionProfileGroup{})},
 		)
 	}
 	list = append(list,
@@ -90,7 +91,7 @@ func queries(p *pipeline.Pipeline, externs []uint32) []query {
 		query{"multicast groups", pipeline.Multicast(0)},
 	)
 	for _, id := range p.Digests() {
-		list = append(list, query{"digests", &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: &p4v1.DigestEntry{DigestId: id}}}})
+		list = append(list, query{"digests", p4msg.Of(&p4v1.DigestEntry{DigestId: id})})
 	}
 	for _, id := range externs {
 		list = append(list, query{"externs", pipeline.Extern(id)})

@@ -123,8 +123,8 @@ type Endpoint struct {
 // Host is an end host.
 type Host struct{ Name, IPv4, MAC string }
 
-// HostParameter is something that all hosts of the fabric must agree on, for one of their laws: a
-// flag of `headgate host` without dashes, and its value in the fabric as it runs.
+// HostParameter is something that all hosts of the fabric must agree on, for one of their laws, or for
+// all where Law is "": a flag of `headgate host` without dashes, and its value in the fabric as it runs.
 type HostParameter struct{ Law, Name, Value string }
 
 // Fabric is the running configuration.

@@ -55,12 +55,13 @@ var verdicts = []Verdict{Agrees, Direction, Disagrees, NoValue}
 // Judgement is a claim beside what was measured.
 type Judgement struct {
 	Claim   string   `json:"claim"`
-	Paper   string   `json:"paper"`           // the paper's number or bound, as text
-	Ours    *float64 `json:"ours,omitempty"`  // mean over the seeds that have a number; nil for none
-	Low     float64  `json:"low,omitempty"`   // least of a seed
-	High    float64  `json:"high,omitempty"`  // greatest of a seed
-	Seeds   int      `json:"seeds"`           // that have a number
-	Ratio   *float64 `json:"ratio,omitempty"` // ours over the paper's number
+	Paper   string   `json:"paper"`               // the paper's number or bound, as text
+	Ours    *float64 `json:"ours,omitempty"`      // mean over the seeds that have a number; nil for none
+	Half    float64  `json:"ci95_half,omitempty"` // as Sample.Half, 0 below two seeds
+	Low     float64  `json:"low,omitempty"`       // least of a seed
+	High    float64  `json:"high,omitempty"`      // greatest of a seed
+	Seeds   int      `json:"seeds"`               // that have a number
+	Ratio   *float64 `json:"ratio,omitempty"`     // ours over the paper's number
 	Verdict Verdict  `json:"verdict"`
 	Why     string   `json:"why,omitempty"`
 }
@@ -183,24 +184,19 @@ func (c *Claim) judge(v float64) Verdict {
 
 // Judge holds a report against the claims of its file. Ratios are taken seed by seed.
 func (f *File) Judge(r *Report) []Judgement {
-	values := map[reference]map[uint64]float64{}
-	for _, o := range r.Outcomes {
-		for _, m := range o.Measures {
-			ref := reference{o.Variant, m.Name}
-			if values[ref] == nil {
-				values[ref] = map[uint64]float64{}
-			}
-			values[ref][o.Seed] = m.Value
-		}
-	}
+	_, of := r.byVariant()
 	var out []Judgement
 	for _, c := range f.Claims {
 		j := Judgement{Claim: c.Name, Paper: c.text(), Why: c.Why}
 		best := math.NaN()
 		for i := range c.of {
-			mean, low, high, n := c.number(values, i)
-			if n > 0 && (math.IsNaN(best) || c.greatest && mean > best || !c.greatest && mean < best) {
-				best, j.Low, j.High, j.Seeds = mean, low, high, n
+			s := c.number(of, i)
+			if mean := s.Mean(); !math.IsNaN(mean) && (math.IsNaN(best) || c.greatest && mean > best || !c.greatest && mean < best) {
+				best, j.Low, j.High, j.Seeds = mean, s.Quantile(0), s.Quantile(1), len(s.Values)
+				j.Half = 0 // JSON has no NaN
+				if j.Seeds > 1 {
+					j.Half = s.Half()
+				}
 			}
 		}
 		if !math.IsNaN(best) {
@@ -215,24 +211,20 @@ func (f *File) Judge(r *Report) []Judgement {
 	return out
 }
 
-// number is the claim's number of pair i: its mean, least and greatest over the n seeds that
-// have one.
-func (c *Claim) number(values map[reference]map[uint64]float64, i int) (mean, low, high float64, n int) {
-	low, high = math.Inf(1), math.Inf(-1)
-	for seed, v := range values[c.of[i]] {
-		if c.over != nil {
-			over, ok := values[c.over[i]][seed]
-			if !ok {
-				continue
+// number is the claim's number of pair i.
+func (c *Claim) number(of map[string][]*Outcome, i int) Sample {
+	return sample(of[c.of[i].variant], func(o *Outcome) float64 {
+		v := o.value(c.of[i].measure)
+		if c.over == nil {
+			return v
+		}
+		for _, other := range of[c.over[i].variant] {
+			if other.Seed == o.Seed {
+				return v / other.value(c.over[i].measure)
 			}
-			v /= over
 		}
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
-		}
-		mean, low, high, n = mean+v, min(low, v), max(high, v), n+1
-	}
-	return mean / float64(n), low, high, n
+		return math.NaN()
+	})
 }
 
 // Sum says in a few words what the judgements of a figure came to.

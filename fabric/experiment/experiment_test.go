@@ -167,9 +167,9 @@ func TestDeadlocksAreCounted(t *testing.T) {
 		{[]float64{math.NaN()}, "–"},
 		{[]float64{5}, "5"},
 		{[]float64{math.NaN(), math.NaN()}, "– in 0 of 2"},
-		{[]float64{2, math.NaN(), 4}, "3 (2…4) in 2 of 3"},
+		{[]float64{2, math.NaN(), 4}, "3 ± 12.706 (2…4) in 2 of 3"},
 		{[]float64{2, math.NaN()}, "2 in 1 of 2"},
-		{[]float64{2, 4}, "3 (2…4)"},
+		{[]float64{2, 4}, "3 ± 12.706 (2…4)"},
 	} {
 		r := Report{}
 		for _, v := range c.since {

@@ -144,8 +144,8 @@ func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 	if has(needNear) {
 		me.near = m.Float("within", 5, 0.01, 100) / 100
 	}
-	if what == "takeover" && p.Interval == 0 {
-		m.Fault("what", "is takeover, which needs run.interval: it looks at the samples")
+	if (what == "takeover" || what == "recovery") && p.Interval == 0 {
+		m.Fault("what", "is %s, which needs run.interval: it looks at the samples", what)
 	}
 	return me
 }

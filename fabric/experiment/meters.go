@@ -56,8 +56,11 @@ var meters = map[string]*meter{
 		}},
 
 	"at_pause":       {unit: "KB", keys: needSwitch | keyHosts | keySpan | keyStat, many: pausedAt},
+	"at_pause_ratio": {keys: needSwitch | keyHosts | keySpan, value: pausedRatio},
 	"xoff_arrival":   xoffRates(0),
 	"xoff_departure": xoffRates(1),
+
+	"phase_margin": {unit: "°", keys: needPort, value: phaseMargin},
 
 	"drops":       {keys: keySpan | keyClass, of: amount, growth: dropsOf},
 	"marks":       {keys: keySpan, of: amount, growth: counted(func(s *fabric.Stats) uint64 { return s.Marks })},
@@ -78,6 +81,9 @@ var meters = map[string]*meter{
 	}},
 	"takeover": {unit: "µs", keys: needGroup | keySpan, value: func(r *run, _ int, me *Measure) float64 {
 		return r.out.Series.takeover(me.group, me.from.Micros(), me.to.Micros())
+	}},
+	"recovery": {unit: "µs", keys: needGroup | keySpan, value: func(r *run, _ int, me *Measure) float64 {
+		return r.out.Series.recovery(me.group, me.from.Micros(), me.to.Micros())
 	}},
 	"converge": {unit: "µs", keys: keyGroup | keySpan | needEvery | needNear, value: func(r *run, i int, me *Measure) float64 {
 		return r.tracks[i].within(me.near)
@@ -195,13 +201,31 @@ func (r *run) times(group int, of func(*fabric.Result) float64) []float64 {
 // of the first sample that no later one follows, up to the time to, with less than 95 % of the
 // mean of their second half. NaN when the last sample has less.
 func (s *Series) takeover(group int, from, to float64) float64 {
-	first := sort.Search(len(s.Time), func(i int) bool { return s.Time[i] > from })
-	end := sort.Search(len(s.Time), func(i int) bool { return s.Time[i] > to })
+	first, end := s.after(from), s.after(to)
 	if first == end {
 		return math.NaN()
 	}
-	enough := 0.95 * mean(s.Goodput[group][(first+end)/2:end])
-	return forGood(s.Time[first:end], func(i int) bool { return s.Goodput[group][first+i] >= enough }) - from
+	return s.above(group, first, end, mean(s.Goodput[group][(first+end)/2:end])) - from
+}
+
+// recovery returns how long after from a group has for good what it had before, in µs: as takeover,
+// with the mean of the second half of the samples up to from.
+func (s *Series) recovery(group int, from, to float64) float64 {
+	first, end := s.after(from), s.after(to)
+	if first == 0 || first == end {
+		return math.NaN()
+	}
+	return s.above(group, first, end, mean(s.Goodput[group][first/2:first])) - from
+}
+
+// after returns the number of samples up to a time.
+func (s *Series) after(t float64) int {
+	return sort.Search(len(s.Time), func(i int) bool { return s.Time[i] > t })
+}
+
+// above returns from which time on a group has 95 % of a goodput in all samples from first to end.
+func (s *Series) above(group, first, end int, goodput float64) float64 {
+	return forGood(s.Time[first:end], func(i int) bool { return s.Goodput[group][first+i] >= 0.95*goodput })
 }
 
 // forGood returns the first of the times from which on all are good, NaN when the last is not.

@@ -3,6 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/headgate/headgate/fabric"
 )
@@ -23,6 +24,14 @@ type Outcome struct {
 	Deadlock    []string     `json:"deadlock,omitempty"` // the ports of the first
 	Series      Series       `json:"series"`
 	Flows       []FlowRecord `json:"-"` // by start, where the plan asks for them
+}
+
+// value returns a measure's value, NaN for a measure that the run does not have.
+func (o *Outcome) value(measure string) float64 {
+	if i := slices.IndexFunc(o.Measures, func(v Value) bool { return v.Name == measure }); i >= 0 {
+		return o.Measures[i].Value
+	}
+	return math.NaN()
 }
 
 // Group is what became of a group's flows. Times are of flows that have ended.

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"math"
+
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -54,4 +56,16 @@ func decodePACC(m *yamlnode.Map, c *fabric.Config) {
 		}
 	}
 	c.PACC = &fabric.PACC{Class: class, Params: params}
+}
+
+// phaseMargin is that of PACC at a port by the paper's analysis, with NICs' DCQCN at the hosts; NaN
+// where switches send no CNPs.
+func phaseMargin(r *run, _ int, me *Measure) float64 {
+	pacc, ref := r.plan.Config.PACC, r.plan.ports[me.port]
+	link, ok := r.plan.Graph.LinkBetween(ref.from, ref.to)
+	if pacc == nil || !ok {
+		return math.NaN()
+	}
+	rate := r.plan.Graph.Links[link].Rate
+	return pacc.Params(rate).PhaseMargin(rate, cnpgen.VendorReaction()).Phase
 }

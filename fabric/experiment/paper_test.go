@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/tests/race"
@@ -17,6 +18,10 @@ func TestPaperNumbers(t *testing.T) {
 		t.Skip("simulates some 400 ms of fabrics: seconds, and minutes with the race detector")
 	}
 	for name, bounds := range map[string][]bound{
+		"dsh-4":        nil,
+		"spfc-3":       nil,
+		"pacc-3":       nil,
+		"pacc-5":       nil,
 		"soze-14":      nil,
 		"soze-17":      nil,
 		"soze-18":      nil,
@@ -42,6 +47,59 @@ func TestPaperNumbers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checkBounds(t, name, bounds)
+		})
+	}
+}
+
+// TestReducedFigures runs a few variants of figures that take longer, over less time where one is
+// given, and holds ratios of a measure to what the papers say of them.
+func TestReducedFigures(t *testing.T) {
+	if race.Enabled || testing.Short() {
+		t.Skip("simulates some 100 ms of fabrics: seconds, and minutes with the race detector")
+	}
+	for _, c := range []struct {
+		name, long, short, measure, of, over string
+		low, high                            float64
+	}{
+		// Interfered flows do as well under DSH as under SIH, and not without shared headroom.
+		{"dsh-15", "stop: 20ms", "stop: 6ms", "interfered FCT", "none dsh 0.8", "none sih 0.8", 0.95, 1.15},
+		{"dsh-15", "stop: 20ms", "stop: 6ms", "interfered FCT", "none dsh-not-shared 0.8", "none sih 0.8", 1.8, 5},
+		// The victim's port keeps more with K = 5 than with DT or K = 3, and bursts get fewer PAUSEs than with K = 9.
+		{"spfc-11", "", "", "P0", "ε = 0.75 K = 5 N = 28", "ε = 0.75 DT N = 28", 1.5, 4},
+		{"spfc-11", "", "", "P0", "ε = 0.75 K = 3 N = 28", "ε = 0.75 K = 5 N = 28", 0.4, 0.8},
+		{"spfc-11", "", "", "PAUSE rate", "ε = 0.75 K = 9 N = 8", "ε = 0.75 K = 5 N = 8", 1.1, 1.6},
+	} {
+		t.Run(c.name+" "+c.of, func(t *testing.T) {
+			t.Parallel()
+			text, err := builtin.ReadFile("builtin/" + c.name + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := Parse(c.name+".yaml", []byte(strings.ReplaceAll(string(text), c.long, c.short)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string]float64{}
+			for _, p := range f.Plans {
+				if p.Variant != c.of && p.Variant != c.over {
+					continue
+				}
+				o, err := p.Run(t.Context(), f.Name, 1, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range o.Measures {
+					if m.Name == c.measure {
+						got[p.Variant] = m.Value
+					}
+					if m.Name == "drops" && m.Value != 0 {
+						t.Errorf("%s drops %g packets", p.Variant, m.Value)
+					}
+				}
+			}
+			if ratio := got[c.of] / got[c.over]; !(ratio >= c.low && ratio <= c.high) {
+				t.Errorf("%s of %s is %g, of %s %g: ratio %g, want %g to %g", c.measure, c.of, got[c.of], c.over, got[c.over], ratio, c.low, c.high)
+			}
 		})
 	}
 }
@@ -75,6 +133,25 @@ func TestTakeoverIsForGood(t *testing.T) {
 			s.Goodput[0] = append(s.Goodput[0], float64(g-'0'))
 		}
 		if got := s.takeover(0, 100, 200); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: %v µs, want %v", c.goodput, got, c.want)
+		}
+	}
+}
+
+// TestRecoveryIsForGood: as a takeover, but to what the group had before.
+func TestRecoveryIsForGood(t *testing.T) {
+	for _, c := range []struct {
+		goodput string
+		want    float64
+	}{
+		{"5555055999", 20}, {"5555999999", 10}, {"5555459555", 20}, {"5555555554", math.NaN()}, {"1155555555", 10}, {"5511155555", 10},
+	} {
+		s := Series{Goodput: [][]float64{nil}}
+		for i, g := range c.goodput {
+			s.Time = append(s.Time, 10*float64(i+1))
+			s.Goodput[0] = append(s.Goodput[0], float64(g-'0'))
+		}
+		if got := s.recovery(0, 40, 100); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
 			t.Errorf("%s: %v µs, want %v", c.goodput, got, c.want)
 		}
 	}

@@ -89,6 +89,15 @@ func names(m *yamlnode.Map, key string, allowed, def []string) []string {
 // all.
 func (f *File) panels(p picture, r *Report) []plotting.Panel {
 	_, of := r.byVariant()
+	summaries := r.Summaries()
+	mean := func(variant, measure string) (float64, string) {
+		for _, s := range summaries {
+			if s.Variant == variant && s.Measure == measure {
+				return s.Mean(), s.Unit
+			}
+		}
+		return math.NaN(), ""
+	}
 	switch p.kind {
 	case "time":
 		return p.time(of)
@@ -107,7 +116,7 @@ func (f *File) panels(p picture, r *Report) []plotting.Panel {
 		for _, me := range p.measures {
 			l := plotting.Line{Name: me}
 			for i, v := range p.variants {
-				value, unit := average(of[v], me)
+				value, unit := mean(v, me)
 				l.X, l.Y = append(l.X, float64(i)), append(l.Y, value)
 				out.Y = unit
 			}
@@ -120,7 +129,7 @@ func (f *File) panels(p picture, r *Report) []plotting.Panel {
 		panel := plotting.Panel{Title: p.title}
 		for _, v := range p.variants {
 			at := f.places[v]
-			value, unit := average(of[v], me)
+			value, unit := mean(v, me)
 			panel.Y = strings.TrimSpace(me + " " + unit)
 			i := slices.IndexFunc(panel.Lines, func(l plotting.Line) bool { return l.Name == at.line })
 			if i < 0 {
@@ -194,22 +203,6 @@ func (p picture) axes(panel plotting.Panel) plotting.Panel {
 		panel.Y = p.y
 	}
 	return panel
-}
-
-// average is the mean of a measure over the seeds that have a number, NaN for none.
-func average(outs []*Outcome, measure string) (value float64, unit string) {
-	sum, n := 0.0, 0
-	for _, o := range outs {
-		for _, m := range o.Measures {
-			if m.Name == measure && !math.IsNaN(m.Value) {
-				sum, n, unit = sum+m.Value, n+1, m.Unit
-			}
-		}
-	}
-	if n == 0 {
-		return math.NaN(), ""
-	}
-	return sum / float64(n), unit
 }
 
 // WritePictures draws what the file asks for into a directory, each as

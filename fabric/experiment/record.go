@@ -92,10 +92,14 @@ func (f *File) Record(rep *Report) (*Record, error) {
 	if rep.Interrupted {
 		return nil, fmt.Errorf("%s: the report is partial; a record is of all runs", f.Name)
 	}
-	return &Record{
+	rec := &Record{
 		Experiment: f.Name, Hash: f.Hash, Full: f.Full, Seed: rep.Seed, Seeds: rep.Seeds,
-		CPUSeconds: rep.Performance.CPUSeconds, Judgements: rep.Judgements, Measures: rep.rows(),
-	}, nil
+		CPUSeconds: rep.Performance.CPUSeconds, Judgements: rep.Judgements,
+	}
+	for _, s := range rep.Summaries() {
+		rec.Measures = append(rec.Measures, Row{s.Variant, s.Measure, s.Sample.String(), s.Unit, s.Paper})
+	}
+	return rec, nil
 }
 
 // Write writes a record into a directory, as the name that Recorded looks for.

@@ -21,9 +21,8 @@ func (r *Report) byVariant() (names []string, of map[string][]*Outcome) {
 }
 
 // WriteTable prints what a person wants to know of a report: the measures of each variant
-// beside the paper's numbers, then the flows of each group. With several seeds a number is
-// the mean over them, with the lowest and highest behind it, and in how many runs there was one
-// where that is not all: a deadlock "in 3 of 8".
+// beside the paper's numbers, then the flows of each group. Numbers are over the seeds, as
+// Sample.String prints them.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", r.Experiment, r.Title)
@@ -34,8 +33,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	b.WriteByte('\n')
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "variant\tmeasure\tvalue\tunit\treference")
-	for _, m := range r.rows() {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", dash(m.Variant), m.Measure, m.Value, m.Unit, m.Paper)
+	for _, s := range r.Summaries() {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", dash(s.Variant), s.Measure, s.Sample, s.Unit, s.Paper)
 	}
 	tw.Flush()
 	b.WriteByte('\n')
@@ -43,7 +42,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, n := range names {
 		for i, g := range of[n][0].Groups {
 			col := func(f func(*Group) float64) string {
-				return across(of[n], func(o *Outcome) float64 { return f(&o.Groups[i]) })
+				return sample(of[n], func(o *Outcome) float64 { return f(&o.Groups[i]) }).String()
 			}
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", dash(n), g.Name,
 				col(func(g *Group) float64 { return float64(g.Flows) }), col(func(g *Group) float64 { return float64(g.Done) }),
@@ -56,17 +55,6 @@ func (r *Report) WriteTable(w io.Writer) error {
 	r.footer(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// rows are the measures of each variant over its seeds.
-func (r *Report) rows() (rows []Row) {
-	names, of := r.byVariant()
-	for _, n := range names {
-		for i, m := range of[n][0].Measures {
-			rows = append(rows, Row{n, m.Name, across(of[n], func(o *Outcome) float64 { return o.Measures[i].Value }), m.Unit, m.Paper})
-		}
-	}
-	return rows
 }
 
 // verdicts prints the judgements of the file's claims: the paper's number, ours with its
@@ -88,15 +76,12 @@ func (r *Report) verdicts(b *strings.Builder) {
 	fmt.Fprintf(b, "verdict: %s\n", Sum(r.Judgements))
 }
 
-// OursText prints the mean of a judgement and its spread.
+// OursText prints the mean of a judgement with its spread.
 func (j *Judgement) OursText() string {
-	switch {
-	case j.Ours == nil:
+	if j.Ours == nil {
 		return "–"
-	case j.Low == j.High:
-		return number(*j.Ours)
 	}
-	return fmt.Sprintf("%s (%s…%s)", number(*j.Ours), number(j.Low), number(j.High))
+	return spreadText(*j.Ours, j.Half, j.Low, j.High)
 }
 
 func (r *Report) footer(b *strings.Builder) {
@@ -121,27 +106,6 @@ func (r *Report) footer(b *strings.Builder) {
 	if r.Interrupted {
 		b.WriteString("INTERRUPTED: some runs are missing or stopped early\n")
 	}
-}
-
-// across prints a number of several outcomes.
-func across(outs []*Outcome, f func(*Outcome) float64) string {
-	low, high, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
-	for _, o := range outs {
-		if v := f(o); !math.IsNaN(v) {
-			low, high, sum, n = min(low, v), max(high, v), sum+v, n+1
-		}
-	}
-	text := "–"
-	switch {
-	case n > 0 && low == high:
-		text = number(low)
-	case n > 0:
-		text = fmt.Sprintf("%s (%s…%s)", number(sum/float64(n)), number(low), number(high))
-	}
-	if n < len(outs) && len(outs) > 1 {
-		text += fmt.Sprintf(" in %d of %d", n, len(outs))
-	}
-	return text
 }
 
 // number prints five significant digits at most, and integers in full.

@@ -20,6 +20,7 @@ type xoff struct {
 	ports  []bool  // whose PAUSEs count
 	before []uint8 // what each port had paused
 	held   []float64
+	others float64 // what other ports held at their PAUSEs, in sum
 }
 
 // episode is a queue at XOFF.
@@ -59,10 +60,29 @@ func (x *xoff) Packet(m *headroom.MMU, now time, port int, class uint8, n units.
 func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 	for p, was := range x.before {
 		x.before[p] = m.Paused(p)
-		if p == port && arrived && x.ports[p] && x.before[p]&^was != 0 && x.from <= now && now < x.to {
-			x.held = append(x.held, float64(gaugeKinds["buffer"].level(m, now, p, -1))/1e3)
+		if p != port || !arrived || x.before[p]&^was == 0 || now < x.from || now >= x.to {
+			continue
+		}
+		held := float64(gaugeKinds["buffer"].level(m, now, p, -1)) / 1e3
+		if x.ports[p] {
+			x.held = append(x.held, held)
+		} else {
+			x.others += held
 		}
 	}
+}
+
+// pausedRatio is what ports held at their PAUSEs, in sum, over what the others held at theirs
+// (SPFC, Figure 14b).
+func pausedRatio(r *run, i int, _ *Measure) float64 {
+	held, others := 0.0, 0.0
+	for _, x := range r.xoffs[i] {
+		for _, h := range x.held {
+			held += h
+		}
+		others += x.others
+	}
+	return held / others
 }
 
 // pausedAt returns what ports held at their PAUSEs, sorted.

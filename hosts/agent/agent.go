@@ -20,9 +20,10 @@ import (
 
 // Errors of StartFlow, StopFlow and SetWeight, to be tested with errors.Is.
 var (
-	ErrNoFlow = errors.New("no such flow")
-	ErrExists = errors.New("a flow with this five-tuple exists")
-	ErrFull   = errors.New("no port or queue pair is free")
+	ErrNoFlow  = errors.New("no such flow")
+	ErrExists  = errors.New("a flow with this five-tuple exists")
+	ErrRunning = errors.New("flows have been started")
+	ErrFull    = errors.New("no port or queue pair is free")
 )
 
 // Agent is one host. It is not safe for concurrent use: one owner calls it, with times
@@ -78,13 +79,13 @@ func (a *Agent) Config() Config { return a.cfg }
 // after every call.
 func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 	spec.Weight = cmp.Or(spec.Weight, 1)
-	spec.DstPort = cmp.Or(spec.DstPort, maxqd.Port)
+	spec.DstPort = cmp.Or(spec.DstPort, a.cfg.ShimPort)
 	spec.DSCP = cmp.Or(spec.DSCP, a.cfg.DataDSCP)
 	switch {
 	case !spec.Dst.Is4():
 		return FlowKey{}, fmt.Errorf("flow destination %v: want an IPv4 address", spec.Dst)
-	case spec.DstPort != maxqd.Port && spec.DstPort != packet.RoCEv2Port:
-		return FlowKey{}, fmt.Errorf("flow destination port %d: want %d, with the maxQD shim, or %d", spec.DstPort, maxqd.Port, packet.RoCEv2Port)
+	case spec.DstPort != a.cfg.ShimPort && spec.DstPort != packet.RoCEv2Port:
+		return FlowKey{}, fmt.Errorf("flow destination port %d: want %d, with the maxQD shim, or %d", spec.DstPort, a.cfg.ShimPort, packet.RoCEv2Port)
 	case spec.DSCP > 63:
 		return FlowKey{}, fmt.Errorf("flow DSCP %d: want 1 to 63, or 0 for %d", spec.DSCP, a.cfg.DataDSCP)
 	case spec.Size < 0:
@@ -115,7 +116,7 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 		readyAt: heap.Outside, timerAt: heap.Outside, class: a.classes[spec.DSCP],
 		frame: packet.Frame{
 			DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: key.Src, Dst: key.Dst,
-			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort,
+			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort, ShimPort: a.cfg.ShimPort,
 			BTH: packet.BTH{PKey: packet.DefaultPKey, AckReq: true},
 		},
 	}
@@ -262,6 +263,21 @@ func (a *Agent) DropChannel(now units.Time, key FlowKey) error {
 		f.waiting = true
 		return nil
 	})
+}
+
+// SetShimPort changes the UDP port of packets with the maxQD shim; ErrRunning when there are flows
+// already, whose five-tuples have the old one.
+func (a *Agent) SetShimPort(port uint16) error {
+	switch {
+	case port == a.cfg.ShimPort:
+		return nil
+	case port == 0 || port == packet.RoCEv2Port:
+		return fmt.Errorf("UDP port %d with the maxQD shim: want 1 to 65535 but not %d", port, packet.RoCEv2Port)
+	case len(a.flows) > 0:
+		return ErrRunning
+	}
+	a.cfg.ShimPort = port
+	return nil
 }
 
 // Adopt changes the unit of maxQD and what makes laws. Running flows get a new law at once where

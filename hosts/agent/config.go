@@ -51,6 +51,9 @@ type Config struct {
 	// default, sends none; the DCQCN paper has 50 µs (Zhu et al., SIGCOMM 2015, §3.1).
 	CNPGap units.Time
 
+	// ShimPort is the UDP port of packets with the maxQD shim, maxqd.Port by default.
+	ShimPort uint16
+
 	// Timeouts of the transport; see transport.SenderConfig. By default 1 s, 250 ms, 4 s:
 	// for emulated fabrics, whose round trips are tens of milliseconds.
 	InitialRTO, MinRTO, MaxRTO units.Time
@@ -69,6 +72,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.MSS = cmp.Or(c.MSS, 1000)
 	c.AckDSCP = cmp.Or(c.AckDSCP, 48)
 	c.TTL = cmp.Or(c.TTL, 64)
+	c.ShimPort = cmp.Or(c.ShimPort, maxqd.Port)
 	c.FirstQP = cmp.Or(c.FirstQP, 1)
 	c.FirstPort = cmp.Or(c.FirstPort, 49152)
 	c.InitialRTO = cmp.Or(c.InitialRTO, units.Second)
@@ -89,6 +93,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("host %q: DSCP %d and %d: want 0 to 63", c.Name, c.DataDSCP, c.AckDSCP)
 	case c.badClass() != "":
 		return c, fmt.Errorf("host %q: %s", c.Name, c.badClass())
+	case c.ShimPort == packet.RoCEv2Port:
+		return c, fmt.Errorf("host %q: UDP port %d with the maxQD shim: want another than RoCEv2's", c.Name, c.ShimPort)
 	case c.FirstQP > packet.MaxQP:
 		return c, fmt.Errorf("host %q: first queue pair %d: want at most %d", c.Name, c.FirstQP, packet.MaxQP)
 	case c.CNPGap < 0:
@@ -132,7 +138,7 @@ func (k FlowKey) String() string {
 type FlowSpec struct {
 	Dst     netip.Addr
 	SrcPort uint16      // 0 chooses one that is free
-	DstPort uint16      // maxqd.Port, the default, or packet.RoCEv2Port for no shim
+	DstPort uint16      // Config.ShimPort, the default, or packet.RoCEv2Port for no shim
 	Weight  float64     // finite and above 0; 1 when 0
 	Size    units.Bytes // 0 for a flow that ends when it is stopped
 	App     string      // whose budget pays for the weight

@@ -5,7 +5,6 @@ import (
 
 	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/transport"
-	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -41,6 +40,7 @@ func (a *Agent) Receive(now units.Time, frame []byte) {
 		return
 	}
 	f := &a.in
+	f.ShimPort = a.cfg.ShimPort
 	if err := f.Decode(frame); err != nil {
 		a.counts.Malformed++
 		return
@@ -49,7 +49,7 @@ func (a *Agent) Receive(now units.Time, frame []byte) {
 		a.counts.NotOurs++
 		return
 	}
-	shim := f.DstPort == maxqd.Port
+	shim := f.HasShim()
 	switch {
 	case f.BTH.Opcode.IsSend() && !f.Shim.Echo:
 		a.onData(now, f)

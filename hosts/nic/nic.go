@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,10 @@ func Open(cfg Config) (*NIC, error) {
 		}
 	}
 	cfg.Agent.MaxLate = lateness
-	filter, err := bpf.Assemble(ourPorts)
+	cfg.Agent.ShimPort = cmp.Or(cfg.Agent.ShimPort, maxqd.Port)
+	filter, err := portFilter(cfg.Agent.ShimPort)
 	if err != nil {
-		return nil, fmt.Errorf("packet filter: %w", err)
+		return nil, err
 	}
 	conn, err := mpacket.Listen(ifi, mpacket.Raw, unix.ETH_P_IP, &mpacket.Config{Filter: filter})
 	if err != nil {
@@ -116,7 +118,7 @@ func Open(cfg Config) (*NIC, error) {
 		n.Close()
 		return nil, err
 	}
-	n.mutes = mute(cfg.Log)
+	n.mutes = mute(cfg.Log, cfg.Agent.ShimPort)
 	return n, nil
 }
 
@@ -137,10 +139,10 @@ func listenPFC(ifi *net.Interface) (*mpacket.Conn, error) {
 
 // mute binds the ports of the frames to sockets that nobody reads, so that the kernel,
 // which sees the frames too, does not answer each with an ICMP port unreachable.
-func mute(log *slog.Logger) []*net.UDPConn {
+func mute(log *slog.Logger, shim uint16) []*net.UDPConn {
 	var out []*net.UDPConn
-	for _, port := range []int{maxqd.Port, packet.RoCEv2Port} {
-		c, err := net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+	for _, port := range []uint16{shim, packet.RoCEv2Port} {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
 		if err != nil {
 			// Most likely another agent of this network namespace holds it already.
 			log.Debug("UDP port not bound", "port", port, "error", err)
@@ -152,18 +154,49 @@ func mute(log *slog.Logger) []*net.UDPConn {
 	return out
 }
 
-// ourPorts accepts unfragmented UDP over IPv4 with a 20-byte header and one of our
+// portFilter accepts unfragmented UDP over IPv4 with a 20-byte header and one of our
 // destination ports, 2048 bytes of it.
-var ourPorts = []bpf.Instruction{
-	bpf.LoadAbsolute{Off: 14, Size: 1},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x45, SkipTrue: 6},
-	bpf.LoadAbsolute{Off: 23, Size: 1},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 17, SkipTrue: 4},
-	bpf.LoadAbsolute{Off: 36, Size: 2},
-	bpf.JumpIf{Cond: bpf.JumpEqual, Val: maxqd.Port, SkipTrue: 1},
-	bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: packet.RoCEv2Port, SkipTrue: 1},
-	bpf.RetConstant{Val: frameMax},
-	bpf.RetConstant{Val: 0},
+func portFilter(shim uint16) ([]bpf.RawInstruction, error) {
+	filter, err := bpf.Assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 14, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x45, SkipTrue: 6},
+		bpf.LoadAbsolute{Off: 23, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 17, SkipTrue: 4},
+		bpf.LoadAbsolute{Off: 36, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(shim), SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: packet.RoCEv2Port, SkipTrue: 1},
+		bpf.RetConstant{Val: frameMax},
+		bpf.RetConstant{Val: 0},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("packet filter: %w", err)
+	}
+	return filter, nil
+}
+
+// follow listens on the agent's UDP port after it was changed.
+func (n *NIC) follow() error {
+	port := n.agent.Config().ShimPort
+	if port == n.cfg.Agent.ShimPort {
+		return nil
+	}
+	filter, err := portFilter(port)
+	if err == nil {
+		err = n.conn.SetBPF(filter)
+	}
+	if err != nil {
+		return fmt.Errorf("interface %q: UDP port %d: %w", n.cfg.Interface, port, err)
+	}
+	n.cfg.Agent.ShimPort = port
+	n.unmute()
+	n.mutes = mute(n.cfg.Log, port)
+	return nil
+}
+
+func (n *NIC) unmute() {
+	for _, c := range n.mutes {
+		_ = c.Close()
+	}
 }
 
 // send puts a frame on the wire.
@@ -212,7 +245,11 @@ func (n *NIC) Run(ctx context.Context) error {
 			}
 		case c := <-n.calls:
 			c.fn(n.agent, n.now())
+			err := n.follow()
 			close(c.ran)
+			if err != nil {
+				return err
+			}
 		case <-timer.C:
 		}
 		n.agent.Wake(n.now())
@@ -260,7 +297,5 @@ func (n *NIC) Do(ctx context.Context, fn func(a *agent.Agent, now units.Time)) e
 func (n *NIC) Close() {
 	_ = n.conn.Close()
 	_ = n.pfc.Close()
-	for _, c := range n.mutes {
-		_ = c.Close()
-	}
+	n.unmute()
 }

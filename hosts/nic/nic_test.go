@@ -133,6 +133,15 @@ func TestOverVeth(t *testing.T) {
 		return n
 	}
 	na, nb := open(a, b, "192.0.2.1"), open(b, a, "192.0.2.2")
+	for _, n := range []*nic.NIC{na, nb} { // the fabric's, which hosts learn when they run
+		if err := n.Do(ctx, func(ag *agent.Agent, _ units.Time) {
+			if err := ag.SetShimPort(4000); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const size = 500_000
 	var key agent.FlowKey
 	if err := na.Do(ctx, func(ag *agent.Agent, now units.Time) {

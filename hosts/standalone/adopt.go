@@ -15,13 +15,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// shared are the flags that all hosts of a fabric must agree on, by the law that they are for.
+// shared are the flags that all hosts of a fabric must agree on, by the law that they are for; ""
+// for all of them.
 var shared = map[string][]string{
+	"":         {"udp-port"},
 	"soze":     {"p", "k", "alpha", "beta", "m", "maxqd-unit"},
 	"prioplus": {"base-rtt"},
 }
 
-// family is the law of shared that the flows follow; "" when theirs shares nothing.
+// family is the law of shared that the flows follow; "" when theirs shares nothing of its own.
 func (o *Options) family() string {
 	k, err := o.lawKind()
 	switch {
@@ -38,7 +40,7 @@ func (o *Options) family() string {
 // need and that no flag gives.
 func (o *Options) awaits() bool {
 	return o.Controller != "" && !o.adopted && len(o.Flows) > 0 && o.flags != nil &&
-		slices.ContainsFunc(shared[o.family()], func(name string) bool { return !o.flags.Changed(name) })
+		slices.ContainsFunc(append(shared[o.family()], shared[""]...), func(name string) bool { return !o.flags.Changed(name) })
 }
 
 // awaitsBase reports whether no law can be made before the controller has been heard.
@@ -94,7 +96,7 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 	var errs []error
 	family := o.family()
 	for _, p := range list {
-		if p.GetLaw() != family || !slices.Contains(shared[family], p.GetName()) {
+		if p.GetLaw() != family && p.GetLaw() != "" || !slices.Contains(shared[p.GetLaw()], p.GetName()) {
 			continue
 		}
 		flag := o.flags.Lookup(p.GetName())
@@ -107,8 +109,16 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 		before := flag.Value.String()
 		if err := flag.Value.Set(p.GetValue()); err != nil {
 			errs = append(errs, fmt.Errorf("the fabric's --%s: %w", p.GetName(), err))
+			_ = flag.Value.Set(before) // numbers out of range are set all the same
 		}
 		changed = changed || flag.Value.String() != before
+	}
+	if err := a.SetShimPort(o.UDPPort); errors.Is(err, agent.ErrRunning) {
+		was := a.Config().ShimPort
+		log.Warn("the fabric has another UDP port than this host's flows; they keep theirs until the process is started again", "flows", was, "fabric", o.UDPPort)
+		o.UDPPort = was
+	} else if err != nil {
+		errs = append(errs, fmt.Errorf("the fabric's --udp-port: %w", err))
 	}
 	if !changed && len(errs) == 0 {
 		return nil // the running flows keep what their laws have learned

@@ -130,10 +130,12 @@ func TestAwaits(t *testing.T) {
 		known bool
 	}{
 		{"", false},
-		{"--p 6ms --k 74ms --alpha 20Mbps --beta 200Kbps --m 0.2 --maxqd-unit 8us", true},
-		{"--law dcqcn", true},
+		{"--p 6ms --k 74ms --alpha 20Mbps --beta 200Kbps --m 0.2 --maxqd-unit 8us", false},
+		{"--p 6ms --k 74ms --alpha 20Mbps --beta 200Kbps --m 0.2 --maxqd-unit 8us --udp-port 4000", true},
+		{"--law dcqcn", false},
+		{"--law dcqcn --udp-port 50151", true},
 		{"--law prioplus --priority 2", false},
-		{"--law prioplus --priority 2 --base-rtt 9ms", true},
+		{"--law prioplus --priority 2 --base-rtt 9ms --udp-port 4000", true},
 	} {
 		_, fab, _, _ := attached(t, strings.Fields(tt.args)...)
 		if isKnown(fab) != tt.known {
@@ -150,5 +152,33 @@ func TestAwaits(t *testing.T) {
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// The UDP port is every law's. A host that has flows keeps theirs, and says so.
+func TestAdoptPort(t *testing.T) {
+	o, fab, a, log := attached(t, "--law", "dcqcn")
+	if err := fab.adopt(t.Context(), parameters("", "udp-port", "4000")); err != nil {
+		t.Fatal(err)
+	}
+	key, err := a.StartFlow(units.Second, o.Flows[0])
+	if err != nil || key.DstPort != 4000 || log.Len() != 0 {
+		t.Errorf("flow %v, %v; log %q", key, err, log)
+	}
+	if err := fab.adopt(t.Context(), parameters("", "udp-port", "4001")); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); o.UDPPort != 4000 || a.Config().ShimPort != 4000 || !strings.Contains(got, "until the process is started again\" flows=4000 fabric=4001") {
+		t.Errorf("port %d and %d, log %q", o.UDPPort, a.Config().ShimPort, got)
+	}
+	for port, want := range map[string]string{"4791": "UDP port 4791 with the maxQD shim: want 1 to 65535 but not 4791", "70000": "value out of range"} {
+		_, fab, a, _ = attached(t)
+		if err := fab.adopt(t.Context(), parameters("", "udp-port", port)); err == nil || !strings.Contains(err.Error(), want) || a.Config().ShimPort != 50151 {
+			t.Errorf("port %s: %v, want %q", port, err, want)
+		}
+	}
+	_, fab, a, log = attached(t, "--udp-port", "4000")
+	if err := fab.adopt(t.Context(), parameters("", "udp-port", "4001")); err != nil || a.Config().ShimPort != 4000 || !strings.Contains(log.String(), "flag=--udp-port given=4000 fabric=4001") {
+		t.Errorf("a flag against the fabric: %v, port %d, log %q", err, a.Config().ShimPort, log)
 	}
 }

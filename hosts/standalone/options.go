@@ -39,6 +39,7 @@ type Options struct {
 	Scale   float64 // by what the papers' times are stretched
 	Soze    soze.Params
 	Unit    units.Time
+	UDPPort uint16 // of packets with the maxQD shim
 
 	// PrioPlus' channels, see checkChannels.
 	Priority      int
@@ -64,7 +65,7 @@ type Options struct {
 // NewOptions returns the defaults: Söze for 20 Mb/s, the paper's times 2000.
 func NewOptions() *Options {
 	return &Options{
-		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze",
+		Rate: 20 * units.Mbps, MSS: 1000, AckDSCP: 48, Law: "soze", UDPPort: maxqd.Port,
 		Level: "low", Classes: map[uint8]uint8{},
 		Soze:   soze.Params{P: 6 * units.Millisecond, K: 74 * units.Millisecond, M: soze.DefaultM},
 		WarmUp: 5 * time.Second, Interval: time.Second,
@@ -102,7 +103,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(textValue[*units.Rate]{&o.Soze.Beta, "rate"}, "beta", "Söze: lowest rate per unit of weight (default: alpha/100)")
 	fs.Float64Var(&o.Soze.M, "m", o.Soze.M, "Söze: exponent per round trip, above 0 and below 2")
 	fs.Var(textValue[*units.Time]{&o.Unit, "time"}, "maxqd-unit", "unit of the maxQD field: the switches' clock tick shifted by their scale (default: what a fabric with this p and k has)")
-	fs.StringVar(&o.Controller, "controller", o.Controller, "address of the controller's API, host:port or unix:PATH, to report to and to take weights, channels and Söze's parameters from; what is given by flags stays")
+	fs.Uint16Var(&o.UDPPort, "udp-port", o.UDPPort, "UDP port of packets with the maxQD shim, the same at all hosts and switches, as soze.udp_port of the fabric file")
+	fs.StringVar(&o.Controller, "controller", o.Controller, "address of the controller's API, host:port or unix:PATH, to report to and to take weights, channels and the fabric's parameters from; what is given by flags stays")
 	fs.DurationVar(&o.For, "for", o.For, "how long to run (default: until interrupted)")
 	fs.DurationVar(&o.WarmUp, "warm-up", o.WarmUp, "time at the start, or after a flow starts, that the summary's rates leave out")
 	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between lines")
@@ -140,6 +142,7 @@ func (o *Options) Check() error {
 	fault(o.DataDSCP > 63, "--data-dscp %d: want 0 to 63", o.DataDSCP)
 	fault(o.AckDSCP < 1 || o.AckDSCP > 63, "--ack-dscp %d: want 1 to 63", o.AckDSCP)
 	fault(o.MSS < 1 || o.MSS > 1438, "--mss %v: want 1B to 1438B, what fits an MTU of 1500", o.MSS)
+	fault(o.UDPPort == 0 || o.UDPPort == packet.RoCEv2Port, "--udp-port %d: want 1 to 65535 but not %d, which is RoCEv2's", o.UDPPort, packet.RoCEv2Port)
 	fault(o.ListenOnly && len(o.Flows) > 0, "--listen-only and --flow exclude each other")
 	fault(!o.ListenOnly && len(o.Flows) == 0, "--flow: want at least one, or --listen-only")
 	fault(o.For < 0, "--for %v: want 0 or more", o.For)

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/hosts/agent/remote"
 	"github.com/headgate/headgate/hosts/nic"
 	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -69,6 +70,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 			return fmt.Errorf("--name %q: %w", o.Name, err)
 		})
 	}
+	service.Ready(ctx, log, nil)
 	group.Go(func() error {
 		defer stop()
 		defer cancel()
@@ -103,7 +105,7 @@ func (o *Options) agentConfig() (agent.Config, error) {
 	return agent.Config{
 		Name: o.Name, IP: o.IP, Gateway: o.Gateway, Rate: o.Rate, Unit: unit, NewLaw: create,
 		MSS: o.MSS, DataDSCP: o.DataDSCP, AckDSCP: o.AckDSCP,
-		CNPGap: o.CNPGap, Classes: o.Classes, IgnorePFC: o.IgnorePFC,
+		CNPGap: o.CNPGap, Classes: o.Classes, IgnorePFC: o.IgnorePFC, ShimPort: o.UDPPort,
 		// Receivers may remember flows of a process that ran here before.
 		FirstQP: 1 + rand.Uint32N(packet.MaxQP),
 	}, nil

@@ -9,8 +9,10 @@ import (
 	"errors"
 )
 
-// Port is the UDP port of packets with a shim, data and acknowledgements alike. It is in the
-// dynamic range (RFC 6335 §6), and Linux's: any socket may be given it. So v1model's program
+// Port is the UDP port of packets with a shim, data and acknowledgements alike, where the fabric
+// file sets no other. IANA has assigned none, and the dynamic range (RFC 6335 §6) is what it leaves
+// to such uses; programs for chips have it compiled in, so another default would part them from
+// v1model's. The range is Linux's too: any socket may be given the port. So v1model's program
 // takes for ours only what has a transport header behind the shim, with all that is constant in
 // both as Headgate's hosts write it, 48 bits; the rest passes as it came.
 const Port = 50151

@@ -64,10 +64,15 @@ func Uint(b []byte) (v uint64, ok bool) {
 	if Bits(b) > 64 {
 		return 0, false
 	}
+	return Low64(b), true
+}
+
+// Low64 returns the low 64 bits of b.
+func Low64(b []byte) (v uint64) {
 	for _, x := range b {
 		v = v<<8 | uint64(x)
 	}
-	return v, true
+	return v
 }
 
 // SignExtend returns the canonical form of the two's complement number of width bits that

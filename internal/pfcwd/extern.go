@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/units"
 )
 
@@ -102,7 +103,7 @@ func pack(id uint32, fields map[string]*structpb.Value) *p4v1.Entity {
 	contents := &anypb.Any{}
 	// Sorted keys, so that equal contents are equal bytes. A Struct of plain values has no error.
 	_ = anypb.MarshalFrom(contents, &structpb.Struct{Fields: fields}, proto.MarshalOptions{Deterministic: true})
-	return &p4v1.Entity{Entity: &p4v1.Entity_ExternEntry{ExternEntry: &p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents}}}
+	return p4msg.Of(&p4v1.ExternEntry{ExternTypeId: ExternType, ExternId: id, Entry: contents})
 }
 
 func unpack(e *p4v1.ExternEntry) (map[string]*structpb.Value, error) {

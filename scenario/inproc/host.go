@@ -31,7 +31,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 		Name: name, MAC: h.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
 		NewLaw:   agent.Soze(params),
 		MSS:      MSS,
-		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP,
+		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP, ShimPort: p.UDPPort,
 		Classes: f.classes(),
 	}
 	if f.opts.Host != nil {

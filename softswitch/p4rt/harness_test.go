@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/units"
@@ -213,13 +214,13 @@ func (r *rig) read(req *p4v1.ReadRequest) (entities []*p4v1.Entity, chunks int, 
 
 func (r *rig) wantRead(req any, want ...any) {
 	r.t.Helper()
-	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4test.Of(req)}})
+	got, _, err := r.read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{p4msg.Of(req)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	var list []*p4v1.Entity
 	for _, w := range want {
-		list = append(list, p4test.Of(w))
+		list = append(list, p4msg.Of(w))
 	}
 	if diff := cmp.Diff(list, got, protocmp.Transform()); diff != "" {
 		r.t.Errorf("read %v (-want +got):\n%s", req, diff)
@@ -342,5 +343,5 @@ func (s *session) failed(want codes.Code) *p4v1.StreamError {
 }
 
 func l2(dst, port uint64) *p4v1.TableEntry {
-	return p4test.Entry("l2", 0, p4test.Do("forward", port), p4test.Exact(1, dst))
+	return p4test.Entry("l2", 0, p4test.Do("forward", port), p4msg.Exact(1, dst))
 }

@@ -15,6 +15,8 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -91,7 +93,7 @@ func (a *Agent) Digest(name string, fields [][]byte) {
 	if !okSrc || !okDst {
 		return
 	}
-	key, n := cnpgen.FlowKey{Src: src, Dst: dst}, number(fields[2])
+	key, n := cnpgen.FlowKey{Src: src, Dst: dst}, uint32(canon.Low64(fields[2]))
 	switch {
 	case name == ids.DigestFlowDigestTName && len(a.fresh.flows) < freshMost:
 		a.fresh.flows[cnpgen.Flow{FlowKey: key, Port: n}] = true
@@ -140,7 +142,7 @@ func readWatched(st *entity.State) []watched {
 		return nil
 	}
 	var list []watched
-	request := &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: ids.TableWatchedQueue}}}
+	request := p4msg.Of(&p4v1.TableEntry{TableId: ids.TableWatchedQueue})
 	// An error is a table that cannot be read, which has no settings.
 	_ = st.Read(request, func(e *p4v1.Entity) {
 		entry := e.GetTableEntry()
@@ -149,9 +151,9 @@ func readWatched(st *entity.State) []watched {
 		}
 		w := watched{settings: entry.GetMetadata()}
 		for _, m := range entry.GetMatch() {
-			switch v := number(m.GetExact().GetValue()); m.GetFieldId() {
+			switch v := canon.Low64(m.GetExact().GetValue()); m.GetFieldId() {
 			case ids.FieldWatchedQueueEgressPort:
-				w.port = v
+				w.port = uint32(v)
 			case ids.FieldWatchedQueueQueue:
 				w.queue = uint8(v)
 			}
@@ -167,7 +169,7 @@ func purge(st *entity.State) error {
 	var errs error
 	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair} {
 		var updates []*p4v1.Update
-		err := st.Read(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}}, func(e *p4v1.Entity) {
+		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(e *p4v1.Entity) {
 			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: e})
 		})
 		errs = errors.Join(errs, err)
@@ -310,12 +312,4 @@ func (a *Agent) Stats() (cnpgen.LoopStats, []cnpgen.PortStats, bool) {
 		return cnpgen.LoopStats{}, nil, false
 	}
 	return a.loop.Stats(), a.loop.Ports(), true
-}
-
-func number(b []byte) uint32 {
-	var v uint32
-	for _, x := range b {
-		v = v<<8 | uint32(x)
-	}
-	return v
 }

@@ -1,7 +1,6 @@
 package pacc
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -65,7 +65,7 @@ func (d *data) Poll(port uint32) error {
 	if err != nil {
 		return err
 	}
-	d.polled(d.now, d.now, port, units.Bytes(number(b)))
+	d.polled(d.now, d.now, port, units.Bytes(canon.Low64(b)))
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (d *data) Write(add, remove []cnpgen.Flow) (refused []cnpgen.Flow, err erro
 func (d *data) add(st *entity.State, f cnpgen.Flow) error {
 	var handles [2]engine.Handle
 	for i, e := range d.entries(f) {
-		err := st.Apply(&p4v1.Update{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}})
+		err := st.Apply(p4msg.Insert(e))
 		if err != nil && status.Code(err) != codes.AlreadyExists {
 			return fmt.Errorf("learning %v: %w", f, errors.Join(err, d.drop(st, f)))
 		}
@@ -146,7 +146,7 @@ func (d *data) remove(st *entity.State, f cnpgen.Flow) error {
 func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	var errs error
 	for _, e := range d.entries(f) {
-		err := st.Apply(&p4v1.Update{Type: p4v1.Update_DELETE, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}})
+		err := st.Apply(p4msg.Delete(e))
 		if err != nil && status.Code(err) != codes.NotFound {
 			errs = errors.Join(errs, err)
 		}
@@ -168,40 +168,35 @@ func (d *data) clear() error {
 
 // idleFlows returns the flows that no packet has hit for the ageing time.
 func (d *data) idleFlows(now units.Time) []cnpgen.Flow {
-	expired := d.in.Expired(ids.TableFlowName, now)
-	if len(expired) == 0 {
-		return nil
-	}
-	gone := make(map[engine.Handle]bool, len(expired))
-	for _, h := range expired {
-		gone[h] = true
-	}
 	var list []cnpgen.Flow
-	for _, r := range d.flows {
-		if gone[r.all] {
-			list = append(list, r.Flow)
+	if gone := d.expired(ids.TableFlowName, now); len(gone) > 0 {
+		for _, r := range d.flows {
+			if gone[r.all] {
+				list = append(list, r.Flow)
+			}
 		}
 	}
 	return list
 }
 
+// expired returns the entries of a table that no packet has hit for their ageing time.
+func (d *data) expired(table string, now units.Time) map[engine.Handle]bool {
+	gone := map[engine.Handle]bool{}
+	for _, h := range d.in.Expired(table, now) {
+		gone[h] = true
+	}
+	return gone
+}
+
 // entries are a flow's two. Ageing is by the first.
 func (d *data) entries(f cnpgen.Flow) [2]*p4v1.TableEntry {
-	src, dst := f.Src.As4(), f.Dst.As4()
-	match := []*p4v1.FieldMatch{
-		exact(ids.FieldFlowSrcAddr, src[:]), exact(ids.FieldFlowDstAddr, dst[:]),
-		exact(ids.FieldFlowEgressPort, binary.BigEndian.AppendUint16(nil, uint16(f.Port))),
-	}
-	return [2]*p4v1.TableEntry{
-		{TableId: ids.TableFlow, Match: match, Action: call(ids.ActionCountFlow), IdleTimeoutNs: d.ageing},
-		{TableId: ids.TableCongestedFlow, Match: match, Action: call(ids.ActionCountCongested)},
-	}
+	match := append(addresses(ids.FieldFlowSrcAddr, ids.FieldFlowDstAddr, f.FlowKey), p4msg.Exact(ids.FieldFlowEgressPort, uint64(f.Port)))
+	all := p4msg.Entry(ids.TableFlow, 0, p4msg.Do(ids.ActionCountFlow), match...)
+	all.IdleTimeoutNs = d.ageing
+	return [2]*p4v1.TableEntry{all, p4msg.Entry(ids.TableCongestedFlow, 0, p4msg.Do(ids.ActionCountCongested), match...)}
 }
 
-func exact(field uint32, v []byte) *p4v1.FieldMatch {
-	return &p4v1.FieldMatch{FieldId: field, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: canon.Of(v)}}}
-}
-
-func call(action uint32) *p4v1.TableAction {
-	return &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: &p4v1.Action{ActionId: action}}}
+// addresses matches a key of IPv4 addresses.
+func addresses(src, dst uint32, k cnpgen.FlowKey) []*p4v1.FieldMatch {
+	return []*p4v1.FieldMatch{p4msg.Exact(src, k.Src.AsSlice()), p4msg.Exact(dst, k.Dst.AsSlice())}
 }

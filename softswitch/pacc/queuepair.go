@@ -1,7 +1,6 @@
 package pacc
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -57,31 +57,20 @@ func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 
 // idleQueuePairs returns those that nobody has acknowledged for the ageing time.
 func (d *data) idleQueuePairs(now units.Time) []cnpgen.QueuePair {
-	expired := d.in.Expired(ids.TableQueuePairName, now)
-	if len(expired) == 0 {
-		return nil
-	}
-	gone := make(map[engine.Handle]bool, len(expired))
-	for _, h := range expired {
-		gone[h] = true
-	}
 	var list []cnpgen.QueuePair
-	for q, h := range d.pairs {
-		if gone[h] {
-			list = append(list, q)
+	if gone := d.expired(ids.TableQueuePairName, now); len(gone) > 0 {
+		for q, h := range d.pairs {
+			if gone[h] {
+				list = append(list, q)
+			}
 		}
 	}
 	return list
 }
 
 func (d *data) update(kind p4v1.Update_Type, q cnpgen.QueuePair) *p4v1.Update {
-	src, dst := q.Src.As4(), q.Dst.As4()
-	return &p4v1.Update{Type: kind, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{
-		TableId: ids.TableQueuePair,
-		Match: []*p4v1.FieldMatch{
-			exact(ids.FieldQueuePairSrcAddr, src[:]), exact(ids.FieldQueuePairDstAddr, dst[:]),
-			exact(ids.FieldQueuePairQP, binary.BigEndian.AppendUint32(nil, q.QP)),
-		},
-		Action: call(ids.ActionKnowQueuePair), IdleTimeoutNs: d.ageing,
-	}}}}
+	match := append(addresses(ids.FieldQueuePairSrcAddr, ids.FieldQueuePairDstAddr, q.FlowKey), p4msg.Exact(ids.FieldQueuePairQP, uint64(q.QP)))
+	e := p4msg.Entry(ids.TableQueuePair, 0, p4msg.Do(ids.ActionKnowQueuePair), match...)
+	e.IdleTimeoutNs = d.ageing
+	return &p4v1.Update{Type: kind, Entity: p4msg.Of(e)}
 }

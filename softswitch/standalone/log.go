@@ -41,5 +41,5 @@ func (o *Options) logger(stdout, stderr io.Writer) (*slog.Logger, func() error, 
 	default:
 		min = max(min, slog.LevelWarn)
 	}
-	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: min})), done, nil
+	return o.LogFormat.Log(out, min), done, nil
 }

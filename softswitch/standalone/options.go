@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/port"
@@ -29,7 +30,9 @@ type Options struct {
 
 	LogConsole bool
 	LogFile    string
+	LogFormat  service.Format
 	LogLevel   string
+	Profile    string // address of Go's profiles; empty for none
 
 	GRPCAddr string
 	TLS      TLSOptions

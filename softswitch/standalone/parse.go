@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -60,7 +61,9 @@ func newFlags() *flags {
 	g.StringVar(&f.action, "pfcwd-action", "", "what happens to a class until then, `ACTION`: drop (the default), forward or alert, as SONiC's pfcwd")
 	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output")
 	g.StringVar(&o.LogFile, "log-file", "", "log to `FILE`")
+	g.Var(&o.LogFormat, "log-format", service.FormatUsage)
 	g.StringVarP(&o.LogLevel, "log-level", "L", "info", "`LEVEL` of the log: trace, debug, info, warn, error or off")
+	g.StringVar(&o.Profile, "pprof", "", service.ProfileUsage)
 	g.BoolVarP(&f.version, "version", "v", false, "print the version")
 	g.BoolVar(&f.jsonVers, "json-version", false, "print the newest BMv2 JSON version that is understood")
 

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/internal/version"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/port"
@@ -67,10 +68,14 @@ func hangups(log *slog.Logger) (end func()) {
 }
 
 func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
+	if err := service.Profile(ctx, o.Profile, log); err != nil {
+		return err
+	}
 	sw, err := o.build(stdout, log)
 	if err != nil {
 		return err
 	}
+	service.Ready(ctx, log, nil)
 	err = sw.Run(ctx)
 	o.summarize(sw, log)
 	return err

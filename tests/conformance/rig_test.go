@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
@@ -152,17 +153,17 @@ func (r *rig) reads(what *p4v1.TableEntry, want ...*p4v1.TableEntry) {
 func of(m proto.Message) *p4v1.Entity {
 	switch m := m.(type) {
 	case *p4v1.TableEntry:
-		return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: m}}
+		return p4msg.Of(m)
 	case *p4v1.DirectCounterEntry:
-		return &p4v1.Entity{Entity: &p4v1.Entity_DirectCounterEntry{DirectCounterEntry: m}}
+		return p4msg.Of(m)
 	case *p4v1.DirectMeterEntry:
-		return &p4v1.Entity{Entity: &p4v1.Entity_DirectMeterEntry{DirectMeterEntry: m}}
+		return p4msg.Of(m)
 	case *p4v1.DigestEntry:
-		return &p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: m}}
+		return p4msg.Of(m)
 	case *p4v1.ActionProfileMember:
-		return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: m}}
+		return p4msg.Of(m)
 	case *p4v1.ActionProfileGroup:
-		return &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: m}}
+		return p4msg.Of(m)
 	case *p4v1.MulticastGroupEntry:
 		return replication(&p4v1.PacketReplicationEngineEntry{
 			Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}})
@@ -174,7 +175,7 @@ func of(m proto.Message) *p4v1.Entity {
 }
 
 func replication(e *p4v1.PacketReplicationEngineEntry) *p4v1.Entity {
-	return &p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
+	return p4msg.Of(e)
 }
 
 func insert(m proto.Message) *p4v1.Update {

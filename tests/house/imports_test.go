@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"scenario":   {"api", "clock", "controller", "examples", "fabric", "hosts", "int", "p4src", "packet", "plotting", "softswitch", "units"},
 	"softswitch": {"clock", "cnpgen", "internal", "p4src", "packet", "units"},
 	"tables":     {"headroom", "p4src", "units"},
-	"tests":      {"clock", "cnpgen", "controller", "headroom", "p4src", "softswitch", "tables", "units"},
+	"tests":      {"clock", "cnpgen", "controller", "headroom", "internal", "p4src", "softswitch", "tables", "units"},
 	"units":      {},
 }
 

@@ -3597,7 +3597,7 @@ func (x *HostParameters) GetParameters() []*HostParameter {
 // HostParameter is one parameter of the hosts' laws in this fabric.
 type HostParameter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The law that it is for.
+	// The law that it is for; "" for all.
 	Law string `protobuf:"bytes,1,opt,name=law,proto3" json:"law,omitempty"`
 	// As the flag of `headgate host` without dashes, such as "alpha" or "maxqd-unit".
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`

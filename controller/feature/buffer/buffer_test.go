@@ -9,9 +9,9 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -182,7 +182,7 @@ func (p *play) remove(e *p4v1.Entity) {
 func param(e *p4v1.Entity, id uint32) uint64 {
 	for _, x := range e.GetTableEntry().GetAction().GetAction().GetParams() {
 		if x.GetParamId() == id {
-			return pipeline.Number(x.GetValue())
+			return canon.Low64(x.GetValue())
 		}
 	}
 	return 0

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
 )
@@ -25,7 +26,7 @@ func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	p := env.Pipeline
 	c.Add(p.Default(ids.TablePFCPortName).Action(ids.ActionSetPFCPortName,
-		pipeline.Arg{Name: "src_mac", Value: pipeline.Uint(0)}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(buffer.DefaultQuanta)}).Entity())
+		pipeline.Arg{Name: "src_mac", Value: p4msg.Uint(0)}, pipeline.Arg{Name: "quanta", Value: p4msg.Uint(buffer.DefaultQuanta)}).Entity())
 	policy, tables := buffer.Off(), []buffer.Entry(nil)
 	h, numbers, on := Headroom(env.Config, s)
 	if on {
@@ -43,8 +44,8 @@ func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
 		c.Add(pipeline.PriorityCloneSession(buffer.Session(port.Number), priority(s), port.Number), nil)
 		if !on {
 			mac := port.MAC
-			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", pipeline.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
-				pipeline.Arg{Name: "src_mac", Value: mac[:]}, pipeline.Arg{Name: "quanta", Value: pipeline.Uint(uint64(Of(s).PauseQuanta))}).Entity())
+			c.Add(p.Entry(ids.TablePFCPortName).Exact("egress_port", p4msg.Uint(uint64(port.Number))).Action(ids.ActionSetPFCPortName,
+				pipeline.Arg{Name: "src_mac", Value: mac[:]}, pipeline.Arg{Name: "quanta", Value: p4msg.Uint(uint64(Of(s).PauseQuanta))}).Entity())
 		}
 	}
 	for _, t := range tables {
@@ -68,9 +69,9 @@ func entry(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 	e := p.Entry(t.Table)
 	for _, m := range t.Match {
 		if m.Prefix == buffer.Exact {
-			e.Exact(m.Field, pipeline.Uint(m.Value))
+			e.Exact(m.Field, p4msg.Uint(m.Value))
 		} else {
-			e.LPM(m.Field, pipeline.Uint(m.Value), m.Prefix)
+			e.LPM(m.Field, p4msg.Uint(m.Value), m.Prefix)
 		}
 	}
 	return e.Call(t.Name, t.Params).Entity()

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -115,9 +116,9 @@ func (l *loop) repeat(p *port) error { return l.ask(p, "refresh", ids.PacketOutR
 // ask sends a port a packet-out that its egress acts on.
 func (l *loop) ask(p *port, what string, mode uint64) error {
 	out, err := l.pipe.PacketOut([]byte(what),
-		pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(p.Number))},
-		pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
-		pipeline.Arg{Name: "mode", Value: pipeline.Uint(mode)},
+		pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(uint64(p.Number))},
+		pipeline.Arg{Name: "queue", Value: p4msg.Uint(ids.HighestQueue)},
+		pipeline.Arg{Name: "mode", Value: p4msg.Uint(mode)},
 	)
 	if err == nil {
 		err = l.sw.PacketOut(out)
@@ -173,7 +174,7 @@ func cells(ports []*port, counters ...uint32) []*p4v1.Entity {
 }
 
 func cell(counter uint32, i int64) *p4v1.Entity {
-	return &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}}}}
+	return p4msg.Of(&p4v1.CounterEntry{CounterId: counter, Index: &p4v1.Index{Index: i}})
 }
 
 // addCounter puts a counter into the totals of its port.

@@ -3,6 +3,7 @@ package linkprobe
 import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -32,7 +33,7 @@ func (c Config) args() []pipeline.Arg {
 		tolerance = uint64(c.Burst-1) * interval
 	}
 	return []pipeline.Arg{
-		{Name: "interval", Value: pipeline.Uint(interval)}, {Name: "tolerance", Value: pipeline.Uint(min(tolerance, ids.Unlimited))},
+		{Name: "interval", Value: p4msg.Uint(interval)}, {Name: "tolerance", Value: p4msg.Uint(min(tolerance, ids.Unlimited))},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -55,8 +56,8 @@ var limitPart = feature.Part{
 func (*linkprobe) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
-		Ternary("ether_type", pipeline.Uint(etherType), pipeline.Uint(0xffff)).Priority(10).
-		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: pipeline.Uint(reason)}).Entity())
+		Ternary("ether_type", p4msg.Uint(etherType), p4msg.Uint(0xffff)).Priority(10).
+		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: p4msg.Uint(reason)}).Entity())
 	if limitPart.In(env.Pipeline) {
 		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, Of(env.Config).args()...).Entity())
 	}
@@ -103,9 +104,9 @@ func (l *loop) Tick(context.Context, time.Time) error {
 	for _, p := range l.ports {
 		frame := probe{fabric: l.fabric, node: l.sw.Name(), port: p.Number, ttl: l.ttl}.encode(p.MAC)
 		out, err := l.pipe.PacketOut(frame,
-			pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(uint64(p.Number))},
-			pipeline.Arg{Name: "queue", Value: pipeline.Uint(uint64(l.queue))},
-			pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPort)},
+			pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(uint64(p.Number))},
+			pipeline.Arg{Name: "queue", Value: p4msg.Uint(uint64(l.queue))},
+			pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPort)},
 		)
 		if err == nil {
 			err = l.sw.PacketOut(out)

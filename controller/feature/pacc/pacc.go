@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
@@ -87,8 +88,8 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	}
 	for _, p := range portsOf(env, s) {
 		e, err := env.Pipeline.Entry(ids.TableWatchedQueueName).
-			Exact("egress_port", pipeline.Uint(uint64(p.Port))).Exact("queue", pipeline.Uint(uint64(cfg.Queue))).
-			Action(ids.ActionWatchName, pipeline.Arg{Name: "threshold", Value: pipeline.Uint(uint64(p.Params.Threshold))}).Entity()
+			Exact("egress_port", p4msg.Uint(uint64(p.Port))).Exact("queue", p4msg.Uint(uint64(cfg.Queue))).
+			Action(ids.ActionWatchName, pipeline.Arg{Name: "threshold", Value: p4msg.Uint(uint64(p.Params.Threshold))}).Entity()
 		if err == nil && cfg.At == AtSwitch {
 			e.GetTableEntry().Metadata = cnpgen.Settings{
 				Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing,

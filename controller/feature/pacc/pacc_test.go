@@ -17,6 +17,8 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/packet"
@@ -54,7 +56,7 @@ func TestDesired(t *testing.T) {
 // Without PACC what it has learned before is taken out, once.
 func TestSweep(t *testing.T) {
 	row := func(table uint32) *p4v1.Entity {
-		return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5}}}
+		return p4msg.Of(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
 	}
 	reads, rows := 0, map[uint32][]*p4v1.Entity{}
 	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair} {
@@ -125,7 +127,7 @@ func newRig(t *testing.T) *rig {
 		for _, q := range requests {
 			for _, e := range r.rows {
 				if e.GetTableId() == q.GetTableEntry().GetTableId() && q.GetTableEntry().GetCounterData() != nil {
-					list = append(list, &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}})
+					list = append(list, p4msg.Of(e))
 				}
 			}
 		}
@@ -160,7 +162,7 @@ func (r *rig) tick(d time.Duration, queue uint32) []*p4v1.PacketOut {
 func digest(id uint32, src, dst string, last uint64) *p4v1.DigestList {
 	field := func(b []byte) *p4v1.P4Data { return &p4v1.P4Data{Data: &p4v1.P4Data_Bitstring{Bitstring: b}} }
 	return &p4v1.DigestList{DigestId: id, Data: []*p4v1.P4Data{{Data: &p4v1.P4Data_Struct{Struct: &p4v1.P4StructLike{
-		Members: []*p4v1.P4Data{field(netip.MustParseAddr(src).AsSlice()), field(netip.MustParseAddr(dst).AsSlice()), field(pipeline.Uint(last))},
+		Members: []*p4v1.P4Data{field(netip.MustParseAddr(src).AsSlice()), field(netip.MustParseAddr(dst).AsSlice()), field(p4msg.Uint(last))},
 	}}}}}
 }
 
@@ -201,7 +203,7 @@ func TestLoop(t *testing.T) {
 	if n.FlowSrc != netip.MustParseAddr("10.0.1.1") || n.FlowDst != netip.MustParseAddr("10.0.2.1") || n.DSCP != 48 {
 		t.Errorf("notification %+v", n)
 	}
-	if m := cnps[0].GetMetadata(); pipeline.Number(m[2].Value) != ids.PacketOutPipeline {
+	if m := cnps[0].GetMetadata(); canon.Low64(m[2].Value) != ids.PacketOutPipeline {
 		t.Errorf("the CNP's mode is %x, want through the pipeline", m[2].Value)
 	}
 	shown := view.Switch{Status: r.f.(feature.Monitor).Status("leaf1")}

@@ -8,7 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -18,7 +18,7 @@ var _ cnpgen.QueuePairTable = (*overP4Runtime)(nil)
 func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
 	defer cancel()
-	list, err := o.sw.Read(ctx, &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: ids.TableQueuePair}}})
+	list, err := o.sw.Read(ctx, p4msg.Of(&p4v1.TableEntry{TableId: ids.TableQueuePair}))
 	if err != nil {
 		return dst, fmt.Errorf("queue pairs: %w", err)
 	}
@@ -38,7 +38,7 @@ func (o *overP4Runtime) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 		for _, q := range list {
 			src, dst := q.Src.As4(), q.Dst.As4()
 			e, err := o.pipe.Entry(ids.TableQueuePairName).Exact("src_addr", src[:]).Exact("dst_addr", dst[:]).
-				Exact("qp", pipeline.Uint(uint64(q.QP))).Action(ids.ActionKnowQueuePairName).Entity()
+				Exact("qp", p4msg.Uint(uint64(q.QP))).Action(ids.ActionKnowQueuePairName).Entity()
 			if err != nil {
 				errs = errors.Join(errs, err)
 				continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -45,14 +46,14 @@ func (s *sweeper) Tick(ctx context.Context, _ time.Time) error {
 	defer cancel()
 	var updates []*p4v1.Update
 	for _, table := range s.tables {
-		list, err := s.sw.Read(ctx, &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table}}})
+		list, err := s.sw.Read(ctx, p4msg.Of(&p4v1.TableEntry{TableId: table}))
 		if err != nil {
 			return err
 		}
 		for _, e := range list {
 			t := e.GetTableEntry()
 			key := &p4v1.TableEntry{TableId: t.GetTableId(), Match: t.GetMatch()}
-			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: key}}})
+			updates = append(updates, p4msg.Delete(key))
 		}
 	}
 	if len(updates) == 0 {

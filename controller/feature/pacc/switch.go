@@ -15,6 +15,8 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -45,9 +47,9 @@ func (o *overP4Runtime) Poll(port uint32) error { return o.sw.Poll(o.now, 0, por
 func (o *overP4Runtime) CNP(f cnpgen.Flow, qp uint32) error {
 	// The session keeps what it is given until it is sent.
 	p, err := o.pipe.PacketOut(o.cnp.Append(nil, f.FlowKey, qp),
-		pipeline.Arg{Name: "egress_port", Value: pipeline.Uint(0)},
-		pipeline.Arg{Name: "queue", Value: pipeline.Uint(ids.HighestQueue)},
-		pipeline.Arg{Name: "mode", Value: pipeline.Uint(ids.PacketOutPipeline)},
+		pipeline.Arg{Name: "egress_port", Value: p4msg.Uint(0)},
+		pipeline.Arg{Name: "queue", Value: p4msg.Uint(ids.HighestQueue)},
+		pipeline.Arg{Name: "mode", Value: p4msg.Uint(ids.PacketOutPipeline)},
 	)
 	if err != nil {
 		return err
@@ -60,7 +62,7 @@ func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, erro
 	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
 	defer cancel()
 	ask := func(table uint32) *p4v1.Entity {
-		return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: &p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}}}
+		return p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
 	}
 	list, err := o.sw.Read(ctx, ask(ids.TableFlow), ask(ids.TableCongestedFlow))
 	if err != nil {
@@ -160,7 +162,7 @@ func (o *overP4Runtime) entries(f cnpgen.Flow) ([]*p4v1.Entity, error) {
 	} {
 		src, dst := f.Src.As4(), f.Dst.As4()
 		e, err := o.pipe.Entry(t.table).Exact("src_addr", src[:]).Exact("dst_addr", dst[:]).
-			Exact("egress_port", pipeline.Uint(uint64(f.Port))).Action(t.action).Entity()
+			Exact("egress_port", p4msg.Uint(uint64(f.Port))).Action(t.action).Entity()
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +183,7 @@ func flowOfEntry(e *p4v1.TableEntry) (cnpgen.Flow, bool) {
 // keysOf reads the keys of a learned entry: two addresses, and a port or a queue pair.
 func keysOf(e *p4v1.TableEntry) (key cnpgen.FlowKey, last uint32, ok bool) {
 	for _, m := range e.GetMatch() {
-		v := pipeline.Number(m.GetExact().GetValue())
+		v := canon.Low64(m.GetExact().GetValue())
 		switch m.GetFieldId() {
 		case ids.FieldFlowSrcAddr:
 			key.Src = address(v)
@@ -200,7 +202,7 @@ func ofDigest(d *p4v1.P4Data) (key cnpgen.FlowKey, last uint32, ok bool) {
 	if len(m) != 3 {
 		return cnpgen.FlowKey{}, 0, false
 	}
-	number := func(i int) uint64 { return pipeline.Number(m[i].GetBitstring()) }
+	number := func(i int) uint64 { return canon.Low64(m[i].GetBitstring()) }
 	return cnpgen.FlowKey{Src: address(number(0)), Dst: address(number(1))}, uint32(number(2)), true
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
 )
@@ -82,7 +83,7 @@ func (qos) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 }
 
 func arg(name string, v uint64) pipeline.Arg {
-	return pipeline.Arg{Name: name, Value: pipeline.Uint(v)}
+	return pipeline.Arg{Name: name, Value: p4msg.Uint(v)}
 }
 
 // classes leaves out what the default does anyway, except that an entry for it costs
@@ -90,7 +91,7 @@ func arg(name string, v uint64) pipeline.Arg {
 func classes(c *feature.Collect, p *pipeline.Pipeline, list []config.Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, arg("class", 0), arg("queue", 0)).Entity())
 	for _, k := range list {
-		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", pipeline.Uint(uint64(k.DSCP))).
+		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", p4msg.Uint(uint64(k.DSCP))).
 			Action(ids.ActionSetClassName, arg("class", uint64(k.Class)), arg("queue", uint64(k.Queue))).Entity())
 	}
 }
@@ -104,7 +105,7 @@ func limits(c *feature.Collect, p *pipeline.Pipeline, q config.QoS, s *config.Sw
 		}
 		for queue := range s.PriorityQueues {
 			c.Add(p.Entry(ids.TableQueueLimitName).
-				Exact("egress_port", pipeline.Uint(uint64(port.Number))).Exact("queue", pipeline.Uint(uint64(queue))).
+				Exact("egress_port", p4msg.Uint(uint64(port.Number))).Exact("queue", p4msg.Uint(uint64(queue))).
 				Action(ids.ActionSetQueueLimitName, arg("bytes", uint64(port.QueueLimit))).Entity())
 		}
 	}
@@ -162,8 +163,8 @@ func marks(c *feature.Collect, p *pipeline.Pipeline, e config.ECN) {
 		return
 	}
 	for _, r := range entries {
-		c.Add(p.Entry(ids.TableECNREDName).Exact("queue", pipeline.Uint(uint64(e.Queue))).
-			Range("depth", pipeline.Uint(uint64(r.Low)), pipeline.Uint(uint64(r.High))).Priority(1).
+		c.Add(p.Entry(ids.TableECNREDName).Exact("queue", p4msg.Uint(uint64(e.Queue))).
+			Range("depth", p4msg.Uint(uint64(r.Low)), p4msg.Uint(uint64(r.High))).Priority(1).
 			Action(ids.ActionSetMarkProbabilityName, arg("p", uint64(r.P))).Entity())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -88,7 +89,7 @@ func (routing) Paths(env *feature.Env, sw string, routes []topology.Route) ([]*p
 
 func member(p *pipeline.Pipeline, hop topology.NextHop) (*p4v1.Entity, error) {
 	return p.Member(ids.ProfileECMPName, hop.Port, ids.ActionSetNextHopName,
-		pipeline.Arg{Name: "port", Value: pipeline.Uint(uint64(hop.Port))},
+		pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(hop.Port))},
 		pipeline.Arg{Name: "src_mac", Value: hop.SrcMAC[:]},
 		pipeline.Arg{Name: "dst_mac", Value: hop.DstMAC[:]},
 	)

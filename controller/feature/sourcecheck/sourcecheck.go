@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -86,7 +87,7 @@ func (feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 			continue // it leads to a switch
 		}
 		entry := func(addr [4]byte, prefix int, action string) {
-			c.Add(env.Pipeline.Entry(ids.TableSourceCheckName).Exact("ingress_port", pipeline.Uint(uint64(port.Number))).
+			c.Add(env.Pipeline.Entry(ids.TableSourceCheckName).Exact("ingress_port", p4msg.Uint(uint64(port.Number))).
 				LPM("src_addr", addr[:], prefix).Action(action).Entity())
 		}
 		entry(host.IPv4.As4(), 32, ids.ActionPermitSourceName)

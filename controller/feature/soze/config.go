@@ -1,6 +1,7 @@
 package soze
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/headgate/headgate/controller/config"
@@ -8,6 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
@@ -31,6 +33,10 @@ type Config struct {
 	Shift uint8
 	// DSCP of Söze's data packets, 0 … 63; default 0.
 	DSCP uint8
+	// UDPPort is the destination port of packets with the maxQD header, those of all laws, at hosts
+	// and switches: 1 … 65535, but not RoCEv2's 4791; default ids.UDPPortMaxQD. Chips have the default
+	// compiled in.
+	UDPPort uint16
 	// AckDSCP of acknowledgements, 0 … 63; default 48 (CS6).
 	AckDSCP uint8
 }
@@ -55,10 +61,18 @@ func (feat) HostParameters(c *config.Config) []view.HostParameter {
 	for i := range list {
 		list[i].Law = "soze"
 	}
-	return list
+	return append(list, view.HostParameter{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))})
 }
 
-var _ feature.Shared = feat{}
+// UDPPort implements feature.Ported.
+func (feat) UDPPort(c *config.Config) (port uint16, key string) {
+	return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
+}
+
+var (
+	_ feature.Shared = feat{}
+	_ feature.Ported = feat{}
+)
 
 // section is the feature's section of the configuration.
 type section struct{}
@@ -88,7 +102,8 @@ func (section) Read(m *yamlnode.Map, c *config.Config) any {
 		K:     m.Time("k", 37*units.Microsecond, units.Nanosecond, units.Second),
 		Alpha: m.Rate("alpha", fastest, 1, config.MaxRate),
 		M:     m.Between("m", soze.DefaultM, 0, 2), Shift: uint8(m.Int("shift", noShift, 0, soze.MaxUnitShift)),
-		DSCP: uint8(m.Int("dscp", 0, 0, 63)), AckDSCP: uint8(m.Int("ack_dscp", 48, 0, 63)), // CS6 of RFC 2474
+		UDPPort: uint16(m.Int("udp_port", ids.UDPPortMaxQD, 1, 65535)),
+		DSCP:    uint8(m.Int("dscp", 0, 0, 63)), AckDSCP: uint8(m.Int("ack_dscp", 48, 0, 63)), // CS6 of RFC 2474
 	}
 	s.Beta = m.Rate("beta", soze.DefaultBeta(s.Alpha), 1, config.MaxRate)
 	if s.Shift == noShift && c.Fits(s.P+s.K) {
@@ -100,6 +115,9 @@ func (section) Read(m *yamlnode.Map, c *config.Config) any {
 // Check implements config.Section.
 func (section) Check(c *config.Config, d *yamlnode.Doc) {
 	s := Of(c)
+	if s.UDPPort == ids.UDPPortRoCE {
+		d.Fault("soze.udp_port", "is %d, which is RoCEv2's without the maxQD header, want another from 1 to 65535", s.UDPPort)
+	}
 	if s.Alpha <= s.Beta {
 		d.Fault("soze.alpha", "is %v, want more than soze.beta, which is %v", s.Alpha, s.Beta)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
@@ -91,7 +92,7 @@ func (feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 		return c.Result()
 	}
 	c.Add(env.Pipeline.Default(ids.TableMaxQDScaleName).Action(ids.ActionSetScaleName,
-		pipeline.Arg{Name: "shift", Value: pipeline.Uint(shift)}).Entity())
+		pipeline.Arg{Name: "shift", Value: p4msg.Uint(shift)}).Entity())
 	return c.Result()
 }
 

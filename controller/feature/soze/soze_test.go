@@ -79,7 +79,7 @@ func TestSection(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		P: 3 * units.Microsecond, K: 37 * units.Microsecond, Alpha: units.Gbps, Beta: 10 * units.Mbps, M: 0.2, AckDSCP: 48,
+		P: 3 * units.Microsecond, K: 37 * units.Microsecond, Alpha: units.Gbps, Beta: 10 * units.Mbps, M: 0.2, UDPPort: 50151, AckDSCP: 48,
 	}
 	if got := Of(c); got != want {
 		t.Errorf("soze = %+v, want %+v", got, want)
@@ -92,7 +92,7 @@ func TestHostParameters(t *testing.T) {
 	for _, p := range New(nil).(feature.Shared).HostParameters(on(t, "embedded", "", nil).Config) {
 		got = append(got, p.Law+" "+p.Name+" "+p.Value)
 	}
-	want := []string{"soze p 6ms", "soze k 74ms", "soze alpha 50Mbps", "soze beta 500Kbps", "soze m 0.2", "soze maxqd-unit 8us"}
+	want := []string{"soze p 6ms", "soze k 74ms", "soze alpha 50Mbps", "soze beta 500Kbps", "soze m 0.2", "soze maxqd-unit 8us", " udp-port 50151"}
 	if !slices.Equal(got, want) {
 		t.Errorf("parameters %q, want %q", got, want)
 	}

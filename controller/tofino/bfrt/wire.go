@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/units"
 )
 
@@ -243,15 +244,9 @@ func (f *Field) value(d *pb.DataField) (v any, err error) {
 
 // number reads a big-endian number.
 func number(b []byte) (uint64, error) {
-	if i := slices.IndexFunc(b, func(x byte) bool { return x != 0 }); i > 0 {
-		b = b[i:]
-	}
-	if len(b) > 8 {
-		return 0, fmt.Errorf("a number of %d bytes: allowed is up to 8", len(b))
-	}
-	var n uint64
-	for _, x := range b {
-		n = n<<8 | uint64(x)
+	n, ok := canon.Uint(b)
+	if !ok {
+		return 0, fmt.Errorf("a number of %d bits: allowed is up to 64", canon.Bits(b))
 	}
 	return n, nil
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
@@ -119,7 +120,7 @@ func (s *State) readCounters(req *p4v1.CounterEntry, emit func(*p4v1.Entity)) er
 	return s.counters().read(req.GetCounterId(), req.GetIndex(), func(a *schema.Array, i *p4v1.Index) error {
 		c, err := s.inst.ReadCounter(a.Name, int(i.Index))
 		if err == nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: a.ID, Index: i, Data: counterData(c)}}})
+			emit(p4msg.Of(&p4v1.CounterEntry{CounterId: a.ID, Index: i, Data: counterData(c)}))
 		}
 		return err
 	})
@@ -142,7 +143,7 @@ func (s *State) readMeters(req *p4v1.MeterEntry, emit func(*p4v1.Entity)) error 
 	return s.meters().read(req.GetMeterId(), req.GetIndex(), func(a *schema.Array, i *p4v1.Index) error {
 		r, err := s.inst.ReadMeter(a.Name, int(i.Index))
 		if err == nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_MeterEntry{MeterEntry: &p4v1.MeterEntry{MeterId: a.ID, Index: i, Config: meterConfig(r)}}})
+			emit(p4msg.Of(&p4v1.MeterEntry{MeterId: a.ID, Index: i, Config: meterConfig(r)}))
 		}
 		return err
 	})
@@ -162,7 +163,7 @@ func (s *State) readRegisters(req *p4v1.RegisterEntry, emit func(*p4v1.Entity)) 
 	return s.registers().read(req.GetRegisterId(), req.GetIndex(), func(a *schema.Array, i *p4v1.Index) error {
 		v, err := s.inst.ReadRegister(a.Name, int(i.Index))
 		if err == nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_RegisterEntry{RegisterEntry: &p4v1.RegisterEntry{RegisterId: a.ID, Index: i, Data: a.Type.Encode([][]byte{v})}}})
+			emit(p4msg.Of(&p4v1.RegisterEntry{RegisterId: a.ID, Index: i, Data: a.Type.Encode([][]byte{v})}))
 		}
 		return err
 	})

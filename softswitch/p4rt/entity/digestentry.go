@@ -3,6 +3,8 @@ package entity
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 func (s *State) writeDigest(op p4v1.Update_Type, in *p4v1.DigestEntry) error {
@@ -38,7 +40,7 @@ func (s *State) readDigests(req *p4v1.DigestEntry, emit func(*p4v1.Entity)) erro
 	}
 	for _, d := range list {
 		if e := s.learning[d.ID]; e != nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: e}})
+			emit(p4msg.Of(e))
 		} else if req.GetDigestId() != 0 {
 			return notFound("digest %q is not enabled", d.Name)
 		}

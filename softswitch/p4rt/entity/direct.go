@@ -5,6 +5,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -132,7 +133,7 @@ func (s *State) readDirectCounters(req *p4v1.DirectCounterEntry, emit func(*p4v1
 			c, err = s.inst.EntryCounter(t.spec.Name, e.handle)
 		}
 		if err == nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_DirectCounterEntry{DirectCounterEntry: &p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}}})
+			emit(p4msg.Of(&p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}))
 		}
 		return err
 	})
@@ -148,7 +149,7 @@ func (s *State) readDirectMeters(req *p4v1.DirectMeterEntry, emit func(*p4v1.Ent
 	return s.readDirect(directMeter, req.GetTableEntry(), func(t *table, e *entry) error {
 		r, err := s.inst.EntryMeter(t.spec.Name, e.handle)
 		if err == nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_DirectMeterEntry{DirectMeterEntry: &p4v1.DirectMeterEntry{TableEntry: e.keyOnly(), Config: meterConfig(r)}}})
+			emit(p4msg.Of(&p4v1.DirectMeterEntry{TableEntry: e.keyOnly(), Config: meterConfig(r)}))
 		}
 		return err
 	})

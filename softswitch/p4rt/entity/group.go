@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -216,7 +217,7 @@ func watches[W watcher](s *State, members []W, port uint32) bool {
 func (s *State) readGroups(req *p4v1.ActionProfileGroup, emit func(*p4v1.Entity)) error {
 	return s.readProfiles("group", req.GetActionProfileId(), req.GetGroupId(), func(p *profile) bool {
 		return p.groups.read(req.GetGroupId(), func(g *group) {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{ActionProfileGroup: g.wire}})
+			emit(p4msg.Of(g.wire))
 		})
 	})
 }

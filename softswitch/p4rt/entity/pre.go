@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -131,7 +132,7 @@ const sdnPortCPU = 0xfffffffd
 
 func (s *State) readPRE(req *p4v1.PacketReplicationEngineEntry, emit func(*p4v1.Entity)) error {
 	out := func(e *p4v1.PacketReplicationEngineEntry) {
-		emit(&p4v1.Entity{Entity: &p4v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}})
+		emit(p4msg.Of(e))
 	}
 	groups := func(id uint32) bool {
 		return s.groups.read(id, func(g *p4v1.MulticastGroupEntry) {

@@ -5,6 +5,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
@@ -130,7 +131,7 @@ func errMixed(name string) error {
 func (s *State) readMembers(req *p4v1.ActionProfileMember, emit func(*p4v1.Entity)) error {
 	return s.readProfiles("member", req.GetActionProfileId(), req.GetMemberId(), func(p *profile) bool {
 		return p.members.read(req.GetMemberId(), func(m *member) {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_ActionProfileMember{ActionProfileMember: m.wire}})
+			emit(p4msg.Of(m.wire))
 		})
 	})
 }

@@ -11,6 +11,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
@@ -63,7 +64,7 @@ func (s *State) newTable(t *schema.Table) (*table, error) {
 
 func (e *entry) setWire(w *p4v1.TableEntry) {
 	e.wire = w
-	e.entity = &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: w}}
+	e.entity = p4msg.Of(w)
 }
 
 func (t *table) add(e *entry, match string) {

@@ -7,6 +7,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/units"
 )
 
@@ -39,7 +40,7 @@ func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(*p4v1.Ent
 	if req.GetIsDefaultAction() {
 		e, err := s.defaultEntry(t, req)
 		if err == nil {
-			emit(&p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}})
+			emit(p4msg.Of(e))
 		}
 		return err
 	}
@@ -132,7 +133,7 @@ func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (*p4v1.E
 		}
 		out.TimeSinceLastHit = &p4v1.TableEntry_IdleTimeout{ElapsedNs: int64(since / units.Nanosecond)}
 	}
-	return &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: out}}, nil
+	return p4msg.Of(out), nil
 }
 
 // copy returns a shallow copy of the entry's message, which the caller may change.
@@ -157,7 +158,7 @@ func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, 
 	if d := t.deflt; d != nil {
 		out.Action, out.ControllerMetadata, out.Metadata = d.Action, d.GetControllerMetadata(), d.Metadata
 	} else if t.spec.Default != nil {
-		out.Action = &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: t.spec.Default}}
+		out.Action = p4msg.Call(t.spec.Default)
 	}
 	if t.spec.ConstDefault != 0 {
 		setConst(out)

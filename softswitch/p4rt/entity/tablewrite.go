@@ -5,6 +5,7 @@ package entity
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
@@ -169,7 +170,7 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	if err := s.inst.SetDefault(name, &engine.Target{Call: &call}); err != nil {
 		return fromEngine(err)
 	}
-	t.deflt = stored(in, schema.Key{}, &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: action}})
+	t.deflt = stored(in, schema.Key{}, p4msg.Call(action))
 	t.deflt.IsDefaultAction = true
 	return nil
 }
@@ -217,7 +218,7 @@ func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engin
 		if err != nil {
 			return nil, none, nil, err
 		}
-		out := &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: action}}
+		out := p4msg.Call(action)
 		return out, engine.Target{Call: &call}, nil, nil
 	case *p4v1.TableAction_ActionProfileMemberId:
 		if t.profile == nil {

@@ -2,6 +2,8 @@ package entity
 
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/internal/p4msg"
 )
 
 // Inverse returns the updates that undo u, to be applied after u succeeded. The caller must call it
@@ -29,9 +31,9 @@ func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 func query(e *p4v1.Entity) *p4v1.Entity {
 	switch e := e.GetEntity().(type) {
 	case *p4v1.Entity_MeterEntry:
-		return &p4v1.Entity{Entity: &p4v1.Entity_MeterEntry{MeterEntry: &p4v1.MeterEntry{MeterId: e.MeterEntry.GetMeterId(), Index: e.MeterEntry.GetIndex()}}}
+		return p4msg.Of(&p4v1.MeterEntry{MeterId: e.MeterEntry.GetMeterId(), Index: e.MeterEntry.GetIndex()})
 	case *p4v1.Entity_ValueSetEntry:
-		return &p4v1.Entity{Entity: &p4v1.Entity_ValueSetEntry{ValueSetEntry: &p4v1.ValueSetEntry{ValueSetId: e.ValueSetEntry.GetValueSetId()}}}
+		return p4msg.Of(&p4v1.ValueSetEntry{ValueSetId: e.ValueSetEntry.GetValueSetId()})
 	}
 	return e
 }
@@ -42,7 +44,7 @@ func (s *State) inverseOfTable(op p4v1.Update_Type, in *p4v1.TableEntry) []*p4v1
 		return nil
 	}
 	modify := func(e *p4v1.TableEntry) []*p4v1.Update {
-		return []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: e}}}}
+		return []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4msg.Of(e)}}
 	}
 	if in.IsDefaultAction {
 		if t.deflt != nil {
@@ -61,7 +63,7 @@ func (s *State) inverseOfTable(op p4v1.Update_Type, in *p4v1.TableEntry) []*p4v1
 	if op == p4v1.Update_MODIFY {
 		return modify(full)
 	}
-	return []*p4v1.Update{{Type: p4v1.Update_INSERT, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: full}}}}
+	return []*p4v1.Update{{Type: p4v1.Update_INSERT, Entity: p4msg.Of(full)}}
 }
 
 // full is an entry with its counter and meter, as an update would write it.
@@ -111,10 +113,10 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, &p4v1.Update{Type: op, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: w}}})
+			out = append(out, &p4v1.Update{Type: op, Entity: p4msg.Of(w)})
 		}
 		if t.deflt != nil {
-			out = append(out, &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: t.deflt}}})
+			out = append(out, p4msg.Modify(t.deflt))
 		}
 	}
 	read(p4v1.Update_MODIFY, &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{}}, func(e *p4v1.Entity) bool {

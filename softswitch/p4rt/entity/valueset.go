@@ -3,6 +3,7 @@ package entity
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -48,9 +49,9 @@ func (s *State) readValueSets(req *p4v1.ValueSetEntry, emit func(*p4v1.Entity)) 
 		return err
 	}
 	for _, v := range list {
-		emit(&p4v1.Entity{Entity: &p4v1.Entity_ValueSetEntry{ValueSetEntry: &p4v1.ValueSetEntry{
+		emit(p4msg.Of(&p4v1.ValueSetEntry{
 			ValueSetId: v.ID, Members: s.valueSets[v.ID],
-		}}})
+		}))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -26,7 +27,7 @@ func (s *Schema) readEntries(t *Table, info *engine.TableInfo) error {
 			}
 		}
 		if a := s.programAction(&own.Action); a != nil {
-			e.Action = &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: a}}
+			e.Action = p4msg.Call(a)
 		}
 		t.Entries = append(t.Entries, e)
 	}

@@ -6,6 +6,7 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
 )
@@ -37,7 +38,11 @@ func (n *Names) Updates(kind p4v1.Update_Type, entries ...buffer.Entry) ([]*p4v1
 		if !ok {
 			return nil, fmt.Errorf("no table %q", e.Table)
 		}
-		entry := &p4v1.TableEntry{TableId: t.GetPreamble().GetId()}
+		act, err := n.action(e.Action)
+		if err != nil {
+			return nil, err
+		}
+		entry := p4msg.Entry(t.GetPreamble().GetId(), 0, act)
 		for _, m := range e.Match {
 			f, err := field(t, m)
 			if err != nil {
@@ -45,11 +50,7 @@ func (n *Names) Updates(kind p4v1.Update_Type, entries ...buffer.Entry) ([]*p4v1
 			}
 			entry.Match = append(entry.Match, f)
 		}
-		var err error
-		if entry.Action, err = n.action(e.Action); err != nil {
-			return nil, err
-		}
-		updates = append(updates, &p4v1.Update{Type: kind, Entity: &p4v1.Entity{Entity: &p4v1.Entity_TableEntry{TableEntry: entry}}})
+		updates = append(updates, &p4v1.Update{Type: kind, Entity: p4msg.Of(entry)})
 	}
 	return updates, nil
 }
@@ -60,10 +61,9 @@ func field(t *p4configv1.Table, m buffer.Match) (*p4v1.FieldMatch, error) {
 			continue
 		}
 		if m.Prefix == buffer.Exact {
-			return exact(f.GetId(), m.Value), nil
+			return p4msg.Exact(f.GetId(), m.Value), nil
 		}
-		return &p4v1.FieldMatch{FieldId: f.GetId(), FieldMatchType: &p4v1.FieldMatch_Lpm{
-			Lpm: &p4v1.FieldMatch_LPM{Value: number(m.Value), PrefixLen: int32(m.Prefix)}}}, nil
+		return p4msg.LPM(f.GetId(), m.Value, int32(m.Prefix)), nil
 	}
 	return nil, fmt.Errorf("table %q has no field %q", t.GetPreamble().GetName(), m.Field)
 }
@@ -73,11 +73,7 @@ func (n *Names) action(a buffer.Action) (*p4v1.TableAction, error) {
 	if !ok {
 		return nil, fmt.Errorf("no action %q", a.Name)
 	}
-	args := make([][]byte, len(a.Params))
-	for i, v := range a.Params {
-		args[i] = number(v)
-	}
-	return direct(action(id, args...)), nil
+	return p4msg.Do(id, a.Params...), nil
 }
 
 // BufferPolicy makes an action the buffer's policy.
@@ -86,7 +82,7 @@ func (n *Names) BufferPolicy(a buffer.Action) (*p4v1.Update, error) {
 	if err != nil {
 		return nil, err
 	}
-	return setDefault(ids.TableBufferPolicy, act.GetAction()), nil
+	return setDefault(ids.TableBufferPolicy, act), nil
 }
 
 // PFCSession installs the clone session of a port's PFC frames.

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/prototext"
 
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -144,9 +146,9 @@ func (c *Client) Write(updates ...*p4v1.Update) error {
 func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: []*p4v1.Entity{{
-		Entity: &p4v1.Entity_CounterEntry{CounterEntry: &p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}},
-	}}})
+	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: []*p4v1.Entity{
+		p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}),
+	}})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -174,9 +176,9 @@ func (c *Client) Send(p PacketOut) error {
 	return c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: &p4v1.PacketOut{
 		Payload: p.Payload,
 		Metadata: []*p4v1.PacketMetadata{
-			{MetadataId: ids.MetaPacketOutEgressPort, Value: number(uint64(p.Port))},
-			{MetadataId: ids.MetaPacketOutQueue, Value: number(uint64(p.Queue))},
-			{MetadataId: ids.MetaPacketOutMode, Value: number(uint64(p.Mode))},
+			{MetadataId: ids.MetaPacketOutEgressPort, Value: p4msg.Uint(uint64(p.Port))},
+			{MetadataId: ids.MetaPacketOutQueue, Value: p4msg.Uint(uint64(p.Queue))},
+			{MetadataId: ids.MetaPacketOutMode, Value: p4msg.Uint(uint64(p.Mode))},
 		},
 	}}})
 }
@@ -197,7 +199,7 @@ func (c *Client) Receive(wait time.Duration) (PacketIn, error) {
 	}
 	p := PacketIn{Payload: m.GetPayload()}
 	for _, md := range m.GetMetadata() {
-		v := uint32(numberOf(md.GetValue()))
+		v := uint32(canon.Low64(md.GetValue()))
 		switch md.GetMetadataId() {
 		case ids.MetaPacketInIngressPort:
 			p.Port = v

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/netip"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -29,40 +30,35 @@ type FlowCount struct {
 }
 
 func (f Flow) match() []*p4v1.FieldMatch {
-	raw := func(field uint32, a netip.Addr) *p4v1.FieldMatch {
-		return &p4v1.FieldMatch{FieldId: field, FieldMatchType: &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: bytesOf(a.AsSlice())}}}
-	}
 	// Both tables have the same keys.
 	return []*p4v1.FieldMatch{
-		raw(ids.FieldFlowSrcAddr, f.Src), raw(ids.FieldFlowDstAddr, f.Dst), exact(ids.FieldFlowEgressPort, uint64(f.Port)),
+		p4msg.Exact(ids.FieldFlowSrcAddr, f.Src.AsSlice()), p4msg.Exact(ids.FieldFlowDstAddr, f.Dst.AsSlice()), p4msg.Exact(ids.FieldFlowEgressPort, uint64(f.Port)),
 	}
 }
 
 // WatchQueue makes PACC watch a queue of a port; packets that find more than threshold
 // bytes in it are congested.
 func WatchQueue(port uint32, queue, threshold uint64) *p4v1.Update {
-	return insert(entry(&p4v1.TableEntry{
-		TableId: ids.TableWatchedQueue,
-		Match:   []*p4v1.FieldMatch{exact(ids.FieldWatchedQueueEgressPort, uint64(port)), exact(ids.FieldWatchedQueueQueue, queue)},
-		Action:  direct(action(ids.ActionWatch, number(threshold))),
-	}))
+	return p4msg.Insert(p4msg.Entry(ids.TableWatchedQueue, 0, p4msg.Do(ids.ActionWatch, threshold),
+		p4msg.Exact(ids.FieldWatchedQueueEgressPort, uint64(port)), p4msg.Exact(ids.FieldWatchedQueueQueue, queue)))
 }
 
 // LearnFlow puts a flow into both of PACC's tables; it ages after idle, 0 for never.
 func LearnFlow(f Flow, idle time.Duration) []*p4v1.Update {
+	all := p4msg.Entry(ids.TableFlow, 0, p4msg.Do(ids.ActionCountFlow), f.match()...)
+	all.IdleTimeoutNs = idle.Nanoseconds()
 	return []*p4v1.Update{
-		insert(entry(&p4v1.TableEntry{TableId: ids.TableFlow, Match: f.match(), Action: direct(action(ids.ActionCountFlow)), IdleTimeoutNs: idle.Nanoseconds()})),
-		insert(entry(&p4v1.TableEntry{TableId: ids.TableCongestedFlow, Match: f.match(), Action: direct(action(ids.ActionCountCongested))})),
+		p4msg.Insert(all), p4msg.Insert(p4msg.Entry(ids.TableCongestedFlow, 0, p4msg.Do(ids.ActionCountCongested), f.match()...)),
 	}
 }
 
 // FlowDigest switches the learning of flows on: lists of at most most flows, held back at
 // most hold.
 func FlowDigest(most int32, hold time.Duration) *p4v1.Update {
-	return insert(&p4v1.Entity{Entity: &p4v1.Entity_DigestEntry{DigestEntry: &p4v1.DigestEntry{
+	return p4msg.Insert(&p4v1.DigestEntry{
 		DigestId: ids.DigestFlowDigestT,
 		Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: hold.Nanoseconds(), AckTimeoutNs: int64(10 * time.Second)},
-	}}})
+	})
 }
 
 // Learned returns the flows of the next digest, which it acknowledges, waiting for it for
@@ -82,7 +78,7 @@ func (c *Client) Learned(wait time.Duration) ([]Flow, error) {
 			return nil, fmt.Errorf("a digest of %d members, want 3", len(m))
 		}
 		flows = append(flows, Flow{
-			Src: addrOf(m[0].GetBitstring()), Dst: addrOf(m[1].GetBitstring()), Port: uint32(numberOf(m[2].GetBitstring())),
+			Src: addrOf(m[0].GetBitstring()), Dst: addrOf(m[1].GetBitstring()), Port: uint32(canon.Low64(m[2].GetBitstring())),
 		})
 	}
 	return flows, c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
@@ -110,8 +106,8 @@ func (c *Client) Flows() (map[Flow]FlowCount, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: []*p4v1.Entity{
-		entry(&p4v1.TableEntry{TableId: ids.TableFlow, CounterData: &p4v1.CounterData{}}),
-		entry(&p4v1.TableEntry{TableId: ids.TableCongestedFlow, CounterData: &p4v1.CounterData{}}),
+		p4msg.Of(&p4v1.TableEntry{TableId: ids.TableFlow, CounterData: &p4v1.CounterData{}}),
+		p4msg.Of(&p4v1.TableEntry{TableId: ids.TableCongestedFlow, CounterData: &p4v1.CounterData{}}),
 	}})
 	if err != nil {
 		return nil, err
@@ -151,14 +147,12 @@ func flowOf(e *p4v1.TableEntry) Flow {
 		case ids.FieldFlowDstAddr:
 			f.Dst = addrOf(v)
 		case ids.FieldFlowEgressPort:
-			f.Port = uint32(numberOf(v))
+			f.Port = uint32(canon.Low64(v))
 		}
 	}
 	return f
 }
 
 func addrOf(b []byte) netip.Addr {
-	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(numberOf(b)))))
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(canon.Low64(b)))))
 }
-
-func numberOf(b []byte) uint64 { return new(big.Int).SetBytes(b).Uint64() }

@@ -1,0 +1,73 @@
+package metrics
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/units"
+)
+
+// many is a fabric of switches with 100 ports each, the last of which is down.
+func many(switches int) *source {
+	src := &source{}
+	for i := range switches {
+		s := view.Switch{Name: fmt.Sprintf("switch%d", i+1), State: view.Ready, Status: []view.Status{{Table: table}}}
+		for p := range 100 {
+			s.Ports = append(s.Ports, view.Port{Number: uint32(p + 1), Peer: fmt.Sprintf("host-%d-%d", i+1, p+1), State: view.PortUp})
+			s.Status[0].Rows = append(s.Status[0].Rows, view.Row{
+				Keys:   []string{fmt.Sprint(p + 1)},
+				Values: []any{"text", units.Bytes(p) * units.KB, uint64(p), nil, time.Unix(int64(1000+p), 0)},
+			})
+		}
+		s.Ports[99].State = view.PortDown
+		s.Status[0].Rows[7].Values[3] = 2 * time.Second // that of the others is not known
+		src.switches = append(src.switches, s)
+	}
+	return src
+}
+
+// TestManyPorts: a fabric of 10 000 ports, and one of twice that, answer a scrape with a bounded
+// amount of text, and what stands for all ports of a switch says the right thing about them.
+func TestManyPorts(t *testing.T) {
+	perPort := `headgate_test_queue_bytes{port="100",switch="switch1"} 99000`
+	upPerPort := `headgate_port_up{peer="host-1-100",port="100",switch="switch1"} 0`
+	all := []string{
+		`headgate_test_queue_bytes{port="(all)",switch="switch1"} 99000`,
+		`headgate_test_sent_frames_total{port="(all)",switch="switch1"} 4950`,
+		`headgate_test_lateness_seconds{port="(all)",switch="switch1"} 2`,
+		`headgate_test_poll_timestamp_seconds{port="(all)",switch="switch1"} 1000`,
+	}
+	upAll := `headgate_port_up{peer="(all)",port="(all)",switch="switch1"} 0`
+	for _, tt := range []struct {
+		switches  int
+		want, not []string
+	}{
+		{10, []string{perPort, upPerPort, "headgate_port_merged_series 0"}, append(all, upAll)},
+		{100, append(all, upPerPort, "headgate_port_merged_series 39600"), []string{perPort, upAll}},
+		{200, append(all, upAll, "headgate_port_merged_series 99000"), []string{perPort, upPerPort}},
+	} {
+		h, err := Handler(NewCollector(Options{Source: many(tt.switches)}), HandlerOptions{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text := scrape(t, h, "/metrics")
+		for _, w := range tt.want {
+			if !strings.Contains(text, w+"\n") {
+				t.Errorf("%d switches: missing: %s", tt.switches, w)
+			}
+		}
+		for _, n := range tt.not {
+			if strings.Contains(text, n+"\n") {
+				t.Errorf("%d switches: shown: %s", tt.switches, n)
+			}
+		}
+		if most := 1 << 20; len(text) > most {
+			t.Errorf("%d switches: a scrape has %d bytes, want at most %d", tt.switches, len(text), most)
+		}
+		t.Logf("%d ports: %d bytes", 100*tt.switches, len(text))
+	}
+}

@@ -1,0 +1,52 @@
+// Package service is what long-running programs (controller, switch, host) have in common: how they
+// log, how they are profiled, and how they tell systemd that they are ready and alive.
+package service
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+)
+
+// Ready tells systemd, for units of Type=notify with WatchdogSec= (systemd.service(5), sd_notify(3)),
+// how the program is; without systemd it does nothing. It reports that the program does its work from now on. Where the unit has a watchdog, it also
+// reports, twice in the watchdog's time, that the program is alive, for as long as healthy returns nil
+// and ctx has not ended. systemd restarts a program that stops reporting.
+// With a nil healthy it reports that the process runs, no more.
+func Ready(ctx context.Context, log *slog.Logger, healthy func() error) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.Warn("systemd was not told of readiness", "error", err)
+		return
+	}
+	every, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		log.Warn("systemd's watchdog is not served", "error", err)
+		return
+	}
+	if every > 0 {
+		go alive(ctx, log, every/2, healthy)
+	}
+}
+
+func alive(ctx context.Context, log *slog.Logger, every time.Duration, healthy func() error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		var err error
+		if healthy != nil {
+			err = healthy()
+		}
+		if err != nil {
+			log.Error("not healthy: systemd will restart this process", "error", err)
+		} else if _, err := daemon.SdNotify(false, daemon.SdNotifyWatchdog); err != nil {
+			log.Warn("systemd's watchdog was not told", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
