@@ -295,16 +295,18 @@ func (c *Controller) install(next *applied, fresh map[string]*unit, generation u
 			next.devices[s.Name] = c.current.devices[s.Name]
 		}
 	}
+	var before []*unit
 	if c.current != nil {
 		for name, u := range c.current.devices {
 			if next.devices[name] != u && u.cancel != nil {
 				u.cancel()
+				before = append(before, u)
 			}
 		}
 	}
 	c.current, c.generation = next, generation
 	for _, u := range next.devices {
-		c.start(u)
+		c.start(u, before...)
 	}
 }
 

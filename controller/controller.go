@@ -90,6 +90,7 @@ type unit struct {
 	spec    spec
 	cancel  context.CancelFunc
 	started bool
+	ended   chan struct{} // closed when Run has ended
 }
 
 // spec is all that, when it changes, makes a switch another one.
@@ -180,14 +181,23 @@ func (c *Controller) Run(ctx context.Context) error {
 // healthInterval is how often links and switches are judged.
 const healthInterval = 100 * time.Millisecond
 
-// start begins a device's work. The caller holds mu.
-func (c *Controller) start(u *unit) {
+// start begins a device's work, when those that had its switch before have ended: they have the same
+// election id. The caller holds mu.
+func (c *Controller) start(u *unit, before ...*unit) {
 	if c.running == nil || u.started {
 		return
 	}
 	ctx, cancel := context.WithCancel(c.running)
-	u.cancel, u.started = cancel, true
-	c.wg.Go(func() { u.Run(ctx) })
+	u.cancel, u.started, u.ended = cancel, true, make(chan struct{})
+	c.wg.Go(func() {
+		defer close(u.ended)
+		for _, b := range before {
+			if b.spec.address == u.spec.address {
+				<-b.ended
+			}
+		}
+		u.Run(ctx)
+	})
 }
 
 // Events returns the bus of events.

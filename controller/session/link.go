@@ -56,12 +56,16 @@ func (l *link) queue(m *p4v1.StreamMessageRequest) error {
 	}
 }
 
-// send is the only one that writes to the stream. It returns nil when the context ends,
-// and when the stream is broken, since receive then knows better why.
-func (l *link) send(ctx context.Context, stream p4v1.P4Runtime_StreamChannelClient) error {
+// send is the only one that writes to the stream. It ends it when leave is closed. It returns nil
+// when the context ends, and when the stream is broken, since receive then knows better why.
+func (l *link) send(ctx context.Context, leave <-chan struct{}, stream p4v1.P4Runtime_StreamChannelClient) error {
 	for {
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-leave:
+			_ = stream.CloseSend() // it is nil always
+			<-ctx.Done()
 			return nil
 		case m := <-l.out:
 			if err := stream.Send(m); err != nil {

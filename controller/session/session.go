@@ -213,8 +213,13 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// once makes one connection and serves it until it breaks.
-func (s *Session) once(ctx context.Context) error {
+// farewell is how long a switch has to end the stream of a controller that leaves. Then it knows that
+// the election id is free, which the next session may bid with.
+const farewell = time.Second
+
+// once makes one connection and serves it until it breaks, or until the context ends and the stream
+// with it.
+func (s *Session) once(until context.Context) error {
 	var d dialer
 	conn, err := grpc.NewClient(s.opts.Address, append([]grpc.DialOption{grpc.WithContextDialer(d.dial)}, dialOptions(s.opts.Dial)...)...)
 	if err != nil {
@@ -227,18 +232,27 @@ func (s *Session) once(ctx context.Context) error {
 		}
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(until))
 	defer cancel(nil)
+	var joined atomic.Bool
+	defer context.AfterFunc(until, func() {
+		if joined.Load() {
+			time.AfterFunc(farewell, func() { cancel(until.Err()) })
+			return
+		}
+		cancel(until.Err())
+	})()
 	l := newLink(conn, s.opts)
 	stream, err := l.rpc.StreamChannel(ctx)
 	if err != nil {
 		return refused(cause(ctx, plain(err)))
 	}
+	joined.Store(true)
 	s.mu.Lock()
 	s.link = l
 	s.mu.Unlock()
 	var wg sync.WaitGroup
-	wg.Go(func() { cancel(l.send(ctx, stream)) })
+	wg.Go(func() { cancel(l.send(ctx, until.Done(), stream)) })
 	wg.Go(func() { cancel(l.heartbeat(ctx, s.opts.Heartbeat)) })
 	err = l.receive(stream, s.h)
 	err = cause(ctx, err)

@@ -188,6 +188,37 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestNextSession: once a session has ended its switch knows, so that the next one may bid with the
+// same election id at once.
+func TestNextSession(t *testing.T) {
+	s := switchtest.New(t, 1)
+	s.Start()
+	for n := range 20 {
+		r := newRecorder()
+		roles := make(chan Role, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		ses := New(Options{Name: "s", DeviceID: 1, Address: s.Address(), ElectionID: 7}, first{r, roles})
+		go func() { ended <- ses.Run(ctx) }()
+		if role := <-roles; role != Primary {
+			t.Errorf("session %d begins as %v", n, role)
+		}
+		cancel()
+		<-ended
+	}
+}
+
+// first is a recorder that hands on which roles a session has.
+type first struct {
+	*recorder
+	roles chan Role
+}
+
+func (f first) Role(r Role, why error) {
+	f.recorder.Role(r, why)
+	f.roles <- r
+}
+
 func TestHangingSwitch(t *testing.T) {
 	s := switchtest.New(t, 1)
 	hang := make(chan struct{})
