@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -179,7 +180,7 @@ func (s *server) SetLink(_ context.Context, a, b string, up bool) error {
 
 func get(ts *testscript.TestScript) *server { return ts.Value("server").(*server) }
 
-// await waits until someone follows events, samples or weights.
+// await waits until someone follows events, samples or weights, or so many do.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	s := get(ts)
 	following := map[string]func() int{
@@ -187,7 +188,13 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 		"samples": func() int { return s.samples.Stats().Subscribers },
 		"weights": func() int { return s.weights.Stats().Watchers },
 	}[args[0]]
-	for deadline := time.Now().Add(20 * time.Second); following() == 0; time.Sleep(5 * time.Millisecond) {
+	want := 1
+	if len(args) > 1 {
+		var err error
+		want, err = strconv.Atoi(args[1])
+		ts.Check(err)
+	}
+	for deadline := time.Now().Add(3 * time.Minute); following() < want; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("nobody follows %s", args[0])
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
@@ -58,6 +59,8 @@ type Registry struct {
 	updates  *events.Bus[Update] // published under mu
 	refusals uint64
 	changes  uint64
+
+	following atomic.Int64 // watchers that have read the state and are not closed
 }
 
 // New returns a registry with what the keeper holds.
@@ -248,5 +251,5 @@ type Stats struct {
 func (r *Registry) Stats() Stats {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.book.flows), Watchers: r.updates.Stats().Subscribers}
+	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.book.flows), Watchers: int(r.following.Load())}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/headgate/headgate/controller/events"
 )
@@ -33,6 +34,7 @@ type Watcher struct {
 	match    func(Flow) bool
 	updates  *events.Subscription[Update]
 	synced   bool // the state was read
+	counted  atomic.Bool
 }
 
 // Watch starts to follow the flows that match (nil: all) and every budget. buffer updates
@@ -47,7 +49,12 @@ func (r *Registry) Watch(match func(Flow) bool, buffer int) *Watcher {
 }
 
 // Close ends the watcher. It may be called more than once.
-func (w *Watcher) Close() { w.updates.Close() }
+func (w *Watcher) Close() {
+	if w.counted.Swap(false) {
+		w.registry.following.Add(-1)
+	}
+	w.updates.Close()
+}
 
 // Next waits for something new. It ends with the context's error or events.ErrClosed.
 func (w *Watcher) Next(ctx context.Context) (Batch, error) {
@@ -55,6 +62,8 @@ func (w *Watcher) Next(ctx context.Context) (Batch, error) {
 		w.synced = true
 		b := w.reset()
 		b.Missed = 0 // what came before the first state is no news
+		w.counted.Store(true)
+		w.registry.following.Add(1)
 		return b, nil
 	}
 	list, dropped, err := w.updates.Next(ctx)
