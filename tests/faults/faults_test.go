@@ -44,11 +44,14 @@ func TestEmbedded(t *testing.T) { play(t, "embedded") }
 
 func TestBMv2(t *testing.T) { play(t, "bmv2", "simple_switch_grpc") }
 
-func play(t *testing.T, target string, tools ...string) {
+// execute runs a script in namespaces of its own, and returns what it prints, the controller's log and
+// by how much the machine was late at most.
+func execute(t *testing.T, script, target string, tools ...string) (text, log string, late time.Duration) {
+	t.Helper()
 	if os.Geteuid() != 0 || os.Getenv("HEADGATE_FAULTS") == "" {
-		t.Skip("needs root and HEADGATE_FAULTS=1: it takes two minutes")
+		t.Skip("needs root and HEADGATE_FAULTS=1: it takes minutes")
 	}
-	for _, tool := range append(tools, "bash", "ip", "mount", "ping") {
+	for _, tool := range append(tools, "bash", "ip", "mount") {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%s is not on the PATH", tool)
 		}
@@ -71,26 +74,29 @@ func play(t *testing.T, target string, tools ...string) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	worst := lag.Watch()
 	err = cmd.Run()
-	late := worst()
+	late = worst()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannot {
 		t.Skipf("veth pairs or mounts are not allowed here: %s", &out)
 	}
-	text := out.String()
-	log, _ := os.ReadFile(dir + "/controller.log")
-	if err != nil {
-		text += string(log)
-	}
-	for _, line := range happened.FindAllString(string(log), -1) {
+	text = out.String()
+	read, _ := os.ReadFile(dir + "/controller.log")
+	log = string(read)
+	for _, line := range happened.FindAllString(log, -1) {
 		t.Log(line)
 	}
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("%v\n%s%s", err, text, log)
 	}
+	t.Logf("the machine was late by %v at most", late)
+	return text, log, late
+}
+
+func play(t *testing.T, target string, tools ...string) {
+	text, _, late := execute(t, script, target, append(tools, "ping")...)
 	parts := strings.Split(text, "\n== ")[1:]
 	if len(parts) < 6 {
 		t.Fatalf("%d faults were played, want 6 or more:\n%s", len(parts), text)
 	}
-	t.Logf("the machine was late by %v at most", late)
 	for _, part := range parts {
 		name, rest, _ := strings.Cut(part, "\n")
 		r := read(t, rest)
