@@ -62,7 +62,7 @@ func (o *Options) params(k *registry.Kind) (map[string]string, error) {
 	}
 	flags := map[string]string{}
 	switch {
-	case k.Needs.MaxQD:
+	case k.Name == "soze":
 		exact := func(v int64, unit string) string { return strconv.FormatInt(v, 10) + unit }
 		flags = map[string]string{
 			"p": exact(int64(o.Soze.P), "ps"), "k": exact(int64(o.Soze.K), "ps"), "alpha": exact(int64(o.Soze.Alpha), "bps"),
