@@ -11,11 +11,18 @@ import (
 	"time"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/tests/lag"
 )
 
-// allFive is the default fabric at a tenth of its rate, with every system on: three lossless classes, one
-// each for Söze, DCQCN with the switches' notifications, and PrioPlus.
+// allFive is the default fabric at 2 Mb/s, with every system on: three lossless classes, one each for Söze,
+// DCQCN with the switches' notifications, and PrioPlus.
+//
+// The rate is what six BMv2 can do on two processors. A packet takes BMv2 about 220 µs of a processor at each
+// hop, measured on a machine of 2026. 2 Mb/s are 235 full packets/s and as many acknowledgements. Söze's and
+// PACC's flows take three hops, PrioPlus' one, TCP with 0.4 Mb/s three, and a poll of each of 24 ports one:
+//
+//	(2·235·3) + (2·235·3) + (2·235) + (2·33·3) + 24/0.2 = 3608 packets/s, 0.8 of a processor
+//
+// With 5 Mb/s it is 8700 packets/s and 1.9 processors; libpcap's rings then overflow.
 func allFive(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/examples/leaf-spine.yaml")
@@ -23,14 +30,14 @@ func allFive(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	slower := strings.NewReplacer(
-		"1MB", "8MB", "50Mbps", "5Mbps", "scale: 2000", "scale: 20000",
+		"1MB", "8MB", "50Mbps", "2Mbps", "scale: 2000", "scale: 50000", "poll_interval: 100ms", "poll_interval: 200ms",
 		"    - {dscp: 48, class: 6, queue: 6}", "    - {dscp: 8, class: 1, queue: 1}\n    - {dscp: 16, class: 2, queue: 2}\n    - {dscp: 24, class: 3, queue: 3}\n    - {dscp: 48, class: 6, queue: 6}",
 	).Replace(string(text))
 	// Between switches there is room for all, so that each system has its bottleneck at a host.
 	var all strings.Builder
 	for line := range strings.Lines(slower) {
 		if strings.Contains(line, `b: "spine`) {
-			line = strings.Replace(line, "5Mbps", "20Mbps", 1)
+			line = strings.Replace(line, "2Mbps", "8Mbps", 1)
 		}
 		all.WriteString(line)
 	}
@@ -42,25 +49,17 @@ pacc: {enabled: true, queue: 1, cnp_dscp: 48, carry: true}
 
 // TestAllFive runs all five systems beside each other on one fabric, with ping and TCP of ordinary hosts.
 func TestAllFive(t *testing.T) {
-	each(t, "all five, leaf-spine", func(t *testing.T, kind string) (o outcome) {
-		for range attempts {
-			if o = playAll(t, kind); len(o.invalid) == 0 {
-				break
-			}
-			t.Logf("invalid: %q, %s", o.invalid, o.figure)
-		}
-		return o
-	})
+	each(t, "all five, leaf-spine", again(playAll))
 }
 
 func playAll(t *testing.T, kind string) (o outcome) {
-	const length = 40 * time.Second
+	const length = 100 * time.Second
 	n := begin(t, allFive(t), kind)
-	late := lag.Watch()
+	late := n.late()
 	agents := map[string]*agent{}
 	start := func(host string, args ...string) {
 		// The first half is for the laws to settle.
-		agents[host] = n.host(host, append(args, "--rate", "5Mbps", "--scale", "20000", "--warm-up", (length/2).String())...)
+		agents[host] = n.host(host, append(args, "--rate", "2Mbps", "--scale", "50000", "--warm-up", (length/2).String())...)
 	}
 	flow := func(to, more string) string { return "dst=" + n.hosts[to].IP + more }
 	start("h5", "--listen-only")
@@ -80,7 +79,7 @@ func playAll(t *testing.T, kind string) (o outcome) {
 	sums := map[string]summary{}
 	for _, host := range []string{"h1", "h2", "h3", "h4", "h7", "h6", "h5", "h8"} {
 		if host == "h6" || host == "h5" {
-			time.Sleep(3 * time.Second) // for the queues to empty
+			time.Sleep(10 * time.Second) // for the queues to empty: PACC keeps 2 s in one
 		}
 		sums[host] = n.stop(agents[host])
 	}
@@ -94,9 +93,7 @@ func playAll(t *testing.T, kind string) (o outcome) {
 		}
 	}
 	dropped := n.lossless()
-	if behind > 400*time.Millisecond {
-		o.invalid = append(o.invalid, fmt.Sprintf("the machine was %v late", behind.Round(time.Millisecond)))
-	}
+	o.bear(behind, 400*time.Millisecond, "PrioPlus, between the delays of priorities 1 and 3, has")
 	if gone := sent - min(sent, got); gone > dropped {
 		o.invalid = append(o.invalid, fmt.Sprintf("%d packets were lost before a switch's program saw them", gone-dropped))
 	}
@@ -107,7 +104,7 @@ func playAll(t *testing.T, kind string) (o outcome) {
 			o.missed = append(o.missed, text)
 		}
 	}
-	line := 5e6 * 1000 / 1062 / 1e6
+	line := 2e6 * 1000 / 1062 / 1e6
 	a, b := rate("h1", 0), rate("h3", 0)
 	say(math.Abs(b/a-2) < 0.2 && a+b > 0.9*line, "Söze 1:2 has %.2f and %.2f Mb/s", a, b)
 	cnps := sums["h2"].Flows[0].CNPs + sums["h4"].Flows[0].CNPs
@@ -115,7 +112,7 @@ func playAll(t *testing.T, kind string) (o outcome) {
 	say(rate("h7", 0) > 0.8*line && rate("h6", 0) < 0.15*line, "PrioPlus: priority 3 has %.2f, priority 1 %.2f Mb/s", rate("h7", 0), rate("h6", 0))
 	say(dropped == 0, "DSH+SPFC: %d lossless drops", dropped)
 	say(rtt > 0, "ping at most %v", rtt.Round(time.Millisecond))
-	say(tcp > 0.3e6, "iperf3 %.2f Mb/s", tcp/1e6)
+	say(tcp > 0.12e6, "iperf3 %.2f Mb/s", tcp/1e6)
 	n.right()
 	n.end()
 	return o
@@ -176,7 +173,7 @@ func (n *network) watchQueue(sw string, port uint32, queue int) func() float64 {
 	}
 }
 
-// iperf lets a host send TCP to another, at most 1 Mb/s in a lossy class; the function that it returns
+// iperf lets a host send TCP to another, at most 0.4 Mb/s in a lossy class; the function that it returns
 // waits for that and says what the receiver got, in bits per second.
 func (n *network) iperf(from, to string, length time.Duration) func() float64 {
 	n.t.Helper()
@@ -185,7 +182,7 @@ func (n *network) iperf(from, to string, length time.Duration) func() float64 {
 		n.t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond)
-	client := n.in(from, "iperf3", "--client", n.hosts[to].IP, "--time", fmt.Sprint(int(length.Seconds())-5), "--bitrate", "1M", "--tos", "96", "--json")
+	client := n.in(from, "iperf3", "--client", n.hosts[to].IP, "--time", fmt.Sprint(int(length.Seconds())-5), "--bitrate", "400K", "--tos", "96", "--json")
 	var out strings.Builder
 	client.Stdout = &out
 	if err := client.Start(); err != nil {

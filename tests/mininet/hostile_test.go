@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
 )
 
 // hostile is the single switch under DSH, with edge ports that take IPv4 from the host's address alone.
@@ -23,11 +24,12 @@ source_check: {edge_ports: true}
 // TestIgnoresPFC lets one of five senders ignore the PAUSEs of an incast. What that costs is lost of what
 // this host sends, and of nobody else's.
 func TestIgnoresPFC(t *testing.T) {
-	each(t, "a host ignores PFC", func(t *testing.T, kind string) (o outcome) {
+	each(t, "a host ignores PFC", again(func(t *testing.T, kind string) (o outcome) {
 		n := begin(t, hostile(t), kind)
 		start := func(host string, args ...string) *agent {
 			return n.host(host, append(args, "--law", "none", "--rate", "2Mbps", "--scale", "50000", "--ack-dscp", "56", "--pfc-class", "0=0")...)
 		}
+		late := n.late()
 		receiver := start("h8", "--listen-only")
 		var senders []*agent
 		for _, host := range []string{"h2", "h3", "h4", "h5", "h6"} {
@@ -42,6 +44,7 @@ func TestIgnoresPFC(t *testing.T) {
 		for _, a := range senders {
 			paused += n.stop(a).PFC.Frames
 		}
+		o.bear(late(), prompt(60*units.KB).most, "the headrooms have")
 		time.Sleep(12 * time.Second) // for 2 MB to leave
 		n.stop(receiver)
 		by := n.losslessBy()
@@ -51,8 +54,9 @@ func TestIgnoresPFC(t *testing.T) {
 		if own == 0 || n.lossless() != own || paused == 0 {
 			o.missed = append(o.missed, o.figure)
 		}
+		n.end()
 		return o
-	})
+	}))
 }
 
 // forge is a program that sends a frame, in hexadecimal, from an interface a hundred times a second.
@@ -69,11 +73,12 @@ while True:
 // TestForges lets h3 send notifications as if h8 had marked h1's flow, and PAUSEs of all classes. The
 // check of sources drops the first, the second concern nobody but h3.
 func TestForges(t *testing.T) {
-	each(t, "a host forges CNPs and PFC", func(t *testing.T, kind string) (o outcome) {
+	each(t, "a host forges CNPs and PFC", again(func(t *testing.T, kind string) (o outcome) {
 		n := begin(t, hostile(t), kind)
 		start := func(host string, args ...string) *agent {
 			return n.host(host, append(args, "--law", "dcqcn-vendor", "--rate", "2Mbps", "--scale", "1000", "--ack-dscp", "56", "--pfc-class", "0=0", "--warm-up", "5s")...)
 		}
+		late := n.late()
 		receiver := start("h8", "--listen-only")
 		sender := start("h1", "--flow", "dst="+n.hosts["h8"].IP)
 		cnp := packet.Notification{
@@ -96,6 +101,7 @@ func TestForges(t *testing.T) {
 			t.Fatal(said.String())
 		}
 		s := n.stop(sender)
+		o.bear(late(), time.Second, "a tenth of the ten measured seconds has")
 		time.Sleep(2 * time.Second) // for the queue to empty
 		got := n.stop(receiver).Received.Packets
 		n.right()
@@ -104,6 +110,7 @@ func TestForges(t *testing.T) {
 		if f.Goodput < 0.9*1.89e6 || f.CNPs > 0 || s.PFC.Frames > 0 {
 			o.missed = append(o.missed, o.figure)
 		}
+		n.end()
 		return o
-	})
+	}))
 }

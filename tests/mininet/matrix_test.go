@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/headgate/headgate/scenario"
 )
@@ -104,8 +105,33 @@ func missing(kind string) string {
 	return ""
 }
 
-// attempts is how often a play is played at most, if the machine disturbs it.
-const attempts = 2
+// patient says whether a play that the machine disturbed is played again, after so many times: once, and
+// only in the first quarter of the time that the tests have, so that each row has its turn.
+func patient(t *testing.T, played int) bool {
+	deadline, ok := t.Deadline()
+	return played < 2 && (!ok || time.Until(deadline) > 3*deadline.Sub(began)/4)
+}
+
+var began = time.Now()
+
+// again plays a row again that the machine disturbed.
+func again(once func(t *testing.T, kind string) outcome) func(t *testing.T, kind string) outcome {
+	return func(t *testing.T, kind string) (o outcome) {
+		for played := 1; ; played++ {
+			if o = once(t, kind); len(o.invalid) == 0 || !patient(t, played) {
+				return o
+			}
+			t.Logf("invalid: %q; %s", o.invalid, o.figure)
+		}
+	}
+}
+
+// bear makes a row invalid when the machine was later than something has room for.
+func (o *outcome) bear(late, most time.Duration, what string) {
+	if late > most {
+		o.invalid = append(o.invalid, fmt.Sprintf("the machine was %v late, where %s room for %v", late.Round(time.Millisecond), what, most))
+	}
+}
 
 // judged is the outcome of a report, with the checks' figures.
 func judged(r *scenario.Report) (o outcome) {
