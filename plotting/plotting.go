@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -148,6 +149,9 @@ func (p Panel) plot() (*plot.Plot, error) {
 	}
 	if len(p.Categories) > 0 {
 		out.NominalX(p.Categories...)
+		if n := longest(p.Categories); n*len(p.Categories) > 90 { // they would run into each other
+			out.X.Tick.Label.Rotation, out.X.Tick.Label.XAlign, out.X.Tick.Label.YAlign = math.Pi/6, draw.XRight, draw.YTop
+		}
 	}
 	for _, l := range p.Levels {
 		level := plotter.NewFunction(func(float64) float64 { return l.Y })
@@ -161,6 +165,14 @@ func (p Panel) plot() (*plot.Plot, error) {
 	}
 	out.Y.Min = min(out.Y.Min, 0)
 	return out, nil
+}
+
+// longest returns the length of the longest name.
+func longest(names []string) (n int) {
+	for _, name := range names {
+		n = max(n, utf8.RuneCountInString(name))
+	}
+	return n
 }
 
 // bars makes the bars of line i of n. A value that is not a number has none.
