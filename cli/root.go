@@ -2,7 +2,7 @@
 // know the command line, and no other package imports cobra.
 //
 // An operator's commands consist of a verb and a noun (get links, set weight). They are only clients
-// of the gRPC API. Long-running programs (run, controller, switch, host) and tools (stf, sim, pacc)
+// of the gRPC API. Long-running programs (run, controller, switch, host) and tools (stf, sim, pacc, soze, spfc)
 // have names of their own.
 package cli
 
@@ -28,7 +28,7 @@ laws that go with it, and an embedded switch so that all of it runs on a laptop.
 	addServerFlag(root)
 	root.AddCommand(
 		newRunCommand(), newControllerCommand(), newSwitchCommand(), newHostCommand(),
-		newStfCommand(), newSimCommand(), newPaccCommand(), newStateCommand(),
+		newStfCommand(), newSimCommand(), newPaccCommand(), newSozeCommand(), newSpfcCommand(), newStateCommand(),
 		newPlanCommand(), newApplyCommand(), newGetCommand(), newWatchCommand(), newSetCommand(), newDeleteCommand(),
 	)
 	return root

@@ -21,7 +21,7 @@ const module = "github.com/headgate/headgate/"
 // sockets and no daemon, so that the simulator, the switch and the agent can share them.
 var allowed = map[string][]string{
 	"api":        {},
-	"cli":        {"api", "cnpgen", "controller", "fabric", "hosts", "internal", "scenario", "softswitch", "units"},
+	"cli":        {"api", "cnpgen", "controller", "fabric", "headroom", "hosts", "internal", "scenario", "softswitch", "units"},
 	"clock":      {"units"},
 	"cmd":        {"cli"},
 	"cnpgen":     {"internal", "packet", "units"},

@@ -284,44 +284,6 @@ func TestParkingLot(t *testing.T) {
 	}
 }
 
-// Without the bound on the loop gain, m·G decides: up to about 1 the delay settles, above
-// π/2 it swings for ever. With the bound, the same m settles. See the package's
-// documentation.
-func TestStableRange(t *testing.T) {
-	for _, far := range []struct {
-		name      string
-		near, far float64
-	}{{"RTT 8 and 12 µs", 6, 10}, {"RTT 50 µs", 48, 48}} {
-		for _, m := range []float64{0.05, 0.2, 0.8} {
-			s := paper
-			s.near, s.far, s.m, s.alphaToBeta = far.near, far.far, m, 1000
-			var o [2]outcome
-			var gain float64
-			for i := range o {
-				s.unbounded = i == 0
-				sc := newScene(s, 1)
-				for range 4 {
-					sc.join(1, 0)
-				}
-				o[i] = sc.watch(40)
-				gain = m * float64(sc.rtt) * sc.net.flows[0].law.target.inv
-			}
-			t.Logf("%s, m = %v: m·G = %.2f; unbounded: echo swings %v, utilisation %.2f; bounded: %v, %.2f, %.0f RTT",
-				far.name, m, gain, o[0].swing, o[0].util, o[1].swing, o[1].util, o[1].rtts)
-			calm := 2 * units.Microsecond
-			if gain < 1 && o[0].swing > calm {
-				t.Errorf("%s, m = %v: m·G = %.2f should be stable, the echo swings by %v", far.name, m, gain, o[0].swing)
-			}
-			if gain > 2.2 && o[0].swing < calm {
-				t.Errorf("%s, m = %v: m·G = %.2f should be unstable", far.name, m, gain)
-			}
-			if o[1].swing > calm || o[1].util < 0.98 {
-				t.Errorf("%s, m = %v with the bound: the echo swings by %v, utilisation %.2f", far.name, m, o[1].swing, o[1].util)
-			}
-		}
-	}
-}
-
 // Shares below beta, and shares of a fifth to half of a packet per round trip with beta above
 // them and below them: weights of 1 and 2 hold within 5 %.
 func TestSmallShares(t *testing.T) {

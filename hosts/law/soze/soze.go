@@ -154,10 +154,12 @@ func (l *Law) limited(a *law.Ack) bool {
 // exponent returns m, lowered where the queue would answer it with more than maxLoopGain in
 // the time between two steps: a round trip, or the gap between two packets where that is
 // longer.
-func (l *Law) exponent() float64 {
+func (l *Law) exponent() float64 { return min(l.par.M, l.maxGain/l.gain()) }
+
+// gain returns G, the time between two steps in units of the queue's response.
+func (l *Law) gain() float64 {
 	spacing := float64(l.par.MSS) / (l.weight * math.Exp(l.lnX) * picobits)
-	gain := max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
-	return min(l.par.M, l.maxGain/gain)
+	return max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
 }
 
 // apply turns the state into an allowance.

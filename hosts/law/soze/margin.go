@@ -1,0 +1,82 @@
+package soze
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Margin is the linearised loop of flows that share one link; see the package's documentation. All
+// are off by e^ρ, and the queue, which they see a round trip later, pulls them back by m·G·ρ in each:
+// ρ'(t) = −(m·G/RTT)·ρ(t − RTT), an integrator with a delay.
+type Margin struct {
+	Share units.Rate // of the link per unit of weight
+	Delay units.Time // T(Share), where the queue settles
+	RTT   units.Time // round trip with it, or the gap between a flow's packets where that is longer
+	// Gain is G = RTT·L/k with L = ln α − ln β, how strongly the queue answers. Asked is m·G as the
+	// parameters have it, Applied what the law makes of it by lowering the exponent to M.
+	Gain, Asked, Applied, M float64
+	// Phase is the margin of Applied in degrees, AskedPhase that of Asked: 90° − m·G, since at
+	// crossover, m·G/RTT, the integrator has turned by 90° and the delay by m·G. The loop is stable
+	// above 0, which is m·G < π/2, and does not oscillate for m·G ≤ 1/e.
+	Phase, AskedPhase float64
+	// Within is whether Share lies between β and α, where T has a slope. Outside rates stay in
+	// proportion, but the queue is not where T puts it.
+	Within bool
+	// Lemma is whether the paper's own conditions hold, which are for feedback without delay
+	// (Appendix C and D): 0 < m < 2, and k > L times the update interval, which is the gap between
+	// two packets of a flow.
+	Lemma bool
+}
+
+// NoOscillation is the largest m·G at which the loop does not oscillate, StableGain where it ceases
+// to be stable.
+const (
+	NoOscillation = 1 / math.E
+	StableGain    = math.Pi / 2
+)
+
+// Margin analyses parameters on a link whose flows weigh so much together, each 1 on average, with a
+// round trip without its queue. It returns an error that names what is not a positive number.
+func (p Params) Margin(rate units.Rate, rtt units.Time, weights float64) (Margin, error) {
+	switch {
+	case rate <= 0:
+		return Margin{}, fmt.Errorf("rate: %v is not allowed: want more than 0", rate)
+	case rtt <= 0:
+		return Margin{}, fmt.Errorf("rtt: %v is not allowed: want more than 0", rtt)
+	case CheckWeight(weights) != nil:
+		return Margin{}, CheckWeight(weights)
+	}
+	p.MaxRate = max(p.MaxRate, rate)
+	l, err := New(p, 1)
+	if err != nil {
+		return Margin{}, err
+	}
+	share := float64(rate) / weights
+	l.lnX, l.rest = math.Log(share), float64(rtt)
+	m := Margin{Share: units.Rate(share), Delay: l.target.Delay(share), Gain: l.gain(), M: l.exponent()}
+	m.RTT = units.Time(m.Gain / l.target.inv)
+	m.Asked, m.Applied = p.M*m.Gain, m.M*m.Gain
+	phase := func(gain float64) float64 { return 90 - gain*180/math.Pi }
+	m.Phase, m.AskedPhase = phase(m.Applied), phase(m.Asked)
+	m.Within = share >= float64(p.Beta) && share <= float64(p.Alpha)
+	m.Lemma = p.M > 0 && p.M < 2 && float64(p.MSS)/(share*picobits)*l.target.inv < 1
+	return m, nil
+}
+
+// Verdict says in a sentence what the figures mean.
+func (m Margin) Verdict() string {
+	what := "stable and does not oscillate"
+	switch {
+	case m.Applied >= StableGain:
+		what = "unstable"
+	case m.Applied > NoOscillation:
+		what = "stable, and oscillations fade"
+	}
+	text := fmt.Sprintf("%s (m·G %.2f, phase margin %+.1f°)", what, m.Applied, m.Phase)
+	if m.Applied < m.Asked {
+		text += fmt.Sprintf("; without the law's bound it would be m·G %.2f, %+.1f°", m.Asked, m.AskedPhase)
+	}
+	return text
+}
