@@ -27,7 +27,7 @@ func newSimCyclesCommand() *cobra.Command {
 			}
 			var last string
 			for _, p := range f.Plans {
-				if text := cyclesText(p.Config.Graph.Cycles(failures), failures); text != last {
+				if text := cyclesText(p.Config.Graph.Cycles(c.Context(), failures), failures); text != last {
 					fmt.Fprintf(c.OutOrStdout(), "%s %s: %s\n", f.Name, p.Variant, text)
 					last = text
 				}

@@ -57,20 +57,20 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view
 // refuse, what follows from links that an operator took out of service, and, where failures is more
 // than 0, what would while up to so many links fail. A configuration with faults gives a
 // *yamlnode.Error.
-func (c *Controller) Foresee(file string, yaml []byte, failures int) (notes []string, err error) {
+func (c *Controller) Foresee(ctx context.Context, file string, yaml []byte, failures int) (notes []string, err error) {
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
 		return nil, err
 	}
 	g := topology.New(cfg)
-	whole := c.foresee(cfg, g, nil, failures)
+	whole := c.foresee(ctx, cfg, g, nil, failures)
 	for _, r := range whole {
 		if r.Refused != nil {
 			r.Text = "apply refuses this: " + r.Refused.Error()
 		}
 		notes = append(notes, r.Text)
 	}
-	for _, r := range c.foresee(cfg, g, c.links.state().DownLinks, 0) {
+	for _, r := range c.foresee(ctx, cfg, g, c.links.state().DownLinks, 0) {
 		if !slices.ContainsFunc(whole, func(w feature.Risk) bool { return w.Text == r.Text }) {
 			notes = append(notes, "with the links that are out of service now: "+r.Text)
 		}
@@ -79,10 +79,10 @@ func (c *Controller) Foresee(file string, yaml []byte, failures int) (notes []st
 }
 
 // foresee asks the features.
-func (c *Controller) foresee(cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
+func (c *Controller) foresee(ctx context.Context, cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
 	for _, f := range c.features {
 		if f, ok := f.(feature.Foreseer); ok {
-			risks = append(risks, f.Foresee(cfg, g, down, failures)...)
+			risks = append(risks, f.Foresee(ctx, cfg, g, down, failures)...)
 		}
 	}
 	return risks
@@ -189,7 +189,7 @@ func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
 		return 0, nil, err
 	}
 	f := faults{cfg: cfg}
-	for _, r := range c.foresee(cfg, p.graph, nil, 0) {
+	for _, r := range c.foresee(context.Background(), cfg, p.graph, nil, 0) {
 		f.add("", "", r.Refused)
 	}
 	if err := f.err(); err != nil {
@@ -417,7 +417,7 @@ func (c *Controller) warn(a *applied) {
 		state.DownLinks[name] = state.DownLinks[name] || suspect
 	}
 	var texts []string
-	for _, r := range c.foresee(a.config, a.graph, state.DownLinks, 0) {
+	for _, r := range c.foresee(context.Background(), a.config, a.graph, state.DownLinks, 0) {
 		texts = append(texts, r.Text)
 	}
 	risk := strings.Join(texts, "; ")

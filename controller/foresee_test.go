@@ -48,7 +48,7 @@ func TestCyclesAreRefused(t *testing.T) {
 		{"bounced", bounced + section + "}\n", 1, []string{"apply refuses this: buffer.allow_cycles: is false, but buffers of class 0 depend on each other in a cycle, which PFC can stop for good: " + cycle + "; want true"}, true},
 		{"bounced, allowed", bounced + section + ", allow_cycles: true}\n", 0, []string{cycle}, false},
 	} {
-		notes, err := f.c.Foresee("f.yaml", []byte(tt.yaml), tt.failures)
+		notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(tt.yaml), tt.failures)
 		if err != nil || len(notes) != len(tt.notes) || len(notes) > 0 && !strings.Contains(notes[0], tt.notes[0]) {
 			t.Errorf("%s: %q, %v, want %q", tt.name, notes, err, tt.notes)
 		}
@@ -101,7 +101,7 @@ func TestLinksOutOfService(t *testing.T) {
 	if got := risk(); fmt.Sprint(got) != "[routes.risk]" {
 		t.Errorf("two links are out: %v", got)
 	}
-	if notes, err := f.c.Foresee("f.yaml", []byte(yaml), 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: buffers of class 0 depend") {
+	if notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(yaml), 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: buffers of class 0 depend") {
 		t.Errorf("notes %q, %v", notes, err)
 	}
 	if _, _, err := f.c.commitOf(yaml); err != nil {

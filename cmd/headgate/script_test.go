@@ -140,7 +140,7 @@ func check(config []byte) error {
 	return nil
 }
 
-func (s *server) Foresee(_ string, config []byte, failures int) ([]string, error) {
+func (s *server) Foresee(_ context.Context, _ string, config []byte, failures int) ([]string, error) {
 	if failures == 0 {
 		return nil, check(config)
 	}

@@ -94,8 +94,8 @@ type Adviser interface {
 // Foreseer is a feature that knows how a fabric as a whole can go wrong.
 type Foreseer interface {
 	// Foresee looks at a configuration while links, by name, are out of service, and, where
-	// failures is more than 0, while up to so many others fail besides.
-	Foresee(c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
+	// failures is more than 0, while up to so many others fail besides, which may take a minute.
+	Foresee(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
 }
 
 // Risk is something that whoever plans a configuration should know.

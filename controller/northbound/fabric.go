@@ -47,7 +47,7 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 		return nil, configStatus(file, err)
 	}
 	out := &pb.PlanConfigResponse{}
-	if out.Notes, err = s.Backend.Foresee(file, []byte(r.GetConfig()), int(r.GetFailures())); err != nil {
+	if out.Notes, err = s.Backend.Foresee(ctx, file, []byte(r.GetConfig()), int(r.GetFailures())); err != nil {
 		return nil, configStatus(file, err)
 	}
 	for _, p := range plans {

@@ -85,7 +85,7 @@ func (b *backend) Plan(_ context.Context, _ string, config []byte) ([]view.Plan,
 	return []view.Plan{{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}}}, nil
 }
 
-func (b *backend) Foresee(_ string, config []byte, failures int) ([]string, error) {
+func (b *backend) Foresee(_ context.Context, _ string, config []byte, failures int) ([]string, error) {
 	return []string{fmt.Sprintf("looked at %d failures", failures)}, b.check(config)
 }
 

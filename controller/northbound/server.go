@@ -53,7 +53,7 @@ type Backend interface {
 	Plan(ctx context.Context, file string, config []byte) ([]view.Plan, error)
 	// Foresee says what can go wrong with a configuration in the fabric as a whole, now and, where
 	// failures is more than 0, while up to so many more links fail. The error is as Plan's.
-	Foresee(file string, config []byte, failures int) (notes []string, err error)
+	Foresee(ctx context.Context, file string, config []byte, failures int) (notes []string, err error)
 	// Apply makes the configuration the desired one and returns its generation. With faults,
 	// as in Plan, nothing is applied.
 	Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error)

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -21,8 +22,8 @@ type Cycles struct {
 
 // Cycles looks for cyclic buffer dependencies of the routes while links are down, and, where
 // failures is more than 0, while up to so many others fail besides. lossless says which switches,
-// by name, pause those who send to them.
-func (g *Graph) Cycles(down map[string]bool, failures int, lossless func(sw string) bool) Cycles {
+// by name, pause those who send to them. With the end of ctx no more failures are looked at.
+func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, lossless func(sw string) bool) Cycles {
 	f, ports := g.dependencies(lossless)
 	state := make([]bool, len(g.links))
 	for i, l := range g.links {
@@ -31,7 +32,7 @@ func (g *Graph) Cycles(down map[string]bool, failures int, lossless func(sw stri
 	if now := f.Cycle(state); now != nil {
 		return Cycles{Now: g.around(now, f, ports)}
 	}
-	s := f.Survey(state, failures)
+	s := f.Survey(ctx, state, failures)
 	c := Cycles{Examined: s.Examined, With: s.With, Left: s.Left}
 	if s.With > 0 {
 		c.Then = g.around(s.Cycle, f, ports)

@@ -31,7 +31,7 @@ func TestCycles(t *testing.T) {
 		for _, l := range tt.down {
 			down[l] = true
 		}
-		c := g.Cycles(down, tt.failures, tt.lossless)
+		c := g.Cycles(t.Context(), down, tt.failures, tt.lossless)
 		if got := fmt.Sprintf("%s|%s%v %d %d %d", c.Now, c.Then, c.Failed, c.Examined, c.With, c.Left); got != tt.want {
 			t.Errorf("%s:\n%s, want\n%s", tt.name, got, tt.want)
 		}

@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"context"
 	"strings"
 
 	"github.com/headgate/headgate/internal/cbd"
@@ -19,7 +20,7 @@ type Cycles struct {
 
 // Cycles looks for cyclic buffer dependencies between hosts' paths, every switch being lossless,
 // and, where failures is more than 0, while up to so many more links between switches fail.
-func (g *Graph) Cycles(failures int) Cycles {
+func (g *Graph) Cycles(ctx context.Context, failures int) Cycles {
 	p := NewPorts(g)
 	f := &cbd.Fabric{Nodes: g.Nodes()}
 	channel := make([]int32, len(p.Node)) // by port; −1 at a host
@@ -61,7 +62,7 @@ func (g *Graph) Cycles(failures int) Cycles {
 	if now := f.Cycle(down); now != nil {
 		return Cycles{Now: around(now)}
 	}
-	s := f.Survey(down, failures)
+	s := f.Survey(ctx, down, failures)
 	c := Cycles{Examined: s.Examined, With: s.With, Left: s.Left}
 	if s.With > 0 {
 		c.Then = around(s.Cycle)

@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -41,10 +42,19 @@ func TestCycles(t *testing.T) {
 		{"leaf-spine, two failures", leafSpine(), 2, "|leaf2→spine0→leaf3→spine1→leaf2|[leaf0–spine0 leaf1–spine1] 36 12 0"},
 		{"DSH Figure 16", leafSpine("leaf3–spine0", "leaf0–spine1"), 1, "leaf1→spine0→leaf2→spine1→leaf1||[] 0 0 0"},
 	} {
-		c := tt.g.Cycles(tt.failures)
+		c := tt.g.Cycles(t.Context(), tt.failures)
 		if got := fmt.Sprintf("%s|%s|%v %d %d %d", c.Now, c.Then, c.Failed, c.Examined, c.With, c.Left); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestCyclesEnd: what was not looked at when the caller went away is counted.
+func TestCyclesEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c := shapes(t)["fat-tree"].Cycles(ctx, 2); c.Examined != 0 || c.Left != 528 {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -62,13 +72,13 @@ func TestCyclesAreAllFound(t *testing.T) {
 		for i, a := range links {
 			for _, b := range links[i:] {
 				g.Links[a].Down, g.Links[b].Down = true, true
-				if g.Cycles(0).Now != "" {
+				if g.Cycles(t.Context(), 0).Now != "" {
 					with++
 				}
 				g.Links[a].Down, g.Links[b].Down = false, false
 			}
 		}
-		if c := g.Cycles(2); c.With != with || c.Examined != len(links)*(len(links)+1)/2 {
+		if c := g.Cycles(t.Context(), 2); c.With != with || c.Examined != len(links)*(len(links)+1)/2 {
 			t.Errorf("%s: %d of %d combinations have a cycle, want %d", name, c.With, c.Examined, with)
 		}
 	}
@@ -84,7 +94,7 @@ func BenchmarkCycles(b *testing.B) {
 			b.Run(fmt.Sprintf("k=%d/failures=%d", k, failures), func(b *testing.B) {
 				var c Cycles
 				for b.Loop() {
-					c = g.Cycles(failures)
+					c = g.Cycles(b.Context(), failures)
 				}
 				b.ReportMetric(float64(c.Examined), "examined")
 				b.ReportMetric(float64(c.Left), "left")

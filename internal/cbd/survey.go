@@ -1,6 +1,9 @@
 package cbd
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Survey is what came of looking at failures of links.
 type Survey struct {
@@ -16,13 +19,13 @@ const mostWork = 20_000_000
 
 // Survey looks for cycles while any one to most of the links fail beside those that are down:
 // single failures first, then pairs, as far as time allows; all single ones in any case. The
-// fabric must have no cycle before.
+// fabric must have no cycle before. With the end of ctx the rest is left.
 //
 // A failure that leaves every node a next hop to a leaf only takes paths to this leaf away. So
 // only leaves for which some node lost its last next hop are routed anew, and only where this
 // adds dependencies that close a cycle with all those of before is the fabric looked at alone.
-func (f *Fabric) Survey(down []bool, most int) Survey {
-	s := &survey{Fabric: f, down: slices.Clone(down), known: make(dependencies, len(f.Channels))}
+func (f *Fabric) Survey(ctx context.Context, down []bool, most int) Survey {
+	s := &survey{Fabric: f, ended: func() bool { return ctx.Err() != nil }, down: slices.Clone(down), known: make(dependencies, len(f.Channels))}
 	for _, leaf := range f.Leaves {
 		hops := f.Hops(leaf, down)
 		s.hops = append(s.hops, hops)
@@ -54,12 +57,13 @@ type survey struct {
 	known  dependencies // with no failure
 	failed []int
 	budget int
+	ended  func() bool
 }
 
 // combine examines all combinations with n more failures of links from the first on.
 func (s *survey) combine(n, first int) {
 	if n == 0 {
-		if s.out.Examined >= s.budget {
+		if s.out.Examined >= s.budget || s.ended() {
 			s.out.Left++
 			return
 		}

@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -17,10 +18,10 @@ var _ feature.Foreseer = (*feat)(nil)
 
 // Foresee implements feature.Foreseer: routes of lossless classes must have no cyclic buffer
 // dependency, unless the file allows it.
-func (*feat) Foresee(c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
+func (*feat) Foresee(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
 	fabric, _ := c.Section("buffer").(Config)
 	for _, set := range losslessSets(c) {
-		found := g.Cycles(down, failures, func(sw string) bool { return Of(c.Switch(sw)).On() && Of(c.Switch(sw)).Lossless&set != 0 })
+		found := g.Cycles(ctx, down, failures, func(sw string) bool { return Of(c.Switch(sw)).On() && Of(c.Switch(sw)).Lossless&set != 0 })
 		var r feature.Risk
 		switch {
 		case found.Now != "":
