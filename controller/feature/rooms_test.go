@@ -26,6 +26,8 @@ var (
 		"controller/weights/":                "the weights are Söze's, whose law is at the hosts",
 		"cli/run.go":                         "the scenario of that name",
 		"cli/pacc.go":                        "the tool of that name",
+		"cli/soze.go":                        "the tool of that name",
+		"cli/spfc.go":                        "the tool of that name",
 		"cli/root.go":                        "the tool of that name",
 		"p4src/pollreport/":                  "the fields of the report",
 	}
