@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ type calculation struct {
 	consistent bool
 	csum       bool // the algorithm is the Internet checksum
 	ipv4       bool // of the old checksum type ipv4
+	bytes      int  // length at most, if all inputs are fields of one to eight bytes; else 0
 }
 
 // calcInput is one part of the input: a field, or a constant.
@@ -44,6 +46,11 @@ func (c *compiler) calculation(algo string, input []bmv2json.Value) *calculation
 		c.In("input", i, func() { k.add(c, &input[i]) })
 	}
 	k.csum = algo == "csum16"
+	if !slices.ContainsFunc(k.input, func(in calcInput) bool { return in.konst != nil || in.ref.F.Variable || in.bits%8 != 0 || in.bits > 64 }) {
+		for i := range k.input {
+			k.bytes += k.input[i].bits / 8
+		}
+	}
 	return k
 }
 
@@ -99,6 +106,19 @@ func (k *calculation) output(p *Packet) uint64 {
 func (k *calculation) gather(p *Packet) []byte {
 	w := &p.input
 	w.Reset()
+	if k.bytes > 0 {
+		k.gatherBytes(p)
+	} else {
+		k.gatherBits(p)
+	}
+	if k.payload { // which BMv2 appends on a byte boundary
+		w.B = append(w.B, p.payload()...)
+	}
+	return w.B
+}
+
+func (k *calculation) gatherBits(p *Packet) {
+	w := &p.input
 	for i := range k.input {
 		switch in := &k.input[i]; {
 		case in.konst != nil:
@@ -110,10 +130,19 @@ func (k *calculation) gather(p *Packet) []byte {
 			w.Append(p.Of(in.ref), in.bits)
 		}
 	}
-	if k.payload { // which BMv2 appends on a byte boundary
-		w.B = append(w.B, p.payload()...)
+}
+
+// gatherBytes writes eight bytes for each field, of which those of the next field overwrite what
+// does not count.
+func (k *calculation) gatherBytes(p *Packet) {
+	b, n := slices.Grow(p.input.B, k.bytes+8)[:k.bytes+8], 0
+	for i := range k.input {
+		if in := &k.input[i]; p.IsValid(in.ref.H) {
+			binary.BigEndian.PutUint64(b[n:], p.W[in.ref.Word()]<<(64-in.bits))
+			n += in.bits / 8
+		}
 	}
-	return w.B
+	p.input.B = b[:n]
 }
 
 // selector compiles the hash of an action selector. Its inputs may lack their type in the JSON.

@@ -3,7 +3,6 @@ package hash
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ type Func func(b []byte) uint64
 func Named(name string) Func {
 	switch name {
 	case "crc32", "crc_32":
-		return func(b []byte) uint64 { return uint64(crc32.ChecksumIEEE(b)) }
+		return ieee
 	case "csum16", "cksum16":
 		return Internet
 	case "xor16":

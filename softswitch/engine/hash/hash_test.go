@@ -1,6 +1,9 @@
 package hash
 
-import "testing"
+import (
+	"hash/crc32"
+	"testing"
+)
 
 // The check values of the CRC catalogue are those of "123456789" (Ross Williams, 1993; for
 // xmodem and others, reveng's catalogue).
@@ -38,6 +41,19 @@ func TestNamed(t *testing.T) {
 	for _, name := range []string{"", "crc99", "poly_0x4c11db7", "poly_0x104c11db7_init", "poly_0x104c11db7_start_0x0"} {
 		if Named(name) != nil {
 			t.Errorf("%q is known", name)
+		}
+	}
+}
+
+// TestCRC32 compares inputs of all lengths up to those that package crc32 takes.
+func TestCRC32(t *testing.T) {
+	b := make([]byte, longInput+8)
+	for i := range b {
+		b[i] = byte(i * i * 37)
+	}
+	for n := range b {
+		if got, want := Named("crc32")(b[:n]), uint64(crc32.ChecksumIEEE(b[:n])); got != want {
+			t.Errorf("%d bytes: %#x, want %#x", n, got, want)
 		}
 	}
 }

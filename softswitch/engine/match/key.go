@@ -217,6 +217,12 @@ func (e *Entry) inRanges(key []uint64) bool {
 	var buf [4]uint64
 	for i := range e.ranges {
 		r := &e.ranges[i]
+		if s := uint(r.at % 64); s+uint(r.bits) <= 64 {
+			if v := key[r.at/64] >> s & phv.LastMask(r.bits); v < r.lo[0] || v > r.hi[0] {
+				return false
+			}
+			continue
+		}
 		v := buf[:]
 		if len(r.lo) > len(v) {
 			v = make([]uint64, len(r.lo))
