@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math/big"
 
 	"github.com/headgate/headgate/softswitch/engine/phv"
 	"github.com/headgate/headgate/units"
@@ -195,13 +194,13 @@ func (in *Instance) WriteRegister(name string, i int, v []byte) error {
 	if err != nil {
 		return err
 	}
-	z := new(big.Int).SetBytes(v)
-	if z.BitLen() > s.bits {
+	cell := make([]uint64, s.words)
+	if !phv.PutBytes(cell, v, s.bits) {
 		return errorf(ErrInvalid, "register %q: value 0x%x has more than %d bits", name, v, s.bits)
 	}
 	r := &in.registers[s.index]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	phv.PutWords(r.at(uint64(i)), z, s.bits)
+	copy(r.at(uint64(i)), cell)
 	return nil
 }

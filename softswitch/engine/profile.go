@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"math/big"
-
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
 )
@@ -62,11 +60,9 @@ func bind(allowed map[string]*action, where string, call *ActionCall) (*boundAct
 	b := &boundAction{a, make([]uint64, a.words)}
 	for i, v := range call.Args {
 		q := a.params[i]
-		z := new(big.Int).SetBytes(v)
-		if z.BitLen() > q.Bits {
+		if !phv.PutBytes(b.args[q.word:q.word+phv.Words(q.Bits)], v, q.Bits) {
 			return nil, errorf(ErrInvalid, "argument %q of action %q: value 0x%x has more than %d bits", q.Name, a.name, v, q.Bits)
 		}
-		phv.PutWords(b.args[q.word:], z, q.Bits)
 	}
 	return b, nil
 }

@@ -5,7 +5,6 @@ package match
 import (
 	"errors"
 	"fmt"
-	"math/big"
 	"slices"
 
 	"github.com/headgate/headgate/softswitch/engine/phv"
@@ -48,13 +47,12 @@ type Value struct {
 // or the ends of a range.
 func (f Field) Words(m *Value) (value, mask []uint64, err error) {
 	n := phv.Words(f.Bits)
-	value, mask = make([]uint64, n), make([]uint64, n)
+	both := make([]uint64, 2*n)
+	value, mask = both[:n:n], both[n:]
 	put := func(dst []uint64, b []byte) {
-		z := new(big.Int).SetBytes(b)
-		if z.BitLen() > f.Bits {
+		if !phv.PutBytes(dst, b, f.Bits) {
 			err = fmt.Errorf("key field %q: value 0x%x has more than %d bits: %w", f.Name, b, f.Bits, ErrInvalid)
 		}
-		phv.PutWords(dst, z, f.Bits)
 	}
 	switch {
 	case m.Any && f.Kind == Exact:
@@ -158,7 +156,8 @@ func (k *Key) Fill(e *Entry, key []Value, priority int) error {
 	if len(key) != len(k.Fields) {
 		return fmt.Errorf("key has %d fields, want %d: %w", len(key), len(k.Fields), ErrInvalid)
 	}
-	e.value, e.mask = make([]uint64, k.Words), make([]uint64, k.Words)
+	both := make([]uint64, 2*k.Words)
+	e.value, e.mask = both[:k.Words:k.Words], both[k.Words:]
 	switch {
 	case k.Kind >= Ternary:
 		e.priority = priority

@@ -130,6 +130,26 @@ func PutWords(dst []uint64, k *big.Int, bits int) {
 	}
 }
 
+// PutBytes writes a big-endian number to the words of dst, which are those of a number of so many
+// bits. It reports whether the number fits; bits that do not are left out.
+func PutBytes(dst []uint64, b []byte, bits int) (fits bool) {
+	clear(dst)
+	fits = true
+	for i, x := range b {
+		at := 8 * (len(b) - 1 - i)
+		if at >= 64*len(dst) {
+			fits = fits && x == 0
+			continue
+		}
+		dst[at/64] |= uint64(x) << (at % 64)
+	}
+	if last := &dst[len(dst)-1]; *last&^LastMask(bits) != 0 {
+		*last &= LastMask(bits)
+		fits = false
+	}
+	return fits
+}
+
 // Low returns k modulo 2^64.
 func Low(k *big.Int) uint64 {
 	var w [1]uint64

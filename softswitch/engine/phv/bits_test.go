@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -85,6 +86,24 @@ func TestPutWords(t *testing.T) {
 			if got[i] != tt.want[i] {
 				t.Errorf("%s in %d bits: %x, want %x", tt.k, tt.bits, got, tt.want)
 			}
+		}
+	}
+}
+
+// TestPutBytes compares with big integers.
+func TestPutBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	for range 10000 {
+		bits, b := 1+r.IntN(200), make([]byte, r.IntN(30))
+		for i := range b {
+			b[i] = byte(r.Uint32() >> r.IntN(32))
+		}
+		got, want := make([]uint64, Words(bits)), make([]uint64, Words(bits))
+		got[0] = 7
+		z := new(big.Int).SetBytes(b)
+		PutWords(want, z, bits)
+		if fits := PutBytes(got, b, bits); !slices.Equal(got, want) || fits != (z.BitLen() <= bits) {
+			t.Fatalf("%x in %d bits: %x, fits %v, want %x", b, bits, got, fits, want)
 		}
 	}
 }

@@ -218,7 +218,10 @@ func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engin
 		if err != nil {
 			return nil, none, nil, err
 		}
-		out := p4msg.Call(action)
+		out := in
+		if action != a.Action {
+			out = p4msg.Call(action)
+		}
 		return out, engine.Target{Call: &call}, nil, nil
 	case *p4v1.TableAction_ActionProfileMemberId:
 		if t.profile == nil {

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"fmt"
 	"slices"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -38,7 +37,7 @@ func (a *Action) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) 
 	if len(a.Params) > 0 {
 		call.Args = make([][]byte, len(a.Params))
 	}
-	out := &p4v1.Action{ActionId: a.ID, Params: make([]*p4v1.Action_Param, len(in.Params))}
+	out := in // unless a parameter is not in canonical form, as few are
 	for i, p := range in.Params {
 		at := slices.IndexFunc(a.Params, func(q *Param) bool { return q.ID == p.GetParamId() })
 		if at < 0 {
@@ -47,12 +46,14 @@ func (a *Action) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) 
 		if call.Args[at] != nil {
 			return bad("parameter %q is given twice", a.Params[at].Name)
 		}
-		v, err := a.Params[at].number(fmt.Sprintf("parameter %q", a.Params[at].Name), p.Value)
+		v, err := a.Params[at].number(a.Params[at].what, p.Value)
 		if err != nil {
 			return bad("%v", err)
 		}
-		call.Args[at], out.Params[i] = v, p
-		if len(v) != len(p.Value) {
+		if call.Args[at] = v; len(v) != len(p.Value) {
+			if out == in {
+				out = &p4v1.Action{ActionId: a.ID, Params: slices.Clone(in.Params)}
+			}
 			out.Params[i] = &p4v1.Action_Param{ParamId: p.ParamId, Value: v}
 		}
 	}

@@ -39,9 +39,7 @@ func parseKey(kind, name string, fields []*Field, match []*p4v1.FieldMatch) (Key
 		return Key{}, status.Errorf(codes.InvalidArgument, "%s %q: %v", kind, name, fmt.Errorf(format, args...))
 	}
 	k := Key{Engine: make([]engine.Match, len(fields))}
-	if len(match) > 0 {
-		k.Proto = make([]*p4v1.FieldMatch, 0, len(match))
-	}
+	same := 0 // so many are canonical and in order, as most are; k.Proto then stays nil
 	for i, m := range match {
 		if !slices.ContainsFunc(fields, func(f *Field) bool { return f.ID == m.GetFieldId() }) {
 			return bad("match[%d].field_id is %d, which is no field of its key", i, m.GetFieldId())
@@ -71,12 +69,22 @@ func parseKey(kind, name string, fields []*Field, match []*p4v1.FieldMatch) (Key
 		if err != nil {
 			return bad("field %q: %w", f.Name, err)
 		}
-		k.Proto = append(k.Proto, f.canonical(given, value, mask, prefix))
+		switch c := f.canonical(given, value, mask, prefix); {
+		case k.Proto != nil:
+			k.Proto = append(k.Proto, c)
+		case c == match[same]:
+			same++
+		default:
+			k.Proto = append(append(make([]*p4v1.FieldMatch, 0, len(match)), match[:same]...), c)
+		}
 		k.Engine[f.position] = f.engine(value, mask, prefix)
 		text = append(text, 1)
 		text = appendText(text, value)
 		text = appendText(text, mask)
 		text = binary.AppendUvarint(text, uint64(prefix))
+	}
+	if k.Proto == nil {
+		k.Proto = match
 	}
 	k.Text = string(text)
 	return k, nil

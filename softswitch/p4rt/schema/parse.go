@@ -78,7 +78,7 @@ func (s *Schema) parseActions() error {
 			if err != nil {
 				return nil, err
 			}
-			out.Params = append(out.Params, &Param{p.Id, p.Name, w})
+			out.Params = append(out.Params, &Param{p.Id, p.Name, w, fmt.Sprintf("parameter %q", p.Name)})
 		}
 		return out, nil
 	})

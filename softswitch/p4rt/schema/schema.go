@@ -164,6 +164,7 @@ type Param struct {
 	ID   uint32
 	Name string
 	Width
+	what string // the parameter, for errors
 }
 
 // Profile is an action profile or action selector.
