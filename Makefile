@@ -5,7 +5,7 @@ ARGS       ?=
 PKGS       := ./...
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint unit bench bench-sim test-bmv2 test-faults test-samples test-tutorials bench-bmv2 figures mininet test-mininet p4 p4-tofino proto clean
+.PHONY: help build run test lint unit bench bench-sim test-bmv2 test-faults test-samples test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -81,6 +81,15 @@ mininet: build ## a leaf-spine fabric in Mininet with a CLI (root); ARGS="minine
 
 test-mininet: build ## the five systems on networks in Mininet, on both switches (root, minutes); ends with a matrix
 	HEADGATE_MININET=1 $(GO) test -p 1 -count=1 -timeout 60m -v $(ARGS) ./tests/mininet
+
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed s/^v// || true)
+
+deb: build ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
+	rm -rf bin/man && mkdir -p bin/man && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
+	cd deploy && VERSION=$(or $(VERSION),0.0.0+$(shell git rev-parse --short HEAD)) ARCH=$$($(GO) env GOARCH) $(GO) tool nfpm package --packager deb --target ../bin
+
+image: build ## the OCI image headgate (docker, or DOCKER=podman or buildah)
+	$(or $(DOCKER),docker) build -f deploy/Dockerfile -t headgate .
 
 p4: ## recompile p4src for BMv2 with p4c and regenerate its constants and its translation to Go
 	$(MAKE) -C p4src

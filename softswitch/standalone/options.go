@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
@@ -21,6 +22,9 @@ type Options struct {
 	Interfaces []port.Named
 	Program    string // path of the JSON; empty with --no-p4
 	P4Info     string // path of the program's P4Info; may be empty
+
+	// InterfaceWait is how long interfaces may take to appear; 0 for not at all.
+	InterfaceWait time.Duration
 
 	XDP bool // open interfaces with AF_XDP in place of AF_PACKET
 

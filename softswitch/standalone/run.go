@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -70,6 +71,11 @@ func hangups(log *slog.Logger) (end func()) {
 func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) error {
 	if err := service.Profile(ctx, o.Profile, log); err != nil {
 		return err
+	}
+	if o.InterfaceWait > 0 {
+		if err := o.appear(ctx, net.InterfaceByName); err != nil {
+			return err
+		}
 	}
 	sw, err := o.build(stdout, log)
 	if err != nil {
