@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/tests/switchtest"
 	"github.com/headgate/headgate/units"
 )
 
@@ -104,7 +105,7 @@ func (h *pfcHost) counts() (sent, received, pauses, resumes int) {
 
 func newBufferRig(t *testing.T) *bufferRig {
 	t.Helper()
-	r := &bufferRig{fabric: &fabric{t: t}, loop: clock.NewLoop(), address: "127.0.0.1:0"}
+	r := &bufferRig{fabric: &fabric{t: t}, loop: clock.NewLoop(), address: switchtest.Loopback()}
 	for i := range r.hosts {
 		r.hosts[i] = &pfcHost{loop: r.loop, frame: dataFrame(t, byte(i+1), 2)}
 	}

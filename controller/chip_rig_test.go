@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/tests/switchtest"
 	"github.com/headgate/headgate/units"
 )
 
@@ -60,8 +61,8 @@ func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
 	}
 	r.bfrt = bfrttest.New(t, chip)
 	r.bfrt.Load(program.BFRT)
-	s1 := r.start(1, 510, "127.0.0.1:0")
-	r.s2 = r.start(2, serverPort(cpu), "127.0.0.1:0")
+	s1 := r.start(1, 510, switchtest.Loopback())
+	r.s2 = r.start(2, serverPort(cpu), switchtest.Loopback())
 	r.at = r.s2.addr
 	t.Cleanup(func() { s1.end(); r.s2.end() })
 	o := options()

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/tests/switchtest"
 	"github.com/headgate/headgate/units"
 )
 
@@ -37,7 +38,7 @@ func TestEmbeddedSwitches(t *testing.T) {
 		if _, err := s.AddPort(3, 100*units.Mbps); err != nil {
 			t.Fatal(err)
 		}
-		addr, err := s.ServeGRPC("127.0.0.1:0", nil)
+		addr, err := s.ServeGRPC(switchtest.Loopback(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,7 @@ func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 	end := make(chan error)
 	go func() { end <- loop.RunReal(ctx) }()
 
-	addr, err := s.ServeGRPC("127.0.0.1:0", nil)
+	addr, err := s.ServeGRPC("127.1.255.1:0", nil) // where the port stays free: connections come from 127.0.0.1
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/tests/switchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +50,7 @@ controller: {listen: "%s", metrics: "127.0.0.1:0"}
 }
 
 func TestAddressInUse(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", switchtest.Loopback())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -51,11 +53,21 @@ type Switch struct {
 	pushes   int               // pipelines that were committed
 }
 
+// hosts counts the addresses that were given out.
+var hosts atomic.Uint32
+
+// Loopback returns an address of this machine with port 0, another one each time. A port there that
+// is free for a while is still free when it is wanted again: it is not given out twice, also not by
+// other tests' processes, and connections to loopback come from 127.0.0.1.
+func Loopback() string {
+	n := hosts.Add(1)
+	return fmt.Sprintf("127.%d.%d.%d:0", 1+os.Getpid()%250, n>>8&255, n&255)
+}
+
 // New returns a stopped switch with a free TCP address.
 func New(t testing.TB, deviceID uint64) *Switch {
 	t.Helper()
-	// An address for each id, so that a port that is free again cannot be given out twice.
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", deviceID))
+	l, err := net.Listen("tcp", Loopback())
 	if err != nil {
 		t.Fatal(err)
 	}
