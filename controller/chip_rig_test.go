@@ -143,7 +143,7 @@ func (r *chipRig) holds() []string {
 		r.t.Fatal(err)
 	}
 	defer done()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	have, unreadable, err := reconcile.Read(ctx, c, p)
 	if err != nil || len(unreadable) > 0 {

@@ -192,7 +192,7 @@ func (r *victimRig) depart() {
 		return
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r.departed += 1_000_000
 	// What the data plane would do; a write needs the primary's election id.

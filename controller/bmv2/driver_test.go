@@ -123,7 +123,7 @@ func TestDriverFails(t *testing.T) {
 		{"away", s.Stop, s.Start, "connection refused", false, time.Minute},
 		{"refuses", func() { s.Refuse("set_egress_queue_rate") }, func() { s.Refuse("") }, "set_egress_queue_rate: set_egress_queue_rate is refused", true, time.Minute},
 		{"another service", func() { s.Refuse("get_time_elapsed_us") }, func() { s.Refuse("") }, "get_time_elapsed_us is refused", false, time.Minute},
-		{"does not answer", func() { s.Stall(true) }, func() { s.Stall(false) }, "get_time_elapsed_us: context deadline exceeded", false, 20 * time.Millisecond},
+		{"does not answer", func() { s.Stall(true) }, func() { s.Stall(false) }, "get_time_elapsed_us: context deadline exceeded", false, 400 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.begin()

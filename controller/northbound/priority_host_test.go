@@ -69,7 +69,7 @@ func TestHostFollowsChannels(t *testing.T) {
 	defer cancel()
 	until := func(what string, ok func(agent.FlowReport) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			mu.Lock()
 			f := a.Report()[0]
 			mu.Unlock()

@@ -57,7 +57,7 @@ func (r *recorder) Idle(*p4v1.IdleTimeoutNotification) {
 // until waits for a condition on the recorder.
 func (r *recorder) until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		r.mu.Lock()
 		ok, role, why := cond(), r.role, r.why

@@ -152,7 +152,7 @@ func TestOverVeth(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	var r agent.FlowReport
 	for r.Finished == 0 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
@@ -223,7 +223,7 @@ func TestPFCOverVeth(t *testing.T) {
 		return st
 	}
 	until := func(what string, ok func(agent.Stats) bool) agent.Stats {
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			if st := look(); ok(st) || time.Now().After(deadline) {
 				if !ok(st) {
 					t.Fatalf("%s: counted %+v", what, st)

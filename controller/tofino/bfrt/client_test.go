@@ -100,7 +100,7 @@ func TestRead(t *testing.T) {
 func TestComesBack(t *testing.T) {
 	s := bfrttest.New(t, "tofino1")
 	c := client(t, s, bfrttest.Program)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 3 {
 		var all sync.WaitGroup

@@ -120,7 +120,7 @@ func TestChannels(t *testing.T) {
 		{channel.Channel{Target: 35 * ms, Limit: 40 * ms}, false},
 		{channel.Channel{Target: 35 * ms, Limit: 40 * ms}, true},
 	}
-	for timeout := time.After(10 * time.Second); len(want) > 0; {
+	for timeout := time.After(time.Minute); len(want) > 0; {
 		select {
 		case s := <-states:
 			if s == want[0] {
