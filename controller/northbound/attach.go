@@ -45,25 +45,15 @@ func (s *hostService) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.List
 }
 
 func (s *hostService) WatchFlows(_ *pb.WatchFlowsRequest, stream grpc.ServerStreamingServer[pb.HostReport]) error {
-	ctx, cancel := until(stream.Context(), s.running)
-	defer cancel()
 	list, sub := s.hosts.follow()
-	defer sub.Close()
-	if err := stream.SendHeader(nil); err != nil {
-		return err
-	}
-	for {
-		for _, r := range list {
+	return follow(stream, s.running, list, sub, func(p published[*pb.HostReport]) error {
+		for _, r := range p.list { // a report replaces the one before, so that missed ones need no mark
 			if err := stream.Send(r); err != nil {
 				return err
 			}
 		}
-		var err error
-		// A report replaces the one before, so that dropped ones need no mark.
-		if list, _, err = sub.Next(ctx); err != nil {
-			return streamEnd(ctx, err)
-		}
-	}
+		return nil
+	})
 }
 
 // Attach runs one host's stream: a goroutine receives, another waits for weights, this one

@@ -99,37 +99,53 @@ func (s *fabricService) SetLink(ctx context.Context, r *pb.SetLinkRequest) (*pb.
 	return &pb.SetLinkResponse{}, nil
 }
 
-// follow hands send what a bus publishes, and how many values a client that reads too slowly
-// has missed before, until the stream or the server ends.
-func follow[T any](stream grpc.ServerStream, running context.Context, bus *events.Bus[T], o events.Options[T], send func(list []T, missed uint64) error) error {
+// sendEach sends what next waits for until the stream or the server ends.
+func sendEach[T any](stream grpc.ServerStream, running context.Context, next func(context.Context) (T, error), send func(T) error) error {
 	ctx, cancel := until(stream.Context(), running)
 	defer cancel()
-	sub := bus.Subscribe(o)
-	defer sub.Close()
-	if err := stream.SendHeader(nil); err != nil { // the client misses nothing after it has received the header
-		return err
-	}
 	for {
-		list, missed, err := sub.Next(ctx)
+		v, err := next(ctx)
 		if err != nil {
 			return streamEnd(ctx, err)
 		}
-		if err := send(list, missed); err != nil {
+		if err := send(v); err != nil {
 			return err
 		}
 	}
 }
 
+// published is what a bus published since the last time, and how many values a client that reads too
+// slowly has missed before.
+type published[T any] struct {
+	list   []T
+	missed uint64
+}
+
+// follow is sendEach for a subscription, which it closes, and for the values before it.
+func follow[T any](stream grpc.ServerStream, running context.Context, before []T, sub *events.Subscription[T], send func(published[T]) error) error {
+	defer sub.Close()
+	if err := stream.SendHeader(nil); err != nil { // the client misses nothing after it has received the header
+		return err
+	}
+	if err := send(published[T]{list: before}); err != nil {
+		return err
+	}
+	return sendEach(stream, running, func(ctx context.Context) (p published[T], err error) {
+		p.list, p.missed, err = sub.Next(ctx)
+		return p, err
+	}, send)
+}
+
 func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.ServerStreamingServer[pb.Event]) error {
 	o := events.Options[view.Event]{Recent: int(min(r.GetRecent(), events.DefaultBuffer))}
-	return follow(stream, s.running, s.Events, o, func(list []view.Event, missed uint64) error {
-		if missed > 0 {
-			list = slices.Insert(list, 0, view.Event{
+	return follow(stream, s.running, nil, s.Events.Subscribe(o), func(p published[view.Event]) error {
+		if p.missed > 0 {
+			p.list = slices.Insert(p.list, 0, view.Event{
 				Time: time.Now(), Severity: view.Warning, Subject: "api", Kind: "stream.dropped",
-				Message: fmt.Sprintf("this client reads too slowly and missed %d events", missed),
+				Message: fmt.Sprintf("this client reads too slowly and missed %d events", p.missed),
 			})
 		}
-		for _, e := range list {
+		for _, e := range p.list {
 			if err := stream.Send(eventToProto(e)); err != nil {
 				return err
 			}
@@ -146,11 +162,11 @@ func (s *fabricService) StreamTelemetry(r *pb.StreamTelemetryRequest, stream grp
 	if names := r.GetSwitches(); len(names) > 0 {
 		o.Match = func(v view.Sample) bool { return slices.Contains(names, v.Switch) }
 	}
-	return follow(stream, s.running, s.Samples, o, func(list []view.Sample, missed uint64) error {
-		for i, v := range list {
+	return follow(stream, s.running, nil, s.Samples.Subscribe(o), func(p published[view.Sample]) error {
+		for i, v := range p.list {
 			m := sampleToProto(v)
 			if i == 0 {
-				m.Missed = missed
+				m.Missed = p.missed
 			}
 			if err := stream.Send(m); err != nil {
 				return err

@@ -66,19 +66,18 @@ func (s *priorityService) ListPriorities(context.Context, *pb.ListPrioritiesRequ
 }
 
 func (s *priorityService) WatchPriorities(_ *pb.WatchPrioritiesRequest, stream grpc.ServerStreamingServer[pb.ListPrioritiesResponse]) error {
-	ctx, cancel := until(stream.Context(), s.running)
-	defer cancel()
-	for {
-		list, changed := s.list()
-		if err := stream.Send(list); err != nil {
-			return err
+	var changed <-chan struct{} // nil before the first list
+	return sendEach(stream, s.running, func(ctx context.Context) (list *pb.ListPrioritiesResponse, err error) {
+		if changed != nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return streamEnd(ctx, ctx.Err())
-		}
-	}
+		list, changed = s.list()
+		return list, nil
+	}, stream.Send)
 }
 
 // list returns what there is, and a channel that is closed when there is something new.

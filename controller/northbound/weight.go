@@ -138,8 +138,6 @@ func (s *weightService) ListAudit(_ context.Context, r *pb.ListAuditRequest) (*p
 }
 
 func (s *weightService) WatchWeights(r *pb.WatchWeightsRequest, stream grpc.ServerStreamingServer[pb.WeightUpdate]) error {
-	ctx, cancel := until(stream.Context(), s.running)
-	defer cancel()
 	app := r.GetApplication()
 	var match func(weights.Flow) bool
 	if app != "" {
@@ -147,34 +145,27 @@ func (s *weightService) WatchWeights(r *pb.WatchWeightsRequest, stream grpc.Serv
 	}
 	w := s.weights.Watch(match, 0)
 	defer w.Close()
-	for {
-		b, err := w.Next(ctx)
-		if err != nil {
-			return streamEnd(ctx, err)
-		}
+	return sendEach(stream, s.running, w.Next, func(b weights.Batch) error {
+		var list []*pb.WeightUpdate
 		if b.Reset {
-			if err := stream.Send(&pb.WeightUpdate{Full: true, Missed: b.Missed}); err != nil {
-				return err
-			}
+			list = append(list, &pb.WeightUpdate{Full: true, Missed: b.Missed})
 		}
 		for _, u := range b.Updates {
-			m := &pb.WeightUpdate{Deleted: u.Deleted}
 			switch {
 			case u.Budget == nil:
-				m.Flow = flowToProto(u.Flow)
+				list = append(list, &pb.WeightUpdate{Deleted: u.Deleted, Flow: flowToProto(u.Flow)})
 			case app == "" || app == u.Budget.Application:
-				m.Budget = budgetToProto(*u.Budget)
-			default:
-				continue
-			}
-			if err := stream.Send(m); err != nil {
-				return err
+				list = append(list, &pb.WeightUpdate{Budget: budgetToProto(*u.Budget)})
 			}
 		}
 		if b.Reset {
-			if err := stream.Send(&pb.WeightUpdate{Synced: true}); err != nil {
+			list = append(list, &pb.WeightUpdate{Synced: true})
+		}
+		for _, u := range list {
+			if err := stream.Send(u); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }

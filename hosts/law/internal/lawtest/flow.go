@@ -83,7 +83,7 @@ func (f *Flow) after() {
 func (f *Flow) arm() {
 	if at := f.Sender.Deadline(); at < f.timerAt {
 		f.timerAt = at
-		f.net.push(event{at: at, kind: evTimer, flow: f})
+		f.net.At(at, f.timer)
 	}
 }
 
@@ -110,18 +110,17 @@ func (f *Flow) pump() {
 		if at = max(at, f.nicFree); at > n.Now {
 			if at < f.wakeAt {
 				f.wakeAt = at
-				n.push(event{at: at, kind: evPump, flow: f})
+				n.At(at, f.pump)
 			}
 			return
 		}
 		seg := f.Sender.Send(n.Now)
-		p := n.packet()
-		p.flow, p.psn, p.size, p.sent, p.probe, p.last = f, transport.PSN(seg.Index), Frame-MSS+seg.Len, n.Now, seg.Probe, seg.Last
+		p := &packet{flow: f, psn: transport.PSN(seg.Index), size: Frame - MSS + seg.Len, sent: n.Now, probe: seg.Probe, last: seg.Last}
 		if seg.Probe {
 			p.size = Probe
 		}
 		f.nicFree = n.Now + f.NIC.TxTime(p.size)
-		n.push(event{at: f.nicFree, kind: evArrive, pkt: p})
+		n.At(f.nicFree, func() { n.arrive(p) })
 		f.arm()
 	}
 }
@@ -132,7 +131,7 @@ func (f *Flow) received(p *packet) {
 	p.delay = n.Now - p.sent
 	if p.ce && f.CNPGap > 0 {
 		if f.notify.Marked(n.Now, f.CNPGap) {
-			n.push(event{at: n.Now + f.Back, kind: evCNP, flow: f})
+			n.At(n.Now+f.Back, f.cnp)
 		} else if at := f.notify.Due(); !f.owed {
 			f.owed = true
 			n.At(at, f.owes)
@@ -142,18 +141,17 @@ func (f *Flow) received(p *packet) {
 		_, reply, psn := f.rx.OnData(p.psn, p.last)
 		p.psn, p.nak = psn, reply == transport.Nak
 		if reply == transport.Silent {
-			n.free = append(n.free, p)
 			return
 		}
 	}
-	n.push(event{at: n.Now + f.Back, kind: evAck, flow: f, pkt: p})
+	n.At(n.Now+f.Back, func() { f.acked(p) })
 }
 
 // owes sends the notification that a window owes at its end.
 func (f *Flow) owes() {
 	f.owed = false
 	if f.notify.Expired(f.net.Now, f.CNPGap) {
-		f.net.push(event{at: f.net.Now + f.Back, kind: evCNP, flow: f})
+		f.net.At(f.net.Now+f.Back, f.cnp)
 	}
 }
 
@@ -180,5 +178,4 @@ func (f *Flow) acked(p *packet) {
 		f.Sender.OnFeedback(&f.fb, n.Now)
 		f.after()
 	}
-	n.free = append(n.free, p)
 }

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/internal/heap"
+	"github.com/headgate/headgate/internal/ring"
 	"github.com/headgate/headgate/units"
 )
 
@@ -14,19 +16,29 @@ const (
 	Probe units.Bytes = 64
 )
 
-// Net is the network; the test that makes it owns it.
+// Net is the network; the test that makes it owns it. Its events are one queue of functions.
 type Net struct {
 	Now    units.Time
 	Links  []*Link
 	Flows  []*Flow
 	Rand   *rand.Rand
 	seq    uint64
-	events []event
-	free   []*packet
+	events heap.Heap[event]
+}
+
+// event is something that happens at a time; of those of one time the one with the lesser number
+// is first.
+type event struct {
+	at  units.Time
+	seq uint64
+	do  func()
 }
 
 // New returns an empty network.
-func New() *Net { return &Net{Rand: rand.New(rand.NewPCG(1, 2))} }
+func New() *Net {
+	before := func(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+	return &Net{Rand: rand.New(rand.NewPCG(1, 2)), events: heap.New(before, func(event, int) {})}
+}
 
 // Link is an output queue and the link behind it.
 type Link struct {
@@ -41,8 +53,7 @@ type Link struct {
 	Sent        units.Bytes // frames
 
 	net  *Net
-	fifo []*packet
-	head int
+	fifo ring.Ring[*packet]
 	busy bool
 }
 
@@ -69,68 +80,11 @@ type packet struct {
 	delay units.Time
 }
 
-type kind uint8
-
-const (
-	evPump kind = iota
-	evArrive
-	evServe
-	evAck
-	evTimer
-	evCNP
-	evFunc
-)
-
-type event struct {
-	at   units.Time
-	seq  uint64
-	kind kind
-	flow *Flow
-	link *Link
-	pkt  *packet
-	fn   func()
-}
-
-func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
-
-func (n *Net) push(e event) {
+// At calls fn at a time, or now if that has passed.
+func (n *Net) At(at units.Time, fn func()) {
 	n.seq++
-	e.seq, e.at = n.seq, max(e.at, n.Now)
-	h := append(n.events, e)
-	i := len(h) - 1
-	for i > 0 && h[i].before(&h[(i-1)/2]) {
-		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-		i = (i - 1) / 2
-	}
-	n.events = h
+	n.events.Push(event{max(at, n.Now), n.seq, fn})
 }
-
-func (n *Net) pop() event {
-	h := n.events
-	top, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = event{}
-	h = h[:last]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= last {
-			break
-		}
-		if c+1 < last && h[c+1].before(&h[c]) {
-			c++
-		}
-		if !h[c].before(&h[i]) {
-			break
-		}
-		h[i], h[c] = h[c], h[i]
-		i = c
-	}
-	n.events = h
-	return top
-}
-
-// At calls fn at a time.
-func (n *Net) At(at units.Time, fn func()) { n.push(event{at: at, kind: evFunc, fn: fn}) }
 
 // Every calls fn now and after each interval, until the test stops running the network.
 func (n *Net) Every(interval units.Time, fn func()) {
@@ -140,39 +94,15 @@ func (n *Net) Every(interval units.Time, fn func()) {
 
 // Run runs the network until a time.
 func (n *Net) Run(until units.Time) {
-	for len(n.events) > 0 && n.events[0].at <= until {
-		e := n.pop()
+	for n.events.Len() > 0 && n.events.First().at <= until {
+		e := n.events.Remove(0)
 		n.Now = e.at
-		switch e.kind {
-		case evPump:
-			e.flow.pump()
-		case evArrive:
-			n.arrive(e.pkt)
-		case evServe:
-			e.link.serve()
-		case evAck:
-			e.flow.acked(e.pkt)
-		case evTimer:
-			e.flow.timer()
-		case evCNP:
-			e.flow.cnp()
-		case evFunc:
-			e.fn()
-		}
+		e.do()
 	}
 	n.Now = until
 }
 
-func (n *Net) packet() *packet {
-	if k := len(n.free); k > 0 {
-		p := n.free[k-1]
-		n.free = n.free[:k-1]
-		*p = packet{}
-		return p
-	}
-	return &packet{}
-}
-
+// arrive is a packet at the end of a link, or of its host's.
 func (n *Net) arrive(p *packet) {
 	f := p.flow
 	if p.hop == len(f.Path) {
@@ -181,14 +111,13 @@ func (n *Net) arrive(p *packet) {
 	}
 	l := f.Path[p.hop]
 	if f.Drop != nil && p.hop == 0 && f.Drop(p.psn, p.probe) {
-		n.free = append(n.free, p)
 		return
 	}
 	p.came = n.Now
 	if !p.probe {
 		p.ce = p.ce || l.mark()
 	}
-	l.fifo = append(l.fifo, p)
+	*l.fifo.Push() = p
 	l.Queue += p.size
 	l.Peak = max(l.Peak, l.Queue)
 	if !l.busy {
@@ -207,18 +136,11 @@ func (l *Link) mark() bool {
 }
 
 func (l *Link) serve() {
-	l.busy = l.head < len(l.fifo)
+	l.busy = l.fifo.Len() > 0
 	if !l.busy {
-		l.fifo, l.head = l.fifo[:0], 0
 		return
 	}
-	p := l.fifo[l.head]
-	l.fifo[l.head] = nil
-	l.head++
-	if l.head > 1024 && 2*l.head > len(l.fifo) {
-		l.fifo = l.fifo[:copy(l.fifo, l.fifo[l.head:])]
-		l.head = 0
-	}
+	p := l.fifo.Pop()
 	l.Queue -= p.size
 	p.maxQD = max(p.maxQD, l.net.Now-p.came)
 	if p.hop < len(p.int) {
@@ -227,6 +149,6 @@ func (l *Link) serve() {
 	l.Sent += p.size
 	p.hop++
 	done := l.net.Now + l.Rate.TxTime(p.size)
-	l.net.push(event{at: done, kind: evServe, link: l})
-	l.net.push(event{at: done + l.Delay, kind: evArrive, pkt: p})
+	l.net.At(done, l.serve)
+	l.net.At(done+l.Delay, func() { l.net.arrive(p) })
 }
