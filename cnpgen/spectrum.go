@@ -2,6 +2,9 @@ package cnpgen
 
 import (
 	"math"
+	"math/cmplx"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/headgate/headgate/units"
 )
@@ -27,7 +30,15 @@ import (
 //
 // The model omits rounding down and the bound on the CNPs per flow, which are not linear.
 func (p Params) SpectralRadius(rate units.Rate, r Reaction) float64 {
-	return radius(p.loop(rate, r))
+	var eigen mat.Eigen
+	if !eigen.Factorize(p.loop(rate, r), mat.EigenNone) {
+		return math.Inf(1) // not of a matrix of finite numbers
+	}
+	largest := 0.0
+	for _, v := range eigen.Values(nil) {
+		largest = max(largest, cmplx.Abs(v))
+	}
+	return largest
 }
 
 // The states of the loop. The cuts that are on their way follow them, the latest first.
@@ -42,7 +53,7 @@ const (
 // maxPeriods bounds the feedback delay that the loop represents.
 const maxPeriods = 64
 
-func (p Params) loop(rate units.Rate, r Reaction) [][]float64 {
+func (p Params) loop(rate units.Rate, r Reaction) *mat.Dense {
 	t := float64(p.Interval)
 	c := float64(rate) / 8 / bytesPerKB * p.Interval.Seconds()
 	alpha, n := r.Alpha(), float64(r.Flows)
@@ -51,10 +62,8 @@ func (p Params) loop(rate units.Rate, r Reaction) [][]float64 {
 	part := periods - float64(whole)
 
 	size := stateU + whole + 1
-	a := make([][]float64, size)
-	for i := range a {
-		a[i] = make([]float64, size)
-	}
+	a := mat.NewDense(size, size, nil)
+	add := func(i, j int, v float64) { a.Set(i, j, a.At(i, j)+v) }
 	// N/n and u as rows over the state.
 	perFlow, cut := make([]float64, size), make([]float64, size)
 	perFlow[stateQ], perFlow[stateQOld] = (p.Beta1+p.Beta2)/n, -p.Beta2/n
@@ -67,68 +76,27 @@ func (p Params) loop(rate units.Rate, r Reaction) [][]float64 {
 	arriving := func(i int, weightYoung, weightOld float64) {
 		if whole == 0 {
 			for j := range cut {
-				a[i][j] += weightYoung * cut[j]
+				add(i, j, weightYoung*cut[j])
 			}
 		} else {
-			a[i][stateU+whole-1] += weightYoung
+			add(i, stateU+whole-1, weightYoung)
 		}
-		a[i][stateU+whole] += weightOld
+		add(i, stateU+whole, weightOld)
 	}
-	a[stateQ][stateQ], a[stateQ][stateR] = 1, 1
+	add(stateQ, stateQ, 1)
+	add(stateQ, stateR, 1)
 	arriving(stateQ, (1-part)*(1-part)/2, part-part*part/2)
-	a[stateQOld][stateQ] = 1
-	a[stateR][stateR] = 1 - (1.0/3+1.0/2)*t/float64(r.IncreaseTimer)
+	add(stateQOld, stateQ, 1)
+	add(stateR, stateR, 1-(1.0/3+1.0/2)*t/float64(r.IncreaseTimer))
 	arriving(stateR, 1-part, part)
 	forget := 1 - math.Pow(1-r.Gain, t/float64(r.AlphaTimer))
-	a[stateA][stateA] = 1 - forget
+	add(stateA, stateA, 1-forget)
 	for i := range perFlow {
-		a[stateA][i] += forget * float64(r.AlphaTimer) / t * perFlow[i]
+		add(stateA, i, forget*float64(r.AlphaTimer)/t*perFlow[i])
 	}
-	copy(a[stateU], cut)
+	a.SetRow(stateU, cut)
 	for i := stateU + 1; i < size; i++ {
-		a[i][i-1] = 1
+		add(i, i-1, 1)
 	}
 	return a
-}
-
-// radius is the spectral radius by Gelfand's formula, lim |Aᵐ|^(1/m), with m doubling: the
-// error of the logarithm is below 1e-7 after 30 squarings. It destroys a.
-func radius(a [][]float64) float64 {
-	b := make([][]float64, len(a))
-	for i := range b {
-		b[i] = make([]float64, len(a))
-	}
-	log := 0.0
-	for m := 1.0; m < 1<<30; m *= 2 {
-		norm := 0.0
-		for _, row := range a {
-			for _, v := range row {
-				norm = max(norm, math.Abs(v))
-			}
-		}
-		if norm == 0 {
-			return 0
-		}
-		log += math.Log(norm) / m
-		scale := 1 / norm
-		for _, row := range a {
-			for j := range row {
-				row[j] *= scale
-			}
-		}
-		square(b, a)
-		a, b = b, a
-	}
-	return math.Exp(log)
-}
-
-func square(to, a [][]float64) {
-	for i, row := range a {
-		clear(to[i])
-		for k, v := range row {
-			for j, w := range a[k] {
-				to[i][j] += v * w
-			}
-		}
-	}
 }

@@ -15,8 +15,8 @@ import (
 var (
 	// commonWords are features whose names are words that others need.
 	commonWords = []string{"buffer", "qos", "routing", "telemetry"}
-	// policies are names of what a feature with a common name does.
-	policies = []string{"söze", `\bdsh`, "_dsh", "(?-i:DSH)", "spfc"}
+	// policies are other names of what a feature does.
+	policies = []string{"söze", `\bdsh`, "_dsh", "(?-i:DSH)", "spfc", "pfcwd"}
 	// allowed are the files, or folders, that name a feature all the same, and why.
 	allowed = map[string]string{
 		"controller/features.go":             "the list of features",

@@ -8,9 +8,9 @@ import (
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/pfcwd"
 )
 
 // Describe returns an entity as one line for people, with names instead of ids.
@@ -36,12 +36,24 @@ func (p *Pipeline) Describe(e *p4v1.Entity) string {
 		}
 		return "digest " + name
 	case *p4v1.Entity_ExternEntry:
-		if s, err := pfcwd.ReadSettings(x.ExternEntry); err == nil && x.ExternEntry.GetExternId() == pfcwd.SettingsID {
-			return "PFC watchdog → " + s.String()
-		}
-		return fmt.Sprintf("extern 0x%08x", x.ExternEntry.GetExternId())
+		return describeExtern(x.ExternEntry)
 	}
 	return fmt.Sprintf("%T", e.GetEntity())
+}
+
+// describeExtern shows the fields of contents that describe themselves, a google.protobuf.Struct.
+func describeExtern(e *p4v1.ExternEntry) string {
+	text := fmt.Sprintf("extern 0x%08x", e.GetExternId())
+	var contents structpb.Struct
+	if e.GetEntry().UnmarshalTo(&contents) != nil {
+		return text
+	}
+	var fields []string
+	for name, v := range contents.AsMap() {
+		fields = append(fields, fmt.Sprintf("%s=%v", name, v))
+	}
+	slices.Sort(fields)
+	return text + " → " + strings.Join(fields, ", ")
 }
 
 func ports(list []*p4v1.Replica) string {

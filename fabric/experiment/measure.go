@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
@@ -282,7 +284,7 @@ func (r *run) quantilesOf(i int, me *Measure, v *float64) (at func(q float64) fl
 		many = func(me *Measure) []float64 { return me.meter.many(r, i, me) }
 	}
 	all := many(me)
-	*v = stat(all, me.stat)
+	*v = statistic(all, me.stat)
 	return func(q float64) float64 { return quantile(all, q) }
 }
 
@@ -295,13 +297,13 @@ func percentiles(at func(q float64) float64) []float64 {
 	return out
 }
 
-// stat returns a statistic of sorted numbers, NaN of none.
-func stat(sorted []float64, name string) float64 {
+// statistic returns a statistic of sorted numbers, NaN of none.
+func statistic(sorted []float64, name string) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
 	}
 	if name == "mean" {
-		return mean(sorted)
+		return stat.Mean(sorted, nil)
 	}
 	return quantile(sorted, quantiles[name])
 }
@@ -309,14 +311,6 @@ func stat(sorted []float64, name string) float64 {
 // quantiles are the statistics but for mean and sum.
 var quantiles = map[string]float64{
 	"min": 0, "p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1,
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }
 
 // quantile is the nearest-rank quantile of sorted numbers, of which there is at least one.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/headgate/headgate/fabric"
 )
 
@@ -205,7 +207,7 @@ func (s *Series) takeover(group int, from, to float64) float64 {
 	if first == end {
 		return math.NaN()
 	}
-	return s.above(group, first, end, mean(s.Goodput[group][(first+end)/2:end])) - from
+	return s.above(group, first, end, stat.Mean(s.Goodput[group][(first+end)/2:end], nil)) - from
 }
 
 // recovery returns how long after from a group has for good what it had before, in µs: as takeover,
@@ -215,7 +217,7 @@ func (s *Series) recovery(group int, from, to float64) float64 {
 	if first == 0 || first == end {
 		return math.NaN()
 	}
-	return s.above(group, first, end, mean(s.Goodput[group][first/2:first])) - from
+	return s.above(group, first, end, stat.Mean(s.Goodput[group][first/2:first], nil)) - from
 }
 
 // after returns the number of samples up to a time.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/headgate/headgate/fabric"
 )
 
@@ -59,7 +61,7 @@ func spread(sorted []float64) Spread {
 	if len(sorted) == 0 {
 		return Spread{}
 	}
-	return Spread{mean(sorted), sorted[0], quantile(sorted, 0.5), quantile(sorted, 0.95), quantile(sorted, 0.99), sorted[len(sorted)-1]}
+	return Spread{stat.Mean(sorted, nil), sorted[0], quantile(sorted, 0.5), quantile(sorted, 0.95), quantile(sorted, 0.99), sorted[len(sorted)-1]}
 }
 
 // Series are the samples of a run: one column per group and recorded queue.

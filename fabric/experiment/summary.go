@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Sample is a number in the runs of a variant, which differ by their seeds.
@@ -26,7 +29,7 @@ func sample(runs []*Outcome, number func(*Outcome) float64) Sample {
 }
 
 // Mean returns the mean of the values, NaN when there is none.
-func (s Sample) Mean() float64 { return stat(s.Values, "mean") }
+func (s Sample) Mean() float64 { return statistic(s.Values, "mean") }
 
 // Half returns half the width of the 95 % confidence interval of the mean (Student's t), NaN
 // below two values.
@@ -35,11 +38,8 @@ func (s Sample) Half() float64 {
 	if n < 2 {
 		return math.NaN()
 	}
-	sum, mean := 0.0, s.Mean()
-	for _, v := range s.Values {
-		sum += (v - mean) * (v - mean)
-	}
-	return student(len(s.Values)-1) * math.Sqrt(sum/(n-1)/n)
+	t := distuv.StudentsT{Sigma: 1, Nu: n - 1}
+	return t.Quantile(0.975) * stat.StdErr(stat.StdDev(s.Values, nil), n)
 }
 
 // Quantile returns the nearest-rank quantile of the values, NaN when there is none.
@@ -91,21 +91,6 @@ func (r *Report) Summaries() []Summary {
 		}
 	}
 	return out
-}
-
-// student returns the 97.5 % quantile of Student's t distribution.
-func student(freedom int) float64 {
-	exact := []float64{
-		12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
-		2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
-	}
-	if freedom <= len(exact) {
-		return exact[freedom-1]
-	}
-	// Abramowitz and Stegun, 26.7.5, which is off by less than 0.0005 from 20 on.
-	const z = 1.959964
-	n := float64(freedom)
-	return z + (z*z*z+z)/(4*n) + (5*math.Pow(z, 5)+16*z*z*z+3*z)/(96*n*n)
 }
 
 func (r *Report) summaryRows() [][]string {

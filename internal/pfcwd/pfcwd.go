@@ -52,11 +52,6 @@ func (s Settings) WithDefaults() (Settings, error) {
 	return s, nil
 }
 
-// String is for people.
-func (s Settings) String() string {
-	return fmt.Sprintf("detection_time=%v, restoration_time=%v, action=%s", s.Detection, s.Restoration, s.Action)
-}
-
 // Storm is what the watchdog has seen of a class at a port since the switch started.
 type Storm struct {
 	Port    uint32

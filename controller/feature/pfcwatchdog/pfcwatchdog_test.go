@@ -33,8 +33,8 @@ func TestDesired(t *testing.T) {
 	for _, tt := range []struct{ section, want string }{
 		{"", ""},
 		{"pfc_watchdog: {detection_time: \"off\"}\n", ""},
-		{"pfc_watchdog: {detection_time: 300ms}\n", "PFC watchdog → detection_time=300ms, restoration_time=300ms, action=drop"},
-		{"pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, action: alert}\n", "PFC watchdog → detection_time=200ms, restoration_time=400ms, action=alert"},
+		{"pfc_watchdog: {detection_time: 300ms}\n", "extern 0x81000001 → action=drop, detection_time=300ms, restoration_time=300ms"},
+		{"pfc_watchdog: {detection_time: 200ms, restoration_time: 400ms, action: alert}\n", "extern 0x81000001 → action=alert, detection_time=200ms, restoration_time=400ms"},
 	} {
 		f := New(nil)
 		if got := strings.Join(testenv.Lines(t, f, newEnv(t, f, tt.section, nil), "leaf1"), "; "); got != tt.want {
