@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/sourcecheck"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/feature/telemetry"
+	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -40,9 +41,9 @@ func udpPort(cfg *config.Config) (port uint16, key string) {
 	return ids.UDPPortMaxQD, ""
 }
 
-// Sections returns the features' sections of the configuration, for package config.
+// Sections returns the sections of the configuration that have owners outside package config.
 func Sections() []config.Section {
-	var list []config.Section
+	list := []config.Section{priority.Section{}}
 	for _, construct := range features() {
 		if f, ok := construct(nil).(feature.Configured); ok {
 			list = append(list, f.Section())

@@ -100,8 +100,10 @@ func (c *Controller) HostParameters() []view.HostParameter {
 			list = append(list, s.HostParameters(cfg)...)
 		}
 	}
-	if plan := cfg.ChannelPlan(); plan != nil {
-		list = append(list, view.HostParameter{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()})
+	for _, p := range c.opts.Participants {
+		if s, ok := p.(feature.Shared); ok {
+			list = append(list, s.HostParameters(cfg)...)
+		}
 	}
 	return list
 }

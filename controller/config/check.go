@@ -21,7 +21,6 @@ func (c *Config) check(d *yamlnode.Doc) bool {
 		c.checkPorts(d)
 	}
 	c.checkQoS(d)
-	c.checkPrioPlus(d)
 	c.checkController(d)
 	return known
 }

@@ -8,7 +8,7 @@
 //
 // Rates carry a unit (bps, Kbps, Mbps, Gbps) and are what this fabric really runs at.
 // Amounts carry a unit (B, KB = 1000 B, KiB = 1024 B, …) and are as the papers print them.
-// Times of the network (links[].delay, those of prioplus) are as for a fabric at line rate;
+// Times of the network (links[].delay) are as for a fabric at line rate;
 // Headgate multiplies them by scale, which is the line rate divided by the rate that the
 // fabric runs at, so that every product of rate and time stays what it is in the papers.
 // Times of the controller (controller.*) are wall-clock times and are not scaled. Features
@@ -37,8 +37,6 @@ type Config struct {
 	Links []Link
 	// QoS is what every switch does with classes, queues and marks.
 	QoS QoS
-	// PrioPlus divides delays into virtual priorities.
-	PrioPlus PrioPlus
 	// Applications have budgets for the sum of their flows' weights. When there are any, only
 	// these get weights; flows that name no application are those of "default".
 	Applications []Application

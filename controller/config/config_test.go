@@ -22,7 +22,7 @@ func example(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := bytes.Index(text, []byte("\npunt:")), bytes.Index(text, []byte("\nprioplus:")) // a feature's section
+	from, to := bytes.Index(text, []byte("\npunt:")), bytes.Index(text, []byte("\napplications:")) // sections of others
 	return append(text[:from:from], text[to:]...)
 }
 

@@ -52,7 +52,6 @@ func (c *Config) read(m *yamlnode.Map) {
 	c.Hosts = yamlnode.List(m, "hosts", readHost)
 	c.Links = yamlnode.List(m, "links", readLink)
 	c.QoS = yamlnode.Section(m, "qos", readQoS)
-	c.PrioPlus = yamlnode.Section(m, "prioplus", readPrioPlus)
 	c.Applications = yamlnode.List(m, "applications", readApplication)
 	c.Controller = yamlnode.Section(m, "controller", readController)
 }

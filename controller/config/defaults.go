@@ -9,12 +9,4 @@ func (c *Config) defaults() {
 			h.MAC = [6]byte{0x06, 0, a[0], a[1], a[2], a[3]}
 		}
 	}
-	c.prioPlusDefaults()
-}
-
-func set[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

@@ -11,11 +11,9 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
-	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -30,9 +28,12 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 	if id, err := o.Pipeline.CounterID(ids.CounterDropsName); err == nil {
 		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
-	if o.Switch.Target == config.Embedded {
-		// It has the watchdog for received PFC, which no program declares, where it obeys PFC.
-		tried = append(tried, try(ctx, c, "obey_pfc", "start it with --pfc", pipeline.Extern(pfcwd.StormsID)))
+	for _, f := range o.Features {
+		if f, ok := f.(feature.Prober); ok {
+			for _, p := range f.Probes(&o.Switch) {
+				tried = append(tried, try(ctx, c, p.Name, p.Instead, p.Request))
+			}
+		}
 	}
 	for _, what := range unreadable {
 		tried = append(tried, view.Capability{Name: "read", Detail: what + " cannot be read back; they are written again at every reconcile"})

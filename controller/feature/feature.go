@@ -91,6 +91,20 @@ type Adviser interface {
 	Advise(env *Env, running *config.Switch, sw string) []string
 }
 
+// Prober is a feature that finds out what a switch can do where neither program nor configuration
+// tells.
+type Prober interface {
+	// Probes returns what to read from a switch.
+	Probes(s *config.Switch) []Probe
+}
+
+// Probe is a capability that a switch has when it answers a read.
+type Probe struct {
+	Name    string // of the capability
+	Instead string // what to do where the switch does not have it
+	Request *p4v1.Entity
+}
+
 // Foreseer is a feature that knows how a fabric as a whole can go wrong.
 type Foreseer interface {
 	// Foresee looks at a configuration while links, by name, are out of service, and, where

@@ -87,11 +87,11 @@ func TestHostFollowsChannels(t *testing.T) {
 		t.Errorf("%d frames left before there was a channel", sent)
 	}
 	mu.Unlock()
-	configure(t, r, plan(paperNoise))
+	configure(t, r, plan(t, paperNoise))
 	until("the paper's plan", func(f agent.FlowReport) bool {
 		return !f.Waiting && f.Channel.Target == 20*units.Microsecond && f.Sent > 0
 	})
-	configure(t, r, plan(2*units.Microsecond))
+	configure(t, r, plan(t, 2*units.Microsecond))
 	until("more noise", func(f agent.FlowReport) bool {
 		return f.Channel == channel.Channel{Target: 22400 * units.Nanosecond, Limit: 26 * units.Microsecond}
 	})

@@ -1,6 +1,7 @@
 package northbound
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,14 +10,25 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )
 
 // plan is the paper's over a base of 12 µs with three priorities.
-func plan(noise units.Time) *config.Config {
-	p := channel.Paper(12 * units.Microsecond)
-	return &config.Config{Scale: 1, PrioPlus: config.PrioPlus{BaseRTT: p.Base, Fluctuation: p.Fluctuation, Noise: noise, Priorities: 3, Flows: 150}}
+func plan(t *testing.T, noise units.Time) *config.Config {
+	t.Helper()
+	c, err := config.Parse("f.yaml", fmt.Appendf(nil, `
+name: f
+switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
+hosts: [{name: h1, ipv4: 10.0.0.1}]
+links: [{a: "s1:1", b: h1, rate: 100Gbps}]
+prioplus: {base_rtt: 12us, fluctuation: %v, noise: %v, priorities: 3}
+`, channel.Paper(12*units.Microsecond).Fluctuation, noise), nil, priority.Section{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func configure(t *testing.T, r *rig, cfg *config.Config) {
@@ -44,7 +56,7 @@ func TestAllocatePriority(t *testing.T) {
 	if l, err := r.channel().ListPriorities(t.Context(), &pb.ListPrioritiesRequest{}); err != nil || l.Plan != nil || len(l.Channels) != 0 {
 		t.Errorf("without a plan: %v, %v", l, err)
 	}
-	configure(t, r, plan(paperNoise))
+	configure(t, r, plan(t, paperNoise))
 	c, err := allocate("web", 0)
 	if err != nil || c.Priority != 1 || c.Application != "web" || c.TargetNs != 16000 || c.LimitNs != 18400 || c.BaseNs != 12000 {
 		t.Errorf("the lowest: %v, %v", c, err)
@@ -83,7 +95,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestWatchPriorities(t *testing.T) {
 	r := start(t)
-	configure(t, r, plan(paperNoise))
+	configure(t, r, plan(t, paperNoise))
 	stream, err := r.channel().WatchPriorities(t.Context(), &pb.WatchPrioritiesRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +107,7 @@ func TestWatchPriorities(t *testing.T) {
 		}
 		return m
 	}
-	if m := next(); m.Plan.GetNoiseNs() != 800 || m.Plan.GetFluctuationNs() != 3200 || m.Plan.GetFlows() != 150 || len(m.Channels) != 3 || m.Channels[2].TargetNs != 24000 {
+	if m := next(); m.Plan.GetNoiseNs() != 800 || m.Plan.GetFluctuationNs() != 3200 || m.Plan.GetFlows() != 0 || len(m.Channels) != 3 || m.Channels[2].TargetNs != 24000 {
 		t.Errorf("now: %v", m)
 	}
 	if _, err := r.priorities.Allocate("web", 2); err != nil {
@@ -104,7 +116,7 @@ func TestWatchPriorities(t *testing.T) {
 	if m := next(); m.Channels[1].GetApplication() != "web" {
 		t.Errorf("after an allocation: %v", m)
 	}
-	configure(t, r, plan(2*units.Microsecond))
+	configure(t, r, plan(t, 2*units.Microsecond))
 	if m := next(); m.Plan.GetNoiseNs() != 2000 || m.Channels[2].TargetNs != 27600 || m.Channels[1].GetApplication() != "web" {
 		t.Errorf("after more noise: %v", m)
 	}
@@ -118,7 +130,7 @@ func TestWatchPriorities(t *testing.T) {
 // changes, and none that belongs to another application.
 func TestAttachGivesChannels(t *testing.T) {
 	r := start(t)
-	configure(t, r, plan(paperNoise))
+	configure(t, r, plan(t, paperNoise))
 	if _, err := r.priorities.Allocate("web", 3); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +164,7 @@ func TestAttachGivesChannels(t *testing.T) {
 	}
 	// Having it, nothing more is sent, until the plan changes; refusals are not repeated.
 	send(t, s, "h1", wants(1, 2, given.Channel), wants(2, 3, nil), wants(4, 1<<30, nil))
-	configure(t, r, plan(2*units.Microsecond))
+	configure(t, r, plan(t, 2*units.Microsecond))
 	if c := next(); c.Flow.SrcPort != 1 || c.Channel.GetTargetNs() != 22400 {
 		t.Errorf("after more noise: %v", c)
 	}

@@ -39,7 +39,7 @@ type Keeper interface {
 type Registry struct {
 	keeper  Keeper // nil: allocations live as long as the registry
 	mu      sync.Mutex
-	plan    *config.ChannelPlan // nil: the configuration has none
+	plan    *Plan // nil: the configuration has none
 	taken   map[int]string
 	changed chan struct{} // closed, and replaced, with every change
 }
@@ -59,7 +59,7 @@ func New(k Keeper) *Registry {
 func (r *Registry) Check(cfg *config.Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.check(cfg.ChannelPlan())
+	return r.check(PlanOf(cfg))
 }
 
 // Configure implements controller.Participant.
@@ -67,10 +67,10 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.plan
-	if err := r.check(cfg.ChannelPlan()); err != nil {
+	if err := r.check(PlanOf(cfg)); err != nil {
 		return nil, err
 	}
-	r.replace(cfg.ChannelPlan())
+	r.replace(PlanOf(cfg))
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 
 // replace sets the plan; nil is none. Every channel is computed anew, and whoever waits on
 // Changed is notified. The caller holds mu.
-func (r *Registry) replace(p *config.ChannelPlan) {
+func (r *Registry) replace(p *Plan) {
 	same := r.plan == nil && p == nil || r.plan != nil && p != nil && *r.plan == *p
 	r.plan = p
 	if !same {
@@ -90,7 +90,7 @@ func (r *Registry) replace(p *config.ChannelPlan) {
 
 // check says why a plan cannot be taken. Whether it is one at all was checked when the
 // configuration was read. The caller holds mu.
-func (r *Registry) check(p *config.ChannelPlan) error {
+func (r *Registry) check(p *Plan) error {
 	most := 0
 	if p != nil {
 		most = p.Priorities
@@ -126,11 +126,11 @@ func (r *Registry) notify() {
 }
 
 // Plan returns the plan; false when there is none.
-func (r *Registry) Plan() (config.ChannelPlan, bool) {
+func (r *Registry) Plan() (Plan, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.plan == nil {
-		return config.ChannelPlan{}, false
+		return Plan{}, false
 	}
 	return *r.plan, true
 }

@@ -2,6 +2,7 @@ package priority
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +15,13 @@ import (
 const us = units.Microsecond
 
 // paper is a configuration with the paper's plan over a base of 12 µs.
-func paper(priorities int) *config.Config {
+func paper(t *testing.T, priorities int) *config.Config {
 	p := channel.Paper(12 * us)
-	return &config.Config{Scale: 1, PrioPlus: config.PrioPlus{BaseRTT: p.Base, Fluctuation: p.Fluctuation, Noise: p.Noise, Priorities: priorities}}
+	return withNoise(t, p.Noise, priorities)
+}
+
+func withNoise(t *testing.T, noise units.Time, priorities int) *config.Config {
+	return prioPlusConfig(t, 1, "100Gbps", fmt.Sprintf("prioplus: {base_rtt: 12us, fluctuation: %v, noise: %v, priorities: %d}", channel.Paper(12*us).Fluctuation, noise, priorities))
 }
 
 func configured(t *testing.T, cfg *config.Config) *Registry {
@@ -30,7 +35,7 @@ func configured(t *testing.T, cfg *config.Config) *Registry {
 
 // The paper's numbers: D_target = base + i * 4 us, D_limit = D_target + 2.4 us (§4.3.2, §6).
 func TestAllocate(t *testing.T) {
-	r := configured(t, paper(4))
+	r := configured(t, paper(t, 4))
 	p, err := r.Allocate("web", 2)
 	if want := (Priority{2, "web", channel.Channel{Target: 20 * us, Limit: 22*us + 400*units.Nanosecond}}); err != nil || p != want {
 		t.Fatalf("priority %+v, %v, want %+v", p, err, want)
@@ -65,7 +70,7 @@ func TestAllocate(t *testing.T) {
 }
 
 func TestChannelOfAFlow(t *testing.T) {
-	r := configured(t, paper(3))
+	r := configured(t, paper(t, 3))
 	if _, err := r.Allocate("web", 2); err != nil {
 		t.Fatal(err)
 	}
@@ -93,12 +98,12 @@ func TestChannelOfAFlow(t *testing.T) {
 // A new plan computes every channel anew and tells who waits; one that takes away what is
 // allocated is refused, and changes nothing.
 func TestConfigure(t *testing.T) {
-	r := configured(t, paper(4))
+	r := configured(t, paper(t, 4))
 	if _, err := r.Allocate("web", 3); err != nil {
 		t.Fatal(err)
 	}
 	_, changed := r.List()
-	if _, err := r.Configure(paper(4)); err != nil {
+	if _, err := r.Configure(paper(t, 4)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -106,8 +111,7 @@ func TestConfigure(t *testing.T) {
 		t.Error("the same plan was told as a change")
 	default:
 	}
-	noisy := paper(3)
-	noisy.PrioPlus.Noise = 2 * us
+	noisy := withNoise(t, 2*us, 3)
 	undo, err := r.Configure(noisy)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +121,7 @@ func TestConfigure(t *testing.T) {
 	if want := (Priority{3, "web", channel.Channel{Target: 12*us + 3*5200*units.Nanosecond, Limit: 12*us + 3*5200*units.Nanosecond + 3600*units.Nanosecond}}); len(list) != 3 || list[2] != want {
 		t.Errorf("priorities %+v, want the last to be %+v", list, want)
 	}
-	for name, plan := range map[string]*config.Config{"two priorities": paper(2), "no plan": {}} {
+	for name, plan := range map[string]*config.Config{"two priorities": paper(t, 2), "no plan": {}} {
 		if _, err := r.Configure(plan); err == nil || !strings.Contains(err.Error(), `application "web" has priority 3, release it first`) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -125,13 +129,13 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%s: Check has nothing against it", name)
 		}
 	}
-	if p, ok := r.Plan(); !ok || p != *noisy.ChannelPlan() {
+	if p, ok := r.Plan(); !ok || p != *PlanOf(noisy) {
 		t.Errorf("plan %+v, %v after refusals", p, ok)
 	}
 	_, changed = r.List()
 	undo()
 	<-changed
-	if p, ok := r.Plan(); !ok || p != *paper(4).ChannelPlan() {
+	if p, ok := r.Plan(); !ok || p != *PlanOf(paper(t, 4)) {
 		t.Errorf("plan %+v, %v after the last one was taken back", p, ok)
 	}
 }
@@ -154,7 +158,7 @@ func TestWithoutPlan(t *testing.T) {
 
 // Many applications at once: nobody gets what another has.
 func TestConcurrentAllocation(t *testing.T) {
-	r := configured(t, paper(64))
+	r := configured(t, paper(t, 64))
 	var mu sync.Mutex
 	owners := map[int]string{}
 	var wg sync.WaitGroup

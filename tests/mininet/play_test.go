@@ -12,6 +12,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/scenario"
 	"github.com/headgate/headgate/scenario/inproc"
@@ -123,7 +124,7 @@ func (p *player) play(times []units.Time) *scenario.Record {
 	end := times[len(times)-1]
 	p.until(r.began, end)
 	rec.Late = units.FromDuration(late())
-	if noise := p.config.Scaled(p.config.PrioPlus.Noise); strings.HasPrefix(string(p.scenario.Law), "prioplus") && rec.Late > noise {
+	if noise := p.config.Scaled(priority.Of(p.config).Noise); strings.HasPrefix(string(p.scenario.Law), "prioplus") && rec.Late > noise {
 		rec.Bad = append(rec.Bad, fmt.Sprintf("the machine was %v late, where the channels have room for %v of noise", rec.Late.Duration().Round(time.Millisecond), noise))
 	}
 	if rtt, most := took(), p.more.reaction.most; rtt > most {

@@ -51,6 +51,17 @@ var watchPart = feature.Part{
 // Parts implements feature.Feature.
 func (*feat) Parts() []feature.Part { return []feature.Part{watchPart} }
 
+// Probes implements feature.Prober. The embedded switch has the watchdog, which no program declares,
+// where it obeys PFC.
+func (*feat) Probes(s *config.Switch) []feature.Probe {
+	if s.Target != config.Embedded {
+		return nil
+	}
+	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(pfcwd.StormsID)}}
+}
+
+var _ feature.Prober = (*feat)(nil)
+
 // Desired implements feature.Feature. Without a detection time the switch has what its flags
 // say.
 func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {

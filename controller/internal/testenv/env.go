@@ -39,7 +39,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 			read[f.Section().Key()] = true
 		}
 	}
-	for _, key := range []string{"soze", "buffer", "punt", "source_check", "pfc_watchdog"} {
+	for _, key := range []string{"prioplus", "soze", "buffer", "punt", "source_check", "pfc_watchdog"} {
 		if !read[key] {
 			sections = append(sections, unread(key))
 		}

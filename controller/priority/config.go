@@ -1,15 +1,20 @@
-package config
+package priority
 
 import (
+	"cmp"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
-// PrioPlus divides the delays of one queue into channels, one for each virtual priority
-// (package controller/priority). Without the section there are no virtual priorities.
-type PrioPlus struct {
+// Config is the section prioplus: it divides the delays of one queue into channels, one for each
+// virtual priority. Without the section there are no virtual priorities.
+type Config struct {
 	// BaseRTT is the round trip of an empty path at line rate, 1 ns … 1 s; the longest one
 	// where paths differ. Required; 0 when there is no section.
 	BaseRTT units.Time
@@ -37,7 +42,23 @@ type PrioPlus struct {
 // defaultFlows is for how many flows the paper's channels are wide enough (§6).
 const defaultFlows = 150
 
-func readPrioPlus(m *yamlnode.Map) PrioPlus {
+// Section is the section of the configuration.
+type Section struct{}
+
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config {
+	v, _ := c.Section(Section{}.Key()).(Config)
+	return v
+}
+
+// Key implements config.Section.
+func (Section) Key() string { return "prioplus" }
+
+// Read implements config.Section.
+func (Section) Read(m *yamlnode.Map, c *config.Config) any {
+	if !c.Given("prioplus") {
+		return Config{}
+	}
 	m.Need("base_rtt")
 	if m.Has("fluctuation") {
 		for _, key := range []string{"flows", "increase", "beta", "max_mdf"} {
@@ -46,79 +67,73 @@ func readPrioPlus(m *yamlnode.Map) PrioPlus {
 			}
 		}
 	}
-	return PrioPlus{
+	p := Config{
 		BaseRTT: m.Time("base_rtt", 0, units.Nanosecond, units.Second), Noise: m.Time("noise", 800*units.Nanosecond, 0, units.Second),
 		Flows: m.Above("flows", 0, 0, 1e6), Fluctuation: m.Time("fluctuation", 0, units.Nanosecond, units.Second),
-		Increase: m.Bytes("increase", 0, 1, maxLimit), Beta: m.Above("beta", 0, 0, 1), MaxMDF: m.Between("max_mdf", 0, 0, 1),
+		Increase: m.Bytes("increase", 0, 1, ids.Unlimited), Beta: m.Above("beta", 0, 0, 1), MaxMDF: m.Between("max_mdf", 0, 0, 1),
 		Priorities: m.Int("priorities", 8, 1, channel.MaxPriority), Longest: m.Time("longest", 0, units.Nanosecond, units.Second),
 	}
-}
-
-func (c *Config) prioPlusDefaults() {
-	p := &c.PrioPlus
 	if p.BaseRTT == 0 || p.Fluctuation != 0 {
-		return
+		return p
 	}
-	set(&p.Flows, defaultFlows)
-	set(&p.Beta, swift.DefaultBeta)
-	set(&p.MaxMDF, swift.DefaultMaxMDF)
-	if p.Increase == 0 && mulFits(int64(p.BaseRTT), c.Scale) {
-		p.Increase = swift.DefaultIncrease(c.slowestHost().In(c.Scaled(p.BaseRTT)))
+	p.Flows, p.Beta, p.MaxMDF = cmp.Or(p.Flows, defaultFlows), cmp.Or(p.Beta, swift.DefaultBeta), cmp.Or(p.MaxMDF, swift.DefaultMaxMDF)
+	if p.Increase == 0 && c.Fits(p.BaseRTT) {
+		p.Increase = swift.DefaultIncrease(slowestHost(c).In(c.Scaled(p.BaseRTT)))
 	}
+	return p
 }
 
 // slowestHost is the rate of the slowest host's link: there a step swings the delay most.
-func (c *Config) slowestHost() units.Rate {
+func slowestHost(c *config.Config) units.Rate {
 	least := units.Rate(0)
 	for _, l := range c.Links {
 		if (l.A.Port == 0 || l.B.Port == 0) && (least == 0 || l.Rate < least) {
 			least = l.Rate
 		}
 	}
-	set(&least, units.Gbps) // no host, nothing to prefer
-	return least
+	return cmp.Or(least, units.Gbps) // no host, nothing to prefer
 }
 
-// ChannelPlan is how the fabric divides the delays of a queue. Times are the fabric's own.
-type ChannelPlan struct {
+// Plan is how a fabric divides the delays of a queue. Times are the fabric's own.
+type Plan struct {
 	channel.Plan
 	Priorities int     // there are priorities 1 to Priorities, larger is higher
 	Flows      float64 // of Swift in a priority that Fluctuation is for; 0 when it was given
 }
 
-// ChannelPlan returns how this fabric divides delays, in its own time; nil when the
-// configuration has no section prioplus.
-func (c *Config) ChannelPlan() *ChannelPlan {
-	if c.PrioPlus.BaseRTT == 0 {
+// PlanOf returns how a fabric divides delays, in its own time; nil when the configuration has no
+// section prioplus.
+func PlanOf(c *config.Config) *Plan {
+	if Of(c).BaseRTT == 0 {
 		return nil
 	}
-	plan, err := c.channelPlan()
+	plan, err := newPlan(c)
 	if err != nil {
 		return nil // not of a configuration that was found free of faults
 	}
 	return plan
 }
 
-func (c *Config) channelPlan() (*ChannelPlan, error) {
-	p := c.PrioPlus
-	plan := &ChannelPlan{
+func newPlan(c *config.Config) (*Plan, error) {
+	p := Of(c)
+	plan := &Plan{
 		Plan:       channel.Plan{Base: c.Scaled(p.BaseRTT), Fluctuation: c.Scaled(p.Fluctuation), Noise: c.Scaled(p.Noise)},
 		Priorities: p.Priorities, Flows: p.Flows,
 	}
 	if p.Fluctuation == 0 {
-		if err := c.fluctuation(plan); err != nil {
+		if err := plan.fluctuate(c); err != nil {
 			return nil, err
 		}
 	}
 	return plan, plan.Check()
 }
 
-// fluctuation computes A for the plan's flows. A decrease is the deeper the higher the
+// fluctuate computes A for the plan's flows. A decrease is the deeper the higher the
 // target, and the target of the highest priority depends on A in turn: it grows from step to
 // step, and not beyond the rise and β times the rise.
-func (c *Config) fluctuation(plan *ChannelPlan) error {
-	p := c.PrioPlus
-	s := channel.Swift{Flows: p.Flows, Increase: p.Increase, Rate: c.slowestHost(), Target: plan.Base, Beta: p.Beta, MaxMDF: p.MaxMDF}
+func (plan *Plan) fluctuate(c *config.Config) error {
+	p := Of(c)
+	s := channel.Swift{Flows: p.Flows, Increase: p.Increase, Rate: slowestHost(c), Target: plan.Base, Beta: p.Beta, MaxMDF: p.MaxMDF}
 	for range 100 {
 		a, err := s.Fluctuation()
 		if err != nil {
@@ -133,9 +148,18 @@ func (c *Config) fluctuation(plan *ChannelPlan) error {
 	return nil
 }
 
-// checkPrioPlus holds the section against the scale and the bound on delays.
-func (c *Config) checkPrioPlus(d *yamlnode.Doc) {
-	p := c.PrioPlus
+// HostParameters implements feature.Shared.
+func (*Registry) HostParameters(c *config.Config) []view.HostParameter {
+	plan := PlanOf(c)
+	if plan == nil {
+		return nil
+	}
+	return []view.HostParameter{{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()}}
+}
+
+// Check implements config.Section: it holds the section against the scale and the bound on delays.
+func (Section) Check(c *config.Config, d *yamlnode.Doc) {
+	p := Of(c)
 	if p.BaseRTT == 0 {
 		return
 	}
@@ -143,12 +167,12 @@ func (c *Config) checkPrioPlus(d *yamlnode.Doc) {
 		key  string
 		time units.Time
 	}{{"base_rtt", p.BaseRTT}, {"noise", p.Noise}, {"fluctuation", p.Fluctuation}, {"longest", p.Longest}} {
-		if !mulFits(int64(t.time), c.Scale) || t.key != "longest" && c.Scaled(t.time) > units.Second {
+		if !c.Fits(t.time) || t.key != "longest" && c.Scaled(t.time) > units.Second {
 			d.Fault("prioplus."+t.key, "is %v, which is too long when multiplied by scale %d: want at most 1s then", t.time, c.Scale)
 			return
 		}
 	}
-	plan, err := c.channelPlan()
+	plan, err := newPlan(c)
 	if err != nil {
 		d.Fault("prioplus", "gives no channels: %v", err)
 		return

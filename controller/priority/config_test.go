@@ -1,25 +1,26 @@
-package config
+package priority
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/swift"
 	"github.com/headgate/headgate/units"
 )
 
-func prioPlusConfig(t *testing.T, scale int, rate, section string) *Config {
+func prioPlusConfig(t *testing.T, scale int, rate, section string) *config.Config {
 	t.Helper()
-	c, err := Parse("f.yaml", fmt.Appendf(nil, `
+	c, err := config.Parse("f.yaml", fmt.Appendf(nil, `
 name: f
 scale: %d
 switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
 hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
 links: [{a: "s1:1", b: h1, rate: %s}, {a: "s1:2", b: h2, rate: 100Gbps}]
 %s
-`, scale, rate, section), nil)
+`, scale, rate, section), nil, Section{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,14 +30,14 @@ links: [{a: "s1:1", b: h1, rate: %s}, {a: "s1:2", b: h2, rate: 100Gbps}]
 // 150 Swift flows at the paper's parameters swing the delay by its 3.2 µs; the same fabric
 // emulated runs with the same times, stretched.
 func TestChannelPlanIsThePapers(t *testing.T) {
-	if p := prioPlusConfig(t, 1, "100Gbps", "").ChannelPlan(); p != nil {
+	if p := PlanOf(prioPlusConfig(t, 1, "100Gbps", "")); p != nil {
 		t.Errorf("without a section: %+v", p)
 	}
 	for _, tt := range []struct {
 		scale int
 		rate  string
 	}{{1, "100Gbps"}, {2000, "50Mbps"}} {
-		p := prioPlusConfig(t, tt.scale, tt.rate, "prioplus: {base_rtt: 12us}").ChannelPlan()
+		p := PlanOf(prioPlusConfig(t, tt.scale, tt.rate, "prioplus: {base_rtt: 12us}"))
 		if p == nil {
 			t.Fatal("no plan")
 		}
@@ -48,12 +49,12 @@ func TestChannelPlanIsThePapers(t *testing.T) {
 }
 
 func TestChannelPlanFollowsFlowsAndNoise(t *testing.T) {
-	base := prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us}").ChannelPlan()
-	more := prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us, flows: 300, noise: 2us, priorities: 3}").ChannelPlan()
+	base := PlanOf(prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us}"))
+	more := PlanOf(prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us, flows: 300, noise: 2us, priorities: 3}"))
 	if more.Fluctuation < base.Fluctuation*19/10 || more.Fluctuation > base.Fluctuation*2 || more.Noise != 2*units.Microsecond || more.Priorities != 3 {
 		t.Errorf("twice the flows: %+v, before %+v", more, base)
 	}
-	given := prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us, fluctuation: 5us, noise: 0s, longest: 60us}").ChannelPlan()
+	given := PlanOf(prioPlusConfig(t, 1, "100Gbps", "prioplus: {base_rtt: 12us, fluctuation: 5us, noise: 0s, longest: 60us}"))
 	if given.Fluctuation != 5*units.Microsecond || given.Noise != 0 || given.Flows != 0 {
 		t.Errorf("a fluctuation that was given: %+v", given)
 	}
@@ -64,7 +65,7 @@ func TestPlannedIncreaseIsTheHosts(t *testing.T) {
 	for scale, rate := range map[int]units.Rate{1: 100 * units.Gbps, 2000: 50 * units.Mbps} {
 		c := prioPlusConfig(t, scale, rate.String(), "prioplus: {base_rtt: 12us}")
 		host := param.For[swift.Params](law.Flow{Rate: rate, BaseRTT: c.Scaled(12 * units.Microsecond), MSS: 1000})
-		if p := c.PrioPlus; p.Increase != host.Increase || p.Beta != host.Beta || p.MaxMDF != host.MaxMDF {
+		if p := Of(c); p.Increase != host.Increase || p.Beta != host.Beta || p.MaxMDF != host.MaxMDF {
 			t.Errorf("scale %d: planned for %v, beta %v, max_mdf %v; hosts have %v, %v, %v", scale, p.Increase, p.Beta, p.MaxMDF, host.Increase, host.Beta, host.MaxMDF)
 		}
 	}
