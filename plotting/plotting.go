@@ -25,6 +25,9 @@ var Formats = []string{"svg", "png", "pdf"}
 // many were left out.
 const MaxLines = 16
 
+// headroom is what an axis of y has beyond its greatest value, so that a line there shows whole.
+const headroom = 0.04
+
 // Line is one series: a point (X[i], Y[i]) for each i.
 type Line struct {
 	Name string
@@ -164,6 +167,11 @@ func (p Panel) plot() (*plot.Plot, error) {
 		out.Legend.Add(fmt.Sprintf("(%d more)", n))
 	}
 	out.Y.Min = min(out.Y.Min, 0)
+	out.Y.Max += headroom * (out.Y.Max - out.Y.Min)
+	out.Y.Tick.Marker = ticks{}
+	if len(p.Categories) == 0 {
+		out.X.Tick.Marker = ticks{}
+	}
 	return out, nil
 }
 

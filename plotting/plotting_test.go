@@ -156,3 +156,25 @@ func TestSave(t *testing.T) {
 		}
 	}
 }
+
+// Labels are round numbers, some but not many, without idle digits.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0, 94.9, "0 20 40 60 80"},
+		{0, 70, "0 10 20 30 40 50 60 70"},
+		{0.2, 4, "0.5 1.0 1.5 2.0 2.5 3.0 3.5 4.0"},
+		{0, 5800, "0 1000 2000 3000 4000 5000"},
+		{-0.01, 0.01, "-0.010 -0.005 0.000 0.005 0.010"},
+	} {
+		var got []string
+		for _, tick := range (ticks{}).Ticks(c.low, c.high) {
+			got = append(got, tick.Label)
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.low, c.high, s, c.want)
+		}
+	}
+}
