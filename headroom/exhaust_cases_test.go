@@ -16,7 +16,7 @@ func (r *rule) mmu(t *testing.T, local bool) *MMU {
 	c := Config{
 		Policy: SIH, Lossless: 3, MTU: packet, Alpha: 0, PortQueues: 2, LocalResume: local, AllowLoss: true,
 		Headroom: units.Bytes(r.phi) * packet, ResumeGap: units.Bytes(r.gap) * packet, PortResumeGap: units.Bytes(r.gap) * packet,
-		Buffer: units.Bytes(r.pool+r.reserve()) * packet, Ports: []Port{{Rate: units.Gbps}},
+		Private: units.Bytes(r.private) * packet, Buffer: units.Bytes(2*r.private+r.pool+r.reserve()) * packet, Ports: []Port{{Rate: units.Gbps}},
 		SPFC: SPFCConfig{Period: units.Second, Packet: packet},
 	}
 	switch {
@@ -63,6 +63,8 @@ var safe = []check{
 	{"dsh, a longer way back", []rule{{insured: true, phi: 5, pool: 4, estimate: true}}, link{2, 3}},
 	{"spfc", []rule{{phi: 3, pool: 4, victims: true}}, link{1, 2}},
 	{"dsh+spfc", []rule{{insured: true, phi: 3, pool: 4, estimate: true, victims: true}}, link{1, 2}},
+	{"sih, private buffers", []rule{{phi: 4, private: 1, pool: 3}}, link{2, 2}},
+	{"dsh, private buffers", []rule{{insured: true, phi: 3, private: 1, pool: 4, estimate: true}}, link{1, 2}},
 	{"sih, then dsh", []rule{{phi: 2, pool: 3}, {insured: true, phi: 2, pool: 5}}, link{1, 1}},
 	{"sih, then spfc", []rule{{phi: 2, pool: 4}, {phi: 2, pool: 4, victims: true}}, link{1, 1}},
 	{"dsh, then dsh+spfc", []rule{{insured: true, phi: 2, pool: 4}, {insured: true, phi: 2, pool: 4, victims: true}}, link{1, 1}},

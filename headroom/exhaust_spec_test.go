@@ -20,6 +20,7 @@ var allOn = safeguards{true, true, true, true, true, true}
 type rule struct {
 	insured  bool // one reserve for the port (DSH), else one for each queue (SIH)
 	phi      uint8
+	private  uint8 // ρ of each queue
 	pool     uint8 // shared
 	fixed    uint8 // static threshold; 0 for T = free
 	gap      uint8 // δ, of queues and ports
@@ -29,13 +30,13 @@ type rule struct {
 
 // accounts is what a port holds. off has a bit for each queue and bit 2 for the port.
 type accounts struct {
-	shared, head, tau [2]uint8
-	insured, lossy    uint8
-	off               uint8
-	count             uint8 // SPFC's IRC, up to depart
-	victim            bool
-	policy            uint8    // index into rules
-	old               [2]uint8 // packets that came in under the policy before
+	private, shared, head, tau [2]uint8
+	insured, lossy             uint8
+	off                        uint8
+	count                      uint8 // SPFC's IRC, up to depart
+	victim                     bool
+	policy                     uint8    // index into rules
+	old                        [2]uint8 // packets that came in under the policy before
 }
 
 // depart is SPFC's counting number in packets.
@@ -62,6 +63,8 @@ func minus(a, b uint8) uint8 {
 	}
 	return a - b
 }
+
+func (a *accounts) length(q int) uint8 { return a.private[q] + a.shared[q] + a.head[q] }
 
 func (a *accounts) used() uint8 { return a.shared[0] + a.shared[1] - a.insured + a.lossy }
 
@@ -107,6 +110,8 @@ func (a *accounts) arrive(r *rule, s safeguards, q int, tau uint8) (ok bool, fra
 	total := a.used() + a.insured + a.head[0] + a.head[1]
 	inHeadroom, insured := false, false
 	switch {
+	case a.private[q] < r.private:
+		a.private[q]++
 	case total >= r.pool+r.reserve():
 		return false, a.stop(r, s, q, whole, true, true, told)
 	case free > 0 && (whole || level+1 < limit):
@@ -134,7 +139,7 @@ func (a *accounts) stop(r *rule, s safeguards, q int, whole, stopQueue, stopPort
 	if whole {
 		queueLimit, portLimit = r.pool, r.pool
 	}
-	if a.shared[q]+a.head[q] > 0 && (stopQueue || a.shared[q]+a.tau[q] > queueLimit) {
+	if a.length(q) > 0 && (stopQueue || a.shared[q]+a.tau[q] > queueLimit) {
 		a.off |= 1 << q
 	}
 	if port := a.shared[0] + a.shared[1]; r.insured && port > 0 && (stopPort || port > portLimit) {
@@ -149,6 +154,8 @@ func (a *accounts) leave(r *rule, s safeguards, q int) []frame {
 	switch {
 	case a.head[q] > 0:
 		a.head[q]--
+	case a.shared[q] == 0:
+		a.private[q]--
 	default:
 		a.shared[q]--
 		a.insured = minus(a.insured, 1)
@@ -161,7 +168,7 @@ func (a *accounts) leave(r *rule, s safeguards, q int) []frame {
 	t := r.threshold(a.free(r, s))
 	if a.off>>q&1 == 1 {
 		drained := a.head[q] == 0 || !s.drainFirst
-		empty := a.shared[q]+a.head[q] == 0 && s.resumeEmpty
+		empty := a.length(q) == 0 && s.resumeEmpty
 		if drained && a.shared[q]+a.tau[q]+r.gap < t || empty {
 			a.off &^= 1 << q
 		}

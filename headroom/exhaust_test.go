@@ -127,7 +127,7 @@ func (m *checker) stuck() (at int32, wrong string) {
 	free := make([]bool, len(m.nodes))
 	var queue []int32
 	for i := range m.nodes {
-		if s := &m.nodes[i].state; s.peer == 0 && s.off == 0 && s.shared == [2]uint8{} && s.head == [2]uint8{} && s.pfc == [mostDelay]uint16{} {
+		if s := &m.nodes[i].state; s.peer == 0 && s.off == 0 && s.private == [2]uint8{} && s.shared == [2]uint8{} && s.head == [2]uint8{} && s.pfc == [mostDelay]uint16{} {
 			free[i] = true
 			queue = append(queue, int32(i))
 		}
@@ -154,7 +154,7 @@ func (m *checker) choices(s *state) (list []choice) {
 	r := &m.rules[s.policy]
 	outs, sends := []int8{-1}, []int8{-1}
 	for q := range int8(2) {
-		if s.shared[q]+s.head[q] > 0 {
+		if s.length(int(q)) > 0 {
 			outs = append(outs, q)
 		}
 		sends = append(sends, q) // dropped in step where it is stopped
@@ -194,7 +194,7 @@ func (m *checker) step(s *state, c choice) (wrong string) {
 	if c.change {
 		s.policy++
 		for q := range s.old {
-			s.old[q] = s.shared[q] + s.head[q]
+			s.old[q] = s.length(q)
 		}
 	}
 	r := &m.rules[s.policy]
@@ -266,7 +266,7 @@ func (m *checker) wrong(s *state) string {
 	}
 	// Whatever is paused holds packets, which fair egress takes; so it is looked at again.
 	for q := range s.shared {
-		if s.off>>q&1 == 1 && s.shared[q]+s.head[q] == 0 {
+		if s.off>>q&1 == 1 && s.length(q) == 0 {
 			return fmt.Sprintf("queue %d is paused and holds nothing, so that no departure ever resumes it", q)
 		}
 	}
@@ -324,11 +324,11 @@ func (m *checker) load(s *state) *MMU {
 	p := &mmu.ports[0]
 	*p = port{shared: units.Bytes(s.shared[0]+s.shared[1]) * packet, insured: units.Bytes(s.insured) * packet, phi: p.phi, classes: s.off & 3, off: s.off&portOff != 0}
 	p.before = p.paused()
-	mmu.totals = Usage{Headroom: units.Bytes(s.head[0]+s.head[1]) * packet, Insurance: units.Bytes(s.insured) * packet}
+	mmu.totals = Usage{Private: units.Bytes(s.private[0]+s.private[1]) * packet, Headroom: units.Bytes(s.head[0]+s.head[1]) * packet, Insurance: units.Bytes(s.insured) * packet}
 	mmu.used = units.Bytes(s.used()) * packet
 	for q := range s.shared {
 		mmu.queues[q] = queue{
-			shared: units.Bytes(s.shared[q]) * packet, headroom: units.Bytes(s.head[q]) * packet,
+			private: units.Bytes(s.private[q]) * packet, shared: units.Bytes(s.shared[q]) * packet, headroom: units.Bytes(s.head[q]) * packet,
 			tau: units.Bytes(s.tau[q]) * packet, off: s.off>>q&1 == 1,
 		}
 	}
@@ -349,7 +349,7 @@ func held(mmu *MMU, s *state) accounts {
 	got := accounts{policy: s.policy, old: s.old, lossy: uint8(mmu.queues[2].shared / packet)}
 	for q := range got.shared {
 		x := mmu.queues[q]
-		got.shared[q], got.head[q], got.tau[q] = uint8(x.shared/packet), uint8(x.headroom/packet), uint8(x.tau/packet)
+		got.private[q], got.shared[q], got.head[q], got.tau[q] = uint8(x.private/packet), uint8(x.shared/packet), uint8(x.headroom/packet), uint8(x.tau/packet)
 		got.off |= uint8(btoi(x.off)) << q
 	}
 	got.insured = uint8(mmu.ports[0].insured / packet)
