@@ -11,8 +11,8 @@ import (
 //
 // Where the program allows it, the goroutine that read the frames may call ingressAhead
 // before, without the switch's lock, so that ingress and egress use different cores. The
-// batch then implements the engine's Out: it keeps what leaves ingress until take queues
-// it. Who holds a batch owns it; the zero value is ready.
+// batch then implements the engine's Out: it keeps what leaves ingress until receiveBatch
+// queues it. Who holds a batch owns it; the zero value is ready.
 type arrivals struct {
 	*pipeline // that the frames go through, nil while there is none
 
@@ -139,7 +139,7 @@ func (c *core) receiveBatch(a *arrivals, now units.Time) (more bool) {
 	return a.next < len(a.frames)
 }
 
-// receive is take for one frame, which waits for one turn at most.
+// receive is receiveBatch for one frame. It waits for earlier events for one round at most.
 func (c *core) receive(number uint32, frame []byte, now units.Time) {
 	a := &c.single
 	c.frame[0] = port.Frame{Port: number, Data: frame}

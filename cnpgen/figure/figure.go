@@ -30,7 +30,7 @@ const (
 	defaultFigureEnd = 1.0 // the paper's figure ends there
 )
 
-// surface is a figure of the weights over the plane from 0 to end: a plotter.GridXYZ.
+// surface is a function of both weights, sampled from 0 to end. It implements plotter.GridXYZ.
 type surface struct {
 	end float64
 	z   []float64
@@ -58,8 +58,8 @@ func (s *surface) X(c int) float64 { return s.end * (float64(c) + 0.5) / cells }
 // Y implements plotter.GridXYZ: β2 at the middle of a row.
 func (s *surface) Y(r int) float64 { return s.X(r) }
 
-// Draw writes the paper's figure 5 into a file whose name ends in .svg or .png: the phase margin over both weights, with the borders of
-// stability by both analyses and the weights asked for and proposed.
+// Draw writes the paper's figure 5 into a file whose name ends in .svg or .png. The figure shows the phase
+// margin over both weights, the borders of stability by both analyses, and the requested and proposed weights.
 func Draw(name string, s, proposed cnpgen.Stability, r cnpgen.Reaction) error {
 	end := defaultFigureEnd
 	for end < 1.05*max(s.Params.Beta1, s.Params.Beta2) {
@@ -114,7 +114,7 @@ func Draw(name string, s, proposed cnpgen.Stability, r cnpgen.Reaction) error {
 	return errors.Join(render(f, filepath.Ext(name), p, bar), f.Close())
 }
 
-// mustColor is a color of the map, or grey where it has none.
+// mustColor returns a color of the map, or grey when the map returned an error.
 func mustColor(c color.Color, err error) color.Color {
 	if err != nil {
 		return color.Gray{Y: 128}
@@ -122,7 +122,7 @@ func mustColor(c color.Color, err error) color.Color {
 	return c
 }
 
-// border is where a surface is 0.
+// border returns the line on which a surface is 0.
 func border(s *surface, dashes []vg.Length) *plotter.Contour {
 	c := plotter.NewContour(s, []float64{0}, nil)
 	c.LineStyles = []vgdraw.LineStyle{{Color: color.Black, Width: vg.Points(1.5), Dashes: dashes}}

@@ -239,9 +239,9 @@ func (n *NIC) Run(ctx context.Context) error {
 		case err := <-received:
 			return fmt.Errorf("interface %q: %w", n.cfg.Interface, err)
 		case f := <-n.frames:
-			n.take(f)
+			n.handle(f)
 			for range len(n.frames) { // what has come meanwhile, before answering
-				n.take(<-n.frames)
+				n.handle(<-n.frames)
 			}
 		case c := <-n.calls:
 			c.fn(n.agent, n.now())
@@ -261,7 +261,8 @@ func (n *NIC) Run(ctx context.Context) error {
 	}
 }
 
-func (n *NIC) take(frame []byte) {
+// handle gives the agent a frame and its buffer back to the readers.
+func (n *NIC) handle(frame []byte) {
 	n.agent.Receive(n.now(), frame)
 	n.free <- frame[:frameMax]
 }

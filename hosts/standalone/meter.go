@@ -87,8 +87,8 @@ func newMeter(warmUp units.Time) *meter {
 	return &meter{warmUp: warmUp, marks: map[agent.FlowKey]mark{}, crowded: map[agent.FlowKey]int{}}
 }
 
-// take adds a report.
-func (m *meter) take(now units.Time, flows []agent.FlowReport, stats agent.Stats) {
+// add adds a report.
+func (m *meter) add(now units.Time, flows []agent.FlowReport, stats agent.Stats) {
 	if !m.seen {
 		m.seen, m.start, m.at, m.prev = true, now, now, now
 	}

@@ -22,7 +22,7 @@ func TestCrowdedFlowsAreWarnedOf(t *testing.T) {
 	}
 	m := newMeter(0)
 	for i := range 30 {
-		m.take(units.Time(i)*units.Second, []agent.FlowReport{
+		m.add(units.Time(i)*units.Second, []agent.FlowReport{
 			{Key: key(1), Weight: 2, Crowded: true},
 			{Key: key(2), Weight: 1, Crowded: i%10 != 0},
 			{Key: key(3), Weight: 1, Crowded: true, Finished: 1},

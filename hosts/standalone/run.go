@@ -162,7 +162,7 @@ func watch(ctx context.Context, o *Options, fab *fabric, out io.Writer) error {
 	}
 	m := newMeter(units.FromDuration(o.WarmUp))
 	look := func(ctx context.Context) error {
-		return d.Do(ctx, func(a *agent.Agent, now units.Time) { m.take(now, a.Report(), a.Stats()) })
+		return d.Do(ctx, func(a *agent.Agent, now units.Time) { m.add(now, a.Report(), a.Stats()) })
 	}
 	if err := look(ctx); err != nil {
 		return err

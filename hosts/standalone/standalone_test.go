@@ -161,7 +161,7 @@ func TestMeter(t *testing.T) {
 		r.CNPs = uint64(s)
 		st := agent.Stats{BytesDelivered: units.Bytes(s) * units.KB}
 		st.PFC.Frames, st.PFC.Classes[3].Time, st.PFC.Classes[3].Until = 2, 5*units.Second, 7*units.Second
-		m.take(units.Time(s+1)*units.Second, []agent.FlowReport{r}, st)
+		m.add(units.Time(s+1)*units.Second, []agent.FlowReport{r}, st)
 	}
 	var line bytes.Buffer
 	m.print(&line)

@@ -36,6 +36,6 @@ func (s *Sender) onProbeAnswer(fb *Feedback, now units.Time) bool {
 	s.stalled = false
 	s.restartTimeout(now)
 	s.counts.MaxQD = fb.MaxQD
-	s.tell(fb, now, rtt, 0)
+	s.acknowledge(fb, now, rtt, 0)
 	return true
 }

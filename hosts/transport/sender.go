@@ -235,7 +235,7 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 	if rtt <= 0 {
 		return true // nothing to tell a law before the first sample
 	}
-	s.tell(fb, now, rtt, acked)
+	s.acknowledge(fb, now, rtt, acked)
 	return true
 }
 
@@ -247,8 +247,8 @@ func (s *Sender) sample(rtt units.Time) {
 	s.backoff = 0
 }
 
-// tell hands an acknowledgement to the law.
-func (s *Sender) tell(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
+// acknowledge passes an acknowledgement to the law.
+func (s *Sender) acknowledge(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
 	s.ack = law.Ack{
 		Now: now, RTT: rtt, Delay: fb.Delay, Acked: acked, Inflight: s.inflight(),
 		AckedSeq: s.cfg.FirstSeq + uint64(s.bytes(s.una)), SentSeq: s.cfg.FirstSeq + uint64(s.bytes(s.next)),

@@ -115,7 +115,7 @@ func TestLosses(t *testing.T) {
 		{ids.CounterDrops, ids.DropAdmission}, {ids.CounterDrops, ids.DropBuffer}, {ids.CounterDrops, ids.DropNoRoute},
 		{ids.CounterDrops, ids.DropMACControl}, {ids.CounterLosslessDrops, 17},
 	} {
-		l.take(&p4v1.CounterEntry{CounterId: cell.counter, Index: &p4v1.Index{Index: cell.index}, Data: &p4v1.CounterData{PacketCount: 1 << i}})
+		l.count(&p4v1.CounterEntry{CounterId: cell.counter, Index: &p4v1.Index{Index: cell.index}, Data: &p4v1.CounterData{PacketCount: 1 << i}})
 	}
 	if want := (Losses{Admission: 1, Buffer: 2, Pipelines: 4, Lossless: 16}); l != want {
 		t.Errorf("the counters read as %+v, want %+v", l, want)

@@ -108,7 +108,7 @@ func pipelineLosses(ctx context.Context, s config.Switch) (Losses, error) {
 		var r *p4v1.ReadResponse
 		if r, err = stream.Recv(); err == nil {
 			for _, e := range r.Entities {
-				l.take(e.GetCounterEntry())
+				l.count(e.GetCounterEntry())
 			}
 		}
 	}
@@ -118,8 +118,8 @@ func pipelineLosses(ctx context.Context, s config.Switch) (Losses, error) {
 	return l, nil
 }
 
-// take adds a cell of a drop counter. A PAUSE that ends at a MAC is no loss.
-func (l *Losses) take(c *p4v1.CounterEntry) {
+// count adds a cell of a drop counter. A PAUSE that ends at a MAC is no loss.
+func (l *Losses) count(c *p4v1.CounterEntry) {
 	n := uint64(c.GetData().GetPacketCount())
 	switch reason := c.GetIndex().GetIndex(); {
 	case c.GetCounterId() == ids.CounterLosslessDrops:

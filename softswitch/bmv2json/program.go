@@ -39,7 +39,7 @@ type Meta struct {
 	Version []int `json:"version"`
 }
 
-// Named is what most objects begin with.
+// Named has the fields that most objects have.
 type Named struct {
 	Name string `json:"name"`
 	ID   int    `json:"id"`
@@ -83,7 +83,7 @@ func (f *Field) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(bits, &f.Bits)
 }
 
-// tuple reads an array of at least least elements.
+// tuple reads an array that has a minimum number of elements.
 func tuple(b []byte, form string, least int, to ...any) error {
 	var parts []json.RawMessage
 	if err := json.Unmarshal(b, &parts); err != nil {
@@ -162,7 +162,7 @@ func (p *Pair) UnmarshalJSON(b []byte) error {
 	return tuple(b, "[name, value]", 2, &p.Name, &p.Value)
 }
 
-// Value is the "type value object" of the format; Value is read once its type is known.
+// Value is the "type value object" of the format. The reader decodes the field Value by the type.
 type Value struct {
 	Type     string          `json:"type"`
 	Value    json.RawMessage `json:"value"`
@@ -218,7 +218,7 @@ type ValueSet struct {
 	Bits int `json:"compressed_bitwidth"`
 }
 
-// Deparser lists the headers in the order of the wire.
+// Deparser lists the headers in the order in which they are sent.
 type Deparser struct {
 	Named
 	Order      []string    `json:"order"`
@@ -305,7 +305,7 @@ type Key struct {
 	Mask      *string         `json:"mask"`
 }
 
-// DefaultEntry is a table's default action and what of it is const.
+// DefaultEntry is a table's default action. The action, its arguments or both can be const.
 type DefaultEntry struct {
 	ActionID    int      `json:"action_id"`
 	ActionConst bool     `json:"action_const"`
@@ -364,7 +364,7 @@ type ActionCall struct {
 	Next     *string `json:"next_node"`
 }
 
-// Checksum is a field and how it is computed. Update and Verify are true when missing.
+// Checksum is a field and the calculation that yields its value. Update and Verify are true when missing.
 type Checksum struct {
 	Named
 	Target      []string `json:"target"`

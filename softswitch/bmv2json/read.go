@@ -13,8 +13,8 @@ import (
 // MaxBits bounds the numbers of a program; BMv2 has no bound.
 const MaxBits = 1 << 16
 
-// Parse reads a program. It checks the form of the document; what the names and numbers in
-// it mean is checked by whoever uses them, with a Reader.
+// Parse reads a program. It checks the form of the document. Its users check the names and numbers
+// with a Reader.
 func Parse(doc []byte) (*Program, error) {
 	// p4c writes mostly white space, and expressions are scanned once per level of nesting.
 	var compact bytes.Buffer
@@ -42,11 +42,11 @@ func (e *Error) Error() string {
 	return "BMv2 JSON: " + e.Path + ": " + e.Text
 }
 
-// Reader goes through a program and knows where it is, for the sake of errors. Its methods
-// throw an *Error, which Catch returns. The zero value is at the top of the document.
+// Reader reads parts of a program and records their path, which errors contain. Its methods panic
+// with an *Error, which Catch turns into a returned error. The zero value is at the top of the document.
 type Reader struct{ path []string }
 
-// Catch is to be deferred by who wants errors as values.
+// Catch turns a panic of a Reader into an error. Callers defer it.
 func Catch(err *error) {
 	if r := recover(); r != nil {
 		e, ok := r.(*Error)
@@ -70,12 +70,12 @@ func (r *Reader) In(name string, index int, f func()) {
 // Path is where the reader is.
 func (r *Reader) Path() string { return strings.Join(r.path, ".") }
 
-// Fail throws an error.
+// Fail panics with an *Error.
 func (r *Reader) Fail(format string, args ...any) {
 	panic(&Error{r.Path(), fmt.Sprintf(format, args...)})
 }
 
-// Decode reads a value whose type is known by now.
+// Decode decodes a value into a type.
 func (r *Reader) Decode(raw json.RawMessage, v any) {
 	if IsNull(raw) {
 		r.Fail("a value is missing")
@@ -134,7 +134,7 @@ func Hex(s string) (*big.Int, error) {
 	return z, nil
 }
 
-// Hex is the function Hex.
+// Hex reads a hexadecimal number as the function Hex does.
 func (r *Reader) Hex(s string) *big.Int {
 	z, err := Hex(s)
 	if err != nil {

@@ -25,10 +25,10 @@ import (
 
 // Host is the switch around an agent.
 type Host interface {
-	// TryControl gives the running pipeline's entities and engine to use, and false at once
-	// when there is none or a client is writing.
+	// TryControl calls f with the entities and the engine of the running pipeline. It returns false
+	// at once when no pipeline runs or a client is writing.
 	TryControl(use func(*entity.State, *engine.Instance)) bool
-	// Inject has a frame arrive on the CPU port now, before it returns.
+	// Inject processes a frame as if it arrived on the CPU port now. It returns afterwards.
 	Inject(frame []byte, now units.Time)
 }
 
@@ -50,7 +50,7 @@ type Agent struct {
 	fresh *fresh // learned since the last Run; nil while asleep
 }
 
-// fresh is what the pipeline has reported.
+// fresh is the flows and queue pairs that the pipeline has reported and that are not learned yet.
 type fresh struct {
 	flows      map[cnpgen.Flow]bool
 	queuePairs map[cnpgen.QueuePair]bool
@@ -77,8 +77,8 @@ func New(host Host, log *slog.Logger) *Agent { return &Agent{host: host, log: lo
 // freshMost bounds the flows, and the queue pairs, that wait to be learned.
 const freshMost = 4096
 
-// Digest takes a learning message of the data plane and keeps it when it is about a flow or
-// a queue pair.
+// Digest receives a learning message of the data plane. It stores the flow or queue pair in it and
+// ignores other messages.
 func (a *Agent) Digest(name string, fields [][]byte) {
 	if name != ids.DigestFlowDigestTName && name != ids.DigestQueuePairDigestTName || len(fields) != 3 {
 		return
@@ -143,7 +143,7 @@ func readWatched(st *entity.State) []watched {
 	}
 	var list []watched
 	request := p4msg.Of(&p4v1.TableEntry{TableId: ids.TableWatchedQueue})
-	// An error is a table that cannot be read, which has no settings.
+	// A table that cannot be read has no settings.
 	_ = st.Read(request, func(e *p4v1.Entity) {
 		entry := e.GetTableEntry()
 		if _, ours, _ := cnpgen.ParseSettings(entry.GetMetadata()); !ours {
@@ -212,7 +212,7 @@ func (a *Agent) configure(in *engine.Instance) {
 	a.log.Info("PACC runs in the switch", "ports", len(c.Ports), "period", first.Params.Interval)
 }
 
-// config puts the settings of all queues together.
+// config returns the configuration of a loop for all watched queues.
 func config(list []watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
 	var c cnpgen.LoopConfig
 	var first cnpgen.Settings
@@ -231,10 +231,11 @@ func config(list []watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
 	return c, first, nil
 }
 
-// phases is in how many groups ports tick at most: counters are in memory.
+// phases is the largest number of groups in which ports tick. Reading counters is cheap here, because
+// they are in memory.
 const phases = 16
 
-// stop puts the agent to sleep, and takes what it has learned out of the table.
+// stop puts the agent to sleep and removes the flows that it has learned from the tables.
 func (a *Agent) stop() {
 	a.newMu.Lock()
 	a.fresh = nil
@@ -255,7 +256,7 @@ func (a *Agent) stop() {
 	a.data = nil
 }
 
-// complain logs what is wrong, once.
+// complain logs a fault, and does not repeat it.
 func (a *Agent) complain(err error) {
 	if text := err.Error(); text != a.lastComplaint {
 		a.lastComplaint = text
@@ -278,7 +279,7 @@ func (a *Agent) Next() units.Time {
 	return a.loop.Next()
 }
 
-// learnEvery is how often what waits is written, so that packets pass in between.
+// learnEvery is the interval between writes of learned flows. Packets are processed in between.
 const learnEvery = units.Millisecond
 
 // Run does what is due at now.

@@ -9,11 +9,11 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// topPriority minus a test's priority is BMv2's, as in bmv2stf.py: there the lowest wins.
+// topPriority minus the priority in a test is the priority in BMv2, where the lowest wins (bmv2stf.py).
 const topPriority = 10000
 
-// Command is what simple_switch_CLI takes for a statement, so that a test's entries reach
-// BMv2 as they reach the engine. Packets, expectations and removals have no command.
+// Command returns the command of simple_switch_CLI for a statement, so that BMv2 gets the same entries as
+// the engine. Packets, expectations and removals have no command.
 func (r *Runner) Command(s *Statement) (string, error) {
 	if _, ok := direct()[s.Verb]; ok {
 		words := append([]string{s.Verb}, s.Numbers...)

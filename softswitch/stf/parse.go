@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// direct are the commands that bmv2stf.py hands to simple_switch_CLI unchanged, with the
-// least number of words each takes.
+// direct lists the commands that bmv2stf.py passes to simple_switch_CLI unchanged, with the smallest
+// number of their words.
 func direct() map[string]int {
 	return map[string]int{
 		"mirroring_add": 2, "mirroring_add_mc": 2, "mirroring_delete": 1, "mirroring_get": 1,

@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Runner runs the statements of one test against an instance of a program. Every packet
-// goes all its way before the next statement. It is its instance's Out and keeps the
-// frames that left, per port.
+// Runner runs the statements of one test against an instance of a program. It processes a packet
+// and all its copies before the next statement. It implements the instance's Out and records the
+// frames that leave, per port.
 type Runner struct {
 	prog   *engine.Program
 	in     *engine.Instance
@@ -34,10 +34,10 @@ type Runner struct {
 // packetGap is the virtual time between two packets.
 const packetGap = units.Millisecond
 
-// maxHops bounds what one packet may cause, for a program may recirculate for ever.
+// maxHops bounds the passes that one packet can cause, because a program can recirculate for ever.
 const maxHops = 10000
 
-// Run compiles nothing: it runs a test against a fresh instance of prog.
+// Run runs a test against a fresh instance of prog.
 func Run(prog *engine.Program, test io.Reader) error {
 	list, err := Parse(test)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *Runner) call(t engine.TableInfo, s *Statement) (*engine.ActionCall, err
 	return c, nil
 }
 
-// entry is what an add asks for: the table, the key and the action.
+// entry returns the table, the key and the action of an add statement.
 func (r *Runner) entry(s *Statement) (t engine.TableInfo, key []engine.Match, c *engine.ActionCall, err error) {
 	name, err := bySuffix("table", s.Name, r.names)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *Runner) add(s *Statement) error {
 	return err
 }
 
-// byDefault is what a setdefault asks for.
+// byDefault returns the table and the action of a setdefault statement.
 func (r *Runner) byDefault(s *Statement) (table string, c *engine.ActionCall, err error) {
 	table, err = bySuffix("table", s.Name, r.names)
 	if err != nil {

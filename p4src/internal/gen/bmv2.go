@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -40,16 +39,13 @@ func compile(dir string) (build, error) {
 		return build{}, err
 	}
 	// Unused constants are those that only Tofino uses.
-	cmd := exec.Command(exe, "--arch", "v1model", "--std", "p4-16", "--Werror", "--Wdisable=unused",
+	output, err := runTool(dir, exe, "--arch", "v1model", "--std", "p4-16", "--Werror", "--Wdisable=unused",
 		"-o", jsonOut, "--p4runtime-files", p4infoOut, b.main)
-	cmd.Dir = dir
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Run(); err != nil {
-		return build{}, fmt.Errorf("%s: %w\n%s", compiler, err, output.String())
+	if err != nil {
+		return build{}, err
 	}
-	if n := strings.Count(output.String(), "warning:") - strings.Count(output.String(), knownWarning); n != 0 {
-		return build{}, fmt.Errorf("%s: %d warnings:\n%s", compiler, n, output.String())
+	if n := strings.Count(output, "warning:") - strings.Count(output, knownWarning); n != 0 {
+		return build{}, fmt.Errorf("%s: %d warnings:\n%s", compiler, n, output)
 	}
 
 	program, err := os.ReadFile(jsonOut)

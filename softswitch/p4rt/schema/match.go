@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -180,20 +181,17 @@ func (f *Field) canonical(m *p4v1.FieldMatch, value, mask []byte, prefix int) *p
 
 // proto builds a match from canonical values.
 func (f *Field) proto(value, mask []byte, prefix int) *p4v1.FieldMatch {
-	out := &p4v1.FieldMatch{FieldId: f.ID}
 	switch f.Kind {
 	case engine.Exact:
-		out.FieldMatchType = &p4v1.FieldMatch_Exact_{Exact: &p4v1.FieldMatch_Exact{Value: value}}
+		return p4msg.Exact(f.ID, value)
 	case engine.Optional:
-		out.FieldMatchType = &p4v1.FieldMatch_Optional_{Optional: &p4v1.FieldMatch_Optional{Value: value}}
+		return p4msg.Optional(f.ID, value)
 	case engine.LPM:
-		out.FieldMatchType = &p4v1.FieldMatch_Lpm{Lpm: &p4v1.FieldMatch_LPM{Value: value, PrefixLen: int32(prefix)}}
+		return p4msg.LPM(f.ID, value, int32(prefix))
 	case engine.Ternary:
-		out.FieldMatchType = &p4v1.FieldMatch_Ternary_{Ternary: &p4v1.FieldMatch_Ternary{Value: value, Mask: mask}}
-	case engine.Range:
-		out.FieldMatchType = &p4v1.FieldMatch_Range_{Range: &p4v1.FieldMatch_Range{Low: value, High: mask}}
+		return p4msg.Ternary(f.ID, value, mask)
 	}
-	return out
+	return p4msg.Range(f.ID, value, mask)
 }
 
 // engine builds the engine's form from canonical values.
