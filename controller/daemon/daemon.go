@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/controller/northbound"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/web"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/service"
 )
@@ -91,7 +92,7 @@ func Run(ctx context.Context, o Options) error {
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved store.Config) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
-	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Log: d.Log})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Pages: web.Handler(core, d.Log), Log: d.Log})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,8 +21,8 @@ type HandlerOptions struct {
 	// Health says for /healthz whether the parts of the process work, and Ready for /readyz
 	// whether they and all that the process drives do; nil has no parts.
 	Health, Ready func() []Check
-	// PProf adds /debug/pprof/, which lets anyone who reaches the port profile the process.
-	PProf bool
+	// Pages serves every other path; nil has none.
+	Pages http.Handler
 	Log   *slog.Logger // nil: slog.Default
 }
 
@@ -52,12 +51,8 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	}))
 	mux.HandleFunc("GET /healthz", verdict(o.Health))
 	mux.HandleFunc("GET /readyz", verdict(o.Ready))
-	if o.PProf {
-		mux.HandleFunc("/debug/pprof/", pprof.Index)
-		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	if o.Pages != nil {
+		mux.Handle("GET /", o.Pages)
 	}
 	return mux, nil
 }

@@ -180,7 +180,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestHealthAndPProf(t *testing.T) {
+func TestHealthAndPages(t *testing.T) {
 	c, _ := collector(t)
 	var disk error
 	h, err := Handler(c, HandlerOptions{Ready: func() []Check { return []Check{{"state store", disk}, {"switch s1", nil}} }})
@@ -197,14 +197,18 @@ func TestHealthAndPProf(t *testing.T) {
 	if code, text := scrape(t, h, "/readyz"); code != http.StatusServiceUnavailable || text != "state store: disk full\nswitch s1: ok\n" {
 		t.Errorf("readyz: %d %q", code, text)
 	}
-	if code, _ := scrape(t, h, "/debug/pprof/"); code != http.StatusNotFound {
-		t.Errorf("pprof is on by default: %d", code)
+	if code, _ := scrape(t, h, "/"); code != http.StatusNotFound {
+		t.Errorf("pages that were not given: %d", code)
 	}
-	if h, err = Handler(c, HandlerOptions{PProf: true}); err != nil {
+	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a page") })
+	if h, err = Handler(c, HandlerOptions{Pages: pages}); err != nil {
 		t.Fatal(err)
 	}
-	if code, _ := scrape(t, h, "/debug/pprof/"); code != http.StatusOK {
-		t.Errorf("pprof: %d", code)
+	if code, text := scrape(t, h, "/"); code != http.StatusOK || text != "a page" {
+		t.Errorf("/: %d %q", code, text)
+	}
+	if code, text := scrape(t, h, "/healthz"); code != http.StatusOK || text != "ok\n" {
+		t.Errorf("healthz beside pages: %d %q", code, text)
 	}
 }
 

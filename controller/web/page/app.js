@@ -1,0 +1,178 @@
+'use strict';
+// What the page shows comes from fabric.json, twice a second. Text is only ever set as text.
+const $ = id => document.getElementById(id);
+const NS = 'http://www.w3.org/2000/svg';
+const severities = ['', 'INFO', 'WARNING', 'ERROR'];
+let chosen = location.hash ? {node: decodeURIComponent(location.hash.slice(1))} : null; // {node} or {link}; #leaf1 is a switch's own address
+let before = new Map(); // bytes that left a port, and when
+let drawn = '';         // the topology that places belong to
+let places = new Map();
+
+function svg(name, attributes, parent) {
+  const e = document.createElementNS(NS, name);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+  parent.append(e);
+  return e;
+}
+
+function html(name, text, parent, className) {
+  const e = document.createElement(name);
+  if (text !== undefined) e.textContent = text;
+  if (className) e.className = className;
+  parent.append(e);
+  return e;
+}
+
+// place puts hosts below, and each switch as many tiers up as it is hops from a host.
+function place(f) {
+  const neighbours = new Map([...f.switches, ...f.hosts].map(n => [n.name, []]));
+  for (const l of f.links) { neighbours.get(l.a.node).push(l.b.node); neighbours.get(l.b.node).push(l.a.node); }
+  const tier = new Map(f.hosts.map(h => [h.name, 0]));
+  let edge = [...tier.keys()];
+  if (edge.length === 0 && f.switches.length > 0) { edge = [f.switches[0].name]; tier.set(edge[0], 0); }
+  while (edge.length > 0) {
+    const next = [];
+    for (const n of edge) for (const m of neighbours.get(n)) if (!tier.has(m)) { tier.set(m, tier.get(n) + 1); next.push(m); }
+    edge = next;
+  }
+  for (const s of f.switches) if (!tier.has(s.name)) tier.set(s.name, 1);
+  const rows = [];
+  for (const [n, t] of tier) (rows[t] ??= []).push(n);
+  places = new Map();
+  rows.forEach((row, t) => {
+    if (t > 0) row.sort((a, b) => a.localeCompare(b, 'en', {numeric: true}));
+    else { // a host stands below its switch
+      const x = n => { const up = neighbours.get(n)[0]; return up ?? n; };
+      row.sort((a, b) => x(a).localeCompare(x(b), 'en', {numeric: true}) || a.localeCompare(b, 'en', {numeric: true}));
+    }
+    row.forEach((n, i) => places.set(n, {x: (i + 0.5) / row.length, y: rows.length === 1 ? 0.5 : 1 - (t + 0.35) / (rows.length - 0.3)}));
+  });
+}
+
+// value returns a port's number of a metric, the sum of its rows; undefined when nothing is known.
+function value(sw, metric, port) {
+  let sum;
+  for (const t of sw.tables) {
+    const column = t.metrics.indexOf(metric), key = t.keys.indexOf('port');
+    if (column < 0 || key < 0) continue;
+    for (const r of t.rows) if (r.keys[key] === String(port) && r.numbers[column] !== null) sum = (sum ?? 0) + r.numbers[column];
+  }
+  return sum;
+}
+
+// load is the share of a link's rate that left by the port since the last look that saw more.
+function load(sw, port, rate, time) {
+  const bytes = value(sw, 'port_transmitted_bytes', port);
+  if (bytes === undefined) return 0;
+  const key = sw.name + ':' + port, was = before.get(key);
+  if (!was || bytes < was.bytes) { before.set(key, {bytes, time, load: 0}); return 0; }
+  if (time - was.time >= 1000) {
+    was.load = 8000 * (bytes - was.bytes) / (time - was.time) / rate;
+    was.bytes = bytes; was.time = time;
+  }
+  return Math.min(1, was.load);
+}
+
+function draw(f) {
+  const s = $('fabric'), w = s.clientWidth, h = s.clientHeight;
+  s.setAttribute('viewBox', `0 0 ${w} ${h}`);
+  s.replaceChildren();
+  const at = n => { const p = places.get(n); return {x: p.x * w, y: p.y * h}; };
+  const switches = new Map(f.switches.map(n => [n.name, n]));
+  const time = Date.parse(f.time), marks = [];
+  for (const l of f.links) {
+    const a = at(l.a.node), b = at(l.b.node);
+    let most = 0;
+    for (const [here, there, end] of [[a, b, l.a], [b, a, l.b]]) {
+      const sw = switches.get(end.node);
+      if (!sw) continue;
+      most = Math.max(most, load(sw, end.port, l.rate, time));
+      marks.push({x: here.x + 0.24 * (there.x - here.x), y: here.y + 0.24 * (there.y - here.y), name: end.node + ':' + end.port,
+        queue: value(sw, 'port_queue_bytes', end.port) ?? 0, paused: value(sw, 'pfc_paused', end.port), victim: value(sw, 'pfc_victim', end.port)});
+    }
+    const line = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: l.state || 'unknown'}, s);
+    if (l.state === 'up' || most > 0) line.style.strokeWidth = 1.5 + 7 * most;
+    const hit = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: 'hit'}, s);
+    hit.onclick = () => { chosen = {link: [l.a, l.b]}; detail(f); };
+    svg('title', {}, hit).textContent = `${endText(l.a)} – ${endText(l.b)}: ${l.state || 'unknown'}, ${rate(l.rate)}, ${Math.round(100 * most)} % used`;
+  }
+  for (const m of marks) {
+    const r = Math.min(16, Math.sqrt(m.queue) / 20);
+    if (r > 1) svg('title', {}, svg('circle', {cx: m.x, cy: m.y, r, class: 'queue'}, s)).textContent = `${m.name}: ${bytes(m.queue)} in its queues`;
+    if (m.paused) svg('path', {d: `M${m.x - 4} ${m.y - 9}v18M${m.x + 4} ${m.y - 9}v18`, class: 'pause'}, s);
+    if (m.victim) svg('path', {d: `M${m.x} ${m.y - 22}l8 13h-16z`, class: 'victim'}, s);
+  }
+  for (const [kind, list] of [['host', f.hosts], ['switch', f.switches]]) for (const n of list) {
+    const p = at(n.name), width = Math.max(36, 8.5 * n.name.length + 10), g = svg('g', {class: 'node', tabindex: 0}, s);
+    const mine = chosen && chosen.node === n.name ? ' chosen' : '';
+    svg('rect', {x: p.x - width / 2, y: p.y - 13, width, height: 26, rx: 3, class: (kind === 'host' ? 'host' : n.state) + mine}, g);
+    svg('text', {x: p.x, y: p.y + 5}, g).textContent = n.name;
+    svg('title', {}, g).textContent = kind === 'host' ? `${n.name} ${n.ipv4}` : `${n.name}: ${n.state}`;
+    g.onclick = () => { chosen = {node: n.name}; window.history.replaceState(null, '', '#' + encodeURIComponent(n.name)); detail(f); };
+    g.onkeydown = e => { if (e.key === 'Enter') g.onclick(); };
+  }
+}
+
+const endText = e => e.port ? `${e.node}:${e.port}` : e.node;
+const scaled = (n, unit) => { const p = ['', 'k', 'M', 'G', 'T']; let i = 0; while (n >= 1000 && i < 4) { n /= 1000; i++; } return `${+n.toPrecision(3)} ${p[i]}${unit}`; };
+const bytes = n => scaled(n, 'B'), rate = n => scaled(n, 'b/s');
+
+// detail explains what was chosen: all that the features know of a switch, or of a link's ports.
+function detail(f) {
+  const box = $('detail');
+  if (!chosen) return;
+  const top = box.scrollTop;
+  box.replaceChildren();
+  const ends = chosen.link ?? [{node: chosen.node}];
+  html('h2', ends.map(endText).join(' – '), box);
+  for (const e of ends) {
+    const host = f.hosts.find(h => h.name === e.node);
+    if (host) { html('p', `${host.name}: host ${host.ipv4}`, box); continue; }
+    const sw = f.switches.find(s => s.name === e.node);
+    if (!sw) { html('p', `${e.node} is no longer in the fabric`, box); continue; }
+    html('p', `${sw.name} at ${sw.address}: ${sw.state} since ${new Date(sw.since).toLocaleTimeString()}, ${sw.entries} entries${sw.error ? ' — ' + sw.error : ''}`, box);
+    for (const t of sw.tables) {
+      const key = t.keys.indexOf('port');
+      const rows = e.port ? t.rows.filter(r => key >= 0 && r.keys[key] === String(e.port)) : t.rows;
+      if (rows.length === 0) continue;
+      html('h3', t.name, box);
+      const table = html('table', undefined, box), head = html('tr', undefined, html('thead', undefined, table)), body = html('tbody', undefined, table);
+      for (const k of [...t.keys.map(k => k.toUpperCase()), ...t.heads]) html('th', k, head);
+      for (const r of rows) {
+        const line = html('tr', undefined, body);
+        for (const k of r.keys) html('td', k, line);
+        r.texts.forEach((v, i) => html('td', v, line, r.numbers[i] === null ? '' : 'number'));
+      }
+    }
+  }
+  box.scrollTop = top;
+}
+
+function events(f) {
+  const body = $('events');
+  body.replaceChildren();
+  for (const e of f.events.slice(-50).reverse()) {
+    const line = html('tr', undefined, body, severities[e.Severity]);
+    for (const v of [new Date(e.Time).toLocaleTimeString(), severities[e.Severity], e.Subject, e.Kind, e.Message]) html('td', v, line);
+  }
+}
+
+async function tick() {
+  try {
+    const answer = await fetch('fabric.json', {signal: AbortSignal.timeout(5000)});
+    if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+    const f = await answer.json();
+    const topology = JSON.stringify([f.switches.map(s => s.name), f.hosts.map(h => h.name), f.links.map(l => [l.a, l.b])]);
+    if (topology !== drawn) { place(f); drawn = topology; }
+    $('name').textContent = f.name;
+    const ready = f.switches.filter(s => s.state === 'ready').length, down = f.links.filter(l => l.state === 'down').length;
+    $('summary').className = '';
+    $('summary').textContent = `generation ${f.generation} · ${ready} of ${f.switches.length} switches ready · ${down} of ${f.links.length} links down · ${new Date(f.time).toLocaleTimeString()}`;
+    draw(f); detail(f); events(f);
+  } catch (e) {
+    $('summary').className = 'stale';
+    $('summary').textContent = `no answer from the controller (${e.message}); what is shown may be old`;
+  }
+  setTimeout(tick, 500);
+}
+tick();

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/units"
+)
+
+type source struct {
+	fabric   view.Fabric
+	switches []view.Switch
+	events   *events.Bus[view.Event]
+}
+
+func (s *source) Fabric() view.Fabric             { return s.fabric }
+func (s *source) Switches() []view.Switch         { return s.switches }
+func (s *source) Events() *events.Bus[view.Event] { return s.events }
+
+// small is a fabric of two switches and two hosts, of which one is a victim and one is paused.
+func small() *source {
+	ports := &view.Table{Feature: "buffer", Name: "ports", Keys: []string{"port", "peer"}, Columns: []view.Column{
+		{Head: "PAUSED", Metric: "pfc_paused"}, {Head: "VICTIM", Metric: "pfc_victim"}, {Head: "QUEUE", Metric: "port_queue_bytes"}, {Head: "SINCE"},
+	}}
+	all := &view.Table{Feature: "buffer", Name: "switches", Columns: []view.Column{{Head: "POLICY"}}}
+	s := &source{
+		fabric: view.Fabric{
+			Name: "two <b>switches</b>", Generation: 7, Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}},
+			Links: []view.Link{
+				{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e9},
+				{A: view.Endpoint{Node: "s2", Port: 1}, B: view.Endpoint{Node: "h2"}, RateBPS: 1e9},
+				{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "s2", Port: 2}, RateBPS: 1e9, State: view.PortDown},
+			},
+		},
+		switches: []view.Switch{
+			{Name: "s1", State: view.Ready, Entries: 12, Status: []view.Status{
+				{Table: ports, Rows: []view.Row{{Keys: []string{"1", "h1"}, Values: []any{true, true, units.Bytes(40000), time.Time{}}}}},
+				{Table: all, Rows: []view.Row{{Values: []any{"dsh"}}}},
+			}},
+			{Name: "s2", State: view.Disconnected, Err: "connection refused"},
+		},
+		events: events.NewBus[view.Event](300),
+	}
+	for range 250 {
+		s.events.Publish(view.Event{Severity: view.Error, Subject: "s2", Kind: "switch.unreachable", Message: "out of reach"})
+	}
+	return s
+}
+
+func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return w
+}
+
+func TestState(t *testing.T) {
+	h := Handler(small(), slog.New(slog.DiscardHandler))
+	w := get(t, h, "/fabric.json")
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("%d, %v", w.Code, w.Header())
+	}
+	text := w.Body.String()
+	// The page takes the length of lists, and no list may be null. A number may: it is unknown.
+	if bad := regexp.MustCompile(`"(switches|hosts|links|events|tables|keys|heads|metrics|rows)":null`).FindString(text); bad != "" {
+		t.Error(bad)
+	}
+	var s state
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Generation != 7 || len(s.Switches) != 2 || len(s.Links) != 3 || s.Links[2].State != "down" || s.Links[0].State != "" || len(s.Events) != 200 {
+		t.Errorf("%d switches, links %+v, %d events", len(s.Switches), s.Links, len(s.Events))
+	}
+	r := s.Switches[0].Tables[0].Rows[0]
+	if r.Texts[0] != "yes" || *r.Numbers[0] != 1 || r.Texts[2] != "40KB" || *r.Numbers[2] != 40000 || r.Texts[3] != "" || r.Numbers[3] != nil {
+		t.Errorf("%+v", r)
+	}
+	empty := get(t, Handler(&source{events: events.NewBus[view.Event](0)}, slog.New(slog.DiscardHandler)), "/fabric.json").Body.String()
+	if strings.Contains(empty, "null") {
+		t.Errorf("before a configuration: %s", empty)
+	}
+}
+
+// The page works offline: nothing of it is elsewhere, and browsers are told so.
+func TestPageIsWhole(t *testing.T) {
+	h := Handler(small(), slog.New(slog.DiscardHandler))
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := fs.Glob(files, "*")
+	if err != nil || len(names) != 3 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		w := get(t, h, "/"+strings.TrimSuffix(name, "index.html"))
+		body, _ := io.ReadAll(w.Body)
+		if w.Code != http.StatusOK || len(body) < 1000 || !strings.HasPrefix(w.Header().Get("Content-Security-Policy"), "default-src 'self'") {
+			t.Errorf("%s: %d, %d bytes, %v", name, w.Code, len(body), w.Header())
+		}
+		if url := regexp.MustCompile(`https?://[^'"\s]+`).FindString(strings.ReplaceAll(string(body), "http://www.w3.org/2000/svg", "")); url != "" {
+			t.Errorf("%s refers to %s", name, url)
+		}
+	}
+	if w := get(t, h, "/nothing"); w.Code != http.StatusNotFound {
+		t.Errorf("/nothing: %d", w.Code)
+	}
+}
+
+// TestBrowser has a real browser show the fabric and what a switch's own address explains.
+func TestBrowser(t *testing.T) {
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not on the PATH: it is in Debian's package chromium")
+	}
+	server := httptest.NewServer(Handler(small(), slog.New(slog.DiscardHandler)))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	profile, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(profile) // may fail: a browser's last process can outlive the first
+	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+profile,
+		"--window-size=1200,900", "--virtual-time-budget=3000", "--dump-dom", server.URL+"/#s1")
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.Output()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		t.Skip("invalid: the browser did not end within a minute")
+	}
+	if err != nil {
+		t.Skipf("the browser does not run here: %v", err)
+	}
+	dom := string(out)
+	for _, want := range []string{
+		"generation 7 · 1 of 2 switches ready · 1 of 3 links down",
+		"two &lt;b&gt;switches&lt;/b&gt;", // a name is text
+		`class="ready chosen"`, `class="disconnected"`, `class="queue"`, `class="pause"`, `class="victim"`, `class="down"`,
+		"12 entries", "<h3>buffer ports</h3>", "40KB", "switch.unreachable",
+	} {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(dom)
+	}
+}
