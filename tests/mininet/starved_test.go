@@ -61,30 +61,44 @@ type backlogs map[string]*backlog
 // backlog is how far a thread is behind. One that ran or wanted to run all the time has work left
 // over, and is behind by what it waited for a processor since it was idle last.
 type backlog struct {
-	at        time.Time
-	run, wait time.Duration // since the thread began, as schedstat has them
-	behind    time.Duration
+	last, window seen
+	behind       time.Duration // when the window began
 }
+
+// seen is what a thread did until a time, since it began.
+type seen struct {
+	at        time.Time
+	run, wait time.Duration
+}
+
+// window is how long a thread is watched to say that it was never idle. Linux adds a wait when it ends,
+// which may be a step later.
+const window = 500 * time.Millisecond
 
 // saw takes what /proc/PID/task/TID/schedstat says at a time: nanoseconds on a processor, nanoseconds
 // waiting for one, time slices (Documentation/scheduler/sched-stats.rst of Linux). It returns by how
 // much the thread is behind.
 func (b backlogs) saw(task, schedstat string, now time.Time) time.Duration {
-	var run, wait time.Duration
-	if _, err := fmt.Sscan(schedstat, &run, &wait); err != nil {
+	s := seen{at: now}
+	if _, err := fmt.Sscan(schedstat, &s.run, &s.wait); err != nil {
 		return 0
 	}
-	last := b[task]
-	if last == nil {
-		b[task] = &backlog{at: now, run: run, wait: wait}
+	t := b[task]
+	if t == nil {
+		b[task] = &backlog{last: s, window: s}
 		return 0
 	}
-	since, waited := now.Sub(last.at), wait-last.wait
-	if busy := run - last.run + waited; busy < since*9/10 {
-		last.behind = 0
+	waited := s.wait - t.last.wait
+	t.last = s
+	if all := now.Sub(t.window.at); all >= window {
+		if s.run-t.window.run+s.wait-t.window.wait < all*9/10 {
+			t.behind = 0
+		} else {
+			t.behind += s.wait - t.window.wait
+		}
+		t.window = s
 	}
-	last.at, last.run, last.wait, last.behind = now, run, wait, last.behind+waited
-	return last.behind
+	return max(waited, t.behind)
 }
 
 func TestBacklogs(t *testing.T) {
@@ -94,22 +108,23 @@ func TestBacklogs(t *testing.T) {
 	}
 	tests := []struct {
 		name string
-		seen []string // every 50 ms
+		seen []string // every 250 ms
 		want time.Duration
 	}{
 		{"an idle thread waits a little", []string{stat(5, 1), stat(10, 3), stat(15, 4)}, 2 * time.Millisecond},
 		{"one wait", []string{stat(5, 1), stat(10, 41)}, 40 * time.Millisecond},
-		{"a wait that ends after many steps", []string{stat(5, 1), stat(5, 1), stat(5, 1), stat(5, 151)}, 150 * time.Millisecond},
-		{"work is left over", []string{stat(0, 0), stat(10, 40), stat(20, 80), stat(25, 125)}, 125 * time.Millisecond},
-		{"idle between", []string{stat(0, 0), stat(10, 40), stat(20, 50), stat(30, 90)}, 50 * time.Millisecond},
-		{"a thread with a processor of its own is not kept from it", []string{stat(0, 0), stat(50, 0), stat(100, 0)}, 0},
+		{"a wait that ends after many steps", []string{stat(5, 1), stat(5, 1), stat(5, 1), stat(5, 751)}, 750 * time.Millisecond},
+		{"work is left over", []string{stat(0, 0), stat(50, 200), stat(100, 400), stat(125, 625), stat(150, 850)}, 850 * time.Millisecond},
+		{"a wait that a later step shows", []string{stat(0, 0), stat(50, 100), stat(100, 400), stat(125, 525), stat(150, 850)}, 850 * time.Millisecond},
+		{"idle between", []string{stat(0, 0), stat(50, 200), stat(100, 400), stat(125, 400), stat(150, 400), stat(200, 600), stat(250, 800)}, 400 * time.Millisecond},
+		{"a thread with a processor of its own is not kept from it", []string{stat(0, 0), stat(250, 0), stat(500, 0)}, 0},
 		{"what cannot be read says nothing", []string{stat(0, 0), "", "x y z"}, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b, most, now := backlogs{}, time.Duration(0), time.Unix(0, 0)
 			for _, seen := range tt.seen {
-				most, now = max(most, b.saw("a thread", seen, now)), now.Add(50*time.Millisecond)
+				most, now = max(most, b.saw("a thread", seen, now)), now.Add(window/2)
 			}
 			if most != tt.want {
 				t.Errorf("the thread is behind by %v, want %v", most, tt.want)
