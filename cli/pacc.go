@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/figure"
+	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/units"
 )
 
@@ -114,9 +114,7 @@ func (f *marginFlags) run(out, errs io.Writer) error {
 		fmt.Fprintf(errs, "wrote %s\n", f.plot)
 	}
 	if f.asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(newMarginReport(s, proposed, f.plot))
+		return jsonfile.Encode(out, newMarginReport(s, proposed, f.plot))
 	}
 	return writeMargin(out, s, proposed)
 }

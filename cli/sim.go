@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/hosts/law/registry"
+	"github.com/headgate/headgate/internal/jsonfile"
 )
 
 // newSimCommand runs experiments in the fabric simulator.
@@ -204,9 +204,7 @@ var errInterrupted = errors.New("interrupted: the results are partial")
 // deliver prints and writes a report.
 func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) error {
 	if raw {
-		e := json.NewEncoder(c.OutOrStdout())
-		e.SetIndent("", " ")
-		if err := e.Encode(rep); err != nil {
+		if err := jsonfile.Encode(c.OutOrStdout(), rep); err != nil {
 			return err
 		}
 	} else if err := rep.WriteTable(c.OutOrStdout()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/examples"
+	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/plotting"
 )
 
@@ -78,7 +79,7 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 	if err := report.WriteTable(text); err != nil {
 		return err
 	}
-	if err := c.writeJSON(report, out); err != nil {
+	if err := jsonfile.Write(c.JSON, out, report); err != nil {
 		return err
 	}
 	if c.Plot != "" {
@@ -156,22 +157,4 @@ func (c Command) logger() (*slog.Logger, func() error, error) {
 		return nil, nil, fmt.Errorf("--log: %w", err)
 	}
 	return slog.New(slog.NewTextHandler(f, nil)), f.Close, nil
-}
-
-func (c Command) writeJSON(r *Report, out io.Writer) error {
-	switch c.JSON {
-	case "":
-		return nil
-	case "-":
-		return r.WriteJSON(out)
-	}
-	f, err := os.Create(c.JSON)
-	if err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	if err := r.WriteJSON(f); err != nil {
-		f.Close()
-		return fmt.Errorf("--json %s: %w", c.JSON, err)
-	}
-	return f.Close()
 }

@@ -1,9 +1,7 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/scenario/inproc"
@@ -239,11 +237,4 @@ func (r *Report) noLosslessDrop(may string) {
 	if judged > 0 {
 		r.check(n == 0, what, "%d", n)
 	}
-}
-
-// WriteJSON writes the report as indented JSON.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/scenario/inproc"
 )
 
@@ -111,7 +112,7 @@ func TestReportIsWritten(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, table.String())
 		}
 	}
-	if err := r.WriteJSON(&text); err != nil {
+	if err := jsonfile.Encode(&text, r); err != nil {
 		t.Fatal(err)
 	}
 	var back Report

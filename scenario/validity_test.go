@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
 )
@@ -100,7 +101,7 @@ func TestInvalidPlaysJudgeNothing(t *testing.T) {
 				Valid    *bool
 				Variants []struct{ Invalid []string }
 			}
-			if err := r.WriteJSON(&text); err != nil {
+			if err := jsonfile.Encode(&text, r); err != nil {
 				t.Fatal(err)
 			}
 			if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Valid == nil || *back.Valid || len(back.Variants[1].Invalid) != 1 {

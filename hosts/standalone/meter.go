@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -193,10 +192,4 @@ func (m *meter) summary(o *Options) Summary {
 		s.Flows = append(s.Flows, fs)
 	}
 	return s
-}
-
-func (s Summary) write(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(s)
 }

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +20,7 @@ import (
 	"github.com/headgate/headgate/hosts/agent/remote"
 	"github.com/headgate/headgate/hosts/nic"
 	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
@@ -204,19 +204,5 @@ func watch(ctx context.Context, o *Options, fab *fabric, out io.Writer) error {
 			m.warn(o, fab.log)
 		}
 	}
-	return writeSummary(o.JSON, m.summary(o), out)
-}
-
-func writeSummary(file string, s Summary, out io.Writer) error {
-	switch file {
-	case "":
-		return nil
-	case "-":
-		return s.write(out)
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("--json: %w", err)
-	}
-	return errors.Join(s.write(f), f.Close())
+	return jsonfile.Write(o.JSON, out, m.summary(o))
 }
