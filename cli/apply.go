@@ -13,21 +13,23 @@ import (
 // newApplyCommand makes a configuration the desired one.
 func newApplyCommand() *cobra.Command {
 	var file string
+	var lockout bool
 	cmd := ask("apply -f FABRIC.yaml", "Make a configuration the desired one and reconcile every switch with it", func(ctx context.Context, e *env) error {
-		return apply(ctx, e, file)
+		return apply(ctx, e, file, lockout)
 	})
 	fileFlag(cmd, &file)
+	cmd.Flags().BoolVar(&lockout, "allow-lockout", false, "take a policy too by which the caller may apply nothing any more")
 	return cmd
 }
 
 // apply makes a configuration the desired one. If a switch does not have it afterwards, apply shows
 // the switch and fails, while the controller keeps trying.
-func apply(ctx context.Context, e *env, name string) error {
+func apply(ctx context.Context, e *env, name string, lockout bool) error {
 	file, text, err := e.readConfig(name)
 	if err != nil {
 		return err
 	}
-	r, err := e.fabric().ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: text, File: file})
+	r, err := e.fabric().ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: text, File: file, AllowLockout: lockout})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func root(run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: "headgate", RunE: run}
-	addServerFlag(cmd)
+	addServerFlags(cmd)
 	addOutputFlag(cmd)
 	return cmd
 }

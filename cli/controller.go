@@ -1,22 +1,25 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/daemon"
 	"github.com/headgate/headgate/internal/service"
 )
 
 func newControllerCommand() *cobra.Command {
-	var file, socket, profile string
+	var file, socket, loopback, profile string
 	var format service.Format
 	var verbose, replace bool
 	c := &cobra.Command{
@@ -25,6 +28,9 @@ func newControllerCommand() *cobra.Command {
 		Long: "Brings every switch of the fabric file in line over P4Runtime and keeps it there, and serves the\n" +
 			"gRPC API and Prometheus metrics, until it is interrupted. Switches keep what they hold. Switches\n" +
 			"that cannot be reached are shown by `headgate get switches` and tried again for ever.\n\n" +
+			"The API is served on a Unix socket, where the kernel says who calls, and with controller.tls at\n" +
+			"controller.listen too, the metrics at controller.metrics. controller.policy says who may do what;\n" +
+			"root and the user that the controller runs as may do everything over the socket.\n\n" +
 			"SIGHUP reads the fabric file again. With a state file a restart keeps weights, links out of service,\n" +
 			"virtual priorities and the configuration that was applied last: when that came by `headgate apply`, it\n" +
 			"stays, and --replace applies the fabric file in its place.",
@@ -32,7 +38,9 @@ func newControllerCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&file, "file", "f", "", "fabric file (default: fabric.yaml here or in /etc/headgate)")
-	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket too, for hosts in network namespaces")
+	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+rootSocket+" for root, else headgate/controller.sock in XDG_RUNTIME_DIR)")
+	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
+	f.Lookup("insecure-loopback").NoOptDefVal = string(access.Admin)
 	f.BoolVar(&replace, "replace", false, "apply the fabric file even if another configuration was applied through the API since")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log every call of the API")
 	f.Var(&format, "log-format", service.FormatUsage)
@@ -48,6 +56,13 @@ func newControllerCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		load := func() (*config.Config, error) {
 			return config.Load(config.Options{File: file, Flags: flags, Sections: controller.Sections()})
+		}
+		if loopback != "" && !slices.Contains(access.Roles, access.Role(loopback)) {
+			return fmt.Errorf("--insecure-loopback: %q is not allowed: want one of %v", loopback, access.Roles)
+		}
+		given := c.Flags().Changed("socket")
+		if !given {
+			socket = ownSocket()
 		}
 		cfg, err := load()
 		if err != nil {
@@ -65,7 +80,8 @@ func newControllerCommand() *cobra.Command {
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
 		return daemon.Run(c.Context(), daemon.Options{
-			Config: cfg, Replace: replace, Reload: reload, Load: load, Flags: flags, Socket: socket, Log: log,
+			Config: cfg, Replace: replace, Reload: reload, Load: load, Flags: flags,
+			Socket: socket, MayLackSocket: !given, Loopback: access.Role(loopback), Log: log,
 		})
 	}
 	return c

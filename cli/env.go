@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +16,38 @@ import (
 	"github.com/spf13/viper"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/internal/dial"
 )
 
-// DefaultServer is where a controller on this machine answers.
+// DefaultServer is where `headgate run` answers, and a controller with TLS.
 const DefaultServer = "127.0.0.1:9600"
+
+// rootSocket is where a controller of root answers.
+const rootSocket = "/run/headgate/controller.sock"
+
+// ownSocket is where a controller of this user answers, empty for nowhere.
+func ownSocket() string {
+	if os.Geteuid() == 0 {
+		return rootSocket
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "headgate", "controller.sock")
+	}
+	return ""
+}
+
+// defaultServer is the first address of this machine where a controller answers.
+func defaultServer() string {
+	for _, socket := range []string{ownSocket(), rootSocket} {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			_ = conn.Close()
+			return "unix:" + socket
+		}
+	}
+	return DefaultServer
+}
 
 // maxAnswer is the largest answer of the controller in bytes. A million flows fit.
 const maxAnswer = 256 << 20
@@ -36,9 +62,29 @@ const (
 	YAML  Format = "yaml"
 )
 
-// addServerFlag adds --server to the root command. HEADGATE_SERVER sets its default.
-func addServerFlag(root *cobra.Command) {
-	root.PersistentFlags().String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API; also HEADGATE_SERVER")
+// addServerFlags adds --server and what it takes to call there. Variables of the environment such
+// as HEADGATE_SERVER and HEADGATE_TLS_CA set their defaults.
+func addServerFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API; also HEADGATE_SERVER. Where neither is given, a controller's Unix socket on this machine comes first")
+	f.String("tls-ca", "", "`file` of PEM certificates that may sign the controller's; also HEADGATE_TLS_CA")
+	f.String("tls-cert", "", "`file` with the caller's certificate; also HEADGATE_TLS_CERT")
+	f.String("tls-key", "", "`file` with its key; also HEADGATE_TLS_KEY")
+	f.String("token-file", "", "`file` with a bearer token, in place of a certificate; also HEADGATE_TOKEN_FILE")
+}
+
+// settings are a command's flags and the variables of the environment.
+func settings(cmd *cobra.Command) (*viper.Viper, error) {
+	v := viper.New()
+	v.SetEnvPrefix("HEADGATE")
+	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
+	v.AutomaticEnv()
+	return v, v.BindPFlags(cmd.Flags())
+}
+
+// credentials are what a command calls with.
+func credentials(v *viper.Viper) dial.Options {
+	return dial.Options{CA: v.GetString("tls-ca"), Cert: v.GetString("tls-cert"), Key: v.GetString("tls-key"), TokenFile: v.GetString("token-file")}
 }
 
 // addOutputFlag adds -o to a command and its subcommands.
@@ -61,10 +107,8 @@ type env struct {
 // newEnv reads a command's flags and environment variables and prepares the connection. The first
 // call connects.
 func newEnv(cmd *cobra.Command) (*env, error) {
-	v := viper.New()
-	v.SetEnvPrefix("HEADGATE")
-	v.AutomaticEnv()
-	if err := v.BindPFlags(cmd.Flags()); err != nil {
+	v, err := settings(cmd)
+	if err != nil {
 		return nil, err
 	}
 	e := &env{Server: v.GetString("server"), Format: Format(v.GetString("output")), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Now: time.Now}
@@ -78,19 +122,20 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 	default:
 		return nil, fmt.Errorf("--output: %q is not allowed: want table, json or yaml", e.Format)
 	}
+	if _, named := os.LookupEnv("HEADGATE_SERVER"); !named && !cmd.Flags().Changed("server") {
+		e.Server = defaultServer()
+	}
 	path, socket := strings.CutPrefix(e.Server, "unix:")
 	host, port, err := net.SplitHostPort(e.Server)
 	if n, perr := strconv.ParseUint(port, 10, 16); path == "" || !socket && (err != nil || perr != nil || n == 0 || host == "") {
 		return nil, fmt.Errorf("--server: %q is not allowed: want host:port such as %s, or unix:PATH", e.Server, DefaultServer)
 	}
-	e.conn, err = grpc.NewClient(e.Server,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithNoProxy(),
+	e.conn, err = dial.Client(e.Server, credentials(v),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("--server %q: %w", e.Server, err)
+		return nil, err
 	}
 	return e, nil
 }

@@ -31,6 +31,11 @@ channels from the controller. It needs CAP_NET_RAW.
 			if err := service.Profile(cmd.Context(), profile, log); err != nil {
 				return err
 			}
+			v, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			opts.Dial = credentials(v)
 			return standalone.Run(cmd.Context(), opts, cmd.OutOrStdout(), log)
 		},
 	}

@@ -35,7 +35,7 @@ func plan(ctx context.Context, e *env, name string, failures uint32) error {
 	if err != nil {
 		return err
 	}
-	changes := 0
+	changes := len(r.GetController())
 	for _, s := range r.GetSwitches() {
 		changes += len(s.GetChanges())
 	}
@@ -54,6 +54,12 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 	touched := 0
 	for _, n := range r.GetNotes() {
 		_, _ = fmt.Fprintf(w, "! %s\n", clean(n))
+	}
+	if own := r.GetController(); len(own) > 0 {
+		_, _ = fmt.Fprintln(w, "controller:")
+		for _, c := range own {
+			_, _ = fmt.Fprintf(w, "  %s %s\n", signs[c.GetKind()], clean(c.GetText()))
+		}
 	}
 	for _, s := range r.GetSwitches() {
 		if s.GetUnreachable() != "" {
@@ -80,6 +86,10 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 		if len(s.GetChanges()) > 0 {
 			touched++
 		}
+	}
+	if touched == 0 && len(r.GetController()) > 0 {
+		_, _ = fmt.Fprintf(w, "No changes on switches, %d beside them.\n", len(r.GetController()))
+		return
 	}
 	if touched == 0 {
 		_, _ = fmt.Fprintf(w, "No changes: %s is what the fabric holds.\n", file)

@@ -25,7 +25,7 @@ programmable switches, a daemon that drives them over P4Runtime, the end-host co
 laws that go with it, and an embedded switch so that all of it runs on a laptop.`,
 		Version: version.String(),
 	}
-	addServerFlag(root)
+	addServerFlags(root)
 	root.AddCommand(
 		newRunCommand(), newControllerCommand(), newSwitchCommand(), newHostCommand(),
 		newStfCommand(), newSimCommand(), newPaccCommand(), newSozeCommand(), newSpfcCommand(), newStateCommand(),

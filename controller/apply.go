@@ -30,14 +30,20 @@ type Participant interface {
 	Configure(*config.Config) (undo func(), err error)
 }
 
+// Planner is a participant that can say what a configuration would change with it.
+type Planner interface {
+	Changes(*config.Config) []view.Change
+}
+
 // Plan says what Apply would write to each switch, and changes nothing. A configuration
-// with faults gives a *yamlnode.Error.
+// with faults gives a *yamlnode.Error. What changes beside the switches comes last, as the plan of
+// a switch without a name.
 func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view.Plan, error) {
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
 		return nil, err
 	}
-	p, wants, err := c.check(cfg)
+	p, wants, err := c.check(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +55,15 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view
 	wg.Wait()
 	for i, s := range cfg.Switches {
 		plans[i].Notes = c.advice(s, wants[s.Name])
+	}
+	var own []view.Change
+	for _, part := range c.opts.Participants {
+		if part, ok := part.(Planner); ok {
+			own = append(own, part.Changes(cfg)...)
+		}
+	}
+	if len(own) > 0 {
+		plans = append(plans, view.Plan{Changes: own})
 	}
 	return plans, nil
 }
@@ -104,8 +119,8 @@ func (c *Controller) advice(s config.Switch, w *wanted) []string {
 }
 
 // check computes what a configuration wants of all switches. All that speaks against it,
-// here and with the participants, is one *yamlnode.Error.
-func (c *Controller) check(cfg *config.Config) (*prepared, map[string]*wanted, error) {
+// here, with the participants and for the caller, is one *yamlnode.Error.
+func (c *Controller) check(ctx context.Context, cfg *config.Config) (*prepared, map[string]*wanted, error) {
 	p := c.prepare(cfg)
 	wants := c.wants(p, nil)
 	f := faults{cfg: cfg}
@@ -114,6 +129,9 @@ func (c *Controller) check(cfg *config.Config) (*prepared, map[string]*wanted, e
 	}
 	for _, part := range c.opts.Participants {
 		f.add("", "", part.Check(cfg))
+	}
+	if c.opts.CheckCaller != nil {
+		f.add("", "", c.opts.CheckCaller(ctx, cfg))
 	}
 	return p, wants, f.err()
 }
@@ -172,7 +190,7 @@ func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint6
 //
 // A switch that a new configuration lacks is let go and keeps what it holds.
 func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []view.Result, error) {
-	generation, next, err := c.commit(cfg)
+	generation, next, err := c.commit(ctx, cfg)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -181,10 +199,10 @@ func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint6
 
 // commit makes a configuration the running one. All that can fail comes before the switches
 // get anything, and the last of it is undone when what follows fails.
-func (c *Controller) commit(cfg *config.Config) (uint64, *applied, error) {
+func (c *Controller) commit(ctx context.Context, cfg *config.Config) (uint64, *applied, error) {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	p, wants, err := c.check(cfg)
+	p, wants, err := c.check(ctx, cfg)
 	if err != nil {
 		return 0, nil, err
 	}

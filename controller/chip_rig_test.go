@@ -56,7 +56,7 @@ func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
 	t.Helper()
 	info, program := chipInfo(t, chip)
 	r := &chipRig{fabric: &fabric{t: t}, chip: chip, cpu: cpu, device: filepath.Join(t.TempDir(), "device.bin")}
-	if err := os.WriteFile(r.device, standIn(t, info), 0o600); err != nil {
+	if err := os.WriteFile(r.device, standIn(t, info), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r.bfrt = bfrttest.New(t, chip)

@@ -22,6 +22,7 @@ import (
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/confine"
 )
 
 // Options configure a controller. The zero value is good.
@@ -39,6 +40,11 @@ type Options struct {
 	Flags map[string]*pflag.Flag
 	// Generation is that of the last configuration that was saved.
 	Generation uint64
+	// CheckCaller says why whoever calls, which ctx knows, may not apply a configuration, with a
+	// yamlnode.Fault where a field is at fault; nil: everyone may.
+	CheckCaller func(ctx context.Context, cfg *config.Config) error
+	// Files are where device_config and the files of switches' TLS are read; nil: anywhere.
+	Files confine.Dirs
 	// Participants take part in every apply, in this order.
 	Participants []Participant
 	// Save keeps an applied configuration; when it fails nothing is applied.
@@ -117,12 +123,12 @@ func New(o Options) (*Controller, error) {
 	}
 	if o.Dial == nil {
 		o.Dial = func(s config.Switch) ([]grpc.DialOption, error) {
-			creds, err := session.Credentials(s.TLS)
+			creds, err := session.Credentials(s.TLS, o.Files)
 			return []grpc.DialOption{creds}, err
 		}
 	}
 	if o.Pipelines == nil {
-		p, err := newPrograms()
+		p, err := newPrograms(o.Files)
 		if err != nil {
 			return nil, err
 		}

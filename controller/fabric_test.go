@@ -213,7 +213,7 @@ func (f *fabric) group() string {
 
 // pipe returns the program for v1model.
 func (f *fabric) pipe() *pipeline.Pipeline {
-	p, err := newPrograms()
+	p, err := newPrograms(nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -2,13 +2,14 @@ package controller
 
 import (
 	"fmt"
-	"os"
+	"io/fs"
 	"slices"
 	"sync"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
@@ -17,6 +18,7 @@ import (
 // programs are the P4 programs that are built in. mu guards ported and chips.
 type programs struct {
 	v1model *pipeline.Pipeline // as it was compiled
+	files   confine.Dirs
 	mu      sync.Mutex
 	ported  ported                          // for the port that was asked for last
 	chips   map[chipFile]*pipeline.Pipeline // as they were read last
@@ -31,12 +33,12 @@ type ported struct {
 // chipFile is a program for a chip with the file that goes to the device; "" for none.
 type chipFile struct{ chip, file string }
 
-func newPrograms() (*programs, error) {
+func newPrograms(files confine.Dirs) (*programs, error) {
 	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
 	if err != nil {
 		return nil, fmt.Errorf("program for v1model: %w", err)
 	}
-	return &programs{v1model: p, chips: map[chipFile]*pipeline.Pipeline{}}, nil
+	return &programs{v1model: p, files: files, chips: map[chipFile]*pipeline.Pipeline{}}, nil
 }
 
 // of returns what a switch runs. A device configuration is read every time, and makes
@@ -58,9 +60,14 @@ func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, 
 	}
 	var device []byte
 	if s.DeviceConfig != "" {
+		var info fs.FileInfo
 		var err error
-		if device, err = os.ReadFile(s.DeviceConfig); err != nil {
+		if device, info, err = p.files.Read(s.DeviceConfig, confine.MaxProgram); err != nil {
 			return nil, refused("device_config", "is %q on the switch %q, want a file that can be read: %v", s.DeviceConfig, s.Name, err)
+		}
+		// Whoever applies a configuration chooses the address that the file is sent to.
+		if info.Mode().Perm()&0o004 == 0 {
+			return nil, refused("device_config", "is %q on the switch %q, with mode %#o: it is sent to the switch's address, want a file that everybody on this machine may read (chmod o+r)", s.DeviceConfig, s.Name, info.Mode().Perm())
 		}
 		if len(device) == 0 {
 			return nil, refused("device_config", "is %q on the switch %q, which is an empty file, want what p4c compiled for %s", s.DeviceConfig, s.Name, chip)

@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 func running(t *testing.T, info *p4configv1.P4Info) *Controller {
 	t.Helper()
 	o := options()
-	programs, err := newPrograms()
+	programs, err := newPrograms(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/events"
@@ -82,7 +83,7 @@ func serve() (*server, error) {
 		cancel()
 		return nil, err
 	}
-	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Log: slog.New(slog.DiscardHandler)})
+	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx, lis) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })

@@ -152,6 +152,16 @@ type TLS struct {
 	ServerName string
 }
 
+// ServerTLS names the files that secure the API.
+type ServerTLS struct {
+	// Cert and Key are files with the controller's certificate. They are read again for each
+	// connection.
+	Cert, Key string
+	// ClientCA is a file of PEM certificates that may sign clients'; without it clients have
+	// tokens.
+	ClientCA string
+}
+
 // Host is an end host.
 type Host struct {
 	// Name is unique among switches and hosts. Required.
@@ -225,10 +235,21 @@ type Application struct {
 // Controller configures the daemon. Each key may be overridden by the environment, for
 // example HEADGATE_CONTROLLER_LISTEN, and the addresses by flags.
 type Controller struct {
-	// Listen is host:port of the northbound gRPC API; default 127.0.0.1:9600.
+	// Listen is host:port of the northbound gRPC API; default 127.0.0.1:9600. It takes TLS; what
+	// goes without is the command line's to say (package controller/daemon).
 	Listen string
 	// Metrics is host:port of the Prometheus endpoint; default 127.0.0.1:9601, "off" for none.
+	// It takes what Listen takes.
 	Metrics string
+	// TLS is what the API and the metrics are served with; none when empty.
+	TLS ServerTLS
+	// Policy is the file that says who may do what (package controller/access). Without it only
+	// the user that the controller runs as, and root, may do anything. Required with TLS.
+	Policy string
+	// Files are the folders below which files are read that a configuration names: Policy and
+	// what it names, those of TLS, and of each switch device_config and tls. Default: the folder of
+	// the file that the controller was started with.
+	Files []string
 	// ElectionID is the P4Runtime election id, 1 … 2^63−1; default 1. Two controllers of one
 	// fabric need two ids. The one with the higher id is primary at first. When it is gone the
 	// other bids above it and keeps the switches when it comes back, until its own session ends:

@@ -107,6 +107,14 @@ func readController(m *yamlnode.Map) Controller {
 		UnreachableAfter: m.WallOrOff("unreachable_after", 5*time.Second, 100*time.Millisecond, 24*time.Hour),
 		ResyncInterval:   m.WallOrOff("resync_interval", time.Minute, time.Second, 24*time.Hour),
 	}
+	m.Sub("tls", func(m *yamlnode.Map) {
+		m.Need("cert", "key")
+		v.TLS = ServerTLS{Cert: m.Text("cert", ""), Key: m.Text("key", ""), ClientCA: m.Text("client_ca", "")}
+	})
+	v.Policy, v.Files = m.Text("policy", ""), m.Texts("files")
+	if v.TLS.Cert != "" && v.Policy == "" {
+		m.Fault("tls", "is given without a policy, so that nobody could call: want policy too, the file that says who may do what")
+	}
 	v.ProbeTimeout = m.Wall("probe_timeout", max(900*time.Millisecond, 3*v.ProbeInterval), 20*time.Millisecond, time.Hour)
 	v.FlapHold = m.WallOrOff("flap_hold", time.Second, 10*time.Millisecond, time.Hour)
 	v.FlapHoldMax = m.Wall("flap_hold_max", max(time.Minute, v.FlapHold), 10*time.Millisecond, 24*time.Hour)

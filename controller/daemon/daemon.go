@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/metrics"
@@ -37,10 +38,15 @@ type Options struct {
 	Load   func() (*config.Config, error)
 	// Flags override keys of every configuration that is applied; see config.Options.
 	Flags map[string]*pflag.Flag
-	// Socket is the path of a Unix socket on which the API is served too, for hosts in
-	// network namespaces of their own; empty for none.
-	Socket string
-	Log    *slog.Logger // slog.Default when nil
+	// Socket is the path of a Unix socket on which the API is served, with or without TLS
+	// elsewhere; empty for none. MayLackSocket says that it can be done without where another
+	// address serves the API.
+	Socket        string
+	MayLackSocket bool
+	// Loopback is the role of callers without credentials; empty for none. Without it, and without
+	// TLS, only the socket is served. With it addresses must be on loopback where there is no TLS.
+	Loopback access.Role
+	Log      *slog.Logger // slog.Default when nil
 }
 
 // daemon is a process that was started with Options. Run's goroutine owns it but for file.
@@ -49,6 +55,7 @@ type daemon struct {
 	db       *store.Store
 	registry *weights.Registry
 	audit    *audit.Log
+	guard    *access.Guard
 	core     *controller.Controller
 	file     atomic.Pointer[config.Config] // of the operator, as it was read last
 	refused  atomic.Pointer[error]         // why that of the start was not taken; nil when one was
@@ -69,15 +76,21 @@ func Run(ctx context.Context, o Options) error {
 	defer db.Close()
 	log := audit.New(audit.Options{Keeper: db, Log: o.Log})
 	d := &daemon{Options: o, db: db, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
+	files, err := o.files()
+	if err != nil {
+		return err
+	}
+	d.guard = access.New(access.Options{Loopback: o.Loopback, Files: files, Log: o.Log})
 	priorities := priority.New(db)
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
 		Flags: o.Flags, Generation: saved.Generation, Log: o.Log, Links: db, Save: d.save,
-		Participants: []controller.Participant{process{o.Config.Controller}, d.registry, priorities},
+		CheckCaller: d.guard.CheckCaller, Files: files,
+		Participants: []controller.Participant{process{o.Config.Controller}, d.guard, d.registry, priorities},
 	}); err != nil {
 		return err
 	}
-	listeners, err := o.listen(ctx)
+	listeners, err := o.listen(ctx, files)
 	if err != nil {
 		return err
 	}
@@ -92,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved store.Config) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
-	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Pages: web.Handler(core, d.Log), Log: d.Log})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, May: d.guard.Request, Pages: web.Handler(core, d.Log), Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -100,13 +113,14 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		return err
 	}
 	api := northbound.New(northbound.Options{
-		Backend: core, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(), Log: d.Log,
+		Backend: core, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
+		Guard: d.guard, TLS: l.tls, Log: d.Log,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(ctx, core.Run(ctx)) })
 	group.Go(func() error { return api.Serve(ctx, l.api...) })
 	if l.metrics != nil {
-		group.Go(func() error { return metrics.Serve(ctx, l.metrics, handler) })
+		group.Go(func() error { return metrics.Serve(ctx, l.metrics, l.webTLS, handler) })
 	}
 	group.Go(func() error { return d.reloads(ctx) })
 	service.Ready(ctx, d.Log, d.db.Err)

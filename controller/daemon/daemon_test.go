@@ -21,6 +21,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/tests/switchtest"
 )
@@ -56,7 +57,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 	defer l.Close()
 	_, cfg := lonely(t, l.Addr().String(), 10)
-	err = Run(context.Background(), Options{Config: cfg})
+	err = Run(context.Background(), Options{Config: cfg, Loopback: access.Admin})
 	if want := fmt.Sprintf("controller.listen %q", l.Addr()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Run = %v, want an error with %s", err, want)
 	}
@@ -78,6 +79,7 @@ func serve(t *testing.T, o Options) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	o.Socket = filepath.Join(t.TempDir(), "api.sock")
 	o.Log = slog.New(slog.DiscardHandler)
+	o.Loopback = access.Viewer
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, o) }()

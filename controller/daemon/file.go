@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/controller"
@@ -52,7 +53,7 @@ func (d *daemon) resume(ctx context.Context, saved store.Config) error {
 		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
 	}
 	own, was := &cfg.Controller, d.Config.Controller
-	own.Listen, own.Metrics, own.State = was.Listen, was.Metrics, was.State
+	own.Listen, own.Metrics, own.State, own.TLS, own.Files = was.Listen, was.Metrics, was.State, was.TLS, was.Files
 	if !saved.ByAPI {
 		d.file.Store(cfg) // it was the file's, and the next one replaces it
 	}
@@ -123,6 +124,10 @@ func (p process) Check(cfg *config.Config) error {
 		{"controller.listen", cfg.Controller.Listen, p.Listen},
 		{"controller.metrics", cfg.Controller.Metrics, p.Metrics},
 		{"controller.state", cfg.Controller.State, p.State},
+		{"controller.tls.cert", cfg.Controller.TLS.Cert, p.TLS.Cert},
+		{"controller.tls.key", cfg.Controller.TLS.Key, p.TLS.Key},
+		{"controller.tls.client_ca", cfg.Controller.TLS.ClientCA, p.TLS.ClientCA},
+		{"controller.files", strings.Join(cfg.Controller.Files, ", "), strings.Join(p.Files, ", ")},
 	} {
 		if cfg.Given(k.key) && k.is != k.want {
 			return yamlnode.Fault{Field: k.key, Text: fmt.Sprintf("is %q, which a running controller cannot change: want %q, or no such key, or a restart with this file", k.is, k.want)}

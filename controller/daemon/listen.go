@@ -1,19 +1,25 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
-// listeners are the daemon's open addresses.
+// listeners are the daemon's open addresses, with what TLS they take.
 type listeners struct {
-	api     []net.Listener
-	metrics net.Listener // nil when off
+	api         []net.Listener
+	metrics     net.Listener // nil when off
+	tls, webTLS *tls.Config  // nil without
 }
 
 func (l *listeners) close() {
@@ -25,8 +31,26 @@ func (l *listeners) close() {
 	}
 }
 
-func (o Options) listen(ctx context.Context) (*listeners, error) {
+// files returns the folders that configurations may name files in.
+func (o Options) files() (confine.Dirs, error) {
+	if dirs := o.Config.Controller.Files; len(dirs) > 0 {
+		return confine.New(dirs...)
+	}
+	return confine.New(filepath.Dir(o.Config.File))
+}
+
+func (o Options) listen(ctx context.Context, files confine.Dirs) (*listeners, error) {
 	l := &listeners{}
+	if c := o.Config.Controller.TLS; c.Cert != "" {
+		var err error
+		named := tlsfiles.Files{CA: c.ClientCA, Cert: c.Cert, Key: c.Key, Prefix: "controller.tls.", Read: files.Secret}
+		if l.tls, err = tlsfiles.Server(named, o.Log, "h2"); err != nil {
+			return nil, err
+		}
+		if l.webTLS, err = tlsfiles.Server(named, o.Log, "http/1.1"); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.open(ctx, l); err != nil {
 		l.close()
 		return nil, err
@@ -37,30 +61,87 @@ func (o Options) listen(ctx context.Context) (*listeners, error) {
 // open opens every address into l, up to the first that cannot be had.
 func (o Options) open(ctx context.Context, l *listeners) error {
 	c := o.Config.Controller
-	api, err := northbound.Listen(ctx, c.Listen)
-	if err != nil {
-		return err
+	if l.tls == nil && o.Loopback == "" {
+		for _, a := range []struct{ key, address string }{{"listen", c.Listen}, {"metrics", c.Metrics}} {
+			switch key := "controller." + a.key; {
+			case a.address == "off":
+			case !isLoopback(a.address):
+				return fmt.Errorf("%s %q: want controller.tls for an address that others can reach", key, a.address)
+			case o.Config.Given(key):
+				o.Log.Warn("the address is not served: it has no controller.tls, and there is no --insecure-loopback", key, a.address, "served", cmp.Or(o.Socket, "nothing"))
+			}
+		}
+		c.Listen, c.Metrics = "off", "off"
 	}
-	l.api = append(l.api, api)
-	if o.Socket != "" {
-		// What a daemon that was killed left behind is no listener any more.
-		if conn, err := net.Dial("unix", o.Socket); err == nil {
-			_ = conn.Close()
-			return fmt.Errorf("--socket %s: another process listens there", o.Socket)
+	var err error
+	if c.Listen != "off" {
+		var api net.Listener
+		if err := o.plain("listen", c.Listen, l); err != nil {
+			return err
 		}
-		if err := os.Remove(o.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("--socket: %w", err)
+		if api, err = northbound.Listen(ctx, c.Listen); err != nil {
+			return err
 		}
-		unix, err := (&net.ListenConfig{}).Listen(ctx, "unix", o.Socket)
-		if err != nil {
-			return fmt.Errorf("--socket %s: %w", o.Socket, err)
-		}
+		l.api = append(l.api, api)
+	}
+	switch unix, err := o.socket(ctx); {
+	case err == nil && unix != nil:
 		l.api = append(l.api, unix)
+	case err != nil && o.MayLackSocket && len(l.api) > 0:
+		o.Log.Warn("the API is not served on a Unix socket", "err", err)
+	case err != nil:
+		return err
+	case len(l.api) == 0:
+		return errors.New("nothing serves the API: want controller.tls, --socket, or --insecure-loopback")
 	}
 	if c.Metrics != "off" {
+		if err := o.plain("metrics", c.Metrics, l); err != nil {
+			return err
+		}
 		if l.metrics, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Metrics); err != nil {
 			return fmt.Errorf("controller.metrics %q: %w", c.Metrics, err)
 		}
 	}
 	return nil
+}
+
+// plain refuses an address without TLS that others than this machine reach.
+func (o Options) plain(key, address string, l *listeners) error {
+	if l.tls == nil && !isLoopback(address) {
+		return fmt.Errorf("controller.%s %q: want controller.tls for an address that others can reach", key, address)
+	}
+	return nil
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// socket opens the Unix socket, nil for none. Every process may connect: who it is the kernel
+// says, and the policy what it may do.
+func (o Options) socket(ctx context.Context) (net.Listener, error) {
+	if o.Socket == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Socket), 0o755); err != nil {
+		return nil, fmt.Errorf("--socket: %w", err)
+	}
+	// What a daemon that was killed left behind is no listener any more.
+	if conn, err := net.Dial("unix", o.Socket); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("--socket %s: another process listens there", o.Socket)
+	}
+	if err := os.Remove(o.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("--socket: %w", err)
+	}
+	unix, err := (&net.ListenConfig{}).Listen(ctx, "unix", o.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("--socket %s: %w", o.Socket, err)
+	}
+	if err := os.Chmod(o.Socket, 0o666); err != nil {
+		return nil, errors.Join(fmt.Errorf("--socket: %w", err), unix.Close())
+	}
+	return unix, nil
 }

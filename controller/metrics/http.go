@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +22,12 @@ type HandlerOptions struct {
 	// Health says for /healthz whether the parts of the process work, and Ready for /readyz
 	// whether they and all that the process drives do; nil has no parts.
 	Health, Ready func() []Check
-	// Pages serves every other path; nil has none.
+	// Pages serves every other path, for those who may see the metrics; nil has none.
 	Pages http.Handler
-	Log   *slog.Logger // nil: slog.Default
+	// May says with a status of HTTP who may see more than that all is well, or is not: 200 for
+	// yes. nil: everyone.
+	May func(*http.Request) (code int, why string)
+	Log *slog.Logger // nil: slog.Default
 }
 
 // Check is the verdict on one part; a nil Err is good.
@@ -45,21 +49,36 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
+	if o.May == nil {
+		o.May = func(*http.Request) (int, string) { return http.StatusOK, "" }
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", o.guard(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError, Registry: reg,
-	}))
-	mux.HandleFunc("GET /healthz", verdict(o.Health))
-	mux.HandleFunc("GET /readyz", verdict(o.Ready))
+	})))
+	mux.HandleFunc("GET /healthz", o.verdict(o.Health))
+	mux.HandleFunc("GET /readyz", o.verdict(o.Ready))
 	if o.Pages != nil {
-		mux.Handle("GET /", o.Pages)
+		mux.Handle("GET /", o.guard(o.Pages))
 	}
 	return mux, nil
 }
 
-// verdict answers with a line for each part, and 503 when one of them is not good.
-func verdict(checks func() []Check) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+// guard answers those who may not see h.
+func (o HandlerOptions) guard(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if code, why := o.May(r); code != http.StatusOK {
+			http.Error(w, why, code)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// verdict answers with a line for each part, and 503 when one of them is not good. Whoever may not
+// see the parts sees whether all of them are.
+func (o HandlerOptions) verdict(checks func() []Check) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		code, text := http.StatusOK, ""
 		if checks != nil {
 			for _, c := range checks() {
@@ -70,15 +89,25 @@ func verdict(checks func() []Check) http.HandlerFunc {
 				text += c.Part + ": " + state + "\n"
 			}
 		}
+		if may, _ := o.May(r); may != http.StatusOK {
+			text = ""
+			if code != http.StatusOK {
+				text = "not ok\n"
+			}
+		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(code)
 		_, _ = io.WriteString(w, cmp.Or(text, "ok\n"))
 	}
 }
 
-// Serve answers HTTP on lis, which it closes, until ctx ends; that is not an error.
-func Serve(ctx context.Context, lis net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+// Serve answers HTTP on lis, which it closes, until ctx ends; that is not an error. TLS is nil for
+// plain text.
+func Serve(ctx context.Context, lis net.Listener, secure *tls.Config, h http.Handler) error {
+	if secure != nil {
+		lis = tls.NewListener(lis, secure)
+	}
+	srv := &http.Server{Handler: h, MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
 	stopped := make(chan struct{})
 	ended := context.AfterFunc(ctx, func() {
 		defer close(stopped)

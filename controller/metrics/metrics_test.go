@@ -61,17 +61,17 @@ func collector(t *testing.T) (*Collector, *source) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := reg.Set("test", weights.Change{Key: other, Weight: 2, Application: app}); err != nil {
+		if _, err := reg.Set(weights.Caller{Peer: "test"}, weights.Change{Key: other, Weight: 2, Application: app}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := reg.SetBudget("test", "a", 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reg.Set("test", weights.Change{Key: k, Weight: 2.5, Application: "a"}); err != nil {
+	if _, err := reg.Set(weights.Caller{Peer: "test"}, weights.Change{Key: k, Weight: 2.5, Application: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reg.Set("test", weights.Change{Key: k, Weight: 9}); err == nil {
+	if _, err := reg.Set(weights.Caller{Peer: "test"}, weights.Change{Key: k, Weight: 9}); err == nil {
 		t.Fatal("over budget")
 	}
 	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", State: view.PortUp}, {Number: 2, Peer: "h2"}}, Status: []view.Status{{Table: table, Rows: []view.Row{
@@ -225,7 +225,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, lis, h) }()
+	go func() { served <- Serve(ctx, lis, nil, h) }()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+lis.Addr().String()+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 		return streamEnd(ctx, ctx.Err())
 	}
 	a := &attached{service: s, stream: stream, host: first.GetHost()}
-	a.peer = fmt.Sprintf("host %s at %s", a.host, peerOf(ctx))
+	a.peer = fmt.Sprintf("host %s, %s", a.host, peerOf(ctx))
 	if err := a.findAddress(); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 	}
 	set := func(src string, port uint32, w float64) {
 		t.Helper()
-		if _, err := r.weights.Set("operator", weights.Change{Key: key(src, port), Weight: w, Application: "a"}); err != nil {
+		if _, err := r.weights.Set(weights.Caller{Peer: "operator"}, weights.Change{Key: key(src, port), Weight: w, Application: "a"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAttachRegistersAndPushes(t *testing.T) {
 	}
 	audited := false
 	for _, e := range r.audit.List("", 100) {
-		audited = audited || e.Peer == "host h1 at bufconn" && e.Flow == key("10.0.0.1", 3).String() && e.Refused != ""
+		audited = audited || e.Peer == "host h1, loopback at bufconn" && e.Flow == key("10.0.0.1", 3).String() && e.Refused != ""
 	}
 	if !audited {
 		t.Errorf("the audit log lacks the refusal: %+v", r.audit.List("", 100))

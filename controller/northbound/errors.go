@@ -27,6 +27,7 @@ func toStatus(err error) error {
 	var budget *weights.BudgetError
 	var unknown *weights.UnknownApplicationError
 	var keep *weights.KeepError
+	var foreign *weights.ForeignError
 	switch {
 	case errors.As(err, &invalid):
 		field := invalid.Field
@@ -43,6 +44,8 @@ func toStatus(err error) error {
 		return status.Error(codes.NotFound, clean(err.Error()))
 	case errors.Is(err, weights.ErrFull):
 		return status.Error(codes.ResourceExhausted, clean(err.Error()))
+	case errors.As(err, &foreign):
+		return status.Error(codes.PermissionDenied, clean(err.Error()))
 	case errors.As(err, &keep):
 		return status.Error(codes.Internal, clean(err.Error()))
 	case errors.Is(err, events.ErrClosed):

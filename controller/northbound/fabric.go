@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
@@ -51,6 +52,10 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 		return nil, configStatus(file, err)
 	}
 	for _, p := range plans {
+		if p.Switch == "" {
+			out.Controller = planToProto(p).GetChanges()
+			continue
+		}
 		out.Switches = append(out.Switches, planToProto(p))
 	}
 	return out, nil
@@ -58,6 +63,9 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 
 func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigRequest) (*pb.ApplyConfigResponse, error) {
 	file := fileName(r.GetFile())
+	if r.GetAllowLockout() {
+		ctx = access.AllowLockout(ctx)
+	}
 	generation, results, err := s.Backend.Apply(ctx, file, []byte(r.GetConfig()))
 	record(ctx, s.Audit, audit.Entry{What: audit.Apply, Subject: clean(file), Value: float64(generation)}, err)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
@@ -290,7 +291,7 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 // Two listeners are one API: who attaches at one is seen at the other. When one fails, both end.
 func TestTwoListeners(t *testing.T) {
 	reg := weights.New(weights.Options{})
-	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Log: slog.New(slog.DiscardHandler)})
+	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
 	first, second := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(t.Context(), first, second) }()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/weights"
 )
@@ -71,10 +72,10 @@ func TestLeaseEndsWeights(t *testing.T) {
 		if _, err := reg.Report("host h1", "h1", []weights.Change{{Key: key(1), Weight: 2}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := reg.Set("operator", weights.Change{Key: key(2), Weight: 3}); err != nil {
+		if _, err := reg.Set(weights.Caller{Peer: "operator"}, weights.Change{Key: key(2), Weight: 3}); err != nil {
 			t.Fatal(err)
 		}
-		srv := New(Options{Backend: &backend{}, Weights: reg, Audit: log, Log: slog.New(slog.DiscardHandler)})
+		srv := New(Options{Backend: &backend{}, Weights: reg, Audit: log, Guard: access.New(access.Options{}), Log: slog.New(slog.DiscardHandler)})
 		defer srv.stop()
 		time.Sleep(DefaultLease - time.Second)
 		if n := len(reg.Flows("")); n != 2 {

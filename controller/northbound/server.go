@@ -5,6 +5,7 @@ package northbound
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,8 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/priority"
@@ -32,10 +32,6 @@ import (
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
-
-// DefaultAddress is where the API is served unless the configuration says otherwise: this machine only, since
-// the API has no authentication of its own.
-const DefaultAddress = "127.0.0.1:9600"
 
 // stopWait is how long Serve lets calls end by themselves.
 const stopWait = 2 * time.Second
@@ -62,17 +58,18 @@ type Backend interface {
 	SetLink(ctx context.Context, a, b string, up bool) error
 }
 
-// Options of a Server. Backend, Weights and Audit are required.
+// Options of a Server. Backend, Weights, Audit and Guard are required.
 type Options struct {
-	Backend     Backend
-	Weights     *weights.Registry
-	Audit       *audit.Log                       // the one that Weights has
-	Priorities  *priority.Registry               // nil: no virtual priorities
-	Events      *events.Bus[view.Event]          // nil: nothing happens
-	Samples     *events.Bus[view.Sample]         // nil: no telemetry
-	Lease       time.Duration                    // of an absent host's weights; 0 means DefaultLease
-	Log         *slog.Logger                     // nil: slog.Default
-	Credentials credentials.TransportCredentials // nil: plain text
+	Backend    Backend
+	Weights    *weights.Registry
+	Audit      *audit.Log               // the one that Weights has
+	Priorities *priority.Registry       // nil: no virtual priorities
+	Events     *events.Bus[view.Event]  // nil: nothing happens
+	Samples    *events.Bus[view.Sample] // nil: no telemetry
+	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
+	Guard      *access.Guard            // who may call what
+	TLS        *tls.Config              // nil: plain text
+	Log        *slog.Logger             // nil: slog.Default
 }
 
 // Server is the API's server. Its services share the Options, and own only the table of
@@ -81,12 +78,14 @@ type Server struct {
 	grpc   *grpc.Server
 	health *health.Server
 	log    *slog.Logger
-	secure bool
 	stop   context.CancelFunc
 }
 
 // maxRequest bounds a request, in bytes: the largest configuration, and room for its name.
 const maxRequest = yamlnode.MaxText + 64<<10
+
+// maxCalls bounds the calls of one connection that are under way.
+const maxCalls = 1000
 
 // New returns a server that is ready to Serve once.
 func New(o Options) *Server {
@@ -105,10 +104,7 @@ func New(o Options) *Server {
 	if o.Lease <= 0 {
 		o.Lease = DefaultLease
 	}
-	s := &Server{health: health.NewServer(), log: o.Log, secure: o.Credentials != nil}
-	if o.Credentials == nil {
-		o.Credentials = insecure.NewCredentials()
-	}
+	s := &Server{health: health.NewServer(), log: o.Log}
 	calls := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
 		o.Log.Log(ctx, slog.Level(level), msg, fields...)
 	})
@@ -118,10 +114,12 @@ func New(o Options) *Server {
 		return status.Error(codes.Internal, "internal error: the controller's log has the details")
 	})
 	s.grpc = grpc.NewServer(
-		grpc.Creds(o.Credentials),
+		grpc.Creds(access.Credentials(o.TLS)),
+		grpc.InTapHandle(o.Guard.Tap),
 		grpc.MaxRecvMsgSize(maxRequest),
-		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered)),
-		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered)),
+		grpc.MaxConcurrentStreams(maxCalls),
+		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), o.Guard.Unary),
+		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Guard.Stream),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)
@@ -150,11 +148,8 @@ func level(c codes.Code) logging.Level {
 	return logging.LevelInfo
 }
 
-// Listen opens the API's address, host:port; an empty one means DefaultAddress.
+// Listen opens the API's address, host:port.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
-	if address == "" {
-		address = DefaultAddress
-	}
 	lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("controller.listen %q: %w", address, err)
@@ -168,9 +163,6 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
 	for _, lis := range listeners {
-		if a, ok := lis.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() && !s.secure {
-			s.log.Warn("the API is open to the network without encryption or authentication", "address", a.String())
-		}
 		group.Go(func() error {
 			err := s.grpc.Serve(lis)
 			if ctx.Err() != nil || failed.Err() != nil {

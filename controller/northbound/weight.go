@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/peer"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/weights"
 )
@@ -25,10 +25,13 @@ type weightService struct {
 
 // peerOf names the caller for the audit log.
 func peerOf(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		return p.Addr.String()
-	}
-	return "unknown"
+	c := access.CallerOf(ctx)
+	return clean(fmt.Sprintf("%v at %s", c.Identity, c.Address))
+}
+
+// callerOf is the caller for the registry.
+func callerOf(ctx context.Context) weights.Caller {
+	return weights.Caller{Peer: peerOf(ctx), Applications: access.CallerOf(ctx).Applications}
 }
 
 // record puts what a caller asked for into the audit log.
@@ -55,7 +58,7 @@ func (s *weightService) SetWeight(ctx context.Context, r *pb.SetWeightRequest) (
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	applied, err := s.weights.Set(peerOf(ctx), c)
+	applied, err := s.weights.Set(callerOf(ctx), c)
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -78,7 +81,7 @@ func (s *weightService) SetWeights(ctx context.Context, r *pb.SetWeightsRequest)
 	if len(changes) == 0 {
 		return out, nil
 	}
-	applied, err := s.weights.Set(peerOf(ctx), changes...)
+	applied, err := s.weights.Set(callerOf(ctx), changes...)
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -95,7 +98,7 @@ func appliedToProto(a weights.Applied) *pb.SetWeightResponse {
 func (s *weightService) DeleteFlow(ctx context.Context, r *pb.DeleteFlowRequest) (*pb.DeleteFlowResponse, error) {
 	k, err := keyFromProto(r.GetFlow())
 	if err == nil {
-		err = s.weights.Delete(peerOf(ctx), k)
+		err = s.weights.Delete(callerOf(ctx), k)
 	} else {
 		s.weights.Refuse(audit.Entry{Peer: peerOf(ctx), What: audit.Delete}, err)
 	}

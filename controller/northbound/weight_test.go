@@ -48,7 +48,7 @@ func TestWeights(t *testing.T) {
 		t.Fatalf("ListAudit = %v, %v", audit, err)
 	}
 	e := audit.GetEntries()[1]
-	if e.GetPeer() != "bufconn" || e.GetWhat() != "delete" || e.GetFlow().GetSrcPort() != 3 || e.GetPrevious() != 9 || !e.GetTime().AsTime().Equal(clock) {
+	if e.GetPeer() != "loopback at bufconn" || e.GetWhat() != "delete" || e.GetFlow().GetSrcPort() != 3 || e.GetPrevious() != 9 || !e.GetTime().AsTime().Equal(clock) {
 		t.Errorf("entry = %v", e)
 	}
 }

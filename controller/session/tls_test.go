@@ -64,7 +64,7 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	go server.Serve(lis) // ends with Stop
 	defer server.Stop()
 
-	dial, err := Credentials(config.TLS{CA: ca})
+	dial, err := Credentials(config.TLS{CA: ca}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	if got := call(); got != codes.OK {
 		t.Errorf("after the file was replaced: %v", got)
 	}
-	if _, err := Credentials(config.TLS{CA: other}); err == nil {
+	if _, err := Credentials(config.TLS{CA: other}, nil); err == nil {
 		t.Error("a file that is not there is fine")
 	}
 }

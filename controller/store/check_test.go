@@ -25,7 +25,7 @@ func full(t *testing.T) string {
 		for j := range 20 {
 			changes = append(changes, weights.Change{Key: key(20*i + j), Weight: 1})
 		}
-		if _, err := r.Set("peer", changes...); err != nil {
+		if _, err := r.Set(weights.Caller{Peer: "peer"}, changes...); err != nil {
 			t.Fatal(err)
 		}
 	}

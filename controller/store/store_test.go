@@ -83,16 +83,16 @@ func TestWeightsSurvive(t *testing.T) {
 	if _, err := r.Configure(&config.Config{File: "fabric.yaml", Applications: []config.Application{{Name: "a", Budget: 10}, {Name: "b", Budget: 2}, {Name: "default", Budget: 5}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Set("peer", weights.Change{Key: key(1), Weight: 1.5, Application: "a"}, weights.Change{Key: key(2), Weight: 2}); err != nil {
+	if _, err := r.Set(weights.Caller{Peer: "peer"}, weights.Change{Key: key(1), Weight: 1.5, Application: "a"}, weights.Change{Key: key(2), Weight: 2}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Report("host h1", "h1", []weights.Change{{Key: key(3), Weight: 0.25, Application: "b"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Set("peer", weights.Change{Key: key(4), Weight: math.NaN()}); err == nil {
+	if _, err := r.Set(weights.Caller{Peer: "peer"}, weights.Change{Key: key(4), Weight: math.NaN()}); err == nil {
 		t.Fatal("NaN was accepted")
 	}
-	if err := r.Delete("peer", key(2)); err != nil {
+	if err := r.Delete(weights.Caller{Peer: "peer"}, key(2)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.SetBudget("peer", "a", 11); err != nil {
@@ -242,7 +242,7 @@ func child(path string) {
 	}
 	r := weights.New(weights.Options{Keeper: s, Log: slog.New(slog.DiscardHandler)})
 	for i := 1; err == nil; i++ {
-		_, err = r.Set("child", weights.Change{Key: key(1), Weight: float64(i), Application: "a"},
+		_, err = r.Set(weights.Caller{Peer: "child"}, weights.Change{Key: key(1), Weight: float64(i), Application: "a"},
 			weights.Change{Key: key(2), Weight: float64(i), Application: "a"})
 		fmt.Println(i)
 	}

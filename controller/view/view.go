@@ -93,7 +93,7 @@ type Change struct {
 
 // Plan is what an apply would do to one switch.
 type Plan struct {
-	Switch      string
+	Switch      string // "" for what changes beside the switches
 	Unreachable string // why the switch could not be read; the plan is then against an empty one
 	Changes     []Change
 	Notes       []string // what an operator should know before

@@ -17,14 +17,14 @@ func BenchmarkSet(b *testing.B) {
 				return k
 			}
 			for i := range n {
-				if _, err := r.Set("bench", Change{flow(i), 1, "a"}); err != nil {
+				if _, err := r.Set(Caller{Peer: "bench"}, Change{flow(i), 1, "a"}); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				if _, err := r.Set("bench", Change{flow(i % n), float64(1 + i%3), ""}); err != nil {
+				if _, err := r.Set(Caller{Peer: "bench"}, Change{flow(i % n), float64(1 + i%3), ""}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -61,6 +61,17 @@ func (e *UnknownApplicationError) Error() string {
 		e.Application, strings.Join(named, ", "))
 }
 
+// ForeignError is a change of a flow that is another application's.
+type ForeignError struct {
+	Flow  Key
+	Owner string
+}
+
+// Error says whose it is.
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("flow %v is of application %q, which the caller may not change", e.Flow, e.Owner)
+}
+
 // KeepError is a change that was not made because it could not be made durable.
 type KeepError struct{ Err error }
 

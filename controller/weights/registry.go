@@ -96,17 +96,41 @@ func New(o Options) *Registry {
 	return r
 }
 
+// Caller is who asks for a change.
+type Caller struct {
+	Peer string // for the audit log
+	// Applications are those whose flows it may change, nil for all.
+	Applications []string
+}
+
+// mayChange refuses a flow of somebody else; one that is not known is nobody's.
+func (c Caller) mayChange(f Flow) error {
+	if c.Applications == nil || f.Weight == 0 || slices.Contains(c.Applications, f.Application) {
+		return nil
+	}
+	return &ForeignError{Flow: f.Key, Owner: f.Application}
+}
+
 // Set makes all changes or none, checked against the budgets at one moment. On refusal the
-// error is an *InvalidError, a *BudgetError, an *UnknownApplicationError, ErrFull or a *KeepError.
-func (r *Registry) Set(peer string, changes ...Change) ([]Applied, error) {
+// error is an *InvalidError, a *BudgetError, an *UnknownApplicationError, a *ForeignError, ErrFull or a *KeepError.
+func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.book.stage()
-	applied, err := s.set("", changes)
+	var err error
+	for _, c := range changes {
+		if err = by.mayChange(r.book.flows[c.Key]); err != nil {
+			break
+		}
+	}
+	var applied []Applied
+	if err == nil {
+		applied, err = s.set("", changes)
+	}
 	entries := make([]audit.Entry, len(changes))
 	for i, c := range changes {
 		old := r.book.flows[c.Key]
-		entries[i] = audit.Entry{Peer: peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
+		entries[i] = audit.Entry{Peer: by.Peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
 			Flow: c.Key.String(), Previous: old.Weight.Float(), Value: c.Weight, What: audit.Weight}
 		if err == nil {
 			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
@@ -119,12 +143,16 @@ func (r *Registry) Set(peer string, changes ...Change) ([]Applied, error) {
 }
 
 // Delete forgets a flow and gives its weight back. ErrUnknownFlow when there is none.
-func (r *Registry) Delete(peer string, k Key) error {
+func (r *Registry) Delete(by Caller, k Key) error {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.book.stage()
-	old, err := s.delete(k)
-	return r.finish(s, []audit.Entry{deletion(peer, k, old)}, err)
+	old := r.book.flows[k]
+	err := by.mayChange(old)
+	if err == nil {
+		old, err = s.delete(k)
+	}
+	return r.finish(s, []audit.Entry{deletion(by.Peer, k, old)}, err)
 }
 
 // Refuse records a change that was refused before it came here: its flow could not be read.

@@ -40,7 +40,7 @@ func open(t testing.TB, k Keeper) *Registry {
 
 func mustSet(t testing.TB, r *Registry, n int, app string, w float64) {
 	t.Helper()
-	if _, err := r.Set("test", Change{key(n), w, app}); err != nil {
+	if _, err := r.Set(Caller{Peer: "test"}, Change{key(n), w, app}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,7 +81,7 @@ func TestSetRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := full(t)
 			before := r.Flows("")
-			_, err := r.Set("10.9.9.9:1", tt.changes...)
+			_, err := r.Set(Caller{Peer: "10.9.9.9:1"}, tt.changes...)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error = %v, want %q", err, tt.want)
 			}
@@ -111,7 +111,7 @@ func TestBudgetsAreExact(t *testing.T) {
 		t.Errorf("budget = %+v", b)
 	}
 	// Weight moves inside the application in one step, whatever the order.
-	if _, err := r.Set("test", Change{key(1), 0.25, ""}, Change{key(2), 0.05, ""}); err != nil {
+	if _, err := r.Set(Caller{Peer: "test"}, Change{key(1), 0.25, ""}, Change{key(2), 0.05, ""}); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestUnknownApplication(t *testing.T) {
 	}
 	var unknown *UnknownApplicationError
 	for _, app := range []string{"nosuch", "early", ""} {
-		_, err := r.Set("test", Change{Key: key(2), Weight: 50000, Application: app})
+		_, err := r.Set(Caller{Peer: "test"}, Change{Key: key(2), Weight: 50000, Application: app})
 		if !errors.As(err, &unknown) || unknown.Application != cmp.Or(app, "default") || !strings.Contains(err.Error(), "one of a, b") {
 			t.Errorf("%q: %v", app, err)
 		}
@@ -159,10 +159,10 @@ func TestApplicationAndDelete(t *testing.T) {
 	if b := r.Budgets(); len(b) != 1 || b[0].Used != 4*One {
 		t.Errorf("budgets = %+v", b)
 	}
-	if err := r.Delete("test", key(1)); err != nil {
+	if err := r.Delete(Caller{Peer: "test"}, key(1)); err != nil {
 		t.Error(err)
 	}
-	if err := r.Delete("test", key(1)); !errors.Is(err, ErrUnknownFlow) {
+	if err := r.Delete(Caller{Peer: "test"}, key(1)); !errors.Is(err, ErrUnknownFlow) {
 		t.Errorf("error = %v", err)
 	}
 	if b := r.Budgets(); len(b) != 0 {
@@ -313,13 +313,13 @@ func TestNothingChangesWhenTheKeeperFails(t *testing.T) {
 	mustSet(t, r, 1, "a", 1)
 	k.err = errors.New("disk full")
 	var keep *KeepError
-	if _, err := r.Set("test", Change{key(2), 1, "a"}); !errors.As(err, &keep) || !errors.Is(err, k.err) {
+	if _, err := r.Set(Caller{Peer: "test"}, Change{key(2), 1, "a"}); !errors.As(err, &keep) || !errors.Is(err, k.err) {
 		t.Errorf("Set: %v", err)
 	}
 	if _, err := r.Report("test", "h", []Change{{key(2), 1, "a"}}); !errors.As(err, &keep) {
 		t.Errorf("Report: %v", err)
 	}
-	if err := r.Delete("test", key(1)); !errors.As(err, &keep) {
+	if err := r.Delete(Caller{Peer: "test"}, key(1)); !errors.As(err, &keep) {
 		t.Errorf("Delete: %v", err)
 	}
 	if err := r.SetBudget("test", "a", 7); !errors.As(err, &keep) {
@@ -373,7 +373,7 @@ func TestRegistryAgainstModel(t *testing.T) {
 					}
 					want = m.limits[app] != 0 && after <= m.limits[app] || after <= before
 				}
-				_, err := r.Set("test", Change{key(n), v, app})
+				_, err := r.Set(Caller{Peer: "test"}, Change{key(n), v, app})
 				if want != (err == nil) {
 					t.Fatalf("Set: %v, want success %v", err, want)
 				}
@@ -384,7 +384,7 @@ func TestRegistryAgainstModel(t *testing.T) {
 			"delete": func(t *rapid.T) {
 				n := rapid.IntRange(0, 5).Draw(t, "flow")
 				_, known := m.flows[n]
-				if err := r.Delete("test", key(n)); known != (err == nil) {
+				if err := r.Delete(Caller{Peer: "test"}, key(n)); known != (err == nil) {
 					t.Fatalf("Delete: %v, known %v", err, known)
 				}
 				delete(m.flows, n)
@@ -431,11 +431,11 @@ func TestBudgetHoldsUnderConcurrency(t *testing.T) {
 			for i := range 300 {
 				switch i % 5 {
 				case 4:
-					_ = r.Delete("test", key(i%7))
+					_ = r.Delete(Caller{Peer: "test"}, key(i%7))
 				case 3:
 					_ = r.SetBudget("test", "a", float64(10+(i*g)%20))
 				default:
-					_, _ = r.Set("test", Change{key((i + g) % 7), float64(1+(i*7+g)%9) / 2, "a"})
+					_, _ = r.Set(Caller{Peer: "test"}, Change{key((i + g) % 7), float64(1+(i*7+g)%9) / 2, "a"})
 				}
 			}
 		})

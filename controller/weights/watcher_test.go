@@ -114,12 +114,12 @@ func TestWatchersConverge(t *testing.T) {
 			n := rapid.IntRange(0, 3).Draw(t, "flow")
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
-				_ = r.Delete("test", key(n))
+				_ = r.Delete(Caller{Peer: "test"}, key(n))
 			case 1:
 				read()
 			default:
 				app := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "app")
-				if _, err := r.Set("test", Change{key(n), float64(rapid.IntRange(1, 9).Draw(t, "weight")), app}); err != nil {
+				if _, err := r.Set(Caller{Peer: "test"}, Change{key(n), float64(rapid.IntRange(1, 9).Draw(t, "weight")), app}); err != nil {
 					t.Fatal(err)
 				}
 			}

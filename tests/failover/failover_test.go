@@ -38,7 +38,7 @@ links:
   - {a: "s1:2", b: "s2:2", rate: 1Gbps}
   - {a: "s1:3", b: h1, rate: 1Gbps}
   - {a: "s2:3", b: h2, rate: 1Gbps}
-controller: {listen: "127.0.0.1:9600", metrics: "off", probe_interval: 60s}
+controller: {metrics: "off", probe_interval: 60s}
 END
 for n in 1 2; do
     ip link add s1-$n type veth peer name s2-$n
@@ -58,7 +58,8 @@ for n in 1 2; do
     $HEADGATE switch --device-id $n --no-p4 -i 1@s$n-1 -i 2@s$n-2 -i 3@s$n-3 --log-file $TMPDIR/s$n.log \
         -- --grpc-server-addr 127.0.0.1:955$n --cpu-port 510 --priority-queues 8 > /dev/null &
 done
-$HEADGATE controller -f $TMPDIR/two.yaml > $TMPDIR/controller.log 2>&1 &
+export HEADGATE_SERVER=unix:$TMPDIR/api.sock
+$HEADGATE controller -f $TMPDIR/two.yaml --socket $TMPDIR/api.sock > $TMPDIR/controller.log 2>&1 &
 until [ "$($HEADGATE get switches 2>/dev/null | grep -cw ready)" = 2 ]; do sleep 0.1; done
 ip netns exec h1 ping -D -i 0.005 -w 5 10.0.0.2 > $TMPDIR/ping &
 ping=$!

@@ -2,6 +2,7 @@
 # embeds this sets TMPDIR, HEADGATE and TARGET (embedded or bmv2).
 { mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
 cd $TMPDIR
+export HEADGATE_SERVER=unix:$TMPDIR/api.sock
 limit() {
     cat > $1 <<END
 name: faults
@@ -21,7 +22,7 @@ links:
   - {a: "leaf2:3", b: "spine1:2", rate: 1Gbps}
   - {a: "leaf2:4", b: "spine2:2", rate: 1Gbps}
 qos: {queue_limit: $2}
-controller: {listen: "127.0.0.1:9600", metrics: "off", state: "$TMPDIR/state.db"}
+controller: {metrics: "off", state: "$TMPDIR/state.db"}
 END
 }
 limit one.yaml 1MB
@@ -64,7 +65,7 @@ start() {
     pid[$1]=$!
 }
 controller() {
-    $HEADGATE controller -f one.yaml >> controller.log 2>&1 &
+    $HEADGATE controller -f one.yaml --socket $TMPDIR/api.sock >> controller.log 2>&1 &
     pid[controller]=$!
 }
 kills() { kill -KILL ${pid[$1]}; wait ${pid[$1]} 2>/dev/null || true; }

@@ -1,0 +1,95 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// applyMethod is the method whose loss locks a caller out.
+const applyMethod = "/headgate.v1.FabricService/ApplyConfig"
+
+// Check implements controller.Participant.
+func (g *Guard) Check(cfg *config.Config) error {
+	_, err := load(cfg, g.Files)
+	return err
+}
+
+// Configure implements controller.Participant: it puts the policy in force that the configuration
+// names.
+func (g *Guard) Configure(cfg *config.Config) (undo func(), err error) {
+	p, err := load(cfg, g.Files)
+	if err != nil {
+		return nil, err
+	}
+	before := g.change(p)
+	return func() { g.change(before) }, nil
+}
+
+// Changes implements controller.Planner.
+func (g *Guard) Changes(cfg *config.Config) []view.Change {
+	p, err := load(cfg, g.Files)
+	if err != nil {
+		return nil // Check has said so
+	}
+	g.mu.Lock()
+	now := g.policy.lines
+	g.mu.Unlock()
+	var list []view.Change
+	for _, l := range now {
+		if !slices.Contains(p.lines, l) {
+			list = append(list, view.Change{Kind: view.Delete, Text: "policy " + l})
+		}
+	}
+	for _, l := range p.lines {
+		if !slices.Contains(now, l) {
+			list = append(list, view.Change{Kind: view.Insert, Text: "policy " + l})
+		}
+	}
+	return list
+}
+
+type lockoutKey struct{}
+
+// AllowLockout lets the caller of ctx apply a policy that grants it less.
+func AllowLockout(ctx context.Context) context.Context {
+	return context.WithValue(ctx, lockoutKey{}, true)
+}
+
+// CheckCaller says why the caller of ctx may not apply a configuration, with a yamlnode.Fault:
+// an operator leaves the policy as it is, and nobody locks themselves out by mistake. It has
+// nothing to say where no call is.
+func (g *Guard) CheckCaller(ctx context.Context, cfg *config.Config) error {
+	c, called := ctx.Value(callerKey{}).(Caller)
+	if !called || c.Owner {
+		return nil
+	}
+	next, err := load(cfg, g.Files)
+	if err != nil {
+		return nil // Check says so
+	}
+	g.mu.Lock()
+	now := g.policy
+	g.mu.Unlock()
+	fault := func(text string) error {
+		return yamlnode.Fault{Field: "controller.policy", Text: fmt.Sprintf("is %q, "+text, cfg.Controller.Policy)}
+	}
+	roles := now.rights(c.Identity).roles
+	if c.Name == loopback {
+		roles = append(roles, g.Loopback)
+	}
+	if !slices.Contains(roles, Admin) && !slices.Equal(now.lines, next.lines) {
+		return fault(fmt.Sprintf("which changes who may do what: that is for the role admin, %v has %s", c.Identity, names(roles)))
+	}
+	if c.Name == loopback || ctx.Value(lockoutKey{}) != nil {
+		return nil
+	}
+	if _, ok := next.rights(c.Identity).allow(applyMethod); !ok {
+		return fault(fmt.Sprintf("by which %v could apply nothing any more: grant it a role, or say --allow-lockout", c.Identity))
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/headgate/headgate/internal/confine"
+)
+
+// Options of a Guard.
+type Options struct {
+	// Loopback is the role of callers without credentials, on a connection without TLS; empty
+	// for none. Whoever sets it listens on loopback alone.
+	Loopback Role
+	// Files is where the policy and what it names are read.
+	Files confine.Dirs
+	// Refused is told of each call that is refused; nil is nobody.
+	Refused func(c Caller, method string, why error)
+	Log     *slog.Logger // nil: slog.Default
+}
+
+// Guard is safe for concurrent use.
+type Guard struct {
+	Options
+
+	mu      sync.Mutex
+	policy  *policy
+	buckets map[string]*bucket
+	streams map[*running]struct{}
+}
+
+// New returns a guard that lets nobody in but the owner, and callers on loopback as Options say.
+func New(o Options) *Guard {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &Guard{Options: o, policy: closed(), buckets: map[string]*bucket{}, streams: map[*running]struct{}{}}
+}
+
+// Caller is who makes a call, and what the call is confined to.
+type Caller struct {
+	Identity
+	Address string // of the other end of the connection
+	// Applications are those that the call may be about, nil for all.
+	Applications []string
+	hosts        []string // as which it may attach, nil for all
+}
+
+type callerKey struct{}
+
+// CallerOf returns who makes a call that the guard has let in.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}
+
+// Tap implements tap.ServerInHandle: it lets a call in, or not, before its message is read. It
+// runs under the lock of the connection, so that what needs the network, a token of OpenID
+// Connect, is left to the interceptors.
+func (g *Guard) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	id, address, secure := identify(ctx)
+	if bearer, ok := bearerOf(info.Header); ok {
+		if !secure {
+			return nil, g.refuse(Caller{Identity: id, Address: address}, info.FullMethodName, codes.Unauthenticated, "a token is a secret: want TLS or the Unix socket")
+		}
+		g.mu.Lock()
+		p := g.policy
+		g.mu.Unlock()
+		if id, ok = p.static(bearer); !ok && p.oidc != nil {
+			return ctx, g.take(Caller{Address: address}, info.FullMethodName) // authenticate goes on
+		}
+		if !ok {
+			return nil, g.refuse(Caller{Address: address}, info.FullMethodName, codes.Unauthenticated, "the token is not known")
+		}
+	}
+	return g.admit(ctx, Caller{Identity: id, Address: address}, info.FullMethodName)
+}
+
+func bearerOf(md metadata.MD) (string, bool) {
+	list := md.Get("authorization")
+	if len(list) == 0 {
+		return "", false
+	}
+	scheme, word, _ := strings.Cut(list[0], " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return "", true // which no token is
+	}
+	return strings.TrimSpace(word), true
+}
+
+// admit is the decision about a caller whose identity is certain.
+func (g *Guard) admit(ctx context.Context, c Caller, method string) (context.Context, error) {
+	if err := g.take(c, method); err != nil {
+		return nil, err
+	}
+	conf, err := g.decide(c, method)
+	if err != nil {
+		return nil, err
+	}
+	c.Applications, c.hosts = conf.applications, conf.hosts
+	return context.WithValue(ctx, callerKey{}, c), nil
+}
+
+// decide asks the policy.
+func (g *Guard) decide(c Caller, method string) (confined, error) {
+	g.mu.Lock()
+	r := g.policy.rights(c.Identity)
+	g.mu.Unlock()
+	if c.Name == loopback && g.Loopback != "" {
+		r.roles = append(r.roles, g.Loopback)
+	}
+	conf, ok := r.allow(method)
+	switch {
+	case ok:
+		return conf, nil
+	case !Known(method):
+		return conf, g.refuse(c, method, codes.Unimplemented, "no such method")
+	case c.Name == "":
+		return conf, g.refuse(c, method, codes.Unauthenticated, "want a client certificate or a token")
+	case len(r.roles) == 0:
+		return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has no role: see controller.policy", c.Identity))
+	}
+	return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has the role %s, which may not call this; %s may", c.Identity, names(r.roles), names(append(methods[method], Admin))))
+}
+
+func names(roles []Role) string {
+	var list []string
+	for _, r := range roles {
+		list = append(list, string(r))
+	}
+	return strings.Join(list, ", ")
+}
+
+// refuse returns the status of a refusal, and tells Refused.
+func (g *Guard) refuse(c Caller, method string, code codes.Code, why string) error {
+	err := status.Error(code, why)
+	if g.Refused != nil {
+		g.Refused(c, method, err)
+	}
+	return err
+}
+
+// authenticate takes over from Tap where that left a token.
+func (g *Guard) authenticate(ctx context.Context, method string) (context.Context, error) {
+	if _, in := ctx.Value(callerKey{}).(Caller); in {
+		return ctx, nil
+	}
+	_, address, secure := identify(ctx)
+	md, _ := metadata.FromIncomingContext(ctx)
+	bearer, ok := bearerOf(md)
+	g.mu.Lock()
+	p := g.policy
+	g.mu.Unlock()
+	if !ok || !secure || p.oidc == nil {
+		return nil, g.refuse(Caller{Address: address}, method, codes.Unauthenticated, "want a client certificate or a token")
+	}
+	within, cancel := context.WithTimeout(ctx, issuerWait)
+	defer cancel()
+	id, err := p.oidc.verify(within, bearer)
+	if err != nil {
+		return nil, g.refuse(Caller{Address: address}, method, codes.Unauthenticated, "the token is refused: "+err.Error())
+	}
+	return g.admit(ctx, Caller{Identity: id, Address: address}, method)
+}
+
+// Unary is the interceptor of calls with one message.
+func (g *Guard) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx, err := g.authenticate(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	call, err := g.begin(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	defer g.end(call)
+	if err := g.cover(CallerOf(ctx), info.FullMethod, req); err != nil {
+		return nil, err
+	}
+	return next(ctx, req)
+}
+
+// Stream is the interceptor of streams. A stream ends when the policy no longer allows it, or
+// allows something else.
+func (g *Guard) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, err := g.authenticate(ss.Context(), info.FullMethod)
+	if err != nil {
+		return err
+	}
+	call, err := g.begin(ctx, info.FullMethod)
+	if err != nil {
+		return err
+	}
+	defer g.end(call)
+	err = next(srv, &guarded{ServerStream: ss, guard: g, ctx: call.ctx, method: info.FullMethod})
+	if cause := context.Cause(call.ctx); err != nil && cause != nil && status.Code(cause) != codes.Unknown {
+		return cause // the policy has ended it, whatever the handler makes of that
+	}
+	return err
+}
+
+// guarded is a stream whose messages are looked at too.
+type guarded struct {
+	grpc.ServerStream
+	guard  *Guard
+	ctx    context.Context
+	method string
+}
+
+// Context implements grpc.ServerStream.
+func (s *guarded) Context() context.Context { return s.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (s *guarded) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return s.guard.cover(CallerOf(s.ctx), s.method, m)
+}
+
+// change puts another policy in force, and ends the streams that it does not allow as they are.
+func (g *Guard) change(p *policy) (before *policy) {
+	g.mu.Lock()
+	before, g.policy = g.policy, p
+	clear(g.buckets) // limits may be others; what is under way counts on
+	var list []*running
+	for r := range g.streams {
+		list = append(list, r)
+		g.bucket(r.caller, time.Now()).running++
+	}
+	g.mu.Unlock()
+	for _, r := range list {
+		conf, err := g.decide(r.caller, r.method)
+		if err == nil && !conf.equal(confined{r.caller.Applications, r.caller.hosts}) {
+			err = status.Error(codes.Unavailable, "who may do what has changed: call again")
+		}
+		if err != nil {
+			r.cancel(err)
+		}
+	}
+	return before
+}

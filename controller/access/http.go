@@ -1,0 +1,45 @@
+package access
+
+import (
+	"net/http"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Request says why a request of HTTP may not see the metrics: 401 or 403 or 429, and 200 when it
+// may.
+func (g *Guard) Request(r *http.Request) (code int, why string) {
+	c := Caller{Identity: Identity{Name: loopback}, Address: r.RemoteAddr}
+	if r.TLS != nil {
+		c.Identity = ofCertificate(*r.TLS)
+	}
+	if bearer, ok := bearerOf(metadata.MD{"authorization": r.Header["Authorization"]}); ok {
+		g.mu.Lock()
+		p := g.policy
+		g.mu.Unlock()
+		c.Identity, ok = Identity{}, false
+		if r.TLS != nil {
+			c.Identity, ok = p.static(bearer)
+		}
+		if !ok && r.TLS != nil && p.oidc != nil && g.take(c, Metrics) == nil {
+			id, err := p.oidc.verify(r.Context(), bearer)
+			if err == nil {
+				c.Identity = id
+			}
+		}
+	}
+	_, err := g.admit(r.Context(), c, Metrics)
+	switch status.Code(err) {
+	case codes.OK:
+		return http.StatusOK, ""
+	case codes.Unauthenticated:
+		code = http.StatusUnauthorized
+	case codes.ResourceExhausted:
+		code = http.StatusTooManyRequests
+	default:
+		code = http.StatusForbidden
+	}
+	return code, status.Convert(err).Message()
+}

@@ -1,0 +1,145 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+)
+
+// Identity is who calls.
+type Identity struct {
+	// Name is one of
+	//
+	//	spiffe://DOMAIN/PATH  of a client certificate
+	//	cn:NAME               of one without a SPIFFE id: the subject's common name
+	//	token:NAME            of the token file
+	//	oidc:NAME             by the claim that the policy names
+	//	uid:NUMBER            of a process, over the Unix socket
+	//	loopback              without credentials, where that is allowed
+	//
+	// and empty for nobody.
+	Name string
+	// Group is gid:NUMBER of a process, its primary group; empty for others.
+	Group string
+	// Owner is root, or the user that the controller runs as.
+	Owner bool
+}
+
+// String names the identity for people.
+func (i Identity) String() string {
+	if i.Name == "" {
+		return "nobody"
+	}
+	return i.Name
+}
+
+// loopback is the name of callers without credentials.
+const loopback = "loopback"
+
+// process is what the kernel says of the other end of a Unix socket.
+type process struct {
+	credentials.CommonAuthInfo
+	uid, gid uint32
+}
+
+// AuthType implements credentials.AuthInfo.
+func (process) AuthType() string { return "unix" }
+
+// transport are a server's credentials: the kernel's word on Unix sockets, and else TLS, or
+// nothing at all.
+type transport struct {
+	credentials.TransportCredentials
+}
+
+// Credentials returns what the API's server takes connections with; TLS is nil for none, which is
+// for loopback.
+func Credentials(c *tls.Config) credentials.TransportCredentials {
+	if c == nil {
+		return transport{insecure.NewCredentials()}
+	}
+	return transport{credentials.NewTLS(c)}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (t transport) Clone() credentials.TransportCredentials {
+	return transport{t.TransportCredentials.Clone()}
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return t.TransportCredentials.ServerHandshake(conn)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil, nil, err
+	}
+	var cred *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+		return nil, nil, err
+	}
+	if failed != nil {
+		return nil, nil, fmt.Errorf("credentials of the socket's other end: %w", failed)
+	}
+	// What the kernel hands from one process to another nobody else reads.
+	return conn, process{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, cred.Uid, cred.Gid}, nil
+}
+
+// identify says who is at the other end of a connection, and whether a token may come over it.
+func identify(ctx context.Context) (id Identity, address string, secure bool) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return Identity{}, "unknown", false
+	}
+	if p.Addr != nil {
+		address = p.Addr.String()
+	}
+	switch info := p.AuthInfo.(type) {
+	case process:
+		return Identity{
+			Name: fmt.Sprintf("uid:%d", info.uid), Group: fmt.Sprintf("gid:%d", info.gid), Owner: info.uid == 0 || int(info.uid) == os.Geteuid(),
+		}, address, true
+	case credentials.TLSInfo:
+		return ofCertificate(info.State), address, true
+	}
+	return Identity{Name: loopback}, address, false
+}
+
+// ofCertificate names the client by a certificate that was verified.
+func ofCertificate(state tls.ConnectionState) Identity {
+	if len(state.VerifiedChains) == 0 {
+		return Identity{}
+	}
+	leaf := state.VerifiedChains[0][0]
+	if hasSPIFFE(leaf) {
+		id, err := x509svid.IDFromCert(leaf)
+		if err != nil {
+			return Identity{} // SPIFFE X509-SVID, section 2: one URI, and that is an id
+		}
+		return Identity{Name: id.String()}
+	}
+	if leaf.Subject.CommonName == "" {
+		return Identity{}
+	}
+	return Identity{Name: "cn:" + leaf.Subject.CommonName}
+}
+
+func hasSPIFFE(c *x509.Certificate) bool {
+	for _, u := range c.URIs {
+		if u.Scheme == "spiffe" {
+			return true
+		}
+	}
+	return false
+}

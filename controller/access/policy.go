@@ -1,0 +1,201 @@
+package access
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// Grant gives a role to an identity.
+type Grant struct {
+	// Who is an Identity's name or group. A * at its end stands for anything without a slash.
+	Who  string
+	Role Role
+	// Applications are those that the role application is for.
+	Applications []string
+	// Hosts are those that the role host is for; by default the one that * stands for, or what is
+	// behind the last / or : of Who.
+	Hosts []string
+}
+
+// Limits are for each identity by itself.
+type Limits struct {
+	Rate    float64 // calls per second, > 0; default 2000
+	Burst   int     // calls at once, ≥ 1; default 4000
+	Streams int     // calls that are under way, ≥ 1; default 2000
+}
+
+// OIDC names who issues tokens of OpenID Connect.
+type OIDC struct {
+	Issuer   string // its URL, with https
+	Audience string // this controller's name in tokens
+	Claim    string // which names the caller; default sub
+	CA       string // file with who signed the issuer's certificate; default the system's
+}
+
+// policy is a policy file.
+type policy struct {
+	grants []Grant
+	tokens []token
+	oidc   *provider
+	limits Limits
+	lines  []string // what it says, in order, to compare policies
+}
+
+// closed is the policy without a file: the owner alone.
+func closed() *policy { return &policy{limits: Limits{Rate: 2000, Burst: 4000, Streams: 2000}} }
+
+// load reads the policy that a configuration names, nothing when it names none.
+func load(cfg *config.Config, dirs confine.Dirs) (*policy, error) {
+	name := cfg.Controller.Policy
+	if name == "" {
+		return closed(), nil
+	}
+	refuse := func(err error) error {
+		return yamlnode.Fault{Field: "controller.policy", Text: fmt.Sprintf("is %q: %v", name, err)}
+	}
+	text, err := dirs.Secret(name)
+	if err != nil {
+		return nil, refuse(err)
+	}
+	d, err := yamlnode.Parse(name, text)
+	if err != nil {
+		return nil, refuse(err)
+	}
+	p := closed()
+	var tokens string
+	var issuer OIDC
+	d.Read(func(m *yamlnode.Map) {
+		p.grants = yamlnode.List(m, "grants", readGrant)
+		tokens = m.Text("tokens", "")
+		m.Sub("oidc", func(m *yamlnode.Map) {
+			m.Need("issuer", "audience")
+			issuer = OIDC{Issuer: m.Text("issuer", ""), Audience: m.Text("audience", ""), Claim: m.Text("claim", "sub"), CA: m.Text("ca", "")}
+			if !strings.HasPrefix(issuer.Issuer, "https://") && m.Has("issuer") {
+				m.Fault("issuer", "is %q, want a URL with https", issuer.Issuer)
+			}
+		})
+		m.Sub("limits", func(m *yamlnode.Map) {
+			p.limits.Rate = m.Above("rate", p.limits.Rate, 0, 1e9)
+			p.limits.Burst = m.Int("burst", p.limits.Burst, 1, 1e9)
+			p.limits.Streams = m.Int("streams", p.limits.Streams, 1, 1e9)
+		})
+	})
+	if err := d.Err(); err != nil {
+		return nil, refuse(err)
+	}
+	if tokens != "" {
+		if p.tokens, err = readTokens(dirs, tokens); err != nil {
+			return nil, refuse(fmt.Errorf("tokens: %w", err))
+		}
+	}
+	if issuer.Issuer != "" {
+		if p.oidc, err = newProvider(issuer, dirs); err != nil {
+			return nil, refuse(fmt.Errorf("oidc: %w", err))
+		}
+	}
+	p.describe(issuer)
+	return p, nil
+}
+
+func readGrant(m *yamlnode.Map) Grant {
+	m.Need("who", "role")
+	g := Grant{Who: yamlnode.Scalar(m, "who", "", whoWant, parseWho), Applications: m.Texts("applications"), Hosts: m.Texts("hosts")}
+	var names []string
+	for _, r := range Roles {
+		names = append(names, string(r))
+	}
+	g.Role = Role(m.OneOf("role", string(Viewer), names...))
+	switch {
+	case g.Role == Application && len(g.Applications) == 0:
+		m.Fault("applications", "is missing, want those whose weights it may set")
+	case g.Role != Application && len(g.Applications) > 0:
+		m.Fault("applications", "is for the role application, the role is %s", g.Role)
+	case g.Role != Host && len(g.Hosts) > 0:
+		m.Fault("hosts", "is for the role host, the role is %s", g.Role)
+	case g.Role == Host && len(g.Hosts) == 0 && (strings.HasPrefix(g.Who, "uid:") || strings.HasPrefix(g.Who, "gid:")):
+		m.Fault("hosts", "is missing, want those as which %s may attach", g.Who)
+	case g.Role != Host && g.Role != Viewer && strings.HasSuffix(g.Who, "*") && !strings.Contains(strings.TrimSuffix(g.Who, "*"), "/"):
+		m.Fault("who", "is %q for the role %s: want a path before the *", g.Who, g.Role)
+	}
+	return g
+}
+
+const whoWant = "spiffe://DOMAIN/PATH, cn:NAME, token:NAME, oidc:NAME, uid:NUMBER or gid:NUMBER, with at most one * at its end"
+
+func parseWho(s string) (string, error) {
+	kind, rest, ok := strings.Cut(s, ":")
+	star := strings.IndexByte(s, '*')
+	if !ok || rest == "" || !slices.Contains([]string{"spiffe", "cn", "token", "oidc", "uid", "gid"}, kind) ||
+		star >= 0 && star != len(s)-1 || star >= 0 && (kind == "uid" || kind == "gid") {
+		return "", yamlnode.ErrNotAllowed
+	}
+	return s, nil
+}
+
+// match returns what * stands for.
+func (g Grant) match(name string) (star string, ok bool) {
+	prefix, wild := strings.CutSuffix(g.Who, "*")
+	if !wild {
+		return "", name != "" && name == g.Who
+	}
+	star, ok = strings.CutPrefix(name, prefix)
+	return star, ok && star != "" && !strings.Contains(star, "/")
+}
+
+// rights collects the grants of an identity.
+func (p *policy) rights(id Identity) rights {
+	if id.Owner {
+		return rights{roles: []Role{Admin}}
+	}
+	var r rights
+	for _, g := range p.grants {
+		star, ok := g.match(id.Name)
+		if !ok {
+			if star, ok = g.match(id.Group); !ok {
+				continue
+			}
+		}
+		r.roles = append(r.roles, g.Role)
+		r.applications = append(r.applications, g.Applications...)
+		switch {
+		case g.Role != Host:
+		case len(g.Hosts) > 0:
+			r.hosts = append(r.hosts, g.Hosts...)
+		case star != "":
+			r.hosts = append(r.hosts, star)
+		default:
+			r.hosts = append(r.hosts, path.Base(strings.ReplaceAll(g.Who, ":", "/")))
+		}
+	}
+	return r
+}
+
+// describe writes the policy as lines, one for each thing that may change.
+func (p *policy) describe(o OIDC) {
+	for _, g := range p.grants {
+		line := fmt.Sprintf("grant %s to %s", g.Role, g.Who)
+		if len(g.Applications) > 0 {
+			line += " for " + strings.Join(g.Applications, ", ")
+		}
+		if len(g.Hosts) > 0 {
+			line += " as " + strings.Join(g.Hosts, ", ")
+		}
+		p.lines = append(p.lines, line)
+	}
+	for _, t := range p.tokens {
+		p.lines = append(p.lines, fmt.Sprintf("token of %s, with fingerprint %x", t.name, t.sum[:4]))
+	}
+	if o.Issuer != "" {
+		p.lines = append(p.lines, fmt.Sprintf("OIDC issuer %s, audience %s, claim %s", o.Issuer, o.Audience, o.Claim))
+	}
+	if p.limits != closed().limits {
+		p.lines = append(p.lines, fmt.Sprintf("limits %g/s, burst %d, %d streams", p.limits.Rate, p.limits.Burst, p.limits.Streams))
+	}
+	slices.Sort(p.lines)
+}

@@ -1,0 +1,167 @@
+package access_test
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/dial"
+	"github.com/headgate/headgate/internal/testcert"
+	"github.com/headgate/headgate/internal/tlsfiles"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// backend is a fabric of two hosts.
+type backend struct{}
+
+func (backend) Fabric() view.Fabric {
+	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}}}
+}
+func (backend) HostParameters() []view.HostParameter                      { return nil }
+func (backend) Switches() []view.Switch                                   { return nil }
+func (backend) SetLink(context.Context, string, string, bool) error       { return nil }
+func (backend) Plan(context.Context, string, []byte) ([]view.Plan, error) { return nil, nil }
+func (backend) Foresee(string, []byte, int) ([]string, error)             { return nil, nil }
+func (backend) Apply(context.Context, string, []byte) (uint64, []view.Result, error) {
+	return 1, nil, nil
+}
+
+// rig is the API's server with TLS, on a Unix socket, and in plain text.
+type rig struct {
+	*testcert.Authority
+	guard         *access.Guard
+	weights       *weights.Registry
+	secure, plain string
+	socket        string
+	mu            sync.Mutex
+	refused       []string
+}
+
+const bearer = "aaaaaaaaaaaaaaaaaaaaaaaa"
+
+func start(t *testing.T, loopback access.Role, policy string) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { // for the socket
+		t.Fatal(err)
+	}
+	r := &rig{Authority: testcert.New(t, dir), weights: weights.New(weights.Options{}), socket: filepath.Join(dir, "api.sock")}
+	r.Issue(t, "server", "controller")
+	r.write(t, "tokens", "ci "+bearer+"\n")
+	r.write(t, "policy.yaml", policy)
+	dirs, err := confine.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.guard = access.New(access.Options{Loopback: loopback, Files: dirs, Refused: func(c access.Caller, method string, _ error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.refused = append(r.refused, c.Name+" "+method)
+	}})
+	if err := r.apply(); err != nil {
+		t.Fatal(err)
+	}
+	secure, err := tlsfiles.Server(tlsfiles.Files{CA: "ca.pem", Cert: "server.pem", Key: "server.key", Read: dirs.Secret}, slog.New(slog.DiscardHandler), "h2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix, err := net.Listen("unix", r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(r.socket, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r.secure = r.serve(t, secure, unix)
+	r.plain = r.serve(t, nil, nil)
+	return r
+}
+
+// serve runs a server until the test ends.
+func (r *rig) serve(t *testing.T, secure *tls.Config, more net.Listener) string {
+	t.Helper()
+	log := audit.New(audit.Options{})
+	srv := northbound.New(northbound.Options{Backend: backend{}, Weights: r.weights, Audit: log, Guard: r.guard, TLS: secure, Log: slog.New(slog.DiscardHandler)})
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []net.Listener{lis}
+	if more != nil {
+		list = append(list, more)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx, list...) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return lis.Addr().String()
+}
+
+func (r *rig) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(r.File(name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) apply() error {
+	cfg := &config.Config{Controller: config.Controller{Policy: "policy.yaml"}}
+	if err := r.guard.Check(cfg); err != nil {
+		return err
+	}
+	_, err := r.guard.Configure(cfg)
+	return err
+}
+
+// as connects as somebody: a name of a certificate, "token WORD", "unix", "plain", or "stranger",
+// who has TLS and nothing else.
+func (r *rig) as(t *testing.T, who string) *grpc.ClientConn {
+	t.Helper()
+	var conn *grpc.ClientConn
+	var err error
+	o := dial.Options{CA: r.File("ca.pem")}
+	word, isToken := strings.CutPrefix(who, "token ")
+	switch {
+	case who == "unix":
+		conn, err = dial.Client("unix:"+r.socket, dial.Options{})
+	case who == "plain":
+		conn, err = grpc.NewClient(r.plain, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	case isToken:
+		r.write(t, "bearer", word)
+		o.TokenFile = r.File("bearer")
+		conn, err = dial.Client(r.secure, o)
+	case who == "stranger":
+		conn, err = dial.Client(r.secure, o)
+	default:
+		o.Cert, o.Key = r.File(who+".pem"), r.File(who+".key")
+		conn, err = dial.Client(r.secure, o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}

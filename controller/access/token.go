@@ -1,0 +1,136 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// token is one of the token file; the file's text is not kept.
+type token struct {
+	name string
+	sum  [sha256.Size]byte
+}
+
+// leastToken is what cannot be guessed: 120 bits in base64.
+const leastToken = 20
+
+// readTokens reads a file of lines with a name and a token. Empty lines and those with # at their
+// beginning are skipped. Nobody but its owner may have access to the file.
+func readTokens(dirs confine.Dirs, name string) ([]token, error) {
+	text, info, err := dirs.Read(name, confine.MaxSecret)
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %#o, want 0600: others have access to the tokens in it", name, mode)
+	}
+	var list []token
+	names := map[string]bool{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) != 2 || !yamlnode.IsWord(words[0]) || len(words[1]) < leastToken || names[words[0]] {
+			return nil, fmt.Errorf("%s:%d: want a name of its own and a token of at least %d characters", name, n, leastToken)
+		}
+		names[words[0]] = true
+		list = append(list, token{words[0], sha256.Sum256([]byte(words[1]))})
+	}
+	return list, nil
+}
+
+// static looks a token up, in a time that says nothing about those in the file.
+func (p *policy) static(bearer string) (Identity, bool) {
+	sum, found := sha256.Sum256([]byte(bearer)), -1
+	for i, t := range p.tokens {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], t.sum[:]), i, found)
+	}
+	if found < 0 {
+		return Identity{}, false
+	}
+	return Identity{Name: "token:" + p.tokens[found].name}, true
+}
+
+// provider checks tokens of OpenID Connect. It asks the issuer for its keys when the first token
+// comes, so that a controller starts without it.
+type provider struct {
+	OIDC
+	client *http.Client
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier // nil until the issuer has answered
+}
+
+// issuerWait is how long an issuer may take.
+const issuerWait = 5 * time.Second
+
+func newProvider(o OIDC, dirs confine.Dirs) (*provider, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	if o.CA != "" {
+		pem, err := dirs.Secret(o.CA)
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca: %s holds no PEM certificate", o.CA)
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &provider{OIDC: o, client: &http.Client{Transport: t, Timeout: issuerWait}}, nil
+}
+
+// verify returns whose token it is.
+func (p *provider) verify(ctx context.Context, bearer string) (Identity, error) {
+	verifier, err := p.connect(oidc.ClientContext(context.WithoutCancel(ctx), p.client))
+	if err != nil {
+		return Identity{}, fmt.Errorf("the issuer of tokens does not answer: %w", err)
+	}
+	t, err := verifier.Verify(ctx, bearer)
+	if err != nil {
+		return Identity{}, err
+	}
+	claims := map[string]any{}
+	if err := t.Claims(&claims); err != nil {
+		return Identity{}, err
+	}
+	name, _ := claims[p.Claim].(string)
+	if name == "" {
+		return Identity{}, fmt.Errorf("the token has no claim %s", p.Claim)
+	}
+	// OpenID Connect Core 1.0, section 5.7: an address is no proof of who has it.
+	if verified, _ := claims["email_verified"].(bool); p.Claim == "email" && !verified {
+		return Identity{}, errors.New("the token's email is not verified")
+	}
+	return Identity{Name: "oidc:" + name}, nil
+}
+
+func (p *provider) connect(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.verifier == nil {
+		issuer, err := oidc.NewProvider(ctx, p.Issuer)
+		if err != nil {
+			return nil, err
+		}
+		p.verifier = issuer.Verifier(&oidc.Config{ClientID: p.Audience})
+	}
+	return p.verifier, nil
+}

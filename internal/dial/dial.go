@@ -1,0 +1,84 @@
+// Package dial connects clients to the controller's API.
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials/local"
+
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/tlsfiles"
+)
+
+// Options are who a client is and whom it trusts. All name files; all may be empty. They are read
+// again for each connection, the token for each call.
+type Options struct {
+	CA        string // who signs the controller's certificate; without it there is no TLS
+	Cert, Key string // the client's certificate
+	TokenFile string // a bearer token
+}
+
+// Client returns a connection to host:port or unix:PATH. Faults name the flags of the command line.
+func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	socket := strings.HasPrefix(server, "unix:")
+	var creds credentials.TransportCredentials
+	switch {
+	case (o.Cert == "") != (o.Key == ""):
+		return nil, errors.New("--tls-cert and --tls-key: want both or none")
+	case o.Cert != "" && o.CA == "":
+		return nil, errors.New("--tls-cert: want --tls-ca with it, who signed the controller's certificate")
+	case socket: // the kernel says who calls
+		creds = local.NewCredentials()
+	case o.CA != "":
+		var err error
+		if creds, err = tlsfiles.Client(tlsfiles.Files{CA: o.CA, Cert: o.Cert, Key: o.Key, Prefix: "--tls-", Read: confine.Dirs(nil).Secret}); err != nil {
+			return nil, err
+		}
+	case o.TokenFile != "":
+		return nil, errors.New("--token-file: want --tls-ca with it, or a Unix socket, as a token is a secret")
+	default:
+		creds = insecure.NewCredentials()
+	}
+	options := append([]grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithNoProxy()}, more...)
+	if o.TokenFile != "" {
+		t := token(o.TokenFile)
+		if _, err := t.read(); err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.WithPerRPCCredentials(t))
+	}
+	return grpc.NewClient(server, options...)
+}
+
+// token is the name of a file with a bearer token.
+type token string
+
+func (t token) read() (string, error) {
+	text, err := confine.Dirs(nil).Secret(string(t))
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	word := strings.TrimSpace(string(text))
+	if word == "" || strings.ContainsAny(word, " \t\r\n") {
+		return "", fmt.Errorf("--token-file: %s holds no token, want one word", string(t))
+	}
+	return word, nil
+}
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	word, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"authorization": "Bearer " + word}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials.
+func (token) RequireTransportSecurity() bool { return true }

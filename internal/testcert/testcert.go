@@ -1,0 +1,89 @@
+// Package testcert makes certificates for tests.
+package testcert
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates, whose files are in Dir.
+type Authority struct {
+	Dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// New makes an authority with its certificate in ca.pem.
+func New(t *testing.T, dir string) *Authority {
+	t.Helper()
+	a := &Authority{Dir: dir, key: newKey(t)}
+	a.cert = &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	write(t, a.File("ca.pem"), "CERTIFICATE", a.sign(t, a.cert, &a.key.PublicKey))
+	return a
+}
+
+// File is the name of a file.
+func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
+
+// Issue writes name.pem and name.key: a certificate for 127.0.0.1 with a common name and URIs.
+func (a *Authority) Issue(t *testing.T, name, commonName string, uris ...string) {
+	t.Helper()
+	key := newKey(t)
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: commonName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	for _, u := range uris {
+		parsed, err := url.Parse(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.URIs = append(c.URIs, parsed)
+	}
+	write(t, a.File(name+".pem"), "CERTIFICATE", a.sign(t, c, &key.PublicKey))
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, a.File(name+".key"), "PRIVATE KEY", der)
+}
+
+func (a *Authority) sign(t *testing.T, c *x509.Certificate, key *ecdsa.PublicKey) []byte {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, key, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func write(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,142 @@
+// Package tlsfiles makes TLS of files, which are read again for each handshake, so that
+// certificates may be replaced while a process runs.
+package tlsfiles
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// Files name certificates and a key in PEM.
+type Files struct {
+	CA         string // who signs the other side's certificates
+	Cert, Key  string // one's own; a client may have none
+	ServerName string // in the server's certificate; a client's default is the host that it dials
+	// Prefix is what the keys or flags are called before ca, cert and key, for messages.
+	Prefix string
+	// Read reads a file.
+	Read func(name string) ([]byte, error)
+}
+
+// load returns the certificates that may sign, nil without CA, and one's own.
+func (f Files) load() (pool *x509.CertPool, own []tls.Certificate, read []byte, err error) {
+	if f.CA != "" {
+		pem, err := f.Read(f.CA)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%sca: %w", f.Prefix, err)
+		}
+		pool = x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, nil, nil, fmt.Errorf("%sca: %s holds no PEM certificate", f.Prefix, f.CA)
+		}
+		read = append(read, pem...)
+	}
+	if f.Cert != "" {
+		cert, err := f.Read(f.Cert)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%scert: %w", f.Prefix, err)
+		}
+		key, err := f.Read(f.Key)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%skey: %w", f.Prefix, err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%scert and %skey: %w", f.Prefix, f.Prefix, err)
+		}
+		own, read = []tls.Certificate{pair}, append(append(read, cert...), key...)
+	}
+	return pool, own, read, nil
+}
+
+// Client returns credentials for dialling. What is wrong with the files now is an error.
+func Client(f Files) (credentials.TransportCredentials, error) {
+	now, err := f.client()
+	if err != nil {
+		return nil, err
+	}
+	return &client{now, f}, nil
+}
+
+func (f Files) client() (credentials.TransportCredentials, error) {
+	pool, own, _, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: own, ServerName: f.ServerName, MinVersion: tls.VersionTLS12}), nil
+}
+
+// client are credentials whose files are read at each handshake.
+type client struct {
+	credentials.TransportCredentials // as they were first
+	files                            Files
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c *client) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	now, err := c.files.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	return now.ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c *client) Clone() credentials.TransportCredentials {
+	return &client{c.TransportCredentials.Clone(), c.files}
+}
+
+// Server returns what a server of one of the protocols (of ALPN) does with TLS. Clients may have
+// a certificate, which one of CA must have signed. What is wrong with the files now is an error;
+// later, such as between the replacement of a certificate and that of its key, what was read
+// last stays, and the log says so.
+func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
+	s := &server{files: f, protocols: protocols, log: log}
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{GetConfigForClient: s.config, MinVersion: tls.VersionTLS12, NextProtos: protocols}, nil
+}
+
+// server is safe for concurrent use; mu guards what follows it.
+type server struct {
+	files     Files
+	protocols []string
+	log       *slog.Logger
+
+	mu   sync.Mutex
+	text []byte // of all files
+	now  *tls.Config
+}
+
+func (s *server) config(*tls.ClientHelloInfo) (*tls.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.read(); err != nil {
+		s.log.Error("the certificates that were read last stay in use", "err", err)
+	}
+	return s.now, nil
+}
+
+// read replaces the configuration when the files have changed: with the same one, sessions are
+// resumed.
+func (s *server) read() error {
+	pool, own, text, err := s.files.load()
+	if err != nil || s.now != nil && bytes.Equal(text, s.text) {
+		return err
+	}
+	s.text = text
+	s.now = &tls.Config{Certificates: own, ClientCAs: pool, MinVersion: tls.VersionTLS12, NextProtos: s.protocols}
+	if pool != nil {
+		s.now.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return nil
+}
