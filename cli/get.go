@@ -156,15 +156,24 @@ func getAudit(ctx context.Context, e *env, application string, n uint32) error {
 		return err
 	}
 	return e.print(r, func(w io.Writer) {
-		row(w, "TIME", "PEER", "WHAT", "APPLICATION", "FLOW", "FROM", "TO", "RESULT")
+		row(w, "TIME", "WHO", "FROM", "WHAT", "APPLICATION", "ABOUT", "BEFORE", "AFTER", "RESULT")
 		for _, a := range r.GetEntries() {
 			result := "granted"
 			if a.GetRefused() != "" {
 				result = "refused: " + a.GetRefused()
 			}
-			row(w, at(a.GetTime()), a.GetPeer(), a.GetWhat(), a.GetApplication(), cmp.Or(flowText(a.GetFlow()), a.GetSubject()), a.GetPrevious(), a.GetValue(), result)
+			row(w, at(a.GetTime()), a.GetIdentity(), a.GetPeer(), a.GetWhat(), a.GetApplication(), cmp.Or(flowText(a.GetFlow()), a.GetSubject()), cmp.Or(brief(a.GetBefore()), fmt.Sprint(a.GetPrevious())), cmp.Or(brief(a.GetAfter()), fmt.Sprint(a.GetValue())), result)
 		}
 	})
+}
+
+// brief is the beginning of what was or is.
+func brief(s string) string {
+	const most = 24
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
 }
 
 // newGetCommand is "get" and its subcommands, which only read.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -27,7 +29,26 @@ func (g *Guard) Configure(cfg *config.Config) (undo func(), err error) {
 		return nil, err
 	}
 	before := g.change(p)
-	return func() { g.change(before) }, nil
+	record := func(from, to *policy) {
+		if !slices.Equal(from.lines, to.lines) {
+			g.Audit.Record(audit.Entry{
+				What: audit.Policy, Peer: "configuration " + cfg.File, Subject: cfg.Controller.Policy,
+				Before: short(from.lines), After: short(to.lines),
+			}, nil)
+		}
+	}
+	record(before, p)
+	return func() { g.change(before); record(p, before) }, nil
+}
+
+// short is a policy in a line of the audit log.
+func short(lines []string) string {
+	const most = 4096
+	text := strings.Join(lines, "; ")
+	if len(text) > most {
+		return audit.Digest(text)
+	}
+	return text
 }
 
 // Changes implements controller.Planner.

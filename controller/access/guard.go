@@ -2,8 +2,8 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/internal/confine"
 )
 
@@ -24,9 +25,8 @@ type Options struct {
 	Loopback Role
 	// Files is where the policy and what it names are read.
 	Files confine.Dirs
-	// Refused is told of each call that is refused; nil is nobody.
-	Refused func(c Caller, method string, why error)
-	Log     *slog.Logger // nil: slog.Default
+	// Audit records each call that is refused, and each change of the policy.
+	Audit *audit.Log
 }
 
 // Guard is safe for concurrent use.
@@ -41,8 +41,8 @@ type Guard struct {
 
 // New returns a guard that lets nobody in but the owner, and callers on loopback as Options say.
 func New(o Options) *Guard {
-	if o.Log == nil {
-		o.Log = slog.Default()
+	if o.Audit == nil {
+		o.Audit = audit.New(audit.Options{})
 	}
 	return &Guard{Options: o, policy: closed(), buckets: map[string]*bucket{}, streams: map[*running]struct{}{}}
 }
@@ -141,13 +141,13 @@ func names(roles []Role) string {
 	return strings.Join(list, ", ")
 }
 
-// refuse returns the status of a refusal, and tells Refused.
+// refuse returns the status of a refusal.
 func (g *Guard) refuse(c Caller, method string, code codes.Code, why string) error {
-	err := status.Error(code, why)
-	if g.Refused != nil {
-		g.Refused(c, method, err)
+	if !Known(method) {
+		method = "unknown" // what strangers call is theirs to choose
 	}
-	return err
+	g.Audit.Record(audit.Entry{What: audit.Denied, Identity: strings.ToValidUTF8(c.Name, "?"), Peer: c.Address, Subject: method}, errors.New(why))
+	return status.Error(code, strings.ToValidUTF8(why, "?"))
 }
 
 // authenticate takes over from Tap where that left a token.

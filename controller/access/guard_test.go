@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/internal/testcert"
 )
 
@@ -138,10 +139,17 @@ func TestWhoMayDoWhat(t *testing.T) {
 	if got := code(t, conn, "get"); got != codes.Unavailable {
 		t.Errorf("a certificate of another authority: %v", got)
 	}
-	if r.mu.Lock(); len(r.refused) == 0 {
-		t.Error("no refusal was told")
+	refused := map[string]string{}
+	for _, e := range r.audit.List("", 1000) {
+		if e.What == audit.Denied {
+			refused[e.Identity+" "+e.Subject] = e.Refused
+		}
 	}
-	r.mu.Unlock()
+	for _, want := range []string{"cn:alice /headgate.v1.FabricService/GetFabric", " /headgate.v1.FabricService/GetFabric", "cn:alice unknown", "spiffe://lab/host/h1 /headgate.v1.HostService/Attach"} {
+		if refused[want] == "" {
+			t.Errorf("the audit log lacks %q: %v", want, refused)
+		}
+	}
 }
 
 // TestFlowsOfOthers: an application changes and deletes no flow that is another's, whatever name

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -51,19 +50,18 @@ type rig struct {
 	weights       *weights.Registry
 	secure, plain string
 	socket        string
-	mu            sync.Mutex
-	refused       []string
+	audit         *audit.Log
 }
 
 const bearer = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
-func start(t *testing.T, loopback access.Role, policy string) *rig {
+func start(t testing.TB, loopback access.Role, policy string) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { // for the socket
 		t.Fatal(err)
 	}
-	r := &rig{Authority: testcert.New(t, dir), weights: weights.New(weights.Options{}), socket: filepath.Join(dir, "api.sock")}
+	r := &rig{Authority: testcert.New(t, dir), weights: weights.New(weights.Options{}), audit: audit.New(audit.Options{}), socket: filepath.Join(dir, "api.sock")}
 	r.Issue(t, "server", "controller")
 	r.write(t, "tokens", "ci "+bearer+"\n")
 	r.write(t, "policy.yaml", policy)
@@ -71,11 +69,7 @@ func start(t *testing.T, loopback access.Role, policy string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.guard = access.New(access.Options{Loopback: loopback, Files: dirs, Refused: func(c access.Caller, method string, _ error) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.refused = append(r.refused, c.Name+" "+method)
-	}})
+	r.guard = access.New(access.Options{Loopback: loopback, Files: dirs, Audit: r.audit})
 	if err := r.apply(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +90,9 @@ func start(t *testing.T, loopback access.Role, policy string) *rig {
 }
 
 // serve runs a server until the test ends.
-func (r *rig) serve(t *testing.T, secure *tls.Config, more net.Listener) string {
+func (r *rig) serve(t testing.TB, secure *tls.Config, more net.Listener) string {
 	t.Helper()
-	log := audit.New(audit.Options{})
-	srv := northbound.New(northbound.Options{Backend: backend{}, Weights: r.weights, Audit: log, Guard: r.guard, TLS: secure, Log: slog.New(slog.DiscardHandler)})
+	srv := northbound.New(northbound.Options{Backend: backend{}, Weights: r.weights, Audit: r.audit, Guard: r.guard, TLS: secure, Log: slog.New(slog.DiscardHandler)})
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +113,7 @@ func (r *rig) serve(t *testing.T, secure *tls.Config, more net.Listener) string 
 	return lis.Addr().String()
 }
 
-func (r *rig) write(t *testing.T, name, text string) {
+func (r *rig) write(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(r.File(name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -138,7 +131,7 @@ func (r *rig) apply() error {
 
 // as connects as somebody: a name of a certificate, "token WORD", "unix", "plain", or "stranger",
 // who has TLS and nothing else.
-func (r *rig) as(t *testing.T, who string) *grpc.ClientConn {
+func (r *rig) as(t testing.TB, who string) *grpc.ClientConn {
 	t.Helper()
 	var conn *grpc.ClientConn
 	var err error

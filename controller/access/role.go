@@ -47,6 +47,7 @@ var methods = map[string][]Role{
 	"/headgate.v1.WeightService/WatchWeights": own,
 	"/headgate.v1.WeightService/SetBudget":    changing,
 	"/headgate.v1.WeightService/ListAudit":    changing,
+	"/headgate.v1.WeightService/ExportAudit":  changing,
 
 	"/headgate.v1.PriorityService/AllocatePriority": weighing,
 	"/headgate.v1.PriorityService/ReleasePriority":  weighing,

@@ -1,10 +1,12 @@
 // Package audit is the log of who changed what, and of what was refused: weights and budgets,
 // configurations, links and virtual priorities. An Entry is one line; a Log has the newest,
-// and a Keeper makes them durable.
+// a Keeper makes them durable, and a Trail has all of them.
 package audit
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -22,12 +24,15 @@ const (
 	LinkDown = "link down" // Subject are the link's ends
 	Priority = "priority"  // Value is the virtual priority
 	Release  = "release"
+	Policy   = "policy" // who may do what
+	Denied   = "denied" // Subject is the method that was called
 )
 
 // Entry is one line of the log: a change, or a refusal, with who asked.
 type Entry struct {
 	Time        time.Time `json:"time"`
-	Peer        string    `json:"peer"`
+	Identity    string    `json:"identity,omitempty"` // who asked; "" where that is no caller
+	Peer        string    `json:"peer"`               // from where, or what else than a caller it was
 	Application string    `json:"application,omitempty"`
 	Flow        string    `json:"flow,omitempty"`    // as weights.Key writes it; "" where it is about no flow
 	Subject     string    `json:"subject,omitempty"` // what it is about where that is no flow
@@ -35,6 +40,17 @@ type Entry struct {
 	Value       float64   `json:"value"` // as asked, so it may be NaN in a refusal
 	What        string    `json:"what"`
 	Refused     string    `json:"refused,omitempty"` // empty when granted
+	Before      string    `json:"before,omitempty"`  // what was, where that is no number
+	After       string    `json:"after,omitempty"`
+	Count       int       `json:"count,omitempty"` // of refusals that this line stands for; 0 for one
+}
+
+// Digest stands for a text that is too long for a line; "" for none.
+func Digest(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
 // plain is an Entry without its methods; its Value stands in record as text.

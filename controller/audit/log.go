@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -21,6 +22,7 @@ type Keeper interface {
 // Options of a Log. The zero value keeps everything in memory.
 type Options struct {
 	Keeper Keeper           // nil: nothing outlives the process
+	Trail  *Trail           // nil: none has all lines
 	Now    func() time.Time // nil: time.Now
 	Limit  int              // entries kept; 0 means DefaultLimit
 	Log    *slog.Logger     // nil: slog.Default
@@ -31,28 +33,48 @@ func NewRing(limit int) *ring.Last[Entry] { return ring.NewLast[Entry](cmp.Or(li
 
 // Log is safe for concurrent use.
 type Log struct {
-	keeper Keeper
-	now    func() time.Time
-	slog   *slog.Logger
+	keeper   Keeper
+	trail    *Trail
+	now      func() time.Time
+	slog     *slog.Logger
+	refusals refusals
 
 	mu     sync.RWMutex
 	newest *ring.Last[Entry]
 }
 
-// New returns a log with what the keeper holds.
+// New returns a log with what the keeper holds. The trail gets what of that a crash kept from it.
 func New(o Options) *Log {
-	l := &Log{keeper: o.Keeper, now: o.Now, slog: o.Log, newest: NewRing(o.Limit)}
+	l := &Log{keeper: o.Keeper, trail: o.Trail, now: o.Now, slog: o.Log, newest: NewRing(o.Limit)}
 	if l.now == nil {
 		l.now = time.Now
 	}
 	if l.slog == nil {
 		l.slog = slog.Default()
 	}
-	if l.keeper != nil {
-		l.Append(l.keeper.LoadAudit()...)
+	l.refusals = refusals{counts: map[kind]*count{}, record: func(e Entry) {
+		e.Time = l.now()
+		l.keep([]Entry{e})
+	}}
+	if l.keeper == nil {
+		return l
+	}
+	kept := l.keeper.LoadAudit()
+	l.show(kept)
+	if l.trail != nil {
+		if err := l.trail.catchUp(kept); err != nil {
+			l.slog.Error("lines are missing from the audit log's file", "err", err)
+		}
 	}
 	return l
 }
+
+// Close records the refusals that were counted last.
+func (l *Log) Close() { l.refusals.close() }
+
+// First returns those of entries that are to be recorded: refusals of one kind that follow each
+// other are counted, and their number is recorded later.
+func (l *Log) First(entries []Entry) []Entry { return l.refusals.first(entries) }
 
 // Stamp writes the time into entries and, with a refusal that is not nil, why they were
 // refused.
@@ -69,6 +91,16 @@ func (l *Log) Stamp(entries []Entry, refusal error) {
 // Append adds entries that Stamp has completed, and that are durable already together with
 // the change that they are about.
 func (l *Log) Append(entries ...Entry) {
+	l.show(entries)
+	if l.trail == nil || len(entries) == 0 {
+		return
+	}
+	if err := l.trail.Append(entries...); err != nil {
+		l.slog.Error("lines are missing from the audit log's file until it can be written", "err", err)
+	}
+}
+
+func (l *Log) show(entries []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range entries {
@@ -81,12 +113,29 @@ func (l *Log) Append(entries ...Entry) {
 func (l *Log) Record(e Entry, refusal error) {
 	entries := []Entry{e}
 	l.Stamp(entries, refusal)
+	if entries = l.First(entries); len(entries) > 0 {
+		l.keep(entries)
+	}
+}
+
+func (l *Log) keep(entries []Entry) {
 	if l.keeper != nil {
 		if err := l.keeper.CommitAudit(entries); err != nil {
-			l.slog.Error("a line is missing from the stored audit log", "what", e.What, "subject", e.Subject, "error", err)
+			l.slog.Error("a line is missing from the stored audit log", "what", entries[0].What, "subject", entries[0].Subject, "error", err)
 		}
 	}
 	l.Append(entries...)
+}
+
+// ErrNoTrail says that no file has all lines.
+var ErrNoTrail = errors.New("the controller keeps no audit log in a file: want controller.audit, or controller.state")
+
+// Export hands each line of the trail to line, and returns what the file beside it says.
+func (l *Log) Export(line func(text []byte) error) (head string, err error) {
+	if l.trail == nil {
+		return "", ErrNoTrail
+	}
+	return l.trail.Export(line)
 }
 
 // List returns the newest n entries of an application ("" for all), oldest first.

@@ -246,6 +246,9 @@ type Controller struct {
 	// Policy is the file that says who may do what (package controller/access). Without it only
 	// the user that the controller runs as, and root, may do anything. Required with TLS.
 	Policy string
+	// Audit is the file with the whole audit log (package controller/audit); "off" for none.
+	// Default: the name of State with .audit behind it, and none without State.
+	Audit string
 	// Files are the folders below which files are read that a configuration names: Policy and
 	// what it names, those of TLS, and of each switch device_config and tls. Default: the folder of
 	// the file that the controller was started with.

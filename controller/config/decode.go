@@ -111,6 +111,9 @@ func readController(m *yamlnode.Map) Controller {
 		m.Need("cert", "key")
 		v.TLS = ServerTLS{Cert: m.Text("cert", ""), Key: m.Text("key", ""), ClientCA: m.Text("client_ca", "")}
 	})
+	if v.Audit = m.Text("audit", ""); v.Audit == "" && v.State != "" {
+		v.Audit = v.State + ".audit"
+	}
 	v.Policy, v.Files = m.Text("policy", ""), m.Texts("files")
 	if v.TLS.Cert != "" && v.Policy == "" {
 		m.Fault("tls", "is given without a policy, so that nobody could call: want policy too, the file that says who may do what")

@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/testcert"
@@ -182,6 +184,53 @@ func TestWhatIsServed(t *testing.T) {
 		}
 		if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestAuditIsExported: what was done through the API is in the file, whole, in a copy of it, and in
+// the file of the controller that comes after.
+func TestAuditIsExported(t *testing.T) {
+	g := newGuarded(t)
+	g.text = strings.Replace(g.text, "policy: ", fmt.Sprintf("state: %q, policy: ", g.File("state.db")), 1)
+	var lines []string
+	for range 2 {
+		_, stop := serve(t, g.options(t))
+		alice := g.as(t, "alice")
+		if _, err := pb.NewFabricServiceClient(alice).SetLink(t.Context(), &pb.SetLinkRequest{A: "s1", B: "h1"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, err := pb.NewFabricServiceClient(g.as(t, "eve")).SetLink(t.Context(), &pb.SetLinkRequest{A: "s1", B: "h1"})
+			if status.Code(err) != codes.PermissionDenied {
+				t.Error(err)
+			}
+		}
+		lines = nil
+		stream, err := pb.NewWeightServiceClient(alice).ExportAudit(t.Context(), &pb.ExportAuditRequest{})
+		for err == nil {
+			var l *pb.AuditLine
+			if l, err = stream.Recv(); err == nil {
+				lines = append(lines, l.Text+l.Head)
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		stop()
+	}
+	n, hash, err := audit.Verify(g.File("state.db.audit"))
+	if err != nil || n < 10 || hash == "" {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	all := strings.Join(lines, "\n")
+	for _, want := range []string{
+		`"identity":"cn:alice"`, `"what":"link down"`, `"subject":"s1 h1"`, `"after":"out of service"`,
+		`"identity":"cn:eve"`, `"what":"denied"`, `"refused":"2 more within 1m0s`, // the process before ended, so that it is said
+		`"what":"policy"`, `"after":"grant admin to cn:alice; grant operator to cn:bob"`, `"after":"sha256:`,
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the log lacks %s:\n%s", want, all)
 		}
 	}
 }

@@ -54,6 +54,7 @@ type daemon struct {
 	Options
 	db       *store.Store
 	registry *weights.Registry
+	trail    *audit.Trail // nil without
 	audit    *audit.Log
 	guard    *access.Guard
 	core     *controller.Controller
@@ -74,13 +75,21 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer db.Close()
-	log := audit.New(audit.Options{Keeper: db, Log: o.Log})
-	d := &daemon{Options: o, db: db, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
+	trail, err := o.openTrail()
+	if err != nil {
+		return err
+	}
+	if trail != nil {
+		defer trail.Close()
+	}
+	log := audit.New(audit.Options{Keeper: db, Trail: trail, Log: o.Log})
+	defer log.Close()
+	d := &daemon{Options: o, db: db, trail: trail, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
 	files, err := o.files()
 	if err != nil {
 		return err
 	}
-	d.guard = access.New(access.Options{Loopback: o.Loopback, Files: files, Log: o.Log})
+	d.guard = access.New(access.Options{Loopback: o.Loopback, Files: files, Audit: log})
 	priorities := priority.New(db)
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
@@ -99,6 +108,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return nil
+}
+
+// openTrail opens the audit log's file, nil for none.
+func (o Options) openTrail() (*audit.Trail, error) {
+	if name := o.Config.Controller.Audit; name != "" && name != "off" {
+		return audit.OpenTrail(name, o.Log)
+	}
+	return nil, nil
 }
 
 // serve applies the configuration and runs everything until ctx ends.

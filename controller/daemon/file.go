@@ -53,7 +53,7 @@ func (d *daemon) resume(ctx context.Context, saved store.Config) error {
 		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
 	}
 	own, was := &cfg.Controller, d.Config.Controller
-	own.Listen, own.Metrics, own.State, own.TLS, own.Files = was.Listen, was.Metrics, was.State, was.TLS, was.Files
+	own.Listen, own.Metrics, own.State, own.Audit, own.TLS, own.Files = was.Listen, was.Metrics, was.State, was.Audit, was.TLS, was.Files
 	if !saved.ByAPI {
 		d.file.Store(cfg) // it was the file's, and the next one replaces it
 	}
@@ -63,12 +63,16 @@ func (d *daemon) resume(ctx context.Context, saved store.Config) error {
 
 // apply makes the operator's file the configuration, and returns what the switches made of it.
 func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]view.Result, error) {
+	was := d.core.Fabric()
 	before := d.file.Swap(cfg)
 	generation, results, err := d.core.ApplyConfig(ctx, cfg)
 	if err != nil {
 		d.file.Store(before)
 	}
-	d.audit.Record(audit.Entry{Peer: "controller", What: audit.Apply, Subject: cfg.File, Value: float64(generation)}, err)
+	d.audit.Record(audit.Entry{
+		Peer: "controller", What: audit.Apply, Subject: cfg.File, Previous: float64(was.Generation), Value: float64(generation),
+		Before: audit.Digest(was.Config), After: audit.Digest(string(cfg.Source)),
+	}, err)
 	return results, err
 }
 
@@ -124,6 +128,7 @@ func (p process) Check(cfg *config.Config) error {
 		{"controller.listen", cfg.Controller.Listen, p.Listen},
 		{"controller.metrics", cfg.Controller.Metrics, p.Metrics},
 		{"controller.state", cfg.Controller.State, p.State},
+		{"controller.audit", cfg.Controller.Audit, p.Audit},
 		{"controller.tls.cert", cfg.Controller.TLS.Cert, p.TLS.Cert},
 		{"controller.tls.key", cfg.Controller.TLS.Key, p.TLS.Key},
 		{"controller.tls.client_ca", cfg.Controller.TLS.ClientCA, p.TLS.ClientCA},

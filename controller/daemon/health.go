@@ -11,7 +11,11 @@ import (
 // health says whether the process works. What it drives is no part of that: to restart a
 // controller helps no switch that is dead.
 func (d *daemon) health() []metrics.Check {
-	return []metrics.Check{{Part: "state store", Err: d.db.Err()}}
+	list := []metrics.Check{{Part: "state store", Err: d.db.Err()}}
+	if d.trail != nil {
+		list = append(list, metrics.Check{Part: "audit log", Err: d.trail.Err()})
+	}
+	return list
 }
 
 // ready says whether the fabric is as the configuration wants it, switch by switch.

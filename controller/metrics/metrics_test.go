@@ -65,7 +65,7 @@ func collector(t *testing.T) (*Collector, *source) {
 			t.Fatal(err)
 		}
 	}
-	if err := reg.SetBudget("test", "a", 3); err != nil {
+	if err := reg.SetBudget(weights.Caller{Peer: "test"}, "a", 3); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := reg.Set(weights.Caller{Peer: "test"}, weights.Change{Key: k, Weight: 2.5, Application: "a"}); err != nil {

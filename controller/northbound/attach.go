@@ -32,7 +32,7 @@ type hostService struct {
 func newHostService(o Options, running context.Context) *hostService {
 	s := &hostService{backend: o.Backend, weights: o.Weights, priorities: o.Priorities, running: running}
 	s.hosts = newHostTable(o.Lease, o.Weights.Hosts(), func(host string) {
-		if _, err := o.Weights.Report(fmt.Sprintf("host %s, not attached for %v", host, o.Lease), host, nil); err != nil {
+		if _, err := o.Weights.Report(weights.Caller{Peer: fmt.Sprintf("host %s, not attached for %v", host, o.Lease)}, host, nil); err != nil {
 			o.Log.Error("the weights of a host that is gone remain", "host", host, "err", err)
 		}
 	})
@@ -74,7 +74,8 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 		return streamEnd(ctx, ctx.Err())
 	}
 	a := &attached{service: s, stream: stream, host: first.GetHost()}
-	a.peer = fmt.Sprintf("host %s, %s", a.host, peerOf(ctx))
+	by := callerOf(ctx)
+	a.by = weights.Caller{Identity: by.Identity, Peer: fmt.Sprintf("host %s at %s", clean(a.host), by.Peer)}
 	if err := a.findAddress(); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ type attached struct {
 	service  *hostService
 	stream   grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
 	host     string
-	peer     string
+	by       weights.Caller
 	address  netip.Addr
 	refusals map[string]string // refusals sent, by flow; replaced with every report
 
@@ -210,7 +211,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 			name := keyText(f.GetFlow())
 			if a.refusals[name] == "" {
 				a.service.weights.Refuse(audit.Entry{
-					Peer: a.peer, Application: f.GetApplication(), Flow: k.String(), Value: f.GetWeight(), What: audit.Weight,
+					Identity: a.by.Identity, Peer: a.by.Peer, Application: f.GetApplication(), Flow: k.String(), Value: f.GetWeight(), What: audit.Weight,
 				}, err)
 			}
 			if err := a.refuse(refusals, name, f, err); err != nil {
@@ -221,7 +222,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 		changes = append(changes, weights.Change{Key: k, Weight: f.GetWeight(), Application: f.GetApplication()})
 		reports = append(reports, f)
 	}
-	answers, err := a.service.weights.Report(a.peer, a.host, changes)
+	answers, err := a.service.weights.Report(a.by, a.host, changes)
 	if err != nil {
 		return toStatus(err)
 	}

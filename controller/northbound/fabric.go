@@ -66,8 +66,12 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if r.GetAllowLockout() {
 		ctx = access.AllowLockout(ctx)
 	}
+	before := s.Backend.Fabric()
 	generation, results, err := s.Backend.Apply(ctx, file, []byte(r.GetConfig()))
-	record(ctx, s.Audit, audit.Entry{What: audit.Apply, Subject: clean(file), Value: float64(generation)}, err)
+	record(ctx, s.Audit, audit.Entry{
+		What: audit.Apply, Subject: clean(file), Previous: float64(before.Generation), Value: float64(generation),
+		Before: audit.Digest(before.Config), After: audit.Digest(r.GetConfig()),
+	}, err)
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
@@ -95,16 +99,30 @@ func (s *fabricService) SetLink(ctx context.Context, r *pb.SetLinkRequest) (*pb.
 			return nil, violations(n.field+": "+text, violation(n.field, text))
 		}
 	}
+	before := s.Backend.Fabric()
 	err := s.Backend.SetLink(ctx, a, b, r.GetUp())
-	what := audit.LinkDown
+	e := audit.Entry{What: audit.LinkDown, Subject: clean(a + " " + b), Before: stateOf(before.Links, a, b), After: "out of service"}
 	if r.GetUp() {
-		what = audit.LinkUp
+		e.What, e.After = audit.LinkUp, "in service"
 	}
-	record(ctx, s.Audit, audit.Entry{What: what, Subject: clean(a + " " + b)}, err)
+	record(ctx, s.Audit, e, err)
 	if err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.SetLinkResponse{}, nil
+}
+
+// stateOf says how the first link between two ends is.
+func stateOf(links []view.Link, a, b string) string {
+	is := func(e view.Endpoint, name string) bool {
+		return name == e.Node || name == fmt.Sprintf("%s:%d", e.Node, e.Port)
+	}
+	for _, l := range links {
+		if is(l.A, a) && is(l.B, b) || is(l.A, b) && is(l.B, a) {
+			return strings.ToLower(strings.TrimPrefix(portStates[l.State].String(), "STATE_"))
+		}
+	}
+	return ""
 }
 
 // sendEach sends what next waits for until the stream or the server ends.

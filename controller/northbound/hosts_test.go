@@ -69,7 +69,7 @@ func TestLeaseEndsWeights(t *testing.T) {
 			}
 			return k
 		}
-		if _, err := reg.Report("host h1", "h1", []weights.Change{{Key: key(1), Weight: 2}}); err != nil {
+		if _, err := reg.Report(weights.Caller{Peer: "host h1"}, "h1", []weights.Change{{Key: key(1), Weight: 2}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := reg.Set(weights.Caller{Peer: "operator"}, weights.Change{Key: key(2), Weight: 3}); err != nil {

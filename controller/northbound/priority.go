@@ -31,7 +31,7 @@ func (s *priorityService) AllocatePriority(ctx context.Context, r *pb.AllocatePr
 		return nil, err
 	}
 	p, err := s.priorities.Allocate(r.GetApplication(), number)
-	record(ctx, s.audit, audit.Entry{What: audit.Priority, Application: clean(r.GetApplication()), Value: float64(cmp.Or(p.Number, number))}, err)
+	record(ctx, s.audit, audit.Entry{What: audit.Priority, Application: clean(r.GetApplication()), Value: float64(cmp.Or(p.Number, number)), After: clean(p.Application)}, err)
 	if err != nil {
 		return nil, priorityStatus(err)
 	}
@@ -45,7 +45,7 @@ func (s *priorityService) ReleasePriority(ctx context.Context, r *pb.ReleasePrio
 		return nil, err
 	}
 	err = s.priorities.Release(r.GetApplication(), number)
-	record(ctx, s.audit, audit.Entry{What: audit.Release, Application: clean(r.GetApplication()), Value: float64(number)}, err)
+	record(ctx, s.audit, audit.Entry{What: audit.Release, Application: clean(r.GetApplication()), Value: float64(number), Before: clean(r.GetApplication())}, err)
 	if err != nil {
 		return nil, priorityStatus(err)
 	}

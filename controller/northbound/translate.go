@@ -183,5 +183,6 @@ func entryToProto(e audit.Entry) *pb.AuditEntry {
 	return &pb.AuditEntry{
 		Time: stamp(e.Time), Peer: clean(e.Peer), Application: clean(e.Application), Flow: keyToProto(flow),
 		Previous: e.Previous, Value: e.Value, What: e.What, Refused: clean(e.Refused), Subject: clean(e.Subject),
+		Identity: clean(e.Identity), Before: clean(e.Before), After: clean(e.After), Count: uint32(max(e.Count, 0)),
 	}
 }

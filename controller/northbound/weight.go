@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
@@ -23,20 +25,16 @@ type weightService struct {
 	running context.Context
 }
 
-// peerOf names the caller for the audit log.
-func peerOf(ctx context.Context) string {
-	c := access.CallerOf(ctx)
-	return clean(fmt.Sprintf("%v at %s", c.Identity, c.Address))
-}
-
-// callerOf is the caller for the registry.
+// callerOf is the caller for the registry and the audit log.
 func callerOf(ctx context.Context) weights.Caller {
-	return weights.Caller{Peer: peerOf(ctx), Applications: access.CallerOf(ctx).Applications}
+	c := access.CallerOf(ctx)
+	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications}
 }
 
 // record puts what a caller asked for into the audit log.
 func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
-	e.Peer = peerOf(ctx)
+	by := callerOf(ctx)
+	e.Identity, e.Peer = by.Identity, by.Peer
 	l.Record(e, err)
 }
 
@@ -45,8 +43,9 @@ func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
 func (s *weightService) change(ctx context.Context, r *pb.SetWeightRequest) (weights.Change, error) {
 	k, err := keyFromProto(r.GetFlow())
 	if err != nil {
+		by := callerOf(ctx)
 		s.weights.Refuse(audit.Entry{
-			Peer: peerOf(ctx), Application: r.GetApplication(), Value: r.GetWeight(), What: audit.Weight,
+			Identity: by.Identity, Peer: by.Peer, Application: r.GetApplication(), Value: r.GetWeight(), What: audit.Weight,
 		}, err)
 		return weights.Change{}, err
 	}
@@ -100,7 +99,8 @@ func (s *weightService) DeleteFlow(ctx context.Context, r *pb.DeleteFlowRequest)
 	if err == nil {
 		err = s.weights.Delete(callerOf(ctx), k)
 	} else {
-		s.weights.Refuse(audit.Entry{Peer: peerOf(ctx), What: audit.Delete}, err)
+		by := callerOf(ctx)
+		s.weights.Refuse(audit.Entry{Identity: by.Identity, Peer: by.Peer, What: audit.Delete}, err)
 	}
 	if err != nil {
 		return nil, toStatus(err)
@@ -122,7 +122,7 @@ func (s *weightService) ListWeights(_ context.Context, r *pb.ListWeightsRequest)
 }
 
 func (s *weightService) SetBudget(ctx context.Context, r *pb.SetBudgetRequest) (*pb.SetBudgetResponse, error) {
-	if err := s.weights.SetBudget(peerOf(ctx), r.GetApplication(), r.GetLimit()); err != nil {
+	if err := s.weights.SetBudget(callerOf(ctx), r.GetApplication(), r.GetLimit()); err != nil {
 		return nil, toStatus(err)
 	}
 	return &pb.SetBudgetResponse{}, nil
@@ -138,6 +138,22 @@ func (s *weightService) ListAudit(_ context.Context, r *pb.ListAuditRequest) (*p
 		out.Entries = append(out.Entries, entryToProto(e))
 	}
 	return out, nil
+}
+
+func (s *weightService) ExportAudit(_ *pb.ExportAuditRequest, stream grpc.ServerStreamingServer[pb.AuditLine]) error {
+	head, err := s.audit.Export(func(text []byte) error {
+		return stream.Send(&pb.AuditLine{Text: string(text)})
+	})
+	var damaged *audit.DamagedError
+	switch {
+	case errors.Is(err, audit.ErrNoTrail):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.As(err, &damaged):
+		return status.Error(codes.DataLoss, clean(err.Error()))
+	case err != nil:
+		return toStatus(err)
+	}
+	return stream.Send(&pb.AuditLine{Head: head})
 }
 
 func (s *weightService) WatchWeights(r *pb.WatchWeightsRequest, stream grpc.ServerStreamingServer[pb.WeightUpdate]) error {

@@ -48,7 +48,7 @@ func TestWeights(t *testing.T) {
 		t.Fatalf("ListAudit = %v, %v", audit, err)
 	}
 	e := audit.GetEntries()[1]
-	if e.GetPeer() != "loopback at bufconn" || e.GetWhat() != "delete" || e.GetFlow().GetSrcPort() != 3 || e.GetPrevious() != 9 || !e.GetTime().AsTime().Equal(clock) {
+	if e.GetPeer() != "bufconn" || e.GetIdentity() != "loopback" || e.GetWhat() != "delete" || e.GetFlow().GetSrcPort() != 3 || e.GetPrevious() != 9 || !e.GetTime().AsTime().Equal(clock) {
 		t.Errorf("entry = %v", e)
 	}
 }
@@ -120,8 +120,8 @@ func TestWeightsRefused(t *testing.T) {
 			refused++
 		}
 	}
-	if refused != len(tests)+2 {
-		t.Errorf("the audit log has %d refusals, want %d", refused, len(tests)+2)
+	if n := r.weights.Stats().Refusals; refused != 2 || n != uint64(len(tests)+2) {
+		t.Errorf("the audit log has %d refusals of %d, want the first of each of two kinds of %d", refused, n, len(tests)+2)
 	}
 	if list, _ := w.ListWeights(ctx, &pb.ListWeightsRequest{}); len(list.GetFlows()) != 0 {
 		t.Errorf("flows = %v", list)

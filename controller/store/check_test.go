@@ -30,7 +30,7 @@ func full(t *testing.T) string {
 		}
 	}
 	for _, err := range []error{
-		r.SetBudget("peer", "default", 1000), s.SaveLink("a-b", true), s.SaveLink("c-d", true), s.SaveLink("c-d", false), s.SavePriority(3, "web"),
+		r.SetBudget(weights.Caller{Peer: "peer"}, "default", 1000), s.SaveLink("a-b", true), s.SaveLink("c-d", true), s.SaveLink("c-d", false), s.SavePriority(3, "web"),
 		s.SaveConfig(Config{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}), s.Close(),
 	} {
 		if err != nil {

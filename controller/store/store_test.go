@@ -86,7 +86,7 @@ func TestWeightsSurvive(t *testing.T) {
 	if _, err := r.Set(weights.Caller{Peer: "peer"}, weights.Change{Key: key(1), Weight: 1.5, Application: "a"}, weights.Change{Key: key(2), Weight: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Report("host h1", "h1", []weights.Change{{Key: key(3), Weight: 0.25, Application: "b"}}); err != nil {
+	if _, err := r.Report(weights.Caller{Peer: "host h1"}, "h1", []weights.Change{{Key: key(3), Weight: 0.25, Application: "b"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Set(weights.Caller{Peer: "peer"}, weights.Change{Key: key(4), Weight: math.NaN()}); err == nil {
@@ -95,7 +95,7 @@ func TestWeightsSurvive(t *testing.T) {
 	if err := r.Delete(weights.Caller{Peer: "peer"}, key(2)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.SetBudget("peer", "a", 11); err != nil {
+	if err := r.SetBudget(weights.Caller{Peer: "peer"}, "a", 11); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

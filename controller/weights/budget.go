@@ -11,11 +11,11 @@ import (
 // SetBudget changes an application's limit; 0 removes it, and with it the name
 // of an application that the configuration does not name. A limit below what is in use is
 // refused with a *BudgetError, a value out of range with an *InvalidError.
-func (r *Registry) SetBudget(peer, application string, limit float64) error {
+func (r *Registry) SetBudget(by Caller, application string, limit float64) error {
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.book.stage()
-	entry := audit.Entry{Peer: peer, Application: application, Value: limit, What: audit.Budget,
+	entry := audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: application, Value: limit, What: audit.Budget,
 		Previous: r.book.apps[application].Limit.Float()}
 	err := CheckApplication(application)
 	if err == nil {

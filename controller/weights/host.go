@@ -18,7 +18,7 @@ type Answer struct {
 // for, each on its own; flows that the host registered before and that are gone now are
 // deleted. Answers come in the order of flows. A flow that is refused again and again for
 // the same request is in the audit log once.
-func (r *Registry) Report(peer, host string, flows []Change) ([]Answer, error) {
+func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, error) {
 	if answers, done := r.known(host, flows); done {
 		return answers, nil
 	}
@@ -45,7 +45,7 @@ func (r *Registry) Report(peer, host string, flows []Change) ([]Answer, error) {
 	slices.SortFunc(gone, Key.Compare)
 	for _, k := range gone {
 		old, err := s.delete(k)
-		log(deletion(peer, k, old), err)
+		log(deletion(by, k, old), err)
 	}
 
 	answers := make([]Answer, len(flows))
@@ -55,7 +55,7 @@ func (r *Registry) Report(peer, host string, flows []Change) ([]Answer, error) {
 			answers[i].Flow = f
 			continue
 		}
-		e := audit.Entry{Peer: peer, Application: c.Application, Flow: c.Key.String(), Value: c.Weight, What: audit.Weight}
+		e := audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: c.Application, Flow: c.Key.String(), Value: c.Weight, What: audit.Weight}
 		if e.Application == "" {
 			e.Application = DefaultApplication
 		}

@@ -98,7 +98,7 @@ func New(o Options) *Registry {
 
 // Caller is who asks for a change.
 type Caller struct {
-	Peer string // for the audit log
+	Identity, Peer string // for the audit log
 	// Applications are those whose flows it may change, nil for all.
 	Applications []string
 }
@@ -130,7 +130,7 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	entries := make([]audit.Entry, len(changes))
 	for i, c := range changes {
 		old := r.book.flows[c.Key]
-		entries[i] = audit.Entry{Peer: by.Peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
+		entries[i] = audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
 			Flow: c.Key.String(), Previous: old.Weight.Float(), Value: c.Weight, What: audit.Weight}
 		if err == nil {
 			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
@@ -152,7 +152,7 @@ func (r *Registry) Delete(by Caller, k Key) error {
 	if err == nil {
 		old, err = s.delete(k)
 	}
-	return r.finish(s, []audit.Entry{deletion(by.Peer, k, old)}, err)
+	return r.finish(s, []audit.Entry{deletion(by, k, old)}, err)
 }
 
 // Refuse records a change that was refused before it came here: its flow could not be read.
@@ -182,6 +182,12 @@ func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error 
 
 // commit is finish for entries that are complete, some of which may be refusals.
 func (r *Registry) commit(s *stage, entries []audit.Entry) error {
+	all := entries
+	entries = r.audit.First(entries)
+	if len(entries) == 0 && len(s.flows) == 0 && len(s.apps) == 0 {
+		r.count(all)
+		return nil
+	}
 	if r.keeper != nil {
 		c := Commit{Audit: entries}
 		for k, f := range s.flows {
@@ -207,6 +213,17 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	}
 	r.book.apply(s)
 	r.audit.Append(entries...)
+	r.countLocked(all)
+	return nil
+}
+
+func (r *Registry) count(entries []audit.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.countLocked(entries)
+}
+
+func (r *Registry) countLocked(entries []audit.Entry) {
 	for _, e := range entries {
 		if e.Refused != "" {
 			r.refusals++
@@ -214,11 +231,10 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 			r.changes++
 		}
 	}
-	return nil
 }
 
-func deletion(peer string, k Key, old Flow) audit.Entry {
-	return audit.Entry{Peer: peer, Application: old.Application, Flow: k.String(), Previous: old.Weight.Float(), What: audit.Delete}
+func deletion(by Caller, k Key, old Flow) audit.Entry {
+	return audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: old.Application, Flow: k.String(), Previous: old.Weight.Float(), What: audit.Delete}
 }
 
 // Flow returns a flow.

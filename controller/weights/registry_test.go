@@ -50,7 +50,7 @@ func TestSetRefuses(t *testing.T) {
 		r := open(t, nil)
 		mustSet(t, r, 1, "shuffle", 6)
 		mustSet(t, r, 2, "shuffle", 1.5)
-		if err := r.SetBudget("test", "shuffle", 10); err != nil {
+		if err := r.SetBudget(Caller{Peer: "test"}, "shuffle", 10); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -93,7 +93,7 @@ func TestSetRefuses(t *testing.T) {
 			if e.Refused != err.Error() || e.Peer != "10.9.9.9:1" || !e.Time.Equal(clock) || e.What != audit.Weight {
 				t.Errorf("audit = %+v", e)
 			}
-			if e.Flow != tt.changes[len(tt.changes)-1].Key.String() {
+			if e.Flow != tt.changes[0].Key.String() {
 				t.Errorf("audit names flow %v", e.Flow)
 			}
 		})
@@ -102,7 +102,7 @@ func TestSetRefuses(t *testing.T) {
 
 func TestBudgetsAreExact(t *testing.T) {
 	r := open(t, nil)
-	if err := r.SetBudget("test", "a", 0.3); err != nil {
+	if err := r.SetBudget(Caller{Peer: "test"}, "a", 0.3); err != nil {
 		t.Fatal(err)
 	}
 	mustSet(t, r, 1, "a", 0.1)
@@ -132,17 +132,17 @@ func TestUnknownApplication(t *testing.T) {
 	}
 	mustSet(t, r, 1, "early", 1) // what is there may fall
 	mustSet(t, r, 2, "a", 3)
-	if answers, err := r.Report("peer", "h1", []Change{{Key: key(3), Weight: 1, Application: "nosuch"}}); err != nil || !errors.As(answers[0].Refused, &unknown) {
+	if answers, err := r.Report(Caller{Peer: "peer"}, "h1", []Change{{Key: key(3), Weight: 1, Application: "nosuch"}}); err != nil || !errors.As(answers[0].Refused, &unknown) {
 		t.Errorf("a host's report: %+v, %v", answers, err)
 	}
-	if err := r.SetBudget("operator", "nosuch", 7); err != nil {
+	if err := r.SetBudget(Caller{Peer: "operator"}, "nosuch", 7); err != nil {
 		t.Fatal(err)
 	}
 	mustSet(t, r, 3, "nosuch", 7)
 	if _, err := r.Configure(budgets(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.SetBudget("operator", "nosuch", 0); err != nil {
+	if err := r.SetBudget(Caller{Peer: "operator"}, "nosuch", 0); err != nil {
 		t.Fatal(err)
 	}
 	mustSet(t, r, 4, "anything", 7) // nobody is named any more
@@ -184,12 +184,12 @@ func TestSetBudget(t *testing.T) {
 		{-1, "limit: -1 is not allowed"}, {math.NaN(), "limit: NaN"}, {math.Inf(1), "limit: +Inf"}, {2e9, "limit: 2e+09"},
 		{5, ""}, {0, ""},
 	} {
-		err := r.SetBudget("test", "a", tt.limit)
+		err := r.SetBudget(Caller{Peer: "test"}, "a", tt.limit)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("limit %v: error = %v, want %q", tt.limit, err, tt.want)
 		}
 	}
-	if err := r.SetBudget("test", "", 1); err == nil {
+	if err := r.SetBudget(Caller{Peer: "test"}, "", 1); err == nil {
 		t.Error("a budget without an application was accepted")
 	}
 	if got := r.Stats(); got.Changes != 3 || got.Refusals != 6 {
@@ -231,7 +231,7 @@ func TestConfigure(t *testing.T) {
 	}
 	type m = map[string]float64
 	step("first", m{"a": 10, "b": 5}, m{"a": 10, "b": 5})
-	if err := r.SetBudget("operator", "a", 12); err != nil {
+	if err := r.SetBudget(Caller{Peer: "operator"}, "a", 12); err != nil {
 		t.Fatal(err)
 	}
 	step("a live change stands", m{"a": 10, "b": 5}, m{"a": 12, "b": 5})
@@ -254,12 +254,12 @@ func TestConfigure(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	r := open(t, nil)
-	if err := r.SetBudget("test", "a", 3); err != nil {
+	if err := r.SetBudget(Caller{Peer: "test"}, "a", 3); err != nil {
 		t.Fatal(err)
 	}
 	report := func(flows ...Change) []Answer {
 		t.Helper()
-		a, err := r.Report("peer", "h1", flows)
+		a, err := r.Report(Caller{Peer: "peer"}, "h1", flows)
 		if err != nil || len(a) != len(flows) {
 			t.Fatalf("answers = %v, %v", a, err)
 		}
@@ -316,13 +316,13 @@ func TestNothingChangesWhenTheKeeperFails(t *testing.T) {
 	if _, err := r.Set(Caller{Peer: "test"}, Change{key(2), 1, "a"}); !errors.As(err, &keep) || !errors.Is(err, k.err) {
 		t.Errorf("Set: %v", err)
 	}
-	if _, err := r.Report("test", "h", []Change{{key(2), 1, "a"}}); !errors.As(err, &keep) {
+	if _, err := r.Report(Caller{Peer: "test"}, "h", []Change{{key(2), 1, "a"}}); !errors.As(err, &keep) {
 		t.Errorf("Report: %v", err)
 	}
 	if err := r.Delete(Caller{Peer: "test"}, key(1)); !errors.As(err, &keep) {
 		t.Errorf("Delete: %v", err)
 	}
-	if err := r.SetBudget("test", "a", 7); !errors.As(err, &keep) {
+	if err := r.SetBudget(Caller{Peer: "test"}, "a", 7); !errors.As(err, &keep) {
 		t.Errorf("SetBudget: %v", err)
 	}
 	if f := r.Flows(""); len(f) != 1 || r.Budgets()[0].Limit != 0 || len(r.audit.List("", 9)) != 1 {
@@ -393,7 +393,7 @@ func TestRegistryAgainstModel(t *testing.T) {
 				app, v := rapid.SampledFrom(apps).Draw(t, "app"), tenths("limit")
 				w := Weight(math.RoundToEven(v * float64(One)))
 				want := w == 0 || w >= max(m.sum(app), 1)
-				if err := r.SetBudget("test", app, v); want != (err == nil) {
+				if err := r.SetBudget(Caller{Peer: "test"}, app, v); want != (err == nil) {
 					t.Fatalf("SetBudget: %v, want success %v", err, want)
 				}
 				if want {
@@ -422,7 +422,7 @@ func TestRegistryAgainstModel(t *testing.T) {
 // Under any interleaving of changes and limits no reader ever sees a sum over its budget.
 func TestBudgetHoldsUnderConcurrency(t *testing.T) {
 	r := open(t, nil)
-	if err := r.SetBudget("test", "a", 20); err != nil {
+	if err := r.SetBudget(Caller{Peer: "test"}, "a", 20); err != nil {
 		t.Fatal(err)
 	}
 	var changes, readers sync.WaitGroup
@@ -433,7 +433,7 @@ func TestBudgetHoldsUnderConcurrency(t *testing.T) {
 				case 4:
 					_ = r.Delete(Caller{Peer: "test"}, key(i%7))
 				case 3:
-					_ = r.SetBudget("test", "a", float64(10+(i*g)%20))
+					_ = r.SetBudget(Caller{Peer: "test"}, "a", float64(10+(i*g)%20))
 				default:
 					_, _ = r.Set(Caller{Peer: "test"}, Change{key((i + g) % 7), float64(1+(i*7+g)%9) / 2, "a"})
 				}

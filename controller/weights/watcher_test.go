@@ -50,7 +50,7 @@ func TestWatchGetsStateThenEveryChange(t *testing.T) {
 	mustSet(t, r, 1, "a", 1.5)
 	mustSet(t, r, 2, "a", 4) // joins
 	mustSet(t, r, 3, "b", 3) // leaves
-	if err := r.SetBudget("test", "a", 50); err != nil {
+	if err := r.SetBudget(Caller{Peer: "test"}, "a", 50); err != nil {
 		t.Fatal(err)
 	}
 	b = next()

@@ -25,7 +25,7 @@ type Authority struct {
 }
 
 // New makes an authority with its certificate in ca.pem.
-func New(t *testing.T, dir string) *Authority {
+func New(t testing.TB, dir string) *Authority {
 	t.Helper()
 	a := &Authority{Dir: dir, key: newKey(t)}
 	a.cert = &x509.Certificate{
@@ -40,7 +40,7 @@ func New(t *testing.T, dir string) *Authority {
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
 // Issue writes name.pem and name.key: a certificate for 127.0.0.1 with a common name and URIs.
-func (a *Authority) Issue(t *testing.T, name, commonName string, uris ...string) {
+func (a *Authority) Issue(t testing.TB, name, commonName string, uris ...string) {
 	t.Helper()
 	key := newKey(t)
 	c := &x509.Certificate{
@@ -63,7 +63,7 @@ func (a *Authority) Issue(t *testing.T, name, commonName string, uris ...string)
 	write(t, a.File(name+".key"), "PRIVATE KEY", der)
 }
 
-func (a *Authority) sign(t *testing.T, c *x509.Certificate, key *ecdsa.PublicKey) []byte {
+func (a *Authority) sign(t testing.TB, c *x509.Certificate, key *ecdsa.PublicKey) []byte {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, key, a.key)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Authority) sign(t *testing.T, c *x509.Certificate, key *ecdsa.PublicKey
 	return der
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -81,7 +81,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func write(t *testing.T, file, kind string, der []byte) {
+func write(t testing.TB, file, kind string, der []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
 		t.Fatal(err)

@@ -3194,19 +3194,27 @@ func (x *ListAuditResponse) GetEntries() []*AuditEntry {
 type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
-	// Who asked: the peer address of the call.
+	// From where: the address of the call, or what else than a call it was.
 	Peer        string `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	Application string `protobuf:"bytes,3,opt,name=application,proto3" json:"application,omitempty"`
 	// Unset for what is about no flow.
 	Flow     *FlowKey `protobuf:"bytes,4,opt,name=flow,proto3" json:"flow,omitempty"`
 	Previous float64  `protobuf:"fixed64,5,opt,name=previous,proto3" json:"previous,omitempty"`
 	Value    float64  `protobuf:"fixed64,6,opt,name=value,proto3" json:"value,omitempty"`
-	// "weight", "budget", "delete", "apply", "link up", "link down", "priority" or "release".
+	// "weight", "budget", "delete", "apply", "link up", "link down", "priority", "release", "policy" or
+	// "denied".
 	What string `protobuf:"bytes,7,opt,name=what,proto3" json:"what,omitempty"`
 	// Empty when granted, else why it was refused.
 	Refused string `protobuf:"bytes,8,opt,name=refused,proto3" json:"refused,omitempty"`
-	// What it is about where that is no flow: a file that was applied, the ends of a link.
-	Subject       string `protobuf:"bytes,9,opt,name=subject,proto3" json:"subject,omitempty"`
+	// What it is about where that is no flow: a file that was applied, the ends of a link, a method.
+	Subject string `protobuf:"bytes,9,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Who asked, as the policy names callers; empty where that was no call.
+	Identity string `protobuf:"bytes,10,opt,name=identity,proto3" json:"identity,omitempty"`
+	// What was and what is, where that is no number.
+	Before string `protobuf:"bytes,11,opt,name=before,proto3" json:"before,omitempty"`
+	After  string `protobuf:"bytes,12,opt,name=after,proto3" json:"after,omitempty"`
+	// How many refusals this entry stands for; 0 for one.
+	Count         uint32 `protobuf:"varint,13,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3304,6 +3312,124 @@ func (x *AuditEntry) GetSubject() string {
 	return ""
 }
 
+func (x *AuditEntry) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type ExportAuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportAuditRequest) Reset() {
+	*x = ExportAuditRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportAuditRequest) ProtoMessage() {}
+
+func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
+func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
+}
+
+// AuditLine is a line of the audit log's file, or, in the last message, what stands in the file
+// beside it that says where the log ends.
+type AuditLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	Head          string                 `protobuf:"bytes,2,opt,name=head,proto3" json:"head,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditLine) Reset() {
+	*x = AuditLine{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditLine) ProtoMessage() {}
+
+func (x *AuditLine) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditLine.ProtoReflect.Descriptor instead.
+func (*AuditLine) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *AuditLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AuditLine) GetHead() string {
+	if x != nil {
+		return x.Head
+	}
+	return ""
+}
+
 type HostReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
@@ -3319,7 +3445,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3457,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3470,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *HostReport) GetHost() string {
@@ -3399,7 +3525,7 @@ type FlowReport struct {
 
 func (x *FlowReport) Reset() {
 	*x = FlowReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3537,7 @@ func (x *FlowReport) String() string {
 func (*FlowReport) ProtoMessage() {}
 
 func (x *FlowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3550,7 @@ func (x *FlowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReport.ProtoReflect.Descriptor instead.
 func (*FlowReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FlowReport) GetFlow() *FlowKey {
@@ -3515,7 +3641,7 @@ type HostCommand struct {
 
 func (x *HostCommand) Reset() {
 	*x = HostCommand{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +3653,7 @@ func (x *HostCommand) String() string {
 func (*HostCommand) ProtoMessage() {}
 
 func (x *HostCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +3666,7 @@ func (x *HostCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCommand.ProtoReflect.Descriptor instead.
 func (*HostCommand) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *HostCommand) GetWeight() *FlowWeight {
@@ -3580,7 +3706,7 @@ type HostParameters struct {
 
 func (x *HostParameters) Reset() {
 	*x = HostParameters{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3592,7 +3718,7 @@ func (x *HostParameters) String() string {
 func (*HostParameters) ProtoMessage() {}
 
 func (x *HostParameters) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3605,7 +3731,7 @@ func (x *HostParameters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameters.ProtoReflect.Descriptor instead.
 func (*HostParameters) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *HostParameters) GetParameters() []*HostParameter {
@@ -3630,7 +3756,7 @@ type HostParameter struct {
 
 func (x *HostParameter) Reset() {
 	*x = HostParameter{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3642,7 +3768,7 @@ func (x *HostParameter) String() string {
 func (*HostParameter) ProtoMessage() {}
 
 func (x *HostParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3655,7 +3781,7 @@ func (x *HostParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameter.ProtoReflect.Descriptor instead.
 func (*HostParameter) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *HostParameter) GetLaw() string {
@@ -3691,7 +3817,7 @@ type FlowChannel struct {
 
 func (x *FlowChannel) Reset() {
 	*x = FlowChannel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +3829,7 @@ func (x *FlowChannel) String() string {
 func (*FlowChannel) ProtoMessage() {}
 
 func (x *FlowChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +3842,7 @@ func (x *FlowChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowChannel.ProtoReflect.Descriptor instead.
 func (*FlowChannel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FlowChannel) GetFlow() *FlowKey {
@@ -3760,7 +3886,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3772,7 +3898,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3785,7 +3911,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Channel) GetPriority() uint32 {
@@ -3835,7 +3961,7 @@ type AllocatePriorityRequest struct {
 
 func (x *AllocatePriorityRequest) Reset() {
 	*x = AllocatePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +3973,7 @@ func (x *AllocatePriorityRequest) String() string {
 func (*AllocatePriorityRequest) ProtoMessage() {}
 
 func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +3986,7 @@ func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityRequest.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AllocatePriorityRequest) GetApplication() string {
@@ -3886,7 +4012,7 @@ type AllocatePriorityResponse struct {
 
 func (x *AllocatePriorityResponse) Reset() {
 	*x = AllocatePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +4024,7 @@ func (x *AllocatePriorityResponse) String() string {
 func (*AllocatePriorityResponse) ProtoMessage() {}
 
 func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +4037,7 @@ func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityResponse.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AllocatePriorityResponse) GetChannel() *Channel {
@@ -3931,7 +4057,7 @@ type ReleasePriorityRequest struct {
 
 func (x *ReleasePriorityRequest) Reset() {
 	*x = ReleasePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3943,7 +4069,7 @@ func (x *ReleasePriorityRequest) String() string {
 func (*ReleasePriorityRequest) ProtoMessage() {}
 
 func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3956,7 +4082,7 @@ func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReleasePriorityRequest) GetApplication() string {
@@ -3981,7 +4107,7 @@ type ReleasePriorityResponse struct {
 
 func (x *ReleasePriorityResponse) Reset() {
 	*x = ReleasePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4119,7 @@ func (x *ReleasePriorityResponse) String() string {
 func (*ReleasePriorityResponse) ProtoMessage() {}
 
 func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4132,7 @@ func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
 }
 
 type ListPrioritiesRequest struct {
@@ -4017,7 +4143,7 @@ type ListPrioritiesRequest struct {
 
 func (x *ListPrioritiesRequest) Reset() {
 	*x = ListPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4029,7 +4155,7 @@ func (x *ListPrioritiesRequest) String() string {
 func (*ListPrioritiesRequest) ProtoMessage() {}
 
 func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4042,7 +4168,7 @@ func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
 }
 
 type WatchPrioritiesRequest struct {
@@ -4053,7 +4179,7 @@ type WatchPrioritiesRequest struct {
 
 func (x *WatchPrioritiesRequest) Reset() {
 	*x = WatchPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4065,7 +4191,7 @@ func (x *WatchPrioritiesRequest) String() string {
 func (*WatchPrioritiesRequest) ProtoMessage() {}
 
 func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4078,7 +4204,7 @@ func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*WatchPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
 }
 
 type ListPrioritiesResponse struct {
@@ -4092,7 +4218,7 @@ type ListPrioritiesResponse struct {
 
 func (x *ListPrioritiesResponse) Reset() {
 	*x = ListPrioritiesResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4104,7 +4230,7 @@ func (x *ListPrioritiesResponse) String() string {
 func (*ListPrioritiesResponse) ProtoMessage() {}
 
 func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4117,7 +4243,7 @@ func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesResponse.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListPrioritiesResponse) GetPlan() *ChannelPlan {
@@ -4150,7 +4276,7 @@ type ChannelPlan struct {
 
 func (x *ChannelPlan) Reset() {
 	*x = ChannelPlan{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4162,7 +4288,7 @@ func (x *ChannelPlan) String() string {
 func (*ChannelPlan) ProtoMessage() {}
 
 func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4301,7 @@ func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelPlan.ProtoReflect.Descriptor instead.
 func (*ChannelPlan) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ChannelPlan) GetBaseNs() uint64 {
@@ -4221,7 +4347,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4359,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4372,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
 }
 
 type WatchFlowsRequest struct {
@@ -4257,7 +4383,7 @@ type WatchFlowsRequest struct {
 
 func (x *WatchFlowsRequest) Reset() {
 	*x = WatchFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4269,7 +4395,7 @@ func (x *WatchFlowsRequest) String() string {
 func (*WatchFlowsRequest) ProtoMessage() {}
 
 func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4282,7 +4408,7 @@ func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
 }
 
 type ListFlowsResponse struct {
@@ -4294,7 +4420,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4306,7 +4432,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4319,7 +4445,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -4558,7 +4684,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\vapplication\x18\x01 \x01(\tR\vapplication\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"F\n" +
 	"\x11ListAuditResponse\x121\n" +
-	"\aentries\x18\x01 \x03(\v2\x17.headgate.v1.AuditEntryR\aentries\"\x96\x02\n" +
+	"\aentries\x18\x01 \x03(\v2\x17.headgate.v1.AuditEntryR\aentries\"\xf6\x02\n" +
 	"\n" +
 	"AuditEntry\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
@@ -4569,7 +4695,16 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x05value\x18\x06 \x01(\x01R\x05value\x12\x12\n" +
 	"\x04what\x18\a \x01(\tR\x04what\x12\x18\n" +
 	"\arefused\x18\b \x01(\tR\arefused\x12\x18\n" +
-	"\asubject\x18\t \x01(\tR\asubject\"\x9b\x01\n" +
+	"\asubject\x18\t \x01(\tR\asubject\x12\x1a\n" +
+	"\bidentity\x18\n" +
+	" \x01(\tR\bidentity\x12\x16\n" +
+	"\x06before\x18\v \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\f \x01(\tR\x05after\x12\x14\n" +
+	"\x05count\x18\r \x01(\rR\x05count\"\x14\n" +
+	"\x12ExportAuditRequest\"3\n" +
+	"\tAuditLine\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
+	"\x04head\x18\x02 \x01(\tR\x04head\"\x9b\x01\n" +
 	"\n" +
 	"HostReport\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +
@@ -4649,7 +4784,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\vApplyConfig\x12\x1f.headgate.v1.ApplyConfigRequest\x1a .headgate.v1.ApplyConfigResponse\x12D\n" +
 	"\aSetLink\x12\x1b.headgate.v1.SetLinkRequest\x1a\x1c.headgate.v1.SetLinkResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.headgate.v1.WatchEventsRequest\x1a\x12.headgate.v1.Event0\x01\x12V\n" +
-	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xb2\x04\n" +
+	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xfc\x04\n" +
 	"\rWeightService\x12J\n" +
 	"\tSetWeight\x12\x1d.headgate.v1.SetWeightRequest\x1a\x1e.headgate.v1.SetWeightResponse\x12M\n" +
 	"\n" +
@@ -4659,7 +4794,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\vListWeights\x12\x1f.headgate.v1.ListWeightsRequest\x1a .headgate.v1.ListWeightsResponse\x12M\n" +
 	"\fWatchWeights\x12 .headgate.v1.WatchWeightsRequest\x1a\x19.headgate.v1.WeightUpdate0\x01\x12J\n" +
 	"\tSetBudget\x12\x1d.headgate.v1.SetBudgetRequest\x1a\x1e.headgate.v1.SetBudgetResponse\x12J\n" +
-	"\tListAudit\x12\x1d.headgate.v1.ListAuditRequest\x1a\x1e.headgate.v1.ListAuditResponse2\x8a\x03\n" +
+	"\tListAudit\x12\x1d.headgate.v1.ListAuditRequest\x1a\x1e.headgate.v1.ListAuditResponse\x12H\n" +
+	"\vExportAudit\x12\x1f.headgate.v1.ExportAuditRequest\x1a\x16.headgate.v1.AuditLine0\x012\x8a\x03\n" +
 	"\x0fPriorityService\x12_\n" +
 	"\x10AllocatePriority\x12$.headgate.v1.AllocatePriorityRequest\x1a%.headgate.v1.AllocatePriorityResponse\x12\\\n" +
 	"\x0fReleasePriority\x12#.headgate.v1.ReleasePriorityRequest\x1a$.headgate.v1.ReleasePriorityResponse\x12Y\n" +
@@ -4684,7 +4820,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
 	(PortStatus_State)(0),            // 1: headgate.v1.PortStatus.State
@@ -4738,25 +4874,27 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*ListAuditRequest)(nil),         // 49: headgate.v1.ListAuditRequest
 	(*ListAuditResponse)(nil),        // 50: headgate.v1.ListAuditResponse
 	(*AuditEntry)(nil),               // 51: headgate.v1.AuditEntry
-	(*HostReport)(nil),               // 52: headgate.v1.HostReport
-	(*FlowReport)(nil),               // 53: headgate.v1.FlowReport
-	(*HostCommand)(nil),              // 54: headgate.v1.HostCommand
-	(*HostParameters)(nil),           // 55: headgate.v1.HostParameters
-	(*HostParameter)(nil),            // 56: headgate.v1.HostParameter
-	(*FlowChannel)(nil),              // 57: headgate.v1.FlowChannel
-	(*Channel)(nil),                  // 58: headgate.v1.Channel
-	(*AllocatePriorityRequest)(nil),  // 59: headgate.v1.AllocatePriorityRequest
-	(*AllocatePriorityResponse)(nil), // 60: headgate.v1.AllocatePriorityResponse
-	(*ReleasePriorityRequest)(nil),   // 61: headgate.v1.ReleasePriorityRequest
-	(*ReleasePriorityResponse)(nil),  // 62: headgate.v1.ReleasePriorityResponse
-	(*ListPrioritiesRequest)(nil),    // 63: headgate.v1.ListPrioritiesRequest
-	(*WatchPrioritiesRequest)(nil),   // 64: headgate.v1.WatchPrioritiesRequest
-	(*ListPrioritiesResponse)(nil),   // 65: headgate.v1.ListPrioritiesResponse
-	(*ChannelPlan)(nil),              // 66: headgate.v1.ChannelPlan
-	(*ListFlowsRequest)(nil),         // 67: headgate.v1.ListFlowsRequest
-	(*WatchFlowsRequest)(nil),        // 68: headgate.v1.WatchFlowsRequest
-	(*ListFlowsResponse)(nil),        // 69: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),    // 70: google.protobuf.Timestamp
+	(*ExportAuditRequest)(nil),       // 52: headgate.v1.ExportAuditRequest
+	(*AuditLine)(nil),                // 53: headgate.v1.AuditLine
+	(*HostReport)(nil),               // 54: headgate.v1.HostReport
+	(*FlowReport)(nil),               // 55: headgate.v1.FlowReport
+	(*HostCommand)(nil),              // 56: headgate.v1.HostCommand
+	(*HostParameters)(nil),           // 57: headgate.v1.HostParameters
+	(*HostParameter)(nil),            // 58: headgate.v1.HostParameter
+	(*FlowChannel)(nil),              // 59: headgate.v1.FlowChannel
+	(*Channel)(nil),                  // 60: headgate.v1.Channel
+	(*AllocatePriorityRequest)(nil),  // 61: headgate.v1.AllocatePriorityRequest
+	(*AllocatePriorityResponse)(nil), // 62: headgate.v1.AllocatePriorityResponse
+	(*ReleasePriorityRequest)(nil),   // 63: headgate.v1.ReleasePriorityRequest
+	(*ReleasePriorityResponse)(nil),  // 64: headgate.v1.ReleasePriorityResponse
+	(*ListPrioritiesRequest)(nil),    // 65: headgate.v1.ListPrioritiesRequest
+	(*WatchPrioritiesRequest)(nil),   // 66: headgate.v1.WatchPrioritiesRequest
+	(*ListPrioritiesResponse)(nil),   // 67: headgate.v1.ListPrioritiesResponse
+	(*ChannelPlan)(nil),              // 68: headgate.v1.ChannelPlan
+	(*ListFlowsRequest)(nil),         // 69: headgate.v1.ListFlowsRequest
+	(*WatchFlowsRequest)(nil),        // 70: headgate.v1.WatchFlowsRequest
+	(*ListFlowsResponse)(nil),        // 71: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -4767,14 +4905,14 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	1,  // 5: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
 	12, // 6: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 7: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	70, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	72, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	17, // 9: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	18, // 10: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	13, // 11: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	14, // 12: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
 	15, // 13: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
 	16, // 14: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	70, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	72, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
 	1,  // 16: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
 	21, // 17: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	22, // 18: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
@@ -4782,10 +4920,10 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	2,  // 20: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
 	25, // 21: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
 	29, // 22: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	70, // 23: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	72, // 23: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
 	3,  // 24: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	70, // 25: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	70, // 26: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	72, // 25: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	72, // 26: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
 	34, // 27: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
 	35, // 28: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
 	36, // 29: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
@@ -4796,22 +4934,22 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	43, // 34: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
 	44, // 35: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
 	51, // 36: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	70, // 37: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	72, // 37: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	34, // 38: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	53, // 39: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	70, // 40: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	55, // 39: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	72, // 40: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
 	34, // 41: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	58, // 42: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	60, // 42: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
 	43, // 43: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	57, // 44: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	55, // 45: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	56, // 46: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	59, // 44: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	57, // 45: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	58, // 46: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
 	34, // 47: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	58, // 48: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	58, // 49: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	66, // 50: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	58, // 51: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	52, // 52: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	60, // 48: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	60, // 49: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	68, // 50: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	60, // 51: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	54, // 52: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
 	4,  // 53: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
 	10, // 54: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
 	19, // 55: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
@@ -4826,36 +4964,38 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	45, // 64: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
 	47, // 65: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
 	49, // 66: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	59, // 67: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	61, // 68: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	63, // 69: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	64, // 70: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	52, // 71: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	67, // 72: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	68, // 73: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,  // 74: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11, // 75: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	20, // 76: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	24, // 77: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	27, // 78: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	31, // 79: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	33, // 80: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	36, // 81: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	38, // 82: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	40, // 83: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	42, // 84: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	46, // 85: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	48, // 86: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	50, // 87: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	60, // 88: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	62, // 89: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	65, // 90: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	65, // 91: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	54, // 92: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	69, // 93: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	52, // 94: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	74, // [74:95] is the sub-list for method output_type
-	53, // [53:74] is the sub-list for method input_type
+	52, // 67: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	61, // 68: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	63, // 69: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	65, // 70: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	66, // 71: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	54, // 72: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	69, // 73: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	70, // 74: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,  // 75: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11, // 76: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	20, // 77: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	24, // 78: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	27, // 79: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	31, // 80: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	33, // 81: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	36, // 82: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	38, // 83: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	40, // 84: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	42, // 85: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	46, // 86: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	48, // 87: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	50, // 88: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	53, // 89: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	62, // 90: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	64, // 91: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	67, // 92: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	67, // 93: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	56, // 94: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	71, // 95: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	54, // 96: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	75, // [75:97] is the sub-list for method output_type
+	53, // [53:75] is the sub-list for method input_type
 	53, // [53:53] is the sub-list for extension type_name
 	53, // [53:53] is the sub-list for extension extendee
 	0,  // [0:53] is the sub-list for field type_name
@@ -4882,7 +5022,7 @@ func file_api_headgate_v1_headgate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

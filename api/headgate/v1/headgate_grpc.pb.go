@@ -393,6 +393,7 @@ const (
 	WeightService_WatchWeights_FullMethodName = "/headgate.v1.WeightService/WatchWeights"
 	WeightService_SetBudget_FullMethodName    = "/headgate.v1.WeightService/SetBudget"
 	WeightService_ListAudit_FullMethodName    = "/headgate.v1.WeightService/ListAudit"
+	WeightService_ExportAudit_FullMethodName  = "/headgate.v1.WeightService/ExportAudit"
 )
 
 // WeightServiceClient is the client API for WeightService service.
@@ -419,6 +420,9 @@ type WeightServiceClient interface {
 	SetBudget(ctx context.Context, in *SetBudgetRequest, opts ...grpc.CallOption) (*SetBudgetResponse, error)
 	// ListAudit returns the log of what operators and hosts changed, oldest first.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
+	// ExportAudit sends the audit log as it stands in its file, whose lines are chained by their
+	// hashes. FAILED_PRECONDITION when the controller has no such file, DATA_LOSS when it was changed.
+	ExportAudit(ctx context.Context, in *ExportAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AuditLine], error)
 }
 
 type weightServiceClient struct {
@@ -508,6 +512,25 @@ func (c *weightServiceClient) ListAudit(ctx context.Context, in *ListAuditReques
 	return out, nil
 }
 
+func (c *weightServiceClient) ExportAudit(ctx context.Context, in *ExportAuditRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AuditLine], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WeightService_ServiceDesc.Streams[1], WeightService_ExportAudit_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportAuditRequest, AuditLine]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeightService_ExportAuditClient = grpc.ServerStreamingClient[AuditLine]
+
 // WeightServiceServer is the server API for WeightService service.
 // All implementations must embed UnimplementedWeightServiceServer
 // for forward compatibility.
@@ -532,6 +555,9 @@ type WeightServiceServer interface {
 	SetBudget(context.Context, *SetBudgetRequest) (*SetBudgetResponse, error)
 	// ListAudit returns the log of what operators and hosts changed, oldest first.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
+	// ExportAudit sends the audit log as it stands in its file, whose lines are chained by their
+	// hashes. FAILED_PRECONDITION when the controller has no such file, DATA_LOSS when it was changed.
+	ExportAudit(*ExportAuditRequest, grpc.ServerStreamingServer[AuditLine]) error
 	mustEmbedUnimplementedWeightServiceServer()
 }
 
@@ -562,6 +588,9 @@ func (UnimplementedWeightServiceServer) SetBudget(context.Context, *SetBudgetReq
 }
 func (UnimplementedWeightServiceServer) ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListAudit not implemented")
+}
+func (UnimplementedWeightServiceServer) ExportAudit(*ExportAuditRequest, grpc.ServerStreamingServer[AuditLine]) error {
+	return status.Errorf(codes.Unimplemented, "method ExportAudit not implemented")
 }
 func (UnimplementedWeightServiceServer) mustEmbedUnimplementedWeightServiceServer() {}
 func (UnimplementedWeightServiceServer) testEmbeddedByValue()                       {}
@@ -703,6 +732,17 @@ func _WeightService_ListAudit_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeightService_ExportAudit_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportAuditRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WeightServiceServer).ExportAudit(m, &grpc.GenericServerStream[ExportAuditRequest, AuditLine]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeightService_ExportAuditServer = grpc.ServerStreamingServer[AuditLine]
+
 // WeightService_ServiceDesc is the grpc.ServiceDesc for WeightService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -739,6 +779,11 @@ var WeightService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "WatchWeights",
 			Handler:       _WeightService_WatchWeights_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ExportAudit",
+			Handler:       _WeightService_ExportAudit_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -1,0 +1,105 @@
+package audit
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Window is how long refusals of one kind are counted after the first.
+const Window = time.Minute
+
+// maxKinds bounds the kinds that are counted apart.
+const maxKinds = 1000
+
+// kind is what refusals have in common that are summarised.
+type kind struct{ who, what, subject string }
+
+// kindOf gives what was refused to an identity, or to whoever is at an address, by one method.
+func kindOf(e Entry) kind {
+	who := e.Identity
+	if who == "" {
+		who = e.Peer
+		if host, _, err := net.SplitHostPort(who); err == nil {
+			who = host
+		}
+	}
+	k := kind{who: who, what: e.What}
+	if e.What == Denied {
+		k.subject = e.Subject
+	}
+	return k
+}
+
+// refusals counts. The first of a kind stands in the log as it is, those within the Window after it
+// as one line with their number, so that nobody can push others' lines out of the log.
+type refusals struct {
+	record func(Entry) // what a Window has counted
+
+	mu     sync.Mutex
+	counts map[kind]*count
+}
+
+type count struct {
+	more  int
+	last  Entry
+	timer *time.Timer
+}
+
+// first returns those entries that are to be recorded: what was granted, and the first of each
+// kind of refusal.
+func (r *refusals) first(entries []Entry) []Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Entry
+	for _, e := range entries {
+		if e.Refused == "" {
+			out = append(out, e)
+			continue
+		}
+		k := kindOf(e)
+		c := r.counts[k]
+		if c == nil && len(r.counts) >= maxKinds {
+			k = kind{who: "others"}
+			c = r.counts[k]
+		}
+		if c == nil {
+			r.counts[k] = &count{timer: time.AfterFunc(Window, func() { r.end(k) })}
+			out = append(out, e)
+			continue
+		}
+		c.more++
+		c.last = e
+	}
+	return out
+}
+
+// end records what was counted of a kind.
+func (r *refusals) end(k kind) {
+	r.mu.Lock()
+	c := r.counts[k]
+	delete(r.counts, k)
+	r.mu.Unlock()
+	if c == nil || c.more == 0 {
+		return
+	}
+	e := c.last
+	e.Count = c.more
+	e.Refused = fmt.Sprintf("%d more within %v, the last: %s", c.more, Window, e.Refused)
+	r.record(e)
+}
+
+// close records all that was counted.
+func (r *refusals) close() {
+	r.mu.Lock()
+	var list []kind
+	for k, c := range r.counts {
+		c.timer.Stop()
+		list = append(list, k)
+	}
+	r.mu.Unlock()
+	for _, k := range list {
+		r.end(k)
+	}
+}

@@ -1,0 +1,256 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// trail makes a trail of so many entries, closed, and returns its name.
+func trail(t *testing.T, entries int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit")
+	l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		if err := l.Append(Entry{What: Weight, Identity: "cn:alice", Value: float64(i), Subject: "a\nb"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func content(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Whatever is done to a trail, Verify names the line, and no controller goes on with it.
+func TestTampering(t *testing.T) {
+	nth := func(text []byte, n int) (start, end int) {
+		for range n - 1 {
+			start += bytes.IndexByte(text[start:], '\n') + 1
+		}
+		return start, start + bytes.IndexByte(text[start:], '\n') + 1
+	}
+	for _, c := range []struct {
+		name string
+		do   func(text, head []byte) ([]byte, []byte)
+		want string
+	}{
+		{"nothing", func(text, head []byte) ([]byte, []byte) { return text, head }, ""},
+		{"the third is changed", func(text, head []byte) ([]byte, []byte) {
+			start, _ := nth(text, 3)
+			return append(text[:start:start], bytes.Replace(text[start:], []byte("cn:alice"), []byte("cn:bobby"), 1)...), head
+		}, ":3: it was changed"},
+		{"the first is changed", func(text, head []byte) ([]byte, []byte) {
+			return bytes.Replace(text, []byte("cn:alice"), []byte("cn:bobby"), 1), head
+		}, ":1: it was changed"},
+		{"the last is changed", func(text, head []byte) ([]byte, []byte) {
+			start, _ := nth(text, 5)
+			return append(text[:start:start], bytes.Replace(text[start:], []byte("cn:alice"), []byte("cn:bobby"), 1)...), head
+		}, ":5: it was changed"},
+		{"the second is removed", func(text, head []byte) ([]byte, []byte) {
+			start, end := nth(text, 2)
+			return append(text[:start:start], text[end:]...), head
+		}, ":2: it has the number 3"},
+		{"the end is cut", func(text, head []byte) ([]byte, []byte) { _, end := nth(text, 3); return text[:end], head }, ":4: it was cut: 2 lines are missing"},
+		{"the end is cut in a line", func(text, head []byte) ([]byte, []byte) { return text[:len(text)-9], head }, ":5: it was cut: 1 lines are missing"},
+		{"all is cut", func(_, head []byte) ([]byte, []byte) { return nil, head }, ":1: it was cut: 5 lines are missing"},
+		{"a line is no JSON", func(text, head []byte) ([]byte, []byte) {
+			start, _ := nth(text, 4)
+			return append(append(text[:start:start], "x\n"...), text[start:]...), head
+		}, ":4: it is no line"},
+		{"the head is lost", func(text, _ []byte) ([]byte, []byte) { return text, nil }, ".head is missing"},
+		{"the head is another", func(text, head []byte) ([]byte, []byte) { head[30] ^= 1; return text, head }, ":5: it was changed"},
+		{"the head is none", func(text, _ []byte) ([]byte, []byte) { return text, []byte("x") }, ".head"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := trail(t, 5)
+			text, head := c.do(content(t, path), content(t, HeadOf(path)))
+			if err := errors.Join(os.WriteFile(path, text, 0o600), os.Remove(HeadOf(path))); err != nil {
+				t.Fatal(err)
+			}
+			if head != nil {
+				if err := os.WriteFile(HeadOf(path), head, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lines, _, err := Verify(path)
+			l, openErr := OpenTrail(path, slog.New(slog.DiscardHandler))
+			if openErr == nil {
+				_ = l.Close()
+			}
+			if c.want == "" {
+				if err != nil || openErr != nil || lines != 5 {
+					t.Errorf("%d lines, %v, %v", lines, err, openErr)
+				}
+				return
+			}
+			var damaged *DamagedError
+			for _, err := range []error{err, openErr} {
+				if !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
+					// An empty log with a head is a new one to whoever opens it only when the head says so.
+					t.Errorf("%v, want damage with %q", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestTornLine: a crash in the middle of a line leaves a whole log, which says what it removes.
+func TestTornLine(t *testing.T) {
+	path := trail(t, 3)
+	whole := content(t, path)
+	for _, torn := range []string{`{"seq":4,"prev":"`, "{"} {
+		if err := os.WriteFile(path, append(bytes.Clone(whole), torn...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := Verify(path); n != 3 || err != nil {
+			t.Errorf("%q: %d lines, %v", torn, n, err)
+		}
+		var log strings.Builder
+		l, err := OpenTrail(path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(log.String(), "line=4") {
+			t.Errorf("the log says %q", log.String())
+		}
+		if err := l.Close(); err != nil || !bytes.Equal(content(t, path), whole) {
+			t.Errorf("%v, and left is\n%s", err, content(t, path))
+		}
+	}
+	// A head that is behind the lines: the crash came between the two.
+	behind := content(t, HeadOf(trail(t, 0)))
+	if err := os.WriteFile(HeadOf(path), behind, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = errors.Join(l.Append(Entry{What: Apply}), l.Close())
+	}
+	if n, _, verr := Verify(path); n != 4 || err != nil || verr != nil {
+		t.Errorf("%d lines, %v, %v", n, err, verr)
+	}
+}
+
+// TestCatchUp: what a keeper has and a crash kept from the trail is added, once.
+func TestCatchUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	k := &keeper{}
+	for i := range 3 {
+		k.kept = append(k.kept, Entry{What: Weight, Value: float64(i)})
+	}
+	for range 2 {
+		tr, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		New(Options{Keeper: k, Trail: tr}).Record(Entry{What: Apply}, nil)
+		k.kept = append(k.kept, Entry{What: LinkUp, Value: float64(len(k.kept))}) // and a crash
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _, err := Verify(path); n != 6 || err != nil { // 3 and 1, then 1 and 1
+		t.Errorf("%d lines, %v", n, err)
+	}
+}
+
+// TestFullDisk: what could not be written is written with the next line that can.
+func TestFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit")
+	l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := l.file
+	if l.file, err = os.Open(path); err != nil { // which cannot be written
+		t.Fatal(err)
+	}
+	if l.Append(Entry{What: Weight}) == nil || l.Err() == nil {
+		t.Error("a line that cannot be written is no error")
+	}
+	_ = l.file.Close()
+	l.file = good
+	if err := errors.Join(l.Append(Entry{What: Apply}), l.Err(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if n, _, err := Verify(path); n != 2 || err != nil {
+		t.Errorf("%d lines, %v", n, err)
+	}
+}
+
+// TestRefusalsAreSummarised: two calls with 40 000 refusals push nobody's line out of the log.
+func TestRefusalsAreSummarised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Limit: 10})
+		l.Record(Entry{Identity: "cn:alice", What: Apply}, nil)
+		no := errors.New("over its budget")
+		for i := range 80000 {
+			l.Record(Entry{Identity: "cn:eve", Peer: fmt.Sprintf("10.0.0.9:%d", i%60000), What: Weight, Value: float64(i)}, no)
+		}
+		for i := range 5 {
+			l.Record(Entry{Peer: fmt.Sprintf("10.0.0.8:%d", i), What: Denied, Subject: "/x"}, no)
+		}
+		l.Record(Entry{Peer: "10.0.0.8:1", What: Denied, Subject: "/y"}, no)
+		l.Record(Entry{Identity: "cn:eve", What: Weight}, nil)
+		if n := len(l.List("", 99)); n != 5 {
+			t.Errorf("%d lines at first, want the change, three first refusals, and what was granted", n)
+		}
+		time.Sleep(Window + time.Second)
+		synctest.Wait()
+		list := l.List("", 99)
+		counts := map[string]int{}
+		for _, e := range list {
+			counts[e.What+e.Subject] += e.Count
+		}
+		if len(list) != 7 || list[0].Identity != "cn:alice" || counts[Weight] != 79999 || counts[Denied+"/x"] != 4 {
+			t.Errorf("%d lines, counts %v", len(list), counts)
+		}
+		l.Record(Entry{Identity: "cn:eve", What: Weight}, no)
+		l.Record(Entry{Identity: "cn:eve", What: Weight}, no)
+		l.Close()
+		if last := l.List("", 1)[0]; last.Count != 1 || !strings.Contains(last.Refused, "1 more within 1m0s") {
+			t.Errorf("after the end: %+v", last)
+		}
+		for i := range 3 * maxKinds {
+			l.Record(Entry{Identity: fmt.Sprint(i), What: Weight}, no)
+		}
+		if n := len(l.refusals.counts); n > maxKinds+1 {
+			t.Errorf("%d kinds are counted apart", n)
+		}
+		l.Close()
+	})
+}
+
+func FuzzVerify(f *testing.F) {
+	f.Add([]byte(`{"seq":1,"prev":"","entry":{}}`+"\n"), []byte(mark{}.String()))
+	f.Fuzz(func(t *testing.T, text, head []byte) {
+		path := filepath.Join(t.TempDir(), "audit")
+		if err := errors.Join(os.WriteFile(path, text, 0o600), os.WriteFile(HeadOf(path), head, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		lines, _, err := Verify(path)
+		if err == nil && int(lines) != bytes.Count(text, []byte("\n")) {
+			t.Errorf("%d lines of %q", lines, text)
+		}
+	})
+}
