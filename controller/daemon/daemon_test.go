@@ -77,9 +77,16 @@ func freePort(t *testing.T) string {
 // serve runs a daemon until the test, or the returned function, ends it.
 func serve(t *testing.T, o Options) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
-	o.Socket = filepath.Join(t.TempDir(), "api.sock")
+	if o.Socket == "" {
+		o.Socket = filepath.Join(t.TempDir(), "api.sock")
+	}
 	o.Log = slog.New(slog.DiscardHandler)
-	o.Loopback = access.Viewer
+	switch o.Loopback {
+	case "":
+		o.Loopback = access.Viewer
+	case "none":
+		o.Loopback = ""
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, o) }()
