@@ -38,7 +38,7 @@ func newControllerCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&file, "file", "f", "", "fabric file (default: fabric.yaml here or in /etc/headgate)")
-	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+rootSocket+" for root, else headgate/controller.sock in XDG_RUNTIME_DIR)")
+	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+rootSocket+" for root, else headgate/headgate.sock in XDG_RUNTIME_DIR)")
 	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
 	f.Lookup("insecure-loopback").NoOptDefVal = string(access.Admin)
 	f.BoolVar(&replace, "replace", false, "apply the fabric file even if another configuration was applied through the API since")

@@ -25,7 +25,7 @@ import (
 const DefaultServer = "127.0.0.1:9600"
 
 // rootSocket is where a controller of root answers.
-const rootSocket = "/run/headgate/controller.sock"
+const rootSocket = "/run/headgate/headgate.sock"
 
 // ownSocket is where a controller of this user answers, empty for nowhere.
 func ownSocket() string {
@@ -33,7 +33,7 @@ func ownSocket() string {
 		return rootSocket
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "headgate", "controller.sock")
+		return filepath.Join(dir, "headgate", "headgate.sock")
 	}
 	return ""
 }
