@@ -77,9 +77,17 @@ func serve() (*server, error) {
 	s.address = lis.Addr().String()
 	priorities := priority.New(nil)
 	paper := channel.Paper(12 * units.Microsecond)
-	if _, err := priorities.Configure(&config.Config{Scale: 1, PrioPlus: config.PrioPlus{
-		BaseRTT: paper.Base, Fluctuation: paper.Fluctuation, Noise: paper.Noise, Priorities: 3, Flows: 150,
-	}}); err != nil {
+	cfg, err := config.Parse("f.yaml", fmt.Appendf(nil, `
+name: f
+switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
+hosts: [{name: h1, ipv4: 10.0.0.1}]
+links: [{a: "s1:1", b: h1, rate: 100Gbps}]
+prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
+`, paper.Base, paper.Fluctuation, paper.Noise), nil, priority.Section{})
+	if err == nil {
+		_, err = priorities.Configure(cfg)
+	}
+	if err != nil {
 		cancel()
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (backend) HostParameters() []view.HostParameter                      { retu
 func (backend) Switches() []view.Switch                                   { return nil }
 func (backend) SetLink(context.Context, string, string, bool) error       { return nil }
 func (backend) Plan(context.Context, string, []byte) ([]view.Plan, error) { return nil, nil }
-func (backend) Foresee(string, []byte, int) ([]string, error)             { return nil, nil }
+func (backend) Foresee(context.Context, string, []byte, int) ([]string, error)             { return nil, nil }
 func (backend) Apply(context.Context, string, []byte) (uint64, []view.Result, error) {
 	return 1, nil, nil
 }
