@@ -70,6 +70,7 @@ func TestReducedFigures(t *testing.T) {
 		// The victim's port keeps more with K = 5 than with DT or K = 3, and bursts get fewer PAUSEs than with K = 9.
 		{"spfc-11", "", "", "P0", "ε = 0.75 K = 5 N = 28", "ε = 0.75 DT N = 28", 1.5, 4},
 		{"spfc-11", "", "", "P0", "ε = 0.75 K = 3 N = 28", "ε = 0.75 K = 5 N = 28", 0.4, 0.8},
+		// A victim's port that has the whole buffer is not stopped by 29 bursts, one with a dynamic threshold is.
 		{"spfc-4", "", "", "P0 during the burst", "spfc 400us N = 29", "dt 2 N = 29", 5, 8},
 		{"spfc-11", "", "", "PAUSE rate", "ε = 0.75 K = 9 N = 8", "ε = 0.75 K = 5 N = 8", 1.1, 1.6},
 	} {
