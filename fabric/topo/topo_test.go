@@ -156,7 +156,7 @@ func TestCheckRefuses(t *testing.T) {
 	if _, err := LeafSpine(4096, 4096, 1, line, line); err == nil || !strings.Contains(err.Error(), "links") {
 		t.Errorf("16 million links: error %v", err)
 	}
-	if _, err := Clos(ClosSpec{Pods: 1, ToRs: 1024, Leaves: 1024, PerToR: 1, Host: line, Leaf: line}); err != nil && !strings.Contains(err.Error(), "links") {
+	if _, err := Clos(ClosSpec{Pods: 1, ToRs: 1024, Leaves: 1024, PerToR: 1, Host: line, Leaf: line}); err == nil || !strings.Contains(err.Error(), "links") {
 		t.Errorf("a million links: error %v", err)
 	}
 }
