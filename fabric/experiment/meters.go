@@ -210,7 +210,7 @@ func (s *Series) takeover(group int, from, to float64) float64 {
 	return s.above(group, first, end, stat.Mean(s.Goodput[group][(first+end)/2:end], nil)) - from
 }
 
-// recovery returns how long after from a group has for good what it had before, in µs: as takeover,
+// recovery returns how long after from a group has for good what it had before (SPFC, Figure 6a), in µs: as takeover,
 // with the mean of the second half of the samples up to from.
 func (s *Series) recovery(group int, from, to float64) float64 {
 	first, end := s.after(from), s.after(to)
