@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/scenario"
 )
 
@@ -207,5 +208,26 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		if c.Short == "" || !c.Runnable() && !c.HasSubCommands() {
 			t.Errorf("%s: short text %q, runnable %v, subcommands %v", c.Name(), c.Short, c.Runnable(), c.HasSubCommands())
 		}
+	}
+}
+
+// TestCredentials: what a command calls with comes from flags, and else from the environment.
+func TestCredentials(t *testing.T) {
+	for name, value := range map[string]string{"TLS_CA": "ca", "TLS_CERT": "cert", "TLS_KEY": "key", "TOKEN_FILE": "token"} {
+		t.Setenv("HEADGATE_"+name, value)
+	}
+	cmd := root(func(cmd *cobra.Command, _ []string) error {
+		v, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		if got, want := credentials(v), (dial.Options{CA: "mine", Cert: "cert", Key: "key", TokenFile: "token"}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		return nil
+	})
+	cmd.SetArgs([]string{"--tls-ca", "mine"})
+	if err := cmd.Execute(); err != nil {
+		t.Error(err)
 	}
 }
