@@ -76,7 +76,7 @@ func each(t *testing.T, system string, once func(t *testing.T, kind string) outc
 			switch {
 			case len(o.invalid) > 0:
 				r.result, r.figure = "invalid", strings.Join(o.invalid, "; ")
-				t.Skip(r.figure)
+				t.Skipf("%s. Nothing follows from what was measured: %s", r.figure, o.figure)
 			case len(o.missed) > 0:
 				r.result = "FAILED"
 				t.Errorf("%s on %s: %s", system, kind, strings.Join(o.missed, "; "))
