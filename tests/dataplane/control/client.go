@@ -82,8 +82,12 @@ func (c *Client) receive() {
 	}
 }
 
-// Sync waits until the switch has handled what was sent before: it answers in order.
-func (c *Client) Sync() error { return c.arbitrate() }
+// Sync waits until the switch has handled what was sent before: it answers in order. Each time the client asks with a
+// higher election id, since PI's server does not answer one that it has.
+func (c *Client) Sync() error {
+	c.election = &p4v1.Uint128{Low: c.election.Low + 1}
+	return c.arbitrate()
+}
 
 func (c *Client) arbitrate() error {
 	err := c.stream.Send(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{
