@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/units"
 )
 
@@ -22,7 +23,7 @@ func leafSpine(t testing.TB) *Graph {
 		t.Fatal(err)
 	}
 	from, to := bytes.Index(text, []byte("\nsoze:")), bytes.Index(text, []byte("\nprioplus:")) // a feature's section
-	c, err := config.Parse("leaf-spine.yaml", append(text[:from:from], text[to:]...), nil)
+	c, err := config.Parse("leaf-spine.yaml", append(text[:from:from], text[to:]...), nil, priority.Section{})
 	if err != nil {
 		t.Fatal(err)
 	}
