@@ -23,7 +23,7 @@ RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env C
 
 # Packages that start no goroutine, which tests/house checks: the race detector finds nothing there
 # and makes the simulator fifteen times slower.
-SEQUENTIAL := ./cnpgen ./fabric ./fabric/event ./fabric/maxmin ./fabric/topo ./fabric/workload ./headroom/... ./hosts/law/... \
+SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./fabric ./fabric/event ./fabric/maxmin ./fabric/topo ./fabric/workload ./headroom/... ./hosts/law/... \
 	./hosts/transport ./int/... ./p4src/... ./packet ./plotting ./tables/... ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.

@@ -8,7 +8,8 @@
 // tick. A Pacer spreads the CNPs that the Port grants over the period. A Loop runs them beside one
 // switch: it keeps the switch's flow table and takes the differences of its counters. The Switch
 // interface has two implementations: one in the switch's own process (softswitch/pacc), which
-// Settings in table entries switch on, and one over P4Runtime (controller/feature/pacc). The
+// Settings in table entries switch on, and one over P4Runtime (controller/feature/pacc); package
+// flowtable has the tables and digests of the P4 program, for both. The
 // simulator counts by itself and ticks Ports directly (package fabric). Nothing here has a clock, a
 // socket or a goroutine.
 //

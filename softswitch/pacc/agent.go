@@ -8,14 +8,13 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"sync"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
-	"github.com/headgate/headgate/internal/canon"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -42,7 +41,7 @@ type Agent struct {
 	mu            sync.Mutex   // guards what follows
 	loop          *cnpgen.Loop // nil while asleep
 	data          *data
-	watched       []watched // what loop was made of
+	watched       []flowtable.Watched // what loop was made of
 	lastComplaint string
 	ran           units.Time
 
@@ -60,15 +59,8 @@ func newFresh() *fresh {
 	return &fresh{flows: map[cnpgen.Flow]bool{}, queuePairs: map[cnpgen.QueuePair]bool{}}
 }
 
-// watched is an entry of the table of watched queues.
-type watched struct {
-	port     uint32
-	queue    uint8
-	settings []byte
-}
-
-func (w watched) equal(o watched) bool {
-	return w.port == o.port && w.queue == o.queue && bytes.Equal(w.settings, o.settings)
+func equal(a, b flowtable.Watched) bool {
+	return a.Port == b.Port && a.Queue == b.Queue && bytes.Equal(a.Settings, b.Settings)
 }
 
 // New returns an agent that sleeps.
@@ -80,25 +72,20 @@ const freshMost = 4096
 // Digest receives a learning message of the data plane. It stores the flow or queue pair in it and
 // ignores other messages.
 func (a *Agent) Digest(name string, fields [][]byte) {
-	if name != ids.DigestFlowDigestTName && name != ids.DigestQueuePairDigestTName || len(fields) != 3 {
-		return
-	}
 	a.newMu.Lock()
 	defer a.newMu.Unlock()
 	if a.fresh == nil {
 		return
 	}
-	src, okSrc := netip.AddrFromSlice(fields[0])
-	dst, okDst := netip.AddrFromSlice(fields[1])
-	if !okSrc || !okDst {
-		return
-	}
-	key, n := cnpgen.FlowKey{Src: src, Dst: dst}, uint32(canon.Low64(fields[2]))
-	switch {
-	case name == ids.DigestFlowDigestTName && len(a.fresh.flows) < freshMost:
-		a.fresh.flows[cnpgen.Flow{FlowKey: key, Port: n}] = true
-	case name == ids.DigestQueuePairDigestTName && len(a.fresh.queuePairs) < freshMost:
-		a.fresh.queuePairs[cnpgen.QueuePair{FlowKey: key, QP: n}] = true
+	switch name {
+	case ids.DigestFlowDigestTName:
+		if f, ok := flowtable.DigestFlow(fields); ok && len(a.fresh.flows) < freshMost {
+			a.fresh.flows[f] = true
+		}
+	case ids.DigestQueuePairDigestTName:
+		if q, ok := flowtable.DigestQueuePair(fields); ok && len(a.fresh.queuePairs) < freshMost {
+			a.fresh.queuePairs[q] = true
+		}
 	}
 }
 
@@ -107,7 +94,7 @@ func (a *Agent) Digest(name string, fields [][]byte) {
 func (a *Agent) Sweep(now units.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var list []watched
+	var list []flowtable.Watched
 	var in *engine.Instance
 	var err error
 	if !a.host.TryControl(func(st *entity.State, instance *engine.Instance) {
@@ -125,7 +112,7 @@ func (a *Agent) Sweep(now units.Time) {
 		a.stop()        // another pipeline, with empty tables; or what could not be cleared
 		a.watched = nil // which may have the same settings
 	}
-	if !slices.EqualFunc(list, a.watched, watched.equal) {
+	if !slices.EqualFunc(list, a.watched, equal) {
 		a.watched = list
 		a.configure(in)
 	}
@@ -136,38 +123,30 @@ func (a *Agent) Sweep(now units.Time) {
 }
 
 // readWatched returns the entries that carry settings, by port.
-func readWatched(st *entity.State) []watched {
+func readWatched(st *entity.State) []flowtable.Watched {
 	t, ok := st.Schema().Tables.ID(ids.TableWatchedQueue)
 	if !ok || t.Name != ids.TableWatchedQueueName {
 		return nil
 	}
-	var list []watched
+	var list []flowtable.Watched
 	request := p4msg.Of(&p4v1.TableEntry{TableId: ids.TableWatchedQueue})
 	// A table that cannot be read has no settings.
 	_ = st.Read(request, func(e *p4v1.Entity) {
-		entry := e.GetTableEntry()
-		if _, ours, _ := cnpgen.ParseSettings(entry.GetMetadata()); !ours {
-			return
+		w := flowtable.ReadWatched(e.GetTableEntry())
+		if _, ours, _ := cnpgen.ParseSettings(w.Settings); ours {
+			list = append(list, w)
 		}
-		w := watched{settings: entry.GetMetadata()}
-		for _, m := range entry.GetMatch() {
-			switch v := canon.Low64(m.GetExact().GetValue()); m.GetFieldId() {
-			case ids.FieldWatchedQueueEgressPort:
-				w.port = uint32(v)
-			case ids.FieldWatchedQueueQueue:
-				w.queue = uint8(v)
-			}
-		}
-		list = append(list, w)
 	})
-	slices.SortFunc(list, func(a, b watched) int { return cmp.Or(cmp.Compare(a.port, b.port), cmp.Compare(a.queue, b.queue)) })
+	slices.SortFunc(list, func(a, b flowtable.Watched) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Queue, b.Queue))
+	})
 	return list
 }
 
 // purge empties the tables of flows and queue pairs.
 func purge(st *entity.State) error {
 	var errs error
-	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair} {
+	for _, table := range flowtable.Learned {
 		var updates []*p4v1.Update
 		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(e *p4v1.Entity) {
 			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: e})
@@ -213,11 +192,11 @@ func (a *Agent) configure(in *engine.Instance) {
 }
 
 // config returns the configuration of a loop for all watched queues.
-func config(list []watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
+func config(list []flowtable.Watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
 	var c cnpgen.LoopConfig
 	var first cnpgen.Settings
 	for i, w := range list {
-		s, _, err := cnpgen.ParseSettings(w.settings)
+		s, _, err := cnpgen.ParseSettings(w.Settings)
 		if err != nil {
 			return c, first, err
 		}
@@ -225,7 +204,7 @@ func config(list []watched) (cnpgen.LoopConfig, cnpgen.Settings, error) {
 			first = s
 		}
 		c.MaxFlows = first.MaxFlows
-		c.Ports = append(c.Ports, cnpgen.PortConfig{Port: w.port, Params: s.Params})
+		c.Ports = append(c.Ports, cnpgen.PortConfig{Port: w.Port, Params: s.Params})
 	}
 	c.Phases = cnpgen.Phases(first.Params.Interval, len(c.Ports), phases)
 	return c, first, nil

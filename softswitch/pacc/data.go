@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
-	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -26,7 +27,7 @@ type data struct {
 	queue  map[uint32]uint8 // watched, by port
 	polled func(now, asked units.Time, port uint32, queue units.Bytes)
 	cnp    cnpgen.CNPBuilder
-	ageing int64 // ns
+	ageing time.Duration
 	now    units.Time
 
 	flows []row // in the table, in no order
@@ -51,12 +52,12 @@ func newData(host Host, in *engine.Instance) *data {
 }
 
 // configure applies settings; the flows stay.
-func (d *data) configure(list []watched, s cnpgen.Settings) {
+func (d *data) configure(list []flowtable.Watched, s cnpgen.Settings) {
 	d.queue = make(map[uint32]uint8, len(list))
 	for _, w := range list {
-		d.queue[w.port] = w.queue
+		d.queue[w.Port] = w.Queue
 	}
-	d.cnp.DSCP, d.ageing = s.DSCP, s.Ageing.Nanoseconds()
+	d.cnp.DSCP, d.ageing = s.DSCP, s.Ageing
 }
 
 // Poll implements cnpgen.Switch; the answer is there at once.
@@ -115,7 +116,7 @@ func (d *data) Write(add, remove []cnpgen.Flow) (refused []cnpgen.Flow, err erro
 
 func (d *data) add(st *entity.State, f cnpgen.Flow) error {
 	var handles [2]engine.Handle
-	for i, e := range d.entries(f) {
+	for i, e := range flowtable.FlowEntries(f, d.ageing) {
 		err := st.Apply(p4msg.Insert(e))
 		if err != nil && status.Code(err) != codes.AlreadyExists {
 			return fmt.Errorf("learning %v: %w", f, errors.Join(err, d.drop(st, f)))
@@ -145,7 +146,7 @@ func (d *data) remove(st *entity.State, f cnpgen.Flow) error {
 // drop deletes what there is of a flow's entries.
 func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	var errs error
-	for _, e := range d.entries(f) {
+	for _, e := range flowtable.FlowEntries(f, d.ageing) {
 		err := st.Apply(p4msg.Delete(e))
 		if err != nil && status.Code(err) != codes.NotFound {
 			errs = errors.Join(errs, err)
@@ -186,17 +187,4 @@ func (d *data) expired(table string, now units.Time) map[engine.Handle]bool {
 		gone[h] = true
 	}
 	return gone
-}
-
-// entries are a flow's two. Ageing is by the first.
-func (d *data) entries(f cnpgen.Flow) [2]*p4v1.TableEntry {
-	match := append(addresses(ids.FieldFlowSrcAddr, ids.FieldFlowDstAddr, f.FlowKey), p4msg.Exact(ids.FieldFlowEgressPort, uint64(f.Port)))
-	all := p4msg.Entry(ids.TableFlow, 0, p4msg.Do(ids.ActionCountFlow), match...)
-	all.IdleTimeoutNs = d.ageing
-	return [2]*p4v1.TableEntry{all, p4msg.Entry(ids.TableCongestedFlow, 0, p4msg.Do(ids.ActionCountCongested), match...)}
-}
-
-// addresses matches a key of IPv4 addresses.
-func addresses(src, dst uint32, k cnpgen.FlowKey) []*p4v1.FieldMatch {
-	return []*p4v1.FieldMatch{p4msg.Exact(src, k.Src.AsSlice()), p4msg.Exact(dst, k.Dst.AsSlice())}
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -34,17 +34,17 @@ func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 		}
 		for _, q := range remove {
 			delete(d.pairs, q)
-			if err := st.Apply(d.update(p4v1.Update_DELETE, q)); err != nil && status.Code(err) != codes.NotFound {
+			if err := st.Apply(p4msg.Delete(flowtable.QueuePairEntry(q, d.ageing))); err != nil && status.Code(err) != codes.NotFound {
 				errs = errors.Join(errs, err)
 			}
 		}
 		for _, q := range add {
-			u := d.update(p4v1.Update_INSERT, q)
-			if err := st.Apply(u); err != nil && status.Code(err) != codes.AlreadyExists {
+			e := flowtable.QueuePairEntry(q, d.ageing)
+			if err := st.Apply(p4msg.Insert(e)); err != nil && status.Code(err) != codes.AlreadyExists {
 				errs = errors.Join(errs, fmt.Errorf("learning %v: %w", q, err))
 				continue
 			}
-			if h, ok := st.Handle(u.GetEntity().GetTableEntry()); ok {
+			if h, ok := st.Handle(e); ok {
 				d.pairs[q] = h
 			}
 		}
@@ -66,11 +66,4 @@ func (d *data) idleQueuePairs(now units.Time) []cnpgen.QueuePair {
 		}
 	}
 	return list
-}
-
-func (d *data) update(kind p4v1.Update_Type, q cnpgen.QueuePair) *p4v1.Update {
-	match := append(addresses(ids.FieldQueuePairSrcAddr, ids.FieldQueuePairDstAddr, q.FlowKey), p4msg.Exact(ids.FieldQueuePairQP, uint64(q.QP)))
-	e := p4msg.Entry(ids.TableQueuePair, 0, p4msg.Do(ids.ActionKnowQueuePair), match...)
-	e.IdleTimeoutNs = d.ageing
-	return &p4v1.Update{Type: kind, Entity: p4msg.Of(e)}
 }

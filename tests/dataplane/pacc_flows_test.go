@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/control"
@@ -43,11 +44,11 @@ func TestPaccTableBMv2(t *testing.T) {
 	}
 }
 
-func flowTo(f frame, port uint32) control.Flow {
-	return control.Flow{Src: f.src, Dst: f.dst, Port: port}
+func flowTo(f frame, port uint32) cnpgen.Flow {
+	return cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: f.src, Dst: f.dst}, Port: port}
 }
 
-func (r *rig) flows() map[control.Flow]control.FlowCount {
+func (r *rig) flows() map[cnpgen.Flow]control.FlowCount {
 	r.Helper()
 	flows, err := r.ctl.Flows()
 	if err != nil {
@@ -100,7 +101,7 @@ func testPaccLearns(r *rig) {
 	const flows = 40
 	r.write(control.WatchQueue(2, 0, 0), control.FlowDigest(16, 50*time.Millisecond))
 	var frames [][]byte
-	want := map[control.Flow]bool{}
+	want := map[cnpgen.Flow]bool{}
 	for i := range byte(flows) {
 		f := newFrame(1, 2)
 		f.src = netip.AddrFrom4([4]byte{10, 0, 1, 100 + i})
@@ -110,7 +111,7 @@ func testPaccLearns(r *rig) {
 	r.send(1, frames...)
 	r.send(1, newFrame(1, 3).bytes(r.T)) // to a port that is not watched
 	r.send(1, make([]byte, 64))          // not IPv4
-	var entries []control.Flow
+	var entries []cnpgen.Flow
 	for len(want) > 0 {
 		learned, err := r.ctl.Learned(patience)
 		if err != nil {
@@ -157,7 +158,7 @@ func testPaccAges(r *rig) {
 			if longest > time.Second/2 {
 				r.Skipf("invalid: the machine let %v pass between two packets of a flow that ages in a second", longest)
 			}
-			if !slices.Equal(aged, []control.Flow{flowTo(idle, 2)}) {
+			if !slices.Equal(aged, []cnpgen.Flow{flowTo(idle, 2)}) {
 				r.Errorf("idle are %v, want the flow from port 3 alone", aged)
 			}
 			return

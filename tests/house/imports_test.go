@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"cli":        {"api", "cnpgen", "controller", "fabric", "headroom", "hosts", "internal", "scenario", "softswitch", "units"},
 	"clock":      {"units"},
 	"cmd":        {"cli"},
-	"cnpgen":     {"internal", "packet", "units"},
+	"cnpgen":     {"internal", "p4src", "packet", "units"},
 	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "tables", "units"},
 	"examples":   {},
 	"fabric":     {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
@@ -68,24 +69,27 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 		l.Polled(l.clock(now), l.clock(m.Report.Asked), m.Report.Port, units.Bytes(m.Report.QueueBytes[l.sw.queue]))
 	case m.Digest != nil && m.Digest.GetDigestId() == ids.DigestFlowDigestT:
 		for _, d := range m.Digest.GetData() {
-			if key, port, ok := ofDigest(d); ok {
-				l.Learned(cnpgen.Flow{FlowKey: key, Port: port})
+			if f, ok := flowtable.DigestFlow(flowtable.Members(d)); ok {
+				l.Learned(f)
 			}
 		}
 	case m.Digest != nil && m.Digest.GetDigestId() == ids.DigestQueuePairDigestT:
 		for _, d := range m.Digest.GetData() {
-			if key, qp, ok := ofDigest(d); ok {
-				l.LearnedQueuePairs(cnpgen.QueuePair{FlowKey: key, QP: qp})
+			if q, ok := flowtable.DigestQueuePair(flowtable.Members(d)); ok {
+				l.LearnedQueuePairs(q)
 			}
 		}
 	case m.Idle != nil:
 		for _, e := range m.Idle.GetTableEntry() {
-			key, last, ok := keysOf(e)
-			switch {
-			case ok && e.GetTableId() == ids.TableFlow:
-				l.Aged(cnpgen.Flow{FlowKey: key, Port: last})
-			case ok && e.GetTableId() == ids.TableQueuePair:
-				l.AgedQueuePairs(cnpgen.QueuePair{FlowKey: key, QP: last})
+			switch e.GetTableId() {
+			case ids.TableFlow:
+				if f, ok := flowtable.ReadFlow(e); ok {
+					l.Aged(f)
+				}
+			case ids.TableQueuePair:
+				if q, ok := flowtable.ReadQueuePair(e); ok {
+					l.AgedQueuePairs(q)
+				}
 			}
 		}
 	}

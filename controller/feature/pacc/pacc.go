@@ -5,11 +5,13 @@ package pacc
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
@@ -87,15 +89,11 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 		return nil, env.Refuse(s, "pacc.enabled", "true", watchPart)
 	}
 	for _, p := range portsOf(env, s) {
-		e, err := env.Pipeline.Entry(ids.TableWatchedQueueName).
-			Exact("egress_port", p4msg.Uint(uint64(p.Port))).Exact("queue", p4msg.Uint(uint64(cfg.Queue))).
-			Action(ids.ActionWatchName, pipeline.Arg{Name: "threshold", Value: p4msg.Uint(uint64(p.Params.Threshold))}).Entity()
-		if err == nil && cfg.At == AtSwitch {
-			e.GetTableEntry().Metadata = cnpgen.Settings{
-				Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing,
-			}.Marshal()
+		w := flowtable.Watched{Port: p.Port, Queue: cfg.Queue, Threshold: p.Params.Threshold}
+		if cfg.At == AtSwitch {
+			w.Settings = cnpgen.Settings{Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing}.Marshal()
 		}
-		c.Add(e, err)
+		c.Add(p4msg.Of(w.Entry()), nil)
 	}
 	if cfg.At == AtController {
 		c.Add(env.Pipeline.Digest(ids.DigestFlowDigestTName, digestMost, digestHold.Nanoseconds()))
@@ -126,7 +124,11 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	}
 	switch {
 	case !cfg.Enabled:
-		return newSweeper(env.Pipeline, sw)
+		s := &sweeper{sw: sw, tables: flowtable.Learned}
+		if !queuePairPart.In(env.Pipeline) {
+			s.tables = slices.DeleteFunc(slices.Clone(s.tables), func(id uint32) bool { return id == ids.TableQueuePair })
+		}
+		return s
 	case cfg.At != AtController:
 		return nil // the switch keeps its own table
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/pipeline"
@@ -245,11 +246,7 @@ func TestWriteRefused(t *testing.T) {
 		return cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.AddrFrom4([4]byte{10, 0, 1, n}), Dst: netip.AddrFrom4([4]byte{10, 0, 2, 1})}, Port: 3}
 	}
 	update := func(f cnpgen.Flow, kind p4v1.Update_Type) *p4v1.Update {
-		both, err := r.loop.sw.entries(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &p4v1.Update{Type: kind, Entity: both[0]}
+		return &p4v1.Update{Type: kind, Entity: p4msg.Of(flowtable.FlowEntries(f, 0)[0])}
 	}
 	r.sw.Err = &session.WriteError{Total: 6, Failed: []session.UpdateError{
 		{Update: update(key(1), p4v1.Update_INSERT), Code: codes.ResourceExhausted, Message: "table full"},
@@ -293,7 +290,7 @@ func TestQueuePairs(t *testing.T) {
 		t.Fatalf("%d queue pairs, written %v; want two, one of them new", n, r.sw.Written)
 	}
 	learned := r.sw.Written[0].GetEntity().GetTableEntry()
-	if key, qp, ok := keysOf(learned); !ok || key != flow.FlowKey || qp != 0x12345 || learned.GetTableId() != ids.TableQueuePair || learned.GetIdleTimeoutNs() != 5e9 {
+	if q, ok := flowtable.ReadQueuePair(learned); !ok || q != (cnpgen.QueuePair{FlowKey: flow.FlowKey, QP: 0x12345}) || learned.GetTableId() != ids.TableQueuePair || learned.GetIdleTimeoutNs() != 5e9 {
 		t.Errorf("entry %v", learned)
 	}
 	if err := r.loop.sw.CNP(flow, 0x12345); err != nil {

@@ -2,12 +2,12 @@ package pacc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -23,8 +23,8 @@ func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, 
 		return dst, fmt.Errorf("queue pairs: %w", err)
 	}
 	for _, e := range list {
-		if key, qp, ok := keysOf(e.GetTableEntry()); ok {
-			dst = append(dst, cnpgen.QueuePair{FlowKey: key, QP: qp})
+		if q, ok := flowtable.ReadQueuePair(e.GetTableEntry()); ok {
+			dst = append(dst, q)
 		}
 	}
 	return dst, nil
@@ -33,28 +33,14 @@ func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, 
 // WriteQueuePairs implements cnpgen.QueuePairTable.
 func (o *overP4Runtime) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 	var updates []*p4v1.Update
-	var errs error
-	plan := func(kind p4v1.Update_Type, list []cnpgen.QueuePair) {
-		for _, q := range list {
-			src, dst := q.Src.As4(), q.Dst.As4()
-			e, err := o.pipe.Entry(ids.TableQueuePairName).Exact("src_addr", src[:]).Exact("dst_addr", dst[:]).
-				Exact("qp", p4msg.Uint(uint64(q.QP))).Action(ids.ActionKnowQueuePairName).Entity()
-			if err != nil {
-				errs = errors.Join(errs, err)
-				continue
-			}
-			e.GetTableEntry().IdleTimeoutNs = o.ageing.Nanoseconds()
-			updates = append(updates, &p4v1.Update{Type: kind, Entity: e})
-		}
+	for _, q := range remove {
+		updates = append(updates, p4msg.Delete(flowtable.QueuePairEntry(q, o.ageing)))
 	}
-	plan(p4v1.Update_DELETE, remove)
-	plan(p4v1.Update_INSERT, add)
-	failed, err := o.write(updates)
-	if err != nil {
-		return errors.Join(errs, fmt.Errorf("learning %d queue pairs: %w", len(add), err))
+	for _, q := range add {
+		updates = append(updates, p4msg.Insert(flowtable.QueuePairEntry(q, o.ageing)))
 	}
-	for _, u := range failed {
-		errs = errors.Join(errs, fmt.Errorf("%v: %v: %s", u.Update.GetType(), u.Code, u.Message))
+	if err := o.write(updates); err != nil {
+		return fmt.Errorf("learning %d queue pairs: %w", len(add), err)
 	}
-	return errs
+	return nil
 }

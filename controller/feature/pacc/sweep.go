@@ -7,9 +7,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
-	"github.com/headgate/headgate/p4src/ids"
 )
 
 // sweeper takes out what a loop has learned on a switch that has none any more. Learned
@@ -18,14 +16,6 @@ type sweeper struct {
 	sw     feature.Switch
 	tables []uint32
 	done   bool
-}
-
-func newSweeper(pipe *pipeline.Pipeline, sw feature.Switch) *sweeper {
-	s := &sweeper{sw: sw, tables: []uint32{ids.TableFlow, ids.TableCongestedFlow}}
-	if queuePairPart.In(pipe) {
-		s.tables = append(s.tables, ids.TableQueuePair)
-	}
-	return s
 }
 
 // sweepInterval is how often a switch that cannot be read is tried again.
