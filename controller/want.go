@@ -1,17 +1,16 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/device"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/topology"
@@ -69,13 +68,13 @@ func (c *Controller) shape(env *feature.Env, s *config.Switch) (*trafficmanager.
 		return nil, err
 	}
 	if err := d.Check(m); err != nil {
-		return nil, unshaped(env, s, err)
+		return nil, c.unshaped(env, s, err)
 	}
 	return m, nil
 }
 
 // unshaped turns what a traffic manager cannot do into a fault of the field that asks for it.
-func unshaped(env *feature.Env, s *config.Switch, err error) error {
+func (c *Controller) unshaped(env *feature.Env, s *config.Switch, err error) error {
 	var fault *units.FieldError
 	if !errors.As(err, &fault) {
 		key, _ := s.TrafficManager()
@@ -84,18 +83,11 @@ func unshaped(env *feature.Env, s *config.Switch, err error) error {
 			Text:  fmt.Sprintf("leads to the traffic manager of the switch %q, which cannot do what the file asks for: %v", s.Name, err),
 		}
 	}
-	field := fault.Field
-	switch {
-	case field == "buffer":
-		field = buffer.Field(env.Config, s, "size")
-	case strings.HasPrefix(field, "queue_limits["):
-		field = "qos.queue_limit"
-	case strings.HasPrefix(field, "ports["):
-		field = env.Path(s)
-	case strings.HasPrefix(field, "filters["):
-		field = "scale"
-	default:
-		field = buffer.Field(env.Config, s, field)
+	field := env.Path(s)
+	for _, f := range c.features {
+		if shaper, ok := f.(feature.Shaper); ok {
+			field = cmp.Or(shaper.ShapedBy(env, s, fault.Field), field)
+		}
 	}
 	text := fmt.Sprintf("makes %s %s for the traffic manager of the switch %q, want %s", fault.Field, fault.Value, s.Name, fault.Allowed)
 	if fault.Because != "" {

@@ -20,71 +20,59 @@ func (c *Config) check(d *yamlnode.Doc) bool {
 		c.checkConnected(d)
 		c.checkPorts(d)
 	}
-	c.checkQoS(d)
 	c.checkController(d)
 	return known
 }
 
-// unique reports the second use of a value.
-type unique[K comparable] map[K]string
-
-func (u unique[K]) use(d *yamlnode.Doc, key K, path, text string) {
-	if first, used := u[key]; used {
-		d.Fault(path, "is %s, which %s in line %d already is", text, first, d.Lines()[first])
-		return
-	}
-	u[key] = path
-}
-
 func (c *Config) checkNames(d *yamlnode.Doc) {
-	names, ids, addresses := unique[string]{}, unique[uint64]{}, unique[string]{}
+	names, ids, addresses := yamlnode.Unique[string]{}, yamlnode.Unique[uint64]{}, yamlnode.Unique[string]{}
 	if len(c.Switches) == 0 {
 		d.Fault("switches", "is empty, want at least one switch")
 	}
 	for i, s := range c.Switches {
 		path := fmt.Sprintf("switches[%d]", i)
-		names.use(d, s.Name, path+".name", fmt.Sprintf("%q", s.Name))
-		ids.use(d, s.DeviceID, path+".device_id", fmt.Sprint(s.DeviceID))
-		addresses.use(d, strings.ToLower(s.Address), path+".address", fmt.Sprintf("%q", s.Address))
+		names.Use(d, s.Name, path+".name", fmt.Sprintf("%q", s.Name))
+		ids.Use(d, s.DeviceID, path+".device_id", fmt.Sprint(s.DeviceID))
+		addresses.Use(d, strings.ToLower(s.Address), path+".address", fmt.Sprintf("%q", s.Address))
 	}
 	for i, h := range c.Hosts {
-		names.use(d, h.Name, fmt.Sprintf("hosts[%d].name", i), fmt.Sprintf("%q", h.Name))
+		names.Use(d, h.Name, fmt.Sprintf("hosts[%d].name", i), fmt.Sprintf("%q", h.Name))
 	}
-	apps := unique[string]{}
+	apps := yamlnode.Unique[string]{}
 	for i, a := range c.Applications {
-		apps.use(d, a.Name, fmt.Sprintf("applications[%d].name", i), fmt.Sprintf("%q", a.Name))
+		apps.Use(d, a.Name, fmt.Sprintf("applications[%d].name", i), fmt.Sprintf("%q", a.Name))
 	}
 }
 
 func (c *Config) checkHosts(d *yamlnode.Doc) {
-	ips, macs := unique[string]{}, unique[[6]byte]{}
+	ips, macs := yamlnode.Unique[string]{}, yamlnode.Unique[[6]byte]{}
 	for i, h := range c.Hosts {
 		path := fmt.Sprintf("hosts[%d]", i)
-		ips.use(d, h.IPv4.String(), path+".ipv4", h.IPv4.String())
+		ips.Use(d, h.IPv4.String(), path+".ipv4", h.IPv4.String())
 		macPath := path + ".mac"
 		if !d.Given(macPath) {
 			macPath = path
 		}
-		macs.use(d, h.MAC, macPath, fmt.Sprintf("the MAC address %x", h.MAC))
+		macs.Use(d, h.MAC, macPath, fmt.Sprintf("the MAC address %x", h.MAC))
 	}
 }
 
 // checkLinks reports whether every end is a known node.
 func (c *Config) checkLinks(d *yamlnode.Doc) bool {
-	known, used, names := true, unique[Endpoint]{}, unique[string]{}
+	known, used, names := true, yamlnode.Unique[Endpoint]{}, yamlnode.Unique[string]{}
 	for i, l := range c.Links {
 		path := fmt.Sprintf("links[%d]", i)
 		namePath := path + ".name"
 		if !d.Given(namePath) {
 			namePath = path
 		}
-		names.use(d, l.Name, namePath, fmt.Sprintf("the link %q", l.Name))
+		names.Use(d, l.Name, namePath, fmt.Sprintf("the link %q", l.Name))
 		for _, end := range []struct {
 			key string
 			Endpoint
 		}{{"a", l.A}, {"b", l.B}} {
 			known = c.checkEnd(d, path+"."+end.key, end.Endpoint) && known
-			used.use(d, end.Endpoint, path+"."+end.key, fmt.Sprintf("%q", end.String()))
+			used.Use(d, end.Endpoint, path+"."+end.key, fmt.Sprintf("%q", end.String()))
 		}
 		if c.Switch(l.A.Node) == nil && c.Switch(l.B.Node) == nil && c.Host(l.A.Node) != nil && c.Host(l.B.Node) != nil {
 			d.Fault(path, "joins the hosts %q and %q, want a switch at one end", l.A.Node, l.B.Node)
@@ -176,10 +164,10 @@ func (c *Config) checkPorts(d *yamlnode.Doc) {
 		rates[l.A], rates[l.B] = l.Rate, l.Rate
 	}
 	for i, s := range c.Switches {
-		seen := unique[uint32]{}
+		seen := yamlnode.Unique[uint32]{}
 		for j, p := range s.Ports {
 			path := fmt.Sprintf("switches[%d].ports[%d]", i, j)
-			seen.use(d, p.Number, path+".number", fmt.Sprint(p.Number))
+			seen.Use(d, p.Number, path+".number", fmt.Sprint(p.Number))
 			rate, linked := rates[Endpoint{s.Name, p.Number}]
 			if !linked {
 				d.Fault(path+".number", "is %d, but no link uses port %d of %s", p.Number, p.Number, s.Name)
@@ -190,39 +178,7 @@ func (c *Config) checkPorts(d *yamlnode.Doc) {
 	}
 }
 
-func (c *Config) checkQoS(d *yamlnode.Doc) {
-	fewest := 8
-	for _, s := range c.Switches {
-		fewest = min(fewest, s.PriorityQueues)
-	}
-	queue := func(path string, q uint8) {
-		if int(q) < fewest {
-			return
-		}
-		for _, s := range c.Switches {
-			if int(q) >= s.PriorityQueues {
-				d.Fault(path, "is %d, but the switch %q has %d priority queues, want 0 to %d", q, s.Name, s.PriorityQueues, fewest-1)
-				return
-			}
-		}
-	}
-	dscps, queues := unique[uint8]{}, unique[uint8]{}
-	for i, k := range c.QoS.Classes {
-		path := fmt.Sprintf("qos.classes[%d]", i)
-		dscps.use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
-		queue(path+".queue", k.Queue)
-	}
-	for i, e := range c.QoS.ECN {
-		path := fmt.Sprintf("qos.ecn[%d]", i)
-		queues.use(d, e.Queue, path+".queue", fmt.Sprint(e.Queue))
-		queue(path+".queue", e.Queue)
-		if e.KMin >= e.KMax {
-			d.Fault(path+".kmin", "is %v, want less than kmax, which is %v", e.KMin, e.KMax)
-		}
-	}
-}
-
-// Line returns the line of a field such as qos.queue_limit, or of what it would stand in; 0
+// Line returns the line of a field such as controller.listen, or of what it would stand in; 0
 // when the file has neither.
 func (c *Config) Line(path string) int { return c.lines.Of(path) }
 

@@ -9,7 +9,7 @@ import (
 
 // checkTargets finds keys of switches whose target has no use for them.
 func (c *Config) checkTargets(d *yamlnode.Doc) {
-	servers := unique[string]{}
+	servers := yamlnode.Unique[string]{}
 	for i, s := range c.Switches {
 		path := fmt.Sprintf("switches[%d]", i)
 		for _, k := range []struct {
@@ -30,7 +30,7 @@ func (c *Config) checkTargets(d *yamlnode.Doc) {
 			continue
 		}
 		at := path + "." + key
-		servers.use(d, strings.ToLower(server), at, fmt.Sprintf("%q", server))
+		servers.Use(d, strings.ToLower(server), at, fmt.Sprintf("%q", server))
 		if strings.EqualFold(server, s.Address) {
 			d.Fault(at, "is %q, which is the address of the P4Runtime server; the traffic manager's has another", server)
 		}

@@ -35,8 +35,6 @@ type Config struct {
 	Hosts []Host
 	// Links between two switches, or a switch and a host.
 	Links []Link
-	// QoS is what every switch does with classes, queues and marks.
-	QoS QoS
 	// Applications have budgets for the sum of their flows' weights. When there are any, only
 	// these get weights; flows that name no application are those of "default".
 	Applications []Application
@@ -138,7 +136,7 @@ type Port struct {
 	Number uint32
 	// Rate of the egress in this fabric, > 0; default the link's. At most the link's.
 	Rate units.Rate
-	// QueueLimit of each of the port's queues in bytes, ≥ 1; default qos.queue_limit.
+	// QueueLimit of each of the port's queues in bytes, ≥ 1; default what every queue has.
 	QueueLimit units.Bytes
 }
 
@@ -189,39 +187,6 @@ type Link struct {
 	Rate units.Rate
 	// Delay is the one-way propagation delay at line rate, 0 … 1 s; default 0.
 	Delay units.Time
-}
-
-// QoS is what every switch does with classes, queues and marks.
-type QoS struct {
-	// Classes maps DSCP to class and queue. A DSCP not listed has class 0 and queue 0.
-	Classes []Class
-	// QueueLimit is the most that a queue of a port may hold in bytes, 1 B … 4 GB;
-	// default 4294967295 B, which is no limit.
-	QueueLimit units.Bytes
-	// ECN marks by RED in some queues; none by default.
-	ECN []ECN
-}
-
-// Class maps one DSCP.
-type Class struct {
-	// DSCP is the IPv4 field of RFC 2474, 0 … 63, each at most once. Required.
-	DSCP uint8
-	// Class is the priority of IEEE 802.1Q that PFC would use, 0 … 7. Required.
-	Class uint8
-	// Queue is the priority queue, 0 (lowest) … 7, less than priority_queues of every
-	// switch; default the class.
-	Queue uint8
-}
-
-// ECN is RED on one queue with DCQCN's parameters.
-type ECN struct {
-	// Queue is the priority queue, 0 … 7, each at most once. Required.
-	Queue uint8
-	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
-	// 64 B ≤ KMin < KMax ≤ 4 MB. Above KMax every packet is marked. Required.
-	KMin, KMax units.Bytes
-	// PMax is the probability at KMax, 0 < PMax ≤ 1. Required.
-	PMax float64
 }
 
 // Application has a budget of weight.

@@ -22,14 +22,14 @@ func example(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := bytes.Index(text, []byte("\npunt:")), bytes.Index(text, []byte("\napplications:")) // sections of others
+	from, to := bytes.Index(text, []byte("\nsoze:")), bytes.Index(text, []byte("\napplications:")) // sections of others
 	return append(text[:from:from], text[to:]...)
 }
 
 // marker is a section of the example that remembers what was there when it was read.
 type marker struct{}
 
-func (marker) Key() string { return "soze" }
+func (marker) Key() string { return "qos" }
 
 func (marker) Read(m *yamlnode.Map, c *Config) any {
 	m.Blind()
@@ -37,22 +37,22 @@ func (marker) Read(m *yamlnode.Map, c *Config) any {
 }
 
 func (marker) Check(c *Config, d *yamlnode.Doc) {
-	if c.Section("soze") == 0 {
-		d.Fault("soze", "has no links")
+	if c.Section("qos") == 0 {
+		d.Fault("qos", "has no links")
 	}
 }
 
 // TestSection: a section is read when the rest of the file is, and then checked; without it
 // its key is unknown.
 func TestSection(t *testing.T) {
-	if _, err := Parse("f", example(t), nil); err == nil || !strings.Contains(err.Error(), "soze: unknown key") {
+	if _, err := Parse("f", example(t), nil); err == nil || !strings.Contains(err.Error(), "qos: unknown key") {
 		t.Errorf("without the section: %v", err)
 	}
 	const alone = "name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"
-	if _, err := Parse("f", []byte(alone), nil, marker{}); err == nil || err.Error() != "f: soze: has no links" {
+	if _, err := Parse("f", []byte(alone), nil, marker{}); err == nil || err.Error() != "f: qos: has no links" {
 		t.Errorf("check: %v", err)
 	}
-	if c, err := Parse("f", example(t), nil, marker{}); err != nil || c.Section("soze") != 16 || c.Section("pacc") != nil {
+	if c, err := Parse("f", example(t), nil, marker{}); err != nil || c.Section("qos") != 16 || c.Section("pacc") != nil {
 		t.Errorf("read: %v", err)
 	}
 }

@@ -47,12 +47,9 @@ func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
 // port 511.
 const maxPort = ids.CPUPort - 1
 
-// maxLimit is the most that set_queue_limit's 32 bits hold.
-const maxLimit units.Bytes = ids.Unlimited
-
 func readPort(m *yamlnode.Map) Port {
 	m.Need("number")
-	return Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, maxLimit)}
+	return Port{Number: uint32(m.Int("number", 1, 1, maxPort)), Rate: m.Rate("rate", 0, 1, MaxRate), QueueLimit: m.Bytes("queue_limit", 0, 1, ids.Unlimited)}
 }
 
 func readTLS(m *yamlnode.Map) TLS {

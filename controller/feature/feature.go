@@ -81,6 +81,9 @@ type Shaper interface {
 	// that have one (config.Switch.TrafficManager), and is a pure function of its arguments but
 	// for c. The error is as Desired's.
 	Shape(env *Env, sw string, c *trafficmanager.Config) error
+	// ShapedBy returns the field of the configuration that a field of c follows from, which is
+	// named as a driver's *units.FieldError does; "" for one that the feature does not set.
+	ShapedBy(env *Env, s *config.Switch, field string) string
 }
 
 // Adviser is a feature that has something to say to whoever plans a configuration, beside what

@@ -14,22 +14,21 @@ import (
 // other file of the controller, the API or the command line names one.
 var (
 	// commonWords are features whose names are words that others need.
-	commonWords = []string{"buffer", "qos", "routing", "telemetry"}
+	commonWords = []string{"buffer", "routing", "telemetry"}
 	// policies are other names of what a feature does.
 	policies = []string{"söze", `\bdsh`, "_dsh", "(?-i:DSH)", "spfc", "pfcwd"}
 	// allowed are the files, or folders, that name a feature all the same, and why.
 	allowed = map[string]string{
-		"controller/features.go":             "the list of features",
-		"controller/internal/testenv/env.go": "the sections of the example that its tests read",
-		"controller/tofino/":                 "how a chip does the buffer policies",
-		"controller/trafficmanager/":         "what a traffic manager is asked to do",
-		"controller/weights/":                "the weights are Söze's, whose law is at the hosts",
-		"cli/run.go":                         "the scenario of that name",
-		"cli/pacc.go":                        "the tool of that name",
-		"cli/soze.go":                        "the tool of that name",
-		"cli/spfc.go":                        "the tool of that name",
-		"cli/root.go":                        "the tool of that name",
-		"p4src/pollreport/":                  "the fields of the report",
+		"controller/features.go":     "the list of features",
+		"controller/tofino/":         "how a chip does the buffer policies",
+		"controller/trafficmanager/": "what a traffic manager is asked to do",
+		"controller/weights/":        "the weights are Söze's, whose law is at the hosts",
+		"cli/run.go":                 "the scenario of that name",
+		"cli/pacc.go":                "the tool of that name",
+		"cli/soze.go":                "the tool of that name",
+		"cli/spfc.go":                "the tool of that name",
+		"cli/root.go":                "the tool of that name",
+		"p4src/pollreport/":          "the fields of the report",
 	}
 )
 
@@ -46,6 +45,7 @@ func TestRooms(t *testing.T) {
 			words = append(words, r.Name())
 		}
 	}
+	words = append(words, "feature/("+strings.Join(commonWords, "|")+`)"`) // imports
 	named := regexp.MustCompile(`(?i)` + strings.Join(words, "|"))
 	used := map[string]bool{}
 	for _, folder := range []string{"controller", "cli", "api", "p4src/pollreport"} {

@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/units"
 )
 
@@ -22,8 +21,8 @@ func leafSpine(t testing.TB) *Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := bytes.Index(text, []byte("\nsoze:")), bytes.Index(text, []byte("\nprioplus:")) // a feature's section
-	c, err := config.Parse("leaf-spine.yaml", append(text[:from:from], text[to:]...), nil, priority.Section{})
+	from, to := bytes.Index(text, []byte("\nqos:")), bytes.Index(text, []byte("\napplications:")) // sections of others
+	c, err := config.Parse("leaf-spine.yaml", append(text[:from:from], text[to:]...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

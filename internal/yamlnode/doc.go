@@ -274,6 +274,18 @@ func (d *Doc) add(line int, field, format string, args ...any) {
 	d.faults = append(d.faults, Fault{line, field, fmt.Sprintf(format, args...)})
 }
 
+// Unique reports the second use of a value; it has the path of the first.
+type Unique[K comparable] map[K]string
+
+// Use uses a value at a path, as a fault shows it in text.
+func (u Unique[K]) Use(d *Doc, key K, path, text string) {
+	if first, used := u[key]; used {
+		d.Fault(path, "is %s, which %s in line %d already is", text, first, d.Lines()[first])
+		return
+	}
+	u[key] = path
+}
+
 // Err returns nil or an *Error with all faults so far.
 func (d *Doc) Err() error {
 	if len(d.faults) == 0 {

@@ -2,6 +2,7 @@ package inproc
 
 import (
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
 	section "github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law"
@@ -50,10 +51,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 func (f *Fabric) classes() map[uint8]uint8 {
 	m := make(map[uint8]uint8, 64)
 	for dscp := range uint8(64) {
-		m[dscp] = 0
-	}
-	for _, c := range f.cfg.QoS.Classes {
-		m[c.DSCP] = c.Class
+		m[dscp] = qos.Of(f.cfg).ClassOf(dscp).Class
 	}
 	return m
 }

@@ -11,6 +11,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/int/maxqd"
@@ -294,7 +295,7 @@ func (p *player) start(host string, args ...string) *agent {
 			args = append(args, "--rate", l.Rate.String())
 		}
 	}
-	for _, class := range c.QoS.Classes {
+	for _, class := range qos.Of(c).Classes {
 		args = append(args, "--pfc-class", fmt.Sprintf("%d=%d", class.DSCP, class.Class))
 	}
 	if p.gap > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
@@ -26,7 +27,7 @@ type bufferFaults struct {
 
 type bufferFault struct {
 	path, name, is, want string
-	others               int
+	others, last         int // how many other switches, and which came last
 }
 
 // add says what is wrong with a key of a switch's buffer. The line is that of the key in
@@ -61,11 +62,13 @@ func field(c *config.Config, i int, key string) string {
 // addAt says what is wrong with a field for a switch.
 func (b *bufferFaults) addAt(i int, path, is, want string) {
 	if at, twice := b.at[path]; twice {
-		b.list[at].others++
+		if f := &b.list[at]; f.last != i {
+			f.others, f.last = f.others+1, i
+		}
 		return
 	}
 	b.at[path] = len(b.list)
-	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0})
+	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0, i})
 }
 
 // Check implements config.Section: it holds every switch's buffer against its links and its queues. Whether the
@@ -186,7 +189,10 @@ func (b *bufferFaults) checkClasses(i int) {
 			continue
 		}
 		used := class == 0
-		for _, k := range b.c.QoS.Classes {
+		if used {
+			b.checkLimit(i, qos.Class{}) // of DSCPs that are not listed
+		}
+		for _, k := range qos.Of(b.c).Classes {
 			if k.Class != class {
 				continue
 			}
@@ -201,7 +207,7 @@ func (b *bufferFaults) checkClasses(i int) {
 
 // checkLimit finds limits of egress queues below the buffer for the queue of a lossless
 // class.
-func (b *bufferFaults) checkLimit(i int, k config.Class) {
+func (b *bufferFaults) checkLimit(i int, k qos.Class) {
 	s := &b.c.Switches[i]
 	want := fmt.Sprintf("at least the buffer's %v: queue %d holds class %d, which is lossless, and a full queue drops", Of(s).Size, k.Queue, k.Class)
 	differs := 0
@@ -214,8 +220,8 @@ func (b *bufferFaults) checkLimit(i int, k config.Class) {
 			b.addAt(i, fmt.Sprintf("switches[%d].ports[%d].queue_limit", i, j), fmt.Sprintf("is %v", p.QueueLimit), want)
 		}
 	}
-	if b.c.QoS.QueueLimit < Of(s).Size && differs < len(switchPorts(b.c, s.Name)) {
-		b.addAt(i, "qos.queue_limit", fmt.Sprintf("is %v", b.c.QoS.QueueLimit), want)
+	if qos.Of(b.c).QueueLimit < Of(s).Size && differs < len(switchPorts(b.c, s.Name)) {
+		b.addAt(i, "qos.queue_limit", fmt.Sprintf("is %v", qos.Of(b.c).QueueLimit), want)
 	}
 }
 

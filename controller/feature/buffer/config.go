@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/units"
@@ -131,7 +132,7 @@ func LosslessQueues(c *config.Config, s *config.Switch) uint8 {
 		return 0
 	}
 	queues := b.Lossless & 1 // DSCPs that are not listed have class 0 and queue 0
-	for _, k := range c.QoS.Classes {
+	for _, k := range qos.Of(c).Classes {
 		if b.Lossless>>k.Class&1 != 0 {
 			queues |= 1 << k.Queue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -20,7 +21,7 @@ func drainTime(env *feature.Env, s *config.Switch, b Config) time.Duration {
 	}
 	longest := b.Stuck
 	for _, p := range env.Graph.Ports(s.Name) {
-		longest = max(longest, 2*p.Rate.TxTime(min(env.Config.QoS.QueueLimit, b.Size)).Duration())
+		longest = max(longest, 2*p.Rate.TxTime(min(qos.Of(env.Config).QueueLimit, b.Size)).Duration())
 	}
 	return longest
 }

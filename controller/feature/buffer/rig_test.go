@@ -10,6 +10,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/internal/p4msg"
@@ -33,7 +34,7 @@ func environment(t *testing.T, edits ...string) *feature.Env {
 			text = strings.Replace(text, edits[i], edits[i+1], 1)
 		}
 		return text
-	}, New(nil))
+	}, New(nil), qos.New(nil))
 }
 
 // rig is a loop on leaf1 with a clock, counters and registers of its own.

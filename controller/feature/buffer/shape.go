@@ -2,9 +2,11 @@ package buffer
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
@@ -45,7 +47,7 @@ func (*feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error 
 		return nil
 	}
 	// The chip has a queue obey PFC by its number.
-	for i, k := range env.Config.QoS.Classes {
+	for i, k := range qos.Of(env.Config).Classes {
 		if Of(s).Lossless>>k.Class&1 != 0 && k.Queue != k.Class {
 			return yamlnode.Fault{Field: fmt.Sprintf("qos.classes[%d].queue", i), Text: fmt.Sprintf(
 				"is %d for class %d, which is lossless on the switch %q: its queues obey PFC for the class of their number, want queue %d", k.Queue, k.Class, s.Name, k.Class)}
@@ -53,6 +55,17 @@ func (*feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error 
 	}
 	c.MMU, c.LosslessQueues = &h, LosslessQueues(env.Config, s)
 	return nil
+}
+
+// ShapedBy implements feature.Shaper. Its are the fields of the policy; lists are others'.
+func (*feat) ShapedBy(env *feature.Env, s *config.Switch, field string) string {
+	switch {
+	case strings.Contains(field, "["):
+		return ""
+	case field == "buffer":
+		field = "size"
+	}
+	return Field(env.Config, s, field)
 }
 
 var _ feature.Shaper = (*feat)(nil)

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
@@ -161,13 +162,7 @@ func (section) Check(c *config.Config, d *yamlnode.Doc) {
 }
 
 func (p Config) checkQueues(c *config.Config, d *yamlnode.Doc) {
-	queue := uint8(0) // of a DSCP that is not listed
-	for _, k := range c.QoS.Classes {
-		if k.DSCP == p.CNPDSCP {
-			queue = k.Queue
-		}
-	}
-	if queue <= p.Queue {
+	if queue := qos.Of(c).ClassOf(p.CNPDSCP).Queue; queue <= p.Queue {
 		d.Fault("pacc.cnp_dscp", "is %d, which qos.classes puts into queue %d, want a DSCP whose queue is above the watched one, %d: notifications must not wait behind the congestion", p.CNPDSCP, queue, p.Queue)
 	}
 }
@@ -198,10 +193,10 @@ func (p Config) checkRates(c *config.Config, d *yamlnode.Doc) {
 
 // room returns the most that a queue of a switch can hold, and the field that says so.
 func room(c *config.Config, s *config.Switch) (units.Bytes, string) {
-	if b := buffer.Of(s); b.Policy != buffer.Off && b.Size > 0 && b.Size < c.QoS.QueueLimit {
+	if b := buffer.Of(s); b.Policy != buffer.Off && b.Size > 0 && b.Size < qos.Of(c).QueueLimit {
 		return b.Size, "buffer.size"
 	}
-	return c.QoS.QueueLimit, "qos.queue_limit"
+	return qos.Of(c).QueueLimit, "qos.queue_limit"
 }
 
 // checkRoom refuses a threshold that no queue can reach: PACC would never send a CNP.

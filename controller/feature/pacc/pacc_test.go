@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
@@ -34,7 +35,7 @@ func enabled(more string) func(string) string {
 }
 
 func TestDesired(t *testing.T) {
-	env := testenv.New(t, "../../..", enabled(""), New(nil))
+	env := testenv.New(t, "../../..", enabled(""), New(nil), qos.New(nil))
 	lines := testenv.Lines(t, New(nil), env, "leaf1")
 	want := []string{
 		"ingress.pacc.queue_pair default → learn_queue_pair()",
@@ -48,7 +49,7 @@ func TestDesired(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("leaf1 gets\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	off := testenv.Lines(t, New(nil), testenv.New(t, "../../..", nil, New(nil)), "leaf1")
+	off := testenv.Lines(t, New(nil), testenv.New(t, "../../..", nil, New(nil), qos.New(nil)), "leaf1")
 	if want := []string{"ingress.pacc.queue_pair default → know_queue_pair()"}; !slices.Equal(off, want) {
 		t.Errorf("without PACC a switch gets %v, want %v", off, want)
 	}
@@ -67,7 +68,7 @@ func TestSweep(t *testing.T) {
 		reads++
 		return rows[requests[0].GetTableEntry().GetTableId()]
 	}}
-	l := New(nil).Attach(testenv.New(t, "../../..", nil, New(nil)), sw)
+	l := New(nil).Attach(testenv.New(t, "../../..", nil, New(nil), qos.New(nil)), sw)
 	tick := func() {
 		t.Helper()
 		if err := l.Tick(context.Background(), time.Now()); err != nil {
@@ -88,7 +89,7 @@ func TestSweep(t *testing.T) {
 
 // With the loop in the switch its entries carry the settings, and nothing is learned here.
 func TestDesiredAtSwitch(t *testing.T) {
-	env := testenv.New(t, "../../..", enabled(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"), New(nil))
+	env := testenv.New(t, "../../..", enabled(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"), New(nil), qos.New(nil))
 	f := New(nil)
 	list, err := f.Desired(env, "leaf1")
 	if err != nil || len(list) != 5 {
@@ -135,7 +136,7 @@ func newRig(t *testing.T) *rig {
 		return list
 	}
 	r.f = New(r.hub)
-	l := r.f.Attach(testenv.New(t, "../../..", enabled(""), New(nil)), r.sw)
+	l := r.f.Attach(testenv.New(t, "../../..", enabled(""), New(nil), qos.New(nil)), r.sw)
 	r.loop = l.(*loop)
 	r.loop.began = r.now
 	return r

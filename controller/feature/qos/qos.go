@@ -4,12 +4,12 @@ package qos
 
 import (
 	"fmt"
+	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/internal/p4msg"
@@ -58,7 +58,7 @@ func (qos) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	if s == nil {
 		return nil, fmt.Errorf("there is no switch %q", sw)
 	}
-	q := env.Config.QoS
+	q := Of(env.Config)
 	has := func(p feature.Part) bool { return p.On(env.Pipeline, s).Means == feature.ByProgram }
 	switch {
 	case has(classPart):
@@ -88,7 +88,7 @@ func arg(name string, v uint64) pipeline.Arg {
 
 // classes leaves out what the default does anyway, except that an entry for it costs
 // nothing and shows the operator what was written.
-func classes(c *feature.Collect, p *pipeline.Pipeline, list []config.Class) {
+func classes(c *feature.Collect, p *pipeline.Pipeline, list []Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, arg("class", 0), arg("queue", 0)).Entity())
 	for _, k := range list {
 		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", p4msg.Uint(uint64(k.DSCP))).
@@ -97,7 +97,7 @@ func classes(c *feature.Collect, p *pipeline.Pipeline, list []config.Class) {
 }
 
 // limits states the fabric's limit as the default, and entries for ports that differ.
-func limits(c *feature.Collect, p *pipeline.Pipeline, q config.QoS, s *config.Switch) {
+func limits(c *feature.Collect, p *pipeline.Pipeline, q Config, s *config.Switch) {
 	c.Add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, arg("bytes", uint64(q.QueueLimit))).Entity())
 	for _, port := range s.Ports {
 		if port.QueueLimit == 0 || port.QueueLimit == q.QueueLimit {
@@ -116,7 +116,7 @@ func refuseLimits(env *feature.Env, s *config.Switch) error {
 	if limitPart.On(env.Pipeline, s).Means == feature.ByTrafficManager {
 		return nil
 	}
-	if limit := env.Config.QoS.QueueLimit; limit != ids.Unlimited {
+	if limit := Of(env.Config).QueueLimit; limit != ids.Unlimited {
 		return env.Refuse(s, "qos.queue_limit", limit.String(), limitPart)
 	}
 	for i, port := range s.Ports {
@@ -135,7 +135,7 @@ func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 		return fmt.Errorf("there is no switch %q", sw)
 	}
 	for _, port := range c.Ports {
-		limit := env.Config.QoS.QueueLimit
+		limit := Of(env.Config).QueueLimit
 		if own := s.Port(port.Number).QueueLimit; own != 0 {
 			limit = own
 		}
@@ -143,20 +143,25 @@ func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 			continue
 		}
 		for queue := range s.PriorityQueues {
-			if buffer.LosslessQueues(env.Config, s)>>queue&1 != 0 {
-				continue // the limit is no less than the buffer, and no limit must drop there
-			}
 			c.QueueLimits = append(c.QueueLimits, trafficmanager.QueueLimit{Port: port.Number, Queue: queue, Bytes: limit})
 		}
 	}
 	return nil
 }
 
+// ShapedBy implements feature.Shaper.
+func (qos) ShapedBy(_ *feature.Env, _ *config.Switch, field string) string {
+	if strings.HasPrefix(field, "queue_limits[") {
+		return "qos.queue_limit"
+	}
+	return ""
+}
+
 var _ feature.Shaper = qos{}
 
 // marks turns a RED curve into ranges of depth. They do not overlap, so their priority,
 // which the table demands, is always 1.
-func marks(c *feature.Collect, p *pipeline.Pipeline, e config.ECN) {
+func marks(c *feature.Collect, p *pipeline.Pipeline, e ECN) {
 	entries, err := red.Entries(red.Config{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}, red.DefaultSteps)
 	if err != nil {
 		c.Add(nil, fmt.Errorf("ecn of queue %d: %w", e.Queue, err))

@@ -17,7 +17,7 @@ func TestDesired(t *testing.T) {
 	env := testenv.New(t, "../../..", func(s string) string {
 		s = strings.Replace(s, "queue_limit: 1MB}", "queue_limit: 2MB}", 1)
 		return strings.Replace(s, "kmin: 100KB, kmax: 400KB", "kmin: 64KB, kmax: 128KB", 1)
-	})
+	}, New(nil))
 	lines := testenv.Lines(t, New(nil), env, "spine2")
 	for _, want := range []string{
 		"ingress.classify.dscp_to_class default → set_class(class=0, queue=0)",
@@ -48,7 +48,7 @@ func tofino(t *testing.T, keys string, edit func(string) string) *feature.Env {
 		s = strings.Replace(s, "    target: embedded        # bmv2 |", "    target: tofino1"+keys+" # bmv2 |", 1)
 		s = strings.Replace(s, "    cpu_port: 510\n", "", 1)
 		return edit(s)
-	})
+	}, New(nil))
 	return testenv.On(env, testenv.Tofino(t, "tofino1"))
 }
 

@@ -4,9 +4,11 @@ package soze
 
 import (
 	"fmt"
+	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -61,6 +63,14 @@ func (feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 	}
 	c.Filters = map[string]units.Time{delayFilter: env.Config.Scaled(sampleTime)}
 	return nil
+}
+
+// ShapedBy implements feature.Shaper.
+func (feat) ShapedBy(_ *feature.Env, _ *config.Switch, field string) string {
+	if strings.HasPrefix(field, "filters[") {
+		return "scale"
+	}
+	return ""
 }
 
 // Attach implements feature.Feature.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
@@ -39,8 +40,12 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 			read[f.Section().Key()] = true
 		}
 	}
-	for _, key := range []string{"prioplus", "soze", "buffer", "punt", "source_check", "pfc_watchdog"} {
-		if !read[key] {
+	keys := map[string]any{}
+	if err := yaml.Unmarshal(text, &keys); err != nil {
+		t.Fatal(err)
+	}
+	for key := range keys {
+		if core := []string{"name", "scale", "switches", "hosts", "links", "applications", "controller"}; !read[key] && !slices.Contains(core, key) {
 			sections = append(sections, unread(key))
 		}
 	}
@@ -56,7 +61,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 	return &feature.Env{Config: c, Graph: g, Pipeline: p}
 }
 
-// unread is a section of the example that the test's features do not have.
+// unread is a section of the file that the test's features do not have.
 type unread string
 
 // Key implements config.Section.
