@@ -4,19 +4,30 @@ BIN        := bin/headgate
 ARGS       ?=
 PKGS       := ./...
 
+# What all builds and tests have in common, so that one compiles for the other. Without grpcnotrace,
+# gRPC's page /debug/requests brings html/template, which calls methods by name: the linker then
+# keeps every method of every type, 7 MB of them.
+export GOFLAGS += -trimpath -tags=grpcnotrace
+
+# What the binary may have at most, in bytes.
+MAX_SIZE := 40000000
+
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint unit bench bench-sim test-bmv2 test-faults test-samples test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit bench bench-sim test-bmv2 test-faults test-samples test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 build: ## build bin/headgate, one static binary without debug information
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
+	CGO_ENABLED=0 $(GO) build -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
 
 run: build ## run the default fabric; ARGS="--for 40s --json out.json"
 	$(BIN) run $(ARGS)
 
-test: lint unit ## everything that needs no root; root-only parts run when root
+test: lint size unit ## everything that needs no root; root-only parts run when root
+
+size: build ## fail when bin/headgate is larger than what is packaged may be
+	@size=$$(wc -c <$(BIN)); [ $$size -lt $(MAX_SIZE) ] || { echo "$(BIN) has $$size bytes, want less than $(MAX_SIZE)"; exit 1; }
 
 # The race detector needs a C compiler; without one the same tests run without it.
 RACE := $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && echo -race)
@@ -84,11 +95,11 @@ test-mininet: build ## the five systems on networks in Mininet, on both switches
 
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed s/^v// || true)
 
-deb: build ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
+deb: size ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
 	rm -rf bin/man && mkdir -p bin/man && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
 	cd deploy && VERSION=$(or $(VERSION),0.0.0+$(shell git rev-parse --short HEAD)) ARCH=$$($(GO) env GOARCH) $(GO) tool nfpm package --packager deb --target ../bin
 
-image: build ## the OCI image headgate (docker, or DOCKER=podman or buildah)
+image: size ## the OCI image headgate (docker, or DOCKER=podman or buildah)
 	$(or $(DOCKER),docker) build -f deploy/Dockerfile -t headgate .
 
 p4: ## recompile p4src for BMv2 with p4c and regenerate its constants and its translation to Go

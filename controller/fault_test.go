@@ -120,7 +120,7 @@ func TestDriftIsRepaired(t *testing.T) {
 
 func TestWrongPipelineIsReplaced(t *testing.T) {
 	f := newFabric(t)
-	other, err := pipeline.New(f.pipe().Info(), append(slices.Clone(p4src.JSON), '\n')) // other bytes, the same program
+	other, err := pipeline.New(f.pipe().Info(), append(slices.Clone(p4src.JSON()), '\n')) // other bytes, the same program
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type ported struct {
 type chipFile struct{ chip, file string }
 
 func newPrograms(files confine.Dirs) (*programs, error) {
-	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	p, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {
 		return nil, fmt.Errorf("program for v1model: %w", err)
 	}

@@ -3,14 +3,34 @@
 // when sources and artefacts do not belong together.
 package p4src
 
-import _ "embed" // for the artefacts
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed" // for the artefacts
+	"io"
+	"sync"
+)
 
 //go:generate go run ./internal/gen
 
-// JSON is the program as p4c compiled it for BMv2. It must not be changed; see WithUDPPort.
+// packed is build/headgate.json, a thirtieth of its size.
 //
-//go:embed build/headgate.json
-var JSON []byte
+//go:embed build/headgate.json.gz
+var packed []byte
+
+// JSON returns the program as p4c compiled it for BMv2, always the same bytes. They must not be
+// changed; see WithUDPPort.
+var JSON = sync.OnceValue(func() []byte {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		panic(err) // what was linked in is what the generator's test holds
+	}
+	program, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return program
+})
 
 // P4Info is the program's control-plane API as a text protobuf (p4.config.v1.P4Info). It
 // must not be changed.

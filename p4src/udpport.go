@@ -14,7 +14,7 @@ import (
 // where P4 has value sets for what an operator sets, but BMv2's P4Runtime server has none. So the
 // compiled program is changed in the places where the number stands; the error says which of them
 // were not as they should be.
-func WithUDPPort(port uint16) ([]byte, error) { return withUDPPort(JSON, port) }
+func WithUDPPort(port uint16) ([]byte, error) { return withUDPPort(JSON(), port) }
 
 func withUDPPort(program []byte, port uint16) ([]byte, error) {
 	switch port {

@@ -16,7 +16,7 @@ func TestWithUDPPort(t *testing.T) {
 	if ids.UDPPortMaxQD != maxqd.Port {
 		t.Errorf("the program was compiled for UDP port %d, hosts have %d by default", ids.UDPPortMaxQD, maxqd.Port)
 	}
-	if same, err := WithUDPPort(maxqd.Port); err != nil || !bytes.Equal(same, JSON) {
+	if same, err := WithUDPPort(maxqd.Port); err != nil || !bytes.Equal(same, JSON()) {
 		t.Errorf("the port that was compiled changes the program, %v", err)
 	}
 	got, err := WithUDPPort(4000)
@@ -27,7 +27,7 @@ func TestWithUDPPort(t *testing.T) {
 	if err := json.Unmarshal(bytes.ReplaceAll(got, []byte(`"0x0fa0"`), fmt.Appendf(nil, `"0x%04x"`, maxqd.Port)), &back); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(JSON, &want); err != nil {
+	if err := json.Unmarshal(JSON(), &want); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := fmt.Sprint(back), fmt.Sprint(want); a != b || bytes.Count(got, []byte(`"0x0fa0"`)) != 2 {

@@ -127,7 +127,7 @@ func TestAgentFollowsTheTable(t *testing.T) {
 	}
 	load := func() {
 		t.Helper()
-		if err := s.Server().LoadPipeline(p4src.P4Info, p4src.JSON); err != nil {
+		if err := s.Server().LoadPipeline(p4src.P4Info, p4src.JSON()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestAgentRealtime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Server().LoadPipeline(p4src.P4Info, p4src.JSON); err != nil {
+	if err := s.Server().LoadPipeline(p4src.P4Info, p4src.JSON()); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, s.Switch, watch(p4v1.Update_INSERT, 2, paccSettings(units.Millisecond, time.Second)))

@@ -99,7 +99,7 @@ func TestArrivalsWaitForWhatIsDue(t *testing.T) {
 
 // TestOrderedPrograms: only programs whose ingress and egress share registers pay for order.
 func TestOrderedPrograms(t *testing.T) {
-	own, err := engine.Load(p4src.JSON)
+	own, err := engine.Load(p4src.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}

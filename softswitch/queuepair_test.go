@@ -40,7 +40,7 @@ func TestAgentLearnsQueuePairs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Server().LoadPipeline(p4src.P4Info, p4src.JSON); err != nil {
+	if err := s.Server().LoadPipeline(p4src.P4Info, p4src.JSON()); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, s, route()...)

@@ -50,7 +50,7 @@ func routes(b *testing.B, p *pipeline.Pipeline, n int, mac uint64) *reconcile.St
 // brought from empty to n routes, then read back and found equal, then changed in one
 // member. Allocations count both ends.
 func BenchmarkReconcile(b *testing.B) {
-	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	p, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {
 		b.Fatal(err)
 	}

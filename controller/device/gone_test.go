@@ -13,7 +13,7 @@ import (
 
 // Only where the P4Runtime server is in the process that forwards does its end say anything.
 func TestGone(t *testing.T) {
-	pipe, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	pipe, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}

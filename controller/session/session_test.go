@@ -103,7 +103,7 @@ func startWith(t *testing.T, s *switchtest.Switch, election uint64, heartbeat ti
 
 func load(t *testing.T) *pipeline.Pipeline {
 	t.Helper()
-	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	p, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestWrite(t *testing.T) {
 	if running, err := c.Compare(ctx, p); err != nil || running != Same {
 		t.Fatalf("Compare = %v, %v", running, err)
 	}
-	other, err := pipeline.New(p.Info(), append(slices.Clone(p4src.JSON), '\n')) // other bytes, the same program
+	other, err := pipeline.New(p.Info(), append(slices.Clone(p4src.JSON()), '\n')) // other bytes, the same program
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func ownPipeline(tb testing.TB) *Instance {
 
 func loadOwn(tb testing.TB) *Program {
 	tb.Helper()
-	prog, err := Load(p4src.JSON)
+	prog, err := Load(p4src.JSON())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -232,7 +232,7 @@ func TestExterns(t *testing.T) {
 // The repository's own program is accepted, with every object of its P4Info.
 func TestOwnProgram(t *testing.T) {
 	r := newRig(t)
-	if err := r.LoadPipeline(p4src.P4Info, p4src.JSON); err != nil {
+	if err := r.LoadPipeline(p4src.P4Info, p4src.JSON()); err != nil {
 		t.Fatal(err)
 	}
 	r.wantRead(&p4v1.PacketReplicationEngineEntry{})

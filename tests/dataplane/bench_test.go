@@ -35,7 +35,7 @@ func (p *pump) Digest(string, [][]byte)  {}
 // BenchmarkPipeline is one packet with a maxQD shim through Headgate's whole program on the
 // engine: parser, routing with ECMP, admission, egress, deparser.
 func BenchmarkPipeline(b *testing.B) {
-	program, err := engine.Load(p4src.JSON)
+	program, err := engine.Load(p4src.JSON())
 	if err != nil {
 		b.Fatal(err)
 	}

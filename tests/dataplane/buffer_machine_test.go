@@ -113,7 +113,7 @@ func (f pfcFrame) pause(quanta uint16) (bool, error) {
 
 // loadProgram compiles Headgate's program, which machines can share.
 func loadProgram(t testing.TB) *engine.Program {
-	program, err := engine.Load(p4src.JSON)
+	program, err := engine.Load(p4src.JSON())
 	must(t, err)
 	return program
 }

@@ -53,7 +53,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pipeline.Load(p4src.P4Info, p4src.JSON)
+	p, err := pipeline.Load(p4src.P4Info, p4src.JSON())
 	if err != nil {
 		t.Fatal(err)
 	}

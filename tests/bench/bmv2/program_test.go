@@ -49,7 +49,7 @@ func loadProgram(t *testing.T, name string) *program {
 		must(t, err)
 		p.frame = udpFrame
 	case "headgate":
-		info, p.json = p4src.P4Info, p4src.JSON
+		info, p.json = p4src.P4Info, p4src.JSON()
 		p.frame, p.entries = shimFrame, headgateEntries()
 	default:
 		t.Fatalf("-programs %q: want l3 or headgate", name)

@@ -43,7 +43,7 @@ var _ target.Cabled = (*Switch)(nil)
 // program, so it starts with Headgate's; a test pushes it again.
 func Start(t testing.TB) *Switch {
 	t.Helper()
-	return StartProgram(t, p4src.JSON, "--cpu-port", strconv.Itoa(ids.CPUPort), "--priority-queues", strconv.Itoa(ids.QueuesPerPort))
+	return StartProgram(t, p4src.JSON(), "--cpu-port", strconv.Itoa(ids.CPUPort), "--priority-queues", strconv.Itoa(ids.QueuesPerPort))
 }
 
 // StartProgram starts a switch with a program in BMv2's JSON and flags of its target. The

@@ -123,7 +123,7 @@ func (c *Client) Push() error {
 	if err != nil {
 		return err
 	}
-	return c.PushProgram(info, p4src.JSON)
+	return c.PushProgram(info, p4src.JSON())
 }
 
 // PushProgram makes a program in BMv2's JSON the running one.
