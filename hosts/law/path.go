@@ -1,18 +1,56 @@
 package law
 
-// MaxHops bounds the links whose telemetry a Path keeps; more than any path here has. What
-// an acknowledgement tells of further links is not looked at.
+import "github.com/headgate/headgate/units"
+
+// MaxHops bounds the links whose telemetry a Path keeps; more than any path here has. A Path ignores
+// what an acknowledgement says of further links.
 const MaxHops = 12
 
-// Path is what the acknowledgement before told of the links of a flow's path, for laws that
-// live on what changed since (HPCC, PowerTCP). The law owns it.
+// Path keeps the telemetry of the last acknowledgement, for laws that live on what changed since
+// (HPCC, PowerTCP). The law owns it.
 type Path struct {
 	hops [MaxHops]Hop
 	n    int
 }
 
-// is reports whether hops, at most MaxHops, are the links that are kept, none of them
-// restarted since.
+// Follows reports whether a has telemetry of the links that are kept, and returns it. If it is of
+// other links, or of links that were restarted, these are kept and the round begins anew; without
+// telemetry nothing changes.
+func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
+	hops = a.INT[:min(len(a.INT), MaxHops)]
+	if len(hops) == 0 || p.is(hops) {
+		return hops, len(hops) > 0
+	}
+	p.Keep(hops)
+	r.Begin(a.SentSeq)
+	return nil, false
+}
+
+// Change is what a link did since the acknowledgement that is kept.
+type Change struct {
+	Span    float64 // since then, picoseconds; 0 when the link's clock has not moved
+	PerByte float64 // time to send a byte, picoseconds
+	Sent    float64 // what the link sent, in parts of its rate
+}
+
+// Change returns what link i, counted from 0, did until h.
+func (p *Path) Change(i int, h *Hop) (c Change) {
+	was := &p.hops[i]
+	if h.Time > was.Time && h.Rate > 0 {
+		c.Span = float64(h.Time - was.Time)
+		c.PerByte = 8 * float64(units.Second) / float64(h.Rate)
+		c.Sent = float64(h.TxBytes-was.TxBytes) * c.PerByte / c.Span
+	}
+	return c
+}
+
+// Queue returns the kept queue of link i.
+func (p *Path) Queue(i int) units.Bytes { return p.hops[i].Queue }
+
+// Keep keeps hops, at most MaxHops, for the next comparison.
+func (p *Path) Keep(hops []Hop) { p.n = copy(p.hops[:], hops) }
+
+// is reports whether hops, at most MaxHops, are the links that are kept, none of them restarted since.
 func (p *Path) is(hops []Hop) bool {
 	if len(hops) != p.n {
 		return false
@@ -24,22 +62,3 @@ func (p *Path) is(hops []Hop) bool {
 	}
 	return true
 }
-
-// Keep takes hops, at most MaxHops, for the next comparison.
-func (p *Path) Keep(hops []Hop) { p.n = copy(p.hops[:], hops) }
-
-// Follows reports whether a tells of the links that are kept, which hops then are. Where it
-// tells of others, they are kept and the round begins anew; where it tells of none, nothing
-// changes.
-func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
-	hops = a.INT[:min(len(a.INT), MaxHops)]
-	if len(hops) == 0 || p.is(hops) {
-		return hops, len(hops) > 0
-	}
-	p.Keep(hops)
-	r.Begin(a.SentSeq)
-	return nil, false
-}
-
-// Last returns kept link i, counted from 0.
-func (p *Path) Last(i int) *Hop { return &p.hops[i] }

@@ -12,17 +12,17 @@ import (
 // Law is AIMD for one flow. The flow's sender owns it.
 type Law struct {
 	law.Untimed
-	par   Params
-	cwnd  float64 // bytes
-	round law.Round
-	end   units.Time // losses before this belong to one that has been answered
+	par    Params
+	cwnd   float64 // bytes
+	round  law.Round
+	losses law.LossGate
 }
 
 var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	return &Law{par: p, cwnd: float64(p.InitialWindow)}, nil
@@ -44,8 +44,7 @@ func (l *Law) decrease() { l.cwnd = max(l.cwnd*(1-l.par.Decrease), float64(l.par
 
 // OnEvent implements law.Law: a loss is a decrease, once per base round trip.
 func (l *Law) OnEvent(e law.Event, now units.Time) {
-	if e == law.Loss && now >= l.end {
-		l.end = now + l.par.BaseRTT
+	if l.losses.Answers(e, now, l.par.BaseRTT) {
 		l.decrease()
 	}
 }

@@ -37,7 +37,7 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	line := float64(p.LineRate)

@@ -41,11 +41,8 @@ func (p *Params) VisitD2TCP(s *param.Set, f *law.Flow) {
 }
 
 func (p *Params) check() error {
-	return param.Check(func(s *param.Set) {
-		if p.Deadline != 0 {
-			p.VisitD2TCP(s, &law.Flow{})
-		} else {
-			p.Visit(s, &law.Flow{})
-		}
-	})
+	if p.Deadline != 0 {
+		return param.Check(p.VisitD2TCP)
+	}
+	return param.Check(p.Visit)
 }

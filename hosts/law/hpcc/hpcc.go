@@ -21,14 +21,14 @@ type Law struct {
 	stage int     // incStage
 	round law.Round
 
-	path law.Path // L: the links as the last acknowledgement told
+	path law.Path // L: the links as of the last acknowledgement
 }
 
 var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	// A flow that starts with B·T fills its path: U = 1, as in the authors' public simulator.
@@ -53,15 +53,9 @@ func (l *Law) OnAck(a *law.Ack) {
 func (l *Law) measure(hops []law.Hop) bool {
 	u, tau := 0.0, 0.0
 	for i := range hops {
-		h, was := &hops[i], l.path.Last(i)
-		dt := float64(h.Time - was.Time)
-		if dt <= 0 || h.Rate <= 0 {
-			continue
-		}
-		perByte := 8 * float64(units.Second) / float64(h.Rate) // ps to send a byte
-		tx := float64(h.TxBytes-was.TxBytes) * perByte / dt    // line 4, over B
-		if v := tx + float64(min(h.Queue, was.Queue))*perByte/l.t; v > u || tau == 0 {
-			u, tau = v, dt // lines 5 to 7
+		c := l.path.Change(i, &hops[i]) // line 4, over B
+		if v := c.Sent + float64(min(hops[i].Queue, l.path.Queue(i)))*c.PerByte/l.t; c.Span > 0 && (v > u || tau == 0) {
+			u, tau = v, c.Span // lines 5 to 7
 		}
 	}
 	if tau == 0 {
@@ -94,8 +88,7 @@ func (l *Law) OnEvent(law.Event, units.Time) {}
 
 // Allowance implements law.Law: line 26, R = W/T.
 func (l *Law) Allowance() law.Allowance {
-	rate := l.w * 8 * float64(units.Second) / l.t
-	return law.Allowance{Rate: max(units.Rate(rate), 1), Window: units.Bytes(l.w)}
+	return law.Allowance{Rate: law.Pace(l.w, l.t), Window: units.Bytes(l.w)}
 }
 
 // Utilisation returns U, the moving average of the busiest link's bytes in flight over

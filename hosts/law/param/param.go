@@ -101,10 +101,10 @@ func For[P any, V interface {
 	return p
 }
 
-// Check returns the first fault of parameters, an *Error.
-func Check(v Visitor) error {
+// Check returns the first fault of a law's parameters, an *Error.
+func Check(visit func(*Set, *law.Flow)) error {
 	s := Set{mode: check}
-	v(&s)
+	visit(&s, &law.Flow{})
 	return s.err
 }
 

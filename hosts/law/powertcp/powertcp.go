@@ -35,7 +35,7 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	l := &Law{par: p, tau: float64(p.BaseRTT), most: float64(p.LineRate.In(p.BaseRTT)), power: 1}
@@ -65,18 +65,16 @@ func (l *Law) OnAck(a *law.Ack) {
 func (l *Law) normPower(hops []law.Hop) bool {
 	power, span := 0.0, 0.0
 	for i := range hops {
-		h, was := &hops[i], l.path.Last(i)
-		dt := float64(h.Time - was.Time)
-		if dt <= 0 || h.Rate <= 0 {
+		queue := hops[i].Queue
+		c := l.path.Change(i, &hops[i])
+		if c.Span == 0 {
 			continue
 		}
-		perByte := 8 * float64(units.Second) / float64(h.Rate) // ps to send a byte
-		gradient := float64(h.Queue-was.Queue) * perByte / dt  // line 12, over the rate
-		sent := float64(h.TxBytes-was.TxBytes) * perByte / dt  // line 13, over the rate
-		current := gradient + sent                             // line 14
-		voltage := float64(h.Queue)*perByte/l.tau + 1          // line 16, over the product b·τ
-		if v := current * voltage; v > power || span == 0 {    // lines 17 to 22
-			power, span = v, dt
+		gradient := float64(queue-l.path.Queue(i)) * c.PerByte / c.Span // line 12, over the rate
+		current := gradient + c.Sent                                    // lines 13 and 14
+		voltage := float64(queue)*c.PerByte/l.tau + 1                   // line 16, over the product b·τ
+		if v := current * voltage; v > power || span == 0 {             // lines 17 to 22
+			power, span = v, c.Span
 		}
 	}
 	if span == 0 {
@@ -124,8 +122,7 @@ func (l *Law) OnEvent(law.Event, units.Time) {}
 
 // Allowance implements law.Law: line 6, rate = cwnd/τ.
 func (l *Law) Allowance() law.Allowance {
-	rate := l.w * 8 * float64(units.Second) / l.tau
-	return law.Allowance{Rate: max(units.Rate(rate), 1), Window: units.Bytes(l.w)}
+	return law.Allowance{Rate: law.Pace(l.w, l.tau), Window: units.Bytes(l.w)}
 }
 
 // Power returns Γ_smooth, the busiest link's power over that of a full link without a

@@ -123,7 +123,7 @@ func (p *Params) check() error {
 	if p.Rand == nil {
 		return fmt.Errorf("rand: want a source of random numbers")
 	}
-	return param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) })
+	return param.Check(p.Visit)
 }
 
 func (p *Params) checkChannel(target, limit units.Time) error {

@@ -44,8 +44,8 @@ type Law struct {
 	joined bool    // the first window has been acknowledged
 	firstD float64 // longest delay echoed before that, picoseconds
 
-	lossUntil units.Time // losses before this belong to one that has been answered
-	allow     law.Allowance
+	losses law.LossGate
+	allow  law.Allowance
 }
 
 var _ law.Weighted = (*Law)(nil)
@@ -53,7 +53,7 @@ var _ law.Weighted = (*Law)(nil)
 // New returns the law of a flow with a weight, or says which parameter is wrong and what
 // is allowed.
 func New(p Params, weight float64) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	if err := CheckWeight(weight); err != nil {
@@ -107,10 +107,9 @@ func (l *Law) join(a *law.Ack, d, rest float64) {
 // OnEvent implements law.Law. A loss tells of a queue that could not be stamped because it
 // was full: it counts as one round trip of echoes of p + k, once per round trip.
 func (l *Law) OnEvent(e law.Event, now units.Time) {
-	if e != law.Loss || now < l.lossUntil || !l.joined {
+	if !l.joined || !l.losses.Answers(e, now, l.rtt) {
 		return
 	}
-	l.lossUntil = now + l.rtt
 	l.lnX += l.exponent() * min(l.target.lnBeta-l.lnX, 0)
 	l.apply()
 }

@@ -19,17 +19,12 @@ import (
 
 // Law is Swift for one flow. The flow's sender owns it.
 type Law struct {
-	law.Untimed
+	law.DelayWindow
 	par    Params
 	target units.Time // without flow-based scaling
 	gain   float64    // α of flow-based scaling, picoseconds times √packet; 0 is off
 	shift  float64    // and its β, picoseconds
 
-	cwnd  float64 // bytes
-	scale float64 // of the additive increase
-	extra float64 // added to it, bytes per round trip
-
-	rtt     units.Time // the latest
 	lowered bool       // there was a decrease,
 	lastAt  units.Time // the last one then
 	losses  int        // in a row without progress
@@ -39,14 +34,14 @@ var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
-	if p.MaxWindow == 0 {
-		p.MaxWindow = law.Unbounded
+	l := &Law{
+		DelayWindow: law.NewDelayWindow(p.LineRate, p.MSS, float64(p.InitialWindow), p.MinWindow, p.MaxWindow),
+		par:         p, target: p.Target + units.Time(p.Hops)*p.PerHop,
 	}
-	l := &Law{par: p, cwnd: float64(p.InitialWindow), scale: 1, rtt: p.BaseRTT}
-	l.target = p.Target + units.Time(p.Hops)*p.PerHop
+	l.RTT = p.BaseRTT
 	if p.ScalingRange > 0 { // §3.5: α and β such that the range is spanned
 		l.gain = float64(p.ScalingRange) / (1/math.Sqrt(p.ScalingMin) - 1/math.Sqrt(p.ScalingMax))
 		l.shift = -l.gain / math.Sqrt(p.ScalingMax)
@@ -60,7 +55,7 @@ func (l *Law) OnAck(a *law.Ack) { l.OnDelay(a, a.RTT) }
 // OnDelay is Algorithm 1's step for an acknowledgement with a delay of the kind that the
 // target is of.
 func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
-	l.rtt = a.RTT
+	l.RTT = a.RTT
 	if a.Acked <= 0 {
 		return
 	}
@@ -69,14 +64,13 @@ func (l *Law) OnDelay(a *law.Ack, delay units.Time) {
 	switch {
 	case delay < target: // lines 7 to 11: below one packet the step is per packet
 		if !l.limited(a) {
-			step := float64(l.par.Increase)*l.scale + l.extra
-			l.cwnd += step * float64(a.Acked) / max(l.cwnd, float64(l.par.MSS))
+			l.Move(float64(l.par.Increase)*l.Scale+l.Extra, a.Acked)
 		}
 	case l.canDecrease(a.Now): // lines 13 and 14
 		factor := l.par.Beta * float64(delay-target) / float64(delay)
 		l.decrease(a.Now, min(factor, l.par.MaxMDF))
 	}
-	l.bound()
+	l.Bound()
 }
 
 // TargetDelay returns the target of now, flow-based scaling included: target + max(0,
@@ -85,26 +79,22 @@ func (l *Law) TargetDelay() units.Time {
 	if l.gain == 0 {
 		return l.target
 	}
-	more := l.gain/math.Sqrt(l.cwnd/float64(l.par.MSS)) + l.shift
+	more := l.gain/math.Sqrt(l.Bytes/float64(l.par.MSS)) + l.shift
 	return l.target + units.Time(min(max(more, 0), float64(l.par.ScalingRange)))
 }
 
 // canDecrease is line 3: a decrease takes a round trip to show.
-func (l *Law) canDecrease(now units.Time) bool { return !l.lowered || now-l.lastAt >= l.rtt }
+func (l *Law) canDecrease(now units.Time) bool { return !l.lowered || now-l.lastAt >= l.RTT }
 
 func (l *Law) decrease(now units.Time, factor float64) {
-	l.cwnd *= 1 - factor
+	l.Bytes *= 1 - factor
 	l.lowered, l.lastAt = true, now
-}
-
-func (l *Law) bound() {
-	l.cwnd = min(max(l.cwnd, l.par.MinWindow), float64(l.par.MaxWindow))
 }
 
 // limited reports whether the flow leaves most of its window unused: then it does not know
 // whether it may have more (RFC 7661 §4.1).
 func (l *Law) limited(a *law.Ack) bool {
-	return float64(a.Inflight+a.Acked+l.par.MSS) < l.cwnd/2
+	return float64(a.Inflight+a.Acked+l.par.MSS) < l.Bytes/2
 }
 
 // OnEvent implements law.Law: lines 15 to 25. A go-back is answered as a fast recovery;
@@ -116,36 +106,13 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	l.losses++
 	switch {
 	case l.losses >= l.par.RetxReset:
-		l.cwnd = l.par.MinWindow
+		l.Bytes = l.par.MinWindow
 	case l.canDecrease(now):
 		l.decrease(now, l.par.MaxMDF)
 	}
-	l.bound()
-}
-
-// Allowance implements law.Law: lines 29 to 32, a window of less than a packet is paced at
-// a packet per RTT/cwnd; others leave as acknowledgements come.
-func (l *Law) Allowance() law.Allowance {
-	a := law.Allowance{Rate: l.par.LineRate, Window: max(units.Bytes(l.cwnd), 1)}
-	if l.cwnd < float64(l.par.MSS) {
-		a.Rate = max(units.Rate(l.cwnd*8*float64(units.Second)/float64(l.rtt)), 1)
-	}
-	return a
+	l.Bound()
 }
 
 // SetTarget sets the target, and with it the kind of delay that OnDelay is given; base is
 // that delay on an empty path, which Swift does not need.
 func (l *Law) SetTarget(_, target units.Time) { l.target = target }
-
-// SetIncrease makes the step per round trip the configured one times scale, plus extra
-// bytes.
-func (l *Law) SetIncrease(scale, extra float64) { l.scale, l.extra = scale, extra }
-
-// Window returns the window in bytes.
-func (l *Law) Window() float64 { return l.cwnd }
-
-// SetWindow sets the window in bytes, within the configured bounds.
-func (l *Law) SetWindow(w float64) {
-	l.cwnd = w
-	l.bound()
-}

@@ -13,20 +13,20 @@ import (
 // Law is TIMELY for one flow. The flow's sender owns it.
 type Law struct {
 	law.Untimed
-	par     Params
-	rate    float64 // bits per second
-	round   law.Round
-	prev    units.Time // round trip at the last update, 0 before the first
-	diff    float64    // moving average of its difference, picoseconds
-	rises   int        // increases in a row by the gradient
-	lossEnd units.Time // losses before this belong to one that has been answered
+	par    Params
+	rate   float64 // bits per second
+	round  law.Round
+	prev   units.Time // round trip at the last update, 0 before the first
+	diff   float64    // moving average of its difference, picoseconds
+	rises  int        // increases in a row by the gradient
+	losses law.LossGate
 }
 
 var _ law.Law = (*Law)(nil)
 
 // New returns the law of a flow, or says which parameter is wrong and what is allowed.
 func New(p Params) (*Law, error) {
-	if err := param.Check(func(s *param.Set) { p.Visit(s, &law.Flow{}) }); err != nil {
+	if err := param.Check(p.Visit); err != nil {
 		return nil, err
 	}
 	return &Law{par: p, rate: float64(p.StartRate)}, nil
@@ -78,12 +78,10 @@ func (l *Law) bound() {
 // OnEvent implements law.Law. The paper's fabric is lossless; a loss halves the rate, once
 // per round trip.
 func (l *Law) OnEvent(e law.Event, now units.Time) {
-	if e != law.Loss || now < l.lossEnd {
-		return
+	if l.losses.Answers(e, now, max(l.prev, l.par.MinRTT)) {
+		l.rate /= 2
+		l.bound()
 	}
-	l.lossEnd = now + max(l.prev, l.par.MinRTT)
-	l.rate /= 2
-	l.bound()
 }
 
 // Allowance implements law.Law. TIMELY has no window.
