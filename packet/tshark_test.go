@@ -21,9 +21,15 @@ import (
 // between them.
 func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
 	t.Helper()
+	return tsharkOf(t, layers.LinkTypeEthernet, frames, nil, fields...)
+}
+
+// tsharkOf is tshark with arguments of its own, for frames of a link type.
+func tsharkOf(t *testing.T, link layers.LinkType, frames [][]byte, args []string, fields ...string) []string {
+	t.Helper()
 	program, err := exec.LookPath("tshark")
 	if err != nil {
-		t.Skip("tshark is not on the PATH")
+		t.Skip("tshark is not on the PATH: it comes with Debian's tshark")
 	}
 	file := filepath.Join(t.TempDir(), "frames.pcap")
 	out, err := os.Create(file)
@@ -31,7 +37,7 @@ func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
 		t.Fatal(err)
 	}
 	w := pcapgo.NewWriter(out)
-	if err := w.WriteFileHeader(65536, layers.LinkTypeEthernet); err != nil {
+	if err := w.WriteFileHeader(65536, link); err != nil {
 		t.Fatal(err)
 	}
 	for _, wire := range frames {
@@ -42,7 +48,7 @@ func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-r", file, "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|"}
+	args = append([]string{"-r", file, "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|"}, args...)
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
