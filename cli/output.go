@@ -11,7 +11,6 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -19,23 +18,12 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// marshal returns JSON with the API's field names. It includes fields with zero values.
-func marshal(m proto.Message) ([]byte, error) {
-	text, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer // without blanks, which protojson varies on purpose
-	err = json.Compact(&out, text)
-	return out.Bytes(), err
-}
-
 // print writes a message in the env's format. table writes it as a table.
 func (e *env) print(m proto.Message, table func(w io.Writer)) error {
 	if e.Format == Table {
 		return e.table(table)
 	}
-	text, err := marshal(m)
+	text, err := pb.JSON(m)
 	if err != nil {
 		return err
 	}
@@ -56,7 +44,7 @@ func (e *env) print(m proto.Message, table func(w io.Writer)) error {
 
 // line writes one message of a stream: JSON as a line, YAML as a document.
 func (e *env) line(m proto.Message) error {
-	text, err := marshal(m)
+	text, err := pb.JSON(m)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/units"
 )
 
 // getStatus shows the status that a feature reports for the switches, or with "" that of all
@@ -34,10 +33,10 @@ func getStatus(ctx context.Context, e *env, feature string) error {
 	if feature != "" && !slices.Contains(known, feature) {
 		return fmt.Errorf("no switch has a status of the feature %q, want one of: %s", feature, strings.Join(known, ", "))
 	}
-	return e.print(only, func(w io.Writer) { drawStatus(w, e, only.GetSwitches()) })
+	return e.print(only, func(w io.Writer) { drawStatus(w, only.GetSwitches()) })
 }
 
-func drawStatus(w io.Writer, e *env, switches []*pb.SwitchStatus) {
+func drawStatus(w io.Writer, switches []*pb.SwitchStatus) {
 	var names []string // of tables, in the order of their first occurrence
 	rows := map[string][][]any{}
 	for _, s := range switches {
@@ -60,7 +59,7 @@ func drawStatus(w io.Writer, e *env, switches []*pb.SwitchStatus) {
 					cells = append(cells, k)
 				}
 				for _, v := range r.GetValues() {
-					cells = append(cells, statusText(e, v))
+					cells = append(cells, v.GetShown())
 				}
 				rows[name] = append(rows[name], cells)
 			}
@@ -75,28 +74,4 @@ func drawStatus(w io.Writer, e *env, switches []*pb.SwitchStatus) {
 			row(w, cells...)
 		}
 	}
-}
-
-// statusText formats a value with its unit. An unknown value is "".
-func statusText(e *env, v *pb.StatusValue) string {
-	switch x := v.GetValue().(type) {
-	case *pb.StatusValue_Text:
-		return x.Text
-	case *pb.StatusValue_Number:
-		return fmt.Sprint(x.Number)
-	case *pb.StatusValue_Count:
-		return fmt.Sprint(x.Count)
-	case *pb.StatusValue_Truth:
-		if x.Truth {
-			return "yes"
-		}
-		return "no"
-	case *pb.StatusValue_Bytes:
-		return units.Bytes(x.Bytes).String()
-	case *pb.StatusValue_Ns:
-		return nanoseconds(x.Ns).String()
-	case *pb.StatusValue_Time:
-		return e.ago(x.Time) + " ago"
-	}
-	return ""
 }

@@ -23,13 +23,13 @@ type fabricService struct {
 }
 
 func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
-	return fabricToProto(s.Backend.Fabric()), nil
+	return FabricToProto(s.Backend.Fabric()), nil
 }
 
 func (s *fabricService) ListSwitches(context.Context, *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {
 	r := &pb.ListSwitchesResponse{}
 	for _, sw := range s.Backend.Switches() {
-		r.Switches = append(r.Switches, switchToProto(sw))
+		r.Switches = append(r.Switches, SwitchToProto(sw))
 	}
 	return r, nil
 }
@@ -172,7 +172,7 @@ func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.Server
 			})
 		}
 		for _, e := range p.list {
-			if err := stream.Send(eventToProto(e)); err != nil {
+			if err := stream.Send(EventToProto(e)); err != nil {
 				return err
 			}
 		}

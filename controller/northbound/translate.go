@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func fabricToProto(f view.Fabric) *pb.GetFabricResponse {
+// FabricToProto returns a fabric as the API has it.
+func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	out := &pb.GetFabricResponse{Name: clean(f.Name), Config: clean(f.Config), Generation: f.Generation}
 	for _, s := range f.Switches {
 		out.Switches = append(out.Switches, &pb.Switch{Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address)})
@@ -32,7 +33,8 @@ func endpointToProto(e view.Endpoint) *pb.Endpoint {
 	return &pb.Endpoint{Node: clean(e.Node), Port: e.Port}
 }
 
-func switchToProto(s view.Switch) *pb.SwitchStatus {
+// SwitchToProto returns a switch as the API has it.
+func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	out := &pb.SwitchStatus{
 		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: stateToProto(s.State), Error: clean(s.Err),
 		Since: stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
@@ -50,6 +52,7 @@ func switchToProto(s view.Switch) *pb.SwitchStatus {
 }
 
 func statusToProto(t view.Status) *pb.StatusTable {
+	now := time.Now()
 	out := &pb.StatusTable{Feature: t.Feature, Name: t.Name, Keys: t.Keys}
 	for _, c := range t.Columns {
 		out.Columns = append(out.Columns, &pb.StatusColumn{Head: c.Head, Metric: c.Metric, Help: c.Help})
@@ -60,35 +63,36 @@ func statusToProto(t view.Status) *pb.StatusTable {
 			row.Keys = append(row.Keys, clean(k))
 		}
 		for _, v := range r.Values {
-			row.Values = append(row.Values, valueToProto(v))
+			row.Values = append(row.Values, valueToProto(v, now))
 		}
 		out.Rows = append(out.Rows, row)
 	}
 	return out
 }
 
-func valueToProto(v any) *pb.StatusValue {
+func valueToProto(v any, now time.Time) *pb.StatusValue {
+	out := &pb.StatusValue{Shown: clean(view.Text(v, now))}
 	switch v := v.(type) {
 	case string:
-		return &pb.StatusValue{Value: &pb.StatusValue_Text{Text: clean(v)}}
+		out.Value = &pb.StatusValue_Text{Text: clean(v)}
 	case bool:
-		return &pb.StatusValue{Value: &pb.StatusValue_Truth{Truth: v}}
+		out.Value = &pb.StatusValue_Truth{Truth: v}
 	case int:
-		return &pb.StatusValue{Value: &pb.StatusValue_Count{Count: uint64(max(v, 0))}}
+		out.Value = &pb.StatusValue_Count{Count: uint64(max(v, 0))}
 	case uint64:
-		return &pb.StatusValue{Value: &pb.StatusValue_Count{Count: v}}
+		out.Value = &pb.StatusValue_Count{Count: v}
 	case float64:
-		return &pb.StatusValue{Value: &pb.StatusValue_Number{Number: v}}
+		out.Value = &pb.StatusValue_Number{Number: v}
 	case units.Bytes:
-		return &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: uint64(max(v, 0))}}
+		out.Value = &pb.StatusValue_Bytes{Bytes: uint64(max(v, 0))}
 	case time.Duration:
-		return &pb.StatusValue{Value: &pb.StatusValue_Ns{Ns: nanoseconds(v)}}
+		out.Value = &pb.StatusValue_Ns{Ns: nanoseconds(v)}
 	case time.Time:
 		if !v.IsZero() {
-			return &pb.StatusValue{Value: &pb.StatusValue_Time{Time: stamp(v)}}
+			out.Value = &pb.StatusValue_Time{Time: stamp(v)}
 		}
 	}
-	return &pb.StatusValue{}
+	return out
 }
 
 var portStates = map[view.PortState]pb.PortStatus_State{
@@ -125,7 +129,8 @@ func planToProto(p view.Plan) *pb.SwitchPlan {
 	return out
 }
 
-func eventToProto(e view.Event) *pb.Event {
+// EventToProto returns an event as the API has it.
+func EventToProto(e view.Event) *pb.Event {
 	severities := [...]pb.Event_Severity{
 		view.Info: pb.Event_SEVERITY_INFO, view.Warning: pb.Event_SEVERITY_WARNING, view.Error: pb.Event_SEVERITY_ERROR,
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/units"
@@ -35,6 +36,24 @@ type Row struct {
 	// Values are of the types string, bool, int, uint64, float64, units.Bytes, time.Duration
 	// and time.Time; nil and the zero time are unknown.
 	Values []any
+}
+
+// Text returns a value for people, with its unit; "" for what is unknown.
+func Text(v any, now time.Time) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case bool:
+		return map[bool]string{true: "yes", false: "no"}[v]
+	case time.Duration:
+		return units.FromDuration(v).String()
+	case time.Time:
+		if v.IsZero() {
+			return ""
+		}
+		return max(0, now.Sub(v)).Truncate(time.Second).String() + " ago"
+	}
+	return fmt.Sprint(v)
 }
 
 // Number returns a value as a metric has it, in base units; false for a text and for what

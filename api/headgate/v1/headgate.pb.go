@@ -1026,6 +1026,8 @@ func (x *StatusRow) GetValues() []*StatusValue {
 // StatusValue is unset when it is not known.
 type StatusValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// The value for people, with its unit, when the controller answered; empty when it is not known.
+	Shown string `protobuf:"bytes,8,opt,name=shown,proto3" json:"shown,omitempty"`
 	// Types that are valid to be assigned to Value:
 	//
 	//	*StatusValue_Text
@@ -1068,6 +1070,13 @@ func (x *StatusValue) ProtoReflect() protoreflect.Message {
 // Deprecated: Use StatusValue.ProtoReflect.Descriptor instead.
 func (*StatusValue) Descriptor() ([]byte, []int) {
 	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StatusValue) GetShown() string {
+	if x != nil {
+		return x.Shown
+	}
+	return ""
 }
 
 func (x *StatusValue) GetValue() isStatusValue_Value {
@@ -4524,8 +4533,9 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04help\x18\x03 \x01(\tR\x04help\"Q\n" +
 	"\tStatusRow\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\tR\x04keys\x120\n" +
-	"\x06values\x18\x02 \x03(\v2\x18.headgate.v1.StatusValueR\x06values\"\xd2\x01\n" +
+	"\x06values\x18\x02 \x03(\v2\x18.headgate.v1.StatusValueR\x06values\"\xe8\x01\n" +
 	"\vStatusValue\x12\x14\n" +
+	"\x05shown\x18\b \x01(\tR\x05shown\x12\x14\n" +
 	"\x04text\x18\x01 \x01(\tH\x00R\x04text\x12\x18\n" +
 	"\x06number\x18\x02 \x01(\x01H\x00R\x06number\x12\x16\n" +
 	"\x05count\x18\x03 \x01(\x04H\x00R\x05count\x12\x16\n" +

@@ -1,8 +1,11 @@
 'use strict';
-// What the page shows comes from fabric.json, twice a second. Text is only ever set as text.
+// What the page shows comes from fabric.json, twice a second: the API's messages (api/headgate/v1/headgate.proto), in
+// which 64-bit integers are strings. Text is only ever set as text.
 const $ = id => document.getElementById(id);
 const NS = 'http://www.w3.org/2000/svg';
-const severities = ['', 'INFO', 'WARNING', 'ERROR'];
+// word is the last word of a value of an enum, number a status value's, NaN for a text and for what is unknown.
+const word = s => s.slice(s.indexOf('_') + 1);
+const number = v => Number(v.truth ?? v.number ?? v.count ?? v.bytes ?? v.ns ?? (v.time ? Date.parse(v.time) : NaN));
 let chosen = location.hash ? {node: decodeURIComponent(location.hash.slice(1))} : null; // {node} or {link}; #leaf1 is a switch's own address
 let before = new Map(); // bytes that left a port, and when
 let drawn = '';         // the topology that places belong to
@@ -52,10 +55,13 @@ function place(f) {
 // value returns a port's number of a metric, the sum of its rows; undefined when nothing is known.
 function value(sw, metric, port) {
   let sum;
-  for (const t of sw.tables) {
-    const column = t.metrics.indexOf(metric), key = t.keys.indexOf('port');
+  for (const t of sw.status) {
+    const column = t.columns.findIndex(c => c.metric === metric), key = t.keys.indexOf('port');
     if (column < 0 || key < 0) continue;
-    for (const r of t.rows) if (r.keys[key] === String(port) && r.numbers[column] !== null) sum = (sum ?? 0) + r.numbers[column];
+    for (const r of t.rows) {
+      const n = number(r.values[column]);
+      if (r.keys[key] === String(port) && !isNaN(n)) sum = (sum ?? 0) + n;
+    }
   }
   return sum;
 }
@@ -86,15 +92,15 @@ function draw(f) {
     for (const [here, there, end] of [[a, b, l.a], [b, a, l.b]]) {
       const sw = switches.get(end.node);
       if (!sw) continue;
-      most = Math.max(most, load(sw, end.port, l.rate, time));
+      most = Math.max(most, load(sw, end.port, Number(l.rate_bps), time));
       marks.push({x: here.x + 0.24 * (there.x - here.x), y: here.y + 0.24 * (there.y - here.y), name: end.node + ':' + end.port,
         queue: value(sw, 'port_queue_bytes', end.port) ?? 0, paused: value(sw, 'pfc_paused', end.port), victim: value(sw, 'pfc_victim', end.port)});
     }
-    const line = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: l.state || 'unknown'}, s);
-    if (l.state === 'up' || most > 0) line.style.strokeWidth = 1.5 + 7 * most;
+    const state = word(l.state).toLowerCase(), line = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: state}, s);
+    if (state === 'up' || most > 0) line.style.strokeWidth = 1.5 + 7 * most;
     const hit = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: 'hit'}, s);
     hit.onclick = () => { chosen = {link: [l.a, l.b]}; detail(f); };
-    svg('title', {}, hit).textContent = `${endText(l.a)} – ${endText(l.b)}: ${l.state || 'unknown'}, ${rate(l.rate)}, ${Math.round(100 * most)} % used`;
+    svg('title', {}, hit).textContent = `${endText(l.a)} – ${endText(l.b)}: ${state}, ${rate(Number(l.rate_bps))}, ${Math.round(100 * most)} % used`;
   }
   for (const m of marks) {
     const r = Math.min(16, Math.sqrt(m.queue) / 20);
@@ -105,9 +111,9 @@ function draw(f) {
   for (const [kind, list] of [['host', f.hosts], ['switch', f.switches]]) for (const n of list) {
     const p = at(n.name), width = Math.max(36, 8.5 * n.name.length + 10), g = svg('g', {class: 'node', tabindex: 0}, s);
     const mine = chosen && chosen.node === n.name ? ' chosen' : '';
-    svg('rect', {x: p.x - width / 2, y: p.y - 13, width, height: 26, rx: 3, class: (kind === 'host' ? 'host' : n.state) + mine}, g);
+    svg('rect', {x: p.x - width / 2, y: p.y - 13, width, height: 26, rx: 3, class: (kind === 'host' ? 'host' : word(n.state).toLowerCase()) + mine}, g);
     svg('text', {x: p.x, y: p.y + 5}, g).textContent = n.name;
-    svg('title', {}, g).textContent = kind === 'host' ? `${n.name} ${n.ipv4}` : `${n.name}: ${n.state}`;
+    svg('title', {}, g).textContent = kind === 'host' ? `${n.name} ${n.ipv4}` : `${n.name}: ${word(n.state).toLowerCase()}`;
     g.onclick = () => { chosen = {node: n.name}; window.history.replaceState(null, '', '#' + encodeURIComponent(n.name)); detail(f); };
     g.onkeydown = e => { if (e.key === 'Enter') g.onclick(); };
   }
@@ -130,18 +136,18 @@ function detail(f) {
     if (host) { html('p', `${host.name}: host ${host.ipv4}`, box); continue; }
     const sw = f.switches.find(s => s.name === e.node);
     if (!sw) { html('p', `${e.node} is no longer in the fabric`, box); continue; }
-    html('p', `${sw.name} at ${sw.address}: ${sw.state} since ${new Date(sw.since).toLocaleTimeString()}, ${sw.entries} entries${sw.error ? ' — ' + sw.error : ''}`, box);
-    for (const t of sw.tables) {
+    html('p', `${sw.name} at ${sw.address}: ${word(sw.state).toLowerCase()} since ${new Date(sw.since).toLocaleTimeString()}, ${sw.entries} entries${sw.error ? ' — ' + sw.error : ''}`, box);
+    for (const t of sw.status) {
       const key = t.keys.indexOf('port');
       const rows = e.port ? t.rows.filter(r => key >= 0 && r.keys[key] === String(e.port)) : t.rows;
       if (rows.length === 0) continue;
-      html('h3', t.name, box);
+      html('h3', `${t.feature} ${t.name}`, box);
       const table = html('table', undefined, box), head = html('tr', undefined, html('thead', undefined, table)), body = html('tbody', undefined, table);
-      for (const k of [...t.keys.map(k => k.toUpperCase()), ...t.heads]) html('th', k, head);
+      for (const k of [...t.keys.map(k => k.toUpperCase()), ...t.columns.map(c => c.head)]) html('th', k, head);
       for (const r of rows) {
         const line = html('tr', undefined, body);
         for (const k of r.keys) html('td', k, line);
-        r.texts.forEach((v, i) => html('td', v, line, r.numbers[i] === null ? '' : 'number'));
+        for (const v of r.values) html('td', v.shown, line, isNaN(number(v)) ? '' : 'number');
       }
     }
   }
@@ -152,8 +158,8 @@ function events(f) {
   const body = $('events');
   body.replaceChildren();
   for (const e of f.events.slice(-50).reverse()) {
-    const line = html('tr', undefined, body, severities[e.Severity]);
-    for (const v of [new Date(e.Time).toLocaleTimeString(), severities[e.Severity], e.Subject, e.Kind, e.Message]) html('td', v, line);
+    const line = html('tr', undefined, body, word(e.severity));
+    for (const v of [new Date(e.time).toLocaleTimeString(), word(e.severity), e.subject, e.kind, e.message]) html('td', v, line);
   }
 }
 
@@ -161,11 +167,12 @@ async function tick() {
   try {
     const answer = await fetch('fabric.json', {signal: AbortSignal.timeout(5000)});
     if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
-    const f = await answer.json();
+    const {fabric, ...rest} = await answer.json();
+    const f = {...fabric, ...rest};
     const topology = JSON.stringify([f.switches.map(s => s.name), f.hosts.map(h => h.name), f.links.map(l => [l.a, l.b])]);
     if (topology !== drawn) { place(f); drawn = topology; }
     $('name').textContent = f.name;
-    const ready = f.switches.filter(s => s.state === 'ready').length, down = f.links.filter(l => l.state === 'down').length;
+    const ready = f.switches.filter(s => s.state === 'STATE_READY').length, down = f.links.filter(l => l.state === 'STATE_DOWN').length;
     $('summary').className = '';
     $('summary').textContent = `generation ${f.generation} · ${ready} of ${f.switches.length} switches ready · ${down} of ${f.links.length} links down · ${new Date(f.time).toLocaleTimeString()}`;
     draw(f); detail(f); events(f);
