@@ -1,65 +1,25 @@
 package engine_test
 
 import (
-	"bytes"
 	"context"
+	"encoding/hex"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/stf"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/target"
-	"github.com/headgate/headgate/units"
 )
 
 var diffPackets = flag.Int("bmv2-packets", 150, "random packets per program for the comparison with BMv2")
 var diffSeed = flag.Uint64("bmv2-seed", 1, "seed of the random packets for the comparison with BMv2")
-
-// loop is an Out that takes every packet all its way and keeps what leaves.
-type loop struct {
-	in      *engine.Instance
-	ingress []*engine.Packet
-	egress  []*engine.Packet
-	sent    map[int][][]byte
-	digests [][][]byte
-	now     units.Time
-}
-
-func (l *loop) Enqueue(p *engine.Packet) { l.egress = append(l.egress, p) }
-func (l *loop) Again(p *engine.Packet)   { l.ingress = append(l.ingress, p) }
-func (l *loop) Transmit(port uint32, frame []byte) {
-	l.sent[int(port)] = append(l.sent[int(port)], bytes.Clone(frame))
-}
-
-func (l *loop) Digest(_ string, fields [][]byte) {
-	var d [][]byte
-	for _, f := range fields {
-		d = append(d, bytes.Clone(f))
-	}
-	l.digests = append(l.digests, d)
-}
-
-func newLoop(in *engine.Instance) *loop { return &loop{in: in, sent: map[int][][]byte{}} }
-
-func (l *loop) send(port int, frame []byte) {
-	l.now += units.Millisecond
-	l.ingress = append(l.ingress, l.in.Receive(uint32(port), frame, l.now))
-	for len(l.ingress)+len(l.egress) > 0 {
-		if len(l.egress) > 0 {
-			p := l.egress[0]
-			l.egress = l.egress[1:]
-			l.in.Egress(p, l.now, l)
-			continue
-		}
-		p := l.ingress[0]
-		l.ingress = l.ingress[1:]
-		l.in.Ingress(p, l.now, l)
-	}
-}
 
 func mustLoad(t testing.TB, name string) *engine.Program {
 	t.Helper()
@@ -74,76 +34,92 @@ func mustLoad(t testing.TB, name string) *engine.Program {
 	return prog
 }
 
-// configureFlow installs what the programs flow and left need, as flowCommands does on BMv2.
-func configureFlow(t testing.TB, in *engine.Instance) {
-	t.Helper()
-	for _, err := range []error{
-		in.SetCloneSession(5, engine.CloneSession{Replicas: []engine.Replica{{Port: 6}}}),
-		in.SetCloneSession(6, engine.CloneSession{Replicas: []engine.Replica{{Port: 1}}}),
-		in.SetMulticastGroup(1, []engine.Replica{{Port: 2, Instance: 10}, {Port: 3, Instance: 10}, {Port: 3, Instance: 11}}),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+// entries are what a program needs beside its own entries, as statements of STF, from which BMv2 gets
+// its commands. Value sets are left out: simple_switch_CLI pads their values to the wrong width.
+var entries = map[string]string{
+	"flow": replicas,
+	"left": replicas,
+	"control": `
+add exact_ hdr.h.a:1 hdr.h.b:2 mark(v:1)
+add exact_ hdr.h.a:2 hdr.h.b:2 wide(v:0x0102030405060708090a0b0c0d0e0f10)
+add lpm_ hdr.h.c:10.0.0.0/8 mark(v:1)
+add lpm_ hdr.h.c:10.1.0.0/16 mark(v:2)
+add lpm_ hdr.h.c:10.1.0.1/32 mark(v:3)
+add lpm6 hdr.h.w:0x20010db8000000000000000000000000/32 hdr.h.op:3 mark(v:1)
+add lpm6 hdr.h.w:0x20010db8000000010000000000000000/64 hdr.h.op:3 mark(v:2)
+add ternary_ 1 hdr.h.a:1&&&0xff mark(v:1)
+add ternary_ 3 hdr.h.b:0x0100&&&0xff00 mark(v:2)
+add ternary_ 2 hdr.h.a:2&&&2 hdr.h.c:0x0a000000&&&0xff000000 mark(v:3)
+add range_ 2 hdr.h.b:10->20 hdr.h.a:1&&&0xff mark(v:1)
+add range_ 1 hdr.h.b:15->300 mark(v:2)
+`,
 }
 
-var flowCommands = []string{
-	"mirroring_add 5 6", "mirroring_add 6 1", "mc_mgrp_create 1", "mc_node_create 10 2 3", "mc_node_create 11 3",
-	"mc_node_associate 1 0", "mc_node_associate 1 1",
-}
+const replicas = `
+mirroring_add 5 6
+mirroring_add 6 1
+mc_mgrp_create 1
+mc_node_create 10 2 3
+mc_node_create 11 3
+mc_node_associate 1 0
+mc_node_associate 1 1
+`
 
-var controlCommands = []string{
-	"table_add I.exact_ I.mark 1 2 => 1", "table_add I.exact_ I.wide 2 2 => 0x0102030405060708090a0b0c0d0e0f10",
-	"table_add I.lpm_ I.mark 10.0.0.0/8 => 1", "table_add I.lpm_ I.mark 10.1.0.0/16 => 2", "table_add I.lpm_ I.mark 10.1.0.1/32 => 3",
-	"table_add I.lpm6 I.mark 0x20010db8000000000000000000000000/32 3 => 1", "table_add I.lpm6 I.mark 0x20010db8000000010000000000000000/64 3 => 2",
-	"table_add I.ternary_ I.mark 1&&&0xff 0&&&0 0&&&0 => 1 10", "table_add I.ternary_ I.mark 0&&&0 0x0100&&&0xff00 0&&&0 => 2 5",
-	"table_add I.ternary_ I.mark 2&&&2 0&&&0 0x0a000000&&&0xff000000 => 3 7",
-	"table_add I.range_ I.mark 10->20 1&&&0xff => 1 1", "table_add I.range_ I.mark 15->300 0&&&0 => 2 2",
+// groupCommands are what addGroup does, for BMv2: STF has no statement for action profiles.
+var groupCommands = []string{
 	"act_prof_create_member I.sel I.port 1", "act_prof_create_member I.sel I.port 2", "act_prof_create_member I.sel I.port 3",
 	"act_prof_create_group I.sel", "act_prof_add_member_to_group I.sel 0 0", "act_prof_add_member_to_group I.sel 1 0",
 	"act_prof_add_member_to_group I.sel 2 0", "table_indirect_add_with_group I.group 7 => 0",
 }
 
-// configureControl installs what controlCommands do on BMv2, where low priorities win.
-// Value sets are left out: simple_switch_CLI pads their values to the wrong width.
-func configureControl(t testing.TB, in *engine.Instance) {
+func addGroup(t testing.TB, in *engine.Instance) {
 	t.Helper()
-	exact := func(v ...byte) engine.Match { return engine.Match{Value: v} }
-	tern := func(v, m []byte) engine.Match { return engine.Match{Value: v, Mask: m} }
-	any := engine.Match{Any: true}
-	add := func(table string, prio int, action string, arg []byte, key ...engine.Match) {
-		t.Helper()
-		if _, err := in.AddEntry(table, key, prio, engine.Target{Call: &engine.ActionCall{Name: action, Args: [][]byte{arg}}}, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	v6 := func(last byte, n int) engine.Match {
-		return engine.Match{Value: append([]byte{0x20, 1, 0x0d, 0xb8, 0, 0, 0, last}, make([]byte, 8)...), Prefix: n}
-	}
-	add("I.exact_", 0, "I.mark", []byte{1}, exact(1), exact(2))
-	add("I.exact_", 0, "I.wide", []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, exact(2), exact(2))
-	add("I.lpm_", 0, "I.mark", []byte{1}, engine.Match{Value: []byte{10, 0, 0, 0}, Prefix: 8})
-	add("I.lpm_", 0, "I.mark", []byte{2}, engine.Match{Value: []byte{10, 1, 0, 0}, Prefix: 16})
-	add("I.lpm_", 0, "I.mark", []byte{3}, engine.Match{Value: []byte{10, 1, 0, 1}, Prefix: 32})
-	add("I.lpm6", 0, "I.mark", []byte{1}, v6(0, 32), exact(3))
-	add("I.lpm6", 0, "I.mark", []byte{2}, v6(1, 64), exact(3))
-	add("I.ternary_", -10, "I.mark", []byte{1}, tern([]byte{1}, []byte{255}), any, any)
-	add("I.ternary_", -5, "I.mark", []byte{2}, any, tern([]byte{1, 0}, []byte{255, 0}), any)
-	add("I.ternary_", -7, "I.mark", []byte{3}, tern([]byte{2}, []byte{2}), any, tern([]byte{10, 0, 0, 0}, []byte{255, 0, 0, 0}))
-	add("I.range_", -1, "I.mark", []byte{1}, tern([]byte{10}, []byte{20}), exact(1))
-	add("I.range_", -2, "I.mark", []byte{2}, tern([]byte{15}, []byte{1, 44}), any)
 	group := engine.GroupID(0)
 	var errs []error
 	for i := range engine.MemberID(3) {
 		errs = append(errs, in.AddMember("I.sel", i, engine.ActionCall{Name: "I.port", Args: [][]byte{{byte(i + 1)}}}))
 	}
 	errs = append(errs, in.SetGroup("I.sel", 0, []engine.MemberID{0, 1, 2}))
-	_, err := in.AddEntry("I.group", []engine.Match{exact(7)}, 0, engine.Target{Group: &group}, 0)
+	_, err := in.AddEntry("I.group", []engine.Match{{Value: []byte{7}}}, 0, engine.Target{Group: &group}, 0)
 	for _, err := range append(errs, err) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// configured returns a switch that runs a program with its entries, and the commands that give them
+// to BMv2.
+func configured(t testing.TB, name string) (r *stf.Runner, commands []string) {
+	t.Helper()
+	prog := mustLoad(t, name)
+	in := engine.New(prog, engine.Options{})
+	r = stf.NewRunner(prog, in)
+	list, err := stf.Parse(strings.NewReader(entries[name]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		command, err := r.Command(&list[i])
+		if err == nil {
+			err = r.Step(&list[i])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands = append(commands, command)
+	}
+	if name == "control" {
+		addGroup(t, in)
+		commands = append(commands, groupCommands...)
+	}
+	return r, commands
+}
+
+func send(t testing.TB, r *stf.Runner, port int, frame []byte) {
+	t.Helper()
+	if err := r.Step(&stf.Statement{Verb: "packet", Port: port, Data: hex.EncodeToString(frame)}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -175,9 +151,6 @@ func setSum(b []byte, at int) {
 	}
 	b[at], b[at+1] = byte(^sum>>8), byte(^sum)
 }
-
-// replicates reports whether a program needs what flowCommands install.
-func replicates(name string) bool { return name == "flow" || name == "left" }
 
 // frames draws packets that reach the branches of each program.
 var frames = map[string]func(r *rand.Rand) []byte{
@@ -299,9 +272,9 @@ var frames = map[string]func(r *rand.Rand) []byte{
 	},
 }
 
-// onBMv2 sends frames to a port of BMv2 and returns those that leave, per port. It waits for n of
+// onBMv2 sends frames to a port of BMv2 and returns those that leave, per port, as stf.Runner does. It waits for n of
 // them, and for others as long as BMv2 is not silent.
-func onBMv2(t *testing.T, name string, commands []string, port int, input [][]byte, n int) map[int][][]byte {
+func onBMv2(t *testing.T, name string, commands []string, port int, input [][]byte, n int) map[int][]string {
 	t.Helper()
 	program, err := os.ReadFile("testdata/" + name + ".json")
 	if err != nil {
@@ -320,7 +293,7 @@ func onBMv2(t *testing.T, name string, commands []string, port int, input [][]by
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	output := map[int][][]byte{}
+	output := map[int][]string{}
 	for {
 		silence := 200 * time.Millisecond
 		if n > 0 {
@@ -331,7 +304,7 @@ func onBMv2(t *testing.T, name string, commands []string, port int, input [][]by
 			return output
 		}
 		n--
-		output[int(f.Port)] = append(output[int(f.Port)], f.Data)
+		output[int(f.Port)] = append(output[int(f.Port)], fmt.Sprintf("%X", f.Data))
 	}
 }
 
@@ -344,47 +317,39 @@ func TestAgainstBMv2(t *testing.T) {
 			}
 			t.Parallel()
 			r := rand.New(rand.NewPCG(*diffSeed, uint64(len(name))))
-			in, port := engine.New(mustLoad(t, name), engine.Options{}), r.IntN(8)
+			ours, commands := configured(t, name)
+			port := r.IntN(8)
 			var input [][]byte
 			for range *diffPackets {
-				input = append(input, draw(r))
+				f := draw(r)
+				input = append(input, f)
+				send(t, ours, port, f)
 			}
-			commands := []string{"set_queue_depth 4096"} // on a busy machine 64 packets lose some
-			switch {
-			case replicates(name):
-				commands = append(commands, flowCommands...)
-				configureFlow(t, in)
-			case name == "control":
-				commands = append(commands, controlCommands...)
-				configureControl(t, in)
+			sent := 0
+			for _, frames := range ours.Sent() {
+				sent += len(frames)
 			}
-			l := newLoop(in)
-			for _, f := range input {
-				l.send(port, f)
-			}
-			ours := 0
-			for _, frames := range l.sent {
-				ours += len(frames)
-			}
-			want := onBMv2(t, name, commands, port, input, ours)
+			// On a busy machine a queue of 64 packets loses some.
+			theirs := onBMv2(t, name, append([]string{"set_queue_depth 4096"}, commands...), port, input, sent)
 			total := 0
 			for port := range 8 {
-				if replicates(name) { // the order of packets that come back depends on threads
-					slices.SortFunc(l.sent[port], bytes.Compare)
-					slices.SortFunc(want[port], bytes.Compare)
+				got, want := ours.Sent()[port], theirs[port]
+				if entries[name] == replicas { // the order of packets that come back depends on threads
+					slices.Sort(got)
+					slices.Sort(want)
 				}
-				total += compareFrames(t, port, l.sent[port], want[port])
+				total += compareFrames(t, port, got, want)
 			}
 			t.Logf("%d frames are equal", total)
 		})
 	}
 }
 
-func compareFrames(t *testing.T, port int, got, want [][]byte) int {
+func compareFrames(t *testing.T, port int, got, want []string) int {
 	t.Helper()
 	for i := range min(len(got), len(want)) {
-		if !bytes.Equal(got[i], want[i]) {
-			t.Errorf("port %d, frame %d:\n got %x\nwant %x", port, i, got[i], want[i])
+		if got[i] != want[i] {
+			t.Errorf("port %d, frame %d:\n got %s\nwant %s", port, i, got[i], want[i])
 			return 0
 		}
 	}

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/stf"
 )
 
@@ -49,20 +50,17 @@ func record(t *testing.T, name string, draw func(r *rand.Rand) []byte) {
 	t.Helper()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Random packets and what simple_switch makes of them; see TestCorpus -update.\n")
-	in := engine.New(mustLoad(t, name), engine.Options{})
-	if replicates(name) {
-		configureFlow(t, in)
-		b.WriteString(strings.Join(flowCommands, "\n") + "\n")
-	}
+	b.WriteString(strings.TrimPrefix(entries[name], "\n"))
+	sw, _ := configured(t, name)
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 60 {
 		f := draw(r)
-		l := newLoop(in)
-		l.send(2, f)
+		clear(sw.Sent())
+		send(t, sw, 2, f)
 		fmt.Fprintf(&b, "packet 2 %x\n", f)
-		for port := range 512 {
-			for _, out := range l.sent[port] {
-				fmt.Fprintf(&b, "expect %d %x$\n", port, out)
+		for _, port := range slices.Sorted(maps.Keys(sw.Sent())) {
+			for _, out := range sw.Sent()[port] {
+				fmt.Fprintf(&b, "expect %d %s$\n", port, strings.ToLower(out))
 			}
 		}
 	}

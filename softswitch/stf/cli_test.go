@@ -19,7 +19,7 @@ func TestCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewRunner(prog, engine.Options{})
+	r := NewRunner(prog, engine.New(prog, engine.Options{}))
 	for _, c := range []struct{ line, want string }{
 		{"add I.exact_ hdr.h.a:1 hdr.h.b:0x2 mark(v:3)", "table_add I.exact_ I.mark 0x01 0x02 => 0x03"},
 		{"add lpm_ hdr.h.c:10.1.0.0/16 mark(v:0)", "table_add I.lpm_ I.mark 0x0a010000/16 => 0x0"},

@@ -43,7 +43,7 @@ func Run(prog *engine.Program, test io.Reader) error {
 	if err != nil {
 		return err
 	}
-	r := NewRunner(prog, engine.Options{})
+	r := NewRunner(prog, engine.New(prog, engine.Options{}))
 	for i := range list {
 		if err := r.Step(&list[i]); err != nil {
 			return fmt.Errorf("line %d: %s: %w", list[i].Line, list[i].Verb, err)
@@ -52,10 +52,10 @@ func Run(prog *engine.Program, test io.Reader) error {
 	return r.Check()
 }
 
-// NewRunner makes a runner with a fresh instance.
-func NewRunner(prog *engine.Program, o engine.Options) *Runner {
+// NewRunner makes a runner for an instance of prog, which the runner drives alone.
+func NewRunner(prog *engine.Program, in *engine.Instance) *Runner {
 	r := &Runner{
-		prog: prog, in: engine.New(prog, o), tables: map[string]engine.TableInfo{}, params: map[string][]engine.ParamInfo{},
+		prog: prog, in: in, tables: map[string]engine.TableInfo{}, params: map[string][]engine.ParamInfo{},
 		now: units.Second, sent: map[int][]string{}, expected: map[int][]Statement{}, any: map[int]bool{},
 		handles: map[string][]engine.Handle{},
 	}

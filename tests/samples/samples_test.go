@@ -147,7 +147,7 @@ func compare(t *testing.T, s sample, kind string, expected bool) (diff string, f
 	prog, loadErr := engine.Load(doc)
 	sent := map[int][]string{}
 	if loadErr == nil {
-		r := stf.NewRunner(prog, engine.Options{})
+		r := stf.NewRunner(prog, engine.New(prog, engine.Options{}))
 		if j.commands, err = configure(r, prog, kind, test, d); err != nil {
 			return "", 0, err
 		}
