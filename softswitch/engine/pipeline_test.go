@@ -19,9 +19,12 @@ func ownPipeline(tb testing.TB) *Instance {
 	return fillOwn(tb, loadOwn(tb))
 }
 
+// own is Headgate's own program, compiled once for all tests, which do not change it.
+var own = sync.OnceValues(func() (*Program, error) { return Load(p4src.JSON()) })
+
 func loadOwn(tb testing.TB) *Program {
 	tb.Helper()
-	prog, err := Load(p4src.JSON())
+	prog, err := own()
 	if err != nil {
 		tb.Fatal(err)
 	}

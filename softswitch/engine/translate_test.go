@@ -15,10 +15,11 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// interpreted makes a program run without its translation.
+// interpreted returns a program that runs without its translation.
 func interpreted(prog *Program) *Program {
-	prog.code.native = translation{}
-	return prog
+	without := *prog
+	without.code.native = translation{}
+	return &without
 }
 
 // TestTranslationIsCurrent fails when our own program or the translator changed without the
