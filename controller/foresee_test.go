@@ -45,7 +45,7 @@ func TestCyclesAreRefused(t *testing.T) {
 		{"whole, any failure", whole + section + "}\n", 1, []string{"class 0: with up to 1 failed links between switches, 8 combinations looked at: no cycle"}, false},
 		{"whole, any two", whole + section + "}\n", 2, []string{"36 combinations looked at: in 12 of them buffers depend on each other in a cycle, which PFC can stop for good; without leaf1:3-spine1:1 and leaf2:4-spine2:2: " + cycle}, false},
 		{"bounced, not lossless", bounced, 2, nil, false},
-		{"bounced", bounced + section + "}\n", 1, []string{"apply refuses this: buffer.allow_cycles: is false, but buffers of class 0 depend on each other in a cycle, which PFC can stop for good: " + cycle + "; want true"}, true},
+		{"bounced", bounced + section + "}\n", 1, []string{"apply refuses this: buffer.allow_cycles: is false; class 0: buffers depend on each other in a cycle, which PFC can stop for good: " + cycle + "; want true"}, true},
 		{"bounced, allowed", bounced + section + ", allow_cycles: true}\n", 0, []string{cycle}, false},
 	} {
 		notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(tt.yaml), tt.failures)
@@ -101,7 +101,7 @@ func TestLinksOutOfService(t *testing.T) {
 	if got := risk(); fmt.Sprint(got) != "[routes.risk]" {
 		t.Errorf("two links are out: %v", got)
 	}
-	if notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(yaml), 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: buffers of class 0 depend") {
+	if notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(yaml), 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: class 0: buffers depend") {
 		t.Errorf("notes %q, %v", notes, err)
 	}
 	if _, _, err := f.c.commitOf(yaml); err != nil {

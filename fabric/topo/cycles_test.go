@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/cbd"
 )
 
 // TestCycles: shortest paths in trees go up and then down, so nothing depends on itself. Links
@@ -92,7 +94,7 @@ func BenchmarkCycles(b *testing.B) {
 		}
 		for failures := range 3 {
 			b.Run(fmt.Sprintf("k=%d/failures=%d", k, failures), func(b *testing.B) {
-				var c Cycles
+				var c cbd.Cycles
 				for b.Loop() {
 					c = g.Cycles(b.Context(), failures)
 				}

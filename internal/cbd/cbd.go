@@ -13,21 +13,50 @@ import (
 	"gonum.org/v1/gonum/graph/topo"
 )
 
-// Channel is one direction of a link between two switches, from one node to another.
-type Channel struct{ From, To, Link int }
+// Port is a port of a node: the node that it leads to, −1 for a host, by which link. Nodes and links
+// are numbered from 0; hosts are no nodes, since they do not forward.
+type Port struct{ Peer, Link int }
 
-// Fabric is what dependencies follow from. Nodes are numbered from 0, links too; hosts are no
-// nodes, since they do not forward.
+// Channel is one direction of a link between two nodes, and the port that it leaves by.
+type Channel struct{ From, To, Link, Port int }
+
+// Fabric is what dependencies follow from. It is immutable.
 type Fabric struct {
-	Nodes    int
-	Channels []Channel
-	// Leaves are the nodes that hosts hang on. Each sends to every other one.
-	Leaves []int
-	// Hops returns for every node the channels that it sends by to a leaf, while links are down.
-	// Without those of down they must be those of shortest paths, all of them.
-	Hops func(leaf int, down []bool) [][]int32
-	// Lossless reports whether a node pauses those who send to it.
-	Lossless func(node int) bool
+	channels []Channel
+	leaves   []int // the nodes that hosts hang on; each sends to every other one
+	lossless []bool
+	// hops returns for every node the channels that it sends by to a leaf, while links are down.
+	hops func(leaf int, down []bool) [][]int32
+}
+
+// New returns the fabric of nodes with these ports. lossless says which nodes pause those who send to
+// them, and next for every node the ports, as indices, by which it sends to a node with hosts while
+// links are down: without those of down they must be those of shortest paths, all of them.
+func New(ports [][]Port, lossless func(node int) bool, next func(leaf int, down []bool) [][]int) *Fabric {
+	f := &Fabric{lossless: make([]bool, len(ports))}
+	channel := make([][]int32, len(ports)) // by node and port
+	for n, list := range ports {
+		f.lossless[n] = lossless(n)
+		channel[n] = make([]int32, len(list))
+		for i, p := range list {
+			if p.Peer >= 0 {
+				channel[n][i] = int32(len(f.channels))
+				f.channels = append(f.channels, Channel{n, p.Peer, p.Link, i})
+			} else if len(f.leaves) == 0 || f.leaves[len(f.leaves)-1] != n {
+				f.leaves = append(f.leaves, n)
+			}
+		}
+	}
+	f.hops = func(leaf int, down []bool) [][]int32 {
+		hops := make([][]int32, len(ports))
+		for n, list := range next(leaf, down) {
+			for _, i := range list {
+				hops[n] = append(hops[n], channel[n][i])
+			}
+		}
+		return hops
+	}
+	return f
 }
 
 // dependencies is a channel dependency graph: by channel, the channels that it depends on.
@@ -35,9 +64,9 @@ type dependencies [][]int32
 
 // add adds the dependencies of what is sent to a leaf, and reports whether any is new.
 func (d dependencies) add(f *Fabric, leaf int, hops [][]int32) (more bool) {
-	reached := make([]bool, f.Nodes)
+	reached := make([]bool, len(f.lossless))
 	var queue []int
-	for _, n := range f.Leaves {
+	for _, n := range f.leaves {
 		if n != leaf && !reached[n] {
 			reached[n] = true
 			queue = append(queue, n)
@@ -47,7 +76,7 @@ func (d dependencies) add(f *Fabric, leaf int, hops [][]int32) (more bool) {
 		n := queue[0]
 		queue = queue[1:]
 		for _, in := range hops[n] {
-			at := f.Channels[in].To
+			at := f.channels[in].To
 			if at == leaf {
 				continue
 			}
@@ -55,11 +84,11 @@ func (d dependencies) add(f *Fabric, leaf int, hops [][]int32) (more bool) {
 				reached[at] = true
 				queue = append(queue, at)
 			}
-			if !f.Lossless(at) {
+			if !f.lossless[at] {
 				continue
 			}
 			for _, out := range hops[at] {
-				if f.Lossless(f.Channels[out].To) && !slices.Contains(d[in], out) {
+				if f.lossless[f.channels[out].To] && !slices.Contains(d[in], out) {
 					d[in] = append(d[in], out)
 					more = true
 				}
@@ -172,13 +201,13 @@ func (d dependencies) around(start int, component []int) []int {
 	return nil
 }
 
-// Cycle returns a cyclic buffer dependency while links are down, a shortest one around: each
+// cycle returns a cyclic buffer dependency while links are down, a shortest one around: each
 // channel with the one that it depends on behind it, the last with the first. It is nil when
 // there is none.
-func (f *Fabric) Cycle(down []bool) []int {
-	d := make(dependencies, len(f.Channels))
-	for _, leaf := range f.Leaves {
-		d.add(f, leaf, f.Hops(leaf, down))
+func (f *Fabric) cycle(down []bool) []int {
+	d := make(dependencies, len(f.channels))
+	for _, leaf := range f.leaves {
+		d.add(f, leaf, f.hops(leaf, down))
 	}
 	return d.cycle()
 }

@@ -49,34 +49,33 @@ func TestCycle(t *testing.T) {
 
 // ring is a ring of four switches in which packets go one way round, two links far.
 func ring(lossless func(int) bool) *Fabric {
-	f := &Fabric{Nodes: 4, Leaves: []int{0, 1, 2, 3}, Lossless: lossless}
+	var ports [][]Port
 	for i := range 4 {
-		f.Channels = append(f.Channels, Channel{i, (i + 1) % 4, i})
+		ports = append(ports, []Port{{(i + 1) % 4, i}, {-1, 4 + i}})
 	}
-	f.Hops = func(leaf int, down []bool) [][]int32 {
-		hops := make([][]int32, 4)
+	return New(ports, lossless, func(leaf int, down []bool) [][]int {
+		next := make([][]int, 4)
 		for _, back := range []int{1, 2} { // nodes that are one and two links before the leaf
 			n := (leaf + 4 - back) % 4
-			if down[n] || back == 2 && len(hops[(n+1)%4]) == 0 {
+			if down[n] || back == 2 && len(next[(n+1)%4]) == 0 {
 				break
 			}
-			hops[n] = []int32{int32(n)}
+			next[n] = []int{0}
 		}
-		return hops
-	}
-	return f
+		return next
+	})
 }
 
 func TestRing(t *testing.T) {
 	all := func(int) bool { return true }
-	if got := ring(all).Cycle(make([]bool, 4)); !slices.Equal(got, []int{0, 1, 2, 3}) {
+	if got := ring(all).cycle(make([]bool, 4)); !slices.Equal(got, []int{0, 1, 2, 3}) {
 		t.Errorf("a ring: %v", got)
 	}
 	// A link that is down, and a switch that does not pause, break it.
-	if got := ring(all).Cycle([]bool{false, true, false, false}); got != nil {
+	if got := ring(all).cycle([]bool{false, true, false, false}); got != nil {
 		t.Errorf("without a link: %v", got)
 	}
-	if got := ring(func(n int) bool { return n != 2 }).Cycle(make([]bool, 4)); got != nil {
+	if got := ring(func(n int) bool { return n != 2 }).cycle(make([]bool, 4)); got != nil {
 		t.Errorf("switch 2 pauses nobody: %v", got)
 	}
 }

@@ -2,37 +2,76 @@ package cbd
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 )
 
-// Survey is what came of looking at failures of links.
-type Survey struct {
+// Cycles is what of a fabric's paths may deadlock under PFC.
+type Cycles struct {
+	// Now is a cyclic buffer dependency of the paths as they are, as the caller of Survey prints
+	// it; empty when there is none. Then no failure was looked at.
+	Now string
 	// Examined is how many combinations of failed links were looked at, and Left how many more
 	// there are; With is how many of the former have a cycle.
 	Examined, With, Left int
-	// Failed are the links of the first combination with a cycle, which is Cycle.
-	Failed, Cycle []int
+	// Failed are the links of the first combination with a cycle, which is Then.
+	Failed []string
+	Then   string
+}
+
+// Text says what was found where up to so many links were to fail besides.
+func (c Cycles) Text(failures int) string {
+	if c.Now != "" {
+		return "buffers depend on each other in a cycle, which PFC can stop for good: " + c.Now
+	}
+	const none = "no cycle of buffers that depend on each other"
+	if failures == 0 {
+		return none
+	}
+	text := fmt.Sprintf("with up to %d failed links between switches, %d combinations looked at", failures, c.Examined)
+	if c.Left > 0 {
+		text += fmt.Sprintf(" and %d not, which would take too long", c.Left)
+	}
+	if c.With == 0 {
+		return text + ": " + none
+	}
+	return fmt.Sprintf("%s: in %d of them buffers depend on each other in a cycle, which PFC can stop for good; without %s: %s",
+		text, c.With, strings.Join(c.Failed, " and "), c.Then)
 }
 
 // mostWork bounds a survey: combinations times channels. It takes half a minute.
 const mostWork = 20_000_000
 
-// Survey looks for cycles while any one to most of the links fail beside those that are down:
-// single failures first, then pairs, as far as time allows; all single ones in any case. The
-// fabric must have no cycle before. With the end of ctx the rest is left.
+// Survey looks for cycles while links are down, and, where there is none, while any one to most of the
+// others fail besides: single failures first, then pairs, as far as time allows; all single ones in
+// any case. With the end of ctx the rest is left. around prints a cycle, a shortest one around: each
+// channel with the one that it depends on behind it, the last with the first; link is a link's name.
 //
 // A failure that leaves every node a next hop to a leaf only takes paths to this leaf away. So
 // only leaves for which some node lost its last next hop are routed anew, and only where this
 // adds dependencies that close a cycle with all those of before is the fabric looked at alone.
-func (f *Fabric) Survey(ctx context.Context, down []bool, most int) Survey {
-	s := &survey{Fabric: f, ended: func() bool { return ctx.Err() != nil }, down: slices.Clone(down), known: make(dependencies, len(f.Channels))}
-	for _, leaf := range f.Leaves {
-		hops := f.Hops(leaf, down)
-		s.hops = append(s.hops, hops)
+func (f *Fabric) Survey(ctx context.Context, down []bool, most int, around func([]Channel) string, link func(int) string) Cycles {
+	text := func(cycle []int) string {
+		var list []Channel
+		for _, c := range cycle {
+			list = append(list, f.channels[c])
+		}
+		return around(list)
+	}
+	if now := f.cycle(down); now != nil {
+		return Cycles{Now: text(now)}
+	}
+	s := &survey{
+		Fabric: f, text: text, link: link, ended: func() bool { return ctx.Err() != nil }, down: slices.Clone(down),
+		known: make(dependencies, len(f.channels)), of: make([][]int32, len(down)),
+	}
+	for _, leaf := range f.leaves {
+		hops := f.hops(leaf, down)
+		s.was = append(s.was, hops)
 		s.known.add(f, leaf, hops)
 	}
-	s.of = make([][]int32, len(down))
-	for i, c := range f.Channels {
+	for i, c := range f.channels {
 		s.of[c.Link] = append(s.of[c.Link], int32(i))
 	}
 	for l, channels := range s.of {
@@ -40,7 +79,7 @@ func (f *Fabric) Survey(ctx context.Context, down []bool, most int) Survey {
 			s.links = append(s.links, l)
 		}
 	}
-	s.budget = max(len(s.links), mostWork/max(1, len(f.Channels)))
+	s.budget = max(len(s.links), mostWork/max(1, len(f.channels)))
 	for n := 1; n <= most; n++ {
 		s.combine(n, 0)
 	}
@@ -49,11 +88,13 @@ func (f *Fabric) Survey(ctx context.Context, down []bool, most int) Survey {
 
 type survey struct {
 	*Fabric
-	out    Survey
+	out    Cycles
+	text   func(cycle []int) string
+	link   func(int) string
 	down   []bool
-	links  []int     // that may fail
-	of     [][]int32 // channels by link
-	hops   [][][]int32
+	links  []int        // that may fail
+	of     [][]int32    // channels by link
+	was    [][][]int32  // hops by leaf, with no failure
 	known  dependencies // with no failure
 	failed []int
 	budget int
@@ -83,12 +124,16 @@ func (s *survey) examine() {
 	if !s.mayCycle() {
 		return
 	}
-	cycle := s.Cycle(s.down)
+	cycle := s.cycle(s.down)
 	if cycle == nil {
 		return
 	}
-	if s.out.With++; s.out.Cycle == nil {
-		s.out.Failed, s.out.Cycle = slices.Clone(s.failed), cycle
+	if s.out.With++; s.out.With > 1 {
+		return
+	}
+	s.out.Then = s.text(cycle)
+	for _, l := range s.failed {
+		s.out.Failed = append(s.out.Failed, s.link(l))
 	}
 }
 
@@ -97,7 +142,7 @@ func (s *survey) examine() {
 func (s *survey) mayCycle() bool {
 	var before []int
 	more := false
-	for i, leaf := range s.Leaves {
+	for i, leaf := range s.leaves {
 		if !s.lost(i) {
 			continue
 		}
@@ -107,7 +152,7 @@ func (s *survey) mayCycle() bool {
 				before[c] = len(list)
 			}
 		}
-		more = s.known.add(s.Fabric, leaf, s.Hops(leaf, s.down)) || more
+		more = s.known.add(s.Fabric, leaf, s.hops(leaf, s.down)) || more
 	}
 	cyclic := more && s.known.rest() != nil
 	for c, n := range before {
@@ -120,8 +165,8 @@ func (s *survey) mayCycle() bool {
 func (s *survey) lost(leaf int) bool {
 	for _, l := range s.failed {
 		for _, c := range s.of[l] {
-			hops := s.hops[leaf][s.Channels[c].From]
-			if slices.Contains(hops, c) && !slices.ContainsFunc(hops, func(h int32) bool { return !s.down[s.Channels[h].Link] }) {
+			hops := s.was[leaf][s.channels[c].From]
+			if slices.Contains(hops, c) && !slices.ContainsFunc(hops, func(h int32) bool { return !s.down[s.channels[h].Link] }) {
 				return true
 			}
 		}

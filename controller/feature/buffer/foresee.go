@@ -22,35 +22,17 @@ func (*feat) Foresee(ctx context.Context, c *config.Config, g *topology.Graph, d
 	fabric, _ := c.Section("buffer").(Config)
 	for _, set := range losslessSets(c) {
 		found := g.Cycles(ctx, down, failures, func(sw string) bool { return Of(c.Switch(sw)).On() && Of(c.Switch(sw)).Lossless&set != 0 })
-		var r feature.Risk
+		r := feature.Risk{Text: classes(set) + ": " + found.Text(failures)}
 		switch {
-		case found.Now != "":
-			r.Text = fmt.Sprintf("buffers of %s depend on each other in a cycle, which PFC can stop for good: %s", classes(set), found.Now)
-			if !fabric.AllowCycles {
-				r.Refused = yamlnode.Fault{Field: "buffer.allow_cycles", Text: "is false, but " + r.Text +
-					"; want true, or links with which paths go up and then down, or a switch of them without PFC"}
-			}
-		case failures > 0:
-			r.Text = surveyed(found, set, failures)
-		default:
+		case found.Now == "" && failures == 0:
 			continue
+		case found.Now != "" && !fabric.AllowCycles:
+			r.Refused = yamlnode.Fault{Field: "buffer.allow_cycles", Text: "is false; " + r.Text +
+				"; want true, or links with which paths go up and then down, or a switch of them without PFC"}
 		}
 		risks = append(risks, r)
 	}
 	return risks
-}
-
-// surveyed says what came of looking at failures.
-func surveyed(found topology.Cycles, set uint8, failures int) string {
-	text := fmt.Sprintf("%s: with up to %d failed links between switches, %d combinations looked at", classes(set), failures, found.Examined)
-	if found.Left > 0 {
-		text += fmt.Sprintf(" and %d not, which would take too long", found.Left)
-	}
-	if found.With == 0 {
-		return text + ": no cycle of buffers that depend on each other"
-	}
-	return fmt.Sprintf("%s: in %d of them buffers depend on each other in a cycle, which PFC can stop for good; without %s: %s",
-		text, found.With, strings.Join(found.Failed, " and "), found.Then)
 }
 
 // losslessSets returns the lossless classes, those together that are so on the same switches. A
