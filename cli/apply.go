@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,23 +14,45 @@ import (
 // newApplyCommand makes a configuration the desired one.
 func newApplyCommand() *cobra.Command {
 	var file string
-	var lockout bool
+	var r pb.ApplyConfigRequest
 	cmd := ask("apply -f FABRIC.yaml", "Make a configuration the desired one and reconcile every switch with it", func(ctx context.Context, e *env) error {
-		return apply(ctx, e, file, lockout)
+		var err error
+		if r.File, r.Config, err = e.readConfig(file); err != nil {
+			return err
+		}
+		return apply(ctx, e, &r)
 	})
 	fileFlag(cmd, &file)
-	cmd.Flags().BoolVar(&lockout, "allow-lockout", false, "take a policy too by which the caller may apply nothing any more")
+	applyFlags(cmd, &r)
 	return cmd
+}
+
+// applyFlags adds the flags of what applies a configuration. They are read when the command runs.
+func applyFlags(cmd *cobra.Command, r *pb.ApplyConfigRequest) {
+	var expect uint64
+	var confirm time.Duration
+	f := cmd.Flags()
+	f.BoolVar(&r.AllowLockout, "allow-lockout", false, "take a policy too by which the caller may apply nothing any more")
+	f.StringVarP(&r.Why, "message", "m", "", "`why`, for the history")
+	f.Uint64Var(&expect, "expect-generation", 0, "apply only if this `generation` is in force")
+	f.DurationVar(&confirm, "confirm", 0, "go back to the configuration before unless `headgate confirm` comes within this `time`, such as 5m")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if f.Changed("expect-generation") {
+			r.ExpectGeneration = &expect
+		}
+		if confirm < 0 || f.Changed("confirm") && confirm == 0 {
+			return fmt.Errorf("--confirm: %v is not allowed: want a time such as 5m", confirm)
+		}
+		r.ConfirmNs = uint64(confirm)
+		return nil
+	}
 }
 
 // apply makes a configuration the desired one. If a switch does not have it afterwards, apply shows
 // the switch and fails, while the controller keeps trying.
-func apply(ctx context.Context, e *env, name string, lockout bool) error {
-	file, text, err := e.readConfig(name)
-	if err != nil {
-		return err
-	}
-	r, err := e.fabric().ApplyConfig(ctx, &pb.ApplyConfigRequest{Config: text, File: file, AllowLockout: lockout})
+func apply(ctx context.Context, e *env, request *pb.ApplyConfigRequest) error {
+	file := request.GetFile()
+	r, err := e.fabric().ApplyConfig(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -42,7 +65,10 @@ func apply(ctx context.Context, e *env, name string, lockout bool) error {
 			}
 			row(w, s.GetName(), s.GetInserted(), s.GetModified(), s.GetDeleted(), result)
 		}
-		_, _ = fmt.Fprintf(w, "%s is generation %d.\n", file, r.GetGeneration())
+		_, _ = fmt.Fprintf(w, "%s is generation %d.\n", clean(file), r.GetGeneration())
+		if d := time.Duration(request.GetConfirmNs()); d > 0 {
+			_, _ = fmt.Fprintf(w, "It goes in %v unless it is confirmed: headgate confirm\n", d)
+		}
 	})
 	if err != nil {
 		return err
@@ -54,7 +80,7 @@ func apply(ctx context.Context, e *env, name string, lockout bool) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s is the desired configuration, but %d of %s did not take it yet; the controller keeps trying", file, failed, switches(len(r.GetSwitches())))
+		return fmt.Errorf("%s is the desired configuration, but %d of %s did not take it yet; the controller keeps trying", clean(file), failed, switches(len(r.GetSwitches())))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/device"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/topology"
@@ -190,18 +191,39 @@ func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint6
 //
 // A switch that a new configuration lacks is let go and keeps what it holds.
 func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint64, []view.Result, error) {
-	generation, next, err := c.commit(ctx, cfg)
+	generation, next, err := c.commit(ctx, cfg, c.opts.Save)
 	if err != nil {
 		return 0, nil, err
 	}
 	return generation, c.awaitResults(ctx, next), nil
 }
 
+// Resume makes the configuration that was saved last the wanted one again, before Run. It keeps its
+// generation and is not saved anew. Errors are as ApplyConfig's.
+func (c *Controller) Resume(ctx context.Context, cfg *config.Config) error {
+	c.mu.Lock()
+	c.generation-- // of the one before it
+	c.mu.Unlock()
+	_, _, err := c.commit(ctx, cfg, nil)
+	if err != nil {
+		c.mu.Lock()
+		c.generation++
+		c.mu.Unlock()
+	}
+	return err
+}
+
 // commit makes a configuration the running one. All that can fail comes before the switches
 // get anything, and the last of it is undone when what follows fails.
-func (c *Controller) commit(ctx context.Context, cfg *config.Config) (uint64, *applied, error) {
+func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(context.Context, *config.Config, uint64) error) (uint64, *applied, error) {
 	c.applying.Lock()
 	defer c.applying.Unlock()
+	c.mu.RLock()
+	generation := c.generation + 1
+	c.mu.RUnlock()
+	if err := history.NoteOf(ctx).Check(generation - 1); err != nil {
+		return 0, nil, err
+	}
 	p, wants, err := c.check(ctx, cfg)
 	if err != nil {
 		return 0, nil, err
@@ -222,14 +244,13 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config) (uint64, *a
 		return 0, nil, err
 	}
 	c.mu.RLock()
-	generation := c.generation + 1
 	risk := ""
 	if c.current != nil {
 		risk = c.current.risk
 	}
 	c.mu.RUnlock()
-	if c.opts.Save != nil {
-		if err := c.opts.Save(cfg, generation); err != nil {
+	if save != nil {
+		if err := save(ctx, cfg, generation); err != nil {
 			undo()
 			return 0, nil, fmt.Errorf("saving the configuration: %w", err)
 		}

@@ -47,8 +47,9 @@ type Options struct {
 	Files confine.Dirs
 	// Participants take part in every apply, in this order.
 	Participants []Participant
-	// Save keeps an applied configuration; when it fails nothing is applied.
-	Save func(cfg *config.Config, generation uint64) error
+	// Save keeps an applied configuration, with what history.NoteOf the context says; when it fails
+	// nothing is applied.
+	Save func(ctx context.Context, cfg *config.Config, generation uint64) error
 	// Links keeps which links an operator took out of service; nil: nobody does.
 	Links LinkKeeper
 	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.

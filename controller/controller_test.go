@@ -141,7 +141,7 @@ func TestParticipantsAreUndone(t *testing.T) {
 		lines, last.lines = nil, &lines
 		o := options()
 		o.Participants = []Participant{ledger{&lines, "a", nil}, ledger{&lines, "b", nil}, last}
-		o.Save = func(*config.Config, uint64) error { return errors.New("disk full") }
+		o.Save = func(context.Context, *config.Config, uint64) error { return errors.New("disk full") }
 		c, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestSaveFails(t *testing.T) {
 	f := newFabric(t)
 	o := options()
 	o.Generation = 41
-	o.Save = func(*config.Config, uint64) error { return errors.New("disk full") }
+	o.Save = func(context.Context, *config.Config, uint64) error { return errors.New("disk full") }
 	c, _ := f.controller(o)
 	if _, _, err := c.Apply(context.Background(), "f", f.yaml); err == nil || c.Config() != nil || c.Fabric().Generation != 41 {
 		t.Errorf("error = %v, generation %d", err, c.Fabric().Generation)

@@ -19,8 +19,10 @@ import (
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/northbound"
 	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/store"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
@@ -56,6 +58,7 @@ func TestScripts(t *testing.T) {
 type server struct {
 	address string
 	weights *weights.Registry
+	history *history.Book
 	events  *events.Bus[view.Event]
 	samples *events.Bus[view.Sample]
 	stop    func()
@@ -91,7 +94,16 @@ prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
 		cancel()
 		return nil, err
 	}
-	api := northbound.New(northbound.Options{Backend: s, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
+	kept, err := store.Open("", store.Options{})
+	if err == nil {
+		err = kept.SaveConfig(history.Entry{File: "tiny.yaml", YAML: "name: tiny\n", Generation: 3, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), By: "controller", Why: "the file at the start"})
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.history = history.New(kept, slog.New(slog.DiscardHandler))
+	api := northbound.New(northbound.Options{Backend: s, History: s.history, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx, lis) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })
@@ -166,8 +178,14 @@ func (s *server) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, 
 	}, nil
 }
 
-func (s *server) Apply(_ context.Context, _ string, config []byte) (uint64, []view.Result, error) {
+func (s *server) Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error) {
 	if err := check(config); err != nil {
+		return 0, nil, err
+	}
+	if err := history.NoteOf(ctx).Check(3); err != nil {
+		return 0, nil, err
+	}
+	if err := s.history.Save(ctx, history.Entry{File: file, YAML: string(config), Generation: 4, Applied: time.Now()}); err != nil {
 		return 0, nil, err
 	}
 	r := []view.Result{{Switch: "s1", Inserted: 1, Modified: 1, Deleted: 1}, {Switch: "s2", Inserted: 1}}

@@ -36,6 +36,8 @@ var methods = map[string][]Role{
 	"/headgate.v1.FabricService/ListSwitches":    reading,
 	"/headgate.v1.FabricService/PlanConfig":      changing, // it reads files and calls addresses
 	"/headgate.v1.FabricService/ApplyConfig":     changing,
+	"/headgate.v1.FabricService/ConfirmConfig":   changing,
+	"/headgate.v1.FabricService/ListHistory":     reading,
 	"/headgate.v1.FabricService/SetLink":         changing,
 	"/headgate.v1.FabricService/WatchEvents":     reading,
 	"/headgate.v1.FabricService/StreamTelemetry": reading,

@@ -19,7 +19,8 @@ const (
 	Weight   = "weight"
 	Budget   = "budget"
 	Delete   = "delete"
-	Apply    = "apply" // Subject is the file, Value the generation
+	Apply    = "apply"   // Subject is the file, Value the generation
+	Confirm  = "confirm" // Value is the generation
 	LinkUp   = "link up"
 	LinkDown = "link down" // Subject are the link's ends
 	Priority = "priority"  // Value is the virtual priority

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/metrics"
 	"github.com/headgate/headgate/controller/northbound"
 	"github.com/headgate/headgate/controller/priority"
@@ -53,6 +54,7 @@ type Options struct {
 type daemon struct {
 	Options
 	db       *store.Store
+	history  *history.Book
 	registry *weights.Registry
 	trail    *audit.Trail // nil without
 	audit    *audit.Log
@@ -84,7 +86,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	log := audit.New(audit.Options{Keeper: db, Trail: trail, Log: o.Log})
 	defer log.Close()
-	d := &daemon{Options: o, db: db, trail: trail, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
+	d := &daemon{Options: o, db: db, history: history.New(db, o.Log), trail: trail, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
 	files, err := o.files()
 	if err != nil {
 		return err
@@ -119,7 +121,7 @@ func (o Options) openTrail() (*audit.Trail, error) {
 }
 
 // serve applies the configuration and runs everything until ctx ends.
-func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved store.Config) error {
+func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved history.Entry) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
 	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, May: d.guard.Request, Pages: web.Handler(core, d.Log), Log: d.Log})
@@ -130,7 +132,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		return err
 	}
 	api := northbound.New(northbound.Options{
-		Backend: core, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
+		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
 		Guard: d.guard, TLS: l.tls, Log: d.Log,
 	})
 	group, ctx := errgroup.WithContext(ctx)
@@ -140,6 +142,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		group.Go(func() error { return metrics.Serve(ctx, l.metrics, l.webTLS, handler) })
 	}
 	group.Go(func() error { return d.reloads(ctx) })
+	group.Go(func() error { d.history.Run(ctx, d.rollback); return nil })
 	service.Ready(ctx, d.Log, d.db.Err)
 	return group.Wait()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
@@ -22,13 +22,17 @@ import (
 // are allocated, is no reason to leave the fabric alone: what was applied last stays, and log,
 // events and /readyz say so until a file is taken. With --replace it is an error: that was an
 // order.
-func (d *daemon) begin(ctx context.Context, saved store.Config) error {
+func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
+	if !d.Replace && saved.Confirm != 0 { // a restart confirms nothing
+		d.Log.Warn("the configuration in force waits to be confirmed", "file", saved.File, "generation", saved.Generation, "applied", saved.Applied, "within", saved.Confirm)
+		return d.resume(ctx, saved)
+	}
 	if !d.Replace && saved.ByAPI && saved.YAML != string(d.Config.Source) {
 		d.Log.Warn("another configuration than the file's stays: it was applied through the API later; --replace applies the file",
 			"file", d.Config.File, "stays", saved.File, "generation", saved.Generation, "applied", saved.Applied)
 		return d.resume(ctx, saved)
 	}
-	_, err := d.apply(ctx, d.Config) // no switch can hold it before the core runs
+	_, err := d.apply(history.With(ctx, history.Note{By: "controller", Why: "the file at the start"}), d.Config) // no switch can hold it before the core runs
 	var faults *yamlnode.Error
 	switch {
 	case !errors.As(err, &faults) || saved.YAML == "" || saved.YAML == string(d.Config.Source):
@@ -47,24 +51,51 @@ func (d *daemon) begin(ctx context.Context, saved store.Config) error {
 }
 
 // resume applies what was applied last.
-func (d *daemon) resume(ctx context.Context, saved store.Config) error {
-	cfg, err := config.Parse(saved.File, []byte(saved.YAML), d.Flags, controller.Sections()...)
+func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
+	cfg, err := d.parse(saved)
 	if err != nil {
 		return fmt.Errorf("the configuration that was applied last cannot be applied again; start with --replace to apply %s: %w", d.Config.File, err)
 	}
-	own, was := &cfg.Controller, d.Config.Controller
-	own.Listen, own.Metrics, own.State, own.Audit, own.TLS, own.Files = was.Listen, was.Metrics, was.State, was.Audit, was.TLS, was.Files
 	if !saved.ByAPI {
 		d.file.Store(cfg) // it was the file's, and the next one replaces it
 	}
-	_, _, err = d.core.ApplyConfig(ctx, cfg)
+	return d.core.Resume(ctx, cfg)
+}
+
+// parse reads a configuration that was saved. What a running process cannot change is as it is.
+func (d *daemon) parse(saved history.Entry) (*config.Config, error) {
+	cfg, err := config.Parse(saved.File, []byte(saved.YAML), d.Flags, controller.Sections()...)
+	if err != nil {
+		return nil, err
+	}
+	own, was := &cfg.Controller, d.Config.Controller
+	own.Listen, own.Metrics, own.State, own.Audit, own.TLS, own.Files = was.Listen, was.Metrics, was.State, was.Audit, was.TLS, was.Files
+	return cfg, nil
+}
+
+// rollback applies a configuration in the place of one that nobody confirmed. It is again the file's
+// if it was.
+func (d *daemon) rollback(ctx context.Context, to history.Entry) error {
+	cfg, err := d.parse(to)
+	if err != nil {
+		return err
+	}
+	file := d.file.Load()
+	if !to.ByAPI {
+		file = cfg
+	}
+	_, err = d.applyAs(ctx, cfg, file)
 	return err
 }
 
 // apply makes the operator's file the configuration, and returns what the switches made of it.
 func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]view.Result, error) {
+	return d.applyAs(ctx, cfg, cfg)
+}
+
+func (d *daemon) applyAs(ctx context.Context, cfg, file *config.Config) ([]view.Result, error) {
 	was := d.core.Fabric()
-	before := d.file.Swap(cfg)
+	before := d.file.Swap(file)
 	generation, results, err := d.core.ApplyConfig(ctx, cfg)
 	if err != nil {
 		d.file.Store(before)
@@ -77,11 +108,14 @@ func (d *daemon) apply(ctx context.Context, cfg *config.Config) ([]view.Result, 
 }
 
 // save keeps an applied configuration.
-func (d *daemon) save(cfg *config.Config, generation uint64) error {
-	d.refused.Store(nil)
-	return d.db.SaveConfig(store.Config{
+func (d *daemon) save(ctx context.Context, cfg *config.Config, generation uint64) error {
+	err := d.history.Save(ctx, history.Entry{
 		File: cfg.File, YAML: string(cfg.Source), Generation: generation, Applied: time.Now(), ByAPI: cfg != d.file.Load(),
 	})
+	if err == nil {
+		d.refused.Store(nil)
+	}
+	return err
 }
 
 // reloads reads the file again whenever it is asked to, until ctx ends. What is wrong with the
@@ -109,7 +143,7 @@ func (d *daemon) reload(ctx context.Context, cfg *config.Config) error {
 	if now := d.core.Config(); now != d.file.Load() && !d.Replace && string(now.Source) != string(cfg.Source) {
 		return fmt.Errorf("%s was applied through the API later: apply %s with `headgate apply`, or restart with --replace", now.File, cfg.File)
 	}
-	results, err := d.apply(ctx, cfg)
+	results, err := d.apply(history.With(ctx, history.Note{By: "controller", Why: "the file was read again"}), cfg)
 	for _, r := range results {
 		if r.Err != "" {
 			d.Log.Info("the switch does not hold its configuration yet", "switch", r.Switch, "err", r.Err)

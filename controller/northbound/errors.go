@@ -13,6 +13,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -28,6 +29,7 @@ func toStatus(err error) error {
 	var unknown *weights.UnknownApplicationError
 	var keep *weights.KeepError
 	var foreign *weights.ForeignError
+	var generation *history.GenerationError
 	switch {
 	case errors.As(err, &invalid):
 		field := invalid.Field
@@ -46,6 +48,8 @@ func toStatus(err error) error {
 		return status.Error(codes.ResourceExhausted, clean(err.Error()))
 	case errors.As(err, &foreign):
 		return status.Error(codes.PermissionDenied, clean(err.Error()))
+	case errors.As(err, &generation), errors.Is(err, history.ErrConfirmed):
+		return status.Error(codes.FailedPrecondition, clean(err.Error()))
 	case errors.As(err, &keep):
 		return status.Error(codes.Internal, clean(err.Error()))
 	case errors.Is(err, events.ErrClosed):

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -66,6 +67,11 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if r.GetAllowLockout() {
 		ctx = access.AllowLockout(ctx)
 	}
+	note, err := noteOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	ctx = history.With(ctx, note)
 	before := s.Backend.Fabric()
 	generation, results, err := s.Backend.Apply(ctx, file, []byte(r.GetConfig()))
 	record(ctx, s.Audit, audit.Entry{

@@ -27,6 +27,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
@@ -63,6 +64,7 @@ type Options struct {
 	Backend    Backend
 	Weights    *weights.Registry
 	Audit      *audit.Log               // the one that Weights has
+	History    *history.Book            // nil: what was applied is not kept
 	Priorities *priority.Registry       // nil: no virtual priorities
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
@@ -94,6 +96,9 @@ func New(o Options) *Server {
 	}
 	if o.Events == nil {
 		o.Events = events.NewBus[view.Event](0)
+	}
+	if o.History == nil {
+		o.History = history.New(nil, o.Log)
 	}
 	if o.Samples == nil {
 		o.Samples = events.NewBus[view.Sample](0)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/headgate/headgate/controller/history"
 )
 
 // partial ends the names of files that are not whole yet.
@@ -13,15 +15,16 @@ const partial = ".part"
 
 // Summary says what a state file holds.
 type Summary struct {
-	Config                                            Config // zero when none was applied
+	Config                                            history.Entry // in force; zero when none was applied
 	DownLinks, Priorities, Flows, Applications, Audit int
+	Configs                                           int // that were applied and are kept
 }
 
 // String writes the summary on one line.
 func (s Summary) String() string {
 	text := "no configuration"
 	if s.Config.Generation > 0 {
-		text = fmt.Sprintf("generation %d from %s, applied %s", s.Config.Generation, s.Config.File, s.Config.Applied.Format(time.RFC3339))
+		text = fmt.Sprintf("generation %d from %s, applied %s, of %d that are kept", s.Config.Generation, s.Config.File, s.Config.Applied.Format(time.RFC3339), s.Configs)
 	}
 	return fmt.Sprintf("%s; %d links out of service, %d virtual priorities, %d flows, %d budgets, %d lines of the audit log",
 		text, s.DownLinks, s.Priorities, s.Flows, s.Applications, s.Audit)
@@ -59,7 +62,7 @@ func load(path string) (*contents, Summary, error) {
 		return nil, Summary{}, err
 	}
 	return c, Summary{
-		Config: c.config, DownLinks: len(c.links), Priorities: len(c.priorities),
+		Config: c.config(), Configs: len(c.history), DownLinks: len(c.links), Priorities: len(c.priorities),
 		Flows: len(c.flows), Applications: len(c.budgets), Audit: len(c.audit.All()),
 	}, nil
 }

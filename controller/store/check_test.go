@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/weights"
 )
 
@@ -31,7 +32,7 @@ func full(t *testing.T) string {
 	}
 	for _, err := range []error{
 		r.SetBudget(weights.Caller{Peer: "peer"}, "default", 1000), s.SaveLink("a-b", true), s.SaveLink("c-d", true), s.SaveLink("c-d", false), s.SavePriority(3, "web"),
-		s.SaveConfig(Config{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}), s.Close(),
+		s.SaveConfig(history.Entry{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}), s.Close(),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +41,7 @@ func full(t *testing.T) string {
 	return path
 }
 
-const fullSummary = "generation 7 from fabric.yaml, applied 2026-01-02T03:04:05Z; 1 links out of service, 1 virtual priorities, 200 flows, 1 budgets, 201 lines of the audit log"
+const fullSummary = "generation 7 from fabric.yaml, applied 2026-01-02T03:04:05Z, of 1 that are kept; 1 links out of service, 1 virtual priorities, 200 flows, 1 budgets, 201 lines of the audit log"
 
 // TestDamage: a file of which any byte was changed, or in which any line is missing, is refused;
 // one that a crash has cut short in its last line is what it was before that line.

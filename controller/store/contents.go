@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/ring"
 )
@@ -25,7 +26,8 @@ const Version = 2
 // Header.
 type record struct {
 	Header     *header         `json:"header,omitempty"`
-	Config     *Config         `json:"config,omitempty"`
+	Config     *history.Entry  `json:"config,omitempty"`
+	Confirmed  bool            `json:"confirmed,omitempty"`  // the configuration in force is to stay
 	Links      map[string]bool `json:"links,omitempty"`      // true: an operator took it out of service
 	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
 	Weights    *weights.Commit `json:"weights,omitempty"`
@@ -75,7 +77,7 @@ func (r *record) check() error {
 
 // contents is what a file says. Whoever has it locks.
 type contents struct {
-	config     Config // zero when none was applied
+	history    []history.Entry // the configuration in force is the last
 	links      map[string]bool
 	priorities map[int]string
 	flows      map[weights.Key]weights.Flow
@@ -93,7 +95,10 @@ func newContents(limit int) *contents {
 // apply makes a change that check has passed.
 func (c *contents) apply(r record) {
 	if r.Config != nil {
-		c.config = *r.Config
+		c.history = trim(append(c.history, *r.Config))
+	}
+	if r.Confirmed && len(c.history) > 0 {
+		c.history[len(c.history)-1].Confirm = 0
 	}
 	change(c.links, r.Links)
 	change(c.priorities, r.Priorities)
@@ -118,6 +123,36 @@ func (c *contents) apply(r record) {
 	}
 }
 
+// The history keeps this many configurations, with this many bytes of text.
+const (
+	mostConfigs = 100
+	mostText    = 32 << 20
+)
+
+// trim drops the oldest configurations that are too many. The one in force stays, and the last one
+// that needs no confirmation, to which an unconfirmed one is rolled back.
+func trim(list []history.Entry) []history.Entry {
+	count, text, confirmed := 0, 0, false
+	var kept []history.Entry
+	for _, e := range slices.Backward(list) {
+		text += len(e.YAML)
+		if count++; count <= mostConfigs && text <= mostText || len(kept) == 0 || !confirmed && e.Confirm == 0 {
+			kept = append(kept, e)
+		}
+		confirmed = confirmed || e.Confirm == 0
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+// config returns the configuration in force; zero when none was applied.
+func (c *contents) config() history.Entry {
+	if len(c.history) == 0 {
+		return history.Entry{}
+	}
+	return c.history[len(c.history)-1]
+}
+
 // change copies what is set and deletes what is zero.
 func change[K, V comparable](to, from map[K]V) {
 	var zero V
@@ -134,8 +169,8 @@ func change[K, V comparable](to, from map[K]V) {
 func (c *contents) records() []record {
 	const most = 1000 // flows or entries
 	list := []record{{Links: c.links, Priorities: c.priorities, Weights: &weights.Commit{Budgets: slices.Collect(maps.Values(c.budgets))}}}
-	if c.config != (Config{}) {
-		list[0].Config = &c.config
+	for i := range c.history {
+		list = append(list, record{Config: &c.history[i]})
 	}
 	for part := range slices.Chunk(slices.Collect(maps.Values(c.flows)), most) {
 		list = append(list, record{Weights: &weights.Commit{Put: part}})

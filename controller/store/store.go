@@ -1,5 +1,5 @@
-// Package store keeps what the controller must not forget in one file: the desired
-// configuration, the operator's word on links, virtual priorities, weights, budgets and the
+// Package store keeps what the controller must not forget in one file: the configurations that
+// were applied, the last of which is in force, the operator's word on links, virtual priorities, weights, budgets and the
 // audit log. The file is a journal. Every change is one line, on disk before the call returns,
 // so a crash at any moment leaves the last whole change. When the journal has grown to more
 // than twice what it says, a new file with only that takes its place.
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/weights"
 )
 
@@ -26,17 +27,6 @@ const (
 	// slack is how many bytes a journal may always grow by before it is compacted.
 	slack = 1 << 20
 )
-
-// Config is the desired configuration.
-type Config struct {
-	File       string    `json:"file"` // its name, for messages
-	YAML       string    `json:"yaml"`
-	Generation uint64    `json:"generation"` // counts applied configurations
-	Applied    time.Time `json:"applied"`
-	// ByAPI says that it came through the API, not from the file that the controller was
-	// started with.
-	ByAPI bool `json:"by_api,omitempty"`
-}
 
 // Options of a Store.
 type Options struct {
@@ -59,7 +49,10 @@ type Store struct {
 	torn   bool  // the file may end with a line that was not written whole
 }
 
-var _ weights.Keeper = (*Store)(nil)
+var (
+	_ weights.Keeper = (*Store)(nil)
+	_ history.Keeper = (*Store)(nil)
+)
 
 // Open opens or creates the file, with its folder; one that is damaged is refused with a
 // *DamagedError. An empty path keeps nothing on disk.
@@ -189,14 +182,24 @@ func (s *Store) compact() error {
 	return nil
 }
 
-// SaveConfig replaces the desired configuration.
-func (s *Store) SaveConfig(c Config) error { return s.change(record{Config: &c}) }
+// SaveConfig implements history.Keeper.
+func (s *Store) SaveConfig(c history.Entry) error { return s.change(record{Config: &c}) }
 
-// LoadConfig returns the desired configuration; false when none was saved yet.
-func (s *Store) LoadConfig() (Config, bool) {
+// ConfirmConfig implements history.Keeper.
+func (s *Store) ConfirmConfig() error { return s.change(record{Confirmed: true}) }
+
+// LoadConfig returns the configuration in force; false when none was saved yet.
+func (s *Store) LoadConfig() (history.Entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.config, s.state.config != Config{}
+	return s.state.config(), len(s.state.history) > 0
+}
+
+// History implements history.Keeper.
+func (s *Store) History() []history.Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.history)
 }
 
 // SaveLink keeps whether an operator took a link out of service.

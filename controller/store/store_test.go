@@ -22,6 +22,7 @@ import (
 
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/weights"
 )
 
@@ -59,7 +60,7 @@ func TestConfigSurvives(t *testing.T) {
 		if _, ok := s.LoadConfig(); ok {
 			t.Error("a new store holds a configuration")
 		}
-		want := Config{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
+		want := history.Entry{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
 		if err := s.SaveConfig(want); err != nil {
 			t.Fatal(err)
 		}
@@ -199,19 +200,19 @@ func TestCompacts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path, Options{NoSync: true})
 	text := strings.Repeat("#", 10_000)
-	for i := range 150 {
-		if err := s.SaveConfig(Config{YAML: text, Generation: uint64(i + 1)}); err != nil {
+	for i := range 400 {
+		if err := s.SaveConfig(history.Entry{YAML: text, Generation: uint64(i + 1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > slack || info.Size() != s.size {
+	if err != nil || info.Size() > 200*int64(len(text)) || info.Size() != s.size {
 		t.Errorf("the file has %d bytes, %v; the store thinks %d", info.Size(), err, s.size)
 	}
 	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second store of the new file: %v", err)
 	}
-	if sum, err := Check(path); err != nil || sum.Config.Generation != 150 {
+	if sum, err := Check(path); err != nil || sum.Config.Generation != 400 {
 		t.Errorf("Check = %+v, %v", sum, err)
 	}
 	// A write that fails part of the way leaves no trace.
@@ -222,7 +223,7 @@ func TestCompacts(t *testing.T) {
 	if err := s.SaveLink("l", true); err != nil {
 		t.Fatal(err)
 	}
-	if sum, err := Check(path); err != nil || sum.DownLinks != 1 || sum.Config.Generation != 150 {
+	if sum, err := Check(path); err != nil || sum.DownLinks != 1 || sum.Config.Generation != 400 {
 		t.Errorf("after a torn write: %+v, %v", sum, err)
 	}
 	if err := s.file.Close(); err != nil { // no write can succeed any more
@@ -285,5 +286,57 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 	if n := len(s.LoadAudit()); n != 2*got {
 		t.Errorf("%d audit entries for %d changes", n, got)
+	}
+}
+
+// TestHistory: what was applied is kept over restarts and compactions, within its bounds, and with
+// what an unconfirmed configuration is rolled back to.
+func TestHistory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := open(t, path, Options{NoSync: true})
+	save := func(e history.Entry) {
+		t.Helper()
+		if err := s.SaveConfig(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(history.Entry{Generation: 1, YAML: "a", By: "cn:alice", Why: "it is time"})
+	big := strings.Repeat("#", mostText/4)
+	for n := range 5 {
+		save(history.Entry{Generation: uint64(n + 2), YAML: big, Confirm: time.Minute})
+	}
+	generations := func() (list []uint64) {
+		for _, e := range s.History() {
+			list = append(list, e.Generation)
+		}
+		return list
+	}
+	want := []uint64{1, 3, 4, 5, 6} // the first needed no confirmation
+	if got := generations(); !slices.Equal(got, want) {
+		t.Errorf("generations %v, want %v", got, want)
+	}
+	reopen := func() {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, path, Options{NoSync: true})
+	}
+	reopen()
+	if got := s.History(); !slices.Equal(generations(), want) || got[0].By != "cn:alice" || got[0].Why != "it is time" || got[4].Confirm != time.Minute {
+		t.Errorf("after a restart %v", generations())
+	}
+	if err := s.ConfirmConfig(); err != nil {
+		t.Fatal(err)
+	}
+	reopen()
+	if last, _ := s.LoadConfig(); last.Confirm != 0 || last.Generation != 6 {
+		t.Errorf("the confirmed one is generation %d, %v", last.Generation, last.Confirm)
+	}
+	for n := range mostConfigs + 5 {
+		save(history.Entry{Generation: uint64(n + 7), YAML: "b"})
+	}
+	if got := generations(); len(got) != mostConfigs || got[len(got)-1] != mostConfigs+11 {
+		t.Errorf("%d of %d are kept: %v", len(got), mostConfigs, got)
 	}
 }

@@ -244,7 +244,7 @@ func (x Event_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Severity.Descriptor instead.
 func (Event_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27, 0}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32, 0}
 }
 
 type GetFabricRequest struct {
@@ -1580,7 +1580,15 @@ type ApplyConfigRequest struct {
 	Config string                 `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	File   string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
 	// Take a policy too by which the caller may apply nothing any more.
-	AllowLockout  bool `protobuf:"varint,3,opt,name=allow_lockout,json=allowLockout,proto3" json:"allow_lockout,omitempty"`
+	AllowLockout bool `protobuf:"varint,3,opt,name=allow_lockout,json=allowLockout,proto3" json:"allow_lockout,omitempty"`
+	// Why, for the history: at most 1000 bytes in one line.
+	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	// Apply only in the place of this generation; unset for any.
+	ExpectGeneration *uint64 `protobuf:"varint,5,opt,name=expect_generation,json=expectGeneration,proto3,oneof" json:"expect_generation,omitempty"`
+	// Go back to what needed no confirmation last unless ConfirmConfig is called within so many
+	// nanoseconds, 100 ms to 24 h; 0: it stays. A restart, or another controller that takes over,
+	// does not make the time longer than that.
+	ConfirmNs     uint64 `protobuf:"varint,6,opt,name=confirm_ns,json=confirmNs,proto3" json:"confirm_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1634,6 +1642,27 @@ func (x *ApplyConfigRequest) GetAllowLockout() bool {
 		return x.AllowLockout
 	}
 	return false
+}
+
+func (x *ApplyConfigRequest) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *ApplyConfigRequest) GetExpectGeneration() uint64 {
+	if x != nil && x.ExpectGeneration != nil {
+		return *x.ExpectGeneration
+	}
+	return 0
+}
+
+func (x *ApplyConfigRequest) GetConfirmNs() uint64 {
+	if x != nil {
+		return x.ConfirmNs
+	}
+	return 0
 }
 
 type ApplyConfigResponse struct {
@@ -1766,6 +1795,281 @@ func (x *SwitchResult) GetError() string {
 	return ""
 }
 
+type ConfirmConfigRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The generation to confirm; 0 for the one in force.
+	Generation    uint64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmConfigRequest) Reset() {
+	*x = ConfirmConfigRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmConfigRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmConfigRequest) ProtoMessage() {}
+
+func (x *ConfirmConfigRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmConfigRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmConfigRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ConfirmConfigRequest) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+type ConfirmConfigResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmConfigResponse) Reset() {
+	*x = ConfirmConfigResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmConfigResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmConfigResponse) ProtoMessage() {}
+
+func (x *ConfirmConfigResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmConfigResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmConfigResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ConfirmConfigResponse) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+type ListHistoryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Return this generation alone, with its text; 0 for all, without.
+	Generation    uint64 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryRequest) Reset() {
+	*x = ListHistoryRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryRequest) ProtoMessage() {}
+
+func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
+func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListHistoryRequest) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+type ListHistoryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Configs       []*AppliedConfig       `protobuf:"bytes,1,rep,name=configs,proto3" json:"configs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHistoryResponse) Reset() {
+	*x = ListHistoryResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHistoryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHistoryResponse) ProtoMessage() {}
+
+func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
+func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListHistoryResponse) GetConfigs() []*AppliedConfig {
+	if x != nil {
+		return x.Configs
+	}
+	return nil
+}
+
+// AppliedConfig is a configuration that was applied. The last one is in force.
+type AppliedConfig struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Generation uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	// Name of its file.
+	File    string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	Applied *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=applied,proto3" json:"applied,omitempty"`
+	// The identity of who applied it, as the policy names callers, or "controller".
+	By  string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	Why string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
+	// When it goes unless it is confirmed; unset for one that stays, or that was replaced in time.
+	ConfirmUntil *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=confirm_until,json=confirmUntil,proto3" json:"confirm_until,omitempty"`
+	// YAML, as it was applied.
+	Config        string `protobuf:"bytes,7,opt,name=config,proto3" json:"config,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AppliedConfig) Reset() {
+	*x = AppliedConfig{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppliedConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppliedConfig) ProtoMessage() {}
+
+func (x *AppliedConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppliedConfig.ProtoReflect.Descriptor instead.
+func (*AppliedConfig) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *AppliedConfig) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *AppliedConfig) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *AppliedConfig) GetApplied() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Applied
+	}
+	return nil
+}
+
+func (x *AppliedConfig) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *AppliedConfig) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *AppliedConfig) GetConfirmUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ConfirmUntil
+	}
+	return nil
+}
+
+func (x *AppliedConfig) GetConfig() string {
+	if x != nil {
+		return x.Config
+	}
+	return ""
+}
+
 type SetLinkRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names of the switches or hosts that the link joins, in any order, or of their ports, such
@@ -1779,7 +2083,7 @@ type SetLinkRequest struct {
 
 func (x *SetLinkRequest) Reset() {
 	*x = SetLinkRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +2095,7 @@ func (x *SetLinkRequest) String() string {
 func (*SetLinkRequest) ProtoMessage() {}
 
 func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +2108,7 @@ func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLinkRequest.ProtoReflect.Descriptor instead.
 func (*SetLinkRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetLinkRequest) GetA() string {
@@ -1836,7 +2140,7 @@ type SetLinkResponse struct {
 
 func (x *SetLinkResponse) Reset() {
 	*x = SetLinkResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +2152,7 @@ func (x *SetLinkResponse) String() string {
 func (*SetLinkResponse) ProtoMessage() {}
 
 func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +2165,7 @@ func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLinkResponse.ProtoReflect.Descriptor instead.
 func (*SetLinkResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
 }
 
 // ConfigFaults is a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest, with the line
@@ -1875,7 +2179,7 @@ type ConfigFaults struct {
 
 func (x *ConfigFaults) Reset() {
 	*x = ConfigFaults{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2191,7 @@ func (x *ConfigFaults) String() string {
 func (*ConfigFaults) ProtoMessage() {}
 
 func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2204,7 @@ func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigFaults.ProtoReflect.Descriptor instead.
 func (*ConfigFaults) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ConfigFaults) GetFaults() []*ConfigFault {
@@ -1925,7 +2229,7 @@ type ConfigFault struct {
 
 func (x *ConfigFault) Reset() {
 	*x = ConfigFault{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1937,7 +2241,7 @@ func (x *ConfigFault) String() string {
 func (*ConfigFault) ProtoMessage() {}
 
 func (x *ConfigFault) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1950,7 +2254,7 @@ func (x *ConfigFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigFault.ProtoReflect.Descriptor instead.
 func (*ConfigFault) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ConfigFault) GetFile() string {
@@ -1991,7 +2295,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2307,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2320,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchEventsRequest) GetRecent() uint32 {
@@ -2048,7 +2352,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2364,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2377,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Event) GetTime() *timestamppb.Timestamp {
@@ -2142,7 +2446,7 @@ type StreamTelemetryRequest struct {
 
 func (x *StreamTelemetryRequest) Reset() {
 	*x = StreamTelemetryRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2458,7 @@ func (x *StreamTelemetryRequest) String() string {
 func (*StreamTelemetryRequest) ProtoMessage() {}
 
 func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +2471,7 @@ func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*StreamTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StreamTelemetryRequest) GetSwitches() []string {
@@ -2201,7 +2505,7 @@ type TelemetrySample struct {
 
 func (x *TelemetrySample) Reset() {
 	*x = TelemetrySample{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2517,7 @@ func (x *TelemetrySample) String() string {
 func (*TelemetrySample) ProtoMessage() {}
 
 func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2530,7 @@ func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySample.ProtoReflect.Descriptor instead.
 func (*TelemetrySample) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TelemetrySample) GetTime() *timestamppb.Timestamp {
@@ -2312,7 +2616,7 @@ type FlowKey struct {
 
 func (x *FlowKey) Reset() {
 	*x = FlowKey{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2628,7 @@ func (x *FlowKey) String() string {
 func (*FlowKey) ProtoMessage() {}
 
 func (x *FlowKey) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2641,7 @@ func (x *FlowKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowKey.ProtoReflect.Descriptor instead.
 func (*FlowKey) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FlowKey) GetSrcIpv4() string {
@@ -2381,7 +2685,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2697,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2710,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetWeightRequest) GetFlow() *FlowKey {
@@ -2442,7 +2746,7 @@ type SetWeightResponse struct {
 
 func (x *SetWeightResponse) Reset() {
 	*x = SetWeightResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2758,7 @@ func (x *SetWeightResponse) String() string {
 func (*SetWeightResponse) ProtoMessage() {}
 
 func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2771,7 @@ func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetWeightResponse) GetPrevious() float64 {
@@ -2493,7 +2797,7 @@ type SetWeightsRequest struct {
 
 func (x *SetWeightsRequest) Reset() {
 	*x = SetWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2809,7 @@ func (x *SetWeightsRequest) String() string {
 func (*SetWeightsRequest) ProtoMessage() {}
 
 func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2822,7 @@ func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SetWeightsRequest) GetWeights() []*SetWeightRequest {
@@ -2538,7 +2842,7 @@ type SetWeightsResponse struct {
 
 func (x *SetWeightsResponse) Reset() {
 	*x = SetWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2854,7 @@ func (x *SetWeightsResponse) String() string {
 func (*SetWeightsResponse) ProtoMessage() {}
 
 func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2867,7 @@ func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetWeightsResponse) GetWeights() []*SetWeightResponse {
@@ -2582,7 +2886,7 @@ type DeleteFlowRequest struct {
 
 func (x *DeleteFlowRequest) Reset() {
 	*x = DeleteFlowRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2898,7 @@ func (x *DeleteFlowRequest) String() string {
 func (*DeleteFlowRequest) ProtoMessage() {}
 
 func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2911,7 @@ func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteFlowRequest) GetFlow() *FlowKey {
@@ -2625,7 +2929,7 @@ type DeleteFlowResponse struct {
 
 func (x *DeleteFlowResponse) Reset() {
 	*x = DeleteFlowResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2941,7 @@ func (x *DeleteFlowResponse) String() string {
 func (*DeleteFlowResponse) ProtoMessage() {}
 
 func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2954,7 @@ func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
 }
 
 type ListWeightsRequest struct {
@@ -2662,7 +2966,7 @@ type ListWeightsRequest struct {
 
 func (x *ListWeightsRequest) Reset() {
 	*x = ListWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2978,7 @@ func (x *ListWeightsRequest) String() string {
 func (*ListWeightsRequest) ProtoMessage() {}
 
 func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2991,7 @@ func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsRequest.ProtoReflect.Descriptor instead.
 func (*ListWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListWeightsRequest) GetApplication() string {
@@ -2707,7 +3011,7 @@ type ListWeightsResponse struct {
 
 func (x *ListWeightsResponse) Reset() {
 	*x = ListWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +3023,7 @@ func (x *ListWeightsResponse) String() string {
 func (*ListWeightsResponse) ProtoMessage() {}
 
 func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +3036,7 @@ func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsResponse.ProtoReflect.Descriptor instead.
 func (*ListWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListWeightsResponse) GetFlows() []*FlowWeight {
@@ -2762,7 +3066,7 @@ type FlowWeight struct {
 
 func (x *FlowWeight) Reset() {
 	*x = FlowWeight{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +3078,7 @@ func (x *FlowWeight) String() string {
 func (*FlowWeight) ProtoMessage() {}
 
 func (x *FlowWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +3091,7 @@ func (x *FlowWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowWeight.ProtoReflect.Descriptor instead.
 func (*FlowWeight) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FlowWeight) GetFlow() *FlowKey {
@@ -2830,7 +3134,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +3146,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +3159,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Budget) GetApplication() string {
@@ -2889,7 +3193,7 @@ type WatchWeightsRequest struct {
 
 func (x *WatchWeightsRequest) Reset() {
 	*x = WatchWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +3205,7 @@ func (x *WatchWeightsRequest) String() string {
 func (*WatchWeightsRequest) ProtoMessage() {}
 
 func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3218,7 @@ func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWeightsRequest.ProtoReflect.Descriptor instead.
 func (*WatchWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchWeightsRequest) GetApplication() string {
@@ -2945,7 +3249,7 @@ type WeightUpdate struct {
 
 func (x *WeightUpdate) Reset() {
 	*x = WeightUpdate{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3261,7 @@ func (x *WeightUpdate) String() string {
 func (*WeightUpdate) ProtoMessage() {}
 
 func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3274,7 @@ func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightUpdate.ProtoReflect.Descriptor instead.
 func (*WeightUpdate) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WeightUpdate) GetFlow() *FlowWeight {
@@ -3025,7 +3329,7 @@ type SetBudgetRequest struct {
 
 func (x *SetBudgetRequest) Reset() {
 	*x = SetBudgetRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3341,7 @@ func (x *SetBudgetRequest) String() string {
 func (*SetBudgetRequest) ProtoMessage() {}
 
 func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3354,7 @@ func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetRequest.ProtoReflect.Descriptor instead.
 func (*SetBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetBudgetRequest) GetApplication() string {
@@ -3075,7 +3379,7 @@ type SetBudgetResponse struct {
 
 func (x *SetBudgetResponse) Reset() {
 	*x = SetBudgetResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3391,7 @@ func (x *SetBudgetResponse) String() string {
 func (*SetBudgetResponse) ProtoMessage() {}
 
 func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3404,7 @@ func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetResponse.ProtoReflect.Descriptor instead.
 func (*SetBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
 }
 
 type ListAuditRequest struct {
@@ -3114,7 +3418,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3126,7 +3430,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3139,7 +3443,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListAuditRequest) GetApplication() string {
@@ -3165,7 +3469,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3481,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3494,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -3210,8 +3514,8 @@ type AuditEntry struct {
 	Flow     *FlowKey `protobuf:"bytes,4,opt,name=flow,proto3" json:"flow,omitempty"`
 	Previous float64  `protobuf:"fixed64,5,opt,name=previous,proto3" json:"previous,omitempty"`
 	Value    float64  `protobuf:"fixed64,6,opt,name=value,proto3" json:"value,omitempty"`
-	// "weight", "budget", "delete", "apply", "link up", "link down", "priority", "release", "policy" or
-	// "denied".
+	// "weight", "budget", "delete", "apply", "confirm", "link up", "link down", "priority", "release",
+	// "policy" or "denied".
 	What string `protobuf:"bytes,7,opt,name=what,proto3" json:"what,omitempty"`
 	// Empty when granted, else why it was refused.
 	Refused string `protobuf:"bytes,8,opt,name=refused,proto3" json:"refused,omitempty"`
@@ -3230,7 +3534,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3242,7 +3546,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3255,7 +3559,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -3357,7 +3661,7 @@ type ExportAuditRequest struct {
 
 func (x *ExportAuditRequest) Reset() {
 	*x = ExportAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3369,7 +3673,7 @@ func (x *ExportAuditRequest) String() string {
 func (*ExportAuditRequest) ProtoMessage() {}
 
 func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3382,7 +3686,7 @@ func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
 func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
 }
 
 // AuditLine is a line of the audit log's file, or, in the last message, what stands in the file
@@ -3397,7 +3701,7 @@ type AuditLine struct {
 
 func (x *AuditLine) Reset() {
 	*x = AuditLine{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3409,7 +3713,7 @@ func (x *AuditLine) String() string {
 func (*AuditLine) ProtoMessage() {}
 
 func (x *AuditLine) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3422,7 +3726,7 @@ func (x *AuditLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditLine.ProtoReflect.Descriptor instead.
 func (*AuditLine) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AuditLine) GetText() string {
@@ -3454,7 +3758,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3466,7 +3770,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3479,7 +3783,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *HostReport) GetHost() string {
@@ -3534,7 +3838,7 @@ type FlowReport struct {
 
 func (x *FlowReport) Reset() {
 	*x = FlowReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3850,7 @@ func (x *FlowReport) String() string {
 func (*FlowReport) ProtoMessage() {}
 
 func (x *FlowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3863,7 @@ func (x *FlowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReport.ProtoReflect.Descriptor instead.
 func (*FlowReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FlowReport) GetFlow() *FlowKey {
@@ -3650,7 +3954,7 @@ type HostCommand struct {
 
 func (x *HostCommand) Reset() {
 	*x = HostCommand{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3662,7 +3966,7 @@ func (x *HostCommand) String() string {
 func (*HostCommand) ProtoMessage() {}
 
 func (x *HostCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3675,7 +3979,7 @@ func (x *HostCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCommand.ProtoReflect.Descriptor instead.
 func (*HostCommand) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *HostCommand) GetWeight() *FlowWeight {
@@ -3715,7 +4019,7 @@ type HostParameters struct {
 
 func (x *HostParameters) Reset() {
 	*x = HostParameters{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +4031,7 @@ func (x *HostParameters) String() string {
 func (*HostParameters) ProtoMessage() {}
 
 func (x *HostParameters) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +4044,7 @@ func (x *HostParameters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameters.ProtoReflect.Descriptor instead.
 func (*HostParameters) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HostParameters) GetParameters() []*HostParameter {
@@ -3765,7 +4069,7 @@ type HostParameter struct {
 
 func (x *HostParameter) Reset() {
 	*x = HostParameter{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3777,7 +4081,7 @@ func (x *HostParameter) String() string {
 func (*HostParameter) ProtoMessage() {}
 
 func (x *HostParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3790,7 +4094,7 @@ func (x *HostParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameter.ProtoReflect.Descriptor instead.
 func (*HostParameter) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HostParameter) GetLaw() string {
@@ -3826,7 +4130,7 @@ type FlowChannel struct {
 
 func (x *FlowChannel) Reset() {
 	*x = FlowChannel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +4142,7 @@ func (x *FlowChannel) String() string {
 func (*FlowChannel) ProtoMessage() {}
 
 func (x *FlowChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +4155,7 @@ func (x *FlowChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowChannel.ProtoReflect.Descriptor instead.
 func (*FlowChannel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *FlowChannel) GetFlow() *FlowKey {
@@ -3895,7 +4199,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3907,7 +4211,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3920,7 +4224,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Channel) GetPriority() uint32 {
@@ -3970,7 +4274,7 @@ type AllocatePriorityRequest struct {
 
 func (x *AllocatePriorityRequest) Reset() {
 	*x = AllocatePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3982,7 +4286,7 @@ func (x *AllocatePriorityRequest) String() string {
 func (*AllocatePriorityRequest) ProtoMessage() {}
 
 func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3995,7 +4299,7 @@ func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityRequest.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AllocatePriorityRequest) GetApplication() string {
@@ -4021,7 +4325,7 @@ type AllocatePriorityResponse struct {
 
 func (x *AllocatePriorityResponse) Reset() {
 	*x = AllocatePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4033,7 +4337,7 @@ func (x *AllocatePriorityResponse) String() string {
 func (*AllocatePriorityResponse) ProtoMessage() {}
 
 func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4046,7 +4350,7 @@ func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityResponse.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AllocatePriorityResponse) GetChannel() *Channel {
@@ -4066,7 +4370,7 @@ type ReleasePriorityRequest struct {
 
 func (x *ReleasePriorityRequest) Reset() {
 	*x = ReleasePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4078,7 +4382,7 @@ func (x *ReleasePriorityRequest) String() string {
 func (*ReleasePriorityRequest) ProtoMessage() {}
 
 func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4091,7 +4395,7 @@ func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReleasePriorityRequest) GetApplication() string {
@@ -4116,7 +4420,7 @@ type ReleasePriorityResponse struct {
 
 func (x *ReleasePriorityResponse) Reset() {
 	*x = ReleasePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4128,7 +4432,7 @@ func (x *ReleasePriorityResponse) String() string {
 func (*ReleasePriorityResponse) ProtoMessage() {}
 
 func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4141,7 +4445,7 @@ func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
 }
 
 type ListPrioritiesRequest struct {
@@ -4152,7 +4456,7 @@ type ListPrioritiesRequest struct {
 
 func (x *ListPrioritiesRequest) Reset() {
 	*x = ListPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4164,7 +4468,7 @@ func (x *ListPrioritiesRequest) String() string {
 func (*ListPrioritiesRequest) ProtoMessage() {}
 
 func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4177,7 +4481,7 @@ func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
 }
 
 type WatchPrioritiesRequest struct {
@@ -4188,7 +4492,7 @@ type WatchPrioritiesRequest struct {
 
 func (x *WatchPrioritiesRequest) Reset() {
 	*x = WatchPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4200,7 +4504,7 @@ func (x *WatchPrioritiesRequest) String() string {
 func (*WatchPrioritiesRequest) ProtoMessage() {}
 
 func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4213,7 +4517,7 @@ func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*WatchPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
 }
 
 type ListPrioritiesResponse struct {
@@ -4227,7 +4531,7 @@ type ListPrioritiesResponse struct {
 
 func (x *ListPrioritiesResponse) Reset() {
 	*x = ListPrioritiesResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4239,7 +4543,7 @@ func (x *ListPrioritiesResponse) String() string {
 func (*ListPrioritiesResponse) ProtoMessage() {}
 
 func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4252,7 +4556,7 @@ func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesResponse.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListPrioritiesResponse) GetPlan() *ChannelPlan {
@@ -4285,7 +4589,7 @@ type ChannelPlan struct {
 
 func (x *ChannelPlan) Reset() {
 	*x = ChannelPlan{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4601,7 @@ func (x *ChannelPlan) String() string {
 func (*ChannelPlan) ProtoMessage() {}
 
 func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4614,7 @@ func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelPlan.ProtoReflect.Descriptor instead.
 func (*ChannelPlan) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ChannelPlan) GetBaseNs() uint64 {
@@ -4356,7 +4660,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4672,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4685,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{70}
 }
 
 type WatchFlowsRequest struct {
@@ -4392,7 +4696,7 @@ type WatchFlowsRequest struct {
 
 func (x *WatchFlowsRequest) Reset() {
 	*x = WatchFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4404,7 +4708,7 @@ func (x *WatchFlowsRequest) String() string {
 func (*WatchFlowsRequest) ProtoMessage() {}
 
 func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4417,7 +4721,7 @@ func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
 }
 
 type ListFlowsResponse struct {
@@ -4429,7 +4733,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4441,7 +4745,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4454,7 +4758,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -4583,11 +4887,16 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_INSERT\x10\x01\x12\x0f\n" +
 	"\vKIND_MODIFY\x10\x02\x12\x0f\n" +
-	"\vKIND_DELETE\x10\x03\"e\n" +
+	"\vKIND_DELETE\x10\x03\"\xde\x01\n" +
 	"\x12ApplyConfigRequest\x12\x16\n" +
 	"\x06config\x18\x01 \x01(\tR\x06config\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12#\n" +
-	"\rallow_lockout\x18\x03 \x01(\bR\fallowLockout\"l\n" +
+	"\rallow_lockout\x18\x03 \x01(\bR\fallowLockout\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x120\n" +
+	"\x11expect_generation\x18\x05 \x01(\x04H\x00R\x10expectGeneration\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"confirm_ns\x18\x06 \x01(\x04R\tconfirmNsB\x14\n" +
+	"\x12_expect_generation\"l\n" +
 	"\x13ApplyConfigResponse\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -4598,7 +4907,31 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\binserted\x18\x02 \x01(\rR\binserted\x12\x1a\n" +
 	"\bmodified\x18\x03 \x01(\rR\bmodified\x12\x18\n" +
 	"\adeleted\x18\x04 \x01(\rR\adeleted\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"<\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"6\n" +
+	"\x14ConfirmConfigRequest\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\"7\n" +
+	"\x15ConfirmConfigResponse\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\"4\n" +
+	"\x12ListHistoryRequest\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\"K\n" +
+	"\x13ListHistoryResponse\x124\n" +
+	"\aconfigs\x18\x01 \x03(\v2\x1a.headgate.v1.AppliedConfigR\aconfigs\"\xf4\x01\n" +
+	"\rAppliedConfig\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x124\n" +
+	"\aapplied\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aapplied\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x10\n" +
+	"\x03why\x18\x05 \x01(\tR\x03why\x12?\n" +
+	"\rconfirm_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\fconfirmUntil\x12\x16\n" +
+	"\x06config\x18\a \x01(\tR\x06config\"<\n" +
 	"\x0eSetLinkRequest\x12\f\n" +
 	"\x01a\x18\x01 \x01(\tR\x01a\x12\f\n" +
 	"\x01b\x18\x02 \x01(\tR\x01b\x12\x0e\n" +
@@ -4785,13 +5118,15 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x10ListFlowsRequest\"\x13\n" +
 	"\x11WatchFlowsRequest\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xb5\x04\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xdf\x05\n" +
 	"\rFabricService\x12J\n" +
 	"\tGetFabric\x12\x1d.headgate.v1.GetFabricRequest\x1a\x1e.headgate.v1.GetFabricResponse\x12S\n" +
 	"\fListSwitches\x12 .headgate.v1.ListSwitchesRequest\x1a!.headgate.v1.ListSwitchesResponse\x12M\n" +
 	"\n" +
 	"PlanConfig\x12\x1e.headgate.v1.PlanConfigRequest\x1a\x1f.headgate.v1.PlanConfigResponse\x12P\n" +
-	"\vApplyConfig\x12\x1f.headgate.v1.ApplyConfigRequest\x1a .headgate.v1.ApplyConfigResponse\x12D\n" +
+	"\vApplyConfig\x12\x1f.headgate.v1.ApplyConfigRequest\x1a .headgate.v1.ApplyConfigResponse\x12V\n" +
+	"\rConfirmConfig\x12!.headgate.v1.ConfirmConfigRequest\x1a\".headgate.v1.ConfirmConfigResponse\x12P\n" +
+	"\vListHistory\x12\x1f.headgate.v1.ListHistoryRequest\x1a .headgate.v1.ListHistoryResponse\x12D\n" +
 	"\aSetLink\x12\x1b.headgate.v1.SetLinkRequest\x1a\x1c.headgate.v1.SetLinkResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.headgate.v1.WatchEventsRequest\x1a\x12.headgate.v1.Event0\x01\x12V\n" +
 	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xfc\x04\n" +
@@ -4830,7 +5165,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
 	(PortStatus_State)(0),            // 1: headgate.v1.PortStatus.State
@@ -4858,53 +5193,58 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*ApplyConfigRequest)(nil),       // 23: headgate.v1.ApplyConfigRequest
 	(*ApplyConfigResponse)(nil),      // 24: headgate.v1.ApplyConfigResponse
 	(*SwitchResult)(nil),             // 25: headgate.v1.SwitchResult
-	(*SetLinkRequest)(nil),           // 26: headgate.v1.SetLinkRequest
-	(*SetLinkResponse)(nil),          // 27: headgate.v1.SetLinkResponse
-	(*ConfigFaults)(nil),             // 28: headgate.v1.ConfigFaults
-	(*ConfigFault)(nil),              // 29: headgate.v1.ConfigFault
-	(*WatchEventsRequest)(nil),       // 30: headgate.v1.WatchEventsRequest
-	(*Event)(nil),                    // 31: headgate.v1.Event
-	(*StreamTelemetryRequest)(nil),   // 32: headgate.v1.StreamTelemetryRequest
-	(*TelemetrySample)(nil),          // 33: headgate.v1.TelemetrySample
-	(*FlowKey)(nil),                  // 34: headgate.v1.FlowKey
-	(*SetWeightRequest)(nil),         // 35: headgate.v1.SetWeightRequest
-	(*SetWeightResponse)(nil),        // 36: headgate.v1.SetWeightResponse
-	(*SetWeightsRequest)(nil),        // 37: headgate.v1.SetWeightsRequest
-	(*SetWeightsResponse)(nil),       // 38: headgate.v1.SetWeightsResponse
-	(*DeleteFlowRequest)(nil),        // 39: headgate.v1.DeleteFlowRequest
-	(*DeleteFlowResponse)(nil),       // 40: headgate.v1.DeleteFlowResponse
-	(*ListWeightsRequest)(nil),       // 41: headgate.v1.ListWeightsRequest
-	(*ListWeightsResponse)(nil),      // 42: headgate.v1.ListWeightsResponse
-	(*FlowWeight)(nil),               // 43: headgate.v1.FlowWeight
-	(*Budget)(nil),                   // 44: headgate.v1.Budget
-	(*WatchWeightsRequest)(nil),      // 45: headgate.v1.WatchWeightsRequest
-	(*WeightUpdate)(nil),             // 46: headgate.v1.WeightUpdate
-	(*SetBudgetRequest)(nil),         // 47: headgate.v1.SetBudgetRequest
-	(*SetBudgetResponse)(nil),        // 48: headgate.v1.SetBudgetResponse
-	(*ListAuditRequest)(nil),         // 49: headgate.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 50: headgate.v1.ListAuditResponse
-	(*AuditEntry)(nil),               // 51: headgate.v1.AuditEntry
-	(*ExportAuditRequest)(nil),       // 52: headgate.v1.ExportAuditRequest
-	(*AuditLine)(nil),                // 53: headgate.v1.AuditLine
-	(*HostReport)(nil),               // 54: headgate.v1.HostReport
-	(*FlowReport)(nil),               // 55: headgate.v1.FlowReport
-	(*HostCommand)(nil),              // 56: headgate.v1.HostCommand
-	(*HostParameters)(nil),           // 57: headgate.v1.HostParameters
-	(*HostParameter)(nil),            // 58: headgate.v1.HostParameter
-	(*FlowChannel)(nil),              // 59: headgate.v1.FlowChannel
-	(*Channel)(nil),                  // 60: headgate.v1.Channel
-	(*AllocatePriorityRequest)(nil),  // 61: headgate.v1.AllocatePriorityRequest
-	(*AllocatePriorityResponse)(nil), // 62: headgate.v1.AllocatePriorityResponse
-	(*ReleasePriorityRequest)(nil),   // 63: headgate.v1.ReleasePriorityRequest
-	(*ReleasePriorityResponse)(nil),  // 64: headgate.v1.ReleasePriorityResponse
-	(*ListPrioritiesRequest)(nil),    // 65: headgate.v1.ListPrioritiesRequest
-	(*WatchPrioritiesRequest)(nil),   // 66: headgate.v1.WatchPrioritiesRequest
-	(*ListPrioritiesResponse)(nil),   // 67: headgate.v1.ListPrioritiesResponse
-	(*ChannelPlan)(nil),              // 68: headgate.v1.ChannelPlan
-	(*ListFlowsRequest)(nil),         // 69: headgate.v1.ListFlowsRequest
-	(*WatchFlowsRequest)(nil),        // 70: headgate.v1.WatchFlowsRequest
-	(*ListFlowsResponse)(nil),        // 71: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
+	(*ConfirmConfigRequest)(nil),     // 26: headgate.v1.ConfirmConfigRequest
+	(*ConfirmConfigResponse)(nil),    // 27: headgate.v1.ConfirmConfigResponse
+	(*ListHistoryRequest)(nil),       // 28: headgate.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),      // 29: headgate.v1.ListHistoryResponse
+	(*AppliedConfig)(nil),            // 30: headgate.v1.AppliedConfig
+	(*SetLinkRequest)(nil),           // 31: headgate.v1.SetLinkRequest
+	(*SetLinkResponse)(nil),          // 32: headgate.v1.SetLinkResponse
+	(*ConfigFaults)(nil),             // 33: headgate.v1.ConfigFaults
+	(*ConfigFault)(nil),              // 34: headgate.v1.ConfigFault
+	(*WatchEventsRequest)(nil),       // 35: headgate.v1.WatchEventsRequest
+	(*Event)(nil),                    // 36: headgate.v1.Event
+	(*StreamTelemetryRequest)(nil),   // 37: headgate.v1.StreamTelemetryRequest
+	(*TelemetrySample)(nil),          // 38: headgate.v1.TelemetrySample
+	(*FlowKey)(nil),                  // 39: headgate.v1.FlowKey
+	(*SetWeightRequest)(nil),         // 40: headgate.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),        // 41: headgate.v1.SetWeightResponse
+	(*SetWeightsRequest)(nil),        // 42: headgate.v1.SetWeightsRequest
+	(*SetWeightsResponse)(nil),       // 43: headgate.v1.SetWeightsResponse
+	(*DeleteFlowRequest)(nil),        // 44: headgate.v1.DeleteFlowRequest
+	(*DeleteFlowResponse)(nil),       // 45: headgate.v1.DeleteFlowResponse
+	(*ListWeightsRequest)(nil),       // 46: headgate.v1.ListWeightsRequest
+	(*ListWeightsResponse)(nil),      // 47: headgate.v1.ListWeightsResponse
+	(*FlowWeight)(nil),               // 48: headgate.v1.FlowWeight
+	(*Budget)(nil),                   // 49: headgate.v1.Budget
+	(*WatchWeightsRequest)(nil),      // 50: headgate.v1.WatchWeightsRequest
+	(*WeightUpdate)(nil),             // 51: headgate.v1.WeightUpdate
+	(*SetBudgetRequest)(nil),         // 52: headgate.v1.SetBudgetRequest
+	(*SetBudgetResponse)(nil),        // 53: headgate.v1.SetBudgetResponse
+	(*ListAuditRequest)(nil),         // 54: headgate.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 55: headgate.v1.ListAuditResponse
+	(*AuditEntry)(nil),               // 56: headgate.v1.AuditEntry
+	(*ExportAuditRequest)(nil),       // 57: headgate.v1.ExportAuditRequest
+	(*AuditLine)(nil),                // 58: headgate.v1.AuditLine
+	(*HostReport)(nil),               // 59: headgate.v1.HostReport
+	(*FlowReport)(nil),               // 60: headgate.v1.FlowReport
+	(*HostCommand)(nil),              // 61: headgate.v1.HostCommand
+	(*HostParameters)(nil),           // 62: headgate.v1.HostParameters
+	(*HostParameter)(nil),            // 63: headgate.v1.HostParameter
+	(*FlowChannel)(nil),              // 64: headgate.v1.FlowChannel
+	(*Channel)(nil),                  // 65: headgate.v1.Channel
+	(*AllocatePriorityRequest)(nil),  // 66: headgate.v1.AllocatePriorityRequest
+	(*AllocatePriorityResponse)(nil), // 67: headgate.v1.AllocatePriorityResponse
+	(*ReleasePriorityRequest)(nil),   // 68: headgate.v1.ReleasePriorityRequest
+	(*ReleasePriorityResponse)(nil),  // 69: headgate.v1.ReleasePriorityResponse
+	(*ListPrioritiesRequest)(nil),    // 70: headgate.v1.ListPrioritiesRequest
+	(*WatchPrioritiesRequest)(nil),   // 71: headgate.v1.WatchPrioritiesRequest
+	(*ListPrioritiesResponse)(nil),   // 72: headgate.v1.ListPrioritiesResponse
+	(*ChannelPlan)(nil),              // 73: headgate.v1.ChannelPlan
+	(*ListFlowsRequest)(nil),         // 74: headgate.v1.ListFlowsRequest
+	(*WatchFlowsRequest)(nil),        // 75: headgate.v1.WatchFlowsRequest
+	(*ListFlowsResponse)(nil),        // 76: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 77: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -4915,100 +5255,107 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	1,  // 5: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
 	12, // 6: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 7: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	72, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	77, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	17, // 9: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	18, // 10: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	13, // 11: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	14, // 12: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
 	15, // 13: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
 	16, // 14: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	72, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	77, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
 	1,  // 16: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
 	21, // 17: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	22, // 18: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
 	22, // 19: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
 	2,  // 20: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
 	25, // 21: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	29, // 22: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	72, // 23: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	3,  // 24: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	72, // 25: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	72, // 26: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	34, // 27: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	35, // 28: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	36, // 29: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	34, // 30: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	43, // 31: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	44, // 32: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	34, // 33: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	43, // 34: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	44, // 35: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	51, // 36: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	72, // 37: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	34, // 38: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	55, // 39: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	72, // 40: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	34, // 41: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	60, // 42: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	43, // 43: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	59, // 44: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	57, // 45: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	58, // 46: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	34, // 47: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	60, // 48: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	60, // 49: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	68, // 50: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	60, // 51: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	54, // 52: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,  // 53: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10, // 54: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	19, // 55: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	23, // 56: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	26, // 57: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	30, // 58: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	32, // 59: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	35, // 60: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	37, // 61: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	39, // 62: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	41, // 63: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	45, // 64: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	47, // 65: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	49, // 66: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	52, // 67: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	61, // 68: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	63, // 69: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	65, // 70: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	66, // 71: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	54, // 72: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	69, // 73: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	70, // 74: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,  // 75: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11, // 76: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	20, // 77: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	24, // 78: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	27, // 79: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	31, // 80: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	33, // 81: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	36, // 82: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	38, // 83: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	40, // 84: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	42, // 85: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	46, // 86: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	48, // 87: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	50, // 88: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	53, // 89: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	62, // 90: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	64, // 91: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	67, // 92: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	67, // 93: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	56, // 94: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	71, // 95: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	54, // 96: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	75, // [75:97] is the sub-list for method output_type
-	53, // [53:75] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	30, // 22: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
+	77, // 23: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	77, // 24: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	34, // 25: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	77, // 26: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	3,  // 27: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	77, // 28: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	77, // 29: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	39, // 30: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	40, // 31: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	41, // 32: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	39, // 33: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	48, // 34: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	49, // 35: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	39, // 36: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	48, // 37: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	49, // 38: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	56, // 39: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	77, // 40: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	39, // 41: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	60, // 42: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	77, // 43: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	39, // 44: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	65, // 45: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	48, // 46: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	64, // 47: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	62, // 48: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	63, // 49: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	39, // 50: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	65, // 51: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	65, // 52: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	73, // 53: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	65, // 54: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	59, // 55: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,  // 56: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10, // 57: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	19, // 58: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	23, // 59: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	26, // 60: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	28, // 61: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	31, // 62: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	35, // 63: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	37, // 64: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	40, // 65: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	42, // 66: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	44, // 67: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	46, // 68: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	50, // 69: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	52, // 70: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	54, // 71: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	57, // 72: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	66, // 73: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	68, // 74: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	70, // 75: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	71, // 76: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	59, // 77: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	74, // 78: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	75, // 79: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,  // 80: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11, // 81: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	20, // 82: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	24, // 83: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	27, // 84: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	29, // 85: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	32, // 86: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	36, // 87: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	38, // 88: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	41, // 89: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	43, // 90: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	45, // 91: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	47, // 92: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	51, // 93: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	53, // 94: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	55, // 95: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	58, // 96: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	67, // 97: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	69, // 98: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	72, // 99: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	72, // 100: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	61, // 101: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	76, // 102: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	59, // 103: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	80, // [80:104] is the sub-list for method output_type
+	56, // [56:80] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -5025,14 +5372,15 @@ func file_api_headgate_v1_headgate_proto_init() {
 		(*StatusValue_Ns)(nil),
 		(*StatusValue_Time)(nil),
 	}
-	file_api_headgate_v1_headgate_proto_msgTypes[27].OneofWrappers = []any{}
+	file_api_headgate_v1_headgate_proto_msgTypes[19].OneofWrappers = []any{}
+	file_api_headgate_v1_headgate_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   68,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

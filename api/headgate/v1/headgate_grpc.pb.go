@@ -29,6 +29,8 @@ const (
 	FabricService_ListSwitches_FullMethodName    = "/headgate.v1.FabricService/ListSwitches"
 	FabricService_PlanConfig_FullMethodName      = "/headgate.v1.FabricService/PlanConfig"
 	FabricService_ApplyConfig_FullMethodName     = "/headgate.v1.FabricService/ApplyConfig"
+	FabricService_ConfirmConfig_FullMethodName   = "/headgate.v1.FabricService/ConfirmConfig"
+	FabricService_ListHistory_FullMethodName     = "/headgate.v1.FabricService/ListHistory"
 	FabricService_SetLink_FullMethodName         = "/headgate.v1.FabricService/SetLink"
 	FabricService_WatchEvents_FullMethodName     = "/headgate.v1.FabricService/WatchEvents"
 	FabricService_StreamTelemetry_FullMethodName = "/headgate.v1.FabricService/StreamTelemetry"
@@ -48,8 +50,15 @@ type FabricServiceClient interface {
 	// INVALID_ARGUMENT carries one field violation per fault in the configuration.
 	PlanConfig(ctx context.Context, in *PlanConfigRequest, opts ...grpc.CallOption) (*PlanConfigResponse, error)
 	// ApplyConfig makes a configuration the desired one and reconciles every switch with it.
-	// Nothing is applied when the configuration has a fault.
+	// Nothing is applied when the configuration has a fault. FAILED_PRECONDITION when another
+	// generation is in force than the one that is expected.
 	ApplyConfig(ctx context.Context, in *ApplyConfigRequest, opts ...grpc.CallOption) (*ApplyConfigResponse, error)
+	// ConfirmConfig lets a configuration stay that was applied for confirm_ns. FAILED_PRECONDITION
+	// when none waits for that, and when another generation is in force than the one that is named.
+	ConfirmConfig(ctx context.Context, in *ConfirmConfigRequest, opts ...grpc.CallOption) (*ConfirmConfigResponse, error)
+	// ListHistory returns the configurations that were applied, oldest first: the last hundred, as
+	// far as they have 32 MiB together. NOT_FOUND when the one that is asked for is not among them.
+	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
 	// SetLink takes a link out of service, or back into it: routes are computed as if its
 	// ports had gone down. NOT_FOUND when no link joins the two nodes.
 	SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error)
@@ -101,6 +110,26 @@ func (c *fabricServiceClient) ApplyConfig(ctx context.Context, in *ApplyConfigRe
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ApplyConfigResponse)
 	err := c.cc.Invoke(ctx, FabricService_ApplyConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fabricServiceClient) ConfirmConfig(ctx context.Context, in *ConfirmConfigRequest, opts ...grpc.CallOption) (*ConfirmConfigResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfirmConfigResponse)
+	err := c.cc.Invoke(ctx, FabricService_ConfirmConfig_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *fabricServiceClient) ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHistoryResponse)
+	err := c.cc.Invoke(ctx, FabricService_ListHistory_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +198,15 @@ type FabricServiceServer interface {
 	// INVALID_ARGUMENT carries one field violation per fault in the configuration.
 	PlanConfig(context.Context, *PlanConfigRequest) (*PlanConfigResponse, error)
 	// ApplyConfig makes a configuration the desired one and reconciles every switch with it.
-	// Nothing is applied when the configuration has a fault.
+	// Nothing is applied when the configuration has a fault. FAILED_PRECONDITION when another
+	// generation is in force than the one that is expected.
 	ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error)
+	// ConfirmConfig lets a configuration stay that was applied for confirm_ns. FAILED_PRECONDITION
+	// when none waits for that, and when another generation is in force than the one that is named.
+	ConfirmConfig(context.Context, *ConfirmConfigRequest) (*ConfirmConfigResponse, error)
+	// ListHistory returns the configurations that were applied, oldest first: the last hundred, as
+	// far as they have 32 MiB together. NOT_FOUND when the one that is asked for is not among them.
+	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
 	// SetLink takes a link out of service, or back into it: routes are computed as if its
 	// ports had gone down. NOT_FOUND when no link joins the two nodes.
 	SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error)
@@ -199,6 +235,12 @@ func (UnimplementedFabricServiceServer) PlanConfig(context.Context, *PlanConfigR
 }
 func (UnimplementedFabricServiceServer) ApplyConfig(context.Context, *ApplyConfigRequest) (*ApplyConfigResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ApplyConfig not implemented")
+}
+func (UnimplementedFabricServiceServer) ConfirmConfig(context.Context, *ConfirmConfigRequest) (*ConfirmConfigResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ConfirmConfig not implemented")
+}
+func (UnimplementedFabricServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListHistory not implemented")
 }
 func (UnimplementedFabricServiceServer) SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method SetLink not implemented")
@@ -302,6 +344,42 @@ func _FabricService_ApplyConfig_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FabricService_ConfirmConfig_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfirmConfigRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FabricServiceServer).ConfirmConfig(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FabricService_ConfirmConfig_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FabricServiceServer).ConfirmConfig(ctx, req.(*ConfirmConfigRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FabricService_ListHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FabricServiceServer).ListHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FabricService_ListHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FabricServiceServer).ListHistory(ctx, req.(*ListHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FabricService_SetLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetLinkRequest)
 	if err := dec(in); err != nil {
@@ -364,6 +442,14 @@ var FabricService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ApplyConfig",
 			Handler:    _FabricService_ApplyConfig_Handler,
+		},
+		{
+			MethodName: "ConfirmConfig",
+			Handler:    _FabricService_ConfirmConfig_Handler,
+		},
+		{
+			MethodName: "ListHistory",
+			Handler:    _FabricService_ListHistory_Handler,
 		},
 		{
 			MethodName: "SetLink",

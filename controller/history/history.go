@@ -1,0 +1,203 @@
+// Package history knows which configurations were applied, by whom and why, and rolls back one
+// that must be confirmed and is not.
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Entry is a configuration that was applied.
+type Entry struct {
+	File       string    `json:"file"` // its name, for messages
+	YAML       string    `json:"yaml"`
+	Generation uint64    `json:"generation"` // counts applied configurations
+	Applied    time.Time `json:"applied"`
+	// ByAPI says that it came through the API, not from the file that the controller was
+	// started with.
+	ByAPI bool   `json:"by_api,omitempty"`
+	By    string `json:"by,omitempty"`  // the identity of who applied it, or "controller"
+	Why   string `json:"why,omitempty"` // what they said
+	// Confirm is how long after Applied it stays unless somebody confirms it; 0 for one that stays.
+	Confirm time.Duration `json:"confirm_ns,omitempty"`
+}
+
+// The bounds of Note.Confirm, and of Note.Why in bytes.
+const (
+	MinConfirm = 100 * time.Millisecond
+	MaxConfirm = 24 * time.Hour
+	MaxWhy     = 1000
+)
+
+// Note is what comes with a configuration that is applied. The zero Note says nothing.
+type Note struct {
+	By, Why string
+	// Confirm is as Entry.Confirm: 0, or MinConfirm to MaxConfirm.
+	Confirm time.Duration
+	// Expect is the generation that must be in force; nil takes any.
+	Expect *uint64
+
+	unconfirmed bool // Expect must be unconfirmed too
+}
+
+// Check says whether the note goes with a configuration that takes the place of a generation; if
+// not, with a *GenerationError.
+func (n Note) Check(generation uint64) error {
+	if n.Expect != nil && *n.Expect != generation {
+		return &GenerationError{Is: generation, Want: *n.Expect}
+	}
+	return nil
+}
+
+type noteKey struct{}
+
+// With hands a note to the apply that is called with the context.
+func With(ctx context.Context, n Note) context.Context { return context.WithValue(ctx, noteKey{}, n) }
+
+// NoteOf returns the note of a context.
+func NoteOf(ctx context.Context) Note {
+	n, _ := ctx.Value(noteKey{}).(Note)
+	return n
+}
+
+// GenerationError says that another generation is in force than whoever asked believes.
+type GenerationError struct{ Is, Want uint64 }
+
+// Error says what to do about it.
+func (e *GenerationError) Error() string {
+	return fmt.Sprintf("generation %d is in force, not %d: somebody applied a configuration meanwhile; look at it with `headgate history`", e.Is, e.Want)
+}
+
+// ErrConfirmed says that nothing waits to be confirmed.
+var ErrConfirmed = errors.New("the configuration in force needs no confirmation")
+
+// Keeper makes entries durable.
+type Keeper interface {
+	// History returns the entries that are kept, the one in force last. The last one that needed no
+	// confirmation is always among them.
+	History() []Entry
+	// SaveConfig adds an entry.
+	SaveConfig(Entry) error
+	// ConfirmConfig lets the entry in force stay.
+	ConfirmConfig() error
+}
+
+// retry is how long a rollback that failed waits for the next one.
+const retry = 10 * time.Second
+
+// Book is safe for concurrent use: mu makes one of a confirmation and a new entry come first.
+type Book struct {
+	keeper Keeper
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and replaced, with every change
+}
+
+// New returns a book of what the keeper has; nil has nothing.
+func New(k Keeper, log *slog.Logger) *Book {
+	return &Book{keeper: k, log: log, changed: make(chan struct{})}
+}
+
+// List returns the entries that are kept, the one in force last.
+func (b *Book) List() []Entry {
+	if b.keeper == nil {
+		return nil
+	}
+	return b.keeper.History()
+}
+
+// Save adds an entry with what the context's note says of it.
+func (b *Book) Save(ctx context.Context, e Entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := NoteOf(ctx)
+	if _, _, waits := b.pending(); n.unconfirmed && !waits {
+		return ErrConfirmed
+	}
+	e.By, e.Why, e.Confirm = n.By, n.Why, n.Confirm
+	if err := b.keeper.SaveConfig(e); err != nil {
+		return err
+	}
+	b.notify()
+	return nil
+}
+
+// Confirm lets the generation in force stay, which must be the one named; 0 names any.
+func (b *Book) Confirm(generation uint64) (Entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last, _, waits := b.pending()
+	switch {
+	case generation != 0 && generation != last.Generation:
+		return last, &GenerationError{Is: last.Generation, Want: generation}
+	case !waits:
+		return last, ErrConfirmed
+	}
+	if err := b.keeper.ConfirmConfig(); err != nil {
+		return last, fmt.Errorf("nothing was confirmed, the state store failed: %w", err)
+	}
+	b.notify()
+	return last, nil
+}
+
+func (b *Book) notify() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// pending returns the entry in force, whether it waits to be confirmed, and the one that takes its
+// place if it is not.
+func (b *Book) pending() (last, before Entry, waits bool) {
+	list := b.List()
+	if len(list) == 0 {
+		return last, before, false
+	}
+	last = list[len(list)-1]
+	for _, e := range list {
+		if e.Confirm == 0 {
+			before = e
+		}
+	}
+	return last, before, last.Confirm != 0 && before.Generation != 0
+}
+
+// Run calls rollback for each entry that was not confirmed in time, until ctx ends. The context of
+// that call says so: its apply fails when somebody confirms at the last moment. The time passes as it
+// does for people, not as the clock is set, but for what passed before Run: of that the clock tells,
+// and it cannot make the time longer.
+func (b *Book) Run(ctx context.Context, rollback func(ctx context.Context, to Entry) error) {
+	var known uint64
+	var due time.Time
+	for {
+		b.mu.Lock()
+		changed := b.changed
+		last, before, waits := b.pending()
+		b.mu.Unlock()
+		var over <-chan time.Time
+		if waits {
+			if last.Generation != known {
+				known = last.Generation
+				now := time.Now()
+				due = now.Add(min(last.Applied.Add(last.Confirm).Sub(now), last.Confirm))
+			}
+			over = time.After(time.Until(due))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			continue
+		case <-over:
+		}
+		n := Note{By: "controller", Why: fmt.Sprintf("generation %d was not confirmed within %v", last.Generation, last.Confirm), Expect: &last.Generation, unconfirmed: true}
+		if err := rollback(With(ctx, n), before); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConfirmed) {
+			b.log.Error("a configuration that nobody confirmed stays in force: that before could not be applied", "generation", last.Generation, "before", before.Generation, "retry", retry, "err", err)
+			due = time.Now().Add(retry)
+		}
+	}
+}
