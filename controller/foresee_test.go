@@ -66,7 +66,7 @@ func (c *Controller) commitOf(yaml string) (uint64, *applied, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	return c.commit(context.Background(), cfg)
+	return c.commit(context.Background(), cfg, nil)
 }
 
 // TestLinksOutOfService: two links that an operator takes out leave routes that may deadlock. An
