@@ -1,11 +1,10 @@
-// Command man writes the manual pages of headgate and its subcommands, section 1, into a directory.
+// Command man writes the manual pages of headgate and its subcommands, section 1, into a directory. It
+// is a program of its own so that headgate does not link what formats them.
 package main
 
 import (
 	"fmt"
 	"os"
-
-	"github.com/spf13/cobra/doc"
 
 	"github.com/headgate/headgate/cli"
 )
@@ -15,9 +14,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: man DIRECTORY")
 		os.Exit(2)
 	}
-	root := cli.NewRoot()
-	root.DisableAutoGenTag = true // without the date, the same sources give the same pages
-	if err := doc.GenManTree(root, &doc.GenManHeader{Source: "Headgate", Manual: "Headgate"}, os.Args[1]); err != nil {
+	if err := cli.WriteManual(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "man:", err)
 		os.Exit(1)
 	}

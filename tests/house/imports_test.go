@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"units":      {},
 }
 
-// only are packages that one package alone may import.
+// only are packages that, with those below them, one package alone may import.
 var only = []struct{ what, by, why string }{
 	{"github.com/spf13/cobra", module + "cli", "subcommands have one home"},
 	{module + "controller/tofino", module + "controller", "the rest sees package trafficmanager's Driver"},
@@ -110,8 +110,10 @@ func faults(all []pkg) []string {
 			}
 		}
 		for _, o := range only {
-			if p.ImportPath != o.by && !within(p.ImportPath, o.what) && slices.Contains(p.Imports, o.what) {
-				out = append(out, fmt.Sprintf("%s imports %s: only %s may, for %s", p.ImportPath, o.what, o.by, o.why))
+			for _, i := range p.Imports {
+				if p.ImportPath != o.by && !within(p.ImportPath, o.what) && within(i, o.what) {
+					out = append(out, fmt.Sprintf("%s imports %s: only %s may, for %s", p.ImportPath, i, o.by, o.why))
+				}
 			}
 		}
 		for _, f := range forbidden {
@@ -148,6 +150,7 @@ func TestImportRulesBite(t *testing.T) {
 		"a folder too many":  {pkg{ImportPath: module + "units", Imports: []string{module + "cli"}}, "units may import only"},
 		"an unknown folder":  {pkg{ImportPath: module + "news/paper"}, `"news" has no rule`},
 		"a second home":      {pkg{ImportPath: module + "scenario", Imports: []string{"github.com/spf13/cobra"}}, "subcommands have one home"},
+		"a part of it":       {pkg{ImportPath: module + "cmd/man", Imports: []string{"github.com/spf13/cobra/doc"}}, "subcommands have one home"},
 		"through others":     {pkg{ImportPath: module + "controller/device", Deps: []string{module + "softswitch/engine"}}, "links none"},
 		"a law with sockets": {pkg{ImportPath: module + "hosts/law/swift", Deps: []string{"net"}}, "without sockets"},
 	} {
