@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/units"
 )
@@ -56,41 +57,46 @@ func play(t *testing.T, name string, phases int, until units.Time, variants ...s
 	s.Phases = s.Phases[:phases]
 	last := &s.Phases[phases-1]
 	last.For = until - s.Times(0)[phases-1]
-	for range 2 {
-		var lines, logs bytes.Buffer
+	var report *Report
+	var lines bytes.Buffer
+	invalid := lag.Repeat(t, 2, func() string {
+		var logs, table bytes.Buffer
+		lines.Reset()
 		t.Run("free ports", func(t *testing.T) { s = onFreePorts(t, s) }) // they are let go when it ends
 		plain := NewPlain(&lines)
-		report, err := Play(t.Context(), Options{Scenario: s, Show: plain.Show, Log: slog.New(slog.NewTextHandler(&logs, nil))})
+		var err error
+		report, err = Play(t.Context(), Options{Scenario: s, Show: plain.Show, Log: slog.New(slog.NewTextHandler(&logs, nil))})
 		plain.Close()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, logs.String())
 		}
-		var table bytes.Buffer
 		if err := report.WriteTable(&table); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("\n%s", table.String())
 		if report.Disturbed() {
-			continue
+			return fmt.Sprint(report.Variants[0].Invalid)
 		}
-		for i, v := range report.Variants {
-			if want := fmt.Sprintf("\nvariant %d of %d: %s\n", i+1, len(variants), variants[i]); !strings.Contains(lines.String(), want) {
-				t.Errorf("the lines lack %q:\n%s", want, lines.String())
-			}
-			if n := len(v.Series.TimeUS); n != int(until/s.Sample)+1 {
-				t.Errorf("%s has %d samples, want %d", v.Variant, n, until/s.Sample+1)
-			}
-			if len(v.Invalid) > 0 {
-				t.Errorf("%s is invalid: %q", v.Variant, v.Invalid)
-			}
-		}
-		if t.Failed() {
-			t.FailNow()
-		}
-		return report
+		return ""
+	})
+	if invalid != "" {
+		t.Skip("the machine was too busy for a fabric in real time, twice: " + invalid)
 	}
-	t.Skip("the machine was too busy for a fabric in real time, twice")
-	return nil
+	for i, v := range report.Variants {
+		if want := fmt.Sprintf("\nvariant %d of %d: %s\n", i+1, len(variants), variants[i]); !strings.Contains(lines.String(), want) {
+			t.Errorf("the lines lack %q:\n%s", want, lines.String())
+		}
+		if n := len(v.Series.TimeUS); n != int(until/s.Sample)+1 {
+			t.Errorf("%s has %d samples, want %d", v.Variant, n, until/s.Sample+1)
+		}
+		if len(v.Invalid) > 0 {
+			t.Errorf("%s is invalid: %q", v.Variant, v.Invalid)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return report
 }
 
 // failures returns the checks that fail.

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/tables/buffer"
 	"github.com/headgate/headgate/tests/dataplane/control"
 	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
 )
 
@@ -20,23 +21,24 @@ import (
 // The order of events is only known while packets arrive well before the slow port lets the
 // next one out, so a trace in which the machine was too busy for that is played again.
 func testBufferTrace(r *rig) {
-	const attempts = 20
 	b := newBufferRig(r)
 	for i, kind := range headroom.Kinds() {
-		for attempt := 1; ; attempt++ {
+		if invalid := lag.Repeat(b, 20, func() string {
 			t := newBufferTrace(b, kind)
 			err := t.play(rand.New(rand.NewPCG(uint64(i), 3)))
 			if err == nil {
 				err = t.counters()
 			}
-			if err == nil {
-				break
+			switch {
+			case err == nil:
+				return ""
+			case !t.late:
+				b.Fatalf("%s: %v", kind, err)
 			}
-			if !t.late || attempt == attempts {
-				b.Fatalf("%s, attempt %d: %v", kind, attempt, err)
-			}
-			b.Logf("%s is played again: %v", kind, err)
 			t.abandon()
+			return fmt.Sprintf("%s: %v", kind, err)
+		}); invalid != "" {
+			b.Fatal(invalid)
 		}
 	}
 	b.quiet()

@@ -1,9 +1,11 @@
 package dataplane
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
 )
 
@@ -11,7 +13,7 @@ import (
 // is a victim's, and no more when a period has passed. What the states do to packets is
 // compared with headroom.MMU by testBufferTrace and TestBufferDecisions.
 func testSPFCPeriod(r *rig) {
-	const period, attempts = time.Second, 10
+	const period = time.Second
 	b := newBufferRig(r)
 	c := bufferConfig(headroom.SPFC)
 	c.MMU.SPFC.Period, c.MMU.SPFC.K = units.FromDuration(period), 5
@@ -26,20 +28,20 @@ func testSPFCPeriod(r *rig) {
 		}
 		b.receive(slowPort, n)
 	}
-	for attempt := 1; ; attempt++ {
+	if invalid := lag.Repeat(b, 10, func() string {
 		begun := b.rig.now()
 		pass(8)
 		victim := b.poll(3).Buffer.Victim
 		took := b.rig.now() - begun
-		if victim {
-			break
-		}
-		if took < period {
+		switch {
+		case victim:
+			return ""
+		case took < period:
 			b.Fatalf("8 packets departed within %v, and port 3 is not a victim's", took)
 		}
-		if attempt == attempts {
-			b.Fatalf("8 packets never departed within %v: the machine is too busy", period)
-		}
+		return fmt.Sprintf("8 packets took %v, more than the period of %v", took, period)
+	}); invalid != "" {
+		b.Fatal(invalid)
 	}
 	if b.poll(4).Buffer.Victim {
 		b.Error("port 4 is a victim's, and nothing departed")

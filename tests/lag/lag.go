@@ -3,29 +3,42 @@
 package lag
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
+
+// Repeat makes an attempt that a busy machine can spoil, at most so many times: until the attempt
+// gives no reason why it proves nothing. It returns the last reason.
+func Repeat(t testing.TB, most int, attempt func() (invalid string)) (invalid string) {
+	t.Helper()
+	for n := 1; ; n++ {
+		if invalid = attempt(); invalid == "" || n >= most {
+			return invalid
+		}
+		t.Logf("made again: %s", invalid)
+	}
+}
 
 // Try makes an attempt at a measurement against the wall clock. One that is wrong while the machine
 // was later than most proves nothing: it is made again, and after the third the test is skipped
 // as invalid.
 func Try(t *testing.T, most time.Duration, attempt func() error) {
 	t.Helper()
-	const attempts = 3
-	for n := 1; ; n++ {
+	var err error
+	invalid := Repeat(t, 3, func() string {
 		worst := Watch()
-		err := attempt()
-		late := worst()
-		switch {
-		case err == nil:
-			return
-		case late <= most:
-			t.Fatal(err)
-		case n == attempts:
-			t.Skipf("invalid: the machine was late by %v, more than %v, and then %v", late, most, err)
+		err = attempt()
+		if late := worst(); err != nil && late > most {
+			return fmt.Sprintf("the machine was late by %v, more than %v, and then %v", late, most, err)
 		}
-		t.Logf("made again: the machine was late by %v, and then %v", late, err)
+		return ""
+	})
+	switch {
+	case invalid != "":
+		t.Skip("invalid: " + invalid)
+	case err != nil:
+		t.Fatal(err)
 	}
 }
 

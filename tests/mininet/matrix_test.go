@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/tests/lag"
 )
 
 // switches are the columns of the matrix.
@@ -105,11 +106,13 @@ func missing(kind string) string {
 	return ""
 }
 
-// patient says whether a play that the machine disturbed is played again, after so many times: once, and
-// only in the first quarter of the time that the tests have, so that each row has its turn.
-func patient(t *testing.T, played int) bool {
-	deadline, ok := t.Deadline()
-	return played < 2 && (!ok || time.Until(deadline) > 3*deadline.Sub(began)/4)
+// plays is how often a play is played at most that the machine disturbs: twice, and once when the first
+// quarter of the time that the tests have is over, so that each row has its turn.
+func plays(t *testing.T) int {
+	if deadline, ok := t.Deadline(); ok && time.Until(deadline) < 3*deadline.Sub(began)/4 {
+		return 1
+	}
+	return 2
 }
 
 var began = time.Now()
@@ -117,12 +120,13 @@ var began = time.Now()
 // again plays a row again that the machine disturbed.
 func again(once func(t *testing.T, kind string) outcome) func(t *testing.T, kind string) outcome {
 	return func(t *testing.T, kind string) (o outcome) {
-		for played := 1; ; played++ {
-			if o = once(t, kind); len(o.invalid) == 0 || !patient(t, played) {
-				return o
+		lag.Repeat(t, plays(t), func() string {
+			if o = once(t, kind); len(o.invalid) == 0 {
+				return ""
 			}
-			t.Logf("invalid: %q; %s", o.invalid, o.figure)
-		}
+			return fmt.Sprintf("%q; %s", o.invalid, o.figure)
+		})
+		return o
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/scenario"
 	"github.com/headgate/headgate/scenario/inproc"
+	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
 )
 
@@ -70,7 +71,7 @@ func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.
 			first = c
 		}
 		var result *scenario.Result
-		for played := 1; ; played++ {
+		lag.Repeat(t, plays(t), func() string {
 			p := &player{t: t, scenario: &s, config: c, more: more, gap: v.CNPGap, agents: map[string]*agent{}, totals: map[string]summary{}}
 			p.network = begin(t, c.Source, kind, more.network...)
 			rec := p.play(times)
@@ -82,11 +83,11 @@ func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.
 			if result, err = s.Assess(rec); err != nil {
 				t.Fatal(err)
 			}
-			if len(result.Invalid) == 0 || !patient(t, played) {
-				break
+			if len(result.Invalid) == 0 {
+				return ""
 			}
-			t.Logf("%s on %s is invalid: %q", v.Name, kind, result.Invalid)
-		}
+			return fmt.Sprintf("%s on %s is invalid: %q", v.Name, kind, result.Invalid)
+		})
 		results = append(results, result)
 	}
 	report := scenario.NewReport(&s, first, times, results)
