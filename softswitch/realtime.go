@@ -83,6 +83,18 @@ func (r *realRunner) runPosted() {
 	}
 }
 
+// Turned waits until the switch's loop has come round; the error says that it has not while ctx lasted.
+func (s *Realtime) Turned(ctx context.Context) error {
+	ran := make(chan struct{})
+	s.r.post(func() { close(ran) })
+	select {
+	case <-ran:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the loop of switch %s: %w", s.name, ctx.Err())
+	}
+}
+
 // driven sends the frames of a port to its driver. The interface has a rate of its own, so
 // a frame goes out when its first bit would.
 type driven struct{ port port.Port }

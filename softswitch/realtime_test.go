@@ -121,6 +121,22 @@ func realtimeOf(t *testing.T, rate units.Rate, c Config) (*Realtime, *fakePort, 
 	return s, p, stop
 }
 
+// Whoever watches the switch is told that its loop turns, and not when it is stuck.
+func TestTurned(t *testing.T) {
+	s, _, _ := realtime(t, 0)
+	if err := s.Turned(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	stuck := make(chan struct{})
+	s.r.post(func() { <-stuck })
+	if err := s.Turned(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a loop that is stuck: %v", err)
+	}
+	close(stuck)
+}
+
 func (p *fakePort) next(t *testing.T) sentFrame {
 	t.Helper()
 	select {

@@ -73,7 +73,7 @@ func start(t testing.TB, loopback access.Role, policy string) *rig {
 	if err := r.apply(); err != nil {
 		t.Fatal(err)
 	}
-	secure, err := tlsfiles.Server(tlsfiles.Files{CA: "ca.pem", Cert: "server.pem", Key: "server.key", Read: dirs.Secret}, slog.New(slog.DiscardHandler), "h2")
+	secure, err := tlsfiles.Server(tlsfiles.Files{CA: "ca.pem", Cert: "server.pem", Key: "server.key", ClientAuth: tls.VerifyClientCertIfGiven, Read: dirs.Secret}, slog.New(slog.DiscardHandler), "h2")
 	if err != nil {
 		t.Fatal(err)
 	}

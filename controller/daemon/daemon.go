@@ -143,7 +143,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 	}
 	group.Go(func() error { return d.reloads(ctx) })
 	group.Go(func() error { d.history.Run(ctx, d.rollback); return nil })
-	service.Ready(ctx, d.Log, d.db.Err)
+	service.Ready(ctx, d.Log, func(context.Context) error { return d.db.Err() })
 	return group.Wait()
 }
 

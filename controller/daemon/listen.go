@@ -43,7 +43,10 @@ func (o Options) listen(ctx context.Context, files confine.Dirs) (*listeners, er
 	l := &listeners{}
 	if c := o.Config.Controller.TLS; c.Cert != "" {
 		var err error
-		named := tlsfiles.Files{CA: c.ClientCA, Cert: c.Cert, Key: c.Key, Prefix: "controller.tls.", Read: files.Secret}
+		named := tlsfiles.Files{CA: c.ClientCA, Cert: c.Cert, Key: c.Key, Prefix: "controller.tls.", CAName: "client_ca", Read: files.Secret}
+		if c.ClientCA != "" {
+			named.ClientAuth = tls.VerifyClientCertIfGiven // others have tokens
+		}
 		if l.tls, err = tlsfiles.Server(named, o.Log, "h2"); err != nil {
 			return nil, err
 		}

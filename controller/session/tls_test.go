@@ -2,16 +2,9 @@ package session
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,35 +17,21 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/testcert"
 )
-
-// certificate makes a self-signed certificate for 127.0.0.1 and writes it to a file.
-func certificate(t *testing.T, file string) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 // TestCertificatesAreReadAnew: a switch with another certificate is trusted as soon as the file
 // says so, by the options that it was dialled with before.
 func TestCertificatesAreReadAnew(t *testing.T) {
-	ca := filepath.Join(t.TempDir(), "ca.pem")
+	first, second := testcert.New(t, t.TempDir()), testcert.New(t, t.TempDir())
 	var serving atomic.Pointer[tls.Certificate]
-	serving.Store(certificate(t, ca))
+	serve := func(a *testcert.Authority) {
+		a.Issue(t, "server", "server")
+		pair := a.Pair(t, "server")
+		serving.Store(&pair)
+	}
+	serve(first)
+	ca, other := first.File("ca.pem"), second.File("ca.pem")
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +62,7 @@ func TestCertificatesAreReadAnew(t *testing.T) {
 	if got := call(); got != codes.OK {
 		t.Errorf("at first: %v", got)
 	}
-	other := ca + ".new"
-	serving.Store(certificate(t, other))
+	serve(second)
 	if got := call(); got != codes.Unavailable {
 		t.Errorf("a certificate that nobody trusts: %v", got)
 	}

@@ -69,13 +69,21 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 			return fmt.Errorf("--name %q: %w", o.Name, err)
 		})
 	}
-	service.Ready(ctx, log, nil)
+	service.Ready(ctx, log, func(ctx context.Context) error { return turned(ctx, n) })
 	group.Go(func() error {
 		defer stop()
 		defer cancel()
 		return watch(ctx, o, fab, out)
 	})
 	return group.Wait()
+}
+
+// turned waits until the agent's loop has come round; the error says that it has not while ctx lasted.
+func turned(ctx context.Context, d driver) error {
+	if err := d.Do(ctx, func(*agent.Agent, units.Time) {}); err != nil {
+		return fmt.Errorf("the agent's loop: %w", err)
+	}
+	return nil
 }
 
 // agentConfig turns the options into the agent's configuration.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"math"
@@ -224,6 +225,19 @@ func TestBusyMachine(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "no report within 5s") || !strings.Contains(out.String(), `"flows"`) {
 		t.Errorf("printed %s", out.String())
+	}
+}
+
+// The watchdog is told that the loop turns, and not when it is stuck.
+func TestTurned(t *testing.T) {
+	b := &busy{cancel: func() {}}
+	if err := turned(t.Context(), b); err != nil || b.calls != 1 {
+		t.Errorf("%d calls, %v", b.calls, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := turned(ctx, b); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an agent that never answers: %v", err)
 	}
 }
 

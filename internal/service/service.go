@@ -12,10 +12,10 @@ import (
 
 // Ready tells systemd, for units of Type=notify with WatchdogSec= (systemd.service(5), sd_notify(3)),
 // how the program is; without systemd it does nothing. It reports that the program does its work from now on. Where the unit has a watchdog, it also
-// reports, twice in the watchdog's time, that the program is alive, for as long as healthy returns nil
-// and ctx has not ended. systemd restarts a program that stops reporting.
-// With a nil healthy it reports that the process runs, no more.
-func Ready(ctx context.Context, log *slog.Logger, healthy func() error) {
+// reports, twice in the watchdog's time, that the program is alive, for as long as ctx has not ended and
+// healthy returns nil within half the watchdog's time, when its context ends. systemd restarts a program
+// that stops reporting.
+func Ready(ctx context.Context, log *slog.Logger, healthy func(context.Context) error) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told of readiness", "error", err)
 		return
@@ -30,13 +30,15 @@ func Ready(ctx context.Context, log *slog.Logger, healthy func() error) {
 	}
 }
 
-func alive(ctx context.Context, log *slog.Logger, every time.Duration, healthy func() error) {
+func alive(ctx context.Context, log *slog.Logger, every time.Duration, healthy func(context.Context) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		var err error
-		if healthy != nil {
-			err = healthy()
+		asked, cancel := context.WithTimeout(ctx, every)
+		err := healthy(asked)
+		cancel()
+		if ctx.Err() != nil {
+			return
 		}
 		if err != nil {
 			log.Error("not healthy: systemd will restart this process", "error", err)

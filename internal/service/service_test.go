@@ -2,7 +2,7 @@ package service
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -25,13 +25,14 @@ func TestReady(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "2000")
 	var sick atomic.Bool
 	asked := make(chan struct{}, 1000)
-	Ready(t.Context(), slog.New(slog.DiscardHandler), func() error {
+	Ready(t.Context(), slog.New(slog.DiscardHandler), func(ctx context.Context) error {
 		if sick.Load() {
 			select {
 			case asked <- struct{}{}:
 			default:
 			}
-			return errors.New("the disk is full")
+			<-ctx.Done() // as a loop that is stuck
+			return ctx.Err()
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -32,20 +33,48 @@ func New(t testing.TB, dir string) *Authority {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	write(t, a.File("ca.pem"), "CERTIFICATE", a.sign(t, a.cert, &a.key.PublicKey))
+	der := a.sign(t, a.cert, &a.key.PublicKey)
+	var err error
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	write(t, a.File("ca.pem"), "CERTIFICATE", der)
 	return a
 }
 
 // File is the name of a file.
 func (a *Authority) File(name string) string { return filepath.Join(a.Dir, name) }
 
+// Pool trusts the authority.
+func (a *Authority) Pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// Pair returns a certificate that was issued.
+func (a *Authority) Pair(t testing.TB, name string) tls.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(a.File(name+".pem"), a.File(name+".key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
 // Issue writes name.pem and name.key: a certificate for 127.0.0.1 with a common name and URIs.
 func (a *Authority) Issue(t testing.TB, name, commonName string, uris ...string) {
+	t.Helper()
+	a.IssueUntil(t, time.Now().Add(time.Hour), name, commonName, uris...)
+}
+
+// IssueUntil is Issue for a certificate that expires then.
+func (a *Authority) IssueUntil(t testing.TB, until time.Time, name, commonName string, uris ...string) {
 	t.Helper()
 	key := newKey(t)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: commonName},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	for _, u := range uris {

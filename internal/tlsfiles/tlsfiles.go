@@ -4,6 +4,7 @@ package tlsfiles
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,8 +21,11 @@ type Files struct {
 	CA         string // who signs the other side's certificates
 	Cert, Key  string // one's own; a client may have none
 	ServerName string // in the server's certificate; a client's default is the host that it dials
-	// Prefix is what the keys or flags are called before ca, cert and key, for messages.
-	Prefix string
+	// Prefix is what the keys or flags are called before ca, cert and key, for messages, and CAName
+	// what CA's is called behind it; "" means ca.
+	Prefix, CAName string
+	// ClientAuth is what a server asks of its clients.
+	ClientAuth tls.ClientAuthType
 	// Read reads a file.
 	Read func(name string) ([]byte, error)
 }
@@ -29,13 +33,14 @@ type Files struct {
 // load returns the certificates that may sign, nil without CA, and one's own.
 func (f Files) load() (pool *x509.CertPool, own []tls.Certificate, read []byte, err error) {
 	if f.CA != "" {
+		name := f.Prefix + cmp.Or(f.CAName, "ca")
 		pem, err := f.Read(f.CA)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("%sca: %w", f.Prefix, err)
+			return nil, nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
 		pool = x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, nil, nil, fmt.Errorf("%sca: %s holds no PEM certificate", f.Prefix, f.CA)
+			return nil, nil, nil, fmt.Errorf("%s: %s holds no PEM certificate", name, f.CA)
 		}
 		read = append(read, pem...)
 	}
@@ -94,8 +99,7 @@ func (c *client) Clone() credentials.TransportCredentials {
 	return &client{c.TransportCredentials.Clone(), c.files}
 }
 
-// Server returns what a server of one of the protocols (of ALPN) does with TLS. Clients may have
-// a certificate, which one of CA must have signed. What is wrong with the files now is an error;
+// Server returns what a server of one of the protocols (of ALPN) does with TLS. What is wrong with the files now is an error;
 // later, such as between the replacement of a certificate and that of its key, what was read
 // last stays, and the log says so.
 func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
@@ -134,9 +138,6 @@ func (s *server) read() error {
 		return err
 	}
 	s.text = text
-	s.now = &tls.Config{Certificates: own, ClientCAs: pool, MinVersion: tls.VersionTLS12, NextProtos: s.protocols}
-	if pool != nil {
-		s.now.ClientAuth = tls.VerifyClientCertIfGiven
-	}
+	s.now = &tls.Config{Certificates: own, ClientCAs: pool, ClientAuth: s.files.ClientAuth, MinVersion: tls.VersionTLS12, NextProtos: s.protocols}
 	return nil
 }

@@ -3,7 +3,6 @@ package standalone
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/headgate/headgate/internal/service"
+	"github.com/headgate/headgate/internal/tlsfiles"
 	"github.com/headgate/headgate/internal/version"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/port"
@@ -81,7 +81,7 @@ func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	service.Ready(ctx, log, nil)
+	service.Ready(ctx, log, sw.Turned)
 	err = sw.Run(ctx)
 	o.summarize(sw, log)
 	return err
@@ -129,7 +129,7 @@ func (o *Options) start(sw *softswitch.Realtime, stdout io.Writer, log *slog.Log
 			return err
 		}
 	}
-	creds, err := o.TLS.credentials()
+	creds, err := o.TLS.credentials(log)
 	if err != nil {
 		return err
 	}
@@ -237,28 +237,18 @@ func (o *Options) load(sw *softswitch.Realtime) error {
 	return nil
 }
 
-// credentials returns nil without TLS.
-func (t *TLSOptions) credentials() (credentials.TransportCredentials, error) {
+// credentials returns nil without TLS. The files are read again for each connection.
+func (t *TLSOptions) credentials(log *slog.Logger) (credentials.TransportCredentials, error) {
 	if !t.Enabled {
 		return nil, nil
 	}
-	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, fmt.Errorf("--grpc-server-cert and --grpc-server-key: %w", err)
-	}
-	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("--grpc-server-cacert: %w", err)
-		}
-		c.ClientCAs = x509.NewCertPool()
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--grpc-server-cacert %s: want certificates in PEM", t.CA)
-		}
-	}
+	files := tlsfiles.Files{CA: t.CA, Cert: t.Cert, Key: t.Key, Prefix: "--grpc-server-", CAName: "cacert", Read: os.ReadFile}
 	if t.ClientAuth {
-		c.ClientAuth = tls.RequireAndVerifyClientCert
+		files.ClientAuth = tls.RequireAndVerifyClientCert
+	}
+	c, err := tlsfiles.Server(files, log, "h2")
+	if err != nil {
+		return nil, err
 	}
 	return credentials.NewTLS(c), nil
 }

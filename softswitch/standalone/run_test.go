@@ -166,7 +166,7 @@ func TestStartErrors(t *testing.T) {
 		{filepath.Join(dir, "none.json"), "program: open "},
 		{bad, "program " + bad + ": "},
 		{"--no-p4 -- --grpc-server-addr nowhere", "P4Runtime server: listen tcp: address nowhere: missing port"},
-		{"--no-p4 -- --grpc-server-ssl --grpc-server-cert /none --grpc-server-key /none", "--grpc-server-cert and --grpc-server-key: open /none"},
+		{"--no-p4 -- --grpc-server-ssl --grpc-server-cert /none --grpc-server-key /none", "--grpc-server-cert: open /none"},
 		{"--no-p4 --log-file " + dir, "--log-file: open "},
 	} {
 		err := Main(t.Context(), strings.Fields(tt.args), io.Discard, io.Discard)

@@ -2,19 +2,10 @@ package standalone
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
+	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
@@ -22,76 +13,20 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/internal/testcert"
 )
 
-// authority makes certificates and writes them to dir.
-type authority struct {
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-// issue writes NAME.pem and NAME-key.pem, signed by the authority, or by itself when there
-// is none yet.
-func (a *authority) issue(t *testing.T, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(time.Hour),
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA:         a.cert == nil, BasicConstraintsValid: true,
-	}
-	parent, parentKey := template, key
-	if a.cert != nil {
-		parent, parentKey = a.cert, a.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{
-		name + ".pem":     {Type: "CERTIFICATE", Bytes: der},
-		name + "-key.pem": {Type: "EC PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
-}
-
 func TestTLS(t *testing.T) {
-	a := &authority{dir: t.TempDir()}
-	a.cert, a.key = a.issue(t, "ca")
-	a.issue(t, "server")
-	a.issue(t, "client")
-	file := func(name string) string { return filepath.Join(a.dir, name) }
-	roots := x509.NewCertPool()
-	roots.AddCert(a.cert)
-	pair, err := tls.LoadX509KeyPair(file("client.pem"), file("client-key.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testcert.New(t, t.TempDir())
+	a.Issue(t, "server", "server")
+	a.Issue(t, "client", "client")
 	plain := insecure.NewCredentials()
-	anonymous := credentials.NewTLS(&tls.Config{RootCAs: roots})
-	known := credentials.NewTLS(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
+	anonymous := credentials.NewTLS(&tls.Config{RootCAs: a.Pool()})
+	known := credentials.NewTLS(&tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{a.Pair(t, "client")}})
 
-	oneWay := []string{"--grpc-server-ssl", "--grpc-server-cert", file("server.pem"), "--grpc-server-key", file("server-key.pem")}
-	mutual := append(oneWay, "--grpc-server-cacert", file("ca.pem"), "--grpc-server-with-client-auth")
+	oneWay := []string{"--grpc-server-ssl", "--grpc-server-cert", a.File("server.pem"), "--grpc-server-key", a.File("server.key")}
+	mutual := append(oneWay, "--grpc-server-cacert", a.File("ca.pem"), "--grpc-server-with-client-auth")
 	for _, tt := range []struct {
 		name   string
 		flags  []string
@@ -125,8 +60,32 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
-	o := TLSOptions{Enabled: true, Cert: file("server.pem"), Key: file("server-key.pem"), CA: file("ca-key.pem")}
-	if _, err := o.credentials(); err == nil {
+	o := TLSOptions{Enabled: true, Cert: a.File("server.pem"), Key: a.File("server.key"), CA: a.File("server.key")}
+	if _, err := o.credentials(slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a key serves as CA certificate")
+	}
+}
+
+// A certificate that is replaced while the switch runs is what the next client gets.
+func TestCertificateIsReadAnew(t *testing.T) {
+	a := testcert.New(t, t.TempDir())
+	a.Issue(t, "server", "first")
+	o := TLSOptions{Enabled: true, Cert: a.File("server.pem"), Key: a.File("server.key")}
+	creds, err := o.credentials(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"first", "second"} {
+		a.Issue(t, "server", want)
+		client, server := net.Pipe()
+		go creds.ServerHandshake(server)
+		_, info, err := credentials.NewTLS(&tls.Config{RootCAs: a.Pool()}).ClientHandshake(t.Context(), "127.0.0.1:9559", client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.(credentials.TLSInfo).State.PeerCertificates[0].Subject.CommonName; got != want {
+			t.Errorf("the certificate of %q, want %q", got, want)
+		}
+		client.Close()
 	}
 }

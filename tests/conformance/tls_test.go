@@ -3,18 +3,9 @@ package conformance
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,73 +17,18 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/softswitch/standalone"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// authority signs certificates and keeps them as PEM files in a folder.
-type authority struct {
-	t    *testing.T
-	dir  string
-	name string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T, dir, name string) *authority {
-	a := &authority{t: t, dir: dir, name: name}
-	a.issue(name, time.Now().Add(time.Hour))
-	return a
-}
-
-// issue makes NAME.pem and NAME.key: the authority's own at first, later those it signs.
-func (a *authority) issue(name string, until time.Time) {
-	a.t.Helper()
-	check := func(err error) {
-		a.t.Helper()
-		if err != nil {
-			a.t.Fatal(err)
-		}
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(err)
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	check(err)
-	c := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IsCA:        a.cert == nil, BasicConstraintsValid: true,
-	}
-	if a.cert == nil {
-		a.cert, a.key = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
-	check(err)
-	if a.cert == c {
-		a.cert, err = x509.ParseCertificate(der)
-		check(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	check(err)
-	check(os.WriteFile(a.file(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	check(os.WriteFile(a.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-}
-
-func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
-
-// trusts is a client that trusts the authority and shows a certificate of a name, if any.
-func (a *authority) trusts(name string) credentials.TransportCredentials {
-	a.t.Helper()
-	c := &tls.Config{RootCAs: x509.NewCertPool()}
-	c.RootCAs.AddCert(a.cert)
+// trusts is a client that trusts an authority and shows a certificate of one, if any.
+func trusts(t *testing.T, a, own *testcert.Authority, name string) credentials.TransportCredentials {
+	t.Helper()
+	c := &tls.Config{RootCAs: a.Pool()}
 	if name != "" {
-		pair, err := tls.LoadX509KeyPair(a.file(name+".pem"), a.file(name+".key"))
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		pair := own.Pair(t, name)
 		// Shown also to a server that asks for another authority's.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
@@ -109,16 +45,14 @@ func TestTLS(t *testing.T) {
 }
 
 func testTLS(t *testing.T, run func(t *testing.T, flags []string) (address string)) {
-	dir := t.TempDir()
-	ours, theirs := newAuthority(t, dir, "ours"), newAuthority(t, dir, "theirs")
-	soon, past := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
-	ours.issue("server", soon)
-	ours.issue("client", soon)
-	ours.issue("expired", past)
-	theirs.issue("stranger", soon)
+	ours, theirs := testcert.New(t, t.TempDir()), testcert.New(t, t.TempDir())
+	ours.Issue(t, "server", "server")
+	ours.Issue(t, "client", "client")
+	ours.IssueUntil(t, time.Now().Add(-time.Hour), "expired", "expired")
+	theirs.Issue(t, "stranger", "stranger")
 
-	oneWay := []string{"--grpc-server-ssl", "--grpc-server-cert", ours.file("server.pem"), "--grpc-server-key", ours.file("server.key")}
-	mutual := append(oneWay[:len(oneWay):len(oneWay)], "--grpc-server-cacert", ours.file("ours.pem"), "--grpc-server-with-client-auth")
+	oneWay := []string{"--grpc-server-ssl", "--grpc-server-cert", ours.File("server.pem"), "--grpc-server-key", ours.File("server.key")}
+	mutual := append(oneWay[:len(oneWay):len(oneWay)], "--grpc-server-cacert", ours.File("ca.pem"), "--grpc-server-with-client-auth")
 	type client struct {
 		name string
 		as   credentials.TransportCredentials
@@ -131,16 +65,16 @@ func testTLS(t *testing.T, run func(t *testing.T, flags []string) (address strin
 	}{
 		{"one-way", oneWay, []client{
 			{"without TLS", insecure.NewCredentials(), false},
-			{"that trusts another authority", theirs.trusts(""), false},
-			{"without certificate", ours.trusts(""), true},
-			{"with a certificate", ours.trusts("client"), true},
+			{"that trusts another authority", trusts(t, theirs, nil, ""), false},
+			{"without certificate", trusts(t, ours, nil, ""), true},
+			{"with a certificate", trusts(t, ours, ours, "client"), true},
 		}},
 		{"mutual", mutual, []client{
 			{"without TLS", insecure.NewCredentials(), false},
-			{"without certificate", ours.trusts(""), false},
-			{"with another authority's certificate", ours.trusts("stranger"), false},
-			{"with a certificate that has expired", ours.trusts("expired"), false},
-			{"with a certificate", ours.trusts("client"), true},
+			{"without certificate", trusts(t, ours, nil, ""), false},
+			{"with another authority's certificate", trusts(t, ours, theirs, "stranger"), false},
+			{"with a certificate that has expired", trusts(t, ours, ours, "expired"), false},
+			{"with a certificate", trusts(t, ours, ours, "client"), true},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
