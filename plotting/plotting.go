@@ -49,6 +49,7 @@ type Panel struct {
 	// Categories turn the lines into bars: Y[i] of each line stands at the category i, the lines
 	// side by side. X of the lines is not looked at.
 	Categories []string
+	LogX       bool // the horizontal axis is logarithmic, if all its values are above 0
 }
 
 // Sizes of a picture.
@@ -167,10 +168,16 @@ func (p Panel) plot() (*plot.Plot, error) {
 		out.Legend.Add(fmt.Sprintf("(%d more)", n))
 	}
 	out.Y.Min = min(out.Y.Min, 0)
+	if out.Y.Min == 0 && out.Y.Max == 0 { // gonum would draw from -1 to 1
+		out.Y.Max = 1
+	}
 	out.Y.Max += headroom * (out.Y.Max - out.Y.Min)
 	out.Y.Tick.Marker = ticks{}
 	if len(p.Categories) == 0 {
 		out.X.Tick.Marker = ticks{}
+		if p.LogX && out.X.Min > 0 {
+			out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		}
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/recorder"
@@ -175,6 +176,22 @@ func TestTicks(t *testing.T) {
 		}
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%v to %v: %s, want %s", c.low, c.high, s, c.want)
+		}
+	}
+}
+
+// TestAxes: bars that are all 0 stand on an axis from 0 up, and a logarithmic one wants values above 0.
+func TestAxes(t *testing.T) {
+	zero := Panel{Categories: []string{"a", "b"}, Lines: []Line{{Name: "drops", X: []float64{0, 1}, Y: []float64{0, 0}}}}
+	p, err := zero.plot()
+	if err != nil || p.Y.Min != 0 || p.Y.Max < 1 {
+		t.Errorf("zeros from %g to %g, %v", p.Y.Min, p.Y.Max, err)
+	}
+	for first, log := range map[float64]bool{10: true, 0: false} {
+		sweep := Panel{LogX: true, Lines: []Line{{Name: "line", X: []float64{first, 1e6}, Y: []float64{1, 2}}}}
+		p, err := sweep.plot()
+		if _, ok := p.X.Scale.(plot.LogScale); err != nil || ok != log {
+			t.Errorf("from %g on the scale is %T, %v", first, p.X.Scale, err)
 		}
 	}
 }

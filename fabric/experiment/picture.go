@@ -19,6 +19,7 @@ type picture struct {
 	measures    []string // of sweep, one, and bars
 	variants    []string // in their order; all when the file names none
 	x, y        string   // what the axes say; "" is what follows from the kind
+	logX        bool
 }
 
 // place is where a sweep has a variant's point.
@@ -60,6 +61,7 @@ func (f *File) decodePicture(m *yamlnode.Map) picture {
 				m.Fault("variants", "has %q, which has neither line nor x for a sweep", v)
 			}
 		}
+		p.logX = m.Bool("log_x", false)
 	case "bars":
 		p.measures = names(m, "measures", measures, nil)
 	}
@@ -118,7 +120,9 @@ func (f *File) panels(p picture, r *Report) []plotting.Panel {
 			for i, v := range p.variants {
 				value, unit := mean(v, me)
 				l.X, l.Y = append(l.X, float64(i)), append(l.Y, value)
-				out.Y = unit
+				if out.Y = unit; len(p.measures) == 1 {
+					out.Y = strings.TrimSpace(me + " " + unit)
+				}
 			}
 			out.Lines = append(out.Lines, l)
 		}
@@ -126,7 +130,7 @@ func (f *File) panels(p picture, r *Report) []plotting.Panel {
 	}
 	var out []plotting.Panel
 	for _, me := range p.measures {
-		panel := plotting.Panel{Title: p.title}
+		panel := plotting.Panel{Title: p.title, LogX: p.logX}
 		for _, v := range p.variants {
 			at := f.places[v]
 			value, unit := mean(v, me)
