@@ -27,17 +27,18 @@ func TestPaperNumbers(t *testing.T) {
 		"soze-14":      nil,
 		"soze-17":      nil,
 		"soze-18":      nil,
-		"tpch-weights": {{"", "heavy job", 7000, 8500}, {"", "light job", 8600, 10_000}},
+		"tpch-weights": {{"", "heavy job", 7000, 8500}, {"", "light job", 8000, 9500}},
 		"prioplus-3":   nil,
 		"prioplus-10a": takeovers(),
 		"prioplus-10b": nil,
 		// The start strategies' windows, and what they put into the queue.
 		"prioplus-table-2": nil,
 		"prioplus-10c":     nil,
-		// 24 fan-in flows of 64 KB stop F0 for half of 200 µs under SIH and not under DSH.
+		// 24 fan-in flows of 64 KB stop F0 for half of 200 µs under SIH and not under DSH, where τ costs it
+		// 5 %: without τ it has 47.3 Gb/s, without insurance and port-level PAUSEs packets are dropped.
 		"dsh-14": {
-			{"sih none", "F0 in the 200 µs after", 15, 30}, {"dsh none", "F0 in the 200 µs after", 43, 48},
-			{"sih dcqcn-vendor", "F0 in the 200 µs after", 15, 32}, {"dsh dcqcn-vendor", "F0 in the 200 µs after", 43, 48},
+			{"sih none", "F0 in the 200 µs after", 15, 30}, {"dsh none", "F0 in the 200 µs after", 44, 45.5},
+			{"sih dcqcn-vendor", "F0 in the 200 µs after", 15, 32}, {"dsh dcqcn-vendor", "F0 in the 200 µs after", 44, 45.5},
 			{"sih powertcp", "F0 in the 200 µs after", 20, 45}, {"dsh powertcp", "PAUSE frames", 0, 0},
 			{"sih none", "drops", 0, 0},
 		},

@@ -127,45 +127,47 @@ func (q *Queries) DAG(name string, scale float64) ([]Stage, error) {
 }
 
 // DAG adds a job: every stage runs on width hosts drawn for it, each of which ships an equal
-// part to each of width others, drawn too, but for parts that stay on their host. It
-// returns the flows of the stages that wait for none.
+// part to each host of the stage that waits for it, the first if there are several, or of as many
+// hosts drawn for the result; parts that stay on their host are not shipped. It returns the flows of
+// the stages that wait for none.
 func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, width int, start units.Time) ([]fabric.FlowSpec, error) {
 	if width < 1 || width > len(hosts) || len(hosts) < 2 || len(stages) == 0 {
 		return nil, fmt.Errorf("job of %d stages with %d of %d hosts each: want at least one stage, one host per stage and two hosts", len(stages), width, len(hosts))
 	}
-	tags := make([]int, len(stages))
-	all := make([][]fabric.FlowSpec, len(stages))
-	var first []fabric.FlowSpec
-	for i, st := range stages {
-		width := cmp.Or(st.Width, width)
-		if width > len(hosts) {
-			return nil, fmt.Errorf("stage %d (%s) of %d hosts: want at most %d", i, st.Name, width, len(hosts))
+	next := make([]int, len(stages))
+	for i := len(stages) - 1; i >= 0; i-- {
+		st := &stages[i]
+		if w := cmp.Or(st.Width, width); w > len(hosts) {
+			return nil, fmt.Errorf("stage %d (%s) of %d hosts: want at most %d", i, st.Name, w, len(hosts))
 		}
-		part := max(1, st.Bytes/units.Bytes(width*width))
-		var flows []fabric.FlowSpec
-		for len(flows) == 0 { // a single sender may have drawn itself
-			from, to := rng.Perm(len(hosts))[:width], rng.Perm(len(hosts))[:width]
-			for _, a := range from {
-				for _, b := range to {
-					if a != b {
-						f := p.Flow(rng, hosts[a], hosts[b], part, 0)
-						if st.Weight > 0 {
-							f.Weight = cmp.Or(f.Weight, 1) * st.Weight
-						}
-						flows = append(flows, f)
-					}
-				}
-			}
-		}
-		var after []int
 		for _, a := range st.After {
 			if a < 0 || a >= i {
 				return nil, fmt.Errorf("stage %d (%s) waits for stage %d: want one before it", i, st.Name, a)
 			}
+			next[a] = i
+		}
+	}
+	from := make([][]int, len(stages))
+	all := make([][]fabric.FlowSpec, len(stages))
+	for i := len(stages) - 1; i >= 0; i-- { // who waits is placed by now
+		width := cmp.Or(stages[i].Width, width)
+		to := from[next[i]]
+		if next[i] == 0 {
+			to = rng.Perm(len(hosts))[:width]
+		}
+		for len(all[i]) == 0 { // a single sender may have drawn the only receiver
+			from[i] = rng.Perm(len(hosts))[:width]
+			all[i] = stages[i].flows(p, rng, hosts, from[i], to)
+		}
+	}
+	tags := make([]int, len(stages))
+	var first []fabric.FlowSpec
+	for i, st := range stages {
+		var after []int
+		for _, a := range st.After {
 			after = append(after, tags[a])
 		}
-		all[i] = flows
-		tags[i] = c.stage(flows, after, st.Compute)
+		tags[i] = c.stage(all[i], after, st.Compute)
 	}
 	c.job(all...)
 	for i, st := range stages {
@@ -174,4 +176,21 @@ func (c *Chain) DAG(p *Pattern, rng *rand.Rand, hosts []int, stages []Stage, wid
 		}
 	}
 	return first, nil
+}
+
+// flows returns what a stage ships between some of the hosts.
+func (st *Stage) flows(p *Pattern, rng *rand.Rand, hosts, from, to []int) (flows []fabric.FlowSpec) {
+	part := max(1, st.Bytes/units.Bytes(len(from)*len(to)))
+	for _, a := range from {
+		for _, b := range to {
+			if a != b {
+				f := p.Flow(rng, hosts[a], hosts[b], part, 0)
+				if st.Weight > 0 {
+					f.Weight = cmp.Or(f.Weight, 1) * st.Weight
+				}
+				flows = append(flows, f)
+			}
+		}
+	}
+	return flows
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -98,8 +99,10 @@ func TestStagesWait(t *testing.T) {
 	}
 	var start, end [4]units.Time // by stage; tags count from 1
 	var bytes [4]units.Bytes
+	senders, receivers := [4]map[int]bool{{}, {}, {}, {}}, [4]map[int]bool{{}, {}, {}, {}}
 	for i, r := range s.Results() {
 		st := r.Spec.Tag - 1
+		senders[st][r.Spec.Src], receivers[st][r.Spec.Dst] = true, true
 		if start[st] != 0 && start[st] != s.StartOf(i) {
 			t.Errorf("flows of stage %d start at %v and %v", st, start[st], s.StartOf(i))
 		}
@@ -110,6 +113,10 @@ func TestStagesWait(t *testing.T) {
 	want := [4]units.Time{units.Microsecond, end[0], end[0], max(end[1], end[2]) + 7*units.Microsecond}
 	if start != want {
 		t.Errorf("stages start at %v, want %v", start, want)
+	}
+	// Both inputs of d end on the hosts that d runs on, and a's on those of b, the first that waits for it.
+	if !maps.Equal(receivers[1], senders[3]) || !maps.Equal(receivers[2], senders[3]) || !maps.Equal(receivers[0], senders[1]) {
+		t.Errorf("senders %v, receivers %v: what a stage ships does not end where the next runs", senders, receivers)
 	}
 	for i, st := range stages {
 		if bytes[i] > st.Bytes || bytes[i] < st.Bytes/3 {
