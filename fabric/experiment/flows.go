@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/fabric/workload"
@@ -326,29 +329,16 @@ func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 func (d *flowDecoder) poisson(m *yamlnode.Map, pat workload.Pattern, start time) {
 	m.Need("load", "stop")
 	g := d.plan.Graph
-	payload, header := d.plan.Config.Payload, d.plan.Config.Header
-	if payload == 0 {
-		payload = 1000
-	}
-	if header == 0 {
-		header = 54
-	}
 	a := workload.Arrivals{
 		From: d.hosts(m, "from", "all"), To: d.hosts(m, "to", "all"), Sizes: d.sizes(m),
-		Load: m.Float("load", 0.5, 1e-6, 1), Factor: float64(payload+header) / float64(payload),
+		Load:  m.Float("load", 0.5, 1e-6, 1),
 		Start: start, End: m.Time("stop", start+1, 1, maxTime), FanIn: m.Int("fan_in", 1, 1, 100_000), AtOnce: m.Int("count", 1, 1, 100_000),
 	}
 	a.FanInMax = m.Int("fan_in_max", a.FanIn, a.FanIn, 100_000)
 	if a.End <= start {
 		m.Fault("stop", "is %v, want later than the start, %v", a.End, start)
 	}
-	if len(a.From) > 0 {
-		for _, l := range g.Links {
-			if l.A == a.From[0] || l.B == a.From[0] {
-				a.Rate = l.Rate
-			}
-		}
-	}
+	a.Rate, a.Factor = d.wire(a.From)
 	if m.Bool("other_rack", false) {
 		rack := make([]int, g.Hosts)
 		for _, l := range g.Links {
@@ -366,15 +356,47 @@ func (d *flowDecoder) poisson(m *yamlnode.Map, pat workload.Pattern, start time)
 }
 
 func (d *flowDecoder) coflows(m *yamlnode.Map, pat workload.Pattern, start time) {
-	m.Need("mappers", "reducers", "every", "stop")
-	hosts, sizes := d.hosts(m, "hosts", "all"), d.sizes(m)
-	mappers, reducers := m.Int("mappers", 1, 1, 1<<16), m.Int("reducers", 1, 1, 1<<16)
-	every, stop := m.Time("every", units.Second, 1, maxTime), m.Time("stop", start+1, 1, maxTime)
-	d.splitBy(&pat, sizes, mappers*reducers)
-	d.between(m, &pat, hosts, hosts)
-	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) {
-		return pat.Coflows(rng, hosts, mappers, reducers, sizes, every, start, stop)
-	})
+	m.Need("mappers", "reducers", "stop")
+	s := workload.Shuffles{
+		Hosts: d.hosts(m, "hosts", "all"), Sizes: d.sizes(m), Mappers: counts(m, "mappers"), Reducers: counts(m, "reducers"),
+		Whole: m.OneOf("size_of", "flow", "flow", "coflow") == "coflow",
+		Gap:   m.Time("every", units.Second, 1, maxTime), Start: start, End: m.Time("stop", start+1, 1, maxTime),
+	}
+	switch {
+	case m.Has("load") == m.Has("every"):
+		m.Fault("", "want either load or every, the mean time between coflows")
+	case m.Has("load"):
+		rate, factor := d.wire(s.Hosts)
+		s.Gap = s.GapOf(m.Float("load", 0.5, 1e-6, 1), rate, factor)
+	}
+	flows := s.Flows()
+	if s.Whole {
+		flows = 1
+	} else if d.split != "" && flows == 0 {
+		m.Fault("by_size.split", "parts sizes of flows, and coflows have other numbers of them: want size_of: coflow, or bounds")
+	}
+	d.splitBy(&pat, s.Sizes, flows)
+	d.between(m, &pat, s.Hosts, s.Hosts)
+	d.add(func(rng *rand.Rand, _ *workload.Chain) ([]fabric.FlowSpec, error) { return pat.Coflows(rng, s) })
+}
+
+// wire returns the line rate of the first of some hosts, and the bytes on the wire per byte of payload.
+func (d *flowDecoder) wire(hosts []int) (rate units.Rate, factor float64) {
+	payload, header := cmp.Or(d.plan.Config.Payload, 1000), cmp.Or(d.plan.Config.Header, 54)
+	for _, l := range d.plan.Graph.Links {
+		if len(hosts) > 0 && (l.A == hosts[0] || l.B == hosts[0]) {
+			rate = l.Rate
+		}
+	}
+	return rate, float64(payload+header) / float64(payload)
+}
+
+// counts reads a number, or a list of which each is as likely.
+func counts(m *yamlnode.Map, key string) []int {
+	if n := m.Node(key); n != nil && n.Kind == yaml.SequenceNode {
+		return m.Ints(key, 1, 1<<16)
+	}
+	return []int{m.Int(key, 1, 1, 1<<16)}
 }
 
 // event reads a change: of what the flows of a group have that run then, or of a link that

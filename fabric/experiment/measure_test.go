@@ -285,7 +285,8 @@ func TestCoflowCompletion(t *testing.T) {
 flows:
   - {kind: coflows, group: one, mappers: 1, reducers: 1, size: 10KB, every: 100us, stop: 1ms}
   - {kind: poisson, group: many, size: 100KB, fan_in: 3, load: 0.1, stop: 1ms}
-run: {until: 2ms, stop_when_done: true}
+  - {kind: coflows, group: drawn, mappers: [1, 2], reducers: 1, size: 10KB, size_of: coflow, every: 20us, stop: 1ms}
+run: {until: 2ms, stop_when_done: true, flows: true}
 measures:
   - {name: one, what: cct, group: one, stat: min, cdf: true}
   - {name: flow, what: fct, group: one, stat: min}
@@ -299,6 +300,16 @@ measures:
 	}
 	if o.Groups[0].Flows == 0 || o.Groups[1].Flows%3 != 0 {
 		t.Errorf("groups %+v", o.Groups)
+	}
+	// Coflows of one mapper and of two have the same size in all.
+	sizes := map[int64]int{}
+	for _, f := range o.Flows {
+		if f.Group == "drawn" {
+			sizes[f.Size]++
+		}
+	}
+	if len(sizes) != 2 || sizes[10_000] == 0 || sizes[5_000] == 0 || sizes[5_000]%2 != 0 {
+		t.Errorf("flows of drawn coflows by size: %v", sizes)
 	}
 }
 

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/units"
@@ -210,32 +211,83 @@ func startAt(flows []fabric.FlowSpec, start units.Time) []fabric.FlowSpec {
 	return flows
 }
 
-// Coflows draws shuffles that arrive as a Poisson process: each has so many mappers that
-// send to so many reducers, drawn without repetition, the same size from each to each. Each is
-// a job; they count from 1. Patterns of ranks go by the size of the whole.
-func (p *Pattern) Coflows(rng *rand.Rand, hosts []int, mappers, reducers int, sizes *Sizes, gap, start, end units.Time) ([]fabric.FlowSpec, error) {
-	if mappers < 1 || reducers < 1 || mappers+reducers > len(hosts) || gap <= 0 {
-		return nil, fmt.Errorf("coflows of %d mappers and %d reducers every %v: want at least 1 each, no more than the %d hosts together, and a gap above 0", mappers, reducers, gap, len(hosts))
+// Shuffles says what the coflows of a Poisson process are.
+type Shuffles struct {
+	Hosts []int
+	// Mappers and Reducers are drawn for each coflow from these numbers, all of them as likely; the
+	// hosts are drawn without repetition, and each mapper sends the same size to each reducer.
+	Mappers, Reducers []int
+	Sizes             *Sizes
+	Whole             bool // a size is of the whole coflow, not of each flow
+	Gap               units.Time
+	Start, End        units.Time
+}
+
+// Flows returns the number of flows of a coflow when all have as many, else 0.
+func (s *Shuffles) Flows() int {
+	m, r := s.Mappers, s.Reducers
+	if len(m) == 0 || len(r) == 0 || slices.Min(m) != slices.Max(m) || slices.Min(r) != slices.Max(r) {
+		return 0
+	}
+	return m[0] * r[0]
+}
+
+// GapOf returns the gap at which the coflows take a part of the hosts' line rates, with so many bytes on
+// the wire per byte of payload; at least a picosecond.
+func (s *Shuffles) GapOf(load float64, rate units.Rate, factor float64) units.Time {
+	mean := s.Sizes.Mean() * factor
+	if !s.Whole {
+		mean *= average(s.Mappers) * average(s.Reducers)
+	}
+	return max(1, units.Time(mean*8*float64(units.Second)/(load*float64(rate)*float64(len(s.Hosts)))))
+}
+
+// Coflows draws shuffles. Each is a job; they count from 1. Patterns of ranks go by the size of
+// the whole.
+func (p *Pattern) Coflows(rng *rand.Rand, s Shuffles) ([]fabric.FlowSpec, error) {
+	if len(s.Mappers) == 0 || len(s.Reducers) == 0 || slices.Min(s.Mappers) < 1 || slices.Min(s.Reducers) < 1 || slices.Max(s.Mappers)+slices.Max(s.Reducers) > len(s.Hosts) || s.Gap <= 0 {
+		return nil, fmt.Errorf("coflows of %v mappers and %v reducers every %v: want at least 1 each, no more than the %d hosts together, and a gap above 0", s.Mappers, s.Reducers, s.Gap, len(s.Hosts))
 	}
 	var flows []fabric.FlowSpec
-	at := float64(start)
+	at := float64(s.Start)
 	for job := 1; ; job++ {
-		at += rng.ExpFloat64() * float64(gap)
-		if at >= float64(end) {
+		at += rng.ExpFloat64() * float64(s.Gap)
+		if at >= float64(s.End) {
 			return flows, nil
 		}
 		if len(flows) > maxFlows {
 			return nil, fmt.Errorf("coflows: more than %d flows", maxFlows)
 		}
-		order := rng.Perm(len(hosts))
-		size := sizes.Draw(rng)
-		p := p.rank(size * units.Bytes(mappers*reducers))
+		order := rng.Perm(len(s.Hosts))
+		mappers, reducers := drawn(rng, s.Mappers), drawn(rng, s.Reducers)
+		width := units.Bytes(mappers * reducers)
+		size := s.Sizes.Draw(rng)
+		if s.Whole {
+			size = max((size+width-1)/width, 1)
+		}
+		p := p.rank(size * width)
 		for _, m := range order[:mappers] {
 			for _, r := range order[mappers : mappers+reducers] {
-				f := p.Flow(rng, hosts[m], hosts[r], size, units.Time(at))
+				f := p.Flow(rng, s.Hosts[m], s.Hosts[r], size, units.Time(at))
 				f.Job = job
 				flows = append(flows, f)
 			}
 		}
 	}
+}
+
+// drawn returns one of some numbers. A single one takes nothing from the generator.
+func drawn(rng *rand.Rand, of []int) int {
+	if len(of) == 1 {
+		return of[0]
+	}
+	return of[rng.IntN(len(of))]
+}
+
+func average(of []int) float64 {
+	sum := 0.0
+	for _, n := range of {
+		sum += float64(n)
+	}
+	return sum / float64(max(len(of), 1))
 }
