@@ -34,6 +34,9 @@ type Claim struct {
 	// of the paper is above or below of, the weaker claim when the number itself is missed.
 	above, below, than float64
 	Why                string // for the tolerance
+
+	Headline bool   // the paper makes much of it
+	Cause    string // the heading of what was measured to account for a miss, on the page of disagreements
 }
 
 // reference names a measure of a variant.
@@ -74,7 +77,33 @@ func (f *File) decodeClaims(root *yamlnode.Map) {
 	})
 	f.Seeds = root.Int("seeds", 1, 1, 1000)
 	root.Each("claims", func(m *yamlnode.Map) { f.Claims = append(f.Claims, f.decodeClaim(m)) })
+	f.named(root, "headlines", func(c *Claim) { c.Headline = true })
+	root.Each("causes", func(m *yamlnode.Map) {
+		m.Need("heading")
+		heading := m.Text("heading", "")
+		if !m.Has("claims") {
+			for i := range f.Claims {
+				f.Claims[i].Cause = heading
+			}
+		}
+		f.named(m, "claims", func(c *Claim) { c.Cause = heading })
+	})
 }
+
+// named does something to each claim in a list of names.
+func (f *File) named(m *yamlnode.Map, key string, do func(c *Claim)) {
+	for _, name := range m.Texts(key) {
+		i := slices.IndexFunc(f.Claims, func(c Claim) bool { return c.Name == name })
+		if i < 0 {
+			m.Fault(key, "has %q, want the name of a claim", name)
+			continue
+		}
+		do(&f.Claims[i])
+	}
+}
+
+// directed says whether a claim has a direction that can be missed, not a number alone.
+func (c *Claim) directed() bool { return math.IsNaN(c.paper) || !math.IsNaN(c.than) }
 
 func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 	m.Need("name", "measure")

@@ -58,6 +58,7 @@ func WritePages(dir, records string, files []*File) error {
 		}
 		w.text(paper+".md", b.String())
 	}
+	writeFindings(&index, pages)
 	w.text("README.md", index.String())
 	return w.err
 }

@@ -64,7 +64,7 @@ func decodePlan(d *yamlnode.Doc) *Plan {
 }
 
 func (p *Plan) decode(root *yamlnode.Map) {
-	for _, key := range []string{"name", "title", "paper", "variants", "axes", "figure", "seeds", "claims", "plots", "notes", "full"} {
+	for _, key := range []string{"name", "title", "paper", "variants", "axes", "figure", "seeds", "claims", "headlines", "causes", "plots", "notes", "full"} {
 		root.Node(key) // the file's, not the plan's
 	}
 	root.Need("topology", "flows", "run")

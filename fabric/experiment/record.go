@@ -40,18 +40,19 @@ type Row struct {
 //go:embed results
 var results embed.FS
 
-// hash identifies what a file says but for its notes, which no run depends on: the SHA-256 of
-// its YAML, the first 16 hexadecimal digits.
+// hash identifies what a file says but for its notes, headlines and causes, which no run depends
+// on: the SHA-256 of its YAML, the first 16 hexadecimal digits.
 func hash(text []byte) (string, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return "", err
 	}
 	for _, n := range doc.Content {
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == "notes" {
+		for i := 0; i+1 < len(n.Content); {
+			if slices.Contains([]string{"notes", "headlines", "causes"}, n.Content[i].Value) {
 				n.Content = slices.Delete(n.Content, i, i+2)
-				break
+			} else {
+				i += 2
 			}
 		}
 	}

@@ -4,19 +4,40 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestRecordsAreCurrent: what `sim list` says of a figure comes from a run of the file as it is.
+// TestRecordsAreCurrent: what `sim list` says of a figure comes from a run of the file as it is. A headline that
+// is missed, and a direction that does not agree, name the heading on the page of disagreements under which
+// what was measured stands.
 func TestRecordsAreCurrent(t *testing.T) {
+	text, err := os.ReadFile("../../docs/results/disagreements.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
 	for _, name := range Builtin() {
 		f, err := Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, stale, err := f.Recorded(); err != nil || stale {
+		r, stale, err := f.Recorded()
+		if err != nil || stale {
 			t.Errorf("%s: the record is of another text of the file (%v); run make figures", name, err)
+			continue
+		}
+		for i, c := range f.Claims {
+			if c.Cause != "" && !slices.Contains(lines, "## "+c.Cause) {
+				t.Errorf("%s: %q is to have its cause under %q, which disagreements.md lacks", name, c.Name, c.Cause)
+			}
+			if r == nil || c.Cause != "" {
+				continue
+			}
+			if v := r.Judgements[i].Verdict; c.Headline && v != Agrees || c.directed() && v != Agrees && v != Direction {
+				t.Errorf("%s: %q: %s, without a cause", name, c.Name, v)
+			}
 		}
 	}
 }
@@ -25,7 +46,10 @@ func TestRecordsAreCurrent(t *testing.T) {
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	ran, err := Parse("ran.yaml", []byte(claimed+`  - {name: nothing is lost, variant: near, measure: lost, paper: 0, within: 0}
-notes: All agrees.
+  - {name: less than nothing, variant: near, measure: lost, below: -1}
+headlines: [nothing is lost]
+causes: [{heading: "Why, here (ran)"}]
+notes: Most agrees.
 plots:
   - {name: times, kind: time, of: [flows]}
   - {name: bars, kind: bars, measures: [FCT]}
@@ -56,8 +80,9 @@ plots:
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{
-		"README.md":   {"| [ran](headgate.md#ran) | 2 |", "| agrees |", "| [other](headgate.md#other) | – | – | not run |"},
-		"headgate.md": {"All agrees.", "](ran-times.svg)", "](ran-bars.svg)", "| nothing is lost | 0 ± 0 % | 0 | – | agrees |", "Not run yet."},
+		"README.md": {"| [ran](headgate.md#ran) | 2 |", "| 1 agrees, 1 disagrees |", "| [other](headgate.md#other) | – | – | not run |", "| 0 of 1 | 1 of 1 |", "### Headlines", "| [ran](headgate.md#ran) | nothing is lost | 0 ± 0 % | 0 | – | agrees |  |",
+			"### Directions that do not agree", "| less than nothing | below -1 | 0 | – | disagrees | [Why, here (ran)](disagreements.md#why-here-ran) |"},
+		"headgate.md": {"Most agrees.", "](ran-times.svg)", "](ran-bars.svg)", "| nothing is lost | 0 ± 0 % | 0 | – | agrees |", "Not run yet."},
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
