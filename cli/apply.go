@@ -13,17 +13,33 @@ import (
 
 // newApplyCommand makes a configuration the desired one.
 func newApplyCommand() *cobra.Command {
-	var file string
-	var r pb.ApplyConfigRequest
-	cmd := ask("apply -f FABRIC.yaml", "Make a configuration the desired one and reconcile every switch with it", func(ctx context.Context, e *env) error {
+	var (
+		file    string
+		r       pb.ApplyConfigRequest
+		require []string
+		p       previewFlags
+		cmd     *cobra.Command
+	)
+	cmd = ask("apply -f FABRIC.yaml", "Make a configuration the desired one and reconcile every switch with it", func(ctx context.Context, e *env) error {
+		if err := p.check(cmd.Flags(), len(require) > 0, "--require"); err != nil {
+			return err
+		}
 		var err error
 		if r.File, r.Config, err = e.readConfig(file); err != nil {
+			return err
+		}
+		if len(require) > 0 {
+			err = p.require(ctx, e, &r, require)
+		}
+		if err != nil {
 			return err
 		}
 		return apply(ctx, e, &r)
 	})
 	fileFlag(cmd, &file)
 	applyFlags(cmd, &r)
+	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only what a preview predicts to keep to this, such as 'pause_time<1%'; repeatable; docs/foresight.md has the measures")
+	p.add(cmd.Flags())
 	return cmd
 }
 

@@ -27,15 +27,20 @@ func (e *env) print(m proto.Message, table func(w io.Writer)) error {
 	if err != nil {
 		return err
 	}
+	return e.raw(text)
+}
+
+// raw writes JSON in the env's format, which is JSON or YAML.
+func (e *env) raw(text []byte) error {
 	if e.Format == JSON {
 		var out bytes.Buffer
 		if err := json.Indent(&out, text, "", "  "); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(e.Out, out.String())
+		_, err := fmt.Fprintln(e.Out, out.String())
 		return err
 	}
-	text, err = toYAML(text)
+	text, err := toYAML(text)
 	if err == nil {
 		_, err = e.Out.Write(text)
 	}

@@ -16,17 +16,29 @@ func newPlanCommand() *cobra.Command {
 	var (
 		file     string
 		failures uint32
+		show     bool
+		p        previewFlags
+		cmd      *cobra.Command
 	)
-	cmd := ask("plan -f FABRIC.yaml", "Show what applying a configuration would change: exit code 0 nothing, 2 something, 1 on errors", func(ctx context.Context, e *env) error {
-		return plan(ctx, e, file, failures)
+	cmd = ask("plan -f FABRIC.yaml", "Show what applying a configuration would change: exit code 0 nothing, 2 something, 1 on errors", func(ctx context.Context, e *env) error {
+		if err := p.check(cmd.Flags(), show, "--preview"); err != nil {
+			return err
+		}
+		if show {
+			return plan(ctx, e, file, failures, &p)
+		}
+		return plan(ctx, e, file, failures, nil)
 	})
 	fileFlag(cmd, &file)
 	cmd.Flags().Uint32Var(&failures, "any-k-failures", 0, "look for routes that may deadlock while up to so many links fail: 0 to 2")
+	cmd.Flags().BoolVar(&show, "preview", false, "predict what the change does to traffic, by simulation in this process")
+	p.add(cmd.Flags())
 	return cmd
 }
 
-// plan shows what apply would change. If that is anything it returns an error for ExitChanges.
-func plan(ctx context.Context, e *env, name string, failures uint32) error {
+// plan shows what apply would change, and with p what that does to traffic. If apply would change anything it
+// returns an error for ExitChanges.
+func plan(ctx context.Context, e *env, name string, failures uint32, p *previewFlags) error {
 	file, text, err := e.readConfig(name)
 	if err != nil {
 		return err
@@ -39,7 +51,13 @@ func plan(ctx context.Context, e *env, name string, failures uint32) error {
 	for _, s := range r.GetSwitches() {
 		changes += len(s.GetChanges())
 	}
-	if err := e.print(r, func(w io.Writer) { drawPlan(w, file, r) }); err != nil {
+	table := func(w io.Writer) { drawPlan(w, file, r) }
+	if p == nil {
+		err = e.print(r, table)
+	} else {
+		err = p.print(ctx, e, r, file, text, table)
+	}
+	if err != nil {
 		return err
 	}
 	if changes > 0 {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/headgate/headgate/fabric"
@@ -27,15 +28,16 @@ type lawOf struct {
 	at *yamlnode.Map // nil for a kind without parameters
 }
 
-// decodeLaws reads "laws: {name: {kind: …, …}}". A law that is not named there is its kind
-// without parameters.
-func decodeLaws(root *yamlnode.Map) map[string]lawOf {
+// decodeLaws reads "laws: {name: {kind: …, …}}". A law that is not named there is one of own, or its
+// kind without parameters.
+func decodeLaws(root *yamlnode.Map, own map[string]lawOf) map[string]lawOf {
 	laws := map[string]lawOf{}
 	for _, name := range registry.Names() {
 		if m, err := registry.Find(name).With(nil); err == nil {
 			laws[name] = lawOf{maker: maker{m}}
 		}
 	}
+	maps.Copy(laws, own)
 	root.Entries("laws", func(name string, m *yamlnode.Map) {
 		m.Need("kind")
 		k := registry.Find(m.OneOf("kind", "", registry.Names()...))

@@ -56,6 +56,7 @@ const (
 	keyClass  // without a port
 	needEvery // every, how long a sample is
 	needNear  // within
+	needLinks // nothing, but the run looks at its links
 )
 
 // meter is how one kind of measure is read. Either growth or value is set.
@@ -213,6 +214,9 @@ func (r *run) prepareMeasures() error {
 	r.tracks = make([]*track, len(r.plan.Measures))
 	r.xoffs = make([][]*xoff, len(r.plan.Measures))
 	r.seen = make([][]*fabric.Occupancy, len(r.plan.Measures))
+	if r.plan.perLink || slices.ContainsFunc(r.plan.Measures, func(m Measure) bool { return m.meter.keys&needLinks != 0 }) {
+		r.followLinks()
+	}
 	for i := range r.plan.Measures {
 		me := &r.plan.Measures[i]
 		switch {

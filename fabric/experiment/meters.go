@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/headroom"
 )
 
 // aboutFlows are the keys of measures of flows.
@@ -32,9 +33,17 @@ var meters = map[string]*meter{
 	"flow_goodput": {unit: "Gb/s", keys: aboutFlows | keyStat, many: ofFlows(func(f *fabric.Result) float64 {
 		return float64(f.Spec.Size) * 8 / f.FCT.Seconds() / 1e9
 	})},
-	"done":     {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return float64(len(ofFlows(fctOf)(r, 0, me))) }},
-	"cct":      {unit: "µs", keys: aboutFlows | keyStat, many: func(r *run, _ int, me *Measure) []float64 { return r.jobTimes(me) }},
-	"jobs":     {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return r.jobsEnded(me) }},
+	"done": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return float64(len(ofFlows(fctOf)(r, 0, me))) }},
+	"cct":  {unit: "µs", keys: aboutFlows | keyStat, many: func(r *run, _ int, me *Measure) []float64 { return r.jobTimes(me) }},
+	"jobs": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return r.jobsEnded(me) }},
+	"unfinished": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) (n float64) {
+		r.flows(me, func(f *fabric.Result, _ int) {
+			if f.FCT == 0 && f.Spec.Size > 0 {
+				n++
+			}
+		})
+		return n
+	}},
 	"met":      {unit: "%", keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return r.deadlinesMet(me) }},
 	"makespan": {unit: "µs", keys: keyGroup, value: func(r *run, _ int, me *Measure) float64 { return r.makespan(me.group) }},
 
@@ -52,6 +61,19 @@ var meters = map[string]*meter{
 	"pause_time": {unit: "µs", keys: keyPort | keySpan, of: amount, growth: func(r *run, me *Measure) [2]float64 {
 		return [2]float64{r.pauseTime(me.port, me.class).Micros()}
 	}},
+	"paused": {unit: "%", keys: keyStat, many: func(r *run, _ int, _ *Measure) (parts []float64) {
+		for _, t := range r.stoppedFor() {
+			parts = append(parts, 100*float64(t)/float64(r.sim.Now()))
+		}
+		slices.Sort(parts)
+		return parts
+	}},
+	"stopped": {unit: "µs", value: func(r *run, _ int, _ *Measure) (sum float64) {
+		for _, t := range r.stoppedFor() {
+			sum += t.Micros()
+		}
+		return sum
+	}},
 	"throughput": {unit: "Gb/s", keys: needPort | keySpan, of: gbps,
 		growth: func(r *run, me *Measure) [2]float64 {
 			return [2]float64{float64(r.sim.Port(r.portAt[me.port]).TxBytes)}
@@ -64,10 +86,17 @@ var meters = map[string]*meter{
 
 	"phase_margin": {unit: "°", keys: needPort, value: phaseMargin},
 
-	"drops":       {keys: keySpan | keyClass, of: amount, growth: dropsOf},
-	"marks":       {keys: keySpan, of: amount, growth: counted(func(s *fabric.Stats) uint64 { return s.Marks })},
-	"cnps":        {keys: keyGroup | keySpan, of: amount, growth: cnpsOf},
-	"retransmits": {keys: keySpan, of: amount, growth: counted(func(s *fabric.Stats) uint64 { return s.DataSent - s.DataDelivered })},
+	"drops": {keys: keySpan | keyClass, of: amount, growth: dropsOf},
+	"lossless_drops": {value: func(r *run, _ int, _ *Measure) float64 {
+		return r.overMemories(func(st headroom.Stats) float64 { return float64(st.LosslessDrops) }, func(a, b float64) float64 { return a + b })
+	}},
+	"headroom": {unit: "KB", value: func(r *run, _ int, _ *Measure) float64 {
+		return r.overMemories(func(st headroom.Stats) float64 { return float64(st.Peak.Headroom+st.Peak.Insurance) / 1e3 }, math.Max)
+	}},
+	"victim_flows": {keys: keyGroup | needLinks, value: func(r *run, _ int, me *Measure) float64 { return float64(r.victims(me.group)) }},
+	"marks":        {keys: keySpan, of: amount, growth: counted(func(s *fabric.Stats) uint64 { return s.Marks })},
+	"cnps":         {keys: keyGroup | keySpan, of: amount, growth: cnpsOf},
+	"retransmits":  {keys: keySpan, of: amount, growth: counted(func(s *fabric.Stats) uint64 { return s.DataSent - s.DataDelivered })},
 
 	"deadlocked": {value: func(r *run, _ int, _ *Measure) float64 { // 1 or 0: its mean is the part of runs
 		if r.sim.FirstDeadlock() != nil {

@@ -25,7 +25,8 @@ type Outcome struct {
 	PeakPackets int          `json:"peak_packets"`
 	Deadlock    []string     `json:"deadlock,omitempty"` // the ports of the first
 	Series      Series       `json:"series"`
-	Flows       []FlowRecord `json:"-"` // by start, where the plan asks for them
+	Links       []Link       `json:"links,omitempty"` // where the plan asks for them
+	Flows       []FlowRecord `json:"-"`               // by start, where the plan asks for them
 }
 
 // value returns a measure's value, NaN for a measure that the run does not have.
@@ -41,7 +42,8 @@ type Group struct {
 	Name      string    `json:"name"`
 	Flows     int       `json:"flows"`
 	Done      int       `json:"done"`
-	Bytes     int64     `json:"bytes"` // payload delivered
+	Bytes     int64     `json:"bytes"`             // payload delivered
+	Victims   int       `json:"victims,omitempty"` // where the plan asks for links
 	FCT       Spread    `json:"fct_us"`
 	Slowdown  Spread    `json:"slowdown"`
 	Quantiles []float64 `json:"fct_quantiles_us,omitempty"` // at 0, 1, … 100 %

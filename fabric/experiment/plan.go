@@ -28,6 +28,7 @@ type Plan struct {
 	Measures []Measure
 	ports    []portRef  // that gauges and measures name
 	perFlow  bool       // keep each flow
+	perLink  bool       // keep each link
 	deadlock units.Time // how long a cycle must hold; 0 does not look
 }
 
@@ -70,24 +71,38 @@ func (p *Plan) decode(root *yamlnode.Map) {
 	root.Need("topology", "flows", "run")
 	root.Sub("topology", func(m *yamlnode.Map) { p.Graph = decodeTopology(m) })
 	p.Config.Graph = p.Graph
-	root.Sub("packet", func(m *yamlnode.Map) {
-		p.Config.Payload = m.Bytes("payload", 0, 1, 9216)
-		p.Config.Header = m.Bytes("header", 0, 1, 1024)
-		p.Config.Ack = m.Bytes("ack", 0, 64, 1500)
-		p.Config.RTO = m.Time("rto", 0, units.Microsecond, units.Second)
-		p.Config.MaxQDUnit = m.Time("maxqd_unit", 0, units.Picosecond, units.Millisecond)
-	})
+	p.decodeHosts(root)
 	root.Sub("classes", func(m *yamlnode.Map) { decodeClasses(m, &p.Config) })
 	root.Sub("pfc", func(m *yamlnode.Map) { decodePFC(m, &p.Config) })
 	decodeECN(root, &p.Config)
 	root.Sub("buffer", func(m *yamlnode.Map) {
 		p.Config.NewBuffer = p.decodeBuffer(m)
-		p.tryBuffer(m)
+		if err := p.tryBuffers(!m.Has("switches") && !m.Has("ports")); err != nil {
+			m.Fault("", "%v", err)
+		}
 	})
 	root.Sub("pacc", func(m *yamlnode.Map) { decodePACC(m, &p.Config) })
+	p.decodeFlows(root, nil)
+	root.Sub("run", p.decodeRun)
+	p.decodeOutputs(root)
+}
+
+// decodeHosts reads what hosts do beside their flows.
+func (p *Plan) decodeHosts(root *yamlnode.Map) {
+	root.Sub("packet", func(m *yamlnode.Map) {
+		p.Config.Payload = m.Bytes("payload", 0, 1, 9216)
+		p.Config.Header = m.Bytes("header", 0, 1, 1024)
+		p.Config.Ack = m.Bytes("ack", 0, 64, 1500)
+		p.Config.RTO = m.Time("rto", 0, units.Microsecond, units.Second)
+		p.Config.MaxQDUnit = m.Time("maxqd_unit", p.Config.MaxQDUnit, units.Picosecond, units.Millisecond)
+	})
 	p.Config.CNPGap = root.Time("cnp_gap", 0, 0, units.Millisecond)
 	root.Sub("noise", func(m *yamlnode.Map) { decodeNoise(m, &p.Config) })
-	laws := decodeLaws(root)
+}
+
+// decodeFlows reads laws, flows and events; own are laws of the fabric.
+func (p *Plan) decodeFlows(root *yamlnode.Map, own map[string]lawOf) {
+	laws := decodeLaws(root, own)
 	if p.Graph != nil {
 		fd := &flowDecoder{plan: p, laws: laws, root: root}
 		fd.decode()
@@ -95,8 +110,6 @@ func (p *Plan) decode(root *yamlnode.Map) {
 		root.Node("flows")
 		root.Node("events")
 	}
-	root.Sub("run", p.decodeRun)
-	p.decodeOutputs(root)
 }
 
 func (p *Plan) decodeRun(m *yamlnode.Map) {
@@ -105,6 +118,7 @@ func (p *Plan) decodeRun(m *yamlnode.Map) {
 	p.ToEnd = m.Bool("stop_when_done", false)
 	p.Interval = m.Time("interval", p.Until/200, units.Nanosecond, maxTime)
 	p.perFlow = m.Bool("flows", false)
+	p.perLink = m.Bool("links", p.perLink)
 	p.deadlock = m.Time("deadlock_hold", 0, 0, maxTime)
 	if p.Interval > 0 && p.Until/p.Interval > 2_000_000 {
 		m.Fault("interval", "is %v, which makes more than 2000000 samples within %v", p.Interval, p.Until)
@@ -228,24 +242,26 @@ func decodeNoise(m *yamlnode.Map, c *fabric.Config) {
 	}
 }
 
-// tryBuffer builds every switch's buffer once, to say now what is wrong with it.
-func (p *Plan) tryBuffer(m *yamlnode.Map) {
+// tryBuffers builds every switch's buffer once, to say now what is wrong with it; with alike,
+// one of those that have the same links.
+func (p *Plan) tryBuffers(alike bool) error {
 	if p.Graph == nil || p.Config.NewBuffer == nil {
-		return
+		return nil
 	}
 	tried, ports := map[string]bool{}, topo.NewPorts(p.Graph)
 	for n := p.Graph.Hosts; n < p.Graph.Nodes(); n++ {
 		info := fabric.InfoOf(p.Graph, ports, n)
-		key := fmt.Sprint(info.Rates, info.Delay)
-		if m.Has("switches") || m.Has("ports") {
-			key = info.Name
+		key := info.Name
+		if alike {
+			key = fmt.Sprint(info.Rates, info.Delay)
 		}
-		if !tried[key] {
-			tried[key] = true
-			if _, err := p.Config.NewBuffer(info); err != nil {
-				m.Fault("", "switch %s: %v", info.Name, err)
-				return
-			}
+		if tried[key] {
+			continue
+		}
+		tried[key] = true
+		if _, err := p.Config.NewBuffer(info); err != nil {
+			return fmt.Errorf("switch %s: %w", info.Name, err)
 		}
 	}
+	return nil
 }

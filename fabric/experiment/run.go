@@ -24,6 +24,7 @@ type run struct {
 	grown    [][2]float64          // per measure of growth
 	seen     [][]*fabric.Occupancy // per measure of a queue or a level
 	tracks   []*track              // per measure of fair rates
+	links    *links                // nil when nobody asks for them
 	xoffs    [][]*xoff             // per measure of queues at XOFF
 }
 
@@ -226,6 +227,9 @@ func (r *run) finish() {
 		g := &o.Groups[i]
 		fct := r.times(i, fctOf)
 		*g = Group{Name: name, Done: len(fct), Bytes: int64(s.Delivered(i)), FCT: spread(fct), Slowdown: spread(r.times(i, slowdownOf))}
+		if r.links != nil {
+			g.Victims = r.victims(i)
+		}
 		if len(fct) > 1 {
 			for q := 0; q <= 100; q++ {
 				g.Quantiles = append(g.Quantiles, quantile(fct, float64(q)/100))
@@ -234,6 +238,9 @@ func (r *run) finish() {
 	}
 	for _, res := range s.Results() {
 		o.Groups[res.Spec.Group].Flows++
+	}
+	if r.plan.perLink {
+		o.Links = r.linkRecords()
 	}
 	if r.plan.perFlow {
 		o.Flows = r.flowRecords(r.plan.Graph)

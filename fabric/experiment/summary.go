@@ -16,6 +16,12 @@ type Sample struct {
 	Values []float64 // sorted
 }
 
+// SampleOf reads a number of each run of a variant.
+func (r *Report) SampleOf(variant string, number func(*Outcome) float64) Sample {
+	_, of := r.byVariant()
+	return sample(of[variant], number)
+}
+
 // sample reads a number of each of some runs. NaN and infinities are no values.
 func sample(runs []*Outcome, number func(*Outcome) float64) Sample {
 	s := Sample{Runs: len(runs)}

@@ -21,13 +21,14 @@ const module = "github.com/headgate/headgate/"
 // sockets and no daemon, so that the simulator, the switch and the agent can share them.
 var allowed = map[string][]string{
 	"api":        {},
-	"cli":        {"api", "cnpgen", "controller", "fabric", "headroom", "hosts", "internal", "scenario", "softswitch", "units"},
+	"cli":        {"api", "cnpgen", "controller", "fabric", "foresight", "headroom", "hosts", "internal", "scenario", "softswitch", "units"},
 	"clock":      {"units"},
 	"cmd":        {"cli"},
 	"cnpgen":     {"internal", "p4src", "packet", "units"},
 	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "tables", "units"},
 	"examples":   {},
 	"fabric":     {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},
+	"foresight":  {"cnpgen", "controller", "fabric", "headroom", "p4src", "units"},
 	"headroom":   {"tables", "units"},
 	"hosts":      {"api", "clock", "int", "internal", "packet", "units"},
 	"int":        {"units"},
@@ -51,6 +52,7 @@ var only = []struct{ what, by, why string }{
 // forbidden are packages that a folder may not reach even through others.
 var forbidden = []struct{ from, to, why string }{
 	{"controller", "softswitch", "the daemon drives switches over P4Runtime and links none"},
+	{"controller", "fabric", "the daemon simulates nothing: foresight does, in the operator's process"},
 	{"fabric", "controller", "the simulator runs the algorithms, not the daemon"},
 	{"hosts/law", "net", "a law is a state machine without sockets"},
 	{"headroom", "net", "a buffer policy knows no sockets"},

@@ -108,9 +108,9 @@ func (section) Read(m *yamlnode.Map, _ *config.Config) any {
 	}
 }
 
-// params returns the parameters of a port with this rate: in the time of a fabric at line
+// Params returns the parameters of a port with this rate: in the time of a fabric at line
 // rate, for the analysis, and in this fabric's own, for the loop. Amounts are the same.
-func (p Config) params(c *config.Config, rate units.Rate) (line, own cnpgen.Params) {
+func (p Config) Params(c *config.Config, rate units.Rate) (line, own cnpgen.Params) {
 	lineRate, _ := c.LineRate(rate)
 	line = cnpgen.ParamsFor(lineRate, p.Interval)
 	line.FilterWeight, line.CNPGap, line.MaxFlows, line.Carry = p.FilterWeight, p.CNPGap, p.MaxFlows, p.Carry
@@ -202,7 +202,7 @@ func room(c *config.Config, s *config.Switch) (units.Bytes, string) {
 // checkRoom refuses a threshold that no queue can reach: PACC would never send a CNP.
 func (p Config) checkRoom(c *config.Config, d *yamlnode.Doc, at config.Endpoint, rate units.Rate, room units.Bytes, field string) {
 	lineRate, ok := c.LineRate(rate)
-	if line, _ := p.params(c, rate); ok && p.Threshold > 0 && p.Threshold >= room {
+	if line, _ := p.Params(c, rate); ok && p.Threshold > 0 && p.Threshold >= room {
 		d.Fault("pacc.threshold", "is %v on the port %s, want less than its queue can hold, %v (%s)", p.Threshold, at, room, field)
 	} else if ok && line.Threshold >= room {
 		d.Fault("pacc.interval", "is %v, which makes Q_th = C·T/2 = %v · %v / 2 = %v on the port %s, want less than its queue can hold, %v (%s): PACC would never see congestion; choose a shorter interval, or a threshold",
@@ -216,7 +216,7 @@ func (p Config) checkRate(c *config.Config, d *yamlnode.Doc, at config.Endpoint,
 		d.Fault("scale", "is %d: the port %s with %v stands for a rate beyond all numbers", c.Scale, at, rate)
 		return
 	}
-	line, _ := p.params(c, rate)
+	line, _ := p.Params(c, rate)
 	if err := line.Validate(lineRate); err != nil {
 		d.Fault("pacc", "does not fit the port %s, which stands for %v: %v", at, lineRate, err)
 		return

@@ -108,7 +108,7 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 func portsOf(env *feature.Env, s *config.Switch) []cnpgen.PortConfig {
 	var list []cnpgen.PortConfig
 	for _, p := range env.Graph.Ports(s.Name) {
-		_, params := Of(env.Config).params(env.Config, p.Rate)
+		_, params := Of(env.Config).Params(env.Config, p.Rate)
 		list = append(list, cnpgen.PortConfig{Port: p.Number, Params: params})
 	}
 	return list

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/ledbat"
 	"github.com/headgate/headgate/hosts/law/none"
@@ -14,11 +15,13 @@ import (
 type open struct {
 	window units.Bytes
 	bdp    float64
+	rate   units.Rate
 }
 
 func (p *open) visit(s *param.Set, _ *law.Flow) {
 	param.Of(s, "window", &p.window, 0, param.AtLeast(0), "bytes in flight; 0B for no bound")
 	param.Of(s, "window_bdp", &p.bdp, 0, param.From(0, 1000), "the same as a multiple of the bandwidth-delay product, at least a packet; 0 for no bound")
+	param.Of(s, "rate", &p.rate, 0, param.AtLeast(units.Rate(0)), "payload at most, as a NIC's limit; 0bps for the link's rate")
 	if p.window > 0 && p.bdp > 0 {
 		s.Fault("window_bdp", p.bdp, "want it or window, not both")
 	}
@@ -29,7 +32,7 @@ func (p *open) law(f *law.Flow) (none.Law, error) {
 	if p.bdp > 0 {
 		w = max(units.Bytes(p.bdp*float64(f.BDP())), f.MSS)
 	}
-	return none.New(2*f.Rate, w) // the NIC itself holds the flow to the link's rate
+	return none.New(cmp.Or(p.rate, 2*f.Rate), w) // the NIC itself holds the flow to the link's rate
 }
 
 // above is what PrioPlus adds to the law underneath.

@@ -105,7 +105,7 @@ func TestZeroIsWhatWasSaid(t *testing.T) {
 func TestUnknownParameters(t *testing.T) {
 	for _, tt := range []struct{ kind, name, value, want string }{
 		{"swift", "mss", "1B", "mss 1B: no such parameter, want base_rtt, target_above, target, "},
-		{"none", "rate", "1", "rate 1: no such parameter, want window or window_bdp"},
+		{"none", "speed", "1", "speed 1: no such parameter, want window, window_bdp or rate"},
 		{"prioplus-swift", "beta", "1", "beta 1: no such parameter, want one_way, "},
 		{"dcqcn", "keep_target", "0", "keep_target 0: want true or false"},
 		{"dcqcn", "fast_recovery", "1.5", "fast_recovery 1.5: want a whole number"},

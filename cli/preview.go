@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/foresight"
+)
+
+// previewFlags say what traffic a change is tried on.
+type previewFlags struct {
+	traffic, law string
+	seed         uint64
+	seeds        int
+}
+
+func (p *previewFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv)")
+	f.StringVar(&p.law, "law", "", "`law` that the flows of a trace follow (default dcqcn-vendor where switches mark or notify, else none)")
+	f.Uint64Var(&p.seed, "seed", 1, "seed of the preview's first run")
+	f.IntVar(&p.seeds, "seeds", 3, "run the preview with so many seeds")
+}
+
+// check finds flags that mean nothing without a preview.
+func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
+	for _, name := range []string{"traffic", "law", "seed", "seeds"} {
+		if f.Changed(name) && !on {
+			return fmt.Errorf("--%s: is for a preview: want %s with it", name, with)
+		}
+	}
+	if p.seeds < 1 || p.seeds > maxSeeds {
+		return fmt.Errorf("--seeds: %d is not allowed: want 1 to %d", p.seeds, maxSeeds)
+	}
+	return nil
+}
+
+// maxSeeds bounds the runs of a preview.
+const maxSeeds = 1000
+
+// preview plays traffic on the running configuration and on a new one, in this process: the controller
+// is asked for what runs, which is of a generation, and simulates nothing.
+func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (preview *foresight.Preview, generation uint64, err error) {
+	planned, err := parseConfig(file, text)
+	if err != nil {
+		return nil, 0, err
+	}
+	running, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
+	if err != nil {
+		return nil, 0, err
+	}
+	o := foresight.Options{After: planned, Down: map[string]bool{}, Seed: p.seed, Seeds: p.seeds}
+	if running.GetConfig() != "" {
+		if o.Before, err = parseConfig("the running configuration", running.GetConfig()); err != nil {
+			return nil, 0, err
+		}
+	}
+	for i, l := range running.GetLinks() {
+		if l.GetState() == pb.PortStatus_STATE_DOWN && o.Before != nil && i < len(o.Before.Links) {
+			o.Down[o.Before.Links[i].Name] = true
+		}
+	}
+	if p.traffic == "" {
+		return nil, 0, errors.New("--traffic: is missing, want a file of traffic")
+	}
+	if o.Traffic, err = foresight.ReadTraffic(p.traffic, cmp.Or(p.law, foresight.DefaultLaw(planned))); err != nil {
+		return nil, 0, err
+	}
+	show := newProgress(os.Stderr)
+	defer show.clear()
+	o.Watch = show.update
+	preview, err = foresight.Run(ctx, o)
+	return preview, running.GetGeneration(), err
+}
+
+// require predicts what a configuration will do, and says all of the requirements that the prediction does not
+// keep to. What it finds good is applied only over the configuration that it was held against.
+func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigRequest, requirements []string) error {
+	var list []foresight.Requirement
+	for _, text := range requirements {
+		one, err := foresight.ParseRequirement(text)
+		if err != nil {
+			return fmt.Errorf("--require: %w", err)
+		}
+		list = append(list, one)
+	}
+	predicted, generation, err := p.preview(ctx, e, r.GetFile(), r.GetConfig())
+	if err != nil {
+		return err
+	}
+	var missed []string
+	for _, one := range list {
+		if err := one.Check(predicted); err != nil {
+			missed = append(missed, err.Error())
+		}
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("--require: %s; nothing was sent to the switches", strings.Join(missed, "; "))
+	}
+	if r.ExpectGeneration == nil {
+		r.ExpectGeneration = &generation
+	}
+	return nil
+}
+
+func parseConfig(file, text string) (*config.Config, error) {
+	return config.Parse(file, []byte(text), nil, controller.Sections()...)
+}
+
+// print prints a plan and its preview.
+func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigResponse, file, config string, table func(io.Writer)) error {
+	if e.Format == Table { // the plan is there while the preview runs
+		if err := e.table(table); err != nil {
+			return err
+		}
+	}
+	start := time.Now()
+	preview, _, err := p.preview(ctx, e, file, config)
+	if err != nil {
+		return err
+	}
+	if e.Format == Table {
+		_, _ = fmt.Fprintln(e.Out)
+		return e.drawPreview(preview, time.Since(start))
+	}
+	plan, err := pb.JSON(m)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(struct {
+		Plan    json.RawMessage    `json:"plan"`
+		Preview *foresight.Preview `json:"preview"`
+	}{plan, preview})
+	if err != nil {
+		return err
+	}
+	return e.raw(text)
+}
+
+func (e *env) drawPreview(p *foresight.Preview, took time.Duration) error {
+	_, _ = fmt.Fprintf(e.Out, "Preview of %s, %d seeds, times and rates at line rate; %.3g million packet-hops in %v.\n", clean(p.Traffic), p.Seeds, float64(p.Hops)/1e6, took.Round(100*time.Millisecond))
+	for _, n := range p.Notes {
+		_, _ = fmt.Fprintf(e.Out, "! %s\n", clean(n))
+	}
+	if err := e.table(func(w io.Writer) { drawMeasures(w, p.Measures) }); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(e.Out)
+	if err := e.table(func(w io.Writer) { drawGroups(w, p.Groups) }); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(e.Out)
+	return e.table(func(w io.Writer) { drawLinks(w, p.Links) })
+}
+
+// drawMeasures shows what any seed has a value of.
+func drawMeasures(w io.Writer, list []foresight.Measure) {
+	row(w, "MEASURE", "UNIT", "BEFORE", "AFTER", "CHANGE")
+	for _, m := range list {
+		if value(m.Before) != nil || value(m.After) != nil {
+			row(w, m.Name, m.Unit, m.Before, m.After, change(m.Before, m.After))
+		}
+	}
+}
+
+func value(r *foresight.Range) *float64 {
+	if r == nil {
+		return nil
+	}
+	return r.Mean
+}
+
+// change is the difference of two means in percent of the first.
+func change(before, after *foresight.Range) string {
+	b, a := value(before), value(after)
+	switch {
+	case b == nil || a == nil:
+		return "–"
+	case *a == *b:
+		return "="
+	case *b == 0:
+		return fmt.Sprintf("%+.3g", *a)
+	}
+	return fmt.Sprintf("%+.0f %%", 100*(*a-*b)/math.Abs(*b))
+}
+
+func drawGroups(w io.Writer, list []foresight.Group) {
+	row(w, "GROUP", "", "FLOWS", "ENDED", "VICTIMS", "GOODPUT Gb/s", "FCT µs", "SLOWDOWN")
+	for _, g := range list {
+		for _, side := range []struct {
+			name string
+			s    *foresight.GroupSide
+		}{{"before", g.Before}, {"after", g.After}} {
+			if s := side.s; s != nil {
+				row(w, g.Name, side.name, s.Flows, s.Done, s.Victims, s.Goodput, s.FCT, s.Slowdown)
+			}
+		}
+	}
+}
+
+// mostLinks is how many links are listed, those that are paused most first.
+const mostLinks = 16
+
+func drawLinks(w io.Writer, all []foresight.Link) {
+	worst := func(l foresight.Link) (most float64) {
+		for _, s := range []*foresight.LinkSide{l.Before, l.After} {
+			if s != nil {
+				most = max(most, s.Paused.High, s.Headroom.High/1e9) // those without a pause by their headroom
+			}
+		}
+		return most
+	}
+	list := slices.DeleteFunc(slices.Clone(all), func(l foresight.Link) bool { return worst(l) == 0 })
+	slices.SortStableFunc(list, func(a, b foresight.Link) int { return cmp.Compare(worst(b), worst(a)) })
+	row(w, "LINK", "PAUSED % BEFORE", "AFTER", "LOAD % BEFORE", "AFTER", "HEADROOM KB BEFORE", "AFTER")
+	for _, l := range list[:min(len(list), mostLinks)] {
+		b, a := cmp.Or(l.Before, &foresight.LinkSide{}), cmp.Or(l.After, &foresight.LinkSide{})
+		row(w, l.From+"→"+l.To, b.Paused, a.Paused, b.Load, a.Load, b.Headroom, a.Headroom)
+	}
+	if more := len(list) - mostLinks; more > 0 {
+		_, _ = fmt.Fprintf(w, "%d more of %d with a PAUSE or headroom in use\n", more, len(list))
+	}
+	if len(list) == 0 {
+		_, _ = fmt.Fprintln(w, "no link is paused or has headroom in use")
+	}
+}

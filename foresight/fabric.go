@@ -1,0 +1,189 @@
+package foresight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/feature/pacc"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/fabric"
+	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/fabric/topo"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
+)
+
+// translation is a configuration as the simulator has it.
+type translation struct {
+	experiment.Fabric
+	notes []string // what the simulator has no like of
+}
+
+// translate turns a configuration into a fabric of the simulator, at line rate: rates are multiplied by
+// scale, times are as the file has them, bytes are the same (package config). down has the names of
+// links that are out of service. An error names what the simulator cannot have.
+func translate(variant string, applied *config.Config, down map[string]bool) (*translation, error) {
+	c, err := atLineRate(applied)
+	if err != nil {
+		return nil, err
+	}
+	t := &translation{Fabric: experiment.Fabric{Variant: variant, Laws: laws(c, applied)}}
+	g := graphOf(c, down)
+	if err := g.Check(); err != nil {
+		return nil, err
+	}
+	fc := &t.Config
+	fc.Graph = g
+	ack := qos.Of(c).ClassOf(soze.Of(c).AckDSCP).Class
+	fc.AckClass = &ack
+	fc.MaxQDUnit = max(soze.Of(applied).Unit()/units.Time(applied.Scale), 1)
+	if slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return buffer.Of(&s).On() }) {
+		fc.NewBuffer = func(i fabric.SwitchInfo) (fabric.Buffer, error) { return newBuffer(c, g, i) }
+		fc.PFC.Quanta = buffer.Of(&c.Switches[0]).PauseQuanta
+	}
+	t.queues(c)
+	if p := pacc.Of(c); p.Enabled {
+		fc.PACC = &fabric.PACC{Class: classIn(c, p.Queue), Params: func(r units.Rate) cnpgen.Params {
+			line, _ := p.Params(c, r)
+			return line
+		}}
+	}
+	for _, s := range c.Switches {
+		for _, p := range s.Ports {
+			if p.Rate > 0 {
+				t.note("%s:%d has a rate of its own, which is taken for both directions of its link", s.Name, p.Number)
+			}
+		}
+	}
+	return t, nil
+}
+
+func (t *translation) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
+// queues sets what the switches' queues do.
+func (t *translation) queues(c *config.Config) {
+	for _, e := range qos.Of(c).ECN {
+		t.Config.ECN[classIn(c, e.Queue)] = &fabric.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
+	}
+	for _, k := range qos.Of(c).Classes {
+		if k.Class != k.Queue {
+			t.note("class %d is served by its number, not as queue %d", k.Class, k.Queue)
+		}
+	}
+	limited := func(p config.Port) bool { return p.QueueLimit > 0 }
+	if qos.Of(c).QueueLimit < ids.Unlimited || slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return slices.ContainsFunc(s.Ports, limited) }) {
+		t.note("queue_limit is not simulated: queues are as deep as the switch's buffer, and without a policy without end")
+	}
+}
+
+// classIn is the class in a queue, the first where there are several.
+func classIn(c *config.Config, queue uint8) uint8 {
+	for _, k := range qos.Of(c).Classes {
+		if k.Queue == queue {
+			return k.Class
+		}
+	}
+	return 0 // of DSCPs that are not listed
+}
+
+// atLineRate returns the fabric that a configuration stands for. Sections stay as they are.
+func atLineRate(c *config.Config) (*config.Config, error) {
+	line := *c
+	line.Scale = 1
+	line.Links = slices.Clone(c.Links)
+	for i := range line.Links {
+		l := &line.Links[i]
+		for _, end := range []config.Endpoint{l.A, l.B} {
+			if s := c.Switch(end.Node); s != nil {
+				l.Rate = min(l.Rate, cmp.Or(s.Port(end.Port).Rate, l.Rate))
+			}
+		}
+		rate, ok := c.LineRate(l.Rate)
+		if !ok {
+			return nil, fmt.Errorf("link %s: %v times scale %d is beyond all numbers", l.Name, l.Rate, c.Scale)
+		}
+		l.Rate = rate
+	}
+	return &line, nil
+}
+
+// graphOf returns hosts, switches and links under their names.
+func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
+	g := &topo.Graph{Hosts: len(c.Hosts), Switches: len(c.Switches)}
+	at := map[string]int{}
+	add := func(name string) {
+		at[name] = len(g.Names)
+		g.Names = append(g.Names, name)
+	}
+	for _, h := range c.Hosts {
+		add(h.Name)
+	}
+	for _, s := range c.Switches {
+		add(s.Name)
+	}
+	for _, l := range c.Links {
+		g.Links = append(g.Links, topo.Link{A: at[l.A.Node], B: at[l.B.Node], Rate: l.Rate, Delay: l.Delay, Down: down[l.Name]})
+	}
+	return g
+}
+
+// newBuffer makes the buffer of a switch: the controller's own configuration of it, with the ports in
+// the simulator's order. A switch without a policy has none, which is unlimited.
+func newBuffer(c *config.Config, g *topo.Graph, i fabric.SwitchInfo) (fabric.Buffer, error) {
+	h, numbers, ok := buffer.Headroom(c, c.Switch(i.Name))
+	if !ok {
+		return nil, nil
+	}
+	var ports []headroom.Port
+	for _, l := range c.Links {
+		for _, end := range []config.Endpoint{l.A, l.B} {
+			if end.Node == i.Name {
+				ports = append(ports, h.Ports[slices.Index(numbers, end.Port)])
+			}
+		}
+	}
+	h.Ports = ports
+	return headroom.New(h)
+}
+
+// laws are the hosts' laws with the parameters of a configuration, at line rate: soze, and priority-1 and
+// so on for PrioPlus' channels over Swift.
+func laws(line, applied *config.Config) map[string]experiment.Law {
+	s, scale := soze.Of(applied), units.Rate(applied.Scale)
+	list := map[string]experiment.Law{"soze": {Kind: "soze", Params: map[string]string{
+		"p": s.P.String(), "k": s.K.String(), "alpha": (s.Alpha * scale).String(), "beta": (s.Beta * scale).String(),
+		"m": strconv.FormatFloat(s.M, 'g', -1, 64),
+	}}}
+	plan := priority.PlanOf(line)
+	if plan == nil {
+		return list
+	}
+	for i := range min(plan.Priorities, mostPriorities) {
+		ch, err := plan.Channel(i + 1)
+		if err != nil {
+			break
+		}
+		p := priority.Of(line)
+		params := map[string]string{"target": (ch.Target - plan.Base).String(), "limit": (ch.Limit - plan.Base).String()}
+		if p.Fluctuation == 0 {
+			params["under.increase"] = p.Increase.String()
+			params["under.beta"] = strconv.FormatFloat(p.Beta, 'g', -1, 64)
+			params["under.max_mdf"] = strconv.FormatFloat(p.MaxMDF, 'g', -1, 64)
+		}
+		list[fmt.Sprintf("priority-%d", i+1)] = experiment.Law{Kind: "prioplus-swift", Params: params}
+	}
+	return list
+}
+
+// mostPriorities bounds for how many priorities there are laws.
+const mostPriorities = 64

@@ -1,0 +1,236 @@
+// Package foresight tells what a configuration will do to traffic before a switch has it: it turns the
+// fabric of a configuration into the simulator's, with the types that the controller writes switches
+// from, plays the same traffic with the same seeds before and after, and sets what it measured side
+// by side.
+package foresight
+
+import (
+	"context"
+	_ "embed" // for what is measured
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/fabric/experiment"
+)
+
+//go:embed measures.yaml
+var measures []byte
+
+// Options say what is to be previewed.
+type Options struct {
+	// Before is the configuration that runs, nil for none; After the one that is planned.
+	Before, After *config.Config
+	// Down has the names of links that are out of service.
+	Down    map[string]bool
+	Traffic Traffic
+	Seed    uint64 // of the first run; the others follow
+	Seeds   int    // at least 1
+	// Watch is told of progress from several goroutines; it may be nil.
+	Watch func(experiment.Progress)
+}
+
+// Preview is what a change will do. Times and rates are at line rate.
+type Preview struct {
+	Traffic string `json:"traffic"`
+	Seeds   int    `json:"seeds"`
+	// Notes are what the prediction leaves out.
+	Notes    []string  `json:"notes,omitempty"`
+	Measures []Measure `json:"measures"`
+	Groups   []Group   `json:"groups"`
+	Links    []Link    `json:"links"`
+	Hops     uint64    `json:"packet_hops"` // of all runs
+}
+
+// Range is a number over the seeds; its Mean is nil where no seed has a value.
+type Range struct {
+	Mean *float64 `json:"mean"`
+	Low  float64  `json:"low"`
+	High float64  `json:"high"`
+	text string
+}
+
+// String prints the mean with its spread over the seeds.
+func (r *Range) String() string {
+	if r == nil || r.Mean == nil {
+		return "–"
+	}
+	return r.text
+}
+
+// Measure is one number, before and after; Before is nil where nothing runs.
+type Measure struct {
+	Name   string `json:"name"`
+	Unit   string `json:"unit,omitempty"`
+	Before *Range `json:"before,omitempty"`
+	After  *Range `json:"after"`
+}
+
+// Group is what becomes of flows that are counted together.
+type Group struct {
+	Name   string     `json:"name"`
+	Before *GroupSide `json:"before,omitempty"`
+	After  *GroupSide `json:"after"`
+}
+
+// GroupSide is a group in one of the two. Goodput is in Gb/s over the whole run.
+type GroupSide struct {
+	Flows    *Range `json:"flows"`
+	Done     *Range `json:"done"`
+	Victims  *Range `json:"victims"`
+	Goodput  *Range `json:"goodput_gbps"`
+	FCT      *Range `json:"fct_us"`
+	Slowdown *Range `json:"slowdown"`
+}
+
+// Link is one direction of a link. A side is nil where the configuration does not have it.
+type Link struct {
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Before *LinkSide `json:"before,omitempty"`
+	After  *LinkSide `json:"after,omitempty"`
+}
+
+// LinkSide is a link's direction in one of the two: experiment.Link's numbers.
+type LinkSide struct {
+	Paused   *Range `json:"paused_percent"`
+	Load     *Range `json:"load_percent"`
+	Headroom *Range `json:"headroom_kb"`
+}
+
+// The variants.
+const (
+	before = "before"
+	after  = "after"
+)
+
+// Run plays the traffic on both configurations. An error is one of the traffic, a *yamlnode.Error
+// where its file is at fault, of what the simulator cannot have, or of a ctx that ended.
+func Run(ctx context.Context, o Options) (*Preview, error) {
+	p := &Preview{Traffic: o.Traffic.Name, Seeds: o.Seeds, Notes: slices.Clone(o.Traffic.Notes)}
+	var fabrics []experiment.Fabric
+	for _, side := range []struct {
+		name string
+		c    *config.Config
+	}{{before, o.Before}, {after, o.After}} {
+		if side.c == nil {
+			continue
+		}
+		t, err := translate(side.name, side.c, o.Down)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", side.name, err)
+		}
+		for _, n := range t.notes {
+			if !slices.Contains(p.Notes, n) {
+				p.Notes = append(p.Notes, n)
+			}
+		}
+		fabrics = append(fabrics, t.Fabric)
+	}
+	file, err := experiment.Over(o.Traffic.File, o.Traffic.Text, measures, fabrics...)
+	if err != nil {
+		return nil, err
+	}
+	b := experiment.Batch{File: file, Seed: o.Seed, Seeds: o.Seeds, Shards: 1, Watch: o.Watch}
+	rep, err := b.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if rep.Interrupted {
+		return nil, context.Cause(ctx)
+	}
+	p.Hops = rep.Performance.PacketHops
+	p.fill(rep)
+	return p, nil
+}
+
+// fill reads a report.
+func (p *Preview) fill(rep *experiment.Report) {
+	for _, s := range rep.Summaries() {
+		i := slices.IndexFunc(p.Measures, func(m Measure) bool { return m.Name == s.Measure })
+		if i < 0 {
+			i = len(p.Measures)
+			p.Measures = append(p.Measures, Measure{Name: s.Measure, Unit: s.Unit})
+		}
+		if s.Variant == before {
+			p.Measures[i].Before = rangeOf(s.Sample)
+		} else {
+			p.Measures[i].After = rangeOf(s.Sample)
+		}
+	}
+	for _, variant := range []string{before, after} {
+		i := slices.IndexFunc(rep.Outcomes, func(o *experiment.Outcome) bool { return o.Variant == variant })
+		if i < 0 {
+			continue
+		}
+		for g := range rep.Outcomes[i].Groups {
+			p.group(rep, variant, g, rep.Outcomes[i].Groups[g].Name)
+		}
+		for l := range rep.Outcomes[i].Links {
+			p.link(rep, variant, l, &rep.Outcomes[i].Links[l])
+		}
+	}
+}
+
+func (p *Preview) group(rep *experiment.Report, variant string, g int, name string) {
+	col := func(of func(*experiment.Outcome, *experiment.Group) float64) *Range {
+		return rangeOf(rep.SampleOf(variant, func(o *experiment.Outcome) float64 { return of(o, &o.Groups[g]) }))
+	}
+	ended := func(v float64, g *experiment.Group) float64 {
+		if g.Done == 0 {
+			return math.NaN()
+		}
+		return v
+	}
+	side := &GroupSide{
+		Flows:   col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return float64(g.Flows) }),
+		Done:    col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return float64(g.Done) }),
+		Victims: col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return float64(g.Victims) }),
+		Goodput: col(func(o *experiment.Outcome, g *experiment.Group) float64 {
+			return float64(g.Bytes) * 8e3 / float64(o.Ended)
+		}),
+		FCT:      col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return ended(g.FCT.Mean, g) }),
+		Slowdown: col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return ended(g.Slowdown.Mean, g) }),
+	}
+	i := slices.IndexFunc(p.Groups, func(g Group) bool { return g.Name == name })
+	if i < 0 {
+		i = len(p.Groups)
+		p.Groups = append(p.Groups, Group{Name: name})
+	}
+	if variant == before {
+		p.Groups[i].Before = side
+	} else {
+		p.Groups[i].After = side
+	}
+}
+
+func (p *Preview) link(rep *experiment.Report, variant string, l int, at *experiment.Link) {
+	col := func(of func(*experiment.Link) float64) *Range {
+		return rangeOf(rep.SampleOf(variant, func(o *experiment.Outcome) float64 { return of(&o.Links[l]) }))
+	}
+	side := &LinkSide{
+		Paused:   col(func(l *experiment.Link) float64 { return l.Paused }),
+		Load:     col(func(l *experiment.Link) float64 { return l.Load }),
+		Headroom: col(func(l *experiment.Link) float64 { return l.Headroom }),
+	}
+	if variant == before {
+		p.Links = append(p.Links, Link{From: at.From, To: at.To, Before: side})
+		return
+	}
+	i := slices.IndexFunc(p.Links, func(l Link) bool { return l.From == at.From && l.To == at.To && l.After == nil })
+	if i < 0 {
+		i = len(p.Links)
+		p.Links = append(p.Links, Link{From: at.From, To: at.To})
+	}
+	p.Links[i].After = side
+}
+
+func rangeOf(s experiment.Sample) *Range {
+	r := &Range{text: s.String()}
+	if len(s.Values) > 0 {
+		mean := s.Mean()
+		r.Mean, r.Low, r.High = &mean, s.Quantile(0), s.Quantile(1)
+	}
+	return r
+}
