@@ -66,16 +66,6 @@ func NewPort(p Params) (*Port, error) {
 // Params returns the port's parameters.
 func (p *Port) Params() Params { return p.par }
 
-// SetParams changes the parameters from the next tick on; the table and its counters stay.
-func (p *Port) SetParams(par Params) error {
-	if err := par.validate(); err != nil {
-		return err
-	}
-	p.par = par
-	p.table.limit = par.MaxFlows
-	return nil
-}
-
 // Stats returns the counters.
 func (p *Port) Stats() Stats { return p.stats }
 

@@ -4,7 +4,6 @@ import (
 	"net"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/device"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -106,19 +105,4 @@ func (c *Controller) HostParameters() []view.HostParameter {
 		}
 	}
 	return list
-}
-
-// Stats returns every switch's counters, by name.
-func (c *Controller) Stats() map[string]device.Stats {
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
-	stats := map[string]device.Stats{}
-	if cur == nil {
-		return stats
-	}
-	for name, u := range cur.devices {
-		stats[name] = u.Stats()
-	}
-	return stats
 }

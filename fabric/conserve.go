@@ -9,7 +9,8 @@ import (
 // Check verifies that nothing was lost or made up: every packet that is alive is in a
 // queue, on a link or taking effect as PFC, in as many as the pool handed out; bytes of
 // queues are the sum of their packets; and every data packet that was sent has been
-// delivered, dropped or is still there. An error is a fault of the simulator.
+// delivered, dropped or is still there; and the accounts of every buffer agree. An error is a fault
+// of the simulator.
 func (s *Sim) Check() error {
 	found, tele := 0, 0
 	inNet := make([]int32, len(s.flows))
@@ -50,6 +51,13 @@ func (s *Sim) Check() error {
 	}
 	if tele != s.tele.live {
 		return fmt.Errorf("%d packets carry telemetry, but %d records are alive", tele, s.tele.live)
+	}
+	for i := range s.nodes {
+		if m, err := s.MMU(i); err == nil {
+			if err := m.Audit(); err != nil {
+				return fmt.Errorf("buffer of %s: %w", s.graph.Names[i], err)
+			}
+		}
 	}
 	for i := range s.flows {
 		if inNet[i] != s.flows[i].inNet {

@@ -238,11 +238,3 @@ func (s *Sim) routeBack(node, host int32) (route int32, ok bool) {
 // ownPacket is where a packet came in that its switch made: it is in no ingress queue's
 // account.
 const ownPacket = -1
-
-// PACC returns what PACC has counted at an egress port; false without PACC or at a host.
-func (s *Sim) PACC(port int) (cnpgen.Stats, bool) {
-	if s.paccs == nil || s.paccs[port] == nil {
-		return cnpgen.Stats{}, false
-	}
-	return s.paccs[port].engine.Stats(), true
-}

@@ -43,7 +43,6 @@ type Sim struct {
 	tele     telePool
 	pauses   []pauseState       // per port
 	reds     []red              // per port and class, nil without ECN
-	watches  []*watch           // per port, nil where nobody watches
 	observed [][]*Occupancy     // per port
 	paccs    []*paccPort        // per port, nil at hosts and without PACC
 	conns    map[int]*conn      // connections with more than one message
@@ -56,7 +55,6 @@ type Sim struct {
 	ackClass             uint8
 	quantum              [NumClasses]int32
 	needs                Needs // of any flow so far
-	watching             bool
 	pfc                  PFC
 	cnpGap               units.Time
 	rto                  units.Time // 0 for the default of the flow's class

@@ -149,7 +149,7 @@ func (s *Sim) forward(in int32, e *onWire) {
 	bit := uint8(1) << class
 	if o.freeAt <= s.now && !o.pending && (o.active&^o.paused)|(o.active|o.paused)&bit == 0 && o.ctrl.head == 0 {
 		// Nothing to wait for. What stamp does for a packet that has waited does not apply.
-		if s.needs.INT || s.watching {
+		if s.needs.INT {
 			s.pool.packets[e.k].at = s.now
 			s.stamp(out, o, e.k)
 		}
@@ -184,9 +184,6 @@ func (s *Sim) stamp(i int32, p *port, k int32) {
 				s.record(t, p, class)
 			}
 		}
-	}
-	if s.watching {
-		s.watch(i, p, class, pk.at)
 	}
 }
 

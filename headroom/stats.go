@@ -99,7 +99,7 @@ func (m *MMU) Tau(port int, class uint8) units.Bytes { return m.queues[port*Clas
 func (m *MMU) Config() Config { return m.config }
 
 // Audit adds up all accounts and returns an error when they disagree or a pool is
-// overdrawn. It is for tests and watchdogs; it takes time in proportion to the ports.
+// overdrawn. It takes time in proportion to the ports.
 func (m *MMU) Audit() error {
 	var sum Usage
 	for i := range m.ports {

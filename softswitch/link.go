@@ -68,21 +68,6 @@ func (l *Link) SetUp(up bool) {
 	}
 }
 
-// SetDelay changes the propagation delay of both directions for frames sent from now on;
-// they never overtake earlier ones. 0 or more.
-func (l *Link) SetDelay(d units.Time) {
-	for i := range l.pipe {
-		l.pipe[i].delay = max(0, d)
-	}
-}
-
-// SetLoss makes the link lose the frames for which lose returns true; nil loses none.
-func (l *Link) SetLoss(lose func(frame []byte) bool) {
-	for i := range l.pipe {
-		l.pipe[i].lose = lose
-	}
-}
-
 // Stats returns the counters of both directions, from a to b first.
 func (l *Link) Stats() [2]LinkStats {
 	return [2]LinkStats{l.pipe[0].stats, l.pipe[1].stats}
@@ -96,7 +81,6 @@ type pipe struct {
 	delay   units.Time
 	to      Endpoint
 	timer   *clock.Timer
-	lose    func(frame []byte) bool
 	flights ring.Ring[flight]
 	free    [][]byte   // buffers of frames that have arrived
 	last    units.Time // arrival of the last frame sent
@@ -111,7 +95,7 @@ type flight struct {
 
 // Send implements Sender.
 func (p *pipe) Send(frame []byte, finish units.Time) {
-	if !p.link.up || p.lose != nil && p.lose(frame) {
+	if !p.link.up {
 		p.stats.Lost++
 		return
 	}

@@ -226,7 +226,7 @@ func TestLinkCut(t *testing.T) {
 	loop := clock.NewLoop()
 	s, p := onLoop(t, loop, "a", 2, 0)
 	h1, h2 := &host{loop: loop}, &host{loop: loop}
-	l1 := connect(t, loop, 0, h1, p[1])
+	connect(t, loop, 0, h1, p[1])
 	l2 := connect(t, loop, 100*us, h2, p[2])
 	for i := range uint32(6) {
 		h1.send(units.Time(i)*50*us, frame(2, 0, i, 60)) // 0 to 250 us
@@ -242,14 +242,6 @@ func TestLinkCut(t *testing.T) {
 	}
 	if st := stats(t, s, 2); st.TxFrames != 4 || st.TxLost != 2 {
 		t.Errorf("port counted %+v", st)
-	}
-	l1.SetLoss(func(f []byte) bool { return decode(f).seq == 7 })
-	h1.send(2*ms, frame(2, 0, 7, 60))
-	h1.send(2*ms, frame(2, 0, 8, 60))
-	l2.SetDelay(us)
-	loop.RunUntil(3 * ms)
-	if n := len(h2.got); n != 3 || h2.got[2].seq != 8 || h2.got[2].at != 2*ms+us {
-		t.Errorf("received %+v", h2.got)
 	}
 	if _, err := Connect(loop, -1, h1, h2); err == nil || err.Error() != "link delay -1ps: want 0 or more" {
 		t.Errorf("negative delay: %v", err)

@@ -73,7 +73,3 @@ func (p *Pipeline) Lacks(o Objects) []string {
 	lacks("low-pass filter", o.Filters, func(n string) bool { return p.filters[n] })
 	return missing
 }
-
-// Architecture returns what the program was compiled for, as its P4Info says: v1model, tna
-// or t2na.
-func (p *Pipeline) Architecture() string { return p.info.GetPkgInfo().GetArch() }

@@ -148,12 +148,6 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// HasTable reports whether the program has a table of that name.
-func (p *Pipeline) HasTable(name string) bool {
-	_, err := p.tables.find(name)
-	return err == nil
-}
-
 // TableSize returns how many entries the table with that id holds, 0 when unknown.
 func (p *Pipeline) TableSize(id uint32) int {
 	if t, err := p.tables.id(id); err == nil {

@@ -28,6 +28,3 @@ func NewDelays(at []units.Time, percent []float64, factor float64) (*Delays, err
 
 // Draw returns a time.
 func (d *Delays) Draw(rng *rand.Rand) units.Time { return units.Time(d.ps.Draw(rng)) }
-
-// Mean returns the mean time.
-func (d *Delays) Mean() units.Time { return units.Time(d.ps.Mean()) }

@@ -1,5 +1,5 @@
-// Package model is what tests hold the buffer policies against: DSH's Algorithm 2 in floating
-// point, and the refresh of PAUSEs as IEEE 802.1Qbb has it. No switch runs it.
+// Package model is what tests hold DSH's estimate against: its Algorithm 2 in floating point. No
+// switch runs it.
 package model
 
 import (

@@ -395,15 +395,6 @@ func (a *Agent) Wake(now units.Time) {
 	a.transmit(now)
 }
 
-// Flows returns the keys of the flows in the order they were started.
-func (a *Agent) Flows() []FlowKey {
-	keys := make([]FlowKey, 0, len(a.flows))
-	for _, f := range a.inOrder() {
-		keys = append(keys, f.key)
-	}
-	return keys
-}
-
 func (a *Agent) inOrder() []*flow {
 	all := slices.Collect(maps.Values(a.flows))
 	slices.SortFunc(all, func(x, y *flow) int {

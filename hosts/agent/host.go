@@ -46,13 +46,6 @@ func (h *Host) SetWeight(key FlowKey, w float64) error {
 	return err
 }
 
-// Hold holds a flow now, or lets it go; see Agent.Hold.
-func (h *Host) Hold(key FlowKey, held bool) error {
-	err := h.Agent.Hold(h.loop.Now(), key, held)
-	h.pump()
-	return err
-}
-
 // pump does what is due and comes back when more is.
 func (h *Host) pump() {
 	now := h.loop.Now()

@@ -81,7 +81,7 @@ func TestNotificationByAddresses(t *testing.T) {
 			t.Errorf("%v took %d notifications, want %d", r.Key, r.CNPs, want)
 		}
 	}
-	if err := h.StopFlow(h.Flows()[2]); err != nil {
+	if err := h.StopFlow(h.Report()[2].Key); err != nil {
 		t.Fatal(err)
 	}
 	f.BTH.DestQP = 3 // of that flow: too late

@@ -10,20 +10,12 @@ const (
 	Nak                 // PSN sequence error: the packet with the reply's PSN is missing
 )
 
-// ReceiverStats counts what a receiver saw.
-type ReceiverStats struct {
-	Delivered  uint64 // packets taken in order
-	Duplicates uint64 // packets that had already been taken
-	OutOfOrder uint64 // packets dropped because one before them is missing
-}
-
 // Receiver is the receiving side of one flow: it takes packets in order and drops all
 // others. The zero value expects packet 0. It is owned by whoever feeds it.
 type Receiver struct {
-	next   uint64 // packet expected
-	gap    bool   // a NAK for next has been sent
-	msn    uint32
-	counts ReceiverStats
+	next uint64 // packet expected
+	gap  bool   // a NAK for next has been sent
+	msn  uint32
 }
 
 // OnData takes a data packet; last says that it ends a message. deliver is whether its
@@ -34,13 +26,11 @@ func (r *Receiver) OnData(psn uint32, last bool) (deliver bool, reply Reply, rep
 	case ok && i == r.next:
 		r.next++
 		r.gap = false
-		r.counts.Delivered++
 		if last {
 			r.msn = (r.msn + 1) & psnMask
 		}
 		return true, Ack, psn
 	case ok && i > r.next:
-		r.counts.OutOfOrder++
 		if r.gap {
 			return false, Silent, 0
 		}
@@ -49,7 +39,6 @@ func (r *Receiver) OnData(psn uint32, last bool) (deliver bool, reply Reply, rep
 		r.gap = true
 		return false, Nak, PSN(r.next)
 	default:
-		r.counts.Duplicates++
 		if r.next == 0 {
 			return false, Silent, 0
 		}
@@ -63,6 +52,3 @@ func (r *Receiver) Next() uint64 { return r.next }
 
 // MSN returns the message sequence number for the AETH: messages completed, 24 bits.
 func (r *Receiver) MSN() uint32 { return r.msn }
-
-// Stats returns the counts so far.
-func (r *Receiver) Stats() ReceiverStats { return r.counts }

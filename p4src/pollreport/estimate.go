@@ -4,17 +4,13 @@ import (
 	"encoding/binary"
 
 	"github.com/headgate/headgate/p4src/ids"
-	"github.com/headgate/headgate/units"
 )
 
 // estimateSize is the length of the header estimate_report_t of p4src/shared/headers.p4.
 const estimateSize = 2 + 3*4
 
-// GradientUnit is the time that an Estimate's gradients are per: 2^12 ns.
-const GradientUnit = 4096 * units.Nanosecond
-
 // Estimate is DSH's estimate (DSH §IV-C, Algorithm 3) of one egress queue, as of the last
-// pair of its packets. Gradients are in bytes per GradientUnit. All are 0 while the chip's
+// pair of its packets. Gradients are in bytes per 2^12 ns. All are 0 while the chip's
 // tables are empty. Every other packet is left out, so Headroom can be far below what
 // Algorithm 3 has (see package tables/estimate): it is for looking at, not a safe headroom.
 //
@@ -36,10 +32,6 @@ type Estimate struct {
 	Gradient int32  // ĝ
 	Headroom uint32 // φ̂ in bytes, 0 … Φ: by how much the queue is estimated to grow until a PAUSE takes effect
 }
-
-// Deviation returns v_avg, the mean deviation of gradients from their average: a quarter of
-// what ĝ has more than g_avg.
-func (e *Estimate) Deviation() int32 { return (e.Gradient - e.Average) / 4 }
 
 // parse decodes estimateSize bytes.
 func (e *Estimate) parse(p []byte) {

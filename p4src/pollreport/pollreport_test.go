@@ -108,9 +108,6 @@ func TestEstimate(t *testing.T) {
 	if want := (Estimate{Queue: 3, Profile: 7, Average: -2, Gradient: 16, Headroom: 0xabcd}); got.Estimate == nil || *got.Estimate != want {
 		t.Errorf("estimate %+v, want %+v", got.Estimate, want)
 	}
-	if v := (&Estimate{Average: -8, Gradient: 16}).Deviation(); v != 6 {
-		t.Errorf("v_avg is %d, want 6", v)
-	}
 	if again := got.Append(nil); !bytes.Equal(again, b[:len(b)-1]) {
 		t.Errorf("encoded as %x", again)
 	}

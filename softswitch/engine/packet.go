@@ -71,10 +71,6 @@ const (
 	noTrunc  = int(^uint(0) >> 1)
 )
 
-// Frame returns the length of the packet as it would leave now, without headers that
-// egress may add or remove. The traffic manager accounts for it.
-func (p *Packet) Frame() int { return min(p.size, p.trunc) }
-
 // Free gives the packet back to its instance's pool; it must not be used afterwards.
 func (p *Packet) Free() {
 	if p == nil || p.in == nil {

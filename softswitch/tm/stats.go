@@ -68,9 +68,6 @@ func (m *Manager) Stats(id uint32, s *PortStats) bool {
 	return true
 }
 
-// Rest returns the counters of the queues that packets for unknown ports go through.
-func (m *Manager) Rest(s *PortStats) { m.rest.fill(s) }
-
 func (p *port) fill(s *PortStats) {
 	s.Port, s.Rate, s.Sent = p.id, p.rate, p.sent
 	s.Queues = s.Queues[:0]

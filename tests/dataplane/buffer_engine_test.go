@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/headroom/model"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/softswitch/engine"
@@ -56,7 +55,7 @@ type versus struct {
 	*machine
 	c                          buffer.Config
 	mmu                        *headroom.MMU
-	refresh                    []model.Refresher
+	refresh                    []refresher
 	stored                     []storedPacket
 	victims                    int // events after which a port was a victim's
 	disobeyed                  int // arrivals that repeated a PAUSE
@@ -80,7 +79,7 @@ func newVersus(t testing.TB, m *machine, c buffer.Config) *versus {
 	n := len(c.Numbers)
 	v := &versus{machine: m, c: c, mmu: mmu, pauses: make([]uint64, n), resumes: make([]uint64, n), refreshes: make([]uint64, n)}
 	for _, p := range c.MMU.Ports {
-		v.refresh = append(v.refresh, model.NewRefresher(p.Rate.PauseTime(c.Quanta)))
+		v.refresh = append(v.refresh, newRefresher(p.Rate.PauseTime(c.Quanta)))
 	}
 	return v
 }

@@ -85,9 +85,6 @@ func (s *Schema) Tables() []*Table { return slices.Clone(s.tables) }
 // Table returns the table of a name, or nil.
 func (s *Schema) Table(name string) *Table { return s.byName[name] }
 
-// TableOf returns the table of an identifier, or nil.
-func (s *Schema) TableOf(id uint32) *Table { return s.byID[id] }
-
 // Key returns the key field of a name, or nil.
 func (t *Table) Key(name string) *Field { return named(t.Keys, name) }
 

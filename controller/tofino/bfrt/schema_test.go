@@ -18,7 +18,7 @@ func TestFixed(t *testing.T) {
 			t.Fatal(err)
 		}
 		ppg := s.Table("tm.ppg.cfg")
-		if ppg == nil || ppg.ID != 0xff050030 || s.TableOf(0xff050030) != ppg || ppg.Scope != Pipe || ppg.Operations != CanRead|CanInsert|CanModify|CanDelete {
+		if ppg == nil || ppg.ID != 0xff050030 || s.byID[0xff050030] != ppg || ppg.Scope != Pipe || ppg.Operations != CanRead|CanInsert|CanModify|CanDelete {
 			t.Fatalf("%s: %+v", chip, ppg)
 		}
 		if f := named(ppg.Fields(ppg.Action("dev_port")), "pfc_skid_max_cells"); f == nil || f.ID != 3 || f.Bits != 32 {
@@ -52,7 +52,7 @@ func TestSound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, table := range s.Tables() {
-			if table.Name == "" || table.ID == 0 || table.Scope == 0 || table.Operations == 0 || s.Table(table.Name) != table || s.TableOf(table.ID) != table {
+			if table.Name == "" || table.ID == 0 || table.Scope == 0 || table.Operations == 0 || s.Table(table.Name) != table || s.byID[table.ID] != table {
 				t.Errorf("%s: %+v is not one of its own", chip, table)
 			}
 			groups := [][]Field{table.Keys, table.Data}

@@ -90,7 +90,3 @@ func (l *Law) OnEvent(law.Event, units.Time) {}
 func (l *Law) Allowance() law.Allowance {
 	return law.Allowance{Rate: law.Pace(l.w, l.t), Window: units.Bytes(l.w)}
 }
-
-// Utilisation returns U, the moving average of the busiest link's bytes in flight over
-// what it holds without a queue.
-func (l *Law) Utilisation() float64 { return l.u }

@@ -124,7 +124,3 @@ func (l *Law) OnEvent(law.Event, units.Time) {}
 func (l *Law) Allowance() law.Allowance {
 	return law.Allowance{Rate: law.Pace(l.w, l.tau), Window: units.Bytes(l.w)}
 }
-
-// Power returns Γ_smooth, the busiest link's power over that of a full link without a
-// queue.
-func (l *Law) Power() float64 { return l.power }

@@ -215,12 +215,6 @@ func (l *Law) SetChannel(target, limit units.Time) error {
 	return nil
 }
 
-// Flows returns #flow, the estimate of how many flows have this priority.
-func (l *Law) Flows() float64 { return l.flows }
-
-// Stopped reports whether the flow has yielded and probes.
-func (l *Law) Stopped() bool { return l.stopped }
-
 // delay returns what the acknowledgement says of the kind of delay that decides.
 func (l *Law) delay(a *law.Ack) units.Time {
 	switch {

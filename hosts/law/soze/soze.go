@@ -138,9 +138,6 @@ func (l *Law) SetWeight(w float64) error {
 // Weight returns the flow's weight.
 func (l *Law) Weight() float64 { return l.weight }
 
-// Rate returns the rate that the law gives the flow, of payload, before pacing's margin.
-func (l *Law) Rate() units.Rate { return units.Rate(l.weight * math.Exp(l.lnX)) }
-
 // limited reports whether the flow leaves most of its allowance unused, because it has
 // nothing to send or another flow of its host has the NIC: what it sees then says nothing
 // about whether it may have more.

@@ -34,14 +34,12 @@ func (t *Target) Delay(x float64) units.Time {
 	return units.Time(t.delayLn(math.Log(x)))
 }
 
-// Share returns the inverse: the rate per weight that a queueing delay stands for, alpha
-// for delays up to p and beta for delays from p + k on.
-func (t *Target) Share(d units.Time) float64 { return math.Exp(t.lnShare(float64(d))) }
-
 func (t *Target) delayLn(lnX float64) float64 {
 	return t.p + t.perLn*(t.lnAlpha-min(max(lnX, t.lnBeta), t.lnAlpha))
 }
 
+// lnShare returns the inverse of delayLn: the ln of the rate per weight that a queueing delay stands
+// for, of alpha for delays up to p and of beta for delays from p + k on.
 func (t *Target) lnShare(d float64) float64 {
 	return t.lnAlpha - min(max(d-t.p, 0), t.k)*t.inv
 }

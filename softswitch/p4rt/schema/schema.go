@@ -214,9 +214,3 @@ type direct struct {
 	table uint32
 	meter bool
 }
-
-// Owner returns the table that a direct counter or meter belongs to.
-func (s *Schema) Owner(id uint32) (table uint32, ok bool) {
-	d, ok := s.direct[id]
-	return d.table, ok
-}

@@ -1,0 +1,4 @@
+package hpcc
+
+// Utilisation returns U.
+func (l *Law) Utilisation() float64 { return l.u }
