@@ -113,7 +113,7 @@ func (c *Controller) advice(s config.Switch, w *wanted) []string {
 	var notes []string
 	for _, f := range c.features {
 		if f, ok := f.(feature.Adviser); ok {
-			notes = append(notes, f.Advise(w.Env, running, s.Name)...)
+			notes = append(notes, f.Advise(w.Env, running)...)
 		}
 	}
 	return notes

@@ -124,7 +124,7 @@ func lldpFrom(t *testing.T, env *feature.Env) []byte {
 	peer := &testenv.Switch{Switch: "leaf2"}
 	for _, construct := range features() {
 		f := construct(&testenv.Hub{})
-		if l := f.Attach(env, peer); f.Name() == "linkprobe" {
+		if l := f.Attach(testenv.At(env, peer.Name()), peer); f.Name() == "linkprobe" {
 			if err := l.Tick(context.Background(), time.Now()); err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -54,9 +53,8 @@ func (p *programs) of(cfg *config.Config, s config.Switch) (*pipeline.Pipeline, 
 			"is %d, but the switch %q of target %s runs a program that was compiled for %d, and a chip's binary cannot be changed; want %d",
 			port, s.Name, s.Target, ids.UDPPortMaxQD, ids.UDPPortMaxQD)}
 	}
-	env := feature.Env{Config: cfg}
 	refused := func(key, format string, args ...any) error {
-		return yamlnode.Fault{Field: env.Path(&s) + "." + key, Text: fmt.Sprintf(format, args...)}
+		return yamlnode.Fault{Field: cfg.Path(&s) + "." + key, Text: fmt.Sprintf(format, args...)}
 	}
 	var device []byte
 	if s.DeviceConfig != "" {

@@ -40,7 +40,7 @@ func (c *Controller) prepare(cfg *config.Config) *prepared {
 		if err == nil {
 			p.pipes[s.Name] = pipe
 			if _, managed := s.TrafficManager(); managed != "" {
-				p.trafficManagers[s.Name], err = c.shape(&feature.Env{Config: cfg, Graph: p.graph, Pipeline: pipe}, s)
+				p.trafficManagers[s.Name], err = c.shape(&feature.Env{Config: cfg, Graph: p.graph, Switch: s, Pipeline: pipe})
 			}
 		}
 		p.errs[s.Name] = err
@@ -49,7 +49,8 @@ func (c *Controller) prepare(cfg *config.Config) *prepared {
 }
 
 // shape asks the features what the traffic manager of a switch should do.
-func (c *Controller) shape(env *feature.Env, s *config.Switch) (*trafficmanager.Config, error) {
+func (c *Controller) shape(env *feature.Env) (*trafficmanager.Config, error) {
+	s := env.Switch
 	m := &trafficmanager.Config{Queues: s.PriorityQueues, PacketSize: s.PacketSize}
 	for _, p := range env.Graph.Ports(s.Name) {
 		m.Ports = append(m.Ports, trafficmanager.Port{Number: p.Number, Rate: p.Rate})
@@ -59,7 +60,7 @@ func (c *Controller) shape(env *feature.Env, s *config.Switch) (*trafficmanager.
 		if !ok {
 			continue
 		}
-		if err := shaper.Shape(env, s.Name, m); err != nil {
+		if err := shaper.Shape(env, m); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
@@ -68,25 +69,26 @@ func (c *Controller) shape(env *feature.Env, s *config.Switch) (*trafficmanager.
 		return nil, err
 	}
 	if err := d.Check(m); err != nil {
-		return nil, c.unshaped(env, s, err)
+		return nil, c.unshaped(env, err)
 	}
 	return m, nil
 }
 
 // unshaped turns what a traffic manager cannot do into a fault of the field that asks for it.
-func (c *Controller) unshaped(env *feature.Env, s *config.Switch, err error) error {
+func (c *Controller) unshaped(env *feature.Env, err error) error {
+	s := env.Switch
 	var fault *units.FieldError
 	if !errors.As(err, &fault) {
 		key, _ := s.TrafficManager()
 		return yamlnode.Fault{
-			Field: env.Path(s) + "." + key,
+			Field: env.Config.Path(s) + "." + key,
 			Text:  fmt.Sprintf("leads to the traffic manager of the switch %q, which cannot do what the file asks for: %v", s.Name, err),
 		}
 	}
-	field := env.Path(s)
+	field := env.Config.Path(s)
 	for _, f := range c.features {
 		if shaper, ok := f.(feature.Shaper); ok {
-			field = cmp.Or(shaper.ShapedBy(env, s, fault.Field), field)
+			field = cmp.Or(shaper.ShapedBy(env, fault.Field), field)
 		}
 	}
 	text := fmt.Sprintf("makes %s %s for the traffic manager of the switch %q, want %s", fault.Field, fault.Value, s.Name, fault.Allowed)
@@ -115,13 +117,14 @@ type base struct {
 func (c *Controller) wants(p *prepared, last map[string]*wanted) map[string]*wanted {
 	routes := p.graph.Routes(c.links.state())
 	wants := map[string]*wanted{}
-	for _, s := range p.config.Switches {
+	for i := range p.config.Switches {
+		s := &p.config.Switches[i]
 		was := last[s.Name]
 		if was != nil && topology.SamePaths(was.routes, routes[s.Name]) {
 			wants[s.Name] = was
 			continue
 		}
-		env := &feature.Env{Config: p.config, Graph: p.graph, Pipeline: p.pipes[s.Name]}
+		env := &feature.Env{Config: p.config, Graph: p.graph, Switch: s, Pipeline: p.pipes[s.Name]}
 		if was != nil {
 			env = was.Env
 		}
@@ -133,9 +136,9 @@ func (c *Controller) wants(p *prepared, last map[string]*wanted) map[string]*wan
 		case was != nil && topology.SameHosts(was.routes, w.routes):
 			w.base = was.base
 		default:
-			w.base = c.base(env, s.Name, w.routes)
+			w.base = c.base(env, w.routes)
 		}
-		w.State, w.Err = c.complete(w, s.Name)
+		w.State, w.Err = c.complete(w)
 		if w.Err == nil {
 			w.TrafficManager = p.trafficManagers[s.Name]
 		}
@@ -144,14 +147,14 @@ func (c *Controller) wants(p *prepared, last map[string]*wanted) map[string]*wan
 }
 
 // base asks the features for what stays when next hops change.
-func (c *Controller) base(env *feature.Env, sw string, routes []topology.Route) *base {
+func (c *Controller) base(env *feature.Env, routes []topology.Route) *base {
 	b := &base{state: &reconcile.State{}}
 	var all []*p4v1.Entity
 	for _, f := range c.features {
-		list, err := f.Desired(env, sw)
+		list, err := f.Desired(env)
 		if r, ok := f.(feature.Router); ok && err == nil {
 			var hosts []*p4v1.Entity
-			hosts, err = r.Hosts(env, sw, routes)
+			hosts, err = r.Hosts(env, routes)
 			list = append(list, hosts...)
 		}
 		if err != nil {
@@ -165,21 +168,21 @@ func (c *Controller) base(env *feature.Env, sw string, routes []topology.Route) 
 			}
 		}
 	}
-	b.errs = errors.Join(b.errs, c.overflows(all, env, sw))
+	b.errs = errors.Join(b.errs, c.overflows(all, env))
 	return b
 }
 
 // complete adds to the base of a switch what its next hops take.
-func (c *Controller) complete(w *wanted, sw string) (*reconcile.State, error) {
+func (c *Controller) complete(w *wanted) (*reconcile.State, error) {
 	state, errs := w.base.state, w.base.errs
 	for _, f := range c.features {
 		r, ok := f.(feature.Router)
 		if !ok {
 			continue
 		}
-		list, err := r.Paths(w.Env, sw, w.routes)
+		list, err := r.Paths(w.Env, w.routes)
 		if err == nil {
-			err = c.overflows(list, w.Env, sw)
+			err = c.overflows(list, w.Env)
 		}
 		if err != nil {
 			errs = errors.Join(errs, fmt.Errorf("%s: %w", f.Name(), err))
@@ -207,18 +210,18 @@ func twice(f feature.Feature, env *feature.Env, err error) error {
 }
 
 // overflows says which objects of the program are too small for entities.
-func (c *Controller) overflows(entities []*p4v1.Entity, env *feature.Env, sw string) error {
+func (c *Controller) overflows(entities []*p4v1.Entity, env *feature.Env) error {
 	var errs error
 	for _, o := range env.Pipeline.Overflows(entities) {
 		errs = errors.Join(errs, yamlnode.Fault{
-			Field: c.filledBy(o.Object, env, sw), Text: fmt.Sprintf("makes the switch %q want %s", sw, o.Text),
+			Field: c.filledBy(o.Object, env), Text: fmt.Sprintf("makes the switch %q want %s", env.Switch.Name, o.Text),
 		})
 	}
 	return errs
 }
 
 // filledBy returns the field of the configuration that an object of the program is filled by.
-func (c *Controller) filledBy(object string, env *feature.Env, sw string) string {
+func (c *Controller) filledBy(object string, env *feature.Env) string {
 	for _, f := range c.features {
 		for _, p := range f.Parts() {
 			if p.FilledBy != "" && (slices.Contains(p.Objects.Tables, object) || slices.Contains(p.Objects.Profiles, object)) {
@@ -226,7 +229,7 @@ func (c *Controller) filledBy(object string, env *feature.Env, sw string) string
 			}
 		}
 	}
-	return env.Path(env.Config.Switch(sw))
+	return env.Config.Path(env.Switch)
 }
 
 // maxFaults bounds a report: what is wrong with one switch is often wrong with hundreds.

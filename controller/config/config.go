@@ -16,7 +16,10 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -272,6 +275,22 @@ func (c *Config) Switch(name string) *Switch {
 		}
 	}
 	return nil
+}
+
+// Path returns where a switch of the configuration stands in the file, such as switches[2].
+func (c *Config) Path(s *Switch) string {
+	i := slices.IndexFunc(c.Switches, func(o Switch) bool { return o.Name == s.Name })
+	return fmt.Sprintf("switches[%d]", i)
+}
+
+// Origin returns the field that a switch has a key such as buffer.size from: that of its own section,
+// where it has the key or the fabric has no such section, else that of the fabric's.
+func (c *Config) Origin(s *Switch, key string) string {
+	section, _, _ := strings.Cut(key, ".")
+	if own := c.Path(s) + "." + key; c.Given(own) || c.Given(c.Path(s)+"."+section) && !c.Given(section) {
+		return own
+	}
+	return key
 }
 
 // Host returns the host of that name, nil when there is none.

@@ -46,7 +46,7 @@ func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
 
 func (a *attacher) Parts() []feature.Part { return nil }
 
-func (a *attacher) Desired(*feature.Env, string) ([]*p4v1.Entity, error) {
+func (a *attacher) Desired(*feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{limit(a.pipe, 1, 100)}, nil
 }
 
@@ -151,7 +151,7 @@ func TestVictims(t *testing.T) {
 	}
 	want := func(env *feature.Env, alpha headroom.Alpha) Want {
 		s := &reconcile.State{}
-		list, _ := o.Desired(env, "s1")
+		list, _ := o.Desired(env)
 		for _, e := range list {
 			if err := s.Add(e); err != nil {
 				t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 type Env struct {
 	Config   *config.Config
 	Graph    *topology.Graph
+	Switch   *config.Switch     // one of Config
 	Pipeline *pipeline.Pipeline // that the target of the switch runs
 }
 
@@ -40,7 +41,7 @@ type Feature interface {
 	// be deleted. The error names what is impossible on this switch, in a yamlnode.Fault where a
 	// field of the configuration asks for it; the switch then gets nothing new from any
 	// feature and is shown as degraded.
-	Desired(env *Env, sw string) ([]*p4v1.Entity, error)
+	Desired(env *Env) ([]*p4v1.Entity, error)
 	// Attach is called when a switch holds what it should. It returns the feature's loop
 	// there, nil for none. The loop is dropped without a word when the session or the
 	// configuration changes, and another is asked for.
@@ -52,9 +53,9 @@ type Feature interface {
 // or comes, so only what a change may touch is asked for again.
 type Router interface {
 	// Hosts returns what is the same for routes with topology.SameHosts.
-	Hosts(env *Env, sw string, routes []topology.Route) ([]*p4v1.Entity, error)
+	Hosts(env *Env, routes []topology.Route) ([]*p4v1.Entity, error)
 	// Paths returns the rest.
-	Paths(env *Env, sw string, routes []topology.Route) ([]*p4v1.Entity, error)
+	Paths(env *Env, routes []topology.Route) ([]*p4v1.Entity, error)
 }
 
 // Configured is a feature with a section of the configuration.
@@ -80,10 +81,10 @@ type Shaper interface {
 	// Shape adds to what the traffic manager of a switch should do. It is asked for switches
 	// that have one (config.Switch.TrafficManager), and is a pure function of its arguments but
 	// for c. The error is as Desired's.
-	Shape(env *Env, sw string, c *trafficmanager.Config) error
+	Shape(env *Env, c *trafficmanager.Config) error
 	// ShapedBy returns the field of the configuration that a field of c follows from, which is
 	// named as a driver's *units.FieldError does; "" for one that the feature does not set.
-	ShapedBy(env *Env, s *config.Switch, field string) string
+	ShapedBy(env *Env, field string) string
 }
 
 // Adviser is a feature that has something to say to whoever plans a configuration, beside what
@@ -91,7 +92,7 @@ type Shaper interface {
 type Adviser interface {
 	// Advise returns a line for each thing. running is the switch in the running configuration,
 	// nil where it is not in there.
-	Advise(env *Env, running *config.Switch, sw string) []string
+	Advise(env *Env, running *config.Switch) []string
 }
 
 // Prober is a feature that finds out what a switch can do where neither program nor configuration

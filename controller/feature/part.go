@@ -102,20 +102,14 @@ func Externs(features []Feature, s *config.Switch) []uint32 {
 
 // Refuse returns the yamlnode.Fault for a field whose value asks a switch for a part that it
 // cannot do.
-func (e *Env) Refuse(s *config.Switch, field, value string, p Part) error {
+func (e *Env) Refuse(field, value string, p Part) error {
+	s := e.Switch
 	text := fmt.Sprintf("is %s, which the switch %q cannot do: %s", value, s.Name, p.On(e.Pipeline, s).Lacking)
 	if p.TrafficManager != "" && s.Target.Chip() != "" {
-		text += fmt.Sprintf("; set %s.bf_runtime so that the traffic manager %s", e.Path(s), p.TrafficManager)
+		text += fmt.Sprintf("; set %s.bf_runtime so that the traffic manager %s", e.Config.Path(s), p.TrafficManager)
 	}
 	return yamlnode.Fault{Field: field, Text: text}
 }
 
-// Path returns where a switch stands in the file, such as switches[2].
-func (e *Env) Path(s *config.Switch) string {
-	for i := range e.Config.Switches {
-		if e.Config.Switches[i].Name == s.Name {
-			return fmt.Sprintf("switches[%d]", i)
-		}
-	}
-	return "switches"
-}
+// Means returns by what the switch does a part.
+func (e *Env) Means(p Part) Means { return p.On(e.Pipeline, e.Switch).Means }

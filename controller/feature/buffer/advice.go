@@ -14,11 +14,8 @@ import (
 var _ feature.Adviser = (*feat)(nil)
 
 // Advise implements feature.Adviser.
-func (f *feat) Advise(env *feature.Env, running *config.Switch, sw string) []string {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil
-	}
+func (f *feat) Advise(env *feature.Env, running *config.Switch) []string {
+	s := env.Switch
 	h, numbers, on := Headroom(env.Config, s)
 	if !on {
 		return nil
@@ -26,12 +23,12 @@ func (f *feat) Advise(env *feature.Env, running *config.Switch, sw string) []str
 	var notes []string
 	if starves(h) {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
-			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", Field(env.Config, s, "lossy_private"), h.Policy))
+			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))
 	}
 	if running == nil || !Of(running).On() || Of(running) == Of(s) {
 		return notes
 	}
-	state := f.State(sw)
+	state := f.State(s.Name)
 	layout, err := h.Layout()
 	if state == nil || err != nil {
 		return notes

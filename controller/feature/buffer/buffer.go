@@ -111,22 +111,18 @@ type wants struct {
 }
 
 // Desired implements feature.Feature.
-func (f *feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
+func (f *feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.wants.config != env.Config {
 		f.wants = wants{config: env.Config, lists: map[string][]*p4v1.Entity{}}
 	}
-	if list, known := f.wants.lists[sw]; known {
+	if list, known := f.wants.lists[env.Switch.Name]; known {
 		return list, nil
 	}
-	list, err := desired(env, s)
+	list, err := desired(env)
 	if err == nil {
-		f.wants.lists[sw] = list
+		f.wants.lists[env.Switch.Name] = list
 	}
 	return list, err
 }
@@ -179,10 +175,7 @@ const (
 
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	s := env.Config.Switch(sw.Name())
-	if s == nil {
-		return nil
-	}
+	s := env.Switch
 	b := base{hub: f.hub, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name())}
 	h, numbers, on := Headroom(env.Config, s)
 	if !accountPart.In(env.Pipeline) || !pausePart.In(env.Pipeline) {
@@ -211,7 +204,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		Private: uint32(layout.Private), Shared: uint32(layout.Shared), Headroom: uint32(layout.Headroom), Insurance: uint32(layout.Insurance),
 	}
 	l.open(h, numbers, env.Graph.Ports(sw.Name()))
-	l.drain = drainTime(env, s, l.buffer)
+	l.drain = drainTime(env)
 	l.schedule(env.Config.Controller.PollInterval)
 	l.adopt(time.Now())
 	l.announce(time.Now())

@@ -48,9 +48,6 @@ func TestDesired(t *testing.T) {
 	if len(sih) != len(off)+4 {
 		t.Errorf("%d entries for SIH, want a port's more for each port than %d", len(sih), len(off))
 	}
-	if _, err := New(nil).Desired(environment(t), "leaf9"); err == nil {
-		t.Error("a switch that is not there has wants")
-	}
 }
 
 // PFC frames leave by the highest queue where the target takes a class of service.
@@ -63,7 +60,7 @@ func TestPriority(t *testing.T) {
 		{[]string{`9551", target: embedded`, `9551", target: bmv2`}, 0},
 		{[]string{`9551", target: embedded`, `9551", target: embedded, priority_queues: 7, buffer: {policy: "off"}`, "policy: dsh ", "allow_class_change: true\n  policy: dsh "}, 6},
 	} {
-		list, err := New(nil).Desired(environment(t, tt.edits...), "leaf1")
+		list, err := New(nil).Desired(environment(t, tt.edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +74,7 @@ func TestPriority(t *testing.T) {
 
 func state(t *testing.T, env *feature.Env) *reconcile.State {
 	t.Helper()
-	list, err := New(nil).Desired(env, "leaf1")
+	list, err := New(nil).Desired(env)
 	if err != nil {
 		t.Fatal(err)
 	}

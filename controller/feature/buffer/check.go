@@ -33,30 +33,7 @@ type bufferFault struct {
 // add says what is wrong with a key of a switch's buffer. The line is that of the key in
 // the switch's own section, else in the fabric's, else of the section itself.
 func (b *bufferFaults) add(i int, key, is, want string) {
-	b.addAt(i, field(b.c, i, key), is, want)
-}
-
-// Field returns the field that a key of a switch's buffer is from: that of its own
-// section, where it has one with this key, else that of the fabric's.
-func Field(c *config.Config, s *config.Switch, key string) string {
-	for i := range c.Switches {
-		if c.Switches[i].Name == s.Name {
-			return field(c, i, key)
-		}
-	}
-	return "buffer." + key
-}
-
-func field(c *config.Config, i int, key string) string {
-	own := fmt.Sprintf("switches[%d].buffer.%s", i, key)
-	if c.Given(own) {
-		return own
-	}
-	path := "buffer." + key
-	if !c.Given("buffer") {
-		return own
-	}
-	return path
+	b.addAt(i, b.c.Origin(&b.c.Switches[i], "buffer."+key), is, want)
 }
 
 // addAt says what is wrong with a field for a switch.

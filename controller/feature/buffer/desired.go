@@ -15,13 +15,14 @@ import (
 
 // desired returns a switch's entities: how PFC frames leave it, the policy, and what the
 // policy needs.
-func desired(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
-	by, err := means(env, s)
+func desired(env *feature.Env) ([]*p4v1.Entity, error) {
+	s := env.Switch
+	by, err := means(env)
 	switch {
 	case err != nil || by == feature.ByNothing:
 		return nil, err
 	case by == feature.ByTrafficManager:
-		return estimates(env, s)
+		return estimates(env)
 	}
 	var c feature.Collect
 	p := env.Pipeline

@@ -6,7 +6,6 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -29,7 +28,8 @@ var reportPart = feature.Part{
 // estimates returns the entries with which a chip estimates what its egress queues need under
 // DSH, and none where the program has no such tables: the traffic manager has its thresholds
 // without them.
-func estimates(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
+func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
+	s := env.Switch
 	if !Of(s).Shares() || !reportPart.In(env.Pipeline) {
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func estimates(env *feature.Env, s *config.Switch) ([]*p4v1.Entity, error) {
 	tables, err := estimate.New(chip)
 	var fault *units.FieldError
 	if errors.As(err, &fault) {
-		return nil, yamlnode.Fault{Field: Field(env.Config, s, "dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
+		return nil, yamlnode.Fault{Field: env.Config.Origin(s, "buffer.dsh"), Text: fmt.Sprintf("makes tables of DSH's estimate that the switch %q cannot hold: %v", s.Name, fault)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("estimate of policy %s: %w", Of(s).Policy, err)

@@ -15,7 +15,8 @@ import (
 // drainTime returns in which time every queue of a switch is empty, with a factor of two for rates
 // that are not kept; never before a pause counts as stuck. It is 0 where PAUSE frames can hold a
 // queue for ever, which simple_switch ignores.
-func drainTime(env *feature.Env, s *config.Switch, b Config) time.Duration {
+func drainTime(env *feature.Env) time.Duration {
+	s, b := env.Switch, Of(env.Switch)
 	if s.Target != config.BMv2 {
 		return 0
 	}

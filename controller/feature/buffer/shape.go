@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -13,32 +12,29 @@ import (
 
 // means says who keeps the policy of a switch: its program, its traffic manager, or nobody,
 // because there is none. The error says that the policy is not to be had.
-func means(env *feature.Env, s *config.Switch) (feature.Means, error) {
-	account, pause := accountPart.On(env.Pipeline, s), pausePart.On(env.Pipeline, s)
+func means(env *feature.Env) (feature.Means, error) {
+	s := env.Switch
 	program := accountPart.In(env.Pipeline) && pausePart.In(env.Pipeline)
-	field, value := Field(env.Config, s, "policy"), fmt.Sprintf("%q", Of(s).Policy)
+	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", Of(s).Policy)
 	switch {
 	case program: // which has entries even where it is off
 		return feature.ByProgram, nil
 	case !Of(s).On():
 		return feature.ByNothing, nil
-	case account.Means == feature.ByNothing:
-		return feature.ByNothing, env.Refuse(s, field, value, accountPart)
-	case pause.Means == feature.ByNothing:
-		return feature.ByNothing, env.Refuse(s, field, value, pausePart)
-	case Of(s).Victims() && departPart.On(env.Pipeline, s).Means == feature.ByNothing:
-		return feature.ByNothing, env.Refuse(s, field, value, departPart)
+	case env.Means(accountPart) == feature.ByNothing:
+		return feature.ByNothing, env.Refuse(field, value, accountPart)
+	case env.Means(pausePart) == feature.ByNothing:
+		return feature.ByNothing, env.Refuse(field, value, pausePart)
+	case Of(s).Victims() && env.Means(departPart) == feature.ByNothing:
+		return feature.ByNothing, env.Refuse(field, value, departPart)
 	}
 	return feature.ByTrafficManager, nil
 }
 
 // Shape implements feature.Shaper.
-func (*feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return fmt.Errorf("there is no switch %q", sw)
-	}
-	by, err := means(env, s)
+func (*feat) Shape(env *feature.Env, c *trafficmanager.Config) error {
+	s := env.Switch
+	by, err := means(env)
 	if by != feature.ByTrafficManager || err != nil {
 		return err
 	}
@@ -58,14 +54,14 @@ func (*feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error 
 }
 
 // ShapedBy implements feature.Shaper. Its are the fields of the policy; lists are others'.
-func (*feat) ShapedBy(env *feature.Env, s *config.Switch, field string) string {
+func (*feat) ShapedBy(env *feature.Env, field string) string {
 	switch {
 	case strings.Contains(field, "["):
 		return ""
 	case field == "buffer":
 		field = "size"
 	}
-	return Field(env.Config, s, field)
+	return env.Config.Origin(env.Switch, "buffer."+field)
 }
 
 var _ feature.Shaper = (*feat)(nil)

@@ -53,7 +53,7 @@ var limitPart = feature.Part{
 
 // Desired implements feature.Feature: LLDP frames go to the controller, and never further,
 // whether or not this controller probes; of each port only so many.
-func (*linkprobe) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+func (*linkprobe) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", p4msg.Uint(etherType), p4msg.Uint(0xffff)).Priority(10).
@@ -66,12 +66,11 @@ func (*linkprobe) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 
 // Attach implements feature.Feature.
 func (f *linkprobe) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	s := env.Config.Switch(sw.Name())
-	if s == nil || env.Config.Controller.ProbeInterval <= 0 {
+	if env.Config.Controller.ProbeInterval <= 0 {
 		return nil
 	}
 	l := &loop{
-		hub: f.hub, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: s.PriorityQueues - 1,
+		hub: f.hub, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: env.Switch.PriorityQueues - 1,
 		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout,
 	}
 	for _, p := range env.Graph.Ports(sw.Name()) {

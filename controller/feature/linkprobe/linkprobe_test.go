@@ -24,7 +24,7 @@ func TestProbes(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "leaf1"}
 	f := New(hub)
-	l := f.Attach(env, sw)
+	l := f.Attach(testenv.At(env, sw.Name()), sw)
 	if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Out) != 2 {
 		t.Fatalf("%d probes, %v, want one on each of ports 3 and 4", len(sw.Out), err)
 	}
@@ -33,7 +33,7 @@ func TestProbes(t *testing.T) {
 		t.Errorf("probe = %v", sw.Out[1])
 	}
 	// spine1 receives what leaf1 sent out of port 3.
-	spine := f.Attach(env, &testenv.Switch{Switch: "spine1"})
+	spine := f.Attach(testenv.At(env, "spine1"), &testenv.Switch{Switch: "spine1"})
 	spine.Receive(time.Now(), arrival(1, reason, sw.Out[0].GetPayload()))
 	if !slices.Equal(hub.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
 		t.Errorf("seen = %v", hub.Seen)

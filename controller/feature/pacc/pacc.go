@@ -4,7 +4,6 @@
 package pacc
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
@@ -66,7 +64,7 @@ func (*feat) Parts() []feature.Part { return []feature.Part{watchPart, queuePair
 // Desired implements feature.Feature: an entry for each watched queue, and the learning of
 // flows and queue pairs. Where the loop is the switch's own, the entries carry its parameters,
 // and the switch learns for itself.
-func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
 	var c feature.Collect
 	learns := queuePairPart.In(env.Pipeline)
@@ -81,14 +79,10 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 	if !cfg.Enabled {
 		return c.Result()
 	}
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
+	if env.Means(watchPart) != feature.ByProgram {
+		return nil, env.Refuse("pacc.enabled", "true", watchPart)
 	}
-	if watchPart.On(env.Pipeline, s).Means != feature.ByProgram {
-		return nil, env.Refuse(s, "pacc.enabled", "true", watchPart)
-	}
-	for _, p := range portsOf(env, s) {
+	for _, p := range portsOf(env) {
 		w := flowtable.Watched{Port: p.Port, Queue: cfg.Queue, Threshold: p.Params.Threshold}
 		if cfg.At == AtSwitch {
 			w.Settings = cnpgen.Settings{Params: p.Params, MaxFlows: cfg.MaxFlows, DSCP: cfg.CNPDSCP, Ageing: cfg.Ageing}.Marshal()
@@ -105,9 +99,9 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 }
 
 // portsOf returns the watched ports of a switch: all that links use.
-func portsOf(env *feature.Env, s *config.Switch) []cnpgen.PortConfig {
+func portsOf(env *feature.Env) []cnpgen.PortConfig {
 	var list []cnpgen.PortConfig
-	for _, p := range env.Graph.Ports(s.Name) {
+	for _, p := range env.Graph.Ports(env.Switch.Name) {
 		_, params := Of(env.Config).Params(env.Config, p.Rate)
 		list = append(list, cnpgen.PortConfig{Port: p.Number, Params: params})
 	}
@@ -117,9 +111,8 @@ func portsOf(env *feature.Env, s *config.Switch) []cnpgen.PortConfig {
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := Of(env.Config)
-	s := env.Config.Switch(sw.Name())
 	f.latest.Forget(sw.Name())
-	if s == nil || watchPart.On(env.Pipeline, s).Means != feature.ByProgram {
+	if env.Means(watchPart) != feature.ByProgram {
 		return nil
 	}
 	switch {
@@ -132,7 +125,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	case cfg.At != AtController:
 		return nil // the switch keeps its own table
 	}
-	ports := portsOf(env, s)
+	ports := portsOf(env)
 	if len(ports) == 0 {
 		return nil
 	}

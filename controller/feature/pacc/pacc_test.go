@@ -91,7 +91,7 @@ func TestSweep(t *testing.T) {
 func TestDesiredAtSwitch(t *testing.T) {
 	env := testenv.New(t, "../../..", enabled(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"), New(nil), qos.New(nil))
 	f := New(nil)
-	list, err := f.Desired(env, "leaf1")
+	list, err := f.Desired(env)
 	if err != nil || len(list) != 5 {
 		t.Fatalf("%d entities, %v", len(list), err)
 	}

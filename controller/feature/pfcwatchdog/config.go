@@ -1,7 +1,6 @@
 package pfcwatchdog
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
@@ -70,12 +69,3 @@ func (c Config) read(m *yamlnode.Map) Config {
 
 // Check implements config.Section.
 func (section) Check(*config.Config, *yamlnode.Doc) {}
-
-// field returns where the detection time of a switch is from: its own section, or the fabric's.
-func field(c *config.Config, path string) string {
-	key := section{}.Key() + ".detection_time"
-	if own := fmt.Sprintf("%s.%s", path, key); c.Given(own) {
-		return own
-	}
-	return key
-}

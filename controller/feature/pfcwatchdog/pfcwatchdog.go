@@ -64,17 +64,13 @@ var _ feature.Prober = (*feat)(nil)
 
 // Desired implements feature.Feature. Without a detection time the switch has what its flags
 // say.
-func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
-	c := Of(s)
+func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+	c := Of(env.Switch)
 	if c.DetectionTime == 0 {
 		return nil, nil
 	}
-	if watchPart.On(env.Pipeline, s).Means == feature.ByNothing {
-		return nil, env.Refuse(s, field(env.Config, env.Path(s)), c.DetectionTime.String(), watchPart)
+	if env.Means(watchPart) == feature.ByNothing {
+		return nil, env.Refuse(env.Config.Origin(env.Switch, section{}.Key()+".detection_time"), c.DetectionTime.String(), watchPart)
 	}
 	settings, err := c.settings()
 	if err != nil {
@@ -85,22 +81,18 @@ func (*feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	s := env.Config.Switch(sw.Name())
-	if s == nil {
-		return nil
-	}
 	l := &loop{feat: f, sw: sw, peers: map[uint32]string{}}
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		l.peers[p.Number] = p.Peer
 	}
-	settings, err := Of(s).settings()
-	if err != nil || settings.Detection == 0 || watchPart.On(env.Pipeline, s).Means == feature.ByNothing {
+	settings, err := Of(env.Switch).settings()
+	if err != nil || settings.Detection == 0 || env.Means(watchPart) == feature.ByNothing {
 		l.see(time.Now(), nil)
 		f.forget(sw.Name())
 		return nil
 	}
 	f.set(sw.Name(), settings)
-	l.every = max(minPoll, min(Of(s).DetectionTime/2, maxPoll))
+	l.every = max(minPoll, min(Of(env.Switch).DetectionTime/2, maxPoll))
 	return l
 }
 

@@ -51,19 +51,19 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	f := New(nil)
-	_, err := f.Desired(newEnv(t, f, watched, bmv2("")), "leaf1")
+	_, err := f.Desired(newEnv(t, f, watched, bmv2("")))
 	var fault yamlnode.Fault
 	if want := `is 200ms, which the switch "leaf1" cannot do: simple_switch ignores the PAUSE frames that it receives`; !errors.As(err, &fault) ||
 		fault.Field != "pfc_watchdog.detection_time" || fault.Text != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	env := newEnv(t, f, watched, bmv2(", pfc_watchdog: {detection_time: 1s}"))
-	if _, err := f.Desired(env, "leaf1"); !errors.As(err, &fault) || fault.Field != "switches[0].pfc_watchdog.detection_time" {
+	if _, err := f.Desired(env); !errors.As(err, &fault) || fault.Field != "switches[0].pfc_watchdog.detection_time" {
 		t.Errorf("error %v, want one of the switch's own section", err)
 	}
 	env = newEnv(t, f, watched, bmv2(`, pfc_watchdog: {detection_time: "off"}`))
 	for sw, n := range map[string]int{"leaf1": 0, "leaf2": 1} {
-		if list, err := f.Desired(env, sw); err != nil || len(list) != n {
+		if list, err := f.Desired(testenv.At(env, sw)); err != nil || len(list) != n {
 			t.Errorf("%s wants %v, %v", sw, list, err)
 		}
 	}
@@ -103,7 +103,7 @@ func TestStorms(t *testing.T) {
 		}
 		return []*p4v1.Entity{pfcwd.StormsEntity(storms)}
 	}}
-	l := f.Attach(env, sw)
+	l := f.Attach(testenv.At(env, sw.Name()), sw)
 	if l.Interval() != 100*time.Millisecond {
 		t.Errorf("read every %v", l.Interval())
 	}
@@ -141,7 +141,7 @@ func TestStorms(t *testing.T) {
 		}
 	}
 	// A new loop goes on where the last one was; a storm between two readings shows in the count.
-	l = f.Attach(env, sw)
+	l = f.Attach(testenv.At(env, sw.Name()), sw)
 	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storms so far, in which 7 frames were dropped"}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
 	tick(4, []string{begins, old}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
 	// Another storm in place of the last one, then a restart of the switch.

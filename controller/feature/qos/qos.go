@@ -52,24 +52,21 @@ func (qos) Parts() []feature.Part { return []feature.Part{classPart, limitPart, 
 func (qos) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
 // Desired implements feature.Feature.
-func (qos) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
+func (qos) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.Collect
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
+	s := env.Switch
 	q := Of(env.Config)
-	has := func(p feature.Part) bool { return p.On(env.Pipeline, s).Means == feature.ByProgram }
+	has := func(p feature.Part) bool { return env.Means(p) == feature.ByProgram }
 	switch {
 	case has(classPart):
 		classes(&c, env.Pipeline, q.Classes)
 	case len(q.Classes) > 0:
-		c.Add(nil, env.Refuse(s, "qos.classes", fmt.Sprintf("a list of %d", len(q.Classes)), classPart))
+		c.Add(nil, env.Refuse("qos.classes", fmt.Sprintf("a list of %d", len(q.Classes)), classPart))
 	}
 	if has(limitPart) {
 		limits(&c, env.Pipeline, q, s)
 	} else {
-		c.Add(nil, refuseLimits(env, s))
+		c.Add(nil, refuseLimits(env))
 	}
 	switch {
 	case has(markPart):
@@ -77,7 +74,7 @@ func (qos) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
 			marks(&c, env.Pipeline, e)
 		}
 	case len(q.ECN) > 0:
-		c.Add(nil, env.Refuse(s, "qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markPart))
+		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markPart))
 	}
 	return c.Result()
 }
@@ -112,16 +109,16 @@ func limits(c *feature.Collect, p *pipeline.Pipeline, q Config, s *config.Switch
 }
 
 // refuseLimits returns an error when the file has limits that nobody would hold.
-func refuseLimits(env *feature.Env, s *config.Switch) error {
-	if limitPart.On(env.Pipeline, s).Means == feature.ByTrafficManager {
+func refuseLimits(env *feature.Env) error {
+	if env.Means(limitPart) == feature.ByTrafficManager {
 		return nil
 	}
 	if limit := Of(env.Config).QueueLimit; limit != ids.Unlimited {
-		return env.Refuse(s, "qos.queue_limit", limit.String(), limitPart)
+		return env.Refuse("qos.queue_limit", limit.String(), limitPart)
 	}
-	for i, port := range s.Ports {
+	for i, port := range env.Switch.Ports {
 		if port.QueueLimit != 0 && port.QueueLimit != ids.Unlimited {
-			return env.Refuse(s, fmt.Sprintf("%s.ports[%d].queue_limit", env.Path(s), i), port.QueueLimit.String(), limitPart)
+			return env.Refuse(fmt.Sprintf("%s.ports[%d].queue_limit", env.Config.Path(env.Switch), i), port.QueueLimit.String(), limitPart)
 		}
 	}
 	return nil
@@ -129,11 +126,8 @@ func refuseLimits(env *feature.Env, s *config.Switch) error {
 
 // Shape implements feature.Shaper. Where the program holds the limits, the traffic manager
 // must not drop before it does.
-func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return fmt.Errorf("there is no switch %q", sw)
-	}
+func (qos) Shape(env *feature.Env, c *trafficmanager.Config) error {
+	s := env.Switch
 	for _, port := range c.Ports {
 		limit := Of(env.Config).QueueLimit
 		if own := s.Port(port.Number).QueueLimit; own != 0 {
@@ -150,7 +144,7 @@ func (qos) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 }
 
 // ShapedBy implements feature.Shaper.
-func (qos) ShapedBy(_ *feature.Env, _ *config.Switch, field string) string {
+func (qos) ShapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "queue_limits[") {
 		return "qos.queue_limit"
 	}

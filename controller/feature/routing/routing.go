@@ -37,12 +37,12 @@ func (routing) Parts() []feature.Part {
 func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
 // Desired implements feature.Feature: all that is wanted is for routes.
-func (routing) Desired(*feature.Env, string) ([]*p4v1.Entity, error) { return nil, nil }
+func (routing) Desired(*feature.Env) ([]*p4v1.Entity, error) { return nil, nil }
 
 var _ feature.Router = routing{}
 
 // Hosts implements feature.Router: an entry a host.
-func (routing) Hosts(env *feature.Env, _ string, routes []topology.Route) ([]*p4v1.Entity, error) {
+func (routing) Hosts(env *feature.Env, routes []topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	for _, r := range routes {
 		addr := r.Prefix.Addr().As4()
@@ -57,10 +57,10 @@ func (routing) Hosts(env *feature.Env, _ string, routes []topology.Route) ([]*p4
 }
 
 // Paths implements feature.Router: the members, and a group for each destination switch.
-func (routing) Paths(env *feature.Env, sw string, routes []topology.Route) ([]*p4v1.Entity, error) {
+func (routing) Paths(env *feature.Env, routes []topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	group := env.Pipeline.PortGroup // a switch that loses a port goes on with the others at once
-	if env.Config.Switch(sw).Target != config.Embedded {
+	if env.Switch.Target != config.Embedded {
 		// Stratum refuses watch ports (bfrt_action_profile_manager.cc). simple_switch_grpc takes them
 		// and dies of SIGFPE at a packet to a group whose members all lost their ports, or seem to:
 		// in a network namespace whose /sys is not its own BMv2 finds no carrier of any interface.

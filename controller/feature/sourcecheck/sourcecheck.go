@@ -4,8 +4,6 @@
 package sourcecheck
 
 import (
-	"fmt"
-
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
@@ -69,19 +67,15 @@ func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
 // Desired implements feature.Feature. The longer prefix wins: the host's address is permitted,
 // all others are refused.
-func (feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
+func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if !Of(env.Config).EdgePorts {
 		return nil, nil
 	}
 	if !checkPart.In(env.Pipeline) {
-		return nil, yamlnode.Fault{Field: "source_check.edge_ports", Text: fmt.Sprintf("is true, which the switch %q cannot do: %s", sw, checkPart.On(env.Pipeline, s).Lacking)}
+		return nil, env.Refuse("source_check.edge_ports", "true", checkPart)
 	}
 	var c feature.Collect
-	for _, port := range env.Graph.Ports(sw) {
+	for _, port := range env.Graph.Ports(env.Switch.Name) {
 		host := env.Config.Host(port.Peer)
 		if host == nil {
 			continue // it leads to a switch

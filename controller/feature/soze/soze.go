@@ -8,7 +8,6 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
-	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -53,12 +52,8 @@ func (feat) Parts() []feature.Part { return []feature.Part{scalePart, samplePart
 const sampleTime = 10 * units.Microsecond
 
 // Shape implements feature.Shaper.
-func (feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return fmt.Errorf("there is no switch %q", sw)
-	}
-	if samplePart.On(env.Pipeline, s).Means != feature.ByTrafficManager {
+func (feat) Shape(env *feature.Env, c *trafficmanager.Config) error {
+	if env.Means(samplePart) != feature.ByTrafficManager {
 		return nil
 	}
 	c.Filters = map[string]units.Time{delayFilter: env.Config.Scaled(sampleTime)}
@@ -66,7 +61,7 @@ func (feat) Shape(env *feature.Env, sw string, c *trafficmanager.Config) error {
 }
 
 // ShapedBy implements feature.Shaper.
-func (feat) ShapedBy(_ *feature.Env, _ *config.Switch, field string) string {
+func (feat) ShapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "filters[") {
 		return "scale"
 	}
@@ -80,23 +75,20 @@ func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 const maxShift = 31
 
 // Desired implements feature.Feature.
-func (feat) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
-	if scalePart.On(env.Pipeline, s).Means != feature.ByProgram {
+func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+	s := env.Switch
+	if env.Means(scalePart) != feature.ByProgram {
 		return nil, nil
 	}
 	shift := uint64(Of(env.Config).Shift) + uint64(s.Target.TickShift())
 	if shift > maxShift {
 		return nil, yamlnode.Fault{Field: "soze.shift", Text: fmt.Sprintf(
-			"is %d, which on the switch %q of target %s makes %d; want %d at most", Of(env.Config).Shift, sw, s.Target, shift, maxShift-s.Target.TickShift())}
+			"is %d, which on the switch %q of target %s makes %d; want %d at most", Of(env.Config).Shift, s.Name, s.Target, shift, maxShift-s.Target.TickShift())}
 	}
 	var c feature.Collect
-	if samplePart.In(env.Pipeline) && samplePart.On(env.Pipeline, s).Means == feature.ByNothing {
+	if samplePart.In(env.Pipeline) && env.Means(samplePart) == feature.ByNothing {
 		if env.Config.Given("soze") {
-			return nil, env.Refuse(s, "soze", "given", samplePart)
+			return nil, env.Refuse("soze", "given", samplePart)
 		}
 		c.Add(env.Pipeline.Default(ids.TableMaxQDScaleName).Action(ids.ActionDisableStampingName).Entity())
 		return c.Result()

@@ -48,7 +48,7 @@ func TestDesired(t *testing.T) {
 
 // TestFilter: the output of a chip's filter that nobody has set up must not be stamped.
 func TestFilter(t *testing.T) {
-	_, err := New(nil).Desired(on(t, "tofino1", "", nil), "leaf1")
+	_, err := New(nil).Desired(on(t, "tofino1", "", nil))
 	var refused yamlnode.Fault
 	if !errors.As(err, &refused) || refused.Field != "soze" || !strings.Contains(refused.Text, "switches[0].bf_runtime") {
 		t.Errorf("a section soze without BF Runtime: %v", err)
@@ -62,7 +62,7 @@ func TestFilter(t *testing.T) {
 	}
 	var c trafficmanager.Config
 	env = on(t, "tofino1", runtime, nil)
-	if err := New(nil).(feature.Shaper).Shape(env, "leaf1", &c); err != nil || c.Filters[delayFilter] != 20*units.Millisecond {
+	if err := New(nil).(feature.Shaper).Shape(env, &c); err != nil || c.Filters[delayFilter] != 20*units.Millisecond {
 		t.Errorf("time constant %v at scale 2000, %v; want 20ms", c.Filters, err)
 	}
 }

@@ -4,7 +4,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
@@ -44,21 +43,16 @@ var pollPart = feature.Part{
 func (*telemetry) Parts() []feature.Part { return []feature.Part{pollPart} }
 
 // Desired implements feature.Feature: the clone session by which reports come up.
-func (*telemetry) Desired(env *feature.Env, sw string) ([]*p4v1.Entity, error) {
-	s := env.Config.Switch(sw)
-	if s == nil {
-		return nil, fmt.Errorf("there is no switch %q", sw)
-	}
-	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, s.CPUPort)}, nil
+func (*telemetry) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+	return []*p4v1.Entity{pipeline.CloneSession(ids.PollCloneSession, env.Switch.CPUPort)}, nil
 }
 
 // Attach implements feature.Feature. There is no loop when polls are off, and none where
 // the switch has no queue for them: the pipeline sends polls through queue 7, and BMv2
 // drops what is bound for a queue that it does not have.
 func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
-	s := env.Config.Switch(sw.Name())
 	t.last.Forget(sw.Name())
-	if s == nil || env.Config.Controller.PollInterval <= 0 || pollPart.On(env.Pipeline, s).Means != feature.ByProgram {
+	if env.Config.Controller.PollInterval <= 0 || env.Means(pollPart) != feature.ByProgram {
 		return nil
 	}
 	l := &loop{

@@ -24,7 +24,7 @@ func TestPolls(t *testing.T) {
 	if lines := testenv.Lines(t, f, env, "spine1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort) {
 		t.Errorf("wants %v", lines)
 	}
-	l := f.Attach(env, sw)
+	l := f.Attach(testenv.At(env, sw.Name()), sw)
 	if l.Interval() != 100*time.Millisecond {
 		t.Errorf("interval = %v", l.Interval())
 	}
@@ -64,7 +64,7 @@ func TestPolls(t *testing.T) {
 func TestOneSampleAnInterval(t *testing.T) {
 	for _, gap := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond, 99 * time.Millisecond, 101 * time.Millisecond} {
 		hub := &testenv.Hub{}
-		l := New(hub).Attach(testenv.New(t, "../../..", nil, soze.New(nil)), &testenv.Switch{Switch: "spine1"})
+		l := New(hub).Attach(testenv.At(testenv.New(t, "../../..", nil, soze.New(nil)), "spine1"), &testenv.Switch{Switch: "spine1"})
 		start := time.Unix(1000, 0)
 		for at := time.Duration(0); at < 10*time.Second; at += gap {
 			l.Receive(start.Add(at), feature.Message{Report: &feature.Report{Report: pollreport.Report{Port: 3}}})
@@ -81,7 +81,7 @@ func TestNoPolls(t *testing.T) {
 		{"priority_queues: 8 ", "priority_queues: 7 "},
 	} {
 		env := testenv.New(t, "../../..", func(s string) string { return strings.Replace(s, edit[0], edit[1], 1) })
-		if l := New(nil).Attach(env, &testenv.Switch{Switch: "spine2"}); l != nil {
+		if l := New(nil).Attach(testenv.At(env, "spine2"), &testenv.Switch{Switch: "spine2"}); l != nil {
 			t.Errorf("%s polls", edit[1])
 		}
 	}
@@ -99,7 +99,7 @@ func TestTofino(t *testing.T) {
 		if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, cpu) {
 			t.Errorf("%s wants %v", target, lines)
 		}
-		l := f.Attach(env, sw)
+		l := f.Attach(testenv.At(env, sw.Name()), sw)
 		if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Polled) != 4 {
 			t.Fatalf("%s: polls of %v, %v", target, sw.Polled, err)
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/headgate/headgate/p4src"
 )
 
-// New returns the environment; edit, which may be nil, changes the file's text first. dir
+// New returns the environment of leaf1; edit, which may be nil, changes the file's text first. dir
 // is the way to the repository's root. The features' sections are those given.
 func New(t testing.TB, dir string, edit func(string) string, features ...feature.Feature) *feature.Env {
 	t.Helper()
@@ -58,7 +58,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 		t.Fatal(err)
 	}
 	g := topology.New(c)
-	return &feature.Env{Config: c, Graph: g, Pipeline: p}
+	return At(&feature.Env{Config: c, Graph: g, Pipeline: p}, "leaf1")
 }
 
 // unread is a section of the file that the test's features do not have.
@@ -83,7 +83,8 @@ func (unread) Check(*config.Config, *yamlnode.Doc) {}
 // fabric in full health.
 func Lines(t testing.TB, f feature.Feature, env *feature.Env, sw string) []string {
 	t.Helper()
-	list, err := f.Desired(env, sw)
+	env = At(env, sw)
+	list, err := f.Desired(env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +99,8 @@ func RouteLines(t testing.TB, r feature.Router, env *feature.Env, sw string, s t
 	t.Helper()
 	routes := env.Graph.Routes(s)[sw]
 	var list []*p4v1.Entity
-	for _, part := range []func(*feature.Env, string, []topology.Route) ([]*p4v1.Entity, error){r.Paths, r.Hosts} {
-		more, err := part(env, sw, routes)
+	for _, part := range []func(*feature.Env, []topology.Route) ([]*p4v1.Entity, error){r.Paths, r.Hosts} {
+		more, err := part(At(env, sw), routes)
 		if err != nil {
 			t.Fatal(err)
 		}
