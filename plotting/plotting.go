@@ -153,7 +153,7 @@ func (p Panel) plot() (*plot.Plot, error) {
 	}
 	if len(p.Categories) > 0 {
 		out.NominalX(p.Categories...)
-		if n := longest(p.Categories); n*len(p.Categories) > 90 { // they would run into each other
+		if n := longest(p.Categories); n*len(p.Categories) > 80 { // they would run into each other
 			out.X.Tick.Label.Rotation, out.X.Tick.Label.XAlign, out.X.Tick.Label.YAlign = math.Pi/6, draw.XRight, draw.YTop
 		}
 	}
