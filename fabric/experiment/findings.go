@@ -57,15 +57,12 @@ func findings(b *strings.Builder, title string, list []finding) {
 	}
 	fmt.Fprintf(b, "\n### %s\n\n| figure | claim | paper | ours | ratio | verdict | cause |\n|---|---|---|---|---|---|---|\n", title)
 	for _, f := range list {
-		ratio, cause := "–", ""
-		if f.j.Ratio != nil {
-			ratio = fmt.Sprintf("%.2f", *f.j.Ratio)
-		}
+		cause := ""
 		if f.claim.Cause != "" && f.j.Verdict != Agrees {
 			cause = fmt.Sprintf("[%s](disagreements.md#%s)", f.claim.Cause, anchor(f.claim.Cause))
 		}
 		fmt.Fprintf(b, "| [%s](%s.md#%s) | %s | %s | %s | %s | %s | %s |\n", f.page.file.Name, f.page.file.Figure.Paper, f.page.file.Name,
-			f.j.Claim, f.j.Paper, f.j.OursText(), ratio, f.j.Verdict, cause)
+			f.j.Claim, f.j.Paper, f.j.OursText(), f.j.ratioText(), f.j.Verdict, cause)
 	}
 }
 

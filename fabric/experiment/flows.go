@@ -151,7 +151,7 @@ func (d *flowDecoder) add(make func(rng *rand.Rand, chain *workload.Chain) ([]fa
 
 func (d *flowDecoder) source(m *yamlnode.Map) {
 	m.Need("kind")
-	pat := d.pattern(m, workload.Pattern{Weight: 1}, "flows")
+	pat := d.pattern(m, workload.Pattern{FlowSpec: fabric.FlowSpec{Weight: 1}}, "flows")
 	d.split = d.bySize(m, &pat)
 	d.now = source{group: pat.Group, persistent: m.Bool("persistent", false)}
 	d.after(m)

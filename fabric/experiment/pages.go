@@ -107,14 +107,11 @@ func (p *page) write(b *strings.Builder) {
 		b.WriteString("\n| claim | paper | ours | ratio | verdict |\n|---|---|---|---|---|\n")
 	}
 	for _, j := range r.Judgements {
-		ratio, why := "–", ""
-		if j.Ratio != nil {
-			ratio = fmt.Sprintf("%.2f", *j.Ratio)
-		}
+		why := ""
 		if j.Why != "" {
 			why = " (" + j.Why + ")"
 		}
-		fmt.Fprintf(b, "| %s | %s%s | %s | %s | %s |\n", j.Claim, j.Paper, why, j.OursText(), ratio, j.Verdict)
+		fmt.Fprintf(b, "| %s | %s%s | %s | %s | %s |\n", j.Claim, j.Paper, why, j.OursText(), j.ratioText(), j.Verdict)
 	}
 	b.WriteString("\n<details><summary>All measures</summary>\n\n| variant | measure | value | unit | reference |\n|---|---|---|---|---|\n")
 	for _, m := range r.Measures {

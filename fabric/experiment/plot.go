@@ -14,38 +14,27 @@ import (
 func (w *writer) plots(r *Report) {
 	names, of := r.byVariant()
 	for _, n := range names {
-		o := of[n][0]
-		s := &o.Series
-		suffix := ""
+		o, suffix, title := of[n][0], "", r.Title
 		if n != "" {
-			suffix = "-" + fileWord(n)
+			suffix, title = "-"+fileWord(n), title+", "+n
 		}
-		title := r.Title
-		if n != "" {
-			title += ", " + n
-		}
-		over := func(y string, names []string, values [][]float64) plotting.Panel {
-			p := plotting.Panel{Title: title, X: "time (ms)", Y: y}
-			for i, name := range names {
-				p.Lines = append(p.Lines, plotting.Line{Name: name, X: millis(s.Time), Y: values[i]})
-			}
-			return p
-		}
-		if len(s.Time) > 1 {
-			w.plot("goodput"+suffix, over("goodput (Gb/s)", s.Groups, s.Goodput))
-			if len(s.Queues) > 0 {
-				w.plot("queues"+suffix, over("queue (KB)", s.Queues, s.Queue))
+		draw := func(file string, p picture) {
+			p.variants = []string{n}
+			for _, panel := range new(File).panels(p, r) {
+				if len(panel.Lines) > 0 {
+					w.plot(file+suffix, panel)
+				}
 			}
 		}
-		fct := plotting.Panel{Title: title, X: "flow completion time (µs)", Y: "flows (%)"}
+		if len(o.Series.Time) > 1 {
+			draw("goodput", picture{kind: "time", what: "goodput", title: r.Title, of: o.Series.Groups})
+			draw("queues", picture{kind: "time", what: "queue", title: r.Title, of: o.Series.Queues})
+		}
+		fct := picture{kind: "cdf", title: title}
 		for _, g := range o.Groups {
-			if len(g.Quantiles) > 0 {
-				fct.Lines = append(fct.Lines, plotting.Line{Name: g.Name, X: g.Quantiles, Y: percents()})
-			}
+			fct.of = append(fct.of, g.Name)
 		}
-		if len(fct.Lines) > 0 {
-			w.plot("fct"+suffix, fct)
-		}
+		draw("fct", fct)
 	}
 }
 

@@ -66,11 +66,7 @@ func (r *Report) verdicts(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "\nclaim\tpaper\tours\tratio\tverdict")
 	for _, j := range r.Judgements {
-		ratio := "–"
-		if j.Ratio != nil {
-			ratio = fmt.Sprintf("%.2f", *j.Ratio)
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", j.Claim, j.Paper, j.OursText(), ratio, j.Verdict)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", j.Claim, j.Paper, j.OursText(), j.ratioText(), j.Verdict)
 	}
 	tw.Flush()
 	fmt.Fprintf(b, "verdict: %s\n", Sum(r.Judgements))
@@ -82,6 +78,14 @@ func (j *Judgement) OursText() string {
 		return "–"
 	}
 	return spreadText(*j.Ours, j.Half, j.Low, j.High)
+}
+
+// ratioText prints the ratio of a judgement.
+func (j *Judgement) ratioText() string {
+	if j.Ratio == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", *j.Ratio)
 }
 
 func (r *Report) footer(b *strings.Builder) {

@@ -83,7 +83,7 @@ func TestStagesWait(t *testing.T) {
 		{Name: "c", Bytes: 900 * units.KB, After: []int{0}}, {Name: "d", Bytes: 100 * units.KB, After: []int{1, 2}, Compute: 7 * units.Microsecond},
 	}
 	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7}
-	p := &Pattern{Weight: 1, Law: lineRate{}}
+	p := &Pattern{FlowSpec: fabric.FlowSpec{Weight: 1, Law: lineRate{}}}
 	first, err := chain.DAG(p, fabric.Stream(1, "job"), hosts, stages, 3, units.Microsecond)
 	if err != nil {
 		t.Fatal(err)

@@ -12,17 +12,10 @@ import (
 // maxFlows bounds what one generator makes.
 const maxFlows = 50_000_000
 
-// Pattern is what all flows of a generator have in common.
+// Pattern is what all flows of a generator have in common: the fields of the FlowSpec but those that
+// Flow sets.
 type Pattern struct {
-	Class      uint8
-	Weight     float64
-	Group      int
-	Precedence uint8
-	Paced      bool
-	Law        fabric.LawMaker
-	// Deadline and DeadlineFactor are those of fabric.FlowSpec.
-	Deadline       units.Time
-	DeadlineFactor float64
+	fabric.FlowSpec
 	// Pick draws the class of each flow from these instead of Class when it is not empty.
 	Pick []uint8
 	// Ranks, when there are any, stand in for the pattern by the size of a flow or coflow:
@@ -44,10 +37,8 @@ func (p *Pattern) rank(size units.Bytes) *Pattern {
 // Flow returns a flow of the pattern.
 func (p *Pattern) Flow(rng *rand.Rand, src, dst int, size units.Bytes, start units.Time) fabric.FlowSpec {
 	p = p.rank(size)
-	f := fabric.FlowSpec{
-		Src: src, Dst: dst, Size: size, Start: start,
-		Class: p.Class, Weight: p.Weight, Group: p.Group, Law: p.Law, Precedence: p.Precedence, Paced: p.Paced, Deadline: p.Deadline, DeadlineFactor: p.DeadlineFactor,
-	}
+	f := p.FlowSpec
+	f.Src, f.Dst, f.Size, f.Start = src, dst, size, start
 	if len(p.Pick) > 0 {
 		f.Class = p.Pick[rng.IntN(len(p.Pick))]
 	}

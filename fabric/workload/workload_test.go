@@ -67,7 +67,7 @@ func TestPermutationHasNoFixedPoint(t *testing.T) {
 		for i := range hosts {
 			hosts[i] = i
 		}
-		p := &Pattern{Law: lineRate{}}
+		p := &Pattern{FlowSpec: fabric.FlowSpec{Law: lineRate{}}}
 		flows, err := p.Permutation(fabric.Stream(rapid.Uint64().Draw(t, "seed"), "x"), hosts, 1000, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestPermutationHasNoFixedPoint(t *testing.T) {
 func TestPoissonOffersItsLoad(t *testing.T) {
 	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
 	for _, fanIn := range []int{1, 16} {
-		p := &Pattern{Law: lineRate{}, Pick: []uint8{1, 2, 3}}
+		p := &Pattern{FlowSpec: fabric.FlowSpec{Law: lineRate{}}, Pick: []uint8{1, 2, 3}}
 		a := Arrivals{From: hosts, To: hosts, Sizes: Constant(64 * units.KB), Load: 0.5, Rate: 100 * units.Gbps, Factor: 1.054, End: 20 * units.Millisecond, FanIn: fanIn}
 		flows, err := p.Poisson(fabric.Stream(3, "x"), a)
 		if err != nil {
@@ -165,7 +165,7 @@ func TestWeigh(t *testing.T) {
 // flows than senders go round; the load stays what it is.
 func TestFanIns(t *testing.T) {
 	hosts := []int{0, 1, 2, 3, 4, 5, 6, 7}
-	p := &Pattern{Law: lineRate{}}
+	p := &Pattern{FlowSpec: fabric.FlowSpec{Law: lineRate{}}}
 	a := Arrivals{
 		From: hosts, To: hosts, Sizes: Constant(10 * units.KB), Load: 0.5, Rate: 100 * units.Gbps, Factor: 1,
 		End: 20 * units.Millisecond, FanIn: 1, FanInMax: 15, AtOnce: 2,

@@ -6,12 +6,7 @@
 // Hu et al., "Deadlocks in Datacenter Networks", HotNets 2016); with one there may be.
 package cbd
 
-import (
-	"slices"
-
-	"gonum.org/v1/gonum/graph/simple"
-	"gonum.org/v1/gonum/graph/topo"
-)
+import "slices"
 
 // Port is a port of a node: the node that it leads to, −1 for a host, by which link. Nodes and links
 // are numbered from 0; hosts are no nodes, since they do not forward.
@@ -134,46 +129,31 @@ func (d dependencies) rest() []bool {
 	return in
 }
 
-// cycle returns a shortest cycle of the strongly connected component with the lowest channel, by
-// Tarjan's algorithm; nil when there is none.
+// cycle returns a shortest cycle through one of the first channels that are on any; nil when there is
+// none.
 func (d dependencies) cycle() []int {
-	in := d.rest()
-	if in == nil {
-		return nil
-	}
-	g := simple.NewDirectedGraph()
-	for c, list := range d {
-		for _, out := range list {
-			if in[c] && in[out] {
-				g.SetEdge(simple.Edge{F: simple.Node(c), T: simple.Node(out)})
-			}
-		}
-	}
-	var first []int
-	for _, component := range topo.TarjanSCC(g) {
-		var ids []int
-		for _, n := range component {
-			ids = append(ids, int(n.ID()))
-		}
-		slices.Sort(ids)
-		if len(ids) > 1 && (first == nil || ids[0] < first[0]) {
-			first = ids
-		}
-	}
 	var shortest []int
-	for _, c := range first[:min(len(first), mostStarts)] {
-		if found := d.around(c, first); shortest == nil || len(found) < len(shortest) {
-			shortest = found
+	in, starts := d.rest(), 0
+	for c := range in {
+		if !in[c] || starts == mostStarts {
+			continue
+		}
+		if found := d.around(c, in); found != nil {
+			starts++
+			if shortest == nil || len(found) < len(shortest) {
+				shortest = found
+			}
 		}
 	}
 	return shortest
 }
 
-// mostStarts bounds from how many channels of a component the shortest cycle is looked for.
+// mostStarts bounds from how many channels the shortest cycle is looked for.
 const mostStarts = 64
 
-// around returns a shortest cycle through a channel of a strongly connected component.
-func (d dependencies) around(start int, component []int) []int {
+// around returns a shortest cycle through a channel over channels of rest, nil for a channel between
+// cycles.
+func (d dependencies) around(start int, in []bool) []int {
 	from := map[int32]int32{}
 	queue := []int32{int32(start)}
 	for len(queue) > 0 {
@@ -189,10 +169,7 @@ func (d dependencies) around(start int, component []int) []int {
 				slices.Reverse(path)
 				return path
 			}
-			if _, known := from[out]; known {
-				continue
-			}
-			if _, inside := slices.BinarySearch(component, int(out)); inside {
+			if _, known := from[out]; !known && in[out] {
 				from[out] = c
 				queue = append(queue, out)
 			}

@@ -131,18 +131,11 @@ func (s *State) replicas(kind string, id uint32, in []*p4v1.Replica) ([]engine.R
 const sdnPortCPU = 0xfffffffd
 
 func (s *State) readPRE(req *p4v1.PacketReplicationEngineEntry, emit func(*p4v1.Entity)) error {
-	out := func(e *p4v1.PacketReplicationEngineEntry) {
-		emit(p4msg.Of(e))
-	}
 	groups := func(id uint32) bool {
-		return s.groups.read(id, func(g *p4v1.MulticastGroupEntry) {
-			out(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g}})
-		})
+		return s.groups.read(id, func(g *p4v1.MulticastGroupEntry) { emit(p4msg.Of(g)) })
 	}
 	sessions := func(id uint32) bool {
-		return s.sessions.read(id, func(c *p4v1.CloneSessionEntry) {
-			out(&p4v1.PacketReplicationEngineEntry{Type: &p4v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: c}})
-		})
+		return s.sessions.read(id, func(c *p4v1.CloneSessionEntry) { emit(p4msg.Of(c)) })
 	}
 	switch e := req.GetType().(type) {
 	case *p4v1.PacketReplicationEngineEntry_MulticastGroupEntry:
