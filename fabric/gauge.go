@@ -11,12 +11,12 @@ import (
 // that count for nothing.
 type Level func(m *headroom.MMU, now units.Time) (value int64, ok bool)
 
-// gauged is a switch's MMU whose levels are followed. Switches that nobody follows have none
-// of it to pay for.
+// gauged is the MMU of a switch whose levels are followed. Other switches use the MMU itself, without
+// the cost of a gauge.
 type gauged struct {
 	*headroom.MMU
-	gauges []gauge
-	tells  []Follower
+	gauges    []gauge
+	followers []Follower
 }
 
 type gauge struct {
@@ -24,7 +24,7 @@ type gauge struct {
 	*Occupancy
 }
 
-// Follower is told of the packets that a switch's buffer takes and lets go.
+// Follower is notified of the packets that a switch's buffer accepts and releases.
 type Follower interface {
 	// Packet is called after n bytes of a class that came by an ingress port of the switch have
 	// arrived, or left.
@@ -56,11 +56,11 @@ func (s *Sim) Gauge(node int, level Level, from, to units.Time, peaks bool) (*Oc
 	return o, nil
 }
 
-// Follow tells f of the packets of a switch.
+// Follow notifies f of the packets of a switch.
 func (s *Sim) Follow(node int, f Follower) error {
 	g, err := s.gauged(node)
 	if err == nil {
-		g.tells = append(g.tells, f)
+		g.followers = append(g.followers, f)
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (g *gauged) Arrive(now units.Time, port int, class uint8, n units.Bytes) (o
 	ok, signals = g.MMU.Arrive(now, port, class, n)
 	g.look(now)
 	if ok {
-		for _, f := range g.tells {
+		for _, f := range g.followers {
 			f.Packet(g.MMU, now, port, class, n, true)
 		}
 	}
@@ -100,7 +100,7 @@ func (g *gauged) Arrive(now units.Time, port int, class uint8, n units.Bytes) (o
 func (g *gauged) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
 	signals := g.MMU.Depart(now, port, class, n)
 	g.look(now)
-	for _, f := range g.tells {
+	for _, f := range g.followers {
 		f.Packet(g.MMU, now, port, class, n, false)
 	}
 	return signals

@@ -16,7 +16,7 @@ type Occupancy struct {
 	from, to units.Time
 	at       units.Time // of the last change
 	value    int64
-	held     map[int64]int64 // ps by value
+	spans    map[int64]int64 // for how long it had each value, ps; with peaks, how often
 	peaks    bool            // count local maxima instead of time
 	rising   bool
 }
@@ -25,7 +25,7 @@ type Occupancy struct {
 const unknown = math.MinInt64
 
 func newOccupancy(now, from, to units.Time, value int64) *Occupancy {
-	return &Occupancy{from: from, to: to, at: now, value: value, held: map[int64]int64{}}
+	return &Occupancy{from: from, to: to, at: now, value: value, spans: map[int64]int64{}}
 }
 
 // Observe makes a port record a class's queue from a time to another, both in the future.
@@ -40,7 +40,7 @@ func (s *Sim) Observe(port int, class uint8, from, to units.Time) *Occupancy {
 	return o
 }
 
-// observe takes note that the length of a class's queue has changed.
+// observe records the length of a class's queue, which has changed.
 func (s *Sim) observe(p *port, class uint8) {
 	for _, o := range s.observed[p.observed-1] {
 		if o.class == class {
@@ -49,14 +49,14 @@ func (s *Sim) observe(p *port, class uint8) {
 	}
 }
 
-// set takes note of the value from now on.
+// set records the value from now on.
 func (o *Occupancy) set(now units.Time, value int64) {
 	if value == o.value {
 		return
 	}
 	if o.peaks {
 		if o.rising && value < o.value && o.from <= now && now < o.to {
-			o.held[o.value]++
+			o.spans[o.value]++
 		}
 		o.rising = value > o.value
 	} else {
@@ -68,15 +68,15 @@ func (o *Occupancy) set(now units.Time, value int64) {
 // Until counts the present value up to now. It is called before the results are read.
 func (o *Occupancy) Until(now units.Time) {
 	if d := min(now, o.to) - max(o.at, o.from); d > 0 && o.value != unknown && !o.peaks {
-		o.held[o.value] += int64(d)
+		o.spans[o.value] += int64(d)
 	}
 	o.at = now
 }
 
 // Join adds what another has counted, such as the same of another switch.
 func (o *Occupancy) Join(other *Occupancy) {
-	for value, d := range other.held {
-		o.held[value] += d
+	for value, d := range other.spans {
+		o.spans[value] += d
 	}
 }
 
@@ -84,9 +84,9 @@ func (o *Occupancy) Join(other *Occupancy) {
 func (o *Occupancy) Mean() float64 {
 	var sum float64
 	var all int64
-	for _, value := range slices.Sorted(maps.Keys(o.held)) {
-		sum += float64(value) * float64(o.held[value])
-		all += o.held[value]
+	for _, value := range slices.Sorted(maps.Keys(o.spans)) {
+		sum += float64(value) * float64(o.spans[value])
+		all += o.spans[value]
 	}
 	return sum / float64(all)
 }
@@ -95,11 +95,11 @@ func (o *Occupancy) Mean() float64 {
 // lowest, 1 for the highest. It is NaN when no time has passed.
 func (o *Occupancy) Quantile(q float64) float64 {
 	var all, sum int64
-	for _, d := range o.held {
+	for _, d := range o.spans {
 		all += d
 	}
-	for _, value := range slices.Sorted(maps.Keys(o.held)) {
-		if sum += o.held[value]; float64(sum) >= q*float64(all) {
+	for _, value := range slices.Sorted(maps.Keys(o.spans)) {
+		if sum += o.spans[value]; float64(sum) >= q*float64(all) {
 			return float64(value)
 		}
 	}

@@ -60,7 +60,7 @@ func TestPeaks(t *testing.T) {
 	}
 	o.Until(100)
 	// 9 ends at 10, 5 at 25, 8 at 40, 2 at 50, 4 at 60.
-	if d := cmp.Diff(map[int64]int64{9: 1, 5: 1, 8: 1, 2: 1, 4: 1}, o.held); d != "" {
+	if d := cmp.Diff(map[int64]int64{9: 1, 5: 1, 8: 1, 2: 1, 4: 1}, o.spans); d != "" {
 		t.Error(d)
 	}
 	if o.Mean() != 5.6 || o.Quantile(0.5) != 5 {

@@ -42,7 +42,7 @@ func (t *tails) after(class, precedence uint8, entry int32) (before int32) {
 	return before
 }
 
-// left takes note that an entry has left the head.
+// left records that an entry has left the head.
 func (t *tails) left(class, precedence uint8, entry int32) {
 	if t[class][precedence] == entry {
 		t[class][precedence] = 0

@@ -96,7 +96,7 @@ type Estimator struct {
 	started  bool
 }
 
-// Arrived takes note that the queue holds length bytes now and returns φ̂ in [0, Φ]. A queue
+// Arrived records that the queue holds length bytes now and returns φ̂ in [0, Φ]. A queue
 // has no gradient before its second packet.
 func (e *Estimator) Arrived(g *Gradients, now units.Time, length units.Bytes) units.Bytes {
 	if !e.started {

@@ -58,7 +58,7 @@ func (c *Config) gradients() ([]*Gradients, error) {
 	return list, nil
 }
 
-// arrived takes note that a packet of a lossless class was accepted, after which its queue
+// arrived records that a packet of a lossless class was accepted, after which its queue
 // holds length bytes. It returns τ, by how much the queue pauses below T.
 func (s *shared) arrived(now units.Time, port int, class uint8, length units.Bytes) units.Bytes {
 	tau := s.queues[port*Classes+int(class)].Arrived(s.links[port], now, length)
@@ -77,7 +77,7 @@ type Window struct {
 	begun bool
 }
 
-// Arrived takes note of a packet of a class and reports whether τ is 0. The paper leaves τ
+// Arrived records a packet of a class and reports whether τ is 0. The paper leaves τ
 // at an old φ̂ while the window runs; callers use the φ̂ of this packet.
 func (w *Window) Arrived(now units.Time, class uint8, length units.Time) (single bool) {
 	if !w.begun || class != w.class {

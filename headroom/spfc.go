@@ -117,7 +117,7 @@ func (v *victims) at(now units.Time, port int) *Meter {
 	return &p.Meter
 }
 
-// departed takes note that n bytes of a lossless class left.
+// departed records that n bytes of a lossless class left.
 func (v *victims) departed(now units.Time, port int, n units.Bytes) {
 	count := uint64(n)
 	if v.packets {
@@ -126,7 +126,7 @@ func (v *victims) departed(now units.Time, port int, n units.Bytes) {
 	v.at(now, port).Depart(count)
 }
 
-// paused takes note that a port has begun or ended to have paused classes.
+// paused records that a port began or ceased to have paused classes.
 func (v *victims) paused(now units.Time, port int, paused bool) {
 	m := v.at(now, port)
 	if paused {

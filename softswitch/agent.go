@@ -15,8 +15,8 @@ type agentHost struct{ s *Switch }
 
 var _ pacc.Host = agentHost{}
 
-// TryControl implements pacc.Host. The pipeline has the number of its CPU port built in:
-// with another one notifications would have no way in, and the agent sleeps.
+// TryControl implements pacc.Host. The number of the CPU port is part of the program. A switch with
+// another CPU port could not inject notifications, so its agent sleeps.
 func (h agentHost) TryControl(use func(*entity.State, *engine.Instance)) bool {
 	return h.s.cpu == ids.CPUPort && h.s.server.TryControl(use)
 }
@@ -28,7 +28,7 @@ func (h agentHost) Inject(frame []byte, now units.Time) {
 	h.s.mu.Unlock()
 }
 
-// learning is a control whose digests the agent sees too.
+// learning passes the digests to the agent before it passes them to the control.
 type learning struct {
 	control
 	agent *pacc.Agent

@@ -42,7 +42,7 @@ type core struct {
 
 	watch   pfcwd.Settings                            // of received pauses
 	stormAt units.Time                                // when watchStorms is due; MaxTime for not at all
-	stormed func(port uint32, class int, begins bool) // told of storms
+	stormed func(port uint32, class int, begins bool) // called when a storm begins or ends
 
 	running atomic.Pointer[pipeline] // nil before the first; written with the lock held
 	old     map[uint32]*pipeline     // others that have packets in the queues, by epoch

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// The methods of this file are what the P4Runtime server does to a switch. They may be
-// called from any goroutine, also from within PacketIn and Digest: they only post.
+// The P4Runtime server calls the methods of this file. They only post, so any goroutine may call
+// them, also from within PacketIn and Digest.
 var _ p4rt.Device = (*Switch)(nil)
 
 // Commit implements p4rt.Device: cfg runs from the next packet on.
@@ -34,9 +34,9 @@ func (s *Switch) PacketOut(frame []byte) {
 // Now implements p4rt.Device.
 func (s *Switch) Now() units.Time { return s.runner.time() }
 
-// portState tells the P4Runtime server that a port went up or down, which decides over the
-// members of action selector groups that watch it. It waits for a write in progress, so it
-// must not be called with the lock held.
+// portState reports to the P4Runtime server that a port went up or down: the server switches the
+// members of action selector groups that watch the port. It waits for a write in progress, so the
+// caller must not hold the lock.
 func (s *Switch) portState(n uint32, up bool) {
 	if err := s.server.SetPortState(n, up); err != nil {
 		s.log.Error("groups do not follow the port's state", "switch", s.name, "port", n, "up", up, "err", err)

@@ -15,7 +15,7 @@ import (
 // ErrServing is returned when a switch that serves P4Runtime is asked to serve again.
 var ErrServing = errors.New("P4Runtime is being served already")
 
-// grpcServer is the part of a switch that serves P4Runtime, which may come and go.
+// grpcServer serves P4Runtime. It can be started and stopped while the switch runs.
 type grpcServer struct {
 	mu      sync.Mutex
 	running *grpc.Server // nil while not serving

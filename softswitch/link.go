@@ -11,19 +11,18 @@ import (
 // Endpoint is one end of a Link: a switch port or a host's NIC. The loop's goroutine calls
 // its methods.
 type Endpoint interface {
-	// Attach gives the endpoint its way out.
+	// Attach sets the sender of the frames that leave by the endpoint.
 	Attach(out Sender)
-	// SetUp tells the endpoint whether the cable works.
+	// SetUp reports to the endpoint whether the cable works.
 	SetUp(up bool)
-	// Receive takes a frame whose last bit has arrived now. The bytes are valid until it
-	// returns.
+	// Receive receives a frame whose last bit arrives now. The bytes are valid until it returns.
 	Receive(frame []byte, now units.Time)
 }
 
 // LinkStats count the frames of one direction of a link.
 type LinkStats struct {
 	Frames, Bytes uint64 // delivered
-	Lost          uint64 // sent or under way while the link was down, or lost by SetLoss
+	Lost          uint64 // sent or under way while the link was down
 }
 
 // Link is a cable between two endpoints on one loop. It delays frames and keeps their
@@ -34,8 +33,8 @@ type Link struct {
 	ends [2]Endpoint
 }
 
-// Connect joins two endpoints by a cable with a propagation delay, and takes both up. Call
-// it before the loop runs or on its goroutine.
+// Connect joins two endpoints by a cable with a propagation delay, and sets both up. Call it before
+// the loop runs or on its goroutine.
 func Connect(loop *clock.Loop, delay units.Time, a, b Endpoint) (*Link, error) {
 	if delay < 0 {
 		return nil, fmt.Errorf("link delay %v: want 0 or more", delay)

@@ -7,16 +7,16 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// sweepPeriod is how often the P4Runtime server looks at idle timeouts and digests.
+// sweepPeriod is the interval at which the P4Runtime server checks idle timeouts and digests.
 const sweepPeriod = 100 * units.Millisecond
 
 // loopRunner runs a switch on a clock.Loop. The loop's goroutine owns it.
 type loopRunner struct {
 	loop  *clock.Loop
 	sw    *Switch
-	timer *clock.Timer // for what is due next
+	timer *clock.Timer // for the core
 	sweep *clock.Timer
-	agent *clock.Timer // for what PACC's agent has to do next
+	agent *clock.Timer // for PACC's agent
 }
 
 func (r *loopRunner) post(fn func()) {
@@ -28,7 +28,7 @@ func (r *loopRunner) post(fn func()) {
 
 func (r *loopRunner) time() units.Time { return r.loop.Time() }
 
-// due runs what is due and sets the timer for what comes next.
+// due processes what is due and sets the timer for the next time.
 func (r *loopRunner) due() {
 	r.sw.mu.Lock()
 	r.sw.core.run(r.loop.Now())

@@ -21,8 +21,8 @@ type Realtime struct {
 	r *realRunner
 }
 
-// realRunner runs a switch on a goroutine of its own, the one of Run, which owns what is
-// below the lock's part.
+// realRunner runs a switch on the goroutine of Run, which owns the fields that no comment gives to
+// another owner.
 type realRunner struct {
 	start time.Time
 	wake  chan struct{}
@@ -83,7 +83,7 @@ func (r *realRunner) runPosted() {
 	}
 }
 
-// Turned waits until the switch's loop has come round; the error says that it has not while ctx lasted.
+// Turned waits until the switch's loop has made a turn. It returns an error when ctx ends before.
 func (s *Realtime) Turned(ctx context.Context) error {
 	ran := make(chan struct{})
 	s.r.post(func() { close(ran) })
@@ -95,8 +95,8 @@ func (s *Realtime) Turned(ctx context.Context) error {
 	}
 }
 
-// driven sends the frames of a port to its driver. The interface has a rate of its own, so
-// a frame goes out when its first bit would.
+// driven sends the frames of a port to its driver when their first bits leave: the interface takes
+// the time of a frame itself.
 type driven struct{ port port.Port }
 
 func (d driven) Send(frame []byte, _ units.Time) { d.port.Send(frame) }
@@ -119,8 +119,8 @@ func (s *Realtime) SetCapture(c *port.Capture) {
 	s.core.tap = func(n uint32, d port.Direction, frame []byte) { c.Frame(n, d, frame, time.Now()) }
 }
 
-// SetLinkEvents makes the switch look at its interfaces when the kernel says that one may have
-// changed, not every half a second only. Run closes them.
+// SetLinkEvents makes the switch check its interfaces as soon as the kernel reports a change. Without
+// events it checks them every watchPeriod. Run closes the events.
 func (s *Realtime) SetLinkEvents(e *port.LinkEvents) { s.r.links = e }
 
 // Run runs the switch until ctx ends, then stops serving P4Runtime and closes the drivers.
@@ -157,13 +157,13 @@ func (s *Realtime) Run(ctx context.Context) error {
 	return err
 }
 
-// deliver takes a batch from a source, on the source's goroutine.
+// deliver processes a batch on its source's goroutine, or passes it on.
 //
-// When nobody else is at work, that goroutine takes the batch all the way, which saves
-// waking another one and moving packets between cores. Otherwise, or when it cannot keep up
-// and there are cores that could help, it runs ingress ahead, if it may, and hands the batch
-// to the switch's goroutine. Frames that came after a function was posted, such as the commit
-// of a pipeline, go through ingress after it.
+// When the switch is idle, the source's goroutine processes the whole batch, which saves waking
+// another goroutine and moving packets between cores. Otherwise, or when batches are full and more
+// than two cores share the work, it runs ingress ahead if the program allows it, and queues the batch
+// for the switch's goroutine. Frames that came after a function was posted, such as the commit of a
+// pipeline, pass ingress after that function.
 func (s *Realtime) deliver(ctx context.Context, b *port.Batch, direct bool) {
 	a := s.r.idle.Get().(*arrivals)
 	a.fill(b)
@@ -181,7 +181,7 @@ func (s *Realtime) deliver(ctx context.Context, b *port.Batch, direct bool) {
 	}
 }
 
-// direct takes a batch all the way, unless something comes before it or holds the switch.
+// direct processes a batch if the switch is idle, and returns false if it is not.
 func (s *Realtime) direct(a *arrivals) bool {
 	r := s.r
 	idle := func() bool { return r.queued.Load() == 0 && r.pending.Load() == 0 }
@@ -194,7 +194,7 @@ func (s *Realtime) direct(a *arrivals) bool {
 	}
 	s.receiveBatch(a)
 	var err error
-	if r.queued.Load() == 0 { // otherwise the loop sends, with what others brought
+	if r.queued.Load() == 0 { // otherwise the loop sends, with the frames of the queued batches
 		err = r.flush(false)
 	}
 	at, waits := s.core.next()
@@ -224,18 +224,18 @@ func (s *Realtime) receiveBatch(a *arrivals) {
 	}
 }
 
-// done gives back what carried a batch.
+// done releases a batch and keeps its arrivals for reuse.
 func (r *realRunner) done(a *arrivals) {
 	a.batch.Release()
 	a.reset()
 	r.idle.Put(a)
 }
 
-// watchPeriod is how often the interfaces' states are looked at when no event comes.
+// watchPeriod is the interval between checks of the interfaces' states when no event comes.
 const watchPeriod = 500 * time.Millisecond
 
-// watch tells the P4Runtime server when interfaces go down and up again, and the log when
-// packets go round faster than the switch can take them.
+// watch reports interfaces that go down or up to the P4Runtime server. It logs when packets
+// recirculate faster than the switch can process them.
 func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
@@ -314,11 +314,10 @@ func (s *Realtime) loop(ctx context.Context) error {
 	}
 }
 
-// batchesPerFlush is how many batches may come before frames that are ready to go out are
-// sent and timers are looked at.
+// batchesPerFlush bounds the batches that are processed before drivers send and timers are checked.
 const batchesPerFlush = 4
 
-// runReady does the work that is ready, without waiting.
+// runReady processes the queued batches and the posted functions, without waiting.
 func (s *Realtime) runReady() {
 	for range batchesPerFlush {
 		s.r.runPosted()
@@ -348,15 +347,15 @@ func (s *Realtime) process(a *arrivals) {
 	s.r.done(a)
 }
 
-// flush sends all that drivers hold.
+// flush makes the drivers send all frames that they keep.
 func (s *Realtime) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.r.flush(true)
 }
 
-// flush makes the drivers send what they hold. Unless all is set, a driver that prefers large
-// pieces may hold its frames a little longer. The caller holds the switch's lock.
+// flush makes the drivers send the frames that they keep. Unless all is set, a driver that writes in
+// large pieces may keep its frames a little longer. The caller holds the switch's lock.
 func (r *realRunner) flush(all bool) error {
 	for _, d := range r.drivers {
 		send := d.Flush

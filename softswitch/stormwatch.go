@@ -7,8 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// received is what a port knows of the pauses of one class that came from its peer. The core
-// owns it.
+// received is the state of the pauses of one class that a port's peer sent. The core owns it.
 type received struct {
 	since, until units.Time // of the pause in force, or of the last one; refreshes prolong it
 	heard        units.Time // when a PAUSE came last
@@ -29,7 +28,7 @@ func (r *received) pause(now, until units.Time, a pfcwd.Action) bool {
 // resume notes the end of a pause. A storm goes on until no PAUSE has come for a while.
 func (r *received) resume(now units.Time) { r.until = min(r.until, now) }
 
-// next returns when the watchdog has to look at the class: MaxTime for not at all.
+// next returns when the watchdog must check the class next, MaxTime for never.
 func (r *received) next(w pfcwd.Settings) units.Time {
 	switch at := r.since + w.Detection; {
 	case w.Detection == 0:
@@ -41,7 +40,7 @@ func (r *received) next(w pfcwd.Settings) units.Time {
 	return units.MaxTime
 }
 
-// watchStorms begins and ends storms that are due by now, and notes when to look again.
+// watchStorms begins and ends the storms that are due by now, and computes the time of the next check.
 func (c *core) watchStorms(now units.Time) {
 	c.stormAt = units.MaxTime
 	for number, p := range c.ports {
@@ -75,8 +74,8 @@ func (c *core) unpause(number uint32, class int, now units.Time) {
 	}
 }
 
-// setWatch replaces the watchdog's settings. Storms that are on go on under them, and end
-// where there is no watchdog any more; the classes then obey from the next PAUSE on.
+// setWatch replaces the watchdog's settings, also those of storms in progress. Without a watchdog all
+// storms end, and their classes obey from the next PAUSE on.
 func (c *core) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watch = w
 	for number, p := range c.ports {
@@ -95,7 +94,7 @@ func (c *core) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watchStorms(now)
 }
 
-// watchdog is what the control plane sees of the watchdog. The switch's lock guards set.
+// watchdog gives the control plane access to the watchdog. The switch's lock guards set.
 type watchdog struct {
 	*Switch
 	initial pfcwd.Settings
@@ -119,7 +118,7 @@ func (w *watchdog) Set(s *pfcwd.Settings) {
 	}
 	w.core.setWatch(*s, w.runner.time())
 	w.log.Info("PFC watchdog", "switch", w.name, "settings", s)
-	w.runner.post(func() {}) // makes it look at what is due, which has changed
+	w.runner.post(func() {}) // makes the runner compute anew what is due next
 }
 
 // Storms implements entity.Watchdog.
@@ -141,8 +140,8 @@ func (w *watchdog) Storms() []pfcwd.Storm {
 
 var _ entity.Watchdog = (*watchdog)(nil)
 
-// drops reports whether the watchdog drops what leaves a queue of a port. It leaves as usual,
-// but for the wire: the pipeline's egress must account for it.
+// drops reports whether the watchdog drops the packets of a queue. They are dropped after egress and
+// not before, so that the pipeline accounts for them.
 func (c *core) drops(p *portState, queue int) bool {
 	if c.pfc == nil || c.watch.Action != pfcwd.Drop || queue < 0 {
 		return false

@@ -33,10 +33,10 @@ type Config struct {
 	Log      *slog.Logger // slog.Default when nil
 }
 
-// Sender takes the frames that leave a port. The goroutine that runs the switch calls it.
+// Sender receives the frames that leave a port. The goroutine that runs the switch calls it.
 type Sender interface {
-	// Send takes a frame whose last bit leaves at finish. The bytes are valid until it
-	// returns. It must not call back into whoever sends.
+	// Send receives a frame whose last bit leaves at finish. The bytes are valid until it
+	// returns. It must not call the switch.
 	Send(frame []byte, finish units.Time)
 }
 
@@ -151,7 +151,7 @@ func (s *Switch) SetPortRate(n uint32, r units.Rate) error {
 	if err := s.core.tm.SetRate(n, r, s.runner.time()); err != nil {
 		return err
 	}
-	s.runner.post(func() {}) // makes it look at what is due, which has changed
+	s.runner.post(func() {}) // makes the runner compute anew what is due next
 	return nil
 }
 

@@ -17,10 +17,10 @@ type xoff struct {
 	off      []*episode // of queues at XOFF
 	rates    [2][]float64
 
-	ports  []bool  // whose PAUSEs count
-	before []uint8 // what each port had paused
-	held   []float64
-	others float64 // what other ports held at their PAUSEs, in sum
+	ports   []bool    // whose PAUSEs count
+	before  []uint8   // what each port had paused
+	amounts []float64 // that ports held at their PAUSEs, KB
+	others  float64   // what other ports held at their PAUSEs, in sum
 }
 
 // episode is a queue at XOFF.
@@ -65,7 +65,7 @@ func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 		}
 		held := float64(gaugeKinds["buffer"].level(m, now, p, -1)) / 1e3
 		if x.ports[p] {
-			x.held = append(x.held, held)
+			x.amounts = append(x.amounts, held)
 		} else {
 			x.others += held
 		}
@@ -77,7 +77,7 @@ func (x *xoff) pause(m *headroom.MMU, now time, port int, arrived bool) {
 func pausedRatio(r *run, i int, _ *Measure) float64 {
 	held, others := 0.0, 0.0
 	for _, x := range r.xoffs[i] {
-		for _, h := range x.held {
+		for _, h := range x.amounts {
 			held += h
 		}
 		others += x.others
@@ -88,7 +88,7 @@ func pausedRatio(r *run, i int, _ *Measure) float64 {
 // pausedAt returns what ports held at their PAUSEs, sorted.
 func pausedAt(r *run, i int, _ *Measure) (all []float64) {
 	for _, x := range r.xoffs[i] {
-		all = append(all, x.held...)
+		all = append(all, x.amounts...)
 	}
 	slices.Sort(all)
 	return all

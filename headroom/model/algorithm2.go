@@ -21,7 +21,7 @@ type Algorithm2 struct {
 	started  bool
 }
 
-// Arrived takes note that the queue holds length bytes now and returns φ̂.
+// Arrived records that the queue holds length bytes now and returns φ̂.
 func (r *Algorithm2) Arrived(now units.Time, length units.Bytes) float64 {
 	if !r.started {
 		r.started, r.at, r.length = true, now, length

@@ -3,7 +3,7 @@ package engine
 // The loader lowers the pipelines to a list of instructions. Conditions, tables and actions then
 // run in one loop over a flat array. Operands are words of the packet header vector, where the
 // temporaries follow the fields. Headgate's own program runs their translation to Go instead, see
-// translator. Who changes what an instruction does changes it in both.
+// translator. A change of an instruction must be made in both.
 
 type opcode uint8
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// The translation that is linked in does not stand in the way when it no longer fits the package.
+// go generate removes the old translation first, because it may not compile any more.
 //
 //go:generate rm -f translated.go
 //go:generate go test -run ^TestTranslationIsCurrent$ . -update
@@ -38,7 +38,7 @@ type translator struct {
 	b       bytes.Buffer
 	reached []bool   // by instruction: it can be run
 	target  []bool   // by instruction: another one jumps to it
-	entries []uint16 // by instruction: its number among those that are gone to by pc, 0 for others
+	entries []uint16 // by instruction: its number among those that exec dispatches to by pc, 0 for others
 	ops     []parseOp
 }
 

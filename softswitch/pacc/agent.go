@@ -24,10 +24,10 @@ import (
 
 // Host is the switch around an agent.
 type Host interface {
-	// TryControl calls f with the entities and the engine of the running pipeline. It returns false
-	// at once when no pipeline runs or a client is writing.
+	// TryControl calls use with the entities and the engine of the running pipeline. It returns
+	// false at once when no pipeline runs or a client is writing.
 	TryControl(use func(*entity.State, *engine.Instance)) bool
-	// Inject processes a frame as if it arrived on the CPU port now. It returns afterwards.
+	// Inject processes a frame as if it arrived on the CPU port now, and then returns.
 	Inject(frame []byte, now units.Time)
 }
 
@@ -38,12 +38,12 @@ type Agent struct {
 	host Host
 	log  *slog.Logger
 
-	mu            sync.Mutex   // guards what follows
-	loop          *cnpgen.Loop // nil while asleep
-	data          *data
-	watched       []flowtable.Watched // what loop was made of
-	lastComplaint string
-	ran           units.Time
+	mu         sync.Mutex   // guards what follows
+	loop       *cnpgen.Loop // nil while asleep
+	data       *data
+	watched    []flowtable.Watched // that loop runs with
+	lastLogged string
+	ran        units.Time
 
 	newMu sync.Mutex
 	fresh *fresh // learned since the last Run; nil while asleep
@@ -100,17 +100,19 @@ func (a *Agent) Sweep(now units.Time) {
 	if !a.host.TryControl(func(st *entity.State, instance *engine.Instance) {
 		list, in = readWatched(st), instance
 		if a.data == nil && len(list) > 0 {
-			err = purge(st) // what another loop has learned here
+			err = purge(st) // another loop may have left entries
 		}
 	}) {
 		return
 	}
 	if err != nil {
-		a.complain(err)
+		a.logOnce(err)
 	}
 	if a.data != nil && (a.data.in != in || a.loop == nil) {
-		a.stop()        // another pipeline, with empty tables; or what could not be cleared
-		a.watched = nil // which may have the same settings
+		// Another pipeline runs, with empty tables, or the tables could not be cleared. The new
+		// settings may equal the old ones.
+		a.stop()
+		a.watched = nil
 	}
 	if !slices.EqualFunc(list, a.watched, equal) {
 		a.watched = list
@@ -167,7 +169,7 @@ func (a *Agent) configure(in *engine.Instance) {
 	}
 	c, first, err := config(a.watched)
 	if err != nil {
-		a.complain(err)
+		a.logOnce(err)
 		a.stop()
 		return
 	}
@@ -179,12 +181,12 @@ func (a *Agent) configure(in *engine.Instance) {
 	c.QueuePairs = d
 	loop, err := cnpgen.NewLoop(c, d)
 	if err != nil {
-		a.complain(err)
+		a.logOnce(err)
 		a.stop()
 		return
 	}
 	d.polled = loop.Polled
-	a.loop, a.data, a.lastComplaint = loop, d, ""
+	a.loop, a.data, a.lastLogged = loop, d, ""
 	a.newMu.Lock()
 	a.fresh = newFresh()
 	a.newMu.Unlock()
@@ -230,15 +232,15 @@ func (a *Agent) stop() {
 	case errors.Is(err, cnpgen.ErrBusy):
 		return // the next Sweep tries again
 	case err != nil:
-		a.complain(err)
+		a.logOnce(err)
 	}
 	a.data = nil
 }
 
-// complain logs a fault, and does not repeat it.
-func (a *Agent) complain(err error) {
-	if text := err.Error(); text != a.lastComplaint {
-		a.lastComplaint = text
+// logOnce logs a fault, unless it was the last one that was logged.
+func (a *Agent) logOnce(err error) {
+	if text := err.Error(); text != a.lastLogged {
+		a.lastLogged = text
 		a.log.Warn("PACC in the switch", "err", err)
 	}
 }
@@ -261,7 +263,7 @@ func (a *Agent) Next() units.Time {
 // learnEvery is the interval between writes of learned flows. Packets are processed in between.
 const learnEvery = units.Millisecond
 
-// Run does what is due at now.
+// Run learns what the pipeline has reported and runs the loop.
 func (a *Agent) Run(now units.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -280,7 +282,7 @@ func (a *Agent) Run(now units.Time) {
 	a.newMu.Unlock()
 	a.data.now, a.ran = now, now
 	if err := a.loop.Run(now); err != nil {
-		a.complain(err)
+		a.logOnce(err)
 	}
 }
 

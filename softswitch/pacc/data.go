@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// data is the data plane of one pipeline as the loop sees it. The agent's lock guards it.
+// data implements the loop's switch with the tables of one pipeline. The agent's lock guards it.
 type data struct {
 	host   Host
 	in     *engine.Instance
@@ -60,7 +60,7 @@ func (d *data) configure(list []flowtable.Watched, s cnpgen.Settings) {
 	d.cnp.DSCP, d.ageing = s.DSCP, s.Ageing
 }
 
-// Poll implements cnpgen.Switch; the answer is there at once.
+// Poll implements cnpgen.Switch. It answers during the call.
 func (d *data) Poll(port uint32) error {
 	b, err := d.in.ReadRegister(ids.RegisterQueueBytesName, int(port*ids.QueuesPerPort)+int(d.queue[port]))
 	if err != nil {
@@ -75,14 +75,14 @@ func (d *data) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	for _, r := range d.flows {
 		all, err := d.in.EntryCounter(ids.TableFlowName, r.all)
 		congested, err2 := d.in.EntryCounter(ids.TableCongestedFlowName, r.congested)
-		// Somebody else may have deleted an entry.
+		// A client may have deleted an entry.
 		dst = append(dst, cnpgen.Counters{Flow: r.Flow, Bytes: all.Bytes, Congested: congested.Packets, Partial: err != nil || err2 != nil})
 	}
 	return dst, nil
 }
 
-// CNP implements cnpgen.Switch: a packet-out through the pipeline, which routes it and sorts
-// it into its class's queue.
+// CNP implements cnpgen.Switch. It sends a packet-out, which the pipeline routes and queues by its
+// class.
 func (d *data) CNP(f cnpgen.Flow, qp uint32) error {
 	d.frame = append(d.frame[:0], 0, ids.HighestQueue<<4|ids.PacketOutPipeline)
 	d.frame = d.cnp.Append(d.frame, f.FlowKey, qp)
@@ -96,7 +96,7 @@ func (d *data) Write(add, remove []cnpgen.Flow) (refused []cnpgen.Flow, err erro
 	done := d.host.TryControl(func(st *entity.State, in *engine.Instance) {
 		if in != d.in {
 			refused = add
-			return // the next Sweep sees to it
+			return // the next Sweep stops this loop
 		}
 		for _, f := range remove {
 			errs = errors.Join(errs, d.remove(st, f))
@@ -155,7 +155,7 @@ func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	return errs
 }
 
-// clear takes all flows out.
+// clear removes all flows and queue pairs from the tables.
 func (d *data) clear() error {
 	all := make([]cnpgen.Flow, len(d.flows))
 	for i, r := range d.flows {

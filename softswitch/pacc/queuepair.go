@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// QueuePairs implements cnpgen.QueuePairTable: a table that the agent has emptied holds
-// nothing else.
+// QueuePairs implements cnpgen.QueuePairTable. The agent has emptied the table before, so it contains
+// no other entries.
 func (d *data) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
 	for q := range d.pairs {
 		dst = append(dst, q)
@@ -30,7 +30,7 @@ func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 	var errs error
 	done := d.host.TryControl(func(st *entity.State, in *engine.Instance) {
 		if in != d.in {
-			return // the next Sweep sees to it
+			return // the next Sweep stops this loop
 		}
 		for _, q := range remove {
 			delete(d.pairs, q)
@@ -55,7 +55,7 @@ func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 	return errs
 }
 
-// idleQueuePairs returns those that nobody has acknowledged for the ageing time.
+// idleQueuePairs returns the queue pairs that no acknowledgement has named for the ageing time.
 func (d *data) idleQueuePairs(now units.Time) []cnpgen.QueuePair {
 	var list []cnpgen.QueuePair
 	if gone := d.expired(ids.TableQueuePairName, now); len(gone) > 0 {
