@@ -7,63 +7,47 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/figure"
-	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/units"
 )
 
 // newPaccCommand analyses PACC's parameters.
 func newPaccCommand() *cobra.Command {
+	f := paccFlags{interval: cnpgen.PaperInterval, rate: cnpgen.PaperRate, r: cnpgen.VendorReaction()}
 	c := &cobra.Command{
-		Use:   "pacc",
-		Short: "Analyse the parameters of PACC, the switches' congestion notifications",
-	}
-	return oneOf(c, newMarginCommand())
-}
-
-// marginFlags are the flags of "pacc margin". Times and rates are text.
-type marginFlags struct {
-	beta1, beta2          float64
-	interval, rate, delay string
-	alphaTimer, increase  string
-	flows                 int
-	plot                  string
-	asJSON                bool
-}
-
-func newMarginCommand() *cobra.Command {
-	var f marginFlags
-	c := &cobra.Command{
-		Use:   "margin",
 		Short: "Say whether PACC's controller is stable, and propose weights that are",
-		Long: `Say whether PACC's controller is stable with some weights, and propose weights that are.
-
-The phase margin is the paper's (section IV): of an open loop with three integrators, a
+		Long: `The phase margin is the paper's (section IV): of an open loop with three integrators, a
 delay of two periods and no number of flows. The spectral radius is of the closed loop as
 the algorithm runs, with two integrators, the CNPs of a period cutting within it, each flow
 getting its share, and DCQCN's own increase. A margin above 0 and a radius below 1 are
 stable; the two do not always agree.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
-	r := cnpgen.VendorReaction()
 	fl := c.Flags()
 	fl.Float64Var(&f.beta1, "beta1", cnpgen.PaperBeta1, "weight of the queue's distance from the threshold, CNPs per KB")
 	fl.Float64Var(&f.beta2, "beta2", cnpgen.PaperBeta2, "weight of the queue's change in a period, CNPs per KB")
-	fl.StringVar(&f.interval, "interval", cnpgen.PaperInterval.String(), "period T of the controller")
-	fl.StringVar(&f.rate, "rate", cnpgen.PaperRate.String(), "line rate C of the port")
-	fl.IntVar(&f.flows, "flows", r.Flows, "flows that share the queue, for the spectral radius")
-	fl.StringVar(&f.delay, "delay", r.Delay.String(), "from a CNP's leaving until the queue sees it, for the spectral radius")
-	fl.StringVar(&f.alphaTimer, "alpha-timer", r.AlphaTimer.String(), "DCQCN's τ' at the hosts")
-	fl.StringVar(&f.increase, "increase-timer", r.IncreaseTimer.String(), "DCQCN's T_i at the hosts")
+	fl.Var(units.Flag{Value: &f.interval}, "interval", "period T of the controller")
+	fl.Var(units.Flag{Value: &f.rate}, "rate", "line rate C of the port")
+	fl.IntVar(&f.r.Flows, "flows", f.r.Flows, "flows that share the queue, for the spectral radius")
+	fl.Var(units.Flag{Value: &f.r.Delay}, "delay", "from a CNP's leaving until the queue sees it, for the spectral radius")
+	fl.Var(units.Flag{Value: &f.r.AlphaTimer}, "alpha-timer", "DCQCN's τ' at the hosts")
+	fl.Var(units.Flag{Value: &f.r.IncreaseTimer}, "increase-timer", "DCQCN's T_i at the hosts")
 	fl.StringVar(&f.plot, "plot", "", "draw the margin over both weights (the paper's figure 5) into an .svg or .png file")
-	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
-	return c
+	return newMarginTool("pacc", "Analyse the parameters of PACC, the switches' congestion notifications", c, func() (any, func(io.Writer), error) {
+		return f.analyse(c.ErrOrStderr())
+	})
+}
+
+// paccFlags are the flags of "pacc margin".
+type paccFlags struct {
+	beta1, beta2 float64
+	interval     units.Time
+	rate         units.Rate
+	r            cnpgen.Reaction
+	plot         string
 }
 
 // marginReport is the JSON form of the answer.
@@ -97,62 +81,40 @@ type proposal struct {
 	SpectralRadius float64 `json:"spectral_radius"`
 }
 
-func (f *marginFlags) run(out, errs io.Writer) error {
-	p, r, rate, err := f.parse()
+func (f *paccFlags) analyse(errs io.Writer) (any, func(io.Writer), error) {
+	p, err := f.params()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	s, err := p.StabilityWith(rate, r)
+	s, err := p.StabilityWith(f.rate, f.r)
 	if unstable := (*cnpgen.UnstableError)(nil); err != nil && !errors.As(err, &unstable) {
-		return err
+		return nil, nil, err
 	}
-	proposed := p.Propose(rate, r)
+	proposed := p.Propose(f.rate, f.r)
 	if f.plot != "" {
-		if err := figure.Draw(f.plot, s, proposed, r); err != nil {
-			return fmt.Errorf("--plot: %w", err)
+		if err := figure.Draw(f.plot, s, proposed, f.r); err != nil {
+			return nil, nil, fmt.Errorf("--plot: %w", err)
 		}
 		fmt.Fprintf(errs, "wrote %s\n", f.plot)
 	}
-	if f.asJSON {
-		return jsonfile.Encode(out, newMarginReport(s, proposed, f.plot))
-	}
-	return writeMargin(out, s, proposed)
+	return newMarginReport(s, proposed, f.plot), func(w io.Writer) { writeMargin(w, s, proposed) }, nil
 }
 
-func (f *marginFlags) parse() (p cnpgen.Params, r cnpgen.Reaction, rate units.Rate, err error) {
-	var interval units.Time
-	r = cnpgen.VendorReaction()
-	r.Flows = f.flows
-	for _, t := range []struct {
-		name, text string
-		to         *units.Time
-	}{
-		{"interval", f.interval, &interval}, {"delay", f.delay, &r.Delay},
-		{"alpha-timer", f.alphaTimer, &r.AlphaTimer}, {"increase-timer", f.increase, &r.IncreaseTimer},
-	} {
-		if *t.to, err = units.ParseTime(t.text); err != nil {
-			return p, r, 0, fmt.Errorf("--%s: %w", t.name, err)
-		}
-	}
-	if rate, err = units.ParseRate(f.rate); err != nil {
-		return p, r, 0, fmt.Errorf("--rate: %w", err)
-	}
+func (f *paccFlags) params() (cnpgen.Params, error) {
 	switch ext := strings.ToLower(filepath.Ext(f.plot)); {
-	case interval <= 0:
-		err = fmt.Errorf("--interval: %v is not allowed: want more than 0", interval)
-	case rate <= 0:
-		err = fmt.Errorf("--rate: %v is not allowed: want more than 0", rate)
+	case f.interval <= 0:
+		return cnpgen.Params{}, fmt.Errorf("--interval: %v is not allowed: want more than 0", f.interval)
+	case f.rate <= 0:
+		return cnpgen.Params{}, fmt.Errorf("--rate: %v is not allowed: want more than 0", f.rate)
 	case f.plot != "" && ext != ".svg" && ext != ".png":
-		err = fmt.Errorf("--plot: %q is not allowed: want a file that ends in .svg or .png", f.plot)
-	default:
-		p = cnpgen.ParamsFor(rate, interval)
-		p.Beta1, p.Beta2 = f.beta1, f.beta2
-		if p.Threshold <= p.Burst { // the period is too short for the paper's rules
-			p.Burst = p.Threshold / 2
-		}
-		err = p.Validate(rate)
+		return cnpgen.Params{}, fmt.Errorf("--plot: %q is not allowed: want a file that ends in .svg or .png", f.plot)
 	}
-	return p, r, rate, err
+	p := cnpgen.ParamsFor(f.rate, f.interval)
+	p.Beta1, p.Beta2 = f.beta1, f.beta2
+	if p.Threshold <= p.Burst { // the period is too short for the paper's rules
+		p.Burst = p.Threshold / 2
+	}
+	return p, p.Validate(f.rate)
 }
 
 func newMarginReport(s, proposed cnpgen.Stability, file string) marginReport {
@@ -178,29 +140,27 @@ func round(v float64) float64 {
 	return math.Floor(v*scale) / scale
 }
 
-func writeMargin(out io.Writer, s, proposed cnpgen.Stability) error {
-	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "weights\tbeta1 %g, beta2 %g CNPs per KB\n", s.Params.Beta1, s.Params.Beta2)
-	fmt.Fprintf(tw, "port\t%v, interval %v, threshold %v, burst %v\n", s.Rate, s.Params.Interval, s.Params.Threshold, s.Params.Burst)
-	fmt.Fprintf(tw, "open loop\tα* %.5f, K %.4g 1/s³, z %.0f rad/s, crossover %.0f rad/s\n", s.Alpha, s.K, s.Z, s.Crossover)
-	fmt.Fprintf(tw, "phase margin\t%+.1f° (%s by the paper's criterion)\n", s.Phase, stableWord(s.MarginStable()))
-	fmt.Fprintf(tw, "spectral radius\t%.3f with %d flows (%s as the algorithm runs)\n", s.Radius, s.Flows, stableWord(s.LoopStable()))
+func writeMargin(w io.Writer, s, proposed cnpgen.Stability) {
+	fmt.Fprintf(w, "weights\tbeta1 %g, beta2 %g CNPs per KB\n", s.Params.Beta1, s.Params.Beta2)
+	fmt.Fprintf(w, "port\t%v, interval %v, threshold %v, burst %v\n", s.Rate, s.Params.Interval, s.Params.Threshold, s.Params.Burst)
+	fmt.Fprintf(w, "open loop\tα* %.5f, K %.4g 1/s³, z %.0f rad/s, crossover %.0f rad/s\n", s.Alpha, s.K, s.Z, s.Crossover)
+	fmt.Fprintf(w, "phase margin\t%+.1f° (%s by the paper's criterion)\n", s.Phase, stableWord(s.MarginStable()))
+	fmt.Fprintf(w, "spectral radius\t%.3f with %d flows (%s as the algorithm runs)\n", s.Radius, s.Flows, stableWord(s.LoopStable()))
 	switch n := s.FewestFlows; n {
 	case 0:
-		fmt.Fprintf(tw, "\tthe loop settles with no number of flows\n")
+		fmt.Fprintf(w, "\tthe loop settles with no number of flows\n")
 	case 1:
-		fmt.Fprintf(tw, "\tthe loop settles with any number of flows\n")
+		fmt.Fprintf(w, "\tthe loop settles with any number of flows\n")
 	default:
-		fmt.Fprintf(tw, "\tthe loop settles with %d flows or more\n", n)
+		fmt.Fprintf(w, "\tthe loop settles with %d flows or more\n", n)
 	}
-	fmt.Fprintf(tw, "verdict\t%s\n", s.Verdict())
+	fmt.Fprintf(w, "verdict\t%s\n", s.Verdict())
 	if proposed.Params == s.Params {
-		fmt.Fprintf(tw, "proposed\tthese weights\n")
+		fmt.Fprintf(w, "proposed\tthese weights\n")
 	} else {
-		fmt.Fprintf(tw, "proposed\tbeta1 %g, beta2 %g: phase margin %+.1f°, spectral radius %.3f\n",
+		fmt.Fprintf(w, "proposed\tbeta1 %g, beta2 %g: phase margin %+.1f°, spectral radius %.3f\n",
 			round(proposed.Params.Beta1), round(proposed.Params.Beta2), proposed.Phase, proposed.Radius)
 	}
-	return tw.Flush()
 }
 
 func stableWord(stable bool) string {

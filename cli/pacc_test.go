@@ -117,10 +117,10 @@ func TestPaccRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--rate", "fast"}, `--rate: "fast"`},
+		{[]string{"--rate", "fast"}, `"fast" is not a rate`},
 		{[]string{"--rate", "0bps"}, "--rate: 0bps is not allowed"},
 		{[]string{"--interval", "0us"}, "--interval: 0s is not allowed"},
-		{[]string{"--interval", "80"}, `--interval: "80"`},
+		{[]string{"--interval", "80"}, `"--interval" flag: "80"`},
 		{[]string{"--beta1", "0"}, "beta1: 0, want more than 0"},
 		{[]string{"--beta1", "-1"}, "beta1: -1, want more than 0"},
 		{[]string{"--beta2", "-0.1"}, "beta2: -0.1, want 0 or more"},

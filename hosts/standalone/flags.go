@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"encoding"
 	"fmt"
 	"net"
 	"net/netip"
@@ -14,26 +13,6 @@ import (
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
-
-// textValue is a flag of one of the units' types.
-type textValue[T interface {
-	encoding.TextUnmarshaler
-	fmt.Stringer
-}] struct {
-	v    T
-	kind string
-}
-
-func (f textValue[T]) Set(s string) error { return f.v.UnmarshalText([]byte(s)) }
-func (f textValue[T]) Type() string       { return f.kind }
-func (f textValue[T]) String() string {
-	switch s := f.v.String(); s {
-	case "0s", "0B", "0bps": // unset
-		return ""
-	default:
-		return s
-	}
-}
 
 type addrValue struct{ v *netip.Addr }
 
