@@ -40,6 +40,8 @@ func newRunCommand() *cobra.Command {
 	f.StringArrayVar(&o.Restarts, "restart", nil, "restart a switch empty while traffic runs, as SWITCH@TIME, for example leaf1@12s; repeatable")
 	f.BoolVar(&o.Plain, "plain", false, "print lines even on a terminal")
 	f.BoolVar(&o.Check, "check", false, "end with an error when the run does not show what it should")
+	f.StringVar(&o.Burst, "burst", "", "what each host sends at a time in the burst of dsh or spfc (default 64KB)")
+	f.BoolVar(&o.Predict, "predict", false, "set what the simulator predicts of dsh or spfc beside what was measured")
 	f.StringVar(&o.Log, "log", "", "write the logs of controller and switches to this file, - for standard error")
 	return c
 }

@@ -25,8 +25,10 @@ type Options struct {
 	// Down has the names of links that are out of service.
 	Down    map[string]bool
 	Traffic Traffic
-	Seed    uint64 // of the first run; the others follow
-	Seeds   int    // at least 1
+	// Measures are measured beside what always is: more of an experiment's list of them, as YAML.
+	Measures []byte
+	Seed     uint64 // of the first run; the others follow
+	Seeds    int    // at least 1
 	// Watch is told of progress from several goroutines; it may be nil.
 	Watch func(experiment.Progress)
 }
@@ -128,7 +130,7 @@ func Run(ctx context.Context, o Options) (*Preview, error) {
 		}
 		fabrics = append(fabrics, t.Fabric)
 	}
-	file, err := experiment.Over(o.Traffic.File, o.Traffic.Text, measures, fabrics...)
+	file, err := experiment.Over(o.Traffic.File, o.Traffic.Text, slices.Concat(measures, o.Measures), fabrics...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +145,14 @@ func Run(ctx context.Context, o Options) (*Preview, error) {
 	p.Hops = rep.Performance.PacketHops
 	p.fill(rep)
 	return p, nil
+}
+
+// Measure returns a measure by its name, one without values when there is none.
+func (p *Preview) Measure(name string) Measure {
+	if i := slices.IndexFunc(p.Measures, func(m Measure) bool { return m.Name == name }); i >= 0 {
+		return p.Measures[i]
+	}
+	return Measure{Name: name, After: &Range{}}
 }
 
 // fill reads a report.

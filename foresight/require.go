@@ -79,32 +79,27 @@ func ParseRequirement(text string) (Requirement, error) {
 // Check says what of a prediction does not keep to the requirement: the measure, its value and what is
 // allowed; nil when all does. The worst of the seeds counts.
 func (r Requirement) Check(p *Preview) error {
-	for _, m := range p.Measures {
-		if m.Name != r.name {
-			continue
-		}
-		if m.After.Mean == nil {
-			return fmt.Errorf("%s has no value, since no flow of these sizes has ended: want %s", r.name, r.text)
-		}
-		worst, ok := m.After.High, false
-		switch r.op {
-		case "<":
-			ok = worst < r.limit
-		case "<=":
-			ok = worst <= r.limit
-		case ">":
-			worst = m.After.Low
-			ok = worst > r.limit
-		case ">=":
-			worst = m.After.Low
-			ok = worst >= r.limit
-		}
-		if !ok {
-			return fmt.Errorf("%s is predicted as %s, in the worst of %d seeds %.5g%s: want %s", r.name, withUnit(m.After.String(), r.unit), p.Seeds, worst, spaced(r.unit), r.text)
-		}
-		return nil
+	m := p.Measure(r.name)
+	if m.After.Mean == nil {
+		return fmt.Errorf("%s has no value, since no flow of these sizes has ended: want %s", r.name, r.text)
 	}
-	return fmt.Errorf("%s was not measured", r.name)
+	worst, ok := m.After.High, false
+	switch r.op {
+	case "<":
+		ok = worst < r.limit
+	case "<=":
+		ok = worst <= r.limit
+	case ">":
+		worst = m.After.Low
+		ok = worst > r.limit
+	case ">=":
+		worst = m.After.Low
+		ok = worst >= r.limit
+	}
+	if !ok {
+		return fmt.Errorf("%s is predicted as %s, in the worst of %d seeds %.5g%s: want %s", r.name, m.After.String()+spaced(r.unit), p.Seeds, worst, spaced(r.unit), r.text)
+	}
+	return nil
 }
 
 func spaced(unit string) string {
@@ -113,5 +108,3 @@ func spaced(unit string) string {
 	}
 	return " " + unit
 }
-
-func withUnit(text, unit string) string { return text + spaced(unit) }

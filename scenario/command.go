@@ -32,6 +32,8 @@ type Command struct {
 	Restarts []string      // SWITCH@TIME
 	Plain    bool          // lines instead of the live view
 	Check    bool          // a miss is an error
+	Burst    string        // what each host sends in the scenario's burst; empty for what it says
+	Predict  bool          // by the simulator, too
 	Log      string        // file for logs; "-" for standard error, empty for none
 }
 
@@ -119,8 +121,14 @@ func (c Command) options() (o Options, err error) {
 			return o, refuse("--for", c.For.String())
 		case len(c.Restarts) > 0:
 			return o, refuse("--restart", c.Restarts[0])
+		case c.Predict && s.Victim == "":
+			return o, fmt.Errorf("--predict: scenario %s is not predicted: want dsh or spfc", s.Name)
 		}
-		return o, nil
+		o.Predict = c.Predict
+		return o, o.Scenario.setBurst(c.Burst)
+	}
+	if c.Burst != "" || c.Predict {
+		return o, fmt.Errorf("--burst and --predict: scenario %s has neither: want dsh or spfc", s.Name)
 	}
 	if o.For = c.For; o.For == 0 {
 		o.For = DefaultFor

@@ -25,8 +25,10 @@ type Options struct {
 	Config   *config.Config
 	For      time.Duration
 	Restarts []Restart
-	Show     Show // takes progress; nothing is shown when nil
-	Log      *slog.Logger
+	// Predict has the simulator predict each play of a scenario with a fabric of its own.
+	Predict bool
+	Show    Show // takes progress; nothing is shown when nil
+	Log     *slog.Logger
 }
 
 // Restart is a fault: a switch loses power at a moment of the run, with its program, its
@@ -99,6 +101,11 @@ func Play(ctx context.Context, o Options) (*Report, error) {
 				err = fmt.Errorf("variant %s: %w", v, err)
 			}
 			return nil, err
+		}
+		if o.Predict {
+			if err := s.predict(ctx, configs[i], s.Variants[i], result); err != nil {
+				return nil, err
+			}
 		}
 		results = append(results, result)
 		o.Show(Event{Run: r, Kind: Ended, Result: result})

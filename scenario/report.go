@@ -52,6 +52,8 @@ type Result struct {
 	Pools  map[string]Pools `json:"peak_pools_bytes,omitempty"`
 	CNPs   uint64           `json:"cnps"` // congestion notifications that flows were given
 	Losses inproc.Losses    `json:"losses"`
+	// Predicted is what the simulator made of the play beside what was measured, where that was asked for.
+	Predicted []Predicted `json:"predicted,omitempty"`
 
 	ReadySeconds float64 `json:"ready_after_s"` // wall clock, until all switches held their configuration
 	// WorstLagMS is how late the fabric or the controller was at worst, MaxLagMS how late they

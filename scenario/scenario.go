@@ -241,6 +241,26 @@ func (s *Scenario) flow(name string) *Flow {
 	return list[slices.IndexFunc(list, func(f *Flow) bool { return f.Name == name })]
 }
 
+// setBurst changes what each host sends in the scenario's bursts, in each of their rounds; "" leaves it.
+func (s *Scenario) setBurst(text string) error {
+	if text == "" {
+		return nil
+	}
+	size, err := units.ParseBytes(text)
+	if err != nil || size < 1 || size > maxBurst {
+		return fmt.Errorf("--burst %q: want an amount from 1B to %v, such as 64KB", text, maxBurst)
+	}
+	for _, f := range s.Flows() {
+		if f.Size > 0 {
+			f.Size = size
+		}
+	}
+	return nil
+}
+
+// maxBurst bounds a host's part of a burst.
+const maxBurst = units.MB
+
 // check finds what a fabric does not have.
 func (s *Scenario) check(c *config.Config) error {
 	host := func(what string, names ...string) error {

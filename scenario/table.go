@@ -35,6 +35,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
+	if len(r.Variants[0].Predicted) > 0 {
+		predictedTable(t, r)
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
 	late := 0.0
 	for _, v := range r.Variants {
 		late = max(late, v.WorstLagMS)

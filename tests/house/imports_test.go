@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"p4src":      {"units"},
 	"packet":     {"int", "units"},
 	"plotting":   {},
-	"scenario":   {"api", "clock", "controller", "examples", "fabric", "hosts", "int", "internal", "p4src", "packet", "plotting", "softswitch", "units"},
+	"scenario":   {"api", "clock", "controller", "examples", "fabric", "foresight", "hosts", "int", "internal", "p4src", "packet", "plotting", "softswitch", "units"},
 	"softswitch": {"clock", "cnpgen", "internal", "p4src", "packet", "units"},
 	"tables":     {"headroom", "p4src", "units"},
 	"tests":      {"clock", "cnpgen", "controller", "headroom", "internal", "p4src", "softswitch", "tables", "units"},

@@ -1,0 +1,156 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/foresight"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/scenario/inproc"
+	"github.com/headgate/headgate/units"
+)
+
+// predictSeeds is with how many seeds a play is predicted.
+const predictSeeds = 5
+
+// Predicted is one number of a play as the simulator predicted it (package foresight) and as it was measured.
+type Predicted struct {
+	What      string           `json:"what"`
+	Unit      string           `json:"unit,omitempty"`
+	Predicted *foresight.Range `json:"predicted"`
+	Measured  float64          `json:"measured"`
+	// Error is the prediction's, in percent of what was measured; unset where that is 0, or nothing was
+	// predicted.
+	Error *float64 `json:"error_percent,omitempty"`
+}
+
+// predict plays a variant in the simulator and sets what that gives beside what was measured.
+func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *Result) error {
+	if r.Victim == nil {
+		return nil // nothing was measured of a play that is invalid
+	}
+	text, more := s.traffic(c, v)
+	p, err := foresight.Run(ctx, foresight.Options{
+		After: c, Traffic: foresight.Traffic{Name: s.Name, File: s.Name + ".yaml", Text: []byte(text)}, Measures: []byte(more), Seed: 1, Seeds: predictSeeds,
+	})
+	if err != nil {
+		return fmt.Errorf("predicting %s: %w", s.Name, err)
+	}
+	var held uint64
+	for _, sw := range r.Pools {
+		held = max(held, sw.Headroom+sw.Insurance)
+	}
+	burst := math.NaN()
+	if b := r.burst(); b.Done == b.Flows {
+		burst = b.LastUS
+	}
+	for _, m := range []struct {
+		name, what string
+		measured   float64
+	}{
+		{"pauses", "PAUSE frames", float64(r.Pause.Frames)}, {"stopped", "pause time", r.Pause.TimeUS},
+		{"victim_before", s.Victim + " before", r.Victim.Before / 1e9}, {"victim_during", s.Victim + " during", r.Victim.During / 1e9},
+		{"headroom", "headroom", float64(held) / 1e3}, {"burst", "burst done", burst}, {"lossless_drops", "lossless drops", float64(r.Losses.Lossless)},
+	} {
+		one := p.Measure(m.name)
+		out := Predicted{What: m.what, Unit: one.Unit, Predicted: one.After, Measured: m.measured}
+		if math.IsNaN(m.measured) {
+			continue
+		}
+		if m.measured != 0 && one.After.Mean != nil {
+			e := 100 * (*one.After.Mean/m.measured - 1)
+			out.Error = &e
+		}
+		r.Predicted = append(r.Predicted, out)
+	}
+	return nil
+}
+
+// traffic is what the scenario's hosts do under a variant, in the words of an experiment, and what is to be
+// measured of it beside what always is. Times are at line rate, as the scenario's own.
+func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "packet: {payload: %dB, header: %dB, ack: %dB, rto: %v}\n", inproc.MSS, frameBytes-int64(inproc.MSS), max(packet.ACKLen-maxqd.Len, 64), patience)
+	if v.CNPGap > 0 {
+		fmt.Fprintf(&b, "cnp_gap: %v\n", v.CNPGap)
+	}
+	times := s.Times(0)
+	end := times[len(times)-1]
+	laws, flows := map[string]string{}, ""
+	for i, p := range s.Phases {
+		for _, a := range p.Actions {
+			if a.Start == nil {
+				continue
+			}
+			for _, from := range a.Start.From {
+				line := s.lineRate(c, from)
+				law := map[Law]string{DCQCN: "dcqcn-vendor", Soze: "soze", LineRate: "none"}[s.Law]
+				if limit := s.Limits[from]; limit > 0 {
+					law = "limit-" + from
+					laws[law] = fmt.Sprintf("{kind: none, rate: %dbps}", int64(float64(line)*float64(inproc.MSS)/float64(frameBytes)*limit))
+				}
+				flows += fmt.Sprintf("  - {kind: flow, group: %q, from: %s, to: %s, start: %v, class: %d, law: %s, ", a.Start.Name, from, a.Start.To, times[i], classOf(c), law)
+				if a.Start.Size > 0 {
+					gap := line.TxTime((a.Start.Size + inproc.MSS - 1) / inproc.MSS * units.Bytes(frameBytes))
+					flows += fmt.Sprintf("size: %dB, count: %d, every: %dps}\n", a.Start.Size, max(a.Start.Rounds, 1), gap)
+				} else {
+					flows += fmt.Sprintf("stop: %v}\n", end)
+				}
+			}
+		}
+	}
+	if len(laws) > 0 {
+		b.WriteString("laws:\n")
+		for name, text := range laws {
+			fmt.Fprintf(&b, "  %s: %s\n", name, text)
+		}
+	}
+	fmt.Fprintf(&b, "flows:\n%srun: {until: %v}\n", flows, end)
+	last := s.Flows()[len(s.Flows())-1]
+	more = fmt.Sprintf("  - {name: burst, what: makespan, group: %q}\n", last.Name)
+	for i, name := range []string{"victim_before", "victim_during"} {
+		from := times[i]
+		if !s.Phases[i].Whole {
+			from = (times[i] + times[i+1]) / 2
+		}
+		more += fmt.Sprintf("  - {name: %s, what: goodput, group: %q, from: %v, to: %v}\n", name, s.Victim, from, times[i+1])
+	}
+	return b.String(), more
+}
+
+// lineRate is the rate that a host's link stands for.
+func (s *Scenario) lineRate(c *config.Config, host string) units.Rate {
+	for _, l := range c.Links {
+		if l.A.Node == host || l.B.Node == host {
+			rate, _ := c.LineRate(l.Rate)
+			return rate
+		}
+	}
+	return 0
+}
+
+// classOf is the class of the scenario's data.
+func classOf(c *config.Config) uint8 { return qos.Of(c).ClassOf(soze.Of(c).DSCP).Class }
+
+// predictedTable sets predictions beside measurements.
+func predictedTable(w io.Writer, r *Report) {
+	fmt.Fprintf(w, "policy\t\tpredicted\tmeasured\terror\t\n")
+	for _, v := range r.Variants {
+		name := v.name()
+		for _, p := range v.Predicted {
+			miss := "–"
+			if p.Error != nil {
+				miss = fmt.Sprintf("%+.0f %%", *p.Error)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.5g\t%s\t\n", name, strings.TrimSpace(p.What+" "+p.Unit), p.Predicted, p.Measured, miss)
+			name = ""
+		}
+	}
+}
