@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -29,8 +28,8 @@ type previewFlags struct {
 }
 
 func (p *previewFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv)")
-	f.StringVar(&p.law, "law", "", "`law` that the flows of a trace follow (default dcqcn-vendor where switches mark or notify, else none)")
+	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv) (default what hosts reported)")
+	f.StringVar(&p.law, "law", "", "`law` of flows that do not say theirs (default dcqcn-vendor where switches mark or notify, else none)")
 	f.Uint64Var(&p.seed, "seed", 1, "seed of the preview's first run")
 	f.IntVar(&p.seeds, "seeds", 3, "run the preview with so many seeds")
 }
@@ -52,7 +51,7 @@ func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
 const maxSeeds = 1000
 
 // preview plays traffic on the running configuration and on a new one, in this process: the controller
-// is asked for what runs, which is of a generation, and simulates nothing.
+// is asked for what runs and what it has seen, and simulates nothing.
 func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (preview *foresight.Preview, generation uint64, err error) {
 	planned, err := parseConfig(file, text)
 	if err != nil {
@@ -73,10 +72,7 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 			o.Down[o.Before.Links[i].Name] = true
 		}
 	}
-	if p.traffic == "" {
-		return nil, 0, errors.New("--traffic: is missing, want a file of traffic")
-	}
-	if o.Traffic, err = foresight.ReadTraffic(p.traffic, cmp.Or(p.law, foresight.DefaultLaw(planned))); err != nil {
+	if o.Traffic, err = p.load(ctx, e, cmp.Or(o.Before, planned)); err != nil {
 		return nil, 0, err
 	}
 	show := newProgress(os.Stderr)
@@ -84,6 +80,19 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 	o.Watch = show.update
 	preview, err = foresight.Run(ctx, o)
 	return preview, running.GetGeneration(), err
+}
+
+// load returns the file's traffic, or what the controller has seen on the configuration that runs.
+func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config) (foresight.Traffic, error) {
+	law := cmp.Or(p.law, foresight.DefaultLaw(running))
+	if p.traffic != "" {
+		return foresight.ReadTraffic(p.traffic, law)
+	}
+	seen, err := e.host().GetTraffic(ctx, &pb.GetTrafficRequest{})
+	if err != nil {
+		return foresight.Traffic{}, err
+	}
+	return foresight.Observed(running, seen, law)
 }
 
 // require predicts what a configuration will do, and says all of the requirements that the prediction does not

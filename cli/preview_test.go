@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
@@ -17,12 +19,20 @@ import (
 // fabricOf is a controller with a configuration, which remembers what it is told.
 type fabricOf struct {
 	pb.UnimplementedFabricServiceServer
+	pb.UnimplementedHostServiceServer
 	config  string
 	applied []*pb.ApplyConfigRequest
 }
 
 func (f *fabricOf) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
 	return &pb.GetFabricResponse{Config: f.config, Generation: 7}, nil
+}
+
+func (f *fabricOf) GetTraffic(context.Context, *pb.GetTrafficRequest) (*pb.GetTrafficResponse, error) {
+	now := time.Now()
+	return &pb.GetTrafficResponse{Since: timestamppb.New(now.Add(-time.Millisecond)), Now: timestamppb.New(now), Pairs: []*pb.TrafficPair{
+		{Src: "a", Dst: "c", Ended: 5, EndedBytes: 5e5}, {Src: "b", Dst: "c", Running: 1},
+	}}, nil
 }
 
 func (f *fabricOf) PlanConfig(context.Context, *pb.PlanConfigRequest) (*pb.PlanConfigResponse, error) {
@@ -44,6 +54,7 @@ func serveFabric(t *testing.T, f *fabricOf) string {
 	}
 	s := grpc.NewServer()
 	pb.RegisterFabricServiceServer(s, f)
+	pb.RegisterHostServiceServer(s, f)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(listen) }()
 	t.Cleanup(func() {
@@ -124,6 +135,9 @@ func TestRequire(t *testing.T) {
 	}
 	out, err := run("plan", "--preview", "--traffic", traffic)
 	if err != nil || !strings.Contains(out, "pause_time") || !strings.Contains(out, "b→left") || !strings.Contains(out, "bystander") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if out, err := run("plan", "--preview"); err != nil || !strings.Contains(out, "what hosts reported") || !strings.Contains(out, "running") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	for _, format := range []string{"json", "yaml"} {

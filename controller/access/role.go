@@ -59,6 +59,7 @@ var methods = map[string][]Role{
 	"/headgate.v1.HostService/Attach":     hosts,
 	"/headgate.v1.HostService/ListFlows":  reading,
 	"/headgate.v1.HostService/WatchFlows": reading,
+	"/headgate.v1.HostService/GetTraffic": reading,
 
 	// Whoever restarts processes asks for their health, and has no certificate.
 	"/grpc.health.v1.Health/Check": free,

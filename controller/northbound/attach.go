@@ -15,6 +15,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
@@ -26,6 +27,7 @@ type hostService struct {
 	weights    *weights.Registry
 	priorities *priority.Registry
 	hosts      *hostTable
+	observed   observed.Table
 	running    context.Context
 }
 
@@ -81,7 +83,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	}
 	me := &attachment{cancel: cancelCause}
 	s.hosts.attach(a.host, me)
-	defer s.hosts.detach(a.host, me)
+	defer s.leave(a.host, me)
 	if err := a.handleReport(me, first); err != nil {
 		return err
 	}
@@ -120,6 +122,13 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// leave takes a stream's host out of the tables, unless another stream has it by now.
+func (s *hostService) leave(host string, me *attachment) {
+	if s.hosts.detach(host, me) {
+		s.observed.Gone(host)
 	}
 }
 
@@ -204,6 +213,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 
 	changes := make([]weights.Change, 0, len(r.GetFlows()))
 	reports := make([]*pb.FlowReport, 0, len(r.GetFlows()))
+	seen := make([]observed.Flow, 0, len(r.GetFlows()))
 	refusals := map[string]string{}
 	for _, f := range r.GetFlows() {
 		k, err := a.key(f.GetFlow())
@@ -221,7 +231,11 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 		}
 		changes = append(changes, weights.Change{Key: k, Weight: f.GetWeight(), Application: f.GetApplication()})
 		reports = append(reports, f)
+		seen = append(seen, observed.Flow{
+			Src: k.Src, Dst: k.Dst, Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQdNs() > 0,
+		})
 	}
+	a.service.observed.Report(a.host, r.GetTime().AsTime(), seen)
 	answers, err := a.service.weights.Report(a.by, a.host, changes)
 	if err != nil {
 		return toStatus(err)

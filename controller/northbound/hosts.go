@@ -106,14 +106,17 @@ func (t *hostTable) report(host string, a *attachment, r *pb.HostReport) {
 	}
 }
 
-func (t *hostTable) detach(host string, a *attachment) {
+// detach makes a host absent, and reports whether a was its stream still.
+func (t *hostTable) detach(host string, a *attachment) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.hosts[host] == a {
-		delete(t.hosts, host)
-		t.startLease(host)
-		t.reports.Publish(&pb.HostReport{Host: host, Detached: true})
+	if t.hosts[host] != a {
+		return false
 	}
+	delete(t.hosts, host)
+	t.startLease(host)
+	t.reports.Publish(&pb.HostReport{Host: host, Detached: true})
+	return true
 }
 
 // list returns the last report of each attached host, ordered by name.

@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "tables", "units"},
 	"examples":   {},
 	"fabric":     {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},
-	"foresight":  {"cnpgen", "controller", "fabric", "headroom", "p4src", "units"},
+	"foresight":  {"api", "cnpgen", "controller", "fabric", "headroom", "p4src", "units"},
 	"headroom":   {"tables", "units"},
 	"hosts":      {"api", "clock", "int", "internal", "packet", "units"},
 	"int":        {"units"},

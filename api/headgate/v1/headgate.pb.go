@@ -4688,6 +4688,294 @@ func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
 	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{70}
 }
 
+type GetTrafficRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTrafficRequest) Reset() {
+	*x = GetTrafficRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTrafficRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTrafficRequest) ProtoMessage() {}
+
+func (x *GetTrafficRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTrafficRequest.ProtoReflect.Descriptor instead.
+func (*GetTrafficRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
+}
+
+type GetTrafficResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Since when; unset before the first report.
+	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	// When the answer was given.
+	Now           *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`
+	Pairs         []*TrafficPair         `protobuf:"bytes,3,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	FanIns        []*FanIn               `protobuf:"bytes,4,rep,name=fan_ins,json=fanIns,proto3" json:"fan_ins,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetTrafficResponse) Reset() {
+	*x = GetTrafficResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetTrafficResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetTrafficResponse) ProtoMessage() {}
+
+func (x *GetTrafficResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetTrafficResponse.ProtoReflect.Descriptor instead.
+func (*GetTrafficResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *GetTrafficResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetTrafficResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *GetTrafficResponse) GetPairs() []*TrafficPair {
+	if x != nil {
+		return x.Pairs
+	}
+	return nil
+}
+
+func (x *GetTrafficResponse) GetFanIns() []*FanIn {
+	if x != nil {
+		return x.FanIns
+	}
+	return nil
+}
+
+// TrafficPair is what went from a host to another.
+type TrafficPair struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Src   string                 `protobuf:"bytes,1,opt,name=src,proto3" json:"src,omitempty"`
+	Dst   string                 `protobuf:"bytes,2,opt,name=dst,proto3" json:"dst,omitempty"`
+	// Payload that was acknowledged.
+	Bytes uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Flows that began and that ended, the payload of those that ended, and of the largest of them.
+	Begun        uint64 `protobuf:"varint,4,opt,name=begun,proto3" json:"begun,omitempty"`
+	Ended        uint64 `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
+	EndedBytes   uint64 `protobuf:"varint,6,opt,name=ended_bytes,json=endedBytes,proto3" json:"ended_bytes,omitempty"`
+	LargestBytes uint64 `protobuf:"varint,7,opt,name=largest_bytes,json=largestBytes,proto3" json:"largest_bytes,omitempty"`
+	// Flows that run.
+	Running uint32 `protobuf:"varint,8,opt,name=running,proto3" json:"running,omitempty"`
+	// Of the flow that was reported last.
+	Weight          float64 `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`
+	VirtualPriority uint32  `protobuf:"varint,10,opt,name=virtual_priority,json=virtualPriority,proto3" json:"virtual_priority,omitempty"`
+	MaxQd           bool    `protobuf:"varint,11,opt,name=max_qd,json=maxQd,proto3" json:"max_qd,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *TrafficPair) Reset() {
+	*x = TrafficPair{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrafficPair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrafficPair) ProtoMessage() {}
+
+func (x *TrafficPair) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrafficPair.ProtoReflect.Descriptor instead.
+func (*TrafficPair) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *TrafficPair) GetSrc() string {
+	if x != nil {
+		return x.Src
+	}
+	return ""
+}
+
+func (x *TrafficPair) GetDst() string {
+	if x != nil {
+		return x.Dst
+	}
+	return ""
+}
+
+func (x *TrafficPair) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetEnded() uint64 {
+	if x != nil {
+		return x.Ended
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetEndedBytes() uint64 {
+	if x != nil {
+		return x.EndedBytes
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetLargestBytes() uint64 {
+	if x != nil {
+		return x.LargestBytes
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetVirtualPriority() uint32 {
+	if x != nil {
+		return x.VirtualPriority
+	}
+	return 0
+}
+
+func (x *TrafficPair) GetMaxQd() bool {
+	if x != nil {
+		return x.MaxQd
+	}
+	return false
+}
+
+// FanIn is the most hosts that began to send to a host within half a second.
+type FanIn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dst           string                 `protobuf:"bytes,1,opt,name=dst,proto3" json:"dst,omitempty"`
+	Degree        uint32                 `protobuf:"varint,2,opt,name=degree,proto3" json:"degree,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FanIn) Reset() {
+	*x = FanIn{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FanIn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FanIn) ProtoMessage() {}
+
+func (x *FanIn) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FanIn.ProtoReflect.Descriptor instead.
+func (*FanIn) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *FanIn) GetDst() string {
+	if x != nil {
+		return x.Dst
+	}
+	return ""
+}
+
+func (x *FanIn) GetDegree() uint32 {
+	if x != nil {
+		return x.Degree
+	}
+	return 0
+}
+
 type WatchFlowsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4696,7 +4984,7 @@ type WatchFlowsRequest struct {
 
 func (x *WatchFlowsRequest) Reset() {
 	*x = WatchFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4708,7 +4996,7 @@ func (x *WatchFlowsRequest) String() string {
 func (*WatchFlowsRequest) ProtoMessage() {}
 
 func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4721,7 +5009,7 @@ func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{75}
 }
 
 type ListFlowsResponse struct {
@@ -4733,7 +5021,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4745,7 +5033,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4758,7 +5046,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -5116,6 +5404,29 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"priorities\x18\x05 \x01(\rR\n" +
 	"priorities\"\x12\n" +
 	"\x10ListFlowsRequest\"\x13\n" +
+	"\x11GetTrafficRequest\"\xd1\x01\n" +
+	"\x12GetTrafficResponse\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12,\n" +
+	"\x03now\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12.\n" +
+	"\x05pairs\x18\x03 \x03(\v2\x18.headgate.v1.TrafficPairR\x05pairs\x12+\n" +
+	"\afan_ins\x18\x04 \x03(\v2\x12.headgate.v1.FanInR\x06fanIns\"\xad\x02\n" +
+	"\vTrafficPair\x12\x10\n" +
+	"\x03src\x18\x01 \x01(\tR\x03src\x12\x10\n" +
+	"\x03dst\x18\x02 \x01(\tR\x03dst\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05begun\x18\x04 \x01(\x04R\x05begun\x12\x14\n" +
+	"\x05ended\x18\x05 \x01(\x04R\x05ended\x12\x1f\n" +
+	"\vended_bytes\x18\x06 \x01(\x04R\n" +
+	"endedBytes\x12#\n" +
+	"\rlargest_bytes\x18\a \x01(\x04R\flargestBytes\x12\x18\n" +
+	"\arunning\x18\b \x01(\rR\arunning\x12\x16\n" +
+	"\x06weight\x18\t \x01(\x01R\x06weight\x12)\n" +
+	"\x10virtual_priority\x18\n" +
+	" \x01(\rR\x0fvirtualPriority\x12\x15\n" +
+	"\x06max_qd\x18\v \x01(\bR\x05maxQd\"1\n" +
+	"\x05FanIn\x12\x10\n" +
+	"\x03dst\x18\x01 \x01(\tR\x03dst\x12\x16\n" +
+	"\x06degree\x18\x02 \x01(\rR\x06degree\"\x13\n" +
 	"\x11WatchFlowsRequest\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xdf\x05\n" +
@@ -5145,10 +5456,12 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x10AllocatePriority\x12$.headgate.v1.AllocatePriorityRequest\x1a%.headgate.v1.AllocatePriorityResponse\x12\\\n" +
 	"\x0fReleasePriority\x12#.headgate.v1.ReleasePriorityRequest\x1a$.headgate.v1.ReleasePriorityResponse\x12Y\n" +
 	"\x0eListPriorities\x12\".headgate.v1.ListPrioritiesRequest\x1a#.headgate.v1.ListPrioritiesResponse\x12]\n" +
-	"\x0fWatchPriorities\x12#.headgate.v1.WatchPrioritiesRequest\x1a#.headgate.v1.ListPrioritiesResponse0\x012\xe3\x01\n" +
+	"\x0fWatchPriorities\x12#.headgate.v1.WatchPrioritiesRequest\x1a#.headgate.v1.ListPrioritiesResponse0\x012\xb2\x02\n" +
 	"\vHostService\x12?\n" +
 	"\x06Attach\x12\x17.headgate.v1.HostReport\x1a\x18.headgate.v1.HostCommand(\x010\x01\x12J\n" +
-	"\tListFlows\x12\x1d.headgate.v1.ListFlowsRequest\x1a\x1e.headgate.v1.ListFlowsResponse\x12G\n" +
+	"\tListFlows\x12\x1d.headgate.v1.ListFlowsRequest\x1a\x1e.headgate.v1.ListFlowsResponse\x12M\n" +
+	"\n" +
+	"GetTraffic\x12\x1e.headgate.v1.GetTrafficRequest\x1a\x1f.headgate.v1.GetTrafficResponse\x12G\n" +
 	"\n" +
 	"WatchFlows\x12\x1e.headgate.v1.WatchFlowsRequest\x1a\x17.headgate.v1.HostReport0\x01B9Z7github.com/headgate/headgate/api/headgate/v1;headgatev1b\x06proto3"
 
@@ -5165,7 +5478,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
 	(PortStatus_State)(0),            // 1: headgate.v1.PortStatus.State
@@ -5242,9 +5555,13 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*ListPrioritiesResponse)(nil),   // 72: headgate.v1.ListPrioritiesResponse
 	(*ChannelPlan)(nil),              // 73: headgate.v1.ChannelPlan
 	(*ListFlowsRequest)(nil),         // 74: headgate.v1.ListFlowsRequest
-	(*WatchFlowsRequest)(nil),        // 75: headgate.v1.WatchFlowsRequest
-	(*ListFlowsResponse)(nil),        // 76: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),    // 77: google.protobuf.Timestamp
+	(*GetTrafficRequest)(nil),        // 75: headgate.v1.GetTrafficRequest
+	(*GetTrafficResponse)(nil),       // 76: headgate.v1.GetTrafficResponse
+	(*TrafficPair)(nil),              // 77: headgate.v1.TrafficPair
+	(*FanIn)(nil),                    // 78: headgate.v1.FanIn
+	(*WatchFlowsRequest)(nil),        // 79: headgate.v1.WatchFlowsRequest
+	(*ListFlowsResponse)(nil),        // 80: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 81: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -5255,14 +5572,14 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	1,  // 5: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
 	12, // 6: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 7: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	77, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	81, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	17, // 9: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	18, // 10: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	13, // 11: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	14, // 12: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
 	15, // 13: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
 	16, // 14: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	77, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	81, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
 	1,  // 16: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
 	21, // 17: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	22, // 18: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
@@ -5270,13 +5587,13 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	2,  // 20: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
 	25, // 21: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
 	30, // 22: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	77, // 23: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	77, // 24: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	81, // 23: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	81, // 24: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
 	34, // 25: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	77, // 26: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	81, // 26: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
 	3,  // 27: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	77, // 28: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	77, // 29: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	81, // 28: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	81, // 29: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
 	39, // 30: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
 	40, // 31: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
 	41, // 32: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
@@ -5287,10 +5604,10 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	48, // 37: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
 	49, // 38: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
 	56, // 39: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	77, // 40: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	81, // 40: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	39, // 41: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
 	60, // 42: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	77, // 43: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	81, // 43: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
 	39, // 44: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
 	65, // 45: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
 	48, // 46: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
@@ -5302,60 +5619,66 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	65, // 52: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
 	73, // 53: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
 	65, // 54: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	59, // 55: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,  // 56: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10, // 57: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	19, // 58: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	23, // 59: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	26, // 60: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	28, // 61: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	31, // 62: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	35, // 63: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	37, // 64: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	40, // 65: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	42, // 66: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	44, // 67: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	46, // 68: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	50, // 69: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	52, // 70: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	54, // 71: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	57, // 72: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	66, // 73: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	68, // 74: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	70, // 75: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	71, // 76: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	59, // 77: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	74, // 78: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	75, // 79: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,  // 80: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11, // 81: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	20, // 82: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	24, // 83: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	27, // 84: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	29, // 85: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	32, // 86: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	36, // 87: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	38, // 88: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	41, // 89: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	43, // 90: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	45, // 91: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	47, // 92: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	51, // 93: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	53, // 94: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	55, // 95: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	58, // 96: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	67, // 97: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	69, // 98: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	72, // 99: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	72, // 100: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	61, // 101: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	76, // 102: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	59, // 103: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	80, // [80:104] is the sub-list for method output_type
-	56, // [56:80] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	81, // 55: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	81, // 56: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	77, // 57: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	78, // 58: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	59, // 59: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,  // 60: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10, // 61: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	19, // 62: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	23, // 63: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	26, // 64: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	28, // 65: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	31, // 66: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	35, // 67: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	37, // 68: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	40, // 69: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	42, // 70: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	44, // 71: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	46, // 72: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	50, // 73: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	52, // 74: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	54, // 75: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	57, // 76: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	66, // 77: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	68, // 78: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	70, // 79: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	71, // 80: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	59, // 81: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	74, // 82: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	75, // 83: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	79, // 84: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,  // 85: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11, // 86: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	20, // 87: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	24, // 88: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	27, // 89: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	29, // 90: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	32, // 91: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	36, // 92: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	38, // 93: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	41, // 94: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	43, // 95: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	45, // 96: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	47, // 97: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	51, // 98: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	53, // 99: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	55, // 100: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	58, // 101: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	67, // 102: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	69, // 103: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	72, // 104: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	72, // 105: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	61, // 106: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	80, // 107: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	76, // 108: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	59, // 109: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	85, // [85:110] is the sub-list for method output_type
+	60, // [60:85] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -5380,7 +5703,7 @@ func file_api_headgate_v1_headgate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   73,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -1127,6 +1127,7 @@ var PriorityService_ServiceDesc = grpc.ServiceDesc{
 const (
 	HostService_Attach_FullMethodName     = "/headgate.v1.HostService/Attach"
 	HostService_ListFlows_FullMethodName  = "/headgate.v1.HostService/ListFlows"
+	HostService_GetTraffic_FullMethodName = "/headgate.v1.HostService/GetTraffic"
 	HostService_WatchFlows_FullMethodName = "/headgate.v1.HostService/WatchFlows"
 )
 
@@ -1147,6 +1148,9 @@ type HostServiceClient interface {
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[HostReport, HostCommand], error)
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (*ListFlowsResponse, error)
+	// GetTraffic returns what hosts have reported within the last ten to twenty minutes, added up by
+	// pairs of hosts. Reports come every half second: what is finer is not known.
+	GetTraffic(ctx context.Context, in *GetTrafficRequest, opts ...grpc.CallOption) (*GetTrafficResponse, error)
 	// WatchFlows sends what ListFlows returns, then every report as it comes.
 	WatchFlows(ctx context.Context, in *WatchFlowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HostReport], error)
 }
@@ -1176,6 +1180,16 @@ func (c *hostServiceClient) ListFlows(ctx context.Context, in *ListFlowsRequest,
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListFlowsResponse)
 	err := c.cc.Invoke(ctx, HostService_ListFlows_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostServiceClient) GetTraffic(ctx context.Context, in *GetTrafficRequest, opts ...grpc.CallOption) (*GetTrafficResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTrafficResponse)
+	err := c.cc.Invoke(ctx, HostService_GetTraffic_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1218,6 +1232,9 @@ type HostServiceServer interface {
 	Attach(grpc.BidiStreamingServer[HostReport, HostCommand]) error
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error)
+	// GetTraffic returns what hosts have reported within the last ten to twenty minutes, added up by
+	// pairs of hosts. Reports come every half second: what is finer is not known.
+	GetTraffic(context.Context, *GetTrafficRequest) (*GetTrafficResponse, error)
 	// WatchFlows sends what ListFlows returns, then every report as it comes.
 	WatchFlows(*WatchFlowsRequest, grpc.ServerStreamingServer[HostReport]) error
 	mustEmbedUnimplementedHostServiceServer()
@@ -1235,6 +1252,9 @@ func (UnimplementedHostServiceServer) Attach(grpc.BidiStreamingServer[HostReport
 }
 func (UnimplementedHostServiceServer) ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListFlows not implemented")
+}
+func (UnimplementedHostServiceServer) GetTraffic(context.Context, *GetTrafficRequest) (*GetTrafficResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method GetTraffic not implemented")
 }
 func (UnimplementedHostServiceServer) WatchFlows(*WatchFlowsRequest, grpc.ServerStreamingServer[HostReport]) error {
 	return status.Errorf(codes.Unimplemented, "method WatchFlows not implemented")
@@ -1285,6 +1305,24 @@ func _HostService_ListFlows_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _HostService_GetTraffic_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTrafficRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServiceServer).GetTraffic(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: HostService_GetTraffic_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServiceServer).GetTraffic(ctx, req.(*GetTrafficRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _HostService_WatchFlows_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchFlowsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -1306,6 +1344,10 @@ var HostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListFlows",
 			Handler:    _HostService_ListFlows_Handler,
+		},
+		{
+			MethodName: "GetTraffic",
+			Handler:    _HostService_GetTraffic_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,48 @@
+package northbound
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+// TestTraffic: what hosts report is added up by their names; other addresses are nobody's.
+func TestTraffic(t *testing.T) {
+	r := start(t)
+	moved := func(dst string, acked uint64) *pb.FlowReport {
+		f := reported("10.0.0.1", 1, 2, "")
+		f.Flow.DstIpv4, f.AckedBytes, f.MaxQdNs = dst, acked, 5
+		return f
+	}
+	s := attach(t, r, "h1")
+	send(t, s, "h1", moved("10.0.0.2", 1000), moved("10.0.0.77", 5))
+	send(t, s, "h1", moved("10.0.0.2", 4000), moved("10.0.0.77", 5))
+	send(t, s, "h1")
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); !errors.Is(err, io.EOF); { // then all reports were taken
+		if _, err = s.Recv(); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	got, err := r.host().GetTraffic(t.Context(), &pb.GetTrafficRequest{})
+	if err != nil || got.GetSince() == nil || got.GetNow() == nil {
+		t.Fatal(got, err)
+	}
+	if n := len(got.GetPairs()); n == 0 {
+		t.Fatalf("no pair in %v", got)
+	}
+	for _, p := range got.GetPairs() {
+		if p.GetDst() != "h2" || p.GetSrc() != "h1" {
+			t.Errorf("%v, want only what h1 sent to h2", p)
+		}
+	}
+	p := got.GetPairs()[0]
+	if text := fmt.Sprint(p.GetBytes(), p.GetBegun(), p.GetEnded(), p.GetEndedBytes(), p.GetMaxQd(), p.GetWeight(), p.GetRunning()); text != "4000 1 1 4000 true 2 0" {
+		t.Errorf("%s: %v", text, p)
+	}
+}

@@ -1,0 +1,205 @@
+// Package observed adds up what the attached hosts report of their flows: how much goes between which
+// hosts, how large flows are, and how many hosts begin to send to one at a time. It is what a
+// preview of a change plays (package foresight).
+//
+// Reports come every half second or so. What is finer is not seen: when within it flows begin,
+// flows that begin and end within one, and the last bytes of a flow, which a report no longer has.
+package observed
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Window is for how long at least traffic is kept, and at most twice as long.
+const Window = 10 * time.Minute
+
+// Together is within which time flows to one host begin that count as one fan-in: hosts' default interval
+// between reports, which are not in step.
+const Together = 500 * time.Millisecond
+
+// maxPairs bounds the pairs of a window; traffic between others is left out.
+const maxPairs = 65536
+
+// Flow is one flow of a report.
+type Flow struct {
+	Src, Dst netip.AddrPort
+	Acked    uint64 // payload bytes since it began
+	Weight   float64
+	Priority uint32 // virtual, 0 for none
+	MaxQD    bool   // its acknowledgements carry maxQD
+}
+
+// Pair is what went from a host to another.
+type Pair struct {
+	Src, Dst netip.Addr
+	Bytes    uint64 // payload that was acknowledged
+	// Begun and Ended count flows; EndedBytes is the payload of those that ended, Largest of one of them.
+	Begun, Ended, EndedBytes, Largest uint64
+	Running                           int // now
+	// Of the flow that was reported last.
+	Weight   float64
+	Priority uint32
+	MaxQD    bool
+}
+
+// FanIn is the most hosts that began to send to a host together.
+type FanIn struct {
+	Dst    netip.Addr
+	Degree int
+}
+
+// Traffic is what was seen within a time.
+type Traffic struct {
+	Since  time.Time // zero before the first report
+	Pairs  []Pair    // by source and destination
+	FanIns []FanIn   // of two hosts or more, by destination
+}
+
+type ends struct{ src, dst netip.Addr }
+
+type key struct{ src, dst netip.AddrPort }
+
+// period is what was seen within a window.
+type period struct {
+	since time.Time
+	pairs map[ends]*Pair
+	fans  map[netip.Addr]int
+}
+
+// Table keeps the traffic. It is safe for concurrent use; its zero value is ready.
+type Table struct {
+	mu        sync.Mutex
+	now, last period
+	flows     map[string]map[key]Flow                 // of each host's last report
+	began     map[netip.Addr]map[netip.Addr]time.Time // when a flow from a host to another began last, by destination
+}
+
+// Report takes all flows of a host. The first report of a host says only what runs.
+func (t *Table) Report(host string, at time.Time, flows []Flow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.turn(at)
+	before, known := t.flows[host]
+	running := make(map[key]Flow, len(flows))
+	for _, f := range flows {
+		k := key{f.Src, f.Dst}
+		running[k] = f
+		p := t.pair(k)
+		if p == nil {
+			continue
+		}
+		p.Weight, p.Priority, p.MaxQD = f.Weight, f.Priority, p.MaxQD || f.MaxQD
+		was, old := before[k]
+		switch {
+		case !known: // when it began is not known
+		case old && f.Acked >= was.Acked:
+			p.Bytes += f.Acked - was.Acked
+		default:
+			if old { // another flow has its ports
+				p.end(was)
+			}
+			p.Begun++
+			p.Bytes += f.Acked
+			t.begin(k, at)
+		}
+	}
+	for k, f := range before {
+		if _, still := running[k]; !still {
+			if p := t.pair(k); p != nil {
+				p.end(f)
+			}
+		}
+	}
+	t.flows[host] = running
+}
+
+// Gone forgets the flows of a host that is not attached any more.
+func (t *Table) Gone(host string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.flows, host)
+}
+
+func (p *Pair) end(f Flow) {
+	p.Ended++
+	p.EndedBytes += f.Acked
+	p.Largest = max(p.Largest, f.Acked)
+}
+
+// turn begins a new window when the old one is over. The caller holds mu.
+func (t *Table) turn(at time.Time) {
+	if t.flows == nil {
+		t.flows, t.began = map[string]map[key]Flow{}, map[netip.Addr]map[netip.Addr]time.Time{}
+	}
+	if t.now.pairs == nil || at.Sub(t.now.since) >= Window {
+		t.last = t.now
+		t.now = period{since: at, pairs: map[ends]*Pair{}, fans: map[netip.Addr]int{}}
+	}
+}
+
+// pair returns the pair of a flow, nil when there is no room for one more.
+func (t *Table) pair(k key) *Pair {
+	e := ends{k.src.Addr(), k.dst.Addr()}
+	p := t.now.pairs[e]
+	if p == nil && len(t.now.pairs) < maxPairs {
+		p = &Pair{Src: e.src, Dst: e.dst}
+		t.now.pairs[e] = p
+	}
+	return p
+}
+
+// begin notes that a flow began.
+func (t *Table) begin(k key, at time.Time) {
+	from := t.began[k.dst.Addr()]
+	if from == nil {
+		from = map[netip.Addr]time.Time{}
+		t.began[k.dst.Addr()] = from
+	}
+	from[k.src.Addr()] = at
+	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > Together })
+	t.now.fans[k.dst.Addr()] = max(t.now.fans[k.dst.Addr()], len(from))
+}
+
+// Traffic returns what was seen within the last one or two windows.
+func (t *Table) Traffic() Traffic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pairs, fans := map[ends]Pair{}, map[netip.Addr]int{}
+	out := Traffic{Since: t.now.since}
+	if t.last.pairs != nil {
+		out.Since = t.last.since
+	}
+	for _, p := range []period{t.last, t.now} {
+		for e, one := range p.pairs {
+			sum := pairs[e]
+			one := *one
+			one.Bytes, one.Begun, one.Ended, one.EndedBytes = one.Bytes+sum.Bytes, one.Begun+sum.Begun, one.Ended+sum.Ended, one.EndedBytes+sum.EndedBytes
+			one.Largest = max(one.Largest, sum.Largest)
+			pairs[e] = one
+		}
+		for dst, n := range p.fans {
+			fans[dst] = max(fans[dst], n)
+		}
+	}
+	for _, flows := range t.flows {
+		for k := range flows {
+			e := ends{k.src.Addr(), k.dst.Addr()}
+			if p, ok := pairs[e]; ok {
+				p.Running++
+				pairs[e] = p
+			}
+		}
+	}
+	out.Pairs = slices.SortedFunc(maps.Values(pairs), func(a, b Pair) int { return cmp.Or(a.Src.Compare(b.Src), a.Dst.Compare(b.Dst)) })
+	for _, dst := range slices.SortedFunc(maps.Keys(fans), netip.Addr.Compare) {
+		if fans[dst] > 1 {
+			out.FanIns = append(out.FanIns, FanIn{dst, fans[dst]})
+		}
+	}
+	return out
+}

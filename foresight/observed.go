@@ -1,0 +1,128 @@
+package foresight
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/units"
+)
+
+// observedLength is how long observed traffic is played, at line rate.
+const observedLength = 2 * units.Millisecond
+
+// maxObserved bounds the flows that observed traffic makes.
+const maxObserved = 20_000
+
+// errUnseen says that there is nothing to play.
+var errUnseen = errors.New("the controller has seen no traffic: no attached host has reported flows; want --traffic with a file")
+
+// Observed makes traffic of what the hosts of a configuration's fabric reported (package controller/observed).
+// Flows that run go on for the whole time. Those that ended come again, of their mean size and as
+// often; those to a host that saw a fan-in, from as many sources together, the others out of step. Flows that carry
+// maxQD follow soze, those with a virtual priority its law, all others law.
+func Observed(c *config.Config, t *pb.GetTrafficResponse, law string) (Traffic, error) {
+	span := t.GetNow().AsTime().Sub(t.GetSince().AsTime())
+	if t.GetSince() == nil || span <= 0 {
+		return Traffic{}, errUnseen
+	}
+	o := observation{c: c, law: law, span: span, together: map[string]int{}, length: observedLength}
+	for _, f := range t.GetFanIns() {
+		o.together[f.GetDst()] = int(f.GetDegree())
+	}
+	pairs := slices.Clone(t.GetPairs()) // those that are busiest come first in a fan-in
+	slices.SortStableFunc(pairs, func(a, b *pb.TrafficPair) int { return cmp.Compare(b.GetEndedBytes(), a.GetEndedBytes()) })
+	for o.flows = maxObserved + 1; o.flows > maxObserved; o.length /= 2 {
+		o.start()
+		for _, p := range pairs {
+			o.pair(p)
+		}
+	}
+	o.length *= 2
+	if o.flows == 0 {
+		return Traffic{}, errUnseen
+	}
+	tr := Traffic{Name: fmt.Sprintf("what hosts reported within %v", span.Round(time.Second)), File: "observed", Text: run("flows:\n"+o.text.String(), "dcqcn", o.length)}
+	tr.Notes = append(tr.Notes, fmt.Sprintf("%d flows for %v of %d pairs; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", o.flows, o.length, o.used))
+	if o.rare > 0 {
+		tr.Notes = append(tr.Notes, fmt.Sprintf("%d pairs whose flows begin less often than once in %v are left out", o.rare, o.length))
+	}
+	return tr, nil
+}
+
+// observation becomes traffic.
+type observation struct {
+	c        *config.Config
+	law      string
+	span     time.Duration
+	together map[string]int // how many sources begin together, by destination
+	length   units.Time
+
+	text              strings.Builder
+	fans              map[string]int
+	flows, used, rare int
+}
+
+func (o *observation) start() {
+	o.text.Reset()
+	o.fans, o.flows, o.used, o.rare = map[string]int{}, 0, 0, 0
+}
+
+// pair adds the flows of a pair.
+func (o *observation) pair(p *pb.TrafficPair) {
+	law, class := o.law, uint8(o.class())
+	switch {
+	case p.GetVirtualPriority() > 0:
+		law = fmt.Sprintf("priority-%d", min(p.GetVirtualPriority(), mostPriorities))
+	case p.GetMaxQd():
+		law, class = "soze", qos.Of(o.c).ClassOf(soze.Of(o.c).DSCP).Class
+	}
+	common := fmt.Sprintf("from: %q, to: %q, class: %d, law: %s", p.GetSrc(), p.GetDst(), class, law)
+	if w := p.GetWeight(); w > 1e-9 && w <= 1e9 {
+		common += fmt.Sprintf(", weight: %g", w)
+	}
+	n := o.flows
+	if k := p.GetRunning(); k > 0 {
+		fmt.Fprintf(&o.text, "  - {kind: flow, group: running, %s, count: %d, stop: %v}\n", common, k, o.length)
+		o.flows += int(k)
+	}
+	if p.GetEnded() > 0 && p.GetEndedBytes() > 0 {
+		every := units.FromDuration(o.span) / units.Time(p.GetEnded()) / units.Time(o.c.Scale)
+		phase := units.Time(math.Mod(float64(o.used)*math.Phi, 1) * float64(every))
+		if degree := o.together[p.GetDst()]; o.fans[p.GetDst()] < degree {
+			o.fans[p.GetDst()]++
+			phase = 0
+		}
+		if phase >= o.length {
+			o.rare++
+		} else {
+			count := int((o.length-phase-1)/max(every, 1)) + 1
+			fmt.Fprintf(&o.text, "  - {kind: flow, group: ended, %s, size: %dB, count: %d, every: %dps, start: %dps}\n",
+				common, p.GetEndedBytes()/p.GetEnded(), min(count, maxObserved+1), every, phase)
+			o.flows += count
+		}
+	}
+	if o.flows > n {
+		o.used++
+	}
+}
+
+// class is what flows have of which no report says it: the lowest class under PFC, 0 without one.
+func (o *observation) class() int {
+	for i := range o.c.Switches {
+		if b := buffer.Of(&o.c.Switches[i]); b.On() {
+			return bits.TrailingZeros8(b.Lossless) % 8
+		}
+	}
+	return 0
+}
