@@ -120,21 +120,17 @@ func (t *Table) Quotient(a, b uint64, scale uint) uint64 {
 	return t.Exp2(t.Log2(a) - t.Log2(b) + int32(scale<<t.p.Frac))
 }
 
-// LogError bounds |Log2(x) − log2(x)| for every x ≥ 1, in units of 1 (not of the last
-// place): half of the widest bucket and half of the last place.
-func (t *Table) LogError() float64 { return t.p.logError() }
-
-// ExpError bounds |Exp2(v)/2^v − 1| before the result is rounded to an integer.
-func (t *Table) ExpError() float64 { return t.p.expError() }
-
 // QuotientError bounds the relative error of Quotient before its result is rounded to an
 // integer.
 func (t *Table) QuotientError() float64 { return t.p.QuotientError() }
 
+// logError bounds |Log2(x) − log2(x)| for every x ≥ 1, in units of 1 (not of the last place): half of
+// the widest bucket and half of the last place.
 func (p Precision) logError() float64 {
 	return math.Log2(1+math.Exp2(-float64(p.Log)))/2 + math.Exp2(-float64(p.Frac)-1)
 }
 
+// expError bounds |Exp2(v)/2^v − 1| before the result is rounded to an integer.
 func (p Precision) expError() float64 {
 	width := math.Exp2(-float64(p.Exp)) - math.Exp2(-float64(p.Frac))
 	return math.Exp2(width/2) - 1 + math.Exp2(-mantissaBits)

@@ -39,13 +39,13 @@ func TestErrorsAreWithinTheirBounds(t *testing.T) {
 		table := mustNew(t, precisions(t))
 		one := float64(int(1) << table.p.Frac)
 		x := numbers().Draw(t, "x")
-		if e := math.Abs(float64(table.Log2(x))/one - math.Log2(float64(x))); e > table.LogError()+1e-12 {
-			t.Fatalf("log2(%d) is off by %g, bound %g", x, e, table.LogError())
+		if e := math.Abs(float64(table.Log2(x))/one - math.Log2(float64(x))); e > table.p.logError()+1e-12 {
+			t.Fatalf("log2(%d) is off by %g, bound %g", x, e, table.p.logError())
 		}
 		v := int32(rapid.IntRange(int(-4*one), int(40*one)).Draw(t, "v"))
 		want := math.Exp2(float64(v) / one)
-		if e := math.Abs(float64(table.Exp2(v)) - want); e > want*table.ExpError()+0.5+1e-6 {
-			t.Fatalf("exp2(%d/%g) = %d, want %g ± %g", v, one, table.Exp2(v), want, want*table.ExpError()+0.5)
+		if e := math.Abs(float64(table.Exp2(v)) - want); e > want*table.p.expError()+0.5+1e-6 {
+			t.Fatalf("exp2(%d/%g) = %d, want %g ± %g", v, one, table.Exp2(v), want, want*table.p.expError()+0.5)
 		}
 		a, b := uint64(rapid.Uint32().Draw(t, "a")), numbers().Draw(t, "b")>>24|1
 		scale := rapid.UintRange(0, 28).Draw(t, "scale")
@@ -68,8 +68,8 @@ func TestBoundsAreTight(t *testing.T) {
 		for v := 40 << p.Frac; v < 41<<p.Frac; v++ {
 			exp = max(exp, math.Abs(float64(table.Exp2(int32(v)))/math.Exp2(float64(v)/one)-1))
 		}
-		if log < 0.8*table.LogError() || exp < 0.8*table.ExpError() {
-			t.Errorf("%+v: largest errors %g and %g, bounds %g and %g", p, log, exp, table.LogError(), table.ExpError())
+		if log < 0.8*table.p.logError() || exp < 0.8*table.p.expError() {
+			t.Errorf("%+v: largest errors %g and %g, bounds %g and %g", p, log, exp, table.p.logError(), table.p.expError())
 		}
 	}
 }
