@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ func TestDocumentedCommands(t *testing.T) {
 func TestDocumentedCommandsBite(t *testing.T) {
 	for _, line := range []string{
 		"bin/headgate get nothing", "headgate run --nosuch 1", "make nothing", `make run ARGS="--nosuch"`, "frobnicate x",
-		"go test -bench Nothing ./headroom", "go test -bench Call ./nothing", "mininet/nothing.py", "headgate stf one-argument",
+		"go test -bench Nothing ./headroom", "go test ./controller -nosuch", "go test -bench Call ./nothing", "mininet/nothing.py", "headgate stf one-argument",
 		"timeout 3 headgate nothing", "ip netns exec h1 headgate host --nosuch", "f() { frobnicate; }; f",
 	} {
 		if !slices.ContainsFunc(calls(t, "line", line), func(args []string) bool { return checkCall(args) != nil }) {
@@ -220,15 +221,21 @@ func checkMake(args []string) error {
 	return nil
 }
 
-// checkBenchmark looks for the package and for benchmarks of these names in it.
+// checkBenchmark looks for the package, for benchmarks of these names in it, and for the flags
+// behind it, which are the package's own.
 func checkBenchmark(args []string) error {
-	var names string
+	var names, dir string
+	var own []string
 	for i, a := range args {
-		if a == "-bench" && i+1 < len(args) {
+		switch {
+		case a == "-bench" && i+1 < len(args):
 			names = args[i+1]
+		case strings.HasPrefix(a, "./"):
+			dir = a
+		case dir != "":
+			own = append(own, strings.TrimPrefix(a, "-"))
 		}
 	}
-	dir := args[len(args)-1]
 	tests, err := filepath.Glob(filepath.Join(repository, dir, "*_test.go"))
 	if err != nil || len(tests) == 0 {
 		return fmt.Errorf("no tests in %s", dir)
@@ -244,6 +251,11 @@ func checkBenchmark(args []string) error {
 	for _, name := range strings.Split(names, "|") {
 		if !regexp.MustCompile(`func Benchmark\w*` + name).Match(text) {
 			return fmt.Errorf("no benchmark %s in %s", name, dir)
+		}
+	}
+	for _, f := range own {
+		if !bytes.Contains(text, fmt.Appendf(nil, "flag.Bool(%q", f)) {
+			return fmt.Errorf("no flag -%s in %s", f, dir)
 		}
 	}
 	return nil
