@@ -1,7 +1,13 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"maps"
+	"runtime"
+	"sync"
+	"weak"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/phv"
@@ -34,14 +40,41 @@ type Program struct {
 	errorBy   map[string]uint32
 }
 
+// Programs in use, by the SHA-256 of their JSON, and those being compiled: the switches of a
+// process share one.
+var (
+	inUse     sync.Map // string to weak.Pointer[Program]
+	compiling singleflight.Group
+)
+
 // Load parses, checks and compiles BMv2 JSON, versions 2.0 to 2.24. The error names the
-// place in the JSON, the value and what is allowed.
+// place in the JSON, the value and what is allowed. What is in use already is not compiled again.
 func Load(doc []byte) (*Program, error) {
-	j, err := bmv2json.Parse(doc)
+	sum := sha256.Sum256(doc)
+	key := string(sum[:])
+	prog, err, _ := compiling.Do(key, func() (any, error) {
+		if p, ok := inUse.Load(key); ok {
+			if prog := p.(weak.Pointer[Program]).Value(); prog != nil {
+				return prog, nil
+			}
+		}
+		j, err := bmv2json.Parse(doc)
+		if err != nil {
+			return nil, err
+		}
+		prog, err := compile(j, false)
+		if err != nil {
+			return nil, err
+		}
+		p := weak.Make(prog)
+		inUse.Store(key, p)
+		runtime.AddCleanup(prog, func(key string) { inUse.CompareAndDelete(key, p) }, key)
+		return prog, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return compile(j, false)
+	return prog.(*Program), nil
 }
 
 // loadError is an error of the compiler.

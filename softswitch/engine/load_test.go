@@ -4,8 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"weak"
+
+	"github.com/headgate/headgate/p4src"
 )
 
 // edited loads dynvalid.json with one value changed.
@@ -92,5 +97,29 @@ func TestLoadErrors(t *testing.T) {
 	err := edited(t, func(d map[string]any) { put(d, []any{}, "parsers") })
 	if !errors.Is(err, ErrInvalid) {
 		t.Errorf("%v is not ErrInvalid", err)
+	}
+}
+
+// TestLoadShares: switches that run the same JSON share one program, which goes with the last of
+// them.
+func TestLoadShares(t *testing.T) {
+	doc := append(slices.Clone(p4src.JSON()), "   "...) // no other test's
+	first, err := Load(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := Load(slices.Clone(doc)); err != nil || second != first {
+		t.Errorf("the same JSON again: %p, %v, want %p", second, err, first)
+	}
+	if other, err := Load(append(doc, ' ')); err != nil || other == first {
+		t.Errorf("other JSON: %p, %v", other, err)
+	}
+	gone := weak.Make(first)
+	first = nil
+	for range 10 {
+		runtime.GC()
+	}
+	if gone.Value() != nil {
+		t.Error("a program that nobody runs stays in memory")
 	}
 }
