@@ -47,8 +47,18 @@ RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && ec
 
 # Packages that start no goroutine, which tests/house checks: the race detector finds nothing there
 # and makes the simulator fifteen times slower.
-SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./fabric ./fabric/event ./fabric/maxmin ./fabric/topo ./fabric/workload ./headroom/... ./hosts/law/... \
-	./hosts/transport ./int/... ./p4src/... ./packet ./plotting ./tables/... ./units
+SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer \
+	./controller/feature/linkprobe ./controller/feature/pfcwatchdog ./controller/feature/qos \
+	./controller/feature/routing ./controller/feature/sourcecheck ./controller/feature/soze \
+	./controller/feature/telemetry ./controller/pipeline ./controller/poller ./controller/reconcile \
+	./controller/topology ./controller/trafficmanager ./fabric ./fabric/event \
+	./fabric/maxmin ./fabric/topo ./fabric/workload ./headroom/... ./hosts/agent ./hosts/law/... \
+	./hosts/transport ./int/... ./internal/canon ./internal/cbd ./internal/confine ./internal/dial \
+	./internal/heap ./internal/version ./internal/yamlnode ./p4src/... ./packet ./plotting \
+	./softswitch/bmv2json ./softswitch/engine/expr ./softswitch/engine/hash ./softswitch/engine/match \
+	./softswitch/engine/phv ./softswitch/p4rt/arbitration ./softswitch/p4rt/digest \
+	./softswitch/p4rt/entity ./softswitch/p4rt/packetio ./softswitch/p4rt/schema ./softswitch/stf \
+	./softswitch/tm ./tables/... ./tests/house ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.
 SIMULATED := ./fabric/experiment ./tests/dataplane

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/tests/race"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -64,6 +65,7 @@ func runBatch(t *testing.T, b Batch) *Report {
 }
 
 func TestBuiltinsParse(t *testing.T) {
+	race.SkipSequential(t)
 	for _, name := range Builtin() {
 		if _, err := Open(name); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/tests/race"
 )
 
 // TestRecordsAreCurrent: what `sim list` says of a figure comes from a run of the file as it is. A headline that
 // is missed, and a direction that does not agree, name the heading on the page of disagreements under which
 // what was measured stands.
 func TestRecordsAreCurrent(t *testing.T) {
+	race.SkipSequential(t)
 	text, err := os.ReadFile("../../docs/results/disagreements.md")
 	if err != nil {
 		t.Fatal(err)

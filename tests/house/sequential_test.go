@@ -56,6 +56,12 @@ func TestSequentialPackages(t *testing.T) {
 	}
 }
 
+// starters are functions and methods of others that start goroutines.
+var starters = map[string]bool{
+	"Go": true, "Parallel": true, "RunParallel": true, "AfterFunc": true,
+	"NewServer": true, "NewTLSServer": true, "Serve": true, "ListenAndServe": true,
+}
+
 // starts reports whether a file starts a goroutine, by itself or by what other packages have for it.
 func starts(file *ast.File) bool {
 	found := false
@@ -64,7 +70,7 @@ func starts(file *ast.File) bool {
 		case *ast.GoStmt:
 			found = true
 		case *ast.SelectorExpr:
-			found = found || n.Sel.Name == "Go" || n.Sel.Name == "Parallel"
+			found = found || starters[n.Sel.Name]
 		}
 		return !found
 	})
@@ -73,7 +79,8 @@ func starts(file *ast.File) bool {
 
 func TestStartsBites(t *testing.T) {
 	for code, want := range map[string]bool{
-		"go f()": true, "wg.Go(f)": true, "t.Parallel()": true, "f()": false, "b.RunParallel(f)": false,
+		"go f()": true, "wg.Go(f)": true, "t.Parallel()": true, "f()": false, "b.RunParallel(f)": true,
+		"httptest.NewServer(h)": true, "time.AfterFunc(d, f)": true,
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc _() { "+code+" }", 0)
 		if err != nil || starts(file) != want {
