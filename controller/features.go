@@ -43,7 +43,7 @@ func udpPort(cfg *config.Config) (port uint16, key string) {
 
 // Sections returns the sections of the configuration that have owners outside package config.
 func Sections() []config.Section {
-	list := []config.Section{priority.Section{}}
+	list := []config.Section{priority.Section()}
 	for _, construct := range features() {
 		if f, ok := construct(nil).(feature.Configured); ok {
 			list = append(list, f.Section())

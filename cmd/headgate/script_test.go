@@ -86,7 +86,7 @@ switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
 hosts: [{name: h1, ipv4: 10.0.0.1}]
 links: [{a: "s1:1", b: h1, rate: 100Gbps}]
 prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
-`, paper.Base, paper.Fluctuation, paper.Noise), nil, priority.Section{})
+`, paper.Base, paper.Fluctuation, paper.Noise), nil, priority.Section())
 	if err == nil {
 		_, err = priorities.Configure(cfg)
 	}

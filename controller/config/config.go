@@ -54,23 +54,25 @@ type Config struct {
 }
 
 // Section is a part of the file that a feature owns.
-type Section interface {
+type Section struct {
 	// Key is the section's key in the file.
-	Key() string
+	Key string
 	// Read reads the section; where the file has none, m is empty. All parts of the file
-	// but switches and sections are in c by then. What it returns, Config.Section gives back.
-	Read(m *yamlnode.Map, c *Config) any
+	// but switches and sections are in c by then.
+	Read func(m *yamlnode.Map, c *Config) any
+	// ReadSwitch reads a switch's own section; where it has none, m is empty. The fabric's
+	// is in c. nil where a switch has none of its own.
+	ReadSwitch func(m *yamlnode.Map, c *Config) any
 	// Check finds what contradicts the rest of the file. All of it is in c by then, and both
-	// ends of each link are known.
-	Check(c *Config, d *yamlnode.Doc)
+	// ends of each link are known. nil finds nothing.
+	Check func(c *Config, d *yamlnode.Doc)
 }
 
-// SwitchSection is a section of which a switch may have its own.
-type SwitchSection interface {
-	Section
-	// ReadSwitch reads a switch's own section; where it has none, m is empty. The fabric's
-	// is in c. What it returns, Switch.Section gives back.
-	ReadSwitch(m *yamlnode.Map, c *Config) any
+// Of returns what a section's Read returned for a configuration, or its ReadSwitch for a switch; the zero
+// value when nobody has read the section.
+func Of[T any](from interface{ Section(key string) any }, key string) T {
+	v, _ := from.Section(key).(T)
+	return v
 }
 
 // Section returns what was read of a section, nil when it was read by nobody.

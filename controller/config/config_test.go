@@ -27,19 +27,17 @@ func example(t *testing.T) []byte {
 }
 
 // marker is a section of the example that remembers what was there when it was read.
-type marker struct{}
-
-func (marker) Key() string { return "qos" }
-
-func (marker) Read(m *yamlnode.Map, c *Config) any {
-	m.Blind()
-	return len(c.Links)
-}
-
-func (marker) Check(c *Config, d *yamlnode.Doc) {
-	if c.Section("qos") == 0 {
-		d.Fault("qos", "has no links")
-	}
+var marker = Section{
+	Key: "qos",
+	Read: func(m *yamlnode.Map, c *Config) any {
+		m.Blind()
+		return len(c.Links)
+	},
+	Check: func(c *Config, d *yamlnode.Doc) {
+		if c.Section("qos") == 0 {
+			d.Fault("qos", "has no links")
+		}
+	},
 }
 
 // TestSection: a section is read when the rest of the file is, and then checked; without it
@@ -49,16 +47,16 @@ func TestSection(t *testing.T) {
 		t.Errorf("without the section: %v", err)
 	}
 	const alone = "name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"
-	if _, err := Parse("f", []byte(alone), nil, marker{}); err == nil || err.Error() != "f: qos: has no links" {
+	if _, err := Parse("f", []byte(alone), nil, marker); err == nil || err.Error() != "f: qos: has no links" {
 		t.Errorf("check: %v", err)
 	}
-	if c, err := Parse("f", example(t), nil, marker{}); err != nil || c.Section("qos") != 16 || c.Section("pacc") != nil {
+	if c, err := Parse("f", example(t), nil, marker); err != nil || c.Section("qos") != 16 || c.Section("pacc") != nil {
 		t.Errorf("read: %v", err)
 	}
 }
 
 func TestExample(t *testing.T) {
-	c, err := Parse("leaf-spine.yaml", example(t), nil, marker{})
+	c, err := Parse("leaf-spine.yaml", example(t), nil, marker)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +106,7 @@ func TestOverrides(t *testing.T) {
 	t.Setenv("HEADGATE_CONTROLLER_LISTEN", "127.0.0.1:8")
 	t.Setenv("HEADGATE_CONTROLLER_METRICS", "127.0.0.1:9")
 	t.Setenv("HEADGATE_CONTROLLER_POLL_INTERVAL", "off")
-	o := Options{File: file, Flags: map[string]*pflag.Flag{"controller.metrics": flags.Lookup("metrics")}, Sections: []Section{marker{}}}
+	o := Options{File: file, Flags: map[string]*pflag.Flag{"controller.metrics": flags.Lookup("metrics")}, Sections: []Section{marker}}
 	c, err := Load(o)
 	if err != nil {
 		t.Fatal(err)

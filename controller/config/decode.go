@@ -28,14 +28,16 @@ func parse(file string, text []byte, overrides []override, sections []Section) (
 		c.read(m)
 		c.defaults()
 		for _, s := range sections {
-			c.sections[s.Key()] = yamlnode.Section(m, s.Key(), func(m *yamlnode.Map) any { return s.Read(m, c) })
+			c.sections[s.Key] = yamlnode.Section(m, s.Key, func(m *yamlnode.Map) any { return s.Read(m, c) })
 		}
 		c.Switches = yamlnode.List(m, "switches", func(m *yamlnode.Map) Switch { return c.readSwitch(m, sections) })
 	})
 	if d.Err() == nil {
 		if c.check(d) {
 			for _, s := range sections {
-				s.Check(c, d)
+				if s.Check != nil {
+					s.Check(c, d)
+				}
 			}
 		}
 	}

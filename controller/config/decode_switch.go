@@ -36,8 +36,8 @@ func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
 	s.CPUPort = uint32(m.Int("cpu_port", int(s.Target.cpuPort()), low, high))
 	m.Sub("tls", func(m *yamlnode.Map) { s.TLS = readTLS(m) })
 	for _, own := range sections {
-		if own, ok := own.(SwitchSection); ok {
-			s.sections[own.Key()] = yamlnode.Section(m, own.Key(), func(m *yamlnode.Map) any { return own.ReadSwitch(m, c) })
+		if own.ReadSwitch != nil {
+			s.sections[own.Key] = yamlnode.Section(m, own.Key, func(m *yamlnode.Map) any { return own.ReadSwitch(m, c) })
 		}
 	}
 	return s

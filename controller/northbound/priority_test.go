@@ -24,7 +24,7 @@ switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
 hosts: [{name: h1, ipv4: 10.0.0.1}]
 links: [{a: "s1:1", b: h1, rate: 100Gbps}]
 prioplus: {base_rtt: 12us, fluctuation: %v, noise: %v, priorities: 3}
-`, channel.Paper(12*units.Microsecond).Fluctuation, noise), nil, priority.Section{})
+`, channel.Paper(12*units.Microsecond).Fluctuation, noise), nil, priority.Section())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,20 +42,14 @@ type Config struct {
 // defaultFlows is for how many flows the paper's channels are wide enough (§6).
 const defaultFlows = 150
 
-// Section is the section of the configuration.
-type Section struct{}
+// Section returns the section of the configuration.
+func Section() config.Section { return config.Section{Key: "prioplus", Read: read, Check: check} }
 
 // Of returns the section of a configuration.
-func Of(c *config.Config) Config {
-	v, _ := c.Section(Section{}.Key()).(Config)
-	return v
-}
+func Of(c *config.Config) Config { return config.Of[Config](c, "prioplus") }
 
-// Key implements config.Section.
-func (Section) Key() string { return "prioplus" }
-
-// Read implements config.Section.
-func (Section) Read(m *yamlnode.Map, c *config.Config) any {
+// read is config.Section.Read.
+func read(m *yamlnode.Map, c *config.Config) any {
 	if !c.Given("prioplus") {
 		return Config{}
 	}
@@ -157,8 +151,8 @@ func (*Registry) HostParameters(c *config.Config) []view.HostParameter {
 	return []view.HostParameter{{Law: "prioplus", Name: "base-rtt", Value: plan.Base.String()}}
 }
 
-// Check implements config.Section: it holds the section against the scale and the bound on delays.
-func (Section) Check(c *config.Config, d *yamlnode.Doc) {
+// check is config.Section.Check: it holds the section against the scale and the bound on delays.
+func check(c *config.Config, d *yamlnode.Doc) {
 	p := Of(c)
 	if p.BaseRTT == 0 {
 		return

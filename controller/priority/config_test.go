@@ -20,7 +20,7 @@ switches: [{name: s1, device_id: 1, address: "127.0.0.1:9559"}]
 hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
 links: [{a: "s1:1", b: h1, rate: %s}, {a: "s1:2", b: h2, rate: 100Gbps}]
 %s
-`, scale, rate, section), nil, Section{})
+`, scale, rate, section), nil, Section())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,9 +48,9 @@ func (b *bufferFaults) addAt(i int, path, is, want string) {
 	b.list = append(b.list, bufferFault{path, b.c.Switches[i].Name, is, want, 0, i})
 }
 
-// Check implements config.Section: it holds every switch's buffer against its links and its queues. Whether the
+// check is config.Section.Check: it holds every switch's buffer against its links and its queues. Whether the
 // target can have it is for the feature to say, which knows the program.
-func (section) Check(c *config.Config, d *yamlnode.Doc) {
+func check(c *config.Config, d *yamlnode.Doc) {
 	b := &bufferFaults{c: c, at: map[string]int{}}
 	for i := range c.Switches {
 		if Of(&c.Switches[i]).On() {

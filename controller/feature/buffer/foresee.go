@@ -19,7 +19,7 @@ var _ feature.Foreseer = (*feat)(nil)
 // Foresee implements feature.Foreseer: routes of lossless classes must have no cyclic buffer
 // dependency, unless the file allows it.
 func (*feat) Foresee(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
-	fabric, _ := c.Section("buffer").(Config)
+	fabric := config.Of[Config](c, "buffer")
 	for _, set := range losslessSets(c) {
 		found := g.Cycles(ctx, down, failures, func(sw string) bool { return Of(c.Switch(sw)).On() && Of(c.Switch(sw)).Lossless&set != 0 })
 		r := feature.Risk{Text: classes(set) + ": " + found.Text(failures)}

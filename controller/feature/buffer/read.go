@@ -11,37 +11,28 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// section is the feature's section of the configuration.
-type section struct{}
-
-var _ config.SwitchSection = section{}
-
 // Section implements feature.Configured.
-func (*feat) Section() config.Section { return section{} }
+func (*feat) Section() config.Section {
+	return config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check}
+}
 
-// Key implements config.Section.
-func (section) Key() string { return "buffer" }
-
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, c *config.Config) any {
+// read is config.Section.Read.
+func read(m *yamlnode.Map, c *config.Config) any {
 	b := defaults(c.Scale)
 	b.read(m)
 	b.AllowCycles, b.AllowClassChange = m.Bool("allow_cycles", false), m.Bool("allow_class_change", false)
 	return b
 }
 
-// ReadSwitch implements config.SwitchSection.
-func (section) ReadSwitch(m *yamlnode.Map, c *config.Config) any {
-	b := c.Section("buffer").(Config)
+// readSwitch is config.Section.ReadSwitch.
+func readSwitch(m *yamlnode.Map, c *config.Config) any {
+	b := config.Of[Config](c, "buffer")
 	b.read(m)
 	return b
 }
 
 // Of returns the section of a switch.
-func Of(s *config.Switch) Config {
-	b, _ := s.Section("buffer").(Config)
-	return b
-}
+func Of(s *config.Switch) Config { return config.Of[Config](s, "buffer") }
 
 // defaults is no policy, with the parameters that one has by default.
 func defaults(scale int64) Config {

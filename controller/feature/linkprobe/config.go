@@ -19,10 +19,7 @@ type Config struct {
 }
 
 // Of returns the section of a configuration.
-func Of(c *config.Config) Config {
-	v, _ := c.Section(section{}.Key()).(Config)
-	return v
-}
+func Of(c *config.Config) Config { return config.Of[Config](c, "punt") }
 
 // args returns the limit as the pipeline has it, in its ticks of a microsecond: the time
 // between two frames, and by how much the next one may come before it is due.
@@ -37,19 +34,12 @@ func (c Config) args() []pipeline.Arg {
 	}
 }
 
-// section is the feature's section of the configuration.
-type section struct{}
-
 // Section implements feature.Configured.
-func (*linkprobe) Section() config.Section { return section{} }
-
-// Key implements config.Section.
-func (section) Key() string { return "punt" }
-
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, _ *config.Config) any {
-	return Config{Rate: m.Int("rate", 100, 0, 1_000_000), Burst: m.Int("burst", 100, 1, 1000)}
+func (*linkprobe) Section() config.Section {
+	return config.Section{Key: "punt", Read: read}
 }
 
-// Check implements config.Section.
-func (section) Check(*config.Config, *yamlnode.Doc) {}
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any {
+	return Config{Rate: m.Int("rate", 100, 0, 1_000_000), Burst: m.Int("burst", 100, 1, 1000)}
+}

@@ -72,23 +72,16 @@ const minControllerPeriod = 5 * units.Millisecond
 // operating system's timers, not the loop, set the pace.
 const minSwitchPeriod = 80 * units.Microsecond
 
-// section is the feature's section of the configuration.
-type section struct{}
-
 // Section implements feature.Configured.
-func (*feat) Section() config.Section { return section{} }
-
-// Of returns the section of a configuration.
-func Of(c *config.Config) Config {
-	v, _ := c.Section(section{}.Key()).(Config)
-	return v
+func (*feat) Section() config.Section {
+	return config.Section{Key: "pacc", Read: read, Check: check}
 }
 
-// Key implements config.Section.
-func (section) Key() string { return "pacc" }
+// Of returns the section of a configuration.
+func Of(c *config.Config) Config { return config.Of[Config](c, "pacc") }
 
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, _ *config.Config) any {
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any {
 	m.Need("enabled")
 	if m.Has("beta1") != m.Has("beta2") {
 		m.Fault("", "has only one of beta1 and beta2, want both or none")
@@ -126,9 +119,9 @@ func (p Config) Params(c *config.Config, rate units.Rate) (line, own cnpgen.Para
 	return line, line.Stretch(float64(c.Scale))
 }
 
-// Check implements config.Section: it holds the section against the fabric's rates, queues
+// check is config.Section.Check: it holds the section against the fabric's rates, queues
 // and targets.
-func (section) Check(c *config.Config, d *yamlnode.Doc) {
+func check(c *config.Config, d *yamlnode.Doc) {
 	p := Of(c)
 	if !p.Enabled {
 		return

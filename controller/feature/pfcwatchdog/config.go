@@ -31,28 +31,19 @@ func (c Config) settings() (pfcwd.Settings, error) {
 }
 
 // Of returns the section of a switch.
-func Of(s *config.Switch) Config {
-	c, _ := s.Section(section{}.Key()).(Config)
-	return c
-}
-
-// section is the feature's section of the configuration.
-type section struct{}
-
-var _ config.SwitchSection = section{}
+func Of(s *config.Switch) Config { return config.Of[Config](s, "pfc_watchdog") }
 
 // Section implements feature.Configured.
-func (*feat) Section() config.Section { return section{} }
+func (*feat) Section() config.Section {
+	return config.Section{Key: "pfc_watchdog", Read: read, ReadSwitch: readSwitch}
+}
 
-// Key implements config.Section.
-func (section) Key() string { return "pfc_watchdog" }
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any { return Config{Action: pfcwd.Drop}.read(m) }
 
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, _ *config.Config) any { return Config{Action: pfcwd.Drop}.read(m) }
-
-// ReadSwitch implements config.SwitchSection.
-func (s section) ReadSwitch(m *yamlnode.Map, c *config.Config) any {
-	return c.Section(s.Key()).(Config).read(m)
+// readSwitch is config.Section.ReadSwitch.
+func readSwitch(m *yamlnode.Map, c *config.Config) any {
+	return config.Of[Config](c, "pfc_watchdog").read(m)
 }
 
 // read reads a section over what c is.
@@ -66,6 +57,3 @@ func (c Config) read(m *yamlnode.Map) Config {
 	}
 	return c
 }
-
-// Check implements config.Section.
-func (section) Check(*config.Config, *yamlnode.Doc) {}

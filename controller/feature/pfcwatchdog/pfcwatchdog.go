@@ -70,7 +70,7 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		return nil, nil
 	}
 	if env.Means(watchPart) == feature.ByNothing {
-		return nil, env.Refuse(env.Config.Origin(env.Switch, section{}.Key()+".detection_time"), c.DetectionTime.String(), watchPart)
+		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), c.DetectionTime.String(), watchPart)
 	}
 	settings, err := c.settings()
 	if err != nil {

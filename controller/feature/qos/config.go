@@ -43,10 +43,7 @@ type ECN struct {
 }
 
 // Of returns the section of a configuration.
-func Of(c *config.Config) Config {
-	v, _ := c.Section(section{}.Key()).(Config)
-	return v
-}
+func Of(c *config.Config) Config { return config.Of[Config](c, "qos") }
 
 // ClassOf returns what packets of a DSCP get.
 func (q Config) ClassOf(dscp uint8) Class {
@@ -58,17 +55,13 @@ func (q Config) ClassOf(dscp uint8) Class {
 	return Class{DSCP: dscp}
 }
 
-// section is the feature's section of the configuration.
-type section struct{}
-
 // Section implements feature.Configured.
-func (qos) Section() config.Section { return section{} }
+func (qos) Section() config.Section {
+	return config.Section{Key: "qos", Read: read, Check: check}
+}
 
-// Key implements config.Section.
-func (section) Key() string { return "qos" }
-
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, _ *config.Config) any {
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{
 		Classes:    yamlnode.List(m, "classes", readClass),
 		QueueLimit: m.Bytes("queue_limit", ids.Unlimited, 1, ids.Unlimited),
@@ -92,8 +85,8 @@ func readECN(m *yamlnode.Map) ECN {
 	}
 }
 
-// Check implements config.Section: it holds the section against the queues of the switches.
-func (section) Check(c *config.Config, d *yamlnode.Doc) {
+// check is config.Section.Check: it holds the section against the queues of the switches.
+func check(c *config.Config, d *yamlnode.Doc) {
 	fewest := c.Switches[0]
 	for _, s := range c.Switches {
 		if s.PriorityQueues < fewest.PriorityQueues {

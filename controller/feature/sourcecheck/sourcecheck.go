@@ -21,24 +21,12 @@ type Config struct {
 }
 
 // Of returns the section of a configuration.
-func Of(c *config.Config) Config {
-	v, _ := c.Section(section{}.Key()).(Config)
-	return v
-}
+func Of(c *config.Config) Config { return config.Of[Config](c, "source_check") }
 
-// section is the feature's section of the configuration.
-type section struct{}
-
-// Key implements config.Section.
-func (section) Key() string { return "source_check" }
-
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, _ *config.Config) any {
+// read is config.Section.Read.
+func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{EdgePorts: m.Bool("edge_ports", false)}
 }
-
-// Check implements config.Section.
-func (section) Check(*config.Config, *yamlnode.Doc) {}
 
 type feat struct{}
 
@@ -49,7 +37,9 @@ func New(feature.Hub) feature.Feature { return feat{} }
 func (feat) Name() string { return "sourcecheck" }
 
 // Section implements feature.Configured.
-func (feat) Section() config.Section { return section{} }
+func (feat) Section() config.Section {
+	return config.Section{Key: "source_check", Read: read}
+}
 
 // checkPart is the table of sources.
 var checkPart = feature.Part{

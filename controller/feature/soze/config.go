@@ -45,10 +45,7 @@ type Config struct {
 func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
 
 // Of returns the section of a configuration.
-func Of(c *config.Config) Config {
-	v, _ := c.Section(section{}.Key()).(Config)
-	return v
-}
+func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
 
 // HostParameters implements feature.Shared.
 func (feat) HostParameters(c *config.Config) []view.HostParameter {
@@ -74,20 +71,16 @@ var (
 	_ feature.Ported = feat{}
 )
 
-// section is the feature's section of the configuration.
-type section struct{}
-
 // Section implements feature.Configured.
-func (feat) Section() config.Section { return section{} }
-
-// Key implements config.Section.
-func (section) Key() string { return "soze" }
+func (feat) Section() config.Section {
+	return config.Section{Key: "soze", Read: read, Check: check}
+}
 
 // noShift marks a shift that the file does not set.
 const noShift = 255
 
-// Read implements config.Section.
-func (section) Read(m *yamlnode.Map, c *config.Config) any {
+// read is config.Section.Read.
+func read(m *yamlnode.Map, c *config.Config) any {
 	fastest := units.Rate(0)
 	for _, l := range c.Links {
 		if (l.A.Port == 0 || l.B.Port == 0) && l.Rate > fastest {
@@ -112,8 +105,8 @@ func (section) Read(m *yamlnode.Map, c *config.Config) any {
 	return s
 }
 
-// Check implements config.Section.
-func (section) Check(c *config.Config, d *yamlnode.Doc) {
+// check is config.Section.Check.
+func check(c *config.Config, d *yamlnode.Doc) {
 	s := Of(c)
 	if s.UDPPort == ids.UDPPortRoCE {
 		d.Fault("soze.udp_port", "is %d, which is RoCEv2's without the maxQD header, want another from 1 to 65535", s.UDPPort)

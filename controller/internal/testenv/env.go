@@ -37,7 +37,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 	for _, f := range features {
 		if f, ok := f.(feature.Configured); ok {
 			sections = append(sections, f.Section())
-			read[f.Section().Key()] = true
+			read[f.Section().Key] = true
 		}
 	}
 	keys := map[string]any{}
@@ -62,22 +62,13 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 }
 
 // unread is a section of the file that the test's features do not have.
-type unread string
-
-// Key implements config.Section.
-func (u unread) Key() string { return string(u) }
-
-// Read implements config.Section.
-func (unread) Read(m *yamlnode.Map, _ *config.Config) any {
-	m.Blind()
-	return nil
+func unread(key string) config.Section {
+	read := func(m *yamlnode.Map, _ *config.Config) any {
+		m.Blind()
+		return nil
+	}
+	return config.Section{Key: key, Read: read, ReadSwitch: read}
 }
-
-// ReadSwitch implements config.SwitchSection.
-func (u unread) ReadSwitch(m *yamlnode.Map, c *config.Config) any { return u.Read(m, c) }
-
-// Check implements config.Section.
-func (unread) Check(*config.Config, *yamlnode.Doc) {}
 
 // Lines returns what a feature wants on a switch, as lines; a Router with the routes of a
 // fabric in full health.
