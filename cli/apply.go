@@ -17,18 +17,19 @@ func newApplyCommand() *cobra.Command {
 		file    string
 		r       pb.ApplyConfigRequest
 		require []string
+		keep    bool
 		p       previewFlags
 		cmd     *cobra.Command
 	)
 	cmd = ask("apply -f FABRIC.yaml", "Make a configuration the desired one and reconcile every switch with it", func(ctx context.Context, e *env) error {
-		if err := p.check(cmd.Flags(), len(require) > 0, "--require"); err != nil {
+		if err := p.check(cmd.Flags(), keep || len(require) > 0, "--require or --preview"); err != nil {
 			return err
 		}
 		var err error
 		if r.File, r.Config, err = e.readConfig(file); err != nil {
 			return err
 		}
-		if len(require) > 0 {
+		if keep || len(require) > 0 {
 			err = p.require(ctx, e, &r, require)
 		}
 		if err != nil {
@@ -39,6 +40,7 @@ func newApplyCommand() *cobra.Command {
 	fileFlag(cmd, &file)
 	applyFlags(cmd, &r)
 	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only what a preview predicts to keep to this, such as 'pause_time<1%'; repeatable; docs/foresight.md has the measures")
+	cmd.Flags().BoolVar(&keep, "preview", false, "predict what the change does, for get predictions to hold against what is measured; --require does too")
 	p.add(cmd.Flags())
 	return cmd
 }

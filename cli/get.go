@@ -176,6 +176,33 @@ func brief(s string) string {
 	return s
 }
 
+// getPredictions shows what was predicted beside what was measured.
+func getPredictions(ctx context.Context, e *env) error {
+	r, err := e.fabric().GetPredictions(ctx, &pb.GetPredictionsRequest{})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) {
+		row(w, "GENERATION", "APPLIED", "UNTIL", "MEASURE", "UNIT", "PREDICTED", "MEASURED", "ERROR")
+		for _, c := range r.GetChanges() {
+			until := "now"
+			if c.GetOver() {
+				until = at(c.GetUntil())
+			}
+			for _, p := range c.GetPredictions() {
+				measured, miss := "–", "–"
+				if p.Measured != nil {
+					measured = fmt.Sprintf("%.5g", p.GetMeasured())
+					if p.GetMeasured() != 0 {
+						miss = fmt.Sprintf("%+.0f %%", 100*(p.GetMean()/p.GetMeasured()-1))
+					}
+				}
+				row(w, c.GetGeneration(), at(c.GetApplied()), until, p.GetMeasure(), p.GetUnit(), fmt.Sprintf("%.5g (%.5g…%.5g)", p.GetMean(), p.GetLow(), p.GetHigh()), measured, miss)
+			}
+		}
+	})
+}
+
 // newGetCommand is "get" and its subcommands, which only read.
 func newGetCommand() *cobra.Command {
 	var config bool
@@ -211,6 +238,7 @@ func newGetCommand() *cobra.Command {
 		ask("links", "The links with rate, delay and state", getLinks),
 		ask("flows", "What the attached hosts last reported", getFlows),
 		weights, audit,
+		ask("predictions", "What was predicted of the configurations that were applied, and what was measured", getPredictions),
 		ask("priorities", "PrioPlus' virtual priorities with their channels, and who has which", getPriorities),
 	)
 }

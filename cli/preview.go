@@ -96,7 +96,8 @@ func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config)
 }
 
 // require predicts what a configuration will do, and says all of the requirements that the prediction does not
-// keep to. What it finds good is applied only over the configuration that it was held against.
+// keep to. What it finds good is applied only over the configuration that it was held against, with the predictions,
+// which the controller holds against what it then measures.
 func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigRequest, requirements []string) error {
 	var list []foresight.Requirement
 	for _, text := range requirements {
@@ -121,6 +122,12 @@ func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigReq
 	}
 	if r.ExpectGeneration == nil {
 		r.ExpectGeneration = &generation
+	}
+	r.PredictedTraffic = predicted.Traffic
+	for _, m := range predicted.Measures {
+		if v := value(m.After); v != nil {
+			r.Predictions = append(r.Predictions, &pb.Prediction{Measure: m.Name, Unit: m.Unit, Mean: *v, Low: m.After.Low, High: m.After.High})
+		}
 	}
 	return nil
 }
@@ -185,6 +192,7 @@ func drawMeasures(w io.Writer, list []foresight.Measure) {
 	}
 }
 
+// value is a range's mean, nil without one.
 func value(r *foresight.Range) *float64 {
 	if r == nil {
 		return nil

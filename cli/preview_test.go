@@ -116,7 +116,7 @@ func TestRequire(t *testing.T) {
 		{[]string{"apply", "--traffic", traffic, "--require", "fct<1us", "--require", "drops<1", "--require", "victim_flows<0"}, 0, "--require: fct is predicted as "},
 		{[]string{"apply", "--traffic", traffic, "--require", "fct<1us", "--require", "pause_time<0%"}, 0, "want pause_time<0%; nothing was sent to the switches"},
 		{[]string{"apply", "--traffic", traffic, "--require", "luck>1"}, 0, `--require: "luck>1": there is no measure "luck": want one of pause_time, `},
-		{[]string{"apply", "--traffic", traffic}, 0, "--traffic: is for a preview: want --require with it"},
+		{[]string{"apply", "--traffic", traffic}, 0, "--traffic: is for a preview: want --require or --preview with it"},
 		{[]string{"plan", "--seeds", "2"}, 0, "--seeds: is for a preview: want --preview with it"},
 		{[]string{"plan", "--preview", "--traffic", traffic, "--seeds", "0"}, 0, "--seeds: 0 is not allowed: want 1 to 1000"},
 		{[]string{"apply", "--traffic", traffic, "--seeds", "2", "--require", "pause_time<=0%", "--require", "fct_p99<1ms"}, 1, ""},
@@ -130,8 +130,13 @@ func TestRequire(t *testing.T) {
 			t.Fatalf("%v: applied %d times, want %d", tc.args, len(f.applied), tc.applied)
 		}
 	}
-	if f.applied[0].GetExpectGeneration() != 7 || f.applied[1].ExpectGeneration != nil {
+	if a := f.applied[0]; a.GetExpectGeneration() != 7 || f.applied[1].ExpectGeneration != nil {
 		t.Errorf("applied %v, want the first over generation 7 alone", f.applied)
+	} else if p := a.GetPredictions(); a.GetPredictedTraffic() != traffic || len(p) < 10 || p[0].GetMeasure() != "pause_time" || p[0].GetUnit() != "%" {
+		t.Errorf("predictions %v of %q", p, a.GetPredictedTraffic())
+	}
+	if out, err := run("apply", "--preview"); err != nil || len(f.applied) != 3 || len(f.applied[2].GetPredictions()) == 0 {
+		t.Errorf("%v, applied %d times:\n%s", err, len(f.applied), out)
 	}
 	out, err := run("plan", "--preview", "--traffic", traffic)
 	if err != nil || !strings.Contains(out, "pause_time") || !strings.Contains(out, "b→left") || !strings.Contains(out, "bystander") {

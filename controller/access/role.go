@@ -38,6 +38,7 @@ var methods = map[string][]Role{
 	"/headgate.v1.FabricService/ApplyConfig":     changing,
 	"/headgate.v1.FabricService/ConfirmConfig":   changing,
 	"/headgate.v1.FabricService/ListHistory":     reading,
+	"/headgate.v1.FabricService/GetPredictions":  reading,
 	"/headgate.v1.FabricService/SetLink":         changing,
 	"/headgate.v1.FabricService/WatchEvents":     reading,
 	"/headgate.v1.FabricService/StreamTelemetry": reading,

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/forecast"
 	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -20,7 +21,8 @@ import (
 type fabricService struct {
 	pb.UnimplementedFabricServiceServer
 	Options
-	running context.Context
+	running     context.Context
+	predictions forecast.Book
 }
 
 func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
@@ -33,6 +35,20 @@ func (s *fabricService) ListSwitches(context.Context, *pb.ListSwitchesRequest) (
 		r.Switches = append(r.Switches, SwitchToProto(sw))
 	}
 	return r, nil
+}
+
+// GetPredictions sets what was predicted beside what was measured.
+func (s *fabricService) GetPredictions(context.Context, *pb.GetPredictionsRequest) (*pb.GetPredictionsResponse, error) {
+	return &pb.GetPredictionsResponse{Changes: s.predictions.List(s.Backend.Fabric().Generation, s.counters())}, nil
+}
+
+// counters reads what the switches have counted.
+func (s *fabricService) counters() forecast.Counters {
+	var list []*pb.SwitchStatus
+	for _, sw := range s.Backend.Switches() {
+		list = append(list, SwitchToProto(sw))
+	}
+	return forecast.Read(time.Now(), list)
 }
 
 // maxFailures is how many links at a time a plan may have fail: there are too many triples.
@@ -71,6 +87,9 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if err != nil {
 		return nil, err
 	}
+	if field, text := forecast.Check(r.GetPredictedTraffic(), r.GetPredictions()); field != "" {
+		return nil, violations(field+": "+text, violation(field, text))
+	}
 	ctx = history.With(ctx, note)
 	before := s.Backend.Fabric()
 	generation, results, err := s.Backend.Apply(ctx, file, []byte(r.GetConfig()))
@@ -81,6 +100,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
+	s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), len(s.Backend.Fabric().Links))
 	out := &pb.ApplyConfigResponse{Generation: generation}
 	for _, p := range results {
 		out.Switches = append(out.Switches, &pb.SwitchResult{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -44,5 +45,27 @@ func TestTraffic(t *testing.T) {
 	p := got.GetPairs()[0]
 	if text := fmt.Sprint(p.GetBytes(), p.GetBegun(), p.GetEnded(), p.GetEndedBytes(), p.GetMaxQd(), p.GetWeight(), p.GetRunning()); text != "4000 1 1 4000 true 2 0" {
 		t.Errorf("%s: %v", text, p)
+	}
+}
+
+// TestPredictions: what was predicted of a configuration is kept for its generation; nonsense is refused.
+func TestPredictions(t *testing.T) {
+	r := start(t)
+	apply := func(p ...*pb.Prediction) (*pb.ApplyConfigResponse, error) {
+		return r.fabric().ApplyConfig(t.Context(), &pb.ApplyConfigRequest{Config: "name: lab", Predictions: p, PredictedTraffic: "web"})
+	}
+	if _, err := apply(&pb.Prediction{Measure: "pause\ntime"}); err == nil || !strings.Contains(err.Error(), "predictions: have a measure or unit that is no word") {
+		t.Errorf("%v", err)
+	}
+	a, err := apply(&pb.Prediction{Measure: "pause_time", Unit: "%", Mean: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.fabric().GetPredictions(t.Context(), &pb.GetPredictionsRequest{})
+	if err != nil || len(got.GetChanges()) != 1 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if c := got.GetChanges()[0]; c.GetGeneration() != a.GetGeneration() || c.GetTraffic() != "web" || len(c.GetPredictions()) != 1 || c.GetPredictions()[0].Measured != nil {
+		t.Errorf("%v, want what was predicted of generation %d, of which nothing was measured", c, a.GetGeneration())
 	}
 }

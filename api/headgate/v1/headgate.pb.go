@@ -244,7 +244,7 @@ func (x Event_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Event_Severity.Descriptor instead.
 func (Event_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32, 0}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36, 0}
 }
 
 type GetFabricRequest struct {
@@ -1588,9 +1588,12 @@ type ApplyConfigRequest struct {
 	// Go back to what needed no confirmation last unless ConfirmConfig is called within so many
 	// nanoseconds, 100 ms to 24 h; 0: it stays. A restart, or another controller that takes over,
 	// does not make the time longer than that.
-	ConfirmNs     uint64 `protobuf:"varint,6,opt,name=confirm_ns,json=confirmNs,proto3" json:"confirm_ns,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ConfirmNs uint64 `protobuf:"varint,6,opt,name=confirm_ns,json=confirmNs,proto3" json:"confirm_ns,omitempty"`
+	// What the caller predicts of it, at most 128 measures, and of what traffic, at most 1000 bytes. Measured is ignored.
+	Predictions      []*Prediction `protobuf:"bytes,7,rep,name=predictions,proto3" json:"predictions,omitempty"`
+	PredictedTraffic string        `protobuf:"bytes,8,opt,name=predicted_traffic,json=predictedTraffic,proto3" json:"predicted_traffic,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ApplyConfigRequest) Reset() {
@@ -1665,6 +1668,274 @@ func (x *ApplyConfigRequest) GetConfirmNs() uint64 {
 	return 0
 }
 
+func (x *ApplyConfigRequest) GetPredictions() []*Prediction {
+	if x != nil {
+		return x.Predictions
+	}
+	return nil
+}
+
+func (x *ApplyConfigRequest) GetPredictedTraffic() string {
+	if x != nil {
+		return x.PredictedTraffic
+	}
+	return ""
+}
+
+// Prediction is one measure of docs/foresight.md, over the seeds of a simulation.
+type Prediction struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Measure string                 `protobuf:"bytes,1,opt,name=measure,proto3" json:"measure,omitempty"`
+	Unit    string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	Mean    float64                `protobuf:"fixed64,3,opt,name=mean,proto3" json:"mean,omitempty"`
+	Low     float64                `protobuf:"fixed64,4,opt,name=low,proto3" json:"low,omitempty"`
+	High    float64                `protobuf:"fixed64,5,opt,name=high,proto3" json:"high,omitempty"`
+	// What was measured since it was applied; unset for what no switch counts.
+	Measured      *float64 `protobuf:"fixed64,6,opt,name=measured,proto3,oneof" json:"measured,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prediction) Reset() {
+	*x = Prediction{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prediction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prediction) ProtoMessage() {}
+
+func (x *Prediction) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prediction.ProtoReflect.Descriptor instead.
+func (*Prediction) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Prediction) GetMeasure() string {
+	if x != nil {
+		return x.Measure
+	}
+	return ""
+}
+
+func (x *Prediction) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Prediction) GetMean() float64 {
+	if x != nil {
+		return x.Mean
+	}
+	return 0
+}
+
+func (x *Prediction) GetLow() float64 {
+	if x != nil {
+		return x.Low
+	}
+	return 0
+}
+
+func (x *Prediction) GetHigh() float64 {
+	if x != nil {
+		return x.High
+	}
+	return 0
+}
+
+func (x *Prediction) GetMeasured() float64 {
+	if x != nil && x.Measured != nil {
+		return *x.Measured
+	}
+	return 0
+}
+
+type GetPredictionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPredictionsRequest) Reset() {
+	*x = GetPredictionsRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPredictionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPredictionsRequest) ProtoMessage() {}
+
+func (x *GetPredictionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPredictionsRequest.ProtoReflect.Descriptor instead.
+func (*GetPredictionsRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{21}
+}
+
+type GetPredictionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Oldest first, those since the controller started, at most 32.
+	Changes       []*PredictedChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPredictionsResponse) Reset() {
+	*x = GetPredictionsResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPredictionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPredictionsResponse) ProtoMessage() {}
+
+func (x *GetPredictionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPredictionsResponse.ProtoReflect.Descriptor instead.
+func (*GetPredictionsResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *GetPredictionsResponse) GetChanges() []*PredictedChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// PredictedChange is a configuration that was applied with predictions.
+type PredictedChange struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Generation uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	Applied    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=applied,proto3" json:"applied,omitempty"`
+	Traffic    string                 `protobuf:"bytes,3,opt,name=traffic,proto3" json:"traffic,omitempty"`
+	// Another configuration is in force, and since when; unset where that was not seen, and nothing was
+	// measured at its end.
+	Over          bool                   `protobuf:"varint,4,opt,name=over,proto3" json:"over,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	Predictions   []*Prediction          `protobuf:"bytes,6,rep,name=predictions,proto3" json:"predictions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PredictedChange) Reset() {
+	*x = PredictedChange{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PredictedChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PredictedChange) ProtoMessage() {}
+
+func (x *PredictedChange) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PredictedChange.ProtoReflect.Descriptor instead.
+func (*PredictedChange) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *PredictedChange) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *PredictedChange) GetApplied() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Applied
+	}
+	return nil
+}
+
+func (x *PredictedChange) GetTraffic() string {
+	if x != nil {
+		return x.Traffic
+	}
+	return ""
+}
+
+func (x *PredictedChange) GetOver() bool {
+	if x != nil {
+		return x.Over
+	}
+	return false
+}
+
+func (x *PredictedChange) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *PredictedChange) GetPredictions() []*Prediction {
+	if x != nil {
+		return x.Predictions
+	}
+	return nil
+}
+
 type ApplyConfigResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
@@ -1675,7 +1946,7 @@ type ApplyConfigResponse struct {
 
 func (x *ApplyConfigResponse) Reset() {
 	*x = ApplyConfigResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +1958,7 @@ func (x *ApplyConfigResponse) String() string {
 func (*ApplyConfigResponse) ProtoMessage() {}
 
 func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[20]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +1971,7 @@ func (x *ApplyConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyConfigResponse.ProtoReflect.Descriptor instead.
 func (*ApplyConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{20}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ApplyConfigResponse) GetGeneration() uint64 {
@@ -1732,7 +2003,7 @@ type SwitchResult struct {
 
 func (x *SwitchResult) Reset() {
 	*x = SwitchResult{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +2015,7 @@ func (x *SwitchResult) String() string {
 func (*SwitchResult) ProtoMessage() {}
 
 func (x *SwitchResult) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[21]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +2028,7 @@ func (x *SwitchResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwitchResult.ProtoReflect.Descriptor instead.
 func (*SwitchResult) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{21}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SwitchResult) GetName() string {
@@ -1805,7 +2076,7 @@ type ConfirmConfigRequest struct {
 
 func (x *ConfirmConfigRequest) Reset() {
 	*x = ConfirmConfigRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +2088,7 @@ func (x *ConfirmConfigRequest) String() string {
 func (*ConfirmConfigRequest) ProtoMessage() {}
 
 func (x *ConfirmConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[22]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +2101,7 @@ func (x *ConfirmConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmConfigRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmConfigRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{22}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConfirmConfigRequest) GetGeneration() uint64 {
@@ -1849,7 +2120,7 @@ type ConfirmConfigResponse struct {
 
 func (x *ConfirmConfigResponse) Reset() {
 	*x = ConfirmConfigResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +2132,7 @@ func (x *ConfirmConfigResponse) String() string {
 func (*ConfirmConfigResponse) ProtoMessage() {}
 
 func (x *ConfirmConfigResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[23]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +2145,7 @@ func (x *ConfirmConfigResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmConfigResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmConfigResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{23}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ConfirmConfigResponse) GetGeneration() uint64 {
@@ -1894,7 +2165,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2177,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[24]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2190,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{24}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListHistoryRequest) GetGeneration() uint64 {
@@ -1938,7 +2209,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2221,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[25]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2234,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{25}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListHistoryResponse) GetConfigs() []*AppliedConfig {
@@ -1993,7 +2264,7 @@ type AppliedConfig struct {
 
 func (x *AppliedConfig) Reset() {
 	*x = AppliedConfig{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2276,7 @@ func (x *AppliedConfig) String() string {
 func (*AppliedConfig) ProtoMessage() {}
 
 func (x *AppliedConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[26]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2289,7 @@ func (x *AppliedConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedConfig.ProtoReflect.Descriptor instead.
 func (*AppliedConfig) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{26}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AppliedConfig) GetGeneration() uint64 {
@@ -2083,7 +2354,7 @@ type SetLinkRequest struct {
 
 func (x *SetLinkRequest) Reset() {
 	*x = SetLinkRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2366,7 @@ func (x *SetLinkRequest) String() string {
 func (*SetLinkRequest) ProtoMessage() {}
 
 func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[27]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2379,7 @@ func (x *SetLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLinkRequest.ProtoReflect.Descriptor instead.
 func (*SetLinkRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{27}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetLinkRequest) GetA() string {
@@ -2140,7 +2411,7 @@ type SetLinkResponse struct {
 
 func (x *SetLinkResponse) Reset() {
 	*x = SetLinkResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2423,7 @@ func (x *SetLinkResponse) String() string {
 func (*SetLinkResponse) ProtoMessage() {}
 
 func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[28]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2436,7 @@ func (x *SetLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLinkResponse.ProtoReflect.Descriptor instead.
 func (*SetLinkResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{28}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
 }
 
 // ConfigFaults is a detail of INVALID_ARGUMENT, beside google.rpc.BadRequest, with the line
@@ -2179,7 +2450,7 @@ type ConfigFaults struct {
 
 func (x *ConfigFaults) Reset() {
 	*x = ConfigFaults{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2462,7 @@ func (x *ConfigFaults) String() string {
 func (*ConfigFaults) ProtoMessage() {}
 
 func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[29]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2475,7 @@ func (x *ConfigFaults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigFaults.ProtoReflect.Descriptor instead.
 func (*ConfigFaults) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{29}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ConfigFaults) GetFaults() []*ConfigFault {
@@ -2229,7 +2500,7 @@ type ConfigFault struct {
 
 func (x *ConfigFault) Reset() {
 	*x = ConfigFault{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2512,7 @@ func (x *ConfigFault) String() string {
 func (*ConfigFault) ProtoMessage() {}
 
 func (x *ConfigFault) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[30]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2525,7 @@ func (x *ConfigFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigFault.ProtoReflect.Descriptor instead.
 func (*ConfigFault) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{30}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ConfigFault) GetFile() string {
@@ -2295,7 +2566,7 @@ type WatchEventsRequest struct {
 
 func (x *WatchEventsRequest) Reset() {
 	*x = WatchEventsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2578,7 @@ func (x *WatchEventsRequest) String() string {
 func (*WatchEventsRequest) ProtoMessage() {}
 
 func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[31]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2591,7 @@ func (x *WatchEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEventsRequest.ProtoReflect.Descriptor instead.
 func (*WatchEventsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{31}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WatchEventsRequest) GetRecent() uint32 {
@@ -2352,7 +2623,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2635,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[32]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2648,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{32}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Event) GetTime() *timestamppb.Timestamp {
@@ -2446,7 +2717,7 @@ type StreamTelemetryRequest struct {
 
 func (x *StreamTelemetryRequest) Reset() {
 	*x = StreamTelemetryRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2458,7 +2729,7 @@ func (x *StreamTelemetryRequest) String() string {
 func (*StreamTelemetryRequest) ProtoMessage() {}
 
 func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[33]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2471,7 +2742,7 @@ func (x *StreamTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*StreamTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{33}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StreamTelemetryRequest) GetSwitches() []string {
@@ -2505,7 +2776,7 @@ type TelemetrySample struct {
 
 func (x *TelemetrySample) Reset() {
 	*x = TelemetrySample{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2788,7 @@ func (x *TelemetrySample) String() string {
 func (*TelemetrySample) ProtoMessage() {}
 
 func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[34]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2801,7 @@ func (x *TelemetrySample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySample.ProtoReflect.Descriptor instead.
 func (*TelemetrySample) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{34}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TelemetrySample) GetTime() *timestamppb.Timestamp {
@@ -2616,7 +2887,7 @@ type FlowKey struct {
 
 func (x *FlowKey) Reset() {
 	*x = FlowKey{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2899,7 @@ func (x *FlowKey) String() string {
 func (*FlowKey) ProtoMessage() {}
 
 func (x *FlowKey) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[35]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2912,7 @@ func (x *FlowKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowKey.ProtoReflect.Descriptor instead.
 func (*FlowKey) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{35}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FlowKey) GetSrcIpv4() string {
@@ -2685,7 +2956,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2968,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[36]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2981,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{36}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetWeightRequest) GetFlow() *FlowKey {
@@ -2746,7 +3017,7 @@ type SetWeightResponse struct {
 
 func (x *SetWeightResponse) Reset() {
 	*x = SetWeightResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +3029,7 @@ func (x *SetWeightResponse) String() string {
 func (*SetWeightResponse) ProtoMessage() {}
 
 func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[37]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +3042,7 @@ func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{37}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetWeightResponse) GetPrevious() float64 {
@@ -2797,7 +3068,7 @@ type SetWeightsRequest struct {
 
 func (x *SetWeightsRequest) Reset() {
 	*x = SetWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +3080,7 @@ func (x *SetWeightsRequest) String() string {
 func (*SetWeightsRequest) ProtoMessage() {}
 
 func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[38]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +3093,7 @@ func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{38}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetWeightsRequest) GetWeights() []*SetWeightRequest {
@@ -2842,7 +3113,7 @@ type SetWeightsResponse struct {
 
 func (x *SetWeightsResponse) Reset() {
 	*x = SetWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +3125,7 @@ func (x *SetWeightsResponse) String() string {
 func (*SetWeightsResponse) ProtoMessage() {}
 
 func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[39]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +3138,7 @@ func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{39}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetWeightsResponse) GetWeights() []*SetWeightResponse {
@@ -2886,7 +3157,7 @@ type DeleteFlowRequest struct {
 
 func (x *DeleteFlowRequest) Reset() {
 	*x = DeleteFlowRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2898,7 +3169,7 @@ func (x *DeleteFlowRequest) String() string {
 func (*DeleteFlowRequest) ProtoMessage() {}
 
 func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2911,7 +3182,7 @@ func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteFlowRequest) GetFlow() *FlowKey {
@@ -2929,7 +3200,7 @@ type DeleteFlowResponse struct {
 
 func (x *DeleteFlowResponse) Reset() {
 	*x = DeleteFlowResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3212,7 @@ func (x *DeleteFlowResponse) String() string {
 func (*DeleteFlowResponse) ProtoMessage() {}
 
 func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3225,7 @@ func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
 }
 
 type ListWeightsRequest struct {
@@ -2966,7 +3237,7 @@ type ListWeightsRequest struct {
 
 func (x *ListWeightsRequest) Reset() {
 	*x = ListWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3249,7 @@ func (x *ListWeightsRequest) String() string {
 func (*ListWeightsRequest) ProtoMessage() {}
 
 func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3262,7 @@ func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsRequest.ProtoReflect.Descriptor instead.
 func (*ListWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListWeightsRequest) GetApplication() string {
@@ -3011,7 +3282,7 @@ type ListWeightsResponse struct {
 
 func (x *ListWeightsResponse) Reset() {
 	*x = ListWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3023,7 +3294,7 @@ func (x *ListWeightsResponse) String() string {
 func (*ListWeightsResponse) ProtoMessage() {}
 
 func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3036,7 +3307,7 @@ func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsResponse.ProtoReflect.Descriptor instead.
 func (*ListWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListWeightsResponse) GetFlows() []*FlowWeight {
@@ -3066,7 +3337,7 @@ type FlowWeight struct {
 
 func (x *FlowWeight) Reset() {
 	*x = FlowWeight{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3349,7 @@ func (x *FlowWeight) String() string {
 func (*FlowWeight) ProtoMessage() {}
 
 func (x *FlowWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3362,7 @@ func (x *FlowWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowWeight.ProtoReflect.Descriptor instead.
 func (*FlowWeight) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FlowWeight) GetFlow() *FlowKey {
@@ -3134,7 +3405,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3417,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3430,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Budget) GetApplication() string {
@@ -3193,7 +3464,7 @@ type WatchWeightsRequest struct {
 
 func (x *WatchWeightsRequest) Reset() {
 	*x = WatchWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3476,7 @@ func (x *WatchWeightsRequest) String() string {
 func (*WatchWeightsRequest) ProtoMessage() {}
 
 func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3489,7 @@ func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWeightsRequest.ProtoReflect.Descriptor instead.
 func (*WatchWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WatchWeightsRequest) GetApplication() string {
@@ -3249,7 +3520,7 @@ type WeightUpdate struct {
 
 func (x *WeightUpdate) Reset() {
 	*x = WeightUpdate{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3261,7 +3532,7 @@ func (x *WeightUpdate) String() string {
 func (*WeightUpdate) ProtoMessage() {}
 
 func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3274,7 +3545,7 @@ func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightUpdate.ProtoReflect.Descriptor instead.
 func (*WeightUpdate) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WeightUpdate) GetFlow() *FlowWeight {
@@ -3329,7 +3600,7 @@ type SetBudgetRequest struct {
 
 func (x *SetBudgetRequest) Reset() {
 	*x = SetBudgetRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3341,7 +3612,7 @@ func (x *SetBudgetRequest) String() string {
 func (*SetBudgetRequest) ProtoMessage() {}
 
 func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3354,7 +3625,7 @@ func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetRequest.ProtoReflect.Descriptor instead.
 func (*SetBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SetBudgetRequest) GetApplication() string {
@@ -3379,7 +3650,7 @@ type SetBudgetResponse struct {
 
 func (x *SetBudgetResponse) Reset() {
 	*x = SetBudgetResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3662,7 @@ func (x *SetBudgetResponse) String() string {
 func (*SetBudgetResponse) ProtoMessage() {}
 
 func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3675,7 @@ func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetResponse.ProtoReflect.Descriptor instead.
 func (*SetBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
 }
 
 type ListAuditRequest struct {
@@ -3418,7 +3689,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3701,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3443,7 +3714,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListAuditRequest) GetApplication() string {
@@ -3469,7 +3740,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3752,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3765,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -3534,7 +3805,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3817,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3830,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -3661,7 +3932,7 @@ type ExportAuditRequest struct {
 
 func (x *ExportAuditRequest) Reset() {
 	*x = ExportAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3673,7 +3944,7 @@ func (x *ExportAuditRequest) String() string {
 func (*ExportAuditRequest) ProtoMessage() {}
 
 func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3686,7 +3957,7 @@ func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
 func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
 }
 
 // AuditLine is a line of the audit log's file, or, in the last message, what stands in the file
@@ -3701,7 +3972,7 @@ type AuditLine struct {
 
 func (x *AuditLine) Reset() {
 	*x = AuditLine{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3713,7 +3984,7 @@ func (x *AuditLine) String() string {
 func (*AuditLine) ProtoMessage() {}
 
 func (x *AuditLine) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3726,7 +3997,7 @@ func (x *AuditLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditLine.ProtoReflect.Descriptor instead.
 func (*AuditLine) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AuditLine) GetText() string {
@@ -3758,7 +4029,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +4041,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3783,7 +4054,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HostReport) GetHost() string {
@@ -3838,7 +4109,7 @@ type FlowReport struct {
 
 func (x *FlowReport) Reset() {
 	*x = FlowReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4121,7 @@ func (x *FlowReport) String() string {
 func (*FlowReport) ProtoMessage() {}
 
 func (x *FlowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4134,7 @@ func (x *FlowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReport.ProtoReflect.Descriptor instead.
 func (*FlowReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *FlowReport) GetFlow() *FlowKey {
@@ -3954,7 +4225,7 @@ type HostCommand struct {
 
 func (x *HostCommand) Reset() {
 	*x = HostCommand{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3966,7 +4237,7 @@ func (x *HostCommand) String() string {
 func (*HostCommand) ProtoMessage() {}
 
 func (x *HostCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3979,7 +4250,7 @@ func (x *HostCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCommand.ProtoReflect.Descriptor instead.
 func (*HostCommand) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *HostCommand) GetWeight() *FlowWeight {
@@ -4019,7 +4290,7 @@ type HostParameters struct {
 
 func (x *HostParameters) Reset() {
 	*x = HostParameters{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4031,7 +4302,7 @@ func (x *HostParameters) String() string {
 func (*HostParameters) ProtoMessage() {}
 
 func (x *HostParameters) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4044,7 +4315,7 @@ func (x *HostParameters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameters.ProtoReflect.Descriptor instead.
 func (*HostParameters) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *HostParameters) GetParameters() []*HostParameter {
@@ -4069,7 +4340,7 @@ type HostParameter struct {
 
 func (x *HostParameter) Reset() {
 	*x = HostParameter{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4081,7 +4352,7 @@ func (x *HostParameter) String() string {
 func (*HostParameter) ProtoMessage() {}
 
 func (x *HostParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4094,7 +4365,7 @@ func (x *HostParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameter.ProtoReflect.Descriptor instead.
 func (*HostParameter) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *HostParameter) GetLaw() string {
@@ -4130,7 +4401,7 @@ type FlowChannel struct {
 
 func (x *FlowChannel) Reset() {
 	*x = FlowChannel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4142,7 +4413,7 @@ func (x *FlowChannel) String() string {
 func (*FlowChannel) ProtoMessage() {}
 
 func (x *FlowChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4155,7 +4426,7 @@ func (x *FlowChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowChannel.ProtoReflect.Descriptor instead.
 func (*FlowChannel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *FlowChannel) GetFlow() *FlowKey {
@@ -4199,7 +4470,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4211,7 +4482,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4224,7 +4495,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Channel) GetPriority() uint32 {
@@ -4274,7 +4545,7 @@ type AllocatePriorityRequest struct {
 
 func (x *AllocatePriorityRequest) Reset() {
 	*x = AllocatePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4286,7 +4557,7 @@ func (x *AllocatePriorityRequest) String() string {
 func (*AllocatePriorityRequest) ProtoMessage() {}
 
 func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4299,7 +4570,7 @@ func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityRequest.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AllocatePriorityRequest) GetApplication() string {
@@ -4325,7 +4596,7 @@ type AllocatePriorityResponse struct {
 
 func (x *AllocatePriorityResponse) Reset() {
 	*x = AllocatePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4337,7 +4608,7 @@ func (x *AllocatePriorityResponse) String() string {
 func (*AllocatePriorityResponse) ProtoMessage() {}
 
 func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4350,7 +4621,7 @@ func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityResponse.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AllocatePriorityResponse) GetChannel() *Channel {
@@ -4370,7 +4641,7 @@ type ReleasePriorityRequest struct {
 
 func (x *ReleasePriorityRequest) Reset() {
 	*x = ReleasePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4382,7 +4653,7 @@ func (x *ReleasePriorityRequest) String() string {
 func (*ReleasePriorityRequest) ProtoMessage() {}
 
 func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4395,7 +4666,7 @@ func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReleasePriorityRequest) GetApplication() string {
@@ -4420,7 +4691,7 @@ type ReleasePriorityResponse struct {
 
 func (x *ReleasePriorityResponse) Reset() {
 	*x = ReleasePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4432,7 +4703,7 @@ func (x *ReleasePriorityResponse) String() string {
 func (*ReleasePriorityResponse) ProtoMessage() {}
 
 func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4445,7 +4716,7 @@ func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{69}
 }
 
 type ListPrioritiesRequest struct {
@@ -4456,7 +4727,7 @@ type ListPrioritiesRequest struct {
 
 func (x *ListPrioritiesRequest) Reset() {
 	*x = ListPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4739,7 @@ func (x *ListPrioritiesRequest) String() string {
 func (*ListPrioritiesRequest) ProtoMessage() {}
 
 func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4752,7 @@ func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{70}
 }
 
 type WatchPrioritiesRequest struct {
@@ -4492,7 +4763,7 @@ type WatchPrioritiesRequest struct {
 
 func (x *WatchPrioritiesRequest) Reset() {
 	*x = WatchPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4504,7 +4775,7 @@ func (x *WatchPrioritiesRequest) String() string {
 func (*WatchPrioritiesRequest) ProtoMessage() {}
 
 func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4517,7 +4788,7 @@ func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*WatchPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
 }
 
 type ListPrioritiesResponse struct {
@@ -4531,7 +4802,7 @@ type ListPrioritiesResponse struct {
 
 func (x *ListPrioritiesResponse) Reset() {
 	*x = ListPrioritiesResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4543,7 +4814,7 @@ func (x *ListPrioritiesResponse) String() string {
 func (*ListPrioritiesResponse) ProtoMessage() {}
 
 func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4556,7 +4827,7 @@ func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesResponse.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{68}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListPrioritiesResponse) GetPlan() *ChannelPlan {
@@ -4589,7 +4860,7 @@ type ChannelPlan struct {
 
 func (x *ChannelPlan) Reset() {
 	*x = ChannelPlan{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4872,7 @@ func (x *ChannelPlan) String() string {
 func (*ChannelPlan) ProtoMessage() {}
 
 func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4885,7 @@ func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelPlan.ProtoReflect.Descriptor instead.
 func (*ChannelPlan) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{69}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ChannelPlan) GetBaseNs() uint64 {
@@ -4660,7 +4931,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +4943,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +4956,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{70}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{74}
 }
 
 type GetTrafficRequest struct {
@@ -4696,7 +4967,7 @@ type GetTrafficRequest struct {
 
 func (x *GetTrafficRequest) Reset() {
 	*x = GetTrafficRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4708,7 +4979,7 @@ func (x *GetTrafficRequest) String() string {
 func (*GetTrafficRequest) ProtoMessage() {}
 
 func (x *GetTrafficRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4721,7 +4992,7 @@ func (x *GetTrafficRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrafficRequest.ProtoReflect.Descriptor instead.
 func (*GetTrafficRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{75}
 }
 
 type GetTrafficResponse struct {
@@ -4738,7 +5009,7 @@ type GetTrafficResponse struct {
 
 func (x *GetTrafficResponse) Reset() {
 	*x = GetTrafficResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4750,7 +5021,7 @@ func (x *GetTrafficResponse) String() string {
 func (*GetTrafficResponse) ProtoMessage() {}
 
 func (x *GetTrafficResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4763,7 +5034,7 @@ func (x *GetTrafficResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrafficResponse.ProtoReflect.Descriptor instead.
 func (*GetTrafficResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *GetTrafficResponse) GetSince() *timestamppb.Timestamp {
@@ -4818,7 +5089,7 @@ type TrafficPair struct {
 
 func (x *TrafficPair) Reset() {
 	*x = TrafficPair{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4830,7 +5101,7 @@ func (x *TrafficPair) String() string {
 func (*TrafficPair) ProtoMessage() {}
 
 func (x *TrafficPair) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4843,7 +5114,7 @@ func (x *TrafficPair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrafficPair.ProtoReflect.Descriptor instead.
 func (*TrafficPair) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{73}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *TrafficPair) GetSrc() string {
@@ -4934,7 +5205,7 @@ type FanIn struct {
 
 func (x *FanIn) Reset() {
 	*x = FanIn{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4946,7 +5217,7 @@ func (x *FanIn) String() string {
 func (*FanIn) ProtoMessage() {}
 
 func (x *FanIn) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4959,7 +5230,7 @@ func (x *FanIn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FanIn.ProtoReflect.Descriptor instead.
 func (*FanIn) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{74}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *FanIn) GetDst() string {
@@ -4984,7 +5255,7 @@ type WatchFlowsRequest struct {
 
 func (x *WatchFlowsRequest) Reset() {
 	*x = WatchFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4996,7 +5267,7 @@ func (x *WatchFlowsRequest) String() string {
 func (*WatchFlowsRequest) ProtoMessage() {}
 
 func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5009,7 +5280,7 @@ func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{75}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{79}
 }
 
 type ListFlowsResponse struct {
@@ -5021,7 +5292,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5033,7 +5304,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5046,7 +5317,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{76}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -5175,7 +5446,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_INSERT\x10\x01\x12\x0f\n" +
 	"\vKIND_MODIFY\x10\x02\x12\x0f\n" +
-	"\vKIND_DELETE\x10\x03\"\xde\x01\n" +
+	"\vKIND_DELETE\x10\x03\"\xc6\x02\n" +
 	"\x12ApplyConfigRequest\x12\x16\n" +
 	"\x06config\x18\x01 \x01(\tR\x06config\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12#\n" +
@@ -5183,8 +5454,31 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x120\n" +
 	"\x11expect_generation\x18\x05 \x01(\x04H\x00R\x10expectGeneration\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"confirm_ns\x18\x06 \x01(\x04R\tconfirmNsB\x14\n" +
-	"\x12_expect_generation\"l\n" +
+	"confirm_ns\x18\x06 \x01(\x04R\tconfirmNs\x129\n" +
+	"\vpredictions\x18\a \x03(\v2\x17.headgate.v1.PredictionR\vpredictions\x12+\n" +
+	"\x11predicted_traffic\x18\b \x01(\tR\x10predictedTrafficB\x14\n" +
+	"\x12_expect_generation\"\xa2\x01\n" +
+	"\n" +
+	"Prediction\x12\x18\n" +
+	"\ameasure\x18\x01 \x01(\tR\ameasure\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x12\n" +
+	"\x04mean\x18\x03 \x01(\x01R\x04mean\x12\x10\n" +
+	"\x03low\x18\x04 \x01(\x01R\x03low\x12\x12\n" +
+	"\x04high\x18\x05 \x01(\x01R\x04high\x12\x1f\n" +
+	"\bmeasured\x18\x06 \x01(\x01H\x00R\bmeasured\x88\x01\x01B\v\n" +
+	"\t_measured\"\x17\n" +
+	"\x15GetPredictionsRequest\"P\n" +
+	"\x16GetPredictionsResponse\x126\n" +
+	"\achanges\x18\x01 \x03(\v2\x1c.headgate.v1.PredictedChangeR\achanges\"\x82\x02\n" +
+	"\x0fPredictedChange\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\x124\n" +
+	"\aapplied\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aapplied\x12\x18\n" +
+	"\atraffic\x18\x03 \x01(\tR\atraffic\x12\x12\n" +
+	"\x04over\x18\x04 \x01(\bR\x04over\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x129\n" +
+	"\vpredictions\x18\x06 \x03(\v2\x17.headgate.v1.PredictionR\vpredictions\"l\n" +
 	"\x13ApplyConfigResponse\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
@@ -5429,7 +5723,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x06degree\x18\x02 \x01(\rR\x06degree\"\x13\n" +
 	"\x11WatchFlowsRequest\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xdf\x05\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xba\x06\n" +
 	"\rFabricService\x12J\n" +
 	"\tGetFabric\x12\x1d.headgate.v1.GetFabricRequest\x1a\x1e.headgate.v1.GetFabricResponse\x12S\n" +
 	"\fListSwitches\x12 .headgate.v1.ListSwitchesRequest\x1a!.headgate.v1.ListSwitchesResponse\x12M\n" +
@@ -5437,7 +5731,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"PlanConfig\x12\x1e.headgate.v1.PlanConfigRequest\x1a\x1f.headgate.v1.PlanConfigResponse\x12P\n" +
 	"\vApplyConfig\x12\x1f.headgate.v1.ApplyConfigRequest\x1a .headgate.v1.ApplyConfigResponse\x12V\n" +
 	"\rConfirmConfig\x12!.headgate.v1.ConfirmConfigRequest\x1a\".headgate.v1.ConfirmConfigResponse\x12P\n" +
-	"\vListHistory\x12\x1f.headgate.v1.ListHistoryRequest\x1a .headgate.v1.ListHistoryResponse\x12D\n" +
+	"\vListHistory\x12\x1f.headgate.v1.ListHistoryRequest\x1a .headgate.v1.ListHistoryResponse\x12Y\n" +
+	"\x0eGetPredictions\x12\".headgate.v1.GetPredictionsRequest\x1a#.headgate.v1.GetPredictionsResponse\x12D\n" +
 	"\aSetLink\x12\x1b.headgate.v1.SetLinkRequest\x1a\x1c.headgate.v1.SetLinkResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.headgate.v1.WatchEventsRequest\x1a\x12.headgate.v1.Event0\x01\x12V\n" +
 	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xfc\x04\n" +
@@ -5478,7 +5773,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
 	(PortStatus_State)(0),            // 1: headgate.v1.PortStatus.State
@@ -5504,64 +5799,68 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*SwitchPlan)(nil),               // 21: headgate.v1.SwitchPlan
 	(*Change)(nil),                   // 22: headgate.v1.Change
 	(*ApplyConfigRequest)(nil),       // 23: headgate.v1.ApplyConfigRequest
-	(*ApplyConfigResponse)(nil),      // 24: headgate.v1.ApplyConfigResponse
-	(*SwitchResult)(nil),             // 25: headgate.v1.SwitchResult
-	(*ConfirmConfigRequest)(nil),     // 26: headgate.v1.ConfirmConfigRequest
-	(*ConfirmConfigResponse)(nil),    // 27: headgate.v1.ConfirmConfigResponse
-	(*ListHistoryRequest)(nil),       // 28: headgate.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),      // 29: headgate.v1.ListHistoryResponse
-	(*AppliedConfig)(nil),            // 30: headgate.v1.AppliedConfig
-	(*SetLinkRequest)(nil),           // 31: headgate.v1.SetLinkRequest
-	(*SetLinkResponse)(nil),          // 32: headgate.v1.SetLinkResponse
-	(*ConfigFaults)(nil),             // 33: headgate.v1.ConfigFaults
-	(*ConfigFault)(nil),              // 34: headgate.v1.ConfigFault
-	(*WatchEventsRequest)(nil),       // 35: headgate.v1.WatchEventsRequest
-	(*Event)(nil),                    // 36: headgate.v1.Event
-	(*StreamTelemetryRequest)(nil),   // 37: headgate.v1.StreamTelemetryRequest
-	(*TelemetrySample)(nil),          // 38: headgate.v1.TelemetrySample
-	(*FlowKey)(nil),                  // 39: headgate.v1.FlowKey
-	(*SetWeightRequest)(nil),         // 40: headgate.v1.SetWeightRequest
-	(*SetWeightResponse)(nil),        // 41: headgate.v1.SetWeightResponse
-	(*SetWeightsRequest)(nil),        // 42: headgate.v1.SetWeightsRequest
-	(*SetWeightsResponse)(nil),       // 43: headgate.v1.SetWeightsResponse
-	(*DeleteFlowRequest)(nil),        // 44: headgate.v1.DeleteFlowRequest
-	(*DeleteFlowResponse)(nil),       // 45: headgate.v1.DeleteFlowResponse
-	(*ListWeightsRequest)(nil),       // 46: headgate.v1.ListWeightsRequest
-	(*ListWeightsResponse)(nil),      // 47: headgate.v1.ListWeightsResponse
-	(*FlowWeight)(nil),               // 48: headgate.v1.FlowWeight
-	(*Budget)(nil),                   // 49: headgate.v1.Budget
-	(*WatchWeightsRequest)(nil),      // 50: headgate.v1.WatchWeightsRequest
-	(*WeightUpdate)(nil),             // 51: headgate.v1.WeightUpdate
-	(*SetBudgetRequest)(nil),         // 52: headgate.v1.SetBudgetRequest
-	(*SetBudgetResponse)(nil),        // 53: headgate.v1.SetBudgetResponse
-	(*ListAuditRequest)(nil),         // 54: headgate.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 55: headgate.v1.ListAuditResponse
-	(*AuditEntry)(nil),               // 56: headgate.v1.AuditEntry
-	(*ExportAuditRequest)(nil),       // 57: headgate.v1.ExportAuditRequest
-	(*AuditLine)(nil),                // 58: headgate.v1.AuditLine
-	(*HostReport)(nil),               // 59: headgate.v1.HostReport
-	(*FlowReport)(nil),               // 60: headgate.v1.FlowReport
-	(*HostCommand)(nil),              // 61: headgate.v1.HostCommand
-	(*HostParameters)(nil),           // 62: headgate.v1.HostParameters
-	(*HostParameter)(nil),            // 63: headgate.v1.HostParameter
-	(*FlowChannel)(nil),              // 64: headgate.v1.FlowChannel
-	(*Channel)(nil),                  // 65: headgate.v1.Channel
-	(*AllocatePriorityRequest)(nil),  // 66: headgate.v1.AllocatePriorityRequest
-	(*AllocatePriorityResponse)(nil), // 67: headgate.v1.AllocatePriorityResponse
-	(*ReleasePriorityRequest)(nil),   // 68: headgate.v1.ReleasePriorityRequest
-	(*ReleasePriorityResponse)(nil),  // 69: headgate.v1.ReleasePriorityResponse
-	(*ListPrioritiesRequest)(nil),    // 70: headgate.v1.ListPrioritiesRequest
-	(*WatchPrioritiesRequest)(nil),   // 71: headgate.v1.WatchPrioritiesRequest
-	(*ListPrioritiesResponse)(nil),   // 72: headgate.v1.ListPrioritiesResponse
-	(*ChannelPlan)(nil),              // 73: headgate.v1.ChannelPlan
-	(*ListFlowsRequest)(nil),         // 74: headgate.v1.ListFlowsRequest
-	(*GetTrafficRequest)(nil),        // 75: headgate.v1.GetTrafficRequest
-	(*GetTrafficResponse)(nil),       // 76: headgate.v1.GetTrafficResponse
-	(*TrafficPair)(nil),              // 77: headgate.v1.TrafficPair
-	(*FanIn)(nil),                    // 78: headgate.v1.FanIn
-	(*WatchFlowsRequest)(nil),        // 79: headgate.v1.WatchFlowsRequest
-	(*ListFlowsResponse)(nil),        // 80: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),    // 81: google.protobuf.Timestamp
+	(*Prediction)(nil),               // 24: headgate.v1.Prediction
+	(*GetPredictionsRequest)(nil),    // 25: headgate.v1.GetPredictionsRequest
+	(*GetPredictionsResponse)(nil),   // 26: headgate.v1.GetPredictionsResponse
+	(*PredictedChange)(nil),          // 27: headgate.v1.PredictedChange
+	(*ApplyConfigResponse)(nil),      // 28: headgate.v1.ApplyConfigResponse
+	(*SwitchResult)(nil),             // 29: headgate.v1.SwitchResult
+	(*ConfirmConfigRequest)(nil),     // 30: headgate.v1.ConfirmConfigRequest
+	(*ConfirmConfigResponse)(nil),    // 31: headgate.v1.ConfirmConfigResponse
+	(*ListHistoryRequest)(nil),       // 32: headgate.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),      // 33: headgate.v1.ListHistoryResponse
+	(*AppliedConfig)(nil),            // 34: headgate.v1.AppliedConfig
+	(*SetLinkRequest)(nil),           // 35: headgate.v1.SetLinkRequest
+	(*SetLinkResponse)(nil),          // 36: headgate.v1.SetLinkResponse
+	(*ConfigFaults)(nil),             // 37: headgate.v1.ConfigFaults
+	(*ConfigFault)(nil),              // 38: headgate.v1.ConfigFault
+	(*WatchEventsRequest)(nil),       // 39: headgate.v1.WatchEventsRequest
+	(*Event)(nil),                    // 40: headgate.v1.Event
+	(*StreamTelemetryRequest)(nil),   // 41: headgate.v1.StreamTelemetryRequest
+	(*TelemetrySample)(nil),          // 42: headgate.v1.TelemetrySample
+	(*FlowKey)(nil),                  // 43: headgate.v1.FlowKey
+	(*SetWeightRequest)(nil),         // 44: headgate.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),        // 45: headgate.v1.SetWeightResponse
+	(*SetWeightsRequest)(nil),        // 46: headgate.v1.SetWeightsRequest
+	(*SetWeightsResponse)(nil),       // 47: headgate.v1.SetWeightsResponse
+	(*DeleteFlowRequest)(nil),        // 48: headgate.v1.DeleteFlowRequest
+	(*DeleteFlowResponse)(nil),       // 49: headgate.v1.DeleteFlowResponse
+	(*ListWeightsRequest)(nil),       // 50: headgate.v1.ListWeightsRequest
+	(*ListWeightsResponse)(nil),      // 51: headgate.v1.ListWeightsResponse
+	(*FlowWeight)(nil),               // 52: headgate.v1.FlowWeight
+	(*Budget)(nil),                   // 53: headgate.v1.Budget
+	(*WatchWeightsRequest)(nil),      // 54: headgate.v1.WatchWeightsRequest
+	(*WeightUpdate)(nil),             // 55: headgate.v1.WeightUpdate
+	(*SetBudgetRequest)(nil),         // 56: headgate.v1.SetBudgetRequest
+	(*SetBudgetResponse)(nil),        // 57: headgate.v1.SetBudgetResponse
+	(*ListAuditRequest)(nil),         // 58: headgate.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 59: headgate.v1.ListAuditResponse
+	(*AuditEntry)(nil),               // 60: headgate.v1.AuditEntry
+	(*ExportAuditRequest)(nil),       // 61: headgate.v1.ExportAuditRequest
+	(*AuditLine)(nil),                // 62: headgate.v1.AuditLine
+	(*HostReport)(nil),               // 63: headgate.v1.HostReport
+	(*FlowReport)(nil),               // 64: headgate.v1.FlowReport
+	(*HostCommand)(nil),              // 65: headgate.v1.HostCommand
+	(*HostParameters)(nil),           // 66: headgate.v1.HostParameters
+	(*HostParameter)(nil),            // 67: headgate.v1.HostParameter
+	(*FlowChannel)(nil),              // 68: headgate.v1.FlowChannel
+	(*Channel)(nil),                  // 69: headgate.v1.Channel
+	(*AllocatePriorityRequest)(nil),  // 70: headgate.v1.AllocatePriorityRequest
+	(*AllocatePriorityResponse)(nil), // 71: headgate.v1.AllocatePriorityResponse
+	(*ReleasePriorityRequest)(nil),   // 72: headgate.v1.ReleasePriorityRequest
+	(*ReleasePriorityResponse)(nil),  // 73: headgate.v1.ReleasePriorityResponse
+	(*ListPrioritiesRequest)(nil),    // 74: headgate.v1.ListPrioritiesRequest
+	(*WatchPrioritiesRequest)(nil),   // 75: headgate.v1.WatchPrioritiesRequest
+	(*ListPrioritiesResponse)(nil),   // 76: headgate.v1.ListPrioritiesResponse
+	(*ChannelPlan)(nil),              // 77: headgate.v1.ChannelPlan
+	(*ListFlowsRequest)(nil),         // 78: headgate.v1.ListFlowsRequest
+	(*GetTrafficRequest)(nil),        // 79: headgate.v1.GetTrafficRequest
+	(*GetTrafficResponse)(nil),       // 80: headgate.v1.GetTrafficResponse
+	(*TrafficPair)(nil),              // 81: headgate.v1.TrafficPair
+	(*FanIn)(nil),                    // 82: headgate.v1.FanIn
+	(*WatchFlowsRequest)(nil),        // 83: headgate.v1.WatchFlowsRequest
+	(*ListFlowsResponse)(nil),        // 84: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 85: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -5572,113 +5871,120 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	1,  // 5: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
 	12, // 6: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 7: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	81, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	85, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	17, // 9: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	18, // 10: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	13, // 11: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	14, // 12: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
 	15, // 13: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
 	16, // 14: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	81, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	85, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
 	1,  // 16: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
 	21, // 17: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	22, // 18: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
 	22, // 19: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
 	2,  // 20: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
-	25, // 21: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	30, // 22: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	81, // 23: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	81, // 24: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
-	34, // 25: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	81, // 26: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	3,  // 27: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	81, // 28: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	81, // 29: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	39, // 30: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	40, // 31: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	41, // 32: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	39, // 33: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	48, // 34: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	49, // 35: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	39, // 36: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	48, // 37: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	49, // 38: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	56, // 39: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	81, // 40: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	39, // 41: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	60, // 42: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	81, // 43: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	39, // 44: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	65, // 45: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	48, // 46: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	64, // 47: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	62, // 48: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	63, // 49: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	39, // 50: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	65, // 51: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	65, // 52: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	73, // 53: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	65, // 54: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	81, // 55: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	81, // 56: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
-	77, // 57: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
-	78, // 58: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
-	59, // 59: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,  // 60: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10, // 61: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	19, // 62: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	23, // 63: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	26, // 64: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	28, // 65: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	31, // 66: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	35, // 67: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	37, // 68: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	40, // 69: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	42, // 70: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	44, // 71: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	46, // 72: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	50, // 73: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	52, // 74: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	54, // 75: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	57, // 76: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	66, // 77: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	68, // 78: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	70, // 79: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	71, // 80: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	59, // 81: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	74, // 82: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	75, // 83: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	79, // 84: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,  // 85: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11, // 86: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	20, // 87: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	24, // 88: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	27, // 89: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	29, // 90: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	32, // 91: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	36, // 92: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	38, // 93: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	41, // 94: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	43, // 95: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	45, // 96: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	47, // 97: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	51, // 98: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	53, // 99: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	55, // 100: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	58, // 101: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	67, // 102: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	69, // 103: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	72, // 104: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	72, // 105: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	61, // 106: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	80, // 107: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	76, // 108: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	59, // 109: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	85, // [85:110] is the sub-list for method output_type
-	60, // [60:85] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	24, // 21: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
+	27, // 22: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
+	85, // 23: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
+	85, // 24: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
+	24, // 25: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
+	29, // 26: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
+	34, // 27: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
+	85, // 28: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	85, // 29: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	38, // 30: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	85, // 31: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	3,  // 32: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	85, // 33: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	85, // 34: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	43, // 35: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	44, // 36: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	45, // 37: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	43, // 38: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	52, // 39: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	53, // 40: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	43, // 41: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	52, // 42: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	53, // 43: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	60, // 44: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	85, // 45: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	43, // 46: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	64, // 47: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	85, // 48: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	43, // 49: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	69, // 50: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	52, // 51: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	68, // 52: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	66, // 53: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	67, // 54: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	43, // 55: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	69, // 56: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	69, // 57: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	77, // 58: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	69, // 59: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	85, // 60: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	85, // 61: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	81, // 62: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	82, // 63: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	63, // 64: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,  // 65: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10, // 66: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	19, // 67: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	23, // 68: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	30, // 69: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	32, // 70: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	25, // 71: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
+	35, // 72: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	39, // 73: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	41, // 74: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	44, // 75: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	46, // 76: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	48, // 77: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	50, // 78: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	54, // 79: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	56, // 80: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	58, // 81: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	61, // 82: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	70, // 83: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	72, // 84: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	74, // 85: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	75, // 86: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	63, // 87: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	78, // 88: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	79, // 89: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	83, // 90: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,  // 91: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11, // 92: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	20, // 93: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	28, // 94: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	31, // 95: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	33, // 96: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	26, // 97: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	36, // 98: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	40, // 99: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	42, // 100: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	45, // 101: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	47, // 102: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	49, // 103: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	51, // 104: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	55, // 105: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	57, // 106: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	59, // 107: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	62, // 108: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	71, // 109: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	73, // 110: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	76, // 111: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	76, // 112: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	65, // 113: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	84, // 114: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	80, // 115: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	63, // 116: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	91, // [91:117] is the sub-list for method output_type
+	65, // [65:91] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -5696,14 +6002,15 @@ func file_api_headgate_v1_headgate_proto_init() {
 		(*StatusValue_Time)(nil),
 	}
 	file_api_headgate_v1_headgate_proto_msgTypes[19].OneofWrappers = []any{}
-	file_api_headgate_v1_headgate_proto_msgTypes[32].OneofWrappers = []any{}
+	file_api_headgate_v1_headgate_proto_msgTypes[20].OneofWrappers = []any{}
+	file_api_headgate_v1_headgate_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   77,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -31,6 +31,7 @@ const (
 	FabricService_ApplyConfig_FullMethodName     = "/headgate.v1.FabricService/ApplyConfig"
 	FabricService_ConfirmConfig_FullMethodName   = "/headgate.v1.FabricService/ConfirmConfig"
 	FabricService_ListHistory_FullMethodName     = "/headgate.v1.FabricService/ListHistory"
+	FabricService_GetPredictions_FullMethodName  = "/headgate.v1.FabricService/GetPredictions"
 	FabricService_SetLink_FullMethodName         = "/headgate.v1.FabricService/SetLink"
 	FabricService_WatchEvents_FullMethodName     = "/headgate.v1.FabricService/WatchEvents"
 	FabricService_StreamTelemetry_FullMethodName = "/headgate.v1.FabricService/StreamTelemetry"
@@ -59,6 +60,9 @@ type FabricServiceClient interface {
 	// ListHistory returns the configurations that were applied, oldest first: the last hundred, as
 	// far as they have 32 MiB together. NOT_FOUND when the one that is asked for is not among them.
 	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
+	// GetPredictions returns what was predicted of the configurations that were applied, and what was
+	// measured.
+	GetPredictions(ctx context.Context, in *GetPredictionsRequest, opts ...grpc.CallOption) (*GetPredictionsResponse, error)
 	// SetLink takes a link out of service, or back into it: routes are computed as if its
 	// ports had gone down. NOT_FOUND when no link joins the two nodes.
 	SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error)
@@ -136,6 +140,16 @@ func (c *fabricServiceClient) ListHistory(ctx context.Context, in *ListHistoryRe
 	return out, nil
 }
 
+func (c *fabricServiceClient) GetPredictions(ctx context.Context, in *GetPredictionsRequest, opts ...grpc.CallOption) (*GetPredictionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPredictionsResponse)
+	err := c.cc.Invoke(ctx, FabricService_GetPredictions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *fabricServiceClient) SetLink(ctx context.Context, in *SetLinkRequest, opts ...grpc.CallOption) (*SetLinkResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetLinkResponse)
@@ -207,6 +221,9 @@ type FabricServiceServer interface {
 	// ListHistory returns the configurations that were applied, oldest first: the last hundred, as
 	// far as they have 32 MiB together. NOT_FOUND when the one that is asked for is not among them.
 	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
+	// GetPredictions returns what was predicted of the configurations that were applied, and what was
+	// measured.
+	GetPredictions(context.Context, *GetPredictionsRequest) (*GetPredictionsResponse, error)
 	// SetLink takes a link out of service, or back into it: routes are computed as if its
 	// ports had gone down. NOT_FOUND when no link joins the two nodes.
 	SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error)
@@ -241,6 +258,9 @@ func (UnimplementedFabricServiceServer) ConfirmConfig(context.Context, *ConfirmC
 }
 func (UnimplementedFabricServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListHistory not implemented")
+}
+func (UnimplementedFabricServiceServer) GetPredictions(context.Context, *GetPredictionsRequest) (*GetPredictionsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method GetPredictions not implemented")
 }
 func (UnimplementedFabricServiceServer) SetLink(context.Context, *SetLinkRequest) (*SetLinkResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method SetLink not implemented")
@@ -380,6 +400,24 @@ func _FabricService_ListHistory_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FabricService_GetPredictions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPredictionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FabricServiceServer).GetPredictions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FabricService_GetPredictions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FabricServiceServer).GetPredictions(ctx, req.(*GetPredictionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _FabricService_SetLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetLinkRequest)
 	if err := dec(in); err != nil {
@@ -450,6 +488,10 @@ var FabricService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHistory",
 			Handler:    _FabricService_ListHistory_Handler,
+		},
+		{
+			MethodName: "GetPredictions",
+			Handler:    _FabricService_GetPredictions_Handler,
 		},
 		{
 			MethodName: "SetLink",

@@ -1,0 +1,175 @@
+// Package forecast keeps what was predicted of the configurations that were applied, and what then was
+// measured. Predictions are the caller's, who simulated the change (package foresight); the measurements are
+// those of the features' status tables, so that a measure that no switch counts has none.
+package forecast
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+// Kept is how many changes are kept, the newest.
+const Kept = 32
+
+// MaxPredictions bounds those of a change.
+const MaxPredictions = 128
+
+// Counters is what switches have counted until a time.
+type Counters struct {
+	at       time.Time
+	paused   map[string]time.Duration // by switch and port: of the class that its peer was paused for longest
+	drops    uint64                   // packets of lossless classes
+	headroom uint64                   // bytes: the most that a switch held since it started
+}
+
+// Read reads the counters from what switches show.
+func Read(at time.Time, switches []*pb.SwitchStatus) Counters {
+	c := Counters{at: at, paused: map[string]time.Duration{}}
+	for _, s := range switches {
+		for keys, v := range s.Values("pfc_paused_seconds") {
+			port := s.GetName() + ":" + keys[0]
+			c.paused[port] = max(c.paused[port], time.Duration(v.GetNs()))
+		}
+		for _, v := range s.Values("pfc_lossless_dropped_packets") {
+			c.drops += v.GetCount()
+		}
+		held := uint64(0)
+		for keys, v := range s.Values("buffer_peak_bytes") {
+			if pool := keys[len(keys)-1]; pool == "headroom" || pool == "insurance" {
+				held += v.GetBytes()
+			}
+		}
+		c.headroom = max(c.headroom, held)
+	}
+	return c
+}
+
+// measured returns what was measured of a measure since before, in its unit, and false where nothing was. links
+// is the number of the fabric's links.
+func (c Counters) measured(measure string, before Counters, links int) (float64, bool) {
+	elapsed := c.at.Sub(before.at)
+	if elapsed <= 0 {
+		return 0, false
+	}
+	most, sum := time.Duration(0), time.Duration(0)
+	for port, t := range c.paused {
+		if was := before.paused[port]; t >= was { // else the switch was restarted
+			t -= was
+		}
+		most, sum = max(most, t), sum+t
+	}
+	switch measure {
+	case "pause_time":
+		return 100 * float64(most) / float64(elapsed), len(c.paused) > 0
+	case "pause_mean":
+		return 100 * float64(sum) / float64(elapsed) / float64(2*max(links, 1)), len(c.paused) > 0
+	case "lossless_drops":
+		return float64(c.drops - min(before.drops, c.drops)), len(c.paused) > 0
+	case "headroom": // the peak is of all time: it is this change's when it has risen
+		return float64(c.headroom) / 1e3, c.headroom > before.headroom
+	}
+	return 0, false
+}
+
+// change is one configuration that was applied.
+type change struct {
+	generation uint64
+	traffic    string
+	before     Counters
+	links      int
+	over       bool
+	until      time.Time // zero where nobody saw when
+	list       []*pb.Prediction
+}
+
+// Book keeps the changes. It is safe for concurrent use; its zero value is ready. A restart of the
+// controller empties it.
+type Book struct {
+	mu   sync.Mutex
+	list []*change
+}
+
+// Check returns the field of a request that is wrong and what is allowed; "" when nothing is.
+func Check(traffic string, list []*pb.Prediction) (field, text string) {
+	if len(traffic) > 1000 {
+		return "predicted_traffic", "is longer than 1000 bytes"
+	}
+	if len(list) > MaxPredictions {
+		return "predictions", "are more than 128"
+	}
+	for _, p := range list {
+		if p.GetMeasure() == "" || len(p.GetMeasure()) > 64 || len(p.GetUnit()) > 16 || strings.ContainsAny(p.GetMeasure()+p.GetUnit(), "\n\t\x1b") {
+			return "predictions", "have a measure or unit that is no word of at most 64 and 16 bytes"
+		}
+		for _, v := range []float64{p.GetMean(), p.GetLow(), p.GetHigh()} {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return "predictions", "have a value that is no number"
+			}
+		}
+	}
+	return "", ""
+}
+
+// Applied notes that a configuration is in force from now on, with what was predicted of it, which may be
+// nothing. What was measured of the one before is kept as it is now.
+func (b *Book) Applied(generation uint64, traffic string, list []*pb.Prediction, now Counters, links int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.list); n > 0 && !b.list[n-1].over {
+		if last := b.list[n-1]; last.generation+1 == generation {
+			last.score(now)
+			last.over, last.until = true, now.at
+		} else {
+			last.over = true
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	for _, p := range list {
+		p.Measured = nil
+	}
+	b.list = append(b.list, &change{generation: generation, traffic: traffic, before: now, links: links, list: list})
+	b.list = b.list[max(0, len(b.list)-Kept):]
+}
+
+// List returns the changes, oldest first, with what was measured until now, or while they were in force.
+// generation is the one in force: others are over, whoever ended them.
+func (b *Book) List(generation uint64, now Counters) []*pb.PredictedChange {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []*pb.PredictedChange
+	for _, c := range b.list {
+		if c.generation != generation {
+			c.over = true
+		}
+		if !c.over {
+			c.score(now)
+		}
+		p := &pb.PredictedChange{Generation: c.generation, Traffic: c.traffic, Applied: timestamppb.New(c.before.at), Over: c.over}
+		if !c.until.IsZero() {
+			p.Until = timestamppb.New(c.until)
+		}
+		for _, one := range c.list {
+			p.Predictions = append(p.Predictions, proto.CloneOf(one))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// score measures.
+func (c *change) score(now Counters) {
+	for _, p := range c.list {
+		if v, ok := now.measured(p.GetMeasure(), c.before, c.links); ok {
+			p.Measured = &v
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// shown is what a switch shows: for how long the classes of its ports were paused, drops and the peak of headroom.
+func shown(name string, paused map[string]time.Duration, drops, peak uint64) *pb.SwitchStatus {
+	column := func(metric string) []*pb.StatusColumn { return []*pb.StatusColumn{{Metric: metric}} }
+	value := func(keys []string, v *pb.StatusValue) []*pb.StatusRow {
+		return []*pb.StatusRow{{Keys: keys, Values: []*pb.StatusValue{v}}}
+	}
+	s := &pb.SwitchStatus{Name: name, Status: []*pb.StatusTable{
+		{Columns: column("pfc_lossless_dropped_packets"), Rows: value([]string{"1", "h", "3"}, &pb.StatusValue{Value: &pb.StatusValue_Count{Count: drops}})},
+		{Columns: column("buffer_peak_bytes"), Rows: append(
+			value([]string{"p", "headroom"}, &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: peak}}),
+			value([]string{"p", "shared"}, &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: 1 << 40}})...)},
+	}}
+	for port, t := range paused {
+		number, class, _ := strings.Cut(port, "/")
+		s.Status = append(s.Status, &pb.StatusTable{Columns: column("pfc_paused_seconds"), Rows: value([]string{number, "h", class}, &pb.StatusValue{Value: &pb.StatusValue_Ns{Ns: uint64(t)}})})
+	}
+	return s
+}
+
+func list(b *Book, generation uint64, now Counters) string {
+	text := ""
+	for _, c := range b.List(generation, now) {
+		text += fmt.Sprintf("%d over %v %v:", c.GetGeneration(), c.GetOver(), c.GetUntil() != nil)
+		for _, p := range c.GetPredictions() {
+			text += " " + p.GetMeasure()
+			if p.Measured != nil {
+				text += fmt.Sprintf(" %g", p.GetMeasured())
+			}
+		}
+		text += "; "
+	}
+	return text
+}
+
+func TestScores(t *testing.T) {
+	predictions := func() []*pb.Prediction {
+		var out []*pb.Prediction
+		for _, m := range []string{"pause_time", "pause_mean", "lossless_drops", "headroom", "fct"} {
+			out = append(out, &pb.Prediction{Measure: m, Measured: proto.Float64(77)})
+		}
+		return out
+	}
+	read := func(seconds int, a, b time.Duration, drops, peak uint64) Counters {
+		return Read(begin.Add(time.Duration(seconds)*time.Second), []*pb.SwitchStatus{
+			shown("s1", map[string]time.Duration{"1/3": a, "1/4": a / 2}, drops, peak), shown("s2", map[string]time.Duration{"1/3": b}, 0, 5),
+		})
+	}
+	var book Book
+	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), 5) // nobody predicted it
+	if got := list(&book, 1, read(1, 0, 0, 0, 0)); got != "" {
+		t.Errorf("%q of what nobody predicted", got)
+	}
+	book.Applied(2, "t", predictions(), read(10, time.Second, time.Second, 3, 2000), 5)
+	for _, tc := range []struct {
+		now        Counters
+		generation uint64
+		want       string
+	}{
+		{read(10, time.Second, time.Second, 3, 2000), 2, "2 over false false: pause_time pause_mean lossless_drops headroom fct; "},
+		{read(20, 3*time.Second, 2*time.Second, 3, 2000), 2, "2 over false false: pause_time 20 pause_mean 3 lossless_drops 0 headroom fct; "},
+		{read(20, 3*time.Second, time.Second/2, 4, 7000), 2, "2 over false false: pause_time 20 pause_mean 2.5 lossless_drops 1 headroom 7 fct; "}, // s2 was restarted
+	} {
+		if got := list(&book, tc.generation, tc.now); got != tc.want {
+			t.Errorf("%s, want %s", got, tc.want)
+		}
+	}
+	book.Applied(3, "t", predictions(), read(30, 3*time.Second, time.Second, 3, 2000), 5)
+	now := read(50, 13*time.Second, time.Second, 3, 9000)
+	want := "2 over true true: pause_time 10 pause_mean 1 lossless_drops 0 headroom 7 fct; 3 over %v false: pause_time%s pause_mean%s lossless_drops%s headroom%s fct; "
+	if got := list(&book, 3, now); got != fmt.Sprintf(want, false, " 50", " 5", " 0", " 9") {
+		t.Error(got)
+	}
+	// What went out of force unseen keeps what was measured when somebody last asked.
+	if got := list(&book, 4, read(100, 20*time.Second, time.Second, 3, 9000)); got != fmt.Sprintf(want, true, " 50", " 5", " 0", " 9") {
+		t.Error(got)
+	}
+	for i := range uint64(Kept + 5) {
+		book.Applied(5+i, "t", predictions(), now, 5)
+	}
+	if got := book.List(4+Kept+5, now); len(got) != Kept || got[Kept-1].GetGeneration() != 4+Kept+5 {
+		t.Errorf("%d changes are kept, want %d", len(got), Kept)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	good := &pb.Prediction{Measure: "fct", Unit: "µs", Mean: 1, Low: 0, High: 2}
+	bad := func(change func(*pb.Prediction)) []*pb.Prediction {
+		p := proto.CloneOf(good)
+		change(p)
+		return []*pb.Prediction{good, p}
+	}
+	for want, list := range map[string][]*pb.Prediction{
+		"":             {good},
+		"no word":      bad(func(p *pb.Prediction) { p.Measure = "" }),
+		"64 and 16":    bad(func(p *pb.Prediction) { p.Unit = strings.Repeat("x", 17) }),
+		"at most 64":   bad(func(p *pb.Prediction) { p.Measure = "a\nb" }),
+		"no number":    bad(func(p *pb.Prediction) { p.High = math.Inf(1) }),
+		"more than 12": make([]*pb.Prediction, MaxPredictions+1),
+	} {
+		if field, text := Check("", list); !strings.Contains(text, want) || (field == "") != (want == "") {
+			t.Errorf("%q: %s %s", want, field, text)
+		}
+	}
+	if field, _ := Check(strings.Repeat("x", 1001), nil); field != "predicted_traffic" {
+		t.Errorf("field %q", field)
+	}
+}
