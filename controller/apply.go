@@ -36,17 +36,18 @@ type Planner interface {
 	Changes(*config.Config) []view.Change
 }
 
-// Plan says what Apply would write to each switch, and changes nothing. A configuration
-// with faults gives a *yamlnode.Error. What changes beside the switches comes last, as the plan of
-// a switch without a name.
-func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view.Plan, error) {
+// Plan says what Apply would write to each switch, and changes nothing. What changes beside the
+// switches comes last, as the plan of a switch without a name. The notes say what can go wrong in the
+// fabric as a whole, and, where failures is more than 0, what would while up to so many links fail. A
+// configuration with faults gives a *yamlnode.Error.
+func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failures int) ([]view.Plan, []string, error) {
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p, wants, err := c.check(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	plans := make([]view.Plan, len(cfg.Switches))
 	var wg sync.WaitGroup
@@ -66,19 +67,12 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte) ([]view
 	if len(own) > 0 {
 		plans = append(plans, view.Plan{Changes: own})
 	}
-	return plans, nil
+	return plans, c.notes(ctx, cfg, p.graph, failures), nil
 }
 
-// Foresee says what can go wrong with a configuration in the fabric as a whole: what Apply would
-// refuse, what follows from links that an operator took out of service, and, where failures is more
-// than 0, what would while up to so many links fail. A configuration with faults gives a
-// *yamlnode.Error.
-func (c *Controller) Foresee(ctx context.Context, file string, yaml []byte, failures int) (notes []string, err error) {
-	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
-	if err != nil {
-		return nil, err
-	}
-	g := topology.New(cfg)
+// notes says what can go wrong with a configuration in the fabric as a whole: what Apply would refuse,
+// and what follows from links that an operator took out of service.
+func (c *Controller) notes(ctx context.Context, cfg *config.Config, g *topology.Graph, failures int) (notes []string) {
 	whole := c.foresee(ctx, cfg, g, nil, failures)
 	for _, r := range whole {
 		if r.Refused != nil {
@@ -91,7 +85,7 @@ func (c *Controller) Foresee(ctx context.Context, file string, yaml []byte, fail
 			notes = append(notes, "with the links that are out of service now: "+r.Text)
 		}
 	}
-	return notes, nil
+	return notes
 }
 
 // foresee asks the features.

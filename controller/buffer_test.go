@@ -112,7 +112,7 @@ func TestVictimOfRestartedSwitch(t *testing.T) {
 		t.Error("port 3 is a victim's, and sends nothing")
 	}
 	// The entry is there, and no plan would take it away.
-	plans, err := r.c.Plan(t.Context(), "f", r.yaml)
+	plans, _, err := r.c.Plan(t.Context(), "f", r.yaml, 0)
 	if err != nil || len(plans[0].Changes) != 0 {
 		t.Errorf("plan of what is = %+v, %v", plans, err)
 	}

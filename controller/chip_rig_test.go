@@ -159,7 +159,7 @@ func (r *chipRig) holds() []string {
 // plan returns what is planned for s2.
 func (r *chipRig) plan() []string {
 	r.t.Helper()
-	plans, err := r.c.Plan(context.Background(), "fabric.yaml", r.yaml)
+	plans, _, err := r.c.Plan(context.Background(), "fabric.yaml", r.yaml, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestApply(t *testing.T) {
 	if got := f.c.Fabric(); got.Name != "" || f.c.Switches() != nil {
 		t.Errorf("fabric before the first apply = %+v", got)
 	}
-	plans, err := f.c.Plan(context.Background(), "fabric.yaml", f.yaml)
+	plans, _, err := f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("second apply = %+v", r)
 		}
 	}
-	plans, err = f.c.Plan(context.Background(), "fabric.yaml", f.yaml)
+	plans, _, err = f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
 	if err != nil || len(plans[0].Changes) != 0 {
 		t.Errorf("plan of what is = %+v, %v", plans, err)
 	}
@@ -89,7 +89,7 @@ func TestApply(t *testing.T) {
 	}
 	fewer := strings.Replace(string(f.yaml), "  - {name: h8, ipv4: 10.0.4.2}\n", "", 1)
 	fewer = strings.Replace(fewer, "  - {a: \"leaf4:2\", b: h8, rate: 50Mbps, delay: 1us}\n", "", 1)
-	plans, err = f.c.Plan(context.Background(), "fabric.yaml", []byte(fewer))
+	plans, _, err = f.c.Plan(context.Background(), "fabric.yaml", []byte(fewer), 0)
 	if err != nil || len(plans[0].Changes) != 1 || plans[0].Changes[0] != (view.Change{Kind: view.Delete, Text: "ingress.routing.ipv4_lpm dst_addr=10.0.4.2/32 → group 4"}) {
 		t.Errorf("plan without h8 = %+v, %v", plans, err)
 	}
@@ -108,7 +108,7 @@ func TestFaultsApplyNothing(t *testing.T) {
 	if !errors.As(err, &faults) || faults.Faults[0].Field != "scale" {
 		t.Errorf("error = %v", err)
 	}
-	if _, err := f.c.Plan(context.Background(), "fabric.yaml", []byte(bad)); err == nil {
+	if _, _, err := f.c.Plan(context.Background(), "fabric.yaml", []byte(bad), 0); err == nil {
 		t.Error("a plan of a faulty configuration")
 	}
 	if f.c.Config() != nil || f.c.Fabric().Generation != 0 {
@@ -180,7 +180,7 @@ func TestUnreachableSwitch(t *testing.T) {
 			t.Errorf("result = %+v", r)
 		}
 	}
-	plans, err := f.c.Plan(context.Background(), "f", f.yaml)
+	plans, _, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
 	if err != nil || !strings.Contains(plans[5].Unreachable, "refused") || len(plans[5].Changes) == 0 {
 		t.Errorf("plan of spine2 = %+v, %v", plans[5], err)
 	}

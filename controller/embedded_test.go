@@ -94,7 +94,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	if err != nil || samples[0].Peer != "s2" {
 		t.Fatalf("samples = %+v, %v", samples, err)
 	}
-	plans, err := f.c.Plan(ctx, "f", f.yaml)
+	plans, _, err := f.c.Plan(ctx, "f", f.yaml, 0)
 	if err != nil || len(plans[0].Changes)+len(plans[1].Changes) != 0 {
 		t.Errorf("plan of what is = %+v, %v", plans, err)
 	}
@@ -105,7 +105,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 	loop.Post(func() { links[0].SetUp(false) })
 	eventually(t, "the cut is seen", state(0, view.PortDown))
 	eventually(t, "routes over the other link", func() bool {
-		plans, err := f.c.Plan(ctx, "f", f.yaml)
+		plans, _, err := f.c.Plan(ctx, "f", f.yaml, 0)
 		return err == nil && len(plans[0].Changes) == 0
 	})
 	loop.Post(func() { links[0].SetUp(true) })
@@ -126,7 +126,7 @@ controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
 		t.Errorf("%d pushes, want %d", got, pushes)
 	}
 	// What changed meanwhile is there now.
-	plans, err = f.c.Plan(ctx, "f", f.yaml)
+	plans, _, err = f.c.Plan(ctx, "f", f.yaml, 0)
 	if err != nil || len(plans[0].Changes) != 0 || plans[0].Unreachable != "" {
 		t.Errorf("plan = %+v, %v", plans[0], err)
 	}

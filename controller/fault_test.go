@@ -132,7 +132,7 @@ func TestWrongPipelineIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	plans, err := f.c.Plan(context.Background(), "f", f.yaml)
+	plans, _, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
 	if err != nil || !strings.Contains(plans[0].Changes[0].Text, "replace") {
 		t.Errorf("plan = %+v, %v", plans[0], err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
@@ -48,7 +49,7 @@ func TestCyclesAreRefused(t *testing.T) {
 		{"bounced", bounced + section + "}\n", 1, []string{"apply refuses this: buffer.allow_cycles: is false; class 0: buffers depend on each other in a cycle, which PFC can stop for good: " + cycle + "; want true"}, true},
 		{"bounced, allowed", bounced + section + ", allow_cycles: true}\n", 0, []string{cycle}, false},
 	} {
-		notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(tt.yaml), tt.failures)
+		notes, err := notesOf(t, f.c, tt.yaml, tt.failures)
 		if err != nil || len(notes) != len(tt.notes) || len(notes) > 0 && !strings.Contains(notes[0], tt.notes[0]) {
 			t.Errorf("%s: %q, %v, want %q", tt.name, notes, err, tt.notes)
 		}
@@ -101,7 +102,7 @@ func TestLinksOutOfService(t *testing.T) {
 	if got := risk(); fmt.Sprint(got) != "[routes.risk]" {
 		t.Errorf("two links are out: %v", got)
 	}
-	if notes, err := f.c.Foresee(t.Context(), "f.yaml", []byte(yaml), 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: class 0: buffers depend") {
+	if notes, err := notesOf(t, f.c, yaml, 0); err != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "with the links that are out of service now: class 0: buffers depend") {
 		t.Errorf("notes %q, %v", notes, err)
 	}
 	if _, _, err := f.c.commitOf(yaml); err != nil {
@@ -111,4 +112,13 @@ func TestLinksOutOfService(t *testing.T) {
 	if got := risk(); fmt.Sprint(got) != "[routes.risk routes.risk_over]" {
 		t.Errorf("one link is back: %v", got)
 	}
+}
+
+// notesOf returns the notes of a plan.
+func notesOf(t *testing.T, c *Controller, yaml string, failures int) ([]string, error) {
+	cfg, err := config.Parse("f.yaml", []byte(yaml), nil, Sections()...)
+	if err != nil {
+		return nil, err
+	}
+	return c.notes(t.Context(), cfg, topology.New(cfg), failures), nil
 }

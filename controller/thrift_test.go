@@ -37,7 +37,7 @@ qos: {queue_limit: 6KB}
 	f.yaml = text("4Mbps")
 	plan := func() (lines []string, unreachable string) {
 		t.Helper()
-		plans, err := f.c.Plan(context.Background(), "f.yaml", f.yaml)
+		plans, _, err := f.c.Plan(context.Background(), "f.yaml", f.yaml, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

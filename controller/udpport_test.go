@@ -116,7 +116,7 @@ soze: {udp_port: 4000}
 	for _, tt := range []struct{ port, want string }{
 		{"4000", ""}, {"4001", "pipeline: replace the one that runs"}, {fmt.Sprint(maxqd.Port), "pipeline: replace the one that runs"},
 	} {
-		plans, err := f.c.Plan(ctx, "f", []byte(strings.Replace(string(f.yaml), "4000", tt.port, 1)))
+		plans, _, err := f.c.Plan(ctx, "f", []byte(strings.Replace(string(f.yaml), "4000", tt.port, 1)), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

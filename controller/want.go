@@ -255,15 +255,7 @@ func (f *faults) add(where, prefix string, err error) {
 }
 
 // err returns a *yamlnode.Error, nil when nothing was added.
-func (f *faults) err() error {
-	if len(f.list) == 0 {
-		return nil
-	}
-	if more := len(f.list) - maxFaults; more > 0 {
-		f.list = append(f.list[:maxFaults], yamlnode.Fault{Text: fmt.Sprintf("and %d more faults", more)})
-	}
-	return &yamlnode.Error{File: f.cfg.File, Faults: f.list}
-}
+func (f *faults) err() error { return yamlnode.NewError(f.cfg.File, f.list, maxFaults) }
 
 // leaves takes an error apart into those that were joined; a yamlnode.Fault loses what is wrapped
 // around it.

@@ -34,11 +34,12 @@ type backend struct{}
 func (backend) Fabric() view.Fabric {
 	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}}}
 }
-func (backend) HostParameters() []view.HostParameter                           { return nil }
-func (backend) Switches() []view.Switch                                        { return nil }
-func (backend) SetLink(context.Context, string, string, bool) error            { return nil }
-func (backend) Plan(context.Context, string, []byte) ([]view.Plan, error)      { return nil, nil }
-func (backend) Foresee(context.Context, string, []byte, int) ([]string, error) { return nil, nil }
+func (backend) HostParameters() []view.HostParameter                { return nil }
+func (backend) Switches() []view.Switch                             { return nil }
+func (backend) SetLink(context.Context, string, string, bool) error { return nil }
+func (backend) Plan(context.Context, string, []byte, int) ([]view.Plan, []string, error) {
+	return nil, nil, nil
+}
 func (backend) Apply(context.Context, string, []byte) (uint64, []view.Result, error) {
 	return 1, nil, nil
 }

@@ -60,14 +60,11 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 		text := fmt.Sprintf("%d is not allowed: want 0 to %d", n, maxFailures)
 		return nil, violations("failures: "+text, violation("failures", text))
 	}
-	plans, err := s.Backend.Plan(ctx, file, []byte(r.GetConfig()))
+	plans, notes, err := s.Backend.Plan(ctx, file, []byte(r.GetConfig()), int(r.GetFailures()))
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
-	out := &pb.PlanConfigResponse{}
-	if out.Notes, err = s.Backend.Foresee(ctx, file, []byte(r.GetConfig()), int(r.GetFailures())); err != nil {
-		return nil, configStatus(file, err)
-	}
+	out := &pb.PlanConfigResponse{Notes: notes}
 	for _, p := range plans {
 		if p.Switch == "" {
 			out.Controller = planToProto(p).GetChanges()

@@ -79,15 +79,12 @@ func (b *backend) check(config []byte) error {
 	return b.err
 }
 
-func (b *backend) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, error) {
+func (b *backend) Plan(_ context.Context, _ string, config []byte, failures int) ([]view.Plan, []string, error) {
 	if err := b.check(config); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return []view.Plan{{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}}}, nil
-}
-
-func (b *backend) Foresee(_ context.Context, _ string, config []byte, failures int) ([]string, error) {
-	return []string{fmt.Sprintf("looked at %d failures", failures)}, b.check(config)
+	plan := view.Plan{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}}
+	return []view.Plan{plan}, []string{fmt.Sprintf("looked at %d failures", failures)}, nil
 }
 
 func (b *backend) Apply(_ context.Context, file string, config []byte) (uint64, []view.Result, error) {

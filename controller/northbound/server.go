@@ -45,12 +45,10 @@ type Backend interface {
 	HostParameters() []view.HostParameter
 	// Switches returns the state of each switch's session.
 	Switches() []view.Switch
-	// Plan says what Apply would do, and changes nothing. A configuration with faults gives an
-	// error that unwraps to a *yamlnode.Error.
-	Plan(ctx context.Context, file string, config []byte) ([]view.Plan, error)
-	// Foresee says what can go wrong with a configuration in the fabric as a whole, now and, where
-	// failures is more than 0, while up to so many more links fail. The error is as Plan's.
-	Foresee(ctx context.Context, file string, config []byte, failures int) (notes []string, err error)
+	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
+	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A
+	// configuration with faults gives an error that unwraps to a *yamlnode.Error.
+	Plan(ctx context.Context, file string, config []byte, failures int) (plans []view.Plan, notes []string, err error)
 	// Apply makes the configuration the desired one and returns its generation. With faults,
 	// as in Plan, nothing is applied.
 	Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error)

@@ -288,14 +288,18 @@ func (u Unique[K]) Use(d *Doc, key K, path, text string) {
 
 // Err returns nil or an *Error with all faults so far.
 func (d *Doc) Err() error {
-	if len(d.faults) == 0 {
-		return nil
-	}
 	list := slices.Clone(d.faults)
 	slices.SortStableFunc(list, func(a, b Fault) int { return a.Line - b.Line })
-	list = slices.Compact(list) // a part that is read twice has its faults twice
-	if more := len(list) - maxFaults; more > 0 {
-		list = append(list[:maxFaults], Fault{Text: fmt.Sprintf("and %d more faults", more)})
+	return NewError(d.file, slices.Compact(list), maxFaults) // a part that is read twice has its faults twice
+}
+
+// NewError returns an *Error of at most so many faults, and how many more there are; nil for none.
+func NewError(file string, faults []Fault, most int) error {
+	if len(faults) == 0 {
+		return nil
 	}
-	return &Error{File: d.file, Faults: list}
+	if more := len(faults) - most; more > 0 {
+		faults = append(faults[:most:most], Fault{Text: fmt.Sprintf("and %d more faults", more)})
+	}
+	return &Error{File: file, Faults: faults}
 }
