@@ -37,7 +37,7 @@ test: unit ## everything that needs no root; root-only parts run when root
 	@$(MAKE) --no-print-directory -j2 -Otarget realtime checks
 
 checks:
-	@nice -n 19 $(MAKE) --no-print-directory lint size
+	@nice -n 5 $(MAKE) --no-print-directory lint size
 
 size: build ## fail when bin/headgate is larger than what is packaged may be
 	@size=$$(wc -c <$(BIN)); [ $$size -lt $(MAX_SIZE) ] || { echo "$(BIN) has $$size bytes, want less than $(MAX_SIZE)"; exit 1; }
