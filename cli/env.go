@@ -142,7 +142,7 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 
 func (e *env) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(e.conn) }
 func (e *env) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(e.conn) }
-func (e *env) channel() pb.PriorityServiceClient {
+func (e *env) priority() pb.PriorityServiceClient {
 	return pb.NewPriorityServiceClient(e.conn)
 }
 func (e *env) host() pb.HostServiceClient { return pb.NewHostServiceClient(e.conn) }

@@ -11,7 +11,7 @@ import (
 
 // getPriorities shows the delays of the virtual priorities, and the application that has each.
 func getPriorities(ctx context.Context, e *env) error {
-	r, err := e.channel().ListPriorities(ctx, &pb.ListPrioritiesRequest{})
+	r, err := e.priority().ListPriorities(ctx, &pb.ListPrioritiesRequest{})
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func setPriority(ctx context.Context, e *env, application, number string) error 
 		}
 		request.Priority = n
 	}
-	r, err := e.channel().AllocatePriority(ctx, request)
+	r, err := e.priority().AllocatePriority(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func deletePriority(ctx context.Context, e *env, application, number string) err
 	if err != nil {
 		return err
 	}
-	r, err := e.channel().ReleasePriority(ctx, &pb.ReleasePriorityRequest{Application: application, Priority: n})
+	r, err := e.priority().ReleasePriority(ctx, &pb.ReleasePriorityRequest{Application: application, Priority: n})
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (g *Guard) Tap(ctx context.Context, info *tap.Info) (context.Context, error
 		p := g.policy
 		g.mu.Unlock()
 		if id, ok = p.static(bearer); !ok && p.oidc != nil {
-			return ctx, g.take(Caller{Address: address}, info.FullMethodName) // authenticate goes on
+			return ctx, g.charge(Caller{Address: address}, info.FullMethodName) // authenticate goes on
 		}
 		if !ok {
 			return nil, g.refuse(Caller{Address: address}, info.FullMethodName, codes.Unauthenticated, "the token is not known")
@@ -100,7 +100,7 @@ func bearerOf(md metadata.MD) (string, bool) {
 
 // admit is the decision about a caller whose identity is certain.
 func (g *Guard) admit(ctx context.Context, c Caller, method string) (context.Context, error) {
-	if err := g.take(c, method); err != nil {
+	if err := g.charge(c, method); err != nil {
 		return nil, err
 	}
 	conf, err := g.decide(c, method)

@@ -23,7 +23,7 @@ func (g *Guard) Request(r *http.Request) (code int, why string) {
 		if r.TLS != nil {
 			c.Identity, ok = p.static(bearer)
 		}
-		if !ok && r.TLS != nil && p.oidc != nil && g.take(c, Metrics) == nil {
+		if !ok && r.TLS != nil && p.oidc != nil && g.charge(c, Metrics) == nil {
 			id, err := p.oidc.verify(r.Context(), bearer)
 			if err == nil {
 				c.Identity = id

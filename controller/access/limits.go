@@ -50,8 +50,8 @@ func (g *Guard) bucket(c Caller, now time.Time) *bucket {
 	return b
 }
 
-// take counts a call, and refuses one too many.
-func (g *Guard) take(c Caller, method string) error {
+// charge counts a call, and refuses one too many.
+func (g *Guard) charge(c Caller, method string) error {
 	now := time.Now()
 	g.mu.Lock()
 	ok := g.bucket(c, now).AllowN(now, 1)

@@ -24,9 +24,9 @@ const (
 type Driver struct {
 	address string
 
-	mu     sync.Mutex
-	client *Client           // nil until the first use, and when the last use failed
-	held   map[setting]int64 // what was set over client
+	mu      sync.Mutex
+	client  *Client           // nil until the first use, and when the last use failed
+	written map[setting]int64 // what was set over client
 }
 
 var _ trafficmanager.Driver = (*Driver)(nil)
@@ -102,7 +102,7 @@ func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]view.
 	err = d.connect(ctx)
 	var changes []view.Change
 	for _, s := range list {
-		switch had, known := d.held[s.setting]; {
+		switch had, known := d.written[s.setting]; {
 		case !known:
 			changes = append(changes, view.Change{Kind: view.Modify, Text: s.String() + " (was: BMv2 does not tell)"})
 		case had != s.value:
@@ -126,7 +126,7 @@ func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (
 	}
 	written := 0
 	for _, s := range list {
-		had, known := d.held[s.setting]
+		had, known := d.written[s.setting]
 		known = known && had == s.value
 		if known && from != nil {
 			continue
@@ -134,7 +134,7 @@ func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (
 		if err := d.set(ctx, s); err != nil {
 			return written, err
 		}
-		d.held[s.setting] = s.value
+		d.written[s.setting] = s.value
 		if !known {
 			written++
 		}
@@ -156,7 +156,7 @@ func (d *Driver) connect(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		d.client, d.held = nil, nil
+		d.client, d.written = nil, nil
 		if ctx.Err() != nil {
 			return err // no time for another
 		}
@@ -168,7 +168,7 @@ func (d *Driver) connect(ctx context.Context) error {
 	if err := c.Ping(ctx); err != nil {
 		return err
 	}
-	d.client, d.held = c, map[setting]int64{}
+	d.client, d.written = c, map[setting]int64{}
 	return nil
 }
 
@@ -185,6 +185,6 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	c := d.client
-	d.client, d.held = nil, nil
+	d.client, d.written = nil, nil
 	return c.Close()
 }

@@ -41,7 +41,7 @@ func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *p
 	out := view.Plan{Switch: name}
 	have := &reconcile.State{}
 	if err == nil {
-		have, err = holds(ctx, c, p, externs, &out)
+		have, err = readState(ctx, c, p, externs, &out)
 	}
 	if err != nil {
 		out.Unreachable = reason(err)
@@ -56,9 +56,9 @@ func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *p
 	return out
 }
 
-// holds reads a switch. A switch that runs another pipeline counts as empty, because it is empty
+// readState reads a switch. A switch that runs another pipeline counts as empty, because it is empty
 // after the pipeline is replaced.
-func holds(ctx context.Context, c *session.Client, p *pipeline.Pipeline, externs []uint32, out *view.Plan) (*reconcile.State, error) {
+func readState(ctx context.Context, c *session.Client, p *pipeline.Pipeline, externs []uint32, out *view.Plan) (*reconcile.State, error) {
 	running, err := c.Compare(ctx, p)
 	switch {
 	case err != nil:

@@ -83,7 +83,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	}
 	me := &attachment{cancel: cancelCause}
 	s.hosts.attach(a.host, me)
-	defer s.leave(a.host, me)
+	defer s.detach(a.host, me)
 	if err := a.handleReport(me, first); err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	}
 }
 
-// leave takes a stream's host out of the tables, unless another stream has it by now.
-func (s *hostService) leave(host string, me *attachment) {
+// detach takes a stream's host out of the tables, unless another stream has it by now.
+func (s *hostService) detach(host string, me *attachment) {
 	if s.hosts.detach(host, me) {
 		s.observed.Gone(host)
 	}

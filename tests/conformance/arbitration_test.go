@@ -126,7 +126,7 @@ func (s script) play(r *rig) {
 			ends = codes.OK
 		}
 		if st.does == "leaves" {
-			c.leave()
+			c.close()
 		} else {
 			c.arbitrate(st.update(r))
 		}
@@ -142,7 +142,7 @@ func (s script) play(r *rig) {
 			if _, err := fmt.Sscanf(want, "%d:%s", &n, &what); err != nil {
 				r.Fatal(err)
 			}
-			if got := tell(clients[n].next(patience)); got != what {
+			if got := describe(clients[n].next(patience)); got != what {
 				r.Fatalf("step %d (%s): client %d is told %s, want %s", i, st.does, n, got, what)
 			}
 		}
@@ -175,8 +175,8 @@ func (st step) update(r *rig) *p4v1.MasterArbitrationUpdate {
 	return m
 }
 
-// tell writes an arbitration update as a script does.
-func tell(m *p4v1.StreamMessageResponse) string {
+// describe writes an arbitration update as a script does.
+func describe(m *p4v1.StreamMessageResponse) string {
 	a := m.GetArbitration()
 	if a == nil {
 		return fmt.Sprint(m)
@@ -254,7 +254,7 @@ func testBackupCannotWrite(r *rig) {
 // Who has left writes no more.
 func testNobodyWritesAlone(r *rig) {
 	p := r.load("route")
-	r.primary.leave()
+	r.primary.close()
 	update := insert(p.entry("routes", lpm(network, 16), 0, p.do("forward", nextHop, 3)))
 	r.code("a primary that left writes", r.try(update), codes.PermissionDenied)
 	_, err := r.client.Write(r.context(), &p4v1.WriteRequest{DeviceId: target.DeviceID, Updates: []*p4v1.Update{update}})

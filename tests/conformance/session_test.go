@@ -119,8 +119,8 @@ func (s *session) ends(want codes.Code) {
 	}
 }
 
-// leave closes the stream in good order.
-func (s *session) leave() {
+// close ends the stream in good order.
+func (s *session) close() {
 	s.t.Helper()
 	if err := s.stream.CloseSend(); err != nil {
 		s.t.Fatal(err)
