@@ -6,7 +6,10 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	feature "github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/tables/buffer"
@@ -30,7 +33,7 @@ func losslessPorts() []uint32 { return []uint32{1, 3, 4} }
 type bufferRig struct {
 	*rig
 	rate    int // of the slow port, packets/s: bursts are in before the next packet leaves
-	names   *control.Names
+	pipe    *pipeline.Pipeline
 	running []buffer.Entry
 }
 
@@ -38,7 +41,9 @@ func newBufferRig(r *rig) *bufferRig {
 	r.Helper()
 	info, err := control.P4Info()
 	must(r.T, err)
-	b := &bufferRig{rig: r, names: control.NewNames(info), rate: 50}
+	pipe, err := pipeline.New(info, nil)
+	must(r.T, err)
+	b := &bufferRig{rig: r, pipe: pipe, rate: 50}
 	if _, real := r.target.(*bmv2.Switch); real {
 		b.rate = 4 // processes and their threads wait for each other
 	}
@@ -63,9 +68,9 @@ func (b *bufferRig) run(c buffer.Config) *buffer.Entries {
 	}
 	var updates []*p4v1.Update
 	add := func(kind p4v1.Update_Type, entry buffer.Entry) {
-		u, err := b.names.Updates(kind, entry)
+		e, err := feature.Entity(b.pipe, entry)
 		must(b.T, err)
-		updates = append(updates, u...)
+		updates = append(updates, &p4v1.Update{Type: kind, Entity: e})
 	}
 	for _, entry := range e.Tables {
 		kind := p4v1.Update_INSERT
@@ -90,9 +95,9 @@ func (b *bufferRig) run(c buffer.Config) *buffer.Entries {
 
 func (b *bufferRig) policy(a buffer.Action) {
 	b.Helper()
-	u, err := b.names.BufferPolicy(a)
+	e, err := b.pipe.Default(ids.TableBufferPolicyName).Call(a.Name, a.Params).Entity()
 	must(b.T, err)
-	b.write(u)
+	b.write(p4msg.Modify(e))
 }
 
 // gap is the time between two packets of the slow port.

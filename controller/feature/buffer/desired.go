@@ -50,7 +50,7 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		}
 	}
 	for _, t := range tables {
-		c.Add(entry(p, t))
+		c.Add(Entity(p, t))
 	}
 	c.Add(p.Default(ids.TableBufferPolicyName).Call(policy.Name, policy.Params).Entity())
 	return c.Result()
@@ -65,8 +65,8 @@ func priority(s *config.Switch) uint32 {
 	return 0
 }
 
-// entry returns an entry of package tables/buffer as an entity.
-func entry(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
+// Entity returns an entry of package tables/buffer as one of P4Runtime.
+func Entity(p *pipeline.Pipeline, t buffer.Entry) (*p4v1.Entity, error) {
 	e := p.Entry(t.Table)
 	for _, m := range t.Match {
 		if m.Prefix == buffer.Exact {

@@ -52,7 +52,7 @@ func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
 	}
 	var c feature.Collect
 	for _, t := range tables.Entries() {
-		c.Add(entry(env.Pipeline, t))
+		c.Add(Entity(env.Pipeline, t))
 	}
 	return c.Result()
 }

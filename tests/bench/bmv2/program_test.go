@@ -2,6 +2,7 @@ package bmv2
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -14,6 +15,9 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 
+	feature "github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
@@ -104,10 +108,14 @@ func headgateEntries() []*p4v1.Update {
 }
 
 // l3Entries fills the plain router: routes to next hops to ports.
-func l3Entries(info *p4configv1.P4Info) ([]*p4v1.Update, error) {
-	var all []buffer.Entry
+func l3Entries(info *p4configv1.P4Info) (all []*p4v1.Update, err error) {
+	p, err := pipeline.New(info, nil)
+	if err != nil {
+		return nil, err
+	}
 	add := func(table string, m buffer.Match, action string, params ...uint64) {
-		all = append(all, buffer.Entry{Table: table, Match: []buffer.Match{m}, Action: buffer.Action{Name: action, Params: params}})
+		e, failed := feature.Entity(p, buffer.Entry{Table: table, Match: []buffer.Match{m}, Action: buffer.Action{Name: action, Params: params}})
+		all, err = append(all, p4msg.Insert(e)), errors.Join(err, failed)
 	}
 	const hops = 64
 	for i := range hops {
@@ -119,7 +127,7 @@ func l3Entries(info *p4configv1.P4Info) ([]*p4v1.Update, error) {
 		add("I.routes", buffer.Match{Field: "hdr.ipv4.dst", Value: uint64(binary.BigEndian.Uint32(dst[:])), Prefix: 24},
 			"I.set_next_hop", uint64(i%hops))
 	}
-	return control.NewNames(info).Updates(p4v1.Update_INSERT, all...)
+	return all, err
 }
 
 func macNumber(kind, i int) uint64 {
