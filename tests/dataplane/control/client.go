@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -146,24 +147,32 @@ func (c *Client) Write(updates ...*p4v1.Update) error {
 	return err
 }
 
-// Counter reads one cell of an indirect counter.
-func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
+// read reads entities in one request.
+func (c *Client) read(entities ...*p4v1.Entity) (all []*p4v1.Entity, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: []*p4v1.Entity{
-		p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}),
-	}})
+	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: entities})
+	for err == nil {
+		var m *p4v1.ReadResponse
+		m, err = stream.Recv()
+		all = append(all, m.GetEntities()...)
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Counter reads one cell of an indirect counter.
+func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err error) {
+	cells, err := c.read(p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: index}}))
+	if err == nil && len(cells) != 1 {
+		err = fmt.Errorf("counter %#x, index %d: %d entities, want 1", id, index, len(cells))
+	}
 	if err != nil {
 		return 0, 0, err
 	}
-	m, err := stream.Recv()
-	if err != nil {
-		return 0, 0, err
-	}
-	if n := len(m.GetEntities()); n != 1 {
-		return 0, 0, fmt.Errorf("counter %#x, index %d: %d entities, want 1", id, index, n)
-	}
-	data := m.GetEntities()[0].GetCounterEntry().GetData()
+	data := cells[0].GetCounterEntry().GetData()
 	return data.GetPacketCount(), data.GetByteCount(), nil
 }
 

@@ -1,10 +1,7 @@
 package control
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -85,38 +82,25 @@ func (c *Client) Idle(wait time.Duration) ([]cnpgen.Flow, error) {
 
 // Flows reads both tables in one request.
 func (c *Client) Flows() (map[cnpgen.Flow]FlowCount, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	stream, err := c.stub.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: []*p4v1.Entity{
+	entries, err := c.read(
 		p4msg.Of(&p4v1.TableEntry{TableId: ids.TableFlow, CounterData: &p4v1.CounterData{}}),
 		p4msg.Of(&p4v1.TableEntry{TableId: ids.TableCongestedFlow, CounterData: &p4v1.CounterData{}}),
-	}})
-	if err != nil {
-		return nil, err
-	}
+	)
 	flows := map[cnpgen.Flow]FlowCount{}
-	for {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return flows, nil
+	for _, e := range entries {
+		t := e.GetTableEntry()
+		f, _ := flowtable.ReadFlow(t)
+		d := t.GetCounterData()
+		n, seen := flows[f]
+		if !seen {
+			n = FlowCount{-1, -1, -1, -1}
 		}
-		if err != nil {
-			return nil, err
+		if t.GetTableId() == ids.TableFlow {
+			n.Packets, n.Bytes = d.GetPacketCount(), d.GetByteCount()
+		} else {
+			n.Congested, n.CgBytes = d.GetPacketCount(), d.GetByteCount()
 		}
-		for _, e := range m.GetEntities() {
-			t := e.GetTableEntry()
-			f, _ := flowtable.ReadFlow(t)
-			d := t.GetCounterData()
-			n, seen := flows[f]
-			if !seen {
-				n = FlowCount{-1, -1, -1, -1}
-			}
-			if t.GetTableId() == ids.TableFlow {
-				n.Packets, n.Bytes = d.GetPacketCount(), d.GetByteCount()
-			} else {
-				n.Congested, n.CgBytes = d.GetPacketCount(), d.GetByteCount()
-			}
-			flows[f] = n
-		}
+		flows[f] = n
 	}
+	return flows, err
 }
