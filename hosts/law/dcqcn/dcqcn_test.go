@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
@@ -206,10 +208,10 @@ func TestFlowsConverge(t *testing.T) {
 	if j := lawtest.Jain(r); j < 0.99 {
 		t.Errorf("rates %v: fairness %v", r, j)
 	}
-	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); got < 0.95 {
+	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); got < 0.95 {
 		t.Errorf("utilisation %.3f", got)
 	}
-	t.Logf("fairness %.4f, utilisation %.3f, longest queue %v", lawtest.Jain(r), lawtest.Sum(r)/lawtest.Goodput(l.Rate), l.Peak)
+	t.Logf("fairness %.4f, utilisation %.3f, longest queue %v", lawtest.Jain(r), floats.Sum(r)/lawtest.Goodput(l.Rate), l.Peak)
 }
 
 func BenchmarkOnAck(b *testing.B) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/dctcp"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
@@ -154,14 +156,14 @@ func TestQueueStaysAroundK(t *testing.T) {
 	if j := lawtest.Jain(r); j < 0.97 {
 		t.Errorf("rates %v: fairness %v", r, j)
 	}
-	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); got < 0.98 {
+	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); got < 0.98 {
 		t.Errorf("utilisation %.3f", got)
 	}
 	// Figure 12's maximum: K plus one packet per flow.
 	if m := q.Mean(); m < 20e3 || q.At(0.99) > 75e3 {
 		t.Errorf("queue: mean %v, 99 %% %v, K is 65 KB", m, q.At(0.99))
 	}
-	t.Logf("fairness %.3f, utilisation %.3f, queue mean %.0f, p99 %.0f", lawtest.Jain(r), lawtest.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
+	t.Logf("fairness %.3f, utilisation %.3f, queue mean %.0f, p99 %.0f", lawtest.Jain(r), floats.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
 }
 
 // D2TCP §2: a flow with a near deadline is done before an equal one with a far deadline,

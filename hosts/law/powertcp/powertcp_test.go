@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
@@ -175,7 +177,7 @@ func TestFullLinkShortQueueFairShares(t *testing.T) {
 			n.Run(4 * units.Millisecond)
 			q := n.Watch(l, us)
 			r := n.Rates(4 * units.Millisecond)
-			use := lawtest.Sum(r) / lawtest.Goodput(l.Rate)
+			use := floats.Sum(r) / lawtest.Goodput(l.Rate)
 			if use < 0.98 {
 				t.Errorf("utilisation %.3f", use)
 			}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/ledbat"
@@ -153,7 +155,7 @@ func TestLEDBATGivesWayInCrowds(t *testing.T) {
 	for i := range 3 {
 		b.Run(b.Now + hold/3)
 		r := b.Rates(hold - hold/3)
-		own := lawtest.Sum(r[i*each : (i+1)*each])
+		own := floats.Sum(r[i*each : (i+1)*each])
 		t.Logf("priority %d: %.1f Gb/s", i+1, own/1e9)
 		if own < 91.2e9 {
 			t.Errorf("priority %d has %.1f Gb/s, want 91.2 at least", i+1, own/1e9)
@@ -172,7 +174,7 @@ func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q lawtest.Qu
 	b.Run(1500 * us)
 	w := b.Watch(b.link, us)
 	r := b.Rates(2500 * us)
-	use = lawtest.Sum(r) / lawtest.Goodput(line)
+	use = floats.Sum(r) / lawtest.Goodput(line)
 	t.Logf("%d flows: queue mean %.0f, p1 %.0f, p99 %.0f B, utilisation %.3f", flows, w.Mean(), w.At(0.01), w.At(0.99), use)
 	return *w, b, use
 }
@@ -219,8 +221,8 @@ func TestDualRTTDoesNotOvershoot(t *testing.T) {
 		}
 		b.link.Peak = 0
 		r := b.Rates(ms)
-		t.Logf("every round trip %v: longest queue %v, taken over %.1f Gb/s", every, b.link.Peak, lawtest.Sum(r[4:])/1e9)
-		if got := lawtest.Sum(r[4:]); got < 60e9 {
+		t.Logf("every round trip %v: longest queue %v, taken over %.1f Gb/s", every, b.link.Peak, floats.Sum(r[4:])/1e9)
+		if got := floats.Sum(r[4:]); got < 60e9 {
 			t.Errorf("the higher priority has %.1f Gb/s over its first ms", got/1e9)
 		}
 		return b.link.Peak
@@ -249,7 +251,7 @@ func TestFilterBearsNoise(t *testing.T) {
 			}
 		}
 		b.Run(ms)
-		use = lawtest.Sum(b.Rates(3*ms)) / lawtest.Goodput(line)
+		use = floats.Sum(b.Rates(3*ms)) / lawtest.Goodput(line)
 		for _, f := range b.Flows {
 			probes += f.Probes
 		}
@@ -304,7 +306,7 @@ func TestReferenceCrowd(t *testing.T) {
 		fct[i] = f.FCT.Seconds() * 1e3
 	}
 	slices.Sort(fct)
-	mean, p99 := lawtest.Sum(fct)/flows, fct[flows*99/100]
+	mean, p99 := floats.Sum(fct)/flows, fct[flows*99/100]
 	t.Logf("queue mean %.0f p99 %.0f B; FCT mean %.2f p50 %.2f p99 %.2f ms", q.Mean(), q.At(0.99), mean, fct[flows/2], p99)
 	// All flows stop beyond D_limit, 230 KB, and no flow stops them before.
 	if math.Abs(q.Mean()/181e3-1) > 0.1 || q.At(0.99) < 0.9*207.6e3 || q.At(0.99) > 230e3 {

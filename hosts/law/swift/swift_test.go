@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
@@ -158,7 +160,7 @@ func TestDelayStaysAtTheTarget(t *testing.T) {
 	n.Run(4 * units.Millisecond)
 	q := n.Watch(l, us)
 	r := n.Rates(4 * units.Millisecond)
-	if use := lawtest.Sum(r) / lawtest.Goodput(l.Rate); use < 0.99 {
+	if use := floats.Sum(r) / lawtest.Goodput(l.Rate); use < 0.99 {
 		t.Errorf("utilisation %.3f", use)
 	}
 	if want := float64(l.Rate.In(16 * us)); math.Abs(q.Mean()/want-1) > 0.05 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/param"
@@ -160,13 +162,13 @@ func TestRoundTripStaysBetweenTheThresholds(t *testing.T) {
 	r := n.Rates(40 * units.Millisecond)
 	// Pacing packet by packet instead of in segments makes the gradient's cuts deep (same
 	// paper, §4.3): the link is not quite full.
-	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); got < 0.88 {
+	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); got < 0.88 {
 		t.Errorf("utilisation %.3f", got)
 	}
 	if high := float64(l.Rate.In(500 * us)); q.At(0.99) > high {
 		t.Errorf("queue p99 %v B is beyond the high threshold, %v B", q.At(0.99), high)
 	}
-	t.Logf("utilisation %.3f, queue mean %.0f B, p99 %.0f B", lawtest.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
+	t.Logf("utilisation %.3f, queue mean %.0f B, p99 %.0f B", floats.Sum(r)/lawtest.Goodput(l.Rate), q.Mean(), q.At(0.99))
 }
 
 func BenchmarkOnAck(b *testing.B) {

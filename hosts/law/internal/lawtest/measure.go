@@ -1,7 +1,10 @@
 package lawtest
 
 import (
-	"sort"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/headgate/headgate/units"
 )
@@ -25,53 +28,30 @@ func (n *Net) Rates(span units.Time) []float64 {
 	return out
 }
 
-// Queues collects samples of a link's queue.
-type Queues []units.Bytes
+// Queues are samples of a link's queue in bytes.
+type Queues []float64
 
 // Watch samples a link's queue at an interval from now on.
 func (n *Net) Watch(l *Link, interval units.Time) *Queues {
 	q := &Queues{}
-	n.Every(interval, func() { *q = append(*q, l.Queue) })
+	n.Every(interval, func() { *q = append(*q, float64(l.Queue)) })
 	return q
 }
 
-// Mean returns the mean queue in bytes.
-func (q Queues) Mean() float64 {
-	sum := 0.0
-	for _, v := range q {
-		sum += float64(v)
-	}
-	return sum / float64(max(len(q), 1))
-}
+// Mean returns the mean queue in bytes, of at least one sample.
+func (q Queues) Mean() float64 { return stat.Mean(q, nil) }
 
-// At returns a quantile, 0 to 1, of the queue in bytes.
+// At returns a quantile, 0 to 1, of the queue in bytes, of at least one sample.
 func (q Queues) At(p float64) float64 {
-	if len(q) == 0 {
-		return 0
-	}
-	s := append(Queues(nil), q...)
-	sort.Slice(s, func(i, j int) bool { return s[i] < s[j] })
-	return float64(s[min(int(p*float64(len(s))), len(s)-1)])
-}
-
-// Sum adds rates.
-func Sum(rates []float64) (sum float64) {
-	for _, r := range rates {
-		sum += r
-	}
-	return sum
+	return stat.Quantile(p, stat.Empirical, slices.Sorted(slices.Values(q)), nil)
 }
 
 // Jain returns Jain's fairness index of rates, 1 when all are equal (Jain, Chiu, Hawe,
 // DEC-TR-301, 1984).
 func Jain(rates []float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, r := range rates {
-		sum += r
-		squares += r * r
-	}
-	if squares == 0 {
+	if floats.Norm(rates, 2) == 0 {
 		return 1
 	}
-	return sum * sum / (float64(len(rates)) * squares)
+	sum := floats.Sum(rates)
+	return sum * sum / (float64(len(rates)) * floats.Dot(rates, rates))
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/headgate/headgate/hosts/law/internal/lawtest"
 	"github.com/headgate/headgate/hosts/law/none"
 	"github.com/headgate/headgate/units"
@@ -40,7 +42,7 @@ func TestOverload(t *testing.T) {
 		n.Start(0, &lawtest.Flow{Law: a, Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: units.Microsecond})
 	}
 	r := n.Rates(100 * units.Microsecond)
-	if got := lawtest.Sum(r) / lawtest.Goodput(l.Rate); math.Abs(got-1) > 0.03 {
+	if got := floats.Sum(r) / lawtest.Goodput(l.Rate); math.Abs(got-1) > 0.03 {
 		t.Errorf("utilisation %v", got)
 	}
 	if lawtest.Jain(r) < 0.999 {
