@@ -265,7 +265,7 @@ func testPacc(t *testing.T, tg target.Target, yaml string) {
 	}
 	t.Logf("ticks %v, late %v, missed %v, worst %v s late", shown("pacc_ticks"), shown("pacc_late_ticks"), shown("pacc_missed_ticks"), shown("pacc_lateness_max_seconds"))
 	// What was learned is not drift.
-	if plans, err := c.Plan(context.Background(), "pacc.yaml", []byte(yaml)); err != nil || len(plans[0].Changes) != 0 {
+	if plans, _, err := c.Plan(context.Background(), "pacc.yaml", []byte(yaml), 0); err != nil || len(plans[0].Changes) != 0 {
 		t.Errorf("the plan of what is: %+v, %v", plans, err)
 	}
 }
