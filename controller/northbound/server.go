@@ -1,6 +1,7 @@
 // Package northbound serves the gRPC API headgate.v1. It only translates: between protobuf
 // and the plain types of controller/view and controller/weights, and between errors and
-// status codes. The one thing it knows of its own is which hosts are attached.
+// status codes. What it knows of its own is which hosts are attached, what they reported (package observed) and
+// what callers predicted (package forecast).
 package northbound
 
 import (
