@@ -118,11 +118,12 @@ func TestEdits(t *testing.T) {
 			return err
 		case d.IsDir():
 			switch name {
-			case ".git", "bin", "docs", "tests", "p4src/build", "p4src/ids", "controller/feature", "controller/testdata":
+			case ".git", "bin", "docs", "tests", "fabric", "p4src/build", "p4src/ids", "controller/feature", "controller/testdata":
 				return filepath.SkipDir
 			}
 			return nil
-		case strings.HasSuffix(name, "_test.go"), name == "p4src/v1model/source_check.p4", name == "softswitch/engine/translated.go":
+		case strings.HasSuffix(name, "_test.go"), name == "p4src/v1model/source_check.p4", name == "softswitch/engine/translated.go",
+			!slices.Contains([]string{".go", ".p4", ".yaml", ".proto", ".js", ".lua"}, filepath.Ext(name)):
 			return nil
 		}
 		text, err := os.ReadFile(path)
