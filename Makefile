@@ -46,7 +46,7 @@ size: build ## fail when bin/headgate is larger than what is packaged may be
 RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && echo -race)
 
 # Packages that start no goroutine, which tests/house checks: the race detector finds nothing there
-# and makes the simulator fifteen times slower.
+# and makes the simulator fifteen times slower; of that only a run on several cores does.
 SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer \
 	./controller/feature/linkprobe ./controller/feature/pfcwatchdog ./controller/feature/qos \
 	./controller/feature/routing ./controller/feature/sourcecheck ./controller/feature/soze \
@@ -75,6 +75,7 @@ export GORACE ?= atexit_sleep_ms=50
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 12m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
+	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run TestCoresAgree ./fabric
 	$(TOOLS) test -vet=off -timeout 12m $(SEQUENTIAL) $(SIMULATED)
 
 realtime:
@@ -104,9 +105,9 @@ test-tutorials: build ## compare with simple_switch_grpc over p4lang/tutorials i
 bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
 
-bench-sim: build ## the simulator's packet-hops per CPU second and its load-90 (about 2 minutes)
-	$(BIN) sim run bench-permutation
-	$(BIN) sim run load-90
+bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on all cores and its memory (about 3 minutes)
+	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./fabric/experiment
+	for name in bench-permutation load-90 bench-fat-tree; do $(BIN) sim run $$name --jobs 1 || exit 1; done
 
 bench-bmv2: ## packets per second side by side with simple_switch_grpc (root, about 15 minutes)
 	cd tests/bench/bmv2 && HEADGATE_BENCH=1 $(GO) test -count=1 -timeout 2h -run TestSideBySide -args $(ARGS)

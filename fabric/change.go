@@ -22,8 +22,9 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 			return fmt.Errorf("weight of group %d: %w", group, err)
 		}
 		f.weight = weight
-		s.armTimer(int32(i))
-		s.consider(int32(i))
+		p := s.at(int(f.src))
+		p.armTimer(int32(i))
+		p.consider(int32(i))
 	}
 	return nil
 }
@@ -43,12 +44,14 @@ func (s *Sim) SetLaw(group int, maker LawMaker) error {
 			return fmt.Errorf("law of group %d: %w", group, err)
 		}
 		if n, ok := maker.(interface{ Needs() Needs }); ok {
-			s.require(int32(i), n.Needs())
+			f.needs = n.Needs()
+			s.require(f.needs)
 		}
 		f.law = l
 		f.tx.SetLaw(l, s.now)
-		s.armTimer(int32(i))
-		s.consider(int32(i))
+		p := s.at(int(f.src))
+		p.armTimer(int32(i))
+		p.consider(int32(i))
 	}
 	return nil
 }
@@ -81,30 +84,35 @@ func (s *Sim) SetLink(link int, down bool) error {
 		}
 		p := &s.ports[i]
 		p.down = down
+		at := s.at(int(p.node))
 		if down {
-			s.flushPort(int32(i))
+			at.flushPort(int32(i))
 			continue
 		}
 		if n := &s.nodes[p.node]; n.buffer != nil {
-			s.restate(int32(i))
+			at.restate(int32(i))
 		}
-		s.kick(int32(i))
+		at.kick(int32(i))
 	}
 	clear(s.cnpRoutes)
-	if !down {
-		return nil
-	}
 	for i := range s.flows {
-		if err := s.reroute(int32(i), link); err != nil {
-			return err
+		if s.flows[i].tx == nil {
+			continue
 		}
+		if down {
+			if err := s.reroute(int32(i), link); err != nil {
+				return err
+			}
+		}
+		s.routeCNPs(&s.flows[i])
 	}
+	s.share()
 	return nil
 }
 
 // flushPort drops what waits at a port whose link has failed. What is on the wire is dropped
 // as it arrives.
-func (s *Sim) flushPort(i int32) {
+func (s *part) flushPort(i int32) {
 	p := &s.ports[i]
 	for p.ctrl.head != 0 {
 		s.lose(p.ctrl.pop(s.pool.packets), &s.stats.LostOnLinks)
@@ -124,10 +132,10 @@ func (s *Sim) flushPort(i int32) {
 // reroute gives a flow new paths if one of its own crosses a link.
 func (s *Sim) reroute(i int32, link int) error {
 	f := &s.flows[i]
-	if f.tx == nil || !s.crosses(f.route, f.hops, link) && !s.crosses(f.back, f.hops, link) {
+	if !s.crosses(f.route, f.hops, link) && !s.crosses(f.back, f.hops, link) {
 		return nil
 	}
-	route, back, hops, err := s.newRoutes(int(f.src), int(f.dst), s.flowHash(f.spec))
+	route, back, hops, err := s.newRoutes(int(f.src), int(f.dst), splitmix(s.flowHash(f.spec, i)))
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,11 @@ type Config struct {
 	// none.
 	Noise  Noise
 	Groups int    // flow groups whose bytes are counted, at least 1
-	Driver Driver // told of flows that end; may be nil
+	Driver Driver // told of flows with a Tag that end; may be nil
 	Limit  uint64 // events after which the run stops with an error; 0 for none
+	// Cores is how many parts of the fabric may run side by side, each on a processor; 0 stands
+	// for 1. Results are the same for any number.
+	Cores int
 }
 
 // Noise is what hosts add to the delays they measure. It may be shared by runs: Draw
@@ -55,7 +58,7 @@ type Noise interface {
 
 // Driver starts flows that depend on others.
 type Driver interface {
-	// Done is called when a flow has ended; it may start others.
+	// Done is called when a flow with a Tag has ended; it may start others.
 	Done(s *Sim, f *FlowSpec)
 }
 

@@ -14,29 +14,18 @@ type conn struct {
 	busy     bool
 	law      law.Law // nil before the first message
 	seq      uint64  // bytes of its messages so far
-	waiting  []message
+	waiting  []int32 // flows
 }
 
-// message is a flow that waits for its connection.
-type message struct {
-	spec    *FlowSpec
-	arrived units.Time
-}
-
-// queueMessage reports whether a message has to wait for its connection, and opens that when it
-// is the first.
-func (s *Sim) queueMessage(spec *FlowSpec) (waits bool) {
-	c := s.conns[spec.Conn]
-	if c == nil {
-		c = &conn{src: spec.Src, dst: spec.Dst, hash: s.flowHash(spec)}
-		if s.conns == nil {
-			s.conns = map[int]*conn{}
-		}
-		s.conns[spec.Conn] = c
-	}
-	if c.busy {
-		c.waiting = append(c.waiting, message{spec, s.now})
-		s.queued++
+// queueMessage reports whether a flow has to wait for its connection.
+func (s *part) queueMessage(i int32) (waits bool) {
+	c := s.conns[s.flows[i].spec.Conn]
+	switch {
+	case c == nil:
+		return false
+	case c.busy:
+		c.waiting = append(c.waiting, i)
+		s.waiting++
 		return true
 	}
 	c.busy = true
@@ -56,27 +45,38 @@ func (s *Sim) checkConn(f *FlowSpec) error {
 	return nil
 }
 
-// hashOf returns what stands for the five-tuple of a flow.
-func (s *Sim) hashOf(spec *FlowSpec, c *conn) uint64 {
-	if c != nil {
-		return c.hash
+// hashOf returns what stands for the five-tuple of flow i, and opens its connection when it is
+// the first.
+func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
+	if spec.Conn == 0 {
+		return s.flowHash(spec, i)
 	}
-	return s.flowHash(spec)
+	c := s.conns[spec.Conn]
+	if c == nil {
+		c = &conn{src: spec.Src, dst: spec.Dst, hash: s.flowHash(spec, i)}
+		if s.conns == nil {
+			s.conns = map[int]*conn{}
+		}
+		s.conns[spec.Conn] = c
+	}
+	return c.hash
 }
 
-// nextMessage keeps the law of a message that is over and lets the next one begin.
-func (s *Sim) nextMessage(f *flow) error {
+// nextMessage keeps the law of a message that is over and lets the next one begin, on its path.
+func (s *part) nextMessage(f *flow, law law.Law) error {
 	c := s.conns[f.spec.Conn]
-	c.law, c.busy = f.law, false
+	c.law, c.busy = law, false
 	c.seq += uint64(f.spec.Size)
 	if len(c.waiting) == 0 {
 		return nil
 	}
-	m := c.waiting[0]
+	i := c.waiting[0]
 	c.waiting = c.waiting[1:]
-	s.queued--
+	s.waiting--
 	c.busy = true
-	return s.begin(m.spec, m.arrived)
+	next := &s.flows[i]
+	next.route, next.back, next.hops = f.route, f.back, f.hops
+	return s.begin(i)
 }
 
 // catchUp lets the timers of a connection's law go off that were due while it had nothing to

@@ -23,22 +23,23 @@ func (s *Sim) WatchDeadlock(interval, hold units.Time) error {
 		return fmt.Errorf("deadlock check every %v, hold %v: want an interval above 0 and a hold of 0 or more", interval, hold)
 	}
 	s.deadlockEvery, s.deadlockHold = interval, hold
-	s.agenda.Schedule(s.now+interval, evCheck, 0)
+	s.At(s.now+interval, (*Sim).checkDeadlock)
 	return nil
 }
 
 // FirstDeadlock returns the first deadlock found, nil for none.
 func (s *Sim) FirstDeadlock() *Deadlock { return s.deadlock }
 
-func (s *Sim) checkDeadlock() {
-	if s.deadlock == nil && (s.running > 0 || s.Waiting() > 0) {
+func (s *Sim) checkDeadlock() error {
+	if s.deadlock == nil && s.running() > 0 {
 		for class := range NumClasses {
 			if s.deadlock = s.findDeadlock(class); s.deadlock != nil {
-				return
+				return nil
 			}
 		}
-		s.agenda.Schedule(s.now+s.deadlockEvery, evCheck, 0)
+		s.At(s.now+s.deadlockEvery, (*Sim).checkDeadlock)
 	}
+	return nil
 }
 
 // stuck reports whether a class of a port has been stopped for as long as it takes. A
@@ -96,8 +97,9 @@ func (s *Sim) findDeadlock(class int) *Deadlock {
 }
 
 func (s *Sim) holdsFrom(b int32, class int, in int32) bool {
-	for k := s.ports[b].queues[class].head; k != 0; k = s.pool.packets[k].next {
-		if s.pool.packets[k].in == in {
+	packets := s.at(int(s.ports[b].node)).pool.packets
+	for k := s.ports[b].queues[class].head; k != 0; k = packets[k].next {
+		if packets[k].in == in {
 			return true
 		}
 	}

@@ -15,8 +15,19 @@
 //
 // # How it is deterministic
 //
-// A Sim runs on one goroutine. Times are integer picoseconds, events of one time happen in
-// the order in which they were scheduled, and every component that needs chance derives
-// its own stream from the run's one seed, so that what one of them draws never moves
-// another. Runs of different seeds share nothing and may run in parallel.
+// Times are integer picoseconds, events of one time happen in the order of their kinds and of the
+// ports or flows they are about, and every node derives streams of its own for what it draws
+// from the run's one seed, so that what one of them draws never moves another. Runs of different
+// seeds share nothing and may run in parallel.
+//
+// # How it uses several processors
+//
+// A fabric can be parted among processors (Config.Cores): a part owns its nodes, their events and
+// packets, and runs by itself for as long as a packet takes at least to get into another part.
+// Then the parts hand over what they have sent each other, and the next window begins. Since
+// neither the order of a node's events nor its chance depends on the part it is in, results are the
+// same for any number of parts. What touches several parts at once happens between windows
+// (actions: samples, changes, failures of links), or in a window whose parts are run in order by one
+// processor: a flow's end that a Driver answers with other flows, and the end of the last flow.
+// Both are known a window ahead, by the acknowledgement on the wire to the sender.
 package fabric

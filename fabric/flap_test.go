@@ -58,7 +58,7 @@ func flap(t *testing.T, policy headroom.Kind, at units.Time) (drops, pauses uint
 		t.Fatal(err)
 	}
 	for c := range 7 {
-		drops += s.stats.Drops[c]
+		drops += s.Stats().Drops[c]
 	}
-	return drops, s.stats.PausesSent
+	return drops, s.Stats().PausesSent
 }

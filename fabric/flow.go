@@ -85,80 +85,111 @@ func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
 const noFlow = -1
 
 // flow is the state of a flow in the fabric: its sender at one host, its receiver at the
-// other. Slots are used again once no packet of the flow is left.
+// other, which may be of different parts.
 type flow struct {
 	tx         *transport.Sender // nil before the start and when over
 	law        law.Law
-	rx         transport.Receiver
 	spec       *FlowSpec
-	result     int32 // index of its Result
 	src        int32
 	dst        int32
 	route      int32 // where its path starts in Sim.routes
 	back       int32 // and its ACKs' path
 	hops       int32 // length of each
 	next       int32 // behind it in its host's list of ready flows; 0 for none
-	inNet      int32 // its packets in the fabric
 	listed     bool  // in its host's list of ready flows
 	stale      bool  // something changed since it was listed
-	over       bool
 	needs      Needs
 	class      uint8
 	precedence uint8
-	wakeAt     units.Time              // of its pending evWake, MaxTime for none
-	timerAt    units.Time              // of its pending evTimer, MaxTime for none
-	notify     dcqcn.NotificationPoint // of its receiver
+	wakeAt     units.Time // of its pending evWake, MaxTime for none
+	timerAt    units.Time // of its pending evTimer, MaxTime for none
 	ideal      units.Time
 	weight     float64
+
+	// The receiver's.
+	rx        transport.Receiver
+	notify    dcqcn.NotificationPoint
+	delivered bool // all of it
 }
 
 // Start starts a flow now, whatever its Start says; the spec is kept and not changed. It is
 // for workloads whose flows depend on each other; see Driver.
 func (s *Sim) Start(spec *FlowSpec) error {
-	if err := s.checkSpec(spec); err != nil {
+	if err := s.checkSpec(spec, s.now); err != nil {
 		return err
 	}
-	if spec.Conn > 0 && s.queueMessage(spec) {
-		return nil
-	}
-	return s.begin(spec, s.now)
-}
-
-// begin lets a flow send that arrived at a time, now or earlier.
-func (s *Sim) begin(spec *FlowSpec, arrived units.Time) error {
-	conn := s.conns[spec.Conn]
-	hash := s.hashOf(spec, conn)
-	route, back, hops, err := s.newRoutes(spec.Src, spec.Dst, hash)
+	s.expect(spec)
+	i, err := s.admit(spec)
 	if err != nil {
 		return err
 	}
-	f := &flow{
-		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence,
-		route: route, back: back, hops: hops, wakeAt: units.MaxTime, timerAt: units.MaxTime,
-		result: int32(len(s.results)),
+	p := s.at(spec.Src)
+	p.now = s.now
+	return p.start(i)
+}
+
+// expect makes ready for what flows of a kind need that have not been there before.
+func (s *Sim) expect(spec *FlowSpec) {
+	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
+		s.require(n.Needs())
 	}
-	i := s.newFlow(f)
-	f = &s.flows[i]
-	info := s.flowInfo(f)
-	f.weight = info.Weight
-	if f.precedence > 0 {
+	if spec.Precedence > 0 {
 		s.rank()
 	}
+}
+
+// admit gives a flow that starts its number and its path.
+func (s *Sim) admit(spec *FlowSpec) (int32, error) {
+	i := int32(len(s.flows))
+	f := flow{
+		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence,
+		wakeAt: units.MaxTime, timerAt: units.MaxTime,
+	}
+	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
+		f.needs = n.Needs()
+	}
+	var err error
+	if f.route, f.back, f.hops, err = s.newRoutes(spec.Src, spec.Dst, s.hashOf(spec, i)); err != nil {
+		return 0, err
+	}
+	s.routeCNPs(&f)
+	s.flows = append(s.flows, f)
+	s.results = append(s.results, Result{Spec: spec})
+	s.started = append(s.started, 0)
+	s.share()
+	if spec.Stop > 0 {
+		s.At(spec.Stop, func(s *Sim) error { s.at(spec.Src).stop(i); return nil })
+	}
+	return i, nil
+}
+
+// start lets a flow begin whose time has come, or wait for its connection.
+func (s *part) start(i int32) error {
+	s.started[i-1] = s.now
+	if s.queueMessage(i) {
+		return nil
+	}
+	return s.begin(i)
+}
+
+// begin lets a flow send.
+func (s *part) begin(i int32) error {
+	f := &s.flows[i]
+	spec := f.spec
+	info := s.flowInfo(f)
+	f.weight = info.Weight
 	f.ideal = s.ideal(f)
 	info.Deadline = spec.deadline(f.ideal)
-	if err := s.govern(i, conn, info); err != nil {
+	if err := s.govern(i, s.conns[spec.Conn], info); err != nil {
 		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
 	}
-	s.results = append(s.results, Result{Spec: spec, Ideal: f.ideal, Deadline: info.Deadline})
-	s.started = append(s.started, arrived)
+	r := &s.results[i-1]
+	r.Ideal, r.Deadline = f.ideal, info.Deadline
 	s.stats.FlowsStarted++
 	s.running++
 	if s.paccs != nil {
 		pair := pairOf(f.src, f.dst)
 		s.pairs[pair] = append(s.pairs[pair], i)
-	}
-	if spec.Stop > 0 {
-		s.agenda.Schedule(spec.Stop, evStop, i)
 	}
 	s.consider(i)
 	s.armTimer(i)
@@ -166,7 +197,7 @@ func (s *Sim) begin(spec *FlowSpec, arrived units.Time) error {
 }
 
 // govern gives a flow its law, a connection's when it has one, and its sender.
-func (s *Sim) govern(i int32, c *conn, info FlowInfo) error {
+func (s *part) govern(i int32, c *conn, info FlowInfo) error {
 	f := &s.flows[i]
 	spec := f.spec
 	tx := transport.SenderConfig{MSS: s.mss, Size: spec.Size, InitialRTO: s.timeout(spec.Class), MinRTO: s.timeout(spec.Class)}
@@ -182,9 +213,6 @@ func (s *Sim) govern(i int32, c *conn, info FlowInfo) error {
 			return err
 		}
 		f.law = l
-	}
-	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
-		s.require(i, n.Needs())
 	}
 	tx.Law = f.law
 	var err error
@@ -209,18 +237,19 @@ func (s *Sim) timeout(class uint8) units.Time {
 	return lossyRTO
 }
 
-// require makes data packets of a flow carry what its law needs.
-func (s *Sim) require(i int32, n Needs) {
-	s.flows[i].needs = n
+// require makes data packets carry what a law needs.
+func (s *Sim) require(n Needs) {
 	s.needs.INT = s.needs.INT || n.INT
 	s.needs.MaxQD = s.needs.MaxQD || n.MaxQD
 	s.needs.Delay = s.needs.Delay || n.Delay
 	if n != (Needs{}) {
-		s.pool.widen()
+		for _, p := range s.parts {
+			p.pool.widen()
+		}
 	}
 }
 
-func (s *Sim) checkSpec(f *FlowSpec) error {
+func (s *Sim) checkSpec(f *FlowSpec, start units.Time) error {
 	switch {
 	case f.Src < 0 || f.Src >= s.graph.Hosts || f.Dst < 0 || f.Dst >= s.graph.Hosts:
 		return fmt.Errorf("flow from host %d to host %d: want hosts 0 to %d", f.Src, f.Dst, s.graph.Hosts-1)
@@ -228,12 +257,14 @@ func (s *Sim) checkSpec(f *FlowSpec) error {
 		return fmt.Errorf("flow from host %s to itself", s.graph.Names[f.Src])
 	case f.Size < 0:
 		return fmt.Errorf("flow of %d B: want 0 (endless) or more", int64(f.Size))
+	case f.Stop > 0 && f.Stop <= start:
+		return fmt.Errorf("flow from %v to %v: want a stop later than the start, or 0 for none", start, f.Stop)
 	case f.Class >= NumClasses:
 		return fmt.Errorf("flow in class %d: want 0 to %d", f.Class, NumClasses-1)
 	case f.Precedence >= NumPrecedences:
 		return fmt.Errorf("flow with precedence %d: want 0 to %d", f.Precedence, NumPrecedences-1)
-	case f.Group < 0 || f.Group >= len(s.groups):
-		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.groups)-1)
+	case f.Group < 0 || f.Group >= len(s.parts[0].groups):
+		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.parts[0].groups)-1)
 	case f.Law == nil:
 		return fmt.Errorf("flow without a law")
 	case f.Deadline < 0 || !(f.DeadlineFactor >= 0) || f.DeadlineFactor > 1e6:
@@ -242,58 +273,36 @@ func (s *Sim) checkSpec(f *FlowSpec) error {
 	return s.checkConn(f)
 }
 
-// newFlow stores f and returns its index, which is never 0.
-func (s *Sim) newFlow(f *flow) int32 {
-	if n := len(s.freeFlows); n > 0 {
-		i := s.freeFlows[n-1]
-		s.freeFlows = s.freeFlows[:n-1]
-		s.flows[i] = *f
-		return i
-	}
-	s.flows = append(s.flows, *f)
-	return int32(len(s.flows) - 1)
-}
-
 // finish ends a flow: all acknowledged, or stopped.
-func (s *Sim) finish(i int32) {
+func (s *part) finish(i int32) {
 	f := &s.flows[i]
-	r := &s.results[f.result]
+	r := &s.results[i-1]
 	r.Stats = f.tx.Stats()
 	if f.tx.Done() {
-		r.FCT = s.now - s.started[f.result]
+		r.FCT = s.now - s.started[i-1]
 		s.stats.FlowsDone++
 	}
-	f.tx, f.over = nil, true
+	spec, law := f.spec, f.law
+	f.tx, f.law = nil, nil
 	s.running--
 	if s.paccs != nil {
 		s.unpair(i)
 	}
-	spec := f.spec
 	if spec.Conn > 0 {
-		s.fail(s.nextMessage(f))
+		s.fail(s.nextMessage(f, law))
 	}
-	s.reap(i)
-	if s.driver != nil {
-		s.driver.Done(s, spec)
+	if s.driver != nil && spec.Tag != 0 {
+		s.Sim.now = s.now
+		s.driver.Done(s.Sim, spec)
 	}
-	s.halted = s.halting && s.running == 0 && s.Waiting() == 0
-}
-
-// reap frees the slot of a flow that is over once nothing of it is left in the fabric.
-func (s *Sim) reap(i int32) {
-	f := &s.flows[i]
-	if !f.over || f.inNet > 0 || f.listed || f.spec == nil {
-		return
+	if s.halting && !s.windows.abreast && s.Sim.running() == 0 {
+		s.halted, s.stopped = true, true
 	}
-	s.freeRoute(f.route, f.hops)
-	s.freeRoute(f.back, f.hops)
-	*f = flow{wakeAt: units.MaxTime, timerAt: units.MaxTime, over: true}
-	s.freeFlows = append(s.freeFlows, i)
 }
 
 // stop ends an endless flow at its time.
-func (s *Sim) stop(i int32) {
-	if f := &s.flows[i]; f.tx != nil && f.spec.Stop == s.now {
+func (s *part) stop(i int32) {
+	if s.flows[i].tx != nil {
 		s.finish(i)
 	}
 }
@@ -308,6 +317,6 @@ func (s *Sim) flowInfo(f *flow) FlowInfo {
 	}
 	return FlowInfo{
 		Rate: payload, BaseRTT: rtt, OneWay: oneWay, MSS: s.mss, Hops: int(f.hops), Size: f.spec.Size,
-		Weight: w, Rand: s.lawRand,
+		Weight: w, Rand: s.chances[f.src].laws,
 	}
 }

@@ -14,7 +14,7 @@ type nic struct {
 func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
 
 // list puts a flow at the end of its host's list of ready flows.
-func (s *Sim) list(i int32) {
+func (s *part) list(i int32) {
 	f := &s.flows[i]
 	f.listed = true
 	if s.ranked {
@@ -33,7 +33,7 @@ func (s *Sim) list(i int32) {
 }
 
 // consider lists a flow that may send now and wakes it later if it may send later.
-func (s *Sim) consider(i int32) {
+func (s *part) consider(i int32) {
 	f := &s.flows[i]
 	if f.listed {
 		f.stale = true
@@ -54,7 +54,7 @@ func (s *Sim) consider(i int32) {
 }
 
 // wake looks at a flow again when its pacing says that it may send.
-func (s *Sim) wake(i int32) {
+func (s *part) wake(i int32) {
 	f := &s.flows[i]
 	if f.wakeAt != s.now {
 		return // an earlier wake has overtaken this one
@@ -65,7 +65,7 @@ func (s *Sim) wake(i int32) {
 
 // armTimer makes sure that a timer of the flow goes off by its deadline. A deadline that
 // moves later is looked at again when the earlier one comes.
-func (s *Sim) armTimer(i int32) {
+func (s *part) armTimer(i int32) {
 	f := &s.flows[i]
 	if at := f.tx.Deadline(); at < f.timerAt {
 		f.timerAt = at
@@ -73,7 +73,7 @@ func (s *Sim) armTimer(i int32) {
 	}
 }
 
-func (s *Sim) timer(i int32) {
+func (s *part) timer(i int32) {
 	f := &s.flows[i]
 	if f.timerAt != s.now {
 		return
@@ -89,7 +89,7 @@ func (s *Sim) timer(i int32) {
 
 // pull makes the next data packet of a class from the flow whose turn it is, or returns 0
 // when the flow may not send after all.
-func (s *Sim) pull(p *port, class uint8) int32 {
+func (s *part) pull(p *port, class uint8) int32 {
 	q := &s.nics[p.node].ready[class]
 	i := q.head
 	f := &s.flows[i]
@@ -102,7 +102,6 @@ func (s *Sim) pull(p *port, class uint8) int32 {
 	}
 	f.listed = false
 	if f.tx == nil {
-		s.reap(i)
 		return 0
 	}
 	if f.stale {
@@ -137,7 +136,6 @@ func (s *Sim) pull(p *port, class uint8) int32 {
 			x.tele = s.tele.get()
 		}
 	}
-	f.inNet++
 	s.armTimer(i)
 	// The port is busy until then; if the flow may send by then it keeps its turn.
 	free := s.now + p.txTime(size)
@@ -152,7 +150,7 @@ func (s *Sim) pull(p *port, class uint8) int32 {
 }
 
 // receive takes a packet that has arrived at a host.
-func (s *Sim) receive(p *port, k int32) {
+func (s *part) receive(p *port, k int32) {
 	pk := &s.pool.packets[k]
 	i := pk.flow
 	f := &s.flows[i]
@@ -162,7 +160,7 @@ func (s *Sim) receive(p *port, k int32) {
 	case kindProbe:
 		pk.turn(kindProbeAck)
 		s.answer(p, f, k, pk.psn)
-	case kindAck, kindNak, kindProbeAck:
+	case kindAck, kindNak, kindProbeAck, kindLastAck:
 		s.receiveAck(i, f, k)
 	case kindCNP:
 		whole, pair := pk.has(flagPair), pairOf(f.src, f.dst)
@@ -179,22 +177,21 @@ func (s *Sim) receive(p *port, k int32) {
 	}
 }
 
-func (s *Sim) receiveData(p *port, f *flow, k int32) {
+func (s *part) receiveData(p *port, f *flow, k int32) {
 	pk := &s.pool.packets[k]
 	last := pk.has(flagLast)
 	deliver, reply, psn := f.rx.OnData(pk.psn, last)
 	if deliver {
 		s.stats.DataDelivered++
-		if f.spec != nil {
-			n := s.mss
-			if last && f.spec.Size > 0 {
+		n := s.mss
+		if last {
+			if f.spec.Size > 0 {
 				n = s.lastPayload(f.spec.Size)
 			}
-			s.groups[f.spec.Group] += n
+			f.delivered = true
+			s.results[pk.flow-1].Delivered = s.now
 		}
-		if last && s.results[f.result].Delivered == 0 {
-			s.results[f.result].Delivered = s.now
-		}
+		s.groups[f.spec.Group] += n
 	}
 	if s.cnpGap > 0 && pk.has(flagCE) {
 		s.marked(pk.flow)
@@ -204,16 +201,20 @@ func (s *Sim) receiveData(p *port, f *flow, k int32) {
 		s.discard(k)
 		return
 	}
-	pk.turn(kindAck)
-	if reply == transport.Nak {
+	switch {
+	case reply == transport.Nak:
 		pk.turn(kindNak)
 		s.stats.Naks++
+	case f.delivered:
+		pk.turn(kindLastAck)
+	default:
+		pk.turn(kindAck)
 	}
 	s.answer(p, f, k, psn)
 }
 
 // answer sends a packet back as its own acknowledgement. It keeps its telemetry.
-func (s *Sim) answer(p *port, f *flow, k int32, psn uint32) {
+func (s *part) answer(p *port, f *flow, k int32, psn uint32) {
 	pk := &s.pool.packets[k]
 	if s.pool.wide {
 		x := &s.pool.extras[k]
@@ -226,9 +227,9 @@ func (s *Sim) answer(p *port, f *flow, k int32, psn uint32) {
 }
 
 // congested hands a congestion notification to a flow's law.
-func (s *Sim) congested(i int32) {
+func (s *part) congested(i int32) {
 	if f := &s.flows[i]; f.tx != nil {
-		s.results[f.result].CNPs++
+		s.results[i-1].CNPs++
 		f.tx.OnEvent(law.CNP, s.now)
 		s.armTimer(i)
 		s.consider(i)
@@ -236,7 +237,7 @@ func (s *Sim) congested(i int32) {
 }
 
 // marked is DCQCN's notification point for a packet of a flow that arrived marked.
-func (s *Sim) marked(i int32) {
+func (s *part) marked(i int32) {
 	n := &s.flows[i].notify
 	waiting := n.Due() != units.MaxTime
 	if n.Marked(s.now, s.cnpGap) {
@@ -246,28 +247,26 @@ func (s *Sim) marked(i int32) {
 	}
 }
 
-// notifyOwed sends the CNP that a window owes which is over, while the flow runs. The event
-// may be an earlier flow's of the same index, whose window is over too.
-func (s *Sim) notifyOwed(i int32) {
-	if f := &s.flows[i]; f.tx != nil && f.notify.Expired(s.now, s.cnpGap) {
+// notifyOwed sends the CNP that a window owes which is over, while there is more to come.
+func (s *part) notifyOwed(i int32) {
+	if f := &s.flows[i]; !f.delivered && f.notify.Expired(s.now, s.cnpGap) {
 		s.sendCNP(i)
 		s.kick(s.nicPort(f.dst))
 	}
 }
 
 // sendCNP sends a congestion notification from a flow's receiver to its sender.
-func (s *Sim) sendCNP(i int32) {
+func (s *part) sendCNP(i int32) {
 	f := &s.flows[i]
 	k := s.pool.get()
 	pk := &s.pool.packets[k]
 	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
 	pk.flow, pk.route = i, f.back+1
-	f.inNet++
 	s.stats.CNPs++
 	s.enqueue(&s.ports[s.nicPort(f.dst)], pk.class, k, pk.size)
 }
 
-func (s *Sim) receiveAck(i int32, f *flow, k int32) {
+func (s *part) receiveAck(i int32, f *flow, k int32) {
 	pk := &s.pool.packets[k]
 	if f.tx == nil {
 		s.discard(k)
@@ -275,7 +274,7 @@ func (s *Sim) receiveAck(i int32, f *flow, k int32) {
 	}
 	s.feedback = transport.Feedback{PSN: pk.psn, Nak: pk.kind() == kindNak, Probe: pk.kind() == kindProbeAck, CE: pk.has(flagCE)}
 	if s.noise != nil {
-		s.feedback.Noise = s.noise.Draw(s.noiseRand)
+		s.feedback.Noise = s.noise.Draw(s.chances[f.src].noise)
 	}
 	if s.pool.wide {
 		x := &s.pool.extras[k]
@@ -289,7 +288,6 @@ func (s *Sim) receiveAck(i int32, f *flow, k int32) {
 	}
 	f.tx.OnFeedback(&s.feedback, s.now)
 	s.discard(k)
-	f = &s.flows[i]
 	if f.tx.Done() {
 		s.finish(i)
 		return
@@ -299,19 +297,9 @@ func (s *Sim) receiveAck(i int32, f *flow, k int32) {
 }
 
 // discard frees a packet and what hangs on it.
-func (s *Sim) discard(k int32) {
-	pk := &s.pool.packets[k]
-	i := pk.flow
+func (s *part) discard(k int32) {
 	if s.pool.wide && s.pool.extras[k].tele != 0 {
 		s.tele.put(s.pool.extras[k].tele)
 	}
 	s.pool.put(k)
-	if i < 0 {
-		return
-	}
-	f := &s.flows[i]
-	f.inNet--
-	if f.over {
-		s.reap(i)
-	}
 }

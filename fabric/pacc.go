@@ -33,14 +33,12 @@ type paccPort struct {
 	rows    []paccRow
 	index   map[uint64]int32 // rows by pair of hosts
 	ticking bool
-	sendAt  units.Time // of the pending call of send, MaxTime for none
-
-	tick, send func(*Sim) error
+	sendAt  units.Time // of the pending evCNP, MaxTime for none
 }
 
 type paccRow struct {
 	pair uint64
-	src  int32
+	flow int32 // the first of the pair's
 }
 
 // pairOf names the flows from one host to another.
@@ -64,7 +62,10 @@ func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 		return fmt.Errorf("pacc: class %d, want 0 to %d", c.Class, NumClasses-1)
 	}
 	s.paccs = make([]*paccPort, len(s.ports))
-	s.cnpRoutes, s.pairs = map[uint64]int32{}, map[uint64][]int32{}
+	s.cnpRoutes = map[uint64]int32{}
+	for _, p := range s.parts {
+		p.pairs = map[uint64][]int32{}
+	}
 	phases := Stream(seed, "pacc")
 	for i := range s.ports {
 		if s.ports[i].isHost {
@@ -84,24 +85,24 @@ func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 			phase:  units.Time(phases.Int64N(int64(par.Interval))),
 			engine: engine, pacer: pacer, index: map[uint64]int32{}, sendAt: units.MaxTime,
 		}
-		p.tick, p.send = p.onTick, p.onSend
 		s.paccs[i] = p
 	}
 	return nil
 }
 
 // count is RECEIVE_PACKET of Algorithm 1 for a data packet that is about to join the queue.
-func (p *paccPort) count(s *Sim, k int32, size uint16) {
+func (p *paccPort) count(s *part, k int32, size uint16) {
 	if !p.ticking {
 		p.wake(s)
 	}
-	f := &s.flows[s.pool.packets[k].flow]
+	i := s.pool.packets[k].flow
+	f := &s.flows[i]
 	pair := pairOf(f.src, f.dst)
 	row, ok := p.index[pair]
 	if !ok {
 		row = int32(len(p.rows))
 		p.index[pair] = row
-		p.rows = append(p.rows, paccRow{pair: pair, src: f.src})
+		p.rows = append(p.rows, paccRow{pair: pair, flow: i})
 		p.counts = append(p.counts, cnpgen.FlowCount{Key: flowKey(f.src, f.dst)})
 	}
 	c := &p.counts[row]
@@ -113,14 +114,14 @@ func (p *paccPort) count(s *Sim, k int32, size uint16) {
 
 // wake starts ticking again. The queue has been empty until now: so it was at the tick that
 // would have been the last.
-func (p *paccPort) wake(s *Sim) {
+func (p *paccPort) wake(s *part) {
 	last := s.now - (s.now+p.interval-p.phase)%p.interval
 	p.engine.Tick(max(last, 0), 0, nil)
 	p.ticking = true
-	s.At(last+p.interval, p.tick)
+	s.agenda.Schedule(last+p.interval, evTick, p.port)
 }
 
-func (p *paccPort) onTick(s *Sim) error {
+func (p *paccPort) onTick(s *part) {
 	queue := s.ports[p.port].queues[p.class].bytes
 	p.forget()
 	p.pacer.Add(s.now, p.engine.Tick(s.now, queue, p.counts))
@@ -130,9 +131,8 @@ func (p *paccPort) onTick(s *Sim) error {
 	p.arm(s)
 	p.ticking = len(p.rows) > 0 || queue > 0 || p.pacer.Len() > 0
 	if p.ticking {
-		s.At(s.now+p.interval, p.tick)
+		s.agenda.Schedule(s.now+p.interval, evTick, p.port)
 	}
-	return nil
 }
 
 // forget drops the rows of pairs that sent nothing in the period.
@@ -151,15 +151,15 @@ func (p *paccPort) forget() {
 	p.rows, p.counts = p.rows[:n], p.counts[:n]
 }
 
-// arm makes sure that send is called when the next CNP is due.
-func (p *paccPort) arm(s *Sim) {
+// arm makes sure that onSend is called when the next CNP is due.
+func (p *paccPort) arm(s *part) {
 	if at := p.pacer.Next(); at < p.sendAt {
 		p.sendAt = at
-		s.At(at, p.send)
+		s.agenda.Schedule(at, evCNP, p.port)
 	}
 }
 
-func (p *paccPort) onSend(s *Sim) error {
+func (p *paccPort) onSend(s *part) {
 	if p.sendAt == s.now {
 		p.sendAt = units.MaxTime
 	}
@@ -175,19 +175,13 @@ func (p *paccPort) onSend(s *Sim) error {
 		s.notifySource(p.port, &p.rows[row])
 	}
 	p.arm(s)
-	return nil
 }
 
 // notifySource sends a CNP from the switch of a port to the source of a pair, in the class of
 // ACKs. PACC counts by pairs of addresses, not by five-tuples, as a NIC with a limiter per destination
-// has them, so it is for all flows of the pair. It is lost where a link has failed, and there
-// is none when all flows of the pair are over.
-func (s *Sim) notifySource(port int32, r *paccRow) {
-	if len(s.pairs[r.pair]) == 0 {
-		return
-	}
-	carrier := s.pairs[r.pair][0]
-	route, ok := s.routeBack(s.ports[port].node, r.src)
+// has them, so it is for all flows of the pair. It is lost where a link has failed.
+func (s *part) notifySource(port int32, r *paccRow) {
+	route, ok := s.cnpRoutes[pairOf(s.ports[port].node, s.flows[r.flow].src)]
 	if !ok {
 		return
 	}
@@ -199,16 +193,15 @@ func (s *Sim) notifySource(port int32, r *paccRow) {
 	k := s.pool.get()
 	pk := &s.pool.packets[k]
 	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
-	pk.flow, pk.route, pk.in = carrier, route+1, ownPacket
+	pk.flow, pk.route, pk.in = r.flow, route+1, ownPacket
 	pk.set(flagPair)
-	s.flows[carrier].inNet++
 	s.stats.CNPs++
 	s.enqueue(o, pk.class, k, pk.size)
 	s.kick(out)
 }
 
 // unpair takes a flow that is over out of its pair.
-func (s *Sim) unpair(i int32) {
+func (s *part) unpair(i int32) {
 	pair := pairOf(s.flows[i].src, s.flows[i].dst)
 	left := slices.DeleteFunc(s.pairs[pair], func(j int32) bool { return j == i })
 	if len(left) == 0 {
@@ -218,21 +211,23 @@ func (s *Sim) unpair(i int32) {
 	s.pairs[pair] = left
 }
 
-// routeBack returns the path of CNPs from a switch to a host. It is computed once and kept,
-// until a link fails or is repaired.
-func (s *Sim) routeBack(node, host int32) (route int32, ok bool) {
-	key := pairOf(node, host)
-	if route, ok = s.cnpRoutes[key]; ok {
-		return route, true
+// routeCNPs makes sure that the switches on a flow's path know a path to its source for CNPs of
+// their own, until a link fails or is repaired.
+func (s *Sim) routeCNPs(f *flow) {
+	if s.paccs == nil {
+		return
 	}
-	var err error
-	if s.path, err = s.router.Path(s.path[:0], int(node), int(host), 0); err != nil {
-		return 0, false
+	for h := int32(1); h < f.hops; h++ {
+		node := s.ports[s.routes[f.route+h]].node
+		key := pairOf(node, f.src)
+		if _, ok := s.cnpRoutes[key]; ok {
+			continue
+		}
+		var err error
+		if s.path, err = s.router.Path(s.path[:0], int(node), int(f.src), 0); err == nil {
+			s.cnpRoutes[key] = s.storeRoute(s.path)
+		}
 	}
-	route = int32(len(s.routes))
-	s.routes = append(s.routes, s.path...)
-	s.cnpRoutes[key] = route
-	return route, true
 }
 
 // ownPacket is where a packet came in that its switch made: it is in no ingress queue's

@@ -13,6 +13,7 @@ const (
 	kindProbe
 	kindProbeAck
 	kindPFC
+	kindLastAck // an ACK, of all of its flow
 )
 
 // Flags of a packet.

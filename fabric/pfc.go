@@ -25,6 +25,7 @@ type pauseState struct {
 	asked    uint8 // classes that this port has paused its peer for
 	refresh  bool  // an evRefresh is due
 	expiring bool  // an evExpire is due
+	obeying  fifo  // frames that have arrived and not taken effect
 	until    [NumClasses]units.Time
 	since    [NumClasses]units.Time
 	total    [NumClasses]units.Time // paused, over periods that have ended
@@ -42,7 +43,7 @@ func (s *Sim) pauseTime(p *port, quanta uint16) units.Time {
 }
 
 // signal sends the PFC frames that a switch's buffer asks for.
-func (s *Sim) signal(n *node, signals []Signal) {
+func (s *part) signal(n *node, signals []Signal) {
 	for _, g := range signals {
 		i := n.first + int32(g.Port)
 		st := &s.pauses[i]
@@ -65,7 +66,7 @@ func (s *Sim) signal(n *node, signals []Signal) {
 // sendPFC sends a PFC frame that pauses classes for quanta, or resumes them when that is 0.
 // A frame that still waits for the packet on the wire takes the change along, as a MAC
 // fills in class-enable vector and times when it begins to send.
-func (s *Sim) sendPFC(i int32, classes uint8, quanta uint16) {
+func (s *part) sendPFC(i int32, classes uint8, quanta uint16) {
 	k := s.ports[i].ctrl.head
 	if k == 0 {
 		k = s.pool.get()
@@ -87,7 +88,7 @@ func (s *Sim) sendPFC(i int32, classes uint8, quanta uint16) {
 const pauseShift = 16
 
 // restate sends one PFC frame that says of each class whether it is paused.
-func (s *Sim) restate(i int32) {
+func (s *part) restate(i int32) {
 	st := &s.pauses[i]
 	s.sendPFC(i, ^st.asked, 0)
 	if st.asked != 0 {
@@ -97,7 +98,7 @@ func (s *Sim) restate(i int32) {
 }
 
 // awaitRefresh makes sure that a PAUSE is repeated when half of its time is over.
-func (s *Sim) awaitRefresh(i int32) {
+func (s *part) awaitRefresh(i int32) {
 	if st := &s.pauses[i]; !st.refresh {
 		st.refresh = true
 		s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
@@ -105,7 +106,7 @@ func (s *Sim) awaitRefresh(i int32) {
 }
 
 // refresh repeats a PAUSE that still holds before it expires.
-func (s *Sim) refresh(i int32) {
+func (s *part) refresh(i int32) {
 	st := &s.pauses[i]
 	st.refresh = false
 	if st.asked == 0 || s.ports[i].down {
@@ -116,10 +117,11 @@ func (s *Sim) refresh(i int32) {
 	s.sendPFC(i, st.asked, s.pfc.Quanta)
 }
 
-// obey lets a PFC frame take effect at the port it arrived at.
-func (s *Sim) obey(k int32) {
+// obey lets the first PFC frame that waits at a port take effect.
+func (s *part) obey(i int32) {
+	k := s.pauses[i].obeying.pop(s.pool.packets)
 	pk := &s.pool.packets[k]
-	i, quanta, mask := pk.in, uint16(pk.psn), uint8(pk.psn>>pauseShift)
+	quanta, mask := uint16(pk.psn), uint8(pk.psn>>pauseShift)
 	over := pk.class &^ mask
 	s.pool.put(k)
 	s.obeying--
@@ -152,7 +154,7 @@ func (s *Sim) obey(k int32) {
 }
 
 // resume lets a port send the classes of mask, which were paused, again.
-func (s *Sim) resume(i int32, mask uint8) {
+func (s *part) resume(i int32, mask uint8) {
 	if mask == 0 {
 		return
 	}
@@ -168,7 +170,7 @@ func (s *Sim) resume(i int32, mask uint8) {
 }
 
 // expire ends the pauses of port i whose time is over.
-func (s *Sim) expire(i int32) {
+func (s *part) expire(i int32) {
 	p, st := &s.ports[i], &s.pauses[i]
 	st.expiring = false
 	next := units.MaxTime

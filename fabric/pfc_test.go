@@ -21,11 +21,12 @@ func TestPFCFramesJoin(t *testing.T) {
 	live := 0
 	s.At(busy, func(s *Sim) error {
 		// Host 1's packet has just begun to leave by out.
-		live = s.pool.live
-		s.sendPFC(int32(out), 0b0000_0011, 1000)
-		s.sendPFC(int32(out), 0b0000_0100, 1000)
-		s.sendPFC(int32(out), 0b0000_0010, 0)
-		live = s.pool.live - live
+		p := s.at(2)
+		live = p.pool.live
+		p.sendPFC(int32(out), 0b0000_0011, 1000)
+		p.sendPFC(int32(out), 0b0000_0100, 1000)
+		p.sendPFC(int32(out), 0b0000_0010, 0)
+		live = p.pool.live - live
 		return s.Check()
 	})
 	effect := busy + line100.Rate.TxTime(1054) + line100.Delay + line100.Rate.TxTime(64) + line100.Rate.TxTime(3840)
@@ -37,9 +38,10 @@ func TestPFCFramesJoin(t *testing.T) {
 	}
 	// A later frame may resume and pause at once.
 	s.At(s.Now(), func(s *Sim) error {
+		p := s.at(2)
 		s.ports[out].freeAt = s.now + 1
-		s.sendPFC(int32(out), 0b0000_0001, 0)
-		s.sendPFC(int32(out), 0b0001_0000, 1000)
+		p.sendPFC(int32(out), 0b0000_0001, 0)
+		p.sendPFC(int32(out), 0b0001_0000, 1000)
 		return nil
 	})
 	if err := s.Run(s.Now() + 2*line100.Delay); err != nil {

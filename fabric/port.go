@@ -20,21 +20,24 @@ type port struct {
 	perByte int32 // ps that a byte lasts at the link's rate; 0 when that is not whole
 	node    int32
 	peer    int32
-	local   int32 // number of the port at its node
-	active  uint8 // classes with packets queued
-	ready   uint8 // of a host's port: classes with flows that may send
-	paused  uint8 // classes that PFC stops
-	pending bool  // an evFree event is due at freeAt
+	local   uint16 // number of the port at its node
+	active  uint8  // classes with packets queued
+	ready   uint8  // of a host's port: classes with flows that may send
+	paused  uint8  // classes that PFC stops
+	pending bool   // an evFree event is due at freeAt
 	isHost  bool
 	down    bool
+	cross   bool  // the peer is of another part
+	toHost  bool  // the peer is a host; kept where there are several parts
 	turn    uint8 // class whose DWRR turn it is
 	jitter  int32 // ps that a frame is late at most
 
 	observed int32 // index + 1 of its observers, 0 for none
 
-	wire wire // packets on their way to this port
-	rate units.Rate
-	_    [24]byte
+	wire    wire // packets on their way to this port
+	rate    units.Rate
+	arrives units.Time // with jitter: when the last packet that it sent does
+	_       [16]byte
 
 	queues [NumClasses]queue
 
@@ -69,7 +72,7 @@ func perByteOf(r units.Rate) int32 {
 func bytesOf(size uint16) units.Bytes { return units.Bytes(size) }
 
 // kick lets port i send if it is idle, or makes sure that it looks again when it is free.
-func (s *Sim) kick(i int32) {
+func (s *part) kick(i int32) {
 	p := &s.ports[i]
 	if p.pending {
 		return
@@ -83,7 +86,7 @@ func (s *Sim) kick(i int32) {
 }
 
 // transmit sends the next packet of an idle port, if there is one that may go.
-func (s *Sim) transmit(i int32) {
+func (s *part) transmit(i int32) {
 	p := &s.ports[i]
 	if p.down {
 		return
@@ -121,35 +124,38 @@ func (s *Sim) transmit(i int32) {
 }
 
 // send puts a packet on the wire of an idle port.
-func (s *Sim) send(i int32, p *port, size uint16, e onWire) {
+func (s *part) send(i int32, p *port, size uint16, e onWire) {
 	p.freeAt = s.now + p.txTime(size)
 	p.txBytes += uint64(size)
 	at := p.freeAt + p.delay
-	w := &s.ports[p.peer].wire
 	if p.jitter != 0 {
-		at = s.jittered(p, w, at)
+		// A frame is not before the one ahead of it.
+		p.arrives = max(p.arrives, at+units.Time(s.chances[p.node].jitter.Int64N(int64(p.jitter)+1)))
+		at = p.arrives
 	}
-	if w.n == 0 {
-		s.agenda.Schedule(at, evArrive, p.peer)
+	if p.toHost && e.kind() == kindLastAck {
+		s.endings = append(s.endings, ending{at, s.flows[s.pool.packets[e.k].flow].spec.Tag != 0})
 	}
-	w.push(at, e)
+	if p.cross {
+		s.post(p, at, e)
+	} else {
+		s.land(&s.ports[p.peer].wire, p.peer, at, e)
+	}
 	if (p.active|p.ready)&^p.paused != 0 || p.ctrl.head != 0 {
 		p.pending = true
 		s.agenda.Schedule(p.freeAt, evFree, i)
 	}
 }
 
-// jittered returns when a frame that would arrive at a time does on a link with jitter: not
-// before those that are on the wire.
-func (s *Sim) jittered(p *port, w *wire, at units.Time) units.Time {
-	at += units.Time(s.jitterRand.Int64N(int64(p.jitter) + 1))
+// land puts a packet on the wire to a port.
+func (s *part) land(w *wire, port int32, at units.Time, e onWire) {
 	if w.n == 0 {
-		return at
+		s.agenda.Schedule(at, evArrive, port)
 	}
-	return max(at, w.ring[(w.head+w.n-1)&uint32(len(w.ring)-1)].due(s.now))
+	w.push(at, e)
 }
 
-func (s *Sim) enqueue(p *port, class uint8, k int32, size uint16) {
+func (s *part) enqueue(p *port, class uint8, k int32, size uint16) {
 	pk := &s.pool.packets[k]
 	pk.at = s.now
 	q := &p.queues[class]
@@ -171,7 +177,7 @@ func (s *Sim) enqueue(p *port, class uint8, k int32, size uint16) {
 	}
 }
 
-func (s *Sim) dequeue(p *port, class uint8) int32 {
+func (s *part) dequeue(p *port, class uint8) int32 {
 	q := &p.queues[class]
 	k := q.head
 	pk := &s.pool.packets[k]

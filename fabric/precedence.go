@@ -49,10 +49,10 @@ func (t *tails) left(class, precedence uint8, entry int32) {
 	}
 }
 
-func (s *Sim) precedence(k int32) uint8 { return s.flows[s.pool.packets[k].flow].precedence }
+func (s *part) precedence(k int32) uint8 { return s.flows[s.pool.packets[k].flow].precedence }
 
 // insert puts a packet into a queue behind those of its precedence.
-func (s *Sim) insert(p *port, class uint8, k int32) {
+func (s *part) insert(p *port, class uint8, k int32) {
 	q, packets := &p.queues[class], s.pool.packets
 	next := &q.head
 	if before := p.tails.after(class, s.precedence(k), k); before != 0 {
@@ -66,7 +66,7 @@ func (s *Sim) insert(p *port, class uint8, k int32) {
 }
 
 // listRanked puts a flow into its host's list behind those of its precedence.
-func (s *Sim) listRanked(i int32) {
+func (s *part) listRanked(i int32) {
 	f := &s.flows[i]
 	q := &s.nics[f.src].ready[f.class]
 	next := &q.head

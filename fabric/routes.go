@@ -14,7 +14,6 @@ func (s *Sim) newRoutes(src, dst int, hash uint64) (route, back, hops int32, err
 	route = s.storeRoute(s.path)
 	s.path, err = s.router.Path(s.path[:0], dst, src, hash^backSalt)
 	if err != nil {
-		s.freeRoute(route, hops)
 		return 0, 0, 0, err
 	}
 	return route, s.storeRoute(s.path), hops, nil
@@ -25,29 +24,14 @@ const backSalt = 0x5851F42D4C957F2D
 
 // flowHash stands for the hash of a flow's five-tuple: the run's seed and the flow's
 // number, so that another seed is another draw of ECMP.
-func (s *Sim) flowHash(spec *FlowSpec) uint64 {
-	s.flowCount++
-	return splitmix(s.ecmpSeed ^ splitmix(s.flowCount<<32^uint64(spec.Src)<<16^uint64(spec.Dst)))
+func (s *Sim) flowHash(spec *FlowSpec, i int32) uint64 {
+	return splitmix(s.ecmpSeed ^ splitmix(uint64(i)<<32^uint64(spec.Src)<<16^uint64(spec.Dst)))
 }
 
 func (s *Sim) storeRoute(path []int32) int32 {
-	n := len(path)
-	for len(s.freeRoutes) <= n {
-		s.freeRoutes = append(s.freeRoutes, nil)
-	}
-	if free := s.freeRoutes[n]; len(free) > 0 {
-		at := free[len(free)-1]
-		s.freeRoutes[n] = free[:len(free)-1]
-		copy(s.routes[at:], path)
-		return at
-	}
 	at := int32(len(s.routes))
 	s.routes = append(s.routes, path...)
 	return at
-}
-
-func (s *Sim) freeRoute(at, hops int32) {
-	s.freeRoutes[hops] = append(s.freeRoutes[hops], at)
 }
 
 // baseRTT returns the round trip of a full packet and its acknowledgement over empty paths,

@@ -1,53 +1,37 @@
 package fabric
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/headgate/headgate/fabric/event"
 	"github.com/headgate/headgate/fabric/topo"
 	"github.com/headgate/headgate/headroom"
-	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/units"
 )
 
-// Kinds of events; the argument is a port unless it says otherwise.
-const (
-	evArrive  = iota // the first packet on the link is here
-	evFree           // the port has sent its packet and others wait
-	evPause          // a PFC frame takes effect (packet)
-	evRefresh        // a PAUSE should be repeated
-	evExpire         // a PAUSE may be over
-	evWake           // pacing lets a flow send (flow)
-	evTimer          // a timer of a flow (flow)
-	evStart          // the next flow of the list starts
-	evStop           // an endless flow ends (flow)
-	evNotify         // a receiver may owe a CNP (flow)
-	evAction         // something the caller scheduled (action)
-	evCheck          // look for deadlocks
-)
-
-// Sim is one run. It owns all state of its fabric and is used from one goroutine.
+// Sim is one run. It owns all state of its fabric and is used from one goroutine; what it does
+// on others itself, see Config.Cores, shows nowhere.
 type Sim struct {
-	now      units.Time
-	agenda   *event.Queue
-	pool     pool
-	ports    []port
-	nodes    []node // hosts, then switches
-	nics     []nic  // per host
-	routes   []int32
-	flows    []flow // flow 0 stands for none
-	tele     telePool
-	pauses   []pauseState       // per port
-	reds     []red              // per port and class, nil without ECN
-	observed [][]*Occupancy     // per port
-	paccs    []*paccPort        // per port, nil at hosts and without PACC
-	conns    map[int]*conn      // connections with more than one message
-	queued   int                // messages that wait for their connections
-	pairs    map[uint64][]int32 // with PACC: flows that run, by source and destination
+	now     units.Time
+	parts   []*part
+	partOf  []int32      // per node
+	control *event.Queue // what touches several parts: actions, by their numbers
+	ports   []port
+	nodes   []node // hosts, then switches
+	nics    []nic  // per host
+	routes  []int32
+	flows   []flow // flow 0 stands for none
+
+	pauses    []pauseState     // per port
+	reds      []red            // per port and class, nil without ECN
+	observed  [][]*Occupancy   // per port
+	paccs     []*paccPort      // per port, nil at hosts and without PACC
+	cnpRoutes map[uint64]int32 // by switch and source: where CNPs of the switch's own go
+	conns     map[int]*conn    // connections with more than one message
 
 	mss, header, ackSize units.Bytes
 	mtu                  int32 // size of a full frame
@@ -61,43 +45,28 @@ type Sim struct {
 	maxQDUnit            maxqd.Unit
 	lossless             uint8 // classes of which no buffer drops a packet
 
-	graph       *topo.Graph
-	layout      *topo.Ports
-	router      *topo.Router
-	driver      Driver
-	specs       []FlowSpec // by start
-	nextSpec    int
-	startAt     units.Time // of the pending evStart, MaxTime for none
-	running     int
-	ranked      bool    // flows have precedences
-	nicTails    []tails // per host, if so
-	obeying     int     // PFC frames that have arrived and not taken effect
-	halting     bool    // Run returns once no flow runs or waits
-	halted      bool
-	groups      []units.Bytes // payload delivered
-	results     []Result
-	started     []units.Time
-	actions     []func(*Sim) error
-	freeActions []int32
-
-	touched    uint16 // see dequeue
-	freeFlows  []int32
-	freeRoutes [][]int32 // by length
-	path       []int32
-	cnpRoutes  map[uint64]int32 // by switch and source: where CNPs of the switch's own go
-	feedback   transport.Feedback
-	ecmpSeed   uint64
-	flowCount  uint64
-	ecnRand    *rand.Rand
-	lawRand    *rand.Rand
-	jitterRand *rand.Rand
-	noise      Noise
-	noiseRand  *rand.Rand
+	graph    *topo.Graph
+	layout   *topo.Ports
+	router   *topo.Router
+	driver   Driver
+	specs    []FlowSpec // by start
+	nextSpec int
+	ranked   bool    // flows have precedences
+	nicTails []tails // per host, if so
+	halting  bool    // Run returns once no flow runs or waits
+	halted   bool
+	results  []Result // of flow i at i − 1
+	started  []units.Time
+	actions  []func(*Sim) error
+	path     []int32
+	ecmpSeed uint64
+	chances  []chance // per node
+	noise    Noise
+	windows  windows
 
 	deadlock      *Deadlock
 	deadlockEvery units.Time
 	deadlockHold  units.Time
-	stats         Stats
 	limit         uint64
 	err           error
 }
@@ -109,13 +78,10 @@ func New(c Config) (*Sim, error) {
 		return nil, err
 	}
 	s := &Sim{
-		pool: newPool(), tele: newTelePool(), flows: make([]flow, 1), graph: c.Graph,
+		flows: make([]flow, 1), graph: c.Graph, control: event.NewQueue(0),
 		mss: c.Payload, header: c.Header, ackSize: c.Ack, mtu: int32(max(c.Payload+c.Header, minFrame)),
 		strict: *c.Strict, ackClass: *c.AckClass, pfc: c.PFC, cnpGap: c.CNPGap, rto: c.RTO, lossless: 0xFF,
-		startAt: units.MaxTime, driver: c.Driver, groups: make([]units.Bytes, c.Groups), limit: c.Limit,
-		ecmpSeed: Stream(c.Seed, "ecmp").Uint64(), ecnRand: Stream(c.Seed, "ecn"), lawRand: Stream(c.Seed, "laws"),
-		jitterRand: Stream(c.Seed, "jitter"),
-		noise:      c.Noise, noiseRand: Stream(c.Seed, "noise"),
+		driver: c.Driver, limit: c.Limit, ecmpSeed: Stream(c.Seed, "ecmp").Uint64(), noise: c.Noise,
 	}
 	for i, q := range c.Quantum {
 		s.quantum[i] = int32(q)
@@ -151,11 +117,11 @@ func (s *Sim) build(c *Config) error {
 		n := l.Node[i]
 		s.ports[i] = port{
 			rate: link.Rate, perByte: perByteOf(link.Rate), delay: link.Delay + spreads[l.Link[i]], node: int32(n), peer: int32(l.Peer[i]),
-			local: int32(i - l.First[n]), isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
+			local: uint16(i - l.First[n]), isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
 		}
 		longest = max(longest, link.Delay+link.Jitter+link.Spread+link.Rate.TxTime(units.Bytes(s.mtu)))
 	}
-	s.agenda = event.NewQueue(longest)
+	s.divide(c, longest)
 	for n := range s.nodes {
 		s.nodes[n].first = int32(l.First[n])
 		if g.IsHost(n) || c.NewBuffer == nil {
@@ -198,53 +164,40 @@ func (s *Sim) build(c *Config) error {
 
 // AddFlows adds flows to start at their times; before Run, or for times to come.
 func (s *Sim) AddFlows(specs []FlowSpec) error {
+	first := units.MaxTime
 	for i := range specs {
-		if err := s.checkSpec(&specs[i]); err != nil {
+		if err := s.checkSpec(&specs[i], specs[i].Start); err != nil {
 			return err
 		}
 		if specs[i].Start < s.now {
 			return fmt.Errorf("flow starts at %v, want %v or later", specs[i].Start, s.now)
 		}
+		s.expect(&specs[i])
+		first = min(first, specs[i].Start)
 	}
 	left := append(slices.Clone(s.specs[s.nextSpec:]), specs...)
-	slices.SortStableFunc(left, func(a, b FlowSpec) int { return compare(a.Start, b.Start) })
+	slices.SortStableFunc(left, func(a, b FlowSpec) int { return cmp.Compare(a.Start, b.Start) })
 	s.specs, s.nextSpec = left, 0
-	s.scheduleStart()
+	s.notBeyond(first - 1)
 	return nil
 }
 
-// scheduleStart keeps one evStart pending for the next flow of the list.
-func (s *Sim) scheduleStart() {
-	if s.nextSpec == len(s.specs) {
-		return
-	}
-	if at := s.specs[s.nextSpec].Start; at < s.startAt {
-		s.startAt = at
-		s.agenda.Schedule(at, evStart, 0)
-	}
-}
-
-func compare(a, b units.Time) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// At calls fn at a time of the run. An error that fn returns ends the run.
+// At calls fn at a time of the run, before all else that happens then; but at time 0 after it,
+// when the flows that are there from the start have started. An error that fn returns ends the
+// run.
 func (s *Sim) At(t units.Time, fn func(*Sim) error) {
-	i := int32(len(s.actions))
-	if n := len(s.freeActions); n > 0 {
-		i = s.freeActions[n-1]
-		s.freeActions = s.freeActions[:n-1]
-		s.actions[i] = fn
-	} else {
-		s.actions = append(s.actions, fn)
+	t = max(t, s.now)
+	s.control.Schedule(t, 0, int32(len(s.actions)))
+	s.actions = append(s.actions, fn)
+	s.notBeyond(t - 1)
+}
+
+// untilAction returns up to when things happen before the next action, but not after a time.
+func (s *Sim) untilAction(until units.Time) units.Time {
+	if action, ok := s.control.Peek(); ok {
+		return min(until, max(action.At-1, 0))
 	}
-	s.agenda.Schedule(t, evAction, i)
+	return until
 }
 
 // Now returns the time of the run.
@@ -252,10 +205,22 @@ func (s *Sim) Now() units.Time { return s.now }
 
 // Running returns the number of flows that have started and not ended; Waiting that of
 // those that have yet to start.
-func (s *Sim) Running() int { return s.running }
+func (s *Sim) Running() int {
+	n := 0
+	for _, p := range s.parts {
+		n += p.running
+	}
+	return n
+}
 
 // Waiting returns the number of flows that have yet to start.
-func (s *Sim) Waiting() int { return len(s.specs) - s.nextSpec + s.queued }
+func (s *Sim) Waiting() int {
+	n := len(s.specs) - s.nextSpec
+	for _, p := range s.parts {
+		n += p.waiting
+	}
+	return n
+}
 
 // ErrLimit is returned when a run has reached its limit of events.
 var ErrLimit = errors.New("the run reached its limit of events")
@@ -263,77 +228,67 @@ var ErrLimit = errors.New("the run reached its limit of events")
 // RunFlows runs until all flows have ended, but not beyond a time. Packets of theirs may
 // be left on their way.
 func (s *Sim) RunFlows(until units.Time) error {
-	s.halting, s.halted = true, s.running == 0 && s.Waiting() == 0
+	s.halting, s.halted = true, s.running() == 0
 	err := s.Run(until)
 	s.halting, s.halted = false, false
 	return err
 }
 
+// running returns the number of flows that have not ended.
+func (s *Sim) running() int { return s.Running() + s.Waiting() }
+
 // Run runs until a time, or until nothing is left to do. It may be called again with a
 // later time.
 func (s *Sim) Run(until units.Time) error {
+	defer s.windows.rest()
+	for _, p := range s.parts {
+		p.stopped = p.failure != nil
+	}
 	for s.err == nil && !s.halted {
-		e, ok := s.agenda.Next(until)
+		limit := s.untilAction(until)
+		if at := s.earliest(); at <= limit && at < units.MaxTime {
+			s.window(at, limit)
+			continue
+		}
+		action, ok := s.control.Next(until)
 		if !ok {
 			if s.now < until && until != units.MaxTime {
 				s.now = until
 			}
 			break
 		}
-		s.now = e.At
-		s.stats.Events++
-		switch e.Kind {
-		case evArrive:
-			s.arrive(e.Arg)
-		case evFree:
-			s.ports[e.Arg].pending = false
-			s.transmit(e.Arg)
-		default:
-			s.rare(e)
-		}
+		s.now = action.At
+		s.gather()
+		fn := s.actions[action.Arg]
+		s.actions[action.Arg] = nil
+		s.fail(fn(s))
 	}
+	s.gather()
 	return s.err
 }
 
-func (s *Sim) rare(e event.Event) {
-	switch e.Kind {
-	case evPause:
-		s.obey(e.Arg)
-	case evRefresh:
-		s.refresh(e.Arg)
-	case evExpire:
-		s.expire(e.Arg)
-	case evWake:
-		s.wake(e.Arg)
-	case evTimer:
-		s.timer(e.Arg)
-	case evStart:
-		s.startDue()
-	case evStop:
-		s.stop(e.Arg)
-	case evNotify:
-		s.notifyOwed(e.Arg)
-	case evAction:
-		fn := s.actions[e.Arg]
-		s.actions[e.Arg] = nil
-		s.freeActions = append(s.freeActions, e.Arg)
-		s.fail(fn(s))
-	case evCheck:
-		s.checkDeadlock()
+// nextStart returns when the next flow of the list starts, MaxTime for none.
+func (s *Sim) nextStart() units.Time {
+	if s.nextSpec == len(s.specs) {
+		return units.MaxTime
 	}
-	if s.limit > 0 && s.stats.Events > s.limit {
-		s.fail(ErrLimit)
-	}
+	return s.specs[s.nextSpec].Start
 }
 
-// startDue starts all flows of the list whose time has come.
-func (s *Sim) startDue() {
-	for s.nextSpec < len(s.specs) && s.specs[s.nextSpec].Start <= s.now {
+// admitDue makes the flows that start by a time known to their hosts.
+func (s *Sim) admitDue(until units.Time) {
+	for s.nextStart() <= until {
+		spec := &s.specs[s.nextSpec]
 		s.nextSpec++
-		s.fail(s.Start(&s.specs[s.nextSpec-1]))
+		i, err := s.admit(spec)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		p := s.at(spec.Src)
+		p.waiting++
+		p.agenda.Schedule(spec.Start, evStart, i)
 	}
-	s.startAt = units.MaxTime
-	s.scheduleStart()
 }
 
 func (s *Sim) fail(err error) {

@@ -29,7 +29,29 @@ type Stats struct {
 }
 
 // Stats returns the counts so far.
-func (s *Sim) Stats() Stats { return s.stats }
+func (s *Sim) Stats() Stats {
+	var sum Stats
+	for _, p := range s.parts {
+		sum.add(&p.stats)
+	}
+	return sum
+}
+
+func (s *Stats) add(o *Stats) {
+	counts := func(s *Stats) []*uint64 {
+		return []*uint64{
+			&s.Events, &s.PacketHops, &s.DataSent, &s.DataDelivered, &s.Probes, &s.Dropped, &s.AnswersDropped, &s.LostOnLinks, &s.Marks,
+			&s.CNPs, &s.Naks, &s.PausesSent, &s.PortPauses, &s.ResumesSent, &s.Refreshes, &s.FlowsStarted, &s.FlowsDone,
+		}
+	}
+	more := counts(o)
+	for i, n := range counts(s) {
+		*n += *more[i]
+	}
+	for c := range s.Drops {
+		s.Drops[c] += o.Drops[c]
+	}
+}
 
 // Results returns what became of each flow, in the order in which they started; those that
 // still run have an FCT of 0. The slice is the Sim's own.
@@ -39,7 +61,13 @@ func (s *Sim) Results() []Result { return s.results }
 func (s *Sim) StartOf(i int) units.Time { return s.started[i] }
 
 // Delivered returns the payload that the flows of a group have delivered in order.
-func (s *Sim) Delivered(group int) units.Bytes { return s.groups[group] }
+func (s *Sim) Delivered(group int) units.Bytes {
+	var sum units.Bytes
+	for _, p := range s.parts {
+		sum += p.groups[group]
+	}
+	return sum
+}
 
 // Flow is a flow that runs.
 type Flow struct {
@@ -57,15 +85,21 @@ func (s *Sim) Flows(fn func(*Flow)) {
 		if f := &s.flows[i]; f.tx != nil {
 			st := f.tx.Stats()
 			fn(&Flow{
-				Result: int(f.result), Spec: f.spec, Weight: f.weight, Acked: st.Acked, SRTT: st.SRTT,
+				Result: i - 1, Spec: f.spec, Weight: f.weight, Acked: st.Acked, SRTT: st.SRTT,
 				Path: s.routes[f.route : f.route+f.hops],
 			})
 		}
 	}
 }
 
-// PeakPackets returns the largest number of packets that were in the fabric at once.
-func (s *Sim) PeakPackets() int { return s.pool.peak() }
+// PeakPackets returns for how many packets there is memory: the largest number that were in
+// the fabric at once, or in parts of it, in sum.
+func (s *Sim) PeakPackets() (n int) {
+	for _, p := range s.parts {
+		n += p.pool.peak()
+	}
+	return n
+}
 
 // PortStats is what a port's egress counted.
 type PortStats struct {

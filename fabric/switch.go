@@ -91,7 +91,7 @@ func (n *node) depart(now units.Time, port int, class uint8, size units.Bytes) [
 }
 
 // arrive takes the packet that is due at port i.
-func (s *Sim) arrive(i int32) {
+func (s *part) arrive(i int32) {
 	p := &s.ports[i]
 	e := p.wire.pop()
 	if p.wire.n != 0 {
@@ -103,9 +103,9 @@ func (s *Sim) arrive(i int32) {
 	}
 	if e.kind() == kindPFC {
 		// The receiver takes its processing time before it stops sending.
-		s.agenda.Schedule(s.now+s.pfcDelay(p), evPause, e.k)
+		s.agenda.Schedule(s.now+s.pfcDelay(p), evPause, i)
 		s.obeying++
-		s.pool.packets[e.k].in = i
+		s.pauses[i].obeying.push(s.pool.packets, e.k)
 		return
 	}
 	s.stats.PacketHops++
@@ -133,7 +133,7 @@ func (s *Sim) arrive(i int32) {
 }
 
 // forward hands a packet that came into a switch by port in to its egress port.
-func (s *Sim) forward(in int32, e *onWire) {
+func (s *part) forward(in int32, e *onWire) {
 	out := s.routes[e.route]
 	e.route++
 	o := &s.ports[out]
@@ -166,11 +166,11 @@ func (s *Sim) forward(in int32, e *onWire) {
 }
 
 // stamp does what a switch's egress does to a packet that leaves now.
-func (s *Sim) stamp(i int32, p *port, k int32) {
+func (s *part) stamp(i int32, p *port, k int32) {
 	pk := &s.pool.packets[k]
 	class := pk.class
 	if kd := pk.kind(); kd == kindData || kd == kindProbe {
-		if s.reds != nil && s.reds[i*NumClasses+int32(class)].marks(p.queues[class].bytes, s.ecnRand) {
+		if s.reds != nil && s.reds[i*NumClasses+int32(class)].marks(p.queues[class].bytes, s.chances[p.node].ecn) {
 			pk.set(flagCE)
 			s.stats.Marks++
 		}
@@ -188,7 +188,7 @@ func (s *Sim) stamp(i int32, p *port, k int32) {
 }
 
 // release gives a packet's bytes back to the buffer of the switch it came into by port in.
-func (s *Sim) release(in int32, class uint8, n units.Bytes) {
+func (s *part) release(in int32, class uint8, n units.Bytes) {
 	if in == ownPacket {
 		return
 	}
@@ -203,7 +203,7 @@ func (s *Sim) release(in int32, class uint8, n units.Bytes) {
 }
 
 // lose frees a packet that does not arrive.
-func (s *Sim) lose(k int32, count *uint64) {
+func (s *part) lose(k int32, count *uint64) {
 	*count++
 	s.discard(k)
 }

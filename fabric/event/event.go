@@ -1,5 +1,6 @@
-// Package event is the simulator's agenda: events in the order (time, sequence), where the
-// sequence is the order of scheduling, so that equal times never depend on chance.
+// Package event is the simulator's agenda: events in the order (time, kind, argument). The order
+// knows nothing of when an event was scheduled, so that the events of a node happen in the same
+// order whether its fabric has one agenda or several.
 //
 // An event is a value, not a function: a kind and an argument that the owner dispatches on.
 // Nothing is allocated per event. There is no cancelling: an owner keeps one pending event
@@ -8,6 +9,7 @@ package event
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/headgate/headgate/units"
 )
@@ -19,12 +21,19 @@ type Event struct {
 	Arg  int32  // the owner's: an index from 0 to MaxArg
 }
 
-// Bounds of what an event carries; both share one word, so that a node takes 16 bytes.
+// Before reports whether e happens before o.
+func (e Event) Before(o Event) bool {
+	return e.At < o.At || e.At == o.At && what(e.Kind, e.Arg) < what(o.Kind, o.Arg)
+}
+
+// Bounds of what an event carries; both share one word.
 const (
 	argBits = 28
 	MaxArg  = 1<<argBits - 1
 	MaxKind = 1 << (32 - argBits)
 )
+
+func what(kind uint32, arg int32) uint32 { return kind<<argBits | uint32(arg) }
 
 const (
 	slots = 1 << 14
@@ -32,32 +41,35 @@ const (
 	// defaultShift makes buckets of 256 ps and a wheel of 4.2 µs, which a packet at
 	// 100 Gb/s over a 2 µs link fits into.
 	defaultShift = 8
+	maxShift     = 32 // a time within a bucket has 32 bits
 )
 
 // Queue is an agenda; the zero value is an empty one. It is owned by one simulator and not
 // safe for concurrent use.
 //
 // It is a timing wheel (Brown's calendar queue with fixed buckets): an event within the
-// wheel's horizon goes to the bucket of its time, a short list in order; a bitmap finds the
-// next bucket. Later events wait in a heap until the horizon reaches them. Since a bucket
-// receives events from the heap before any can be scheduled into it directly, putting an
-// event behind those of its own time keeps the order of scheduling without a number.
+// wheel's horizon goes to the bucket of its time, an unordered list; a bitmap finds the
+// next bucket. Its events are sorted when their time comes, mostly one or two, and taken from an
+// array (the bottom of Tang, Goh and Thng's ladder queue). Later events wait in a heap until the
+// horizon reaches them.
 type Queue struct {
 	now   units.Time
-	cur   int64 // bucket of now; no event waits in an earlier one
+	cur   int64      // the present bucket; no event waits in an earlier one
+	base  units.Time // where it begins
+	keys  []uint64   // its events in order: the time since base above what happens
+	taken int        // of keys
 	shift uint
 	size  int // events in the wheel
 	free  int32
 	nodes []node
-	tails []int32 // per slot: the last of its events, whose next is the first; 0 for none
+	heads []int32 // per slot: the first of its events; 0 for none
 	used  [words]uint64
 	sum   [words / 64]uint64
 	far   farHeap
 }
 
 type node struct {
-	at   units.Time
-	what uint32
+	key  uint64
 	next int32
 }
 
@@ -65,7 +77,7 @@ type node struct {
 // to happening that most events stay below.
 func NewQueue(horizon units.Time) *Queue {
 	q := &Queue{shift: defaultShift}
-	for q.shift < 40 && units.Time(slots)<<q.shift < horizon {
+	for q.shift < maxShift && units.Time(slots)<<q.shift < horizon {
 		q.shift++
 	}
 	return q
@@ -75,26 +87,21 @@ func NewQueue(horizon units.Time) *Queue {
 func (q *Queue) Now() units.Time { return q.now }
 
 // Len returns the number of events that wait.
-func (q *Queue) Len() int { return q.size + len(q.far.events) }
+func (q *Queue) Len() int { return q.size + len(q.keys) - q.taken + len(q.far.events) }
 
 // Schedule adds an event. A time before Now is taken as Now: an effect never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
 	if at < q.now {
 		at = q.now
 	}
-	if q.tails == nil {
+	if q.heads == nil {
 		q.start()
 	}
-	what := kind<<argBits | uint32(arg)
-	if int64(at)>>q.shift-q.cur >= slots {
-		q.far.push(at, what)
-		return
-	}
-	q.insert(at, what)
+	q.insert(at, what(kind, arg))
 }
 
 func (q *Queue) start() {
-	q.tails = make([]int32, slots)
+	q.heads = make([]int32, slots)
 	q.nodes = make([]node, 1, 1024)
 	if q.shift == 0 {
 		q.shift = defaultShift
@@ -102,6 +109,17 @@ func (q *Queue) start() {
 }
 
 func (q *Queue) insert(at units.Time, what uint32) {
+	bucket := int64(at) >> q.shift
+	ahead := bucket - q.cur
+	if ahead >= slots {
+		q.far.push(at, what)
+		return
+	}
+	key := uint64(at-units.Time(bucket)<<q.shift)<<32 | uint64(what)
+	if ahead == 0 {
+		q.insertNow(key)
+		return
+	}
 	n := q.free
 	if n != 0 {
 		q.free = q.nodes[n].next
@@ -110,68 +128,135 @@ func (q *Queue) insert(at units.Time, what uint32) {
 		q.nodes = append(q.nodes, node{})
 	}
 	q.size++
-	slot := uint(int64(at)>>q.shift) % slots
-	nodes := q.nodes
-	e := &nodes[n]
-	e.at, e.what = at, what
-	t := q.tails[slot]
-	if t == 0 {
-		e.next = n
-		q.tails[slot] = n
+	slot := uint(bucket) % slots
+	head := q.heads[slot]
+	q.nodes[n] = node{key, head}
+	q.heads[slot] = n
+	if head == 0 {
 		q.used[slot/64] |= 1 << (slot % 64)
 		q.sum[slot/4096] |= 1 << (slot / 64 % 64)
-		return
 	}
-	last := &nodes[t]
-	if at >= last.at {
-		e.next = last.next
-		last.next = n
-		q.tails[slot] = n
-		return
+}
+
+// insertNow adds an event to the present bucket.
+func (q *Queue) insertNow(key uint64) {
+	if q.taken > 0 && len(q.keys) == cap(q.keys) {
+		q.keys = q.keys[:copy(q.keys, q.keys[q.taken:])]
+		q.taken = 0
 	}
-	// Behind all that are not later; t is before the first.
-	for nodes[last.next].at <= at {
-		last = &nodes[last.next]
+	keys := append(q.keys, key)
+	i := len(keys) - 1
+	for i > q.taken && keys[i-1] > key {
+		keys[i] = keys[i-1]
+		i--
 	}
-	e.next = last.next
-	last.next = n
+	keys[i] = key
+	q.keys = keys
 }
 
 // Next takes the earliest event if it is not later than until.
 func (q *Queue) Next(until units.Time) (Event, bool) {
-	if q.size == 0 && !q.jump(until) {
+	if q.taken == len(q.keys) {
+		if !q.advance(until) {
+			return Event{}, false
+		}
+	}
+	e := q.event(q.base, q.keys[q.taken])
+	if e.At > until {
 		return Event{}, false
+	}
+	q.taken++
+	q.now = e.At
+	return e, true
+}
+
+func (q *Queue) event(base units.Time, key uint64) Event {
+	return Event{At: base + units.Time(key>>32), Kind: uint32(key) >> argBits, Arg: int32(key & MaxArg)}
+}
+
+// Peek returns the earliest event and leaves it; false when none waits.
+func (q *Queue) Peek() (Event, bool) {
+	switch {
+	case q.taken < len(q.keys):
+		return q.event(q.base, q.keys[q.taken]), true
+	case q.size > 0:
+		slot := q.first()
+		return q.event(units.Time(q.bucket(slot))<<q.shift, q.least(slot)), true
+	case len(q.far.events) > 0:
+		e := q.far.events[0]
+		return q.event(e.at, uint64(e.what)), true
+	}
+	return Event{}, false
+}
+
+// bucket returns the bucket that a slot holds.
+func (q *Queue) bucket(slot uint) int64 {
+	return q.cur + int64((slot-uint(q.cur))%slots)
+}
+
+// least returns the first key of a slot in use.
+func (q *Queue) least(slot uint) uint64 {
+	n := q.heads[slot]
+	key := q.nodes[n].key
+	for n = q.nodes[n].next; n != 0; n = q.nodes[n].next {
+		key = min(key, q.nodes[n].key)
+	}
+	return key
+}
+
+// advance makes the bucket of the wheel's earliest event the present one, if that is due by
+// until. It does not move to a bucket before its first event is taken, for others may come to
+// be scheduled before that.
+func (q *Queue) advance(until units.Time) bool {
+	if q.size == 0 {
+		return q.jump(until)
 	}
 	slot := q.first()
-	t := q.tails[slot]
-	last := &q.nodes[t]
-	n := last.next
-	e := &q.nodes[n]
-	if e.at > until {
-		return Event{}, false
+	bucket := q.bucket(slot)
+	base := units.Time(bucket) << q.shift
+	if until-base < 1<<q.shift && (until < base || base+units.Time(q.least(slot)>>32) > until) {
+		return false
 	}
-	if n == t {
-		q.tails[slot] = 0
-		w := q.used[slot/64] &^ (1 << (slot % 64))
-		q.used[slot/64] = w
-		if w == 0 {
-			q.sum[slot/4096] &^= 1 << (slot / 64 % 64)
-		}
-	} else {
-		last.next = e.next
+	n := q.heads[slot]
+	last := &q.nodes[n]
+	q.keys, q.taken = append(q.keys[:0], last.key), 0
+	for last.next != 0 {
+		last = &q.nodes[last.next]
+		q.keys = append(q.keys, last.key)
 	}
-	q.size--
-	e.next = q.free
+	last.next = q.free
 	q.free = n
-	at, what := e.at, e.what
-	q.now = at
-	if b := int64(at) >> q.shift; b != q.cur {
-		q.cur = b
-		if len(q.far.events) > 0 {
-			q.draw()
-		}
+	q.heads[slot] = 0
+	w := q.used[slot/64] &^ (1 << (slot % 64))
+	q.used[slot/64] = w
+	if w == 0 {
+		q.sum[slot/4096] &^= 1 << (slot / 64 % 64)
 	}
-	return Event{At: at, Kind: what >> argBits, Arg: int32(what & MaxArg)}, true
+	q.size -= len(q.keys)
+	if len(q.keys) > 1 {
+		order(q.keys)
+	}
+	q.cur, q.base = bucket, base
+	if len(q.far.events) > 0 {
+		q.draw()
+	}
+	return true
+}
+
+// order sorts the keys of a bucket.
+func order(keys []uint64) {
+	if len(keys) > 16 {
+		slices.Sort(keys)
+		return
+	}
+	for i := 1; i < len(keys); i++ {
+		key, j := keys[i], i
+		for j > 0 && keys[j-1] > key {
+			keys[j] = keys[j-1]
+			j--
+		}
+		keys[j] = key
+	}
 }
 
 // first returns the slot of the earliest event of the wheel, which is not empty.
@@ -197,8 +282,9 @@ func (q *Queue) jump(until units.Time) bool {
 	if len(q.far.events) == 0 || q.far.events[0].at > until {
 		return false
 	}
-	q.now = q.far.events[0].at
-	q.cur = int64(q.now) >> q.shift
+	q.cur = int64(q.far.events[0].at) >> q.shift
+	q.base = units.Time(q.cur) << q.shift
+	q.keys, q.taken = q.keys[:0], 0
 	q.draw()
 	return true
 }

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,22 +12,22 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func TestOrderIsTimeThenSequence(t *testing.T) {
+func TestOrderIsTimeThenKindThenArgument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue
-		type entry struct {
-			at  units.Time
-			arg int32
-		}
-		var want []entry
+		var want []Event
 		for i, at := range rapid.SliceOf(rapid.Int64Range(0, 20)).Draw(t, "times") {
-			q.Schedule(units.Time(at), 0, int32(i))
-			want = append(want, entry{units.Time(at), int32(i)})
+			e := Event{At: units.Time(at), Kind: rapid.Uint32Range(0, MaxKind-1).Draw(t, "kind"), Arg: int32(i ^ 5)}
+			q.Schedule(e.At, e.Kind, e.Arg)
+			want = append(want, e)
 		}
-		slices.SortStableFunc(want, func(a, b entry) int { return int(a.at - b.at) })
+		slices.SortFunc(want, byOrder)
 		for i, w := range want {
+			if e, ok := q.Peek(); !ok || e != w {
+				t.Fatalf("event %d is seen as %+v, %v; want %+v", i, e, ok, w)
+			}
 			e, ok := q.Next(units.MaxTime)
-			if !ok || e.At != w.at || e.Arg != w.arg {
+			if !ok || e != w {
 				t.Fatalf("event %d = %+v, %v; want %+v", i, e, ok, w)
 			}
 		}
@@ -34,6 +35,10 @@ func TestOrderIsTimeThenSequence(t *testing.T) {
 			t.Fatal("an event more than was scheduled")
 		}
 	})
+}
+
+func byOrder(a, b Event) int {
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Arg, b.Arg))
 }
 
 func TestNextHonoursUntil(t *testing.T) {
@@ -62,11 +67,7 @@ func TestThePastIsNow(t *testing.T) {
 func TestAgainstSortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := NewQueue(units.Time(rapid.Int64Range(0, 1<<30).Draw(t, "horizon")))
-		type entry struct {
-			at  units.Time
-			arg int32
-		}
-		var list []entry
+		var list []Event
 		next := int32(0)
 		now := units.Time(0)
 		spans := []int64{1, 1 << 9, 1 << 15, 1 << 22, 1 << 23, 1 << 30, 1 << 45}
@@ -74,24 +75,25 @@ func TestAgainstSortedList(t *testing.T) {
 			if rapid.IntRange(0, 2).Draw(t, "take") > 0 {
 				span := rapid.SampledFrom(spans).Draw(t, "span")
 				at := now + units.Time(rapid.Int64Range(0, span).Draw(t, "at"))
-				q.Schedule(at, uint32(next)%MaxKind, next)
-				i := len(list)
-				for i > 0 && list[i-1].at > at {
-					i--
-				}
-				list = slices.Insert(list, i, entry{at, next})
+				e := Event{at, uint32(next*7) % MaxKind, next}
+				q.Schedule(e.At, e.Kind, e.Arg)
+				i, _ := slices.BinarySearchFunc(list, e, byOrder)
+				list = slices.Insert(list, i, e)
 				next++
 				continue
 			}
 			until := now + units.Time(rapid.SampledFrom(spans).Draw(t, "until"))
+			if e, ok := q.Peek(); ok != (len(list) > 0) || ok && e != list[0] {
+				t.Fatalf("Peek = %+v, %v, want the first of %v", e, ok, list)
+			}
 			e, ok := q.Next(until)
-			if want := len(list) > 0 && list[0].at <= until; ok != want {
+			if want := len(list) > 0 && list[0].At <= until; ok != want {
 				t.Fatalf("Next(%d) = %v, want %v", int64(until), ok, want)
 			}
 			if !ok {
 				continue
 			}
-			if e.At != list[0].at || e.Arg != list[0].arg || e.Kind != uint32(e.Arg)%MaxKind {
+			if e != list[0] {
 				t.Fatalf("Next = %+v, want %+v", e, list[0])
 			}
 			list, now = list[1:], e.At

@@ -3,28 +3,23 @@ package event
 import "github.com/headgate/headgate/units"
 
 // farHeap holds the events beyond the wheel's horizon: a four-ary heap of values ordered by
-// (time, sequence). Four-ary has half the levels of a binary heap, and the children of a
+// (time, what). Four-ary has half the levels of a binary heap, and the children of a
 // node lie in at most two cache lines. The Queue owns it.
 type farHeap struct {
 	events []farEvent
-	seq    uint32
 }
 
 type farEvent struct {
 	at   units.Time
-	seq  uint32
 	what uint32
 }
 
-// before orders by time and then by sequence, whose wrap-around does not matter as long as
-// fewer than 2^31 events wait.
 func (e *farEvent) before(o *farEvent) bool {
-	return e.at < o.at || e.at == o.at && int32(e.seq-o.seq) < 0
+	return e.at < o.at || e.at == o.at && e.what < o.what
 }
 
 func (f *farHeap) push(at units.Time, what uint32) {
-	f.seq++
-	e := farEvent{at: at, seq: f.seq, what: what}
+	e := farEvent{at: at, what: what}
 	f.events = append(f.events, e)
 	h, i := f.events, len(f.events)-1
 	for i > 0 {

@@ -20,8 +20,11 @@ type Batch struct {
 	Shard int    // 0 to Shards − 1
 	// Shards is among how many processes the runs are divided, at least 1.
 	Shards int
-	// Jobs is how many runs go on at a time; 0 for as many as there are processors.
+	// Jobs is how many runs go on at a time; 0 for as many as there are processors for.
 	Jobs int
+	// Cores is how many processors work on one run; 0 shares those that there are among the runs
+	// that go on at a time.
+	Cores int
 	// Watch is told of progress from several goroutines; it may be nil.
 	Watch func(Progress)
 }
@@ -60,6 +63,16 @@ type Performance struct {
 	Allocations      uint64  `json:"allocations"`
 	AllocatedBytes   uint64  `json:"allocated_bytes"`
 	PeakMemory       int64   `json:"peak_memory_bytes"` // resident set of the process
+	PeakPackets      int     `json:"peak_packets"`      // in the fabric of a run
+	// Cores is how many processors worked on a run; Why says why not as many as were wanted.
+	Cores int    `json:"cores"`
+	Why   string `json:"why,omitempty"`
+	// Parallelism is events by those of the busiest part of each window of the runs: how many times
+	// as fast as one many processors can be at most with these parts.
+	Parallelism float64 `json:"parallelism,omitempty"`
+	// Windows counts barriers, Serial those windows whose parts went one after another.
+	Windows uint64 `json:"windows,omitempty"`
+	Serial  uint64 `json:"serial_windows,omitempty"`
 }
 
 type task struct {
@@ -96,7 +109,11 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	cpu, _ := usage()
 	start := gotime.Now()
 	watch := &watcher{parts: make([]float64, len(mine)), start: start, tell: b.Watch}
-	err := parallel(ctx, len(mine), b.jobs(), func(ctx context.Context, i int) error {
+	jobs, cores := b.share(len(mine))
+	for _, p := range b.File.Plans {
+		p.Config.Cores = cores
+	}
+	err := parallel(ctx, len(mine), jobs, func(ctx context.Context, i int) error {
 		t := mine[i]
 		out, err := t.plan.Run(ctx, b.File.Name, t.seed, func(part float64) { watch.set(i, part) })
 		if err != nil {
@@ -119,6 +136,7 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 		pf.PacketHops += o.Stats.PacketHops
 		pf.Events += o.Stats.Events
 	}
+	pf.share(rep.Outcomes)
 	used, peak := usage()
 	pf.WallSeconds, pf.CPUSeconds, pf.PeakMemory = gotime.Since(start).Seconds(), used-cpu, peak
 	pf.HopsPerCPUSecond = float64(pf.PacketHops) / max(pf.CPUSeconds, 1e-9)
@@ -141,11 +159,26 @@ func (r *Report) keepDone() {
 	r.Outcomes = kept
 }
 
-func (b *Batch) jobs() int {
-	if b.Jobs > 0 {
-		return b.Jobs
+// share returns how many of n runs go on at a time and how many processors each of them has.
+func (b *Batch) share(n int) (jobs, cores int) {
+	all := runtime.GOMAXPROCS(0)
+	jobs = cmp.Or(b.Jobs, max(all/max(b.Cores, 1), 1))
+	return jobs, cmp.Or(b.Cores, max(all/max(min(jobs, n), 1), 1))
+}
+
+// share sums up how runs were shared between processors.
+func (p *Performance) share(runs []*Outcome) {
+	var events, critical uint64
+	for _, o := range runs {
+		w := &o.work
+		p.PeakPackets = max(p.PeakPackets, o.packets)
+		p.Cores, p.Why = max(p.Cores, w.Cores), cmp.Or(p.Why, w.Why)
+		p.Windows, p.Serial = p.Windows+w.Windows, p.Serial+w.Serial
+		events, critical = events+w.Events, critical+w.Critical
 	}
-	return runtime.GOMAXPROCS(0)
+	if critical > 0 {
+		p.Parallelism = float64(events) / float64(critical)
+	}
 }
 
 // parallel calls do for 0 to n − 1, so many at a time, in order, until one fails or ctx

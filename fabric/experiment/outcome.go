@@ -22,11 +22,13 @@ type Outcome struct {
 	Groups      []Group      `json:"groups"`
 	Stats       fabric.Stats `json:"stats"`
 	PauseTime   int64        `json:"pause_time_ps"`
-	PeakPackets int          `json:"peak_packets"`
 	Deadlock    []string     `json:"deadlock,omitempty"` // the ports of the first
 	Series      Series       `json:"series"`
 	Links       []Link       `json:"links,omitempty"` // where the plan asks for them
 	Flows       []FlowRecord `json:"-"`               // by start, where the plan asks for them
+
+	work    fabric.Work // how it was done
+	packets int         // for how many there was memory
 }
 
 // value returns a measure's value, NaN for a measure that the run does not have.

@@ -237,7 +237,7 @@ func (r *Report) join(shards map[int]*Report) {
 		p.CPUSeconds += q.CPUSeconds
 		p.Allocations += q.Allocations
 		p.AllocatedBytes += q.AllocatedBytes
-		p.PeakMemory = max(p.PeakMemory, q.PeakMemory)
+		p.PeakMemory, p.PeakPackets, p.Cores = max(p.PeakMemory, q.PeakMemory), max(p.PeakPackets, q.PeakPackets), max(p.Cores, q.Cores)
 		r.Interrupted = r.Interrupted || s.Interrupted
 	}
 	r.Performance.HopsPerCPUSecond = float64(r.Performance.PacketHops) / max(r.Performance.CPUSeconds, 1e-9)

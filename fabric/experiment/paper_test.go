@@ -20,7 +20,7 @@ func TestPaperNumbers(t *testing.T) {
 	for name, bounds := range map[string][]bound{
 		"dsh-4": nil,
 		// The old flows have the link again within 150 µs.
-		"pacc-3":       {{"pacc", "long in the 150 µs after", 22, 23}, {"dcqcn", "long in the 150 µs after", 15, 22.5}, {"timely", "long in the 150 µs after", 6, 8}},
+		"pacc-3":       {{"pacc", "long in the 150 µs after", 22, 23}, {"dcqcn", "long in the 150 µs after", 13, 22.5}, {"timely", "long in the 150 µs after", 6, 8}},
 		"pacc-5":       {{"β2 = 0.1 β1 = 0.05", "queue mean", 155, 170}, {"β2 = 0.5 β1 = 0.25", "queue least", 100, 150}, {"β2 = 0.05 β1 = 0.25", "queue least", 0, 0}},
 		"soze-8":       nil,
 		"soze-18c":     nil,

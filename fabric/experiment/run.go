@@ -215,7 +215,8 @@ func (r *run) sample(s *fabric.Sim) error {
 
 func (r *run) finish() {
 	o, s := r.out, r.sim
-	o.Ended, o.Stats, o.PauseTime, o.PeakPackets = int64(s.Now()), s.Stats(), int64(s.PauseTime()), s.PeakPackets()
+	o.Ended, o.Stats, o.PauseTime = int64(s.Now()), s.Stats(), int64(s.PauseTime())
+	o.work, o.packets = s.Work(), s.PeakPackets()
 	if d := s.FirstDeadlock(); d != nil {
 		for _, port := range d.Ports {
 			st := s.Port(port)

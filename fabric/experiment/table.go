@@ -106,6 +106,12 @@ func (r *Report) footer(b *strings.Builder) {
 	if p.CPUSeconds > 0 {
 		fmt.Fprintf(b, "%.3g million packet-hops in %.3g CPU seconds: %.3g million per CPU second; %d allocations, %.3g MB peak memory\n",
 			float64(p.PacketHops)/1e6, p.CPUSeconds, p.HopsPerCPUSecond/1e6, p.Allocations, float64(p.PeakMemory)/1e6)
+		switch {
+		case p.Cores > 1:
+			fmt.Fprintf(b, "%d processors for each run, which could be %.3g times as fast as one; %d windows, %d of them in order\n", p.Cores, p.Parallelism, p.Windows, p.Serial)
+		case p.Why != "":
+			fmt.Fprintf(b, "one processor for each run: %s\n", p.Why)
+		}
 	}
 	if r.Interrupted {
 		b.WriteString("INTERRUPTED: some runs are missing or stopped early\n")
