@@ -161,21 +161,17 @@ func check(config []byte) error {
 	return nil
 }
 
-func (s *server) Foresee(_ context.Context, _ string, config []byte, failures int) ([]string, error) {
-	if failures == 0 {
-		return nil, check(config)
+func (s *server) Plan(_ context.Context, _ string, config []byte, failures int) (plans []view.Plan, notes []string, err error) {
+	if failures > 0 {
+		notes = []string{fmt.Sprintf("with up to %d failed links: no cycle", failures)}
 	}
-	return []string{fmt.Sprintf("with up to %d failed links: no cycle", failures)}, check(config)
-}
-
-func (s *server) Plan(_ context.Context, _ string, config []byte) ([]view.Plan, error) {
 	if err := check(config); err != nil || strings.Contains(string(config), "same") {
-		return []view.Plan{{Switch: "s1"}, {Switch: "s2"}}, err
+		return []view.Plan{{Switch: "s1"}, {Switch: "s2"}}, notes, err
 	}
 	return []view.Plan{
 		{Switch: "s1", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}, {Kind: view.Modify, Text: "queue 0"}, {Kind: view.Delete, Text: "route 10.0.1.0/24"}}},
 		{Switch: "s2", Unreachable: "connection refused", Notes: []string{"port 1 is paused until it has drained"}, Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}},
-	}, nil
+	}, notes, nil
 }
 
 func (s *server) Apply(ctx context.Context, file string, config []byte) (uint64, []view.Result, error) {
