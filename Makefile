@@ -21,7 +21,7 @@ TOOLS := GOGC=400 $(GO)
 MAX_SIZE := 40000000
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit realtime checks bench bench-sim test-bmv2 test-faults test-samples test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit realtime checks bench bench-sim test-bmv2 test-faults test-samples test-symbolic test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -61,7 +61,7 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./softswitch/tm ./tables/... ./tests/house ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.
-SIMULATED := ./fabric/experiment ./tests/dataplane
+SIMULATED := ./fabric/experiment ./tests/dataplane ./tests/symbolic
 
 # Packages with whole fabrics in real time: too slow under the race detector to be valid, and one
 # at a time, so that they do not disturb each other.
@@ -97,6 +97,10 @@ test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2: l
 test-samples: ## compare with simple_switch_grpc over p4c's v1model samples, random packets (P4C=/path/to/p4c; minutes)
 	@[ -n "$(P4C)" ] || { echo "P4C is not set: clone github.com/p4lang/p4c and name it, P4C=/path/to/p4c"; exit 1; }
 	cd tests/samples && P4C="$(abspath $(P4C))" $(GO) test -count=1 -timeout 60m -parallel 8 -run TestSamples $(ARGS)
+
+test-symbolic: ## replay cases that p4testgen makes of the program, on the embedded switch and BMv2 (ARGS="-tests 50"; 20 minutes)
+	@command -v p4testgen >/dev/null || { echo "p4testgen is not on the PATH: build github.com/p4lang/p4c with -DENABLE_TEST_TOOLS=ON"; exit 1; }
+	cd tests/symbolic && HEADGATE_SYMBOLIC=1 $(GO) test -v -count=1 -timeout 2h -run TestSymbolic -args $(ARGS)
 
 test-tutorials: build ## compare with simple_switch_grpc over p4lang/tutorials in Mininet (root; TUTORIALS=/path/to/tutorials; ten minutes)
 	@test -n "$(TUTORIALS)" || { echo "set TUTORIALS to a checkout of https://github.com/p4lang/tutorials"; exit 1; }

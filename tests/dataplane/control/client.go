@@ -176,6 +176,16 @@ func (c *Client) Counter(id uint32, index int64) (packets, bytes int64, err erro
 	return data.GetPacketCount(), data.GetByteCount(), nil
 }
 
+// Counters reads the packets of all cells of an indirect counter.
+func (c *Client) Counters(id uint32) ([]int64, error) {
+	cells, err := c.read(p4msg.Of(&p4v1.CounterEntry{CounterId: id}))
+	packets := make([]int64, len(cells))
+	for i, e := range cells {
+		packets[i] = e.GetCounterEntry().GetData().GetPacketCount()
+	}
+	return packets, err
+}
+
 // PacketOut is a packet from the controller; see constants.p4 for the modes.
 type PacketOut struct {
 	Port    uint32
