@@ -19,7 +19,7 @@ import (
 )
 
 func newControllerCommand() *cobra.Command {
-	var file, socket, loopback, profile string
+	var file, member, socket, loopback, profile string
 	var format service.Format
 	var verbose, replace bool
 	c := &cobra.Command{
@@ -38,6 +38,7 @@ func newControllerCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&file, "file", "f", "", "fabric file (default: fabric.yaml here or in /etc/headgate)")
+	f.StringVar(&member, "member", "", "which `name` of controller.cluster.members this controller has")
 	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+rootSocket+" for root, else headgate/headgate.sock in XDG_RUNTIME_DIR)")
 	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
 	f.Lookup("insecure-loopback").NoOptDefVal = string(access.Admin)
@@ -47,7 +48,7 @@ func newControllerCommand() *cobra.Command {
 	f.StringVar(&profile, "pprof", "", service.ProfileUsage)
 	f.String("listen", "", "host:port of the gRPC API; overrides controller.listen")
 	f.String("metrics", "", "host:port of the Prometheus endpoint, off for none; overrides controller.metrics")
-	f.String("state", "", "state file; overrides controller.state")
+	f.String("state", "", "state file, in a cluster the folder of etcd; overrides controller.state")
 	f.String("election-id", "", "P4Runtime election id; overrides controller.election_id")
 	flags := map[string]*pflag.Flag{
 		"controller.listen": f.Lookup("listen"), "controller.metrics": f.Lookup("metrics"),
@@ -80,7 +81,7 @@ func newControllerCommand() *cobra.Command {
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
 		return daemon.Run(c.Context(), daemon.Options{
-			Config: cfg, Replace: replace, Reload: reload, Load: load, Flags: flags,
+			Config: cfg, Member: member, Replace: replace, Reload: reload, Load: load, Flags: flags,
 			Socket: socket, MayLackSocket: !given, Loopback: access.Role(loopback), Log: log,
 		})
 	}

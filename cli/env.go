@@ -66,7 +66,7 @@ const (
 // as HEADGATE_SERVER and HEADGATE_TLS_CA set their defaults.
 func addServerFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API; also HEADGATE_SERVER. Where neither is given, a controller's Unix socket on this machine comes first")
+	f.String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API, or several host:port of a cluster with commas; also HEADGATE_SERVER. Where neither is given, a controller's Unix socket on this machine comes first")
 	f.String("tls-ca", "", "`file` of PEM certificates that may sign the controller's; also HEADGATE_TLS_CA")
 	f.String("tls-cert", "", "`file` with the caller's certificate; also HEADGATE_TLS_CERT")
 	f.String("tls-key", "", "`file` with its key; also HEADGATE_TLS_KEY")
@@ -125,10 +125,13 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 	if _, named := os.LookupEnv("HEADGATE_SERVER"); !named && !cmd.Flags().Changed("server") {
 		e.Server = defaultServer()
 	}
-	path, socket := strings.CutPrefix(e.Server, "unix:")
-	host, port, err := net.SplitHostPort(e.Server)
-	if n, perr := strconv.ParseUint(port, 10, 16); path == "" || !socket && (err != nil || perr != nil || n == 0 || host == "") {
-		return nil, fmt.Errorf("--server: %q is not allowed: want host:port such as %s, or unix:PATH", e.Server, DefaultServer)
+	if path, socket := strings.CutPrefix(e.Server, "unix:"); !socket || path == "" {
+		for _, address := range strings.Split(e.Server, ",") {
+			host, port, err := net.SplitHostPort(address)
+			if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" || host == "unix" {
+				return nil, fmt.Errorf("--server: %q is not allowed: want host:port such as %s, several of them with commas, or unix:PATH", address, DefaultServer)
+			}
+		}
 	}
 	e.conn, err = dial.Client(e.Server, credentials(v),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),

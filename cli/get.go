@@ -23,8 +23,12 @@ func getFabric(ctx context.Context, e *env, config bool) error {
 		_, err := io.WriteString(e.Out, r.GetConfig())
 		return err
 	}
+	leader := ""
+	if m := r.GetMember(); m != "" {
+		leader = ", led by " + clean(m)
+	}
 	return e.print(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "fabric %s, generation %d, links up: %s\n\n", clean(r.GetName()), r.GetGeneration(), countUp(r.GetLinks()))
+		_, _ = fmt.Fprintf(w, "fabric %s, generation %d, links up: %s%s\n\n", clean(r.GetName()), r.GetGeneration(), countUp(r.GetLinks()), leader)
 		row(w, "SWITCH", "DEVICE", "ADDRESS")
 		for _, s := range r.GetSwitches() {
 			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress())

@@ -308,7 +308,7 @@ func (c *Controller) newUnits(p *prepared) (map[string]*unit, error) {
 		}
 		f.add(fmt.Sprintf("switches[%d]", i), "", err)
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: p.config.Controller.ElectionID, Pipeline: pipe, Features: c.features, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
+			Switch: s, ElectionID: p.config.Controller.ElectionID, Term: c.opts.Term, Pipeline: pipe, Features: c.features, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log,
 		})}

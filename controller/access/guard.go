@@ -68,7 +68,7 @@ func CallerOf(ctx context.Context) Caller {
 // runs under the lock of the connection, so that what needs the network, a token of OpenID
 // Connect, is left to the interceptors.
 func (g *Guard) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	id, address, secure := identify(ctx)
+	id, address, secure := identify(ctx, info.Header)
 	if bearer, ok := bearerOf(info.Header); ok {
 		if !secure {
 			return nil, g.refuse(Caller{Identity: id, Address: address}, info.FullMethodName, codes.Unauthenticated, "a token is a secret: want TLS or the Unix socket")
@@ -155,8 +155,8 @@ func (g *Guard) authenticate(ctx context.Context, method string) (context.Contex
 	if _, in := ctx.Value(callerKey{}).(Caller); in {
 		return ctx, nil
 	}
-	_, address, secure := identify(ctx)
 	md, _ := metadata.FromIncomingContext(ctx)
+	_, address, secure := identify(ctx, md)
 	bearer, ok := bearerOf(md)
 	g.mu.Lock()
 	p := g.policy

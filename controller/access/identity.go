@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 )
 
@@ -54,28 +55,36 @@ type process struct {
 // AuthType implements credentials.AuthInfo.
 func (process) AuthType() string { return "unix" }
 
-// transport are a server's credentials: the kernel's word on Unix sockets, and else TLS, or
-// nothing at all.
+// transport are a server's credentials: the kernel's word on Unix sockets, TLS between the members of
+// a cluster, and else TLS, or nothing at all.
 type transport struct {
 	credentials.TransportCredentials
+	members credentials.TransportCredentials
 }
 
-// Credentials returns what the API's server takes connections with; TLS is nil for none, which is
-// for loopback.
-func Credentials(c *tls.Config) credentials.TransportCredentials {
-	if c == nil {
-		return transport{insecure.NewCredentials()}
+// Credentials returns what the API's server takes connections with, and those of the listeners that
+// Members returns; TLS is nil for none, which is for loopback.
+func Credentials(c, members *tls.Config) credentials.TransportCredentials {
+	of := func(c *tls.Config) credentials.TransportCredentials {
+		if c == nil {
+			return insecure.NewCredentials()
+		}
+		return credentials.NewTLS(c)
 	}
-	return transport{credentials.NewTLS(c)}
+	return transport{of(c), of(members)}
 }
 
 // Clone implements credentials.TransportCredentials.
 func (t transport) Clone() credentials.TransportCredentials {
-	return transport{t.TransportCredentials.Clone()}
+	return transport{t.TransportCredentials.Clone(), t.members.Clone()}
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if of, ok := conn.(memberConn); ok {
+		conn, info, err := t.members.ServerHandshake(of.Conn)
+		return conn, member{info}, err
+	}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
 		return t.TransportCredentials.ServerHandshake(conn)
@@ -97,7 +106,7 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 }
 
 // identify says who is at the other end of a connection, and whether a token may come over it.
-func identify(ctx context.Context) (id Identity, address string, secure bool) {
+func identify(ctx context.Context, md metadata.MD) (id Identity, address string, secure bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return Identity{}, "unknown", false
@@ -106,6 +115,8 @@ func identify(ctx context.Context) (id Identity, address string, secure bool) {
 		address = p.Addr.String()
 	}
 	switch info := p.AuthInfo.(type) {
+	case member:
+		return relayed(md)
 	case process:
 		return Identity{
 			Name: fmt.Sprintf("uid:%d", info.uid), Group: fmt.Sprintf("gid:%d", info.gid), Owner: info.uid == 0 || int(info.uid) == os.Geteuid(),

@@ -228,8 +228,11 @@ type Controller struct {
 	// other bids above it and keeps the switches when it comes back, until its own session ends:
 	// a return is no reason to take switches from a controller that works (P4Runtime 1.4, §5).
 	ElectionID uint64
-	// State is the file of the state store; empty keeps the state in memory.
+	// State is the file of the state store; empty keeps the state in memory. In a cluster it is the
+	// folder of this member's etcd.
 	State string
+	// Cluster makes several controllers one; without members the controller is alone.
+	Cluster Cluster
 	// PollInterval is how often each port is polled, 1 ms … 1 h; default 100 ms; "off" for never.
 	PollInterval time.Duration
 	// ProbeInterval is how often each link between switches is probed, 10 ms … 1 h;
@@ -255,6 +258,33 @@ type Controller struct {
 	// 1 s … 24 h; default 60 s; "off" for never.
 	ResyncInterval time.Duration
 }
+
+// Cluster is what all controllers of a cluster have in common (package controller/cluster).
+type Cluster struct {
+	// Members are the controllers: 1, 3, 5 or 7.
+	Members []Member
+	// Etcd are the URLs of an etcd that others run; empty for one in the members' own processes.
+	Etcd []string
+	// Lease is how long a leader that is not heard of stays the leader, 2 s … 1 min in whole
+	// seconds; default 2 s.
+	Lease time.Duration
+	// TLS is what members, and an etcd that others run, are reached with. Certificates must be good for
+	// clients and servers. Without it all addresses must be on loopback.
+	TLS TLS
+}
+
+// Member is a controller of a cluster.
+type Member struct {
+	// Name is unique; a controller is told which one it is by --member.
+	Name string
+	// Raft is host:port of the member's etcd, for the other members; none with Cluster.Etcd.
+	Raft string
+	// Relay is host:port at which the member takes calls from the others while it leads.
+	Relay string
+}
+
+// MinLease is the shortest lease that etcd grants with its default timing.
+const MinLease = 2 * time.Second
 
 // Scaled returns a time of the network as it is in this fabric: multiplied by Scale.
 // Times that would exceed units.MaxTime are refused when the file is read.

@@ -112,6 +112,10 @@ func readController(m *yamlnode.Map) Controller {
 		m.Need("cert", "key")
 		v.TLS = ServerTLS{Cert: m.Text("cert", ""), Key: m.Text("key", ""), ClientCA: m.Text("client_ca", "")}
 	})
+	m.Sub("cluster", func(m *yamlnode.Map) { v.Cluster = readCluster(m) })
+	if len(v.Cluster.Members) > 0 && len(v.Cluster.Etcd) == 0 && v.State == "" {
+		m.Fault("state", "is missing: want the folder of this member's etcd")
+	}
 	if v.Audit = m.Text("audit", ""); v.Audit == "" && v.State != "" {
 		v.Audit = v.State + ".audit"
 	}

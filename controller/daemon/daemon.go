@@ -4,8 +4,11 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync/atomic"
 
@@ -37,6 +40,8 @@ type Options struct {
 	// Reload asks for the file to be read and applied again; Load reads it.
 	Reload <-chan os.Signal
 	Load   func() (*config.Config, error)
+	// Member is the name of this process among the members of Config's cluster; empty without one.
+	Member string
 	// Flags override keys of every configuration that is applied; see config.Options.
 	Flags map[string]*pflag.Flag
 	// Socket is the path of a Unix socket on which the API is served, with or without TLS
@@ -53,6 +58,7 @@ type Options struct {
 // daemon is a process that was started with Options. Run's goroutine owns it but for file.
 type daemon struct {
 	Options
+	seat
 	db       *store.Store
 	history  *history.Book
 	registry *weights.Registry
@@ -72,10 +78,28 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	switch members := o.Config.Controller.Cluster.Members; {
+	case len(members) > 0:
+		return o.join(ctx)
+	case o.Member != "":
+		return fmt.Errorf("--member %q: the configuration has no controller.cluster", o.Member)
+	}
 	db, err := store.Open(o.Config.Controller.State, store.Options{})
 	if err != nil {
 		return err
 	}
+	return o.control(ctx, db, seat{})
+}
+
+// seat is what is different for the leader of a cluster; the zero seat is no cluster's.
+type seat struct {
+	term    uint64       // as of cluster.Term
+	members *tls.Config  // what the other members are served with; nil: plain text
+	relayed net.Listener // where they call
+}
+
+// control drives the switches until ctx ends, and closes the store.
+func (o Options) control(ctx context.Context, db *store.Store, at seat) error {
 	defer db.Close()
 	trail, err := o.openTrail()
 	if err != nil {
@@ -86,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	log := audit.New(audit.Options{Keeper: db, Trail: trail, Log: o.Log})
 	defer log.Close()
-	d := &daemon{Options: o, db: db, history: history.New(db, o.Log), trail: trail, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
+	d := &daemon{Options: o, seat: at, db: db, history: history.New(db, o.Log), trail: trail, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
 	files, err := o.files()
 	if err != nil {
 		return err
@@ -95,7 +119,7 @@ func Run(ctx context.Context, o Options) error {
 	priorities := priority.New(db)
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
-		Flags: o.Flags, Generation: saved.Generation, Log: o.Log, Links: db, Save: d.save,
+		Flags: o.Flags, Generation: saved.Generation, Term: at.term, Log: o.Log, Links: db, Save: d.save,
 		CheckCaller: d.guard.CheckCaller, Files: files,
 		Participants: []controller.Participant{process{o.Config.Controller}, d.guard, d.registry, priorities},
 	}); err != nil {
@@ -104,6 +128,9 @@ func Run(ctx context.Context, o Options) error {
 	listeners, err := o.listen(ctx, files)
 	if err != nil {
 		return err
+	}
+	if at.relayed != nil {
+		listeners.api = append(listeners.api, access.Members(at.relayed))
 	}
 	if err := d.serve(ctx, listeners, priorities, saved); err != nil {
 		listeners.close()
@@ -132,8 +159,9 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		return err
 	}
 	api := northbound.New(northbound.Options{
+		Member:  d.Member,
 		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
-		Guard: d.guard, TLS: l.tls, Log: d.Log,
+		Guard: d.guard, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(ctx, core.Run(ctx)) })

@@ -22,7 +22,12 @@ import (
 // are allocated, is no reason to leave the fabric alone: what was applied last stays, and log,
 // events and /readyz say so until a file is taken. With --replace it is an error: that was an
 // order.
+//
+// In a cluster only the first file is applied, by whoever leads first.
 func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
+	if d.term != 0 && saved.Generation != 0 {
+		return d.resume(ctx, saved)
+	}
 	if !d.Replace && saved.Confirm != 0 { // a restart confirms nothing
 		d.Log.Warn("the configuration in force waits to be confirmed", "file", saved.File, "generation", saved.Generation, "applied", saved.Applied, "within", saved.Confirm)
 		return d.resume(ctx, saved)
@@ -69,7 +74,7 @@ func (d *daemon) parse(saved history.Entry) (*config.Config, error) {
 		return nil, err
 	}
 	own, was := &cfg.Controller, d.Config.Controller
-	own.Listen, own.Metrics, own.State, own.Audit, own.TLS, own.Files = was.Listen, was.Metrics, was.State, was.Audit, was.TLS, was.Files
+	own.Listen, own.Metrics, own.State, own.Audit, own.TLS, own.Files, own.Cluster = was.Listen, was.Metrics, was.State, was.Audit, was.TLS, was.Files, was.Cluster
 	return cfg, nil
 }
 
@@ -127,6 +132,10 @@ func (d *daemon) reloads(ctx context.Context) error {
 			return nil
 		case <-d.Reload:
 		}
+		if d.term != 0 {
+			d.Log.Error(noReload)
+			continue
+		}
 		cfg, err := d.Load()
 		if err == nil {
 			err = d.reload(ctx, cfg)
@@ -166,6 +175,7 @@ func (p process) Check(cfg *config.Config) error {
 		{"controller.tls.cert", cfg.Controller.TLS.Cert, p.TLS.Cert},
 		{"controller.tls.key", cfg.Controller.TLS.Key, p.TLS.Key},
 		{"controller.tls.client_ca", cfg.Controller.TLS.ClientCA, p.TLS.ClientCA},
+		{"controller.cluster", fmt.Sprint(cfg.Controller.Cluster), fmt.Sprint(p.Cluster)},
 		{"controller.files", strings.Join(cfg.Controller.Files, ", "), strings.Join(p.Files, ", ")},
 	} {
 		if cfg.Given(k.key) && k.is != k.want {

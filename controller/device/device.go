@@ -29,6 +29,7 @@ import (
 type Options struct {
 	Switch     config.Switch
 	ElectionID uint64
+	Term       uint64 // session.Options.Term
 	Pipeline   *pipeline.Pipeline
 	Features   []feature.Feature
 	// TrafficManager controls the switch's traffic manager; nil when the switch has none.
@@ -167,7 +168,7 @@ func New(o Options) *Device {
 	d.status.Capabilities = parts(o, nil)
 	d.poller = poller.New(o.Pipeline, d.packetOut)
 	d.session = session.New(session.Options{
-		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID,
+		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID, Term: o.Term,
 		Dial: o.Dial, RetryMin: o.RetryMin, RetryMax: o.RetryMax, Heartbeat: o.Heartbeat, Log: o.Log,
 	}, handler{d})
 	return d

@@ -36,7 +36,8 @@ type Check struct {
 	Err  error
 }
 
-// Handler serves /metrics, with Go's and the process's own, /healthz and /readyz.
+// Handler serves /metrics, with Go's and the process's own, /healthz and /readyz. The collector may be
+// nil.
 func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -45,6 +46,9 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	for _, c := range []prometheus.Collector{
 		c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector(),
 	} {
+		if c == nil {
+			continue
+		}
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}

@@ -26,7 +26,9 @@ type fabricService struct {
 }
 
 func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
-	return FabricToProto(s.Backend.Fabric()), nil
+	f := FabricToProto(s.Backend.Fabric())
+	f.Member = s.Member
+	return f, nil
 }
 
 func (s *fabricService) ListSwitches(context.Context, *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {

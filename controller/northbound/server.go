@@ -67,9 +67,11 @@ type Options struct {
 	Priorities *priority.Registry       // nil: no virtual priorities
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
+	Member     string                   // of a cluster, as which this one leads; empty without
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
 	Guard      *access.Guard            // who may call what
 	TLS        *tls.Config              // nil: plain text
+	MembersTLS *tls.Config              // of listeners that access.Members returns
 	Log        *slog.Logger             // nil: slog.Default
 }
 
@@ -87,6 +89,12 @@ const maxRequest = yamlnode.MaxText + 64<<10
 
 // maxCalls bounds the calls of one connection that are under way.
 const maxCalls = 1000
+
+// keepAlive finds clients that are gone; enforced bounds how often they ask whether the server is.
+var (
+	keepAlive = grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second})
+	enforced  = grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true})
+)
 
 // New returns a server that is ready to Serve once.
 func New(o Options) *Server {
@@ -118,14 +126,13 @@ func New(o Options) *Server {
 		return status.Error(codes.Internal, "internal error: the controller's log has the details")
 	})
 	s.grpc = grpc.NewServer(
-		grpc.Creds(access.Credentials(o.TLS)),
+		grpc.Creds(access.Credentials(o.TLS, o.MembersTLS)),
 		grpc.InTapHandle(o.Guard.Tap),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), o.Guard.Unary),
 		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Guard.Stream),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		keepAlive, enforced,
 	)
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -165,10 +172,15 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // calls end for a moment. It returns nil when it ended because of ctx, and an error when a
 // listener failed. A server serves once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	return serve(ctx, s.grpc, func() { s.health.Shutdown(); s.stop() }, stopWait, listeners)
+}
+
+// serve is Serve, which calls stop before it waits for running calls, so long.
+func serve(ctx context.Context, server *grpc.Server, stop func(), wait time.Duration, listeners []net.Listener) error {
 	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
 	for _, lis := range listeners {
 		group.Go(func() error {
-			err := s.grpc.Serve(lis)
+			err := server.Serve(lis)
 			if ctx.Err() != nil || failed.Err() != nil {
 				return nil
 			}
@@ -179,11 +191,10 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	case <-ctx.Done():
 	case <-failed.Done():
 	}
-	s.health.Shutdown()
-	s.stop() // streams end now
-	hard := time.AfterFunc(stopWait, s.grpc.Stop)
+	stop() // streams end now
+	hard := time.AfterFunc(wait, server.Stop)
 	defer hard.Stop()
-	s.grpc.GracefulStop()
+	server.GracefulStop()
 	return group.Wait()
 }
 

@@ -34,7 +34,7 @@ func newLink(conn *grpc.ClientConn, o Options) *link {
 	rpc := p4v1.NewP4RuntimeClient(conn)
 	l := &link{
 		rpc: rpc, out: make(chan *p4v1.StreamMessageRequest, outQueue),
-		name: o.Name, device: o.DeviceID, log: o.Log, bid: &p4v1.Uint128{Low: o.ElectionID},
+		name: o.Name, device: o.DeviceID, log: o.Log, bid: &p4v1.Uint128{High: o.Term, Low: o.ElectionID},
 	}
 	l.client = newClient(rpc, o.DeviceID, l.bid, o.BatchSize)
 	l.out <- l.arbitration()
@@ -157,6 +157,10 @@ func (l *link) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	case codes.AlreadyExists:
 		why = fmt.Errorf("another controller is primary, with election id %s", idText(a.GetElectionId()))
 	case codes.NotFound:
+		if l.bid.GetHigh() > 0 && a.GetElectionId().GetHigh() > l.bid.GetHigh() {
+			why = fmt.Errorf("a later leader of the cluster had the switch, with election id %s", idText(a.GetElectionId()))
+			break
+		}
 		why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
 		if !less(a.GetElectionId(), l.bid) {
 			l.bid = next(a.GetElectionId())

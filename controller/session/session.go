@@ -65,6 +65,10 @@ type Options struct {
 	// ElectionID to bid with, ≥ 1. Where the switch says that there is no primary but a
 	// higher id was seen, the session bids one more than that, as the specification asks.
 	ElectionID uint64
+	// Term is the upper half of the election id: what tells the leaders of a cluster apart, later
+	// ones by higher terms. A session with a term never bids for a higher one: whoever has that
+	// leads now. 0 is a controller without a cluster.
+	Term uint64
 	// Dial replaces plain TCP; see TLS. Interceptors for tests go in here too.
 	Dial []grpc.DialOption
 	// RetryMin and RetryMax bound the wait between two attempts, which doubles each time

@@ -87,11 +87,14 @@ func start(t *testing.T, s *switchtest.Switch, election uint64) (*Session, *reco
 
 func startWith(t *testing.T, s *switchtest.Switch, election uint64, heartbeat time.Duration) (*Session, *recorder, func()) {
 	t.Helper()
+	return startAs(t, s, Options{ElectionID: election, Heartbeat: heartbeat})
+}
+
+func startAs(t *testing.T, s *switchtest.Switch, o Options) (*Session, *recorder, func()) {
+	t.Helper()
 	r := newRecorder()
-	ses := New(Options{
-		Name: "s1", DeviceID: 1, Address: s.Address(), ElectionID: election,
-		RetryMin: 5 * time.Millisecond, RetryMax: 20 * time.Millisecond, Heartbeat: heartbeat, BatchSize: 2,
-	}, r)
+	o.Name, o.DeviceID, o.Address, o.RetryMin, o.RetryMax, o.BatchSize = "s1", 1, s.Address(), 5*time.Millisecond, 20*time.Millisecond, 2
+	ses := New(o, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = ses.Run(ctx) }()
@@ -108,6 +111,29 @@ func load(t *testing.T) *pipeline.Pipeline {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// TestTerms: a leader of a cluster never takes a switch from a later one, also not when that is gone, and
+// a later one takes it at once, whatever the lower halves of their election ids are.
+func TestTerms(t *testing.T) {
+	s := switchtest.New(t, 1)
+	s.Start()
+	lead := func(term, election uint64) (*recorder, func()) {
+		_, r, stop := startAs(t, s, Options{Term: term, ElectionID: election, Heartbeat: time.Minute})
+		return r, stop
+	}
+	old, _ := lead(5, 100)
+	old.is(t, Primary)
+	next, stop := lead(7, 1)
+	next.is(t, Primary)
+	old.is(t, Backup)
+	stop()
+	old.until(t, "why", func() bool {
+		return old.why != nil && strings.Contains(old.why.Error(), "a later leader of the cluster had the switch")
+	})
+	old.is(t, Backup)
+	again, _ := lead(9, 1)
+	again.is(t, Primary)
 }
 
 func TestMastership(t *testing.T) {

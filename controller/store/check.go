@@ -30,15 +30,15 @@ func (s Summary) String() string {
 		text, s.DownLinks, s.Priorities, s.Flows, s.Applications, s.Audit)
 }
 
-// DamagedError is a state file that cannot be read whole.
+// DamagedError is a journal that cannot be read whole.
 type DamagedError struct {
-	Path string
+	Name string // such as "state file state.db"
 	Err  error
 }
 
 // Error says what to do about it.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("state file %s is damaged: %v; put a backup in its place with `headgate state restore`, or move it away to begin with an empty one", e.Path, e.Err)
+	return fmt.Sprintf("%s is damaged: %v; put a backup in its place with `headgate state restore`, or move it away to begin with an empty one", e.Name, e.Err)
 }
 
 // Unwrap returns what was found.
@@ -58,7 +58,7 @@ func load(path string) (*contents, Summary, error) {
 	}
 	defer f.Close()
 	c := newContents(0)
-	if _, _, err := c.read(path, f); err != nil {
+	if _, _, err := c.read("state file "+path, f); err != nil {
 		return nil, Summary{}, err
 	}
 	return c, Summary{

@@ -164,7 +164,7 @@ func change[K, V comparable](to, from map[K]V) {
 	}
 }
 
-// records returns the changes that make these contents from nothing. Lines of bounded length
+// records returns the changes that make these contents from nothing, behind a header. Lines of bounded length
 // keep reading and writing in bounded memory.
 func (c *contents) records() []record {
 	const most = 1000 // flows or entries
@@ -178,7 +178,7 @@ func (c *contents) records() []record {
 	for part := range slices.Chunk(c.audit.All(), most) {
 		list = append(list, record{Weights: &weights.Commit{Audit: part}})
 	}
-	return list
+	return slices.Insert(list, 0, record{Header: &header{Version, len(list)}})
 }
 
 // write makes a new file with these contents, locked and on disk.
@@ -192,9 +192,8 @@ func (c *contents) write(path string) (*os.File, int64, error) {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 			return fmt.Errorf("state file %s is in use by another process", path)
 		}
-		list := c.records()
 		out := bufio.NewWriter(f)
-		for _, r := range slices.Insert(list, 0, record{Header: &header{Version, len(list)}}) {
+		for _, r := range c.records() {
 			text, err := line(r)
 			if err != nil {
 				return err
@@ -210,9 +209,9 @@ func (c *contents) write(path string) (*os.File, int64, error) {
 	return f, size, nil
 }
 
-// read adds what a file says. It returns where its last whole line ends and where the file
+// read adds what a journal says, with a name for messages. It returns where its last whole line ends and where the file
 // ends: what is between was never confirmed to whoever asked for the change.
-func (c *contents) read(path string, from io.Reader) (whole, end int64, err error) {
+func (c *contents) read(name string, from io.Reader) (whole, end int64, err error) {
 	in := bufio.NewReader(from)
 	least := 1 // lines
 	for n := 0; ; n++ {
@@ -220,12 +219,12 @@ func (c *contents) read(path string, from io.Reader) (whole, end int64, err erro
 		end += int64(len(text))
 		if errors.Is(err, io.EOF) {
 			if end > 0 && n < least {
-				return 0, end, &DamagedError{path, fmt.Errorf("it ends after %d of %d lines", n, least)}
+				return 0, end, &DamagedError{name, fmt.Errorf("it ends after %d of %d lines", n, least)}
 			}
 			return whole, end, nil
 		}
 		if err != nil {
-			return 0, end, fmt.Errorf("state file: %w", err)
+			return 0, end, fmt.Errorf("%s: %w", name, err)
 		}
 		whole = end
 		r, err := parse(text[:len(text)-1])
@@ -233,11 +232,11 @@ func (c *contents) read(path string, from io.Reader) (whole, end int64, err erro
 			err = errors.New("a header belongs into the first line and nowhere else")
 		}
 		if err != nil {
-			return 0, end, &DamagedError{path, fmt.Errorf("line %d: %w", n+1, err)}
+			return 0, end, &DamagedError{name, fmt.Errorf("line %d: %w", n+1, err)}
 		}
 		if h := r.Header; h != nil {
 			if h.Version != Version {
-				return 0, end, fmt.Errorf("state file %s: its layout has version %d, this program reads version %d: use the program that wrote it, or move the file away", path, h.Version, Version)
+				return 0, end, fmt.Errorf("%s: its layout has version %d, this program reads version %d: use the program that wrote it, or move it away", name, h.Version, Version)
 			}
 			least += h.Lines
 		}

@@ -206,8 +206,8 @@ func TestCompacts(t *testing.T) {
 		}
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > 200*int64(len(text)) || info.Size() != s.size {
-		t.Errorf("the file has %d bytes, %v; the store thinks %d", info.Size(), err, s.size)
+	if err != nil || info.Size() > 200*int64(len(text)) || info.Size() != s.journal.(*file).size {
+		t.Errorf("the file has %d bytes, %v; the store thinks %d", info.Size(), err, s.journal.(*file).size)
 	}
 	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second store of the new file: %v", err)
@@ -216,17 +216,17 @@ func TestCompacts(t *testing.T) {
 		t.Errorf("Check = %+v, %v", sum, err)
 	}
 	// A write that fails part of the way leaves no trace.
-	if _, err := s.file.WriteAt([]byte("half a li"), s.size); err != nil {
+	if _, err := s.journal.(*file).file.WriteAt([]byte("half a li"), s.journal.(*file).size); err != nil {
 		t.Fatal(err)
 	}
-	s.torn = true
+	s.journal.(*file).torn = true
 	if err := s.SaveLink("l", true); err != nil {
 		t.Fatal(err)
 	}
 	if sum, err := Check(path); err != nil || sum.DownLinks != 1 || sum.Config.Generation != 400 {
 		t.Errorf("after a torn write: %+v, %v", sum, err)
 	}
-	if err := s.file.Close(); err != nil { // no write can succeed any more
+	if err := s.journal.(*file).file.Close(); err != nil { // no write can succeed any more
 		t.Fatal(err)
 	}
 	if err := s.SaveLink("l", false); err == nil || s.Err() == nil || !slices.Equal(s.DownLinks(), []string{"l"}) {

@@ -5,12 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/credentials/local"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/tlsfiles"
@@ -24,7 +29,9 @@ type Options struct {
 	TokenFile string // a bearer token
 }
 
-// Client returns a connection to host:port or unix:PATH. Faults name the flags of the command line.
+// Client returns a connection to host:port or unix:PATH, or to the first of several host:port, with
+// commas between them, that answers: it stays with that one until it is gone. Faults name the flags of the
+// command line.
 func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	socket := strings.HasPrefix(server, "unix:")
 	var creds credentials.TransportCredentials
@@ -52,6 +59,20 @@ func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn
 			return nil, err
 		}
 		options = append(options, grpc.WithPerRPCCredentials(t))
+	}
+	options = append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}))
+	if list := strings.Split(server, ","); len(list) > 1 {
+		r := manual.NewBuilderWithScheme("controllers")
+		var state resolver.State
+		for _, address := range list {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, fmt.Errorf("%q is not allowed in a list: want host:port", address)
+			}
+			state.Addresses = append(state.Addresses, resolver.Address{Addr: address, ServerName: host})
+		}
+		r.InitialState(state)
+		options, server = append(options, grpc.WithResolvers(r)), "controllers:///"
 	}
 	return grpc.NewClient(server, options...)
 }

@@ -21,6 +21,7 @@ import (
 // Authority signs certificates, whose files are in Dir.
 type Authority struct {
 	Dir  string
+	IPs  []net.IP // of the certificates, beside 127.0.0.1
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
@@ -74,7 +75,7 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time, name, commonName s
 	key := newKey(t)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: commonName},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, a.IPs...),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	for _, u := range uris {

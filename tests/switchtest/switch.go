@@ -65,9 +65,12 @@ func Loopback() string {
 }
 
 // New returns a stopped switch with a free TCP address.
-func New(t testing.TB, deviceID uint64) *Switch {
+func New(t testing.TB, deviceID uint64) *Switch { return At(t, deviceID, Loopback()) }
+
+// At is New with an address, whose port is another one if it is 0.
+func At(t testing.TB, deviceID uint64, address string) *Switch {
 	t.Helper()
-	l, err := net.Listen("tcp", Loopback())
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

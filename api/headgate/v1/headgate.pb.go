@@ -292,7 +292,9 @@ type GetFabricResponse struct {
 	// The configuration as YAML, as it was applied.
 	Config string `protobuf:"bytes,5,opt,name=config,proto3" json:"config,omitempty"`
 	// Counts applied configurations since the state store was created.
-	Generation    uint64 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	Generation uint64 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	// The member of the cluster that leads and answers; empty without a cluster.
+	Member        string `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -367,6 +369,13 @@ func (x *GetFabricResponse) GetGeneration() uint64 {
 		return x.Generation
 	}
 	return 0
+}
+
+func (x *GetFabricResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
 }
 
 type Switch struct {
@@ -5332,7 +5341,7 @@ var File_api_headgate_v1_headgate_proto protoreflect.FileDescriptor
 const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\n" +
 	"\x1eapi/headgate/v1/headgate.proto\x12\vheadgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetFabricRequest\"\xe2\x01\n" +
+	"\x10GetFabricRequest\"\xfa\x01\n" +
 	"\x11GetFabricResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\bswitches\x18\x02 \x03(\v2\x13.headgate.v1.SwitchR\bswitches\x12'\n" +
@@ -5341,7 +5350,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x06config\x18\x05 \x01(\tR\x06config\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x06 \x01(\x04R\n" +
-	"generation\"S\n" +
+	"generation\x12\x16\n" +
+	"\x06member\x18\a \x01(\tR\x06member\"S\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +

@@ -1,0 +1,248 @@
+// Package cluster makes several controllers one: they keep their state in etcd, which runs in their
+// processes or elsewhere, and one of them leads. A lead is a lease of etcd. Its number, the term, is
+// the revision at which the leader stood for election, so that a later leader has a higher one.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"github.com/headgate/headgate/controller/config"
+)
+
+// leaderKey is before the keys of those who stand for election. The one with the lowest create
+// revision leads.
+const leaderKey = "/headgate/leader"
+
+// startWait is how long this member's etcd may take until it has joined a majority before the log
+// says so again.
+const startWait = 10 * time.Second
+
+// Options of a Member.
+type Options struct {
+	Cluster config.Cluster
+	Name    string // of one of Cluster.Members
+	Dir     string // of etcd in this process
+	Log     *slog.Logger
+}
+
+// Member is this process in a cluster. It is safe for concurrent use.
+type Member struct {
+	Options
+	server *server // nil: etcd runs elsewhere
+	client *clientv3.Client
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	leader  string        // name of the member that leads, empty when nobody does
+	changed chan struct{} // closed, and replaced, when the leader changes
+}
+
+// Start joins the cluster, which takes until a majority is there.
+func Start(ctx context.Context, o Options) (*Member, error) {
+	m := &Member{Options: o, changed: make(chan struct{})}
+	var err error
+	if len(o.Cluster.Etcd) > 0 {
+		m.client, err = o.outside()
+	} else {
+		err = m.embed(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	m.cancel = cancel
+	m.wg.Go(func() { m.follow(watching) })
+	return m, nil
+}
+
+// embed starts etcd in this process.
+func (m *Member) embed(ctx context.Context) error {
+	var err error
+	if m.server, err = m.serve(); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-m.server.ReadyNotify():
+			m.client = v3client.New(m.server.EtcdServer)
+			return nil
+		case <-time.After(startWait):
+			m.Log.Warn("this member waits for a majority of the cluster", "member", m.Name)
+			continue
+		case <-m.server.StopNotify():
+			err = errors.New("controller.cluster: etcd has stopped")
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		m.server.close()
+		return err
+	}
+}
+
+// Close leaves the cluster. A lead must have ended before.
+func (m *Member) Close() error {
+	m.cancel()
+	m.wg.Wait()
+	err := m.client.Close()
+	if m.server != nil {
+		m.server.close()
+		err = nil // it closed what the server had
+	}
+	return err
+}
+
+// Client is how the member reaches etcd.
+func (m *Member) Client() *clientv3.Client { return m.client }
+
+// Leader returns the name of the member that leads, empty when nobody is known to, and a channel
+// that is closed when that changes.
+func (m *Member) Leader() (name string, changed <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leader, m.changed
+}
+
+func (m *Member) setLeader(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name == m.leader {
+		return
+	}
+	m.leader = name
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// follow watches who leads.
+func (m *Member) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		watch, stop := context.WithCancel(ctx)
+		events := m.client.Watch(clientv3.WithRequireLeader(watch), leaderKey+"/", clientv3.WithPrefix())
+		err := m.look(ctx)
+		for err == nil {
+			e, ok := <-events
+			if err = e.Err(); err == nil && !ok {
+				err = errors.New("the watch ended")
+			}
+			if err == nil {
+				err = m.look(ctx)
+			}
+		}
+		stop()
+		m.setLeader("")
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// look asks who leads.
+func (m *Member) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := m.client.Get(ctx, leaderKey+"/", clientv3.WithFirstCreate()...)
+	if err != nil {
+		return err
+	}
+	name := ""
+	if len(r.Kvs) > 0 {
+		name = string(r.Kvs[0].Value)
+	}
+	m.setLeader(name)
+	return nil
+}
+
+// Term is a lead.
+type Term struct {
+	Number uint64 // higher than that of every leader before
+	// Context ends with the lead; its cause says why.
+	Context context.Context
+	// Fence is true in etcd as long as the lead lasts.
+	Fence clientv3.Cmp
+
+	cancel  context.CancelCauseFunc
+	session *concurrency.Session
+	stop    func() bool
+}
+
+// Stand waits until this member leads, or until standing ends, whose error it returns. The lead ends
+// with ctx.
+func (m *Member) Stand(ctx, standing context.Context) (*Term, error) {
+	for {
+		t, err := m.stand(ctx, standing)
+		if err == nil {
+			return t, nil
+		}
+		if standing.Err() != nil {
+			return nil, standing.Err()
+		}
+		m.Log.Warn("this member cannot stand for election; it tries again", "member", m.Name, "err", err)
+		select {
+		case <-standing.Done():
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+func (m *Member) stand(ctx, standing context.Context) (*Term, error) {
+	granting, cancelGrant := context.WithTimeout(standing, 5*time.Second)
+	defer cancelGrant()
+	lease, err := m.client.Grant(granting, int64(m.Cluster.Lease/time.Second))
+	if err != nil {
+		return nil, err
+	}
+	s, err := concurrency.NewSession(m.client, concurrency.WithLease(lease.ID), concurrency.WithTTL(int(m.Cluster.Lease/time.Second)))
+	if err != nil {
+		return nil, err
+	}
+	term, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.Ctx(), func() { end(errors.New("the lease was not renewed in time")) })
+	e := concurrency.NewElection(s, leaderKey)
+	campaign, stopCampaign := context.WithCancel(term)
+	defer stopCampaign()
+	defer context.AfterFunc(standing, stopCampaign)()
+	if err := e.Campaign(campaign, m.Name); err != nil {
+		end(err)
+		stop()
+		_ = s.Close() // the lease ends by itself
+		if cause := context.Cause(term); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	t := &Term{
+		Number: uint64(e.Rev()), Context: term, cancel: end, session: s, stop: stop,
+		Fence: clientv3.Compare(clientv3.CreateRevision(e.Key()), "=", e.Rev()),
+	}
+	// The lease may have ended while others led: then the key that stood for election is gone.
+	asking, done := context.WithTimeout(term, 5*time.Second)
+	defer done()
+	answer, err := m.client.Txn(asking).If(t.Fence).Commit()
+	if err == nil && !answer.Succeeded {
+		err = errors.New("the lease ended before the lead came")
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Resign())
+	}
+	return t, nil
+}
+
+// End ends the lead, and says why to those who hold its context.
+func (t *Term) End(why error) { t.cancel(why) }
+
+// Resign gives the lead back, so that nobody waits for the lease to end.
+func (t *Term) Resign() error {
+	t.stop()
+	t.cancel(errors.New("this controller has given the lead back"))
+	return t.session.Close()
+}

@@ -1,0 +1,106 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/cluster"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/store"
+)
+
+func address(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// TestTerms: what one leader wrote the next one reads, after the journal was replaced by a smaller one and after a
+// restart of etcd too, under a higher term; who led before cannot write.
+func TestTerms(t *testing.T) {
+	o := cluster.Options{
+		Name: "c1", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+		Cluster: config.Cluster{Lease: config.MinLease, Members: []config.Member{{Name: "c1", Raft: address(t), Relay: "127.0.0.1:0"}}},
+	}
+	ctx := t.Context()
+	open := func(m *cluster.Member) (*cluster.Term, *store.Store) {
+		t.Helper()
+		term, err := m.Stand(ctx, ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := store.OpenReplicated(term.Context, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return term, s
+	}
+	m, err := cluster.Start(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, s := open(m)
+	text := strings.Repeat("#", 10_000)
+	for i := range 130 {
+		if err := s.SaveConfig(history.Entry{YAML: text, Generation: uint64(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SaveLink("l", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Resign(); err != nil {
+		t.Fatal(err)
+	}
+	second, next := open(m)
+	if second.Number <= first.Number {
+		t.Errorf("term %d comes after %d", second.Number, first.Number)
+	}
+	// The context of a leader that was frozen has not ended when it wakes up: only etcd refuses it.
+	var lost error
+	late, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: first.Fence, Lost: func(err error) { lost = err }}, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.SaveLink("m", true); !errors.Is(err, store.ErrNotLeader) || !errors.Is(lost, store.ErrNotLeader) {
+		t.Errorf("a write of the leader before: %v, and the lead ends with %v", err, lost)
+	}
+	if got := next.DownLinks(); !slices.Equal(got, []string{"l"}) || len(next.History()) != 100 {
+		t.Errorf("the next leader reads links %v and %d configurations", got, len(next.History()))
+	}
+	name, _ := m.Leader()
+	for end := time.Now().Add(10 * time.Second); name != "c1" && time.Now().Before(end); name, _ = m.Leader() {
+		time.Sleep(time.Millisecond)
+	}
+	if name != "c1" {
+		t.Errorf("%q leads", name)
+	}
+	if err := errors.Join(second.Resign(), m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.SaveLink("n", true); err == nil || context.Cause(second.Context) == nil {
+		t.Errorf("a write after the end: %v", err)
+	}
+
+	if m, err = cluster.Start(ctx, o); err != nil {
+		t.Fatal(err)
+	}
+	third, s := open(m)
+	if last, ok := s.LoadConfig(); !ok || last.Generation != 130 || !slices.Equal(s.DownLinks(), []string{"l"}) || third.Number <= second.Number {
+		t.Errorf("after a restart generation %d, links %v, term %d", last.Generation, s.DownLinks(), third.Number)
+	}
+	if err := errors.Join(third.Resign(), m.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

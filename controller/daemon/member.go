@@ -1,0 +1,213 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/cluster"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/metrics"
+	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/service"
+	"github.com/headgate/headgate/internal/tlsfiles"
+)
+
+// noReload is said to SIGHUP.
+const noReload = "a cluster's configuration comes by `headgate apply`: the file was not read again"
+
+// member is this process in a cluster. Run's goroutine owns it.
+type member struct {
+	Options
+	*cluster.Member
+	own   config.Member
+	conf  config.Cluster                   // with the names of files as etcd can open them
+	creds credentials.TransportCredentials // with which it calls the leader
+	tls   *tls.Config                      // with which it serves the others
+}
+
+// join stands by and leads, in turns, until ctx ends.
+func (o Options) join(ctx context.Context) error {
+	m, err := o.member()
+	if err != nil {
+		return err
+	}
+	if m.Member, err = cluster.Start(ctx, cluster.Options{Cluster: m.conf, Name: o.Member, Dir: o.Config.Controller.State, Log: o.Log}); err != nil {
+		return err
+	}
+	for err == nil && ctx.Err() == nil {
+		var term *cluster.Term
+		if term, err = m.standBy(ctx); err == nil && term != nil {
+			err = m.lead(term)
+			_ = term.Resign() // where it cannot, the lease ends by itself
+		}
+	}
+	return errors.Join(err, m.Close())
+}
+
+// member checks what the configuration says of this process.
+func (o Options) member() (*member, error) {
+	c := &o.Config.Controller.Cluster
+	own, ok := c.Member(o.Member)
+	switch {
+	case !ok:
+		var names []string
+		for _, m := range c.Members {
+			names = append(names, m.Name)
+		}
+		return nil, fmt.Errorf("--member %q is not allowed: want one of controller.cluster.members, which are %v", o.Member, names)
+	case o.Replace:
+		return nil, errors.New("--replace: a cluster's configuration comes by `headgate apply`")
+	}
+	m := &member{Options: o, own: own, conf: *c, creds: insecure.NewCredentials()}
+	files, err := o.files()
+	if err != nil {
+		return nil, err
+	}
+	if c.TLS.CA != "" {
+		return m, m.secure(files)
+	}
+	// Who may call the others may say who they are, and write what they like into the state.
+	if o.Loopback != access.Admin {
+		return nil, errors.New("controller.cluster: want tls, or --insecure-loopback=admin and loopback addresses")
+	}
+	for i, other := range c.Members {
+		for _, a := range []string{other.Raft, other.Relay} {
+			if a != "" && !isLoopback(a) {
+				return nil, fmt.Errorf("controller.cluster.members[%d] %q: want controller.cluster.tls for an address that others can reach", i, a)
+			}
+		}
+	}
+	return m, nil
+}
+
+// secure reads the cluster's certificates. etcd reads them by their names.
+func (m *member) secure(files confine.Dirs) error {
+	c := &m.conf
+	named := tlsfiles.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Prefix: "controller.cluster.tls.", Read: files.Secret}
+	var err error
+	if m.creds, err = tlsfiles.Client(named); err != nil {
+		return err
+	}
+	named.ClientAuth = tls.RequireAndVerifyClientCert
+	if m.tls, err = tlsfiles.Server(named, m.Log, "h2"); err != nil {
+		return err
+	}
+	for _, name := range []*string{&c.TLS.CA, &c.TLS.Cert, &c.TLS.Key} {
+		if !filepath.IsAbs(*name) {
+			*name = filepath.Join(files[0], *name)
+		}
+	}
+	return nil
+}
+
+// standBy serves the API for the leader, until this member leads, or until ctx ends and there is no
+// term.
+func (m *member) standBy(ctx context.Context) (*cluster.Term, error) {
+	files, err := m.files()
+	if err != nil {
+		return nil, err
+	}
+	l, err := m.listen(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := metrics.Handler(nil, metrics.HandlerOptions{Ready: m.standing, May: m.may, Log: m.Log})
+	if err != nil {
+		return nil, err
+	}
+	relay := northbound.NewRelay(northbound.RelayOptions{Leader: m.leader, Creds: m.creds, TLS: l.tls, Log: m.Log})
+	var term *cluster.Term
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	group, serving := errgroup.WithContext(serving)
+	group.Go(func() error { return relay.Serve(serving, l.api...) })
+	if l.metrics != nil {
+		group.Go(func() error {
+			return metrics.Serve(serving, l.metrics, l.webTLS, handler)
+		})
+	}
+	group.Go(func() error {
+		for {
+			select {
+			case <-serving.Done():
+				return nil
+			case <-m.Reload:
+				m.Log.Error(noReload)
+			}
+		}
+	})
+	group.Go(func() error {
+		defer stop()
+		term, _ = m.Stand(ctx, serving) // the error is that serving has ended
+		return nil
+	})
+	service.Ready(serving, m.Log, nil)
+	if err := group.Wait(); err != nil {
+		if term != nil {
+			_ = term.Resign()
+		}
+		return nil, err
+	}
+	return term, nil
+}
+
+// leader returns where the leader takes calls of members.
+func (m *member) leader() (string, <-chan struct{}) {
+	name, changed := m.Leader()
+	other, _ := m.Config.Controller.Cluster.Member(name)
+	if name == m.own.Name {
+		return "", changed // not yet
+	}
+	return other.Relay, changed
+}
+
+// may refuses everybody: metrics and pages are the leader's, and who may see them it knows.
+func (m *member) may(*http.Request) (int, string) {
+	name, _ := m.Leader()
+	return http.StatusServiceUnavailable, fmt.Sprintf("%s stands by, %s leads: metrics and pages are there", m.own.Name, cmp.Or(name, "nobody"))
+}
+
+// standing says who leads.
+func (m *member) standing() []metrics.Check {
+	c := metrics.Check{Part: "leader"}
+	if name, _ := m.Leader(); name == "" {
+		c.Err = errors.New("nobody is known to lead")
+	}
+	return []metrics.Check{c}
+}
+
+// lead controls until the lead is lost, or the term's context ends otherwise. An error is one that no other
+// lead would mend.
+func (m *member) lead(term *cluster.Term) error {
+	ctx := term.Context
+	m.Log.Info("this controller leads the cluster", "member", m.own.Name, "term", term.Number)
+	defer func() {
+		m.Log.Warn("this controller does not lead the cluster any more", "member", m.own.Name, "term", term.Number, "why", context.Cause(ctx))
+	}()
+	relayed, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.own.Relay)
+	if err != nil {
+		return fmt.Errorf("controller.cluster: relay %q: %w", m.own.Relay, err)
+	}
+	defer relayed.Close()
+	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{})
+	if err == nil {
+		err = m.control(ctx, db, seat{term: term.Number, members: m.tls, relayed: relayed})
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

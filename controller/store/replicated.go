@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Keys in etcd. Numbers have 16 hexadecimal digits, so that keys are in their order.
+const (
+	epochKey   = "/headgate/epoch"    // the number of the journal in force
+	journalKey = "/headgate/journal/" // number of the journal / number of the line
+)
+
+const (
+	// answerWait is how long a change may take. A leader that cannot write for so long has none to lead.
+	answerWait = 5 * time.Second
+	// batchLines and batchBytes bound what is written at once, below etcd's own bounds of 128 and 1.5 MiB.
+	batchLines = 100
+	batchBytes = 1 << 19
+	// pageLines is how many lines are read at once.
+	pageLines = 200
+)
+
+// Lead is the right to write a journal in etcd.
+type Lead struct {
+	Client *clientv3.Client
+	// Fence is true as long as the lead lasts. etcd compares it with each change.
+	Fence clientv3.Cmp
+	// Lost ends the lead: somebody else has it, or nobody knows whether the last change is in the
+	// journal.
+	Lost func(error)
+}
+
+// ErrNotLeader says that another controller leads.
+var ErrNotLeader = errors.New("this controller does not lead the cluster any more: nothing was changed")
+
+// OpenReplicated reads the journal in etcd, which is made when there is none. ctx is the lead's.
+func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
+	s := &Store{state: newContents(o.Audit)}
+	j := &replicated{Lead: l, ctx: ctx}
+	s.journal = j
+	epoch, err := l.Client.Get(ctx, epochKey)
+	if err != nil {
+		return nil, fmt.Errorf("state in etcd: %w", err)
+	}
+	if len(epoch.Kvs) == 0 {
+		return s, j.compact(s.state)
+	}
+	if j.epoch, err = strconv.ParseUint(string(epoch.Kvs[0].Value), 16, 64); err != nil {
+		return nil, &DamagedError{"state in etcd", fmt.Errorf("%s: %w", epochKey, err)}
+	}
+	in := &pages{ctx: ctx, client: l.Client, next: j.key(j.epoch, 0), end: clientv3.GetPrefixRangeEnd(j.prefix(j.epoch)), revision: epoch.Header.Revision}
+	if _, j.size, err = s.state.read("state in etcd", in); err != nil {
+		return nil, err
+	}
+	j.lines, j.limit = in.lines, 2*j.size+slack
+	return s, nil
+}
+
+// replicated is a journal in etcd. The Store's lock guards it.
+type replicated struct {
+	Lead
+	ctx   context.Context
+	epoch uint64
+	lines uint64
+	size  int64 // in bytes
+	limit int64 // the size at which it is compacted
+}
+
+func (j *replicated) prefix(epoch uint64) string { return fmt.Sprintf("%s%016x/", journalKey, epoch) }
+
+func (j *replicated) key(epoch, line uint64) string {
+	return fmt.Sprintf("%s%016x", j.prefix(epoch), line)
+}
+
+func (*replicated) close() error { return nil }
+
+// write does all of it or nothing, as the leader. Where that is not certain the lead is over.
+func (j *replicated) write(ops ...clientv3.Op) error {
+	ctx, cancel := context.WithTimeout(j.ctx, answerWait)
+	defer cancel()
+	answer, err := j.Client.Txn(ctx).If(j.Fence).Then(ops...).Commit()
+	switch {
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrTooManyOps):
+		return fmt.Errorf("etcd: %w", err) // it was refused
+	case err != nil:
+		err = fmt.Errorf("etcd does not say whether the change was made: %w", err)
+		j.Lost(err)
+		return err
+	case !answer.Succeeded:
+		j.Lost(ErrNotLeader)
+		return ErrNotLeader
+	}
+	return nil
+}
+
+func (j *replicated) append(r record, _ *contents) error {
+	text, err := line(r)
+	if err != nil {
+		return err
+	}
+	if err := j.write(clientv3.OpPut(j.key(j.epoch, j.lines), string(text))); err != nil {
+		return err
+	}
+	j.lines++
+	j.size += int64(len(text))
+	return nil
+}
+
+func (j *replicated) tidy(state *contents) error {
+	if j.size <= j.limit {
+		return nil
+	}
+	j.limit = 2 * j.size
+	return j.compact(state)
+}
+
+// compact writes the next journal with nothing but the state, and lets it take this one's place.
+// What a leader that did not come to the end of that has left is deleted first.
+func (j *replicated) compact(state *contents) error {
+	next := replicated{Lead: j.Lead, ctx: j.ctx, epoch: j.epoch + 1}
+	if err := j.write(clientv3.OpDelete(j.prefix(next.epoch), clientv3.WithPrefix())); err != nil {
+		return err
+	}
+	var batch []clientv3.Op
+	bytes := 0
+	for _, r := range state.records() {
+		text, err := line(r)
+		if err != nil {
+			return err
+		}
+		if len(batch) > 0 && (len(batch) == batchLines || bytes+len(text) > batchBytes) {
+			if err := j.write(batch...); err != nil {
+				return err
+			}
+			batch, bytes = nil, 0
+		}
+		batch = append(batch, clientv3.OpPut(j.key(next.epoch, next.lines), string(text)))
+		next.lines++
+		next.size += int64(len(text))
+		bytes += len(text)
+	}
+	if err := j.write(batch...); err != nil {
+		return err
+	}
+	if err := j.write(
+		clientv3.OpPut(epochKey, strconv.FormatUint(next.epoch, 16)),
+		clientv3.OpDelete(j.prefix(j.epoch), clientv3.WithPrefix()),
+	); err != nil {
+		return err
+	}
+	next.limit = 2*next.size + slack
+	*j = next
+	return nil
+}
+
+// pages reads the values of a range of keys, one after the other.
+type pages struct {
+	ctx       context.Context
+	client    *clientv3.Client
+	next, end string // what remains; empty at the end
+	revision  int64
+	text      []byte
+	lines     uint64
+}
+
+// Read implements io.Reader.
+func (p *pages) Read(to []byte) (int, error) {
+	for len(p.text) == 0 {
+		if p.next == "" {
+			return 0, io.EOF
+		}
+		r, err := p.client.Get(p.ctx, p.next, clientv3.WithRange(p.end), clientv3.WithLimit(pageLines), clientv3.WithRev(p.revision))
+		if err != nil {
+			return 0, err
+		}
+		for _, kv := range r.Kvs {
+			p.text = append(p.text, kv.Value...)
+			p.lines++
+			p.next = string(kv.Key) + "\x00"
+		}
+		if !r.More {
+			p.next = ""
+		}
+	}
+	n := copy(to, p.text)
+	p.text = p.text[n:]
+	return n, nil
+}

@@ -1,0 +1,113 @@
+// Package cluster does to three controllers what happens to them, while weights and configurations
+// change at all of them: the leader is killed, frozen, cut off from the others but not from the
+// switches, asked to end, and its disk runs full. No change that was acknowledged may be lost, and no
+// switch may take a write of a leader after one of the next.
+package cluster
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/cli"
+)
+
+// beHeadgate in the environment makes the test's binary the headgate command.
+const beHeadgate = "HEADGATE_TEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beHeadgate) != "" {
+		os.Exit(cli.Main(cli.NewRoot(), os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// fault is something that happens to the leader, and what mends it once another one leads.
+type fault struct {
+	name    string
+	happens func(c *trio, n *node)
+	mend    func(c *trio, n *node)
+}
+
+var (
+	killed = fault{"killed", func(_ *trio, n *node) { n.kill() }, func(c *trio, n *node) { c.start(n) }}
+	frozen = fault{"frozen", func(_ *trio, n *node) { n.signal(syscall.SIGSTOP) }, func(_ *trio, n *node) { n.signal(syscall.SIGCONT) }}
+	ended  = fault{"asked to end", func(_ *trio, n *node) { n.signal(syscall.SIGTERM) }, func(c *trio, n *node) { <-n.done; c.start(n) }}
+	cut    = fault{"cut off", func(c *trio, n *node) { c.cut(n, true) }, func(c *trio, n *node) { c.cut(n, false) }}
+	full   = fault{"out of disk", func(c *trio, n *node) { c.fill(n, true) }, func(c *trio, n *node) {
+		c.fill(n, false)
+		if n.ended() {
+			c.start(n)
+		}
+	}}
+)
+
+// play does a fault to the leader while changes are made, waits until changes are acknowledged again,
+// and checks what became of those that were.
+func (c *trio) play(f fault, busy time.Duration) (gap time.Duration, acks int) {
+	c.t.Helper()
+	w := newWork(c)
+	w.await(c.t, 20)
+	n := c.leader()
+	time.Sleep(busy) // so that the fault comes at any moment of an apply
+	f.happens(c, n)
+	time.Sleep(time.Second) // what was under way when it happened is over
+	w.await(c.t, 20)
+	f.mend(c, n)
+	w.await(c.t, 20)
+	gap = w.stop()
+	if err := w.verify(); err != nil {
+		c.t.Errorf("the leader was %s: %v", f.name, err)
+	}
+	if _, _, err := c.check(); err != nil {
+		c.t.Errorf("the leader was %s: %v", f.name, err)
+	}
+	if len(w.applied) == 0 {
+		c.t.Errorf("the leader was %s: no configuration was applied in all that time", f.name)
+	}
+	return gap, w.count()
+}
+
+// TestLeaderEnds is the short form: the leader is asked to end, then the next one is killed.
+func TestLeaderEnds(t *testing.T) {
+	c := newTrio(t, false)
+	for _, f := range []fault{ended, killed} {
+		gap, acks := c.play(f, 0)
+		t.Logf("%s: %d changes acknowledged, the longest time without one was %v", f.name, acks, gap.Round(time.Millisecond))
+	}
+	if count, terms, _ := c.check(); terms < 3 {
+		t.Errorf("the switches took %d writes of %d leaders, want 3", count, terms)
+	}
+}
+
+// TestFaults plays every fault many times.
+func TestFaults(t *testing.T) {
+	times, _ := strconv.Atoi(os.Getenv("HEADGATE_HA"))
+	if times == 0 || os.Geteuid() != 0 {
+		t.Skip("needs root and HEADGATE_HA=10, how often each fault is played: it takes ten minutes")
+	}
+	c := newTrio(t, true)
+	gaps, all := map[string][]time.Duration{}, 0
+	faults := []fault{killed, frozen, cut, full, ended}
+	for round := range times {
+		for _, f := range faults {
+			gap, acks := c.play(f, time.Duration(round)*37*time.Millisecond)
+			all += acks
+			gaps[f.name] = append(gaps[f.name], gap)
+			t.Logf("round %d, %s: %d changes acknowledged, the longest time without one was %v", round+1, f.name, acks, gap.Round(time.Millisecond))
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	for _, f := range faults {
+		list := gaps[f.name]
+		slices.Sort(list)
+		t.Logf("%-12s without an acknowledgement: least %5d, median %5d, most %5d ms", f.name, list[0].Milliseconds(), list[len(list)/2].Milliseconds(), list[len(list)-1].Milliseconds())
+	}
+	count, terms, _ := c.check()
+	t.Logf("%d changes were acknowledged, none lost; the switches took %d writes of %d leaders, none of them late", all, count, terms)
+}
