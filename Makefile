@@ -31,7 +31,7 @@ help: ## list the targets
 # program is built with a go-cmp that does not name the methods of interfaces. Without that it works as well,
 # and "make size" fails.
 bin/build.mod: go.mod go.sum Makefile
-	@rm -rf bin/go-cmp && mkdir -p bin && cp -r $$($(GO) list -m -f '{{.Dir}}' github.com/google/go-cmp) bin/go-cmp && chmod -R u+w bin/go-cmp
+	@rm -rf bin/go-cmp && mkdir -p bin && cp -r "$$($(GO) mod download -json github.com/google/go-cmp | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" bin/go-cmp && chmod -R u+w bin/go-cmp
 	@sed -i 's/m := t.Method(i)/var m reflect.Method/' bin/go-cmp/cmp/internal/value/name.go
 	@cp go.sum bin/build.sum
 	@{ cat go.mod; echo 'replace github.com/google/go-cmp => $(CURDIR)/bin/go-cmp'; } > $@
