@@ -38,6 +38,17 @@ type Lead struct {
 	Lost func(error)
 }
 
+// get reads keys. A leader that cannot read has none to lead: etcd's own leader may have changed, or
+// the majority is gone.
+func (l Lead) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	r, err := l.Client.Get(ctx, key, opts...)
+	if err != nil {
+		err = fmt.Errorf("etcd does not say what the state is: %w", err)
+		l.Lost(err)
+	}
+	return r, err
+}
+
 // ErrNotLeader says that another controller leads.
 var ErrNotLeader = errors.New("this controller does not lead the cluster any more: nothing was changed")
 
@@ -46,9 +57,9 @@ func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 	s := &Store{state: newContents(o.Audit)}
 	j := &replicated{Lead: l, ctx: ctx}
 	s.journal = j
-	epoch, err := l.Client.Get(ctx, epochKey)
+	epoch, err := l.get(ctx, epochKey)
 	if err != nil {
-		return nil, fmt.Errorf("state in etcd: %w", err)
+		return nil, err
 	}
 	if len(epoch.Kvs) == 0 {
 		return s, j.compact(s.state)
@@ -56,7 +67,7 @@ func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 	if j.epoch, err = strconv.ParseUint(string(epoch.Kvs[0].Value), 16, 64); err != nil {
 		return nil, &DamagedError{"state in etcd", fmt.Errorf("%s: %w", epochKey, err)}
 	}
-	in := &pages{ctx: ctx, client: l.Client, next: j.key(j.epoch, 0), end: clientv3.GetPrefixRangeEnd(j.prefix(j.epoch)), revision: epoch.Header.Revision}
+	in := &pages{ctx: ctx, lead: l, next: j.key(j.epoch, 0), end: clientv3.GetPrefixRangeEnd(j.prefix(j.epoch)), revision: epoch.Header.Revision}
 	if _, j.size, err = s.state.read("state in etcd", in); err != nil {
 		return nil, err
 	}
@@ -164,7 +175,7 @@ func (j *replicated) compact(state *contents) error {
 // pages reads the values of a range of keys, one after the other.
 type pages struct {
 	ctx       context.Context
-	client    *clientv3.Client
+	lead      Lead
 	next, end string // what remains; empty at the end
 	revision  int64
 	text      []byte
@@ -177,7 +188,7 @@ func (p *pages) Read(to []byte) (int, error) {
 		if p.next == "" {
 			return 0, io.EOF
 		}
-		r, err := p.client.Get(p.ctx, p.next, clientv3.WithRange(p.end), clientv3.WithLimit(pageLines), clientv3.WithRev(p.revision))
+		r, err := p.lead.get(p.ctx, p.next, clientv3.WithRange(p.end), clientv3.WithLimit(pageLines), clientv3.WithRev(p.revision))
 		if err != nil {
 			return 0, err
 		}
