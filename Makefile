@@ -85,7 +85,7 @@ export GORACE ?= atexit_sleep_ms=50
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 12m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run TestCoresAgree ./fabric
+	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestTeam|TestSleeper' ./fabric
 	$(TOOLS) test -vet=off -timeout 12m $(SEQUENTIAL) $(SIMULATED)
 
 realtime:

@@ -26,18 +26,21 @@ type sleeper struct {
 
 func newSleeper() sleeper { return sleeper{wake: make(chan struct{}, 1)} }
 
-// until returns once a condition holds, which others make true before they call rouse.
+// until returns once a condition holds, which others make true before they call rouse. A call of
+// rouse may be late, and be for a condition that this one has seen long ago.
 func (s *sleeper) until(holds func() bool) {
 	for range patience {
 		if holds() {
 			return
 		}
 	}
-	s.asleep.Store(true)
-	if holds() && s.asleep.CompareAndSwap(true, false) {
-		return
+	for !holds() {
+		s.asleep.Store(true)
+		if holds() && s.asleep.CompareAndSwap(true, false) {
+			return
+		}
+		<-s.wake // who sends has taken asleep back
 	}
-	<-s.wake // somebody has made it true, and has taken asleep back
 }
 
 func (s *sleeper) rouse() {
