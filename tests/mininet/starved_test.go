@@ -14,22 +14,26 @@ import (
 )
 
 // late measures by how much the machine is late: timers of this process, and switches and controller that
-// wait for a processor. The function that it returns ends that and says by how much at most.
+// wait for a processor. The function that it returns ends that and says by how much at most; the log
+// has which thread it was, and when.
 func (n *network) late() func() time.Duration {
-	timers, stop, worst := lag.Watch(), make(chan struct{}), make(chan time.Duration)
+	timers, stop, worst, began := lag.Watch(), make(chan struct{}), make(chan time.Duration), time.Now()
 	go func() {
-		threads, most := backlogs{}, time.Duration(0)
+		threads, most, who := backlogs{}, time.Duration(0), "no thread"
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-stop:
+				n.t.Logf("late by %v at most: %s", most.Round(time.Millisecond), who)
 				worst <- most
 				return
 			case now := <-tick.C:
 				for _, task := range n.tasks() {
 					if text, err := os.ReadFile(task + "/schedstat"); err == nil {
-						most = max(most, threads.saw(task, string(text), now))
+						if by := threads.saw(task, string(text), now); by > most {
+							most, who = by, describe(task, now.Sub(began))
+						}
 					}
 				}
 			}
@@ -39,6 +43,14 @@ func (n *network) late() func() time.Duration {
 		close(stop)
 		return max(timers(), <-worst)
 	}
+}
+
+// describe names a thread and its process.
+func describe(task string, at time.Duration) string {
+	name, _ := os.ReadFile(task + "/comm")
+	line, _ := os.ReadFile(filepath.Dir(filepath.Dir(task)) + "/cmdline")
+	args := strings.Split(string(line), "\x00")
+	return fmt.Sprintf("thread %s of %q after %v", strings.TrimSpace(string(name)), args[:min(len(args), 6)], at.Round(time.Second))
 }
 
 // tasks returns the threads of switches and controller, below /proc.
