@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/stf"
 )
 
@@ -38,7 +39,7 @@ func TestCorpus(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer test.Close()
-			if err := stf.Run(prog, test); err != nil {
+			if err := stf.Run(prog, test, engine.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -37,13 +37,13 @@ const packetGap = units.Millisecond
 // maxHops bounds the passes that one packet can cause, because a program can recirculate for ever.
 const maxHops = 10000
 
-// Run runs a test against a fresh instance of prog.
-func Run(prog *engine.Program, test io.Reader) error {
+// Run runs a test against a fresh instance of prog with the given options.
+func Run(prog *engine.Program, test io.Reader, o engine.Options) error {
 	list, err := Parse(test)
 	if err != nil {
 		return err
 	}
-	r := NewRunner(prog, engine.New(prog, engine.Options{}))
+	r := NewRunner(prog, engine.New(prog, o))
 	for i := range list {
 		if err := r.Step(&list[i]); err != nil {
 			return fmt.Errorf("line %d: %s: %w", list[i].Line, list[i].Verb, err)

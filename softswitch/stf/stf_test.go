@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
@@ -117,9 +118,26 @@ func TestFailures(t *testing.T) {
 		{"expect 1", "port 1: want packets, got none"},
 		{"add nope k:1 a()", `line 1: add: there is no table "nope"`},
 	} {
-		err := Run(prog, strings.NewReader(c.test))
+		err := Run(prog, strings.NewReader(c.test), engine.Options{})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: got %v, want %q", c.test, err, c.want)
+		}
+	}
+}
+
+// A frame whose priority names a queue that ports do not have is dropped.
+func TestQueues(t *testing.T) {
+	prog, err := engine.Load(p4src.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// IPv4 with DSCP 6, which the entries give to queue 7 and to the controller.
+	const text = "add dscp_to_class dscp:6 set_class(class:1, queue:7)\nadd punt_table 1 ether_type:0x0800 punt_to_cpu(reason:2)\n" +
+		"packet 1 ffffffffffff 020000000001 0800 4518001400000000 0101a5cf 0a000001 0a000002\nexpect 510"
+	for queues, want := range map[int]string{0: "port 510: want packets, got none", 7: "port 510: want packets, got none", 8: ""} {
+		err := Run(prog, strings.NewReader(text), engine.Options{Queues: queues})
+		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%d queues: got %v, want %q", queues, err, want)
 		}
 	}
 }
