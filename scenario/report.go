@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/scenario/inproc"
@@ -178,9 +179,9 @@ func NewReport(s *Scenario, c *config.Config, times []units.Time, plays []*Resul
 	return r
 }
 
-// Variant returns the valid result of a variant, nil when there is none.
+// Variant returns the result of a variant, nil when it was not played.
 func (r *Report) Variant(name string) *Result {
-	for _, v := range r.valid() {
+	for _, v := range r.Variants {
 		if v.Variant == name {
 			return v
 		}
@@ -188,27 +189,17 @@ func (r *Report) Variant(name string) *Result {
 	return nil
 }
 
-// valid returns the valid plays.
-func (r *Report) valid() (list []*Result) {
-	for _, v := range r.Variants {
-		if len(v.Invalid) == 0 {
-			list = append(list, v)
-		}
-	}
-	return list
-}
-
 // burst returns the total of the last flow of the scenario.
 func (v *Result) burst() FlowTotal { return v.Flows[len(v.Flows)-1] }
 
-// finish judges what was measured.
+// finish judges what was measured, unless a play is invalid: its variants stand or fall by
+// comparison.
 func (r *Report) finish() {
-	r.scenario.Judge(r)
-	r.Valid = len(r.valid()) == len(r.Variants)
-	r.Within = r.Valid
-	for _, c := range r.Checks {
-		r.Within = r.Within && c.OK
+	r.Valid = !slices.ContainsFunc(r.Variants, func(v *Result) bool { return len(v.Invalid) > 0 })
+	if r.Valid {
+		r.scenario.Judge(r)
 	}
+	r.Within = r.Valid && !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK })
 }
 
 // check adds a check with a formatted measurement.
@@ -226,7 +217,7 @@ func (r *Report) note(format string, args ...any) {
 func (r *Report) noLosslessDrop(may string) {
 	var n uint64
 	judged := 0
-	for _, v := range r.valid() {
+	for _, v := range r.Variants {
 		if v.Variant != may {
 			n += v.Losses.Lossless
 			judged++

@@ -19,7 +19,7 @@
 // # Validity
 //
 // A play that the machine disturbed, that lost what nothing in the scenario drops, or in which a
-// flow never ran is invalid. It says so, and no check is judged by it.
+// flow never ran is invalid. It says so, and no check of the run is judged.
 package scenario
 
 import (

@@ -97,7 +97,7 @@ func Shares(name, title string, phases ...Phase) Scenario {
 // judgeShares wants every flow of every phase at its weighted max-min share and, unless faults
 // were injected, no packet lost.
 func judgeShares(r *Report) {
-	for _, v := range r.valid() {
+	for _, v := range r.Variants {
 		worst, where := 0.0, "none ran"
 		for _, p := range v.Phases {
 			for _, f := range p.Flows {

@@ -76,7 +76,7 @@ func TestInvalidPlaysJudgeNothing(t *testing.T) {
 			sih, dsh := dshPlay("sih", 30, 29e9), dshPlay("dsh", 2, 46e9)
 			tt.disturb(dsh)
 			r := reportOf(t, "dsh", sih, dsh)
-			judged := slices.ContainsFunc(r.Checks, func(c Check) bool { return strings.Contains(c.What, "DSH") })
+			judged := len(r.Checks) > 0
 			var table bytes.Buffer
 			if err := r.WriteTable(&table); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestInvalidPlaysJudgeNothing(t *testing.T) {
 				return
 			}
 			if r.Valid || r.Within || judged {
-				t.Errorf("valid is %v, within %v, DSH judged %v", r.Valid, r.Within, judged)
+				t.Errorf("valid is %v, within %v, judged %v", r.Valid, r.Within, judged)
 			}
 			if len(dsh.Invalid) != 1 || !strings.Contains(dsh.Invalid[0], tt.want) || len(sih.Invalid) > 0 {
 				t.Errorf("the reasons are %q and of the other play %q, want one with %q and none", dsh.Invalid, sih.Invalid, tt.want)
