@@ -80,8 +80,9 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 		}
 	}
 	for _, s := range r.GetSwitches() {
-		if s.GetUnreachable() != "" {
-			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch: %s\n", clean(s.GetName()), clean(s.GetUnreachable()))
+		unreachable := s.GetUnreachable() != ""
+		if unreachable {
+			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch, %d to insert: %s\n", clean(s.GetName()), len(s.GetChanges()), clean(s.GetUnreachable()))
 		} else if len(s.GetChanges())+len(s.GetNotes()) > 0 {
 			_, _ = fmt.Fprintf(w, "%s:\n", clean(s.GetName()))
 		}
@@ -95,6 +96,9 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 				sign = "?"
 			}
 			count[c.GetKind()]++
+			if unreachable { // all that it would have, which hides what is known
+				continue
+			}
 			what, _, _ := strings.Cut(clean(c.GetText()), " ")
 			if last.same(w, sign, what) {
 				_, _ = fmt.Fprintf(w, "  %s %s\n", sign, clean(c.GetText()))

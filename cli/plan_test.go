@@ -28,3 +28,21 @@ func TestLongPlan(t *testing.T) {
 		t.Errorf("plan:\n%s", text)
 	}
 }
+
+// A switch that cannot be read is a line, whatever it would get.
+func TestUnreachablePlan(t *testing.T) {
+	r := &pb.PlanConfigResponse{}
+	for _, name := range []string{"s1", "s2"} {
+		s := &pb.SwitchPlan{Name: name, Unreachable: "no route to host"}
+		for i := range 40 {
+			s.Changes = append(s.Changes, &pb.Change{Kind: pb.Change_KIND_INSERT, Text: fmt.Sprintf("t%d key=%d → a()", i%20, i)})
+		}
+		r.Switches = append(r.Switches, s)
+	}
+	var out bytes.Buffer
+	drawPlan(&out, "f", r)
+	want := "s1: cannot be read, so this is against an empty switch, 40 to insert: no route to host\n"
+	if text := out.String(); strings.Count(text, "\n") != 3 || !strings.HasPrefix(text, want) || !strings.Contains(text, "80 to insert, 0 to modify, 0 to delete on 2 of 2 switches.") {
+		t.Errorf("plan:\n%s", text)
+	}
+}

@@ -49,17 +49,22 @@ func TestRequirements(t *testing.T) {
 
 func TestRequirementFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"pause_time":       "want a measure, one of < <= > >= and a limit",
-		"pause_time=1%":    "want a measure, one of",
-		"pause_time<":      "want a measure, one of",
-		"hope<1":           `there is no measure "hope": want one of pause_time, pause_mean, stopped`,
-		"pause_time<1":     `the limit is "1", want percent such as 1%`,
-		"pause_time<1us":   "want percent",
-		"fct<10":           "want a time such as 100us",
-		"fct<1.2.3us":      "want a time",
-		"headroom<1%":      "want an amount such as 64KB",
-		"victim_flows<1KB": "want a number without a unit",
-		"drops<.":          "want a number",
+		"pause_time":            "want a measure, one of < <= > >= and a limit",
+		"pause_time=1%":         "want a measure, one of",
+		"pause_time<":           "want a measure, one of",
+		"hope<1":                `there is no measure "hope": want one of pause_time, pause_mean, stopped`,
+		"pause_time<1":          `the limit is "1", want percent such as 1%`,
+		"pause_time<1us":        "want percent",
+		"fct<10":                "want a time such as 100us",
+		"fct<1.2.3us":           "want a time",
+		"headroom<1%":           "want an amount such as 64KB",
+		"victim_flows<1KB":      "want a number without a unit",
+		"drops<.":               "want a number",
+		"":                      `"" is not allowed: want a measure`,
+		"pause_time<-1%":        `"pause_time<-1%" is not allowed: want a measure`,
+		"pause_time<1%%":        `the limit is "1%%", want percent`,
+		"pause_time<1%,drops<1": "want a measure, one of",
+		"fct<99999999999999s":   "want a time such as 100us",
 	} {
 		if _, err := ParseRequirement(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

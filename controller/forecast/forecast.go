@@ -4,6 +4,7 @@
 package forecast
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -18,8 +19,11 @@ import (
 // Kept is how many changes are kept, the newest.
 const Kept = 32
 
-// MaxPredictions bounds those of a change.
-const MaxPredictions = 128
+// MaxPredictions bounds those of a change, MaxTraffic the bytes of what describes their traffic.
+const (
+	MaxPredictions = 128
+	MaxTraffic     = 1000
+)
 
 // Counters is what switches have counted until a time.
 type Counters struct {
@@ -98,11 +102,11 @@ type Book struct {
 
 // Check returns the field of a request that is wrong and what is allowed; "" when nothing is.
 func Check(traffic string, list []*pb.Prediction) (field, text string) {
-	if len(traffic) > 1000 {
-		return "predicted_traffic", "is longer than 1000 bytes"
+	if len(traffic) > MaxTraffic {
+		return "predicted_traffic", fmt.Sprintf("has %d bytes, want at most %d", len(traffic), MaxTraffic)
 	}
 	if len(list) > MaxPredictions {
-		return "predictions", "are more than 128"
+		return "predictions", fmt.Sprintf("are %d, want at most %d", len(list), MaxPredictions)
 	}
 	for _, p := range list {
 		if p.GetMeasure() == "" || len(p.GetMeasure()) > 64 || len(p.GetUnit()) > 16 || strings.ContainsAny(p.GetMeasure()+p.GetUnit(), "\n\t\x1b") {

@@ -106,18 +106,20 @@ func TestCheck(t *testing.T) {
 		return []*pb.Prediction{good, p}
 	}
 	for want, list := range map[string][]*pb.Prediction{
-		"":             {good},
-		"no word":      bad(func(p *pb.Prediction) { p.Measure = "" }),
-		"64 and 16":    bad(func(p *pb.Prediction) { p.Unit = strings.Repeat("x", 17) }),
-		"at most 64":   bad(func(p *pb.Prediction) { p.Measure = "a\nb" }),
-		"no number":    bad(func(p *pb.Prediction) { p.High = math.Inf(1) }),
-		"more than 12": make([]*pb.Prediction, MaxPredictions+1),
+		"":           {good},
+		"no word":    bad(func(p *pb.Prediction) { p.Measure = "" }),
+		"64 and 16":  bad(func(p *pb.Prediction) { p.Unit = strings.Repeat("x", 17) }),
+		"at most 64": bad(func(p *pb.Prediction) { p.Measure = "a\nb" }),
+		"no number":  bad(func(p *pb.Prediction) { p.High = math.Inf(1) }),
+		fmt.Sprintf("are %d, want at most %d", MaxPredictions+1, MaxPredictions): make([]*pb.Prediction, MaxPredictions+1),
 	} {
 		if field, text := Check("", list); !strings.Contains(text, want) || (field == "") != (want == "") {
 			t.Errorf("%q: %s %s", want, field, text)
 		}
 	}
-	if field, _ := Check(strings.Repeat("x", 1001), nil); field != "predicted_traffic" {
-		t.Errorf("field %q", field)
+	for n, want := range map[int]string{MaxTraffic: "", MaxTraffic + 1: "predicted_traffic"} {
+		if field, text := Check(strings.Repeat("x", n), nil); field != want || field != "" && !strings.Contains(text, fmt.Sprint(MaxTraffic)) {
+			t.Errorf("%d bytes: field %q, %s", n, field, text)
+		}
 	}
 }

@@ -139,6 +139,9 @@ func (t *Table) turn(at time.Time) {
 	if t.now.pairs == nil || at.Sub(t.now.since) >= Window {
 		t.last = t.now
 		t.now = period{since: at, pairs: map[ends]*Pair{}, fans: map[netip.Addr]int{}}
+		for dst := range t.began { // hosts name destinations as they like
+			t.forget(dst, at)
+		}
 	}
 }
 
@@ -161,8 +164,17 @@ func (t *Table) begin(k key, at time.Time) {
 		t.began[k.dst.Addr()] = from
 	}
 	from[k.src.Addr()] = at
-	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > Together })
+	t.forget(k.dst.Addr(), at)
 	t.now.fans[k.dst.Addr()] = max(t.now.fans[k.dst.Addr()], len(from))
+}
+
+// forget drops the begins of flows to a host with which none can begin together any more.
+func (t *Table) forget(dst netip.Addr, at time.Time) {
+	from := t.began[dst]
+	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > Together })
+	if len(from) == 0 {
+		delete(t.began, dst)
+	}
 }
 
 // Traffic returns what was seen within the last one or two windows.

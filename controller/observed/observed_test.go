@@ -64,6 +64,27 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
+// TestBeginsAreForgotten: a host may name any destination; what began in windows that are over is not kept.
+func TestBeginsAreForgotten(t *testing.T) {
+	var table Table
+	table.Report("h1", begin, nil)
+	for i := range 10 {
+		at := begin.Add(time.Second + time.Duration(i)*Window)
+		table.Report("h1", at, []Flow{flow(1, 100+i, 1, 50)})
+		if got := len(table.began); got != 1 {
+			t.Errorf("window %d: the begins of flows to %d destinations are kept, want 1", i, got)
+		}
+	}
+	// A fan-in across the turn of a window is one.
+	at := begin.Add(time.Second + 10*Window)
+	table.Report("h2", at.Add(-Together), nil)
+	table.Report("h1", at.Add(-Together/2), []Flow{flow(1, 9, 1, 50)})
+	table.Report("h2", at.Add(Together/4), []Flow{flow(2, 9, 1, 50)})
+	if got := table.Traffic().FanIns; len(got) != 1 || got[0].Degree != 2 {
+		t.Errorf("fan-ins %v, want one of 2", got)
+	}
+}
+
 // TestBound: traffic between more pairs than a window has room for is left out, and does no harm.
 func TestBound(t *testing.T) {
 	var table Table
