@@ -26,15 +26,19 @@ MAX_SIZE := 40000000
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-# etcd's self-test of its data base, off unless ETCD_VERIFY asks for it, compares two maps by go-cmp,
-# which calls methods by number to name types: the linker then keeps every method, as above. The
-# program is built with a go-cmp that does not name the methods of interfaces. Without that it works as well,
-# and "make size" fails.
+# What the program is built without, of modules that it needs. etcd's self-test of its data base, off
+# unless ETCD_VERIFY asks for it, compares two maps by go-cmp, which calls methods by number to name
+# types: the linker then keeps every method, as above; here go-cmp does not name the methods of
+# interfaces. gonum's plots embed twelve fonts, and ours name one. Without that it works as well, and
+# "make size" fails.
 bin/build.mod: go.mod go.sum Makefile
-	@rm -rf bin/go-cmp && mkdir -p bin && cp -r "$$($(GO) mod download -json github.com/google/go-cmp | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" bin/go-cmp && chmod -R u+w bin/go-cmp
-	@sed -i 's/m := t.Method(i)/var m reflect.Method/' bin/go-cmp/cmp/internal/value/name.go
-	@cp go.sum bin/build.sum
-	@{ cat go.mod; echo 'replace github.com/google/go-cmp => $(CURDIR)/bin/go-cmp'; } > $@
+	@rm -rf bin/modules && mkdir -p bin/modules && cp go.sum bin/build.sum && cp go.mod bin/modules/build.mod
+	@for m in github.com/google/go-cmp gonum.org/v1/plot; do \
+		cp -r "$$($(GO) mod download -json $$m | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" bin/modules/$${m##*/} && \
+		echo "replace $$m => $(CURDIR)/bin/modules/$${m##*/}" >>bin/modules/build.mod || exit 1; done; chmod -R u+w bin/modules
+	@sed -i 's/m := t.Method(i)/var m reflect.Method/' bin/modules/go-cmp/cmp/internal/value/name.go
+	@sed -i '/addColl(font.Font{$$/,/TTF)/d; /liberation\(mono\|sans\|serif[bi]\)/d; /stdfnt/d' bin/modules/plot/font/liberation/liberation.go
+	@mv bin/modules/build.mod $@
 
 build: bin/build.mod ## build bin/headgate, one static binary without debug information
 	$(TOOLS) build -modfile=bin/build.mod -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
