@@ -19,7 +19,7 @@ func parseFlow(text string) (*pb.FlowKey, error) {
 		return nil, fmt.Errorf("--%w", err)
 	}
 	return &pb.FlowKey{
-		SrcIpv4: k.Src.Addr().String(), SrcPort: uint32(k.Src.Port()), DstIpv4: k.Dst.Addr().String(), DstPort: uint32(k.Dst.Port()),
+		SrcIpv4: k.Src().Addr().String(), SrcPort: uint32(k.Src().Port()), DstIpv4: k.Dst().Addr().String(), DstPort: uint32(k.Dst().Port()),
 	}, nil
 }
 

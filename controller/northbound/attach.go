@@ -89,7 +89,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	}
 
 	src := a.address
-	watcher := s.weights.Watch(func(f weights.Flow) bool { return f.Key.Src.Addr() == src }, 0)
+	watcher := s.weights.Watch(func(f weights.Flow) bool { return f.Key.Src().Addr() == src }, 0)
 	defer watcher.Close()
 	batches := make(chan weights.Batch)
 	go func() {
@@ -232,7 +232,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 		changes = append(changes, weights.Change{Key: k, Weight: f.GetWeight(), Application: f.GetApplication()})
 		reports = append(reports, f)
 		seen = append(seen, observed.Flow{
-			Src: k.Src, Dst: k.Dst, Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQdNs() > 0,
+			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQdNs() > 0,
 		})
 	}
 	a.service.observed.Report(a.host, r.GetTime().AsTime(), seen)
@@ -281,7 +281,7 @@ func keyText(k *pb.FlowKey) string {
 // key reads a reported flow and refuses one that starts at another host.
 func (a *attached) key(p *pb.FlowKey) (weights.Key, error) {
 	k, err := keyFromProto(p)
-	if err != nil || k.Src.Addr() == a.address {
+	if err != nil || k.Src().Addr() == a.address {
 		return k, err
 	}
 	return k, &weights.InvalidError{

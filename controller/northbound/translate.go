@@ -171,7 +171,7 @@ func keyToProto(k weights.Key) *pb.FlowKey {
 		return nil
 	}
 	return &pb.FlowKey{
-		SrcIpv4: k.Src.Addr().String(), DstIpv4: k.Dst.Addr().String(), SrcPort: uint32(k.Src.Port()), DstPort: uint32(k.Dst.Port()),
+		SrcIpv4: k.Src().Addr().String(), DstIpv4: k.Dst().Addr().String(), SrcPort: uint32(k.Src().Port()), DstPort: uint32(k.Dst().Port()),
 	}
 }
 

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/netip"
@@ -8,9 +9,25 @@ import (
 )
 
 // Key names a flow by its five-tuple; the protocol is UDP. Addresses are IPv4, ports 1 to 65535.
+// It has 12 bytes and no pointer, a fifth of two netip.AddrPort: MaxFlows of them are kept twice.
 type Key struct {
-	Src, Dst netip.AddrPort
+	src, dst end
 }
+
+type end struct {
+	addr [4]byte
+	port uint16
+}
+
+func (e end) addrPort() netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4(e.addr), e.port)
+}
+
+// Src returns the source's address and port.
+func (k Key) Src() netip.AddrPort { return k.src.addrPort() }
+
+// Dst returns the destination's address and port.
+func (k Key) Dst() netip.AddrPort { return k.dst.addrPort() }
 
 // NewKey checks the four parts of a flow's name. Its error is an *InvalidError whose field is
 // src_ipv4, dst_ipv4, src_port or dst_port.
@@ -31,7 +48,7 @@ func NewKey(src, dst string, srcPort, dstPort uint32) (Key, error) {
 			return Key{}, &InvalidError{Field: p.field, Value: fmt.Sprint(p.port), Allowed: "a UDP port from 1 to 65535"}
 		}
 	}
-	return Key{Src: netip.AddrPortFrom(s, uint16(srcPort)), Dst: netip.AddrPortFrom(d, uint16(dstPort))}, nil
+	return Key{src: end{s.As4(), uint16(srcPort)}, dst: end{d.As4(), uint16(dstPort)}}, nil
 }
 
 func address(field, text string) (netip.Addr, error) {
@@ -72,7 +89,7 @@ func (k Key) String() string {
 	if k == (Key{}) {
 		return ""
 	}
-	return k.Src.String() + "," + k.Dst.String()
+	return k.Src().String() + "," + k.Dst().String()
 }
 
 // MarshalText writes the flow as String does.
@@ -89,5 +106,9 @@ func (k *Key) UnmarshalText(text []byte) (err error) {
 
 // Compare orders keys by source, source port, destination, destination port.
 func (k Key) Compare(o Key) int {
-	return cmp.Or(k.Src.Compare(o.Src), k.Dst.Compare(o.Dst))
+	return cmp.Or(k.src.compare(o.src), k.dst.compare(o.dst))
+}
+
+func (e end) compare(o end) int {
+	return cmp.Or(bytes.Compare(e.addr[:], o.addr[:]), cmp.Compare(e.port, o.port))
 }

@@ -52,7 +52,7 @@ func FuzzParseKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !k.Src.Addr().Is4() || !k.Dst.Addr().Is4() || k.Src.Port() == 0 || k.Dst.Port() == 0 {
+		if !k.Src().Addr().Is4() || !k.Dst().Addr().Is4() || k.Src().Port() == 0 || k.Dst().Port() == 0 {
 			t.Fatalf("ParseKey(%q) = %v", s, k)
 		}
 		again, err := ParseKey(k.String())

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+// BenchmarkFlows registers as many flows as a registry takes, of an application without a budget,
+// and reports what stays in memory for each, the store's copy and the audit log included.
+func BenchmarkFlows(b *testing.B) {
+	for b.Loop() {
+		before := live()
+		s, err := Open(filepath.Join(b.TempDir(), "state.db"), Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		r := weights.New(weights.Options{Keeper: s, Audit: audit.New(audit.Options{})})
+		changes := make([]weights.Change, 1024)
+		for i := range weights.MaxFlows / len(changes) {
+			for j := range changes {
+				k, err := weights.NewKey("10.0.0.1", "10.0.0.2", uint32(1+i), uint32(1+j))
+				if err != nil {
+					b.Fatal(err)
+				}
+				changes[j] = weights.Change{Key: k, Weight: 1}
+			}
+			if _, err := r.Set(weights.Caller{}, changes...); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(live()-before)/weights.MaxFlows, "B/flow")
+		if r.Stats().Flows != weights.MaxFlows {
+			b.Fatal(r.Stats())
+		}
+		_ = s.Close()
+	}
+}
+
+// live returns the bytes that are reachable.
+func live() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
