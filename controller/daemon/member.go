@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/credentials"
@@ -19,6 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/metrics"
 	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/store"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"
@@ -27,6 +29,13 @@ import (
 
 // noReload is said to SIGHUP.
 const noReload = "a cluster's configuration comes by `headgate apply`: the file was not read again"
+
+// After a lead a member lets others stand for election first, for firstPause and longer each time
+// until a lead was steady: what ended one lead may end the next at once.
+const (
+	firstPause = 500 * time.Millisecond
+	steady     = time.Minute
+)
 
 // member is this process in a cluster. Run's goroutine owns it.
 type member struct {
@@ -47,11 +56,17 @@ func (o Options) join(ctx context.Context) error {
 	if m.Member, err = cluster.Start(ctx, cluster.Options{Cluster: m.conf, Name: o.Member, Dir: o.Config.Controller.State, Log: o.Log}); err != nil {
 		return err
 	}
+	pause, pauses := time.Duration(0), session.Backoff{Min: firstPause, Max: 10 * time.Second}
 	for err == nil && ctx.Err() == nil {
 		var term *cluster.Term
-		if term, err = m.standBy(ctx); err == nil && term != nil {
+		if term, err = m.standBy(ctx, pause); err == nil && term != nil {
+			began := time.Now()
 			err = m.lead(term)
 			_ = term.Resign() // where it cannot, the lease ends by itself
+			if time.Since(began) > steady {
+				pauses.Reset()
+			}
+			pause = pauses.Next()
 		}
 	}
 	return errors.Join(err, m.Close())
@@ -113,9 +128,9 @@ func (m *member) secure(files confine.Dirs) error {
 	return nil
 }
 
-// standBy serves the API for the leader, until this member leads, or until ctx ends and there is no
-// term.
-func (m *member) standBy(ctx context.Context) (*cluster.Term, error) {
+// standBy serves the API for the leader, until this member leads, for which it stands after a pause, or
+// until ctx ends and there is no term.
+func (m *member) standBy(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
 	files, err := m.files()
 	if err != nil {
 		return nil, err
@@ -151,7 +166,11 @@ func (m *member) standBy(ctx context.Context) (*cluster.Term, error) {
 	})
 	group.Go(func() error {
 		defer stop()
-		term, _ = m.Stand(ctx, serving) // the error is that serving has ended
+		select {
+		case <-serving.Done():
+		case <-time.After(pause):
+			term, _ = m.Stand(ctx, serving) // the error is that serving has ended
+		}
 		return nil
 	})
 	service.Ready(serving, m.Log, nil)
@@ -191,11 +210,11 @@ func (m *member) standing() []metrics.Check {
 
 // lead controls until the lead is lost, or the term's context ends otherwise. An error is one that no other
 // lead would mend.
-func (m *member) lead(term *cluster.Term) error {
+func (m *member) lead(term *cluster.Term) (err error) {
 	ctx := term.Context
 	m.Log.Info("this controller leads the cluster", "member", m.own.Name, "term", term.Number)
 	defer func() {
-		m.Log.Warn("this controller does not lead the cluster any more", "member", m.own.Name, "term", term.Number, "why", context.Cause(ctx))
+		m.Log.Warn("this controller does not lead the cluster any more", "member", m.own.Name, "term", term.Number, "why", cmp.Or(context.Cause(ctx), err))
 	}()
 	relayed, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.own.Relay)
 	if err != nil {
