@@ -19,24 +19,27 @@ func newAuditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Copy or verify the whole audit log (controller.audit)",
 	}
-	return oneOf(c,
-		askWith("export FILE", "Copy the controller's audit log to a new file, with FILE.head, which says where it ends; - writes the lines to standard output", cobra.ExactArgs(1),
-			func(ctx context.Context, e *env, args []string) error { return exportAudit(ctx, e, args[0]) }),
-		&cobra.Command{
-			Use: "verify FILE", Short: "Check that no line of an audit log, or of a copy, was changed or removed, with FILE.head beside it", Args: cobra.ExactArgs(1),
-			RunE: func(c *cobra.Command, args []string) error {
-				lines, hash, err := audit.Verify(args[0])
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is whole: %d lines, the last one's SHA-256 is %s\n", args[0], lines, hash)
+	from := uint64(1)
+	verify := &cobra.Command{
+		Use: "verify FILE", Short: "Check that no line of an audit log, or of a copy, was changed or removed, with FILE.head beside it, and FILE.NUMBER where it has such parts", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			last, hash, err := audit.Verify(args[0], from)
+			if err != nil {
 				return err
-			},
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is whole: %d lines, the last one's SHA-256 is %s\n", args[0], last+1-from, hash)
+			return err
 		},
-	)
+	}
+	export := askWith("export FILE", "Copy the controller's audit log to a new file, with FILE.head, which says where it ends; - writes the lines to standard output", cobra.ExactArgs(1),
+		func(ctx context.Context, e *env, args []string) error { return exportAudit(ctx, e, args[0], from) })
+	for _, c := range []*cobra.Command{export, verify} {
+		c.Flags().Uint64Var(&from, "from", from, "the `number` of the first line that is there, where older parts were moved away")
+	}
+	return oneOf(c, export, verify)
 }
 
-func exportAudit(ctx context.Context, e *env, name string) error {
+func exportAudit(ctx context.Context, e *env, name string, from uint64) error {
 	stream, err := e.weight().ExportAudit(ctx, &pb.ExportAuditRequest{})
 	if err != nil {
 		return err
@@ -60,11 +63,11 @@ func exportAudit(ctx context.Context, e *env, name string) error {
 	if err := os.WriteFile(audit.HeadOf(name), []byte(head), 0o600); err != nil {
 		return err
 	}
-	lines, _, err := audit.Verify(name)
+	last, _, err := audit.Verify(name, from)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "%s has %d lines\n", name, lines)
+	_, err = fmt.Fprintf(e.Out, "%s has %d lines\n", name, last+1-from)
 	return err
 }
 

@@ -209,12 +209,13 @@ func (g *Guard) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	return err
 }
 
-// guarded is a stream whose messages are looked at too.
+// guarded is a stream whose messages are looked at too. Each but the first counts as a call.
 type guarded struct {
 	grpc.ServerStream
 	guard  *Guard
 	ctx    context.Context
 	method string
+	more   bool // the first was received
 }
 
 // Context implements grpc.ServerStream.
@@ -225,6 +226,12 @@ func (s *guarded) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
+	if s.more {
+		if err := s.guard.charge(CallerOf(s.ctx), s.method); err != nil {
+			return err
+		}
+	}
+	s.more = true
 	return s.guard.cover(CallerOf(s.ctx), s.method, m)
 }
 

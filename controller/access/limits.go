@@ -50,7 +50,7 @@ func (g *Guard) bucket(c Caller, now time.Time) *bucket {
 	return b
 }
 
-// charge counts a call, and refuses one too many.
+// charge counts a call, or a message of a stream, and refuses one too many.
 func (g *Guard) charge(c Caller, method string) error {
 	now := time.Now()
 	g.mu.Lock()

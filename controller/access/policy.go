@@ -11,12 +11,16 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
+// AnyApplication among a host's applications stands for all.
+const AnyApplication = "*"
+
 // Grant gives a role to an identity.
 type Grant struct {
 	// Who is an Identity's name or group. A * at its end stands for anything without a slash.
 	Who  string
 	Role Role
-	// Applications are those that the role application is for.
+	// Applications are those that the role application is for, or whose flows the role host registers
+	// beside those of weights.DefaultApplication; AnyApplication is for all, of a host.
 	Applications []string
 	// Hosts are those that the role host is for; by default the one that * stands for, or what is
 	// behind the last / or : of Who.
@@ -25,7 +29,7 @@ type Grant struct {
 
 // Limits are for each identity by itself.
 type Limits struct {
-	Rate    float64 // calls per second, > 0; default 2000
+	Rate    float64 // calls, and further messages of streams, per second, > 0; default 2000
 	Burst   int     // calls at once, ≥ 1; default 4000
 	Streams int     // calls that are under way, ≥ 1; default 2000
 }
@@ -114,8 +118,8 @@ func readGrant(m *yamlnode.Map) Grant {
 	switch {
 	case g.Role == Application && len(g.Applications) == 0:
 		m.Fault("applications", "is missing, want those whose weights it may set")
-	case g.Role != Application && len(g.Applications) > 0:
-		m.Fault("applications", "is for the role application, the role is %s", g.Role)
+	case g.Role != Application && g.Role != Host && len(g.Applications) > 0:
+		m.Fault("applications", "is for the roles application and host, the role is %s", g.Role)
 	case g.Role != Host && len(g.Hosts) > 0:
 		m.Fault("hosts", "is for the role host, the role is %s", g.Role)
 	case g.Role == Host && len(g.Hosts) == 0 && (strings.HasPrefix(g.Who, "uid:") || strings.HasPrefix(g.Who, "gid:")):
@@ -162,9 +166,12 @@ func (p *policy) rights(id Identity) rights {
 			}
 		}
 		r.roles = append(r.roles, g.Role)
-		r.applications = append(r.applications, g.Applications...)
+		if g.Role != Host {
+			r.applications = append(r.applications, g.Applications...)
+			continue
+		}
+		r.paying = append(r.paying, g.Applications...)
 		switch {
-		case g.Role != Host:
 		case len(g.Hosts) > 0:
 			r.hosts = append(r.hosts, g.Hosts...)
 		case star != "":

@@ -44,7 +44,7 @@ func TestPolicyFaults(t *testing.T) {
 		{"grants: [{who: 'cn:alice', role: king}]", `grants[0].role: is "king"`},
 		{"grants: [{who: 'cn:*', role: admin}]", "want a path before the *"},
 		{"grants: [{who: 'cn:web', role: application}]", "grants[0].applications: is missing"},
-		{"grants: [{who: 'cn:web', role: viewer, applications: [web]}]", "is for the role application"},
+		{"grants: [{who: 'cn:web', role: viewer, applications: [web]}]", "is for the roles application and host"},
 		{"grants: [{who: 'cn:web', role: viewer, hosts: [h1]}]", "is for the role host"},
 		{"grants: [{who: 'uid:7', role: host}]", "grants[0].hosts: is missing"},
 		{"grants: []\ntokens: open", "has mode 0644, want 0600"},

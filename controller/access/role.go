@@ -1,6 +1,10 @@
 package access
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/headgate/headgate/controller/weights"
+)
 
 // Role is a set of methods.
 type Role string
@@ -84,6 +88,7 @@ type rights struct {
 	roles        []Role
 	applications []string // of the role application
 	hosts        []string // of the role host
+	paying       []string // applications of the role host
 }
 
 // allow reports whether a method is in the rights, and to what it is confined.
@@ -100,6 +105,9 @@ func (r rights) allow(method string) (c confined, ok bool) {
 			c.applications, ok = r.applications, true
 		case role == Host && slices.Contains(list, role):
 			c.hosts, ok = r.hosts, true
+			if !slices.Contains(r.paying, AnyApplication) {
+				c.applications = append([]string{weights.DefaultApplication}, r.paying...)
+			}
 		}
 	}
 	return c, ok

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -50,19 +49,25 @@ func parseMark(text []byte) (m mark, err error) {
 // HeadOf is the name of the file that says where a trail ends.
 func HeadOf(path string) string { return path + ".head" }
 
+// fileSize is how large a trail's file becomes, in bytes, before the next one is begun.
+const fileSize = 64 << 20
+
 // remembered is how many of the last entries a trail compares with those of a keeper.
 const remembered = 4096
 
 // Trail is the whole audit log as a file to which lines are added, each of which has the hash of
-// the one before. Beside it stands a file with the hash of the last line. Whoever changes or
+// the one before. When it is full it gets the number of its first line behind its name, and the
+// chain goes on in a new one. Beside it stands a file with the hash of the last line. Whoever changes or
 // removes a line must change every later one, and that file, and each copy of either that was
 // taken. It is safe for concurrent use.
 type Trail struct {
 	path string
+	most int64 // as fileSize
 
 	mu     sync.Mutex // guards what follows
 	file   *os.File
-	head   *os.File
+	head   *os.File // locked by the process that has the trail open
+	first  uint64   // line of file
 	size   int64
 	end    mark
 	failed error
@@ -70,17 +75,14 @@ type Trail struct {
 	recent *ring.Last[string]
 }
 
-// OpenTrail opens or creates a trail and checks it whole. One that was changed or cut is refused
+// OpenTrail opens or creates a trail and checks the file that is written and the one before, which is
+// all that a restart must wait for: Verify checks all. A trail that was changed or cut is refused
 // with a *DamagedError; a last line that a crash cut short is removed, and the log says so.
 func OpenTrail(path string, log *slog.Logger) (*Trail, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)
 	}
-	t := &Trail{path: path, recent: ring.NewLast[string](remembered)}
-	var err error
-	if t.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return nil, fmt.Errorf("audit log: %w", err)
-	}
+	t := &Trail{path: path, most: fileSize, recent: ring.NewLast[string](remembered)}
 	if err := t.begin(log); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -88,15 +90,17 @@ func OpenTrail(path string, log *slog.Logger) (*Trail, error) {
 }
 
 func (t *Trail) begin(log *slog.Logger) error {
-	if err := syscall.Flock(int(t.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("audit log %s is in use by another process", t.path)
-	}
-	info, err := t.file.Stat()
+	list, err := parts(t.path)
 	if err != nil {
 		return err
 	}
+	info, err := os.Stat(t.path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	empty := len(list) == 1 && (err != nil || info.Size() == 0)
 	flags := os.O_RDWR
-	if info.Size() == 0 {
+	if empty {
 		flags |= os.O_CREATE
 	}
 	if t.head, err = os.OpenFile(HeadOf(t.path), flags, 0o600); errors.Is(err, os.ErrNotExist) {
@@ -104,22 +108,31 @@ func (t *Trail) begin(log *slog.Logger) error {
 	} else if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
+	if err := syscall.Flock(int(t.head.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("audit log %s is in use by another process", t.path)
+	}
 	text, err := io.ReadAll(io.LimitReader(t.head, 200))
 	if err != nil {
 		return err
 	}
 	var want mark
-	if len(text) > 0 || info.Size() > 0 {
+	if len(text) > 0 || !empty {
 		if want, err = parseMark(text); err != nil {
 			return &DamagedError{Path: HeadOf(t.path), Err: err}
 		}
 	}
-	var torn int64
-	if t.end, t.size, torn, err = walk(t.path, t.file, want, func(_, entry []byte) error { t.recent.Push(string(entry)); return nil }); err != nil {
+	// A crash may have come after the last one got its number.
+	if t.file, err = os.OpenFile(t.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	list = list[max(0, len(list)-2):]
+	w := walker{begin: list[0].first, want: want, each: func(_, entry []byte) error { t.recent.Push(string(entry)); return nil }}
+	if err := w.walk(list); err != nil {
 		return err
 	}
-	if torn > 0 {
-		log.Warn("the last line of the audit log was not written whole, as when the machine stops, and is removed", "file", t.path, "line", t.end.seq+1, "bytes", torn)
+	t.end, t.first, t.size = w.end, w.first, w.size
+	if w.torn > 0 {
+		log.Warn("the last line of the audit log was not written whole, as when the machine stops, and is removed", "file", t.path, "line", t.end.seq+1, "bytes", w.torn)
 		if err := t.file.Truncate(t.size); err != nil {
 			return err
 		}
@@ -137,9 +150,11 @@ func (t *Trail) writeHead() error {
 func (t *Trail) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.file.Close()
-	if t.head != nil {
-		err = errors.Join(err, t.head.Close())
+	var err error
+	for _, f := range []*os.File{t.file, t.head} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
 	return err
 }
@@ -200,7 +215,30 @@ func (t *Trail) Append(entries ...Entry) error {
 	return t.failed
 }
 
+// turn gives a file that is full its number, and begins the next one.
+func (t *Trail) turn() error {
+	if t.size < t.most {
+		return nil
+	}
+	f, err := os.OpenFile(t.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = os.Rename(t.path, part{t.path, t.first}.name()); err == nil {
+		err = os.Rename(f.Name(), t.path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	err = t.file.Close() // what was written is on disk
+	t.file, t.first, t.size = f, t.end.seq+1, 0
+	return err
+}
+
 func (t *Trail) flush() error {
+	if err := t.turn(); err != nil {
+		return err
+	}
 	var out bytes.Buffer
 	end := t.end
 	for _, e := range t.late {
@@ -229,10 +267,18 @@ func (t *Trail) flush() error {
 // Export calls line for each line as it is now, and returns the content of the file with the head.
 func (t *Trail) Export(line func(text []byte) error) (head string, err error) {
 	t.mu.Lock()
-	end, size := t.end, t.size
+	end := t.end
+	w := walker{want: end, each: func(text, _ []byte) error { return line(text) }}
+	list, err := parts(t.path)
+	if err == nil {
+		err = w.open(list)
+	}
 	t.mu.Unlock()
-	_, _, _, err = walk(t.path, io.NewSectionReader(t.file, 0, size), end, func(text, _ []byte) error { return line(text) })
-	return end.String(), err
+	if err != nil {
+		return "", err
+	}
+	w.begin, w.last = list[0].first, end.seq
+	return end.String(), w.read()
 }
 
 // DamagedError is an audit log that was changed or cut.
@@ -252,72 +298,3 @@ func (e *DamagedError) Error() string {
 
 // Unwrap returns what was found.
 func (e *DamagedError) Unwrap() error { return e.Err }
-
-// Verify checks a trail's file, or an exported copy, with the file beside it that says where it
-// ends. It returns the number of lines and the hash of the last one, in hexadecimal. A line that
-// was not written whole and that the head does not know is no damage: a crash leaves that.
-func Verify(path string) (lines uint64, hash string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, "", fmt.Errorf("audit log: %w", err)
-	}
-	defer f.Close()
-	text, err := os.ReadFile(HeadOf(path))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, "", &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadOf(path))}
-	}
-	if err != nil {
-		return 0, "", fmt.Errorf("audit log: %w", err)
-	}
-	want, err := parseMark(text)
-	if err != nil {
-		return 0, "", &DamagedError{Path: HeadOf(path), Err: err}
-	}
-	end, _, _, err := walk(path, f, want, func(_, _ []byte) error { return nil })
-	return end.seq, hex.EncodeToString(end.hash[:]), err
-}
-
-// walk reads and checks lines. It returns the last whole one's mark, where it ends, and how many
-// bytes are behind it. The line of want must be there.
-func walk(path string, from io.Reader, want mark, each func(line, entry []byte) error) (end mark, size, torn int64, err error) {
-	damaged := func(line uint64, format string, args ...any) error {
-		return &DamagedError{path, line, fmt.Errorf(format, args...)}
-	}
-	if want.seq == 0 && want != (mark{}) {
-		return end, 0, 0, damaged(0, "%s is wrong", HeadOf(path))
-	}
-	in := bufio.NewReader(from)
-	for {
-		text, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			if end.seq < want.seq {
-				return end, size, int64(len(text)), damaged(end.seq+1, "it was cut: %d lines are missing", want.seq-end.seq)
-			}
-			return end, size, int64(len(text)), nil
-		}
-		if err != nil {
-			return end, size, 0, fmt.Errorf("audit log: %w", err)
-		}
-		size += int64(len(text))
-		text = text[:len(text)-1]
-		n := end.seq + 1
-		var l link
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.DisallowUnknownFields()
-		switch err := dec.Decode(&l); {
-		case err != nil || dec.More():
-			return end, size, 0, damaged(n, "it is no line of an audit log")
-		case l.Seq != n:
-			return end, size, 0, damaged(n, "it has the number %d: lines were removed, added or moved", l.Seq)
-		case l.Prev != hex.EncodeToString(end.hash[:]):
-			return end, size, 0, damaged(max(n-1, 1), "it was changed: the line after it has the hash of another")
-		}
-		end = mark{n, sha256.Sum256(text)}
-		if n == want.seq && end.hash != want.hash {
-			return end, size, 0, damaged(n, "it was changed: %s has the hash of another", HeadOf(path))
-		}
-		if err := each(text, l.Entry); err != nil {
-			return end, size, 0, err
-		}
-	}
-}

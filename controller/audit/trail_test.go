@@ -92,7 +92,7 @@ func TestTampering(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			lines, _, err := Verify(path)
+			lines, _, err := Verify(path, 1)
 			l, openErr := OpenTrail(path, slog.New(slog.DiscardHandler))
 			if openErr == nil {
 				_ = l.Close()
@@ -122,7 +122,7 @@ func TestTornLine(t *testing.T) {
 		if err := os.WriteFile(path, append(bytes.Clone(whole), torn...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if n, _, err := Verify(path); n != 3 || err != nil {
+		if n, _, err := Verify(path, 1); n != 3 || err != nil {
 			t.Errorf("%q: %d lines, %v", torn, n, err)
 		}
 		var log strings.Builder
@@ -146,7 +146,7 @@ func TestTornLine(t *testing.T) {
 	if err == nil {
 		err = errors.Join(l.Append(Entry{What: Apply}), l.Close())
 	}
-	if n, _, verr := Verify(path); n != 4 || err != nil || verr != nil {
+	if n, _, verr := Verify(path, 1); n != 4 || err != nil || verr != nil {
 		t.Errorf("%d lines, %v, %v", n, err, verr)
 	}
 }
@@ -169,7 +169,7 @@ func TestCatchUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, _, err := Verify(path); n != 6 || err != nil { // 3 and 1, then 1 and 1
+	if n, _, err := Verify(path, 1); n != 6 || err != nil { // 3 and 1, then 1 and 1
 		t.Errorf("%d lines, %v", n, err)
 	}
 }
@@ -193,7 +193,7 @@ func TestFullDisk(t *testing.T) {
 	if err := errors.Join(l.Append(Entry{What: Apply}), l.Err(), l.Close()); err != nil {
 		t.Error(err)
 	}
-	if n, _, err := Verify(path); n != 2 || err != nil {
+	if n, _, err := Verify(path, 1); n != 2 || err != nil {
 		t.Errorf("%d lines, %v", n, err)
 	}
 }
@@ -248,9 +248,117 @@ func FuzzVerify(f *testing.F) {
 		if err := errors.Join(os.WriteFile(path, text, 0o600), os.WriteFile(HeadOf(path), head, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		lines, _, err := Verify(path)
+		lines, _, err := Verify(path, 1)
 		if err == nil && int(lines) != bytes.Count(text, []byte("\n")) {
 			t.Errorf("%d lines of %q", lines, text)
 		}
 	})
+}
+
+// parted makes a trail whose parts have few lines, with 20 lines, and returns the names of its parts.
+func parted(t *testing.T) (path string, names []string, firsts []uint64) {
+	t.Helper()
+	path = trail(t, 0)
+	for range 4 { // a restart goes on where it was
+		l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.most = 1000
+		for i := range 5 {
+			if err := l.Append(Entry{What: Weight, Identity: "cn:alice", Value: float64(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := parts(path)
+	if err != nil || len(list) < 4 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	for _, p := range list {
+		names, firsts = append(names, p.name()), append(firsts, p.first)
+	}
+	return path, names, firsts
+}
+
+// TestParts: a log of several files is one chain. What is done to one of them is found, also by the
+// controller where it is one of the last two; the oldest may be kept elsewhere.
+func TestParts(t *testing.T) {
+	path, names, firsts := parted(t)
+	all := ""
+	for _, n := range names {
+		all += string(content(t, n))
+	}
+	open := func() (*Trail, error) { return OpenTrail(path, slog.New(slog.DiscardHandler)) }
+	l, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	head, err := l.Export(func(line []byte) error { out.Write(append(line, '\n')); return nil })
+	if err != nil || out.String() != all || head != string(content(t, HeadOf(path))) {
+		t.Errorf("%v, head %s, exported:\n%s", err, head, &out)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := Verify(path, 1); n != 20 || err != nil {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	last := len(names) - 2 // that is full
+	for _, c := range []struct {
+		name   string
+		file   int
+		change func(text []byte) []byte // nil: it is removed
+		want   string
+		opens  bool
+	}{
+		{"a line of the first", 0, func(b []byte) []byte { return bytes.Replace(b, []byte("alice"), []byte("bobby"), 1) }, filepath.Base(names[0]) + ":1: it was changed", true},
+		{"the first's last line", 0, func(b []byte) []byte {
+			i := bytes.LastIndex(b, []byte("alice"))
+			return append(b[:i:i], bytes.Replace(b[i:], []byte("alice"), []byte("bobby"), 1)...)
+		}, filepath.Base(names[0]) + fmt.Sprintf(":%d: it was changed", firsts[1]-1), true},
+		{"the second is gone", 1, nil, filepath.Base(names[2]) + ":1: it has the number", true},
+		{"the last full one is cut", last, func(b []byte) []byte { return b[:len(b)-5] }, "others follow", false},
+		{"the last full one is gone", last, nil, ":1: it has the number", false},
+		{"the last one is gone", last + 1, nil, "no such file", false},
+	} {
+		was := content(t, names[c.file])
+		err := os.Remove(names[c.file])
+		if c.change != nil {
+			err = os.WriteFile(names[c.file], c.change(bytes.Clone(was)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Verify(path, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		l, err := open()
+		if (err == nil) != c.opens {
+			t.Errorf("%s: the controller says %v", c.name, err)
+		}
+		if err == nil {
+			_ = l.Close()
+		}
+		if err := os.WriteFile(names[c.file], was, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The oldest is kept elsewhere, and a crash came between the two names of a file that became full.
+	if err := errors.Join(os.Rename(names[0], filepath.Join(t.TempDir(), "old")), os.Rename(path, part{path, firsts[last] + uint64(bytes.Count(content(t, names[last]), []byte("\n")))}.name())); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = open(); err == nil {
+		err = errors.Join(l.Append(Entry{What: Apply}), l.Close())
+	}
+	if _, _, verr := Verify(path, 1); err != nil || verr == nil || !strings.Contains(verr.Error(), fmt.Sprintf("begins with line %d, want line 1", firsts[1])) {
+		t.Errorf("%v, %v", err, verr)
+	}
+	if n, _, err := Verify(path, firsts[1]); n != 21 || err != nil {
+		t.Errorf("from %d: %d lines, %v", firsts[1], n, err)
+	}
 }

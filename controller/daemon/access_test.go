@@ -219,7 +219,7 @@ func TestAuditIsExported(t *testing.T) {
 		}
 		stop()
 	}
-	n, hash, err := audit.Verify(g.File("state.db.audit"))
+	n, hash, err := audit.Verify(g.File("state.db.audit"), 1)
 	if err != nil || n < 10 || hash == "" {
 		t.Errorf("%d lines, %v", n, err)
 	}

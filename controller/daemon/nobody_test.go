@@ -217,7 +217,7 @@ func TestNobodyIsNoOtherHost(t *testing.T) {
 
 // TestNobodyGetsNoWeight: an application that no budget names gets none, whoever asks.
 func TestNobodyGetsNoWeight(t *testing.T) {
-	r := newThreatened(t, "grants: [{who: 'uid:65534', role: host, hosts: [h1]}, {who: 'uid:65534', role: application, applications: [nosuch, web]}]")
+	r := newThreatened(t, "grants: [{who: 'uid:65534', role: host, hosts: [h1], applications: ['*']}, {who: 'uid:65534', role: application, applications: [nosuch, web]}]")
 	s, err := pb.NewHostServiceClient(r.conn).Attach(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 	}
 	a := &attached{service: s, stream: stream, host: first.GetHost()}
 	by := callerOf(ctx)
-	a.by = weights.Caller{Identity: by.Identity, Peer: fmt.Sprintf("host %s at %s", clean(a.host), by.Peer)}
+	a.by = weights.Caller{Identity: by.Identity, Applications: by.Applications, Peer: fmt.Sprintf("host %s at %s", clean(a.host), by.Peer)}
 	if err := a.findAddress(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -137,6 +138,9 @@ func (a *attached) sendChannels() error {
 		}
 		answer := &pb.FlowChannel{Flow: f.GetFlow()}
 		c, base, err := a.service.priorities.Channel(f.GetApplication(), int(min(f.GetVirtualPriority(), channel.MaxPriority+1)))
+		if !a.by.May(f.GetApplication()) {
+			err = fmt.Errorf("virtual priorities of application %q are not granted to this host", f.GetApplication())
+		}
 		if err != nil {
 			name := keyText(f.GetFlow())
 			answer.Refused = clean(err.Error())

@@ -61,7 +61,7 @@ func (e *UnknownApplicationError) Error() string {
 		e.Application, strings.Join(named, ", "))
 }
 
-// ForeignError is a change of a flow that is another application's.
+// ForeignError is a flow of an application that is not one of the caller's.
 type ForeignError struct {
 	Flow  Key
 	Owner string
@@ -69,7 +69,7 @@ type ForeignError struct {
 
 // Error says whose it is.
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("flow %v is of application %q, which the caller may not change", e.Flow, e.Owner)
+	return fmt.Sprintf("flow %v is of application %q, which the policy does not grant to the caller", e.Flow, e.Owner)
 }
 
 // KeepError is a change that was not made because it could not be made durable.

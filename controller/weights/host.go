@@ -10,7 +10,7 @@ import (
 // Answer is what the registry says about one flow that a host reported.
 type Answer struct {
 	Flow    Flow  // as registered; only its Key is set when Refused is not nil
-	Refused error // *InvalidError, *BudgetError, *UnknownApplicationError or ErrFull
+	Refused error // *InvalidError, *BudgetError, *UnknownApplicationError, *ForeignError or ErrFull
 }
 
 // Report takes the list of all flows that start at a host. Known flows keep the weight they
@@ -59,7 +59,11 @@ func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, err
 		if e.Application == "" {
 			e.Application = DefaultApplication
 		}
-		applied, err := s.set(host, []Change{c})
+		var applied []Applied
+		var err error = &ForeignError{Flow: c.Key, Owner: e.Application}
+		if by.May(e.Application) {
+			applied, err = s.set(host, []Change{c})
+		}
 		if err != nil {
 			answers[i] = Answer{Flow: Flow{Key: c.Key}, Refused: err}
 			refused[c.Key] = c

@@ -103,9 +103,14 @@ type Caller struct {
 	Applications []string
 }
 
+// May reports whether it may have flows of an application.
+func (c Caller) May(application string) bool {
+	return c.Applications == nil || slices.Contains(c.Applications, cmp.Or(application, DefaultApplication))
+}
+
 // mayChange refuses a flow of somebody else; one that is not known is nobody's.
 func (c Caller) mayChange(f Flow) error {
-	if c.Applications == nil || f.Weight == 0 || slices.Contains(c.Applications, f.Application) {
+	if f.Weight == 0 || c.May(f.Application) {
 		return nil
 	}
 	return &ForeignError{Flow: f.Key, Owner: f.Application}
