@@ -1,5 +1,14 @@
 package estimate
 
+import "github.com/headgate/headgate/tests/tofino"
+
+// quarter is the unit that gradient.p4 configures: x/4 for the middle of each bucket.
+var quarter = tofino.MathUnit{Scale: -9, Data: [16]uint8{8: 136, 152, 168, 184, 200, 216, 232, 248}}
+
+// quarterError bounds |Execute(x)/(x/4) − 1| of quarter, but for less than 1 that the shift
+// loses: it is half of the widest bucket, which is an eighth of its lower end.
+const quarterError = 1. / 16
+
 // Turns of a queue's packets.
 const (
 	turnMeasure = 0

@@ -1,0 +1,347 @@
+package tofino
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/red"
+	"github.com/headgate/headgate/tests/dataplane/control"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	ports = 4 // 1 to 4
+	hosts = 6 // behind each; the upper ones' flows are not in PACC's tables
+	known = 4
+	p4    = "../../p4src"
+
+	// The controller's own packets come from here. v1model counts their two bytes of header as ECN marks
+	// and in PACC's flows, the chip does not: they are not ECN-capable and of no flow.
+	controllers = 9
+)
+
+func host(port, n uint32) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(port), byte(n)}) }
+
+// route leads to the hosts behind a port.
+func route(port uint32) *p4v1.Update {
+	hop := &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileActionSet{ActionProfileActionSet: &p4v1.ActionProfileActionSet{
+		ActionProfileActions: []*p4v1.ActionProfileAction{{Weight: 1, Action: p4msg.Action(ids.ActionSetNextHop, uint64(port), 0x020000000100, 0x020000000200+uint64(port))}}}}}
+	return p4msg.Insert(p4msg.Entry(ids.TableIPv4LPM, 0, hop, p4msg.LPM(ids.FieldIPv4LPMDstAddr, host(port, 0).AsSlice(), 24)))
+}
+
+// setUp writes routes, classes, RED curves and PACC's tables, and lets the sums of what departed
+// begin where a carry is near.
+func (b *both) setUp(t testing.TB) {
+	t.Helper()
+	b.write(t, control.PollSession(), control.PuntEtherType(0x0806, 3))
+	for c := range uint64(ids.QueuesPerPort) {
+		b.write(t, control.Class(8+c, c, c))
+	}
+	for q, c := range []red.Config{{Kmin: 1000, Kmax: 20_000, Pmax: 0.3}, {Kmin: 5000, Kmax: 5000}, {}, {Kmin: 0, Kmax: 100_000, Pmax: 1}} {
+		list, err := red.Entries(c, red.DefaultSteps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.write(t, control.Marking(uint64(q), list)...)
+	}
+	b.deepen(t, place{2, 3})
+	b.deepen(t, place{3, 3})
+	for p := uint32(1); p <= ports; p++ {
+		b.write(t, route(p), control.WatchQueue(p, uint8(p), units.Bytes(4000*int(p-1))))
+		for i := range uint32(hosts * ports) {
+			if src, dst := host(1+i%ports, i/ports), host(p, i%hosts); i/ports < known {
+				b.write(t, control.LearnFlow(cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: src, Dst: dst}, Port: p}, 0)...)
+			}
+		}
+		for name, start := range map[string]uint64{"bytes": 1<<(32+8*(uint64(p)%3)) - 2000, "packets": 1<<(32+8*(uint64(p)%3)) - 3} {
+			if err := b.in.WriteRegister("departed_"+name, int(p), p4msg.Uint(start)); err != nil {
+				t.Fatal(err)
+			}
+			b.chip.SetRegister("egress.statistics.departed_"+name+"_low", uint64(p), start&0xffffffff)
+			b.chip.SetRegister("egress.statistics.departed_"+name+"_high", uint64(p), start>>32)
+		}
+	}
+}
+
+// deepen makes a queue about as deep as RED's key can tell.
+func (b *both) deepen(t testing.TB, at place) {
+	t.Helper()
+	b.beyond[at] = int(red.MaxDepth)/b.cell - 5
+	if err := b.in.WriteRegister("queue_bytes", int(at.port<<3|at.queue), p4msg.Uint(uint64(b.beyond[at]*b.cell))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// frame is one of any kind, of whole cells.
+func (b *both) frame(in uint32) []byte {
+	f := make([]byte, b.cell*(1+b.rng.IntN(1600/b.cell)))
+	copy(f, []byte{2, 0, 0, 0, 1, byte(in), 2, 0, 0, 0, 2, byte(in)})
+	kind := b.rng.IntN(16)
+	binary.BigEndian.PutUint16(f[12:], []uint16{0x0806, 0x88cc, 0x0800}[min(kind, 2)])
+	if kind < 2 {
+		return f
+	}
+	ip := f[14:]
+	copy(ip, []byte{0x45, byte(8+b.rng.IntN(ids.QueuesPerPort))<<2 | byte(b.rng.IntN(4))})
+	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
+	ip[8] = byte(min(b.rng.IntN(40), 9)) // TTL; most are 9
+	ip[9] = ids.IPProtocolUDP
+	if in == controllers {
+		ip[1] &^= 3
+	}
+	src, dst := host(in, b.rng.Uint32N(hosts)).As4(), host(1+b.rng.Uint32N(ports), b.rng.Uint32N(hosts)).As4()
+	if kind == 2 {
+		dst[2] = 99 // no route
+	}
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	udp := ip[20:]
+	binary.BigEndian.PutUint16(udp, 1000+uint16(kind))
+	binary.BigEndian.PutUint16(udp[2:], 2000)
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	binary.BigEndian.PutUint16(udp[6:], 0xbeef)
+	switch kind {
+	case 3:
+		ip[9] = ids.IPProtocolTCP
+	case 4:
+		binary.BigEndian.PutUint16(udp[2:], ids.UDPPortRoCE)
+	case 5:
+		ip[6] = 0x20 // the first fragment of several
+	case 6:
+		ip[9] = 1
+	case 13:
+		binary.BigEndian.PutUint16(f[12:], ids.EtherTypeMACControl)
+		copy(ip, []byte{byte(b.rng.IntN(3)), 1})
+	case 14:
+		ip[b.rng.IntN(2)*3] = byte(b.rng.IntN(256)) // version and header length, or length
+		if ip[3] != byte(len(ip)) {
+			ip[2] = 0 // never beyond the frame, which a chip does not see
+			ip[3] %= byte(min(len(ip), 256) - 1)
+		}
+	case 15:
+		binary.BigEndian.PutUint16(udp[4:], uint16(b.rng.IntN([]int{12, 2 * len(udp)}[b.rng.IntN(2)])))
+	case 7, 8, 9, 10, 11: // a shim, and in front of the sequence number what all of ours have
+		binary.BigEndian.PutUint16(udp[2:], ids.UDPPortMaxQD)
+		copy(udp[8:], []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH, byte(b.rng.IntN(256)), byte(b.rng.IntN(256)), 4, 0, 0xff, 0xff})
+		if kind == 7 {
+			udp[8] |= 8 // echoed
+		}
+		if kind == 8 {
+			udp[10], udp[11] = 0, 0
+		}
+	}
+	binary.BigEndian.PutUint16(ip[10:], internet(ip[:20]))
+	if kind == 12 {
+		ip[10] ^= 0xff
+	}
+	if in != controllers && b.rng.IntN(30) == 0 {
+		return f[:b.rng.IntN(14+20)] // it ends inside a header
+	}
+	return f
+}
+
+// play runs random arrivals, departures and polls; diff says in what the two differ first.
+func (b *both) play(t testing.TB, steps int) (diff string, err error) {
+	t.Helper()
+	for step := range steps {
+		b.now += units.Time(b.rng.Int64N(1 << b.rng.IntN(10)))
+		if b.rng.IntN(300) == 0 {
+			b.now += b.longest / 3
+		}
+		more := 70 // of 100 steps let a frame in, while queues grow
+		if step/250%2 == 1 {
+			more = 20
+		}
+		waits := b.waiting()
+		switch n := b.rng.IntN(100); {
+		case n < more:
+			in := 1 + b.rng.Uint32N(ports)
+			diff, err = b.arrive(in, b.frame(in))
+		case n < more+2: // through the pipeline, or out of a port as it is
+			mode := []uint16{ids.PacketOutPort, ids.PacketOutPipeline, ids.PacketOutPipeline, 15}[b.rng.IntN(4)]
+			head := binary.BigEndian.AppendUint16(nil, uint16(1+b.rng.IntN(ports))<<7|uint16(b.rng.IntN(8))<<4|mode)
+			diff, err = b.arrive(ids.CPUPort, append(head, b.frame(controllers)...))
+		case n < 94 && len(waits) > 0:
+			_, _, diff, err = b.depart(waits[b.rng.IntN(len(waits))])
+		case n < 97:
+			diff, err = b.pollAll(1+b.rng.Uint32N(ports), b.rng.Uint32N(ids.QueuesPerPort))
+		default:
+			b.write(t, control.Scale(b.rng.Uint64N(32)))
+			if b.rng.IntN(6) == 0 {
+				b.write(t, control.DisableStamping())
+			}
+		}
+		if diff != "" || err != nil {
+			return diff, err
+		}
+		for _, at := range b.waiting() { // nothing waits for longer than the chip can tell
+			for len(b.queues[at]) > 0 && b.now-b.queues[at][0].at > b.longest*2/3 && diff == "" && err == nil {
+				_, _, diff, err = b.depart(at)
+			}
+		}
+	}
+	for _, at := range b.waiting() {
+		for len(b.queues[at]) > 0 && diff == "" && err == nil {
+			_, _, diff, err = b.depart(at)
+		}
+	}
+	if diff == "" && err == nil {
+		diff, err = b.counters()
+	}
+	return diff, err
+}
+
+func (b *both) waiting() (list []place) {
+	for at, q := range b.queues {
+		if len(q) > 0 {
+			list = append(list, at)
+		}
+	}
+	slices.SortFunc(list, func(x, y place) int { return int(x.port<<3+x.queue) - int(y.port<<3+y.queue) })
+	return list
+}
+
+// pollAll polls a port and compares what both report: all registers of the port but DSH's estimate,
+// which is of other queues.
+func (b *both) pollAll(port, queue uint32) (string, error) {
+	c, v, diff, err := b.poll(port, queue)
+	if diff != "" || err != nil {
+		return diff, err
+	}
+	type fields struct {
+		port           uint32
+		delay          uint16
+		bytes, packets uint64
+	}
+	got, want := fields{c.Port, c.LastDelay, c.DepartedBytes, c.DepartedPackets}, fields{v.Port, v.LastDelay, v.DepartedBytes, v.DepartedPackets}
+	if got != want {
+		return fmt.Sprintf("a poll has %+v, v1model's %+v", got, want), nil
+	}
+	if c.AdmissionDrops != 0 || c.Time != uint64(b.now) || c.Estimate == nil || uint32(c.Estimate.Queue) != queue {
+		return fmt.Sprintf("a poll of queue %d at %d has %+v", queue, b.now, c), nil
+	}
+	for q := range uint32(ids.QueuesPerPort) {
+		at := place{port, q}
+		if c.QueueBytes[q] != b.left[at] || b.fresh[at] && v.QueueBytes[q] != b.left[at] {
+			return fmt.Sprintf("port %d, queue %d: its last packet left %d bytes behind; the chip reports %d, v1model %d", port, q, b.left[at], c.QueueBytes[q], v.QueueBytes[q]), nil
+		}
+	}
+	return "", nil
+}
+
+// counters compares all counters of what has departed.
+func (b *both) counters() (string, error) {
+	for p := range uint64(ports + 1) {
+		v, err := b.in.ReadCounter(ids.CounterECNMarksName, int(p))
+		if n := b.chip.Counter(ids.CounterECNMarksName, p); err != nil || n != Count(v) {
+			return fmt.Sprintf("ECN marks of port %d: chip %v, v1model %v", p, n, v), err
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(b.from)) {
+		if n, want := b.chip.Counter(ids.CounterIngressDeparturesName, uint64(b.theirs(p))), b.from[p]; n != want {
+			return fmt.Sprintf("departures of port %d: %v, want %v", p, n, want), nil
+		}
+	}
+	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow} {
+		name := map[uint32]string{ids.TableFlow: ids.TableFlowName, ids.TableCongestedFlow: ids.TableCongestedFlowName}[table]
+		got := b.chip.EntryCount(name)
+		var want []Count
+		b.state.Read(p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(e *p4v1.Entity) {
+			d := e.GetTableEntry().GetCounterData()
+			want = append(want, Count{uint64(d.GetPacketCount()), uint64(d.GetByteCount())})
+		})
+		if !slices.Equal(got, want) {
+			return fmt.Sprintf("%s: chip %v, v1model %v", name, got, want), nil
+		}
+	}
+	return "", nil
+}
+
+// The chip's program and v1model's do the same with random packets: what comes out, where and how marked and
+// stamped; what polls report; what ECN, PACC and departures count; what is learned. Places that the
+// chip's program has not written hold random numbers meanwhile.
+func TestBoth(t *testing.T) {
+	program := compiled(t)
+	for _, p := range profiles {
+		chip := load(t, os.DirFS(p4), p.name)
+		for seed := range uint64(2) {
+			b := newBoth(t, chip, p, program, seed)
+			b.setUp(t)
+			if diff, err := b.play(t, 2000); diff != "" || err != nil {
+				t.Errorf("%s, seed %d: %s %v", p.name, seed, diff, err)
+			}
+		}
+		for _, c := range differences {
+			if got := c.on(t, chip); got != c.want {
+				t.Errorf("%s, %s: %s, want %s", p.name, c.name, got, c.want)
+			}
+		}
+		checkTable(t, chip)
+	}
+}
+
+// differences from v1model's program, as docs/tofino.md has them: a change of a frame that would be
+// forwarded, and what the chip does.
+type difference struct {
+	name   string
+	change func(ip []byte)
+	want   string
+}
+
+var differences = []difference{
+	{"as it is", func([]byte) {}, "forwarded"},
+	{"a shim of another version", func(ip []byte) { ip[28] = 2 << 4 }, "maxqd_shim"},
+	{"too short for a shim", func(ip []byte) { ip[25] = 11; ip[24] = 0 }, "udp_length"},
+	{"what begins like a shim, with another partition", func(ip []byte) { ip[35] = 1 }, "forwarded"},
+	{"a frame that ends before its packet", func(ip []byte) { ip[2]++ }, "forwarded"},
+}
+
+func (c *difference) on(t *testing.T, chip *Chip) string {
+	t.Helper()
+	chip.Restart()
+	if err := chip.Insert(route(1).GetEntity().GetTableEntry()); err != nil {
+		t.Fatal(err)
+	}
+	f := make([]byte, 120)
+	ip := f[14:]
+	f[12] = 8
+	copy(ip, []byte{0x45, 0, 0, byte(len(ip)), 0, 0, 0, 0, 9, ids.IPProtocolUDP, 0, 0, 10, 0, 2, 1, 10, 0, 1, 1})
+	udp := ip[20:]
+	binary.BigEndian.PutUint16(udp[2:], ids.UDPPortMaxQD)
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
+	copy(udp[8:], []byte{ids.MaxQDVersion << 4, ids.MaxQDNextBTH, 0, 0, 4, 0, 0xff, 0xff})
+	c.change(ip)
+	binary.BigEndian.PutUint16(ip[10:], internet(ip[:20]))
+	switch a, err := chip.Ingress(1, f); {
+	case err != nil:
+		t.Fatal(err)
+	case !a.Dropped:
+		return "forwarded"
+	}
+	for i := range ids.DropReasonCells {
+		if chip.Counter(ids.CounterDropsName, uint64(i)).Packets == 1 {
+			return ids.DropReason(i)
+		}
+	}
+	return "dropped for no reason"
+}
+
+func load(t testing.TB, files fs.FS, name string) *Chip {
+	t.Helper()
+	chip, err := Load(files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chip
+}

@@ -1,0 +1,64 @@
+package tofino
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var names = regexp.MustCompile("`([A-Za-z0-9]+)`")
+
+// checkTable holds docs/tofino.md's table of what was tried against the program: each parser and control is
+// in one row; where the row says that random packets compare it with v1model's program, packets
+// have come to all of its statements.
+func checkTable(t *testing.T, chip *Chip) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/tofino.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "| feature | parsers and controls |")
+	if !ok {
+		t.Fatal("docs/tofino.md has no table of features, parsers and controls")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	missed := chip.Missed()
+	seen := map[string]int{}
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 7 {
+			continue
+		}
+		for _, m := range names.FindAllStringSubmatch(cells[2], -1) {
+			name := m[1]
+			seen[name]++
+			if _, ok := missed[name]; !ok {
+				t.Errorf("docs/tofino.md: the program has no %s", name)
+			}
+			left := slices.DeleteFunc(missed[name], beyondFrame)
+			if strings.Contains(cells[5], "random") && len(left) > 0 {
+				t.Errorf("docs/tofino.md says that random packets try %s, and none came to %s", name, strings.Join(left, " "))
+			}
+			if !slices.Contains([]string{"yes"}, strings.TrimSpace(cells[3])) || strings.TrimSpace(cells[6]) != "no" {
+				t.Errorf("docs/tofino.md: %s is compiled: %q, run on a chip: %q; want yes and no", name, cells[3], cells[6])
+			}
+		}
+	}
+	for name := range missed {
+		if seen[name] != 1 {
+			t.Errorf("docs/tofino.md has %s in %d rows", name, seen[name])
+		}
+	}
+}
+
+// beyondFrame is the statement for a packet that is longer than its frame, which a chip cannot tell.
+func beyondFrame(at string) bool {
+	file, line, _ := strings.Cut(at, ":")
+	text, err := os.ReadFile(p4 + "/" + file)
+	n, wrong := strconv.Atoi(line)
+	lines := strings.Split(string(text), "\n")
+	return err == nil && wrong == nil && n > 1 && n <= len(lines) && strings.Contains(lines[n-2], "meta.arrival.beyond_frame == 1")
+}
