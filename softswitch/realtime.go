@@ -40,6 +40,7 @@ type realRunner struct {
 	sources []port.Source
 	capture *port.Capture    // nil: none
 	links   *port.LinkEvents // nil: none
+	choice  choice
 }
 
 // NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
@@ -151,6 +152,7 @@ func (s *Realtime) Run(ctx context.Context) error {
 	for _, d := range s.r.drivers {
 		err = errors.Join(err, d.Close())
 	}
+	err = errors.Join(err, s.r.choice.close())
 	if s.r.capture != nil {
 		err = errors.Join(err, s.r.capture.Close())
 	}
@@ -234,12 +236,14 @@ func (r *realRunner) done(a *arrivals) {
 // watchPeriod is the interval between checks of the interfaces' states when no event comes.
 const watchPeriod = 500 * time.Millisecond
 
-// watch reports interfaces that go down or up to the P4Runtime server. It logs when packets
-// recirculate faster than the switch can process them.
+// watch reports interfaces that go down or up to the P4Runtime server, and lets ports choose their
+// drivers. It logs when packets recirculate faster than the switch can process them.
 func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	down := map[uint32]bool{}
+	event := false // since the last tick
+	s.choose(true)
 	for unfinished, behind := uint64(0), false; ; {
 		st := s.Stats()
 		if now := st.Unfinished > unfinished; now != behind {
@@ -256,7 +260,10 @@ func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 		}
 		select {
 		case <-tick.C:
+			s.choose(event)
+			event = false
 		case <-changed:
+			event = true
 		case <-ctx.Done():
 			return
 		}

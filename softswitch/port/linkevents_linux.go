@@ -9,17 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LinkEvents report when a network interface may have gone up or down. They cover the network
+// LinkEvents report when a network interface may have gone up or down, or may have got or lost an
+// address, a queueing discipline or an interface above it. They cover the network
 // namespace of the thread that opened them.
 type LinkEvents struct{ file *os.File }
 
-// OpenLinkEvents subscribes to the kernel's changes of interfaces (rtnetlink, RTMGRP_LINK).
+// OpenLinkEvents subscribes to the kernel's changes of interfaces (rtnetlink).
 func OpenLinkEvents() (*LinkEvents, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("link events: %w", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_LINK}); err != nil {
+	const groups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_TC
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
 		return nil, errors.Join(fmt.Errorf("link events: %w", err), unix.Close(fd))
 	}
 	return &LinkEvents{os.NewFile(uintptr(fd), "rtnetlink")}, nil

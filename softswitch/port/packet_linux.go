@@ -1,7 +1,6 @@
 package port
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -24,7 +23,6 @@ type packetPort struct {
 	raw   syscall.RawConn
 	ring  rxRing
 	tx    txBatch
-	pool  pool
 }
 
 // OpenInterface opens a network interface as a switch port. The interface may be down, or
@@ -40,11 +38,11 @@ func OpenInterface(p Named) (Port, Source, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("port %d, interface %s: a packet socket needs root or CAP_NET_RAW: %w", p.Number, p.Name, err)
 	}
-	q := &packetPort{named: p, index: ifi.Index, pool: newPool(batches)}
+	q := &packetPort{named: p, index: ifi.Index}
 	if err := q.open(fd, ifi); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err), q.ring.close(), unix.Close(fd))
 	}
-	return q, q, nil
+	return q, newReader(q), nil
 }
 
 func interfaceNames() string {
@@ -89,22 +87,19 @@ func (q *packetPort) open(fd int, ifi *net.Interface) error {
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
-// Run reads frames until ctx ends.
-func (q *packetPort) Run(ctx context.Context, deliver func(*Batch)) error {
-	return q.pool.read(ctx, q.fd, q.fill, q.clearError, deliver)
-}
+// descriptors implements input.
+func (q *packetPort) descriptors() []int { return []int{q.fd} }
 
 // fill moves what the ring holds into b and reports whether there was anything.
 func (q *packetPort) fill(b *Batch) bool {
-	for len(b.Frames) < cap(b.Frames) {
-		if !q.ring.receive(b, q.named.Number, &q.counters) {
-			break
-		}
+	n := len(b.Frames)
+	for q.ring.receive(b, q.named.Number, &q.counters) {
 	}
-	return len(b.Frames) > 0
+	return len(b.Frames) > n
 }
 
-func (q *packetPort) clearError() {
+// failed clears the socket's error.
+func (q *packetPort) failed() {
 	_ = q.raw.Control(func(fd uintptr) {
 		_, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
 	})
@@ -163,4 +158,4 @@ func (q *packetPort) Close() error {
 }
 
 var _ Port = (*packetPort)(nil)
-var _ Source = (*packetPort)(nil)
+var _ input = (*packetPort)(nil)

@@ -23,6 +23,13 @@ type Port interface {
 	Close() error
 }
 
+// Chooser is a Port that chooses its driver by what else uses its interface.
+type Chooser interface {
+	// Choose decides anew and returns the driver, afpacket or xdp, and why. Any goroutine that
+	// may use users may call it.
+	Choose(users *Users) (driver, why string)
+}
+
 // Source is where frames come from: one port, or several when their order matters.
 type Source interface {
 	// Run passes batches to deliver until ctx ends or the source has no more frames. Frames

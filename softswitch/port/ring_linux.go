@@ -16,8 +16,10 @@ import (
 type rxRing struct {
 	mem       []byte
 	frameSize int
-	frames    int
-	next      int
+	perBlock  int // frames
+	blocks    int
+	block     int // of the next frame
+	next      int // in its block
 }
 
 const (
@@ -39,16 +41,15 @@ func (r *rxRing) open(fd, mtu int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V2); err != nil {
 		return fmt.Errorf("packet ring version 2: %w", err)
 	}
-	size := 2048
-	for size < mtu+linkHeader+2*vlanTag+ringHeader && size < ringBlock {
-		size *= 2
-	}
-	bytes := min(ringFrames*size, ringBytes)
+	size := frameSize(mtu)
+	perBlock := ringBlock / size
+	blocks := min((ringFrames+perBlock-1)/perBlock, ringBytes/ringBlock)
+	bytes := blocks * ringBlock
 	req := unix.TpacketReq{
 		Block_size: ringBlock,
-		Block_nr:   uint32(bytes / ringBlock),
+		Block_nr:   uint32(blocks),
 		Frame_size: uint32(size),
-		Frame_nr:   uint32(bytes / size),
+		Frame_nr:   uint32(blocks * perBlock),
 	}
 	if err := unix.SetsockoptTpacketReq(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &req); err != nil {
 		return fmt.Errorf("packet ring of %d bytes: %w", bytes, err)
@@ -57,8 +58,16 @@ func (r *rxRing) open(fd, mtu int) error {
 	if err != nil {
 		return fmt.Errorf("mapping the packet ring: %w", err)
 	}
-	r.mem, r.frameSize, r.frames = mem, size, bytes/size
+	r.mem, r.frameSize, r.perBlock, r.blocks = mem, size, perBlock, blocks
 	return nil
+}
+
+// frameSize is the room for a frame of an MTU in the ring: an odd number of cache lines, because frames
+// whose heads are a power of two apart compete for the same few places of a cache.
+func frameSize(mtu int) int {
+	const line = 64
+	lines := (mtu + linkHeader + 2*vlanTag + ringHeader + line - 1) / line
+	return min(lines|1, ringBlock/line-1) * line
 }
 
 func (r *rxRing) close() error {
@@ -73,7 +82,8 @@ func (r *rxRing) close() error {
 // receive moves the next frame of the ring into b; false when there is none, or when b has no
 // room for it.
 func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
-	slot := r.mem[r.next*r.frameSize : (r.next+1)*r.frameSize]
+	start := r.block*ringBlock + r.next*r.frameSize
+	slot := r.mem[start : start+r.frameSize]
 	h := (*unix.Tpacket2Hdr)(unsafe.Pointer(&slot[0]))
 	status := atomic.LoadUint32(&h.Status) // the kernel sets it last
 	if status&unix.TP_STATUS_USER == 0 {
@@ -105,8 +115,11 @@ func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 		insertTag(dst, frame, tpid, h.Vlan_tci)
 	}
 	atomic.StoreUint32(&h.Status, unix.TP_STATUS_KERNEL)
-	if r.next++; r.next == r.frames {
+	if r.next++; r.next == r.perBlock {
 		r.next = 0
+		if r.block++; r.block == r.blocks {
+			r.block = 0
+		}
 	}
 	return true
 }

@@ -18,17 +18,67 @@ const (
 	// rest is how long the reader sleeps; the kernel may add 50 µs (timer slack). NICs do the
 	// same under the name of interrupt moderation.
 	rest = 20 * time.Microsecond
-	// errorPause is how long a reader waits before it reads again from a socket that reports
-	// only an error, such as that its interface went down. The interface may come up again.
+	// errorPause is how long a reader does not wait for a socket that reports an error, such as that its
+	// interface went down.
 	errorPause = 50 * time.Millisecond
 )
 
-// read passes batches to deliver until ctx ends. fill moves frames from the socket into a batch and
-// reports whether there were any. read calls failed after an error of the socket.
+// input is an interface that a reader reads. The reader's goroutine calls its methods.
+type input interface {
+	// descriptors are the sockets that become readable when there are frames.
+	descriptors() []int
+	// fill moves frames into a batch until it is full, and reports whether there were any.
+	fill(b *Batch) bool
+	// failed is called after an error of a socket.
+	failed()
+}
+
+// reader is the Source of one or several interfaces. It gathers what has come in on all of them in
+// one batch, so that waking up, the switch's lock and a system call for each port that sends are
+// paid for once.
+type reader struct {
+	inputs []input
+	pool   pool
+	first  int // of inputs, that whose turn it is to be read first
+}
+
+func newReader(inputs ...input) *reader { return &reader{inputs: inputs, pool: newPool(batches)} }
+
+// Gather shares interfaces out to n readers, 1 or more, each of which is the Source of several.
+// Sources that are not network interfaces stay as they are.
+func Gather(sources []Source, n int) []Source {
+	var all []Source
+	var inputs []input
+	for _, s := range sources {
+		if r, ok := s.(*reader); ok {
+			inputs = append(inputs, r.inputs...)
+		} else {
+			all = append(all, s)
+		}
+	}
+	for n = min(n, len(inputs)); n > 0; n-- {
+		share := len(inputs) / n
+		all = append(all, newReader(inputs[:share]...))
+		inputs = inputs[share:]
+	}
+	return all
+}
+
+// fill moves frames of all interfaces into a batch. When it gets full, others come first next time.
+func (r *reader) fill(b *Batch) bool {
+	n := len(r.inputs)
+	for i := range n {
+		r.inputs[(r.first+i)%n].fill(b)
+	}
+	r.first = (r.first + 1) % n
+	return len(b.Frames) > 0
+}
+
+// Run passes batches to deliver until ctx ends.
 //
-// It waits on the goroutine's own thread. Go's poller would keep the socket registered, so the
+// It waits on the goroutine's own thread. Go's poller would keep the sockets registered, so the
 // kernel would notify the poller of every frame, although the reader waits only when it finds none.
-func (p pool) read(ctx context.Context, fd int, fill func(*Batch) bool, failed func(), deliver func(*Batch)) error {
+func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("eventfd: %w", err)
@@ -44,34 +94,79 @@ func (p pool) read(ctx context.Context, fd int, fill func(*Batch) bool, failed f
 		}
 		_ = unix.Close(stop)
 	}()
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
+	w := newWaiter(stop, r.inputs)
 	pause := unix.NsecToTimespec(rest.Nanoseconds())
 	last := 0 // frames of the last batch
 	for ctx.Err() == nil {
-		b := p.get(ctx)
+		b := r.pool.get(ctx)
 		if b == nil {
 			return nil
 		}
-		for ctx.Err() == nil && !fill(b) {
+		for ctx.Err() == nil && !r.fill(b) {
 			if last >= busyBatch {
 				last = 0
 				_ = unix.Nanosleep(&pause, nil)
 				continue
 			}
-			switch _, err := unix.Poll(fds, -1); {
-			case errors.Is(err, unix.EINTR):
-			case err != nil:
+			if err := w.wait(); err != nil {
 				b.Release()
-				return fmt.Errorf("waiting for frames: %w", err)
-			case fds[0].Revents&^unix.POLLIN != 0:
-				failed()
-				_, _ = unix.Poll(fds[1:], int(errorPause.Milliseconds()))
+				return err
 			}
 		}
 		if last = len(b.Frames); last == 0 {
 			b.Release()
 		} else {
 			deliver(b)
+		}
+	}
+	return nil
+}
+
+// waiter waits for the sockets of interfaces.
+type waiter struct {
+	fds   []unix.PollFd // the first one ends the wait for good
+	of    []input       // of each file but the first
+	muted time.Time     // when the first of those that are muted now was; zero for none
+}
+
+func newWaiter(stop int, inputs []input) *waiter {
+	w := &waiter{fds: []unix.PollFd{{Fd: int32(stop), Events: unix.POLLIN}}}
+	for _, in := range inputs {
+		for _, fd := range in.descriptors() {
+			w.fds = append(w.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			w.of = append(w.of, in)
+		}
+	}
+	return w
+}
+
+// wait waits until a file is readable. A socket that reports an error is muted for errorPause, so that
+// it does not wake the reader over and over: the interface may come up again.
+func (w *waiter) wait() error {
+	timeout := -1
+	if !w.muted.IsZero() {
+		timeout = int(max(0, time.Until(w.muted.Add(errorPause)).Milliseconds()))
+	}
+	n, err := unix.Poll(w.fds, timeout)
+	switch {
+	case errors.Is(err, unix.EINTR):
+		return nil
+	case err != nil:
+		return fmt.Errorf("waiting for frames: %w", err)
+	case n == 0 || timeout == 0:
+		w.muted = time.Time{}
+		for i := range w.fds {
+			if f := &w.fds[i]; f.Fd < 0 {
+				f.Fd = ^f.Fd
+			}
+		}
+	}
+	for i := range w.of {
+		if f := &w.fds[i+1]; f.Fd >= 0 && f.Revents&^unix.POLLIN != 0 {
+			w.of[i].failed()
+			if f.Fd = ^f.Fd; w.muted.IsZero() { // poll(2) ignores negative ones
+				w.muted = time.Now()
+			}
 		}
 	}
 	return nil

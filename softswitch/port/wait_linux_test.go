@@ -3,6 +3,8 @@ package port
 import (
 	"context"
 	"encoding/binary"
+	"maps"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,39 +15,58 @@ import (
 // with other work.
 const hang = 30 * time.Second
 
-// reading runs a reader on one end of a pair of sockets; the returned functions tell how
-// often it found an error, and end it.
-func reading(t *testing.T) (peer int, frames chan uint32, failures func() int, end func() error) {
-	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
+// pipeInput is one end of a pair of sockets, whose frames are four bytes long.
+type pipeInput struct {
+	fd     int
+	port   uint32
+	errors atomic.Int32
+}
+
+func (p *pipeInput) descriptors() []int { return []int{p.fd} }
+func (p *pipeInput) failed()            { p.errors.Add(1) }
+
+func (p *pipeInput) fill(b *Batch) bool {
+	begin := len(b.Frames)
+	var f [4]byte
+	for len(b.Frames) < cap(b.Frames) {
+		if n, _, err := unix.Recvfrom(p.fd, f[:], unix.MSG_DONTWAIT); err != nil || n != len(f) {
+			break
+		}
+		b.Add(p.port, f[:])
 	}
-	frames = make(chan uint32, 1024)
-	failed := make(chan struct{}, 1024)
+	return len(b.Frames) > begin
+}
+
+// reading runs one reader of n pairs of sockets until the returned function ends it, and hands
+// frames to the channels.
+func reading(t *testing.T, n int) (peers []int, inputs []*pipeInput, frames []chan uint32, end func() error) {
+	t.Helper()
+	var sources []Source
+	for i := range n {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := &pipeInput{fd: fds[0], port: uint32(i)}
+		peers, inputs, frames = append(peers, fds[1]), append(inputs, in), append(frames, make(chan uint32, 1024))
+		sources = append(sources, newReader(in))
+	}
+	source := Gather(sources, 1)[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	fill := func(b *Batch) bool {
-		var f [4]byte
-		for len(b.Frames) < cap(b.Frames) {
-			if n, _, err := unix.Recvfrom(fds[0], f[:], unix.MSG_DONTWAIT); err != nil || n != len(f) {
-				break
-			}
-			b.Add(1, f[:])
-		}
-		return len(b.Frames) > 0
-	}
 	go func() {
-		done <- newPool(batches).read(ctx, fds[0], fill, func() { failed <- struct{}{} }, func(b *Batch) {
+		done <- source.Run(ctx, func(b *Batch) {
 			for _, f := range b.Frames {
-				frames <- binary.BigEndian.Uint32(f.Data)
+				frames[f.Port] <- binary.BigEndian.Uint32(f.Data)
 			}
 			b.Release()
 		})
 	}()
 	end = func() error {
 		cancel()
-		defer unix.Close(fds[0])
+		for _, in := range inputs {
+			defer unix.Close(in.fd)
+		}
 		select {
 		case err := <-done:
 			return err
@@ -54,54 +75,148 @@ func reading(t *testing.T) (peer int, frames chan uint32, failures func() int, e
 			return nil
 		}
 	}
-	return fds[1], frames, func() int { return len(failed) }, end
+	return peers, inputs, frames, end
 }
 
-// TestRead: frames keep their order and none is left behind, whether the reader rests or
-// waits when they come.
+// send writes n frames, numbered from first.
+func send(t *testing.T, peer int, first, n uint32) {
+	t.Helper()
+	for i := range n {
+		if _, err := unix.Write(peer, binary.BigEndian.AppendUint32(nil, first+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// expect receives n frames, numbered from first.
+func expect(t *testing.T, frames chan uint32, first, n uint32) {
+	t.Helper()
+	for i := range n {
+		select {
+		case got := <-frames:
+			if got != first+i {
+				t.Fatalf("frame %d, want %d", got, first+i)
+			}
+		case <-time.After(hang):
+			t.Fatalf("frame %d did not come", first+i)
+		}
+	}
+}
+
+// TestRead: frames of each interface keep their order and none is left behind, whether the reader
+// rests or waits when they come.
 func TestRead(t *testing.T) {
-	peer, frames, failures, end := reading(t)
-	defer unix.Close(peer)
-	next := uint32(0)
-	for _, n := range []uint32{1, 3 * busyBatch, 1, 1, 100, 1} {
-		for i := range n {
-			if _, err := unix.Write(peer, binary.BigEndian.AppendUint32(nil, next+i)); err != nil {
-				t.Fatal(err)
+	for _, ports := range []int{1, 3} {
+		peers, inputs, frames, end := reading(t, ports)
+		next := uint32(0)
+		for _, n := range []uint32{1, 3 * busyBatch, 1, 1, 100, 1} {
+			for _, peer := range peers {
+				send(t, peer, next, n)
+			}
+			for _, f := range frames {
+				expect(t, f, next, n)
+			}
+			next += n
+		}
+		for i, in := range inputs {
+			if n := in.errors.Load(); n != 0 {
+				t.Errorf("interface %d of %d: %d errors", i, ports, n)
 			}
 		}
-		for range n {
-			select {
-			case got := <-frames:
-				if got != next {
-					t.Fatalf("frame %d, want %d", got, next)
-				}
-				next++
-			case <-time.After(hang):
-				t.Fatalf("frame %d did not come", next)
-			}
+		if err := end(); err != nil { // while it waits
+			t.Error(err)
 		}
-	}
-	if n := failures(); n != 0 {
-		t.Errorf("%d errors", n)
-	}
-	if err := end(); err != nil { // while it waits
-		t.Error(err)
+		for _, peer := range peers {
+			unix.Close(peer)
+		}
 	}
 }
 
-// TestReadError: a socket that reports nothing but an error is looked at now and then, and
-// the reader still ends when it is told to.
+// TestReadError: a socket that reports nothing but an error is looked at now and then and delays no
+// other, and the reader still ends when it is told to.
 func TestReadError(t *testing.T) {
-	peer, _, failures, end := reading(t)
-	unix.Close(peer)
+	peers, inputs, frames, end := reading(t, 2)
+	defer unix.Close(peers[1])
+	unix.Close(peers[0])
+	failures := func() int { return int(inputs[0].errors.Load()) }
 	begin := time.Now()
+	sent := uint32(0)
 	for failures() < 3 && time.Since(begin) < hang {
+		send(t, peers[1], sent, 1)
+		expect(t, frames[1], sent, 1)
+		sent++
 		time.Sleep(errorPause / 10)
 	}
 	if n, most := failures(), 2+int(time.Since(begin)/errorPause); n < 3 || n > most {
 		t.Errorf("%d errors in %v, want 3 to %d", n, time.Since(begin), most)
 	}
+	if n := inputs[1].errors.Load(); n != 0 {
+		t.Errorf("%d errors of the other interface, want none", n)
+	}
 	if err := end(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestGather: n readers share interfaces evenly, and other sources stay.
+func TestGather(t *testing.T) {
+	for _, c := range []struct {
+		interfaces, n int
+		want          []int // interfaces of each reader
+	}{{4, 1, []int{4}}, {5, 2, []int{2, 3}}, {2, 8, []int{1, 1}}, {0, 1, nil}} {
+		sources := []Source{&Files{}}
+		for range c.interfaces {
+			sources = append(sources, newReader(&pipeInput{}))
+		}
+		got := Gather(sources, c.n)
+		if _, ok := got[0].(*Files); !ok || len(got) != 1+len(c.want) {
+			t.Fatalf("%+v: %d sources, the first one %T", c, len(got), got[0])
+		}
+		for i, want := range c.want {
+			if r := got[1+i].(*reader); len(r.inputs) != want {
+				t.Errorf("%+v: reader %d has %d interfaces", c, i, len(r.inputs))
+			}
+		}
+	}
+}
+
+// TestFrameSize: there is room for a frame with two tags, and an odd number of cache lines.
+func TestFrameSize(t *testing.T) {
+	for _, mtu := range []int{68, 1500, 9000, 65000} {
+		n := frameSize(mtu)
+		if n < mtu+linkHeader+2*vlanTag+ringHeader || n > ringBlock || n%64 != 0 || n/64%2 != 1 {
+			t.Errorf("MTU %d: %d bytes", mtu, n)
+		}
+	}
+}
+
+// TestListeners: of the lines of /proc/net/packet those count that receive and are not our own.
+func TestListeners(t *testing.T) {
+	const text = `sk               RefCnt Type Proto  Iface R Rmem   User   Inode
+0000000000000000 3      3    0003   7     1 0      0      100
+0000000000000000 3      3    0000   8     0 0      0      101
+0000000000000000 3      3    88cc   9     1 0      0      102
+0000000000000000 3      3    0003   0     1 0      0      103
+short line
+0000000000000000 3      3    xyz    5     1 0      0      104
+`
+	got := parseListeners([]byte(text), map[uint64]bool{100: true})
+	want := map[int]string{
+		9: "a packet socket listens (inode 102 in /proc/net/packet)",
+		0: "a packet socket listens (inode 103 in /proc/net/packet)",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func FuzzListeners(f *testing.F) {
+	f.Add([]byte("0 3 3 0003 7 1 0 0 100\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for index, why := range parseListeners(text, nil) {
+			if why == "" {
+				t.Errorf("interface %d: no reason", index)
+			}
+		}
+	})
 }

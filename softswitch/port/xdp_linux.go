@@ -1,7 +1,6 @@
 package port
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -25,7 +24,6 @@ type xdpPort struct {
 	fd       int      // the socket that receives; the file closes it
 	file     *os.File // the same socket, for calls that may come after it is closed
 	raw      syscall.RawConn
-	pool     pool
 	free     []uint64 // stack of the addresses of idle chunks to send from
 	detached bool     // the last attempt to send found the interface down
 }
@@ -45,11 +43,23 @@ func OpenXDP(p Named) (Port, Source, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("port %d: no network interface %q: want one of %s", p.Number, p.Name, interfaceNames())
 	}
-	q := &xdpPort{named: p, index: ifi.Index, longest: ifi.MTU + linkHeader + vlanTag, pool: newPool(batches)}
-	if err := q.open(ifi); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err), q.Close())
+	q, err := newXDPPort(p, ifi, false)
+	if err == nil {
+		if err = q.take(true); err == nil {
+			return q, newReader(q), nil
+		}
+		err = errors.Join(err, q.Close())
 	}
-	return q, q, nil
+	return nil, nil, fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err)
+}
+
+// newXDPPort opens an interface, whose frames still go to the kernel: see take and xdpProgram.beside.
+func newXDPPort(p Named, ifi *net.Interface, beside bool) (*xdpPort, error) {
+	q := &xdpPort{named: p, index: ifi.Index, longest: ifi.MTU + linkHeader + vlanTag, program: xdpProgram{beside: beside}}
+	if err := q.open(ifi); err != nil {
+		return nil, errors.Join(err, q.Close())
+	}
+	return q, nil
 }
 
 func (q *xdpPort) open(ifi *net.Interface) (err error) {
@@ -73,14 +83,14 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 	if q.promisc, err = promiscuous(ifi); err != nil {
 		return err
 	}
-	if err := q.program.deliver(q.sockets.rx); err != nil {
-		return err
-	}
 	q.file = os.NewFile(uintptr(q.sockets.rx), "xdp:"+ifi.Name)
 	q.fd, q.sockets.rx = q.sockets.rx, -1 // the file closes it
 	q.raw, err = q.file.SyscallConn()
 	return err
 }
+
+// take makes the interface's frames come to the port, or go on to the kernel.
+func (q *xdpPort) take(on bool) error { return q.program.take(q.fd, on) }
 
 // promiscuous makes an interface accept frames for any address until the returned socket is closed.
 // The socket receives nothing.
@@ -119,15 +129,15 @@ func (q *xdpPort) Mode() string {
 	return "generic"
 }
 
-// Run reads frames until ctx ends.
-func (q *xdpPort) Run(ctx context.Context, deliver func(*Batch)) error {
-	// The only error is that the interface is gone, which needs no action.
-	return q.pool.read(ctx, q.fd, q.receive, func() {}, deliver)
-}
+// descriptors implements input.
+func (q *xdpPort) descriptors() []int { return []int{q.fd} }
 
-// receive moves received frames into b and their chunks back to the kernel, and reports
+// failed implements input. The only error is that the interface is gone, which needs no action.
+func (q *xdpPort) failed() {}
+
+// fill moves received frames into b and their chunks back to the kernel, and reports
 // whether there was anything.
-func (q *xdpPort) receive(b *Batch) bool {
+func (q *xdpPort) fill(b *Batch) bool {
 	s := &q.sockets
 	n := s.received.ready()
 	if n == 0 {
@@ -179,4 +189,4 @@ func (q *xdpPort) Close() error {
 }
 
 var _ Port = (*xdpPort)(nil)
-var _ Source = (*xdpPort)(nil)
+var _ input = (*xdpPort)(nil)

@@ -12,20 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xdpProgram is the program at an interface that redirects every frame of queue 0 to a socket. The
+// xdpProgram is the program at an interface that redirects the frames of queue 0 to a socket. The
 // kernel detaches it when the link's file closes, at the latest when the process ends.
 type xdpProgram struct {
 	sockets *ebpf.Map // the socket of each queue
 	link    link.Link
 	native  bool // in the interface's driver
+	taking  bool // frames go to the socket
+	beside  bool // the interface has a packet socket too, which is as good as the generic mode
 }
 
 // rxQueueIndex is the offset of rx_queue_index in struct xdp_md of <linux/bpf.h>.
 const rxQueueIndex = 16
 
 // attach loads the program and attaches it in the interface's driver. If the driver cannot, it
-// attaches the program in front of the kernel's network stack ("generic"). Frames go to the kernel
-// until the map has a socket.
+// attaches the program in front of the kernel's network stack ("generic"), unless beside is set. Frames
+// go to the kernel until the map has a socket.
 func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 	x.sockets, err = ebpf.NewMap(&ebpf.MapSpec{Name: "headgate_xsk", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})
 	if err != nil {
@@ -48,8 +50,12 @@ func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 	}
 	defer func() { err = errors.Join(err, program.Close()) }()
 
+	modes := []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode}
+	if x.beside {
+		modes = modes[:1]
+	}
 	var reasons []error
-	for _, mode := range []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode} {
+	for _, mode := range modes {
 		x.link, err = link.AttachXDP(link.XDPOptions{Program: program, Interface: ifi.Index, Flags: mode})
 		x.native = mode == link.XDPDriverMode
 		if err == nil {
@@ -60,14 +66,22 @@ func (x *xdpProgram) attach(ifi *net.Interface) (err error) {
 		}
 		reasons = append(reasons, err)
 	}
-	return fmt.Errorf("native and generic XDP: %w", errors.Join(reasons...))
+	return fmt.Errorf("attaching the XDP program: %w", errors.Join(reasons...))
 }
 
-// deliver redirects the frames to a socket.
-func (x *xdpProgram) deliver(socket int) error {
-	if err := x.sockets.Put(uint32(xdpQueue), uint32(socket)); err != nil {
+// take redirects the frames to a socket, or no longer does so. It is not done twice.
+func (x *xdpProgram) take(socket int, on bool) error {
+	if on == x.taking {
+		return nil
+	}
+	change := func() error { return x.sockets.Delete(uint32(xdpQueue)) }
+	if on {
+		change = func() error { return x.sockets.Put(uint32(xdpQueue), uint32(socket)) }
+	}
+	if err := change(); err != nil {
 		return fmt.Errorf("map of AF_XDP sockets: %w", err)
 	}
+	x.taking = on
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (q *xdpPort) kick() {
 	s := &q.sockets
 	q.detached = false
 	for left := s.send.pending(); left > 0 && s.send.needsWakeup(); {
-		_, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.tx), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.tx), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		now := s.send.pending()
 		switch {
 		case errno == unix.EINTR:

@@ -26,7 +26,7 @@ type Options struct {
 	// InterfaceWait is how long interfaces may take to appear; 0 for not at all.
 	InterfaceWait time.Duration
 
-	XDP bool // open interfaces with AF_XDP in place of AF_PACKET
+	Driver string // of interfaces: auto, afpacket or xdp
 
 	PcapDir  string // empty: no capture
 	UseFiles bool   // use pcap files in place of interfaces

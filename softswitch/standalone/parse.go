@@ -26,7 +26,7 @@ type flags struct {
 	general, target *pflag.FlagSet
 
 	interfaces, rates, limits []string
-	scheduler, portDriver     string
+	scheduler                 string
 	classes, action           string
 	detection, restoration    time.Duration // of the PFC watchdog
 	noP4, version, jsonVers   bool
@@ -44,7 +44,7 @@ func newFlags() *flags {
 	f.general = g
 	g.StringArrayVarP(&f.interfaces, "interface", "i", nil, "attach a network interface as a port of 0 to 511, such as `PORT@NAME`; may be repeated")
 	g.DurationVar(&o.InterfaceWait, "interface-wait", 0, "how long an interface may take to appear, a `TIME` such as 1m; it must be there by default")
-	g.StringVar(&f.portDriver, "port-driver", "afpacket", "how interfaces are driven, `DRIVER`: afpacket, or xdp (AF_XDP), which passes by this machine's network stack, queueing disciplines and captures")
+	g.StringVar(&o.Driver, "port-driver", "afpacket", "how interfaces are driven, `DRIVER`: afpacket; xdp (AF_XDP), which passes by this machine's network stack, queueing disciplines and captures; or auto, xdp on veth interfaces while nothing else uses them")
 	g.Uint64Var(&o.DeviceID, "device-id", 0, "P4Runtime device ID, a number `N`")
 	g.BoolVar(&f.noP4, "no-p4", false, "start without a program and wait for one over P4Runtime")
 	g.StringVar(&o.P4Info, "p4info", "", "`FILE` with the P4Info of the program, so that P4Runtime can be used without pushing it")
@@ -178,12 +178,8 @@ func (f *flags) check(own []string) (err error) {
 	if o.Interfaces, err = parseInterfaces(f.interfaces); err != nil {
 		return err
 	}
-	switch f.portDriver {
-	case "afpacket":
-	case "xdp":
-		o.XDP = true
-	default:
-		return fmt.Errorf("--port-driver %q: want afpacket or xdp", f.portDriver)
+	if o.Driver != "auto" && o.Driver != "afpacket" && o.Driver != "xdp" {
+		return fmt.Errorf("--port-driver %q: want auto, afpacket or xdp", o.Driver)
 	}
 	if o.LogConsole && o.LogFile != "" {
 		return errors.New("--log-console and --log-file: want one of them")
@@ -197,7 +193,7 @@ func (f *flags) check(own []string) (err error) {
 			o.NoEffect = append(o.NoEffect, "--pcap has no effect: with --use-files all frames are in files")
 			o.PcapDir = ""
 		}
-		if o.XDP {
+		if f.general.Changed("port-driver") {
 			o.NoEffect = append(o.NoEffect, "--port-driver has no effect: with --use-files there are no interfaces")
 		}
 	}

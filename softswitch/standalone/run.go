@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -157,23 +158,8 @@ func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Lo
 			}
 		}
 	} else {
-		events, err := port.OpenLinkEvents()
-		if err != nil {
+		if err := o.attachInterfaces(sw, log); err != nil {
 			return err
-		}
-		sw.SetLinkEvents(events)
-		for _, p := range o.Interfaces {
-			driver, source, err := o.open(p, log)
-			if err != nil {
-				return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
-			}
-			sw.AddSource(source)
-			if err := sw.AddPort(p, o.Rates[p.Number], driver); err != nil {
-				return errors.Join(err, driver.Close())
-			}
-			if !driver.Up() {
-				log.Warn("interface is down", "port", p.Number, "interface", p.Name)
-			}
 		}
 	}
 	for _, p := range o.Interfaces {
@@ -191,9 +177,47 @@ func (o *Options) attach(sw *softswitch.Realtime, stdout io.Writer, log *slog.Lo
 	return nil
 }
 
+// attachInterfaces opens the interfaces. One reader for every two processors reads them: what comes
+// in was sent by others, on the rest of the processors.
+func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) error {
+	events, err := port.OpenLinkEvents()
+	if err != nil {
+		return err
+	}
+	sw.SetLinkEvents(events)
+	var users *port.Users
+	if o.Driver == "auto" {
+		if users, err = port.OpenUsers(); err != nil {
+			return err
+		}
+		sw.SetUsers(users)
+	}
+	var sources []port.Source
+	for _, p := range o.Interfaces {
+		driver, source, err := o.open(p, users, log)
+		if err != nil {
+			return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
+		}
+		sources = append(sources, source)
+		if err := sw.AddPort(p, o.Rates[p.Number], driver); err != nil {
+			return errors.Join(err, driver.Close())
+		}
+		if !driver.Up() {
+			log.Warn("interface is down", "port", p.Number, "interface", p.Name)
+		}
+	}
+	for _, source := range port.Gather(sources, max(1, runtime.GOMAXPROCS(0)/2)) {
+		sw.AddSource(source)
+	}
+	return nil
+}
+
 // open opens an interface with the driver that was asked for.
-func (o *Options) open(p port.Named, log *slog.Logger) (port.Port, port.Source, error) {
-	if !o.XDP {
+func (o *Options) open(p port.Named, users *port.Users, log *slog.Logger) (port.Port, port.Source, error) {
+	switch o.Driver {
+	case "auto":
+		return port.OpenBest(p, users)
+	case "afpacket":
 		return port.OpenInterface(p)
 	}
 	driver, source, err := port.OpenXDP(p)

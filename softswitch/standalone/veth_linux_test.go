@@ -50,11 +50,16 @@ func openStation(t *testing.T, name string) *station {
 // the one in the network namespace.
 func startHere(t *testing.T, args ...string) {
 	t.Helper()
+	startLogged(t, slog.New(slog.DiscardHandler), args...)
+}
+
+func startLogged(t *testing.T, log *slog.Logger, args ...string) {
+	t.Helper()
 	f, err := parse(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sw, err := f.options.build(io.Discard, slog.New(slog.DiscardHandler))
+	sw, err := f.options.build(io.Discard, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +75,12 @@ func startHere(t *testing.T, args ...string) {
 }
 
 func TestInterfaces(t *testing.T) {
-	pairs := veth.New(t, 2)
+	eachDriver(t, testInterfaces)
+}
+
+func testInterfaces(t *testing.T, driver string, pairs []veth.Pair) {
 	dir := t.TempDir()
-	startHere(t, "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "--pcap", dir,
+	startHere(t, "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "--port-driver", driver, "--pcap", dir,
 		"--port-rate", "2=8Mbps", "--queue-limit", "2=1000", program(t), "--", "--grpc-server-addr", listen)
 	h1, h2 := openStation(t, pairs[0].Host), openStation(t, pairs[1].Host)
 
@@ -85,23 +93,15 @@ func TestInterfaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range byte(n) {
-		select {
-		case f := <-h2.frames:
-			if f[40] != i || f[5] != 2 {
-				t.Fatalf("received frame %d for port %d, want frame %d", f[40], f[5], i)
-			}
-		case <-time.After(hang):
-			t.Fatalf("frame %d did not come", i)
+		if f := h2.get(t); f[40] != i || f[5] != 2 {
+			t.Fatalf("received frame %d for port %d, want frame %d", f[40], f[5], i)
 		}
 	}
 	if took := time.Since(start); took < (n-1)*64*time.Microsecond {
 		t.Errorf("%d frames took %v on a port of 8 Mb/s, want at least %v", n, took, (n-1)*64*time.Microsecond)
 	}
-	h2.Send(frame(1, 7))
-	if err := h2.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if f := <-h1.frames; f[40] != 7 {
+	h2.put(t, frame(1, 7))
+	if f := h1.get(t); f[40] != 7 {
 		t.Errorf("received frame %d, want 7", f[40])
 	}
 	for name, want := range map[string]int{"s1_in": n, "s1_out": 1, "s2_in": 1, "s2_out": n} {

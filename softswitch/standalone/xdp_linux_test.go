@@ -31,13 +31,13 @@ func needXDP(t testing.TB, name string) {
 }
 
 func TestPortDriverFlag(t *testing.T) {
-	for args, want := range map[string]bool{"--no-p4": false, "--no-p4 --port-driver afpacket": false, "--no-p4 --port-driver xdp": true} {
+	for args, want := range map[string]string{"--no-p4": "afpacket", "--no-p4 --port-driver afpacket": "afpacket", "--no-p4 --port-driver xdp": "xdp", "--no-p4 --port-driver auto": "auto"} {
 		f, err := parse(strings.Fields(args))
-		if err != nil || f.options.XDP != want {
-			t.Errorf("%s: %+v, %v, want XDP %v", args, f.options, err, want)
+		if err != nil || f.options.Driver != want {
+			t.Errorf("%s: %+v, %v, want driver %s", args, f.options, err, want)
 		}
 	}
-	if _, err := parse([]string{"--no-p4", "--port-driver", "dpdk"}); err == nil || err.Error() != `--port-driver "dpdk": want afpacket or xdp` {
+	if _, err := parse([]string{"--no-p4", "--port-driver", "dpdk"}); err == nil || err.Error() != `--port-driver "dpdk": want auto, afpacket or xdp` {
 		t.Errorf("error %v", err)
 	}
 	f, err := parse([]string{"--no-p4", "--port-driver=xdp", "-i", "1@nosuch0", "--", "--grpc-server-addr", listen})
@@ -50,39 +50,11 @@ func TestPortDriverFlag(t *testing.T) {
 	}
 }
 
-func TestInterfacesXDP(t *testing.T) {
-	pairs := veth.New(t, 2)
-	needXDP(t, pairs[0].Switch)
-	startHere(t, "-i", "1@"+pairs[0].Switch, "-i", "2@"+pairs[1].Switch, "--port-driver", "xdp", program(t), "--", "--grpc-server-addr", listen)
-	h1, h2 := openStation(t, pairs[0].Host), openStation(t, pairs[1].Host)
-	for _, way := range []struct {
-		from, to *station
-		port     byte
-	}{{h1, h2, 2}, {h2, h1, 1}} {
-		for i := range byte(50) {
-			way.from.Send(frame(way.port, i))
-		}
-		if err := way.from.Flush(); err != nil {
-			t.Fatal(err)
-		}
-		for i := range byte(50) {
-			select {
-			case f := <-way.to.frames:
-				if f[40] != i || f[5] != way.port {
-					t.Fatalf("received frame %d for port %d, want frame %d for port %d", f[40], f[5], i, way.port)
-				}
-			case <-time.After(hang):
-				t.Fatalf("frame %d did not come", i)
-			}
-		}
-	}
-}
-
 // BenchmarkPortDriver is the switch with the echo program between two veth pairs with each
 // driver. The load is made and received in this process by AF_PACKET, so the CPU time per
 // packet is that of the whole path: compare the drivers, not the numbers.
 func BenchmarkPortDriver(b *testing.B) {
-	for _, driver := range []string{"afpacket", "xdp"} {
+	for _, driver := range []string{"afpacket", "xdp", "auto"} {
 		for _, window := range []int{1, 256} { // frames under way: one is a round of latency
 			name := driver + "/throughput"
 			if window == 1 {

@@ -22,12 +22,15 @@ import (
 type kind int
 
 const (
-	ours    kind = iota // with AF_PACKET
-	oursXDP             // with AF_XDP
+	ours     kind = iota // with its default flags, AF_PACKET
+	oursXDP              // with AF_XDP
+	oursAuto             // with what the ports choose
 	reference
 )
 
-func (k kind) String() string { return [...]string{"embedded", "embedded, xdp", "BMv2"}[k] }
+func (k kind) String() string {
+	return [...]string{"embedded", "embedded, xdp", "embedded, auto", "BMv2"}[k]
+}
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -46,8 +49,11 @@ func start(t *testing.T, k kind, p *program, dir string, flags ...string) *bmv2.
 	if k != reference {
 		command = []string{*headgatePath, "switch"}
 	}
-	if k == oursXDP {
+	switch k {
+	case oursXDP:
 		flags = append(flags, "--port-driver", "xdp")
+	case oursAuto:
+		flags = append(flags, "--port-driver", "auto")
 	}
 	s, err := bmv2.Run(bmv2.Options{
 		Command: command, Dir: dir, DeviceID: 1, Address: address, Flags: flags,

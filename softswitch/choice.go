@@ -1,0 +1,51 @@
+package softswitch
+
+import "github.com/headgate/headgate/softswitch/port"
+
+// choice is which drivers the ports have chosen. The goroutine that watches the ports owns it.
+type choice struct {
+	users *port.Users // nil: no port chooses its driver
+	last  map[uint32]chosen
+}
+
+type chosen struct{ driver, why string }
+
+// SetUsers makes the ports that choose their drivers choose again when something else begins or ends
+// to use their interfaces, at most watchPeriod later. Run closes it.
+func (s *Realtime) SetUsers(u *port.Users) {
+	s.r.choice = choice{users: u, last: map[uint32]chosen{}}
+}
+
+// choose lets the ports choose, and logs what is new and why; event tells that the interfaces may have
+// changed.
+func (s *Realtime) choose(event bool) {
+	c := &s.r.choice
+	if c.users == nil {
+		return
+	}
+	if err := c.users.Look(event); err != nil {
+		s.log.Error("ports keep their drivers", "switch", s.name, "err", err)
+		return
+	}
+	for i, p := range s.core.ports {
+		if p == nil {
+			continue
+		}
+		d, _ := p.out.(driven)
+		if chooser, ok := d.port.(port.Chooser); ok {
+			var now chosen
+			now.driver, now.why = chooser.Choose(c.users)
+			if n := uint32(i); now != c.last[n] {
+				c.last[n] = now
+				s.log.Info("port driver", "switch", s.name, "port", n, "interface", p.info.Name, "driver", now.driver, "why", now.why)
+			}
+		}
+	}
+}
+
+func (c *choice) close() error {
+	if c.users == nil {
+		return nil
+	}
+	return c.users.Close()
+}

@@ -1,0 +1,125 @@
+package port
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+)
+
+// bestPort is a network interface by AF_PACKET that also has AF_XDP sockets where it can, and uses
+// them as long as nothing else uses the interface. The XDP program passes to the kernel what it does
+// not take, so every frame comes in once, by one of the two. At the moment of a change some may pass
+// others.
+type bestPort struct {
+	*packetPort
+	xdp  *xdpPort    // nil when there is none
+	fast atomic.Bool // frames leave by AF_XDP; Choose writes it
+	none string      // why there is none
+}
+
+// OpenBest opens a network interface as a switch port by AF_PACKET, and by AF_XDP besides where it can,
+// which it uses while nothing else uses the interface. Of AF_XDP what OpenXDP says of VLAN tags remains.
+// It needs what OpenInterface needs.
+func OpenBest(p Named, users *Users) (Port, Source, error) {
+	slow, _, err := OpenInterface(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	q := &bestPort{packetPort: slow.(*packetPort)}
+	if err := users.disregard(q.fd); err != nil {
+		return nil, nil, errors.Join(err, q.Close())
+	}
+	if q.xdp, err = beside(p, users); err != nil {
+		q.none = err.Error()
+	}
+	q.Choose(users)
+	return q, newReader(q), nil
+}
+
+// beside opens an interface's AF_XDP sockets beside its packet socket. They are for veth alone: to
+// attach a program to hardware resets it.
+func beside(p Named, users *Users) (*xdpPort, error) {
+	ifi, err := net.InterfaceByName(p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if kind := users.kind(ifi.Index); kind != "veth" {
+		return nil, fmt.Errorf("it is of type %s, not veth", kind)
+	}
+	return newXDPPort(p, ifi, true)
+}
+
+// Choose implements Chooser.
+func (q *bestPort) Choose(users *Users) (driver, why string) {
+	if q.xdp == nil {
+		return "afpacket", q.none
+	}
+	user := users.of(q.index)
+	fast := user == ""
+	if err := q.xdp.take(fast); err != nil {
+		fast, user = false, err.Error()
+	}
+	q.fast.Store(fast)
+	if fast {
+		return "xdp", "nothing else uses the interface"
+	}
+	return "afpacket", user
+}
+
+// descriptors implements input.
+func (q *bestPort) descriptors() []int {
+	all := q.packetPort.descriptors()
+	if q.xdp != nil {
+		all = append(all, q.xdp.descriptors()...)
+	}
+	return all
+}
+
+// fill implements input.
+func (q *bestPort) fill(b *Batch) bool {
+	got := q.xdp != nil && q.xdp.fill(b)
+	return q.packetPort.fill(b) || got
+}
+
+func (q *bestPort) Send(frame []byte) {
+	if q.fast.Load() {
+		q.xdp.Send(frame)
+	} else {
+		q.packetPort.Send(frame)
+	}
+}
+
+func (q *bestPort) Flush() error {
+	err := q.packetPort.Flush()
+	if q.xdp != nil {
+		err = errors.Join(err, q.xdp.Flush())
+	}
+	return err
+}
+
+// Counters adds up what both lost.
+func (q *bestPort) Counters() Counters {
+	c := q.packetPort.Counters()
+	if q.xdp != nil {
+		x := q.xdp.Counters()
+		c.RxOverruns += x.RxOverruns
+		c.RxTruncated += x.RxTruncated
+		c.TxErrors += x.TxErrors
+	}
+	return c
+}
+
+func (q *bestPort) Close() error {
+	var err error
+	if q.xdp != nil {
+		err = q.xdp.Close()
+	}
+	return errors.Join(err, q.packetPort.Close())
+}
+
+var (
+	_ Port    = (*bestPort)(nil)
+	_ Chooser = (*bestPort)(nil)
+	_ input   = (*bestPort)(nil)
+)

@@ -1,0 +1,182 @@
+package port_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/internal/veth"
+	"github.com/headgate/headgate/softswitch/port"
+)
+
+// receiveBest is open by OpenBest, on a machine that has AF_XDP.
+func receiveBest(t *testing.T, name string) (*receiver, *port.Users) {
+	t.Helper()
+	driver, _ := openXDP(t, name) // skips where there is no AF_XDP
+	if err := driver.Close(); err != nil {
+		t.Fatal(err)
+	}
+	users, err := port.OpenUsers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, src, err := port.OpenBest(port.Named{Number: 5, Name: name}, users)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &receiver{p, make(chan []byte, 8192), cancel, make(chan error, 1)}
+	go func() {
+		r.done <- src.Run(ctx, func(b *port.Batch) {
+			for _, f := range b.Frames {
+				r.frames <- bytes.Clone(f.Data)
+			}
+			b.Release()
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-r.done; err != nil {
+			t.Errorf("%s: Run = %v", name, err)
+		}
+		if err := p.Close(); err != nil {
+			t.Errorf("%s: Close = %v", name, err)
+		}
+		if err := users.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r, users
+}
+
+// user is something that uses an interface besides the port.
+type user struct {
+	name       string
+	why        string // begin of the reason
+	begin, end func() error
+}
+
+func usersOf(t *testing.T, name string) []user {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 9, 8, 7), Mask: net.CIDRMask(24, 32)}}
+	discipline := &netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}, Rate: 1 << 30, Limit: 1 << 20, Buffer: 1 << 20}
+	above := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "m7", ParentIndex: l.Attrs().Index}, Mode: netlink.MACVLAN_MODE_PRIVATE}
+	listen := func(index int) (begin, end func() error) {
+		fd := -1
+		begin = func() (err error) {
+			if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+				return err
+			}
+			return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: 0x0300, Ifindex: index})
+		}
+		return begin, func() error { return unix.Close(fd) }
+	}
+	beginHere, endHere := listen(l.Attrs().Index)
+	beginAll, endAll := listen(0)
+	return []user{
+		{"address", "the interface has the address 10.9.8.7/24", func() error { return netlink.AddrAdd(l, address) }, func() error { return netlink.AddrDel(l, address) }},
+		{"queueing discipline", "the interface has the queueing discipline tbf", func() error { return netlink.QdiscAdd(discipline) }, func() error { return netlink.QdiscDel(discipline) }},
+		{"interface above", "the interface m7 is on it", func() error { return netlink.LinkAdd(above) }, func() error { return netlink.LinkDel(above) }},
+		{"capture", "a packet socket listens (inode ", beginHere, endHere},
+		{"capture of all interfaces", "a packet socket listens (inode ", beginAll, endAll},
+	}
+}
+
+// TestBest: a port leaves its interface to whatever else uses it, at once and again, and no frame is
+// lost or comes twice meanwhile.
+func TestBest(t *testing.T) {
+	p := veth.New(t, 1)[0]
+	sw, users := receiveBest(t, p.Switch)
+	host := open(t, p.Host)
+	sent := uint32(0)
+	both := func(driver, why string) {
+		t.Helper()
+		if err := users.Look(true); err != nil {
+			t.Fatal(err)
+		}
+		host.port.Send(frame(sent, 100)) // under way when the driver changes
+		if err := host.port.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if d, w := sw.port.(port.Chooser).Choose(users); d != driver || !strings.HasPrefix(w, why) {
+			t.Errorf("driver %s, %s; want %s, %s...", d, w, driver, why)
+		}
+		sw.expect(t, frame(sent, 100))
+		sent++
+		for range 200 {
+			host.port.Send(frame(sent, 100))
+			sw.port.Send(frame(sent, 100))
+			if err := host.port.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if err := sw.port.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			sw.expect(t, frame(sent, 100))
+			host.expect(t, frame(sent, 100))
+			sent++
+		}
+	}
+	const alone = "nothing else uses the interface"
+	both("xdp", alone)
+	for _, u := range usersOf(t, p.Switch) {
+		if err := u.begin(); err != nil {
+			t.Logf("%s: %v", u.name, err)
+			continue
+		}
+		both("afpacket", u.why)
+		if err := u.end(); err != nil {
+			t.Fatalf("%s: %v", u.name, err)
+		}
+		both("xdp", alone)
+	}
+	if len(sw.frames)+len(host.frames) != 0 {
+		t.Errorf("%d frames too many at the switch, %d at the host", len(sw.frames), len(host.frames))
+	}
+	exchange(t, sw, host)
+	exchange(t, host, sw)
+	tags(t, sw, host)
+	tags(t, host, sw)
+	if c := sw.port.Counters(); c != (port.Counters{}) {
+		t.Errorf("counters %+v, want none", c)
+	}
+}
+
+// TestBestNone: a port of an interface that is no veth, or has an XDP program of another, uses AF_PACKET
+// and says why.
+func TestBestNone(t *testing.T) {
+	p := veth.New(t, 1)[0]
+	driver, _ := openXDP(t, p.Switch)
+	defer driver.Close()
+	users, err := port.OpenUsers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer users.Close()
+	for name, want := range map[string]string{
+		p.Switch: "the interface has an XDP program already",
+		"lo":     "it is of type device, not veth",
+	} {
+		best, _, err := port.OpenBest(port.Named{Number: 3, Name: name}, users)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if driver, why := best.(port.Chooser).Choose(users); driver != "afpacket" || !strings.HasPrefix(why, want) {
+			t.Errorf("%s: %s, %s; want afpacket, %s...", name, driver, why, want)
+		}
+		if err := best.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, _, err := port.OpenBest(port.Named{Number: 3, Name: "nosuch0"}, users); err == nil {
+		t.Error("no error without an interface")
+	}
+}
