@@ -52,11 +52,19 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	plans := make([]view.Plan, len(cfg.Switches))
 	var wg sync.WaitGroup
 	for i, s := range cfg.Switches {
-		wg.Go(func() { plans[i] = c.planOne(ctx, s, p, wants[s.Name].Want) })
+		wg.Go(func() {
+			give, err := c.slots.Take(ctx)
+			if err != nil {
+				plans[i] = view.Plan{Switch: s.Name, Unreachable: err.Error()}
+				return
+			}
+			defer give()
+			plans[i] = c.planOne(ctx, s, p, wants.by[s.Name].Want)
+		})
 	}
 	wg.Wait()
 	for i, s := range cfg.Switches {
-		plans[i].Notes = c.advice(s, wants[s.Name])
+		plans[i].Notes = c.advice(s, wants.by[s.Name])
 	}
 	var own []view.Change
 	for _, part := range c.opts.Participants {
@@ -115,12 +123,12 @@ func (c *Controller) advice(s config.Switch, w *wanted) []string {
 
 // check computes what a configuration wants of all switches. All that speaks against it,
 // here, with the participants and for the caller, is one *yamlnode.Error.
-func (c *Controller) check(ctx context.Context, cfg *config.Config) (*prepared, map[string]*wanted, error) {
+func (c *Controller) check(ctx context.Context, cfg *config.Config) (*prepared, *wants, error) {
 	p := c.prepare(cfg)
 	wants := c.wants(p, nil)
 	f := faults{cfg: cfg}
 	for i, s := range cfg.Switches {
-		f.add(fmt.Sprintf("switches[%d]", i), fmt.Sprintf("is %q: ", s.Name), wants[s.Name].Err)
+		f.add(fmt.Sprintf("switches[%d]", i), fmt.Sprintf("is %q: ", s.Name), wants.by[s.Name].Err)
 	}
 	for _, part := range c.opts.Participants {
 		f.add("", "", part.Check(cfg))
@@ -249,13 +257,14 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 			return 0, nil, fmt.Errorf("saving the configuration: %w", err)
 		}
 	}
+	c.slots.Resize(cfg.Controller.Comparisons)
 	next := &applied{prepared: p, devices: map[string]*unit{}, risk: risk}
 	c.install(next, fresh, generation)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
 	}
 	next.wants = wants
-	for name, w := range wants {
+	for name, w := range wants.by {
 		next.devices[name].Want(w.Want)
 	}
 	c.event(view.Event{
@@ -308,7 +317,7 @@ func (c *Controller) newUnits(p *prepared) (map[string]*unit, error) {
 		}
 		f.add(fmt.Sprintf("switches[%d]", i), "", err)
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: p.config.Controller.ElectionID, Term: c.opts.Term, Pipeline: pipe, Features: c.features, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
+			Switch: s, ElectionID: p.config.Controller.ElectionID, Term: c.opts.Term, Pipeline: pipe, Features: c.features, Slots: c.slots, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log,
 		})}
@@ -430,8 +439,8 @@ func (c *Controller) distribute(a *applied) {
 	last := a.wants
 	a.wants = c.wants(a.prepared, last)
 	changed := false
-	for name, w := range a.wants {
-		if w != last[name] {
+	for name, w := range a.wants.by {
+		if w != last.by[name] {
 			a.devices[name].Want(w.Want)
 			changed = true
 		}

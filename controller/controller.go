@@ -75,6 +75,7 @@ type Controller struct {
 	links    *links
 	log      *slog.Logger
 	replan   chan struct{} // the state of links changed; holds one token
+	slots    *device.Slots
 
 	applying sync.Mutex
 
@@ -89,8 +90,8 @@ type Controller struct {
 type applied struct {
 	*prepared
 	devices map[string]*unit
-	wants   map[string]*wanted // what they were told last; applying guards it
-	risk    string             // what can go wrong with these routes; applying guards it
+	wants   *wants // what they were told last; applying guards it
+	risk    string // what can go wrong with these routes; applying guards it
 }
 
 // unit is a device and what ends it.
@@ -148,7 +149,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		opts: o, log: o.Log, generation: o.Generation,
-		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1),
+		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), slots: device.NewSlots(config.Comparisons),
 	}
 	c.links = newLinks(c.event, c.wantReplan, o.Links)
 	for _, construct := range features() {

@@ -81,10 +81,10 @@ links:
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("s%d", i+1)
-		if err := wants[name].Err; err != nil {
+		if err := wants.by[name].Err; err != nil {
 			t.Fatal(err)
 		}
-		configure(t, s, uint64(i+1), reconcile.Diff(&reconcile.State{}, wants[name].State, nil))
+		configure(t, s, uint64(i+1), reconcile.Diff(&reconcile.State{}, wants.by[name].State, nil))
 	}
 	var cables [2]*softswitch.Link
 	for n := range cables {

@@ -20,19 +20,21 @@ import (
 )
 
 // prepared is what of a configuration's wants does not depend on the state of links, by
-// switch. It is immutable.
+// switch. It is immutable but for claims.
 type prepared struct {
 	config          *config.Config
 	graph           *topology.Graph
 	pipes           map[string]*pipeline.Pipeline
 	trafficManagers map[string]*trafficmanager.Config // nil for switches without one
 	errs            map[string]error                  // why a switch has no pipeline or no settings
+	claims          claims                            // of the wants; whoever computes these owns them
 }
 
 func (c *Controller) prepare(cfg *config.Config) *prepared {
 	p := &prepared{
 		config: cfg, graph: topology.New(cfg),
 		pipes: map[string]*pipeline.Pipeline{}, trafficManagers: map[string]*trafficmanager.Config{}, errs: map[string]error{},
+		claims: claims{},
 	}
 	for i := range cfg.Switches {
 		s := &cfg.Switches[i]
@@ -98,107 +100,133 @@ func (c *Controller) unshaped(env *feature.Env, err error) error {
 	return yamlnode.Fault{Field: field, Text: text}
 }
 
+// wants is what all switches should hold in a state of links. It is immutable.
+type wants struct {
+	routes *topology.Routes
+	by     map[string]*wanted // by switch
+}
+
 // wanted is what a switch should hold and what that was computed from. It is immutable.
 type wanted struct {
 	device.Want
 	routes []topology.Route
 	base   *base
+	parts  []*part // two of each route to another switch, nil where it has no next hops
 }
 
 // base is what a switch wants that stays when next hops change.
 type base struct {
 	state *reconcile.State
+	usage pipeline.Usage
 	errs  error
 }
 
-// wants computes what all switches should hold as links are now, by switch. last is what it
-// returned before for the same configuration, or nil: a switch whose routes did not change
-// keeps its own, and the others what does not depend on next hops.
-func (c *Controller) wants(p *prepared, last map[string]*wanted) map[string]*wanted {
-	routes := p.graph.Routes(c.links.state())
-	wants := map[string]*wanted{}
+// wants computes what all switches should hold as links are now. last is what it returned before for
+// the same configuration, or nil: a switch whose routes did not change keeps its own, and the others
+// what is for routes that did not change.
+func (c *Controller) wants(p *prepared, last *wants) *wants {
+	next := &wants{by: make(map[string]*wanted, len(p.config.Switches))}
+	if last == nil {
+		last = &wants{}
+	}
+	next.routes = p.graph.Routes(c.links.state(), last.routes)
+	shared := &sharing{features: c.features, claims: p.claims, parts: map[shape]*part{}}
 	for i := range p.config.Switches {
 		s := &p.config.Switches[i]
-		was := last[s.Name]
-		if was != nil && topology.SamePaths(was.routes, routes[s.Name]) {
-			wants[s.Name] = was
+		was, routes := last.by[s.Name], next.routes.Of(s.Name)
+		if was != nil && same(was.routes, routes) {
+			next.by[s.Name] = was
 			continue
 		}
 		env := &feature.Env{Config: p.config, Graph: p.graph, Switch: s, Pipeline: p.pipes[s.Name]}
 		if was != nil {
 			env = was.Env
 		}
-		w := &wanted{Want: device.Want{Env: env, Err: p.errs[s.Name]}, routes: routes[s.Name]}
-		wants[s.Name] = w
-		switch {
-		case w.Err != nil:
+		w := &wanted{Want: device.Want{Env: env, Err: p.errs[s.Name]}, routes: routes}
+		next.by[s.Name] = w
+		if w.Err != nil {
 			continue
-		case was != nil && topology.SameHosts(was.routes, w.routes):
-			w.base = was.base
-		default:
-			w.base = c.base(env, w.routes)
 		}
-		w.State, w.Err = c.complete(w)
-		if w.Err == nil {
+		if w.State, w.Err = c.complete(w, was, shared); w.Err == nil {
 			w.TrafficManager = p.trafficManagers[s.Name]
 		}
 	}
-	return wants
+	return next
 }
 
-// base asks the features for what stays when next hops change.
-func (c *Controller) base(env *feature.Env, routes []topology.Route) *base {
+// same reports whether two lists of routes are one, as those between which nothing changed are.
+func same(a, b []topology.Route) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// complete computes what a switch should hold. was is what it was told last, or nil.
+func (c *Controller) complete(w, was *wanted, shared *sharing) (*reconcile.State, error) {
+	remote, own := w.routes[:w.Env.Graph.Leaves()], w.routes[w.Env.Graph.Leaves():]
+	if was == nil || was.base == nil {
+		was = &wanted{routes: make([]topology.Route, len(w.routes)), parts: make([]*part, 2*len(remote))}
+	}
+	if w.base = was.base; w.base == nil || !slices.EqualFunc(was.routes[len(remote):], own, topology.Route.Same) {
+		w.base = c.base(w.Env, own)
+	}
+	errs, usage := w.base.errs, slices.Clone(w.base.usage)
+	w.parts = make([]*part, 2*len(remote))
+	layers := make([]*reconcile.Layer, len(w.parts))
+	for i, r := range remote {
+		if len(r.NextHops) == 0 {
+			continue
+		}
+		hosts, paths := was.parts[2*i], was.parts[2*i+1]
+		var err error
+		if hosts == nil || was.routes[i].Destination != r.Destination {
+			hosts, err = shared.hosts(w.Env, r)
+			errs = errors.Join(errs, err)
+		}
+		if paths == nil || !was.routes[i].Same(r) {
+			paths, err = shared.paths(w.Env, r)
+			errs = errors.Join(errs, err)
+		}
+		for n, x := range []*part{hosts, paths} {
+			w.parts[2*i+n] = x
+			if x != nil {
+				layers[2*i+n] = x.layer
+				usage.Add(x.usage)
+			}
+		}
+	}
+	errs = errors.Join(errs, shared.clash(w), c.overflows(usage, w.Env))
+	if errs != nil {
+		return nil, errs
+	}
+	return w.base.state.With(layers), nil
+}
+
+// base asks the features for what stays when next hops change; own are the routes to the hosts of
+// the switch.
+func (c *Controller) base(env *feature.Env, own []topology.Route) *base {
 	b := &base{state: &reconcile.State{}}
-	var all []*p4v1.Entity
 	for _, f := range c.features {
 		list, err := f.Desired(env)
-		if r, ok := f.(feature.Router); ok && err == nil {
-			var hosts []*p4v1.Entity
-			hosts, err = r.Hosts(env, routes)
-			list = append(list, hosts...)
+		if r, ok := f.(feature.Router); ok {
+			for i := 0; i < len(own) && err == nil; i++ {
+				if len(own[i].NextHops) > 0 {
+					var hosts []*p4v1.Entity
+					hosts, err = r.Hosts(env, own[i])
+					list = append(list, hosts...)
+				}
+			}
 		}
 		if err != nil {
 			b.errs = errors.Join(b.errs, fmt.Errorf("%s: %w", f.Name(), err))
 			continue
 		}
-		all = append(all, list...)
+		b.usage.Add(pipeline.UsageOf(list))
 		for _, e := range list {
 			if err := b.state.Add(e); err != nil {
 				b.errs = errors.Join(b.errs, twice(f, env, err))
 			}
 		}
 	}
-	b.errs = errors.Join(b.errs, c.overflows(all, env))
 	return b
-}
-
-// complete adds to the base of a switch what its next hops take.
-func (c *Controller) complete(w *wanted) (*reconcile.State, error) {
-	state, errs := w.base.state, w.base.errs
-	for _, f := range c.features {
-		r, ok := f.(feature.Router)
-		if !ok {
-			continue
-		}
-		list, err := r.Paths(w.Env, w.routes)
-		if err == nil {
-			err = c.overflows(list, w.Env)
-		}
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("%s: %w", f.Name(), err))
-			continue
-		}
-		more, err := state.With(list)
-		if err != nil {
-			errs = errors.Join(errs, twice(f, w.Env, err))
-			continue
-		}
-		state = more
-	}
-	if errs != nil {
-		return nil, errs
-	}
-	return state, nil
 }
 
 // twice names the feature that wants what another wants already.
@@ -209,10 +237,10 @@ func twice(f feature.Feature, env *feature.Env, err error) error {
 	return fmt.Errorf("%s: %w", f.Name(), err)
 }
 
-// overflows says which objects of the program are too small for entities.
-func (c *Controller) overflows(entities []*p4v1.Entity, env *feature.Env) error {
+// overflows says which objects of the program are too small.
+func (c *Controller) overflows(u pipeline.Usage, env *feature.Env) error {
 	var errs error
-	for _, o := range env.Pipeline.Overflows(entities) {
+	for _, o := range env.Pipeline.Overflows(u) {
 		errs = errors.Join(errs, yamlnode.Fault{
 			Field: c.filledBy(o.Object, env), Text: fmt.Sprintf("makes the switch %q want %s", env.Switch.Name, o.Text),
 		})

@@ -75,13 +75,23 @@ func sozePhases(c *config.Config) ([]Phase, error) {
 			down.DownLinks[p.Link] = true
 		}
 	}
-	if len(actions) == 0 || len(g.Routes(down)[a.Switch]) < len(hosts) {
+	if len(actions) == 0 || reached(g, down, a.Switch) < len(hosts) {
 		return phases, nil
 	}
 	return append(phases, Phase{
 		Name:    "the bottleneck moves",
 		Actions: append(actions, start("D", idle[d], elsewhere[len(elsewhere)-1], 20004, 8)),
 	}), nil
+}
+
+// reached returns how many hosts a switch reaches.
+func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
+	for _, r := range g.Routes(s, nil).Of(sw) {
+		if len(r.NextHops) > 0 {
+			hosts += len(r.Prefixes)
+		}
+	}
+	return hosts
 }
 
 // Shares returns a scenario on the operator's fabric whose flows share it by weight with Söze,

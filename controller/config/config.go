@@ -51,6 +51,8 @@ type Config struct {
 
 	lines    yamlnode.Lines
 	sections map[string]any
+	switches map[string]int // by name; nil where the configuration was not read
+	hosts    map[string]int
 }
 
 // Section is a part of the file that a feature owns.
@@ -257,7 +259,13 @@ type Controller struct {
 	// ResyncInterval is how often a switch that is ready is read and compared again,
 	// 1 s … 24 h; default 60 s; "off" for never.
 	ResyncInterval time.Duration
+	// Comparisons is how many switches are read and compared in full at one time, to be brought in line
+	// or for a plan, 1 … 1000; default 16. A change of routes reads nothing, and is written at once.
+	Comparisons int
 }
+
+// Comparisons is the default of Controller.Comparisons.
+const Comparisons = 16
 
 // Cluster is what all controllers of a cluster have in common (package controller/cluster).
 type Cluster struct {
@@ -301,12 +309,34 @@ func (c *Config) LineRate(rate units.Rate) (units.Rate, bool) {
 
 // Switch returns the switch of that name, nil when there is none.
 func (c *Config) Switch(name string) *Switch {
-	for i := range c.Switches {
-		if c.Switches[i].Name == name {
-			return &c.Switches[i]
+	return named(c.Switches, c.switches, name, func(s *Switch) string { return s.Name })
+}
+
+// named returns the element with a name, by an index of all names where there is one.
+func named[T any](list []T, index map[string]int, name string, of func(*T) string) *T {
+	if index != nil {
+		if i, ok := index[name]; ok {
+			return &list[i]
+		}
+		return nil
+	}
+	for i := range list {
+		if of(&list[i]) == name {
+			return &list[i]
 		}
 	}
 	return nil
+}
+
+// index makes the indices of names; of two with one name it has the first.
+func (c *Config) index() {
+	c.switches, c.hosts = make(map[string]int, len(c.Switches)), make(map[string]int, len(c.Hosts))
+	for i := range slices.Backward(c.Switches) {
+		c.switches[c.Switches[i].Name] = i
+	}
+	for i := range slices.Backward(c.Hosts) {
+		c.hosts[c.Hosts[i].Name] = i
+	}
 }
 
 // Path returns where a switch of the configuration stands in the file, such as switches[2].
@@ -327,12 +357,7 @@ func (c *Config) Origin(s *Switch, key string) string {
 
 // Host returns the host of that name, nil when there is none.
 func (c *Config) Host(name string) *Host {
-	for i := range c.Hosts {
-		if c.Hosts[i].Name == name {
-			return &c.Hosts[i]
-		}
-	}
-	return nil
+	return named(c.Hosts, c.hosts, name, func(h *Host) string { return h.Name })
 }
 
 // Port returns what the file sets for a port; the zero Port with its number when nothing.

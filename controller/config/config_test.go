@@ -83,7 +83,7 @@ func TestDefaults(t *testing.T) {
 	want := Controller{
 		Listen: "127.0.0.1:9600", Metrics: "127.0.0.1:9601", ElectionID: 1,
 		PollInterval: 100 * time.Millisecond, ProbeInterval: 300 * time.Millisecond, ProbeTimeout: 900 * time.Millisecond, FlapHold: time.Second, FlapHoldMax: time.Minute,
-		UnreachableAfter: 5 * time.Second, ResyncInterval: time.Minute,
+		UnreachableAfter: 5 * time.Second, ResyncInterval: time.Minute, Comparisons: 16,
 	}
 	if diff := cmp.Diff(want, c.Controller); diff != "" {
 		t.Error(diff)

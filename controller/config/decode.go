@@ -33,6 +33,7 @@ func parse(file string, text []byte, overrides []override, sections []Section) (
 		c.Switches = yamlnode.List(m, "switches", func(m *yamlnode.Map) Switch { return c.readSwitch(m, sections) })
 	})
 	if d.Err() == nil {
+		c.index()
 		if c.check(d) {
 			for _, s := range sections {
 				if s.Check != nil {
@@ -107,6 +108,7 @@ func readController(m *yamlnode.Map) Controller {
 		ProbeInterval:    m.WallOrOff("probe_interval", 300*time.Millisecond, 10*time.Millisecond, time.Hour),
 		UnreachableAfter: m.WallOrOff("unreachable_after", 5*time.Second, 100*time.Millisecond, 24*time.Hour),
 		ResyncInterval:   m.WallOrOff("resync_interval", time.Minute, time.Second, 24*time.Hour),
+		Comparisons:      int(m.Int("comparisons", Comparisons, 1, 1000)),
 	}
 	m.Sub("tls", func(m *yamlnode.Map) {
 		m.Need("cert", "key")

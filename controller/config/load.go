@@ -28,7 +28,7 @@ type Options struct {
 // overridable are the keys that environment and flags may set.
 var overridable = [...]string{
 	"listen", "metrics", "tls.cert", "tls.key", "tls.client_ca", "policy", "audit", "election_id", "state", "poll_interval", "probe_interval",
-	"probe_timeout", "flap_hold", "flap_hold_max", "unreachable_after", "resync_interval",
+	"probe_timeout", "flap_hold", "flap_hold_max", "unreachable_after", "resync_interval", "comparisons",
 }
 
 // Load finds and reads a fabric file. Environment variables named like

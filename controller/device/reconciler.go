@@ -52,15 +52,22 @@ func (d *Device) reconciler(ctx context.Context) {
 			periodic = true
 			known.state, known.trafficManager = nil, nil // do not trust them: read the switch
 		}
-		d.mu.Lock()
-		job := job{want: d.want, trafficManager: d.trafficManagerOf(d.want), seq: d.wantSeq, epoch: d.epoch}
-		ready := d.role == session.Primary && (job.want.State != nil || job.want.Err != nil)
-		d.mu.Unlock()
+		job, ready := d.job()
+		give := func() {}
+		if ready && (known.state == nil || known.epoch != job.epoch) {
+			var err error
+			if give, err = d.opts.Slots.Take(ctx); err != nil {
+				return
+			}
+			job, ready = d.job() // as it is after the wait
+		}
 		if !ready {
+			give()
 			timer.Stop()
 			continue
 		}
 		if !periodic && failed.seq == job.seq && failed.epoch == job.epoch {
+			give()
 			continue // new victims are no reason to try again sooner
 		}
 		if known.epoch != job.epoch {
@@ -78,6 +85,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			known.state = nil // the attempt reads the switch and reports what is wrong
 		}
 		ok := d.attempt(ctx, job, &known, periodic)
+		give()
 		next := time.Duration(-1)
 		failed = job
 		if ok {
@@ -94,6 +102,14 @@ func (d *Device) reconciler(ctx context.Context) {
 			timer.Reset(next)
 		}
 	}
+}
+
+// job returns the input of an attempt now, and whether there is something to attempt.
+func (d *Device) job() (j job, ready bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j = job{want: d.want, trafficManager: d.trafficManagerOf(d.want), seq: d.wantSeq, epoch: d.epoch}
+	return j, d.role == session.Primary && (j.want.State != nil || j.want.Err != nil)
 }
 
 // job is the input of one attempt.

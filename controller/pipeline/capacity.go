@@ -12,30 +12,79 @@ type Overflow struct {
 	Text   string // the arithmetic, such as "17000 entries of table t, which holds 16384"
 }
 
-// Overflows counts what entities take of the program's tables and action profiles, as the sizes
-// of P4Info bound them: entries without the default one, members, and the weights of all groups
-// together (P4Runtime's sum_of_weights). Learned tables have room of their own.
-func (p *Pipeline) Overflows(entities []*p4v1.Entity) []Overflow {
-	entries, members, groups, weights := map[uint32]int64{}, map[uint32]int64{}, map[uint32]int64{}, map[uint32]int64{}
-	for _, e := range entities {
+// Usage is what entities take of the tables and action profiles of a program.
+type Usage []use
+
+// use is a number of one kind of an object.
+type use struct {
+	kind usage
+	id   uint32
+	n    int64
+}
+
+type usage uint8
+
+const (
+	entries usage = iota // without the default one
+	members
+	groups
+	weights // of all groups together, P4Runtime's sum_of_weights
+)
+
+// UsageOf counts what entities take.
+func UsageOf(list []*p4v1.Entity) Usage {
+	var u Usage
+	for _, e := range list {
 		switch x := e.GetEntity().(type) {
 		case *p4v1.Entity_TableEntry:
 			if !x.TableEntry.GetIsDefaultAction() {
-				entries[x.TableEntry.GetTableId()]++
+				u.add(use{entries, x.TableEntry.GetTableId(), 1})
 			}
 		case *p4v1.Entity_ActionProfileMember:
-			members[x.ActionProfileMember.GetActionProfileId()]++
+			u.add(use{members, x.ActionProfileMember.GetActionProfileId(), 1})
 		case *p4v1.Entity_ActionProfileGroup:
 			id := x.ActionProfileGroup.GetActionProfileId()
-			groups[id]++
+			u.add(use{groups, id, 1})
 			for _, m := range x.ActionProfileGroup.GetMembers() {
-				weights[id] += int64(m.GetWeight())
+				u.add(use{weights, id, int64(m.GetWeight())})
 			}
 		}
 	}
+	return u
+}
+
+// Add adds what others take.
+func (u *Usage) Add(o Usage) {
+	for _, x := range o {
+		u.add(x)
+	}
+}
+
+func (u *Usage) add(x use) {
+	for i := range *u {
+		if y := &(*u)[i]; y.kind == x.kind && y.id == x.id {
+			y.n += x.n
+			return
+		}
+	}
+	*u = append(*u, x)
+}
+
+func (u Usage) of(kind usage, id uint32) int64 {
+	for _, x := range u {
+		if x.kind == kind && x.id == id {
+			return x.n
+		}
+	}
+	return 0
+}
+
+// Overflows returns the tables and action profiles that are too small by the sizes of P4Info. Learned
+// tables have room of their own.
+func (p *Pipeline) Overflows(u Usage) []Overflow {
 	var list []Overflow
 	for _, t := range p.info.GetTables() {
-		name, n, size := t.GetPreamble().GetName(), entries[t.GetPreamble().GetId()], t.GetSize()
+		name, n, size := t.GetPreamble().GetName(), u.of(entries, t.GetPreamble().GetId()), t.GetSize()
 		if size > 0 && n > size {
 			list = append(list, Overflow{name, fmt.Sprintf("%d entries of table %s, which holds %d", n, name, size)})
 		}
@@ -44,10 +93,10 @@ func (p *Pipeline) Overflows(entities []*p4v1.Entity) []Overflow {
 		id, name, size := a.GetPreamble().GetId(), a.GetPreamble().GetName(), a.GetSize()
 		switch {
 		case size <= 0:
-		case weights[id] > size:
-			list = append(list, Overflow{name, fmt.Sprintf("%d groups with %d next hops together of action profile %s, which holds %d", groups[id], weights[id], name, size)})
-		case members[id] > size:
-			list = append(list, Overflow{name, fmt.Sprintf("%d members of action profile %s, which holds %d", members[id], name, size)})
+		case u.of(weights, id) > size:
+			list = append(list, Overflow{name, fmt.Sprintf("%d groups with %d next hops together of action profile %s, which holds %d", u.of(groups, id), u.of(weights, id), name, size)})
+		case u.of(members, id) > size:
+			list = append(list, Overflow{name, fmt.Sprintf("%d members of action profile %s, which holds %d", u.of(members, id), name, size)})
 		}
 	}
 	return list

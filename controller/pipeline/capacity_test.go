@@ -31,14 +31,14 @@ func TestOverflows(t *testing.T) {
 		add(p.Group(ids.ProfileECMPName, g+1, []uint32{1, 2, 3, 4, 5, 6, 7, 8}))
 	}
 	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", p4msg.Uint(1)}).Entity())
-	if got := p.Overflows(list); got != nil {
+	if got := p.Overflows(UsageOf(list)); got != nil {
 		t.Errorf("full tables: %v", got)
 	}
 	route(1 << 20)
 	add(p.Group(ids.ProfileECMPName, 1000, []uint32{1}))
 	want := "[{ingress.routing.ipv4_lpm 16385 entries of table ingress.routing.ipv4_lpm, which holds 16384} " +
 		"{ingress.routing.ecmp 257 groups with 2049 next hops together of action profile ingress.routing.ecmp, which holds 2048}]"
-	if got := fmt.Sprint(p.Overflows(list)); got != want {
+	if got := fmt.Sprint(p.Overflows(UsageOf(list))); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

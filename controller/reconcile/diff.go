@@ -71,9 +71,10 @@ func Diff(have, want *State, sizes Sizes) Plan {
 		batches[phase] = append(batches[phase], &p4v1.Update{Type: kind, Entity: e})
 	}
 	growth := map[uint32]int{} // table id → number of entries after the inserts
-	for _, k := range differing(have, want) {
-		e := want.entities[k]
-		_, exists := have.entities[k]
+	old, fresh := have.without(want), want.without(have)
+	for _, k := range differing(old, fresh) {
+		e := fresh[k]
+		_, exists := old[k]
 		switch {
 		case !exists && k.kind() == kindDefault:
 			add(phaseDefaults, p4v1.Update_MODIFY, e)
@@ -86,16 +87,15 @@ func Diff(have, want *State, sizes Sizes) Plan {
 			add(insertPhase(k), p4v1.Update_MODIFY, e)
 		}
 	}
-	obsolete := obsoleteKeys(have, want)
 	if sizes != nil && len(growth) > 0 {
-		for k, e := range have.entities {
+		for k, e := range have.without(&State{}) {
 			if id := e.GetTableEntry().GetTableId(); k.kind() == kindEntry && growth[id] > 0 {
 				growth[id]++
 			}
 		}
 	}
-	for _, k := range obsolete {
-		e := have.entities[k]
+	for _, k := range obsolete(old, fresh) {
+		e := old[k]
 		phase := deletePhase(k)
 		if k.kind() == kindEntry && sizes != nil {
 			id := e.GetTableEntry().GetTableId()
@@ -116,10 +116,10 @@ func Diff(have, want *State, sizes Sizes) Plan {
 
 // differing returns the keys of want, sorted, whose entities are missing in have or differ there.
 // States that were made from one another share entities, so it compares pointers first.
-func differing(have, want *State) []Key {
+func differing(have, want map[Key]*p4v1.Entity) []Key {
 	var keys []Key
-	for k, e := range want.entities {
-		if old, exists := have.entities[k]; !exists || old != e && !proto.Equal(old, e) {
+	for k, e := range want {
+		if old, exists := have[k]; !exists || old != e && !proto.Equal(old, e) {
 			keys = append(keys, k)
 		}
 	}
@@ -127,10 +127,10 @@ func differing(have, want *State) []Key {
 	return keys
 }
 
-func obsoleteKeys(have, want *State) []Key {
+func obsolete(have, want map[Key]*p4v1.Entity) []Key {
 	var keys []Key
-	for k := range have.entities {
-		if _, wanted := want.entities[k]; !wanted && k.kind() != kindDefault {
+	for k := range have {
+		if _, wanted := want[k]; !wanted && k.kind() != kindDefault {
 			keys = append(keys, k)
 		}
 	}

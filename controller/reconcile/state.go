@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"sort"
+	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 )
@@ -108,11 +108,35 @@ func entryKey(t *p4v1.TableEntry) (Key, error) {
 // State is what a switch holds, or should hold. The entities in it must not be changed.
 // The zero value is an empty switch.
 type State struct {
-	entities map[Key]*p4v1.Entity
+	entities map[Key]*p4v1.Entity // its own
+	base     *State               // which it has all entities of, without a base of its own; nil for none
+	layers   []*Layer             // nil ones are empty
 }
 
-// Add adds an entity. A second one with the same key is an error, because this package cannot decide
-// between them.
+// Layer is entities that many states have. It is immutable.
+type Layer struct {
+	keys     []Key
+	entities []*p4v1.Entity
+}
+
+// NewLayer returns a layer of entities, no two of which may have one key.
+func NewLayer(entities []*p4v1.Entity) (*Layer, error) {
+	l := &Layer{entities: entities, keys: make([]Key, len(entities))}
+	for i, e := range entities {
+		k, err := KeyOf(e)
+		if err != nil {
+			return nil, err
+		}
+		l.keys[i] = k
+	}
+	return l, nil
+}
+
+// Keys returns the keys of the entities, which must not be changed.
+func (l *Layer) Keys() []Key { return l.keys }
+
+// Add adds an entity to a state without layers. A second one with the same key is an error, because this
+// package cannot decide between them.
 func (s *State) Add(e *p4v1.Entity) error {
 	k, err := KeyOf(e)
 	if err != nil {
@@ -128,15 +152,30 @@ func (s *State) Add(e *p4v1.Entity) error {
 	return nil
 }
 
-// With returns a copy of the state with more entities. The error is Add's.
-func (s *State) With(more []*p4v1.Entity) (*State, error) {
-	all := &State{entities: maps.Clone(s.entities)}
-	for _, e := range more {
-		if err := all.Add(e); err != nil {
-			return nil, err
+// With returns a state with the entities of one without layers and of layers, nil ones being empty.
+// No key may be in two of them. Diff of two such states looks only at layers that one of them lacks at
+// the place where the other has it.
+func (s *State) With(layers []*Layer) *State { return &State{base: s, layers: layers} }
+
+// without returns the entities but for those that it has in common with another by base and layers.
+// The map must not be changed.
+func (s *State) without(o *State) map[Key]*p4v1.Entity {
+	if s.base == nil {
+		return s.entities
+	}
+	all := map[Key]*p4v1.Entity{}
+	if s.base != o.base {
+		maps.Copy(all, s.base.entities)
+	}
+	for i, l := range s.layers {
+		if l == nil || i < len(o.layers) && o.layers[i] == l {
+			continue
+		}
+		for n, k := range l.keys {
+			all[k] = l.entities[n]
 		}
 	}
-	return all, nil
+	return all
 }
 
 // DuplicateError reports that a state already has an entity with this one's key.
@@ -146,25 +185,28 @@ type DuplicateError struct{ Entity *p4v1.Entity }
 func (e *DuplicateError) Error() string { return fmt.Sprintf("wanted twice: %v", e.Entity) }
 
 // Len returns the number of entities.
-func (s *State) Len() int { return len(s.entities) }
+func (s *State) Len() int {
+	n := len(s.entities)
+	if s.base != nil {
+		n += s.base.Len()
+	}
+	for _, l := range s.layers {
+		if l != nil {
+			n += len(l.keys)
+		}
+	}
+	return n
+}
 
-// Get returns the entity with a key, nil when there is none.
+// Get returns the entity with a key of a state without layers, nil when there is none.
 func (s *State) Get(k Key) *p4v1.Entity { return s.entities[k] }
 
 // Entities returns all entities in the order of their keys.
 func (s *State) Entities() []*p4v1.Entity {
-	list := make([]*p4v1.Entity, 0, len(s.entities))
-	for _, k := range s.keys() {
-		list = append(list, s.entities[k])
+	all := s.without(&State{})
+	list := make([]*p4v1.Entity, 0, len(all))
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[k])
 	}
 	return list
-}
-
-func (s *State) keys() []Key {
-	keys := make([]Key, 0, len(s.entities))
-	for k := range s.entities {
-		keys = append(keys, k)
-	}
-	sort.Slice(keys, func(i, j int) bool { return keys[i] < keys[j] })
-	return keys
 }

@@ -21,7 +21,12 @@ func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, 
 		}
 	}
 	f := cbd.New(ports, func(n int) bool { return lossless(g.switches[n].name) }, func(leaf int, down []bool) [][]int {
-		return g.towards(leaf, State{}, usable{down, down})
+		up := func(link int) bool { return !down[link] }
+		dist, hops := g.distances(leaf, up), make([][]int, len(g.switches))
+		for i := range hops {
+			hops[i] = g.closer(nil, i, dist, up)
+		}
+		return hops
 	})
 	state := make([]bool, len(g.links))
 	for i, l := range g.links {

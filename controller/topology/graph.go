@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sort"
 	"strings"
@@ -29,7 +30,9 @@ type Graph struct {
 	switches []node // in the file's order; index 0 is destination 1, …
 	index    map[string]int
 	hosts    []Host
+	leaves   []int // switches with hosts
 	links    []config.Link
+	ends     [][2]int       // switches at the ends of a link, −1 for a host
 	hostLink map[string]int // host → index into links
 }
 
@@ -37,6 +40,7 @@ type Graph struct {
 type node struct {
 	name  string
 	ports []port // by number
+	hosts []int  // indices
 }
 
 // port is one used port of a switch. peer is the index of the switch at its other end,
@@ -52,14 +56,17 @@ type port struct {
 	peerMAC  MAC
 }
 
+func (p port) hop() NextHop { return NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC} }
+
 // Host is a host with the switch port that it hangs on.
 type Host struct {
 	config.Host
 	Switch string
 	Port   uint32
 
-	leaf int
 	link int
+	own  *Destination // for its switch
+	last []NextHop    // of its switch
 }
 
 // New builds the graph of a configuration that was found free of faults.
@@ -69,9 +76,14 @@ func New(c *config.Config) *Graph {
 		g.index[s.Name] = i
 		g.switches = append(g.switches, node{name: s.Name})
 	}
+	macs := make(map[string]MAC, len(c.Hosts))
+	for _, h := range c.Hosts {
+		macs[h.Name] = h.MAC
+	}
 	for i, l := range c.Links {
-		g.addPort(c, i, l.A, l.B)
-		g.addPort(c, i, l.B, l.A)
+		g.ends = append(g.ends, [2]int{g.end(l.A), g.end(l.B)})
+		g.addPort(c, macs, i, l.A, l.B)
+		g.addPort(c, macs, i, l.B, l.A)
 	}
 	for i := range g.switches {
 		ports := g.switches[i].ports
@@ -83,12 +95,30 @@ func New(c *config.Config) *Graph {
 		if end.Port == 0 {
 			end = c.Links[link].B
 		}
-		g.hosts = append(g.hosts, Host{Host: h, Switch: end.Node, Port: end.Port, leaf: g.index[end.Node], link: link})
+		leaf := &g.switches[g.index[end.Node]]
+		at, _ := slices.BinarySearchFunc(leaf.ports, end.Port, func(p port, n uint32) int { return cmp.Compare(p.number, n) })
+		leaf.hosts = append(leaf.hosts, len(g.hosts))
+		g.hosts = append(g.hosts, Host{
+			Host: h, Switch: end.Node, Port: end.Port, link: link, last: []NextHop{leaf.ports[at].hop()},
+			own: &Destination{Prefixes: []netip.Prefix{netip.PrefixFrom(h.IPv4, 32)}},
+		})
+	}
+	for i, n := range g.switches {
+		if len(n.hosts) > 0 {
+			g.leaves = append(g.leaves, i)
+		}
 	}
 	return g
 }
 
-func (g *Graph) addPort(c *config.Config, link int, own, other config.Endpoint) {
+func (g *Graph) end(e config.Endpoint) int {
+	if e.Port == 0 {
+		return -1
+	}
+	return g.index[e.Node]
+}
+
+func (g *Graph) addPort(c *config.Config, macs map[string]MAC, link int, own, other config.Endpoint) {
 	if own.Port == 0 {
 		g.hostLink[own.Node] = link
 		return
@@ -99,7 +129,7 @@ func (g *Graph) addPort(c *config.Config, link int, own, other config.Endpoint) 
 		rate: cmp.Or(c.Switches[i].Port(own.Port).Rate, c.Links[link].Rate), mac: PortMAC(c.Switches[i].DeviceID, own.Port),
 	}
 	if other.Port == 0 {
-		p.peerMAC = c.Host(other.Node).MAC
+		p.peerMAC = macs[other.Node]
 	} else {
 		p.peer = g.index[other.Node]
 		p.peerMAC = PortMAC(c.Switches[p.peer].DeviceID, other.Port)

@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 )
@@ -24,150 +23,257 @@ type NextHop struct {
 	DstMAC MAC
 }
 
-// Route is what one switch does with packets to one host.
+// Destination is hosts that a switch does the same for. It is immutable.
+type Destination struct {
+	// Group numbers the destination switch from 1, in the file's order; all hosts behind it share
+	// their next hops, so a lost link changes one group, not one entry a host. It is 0 for a host on
+	// the switch itself.
+	Group    uint32
+	Prefixes []netip.Prefix
+}
+
+// Route is what one switch does with packets to a destination.
 type Route struct {
-	Prefix netip.Prefix
-	// Group numbers the destination switch from 1, in the file's order; all hosts behind
-	// it share their next hops, so a lost link changes one group, not one entry a host.
-	// It is 0 when the host hangs on this switch.
-	Group uint32
-	// NextHops in the order of their ports; at least one.
+	*Destination
+	// NextHops in the order of their ports; none when there is no way. They are never changed.
 	NextHops []NextHop
 }
 
 const unreachable = -1
 
-// SameHosts reports whether two lists of routes of one switch have the same hosts behind the
-// same groups, and those of the switch itself at the same ports. They may differ in the next
-// hops of groups.
-func SameHosts(a, b []Route) bool {
-	return slices.EqualFunc(a, b, func(x, y Route) bool {
-		return x.Prefix == y.Prefix && x.Group == y.Group && (x.Group != 0 || x.NextHops[0] == y.NextHops[0])
-	})
+// Same reports whether two routes are equal.
+func (r Route) Same(o Route) bool {
+	return r.Destination == o.Destination && slices.Equal(r.NextHops, o.NextHops)
 }
 
-// SamePaths reports whether two lists of routes are equal.
-func SamePaths(a, b []Route) bool {
-	return slices.EqualFunc(a, b, func(x, y Route) bool {
-		return x.Prefix == y.Prefix && x.Group == y.Group && slices.Equal(x.NextHops, y.NextHops)
-	})
+// Routes are those of all switches in one state of links and switches. They are immutable.
+type Routes struct {
+	graph *Graph
+	links []condition
+	trees []tree    // by place in Graph.leaves
+	rows  [][]Route // by switch: a destination for each of Graph.leaves, then the switch's own hosts
 }
 
-// Routes returns the routes of every switch, with the hosts in the file's order. A host
-// that cannot be reached from a switch has no route there. Every shortest path is used.
-// Routes of one group share their next hops.
-func (g *Graph) Routes(s State) map[string][]Route {
-	usable := g.usable(s)
-	lists := make([][]Route, len(g.switches))
-	leaves := map[int][][]NextHop{} // of every switch, by leaf
-	for _, h := range g.hosts {
-		if usable.down[h.link] {
+// tree is the distances of all switches to one leaf.
+type tree struct {
+	to      *Destination
+	healthy []int // by links that need not be avoided
+	all     []int // by those that are not down; nil while nobody needs them
+}
+
+// condition is what is known of a link.
+type condition uint8
+
+const (
+	down     condition = 1 << iota
+	suspect            // the link itself
+	suspectA           // the switch at its end A
+	suspectB
+)
+
+// Of returns the routes of a switch: one to each switch with hosts, the one to itself being empty, then
+// one to each of its own hosts. A place always has the same switch or host; where there is no way the
+// route has no next hops, and maybe no destination. The slice is the same one for Routes between which nothing changed for the switch.
+func (r *Routes) Of(sw string) []Route { return r.rows[r.graph.index[sw]] }
+
+// Leaves returns how many switches have hosts: so many routes of each switch come first, and those
+// to its own hosts after them.
+func (g *Graph) Leaves() int { return len(g.leaves) }
+
+// Routes returns the routes in a state. last are those of the same graph in another state, or
+// nil: what has not changed since then is not computed again. Every shortest path is used.
+func (g *Graph) Routes(s State, last *Routes) *Routes {
+	r := &Routes{graph: g, links: g.conditions(s), trees: make([]tree, len(g.leaves))}
+	c := &computation{Routes: r, fresh: make([]bool, len(g.switches))}
+	if last != nil {
+		copy(r.trees, last.trees)
+		r.rows = slices.Clone(last.rows)
+	} else {
+		last = &Routes{links: make([]condition, len(g.links))}
+		r.rows = make([][]Route, len(g.switches))
+		for i, n := range g.switches {
+			r.rows[i], c.fresh[i] = make([]Route, len(g.leaves)+len(n.hosts)), true
+		}
+	}
+	for link := range g.links {
+		if r.links[link] != last.links[link] {
+			c.changed = append(c.changed, link)
+		}
+	}
+	for k := range g.leaves {
+		c.destination(k, last.links)
+		c.leaf(k)
+	}
+	return r
+}
+
+// computation is that of Routes from others.
+type computation struct {
+	*Routes
+	changed []int  // links
+	fresh   []bool // by switch: the row is not shared with the other Routes
+	ports   []int  // scratch
+}
+
+// put changes a route.
+func (c *computation) put(i, place int, r Route) {
+	if !c.fresh[i] {
+		c.rows[i], c.fresh[i] = slices.Clone(c.rows[i]), true
+	}
+	c.rows[i][place] = r
+}
+
+// destination finds out which hosts of a leaf can be reached.
+func (c *computation) destination(k int, last []condition) {
+	g, leaf := c.graph, c.graph.leaves[k]
+	list := g.switches[leaf].hosts
+	t := &c.trees[k]
+	if t.to != nil && !slices.ContainsFunc(list, func(h int) bool { return (c.links[g.hosts[h].link]^last[g.hosts[h].link])&down != 0 }) {
+		return
+	}
+	t.to = &Destination{Group: uint32(leaf + 1)}
+	for place, h := range list {
+		host := &g.hosts[h]
+		own := Route{}
+		if c.links[host.link]&down == 0 {
+			t.to.Prefixes = append(t.to.Prefixes, host.own.Prefixes...)
+			own = Route{host.own, host.last}
+		}
+		if at := len(g.leaves) + place; !c.rows[leaf][at].Same(own) {
+			c.put(leaf, at, own)
+		}
+	}
+	for i := range g.switches {
+		if i != leaf {
+			c.put(i, k, Route{t.to, c.rows[i][k].NextHops})
+		}
+	}
+}
+
+// leaf computes the routes to a leaf: of the switches at links that changed, where the distances
+// of all are still right, and else of all.
+func (c *computation) leaf(k int) {
+	g, t := c.graph, &c.trees[k]
+	if t.healthy != nil && c.holds(k, t.healthy, c.strict) && (t.all == nil || c.holds(k, t.all, c.loose)) {
+		for _, link := range c.changed {
+			for _, i := range g.ends[link] {
+				if i >= 0 {
+					c.hops(k, i)
+				}
+			}
+		}
+		return
+	}
+	t.healthy, t.all = g.distances(g.leaves[k], func(link int) bool { return c.strict(k, link) }), nil
+	for i := range g.switches {
+		c.hops(k, i)
+	}
+}
+
+// strict says which links may be used on the way to a leaf where there is a choice: none that must be
+// avoided. A leaf that is itself suspect has no replacement, so its own suspicion must not hide its links.
+func (c *computation) strict(k, link int) bool {
+	switch cond := c.links[link]; cond {
+	case 0:
+		return true
+	case suspectA:
+		return c.graph.ends[link][0] == c.graph.leaves[k]
+	case suspectB:
+		return c.graph.ends[link][1] == c.graph.leaves[k]
+	}
+	return false
+}
+
+// loose says which links may be used where there is no choice.
+func (c *computation) loose(_, link int) bool { return c.links[link]&down == 0 }
+
+// holds reports whether distances are right although links changed. They are those of shortest paths
+// when no link leads more than one step closer, and each switch has one that leads a step
+// closer; only the switches at links that changed can have lost theirs.
+func (c *computation) holds(k int, dist []int, usable func(k, link int) bool) bool {
+	g := c.graph
+	for _, link := range c.changed {
+		a, b := g.ends[link][0], g.ends[link][1]
+		if a < 0 || b < 0 {
 			continue
 		}
-		hops, done := leaves[h.leaf]
-		if !done {
-			ports := g.towards(h.leaf, s, usable)
-			hops = make([][]NextHop, len(ports))
-			for i, list := range ports {
-				hops[i] = g.nextHops(i, list)
-			}
-			leaves[h.leaf] = hops
+		if dist[a] < dist[b] {
+			a, b = b, a
 		}
-		prefix := netip.PrefixFrom(h.IPv4, 32)
-		for i := range g.switches {
-			switch {
-			case i == h.leaf:
-				lists[i] = append(lists[i], Route{Prefix: prefix, NextHops: g.last(h)})
-			case len(hops[i]) > 0:
-				lists[i] = append(lists[i], Route{Prefix: prefix, Group: uint32(h.leaf + 1), NextHops: hops[i]})
+		switch {
+		case usable(k, link):
+			if dist[b] == unreachable && dist[a] != unreachable || dist[a]-dist[b] > 1 {
+				return false
+			}
+		case dist[b] != unreachable && dist[a] == dist[b]+1:
+			if c.ports = g.closer(c.ports[:0], a, dist, func(link int) bool { return usable(k, link) }); len(c.ports) == 0 {
+				return false
 			}
 		}
 	}
-	routes := make(map[string][]Route, len(g.switches))
-	for i, list := range lists {
-		if len(list) > 0 {
-			routes[g.switches[i].name] = list
-		}
-	}
-	return routes
+	return true
 }
 
-// usable says which links may be used: none that is down, and none that is avoided where there is
-// another way.
-type usable struct{ down, avoid []bool }
+// hops sets the next hops of switch i to a leaf.
+func (c *computation) hops(k, i int) {
+	g, t := c.graph, &c.trees[k]
+	if i == g.leaves[k] {
+		return
+	}
+	c.ports = g.closer(c.ports[:0], i, t.healthy, func(link int) bool { return c.strict(k, link) })
+	if len(c.ports) == 0 {
+		loose := func(link int) bool { return c.loose(k, link) }
+		if t.all == nil {
+			t.all = g.distances(g.leaves[k], loose)
+		}
+		c.ports = g.closer(c.ports, i, t.all, loose)
+	}
+	n := &g.switches[i]
+	same := func(hops []NextHop) bool {
+		return slices.EqualFunc(hops, c.ports, func(h NextHop, p int) bool { return h.Port == n.ports[p].number })
+	}
+	row := c.rows[i]
+	if same(row[k].NextHops) {
+		return
+	}
+	// Leaves beside each other often have the same next hops: these are there once.
+	if k > 0 && same(row[k-1].NextHops) {
+		c.put(i, k, Route{t.to, row[k-1].NextHops})
+		return
+	}
+	hops := make([]NextHop, len(c.ports))
+	for at, p := range c.ports {
+		hops[at] = n.ports[p].hop()
+	}
+	c.put(i, k, Route{t.to, hops})
+}
 
-func (g *Graph) usable(s State) usable {
-	u := usable{make([]bool, len(g.links)), make([]bool, len(g.links))}
+func (g *Graph) conditions(s State) []condition {
+	list := make([]condition, len(g.links))
 	for i, l := range g.links {
-		u.down[i] = s.DownLinks[l.Name]
-		u.avoid[i] = u.down[i] || s.SuspectLinks[l.Name] || s.SuspectSwitches[l.A.Node] || s.SuspectSwitches[l.B.Node]
-	}
-	return u
-}
-
-// towards returns the ports of every switch that lead one step closer to the switch leaf, as
-// indices into its ports.
-func (g *Graph) towards(leaf int, s State, u usable) [][]int {
-	// A leaf that is itself suspect has no replacement: reach it through healthy
-	// links where these exist, so its own suspicion must not hide them.
-	strict := func(link int) bool { return !u.avoid[link] || g.onlySwitchSuspect(s, u, link, leaf) }
-	loose := func(link int) bool { return !u.down[link] }
-	healthy, all := g.distances(leaf, strict), []int(nil)
-	hops := make([][]int, len(g.switches))
-	for i := range hops {
-		if i == leaf {
-			continue
+		for _, c := range []struct {
+			is   bool
+			what condition
+		}{{s.DownLinks[l.Name], down}, {s.SuspectLinks[l.Name], suspect}, {s.SuspectSwitches[l.A.Node], suspectA}, {s.SuspectSwitches[l.B.Node], suspectB}} {
+			if c.is {
+				list[i] |= c.what
+			}
 		}
-		if hops[i] = g.closer(i, healthy, strict); len(hops[i]) > 0 {
-			continue
-		}
-		if all == nil {
-			all = g.distances(leaf, loose)
-		}
-		hops[i] = g.closer(i, all, loose)
 	}
-	return hops
+	return list
 }
 
-// last returns the port of a host on its own switch.
-func (g *Graph) last(h Host) []NextHop {
-	ports := g.switches[h.leaf].ports
-	i, _ := slices.BinarySearchFunc(ports, h.Port, func(p port, n uint32) int { return cmp.Compare(p.number, n) })
-	return []NextHop{{Port: ports[i].number, SrcMAC: ports[i].mac, DstMAC: ports[i].peerMAC}}
-}
-
-// onlySwitchSuspect reports whether a link is to be avoided for nothing but the suspicion
-// against the switch leaf, which is where the packets have to go.
-func (g *Graph) onlySwitchSuspect(s State, u usable, link, leaf int) bool {
-	l, name := g.links[link], g.switches[leaf].name
-	if u.down[link] || s.SuspectLinks[l.Name] {
-		return false
-	}
-	return l.A.Node == name && !s.SuspectSwitches[l.B.Node] || l.B.Node == name && !s.SuspectSwitches[l.A.Node]
-}
-
-// closer returns the ports of switch i that lead one step closer.
-func (g *Graph) closer(i int, dist []int, usable func(link int) bool) []int {
+// closer appends the ports of switch i that lead one step closer, as indices.
+func (g *Graph) closer(ports []int, i int, dist []int, usable func(link int) bool) []int {
 	if dist[i] == unreachable {
-		return nil
+		return ports
 	}
-	var closer []int
 	for n, p := range g.switches[i].ports {
-		if p.peer >= 0 && usable(p.link) && dist[p.peer] == dist[i]-1 {
-			closer = append(closer, n)
+		if p.peer >= 0 && dist[p.peer] == dist[i]-1 && usable(p.link) {
+			ports = append(ports, n)
 		}
 	}
-	return closer
-}
-
-// nextHops returns the next hops by ports of switch i.
-func (g *Graph) nextHops(i int, ports []int) []NextHop {
-	var hops []NextHop
-	for _, n := range ports {
-		p := &g.switches[i].ports[n]
-		hops = append(hops, NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC})
-	}
-	return hops
+	return ports
 }
 
 // distances returns the number of links from every switch to the switch leaf.
@@ -177,10 +283,9 @@ func (g *Graph) distances(leaf int, usable func(link int) bool) []int {
 		dist[i] = unreachable
 	}
 	dist[leaf] = 0
-	queue := []int{leaf}
-	for len(queue) > 0 {
-		i := queue[0]
-		queue = queue[1:]
+	queue := append(make([]int, 0, len(dist)), leaf)
+	for n := 0; n < len(queue); n++ {
+		i := queue[n]
 		for _, p := range g.switches[i].ports {
 			if p.peer >= 0 && dist[p.peer] == unreachable && usable(p.link) {
 				dist[p.peer] = dist[i] + 1

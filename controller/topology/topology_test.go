@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,9 +31,9 @@ func leafSpine(t testing.TB) *Graph {
 }
 
 // ports lists, for one switch, the ports towards a host.
-func ports(routes map[string][]Route, sw, ip string) []uint32 {
-	for _, r := range routes[sw] {
-		if r.Prefix == netip.MustParsePrefix(ip+"/32") {
+func ports(routes *Routes, sw, ip string) []uint32 {
+	for _, r := range routes.Of(sw) {
+		if len(r.NextHops) > 0 && slices.Contains(r.Prefixes, netip.MustParsePrefix(ip+"/32")) {
 			var ports []uint32
 			for _, h := range r.NextHops {
 				ports = append(ports, h.Port)
@@ -75,7 +76,7 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := ports(g.Routes(tt.state), tt.sw, "10.0.2.1"); !reflect.DeepEqual(got, tt.want) {
+			if got := ports(g.Routes(tt.state, nil), tt.sw, "10.0.2.1"); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("ports of %s towards h3 = %v, want %v", tt.sw, got, tt.want)
 			}
 		})
@@ -84,11 +85,11 @@ func TestRoutes(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	g := leafSpine(t)
-	r := g.Routes(State{})["leaf1"]
-	if got, want := r[0].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
+	r := g.Routes(State{}, nil).Of("leaf1") // four leaves, then h1 and h2
+	if got, want := r[4].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
 		t.Errorf("next hop to h1 = %v, want %v", got, want)
 	}
-	if got, want := r[2].NextHops[1], (NextHop{4, MAC{2, 0, 0, 1, 0, 4}, MAC{2, 0, 0, 6, 0, 1}}); got != want {
+	if got, want := r[1].NextHops[1], (NextHop{4, MAC{2, 0, 0, 1, 0, 4}, MAC{2, 0, 0, 6, 0, 1}}); got != want {
 		t.Errorf("second next hop to h3 = %v, want %v", got, want)
 	}
 	if p := g.Ports("spine1"); len(p) != 4 || p[1].Peer != "leaf2" || p[1].PeerPort != 3 || p[1].Rate != 50*units.Mbps {
@@ -112,63 +113,120 @@ func TestBetween(t *testing.T) {
 	}
 }
 
+// drawFabric makes a random fabric.
+func drawFabric(t *rapid.T) *config.Config {
+	c := &config.Config{Scale: 1}
+	n := rapid.IntRange(1, 7).Draw(t, "switches")
+	next := make([]uint32, n)
+	port := func(i int) config.Endpoint {
+		next[i]++
+		return config.Endpoint{Node: c.Switches[i].Name, Port: next[i]}
+	}
+	link := func(a, b config.Endpoint) {
+		c.Links = append(c.Links, config.Link{Name: a.String() + "-" + b.String(), A: a, B: b})
+	}
+	for i := range n {
+		c.Switches = append(c.Switches, config.Switch{Name: fmt.Sprintf("s%d", i), DeviceID: uint64(i)})
+		if i > 0 {
+			link(port(rapid.IntRange(0, i-1).Draw(t, "tree")), port(i))
+		}
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "extra links") {
+		a, b := rapid.IntRange(0, n-1).Draw(t, "a"), rapid.IntRange(0, n-1).Draw(t, "b")
+		if a != b {
+			link(port(a), port(b))
+		}
+	}
+	for i := range rapid.IntRange(1, 4).Draw(t, "hosts") {
+		h := config.Host{Name: fmt.Sprintf("h%d", i), IPv4: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
+		c.Hosts = append(c.Hosts, h)
+		link(port(rapid.IntRange(0, n-1).Draw(t, "at")), config.Endpoint{Node: h.Name})
+	}
+	return c
+}
+
+// drawState makes random faults.
+func drawState(t *rapid.T, c *config.Config) State {
+	s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
+	for _, l := range c.Links {
+		s.DownLinks[l.Name] = rapid.IntRange(0, 5).Draw(t, "down") == 0
+		s.SuspectLinks[l.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
+	}
+	for _, sw := range c.Switches {
+		s.SuspectSwitches[sw.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
+	}
+	return s
+}
+
+// tables returns the next hops of all switches by prefix.
+func tables(g *Graph, r *Routes) map[string]map[netip.Prefix]Route {
+	all := map[string]map[netip.Prefix]Route{}
+	for _, n := range g.switches {
+		all[n.name] = map[netip.Prefix]Route{}
+		for _, route := range r.Of(n.name) {
+			if len(route.NextHops) == 0 {
+				continue
+			}
+			for _, p := range route.Prefixes {
+				all[n.name][p] = route
+			}
+		}
+	}
+	return all
+}
+
 // TestRoutesLeadThere follows every next hop in random fabrics with random faults: no
 // packet loops, every route ends at its host, and no route uses a link that is down.
 func TestRoutesLeadThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &config.Config{Scale: 1}
-		n := rapid.IntRange(1, 7).Draw(t, "switches")
-		next := make([]uint32, n)
-		port := func(i int) config.Endpoint {
-			next[i]++
-			return config.Endpoint{Node: c.Switches[i].Name, Port: next[i]}
-		}
-		link := func(a, b config.Endpoint) {
-			c.Links = append(c.Links, config.Link{Name: a.String() + "-" + b.String(), A: a, B: b})
-		}
-		for i := range n {
-			c.Switches = append(c.Switches, config.Switch{Name: fmt.Sprintf("s%d", i), DeviceID: uint64(i)})
-			if i > 0 {
-				link(port(rapid.IntRange(0, i-1).Draw(t, "tree")), port(i))
-			}
-		}
-		for range rapid.IntRange(0, 6).Draw(t, "extra links") {
-			a, b := rapid.IntRange(0, n-1).Draw(t, "a"), rapid.IntRange(0, n-1).Draw(t, "b")
-			if a != b {
-				link(port(a), port(b))
-			}
-		}
-		for i := range rapid.IntRange(1, 4).Draw(t, "hosts") {
-			h := config.Host{Name: fmt.Sprintf("h%d", i), IPv4: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
-			c.Hosts = append(c.Hosts, h)
-			link(port(rapid.IntRange(0, n-1).Draw(t, "at")), config.Endpoint{Node: h.Name})
-		}
-		s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
-		for _, l := range c.Links {
-			s.DownLinks[l.Name] = rapid.IntRange(0, 5).Draw(t, "down") == 0
-			s.SuspectLinks[l.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
-		}
-		for _, sw := range c.Switches {
-			s.SuspectSwitches[sw.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
-		}
+		c := drawFabric(t)
+		s := drawState(t, c)
 		g := New(c)
-		routes := g.Routes(s)
-		if !reflect.DeepEqual(routes, New(c).Routes(s)) {
+		table := tables(g, g.Routes(s, nil))
+		if !reflect.DeepEqual(table, tables(g, New(c).Routes(s, nil))) {
 			t.Fatal("routes differ between two runs")
 		}
-		table := map[string]map[netip.Prefix]Route{}
-		for sw, list := range routes {
-			table[sw] = map[netip.Prefix]Route{}
-			for _, r := range list {
-				table[sw][r.Prefix] = r
-			}
-		}
-		for sw, list := range routes {
-			for _, r := range list {
-				follow(t, g, s, table, sw, r.Prefix, len(c.Switches))
+		for sw, list := range table {
+			for prefix := range list {
+				follow(t, g, s, table, sw, prefix, len(c.Switches))
 			}
 		}
 		everyoneReached(t, g, s, table)
+	})
+}
+
+// TestRoutesFromLast: whatever happened before, the routes in a state are the same, and a switch for
+// which nothing changed keeps its own.
+func TestRoutesFromLast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawFabric(t)
+		g := New(c)
+		var last *Routes
+		s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
+		for range rapid.IntRange(1, 6).Draw(t, "events") {
+			if rapid.IntRange(0, 3).Draw(t, "all change") == 0 {
+				s = drawState(t, c)
+			} else {
+				l := c.Links[rapid.IntRange(0, len(c.Links)-1).Draw(t, "link")].Name
+				m := rapid.SampledFrom([]map[string]bool{s.DownLinks, s.SuspectLinks}).Draw(t, "kind")
+				m[l] = !m[l]
+			}
+			next := g.Routes(s, last)
+			now := tables(g, next)
+			if fresh := tables(g, New(c).Routes(s, nil)); !reflect.DeepEqual(now, fresh) {
+				t.Fatalf("in %v from the last:\n%v\nfrom nothing:\n%v", s, now, fresh)
+			}
+			for _, n := range g.switches {
+				if last == nil {
+					continue
+				}
+				kept := &last.Of(n.name)[0] == &next.Of(n.name)[0]
+				if kept != slices.EqualFunc(last.Of(n.name), next.Of(n.name), Route.Same) {
+					t.Fatalf("%s keeps its routes: %v; before %v, now %v", n.name, kept, last.Of(n.name), next.Of(n.name))
+				}
+			}
+			last = next
+		}
 	})
 }
 
@@ -201,7 +259,7 @@ func everyoneReached(t *rapid.T, g *Graph, s State, table map[string]map[netip.P
 		if s.DownLinks[g.links[h.link].Name] {
 			continue
 		}
-		dist := g.distances(h.leaf, func(l int) bool { return !s.DownLinks[g.links[l].Name] })
+		dist := g.distances(g.index[h.Switch], func(l int) bool { return !s.DownLinks[g.links[l].Name] })
 		for i, n := range g.switches {
 			_, has := table[n.name][netip.PrefixFrom(h.IPv4, 32)]
 			if has != (dist[i] != unreachable) {
@@ -215,6 +273,6 @@ func BenchmarkRoutes(b *testing.B) {
 	g := leafSpine(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		g.Routes(State{})
+		g.Routes(State{}, nil)
 	}
 }

@@ -36,17 +36,27 @@ func (routing) Parts() []feature.Part {
 // Attach implements feature.Feature.
 func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
-// Desired implements feature.Feature: all that is wanted is for routes.
-func (routing) Desired(*feature.Env) ([]*p4v1.Entity, error) { return nil, nil }
+// Desired implements feature.Feature: a member for each port.
+func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+	var c feature.Collect
+	for _, p := range env.Graph.Ports(env.Switch.Name) {
+		c.Add(env.Pipeline.Member(ids.ProfileECMPName, p.Number, ids.ActionSetNextHopName,
+			pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(p.Number))},
+			pipeline.Arg{Name: "src_mac", Value: p.MAC[:]},
+			pipeline.Arg{Name: "dst_mac", Value: p.PeerMAC[:]},
+		))
+	}
+	return c.Result()
+}
 
 var _ feature.Router = routing{}
 
 // Hosts implements feature.Router: an entry a host.
-func (routing) Hosts(env *feature.Env, routes []topology.Route) ([]*p4v1.Entity, error) {
+func (routing) Hosts(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.Collect
-	for _, r := range routes {
-		addr := r.Prefix.Addr().As4()
-		entry := env.Pipeline.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], r.Prefix.Bits())
+	for _, prefix := range r.Prefixes {
+		addr := prefix.Addr().As4()
+		entry := env.Pipeline.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], prefix.Bits())
 		if r.Group == 0 {
 			c.Add(entry.Member(r.NextHops[0].Port).Entity())
 		} else {
@@ -56,9 +66,8 @@ func (routing) Hosts(env *feature.Env, routes []topology.Route) ([]*p4v1.Entity,
 	return c.Result()
 }
 
-// Paths implements feature.Router: the members, and a group for each destination switch.
-func (routing) Paths(env *feature.Env, routes []topology.Route) ([]*p4v1.Entity, error) {
-	var c feature.Collect
+// Paths implements feature.Router: the group.
+func (routing) Paths(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	group := env.Pipeline.PortGroup // a switch that loses a port goes on with the others at once
 	if env.Switch.Target != config.Embedded {
 		// Stratum refuses watch ports (bfrt_action_profile_manager.cc). simple_switch_grpc takes them
@@ -66,31 +75,11 @@ func (routing) Paths(env *feature.Env, routes []topology.Route) ([]*p4v1.Entity,
 		// in a network namespace whose /sys is not its own BMv2 finds no carrier of any interface.
 		group = env.Pipeline.Group
 	}
-	members, groups := map[uint32]bool{}, map[uint32]bool{}
-	for _, r := range routes {
-		if r.Group != 0 && groups[r.Group] {
-			continue
-		}
-		var ports []uint32
-		for _, hop := range r.NextHops {
-			ports = append(ports, hop.Port)
-			if !members[hop.Port] {
-				members[hop.Port] = true
-				c.Add(member(env.Pipeline, hop))
-			}
-		}
-		if r.Group != 0 {
-			groups[r.Group] = true
-			c.Add(group(ids.ProfileECMPName, r.Group, ports))
-		}
+	var ports []uint32
+	for _, hop := range r.NextHops {
+		ports = append(ports, hop.Port)
 	}
+	var c feature.Collect
+	c.Add(group(ids.ProfileECMPName, r.Group, ports))
 	return c.Result()
-}
-
-func member(p *pipeline.Pipeline, hop topology.NextHop) (*p4v1.Entity, error) {
-	return p.Member(ids.ProfileECMPName, hop.Port, ids.ActionSetNextHopName,
-		pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(hop.Port))},
-		pipeline.Arg{Name: "src_mac", Value: hop.SrcMAC[:]},
-		pipeline.Arg{Name: "dst_mac", Value: hop.DstMAC[:]},
-	)
 }

@@ -80,7 +80,7 @@ func Lines(t testing.TB, f feature.Feature, env *feature.Env, sw string) []strin
 		t.Fatal(err)
 	}
 	if r, ok := f.(feature.Router); ok {
-		return RouteLines(t, r, env, sw, topology.State{})
+		return append(describe(env, list), RouteLines(t, r, env, sw, topology.State{})...)
 	}
 	return describe(env, list)
 }
@@ -88,14 +88,25 @@ func Lines(t testing.TB, f feature.Feature, env *feature.Env, sw string) []strin
 // RouteLines returns what a feature wants on a switch for routes, as lines.
 func RouteLines(t testing.TB, r feature.Router, env *feature.Env, sw string, s topology.State) []string {
 	t.Helper()
-	routes := env.Graph.Routes(s)[sw]
+	env = At(env, sw)
 	var list []*p4v1.Entity
-	for _, part := range []func(*feature.Env, []topology.Route) ([]*p4v1.Entity, error){r.Paths, r.Hosts} {
-		more, err := part(At(env, sw), routes)
+	for _, route := range env.Graph.Routes(s, nil).Of(sw) {
+		if len(route.NextHops) == 0 {
+			continue
+		}
+		hosts, err := r.Hosts(env, route)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, more...)
+		list = append(list, hosts...)
+		if route.Group == 0 {
+			continue
+		}
+		paths, err := r.Paths(env, route)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, paths...)
 	}
 	return describe(env, list)
 }

@@ -1,0 +1,68 @@
+package device
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/tests/switchtest"
+)
+
+// TestSlots: a switch whose device has no slot is not read, and is written to without one once it is
+// known what it holds.
+func TestSlots(t *testing.T) {
+	env := testenv.New(t, "../..", nil)
+	fake := switchtest.New(t, 1)
+	fake.Start()
+	slots := NewSlots(1)
+	give, err := slots.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{
+		Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1, Pipeline: env.Pipeline,
+		Slots: slots, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	d.Want(Want{Env: env, State: &reconcile.State{}})
+	eventually(t, "a session", func() bool { return d.Status().State == view.Reconciling })
+	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer end()
+	if r := d.Wait(short); r.Err != "still being applied" || d.Stats().Reconciles != 0 {
+		t.Errorf("without a slot: %+v, %+v", r, d.Stats())
+	}
+	give()
+	if r := d.Wait(ctx); r.Err != "" {
+		t.Fatalf("with a slot: %+v", r)
+	}
+	if give, err = slots.Take(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer give()
+	state := &reconcile.State{}
+	if err := state.Add(pipeline.CloneSession(7, 1)); err != nil {
+		t.Fatal(err)
+	}
+	d.Want(Want{Env: env, State: state})
+	if r := d.Wait(ctx); r.Err != "" || r.Inserted != 1 || d.Stats().Reads != 1 {
+		t.Errorf("a change without a slot: %+v, %+v", r, d.Stats())
+	}
+	slots.Resize(2)
+	for range 2 {
+		if _, err := slots.Take(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := slots.Take(short); err == nil {
+		t.Error("a third slot of two")
+	}
+}

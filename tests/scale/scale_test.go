@@ -1,0 +1,222 @@
+package scale
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/plotting"
+	"github.com/headgate/headgate/tests/lag"
+)
+
+var (
+	sizes   = flag.String("sizes", "100,300,1000", "numbers of switches")
+	entries = flag.Int("entries", 10000, "hosts, each of which is an entry of every switch")
+	idle    = flag.Duration("idle", 20*time.Second, "how long the processor time of an idle fabric is measured")
+	keys    = flag.String("keys", "poll_interval: 30s, probe_interval: 3s, probe_timeout: 9s", "keys of the section controller")
+	plot    = flag.String("plot", "", "draw growth by size into this file, an SVG or PNG")
+	profile = flag.String("profile", "", "keep the controller's CPU and heap profiles under this prefix")
+)
+
+// measured is what one size took.
+type measured struct {
+	Switches int
+	Entries  int     // of the switch with the fewest
+	Ready    float64 // seconds from the start of the process until all switches were ready
+	ReadyCPU float64 // processor seconds of the controller until then
+	Heap     float64 // bytes, after a garbage collection, once all were ready
+	RSS      float64 // bytes, then
+	Peak     float64 // bytes, the most of RSS in the whole run
+	Down, Up event
+	Idle     float64 // cores: processor time over time, without events
+	Scrape   float64 // bytes
+	ScrapeIn float64 // seconds
+	Plan     float64 // seconds; the plan is empty
+	PlanCPU  float64
+	Late     float64 // seconds by which the machine was late at most
+}
+
+// event is what a link that an operator took out of service, or put back, cost.
+type event struct {
+	Call     float64 // seconds until SetLink returned
+	Last     float64 // seconds until the last write was acknowledged
+	CPU      float64 // processor seconds of the controller
+	Switches int     // that were written to
+	Writes   int     // RPCs
+}
+
+// TestScale measures one controller with growing fabrics.
+func TestScale(t *testing.T) {
+	if os.Getenv("HEADGATE_SCALE") == "" {
+		t.Skip("needs HEADGATE_SCALE=1: it takes minutes and up to 10 GB of memory")
+	}
+	var all []measured
+	for _, text := range strings.Split(*sizes, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("-sizes: %v", err)
+		}
+		t.Run(text, func(t *testing.T) {
+			m := measure(t, n)
+			all = append(all, m)
+			line, _ := json.Marshal(m)
+			t.Logf("%s", line)
+		})
+	}
+	t.Log("\n" + table(all))
+	if *plot != "" && len(all) > 1 {
+		if err := draw(*plot, all); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func measure(t *testing.T, n int) measured {
+	ctx := t.Context()
+	late := lag.Watch()
+	f := newFarm(t, newFabric(n, *entries))
+	m := measured{Switches: n}
+	began := time.Now()
+	d := newDaemon(t, t.TempDir(), f.yaml(f.addresses(), controllerKeys()))
+	for d.states(ctx)[pb.SwitchStatus_STATE_READY] < n {
+		if time.Since(began) > 20*time.Minute {
+			t.Fatalf("not ready: %v\n%s", d.states(ctx), d.tail())
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	m.Ready, m.ReadyCPU = time.Since(began).Seconds(), d.cpu().Seconds()
+	d.keep("ready")
+	m.Heap, m.RSS = float64(d.heap()), float64(d.memory(resident))
+	r, err := d.api.ListSwitches(ctx, &pb.ListSwitchesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Entries = math.MaxInt
+	for _, s := range r.Switches {
+		m.Entries = min(m.Entries, int(s.Entries))
+	}
+	m.Down = f.event(t, d, false)
+	m.Up = f.event(t, d, true)
+	before := d.cpu()
+	time.Sleep(*idle)
+	m.Idle = (d.cpu() - before).Seconds() / idle.Seconds()
+	began = time.Now()
+	m.Scrape = float64(len(d.get("http://" + d.metrics + "/metrics")))
+	m.ScrapeIn = time.Since(began).Seconds()
+	began, before = time.Now(), d.cpu()
+	changes, err := d.plan(ctx)
+	if err != nil || changes != 0 {
+		t.Errorf("the plan has %d changes, want none: %v", changes, err)
+	}
+	m.Plan, m.PlanCPU = time.Since(began).Seconds(), (d.cpu() - before).Seconds()
+	m.Peak = float64(d.memory(peak))
+	m.Late = late().Seconds()
+	return m
+}
+
+// event takes the first leaf's first uplink out of service, or puts it back, and waits until the switches
+// have been quiet for a second.
+func (fm *farm) event(t *testing.T, d *daemon, up bool) event {
+	t.Helper()
+	fm.begin()
+	a, b := fm.link(len(fm.links) - 2*len(fm.leaves))
+	before, began := d.cpu(), time.Now()
+	if _, err := d.api.SetLink(t.Context(), &pb.SetLinkRequest{A: a, B: b, Up: up}); err != nil {
+		t.Fatal(err)
+	}
+	e := event{Call: time.Since(began).Seconds()}
+	for {
+		time.Sleep(10 * time.Millisecond)
+		if _, n, last := fm.written(); n > 0 && time.Since(last) > time.Second {
+			break
+		} else if n == 0 && time.Since(began) > time.Minute {
+			t.Fatal("nothing was written after a link event")
+		}
+	}
+	var last time.Time
+	e.Switches, e.Writes, last = fm.written()
+	e.Last, e.CPU = last.Sub(began).Seconds(), (d.cpu() - before).Seconds()
+	return e
+}
+
+// controllerKeys returns -keys as lines of the section controller.
+func controllerKeys() string {
+	var b strings.Builder
+	for _, kv := range strings.Split(*keys, ",") {
+		fmt.Fprintf(&b, "  %s\n", strings.TrimSpace(kv))
+	}
+	return b.String()
+}
+
+// keep saves profiles of the heap, and of the processor time of the next seconds in the background.
+func (d *daemon) keep(name string) {
+	if *profile == "" {
+		return
+	}
+	if err := os.WriteFile(*profile+name+".heap", d.get("http://"+d.pprof+"/debug/pprof/heap?gc=1"), 0o644); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// table prints what was measured, one column a size.
+func table(all []measured) string {
+	var b strings.Builder
+	row := func(name string, value func(measured) string) {
+		fmt.Fprintf(&b, "| %s |", name)
+		for _, m := range all {
+			fmt.Fprintf(&b, " %s |", value(m))
+		}
+		b.WriteString("\n")
+	}
+	mb := func(v float64) string { return fmt.Sprintf("%.0f MB", v/1e6) }
+	cost := func(e event) string {
+		return fmt.Sprintf("%.2f s; %d writes to %d switches; %.1f CPU s", e.Last, e.Writes, e.Switches, e.CPU)
+	}
+	row("switches", func(m measured) string { return strconv.Itoa(m.Switches) })
+	row("entries of each, at least", func(m measured) string { return strconv.Itoa(m.Entries) })
+	row("time to ready", func(m measured) string { return fmt.Sprintf("%.1f s; %.1f CPU s", m.Ready, m.ReadyCPU) })
+	row("controller's heap, live", func(m measured) string { return mb(m.Heap) })
+	row("controller's RSS, then; at most", func(m measured) string { return mb(m.RSS) + "; " + mb(m.Peak) })
+	row("link out of service, until the last write is acknowledged", func(m measured) string { return cost(m.Down) })
+	row("link back", func(m measured) string { return cost(m.Up) })
+	row("idle, of one core", func(m measured) string { return fmt.Sprintf("%.0f %%", 100*m.Idle) })
+	row("scrape", func(m measured) string { return fmt.Sprintf("%.2f MB in %.2f s", m.Scrape/1e6, m.ScrapeIn) })
+	row("plan, empty", func(m measured) string { return fmt.Sprintf("%.1f s; %.1f CPU s", m.Plan, m.PlanCPU) })
+	row("a timer was late by at most", func(m measured) string { return fmt.Sprintf("%.0f ms", 1e3*m.Late) })
+	return b.String()
+}
+
+// draw plots growth by size.
+func draw(file string, all []measured) error {
+	panel := func(title, unit string, lines map[string]func(measured) float64, order ...string) plotting.Panel {
+		p := plotting.Panel{Title: title, X: "switches", Y: unit}
+		for _, name := range order {
+			l := plotting.Line{Name: name}
+			for _, m := range all {
+				l.X, l.Y = append(l.X, float64(m.Switches)), append(l.Y, lines[name](m))
+			}
+			p.Lines = append(p.Lines, l)
+		}
+		return p
+	}
+	type of = map[string]func(measured) float64
+	return plotting.Save(file,
+		panel("memory of the controller", "MB", of{
+			"RSS, at most": func(m measured) float64 { return m.Peak / 1e6 }, "live heap": func(m measured) float64 { return m.Heap / 1e6 },
+		}, "RSS, at most", "live heap"),
+		panel("from start to all ready; an empty plan", "s", of{
+			"ready": func(m measured) float64 { return m.Ready }, "plan": func(m measured) float64 { return m.Plan },
+		}, "ready", "plan"),
+		panel("a link event, until the last write is acknowledged", "s", of{
+			"out of service": func(m measured) float64 { return m.Down.Last }, "back": func(m measured) float64 { return m.Up.Last },
+		}, "out of service", "back"),
+		panel("idle", "cores", of{"idle": func(m measured) float64 { return m.Idle }}, "idle"),
+	)
+}
