@@ -19,7 +19,7 @@ import (
 )
 
 func newControllerCommand() *cobra.Command {
-	var file, member, socket, loopback, profile string
+	var restore, file, member, socket, loopback, profile string
 	var format service.Format
 	var verbose, replace bool
 	c := &cobra.Command{
@@ -39,6 +39,7 @@ func newControllerCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&file, "file", "f", "", "fabric file (default: fabric.yaml here or in /etc/headgate)")
 	f.StringVar(&member, "member", "", "which `name` of controller.cluster.members this controller has")
+	f.StringVar(&restore, "restore", "", "a cluster without any state begins with that of this `file`, a backup or a controller's state file; give it to every member")
 	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+rootSocket+" for root, else headgate/headgate.sock in XDG_RUNTIME_DIR)")
 	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
 	f.Lookup("insecure-loopback").NoOptDefVal = string(access.Admin)
@@ -81,7 +82,7 @@ func newControllerCommand() *cobra.Command {
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
 		return daemon.Run(c.Context(), daemon.Options{
-			Config: cfg, Member: member, Replace: replace, Reload: reload, Load: load, Flags: flags,
+			Config: cfg, Member: member, Restore: restore, Replace: replace, Reload: reload, Load: load, Flags: flags,
 			Socket: socket, MayLackSocket: !given, Loopback: access.Role(loopback), Log: log,
 		})
 	}

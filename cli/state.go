@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/store"
 )
 
@@ -13,6 +17,7 @@ func newStateCommand() *cobra.Command {
 		Use:   "state",
 		Short: "Check, back up or restore a controller's state file (controller.state)",
 	}
+	backup := askWith("", "", nil, func(ctx context.Context, e *env, args []string) error { return backupState(ctx, e, args[0]) })
 	return oneOf(c,
 		&cobra.Command{
 			Use: "check FILE", Short: "Read every line of a state file, which a controller may have open", Args: cobra.ExactArgs(1),
@@ -26,8 +31,11 @@ func newStateCommand() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "backup FILE COPY", Short: "Check a state file, which a controller may have open, and copy it to a new file", Args: cobra.ExactArgs(2),
+			Use: "backup [FILE] COPY", Short: "Copy a state file, which a controller may have open, or what the controller that is called keeps, to a new file, and check it", Args: cobra.RangeArgs(1, 2),
 			RunE: func(c *cobra.Command, args []string) error {
+				if len(args) == 1 {
+					return backup.RunE(c, args)
+				}
 				sum, err := store.Backup(args[0], args[1])
 				if err != nil {
 					return err
@@ -51,4 +59,37 @@ func newStateCommand() *cobra.Command {
 			},
 		},
 	)
+}
+
+// backupState keeps what a controller, or a cluster's leader, has.
+func backupState(ctx context.Context, e *env, to string) error {
+	stream, err := pb.NewStateServiceClient(e.conn).BackupState(ctx, &pb.BackupStateRequest{})
+	var text []byte
+	for err == nil {
+		var p *pb.StatePart
+		p, err = stream.Recv()
+		text = append(text, p.GetText()...)
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	sum, err := store.Take(text, to)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "%s is a copy of what %s keeps: %v\n", to, e.Server, sum)
+	return err
+}
+
+// newReplaceCommand makes room for a member of a cluster that begins anew.
+func newReplaceCommand() *cobra.Command {
+	return oneOf(&cobra.Command{Use: "replace", Short: "Replace a member of the controllers' cluster"},
+		askWith("member NAME", "Let a new member with an empty disk take the place of one that is lost; start it then", cobra.ExactArgs(1),
+			func(ctx context.Context, e *env, args []string) error {
+				if _, err := pb.NewStateServiceClient(e.conn).ReplaceMember(ctx, &pb.ReplaceMemberRequest{Name: args[0]}); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(e.Out, "the cluster waits for a new %s: start it with an empty folder\n", args[0])
+				return err
+			}))
 }

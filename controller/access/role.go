@@ -47,6 +47,9 @@ var methods = map[string][]Role{
 	"/headgate.v1.FabricService/WatchEvents":     reading,
 	"/headgate.v1.FabricService/StreamTelemetry": reading,
 
+	"/headgate.v1.StateService/BackupState":   changing, // it has the audit log
+	"/headgate.v1.StateService/ReplaceMember": changing,
+
 	"/headgate.v1.WeightService/SetWeight":    weighing,
 	"/headgate.v1.WeightService/SetWeights":   weighing,
 	"/headgate.v1.WeightService/DeleteFlow":   weighing,

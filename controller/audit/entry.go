@@ -27,6 +27,8 @@ const (
 	Release  = "release"
 	Policy   = "policy" // who may do what
 	Denied   = "denied" // Subject is the method that was called
+	Backup   = "backup"
+	Replace  = "replace member" // Subject is its name
 )
 
 // Entry is one line of the log: a change, or a refusal, with who asked.

@@ -124,7 +124,9 @@ func (m *Member) serve() (*server, error) {
 		}
 	}
 	c := etcdconfig.ServerConfig{
-		Name: m.Name, DataDir: m.Dir, PeerURLs: own, InitialPeerURLsMap: all, InitialClusterToken: "headgate", NewCluster: true,
+		// Client URLs, which nobody serves, say that a member has started: one whose disk was lost must not
+		// begin as if it had never voted.
+		Name: m.Name, DataDir: m.Dir, PeerURLs: own, ClientURLs: own, InitialPeerURLsMap: all, InitialClusterToken: "headgate", NewCluster: true,
 		TickMs: uint(heartbeatTime / time.Millisecond), ElectionTicks: int(electionTime / heartbeatTime), InitialElectionTickAdvance: true, PreVote: true,
 		SnapshotCount: etcdserver.DefaultSnapshotCount, SnapshotCatchUpEntries: etcdserver.DefaultSnapshotCatchUpEntries,
 		MaxSnapFiles: 5, MaxWALFiles: 5, MaxTxnOps: etcdTxnOps, MaxRequestBytes: maxChange, QuotaBackendBytes: 8 << 30,
@@ -137,6 +139,7 @@ func (m *Member) serve() (*server, error) {
 		secure.Logger = c.Logger
 	}
 	c.PeerTLSInfo = secure
+	c.NewCluster = !m.awaited(c)
 	lis, err := transport.NewListenerWithOpts(own[0].Host, own[0].Scheme, transport.WithTLSInfo(&secure), transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("controller.cluster: raft %q: %w", own[0].Host, err)

@@ -42,6 +42,8 @@ type Options struct {
 	Load   func() (*config.Config, error)
 	// Member is the name of this process among the members of Config's cluster; empty without one.
 	Member string
+	// Restore is a state file with which an empty cluster begins; empty for none.
+	Restore string
 	// Flags override keys of every configuration that is applied; see config.Options.
 	Flags map[string]*pflag.Flag
 	// Socket is the path of a Unix socket on which the API is served, with or without TLS
@@ -83,6 +85,8 @@ func Run(ctx context.Context, o Options) error {
 		return o.join(ctx)
 	case o.Member != "":
 		return fmt.Errorf("--member %q: the configuration has no controller.cluster", o.Member)
+	case o.Restore != "":
+		return errors.New("--restore: the configuration has no controller.cluster: use `headgate state restore`")
 	}
 	db, err := store.Open(o.Config.Controller.State, store.Options{})
 	if err != nil {
@@ -96,6 +100,7 @@ type seat struct {
 	term    uint64       // as of cluster.Term
 	members *tls.Config  // what the other members are served with; nil: plain text
 	relayed net.Listener // where they call
+	cluster northbound.Members
 }
 
 // control drives the switches until ctx ends, and closes the store.
@@ -159,7 +164,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		return err
 	}
 	api := northbound.New(northbound.Options{
-		Member:  d.Member,
+		Member: d.Member, Members: d.cluster, State: d.db,
 		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
 		Guard: d.guard, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
 	})

@@ -221,9 +221,13 @@ func (m *member) lead(term *cluster.Term) (err error) {
 		return fmt.Errorf("controller.cluster: relay %q: %w", m.own.Relay, err)
 	}
 	defer relayed.Close()
-	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{})
+	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{Restore: m.Restore})
 	if err == nil {
-		err = m.control(ctx, db, seat{term: term.Number, members: m.tls, relayed: relayed})
+		at := seat{term: term.Number, members: m.tls, relayed: relayed}
+		if len(m.conf.Etcd) == 0 {
+			at.cluster = m.Member
+		}
+		err = m.control(ctx, db, at)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -2,9 +2,13 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,15 +23,21 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/tests/etcdtest"
 )
 
 // alone is the only member of a cluster whose etcd is elsewhere.
 func alone(t *testing.T, etcd, relay string) *config.Config {
 	t.Helper()
+	return clustered(t, fmt.Sprintf("cluster: {etcd: [%q], members: [{name: c1, relay: %q}]}", etcd, relay))
+}
+
+func clustered(t *testing.T, cluster string) *config.Config {
+	t.Helper()
 	text, _ := lonely(t, "127.0.0.1:0", 10)
-	text = strings.TrimSuffix(strings.TrimSpace(text), "}") +
-		fmt.Sprintf(", cluster: {etcd: [%q], members: [{name: c1, relay: %q}]}}\n", etcd, relay)
+	text = strings.TrimSuffix(strings.TrimSpace(text), "}") + ", " + cluster + "}\n"
 	cfg, err := config.Parse("alone.yaml", []byte(text), nil, controller.Sections()...)
 	if err != nil {
 		t.Fatal(err)
@@ -97,4 +107,102 @@ func TestWhyALeadEnds(t *testing.T) {
 		}
 	}
 	t.Errorf("the log does not say that the lead ended:\n%s", log.String())
+}
+
+// until calls until it succeeds: calls end where a member begins to lead.
+func until(t *testing.T, call func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		one, done := context.WithTimeout(ctx, 5*time.Second)
+		err := call(one)
+		done()
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOutsideEtcd: members find each other in an etcd that others run, over TLS with certificates of
+// both sides. What one wrote the next one has, and so has a new cluster that begins with a backup.
+func TestOutsideEtcd(t *testing.T) {
+	ca := testcert.New(t, t.TempDir())
+	ca.Issue(t, "member", "member")
+	ca.Issue(t, "etcd", "etcd")
+	secure := &tls.Config{Certificates: []tls.Certificate{ca.Pair(t, "etcd")}, ClientCAs: ca.Pool(), ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}
+	conf := func(etcd string) *config.Config {
+		return clustered(t, fmt.Sprintf("files: [%q], cluster: {etcd: [%q], tls: {ca: ca.pem, cert: member.pem, key: member.key}, members: [{name: c1, relay: %q}, {name: c2, relay: %q}, {name: c3, relay: %q}]}",
+			ca.Dir, etcd, freePort(t), freePort(t), freePort(t)))
+	}
+	etcd := etcdtest.Start(t, etcdtest.Options{TLS: secure})
+	cfg := conf(etcd)
+	flow := &pb.FlowKey{SrcIpv4: "10.0.1.1", DstIpv4: "10.0.2.1", SrcPort: 1000, DstPort: 50151}
+	set := func(conn *grpc.ClientConn, weight float64) {
+		t.Helper()
+		until(t, func(ctx context.Context) error {
+			_, err := pb.NewWeightServiceClient(conn).SetWeight(ctx, &pb.SetWeightRequest{Flow: flow, Weight: weight, Application: "web"})
+			return err
+		})
+	}
+	weight := func(conn *grpc.ClientConn) (weight float64) {
+		t.Helper()
+		until(t, func(ctx context.Context) error {
+			r, err := pb.NewWeightServiceClient(conn).ListWeights(ctx, &pb.ListWeightsRequest{})
+			for _, f := range r.GetFlows() {
+				weight = f.GetWeight()
+			}
+			return err
+		})
+		return weight
+	}
+	c1, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: access.Admin})
+	set(c1, 3)
+	c2, stop2 := serve(t, Options{Config: cfg, Member: "c2", Loopback: access.Admin})
+	if w := weight(c2); w != 3 {
+		t.Errorf("the member that stands by says %v", w)
+	}
+	if _, err := pb.NewStateServiceClient(c1).ReplaceMember(t.Context(), &pb.ReplaceMemberRequest{Name: "c3"}); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "others run") {
+		t.Errorf("replace a member of no etcd: %v", err)
+	}
+	stop()
+	if w := weight(c2); w != 3 {
+		t.Errorf("the next leader says %v", w)
+	}
+	set(c2, 4)
+
+	stream, err := pb.NewStateServiceClient(c2).BackupState(t.Context(), &pb.BackupStateRequest{})
+	var text []byte
+	for err == nil {
+		var p *pb.StatePart
+		p, err = stream.Recv()
+		text = append(text, p.GetText()...)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	backup := filepath.Join(t.TempDir(), "backup")
+	if sum, err := store.Take(text, backup); err != nil || sum.Flows != 1 || sum.Config.Generation != 1 {
+		t.Fatalf("the backup has %v, %v", sum, err)
+	}
+	if _, err := store.Take(text[:len(text)/2], backup+"2"); err == nil {
+		t.Error("half of a backup was taken")
+	}
+	set(c2, 5)
+	stop2()
+
+	etcd = etcdtest.Start(t, etcdtest.Options{TLS: secure})
+	c3, stop := serve(t, Options{Config: conf(etcd), Member: "c3", Restore: backup, Loopback: access.Admin})
+	if w := weight(c3); w != 4 {
+		t.Errorf("the restored cluster says %v", w)
+	}
+	set(c3, 6)
+	stop()
+	c3, _ = serve(t, Options{Config: conf(etcd), Member: "c3", Restore: backup, Loopback: access.Admin})
+	if w := weight(c3); w != 6 {
+		t.Errorf("after a restart with the same flags it says %v", w)
+	}
 }

@@ -68,6 +68,8 @@ type Options struct {
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
 	Member     string                   // of a cluster, as which this one leads; empty without
+	State      State                    // nil: nothing outlives the process
+	Members    Members                  // nil: no cluster, or one whose state others keep
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
 	Guard      *access.Guard            // who may call what
 	TLS        *tls.Config              // nil: plain text
@@ -138,6 +140,7 @@ func New(o Options) *Server {
 	s.stop = stop
 	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running})
 	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, audit: o.Audit, running: running})
+	pb.RegisterStateServiceServer(s.grpc, &stateService{state: o.State, members: o.Members, audit: o.Audit})
 	pb.RegisterPriorityServiceServer(s.grpc, &priorityService{priorities: o.Priorities, audit: o.Audit, running: running})
 	pb.RegisterHostServiceServer(s.grpc, newHostService(o, running))
 	for name := range s.grpc.GetServiceInfo() {

@@ -75,6 +75,20 @@ func Backup(path, to string) (Summary, error) {
 	return copyTo(path, to, func(temporary string) error { return os.Link(temporary, to) })
 }
 
+// Take keeps a backup that a controller has sent as a new file, once it was checked.
+func Take(text []byte, to string) (Summary, error) {
+	received, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".*"+partial)
+	if err != nil {
+		return Summary{}, fmt.Errorf("state file: %w", err)
+	}
+	defer func() { _ = os.Remove(received.Name()) }()
+	_, err = received.Write(text)
+	if err = errors.Join(err, received.Close()); err != nil {
+		return Summary{}, fmt.Errorf("state file: %w", err)
+	}
+	return Backup(received.Name(), to)
+}
+
 // Restore checks a backup and puts a copy of it in a state file's place, which no controller
 // may have open. What stood there is kept under the same name with ".old" behind it, which is
 // returned; "" when nothing did.

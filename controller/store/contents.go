@@ -181,6 +181,22 @@ func (c *contents) records() []record {
 	return slices.Insert(list, 0, record{Header: &header{Version, len(list)}})
 }
 
+// put writes the lines of a file with these contents.
+func (c *contents) put(out io.Writer) (size int64, err error) {
+	for _, r := range c.records() {
+		text, err := line(r)
+		if err != nil {
+			return size, err
+		}
+		n, err := out.Write(text)
+		size += int64(n)
+		if err != nil {
+			return size, err
+		}
+	}
+	return size, nil
+}
+
 // write makes a new file with these contents, locked and on disk.
 func (c *contents) write(path string) (*os.File, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -193,13 +209,9 @@ func (c *contents) write(path string) (*os.File, int64, error) {
 			return fmt.Errorf("state file %s is in use by another process", path)
 		}
 		out := bufio.NewWriter(f)
-		for _, r := range c.records() {
-			text, err := line(r)
-			if err != nil {
-				return err
-			}
-			n, _ := out.Write(text) // Flush has the error
-			size += int64(n)
+		var err error
+		if size, err = c.put(out); err != nil {
+			return err
 		}
 		return errors.Join(out.Flush(), f.Sync())
 	}()

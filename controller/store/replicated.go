@@ -62,6 +62,11 @@ func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 		return nil, err
 	}
 	if len(epoch.Kvs) == 0 {
+		if o.Restore != "" {
+			if s.state, _, err = load(o.Restore); err != nil {
+				return nil, err
+			}
+		}
 		return s, j.compact(s.state)
 	}
 	if j.epoch, err = strconv.ParseUint(string(epoch.Kvs[0].Value), 16, 64); err != nil {

@@ -6,6 +6,7 @@
 package store
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +20,9 @@ import (
 type Options struct {
 	Audit  int  // audit entries kept, the oldest are dropped first; 0 means audit.DefaultLimit
 	NoSync bool // trust the operating system with the last changes; for tests
+	// Restore is a state file that a journal in etcd begins with; empty for none. Where there is a
+	// journal it is not read.
+	Restore string
 }
 
 // Store is safe for concurrent use.
@@ -70,6 +74,15 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.journal.close()
+}
+
+// Backup returns the state file that holds what the store does.
+func (s *Store) Backup() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out bytes.Buffer
+	_, err := s.state.put(&out)
+	return out.Bytes(), err
 }
 
 // Err returns why the last write failed, nil when it did not.

@@ -5292,6 +5292,168 @@ func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
 	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{79}
 }
 
+type BackupStateRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupStateRequest) Reset() {
+	*x = BackupStateRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupStateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupStateRequest) ProtoMessage() {}
+
+func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
+func (*BackupStateRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{80}
+}
+
+type StatePart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What comes next of the file.
+	Text          []byte `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatePart) Reset() {
+	*x = StatePart{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatePart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatePart) ProtoMessage() {}
+
+func (x *StatePart) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatePart.ProtoReflect.Descriptor instead.
+func (*StatePart) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *StatePart) GetText() []byte {
+	if x != nil {
+		return x.Text
+	}
+	return nil
+}
+
+type ReplaceMemberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One of controller.cluster.members.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplaceMemberRequest) Reset() {
+	*x = ReplaceMemberRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplaceMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplaceMemberRequest) ProtoMessage() {}
+
+func (x *ReplaceMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplaceMemberRequest.ProtoReflect.Descriptor instead.
+func (*ReplaceMemberRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *ReplaceMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ReplaceMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplaceMemberResponse) Reset() {
+	*x = ReplaceMemberResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplaceMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplaceMemberResponse) ProtoMessage() {}
+
+func (x *ReplaceMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplaceMemberResponse.ProtoReflect.Descriptor instead.
+func (*ReplaceMemberResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{83}
+}
+
 type ListFlowsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Hosts         []*HostReport          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
@@ -5301,7 +5463,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5313,7 +5475,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5326,7 +5488,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{80}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -5731,7 +5893,13 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x05FanIn\x12\x10\n" +
 	"\x03dst\x18\x01 \x01(\tR\x03dst\x12\x16\n" +
 	"\x06degree\x18\x02 \x01(\rR\x06degree\"\x13\n" +
-	"\x11WatchFlowsRequest\"B\n" +
+	"\x11WatchFlowsRequest\"\x14\n" +
+	"\x12BackupStateRequest\"\x1f\n" +
+	"\tStatePart\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"*\n" +
+	"\x14ReplaceMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x17\n" +
+	"\x15ReplaceMemberResponse\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
 	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xba\x06\n" +
 	"\rFabricService\x12J\n" +
@@ -5745,7 +5913,10 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x0eGetPredictions\x12\".headgate.v1.GetPredictionsRequest\x1a#.headgate.v1.GetPredictionsResponse\x12D\n" +
 	"\aSetLink\x12\x1b.headgate.v1.SetLinkRequest\x1a\x1c.headgate.v1.SetLinkResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.headgate.v1.WatchEventsRequest\x1a\x12.headgate.v1.Event0\x01\x12V\n" +
-	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xfc\x04\n" +
+	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xb0\x01\n" +
+	"\fStateService\x12H\n" +
+	"\vBackupState\x12\x1f.headgate.v1.BackupStateRequest\x1a\x16.headgate.v1.StatePart0\x01\x12V\n" +
+	"\rReplaceMember\x12!.headgate.v1.ReplaceMemberRequest\x1a\".headgate.v1.ReplaceMemberResponse2\xfc\x04\n" +
 	"\rWeightService\x12J\n" +
 	"\tSetWeight\x12\x1d.headgate.v1.SetWeightRequest\x1a\x1e.headgate.v1.SetWeightResponse\x12M\n" +
 	"\n" +
@@ -5783,7 +5954,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
 	(PortStatus_State)(0),            // 1: headgate.v1.PortStatus.State
@@ -5869,8 +6040,12 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*TrafficPair)(nil),              // 81: headgate.v1.TrafficPair
 	(*FanIn)(nil),                    // 82: headgate.v1.FanIn
 	(*WatchFlowsRequest)(nil),        // 83: headgate.v1.WatchFlowsRequest
-	(*ListFlowsResponse)(nil),        // 84: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),    // 85: google.protobuf.Timestamp
+	(*BackupStateRequest)(nil),       // 84: headgate.v1.BackupStateRequest
+	(*StatePart)(nil),                // 85: headgate.v1.StatePart
+	(*ReplaceMemberRequest)(nil),     // 86: headgate.v1.ReplaceMemberRequest
+	(*ReplaceMemberResponse)(nil),    // 87: headgate.v1.ReplaceMemberResponse
+	(*ListFlowsResponse)(nil),        // 88: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 89: google.protobuf.Timestamp
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -5881,14 +6056,14 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	1,  // 5: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
 	12, // 6: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,  // 7: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	85, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	89, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	17, // 9: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	18, // 10: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	13, // 11: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	14, // 12: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
 	15, // 13: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
 	16, // 14: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	85, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	89, // 15: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
 	1,  // 16: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
 	21, // 17: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	22, // 18: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
@@ -5896,18 +6071,18 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	2,  // 20: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
 	24, // 21: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
 	27, // 22: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
-	85, // 23: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
-	85, // 24: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
+	89, // 23: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
+	89, // 24: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
 	24, // 25: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
 	29, // 26: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
 	34, // 27: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	85, // 28: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	85, // 29: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	89, // 28: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	89, // 29: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
 	38, // 30: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	85, // 31: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	89, // 31: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
 	3,  // 32: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	85, // 33: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	85, // 34: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	89, // 33: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	89, // 34: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
 	43, // 35: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
 	44, // 36: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
 	45, // 37: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
@@ -5918,10 +6093,10 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	52, // 42: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
 	53, // 43: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
 	60, // 44: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	85, // 45: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	89, // 45: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	43, // 46: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
 	64, // 47: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	85, // 48: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	89, // 48: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
 	43, // 49: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
 	69, // 50: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
 	52, // 51: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
@@ -5933,8 +6108,8 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	69, // 57: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
 	77, // 58: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
 	69, // 59: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	85, // 60: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	85, // 61: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	89, // 60: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	89, // 61: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
 	81, // 62: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
 	82, // 63: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
 	63, // 64: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
@@ -5948,50 +6123,54 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	35, // 72: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
 	39, // 73: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
 	41, // 74: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	44, // 75: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	46, // 76: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	48, // 77: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	50, // 78: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	54, // 79: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	56, // 80: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	58, // 81: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	61, // 82: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	70, // 83: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	72, // 84: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	74, // 85: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	75, // 86: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	63, // 87: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	78, // 88: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	79, // 89: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	83, // 90: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,  // 91: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11, // 92: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	20, // 93: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	28, // 94: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	31, // 95: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	33, // 96: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	26, // 97: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
-	36, // 98: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	40, // 99: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	42, // 100: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	45, // 101: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	47, // 102: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	49, // 103: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	51, // 104: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	55, // 105: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	57, // 106: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	59, // 107: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	62, // 108: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	71, // 109: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	73, // 110: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	76, // 111: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	76, // 112: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	65, // 113: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	84, // 114: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	80, // 115: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	63, // 116: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	91, // [91:117] is the sub-list for method output_type
-	65, // [65:91] is the sub-list for method input_type
+	84, // 75: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
+	86, // 76: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
+	44, // 77: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	46, // 78: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	48, // 79: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	50, // 80: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	54, // 81: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	56, // 82: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	58, // 83: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	61, // 84: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	70, // 85: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	72, // 86: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	74, // 87: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	75, // 88: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	63, // 89: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	78, // 90: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	79, // 91: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	83, // 92: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,  // 93: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11, // 94: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	20, // 95: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	28, // 96: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	31, // 97: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	33, // 98: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	26, // 99: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	36, // 100: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	40, // 101: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	42, // 102: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	85, // 103: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
+	87, // 104: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
+	45, // 105: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	47, // 106: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	49, // 107: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	51, // 108: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	55, // 109: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	57, // 110: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	59, // 111: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	62, // 112: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	71, // 113: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	73, // 114: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	76, // 115: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	76, // 116: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	65, // 117: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	88, // 118: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	80, // 119: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	63, // 120: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	93, // [93:121] is the sub-list for method output_type
+	65, // [65:93] is the sub-list for method input_type
 	65, // [65:65] is the sub-list for extension type_name
 	65, // [65:65] is the sub-list for extension extendee
 	0,  // [0:65] is the sub-list for field type_name
@@ -6020,9 +6199,9 @@ func file_api_headgate_v1_headgate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   81,
+			NumMessages:   85,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_api_headgate_v1_headgate_proto_goTypes,
 		DependencyIndexes: file_api_headgate_v1_headgate_proto_depIdxs,

@@ -514,6 +514,162 @@ var FabricService_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	StateService_BackupState_FullMethodName   = "/headgate.v1.StateService/BackupState"
+	StateService_ReplaceMember_FullMethodName = "/headgate.v1.StateService/ReplaceMember"
+)
+
+// StateServiceClient is the client API for StateService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// StateService is about what outlives a controller, and about who keeps it.
+type StateServiceClient interface {
+	// BackupState sends what the state file of a controller by itself would hold, as it is at one
+	// moment.
+	BackupState(ctx context.Context, in *BackupStateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StatePart], error)
+	// ReplaceMember lets a new member with an empty disk take the place, the name and the addresses
+	// of one that is lost. FAILED_PRECONDITION when that is no member that can be replaced.
+	ReplaceMember(ctx context.Context, in *ReplaceMemberRequest, opts ...grpc.CallOption) (*ReplaceMemberResponse, error)
+}
+
+type stateServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewStateServiceClient(cc grpc.ClientConnInterface) StateServiceClient {
+	return &stateServiceClient{cc}
+}
+
+func (c *stateServiceClient) BackupState(ctx context.Context, in *BackupStateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StatePart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &StateService_ServiceDesc.Streams[0], StateService_BackupState_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupStateRequest, StatePart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StateService_BackupStateClient = grpc.ServerStreamingClient[StatePart]
+
+func (c *stateServiceClient) ReplaceMember(ctx context.Context, in *ReplaceMemberRequest, opts ...grpc.CallOption) (*ReplaceMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReplaceMemberResponse)
+	err := c.cc.Invoke(ctx, StateService_ReplaceMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// StateServiceServer is the server API for StateService service.
+// All implementations must embed UnimplementedStateServiceServer
+// for forward compatibility.
+//
+// StateService is about what outlives a controller, and about who keeps it.
+type StateServiceServer interface {
+	// BackupState sends what the state file of a controller by itself would hold, as it is at one
+	// moment.
+	BackupState(*BackupStateRequest, grpc.ServerStreamingServer[StatePart]) error
+	// ReplaceMember lets a new member with an empty disk take the place, the name and the addresses
+	// of one that is lost. FAILED_PRECONDITION when that is no member that can be replaced.
+	ReplaceMember(context.Context, *ReplaceMemberRequest) (*ReplaceMemberResponse, error)
+	mustEmbedUnimplementedStateServiceServer()
+}
+
+// UnimplementedStateServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedStateServiceServer struct{}
+
+func (UnimplementedStateServiceServer) BackupState(*BackupStateRequest, grpc.ServerStreamingServer[StatePart]) error {
+	return status.Errorf(codes.Unimplemented, "method BackupState not implemented")
+}
+func (UnimplementedStateServiceServer) ReplaceMember(context.Context, *ReplaceMemberRequest) (*ReplaceMemberResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ReplaceMember not implemented")
+}
+func (UnimplementedStateServiceServer) mustEmbedUnimplementedStateServiceServer() {}
+func (UnimplementedStateServiceServer) testEmbeddedByValue()                      {}
+
+// UnsafeStateServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to StateServiceServer will
+// result in compilation errors.
+type UnsafeStateServiceServer interface {
+	mustEmbedUnimplementedStateServiceServer()
+}
+
+func RegisterStateServiceServer(s grpc.ServiceRegistrar, srv StateServiceServer) {
+	// If the following call pancis, it indicates UnimplementedStateServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&StateService_ServiceDesc, srv)
+}
+
+func _StateService_BackupState_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupStateRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(StateServiceServer).BackupState(m, &grpc.GenericServerStream[BackupStateRequest, StatePart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StateService_BackupStateServer = grpc.ServerStreamingServer[StatePart]
+
+func _StateService_ReplaceMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReplaceMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StateServiceServer).ReplaceMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StateService_ReplaceMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StateServiceServer).ReplaceMember(ctx, req.(*ReplaceMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// StateService_ServiceDesc is the grpc.ServiceDesc for StateService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var StateService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "headgate.v1.StateService",
+	HandlerType: (*StateServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ReplaceMember",
+			Handler:    _StateService_ReplaceMember_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "BackupState",
+			Handler:       _StateService_BackupState_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "api/headgate/v1/headgate.proto",
+}
+
+const (
 	WeightService_SetWeight_FullMethodName    = "/headgate.v1.WeightService/SetWeight"
 	WeightService_SetWeights_FullMethodName   = "/headgate.v1.WeightService/SetWeights"
 	WeightService_DeleteFlow_FullMethodName   = "/headgate.v1.WeightService/DeleteFlow"

@@ -1,0 +1,64 @@
+package northbound
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/audit"
+)
+
+// State is what outlives the controller. It is safe for concurrent use.
+type State interface {
+	// Backup returns the state file of a controller by itself that holds what is kept.
+	Backup() ([]byte, error)
+}
+
+// Members are those of the controller's cluster. It is safe for concurrent use.
+type Members interface {
+	// Replace lets a member with an empty disk take the place of one that is lost.
+	Replace(ctx context.Context, name string) error
+}
+
+// partSize is how much of a backup is sent at once, in bytes.
+const partSize = 1 << 20
+
+type stateService struct {
+	pb.UnimplementedStateServiceServer
+	state   State
+	members Members
+	audit   *audit.Log
+}
+
+func (s *stateService) BackupState(_ *pb.BackupStateRequest, stream grpc.ServerStreamingServer[pb.StatePart]) error {
+	if s.state == nil {
+		return status.Error(codes.FailedPrecondition, "the controller keeps no state")
+	}
+	text, err := s.state.Backup()
+	record(stream.Context(), s.audit, audit.Entry{What: audit.Backup}, err)
+	if err != nil {
+		return toStatus(err)
+	}
+	for part := range slices.Chunk(text, partSize) {
+		if err := stream.Send(&pb.StatePart{Text: part}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberRequest) (*pb.ReplaceMemberResponse, error) {
+	if s.members == nil {
+		return nil, status.Error(codes.FailedPrecondition, "no member can be replaced: the controller is alone, or others run the cluster's etcd")
+	}
+	err := s.members.Replace(ctx, r.GetName())
+	record(ctx, s.audit, audit.Entry{What: audit.Replace, Subject: clean(r.GetName())}, err)
+	if err != nil {
+		return nil, status.Error(codes.FailedPrecondition, clean(err.Error()))
+	}
+	return &pb.ReplaceMemberResponse{}, nil
+}
