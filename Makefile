@@ -21,7 +21,7 @@ TOOLS := GOGC=400 $(GO)
 MAX_SIZE := 40000000
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit realtime checks bench bench-sim bench-scale test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -132,6 +132,9 @@ bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on 
 
 bench-scale: ## one controller with 100, 300, 1000 switches of 10 000 entries: memory, times, growth (ARGS="-plot growth.png"; minutes, 10 GB)
 	cd tests/scale && HEADGATE_SCALE=1 $(GO) test -v -count=1 -timeout 2h -run TestScale -args $(ARGS)
+
+soak: ## one controller under random faults for an hour: no growth, nothing to plan at the end (ARGS="-for 10m")
+	cd tests/scale && HEADGATE_SOAK=1 $(GO) test -v -count=1 -timeout 25h -run TestSoak -args $(ARGS)
 
 bench-bmv2: ## packets per second side by side with simple_switch_grpc (root, about 15 minutes)
 	cd tests/bench/bmv2 && HEADGATE_BENCH=1 $(GO) test -count=1 -timeout 2h -run TestSideBySide -args $(ARGS)

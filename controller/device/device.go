@@ -91,7 +91,7 @@ type Device struct {
 
 	kick     chan struct{} // wakes the reconciler; holds one token
 	reattach chan struct{} // wakes the loops; holds one token
-	messages chan message
+	messages chan *message
 
 	mu             sync.Mutex
 	changed        chan struct{} // closed and replaced at every change
@@ -161,7 +161,7 @@ func New(o Options) *Device {
 	d := &Device{
 		opts: o, log: o.Log.With("switch", o.Switch.Name), silence: cmp.Or(o.Heartbeat, silence),
 		kick: make(chan struct{}, 1), reattach: make(chan struct{}, 1),
-		messages: make(chan message, messageQueue), changed: make(chan struct{}),
+		messages: make(chan *message, messageQueue), changed: make(chan struct{}),
 		status: view.Switch{
 			Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address,
 			State: view.Disconnected, Err: "not connected yet", Since: time.Now(),
@@ -424,7 +424,7 @@ func (d *Device) enqueue(m message) {
 	m.at = time.Now()
 	dropped := uint64(0)
 	select {
-	case d.messages <- m:
+	case d.messages <- &m:
 	default:
 		dropped = 1
 	}

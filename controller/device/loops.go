@@ -96,7 +96,7 @@ func (d *Device) tick(ctx context.Context, running []*runningLoop) time.Duration
 }
 
 // deliver passes a message to all loops.
-func (d *Device) deliver(m message, running []*runningLoop) {
+func (d *Device) deliver(m *message, running []*runningLoop) {
 	msg := feature.Message{Digest: m.digest, Idle: m.idle}
 	if m.packet != nil {
 		in, err := d.opts.Pipeline.PacketIn(m.packet)

@@ -41,37 +41,38 @@ func (d *Device) reconciler(ctx context.Context) {
 	retry := session.Backoff{Min: max(10*d.opts.RetryMin, 100*time.Millisecond), Max: max(10*d.opts.RetryMax, 100*time.Millisecond)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var slot *slot // that the reconciler waits for, to read the switch; nil for none
 	periodic := false
 	for {
+		taken := func() {} // gives the slot back
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.kick:
 			periodic = false
 		case <-timer.C:
-			periodic = true
+			slot = d.opts.Slots.slot(known.state != nil) // else the last attempt failed
+			continue
+		case slot.take() <- struct{}{}:
+			taken, slot, periodic = slot.taken(), nil, true
 			known.state, known.trafficManager = nil, nil // do not trust them: read the switch
 		}
 		job, ready := d.job()
-		give := func() {}
-		if ready && (known.state == nil || known.epoch != job.epoch) {
-			var err error
-			if give, err = d.opts.Slots.Take(ctx); err != nil {
-				return
-			}
-			job, ready = d.job() // as it is after the wait
-		}
 		if !ready {
-			give()
+			taken()
+			slot = nil
 			timer.Stop()
 			continue
 		}
 		if !periodic && failed.seq == job.seq && failed.epoch == job.epoch {
-			give()
 			continue // new victims are no reason to try again sooner
 		}
 		if known.epoch != job.epoch {
 			known = knownState{epoch: job.epoch}
+		}
+		if known.state == nil && !periodic {
+			slot = d.opts.Slots.slot(false)
+			continue
 		}
 		if known.state != nil && known.seq == job.seq {
 			// Only the victims can have changed. The timer keeps running, for the next
@@ -85,7 +86,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			known.state = nil // the attempt reads the switch and reports what is wrong
 		}
 		ok := d.attempt(ctx, job, &known, periodic)
-		give()
+		taken()
 		next := time.Duration(-1)
 		failed = job
 		if ok {

@@ -29,8 +29,12 @@ func (*telemetry) Tables() []*view.Table { return []*view.Table{portTable, queue
 
 // Status implements feature.Monitor.
 func (t *telemetry) Status(sw string) []view.Status {
-	samples, ok := t.last.Get(sw)
+	last, ok := t.last.Get(sw)
 	if !ok {
+		return nil
+	}
+	samples := last.all()
+	if len(samples) == 0 {
 		return nil
 	}
 	var ports, queues []view.Row

@@ -5,6 +5,7 @@ package telemetry
 import (
 	"context"
 	"maps"
+	"sync"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -19,11 +20,28 @@ import (
 
 type telemetry struct {
 	hub  feature.Hub
-	last feature.Latest[samples]
+	last feature.Latest[*samples]
 }
 
-// samples are the last ones of a switch, by port.
-type samples = map[uint32]view.Sample
+// samples are the last ones of a switch.
+type samples struct {
+	mu   sync.Mutex
+	port map[uint32]view.Sample
+}
+
+// set keeps a sample of a port.
+func (l *samples) set(s view.Sample) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.port[s.Port] = s
+}
+
+// all returns a copy, by port.
+func (l *samples) all() map[uint32]view.Sample {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.port)
+}
 
 // New returns the feature.
 func New(hub feature.Hub) feature.Feature { return &telemetry{hub: hub} }
@@ -56,9 +74,10 @@ func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		return nil
 	}
 	l := &loop{
-		hub: t.hub, last: &t.last, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
+		hub: t.hub, last: &samples{port: map[uint32]view.Sample{}}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
 		peers: map[uint32]string{}, due: map[uint32]time.Time{},
 	}
+	t.last.Set(sw.Name(), l.last)
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		l.ports = append(l.ports, p.Number)
 		l.peers[p.Number] = p.Peer
@@ -69,7 +88,7 @@ func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 // loop has the ports of one switch polled; it owns due.
 type loop struct {
 	hub      feature.Hub
-	last     *feature.Latest[samples]
+	last     *samples
 	sw       feature.Switch
 	unit     units.Time // of the reported delay
 	ports    []uint32
@@ -102,11 +121,6 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 		QueueingDelay: (units.Time(r.LastDelay) * l.unit).Duration(), DepartureBytes: r.DepartedBytes,
 		DeparturePackets: r.DepartedPackets, Drops: uint64(r.AdmissionDrops),
 	}
-	all, _ := l.last.Get(s.Switch)
-	if all = maps.Clone(all); all == nil {
-		all = samples{}
-	}
-	all[s.Port] = s
-	l.last.Set(s.Switch, all)
+	l.last.set(s)
 	l.hub.Sample(s)
 }
