@@ -256,9 +256,7 @@ func (s *Sim) step(until units.Time) bool {
 		if first == nil {
 			return true
 		}
-		if e, ok := first.agenda.Next(first.until); ok {
-			first.happen(e)
-		}
+		first.next()
 	}
 }
 

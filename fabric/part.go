@@ -36,7 +36,8 @@ type part struct {
 	until    units.Time // events up to here happen at present
 	agenda   *event.Queue
 	pool     pool
-	ports    []port // these three are the Sim's
+	ports    []port // these four are the Sim's
+	nodes    []node
 	routes   []int32
 	flows    []flow
 	tele     telePool
@@ -79,7 +80,7 @@ func (s *Sim) divide(c *Config, horizon units.Time) {
 // share tells the parts where ports, routes and flows are, which move as they grow.
 func (s *Sim) share() {
 	for _, p := range s.parts {
-		p.ports, p.routes, p.flows = s.ports, s.routes, s.flows
+		p.ports, p.nodes, p.routes, p.flows = s.ports, s.nodes, s.routes, s.flows
 	}
 }
 
@@ -89,16 +90,16 @@ func (s *Sim) at(node int) *part { return s.parts[s.partOf[node]] }
 // run lets happen what is due until a time.
 func (s *part) run(until units.Time) {
 	s.until = until
-	for !s.stopped {
-		e, ok := s.agenda.Next(s.until)
-		if !ok {
-			return
-		}
-		s.happen(e)
+	for !s.stopped && s.next() {
 	}
 }
 
-func (s *part) happen(e event.Event) {
+// next lets the next event happen if it is due.
+func (s *part) next() bool {
+	e, ok := s.agenda.Next(s.until)
+	if !ok {
+		return false
+	}
 	s.now = e.At
 	s.stats.Events++
 	switch e.Kind {
@@ -110,6 +111,7 @@ func (s *part) happen(e event.Event) {
 	default:
 		s.rare(e)
 	}
+	return true
 }
 
 func (s *part) rare(e event.Event) {

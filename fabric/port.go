@@ -152,6 +152,9 @@ func (s *part) land(w *wire, port int32, at units.Time, e onWire) {
 	if w.n == 0 {
 		s.agenda.Schedule(at, evArrive, port)
 	}
+	if w.full() {
+		w.grow()
+	}
 	w.push(at, e)
 }
 

@@ -76,20 +76,6 @@ type node struct {
 	first  int32         // its ports start here
 }
 
-func (n *node) arrive(now units.Time, port int, class uint8, size units.Bytes) (ok bool, signals []Signal) {
-	if n.mmu != nil {
-		return n.mmu.Arrive(now, port, class, size)
-	}
-	return n.buffer.Arrive(now, port, class, size)
-}
-
-func (n *node) depart(now units.Time, port int, class uint8, size units.Bytes) []Signal {
-	if n.mmu != nil {
-		return n.mmu.Depart(now, port, class, size)
-	}
-	return n.buffer.Depart(now, port, class, size)
-}
-
 // arrive takes the packet that is due at port i.
 func (s *part) arrive(i int32) {
 	p := &s.ports[i]
@@ -115,7 +101,13 @@ func (s *part) arrive(i int32) {
 	}
 	n := &s.nodes[p.node]
 	if n.buffer != nil {
-		ok, signals := n.arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		var ok bool
+		var signals []Signal
+		if n.mmu != nil {
+			ok, signals = n.mmu.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		} else {
+			ok, signals = n.buffer.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		}
 		if len(signals) > 0 {
 			// At once: PFC frames go before all else and change nothing in the buffer.
 			s.signal(n, signals)
@@ -129,11 +121,11 @@ func (s *part) arrive(i int32) {
 			return
 		}
 	}
-	s.forward(i, &e)
+	s.forward(i, e)
 }
 
 // forward hands a packet that came into a switch by port in to its egress port.
-func (s *part) forward(in int32, e *onWire) {
+func (s *part) forward(in int32, e onWire) {
 	out := s.routes[e.route]
 	e.route++
 	o := &s.ports[out]
@@ -153,7 +145,7 @@ func (s *part) forward(in int32, e *onWire) {
 			s.pool.packets[e.k].at = s.now
 			s.stamp(out, o, e.k)
 		}
-		s.send(out, o, size, *e)
+		s.send(out, o, size, e)
 		s.release(in, class, units.Bytes(size))
 		return
 	}
@@ -194,10 +186,14 @@ func (s *part) release(in int32, class uint8, n units.Bytes) {
 	}
 	p := &s.ports[in]
 	at := &s.nodes[p.node]
-	if at.buffer == nil {
-		return
+	var signals []Signal
+	switch {
+	case at.mmu != nil:
+		signals = at.mmu.Depart(s.now, int(p.local), class, n)
+	case at.buffer != nil:
+		signals = at.buffer.Depart(s.now, int(p.local), class, n)
 	}
-	if signals := at.depart(s.now, int(p.local), class, n); len(signals) > 0 {
+	if len(signals) > 0 {
 		s.signal(at, signals)
 	}
 }

@@ -42,11 +42,11 @@ func (e *onWire) due(now units.Time) units.Time {
 	return now + units.Time((e.what>>whatShift-uint64(now))&whatTimes)
 }
 
-// push puts a packet on the wire that arrives at a time, not before those pushed earlier.
+func (w *wire) full() bool { return int(w.n) == len(w.ring) }
+
+// push puts a packet on the wire, which is not full, that arrives at a time, not before those
+// pushed earlier.
 func (w *wire) push(at units.Time, e onWire) {
-	if int(w.n) == len(w.ring) {
-		w.grow()
-	}
 	e.what = e.what&(1<<whatShift-1) | uint64(at)<<whatShift
 	w.ring[(w.head+w.n)&uint32(len(w.ring)-1)] = e
 	w.n++

@@ -35,9 +35,9 @@ type MMU struct {
 	queueWakes, portWakes wakes // paused, but with nothing in headroom
 	touched               []int32
 	out                   []Signal
-	config                Config
-	stats                 Stats
 	totals                Usage
+	stats                 Stats
+	config                Config // last: no packet looks at it
 }
 
 // queue is one ingress queue's account.
@@ -117,25 +117,28 @@ func (m *MMU) Lossless() uint8 {
 func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
 	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
 	lossless := m.lossless>>class&1 != 0
-	at, whole := m.place(now, port, class, n)
+	at, whole := m.place(now, port, q, p, class, n)
 	switch at {
 	case placePrivate:
 		q.private += n
 		m.totals.Private += n
+		m.stats.Peak.Private = max(m.stats.Peak.Private, m.totals.Private)
 	case placeShared:
 		q.shared += n
 		m.used += n
+		m.stats.Peak.Shared = max(m.stats.Peak.Shared, m.used)
 	case placeHeadroom:
 		q.headroom += n
 		m.totals.Headroom += n
+		m.stats.Peak.Headroom = max(m.stats.Peak.Headroom, m.totals.Headroom)
 	case placeInsurance:
 		q.shared += n
 		p.insured += n
 		m.totals.Insurance += n
+		m.stats.Peak.Insurance = max(m.stats.Peak.Insurance, m.totals.Insurance)
 	default:
 		m.stats.drop(lossless, n)
 	}
-	m.stats.peak(m)
 	if !lossless {
 		return at != placeNone, nil
 	}
@@ -145,7 +148,7 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	if at != placeNone && m.rules.grows != nil {
 		q.tau = m.rules.grows.arrived(now, port, class, q.length())
 	}
-	m.recheck(port, class, at, whole)
+	m.recheck(port, class, q, p, at, whole)
 	return at != placeNone, m.signals(now)
 }
 
@@ -186,7 +189,9 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	if m.local {
 		m.wakeLocal(port, class)
 	} else {
-		m.updateWaiting(port, class)
+		if p.paused() != 0 {
+			m.updateWaiting(port, class)
+		}
 		m.wake()
 	}
 	return m.signals(now)

@@ -4,9 +4,7 @@ import "github.com/headgate/headgate/units"
 
 // recheck pauses the queue, and with DSH the port, that a packet was placed for (Fig. 3 and
 // §IV-E), and keeps the order in which paused ones will be woken.
-func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
-	i := port*Classes + int(class)
-	q, p := &m.queues[i], &m.ports[port]
+func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, whole bool) {
 	was := q.off
 	free := m.size - m.used
 	limit := m.size
@@ -31,7 +29,7 @@ func (m *MMU) recheck(port int, class uint8, at placement, whole bool) {
 			m.touch(port)
 		}
 	}
-	if m.local {
+	if m.local || p.paused() == 0 {
 		return
 	}
 	m.updateWaiting(port, class)
@@ -61,9 +59,13 @@ func (m *MMU) updateWaiting(port int, class uint8) {
 // wake resumes all queues and ports that the present threshold allows to. Paused ports are
 // never victims, so one threshold holds for all.
 func (m *MMU) wake() {
-	if len(m.queueWakes.order)+len(m.portWakes.order) == 0 {
-		return
+	if len(m.queueWakes.order)+len(m.portWakes.order) > 0 {
+		m.wakeWaiting()
 	}
+}
+
+// wakeWaiting does so where there are some.
+func (m *MMU) wakeWaiting() {
 	t := m.rules.threshold(m.size - m.used)
 	for {
 		i, key, ok := m.queueWakes.first()
@@ -139,6 +141,11 @@ func (m *MMU) signals(now units.Time) []Signal {
 	if len(m.touched) == 0 {
 		return nil
 	}
+	return m.changes(now)
+}
+
+// changes returns the frames for the ports that were touched.
+func (m *MMU) changes(now units.Time) []Signal {
 	m.out = m.out[:0]
 	for _, i := range m.touched {
 		p := &m.ports[i]

@@ -15,20 +15,18 @@ const (
 
 // place chooses the pool of an arriving packet by Algorithm 1 and reports whether its port
 // may use the whole shared pool.
-func (m *MMU) place(now units.Time, port int, class uint8, n units.Bytes) (at placement, whole bool) {
-	q := &m.queues[port*Classes+int(class)]
+func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n units.Bytes) (at placement, whole bool) {
 	lossless := m.lossless>>class&1 != 0
 	whole = lossless && m.rules.whole(now, port)
 	if q.private+n <= m.private[class] {
 		return placePrivate, whole
 	}
-	if free := m.size - m.used; n <= free && (whole || m.below(port, q, lossless, n, m.rules.threshold(free))) {
+	if free := m.size - m.used; n <= free && (whole || m.below(p, q, lossless, n, m.rules.threshold(free))) {
 		return placeShared, whole
 	}
 	if !lossless {
 		return placeNone, whole
 	}
-	p := &m.ports[port]
 	switch {
 	case m.insured && p.insured+n <= p.phi:
 		return placeInsurance, whole
@@ -40,9 +38,9 @@ func (m *MMU) place(now units.Time, port int, class uint8, n units.Bytes) (at pl
 
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the
 // threshold.
-func (m *MMU) below(port int, q *queue, lossless bool, n, t units.Bytes) bool {
+func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
 	if m.insured && lossless && !m.apart {
-		return m.ports[port].shared+n < m.nq*t
+		return p.shared+n < m.nq*t
 	}
 	return q.shared+n < t
 }

@@ -41,13 +41,6 @@ func (s *Stats) drop(lossless bool, n units.Bytes) {
 	}
 }
 
-func (s *Stats) peak(m *MMU) {
-	s.Peak.Private = max(s.Peak.Private, m.totals.Private)
-	s.Peak.Shared = max(s.Peak.Shared, m.used)
-	s.Peak.Headroom = max(s.Peak.Headroom, m.totals.Headroom)
-	s.Peak.Insurance = max(s.Peak.Insurance, m.totals.Insurance)
-}
-
 // Stats returns the counters.
 func (m *MMU) Stats() Stats { return m.stats }
 

@@ -44,7 +44,7 @@ const (
 	maxShift     = 32 // a time within a bucket has 32 bits
 )
 
-// Queue is an agenda; the zero value is an empty one. It is owned by one simulator and not
+// Queue is an agenda; the zero value is an empty one with the shortest horizon. It is owned by one simulator and not
 // safe for concurrent use.
 //
 // It is a timing wheel (Brown's calendar queue with fixed buckets): an event within the
@@ -61,11 +61,11 @@ type Queue struct {
 	shift uint
 	size  int // events in the wheel
 	free  int32
-	nodes []node
-	heads []int32 // per slot: the first of its events; 0 for none
+	nodes []node // the first stands for none
 	used  [words]uint64
 	sum   [words / 64]uint64
 	far   farHeap
+	heads [slots]int32 // per slot: the first of its events
 }
 
 type node struct {
@@ -91,51 +91,45 @@ func (q *Queue) Len() int { return q.size + len(q.keys) - q.taken + len(q.far.ev
 
 // Schedule adds an event. A time before Now is taken as Now: an effect never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
-	if at < q.now {
-		at = q.now
-	}
-	if q.heads == nil {
-		q.start()
-	}
-	q.insert(at, what(kind, arg))
-}
-
-func (q *Queue) start() {
-	q.heads = make([]int32, slots)
-	q.nodes = make([]node, 1, 1024)
-	if q.shift == 0 {
-		q.shift = defaultShift
-	}
+	q.insert(max(at, q.now), what(kind, arg))
 }
 
 func (q *Queue) insert(at units.Time, what uint32) {
-	bucket := int64(at) >> q.shift
-	ahead := bucket - q.cur
-	if ahead >= slots {
+	shift := q.shift % 64
+	bucket := int64(at) >> shift
+	key := uint64(at-units.Time(bucket)<<shift)<<32 | uint64(what)
+	switch ahead := bucket - q.cur; {
+	case ahead >= slots:
 		q.far.push(at, what)
 		return
-	}
-	key := uint64(at-units.Time(bucket)<<q.shift)<<32 | uint64(what)
-	if ahead == 0 {
+	case ahead == 0:
 		q.insertNow(key)
 		return
 	}
 	n := q.free
-	if n != 0 {
-		q.free = q.nodes[n].next
-	} else {
-		n = int32(len(q.nodes))
-		q.nodes = append(q.nodes, node{})
+	if n == 0 {
+		n = q.grow()
 	}
-	q.size++
 	slot := uint(bucket) % slots
 	head := q.heads[slot]
-	q.nodes[n] = node{key, head}
 	q.heads[slot] = n
+	q.size++
+	place := &q.nodes[n]
+	q.free = place.next
+	place.key, place.next = key, head
 	if head == 0 {
 		q.used[slot/64] |= 1 << (slot % 64)
 		q.sum[slot/4096] |= 1 << (slot / 64 % 64)
 	}
+}
+
+// grow returns the number of a node that has not been used before.
+func (q *Queue) grow() int32 {
+	if len(q.nodes) == 0 {
+		q.nodes = make([]node, 1, 1024)
+	}
+	q.nodes = append(q.nodes, node{})
+	return int32(len(q.nodes) - 1)
 }
 
 // insertNow adds an event to the present bucket.
@@ -156,12 +150,10 @@ func (q *Queue) insertNow(key uint64) {
 
 // Next takes the earliest event if it is not later than until.
 func (q *Queue) Next(until units.Time) (Event, bool) {
-	if q.taken == len(q.keys) {
-		if !q.advance(until) {
-			return Event{}, false
-		}
+	if q.taken == len(q.keys) && !q.advance(until) {
+		return Event{}, false
 	}
-	e := q.event(q.base, q.keys[q.taken])
+	e := event(q.base, q.keys[q.taken])
 	if e.At > until {
 		return Event{}, false
 	}
@@ -170,7 +162,7 @@ func (q *Queue) Next(until units.Time) (Event, bool) {
 	return e, true
 }
 
-func (q *Queue) event(base units.Time, key uint64) Event {
+func event(base units.Time, key uint64) Event {
 	return Event{At: base + units.Time(key>>32), Kind: uint32(key) >> argBits, Arg: int32(key & MaxArg)}
 }
 
@@ -178,13 +170,13 @@ func (q *Queue) event(base units.Time, key uint64) Event {
 func (q *Queue) Peek() (Event, bool) {
 	switch {
 	case q.taken < len(q.keys):
-		return q.event(q.base, q.keys[q.taken]), true
+		return event(q.base, q.keys[q.taken]), true
 	case q.size > 0:
 		slot := q.first()
-		return q.event(units.Time(q.bucket(slot))<<q.shift, q.least(slot)), true
+		return event(units.Time(q.bucket(slot))<<q.shift, q.least(slot)), true
 	case len(q.far.events) > 0:
 		e := q.far.events[0]
-		return q.event(e.at, uint64(e.what)), true
+		return event(e.at, uint64(e.what)), true
 	}
 	return Event{}, false
 }
@@ -213,29 +205,31 @@ func (q *Queue) advance(until units.Time) bool {
 	}
 	slot := q.first()
 	bucket := q.bucket(slot)
-	base := units.Time(bucket) << q.shift
-	if until-base < 1<<q.shift && (until < base || base+units.Time(q.least(slot)>>32) > until) {
+	shift := q.shift % 64
+	base := units.Time(bucket) << shift
+	if until-base < 1<<shift && (until < base || base+units.Time(q.least(slot)>>32) > until) {
 		return false
 	}
 	n := q.heads[slot]
+	q.heads[slot] = 0
 	last := &q.nodes[n]
-	q.keys, q.taken = append(q.keys[:0], last.key), 0
+	keys := append(q.keys[:0], last.key)
 	for last.next != 0 {
 		last = &q.nodes[last.next]
-		q.keys = append(q.keys, last.key)
+		keys = append(keys, last.key)
 	}
 	last.next = q.free
 	q.free = n
-	q.heads[slot] = 0
 	w := q.used[slot/64] &^ (1 << (slot % 64))
 	q.used[slot/64] = w
 	if w == 0 {
 		q.sum[slot/4096] &^= 1 << (slot / 64 % 64)
 	}
-	q.size -= len(q.keys)
-	if len(q.keys) > 1 {
-		order(q.keys)
+	q.size -= len(keys)
+	if len(keys) > 1 {
+		order(keys)
 	}
+	q.keys, q.taken = keys, 0
 	q.cur, q.base = bucket, base
 	if len(q.far.events) > 0 {
 		q.draw()

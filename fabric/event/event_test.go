@@ -108,7 +108,7 @@ func TestAgainstSortedList(t *testing.T) {
 func BenchmarkHold(b *testing.B) {
 	for _, n := range []int{16, 256, 4096, 65536} {
 		b.Run(fmt.Sprintf("pending=%d", n), func(b *testing.B) {
-			var q Queue
+			q := NewQueue(0)
 			r := rand.New(rand.NewPCG(1, 2))
 			for i := range n {
 				q.Schedule(units.Time(r.Int64N(1000000)), 0, int32(i))

@@ -6,12 +6,7 @@ import "github.com/headgate/headgate/units"
 // size, a power of two. It doubles when the window outgrows it, so a flow that has reached
 // its window allocates nothing.
 type sendRing struct {
-	slots []sendSlot
-}
-
-type sendSlot struct {
-	sent   units.Time
-	resent bool
+	slots []units.Time // the complement, below zero, for what was sent more than once
 }
 
 const firstRing = 32
@@ -19,16 +14,19 @@ const firstRing = 32
 // put records packet i, of which those from una on are still in flight.
 func (r *sendRing) put(i, una uint64, now units.Time, resent bool) {
 	if i-una >= uint64(len(r.slots)) {
-		grown := make([]sendSlot, max(2*len(r.slots), firstRing))
+		grown := make([]units.Time, max(2*len(r.slots), firstRing))
 		for j := una; j < i; j++ {
 			grown[j&uint64(len(grown)-1)] = r.slots[j&uint64(len(r.slots)-1)]
 		}
 		r.slots = grown
 	}
-	r.slots[i&uint64(len(r.slots)-1)] = sendSlot{now, resent}
+	if resent {
+		now = ^now
+	}
+	r.slots[i&uint64(len(r.slots)-1)] = now
 }
 
 func (r *sendRing) get(i uint64) (sent units.Time, resent bool) {
-	s := r.slots[i&uint64(len(r.slots)-1)]
-	return s.sent, s.resent
+	sent = r.slots[i&uint64(len(r.slots)-1)]
+	return max(sent, ^sent), sent < 0
 }
