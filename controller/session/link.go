@@ -24,7 +24,8 @@ type link struct {
 
 	bid  *p4v1.Uint128
 	role Role
-	seen bool // an arbitration message came
+	seen bool          // an arbitration message came
+	late *p4v1.Uint128 // of a later leader of the cluster, which had the switch; nil when none is known
 }
 
 // outQueue is how many messages may wait for the stream.
@@ -151,14 +152,21 @@ func (l *link) ack(d *p4v1.DigestList) {
 func (l *link) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	l.seen = true
 	role, why := Backup, error(nil)
+	if id := a.GetElectionId(); l.bid.GetHigh() > 0 && id.GetHigh() > l.bid.GetHigh() {
+		l.late = id
+	}
 	switch code := codes.Code(uint32(a.GetStatus().GetCode())); code {
 	case codes.OK:
+		if l.late != nil { // BMv2 makes the next best primary when one leaves
+			why = l.later()
+			break
+		}
 		role = Primary
 	case codes.AlreadyExists:
 		why = fmt.Errorf("another controller is primary, with election id %s", idText(a.GetElectionId()))
 	case codes.NotFound:
-		if l.bid.GetHigh() > 0 && a.GetElectionId().GetHigh() > l.bid.GetHigh() {
-			why = fmt.Errorf("a later leader of the cluster had the switch, with election id %s", idText(a.GetElectionId()))
+		if l.late != nil {
+			why = l.later()
 			break
 		}
 		why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
@@ -178,6 +186,10 @@ func (l *link) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	l.role = role
 	h.Role(role, why)
 	return nil
+}
+
+func (l *link) later() error {
+	return fmt.Errorf("a later leader of the cluster had the switch, with election id %s", idText(l.late))
 }
 
 func less(a, b *p4v1.Uint128) bool {

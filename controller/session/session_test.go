@@ -11,8 +11,10 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"go.uber.org/goleak"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/p4src"
@@ -384,5 +386,38 @@ func TestHollowPush(t *testing.T) {
 	}
 	if err := c.Push(context.Background(), broken); err == nil || !strings.Contains(err.Error(), "does not run it") {
 		t.Errorf("error = %v", err)
+	}
+}
+
+// TestLaterLeaderSeen: BMv2 makes the next best primary when the primary leaves. One that knows of a
+// later leader of its cluster writes nothing all the same.
+func TestLaterLeaderSeen(t *testing.T) {
+	conn, err := grpc.NewClient("127.0.0.1:1", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	told := func(l *link, code codes.Code, term uint64) Role {
+		t.Helper()
+		a := &p4v1.MasterArbitrationUpdate{ElectionId: &p4v1.Uint128{High: term, Low: 1}, Status: &statuspb.Status{Code: int32(code)}}
+		if err := l.arbitrate(a, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		return l.role
+	}
+	for _, c := range []struct {
+		term, other uint64
+		want        Role
+	}{{5, 7, Backup}, {5, 5, Primary}, {0, 7, Primary}} {
+		l := newLink(conn, Options{Term: c.term, ElectionID: 1})
+		if got := told(l, codes.OK, c.term); got != Primary {
+			t.Errorf("%+v: at first %v", c, got)
+		}
+		if got := told(l, codes.AlreadyExists, c.other); got != Backup {
+			t.Errorf("%+v: with another primary %v", c, got)
+		}
+		if got := told(l, codes.OK, c.term); got != c.want {
+			t.Errorf("%+v: when that one left %v", c, got)
+		}
 	}
 }

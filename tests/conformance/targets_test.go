@@ -41,6 +41,7 @@ func tests() map[string]func(*rig) {
 		"WatchPort":              testWatchPort,              // ActionProfile.WatchPort
 		"WatchPortOfGroup":       testWatchPortOfGroup,       //
 		"DeleteGroupWithMembers": testDeleteGroupWithMembers, // ActionProfile.DeleteGroupWithMembers
+		"Terms":                  testTerms,                  //
 		"BackupCannotPush":       testBackupCannotPush,       // sonic-pins BackupConnectionCannotUpdateForwardingPipeline
 		"BackupCannotWrite":      testBackupCannotWrite,      // sonic-pins BackupConnectionCannotSendWriteRequest
 		"NobodyWritesAlone":      testNobodyWritesAlone,      // sonic-pins CannotSendRequestsAfterDisconnecting
