@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,26 +23,44 @@ const sources = "../../p4src"
 // edit is a change to a copy of the sources.
 type edit struct{ file, old, new string }
 
-// edits make the program one that the tool runs well.
+// assume makes the tool take only paths on which a condition holds behind a line.
+func assume(file, line, condition string) edit {
+	return edit{file, line, strings.TrimSuffix(line, "\n") + " testgen_assume(" + condition + ");\n"}
+}
+
+// edits make the program one that the tool runs well. Lines keep their numbers, by which nodes are known.
 var edits = []edit{
 	{main, "#include <v1model.p4>\n", "#include <v1model.p4>\n#include <testgen.p4>\n"},
 	// The tool stops at a truncate. Only PFC frames have one, which are clones, and it follows no clones.
-	{"v1model/pause.p4", "        truncate(PFC_FRAME_BYTES);\n", ""},
+	{"v1model/pause.p4", "        truncate(PFC_FRAME_BYTES);", ""},
 	// It takes a dropped packet through egress, and spends its time there.
-	{main, "        bool copy = standard.", "        if (standard.egress_port == 511) {\n            exit;\n        }\n        bool copy = standard."},
+	{main, "        bool copy = standard.", "        if (standard.egress_port == 511) { exit; } bool copy = standard."},
 	// It finds a packet for a checksum by trial, and mostly gives up: see sum.
 	{"v1model/parser.p4", `        verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
                         IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
                         HashAlgorithm.csum16);
-`, ""},
+`, "\n\n\n"},
 	{"v1model/parser.p4", `        update_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
                         IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
                         HashAlgorithm.csum16);
-`, ""},
+`, "\n\n\n"},
+	// It has no short circuit: a field of a header that is not there makes all of a condition unknown, and
+	// with it the path of every frame without a shim. A choice it follows.
+	{"shared/validate.p4", "hdr.udp.isValid() && SHORTER(hdr.udp.length, 8)", "hdr.udp.isValid() ? SHORTER(hdr.udp.length, 8) : false"},
+	{"shared/validate.p4", "hdr.maxqd.isValid() && SHORTER(hdr.udp.length, 12)", "hdr.maxqd.isValid() ? SHORTER(hdr.udp.length, 12) : false"},
+	{"shared/validate.p4", "hdr.maxqd.isValid() && hdr.maxqd.version != MAXQD_VERSION", "hdr.maxqd.isValid() ? hdr.maxqd.version != MAXQD_VERSION : false"},
+	{"v1model/foreign.p4", "if (hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MAXQD &&", "if (!(hdr.udp.isValid() ? hdr.udp.dst_port == UDP_PORT_MAXQD : false) ? false :"},
+	{"v1model/foreign.p4", "!(hdr.bth.isValid() && hdr.udp.length", "!(!hdr.bth.isValid() ? false : hdr.udp.length"},
+	{"v1model/queue_pair.p4", "hdr.bth.isValid() && meta.target.foreign == 0 && hdr", "!hdr.bth.isValid() ? false : meta.target.foreign == 0 && hdr"},
+	{"shared/maxqd.p4", "hdr.maxqd.isValid() && hdr", "!hdr.maxqd.isValid() ? false : hdr"},
+	{"shared/ecn.p4", "hdr.ipv4.isValid() && (", "!hdr.ipv4.isValid() ? false : ("},
+	// Random numbers are unknown; the entries take what does not depend on them: never and always.
+	{"v1model/ports.p4", "        random(meta.departure.draw, 16w0, 16w0xffff);", "        meta.departure.draw = 0xffff;"},
+	assume("shared/ecn.p4", "        meta.mark_always = p[16:16];\n", "p[15:0] == 0"),
 	// Only ports that our targets have, and values that differ: it likes 0 for all.
-	{"shared/routing.p4", "        meta.egress_port = port;\n", "        meta.egress_port = port;\n        testgen_assume(port > 0 && port < 8 && src_mac != 0 && src_mac != dst_mac);\n"},
-	{"shared/classify.p4", "        meta.bridged.queue = queue;\n", "        meta.bridged.queue = queue;\n        testgen_assume(queue != traffic_class);\n"},
-	{"shared/punt.p4", "        hdr.packet_in.reason = reason;\n", "        hdr.packet_in.reason = reason;\n        testgen_assume(reason != 0);\n"},
+	assume("shared/routing.p4", "        meta.egress_port = port;\n", "port > 0 && port < 8 && src_mac != 0 && src_mac != dst_mac"),
+	assume("shared/classify.p4", "        meta.bridged.queue = queue;\n", "queue != traffic_class"),
+	assume("shared/punt.p4", "        hdr.packet_in.reason = reason;\n", "reason != 0"),
 }
 
 const (
@@ -57,27 +76,50 @@ const (
 var (
 	fromPorts = []edit{{"v1model/parser.p4", begin, `        testgen_assume(standard.ingress_port > 0 && standard.ingress_port < 8);
         transition parse_ethernet;
+
+
 `}}
 	fromController = []edit{{"v1model/parser.p4", begin, `        testgen_assume(standard.ingress_port == CPU_PORT);
         transition parse_packet_out;
-`}, {"shared/parser.p4", "    packet.extract(hdr.packet_out);\n", `    packet.extract(hdr.packet_out);
-    testgen_assume(hdr.packet_out.egress_port > 0 && hdr.packet_out.egress_port < 8);
-`}}
+
+
+`}, assume("shared/parser.p4", "    packet.extract(hdr.packet_out);\n", "hdr.packet_out.egress_port > 0 && hdr.packet_out.egress_port < 8")}
 )
+
+// The tool goes on at random from any branch that it has seen, and most of those are on the longest ways that it
+// has taken. So that each protocol gets its share, it has a search of its own, as have frames that are refused.
+const (
+	ethernet = "    packet.extract(hdr.ethernet);\n"
+	ipv4     = "    packet.extract(hdr.ipv4);\n"
+	udp      = "    packet.extract(hdr.udp);\n"
+	whole    = "hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5 && hdr.ipv4.more_fragments == 0 && hdr.ipv4.fragment_offset == 0"
+)
+
+// accepted lets only frames go on that no check refuses.
+var accepted = append(fromPorts[:1:1], assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason == DROP_NONE"))
+
+// to directs a search by a condition on what a parser's state has extracted.
+func to(edits []edit, state, condition string) []edit {
+	return append(edits[:len(edits):len(edits)], assume("shared/parser.p4", state, condition))
+}
 
 // search is one run of the tool.
 type search struct {
-	name   string
-	policy string // how it chooses among paths
-	seed   int
-	edits  []edit
+	name  string
+	seed  int
+	edits []edit
 }
 
 var searches = []search{
-	{"maxqd", "RANDOM_BACKTRACK", 4, append(fromPorts[:1:1], edit{"shared/parser.p4", "    packet.extract(hdr.udp);\n", "    packet.extract(hdr.udp);\n    testgen_assume(hdr.udp.dst_port == UDP_PORT_MAXQD);\n"})},
-	{"random", "RANDOM_BACKTRACK", 4, fromPorts},
-	{"greedy", "GREEDY_STATEMENT_SEARCH", 2, fromPorts},
-	{"packet-out", "GREEDY_STATEMENT_SEARCH", 6, fromController},
+	{"tcp", 1, to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_TCP")},
+	{"udp", 2, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port != UDP_PORT_MAXQD && hdr.udp.dst_port != UDP_PORT_ROCE")},
+	{"roce", 3, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port == UDP_PORT_ROCE")},
+	{"maxqd", 4, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port == UDP_PORT_MAXQD")},
+	{"fragment", 5, to(accepted, ipv4, "hdr.ipv4.more_fragments == 1 || hdr.ipv4.fragment_offset != 0")},
+	{"not-ipv4", 6, to(accepted, ethernet, "hdr.ethernet.ether_type != ETHER_TYPE_IPV4")},
+	{"refused", 7, append(to(fromPorts, ethernet, "hdr.ethernet.ether_type == ETHER_TYPE_IPV4"), assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason != DROP_NONE && meta.drop_reason != DROP_PARSER"))},
+	{"malformed", 8, append(fromPorts[:1:1], assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason != DROP_NONE"))},
+	{"packet-out", 6, fromController},
 }
 
 // program copies the sources to a folder and edits them.
@@ -112,16 +154,60 @@ func (s *search) program(t *testing.T) string {
 	return dir
 }
 
-var covered = regexp.MustCompile(`Nodes covered: [0-9.]+ \((\d+)/(\d+)\)`)
+// nodes are the program's statements, actions and parser states that a search has not come to, and how many there
+// are in all, but for our own.
+type nodes struct {
+	left map[string]bool
+	all  int
+}
 
-// run makes so many attempts at a case, or as many as there is time for, unless the folder has some. nodes says how many
-// of the program's statements, actions and parser states they go through, and of how many.
-func (s *search) run(t *testing.T, folder string, attempts int, limit time.Duration) (all []testCase, nodes string) {
+var (
+	covered = regexp.MustCompile(`Nodes covered: [0-9.]+ \((\d+)/(\d+)\)`)
+	node    = regexp.MustCompile(`(?m)^\t(.+\.p4\\\d+: .*)$`)
+)
+
+// report reads what the tool says of nodes; it says it anew with each test.
+func (s *search) report(log []byte) (n nodes) {
+	n.left = map[string]bool{}
+	m := covered.FindAllSubmatch(log, -1)
+	if len(m) == 0 {
+		return n
+	}
+	n.all, _ = strconv.Atoi(string(m[len(m)-1][2])) // the expression has only digits
+	for _, e := range append(edits[:len(edits):len(edits)], s.edits...) {
+		n.all -= strings.Count(e.new, "testgen_assume") - strings.Count(e.old, "testgen_assume")
+	}
+	for _, line := range node.FindAllSubmatch(log[bytes.LastIndex(log, []byte("Not covered program nodes:")):], -1) {
+		if !bytes.Contains(line[1], []byte("testgen_assume")) {
+			n.left[string(line[1])] = true
+		}
+	}
+	return n
+}
+
+// common takes away from what n has left what another search has come to.
+func (n *nodes) common(with nodes) {
+	switch {
+	case with.all == 0:
+	case n.all == 0:
+		*n = nodes{maps.Clone(with.left), with.all}
+	default:
+		maps.DeleteFunc(n.left, func(k string, _ bool) bool { return !with.left[k] })
+	}
+}
+
+func (n nodes) String() string { return fmt.Sprintf("%d of %d nodes", n.all-len(n.left), n.all) }
+
+// run makes so many attempts at a case, or as many as there is time for, unless the folder has some.
+func (s *search) run(t *testing.T, folder string, attempts int, limit time.Duration) (all []testCase, through nodes) {
 	t.Helper()
 	out := filepath.Join(folder, s.name)
-	nodes = "what an earlier search went through"
 	if earlier, err := filepath.Glob(filepath.Join(out, "*.txtpb")); err != nil || len(earlier) == 0 {
-		nodes = s.generate(t, out, attempts, limit)
+		s.generate(t, out, attempts, limit)
+	}
+	log, err := os.ReadFile(filepath.Join(out, "log"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(out, "*.txtpb"))
 	if err != nil {
@@ -138,17 +224,17 @@ func (s *search) run(t *testing.T, folder string, attempts int, limit time.Durat
 		}
 		all = append(all, *c)
 	}
-	return all, nodes
+	return all, s.report(log)
 }
 
-// generate runs the tool, which writes its cases to a folder.
-func (s *search) generate(t *testing.T, out string, attempts int, limit time.Duration) (nodes string) {
+// generate runs the tool, which writes its cases to a folder; what it says goes there, too.
+func (s *search) generate(t *testing.T, out string, attempts int, limit time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, "--target", "bmv2", "--arch", "v1model", "--std", "p4-16", "--Wdisable",
-		"--test-backend", "PROTOBUF", "--track-coverage", "STATEMENTS", "--track-coverage", "ACTIONS", "--track-coverage", "PARSER_STATES",
-		"--seed", strconv.Itoa(s.seed), "--max-tests", strconv.Itoa(attempts), "--path-selection", s.policy,
+		"--test-backend", "PROTOBUF", "--track-coverage", "STATEMENTS", "--track-coverage", "ACTIONS", "--track-coverage", "PARSER_STATES", "--print-coverage",
+		"--seed", strconv.Itoa(s.seed), "--max-tests", strconv.Itoa(attempts), "--path-selection", "RANDOM_BACKTRACK",
 		"--packet-size-range", "480:1600", "--out-dir", out, main)
 	cmd.Dir = s.program(t)
 	cmd.Env = append(os.Environ(), "GC_INITIAL_HEAP_SIZE=1500000000") // its collector is half of its time otherwise
@@ -156,10 +242,13 @@ func (s *search) generate(t *testing.T, out string, attempts int, limit time.Dur
 	if err != nil { // also when its time is over; Z3 4.8.12 crashes at times
 		fmt.Printf("%s, search %s, ended early: %v\n", tool, s.name, err)
 	}
-	m := covered.FindAllSubmatch(log, -1)
-	if len(m) == 0 {
+	if !covered.Match(log) {
 		t.Logf("%s", log[max(0, len(log)-2000):])
-		return "no nodes"
 	}
-	return fmt.Sprintf("%s of %s nodes", m[len(m)-1][1], m[len(m)-1][2])
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(out, "log"), log, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -25,6 +25,7 @@ var (
 	tests  = flag.Int("tests", 200, "attempts of each search; the tool gives up many")
 	limit  = flag.Duration("limit", 5*time.Minute, "time that each search may take")
 	files  = flag.String("files", "", "folder for what the searches write; what it has of an earlier time is replayed")
+	only   = flag.String("search", "", "the one search to make; all without it")
 	update = flag.Int("update", 0, "replace testdata by a selection of so many of the new cases")
 )
 
@@ -73,9 +74,14 @@ func TestSymbolic(t *testing.T) {
 	}
 	var all []testCase
 	skipped := map[string]int{}
+	var together nodes
 	for i := range searches {
-		made, nodes := searches[i].run(t, folder, *tests, *limit)
-		fmt.Printf("search %s, seed %d: %d cases through %s\n", searches[i].name, searches[i].seed, len(made), nodes)
+		if *only != "" && searches[i].name != *only {
+			continue
+		}
+		made, through := searches[i].run(t, folder, *tests, *limit)
+		together.common(through)
+		fmt.Printf("search %s, seed %d: %d cases through %v, together %v\n", searches[i].name, searches[i].seed, len(made), through, together)
 		for _, c := range made {
 			if why := c.incomparable(); why != "" {
 				skipped[why]++
