@@ -41,6 +41,9 @@ func TestSoak(t *testing.T) {
 	s.farm = newFarm(t, newFabric(*small, 20*(*small)))
 	s.yaml = string(s.farm.yaml(s.farm.addresses(), fmt.Sprintf("  poll_interval: 1s\n  probe_interval: 300ms\n  flap_hold_max: 2s\n  state: %s/state.db\n", s.dir)))
 	s.start()
+	for range kept/2 + 1 {
+		s.apply()
+	}
 	began := time.Now()
 	restart := began.Add(*long / 10) // the only one, so that the rest is of one process
 	for n := 0; time.Since(began) < *long; n++ {
@@ -66,6 +69,10 @@ func TestSoak(t *testing.T) {
 	}
 	s.judge()
 }
+
+// kept is how many configurations the history keeps (package store), with all their text: that is no
+// growth.
+const kept = 100
 
 // soak is a run; one goroutine owns it.
 type soak struct {
