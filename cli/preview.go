@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,12 +16,14 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/foresight"
 )
 
 // previewFlags say what traffic a change is tried on.
 type previewFlags struct {
 	traffic, law string
+	plot         string
 	seed         uint64
 	seeds        int
 }
@@ -30,19 +31,25 @@ type previewFlags struct {
 func (p *previewFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv) (default what hosts reported)")
 	f.StringVar(&p.law, "law", "", "`law` of flows that do not say theirs (default dcqcn-vendor where switches mark or notify, else none)")
+	f.StringVar(&p.plot, "plot", "", "draw the preview into this `file`, .svg, .png or .pdf")
 	f.Uint64Var(&p.seed, "seed", 1, "seed of the preview's first run")
 	f.IntVar(&p.seeds, "seeds", 3, "run the preview with so many seeds")
 }
 
 // check finds flags that mean nothing without a preview.
 func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
-	for _, name := range []string{"traffic", "law", "seed", "seeds"} {
+	for _, name := range []string{"traffic", "law", "seed", "seeds", "plot"} {
 		if f.Changed(name) && !on {
 			return fmt.Errorf("--%s: is for a preview: want %s with it", name, with)
 		}
 	}
 	if p.seeds < 1 || p.seeds > maxSeeds {
 		return fmt.Errorf("--seeds: %d is not allowed: want 1 to %d", p.seeds, maxSeeds)
+	}
+	if p.plot != "" {
+		if err := experiment.CheckPicture(p.plot); err != nil {
+			return fmt.Errorf("--plot: %w", err)
+		}
 	}
 	return nil
 }
@@ -78,7 +85,9 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 	show := newProgress(os.Stderr)
 	defer show.clear()
 	o.Watch = show.update
-	preview, err = foresight.Run(ctx, o)
+	if preview, err = foresight.Run(ctx, o); err == nil && p.plot != "" {
+		err = preview.Plot(p.plot)
+	}
 	return preview, running.GetGeneration(), err
 }
 
@@ -92,7 +101,11 @@ func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config)
 	if err != nil {
 		return foresight.Traffic{}, err
 	}
-	return foresight.Observed(running, seen, law)
+	ports, err := portsOf(ctx, e, running)
+	if err != nil {
+		return foresight.Traffic{}, err
+	}
+	return foresight.Observed(running, seen, ports, law)
 }
 
 // require predicts what a configuration will do, and says all of the requirements that the prediction does not
@@ -179,7 +192,7 @@ func (e *env) drawPreview(p *foresight.Preview, took time.Duration) error {
 		return err
 	}
 	_, _ = fmt.Fprintln(e.Out)
-	return e.table(func(w io.Writer) { drawLinks(w, p.Links) })
+	return e.table(func(w io.Writer) { drawLinks(w, p.Worst()) })
 }
 
 // drawMeasures shows what any seed has a value of.
@@ -231,17 +244,7 @@ func drawGroups(w io.Writer, list []foresight.Group) {
 // mostLinks is how many links are listed, those that are paused most first.
 const mostLinks = 16
 
-func drawLinks(w io.Writer, all []foresight.Link) {
-	worst := func(l foresight.Link) (most float64) {
-		for _, s := range []*foresight.LinkSide{l.Before, l.After} {
-			if s != nil {
-				most = max(most, s.Paused.High, s.Headroom.High/1e9) // those without a pause by their headroom
-			}
-		}
-		return most
-	}
-	list := slices.DeleteFunc(slices.Clone(all), func(l foresight.Link) bool { return worst(l) == 0 })
-	slices.SortStableFunc(list, func(a, b foresight.Link) int { return cmp.Compare(worst(b), worst(a)) })
+func drawLinks(w io.Writer, list []foresight.Link) {
 	row(w, "LINK", "PAUSED % BEFORE", "AFTER", "LOAD % BEFORE", "AFTER", "HEADROOM KB BEFORE", "AFTER")
 	for _, l := range list[:min(len(list), mostLinks)] {
 		b, a := cmp.Or(l.Before, &foresight.LinkSide{}), cmp.Or(l.After, &foresight.LinkSide{})

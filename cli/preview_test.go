@@ -35,6 +35,26 @@ func (f *fabricOf) GetTraffic(context.Context, *pb.GetTrafficRequest) (*pb.GetTr
 	}}, nil
 }
 
+// ListFlows: c and d do not report.
+func (f *fabricOf) ListFlows(context.Context, *pb.ListFlowsRequest) (*pb.ListFlowsResponse, error) {
+	return &pb.ListFlowsResponse{Hosts: []*pb.HostReport{{Host: "a"}, {Host: "b"}}}, nil
+}
+
+// StreamTelemetry has 20 Gb/s leave for d, from a counter that begins anew.
+func (f *fabricOf) StreamTelemetry(_ *pb.StreamTelemetryRequest, stream grpc.ServerStreamingServer[pb.TelemetrySample]) error {
+	for i, bytes := range []uint64{7e9, 1e9, 1.25e9, 1.5e9} {
+		at := timestamppb.New(time.Unix(1000, int64(i)*1e8))
+		for _, s := range []*pb.TelemetrySample{
+			{Time: at, Switch: "right", Port: 2, Peer: "d", DepartureBytes: bytes}, {Time: at, Switch: "right", Port: 3, Peer: "left", DepartureBytes: bytes},
+		} {
+			if err := stream.Send(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (f *fabricOf) PlanConfig(context.Context, *pb.PlanConfigRequest) (*pb.PlanConfigResponse, error) {
 	return &pb.PlanConfigResponse{}, nil
 }
@@ -118,6 +138,8 @@ func TestRequire(t *testing.T) {
 		{[]string{"apply", "--traffic", traffic, "--require", "luck>1"}, 0, `--require: "luck>1": there is no measure "luck": want one of pause_time, `},
 		{[]string{"apply", "--traffic", traffic}, 0, "--traffic: is for a preview: want --require or --preview with it"},
 		{[]string{"plan", "--seeds", "2"}, 0, "--seeds: is for a preview: want --preview with it"},
+		{[]string{"plan", "--plot", "a.png"}, 0, "--plot: is for a preview: want --preview with it"},
+		{[]string{"plan", "--preview", "--traffic", traffic, "--plot", "a.gif"}, 0, `--plot: "a.gif" is not allowed: want a name that ends in .svg, .png, .pdf`},
 		{[]string{"plan", "--preview", "--traffic", traffic, "--seeds", "0"}, 0, "--seeds: 0 is not allowed: want 1 to 1000"},
 		{[]string{"apply", "--traffic", traffic, "--seeds", "2", "--require", "pause_time<=0%", "--require", "fct_p99<1ms"}, 1, ""},
 		{[]string{"apply"}, 2, ""},
@@ -138,11 +160,16 @@ func TestRequire(t *testing.T) {
 	if out, err := run("apply", "--preview"); err != nil || len(f.applied) != 3 || len(f.applied[2].GetPredictions()) == 0 {
 		t.Errorf("%v, applied %d times:\n%s", err, len(f.applied), out)
 	}
-	out, err := run("plan", "--preview", "--traffic", traffic)
+	picture := filepath.Join(dir, "preview.svg")
+	out, err := run("plan", "--preview", "--traffic", traffic, "--plot", picture)
+	if text, err := os.ReadFile(picture); err != nil || !strings.Contains(string(text), "victim flows") || !strings.Contains(string(text), "pause time") {
+		t.Errorf("the picture has %d bytes: %v", len(text), err)
+	}
 	if err != nil || !strings.Contains(out, "pause_time") || !strings.Contains(out, "b→left") || !strings.Contains(out, "bystander") {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	if out, err := run("plan", "--preview"); err != nil || !strings.Contains(out, "what hosts reported") || !strings.Contains(out, "running") {
+	if out, err := run("plan", "--preview"); err != nil || !strings.Contains(out, "what hosts reported") || !strings.Contains(out, "running") ||
+		!strings.Contains(out, "hosts that do not report are c, d: what leaves for 1 hosts") || !strings.Contains(out, "unreported") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	for _, format := range []string{"json", "yaml"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func parse(t *testing.T, name, text string) *config.Config {
+func parse(t testing.TB, name, text string) *config.Config {
 	t.Helper()
 	c, err := config.Parse(name, []byte(text), nil, controller.Sections()...)
 	if err != nil {

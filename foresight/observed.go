@@ -25,16 +25,17 @@ const observedLength = 2 * units.Millisecond
 const maxObserved = 20_000
 
 // errUnseen says that there is nothing to play.
-var errUnseen = errors.New("the controller has seen no traffic: no attached host has reported flows; want --traffic with a file")
+var errUnseen = errors.New("the controller has seen no traffic: no attached host has reported flows, and ports sent nothing to other hosts; want --traffic with a file")
 
-// Observed makes traffic of what the hosts of a configuration's fabric reported (package controller/observed).
+// Observed makes traffic of what the hosts of a configuration's fabric reported (package controller/observed), and of
+// what ports count of hosts that do not report.
 // Flows that run go on for the whole time. Those that ended come again, of their mean size and as
 // often; those to a host that saw a fan-in, from as many sources together, the others out of step. Flows that carry
 // maxQD follow soze, those with a virtual priority its law, all others law.
-func Observed(c *config.Config, t *pb.GetTrafficResponse, law string) (Traffic, error) {
-	span := t.GetNow().AsTime().Sub(t.GetSince().AsTime())
-	if t.GetSince() == nil || span <= 0 {
-		return Traffic{}, errUnseen
+func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law string) (Traffic, error) {
+	span := time.Duration(0) // without a report there are no pairs
+	if t.GetSince() != nil {
+		span = t.GetNow().AsTime().Sub(t.GetSince().AsTime())
 	}
 	o := observation{c: c, law: law, span: span, together: map[string]int{}, length: observedLength}
 	for _, f := range t.GetFanIns() {
@@ -47,13 +48,17 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, law string) (Traffic, 
 		for _, p := range pairs {
 			o.pair(p)
 		}
+		o.unreported(ports)
 	}
 	o.length *= 2
 	if o.flows == 0 {
 		return Traffic{}, errUnseen
 	}
-	tr := Traffic{Name: fmt.Sprintf("what hosts reported within %v", span.Round(time.Second)), File: "observed", Text: run("flows:\n"+o.text.String(), "dcqcn", o.length)}
+	tr := Traffic{Name: fmt.Sprintf("what hosts reported within %v", span.Round(time.Second)), File: "observed", Text: run(o.sections(), "dcqcn", o.length)}
 	tr.Notes = append(tr.Notes, fmt.Sprintf("%d flows for %v of %d pairs; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", o.flows, o.length, o.used))
+	if o.guess != "" {
+		tr.Notes = append(tr.Notes, o.guess)
+	}
 	if o.rare > 0 {
 		tr.Notes = append(tr.Notes, fmt.Sprintf("%d pairs whose flows begin less often than once in %v are left out", o.rare, o.length))
 	}
@@ -68,14 +73,26 @@ type observation struct {
 	together map[string]int // how many sources begin together, by destination
 	length   units.Time
 
-	text              strings.Builder
+	text, laws        strings.Builder
 	fans              map[string]int
 	flows, used, rare int
+	receivers         int    // of what was not reported
+	guess             string // what is said of it
 }
 
 func (o *observation) start() {
 	o.text.Reset()
-	o.fans, o.flows, o.used, o.rare = map[string]int{}, 0, 0, 0
+	o.laws.Reset()
+	o.fans, o.flows, o.used, o.rare, o.receivers, o.guess = map[string]int{}, 0, 0, 0, 0, ""
+}
+
+// sections are the laws and flows, as YAML.
+func (o *observation) sections() string {
+	text := "flows:\n" + o.text.String()
+	if o.laws.Len() > 0 {
+		text = "laws:\n" + o.laws.String() + text
+	}
+	return text
 }
 
 // pair adds the flows of a pair.

@@ -16,10 +16,10 @@ func TestObserved(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	seen := &pb.GetTrafficResponse{Since: timestamppb.New(now.Add(-10 * time.Second)), Now: timestamppb.New(now)}
 	c := parse(t, "a", fan(sih)) // scale 1000: 10 s are 10 ms
-	if _, err := Observed(c, &pb.GetTrafficResponse{}, "none"); err == nil || !strings.Contains(err.Error(), "has seen no traffic") {
+	if _, err := Observed(c, &pb.GetTrafficResponse{}, Ports{}, "none"); err == nil || !strings.Contains(err.Error(), "has seen no traffic") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Observed(c, seen, "none"); err == nil || !strings.Contains(err.Error(), "has seen no traffic") {
+	if _, err := Observed(c, seen, Ports{}, "none"); err == nil || !strings.Contains(err.Error(), "has seen no traffic") {
 		t.Errorf("%v", err)
 	}
 	seen.Pairs = []*pb.TrafficPair{
@@ -31,7 +31,7 @@ func TestObserved(t *testing.T) {
 		{Src: "h6", Dst: "r0", Ended: 1, EndedBytes: 1e6}, // in 10 ms
 	}
 	seen.FanIns = []*pb.FanIn{{Dst: "r1", Degree: 2}}
-	tr, err := Observed(c, seen, "none")
+	tr, err := Observed(c, seen, Ports{}, "none")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestObserved(t *testing.T) {
 	for _, p := range seen.Pairs {
 		p.Ended, p.EndedBytes = 1_000_000, 1_000_000*1000
 	}
-	if tr, err = Observed(c, seen, "none"); err != nil || !strings.Contains(string(tr.Text), "until: 31.25us") {
+	if tr, err = Observed(c, seen, Ports{}, "none"); err != nil || !strings.Contains(string(tr.Text), "until: 31.25us") {
 		t.Errorf("%v:\n%s", err, tr.Text)
 	}
 }

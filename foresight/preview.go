@@ -43,6 +43,8 @@ type Preview struct {
 	Groups   []Group   `json:"groups"`
 	Links    []Link    `json:"links"`
 	Hops     uint64    `json:"packet_hops"` // of all runs
+	// Flows are those of the first run of After, where the traffic says run.flows.
+	Flows []experiment.FlowRecord `json:"-"`
 }
 
 // Range is a number over the seeds; its Mean is nil where no seed has a value.
@@ -143,6 +145,9 @@ func Run(ctx context.Context, o Options) (*Preview, error) {
 		return nil, context.Cause(ctx)
 	}
 	p.Hops = rep.Performance.PacketHops
+	if i := slices.IndexFunc(rep.Outcomes, func(o *experiment.Outcome) bool { return o.Variant == after }); i >= 0 {
+		p.Flows = rep.Outcomes[i].Flows
+	}
 	p.fill(rep)
 	return p, nil
 }

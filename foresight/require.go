@@ -3,12 +3,14 @@ package foresight
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/units"
 )
 
@@ -21,20 +23,48 @@ type Requirement struct {
 
 var requirement = regexp.MustCompile(`^\s*([A-Za-z0-9_]+)\s*(<=|<|>=|>)\s*([0-9.]+)\s*([%A-Za-zµ]*)\s*$`)
 
-// Measures returns what can be required, with units.
-func Measures() (names []string, unit map[string]string) {
-	var list struct {
-		Measures []struct{ Name, What string }
-	}
-	if err := yaml.Unmarshal(measures, &list); err != nil {
+// measure is an entry of measures.yaml.
+type measure struct{ Name, What, Sizes, Stat string }
+
+func list() []measure {
+	var file struct{ Measures []measure }
+	if err := yaml.Unmarshal(measures, &file); err != nil {
 		panic(err) // it is built in
 	}
+	return file.Measures
+}
+
+// Measures returns what can be required, with units.
+func Measures() (names []string, unit map[string]string) {
 	unit = map[string]string{}
-	for _, m := range list.Measures {
+	for _, m := range list() {
 		names = append(names, m.Name)
 		unit[m.Name] = unitOf[m.What]
 	}
 	return names, unit
+}
+
+// Score is one measure of flows by their size as it was measured.
+type Score struct {
+	Name  string
+	Value float64
+}
+
+// Scores returns the measures by size of flows that were measured, of what sizes there are.
+func Scores(flows []experiment.FlowRecord) (scores []Score) {
+	for _, m := range list() {
+		if m.Sizes == "" {
+			continue
+		}
+		v, err := experiment.OfFlows(flows, m.What, m.Sizes, m.Stat)
+		if err != nil {
+			panic(err) // it is built in
+		}
+		if !math.IsNaN(v) {
+			scores = append(scores, Score{m.Name, v})
+		}
+	}
+	return scores
 }
 
 // unitOf is the unit of a kind of measure; the others count.

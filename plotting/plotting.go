@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,14 @@ import (
 // Formats are the endings of file names that Save and Render take.
 var Formats = []string{"svg", "png", "pdf"}
 
+// Check says of a file's name that ends in none of Formats what is allowed.
+func Check(file string) error {
+	if !slices.Contains(Formats, strings.TrimPrefix(filepath.Ext(file), ".")) {
+		return fmt.Errorf("%q is not allowed: want a name that ends in .%s", file, strings.Join(Formats, ", ."))
+	}
+	return nil
+}
+
 // MaxLines is how many lines a panel draws; more could not be told apart. The legend says how
 // many were left out.
 const MaxLines = 16
@@ -32,6 +41,9 @@ const headroom = 0.04
 type Line struct {
 	Name string
 	X, Y []float64
+	// Low and High are the spread of each bar, drawn as a whisker; nil for none. They are not looked at without
+	// Categories.
+	Low, High []float64
 }
 
 // Level is a horizontal line across the panel, for a value that lines are held against.
@@ -137,6 +149,14 @@ func (p Panel) plot() (*plot.Plot, error) {
 			}
 			out.Add(bars)
 			out.Legend.Add(l.Name, bars)
+			if n := min(len(l.Low), len(l.High), len(p.Categories)); n > 0 {
+				out.Add(whiskers{l.Low[:n], l.High[:n], bars.Offset, min(bars.Width/4, margin/2)})
+				for _, y := range l.High[:n] {
+					if y > out.Y.Max { // of a number
+						out.Y.Max = y
+					}
+				}
+			}
 			continue
 		}
 		points := make(plotter.XYs, len(l.X))

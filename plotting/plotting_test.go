@@ -195,3 +195,33 @@ func TestAxes(t *testing.T) {
 		}
 	}
 }
+
+// TestWhiskers: the axis holds the spread of bars, of which some have none.
+func TestWhiskers(t *testing.T) {
+	nan := math.NaN()
+	p := Panel{Categories: []string{"a", "b", "c"}, Lines: []Line{
+		{Name: "before", X: make([]float64, 3), Y: []float64{1, 2, nan}, Low: []float64{0.5, 2, nan}, High: []float64{7, 2, nan}},
+		{Name: "after", X: make([]float64, 3), Y: []float64{1, 2, 6}},
+	}}
+	drawn, err := p.plot()
+	if err != nil || drawn.Y.Max < 7 || math.IsNaN(drawn.Y.Max) {
+		t.Fatalf("the axis ends at %v, want 7 or more; %v", drawn.Y.Max, err)
+	}
+	strokes := func(p Panel) int {
+		var text bytes.Buffer
+		r, err := Render("svg", p)
+		if err == nil {
+			_, err = r.WriteTo(&text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(text.String(), "<path")
+	}
+	p.Lines[1].Y[2] = 8 // so that the axis is the same without whiskers
+	with := strokes(p)
+	p.Lines[0].Low, p.Lines[0].High = nil, nil
+	if without := strokes(p); with != without+3 {
+		t.Errorf("%d paths with a whisker, %d without, want 3 more", with, without)
+	}
+}

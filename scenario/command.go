@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -100,8 +98,10 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 
 // options turns flags into Options; an error names the flag, its value and what is allowed.
 func (c Command) options() (o Options, err error) {
-	if c.Plot != "" && !slices.Contains(plotting.Formats, strings.TrimPrefix(filepath.Ext(c.Plot), ".")) {
-		return o, fmt.Errorf("--plot %q: want a name that ends in .svg, .png or .pdf", c.Plot)
+	if c.Plot != "" {
+		if err := plotting.Check(c.Plot); err != nil {
+			return o, fmt.Errorf("--plot: %w", err)
+		}
 	}
 	s, err := Find(c.Scenario)
 	if err != nil {
@@ -122,13 +122,13 @@ func (c Command) options() (o Options, err error) {
 		case len(c.Restarts) > 0:
 			return o, refuse("--restart", c.Restarts[0])
 		case c.Predict && s.Victim == "":
-			return o, fmt.Errorf("--predict: scenario %s is not predicted: want dsh or spfc", s.Name)
+			return o, fmt.Errorf("--predict: scenario %s is not predicted: want one of %s", s.Name, predictable())
 		}
 		o.Predict = c.Predict
 		return o, o.Scenario.setBurst(c.Burst)
 	}
 	if c.Burst != "" || c.Predict {
-		return o, fmt.Errorf("--burst and --predict: scenario %s has neither: want dsh or spfc", s.Name)
+		return o, fmt.Errorf("--burst and --predict: scenario %s has neither: want one of %s", s.Name, predictable())
 	}
 	if o.For = c.For; o.For == 0 {
 		o.For = DefaultFor

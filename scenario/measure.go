@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
 )
@@ -116,12 +117,19 @@ func (r *Run) record(lost inproc.Losses) *Record {
 // total adds up what the hosts know of a track's flows.
 func total(t *track, rec *recorder) FlowTotal {
 	out := FlowTotal{Name: t.Name, Flows: t.count(), Delivered: int64(t.delivered)}
+	from := map[agent.FlowKey]string{}
+	for _, s := range t.sent {
+		from[s.key] = s.host.Config().Name
+	}
 	for _, rep := range t.reports() {
 		out.CNPs += rep.CNPs
 		out.Retransmits += rep.Retransmits
 		if rep.Finished > 0 {
 			out.Done++
 			out.LastUS = max(out.LastUS, ((rep.Finished-rec.began)/rec.scale - t.begun).Micros())
+			if t.Size > 0 {
+				out.Ended = append(out.Ended, Completion{from[rep.Key], int64(t.Size), ((rep.Finished - rep.Started) / rec.scale).Micros()})
+			}
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/foresight"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
@@ -18,7 +19,7 @@ import (
 )
 
 // predictSeeds is with how many seeds a play is predicted.
-const predictSeeds = 5
+const predictSeeds = 10
 
 // Predicted is one number of a play as the simulator predicted it (package foresight) and as it was measured.
 type Predicted struct {
@@ -29,11 +30,13 @@ type Predicted struct {
 	// Error is the prediction's, in percent of what was measured; unset where that is 0, or nothing was
 	// predicted.
 	Error *float64 `json:"error_percent,omitempty"`
+	// Within says that what was measured lies within what the seeds predicted, to a thousandth.
+	Within bool `json:"within"`
 }
 
 // predict plays a variant in the simulator and sets what that gives beside what was measured.
 func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *Result) error {
-	if r.Victim == nil {
+	if r.Victim == nil || len(r.Invalid) > 0 {
 		return nil // nothing was measured of a play that is invalid
 	}
 	text, more := s.traffic(c, v)
@@ -51,26 +54,56 @@ func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *
 	if b := r.burst(); b.Done == b.Flows {
 		burst = b.LastUS
 	}
-	for _, m := range []struct {
+	type number struct {
 		name, what string
 		measured   float64
-	}{
+	}
+	list := []number{
 		{"pauses", "PAUSE frames", float64(r.Pause.Frames)}, {"stopped", "pause time", r.Pause.TimeUS},
 		{"victim_before", s.Victim + " before", r.Victim.Before / 1e9}, {"victim_during", s.Victim + " during", r.Victim.During / 1e9},
 		{"headroom", "headroom", float64(held) / 1e3}, {"burst", "burst done", burst}, {"lossless_drops", "lossless drops", float64(r.Losses.Lossless)},
-	} {
-		one := p.Measure(m.name)
-		out := Predicted{What: m.what, Unit: one.Unit, Predicted: one.After, Measured: m.measured}
+	}
+	for _, one := range foresight.Scores(completions(s, p.Flows, r.Flows)) {
+		list = append(list, number{one.Name, one.Name, one.Value})
+	}
+	for _, m := range list {
 		if math.IsNaN(m.measured) {
 			continue
 		}
-		if m.measured != 0 && one.After.Mean != nil {
-			e := 100 * (*one.After.Mean/m.measured - 1)
-			out.Error = &e
+		one := p.Measure(m.name)
+		out := Predicted{What: m.what, Unit: one.Unit, Predicted: one.After, Measured: m.measured}
+		if one.After.Mean != nil {
+			out.Within = one.After.Low*0.999 <= m.measured && m.measured <= one.After.High*1.001
+			if m.measured != 0 {
+				e := 100 * (*one.After.Mean/m.measured - 1)
+				out.Error = &e
+			}
 		}
 		r.Predicted = append(r.Predicted, out)
 	}
 	return nil
+}
+
+// completions are the flows that hosts reported the end of, as the simulator has them: with the time that they
+// would take alone, which is the same for all of one size between two hosts.
+func completions(s *Scenario, simulated []experiment.FlowRecord, measured []FlowTotal) (out []experiment.FlowRecord) {
+	type kind struct {
+		from, to string
+		size     int64
+	}
+	alone := map[kind]units.Time{}
+	for _, f := range simulated {
+		alone[kind{f.Src, f.Dst, f.Size}] = f.Ideal
+	}
+	for _, t := range measured {
+		for _, e := range t.Ended {
+			to := s.flow(t.Name).To
+			out = append(out, experiment.FlowRecord{
+				Group: t.Name, Src: e.From, Dst: to, Size: e.Bytes, FCT: units.Time(e.FCTUS * float64(units.Microsecond)), Ideal: alone[kind{e.From, to, e.Bytes}],
+			})
+		}
+	}
+	return out
 }
 
 // traffic is what the scenario's hosts do under a variant, in the words of an experiment, and what is to be
@@ -112,7 +145,7 @@ func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
 			fmt.Fprintf(&b, "  %s: %s\n", name, text)
 		}
 	}
-	fmt.Fprintf(&b, "flows:\n%srun: {until: %v}\n", flows, end)
+	fmt.Fprintf(&b, "flows:\n%srun: {until: %v, flows: true}\n", flows, end)
 	last := s.Flows()[len(s.Flows())-1]
 	more = fmt.Sprintf("  - {name: burst, what: makespan, group: %q}\n", last.Name)
 	for i, name := range []string{"victim_before", "victim_during"} {
@@ -141,15 +174,19 @@ func classOf(c *config.Config) uint8 { return qos.Of(c).ClassOf(soze.Of(c).DSCP)
 
 // predictedTable sets predictions beside measurements.
 func predictedTable(w io.Writer, r *Report) {
-	fmt.Fprintf(w, "policy\t\tpredicted\tmeasured\terror\t\n")
+	fmt.Fprintf(w, "policy\t\tpredicted\tmeasured\terror\twithin the seeds\t\n")
 	for _, v := range r.Variants {
 		name := v.name()
-		for _, p := range v.Predicted {
+		for _, p := range v.Predicted { // none of an invalid play
 			miss := "–"
 			if p.Error != nil {
 				miss = fmt.Sprintf("%+.0f %%", *p.Error)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.5g\t%s\t\n", name, strings.TrimSpace(p.What+" "+p.Unit), p.Predicted, p.Measured, miss)
+			within := "no"
+			if p.Within {
+				within = "yes"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.5g\t%s\t%s\t\n", name, strings.TrimSpace(p.What+" "+p.Unit), p.Predicted, p.Measured, miss, within)
 			name = ""
 		}
 	}

@@ -115,6 +115,15 @@ type FlowTotal struct {
 	// counted from the beginning of the first.
 	Done   int     `json:"done,omitempty"`
 	LastUS float64 `json:"last_done_after_us,omitempty"`
+	// Ended are these flows, by the reports of their hosts.
+	Ended []Completion `json:"completions,omitempty"`
+}
+
+// Completion is a flow that was acknowledged to the end.
+type Completion struct {
+	From  string  `json:"from"`
+	Bytes int64   `json:"bytes"`
+	FCTUS float64 `json:"fct_us"`
 }
 
 // Victim is what congestion that it had no part in cost a flow.

@@ -163,7 +163,18 @@ func (a Action) String() string {
 
 // All returns the scenarios that there are, the default one first.
 func All() []Scenario {
-	return []Scenario{sozeScenario(), dshScenario(), spfcScenario(), paccScenario()}
+	return append([]Scenario{sozeScenario(), dshScenario(), spfcScenario(), paccScenario()}, mixes()...)
+}
+
+// predictable returns the names of the scenarios with a burst and a victim of it.
+func predictable() string {
+	var names []string
+	for _, s := range All() {
+		if s.Victim != "" {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Names returns what --scenario may be, the default first.

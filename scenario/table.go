@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -35,7 +36,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	if len(r.Variants[0].Predicted) > 0 {
+	if slices.ContainsFunc(r.Variants, func(v *Result) bool { return len(v.Predicted) > 0 }) {
 		predictedTable(t, r)
 		if err := t.Flush(); err != nil {
 			return err

@@ -154,23 +154,29 @@ func TestInvalidShares(t *testing.T) {
 // TestMaxLag takes half of the shortest time that the controller keeps.
 func TestMaxLag(t *testing.T) {
 	want := map[string]units.Time{
-		"dcqcn":           450 * units.Millisecond,    // links are probed for 900 ms
-		"pacc-controller": 32 * units.Millisecond,     // 80 µs at 1/800
-		"spfc":            312500 * units.Microsecond, // 100 µs at 1/6250
-		"sih":             419424 * units.Microsecond, // 65535 quanta at 20 Mb/s, half of that
+		"pacc dcqcn":           450 * units.Millisecond,    // links are probed for 900 ms
+		"pacc pacc-controller": 32 * units.Millisecond,     // 80 µs at 1/800
+		"spfc spfc":            312500 * units.Microsecond, // 100 µs at 1/6250
+		"bursts spfc":          100 * units.Millisecond,    // and at 1/2000
+		"dsh sih":              419424 * units.Microsecond, // 65535 quanta at 20 Mb/s, half of that
 	}
 	for _, s := range All() {
 		for _, v := range s.Variants {
-			if at, ok := want[v.Name]; ok {
+			name := s.Name + " " + v.Name
+			if at, ok := want[name]; ok {
+				delete(want, name)
 				c, err := s.Configure(v)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if got := maxLag(c); got != at {
-					t.Errorf("%s may be %v late, want %v", v.Name, got, at)
+					t.Errorf("%s may be %v late, want %v", name, got, at)
 				}
 			}
 		}
+	}
+	if len(want) > 0 {
+		t.Errorf("there are no %v", want)
 	}
 }
 

@@ -1,10 +1,13 @@
 package experiment
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/fabric/topo"
+	"github.com/headgate/headgate/units"
 )
 
 // FlowRecord is one flow of a run, as flows-RUN.csv has it. FCT is 0 for one that has not
@@ -45,4 +48,28 @@ func flowRows(flows []FlowRecord) [][]string {
 		})
 	}
 	return rows
+}
+
+// OfFlows returns a statistic (mean, p99 and so on) of the flows of a list that have ended: of their FCT, in µs, or
+// of their slowdown, where what says so. sizes is a range such as 10KB-100KB, "" for all. It is the number that
+// a measure with these keys has, NaN without such a flow.
+func OfFlows(flows []FlowRecord, what, sizes, stat string) (float64, error) {
+	within, of := everySize, fctOf
+	if sizes != "" {
+		var err error
+		if within, err = parseSizes(sizes); err != nil {
+			return 0, fmt.Errorf("sizes: %q: %w", sizes, err)
+		}
+	}
+	if what == "slowdown" {
+		of = slowdownOf
+	}
+	var all []float64
+	for _, f := range flows {
+		if f.FCT > 0 && within.has(units.Bytes(f.Size)) {
+			all = append(all, of(&fabric.Result{FCT: f.FCT, Ideal: f.Ideal}))
+		}
+	}
+	slices.Sort(all)
+	return statistic(all, stat), nil
 }

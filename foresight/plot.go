@@ -1,0 +1,135 @@
+package foresight
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/fabric/experiment"
+)
+
+// mostDrawn is how many links a picture has.
+const mostDrawn = 8
+
+// Worst returns the links that PFC stops or whose headroom is used, on either side: those that are stopped longest in
+// the worst of the seeds first, then by headroom.
+func (p *Preview) Worst() []Link {
+	worst := func(l Link) (paused, headroom float64) {
+		for _, s := range []*LinkSide{l.Before, l.After} {
+			if s != nil {
+				paused, headroom = max(paused, s.Paused.High), max(headroom, s.Headroom.High)
+			}
+		}
+		return paused, headroom
+	}
+	list := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { a, b := worst(l); return a+b == 0 })
+	slices.SortStableFunc(list, func(a, b Link) int {
+		pa, ha := worst(a)
+		pb, hb := worst(b)
+		return cmp.Or(cmp.Compare(pb, pa), cmp.Compare(hb, ha))
+	})
+	return list
+}
+
+// Plot draws slowdown and completion times by size, and the links that are stopped longest with the headroom that they
+// use, before and after, into a file that experiment.CheckPicture takes. Whiskers are the spread of
+// the seeds.
+func (p *Preview) Plot(file string) error {
+	panels := []experiment.Bars{
+		p.bySize("slowdown", "slowdown of flows"), p.bySize("fct", "completion time of flows (µs)"),
+		p.byLink("pause time (%)", func(s *LinkSide) *Range { return s.Paused }), p.byLink("headroom in use (KB)", func(s *LinkSide) *Range { return s.Headroom }),
+	}
+	panels = slices.DeleteFunc(panels, func(p experiment.Bars) bool { return len(p.Categories) == 0 })
+	if len(panels) == 0 {
+		return fmt.Errorf("no flow has ended and no link was stopped: there is nothing to draw")
+	}
+	title := fmt.Sprintf("%s, %d seeds: victim flows %s, drops %s", p.Traffic, p.Seeds, p.change("victim_flows"), p.change("drops"))
+	return experiment.DrawBars(file, title, panels...)
+}
+
+// change is a measure's mean on both sides.
+func (p *Preview) change(name string) string {
+	m := p.Measure(name)
+	text := func(r *Range) string {
+		if r == nil || r.Mean == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.3g", *r.Mean)
+	}
+	if m.Before == nil {
+		return text(m.After)
+	}
+	return text(m.Before) + " → " + text(m.After)
+}
+
+// bar adds a range to a set of bars.
+func bar(s *experiment.BarSet, r *Range) {
+	low, mean, high := math.NaN(), math.NaN(), math.NaN()
+	if r != nil && r.Mean != nil {
+		low, mean, high = r.Low, *r.Mean, r.High
+	}
+	s.Mean, s.Low, s.High = append(s.Mean, mean), append(s.Low, low), append(s.High, high)
+}
+
+// bySize draws the mean and the 99th percentile of what flows of each size came to.
+func (p *Preview) bySize(what, label string) experiment.Bars {
+	panel := experiment.Bars{X: "size of the flow", Y: label}
+	lines := map[string]*experiment.BarSet{}
+	for _, m := range list() {
+		got := p.Measure(m.Name)
+		if m.What != what || m.Sizes == "" || (got.Before == nil || got.Before.Mean == nil) && got.After.Mean == nil {
+			continue
+		}
+		if !slices.Contains(panel.Categories, m.Sizes) {
+			panel.Categories = append(panel.Categories, m.Sizes)
+		}
+		for _, side := range []struct {
+			name string
+			r    *Range
+		}{{before, got.Before}, {after, got.After}} {
+			if side.r == nil {
+				continue
+			}
+			name := side.name + ", " + m.Stat
+			if lines[name] == nil {
+				lines[name] = &experiment.BarSet{Name: name}
+			}
+			bar(lines[name], side.r)
+		}
+	}
+	for _, name := range []string{before + ", mean", after + ", mean", before + ", p99", after + ", p99"} {
+		if l := lines[name]; l != nil {
+			panel.Sets = append(panel.Sets, *l)
+		}
+	}
+	for i, sizes := range panel.Categories {
+		panel.Categories[i] = strings.NewReplacer("0-10KB", "below 10 KB", "1MB-", "from 1 MB", "-", " to ", "KB", " KB", "MB", " MB").Replace(sizes)
+	}
+	return panel
+}
+
+// byLink draws a number of the links that are worst.
+func (p *Preview) byLink(label string, of func(*LinkSide) *Range) experiment.Bars {
+	panel := experiment.Bars{X: "link", Y: label}
+	sides := []experiment.BarSet{{Name: before}, {Name: after}}
+	used := []bool{false, false}
+	worst := p.Worst()
+	for _, l := range worst[:min(len(worst), mostDrawn)] {
+		panel.Categories = append(panel.Categories, l.From+"→"+l.To)
+		for i, s := range []*LinkSide{l.Before, l.After} {
+			used[i] = used[i] || s != nil
+			if s == nil {
+				s = &LinkSide{}
+			}
+			bar(&sides[i], of(s))
+		}
+	}
+	for i, l := range sides {
+		if used[i] {
+			panel.Sets = append(panel.Sets, l)
+		}
+	}
+	return panel
+}
