@@ -51,11 +51,10 @@ func plan(ctx context.Context, e *env, name string, failures uint32, p *previewF
 	for _, s := range r.GetSwitches() {
 		changes += len(s.GetChanges())
 	}
-	table := func(w io.Writer) { drawPlan(w, file, r) }
 	if p == nil {
-		err = e.print(r, table)
+		err = e.print(r, func(w io.Writer) { drawPlan(w, file, r, mostLines) })
 	} else {
-		err = p.print(ctx, e, r, file, text, table)
+		err = p.print(ctx, e, r, file, text, func(w io.Writer) { drawPlan(w, file, r, fewLines) })
 	}
 	if err != nil {
 		return err
@@ -66,7 +65,8 @@ func plan(ctx context.Context, e *env, name string, failures uint32, p *previewF
 	return nil
 }
 
-func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
+// drawPlan lists at most so many changes of one kind to one table.
+func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 	signs := map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
 	count := map[pb.Change_Kind]int{}
 	touched := 0
@@ -89,7 +89,7 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 		for _, n := range s.GetNotes() {
 			_, _ = fmt.Fprintf(w, "  ! %s\n", clean(n))
 		}
-		var last run
+		last := run{most: most}
 		for _, c := range s.GetChanges() {
 			sign, ok := signs[c.GetKind()]
 			if !ok {
@@ -121,30 +121,33 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse) {
 		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, switches(len(r.GetSwitches())))
 }
 
-// mostLines is how many changes of one kind to one table are listed. A table of logarithms has
-// thousands.
-const mostLines = 64
+// How many changes of one kind to one table are listed: a table of logarithms has thousands. Above a preview they are few, for the
+// preview to be seen.
+const (
+	mostLines = 64
+	fewLines  = 2
+)
 
 // run counts changes of one kind to one table that follow each other.
 type run struct {
 	sign, what string
-	n          int
+	n, most    int
 }
 
 // same counts one more change and reports whether it is to be listed.
 func (r *run) same(w io.Writer, sign, what string) bool {
 	if sign != r.sign || what != r.what {
 		r.end(w)
-		*r = run{sign: sign, what: what}
+		*r = run{sign: sign, what: what, most: r.most}
 	}
 	r.n++
-	return r.n <= mostLines
+	return r.n <= r.most
 }
 
 // end writes how many changes were not listed.
 func (r *run) end(w io.Writer) {
-	if r.n > mostLines {
-		_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", r.sign, r.what, r.n-mostLines)
+	if r.n > r.most {
+		_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", r.sign, r.what, r.n-r.most)
 	}
 }
 
