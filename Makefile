@@ -88,12 +88,12 @@ export GORACE ?= atexit_sleep_ms=50
 # finds, go test's need not look for.
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
-	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 12m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
+	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 40m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestTeam|TestSleeper' ./fabric
-	$(TOOLS) test -vet=off -timeout 12m $(SEQUENTIAL) $(SIMULATED)
+	$(TOOLS) test -vet=off -timeout 40m $(SEQUENTIAL) $(SIMULATED)
 
 realtime:
-	$(TOOLS) test -vet=off -timeout 12m -p 1 $(REALTIME)
+	$(TOOLS) test -vet=off -timeout 40m -p 1 $(REALTIME)
 
 lint: ## gofmt, go vet, staticcheck, and no function that the programs do not reach
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
