@@ -147,14 +147,15 @@ func (l *links) state() topology.State {
 	return topology.State{DownLinks: copyOf(l.down), SuspectLinks: copyOf(l.suspect), SuspectSwitches: copyOf(l.dead)}
 }
 
-// port returns what is known of the ports at both ends of a link.
-func (l *links) port(link string) view.PortState {
+// port returns what is known of the ports at both ends of a link, and whether an operator took
+// the link out of service.
+func (l *links) port(link string) (state view.PortState, outOfService bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down[link] {
-		return view.PortDown
+		return view.PortDown, true
 	}
-	return l.probed[link]
+	return l.probed[link], false
 }
 
 // health is what one switch's device says.

@@ -70,7 +70,7 @@ func (j *judge) after(d time.Duration, want ...string) {
 
 func (j *judge) is(when string, want view.PortState) {
 	j.t.Helper()
-	if got := j.port("l"); got != want {
+	if got, _ := j.port("l"); got != want {
 		j.t.Errorf("%s: state %v, want %v", when, got, want)
 	}
 }
@@ -96,7 +96,7 @@ func TestProbeTimeout(t *testing.T) {
 	j.both()
 	j.after(time.Second, "link.up")
 	j.is("probes come", view.PortUp)
-	if j.port("h") != view.PortUnknown {
+	if got, _ := j.port("h"); got != view.PortUnknown {
 		t.Error("the state of a host's port is known")
 	}
 	// One direction dies.

@@ -23,9 +23,10 @@ func (c *Controller) Fabric() view.Fabric {
 		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, IPv4: h.IPv4.String(), MAC: net.HardwareAddr(h.MAC[:]).String()})
 	}
 	for _, l := range cfg.Links {
+		state, _ := c.links.port(l.Name)
 		f.Links = append(f.Links, view.Link{
 			A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate),
-			Delay: cfg.Scaled(l.Delay).Duration(), State: c.links.port(l.Name),
+			Delay: cfg.Scaled(l.Delay).Duration(), State: state,
 		})
 	}
 	return f
@@ -43,17 +44,34 @@ func (c *Controller) Switches() []view.Switch {
 	return c.switches(cur)
 }
 
+// Switch is Switches for one; false when there is none of that name.
+func (c *Controller) Switch(name string) (view.Switch, bool) {
+	c.mu.RLock()
+	cur := c.current
+	c.mu.RUnlock()
+	if cur == nil || cur.devices[name] == nil {
+		return view.Switch{}, false
+	}
+	return c.oneSwitch(cur, name), true
+}
+
 func (c *Controller) switches(a *applied) []view.Switch {
 	list := make([]view.Switch, 0, len(a.config.Switches))
 	for _, s := range a.config.Switches {
-		v := a.devices[s.Name].Status()
-		for _, p := range a.graph.Ports(s.Name) {
-			v.Ports = append(v.Ports, view.Port{Number: p.Number, Peer: p.Peer, State: c.links.port(p.Link)})
-		}
-		v.Status = c.status(s.Name)
-		list = append(list, v)
+		list = append(list, c.oneSwitch(a, s.Name))
 	}
 	return list
+}
+
+func (c *Controller) oneSwitch(a *applied, name string) view.Switch {
+	v := a.devices[name].Status()
+	for _, p := range a.graph.Ports(name) {
+		port := view.Port{Number: p.Number, Peer: p.Peer}
+		port.State, port.OutOfService = c.links.port(p.Link)
+		v.Ports = append(v.Ports, port)
+	}
+	v.Status = c.status(name)
+	return v
 }
 
 // Tables returns what the features may show of switches.

@@ -1,6 +1,7 @@
 package softswitch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/softswitch/p4rt"
 )
 
@@ -22,7 +24,7 @@ type grpcServer struct {
 	done    chan struct{}
 }
 
-// ServeGRPC serves P4Runtime on a TCP address until StopGRPC, with TLS when creds is not
+// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on a TCP address until StopGRPC, with TLS when creds is not
 // nil, and returns the address. Entries and pipeline are the switch's: they stay when the
 // server stops and are there when it is started again.
 func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) (net.Addr, error) {
@@ -42,6 +44,7 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	}
 	gs := grpc.NewServer(opts...)
 	s.server.Register(gs)
+	gnmi.Register(gs, openConfig{s}, context.Background()) // Stop ends the streams
 	g.running, g.done = gs, make(chan struct{})
 	go func(done chan struct{}) {
 		defer close(done)

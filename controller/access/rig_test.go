@@ -36,6 +36,7 @@ func (backend) Fabric() view.Fabric {
 }
 func (backend) HostParameters() []view.HostParameter                { return nil }
 func (backend) Switches() []view.Switch                             { return nil }
+func (backend) Switch(string) (view.Switch, bool)                   { return view.Switch{}, false }
 func (backend) SetLink(context.Context, string, string, bool) error { return nil }
 func (backend) Plan(context.Context, string, []byte, int) ([]view.Plan, []string, error) {
 	return nil, nil, nil

@@ -69,6 +69,11 @@ var methods = map[string][]Role{
 	"/headgate.v1.HostService/WatchFlows": reading,
 	"/headgate.v1.HostService/GetTraffic": reading,
 
+	"/gnmi.gNMI/Capabilities": reading,
+	"/gnmi.gNMI/Get":          reading,
+	"/gnmi.gNMI/Subscribe":    reading,
+	"/gnmi.gNMI/Set":          reading, // which it refuses to all
+
 	// Whoever restarts processes asks for their health, and has no certificate.
 	"/grpc.health.v1.Health/Check": free,
 	"/grpc.health.v1.Health/List":  free,

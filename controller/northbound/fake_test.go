@@ -70,6 +70,11 @@ func (b *backend) Switches() []view.Switch {
 	}}
 }
 
+func (b *backend) Switch(name string) (view.Switch, bool) {
+	s := b.Switches()[0]
+	return s, name == s.Name
+}
+
 func (b *backend) check(config []byte) error {
 	if strings.Contains(string(config), "fault") {
 		return fmt.Errorf("configuration: %w", &yamlnode.Error{File: "f.yaml", Faults: []yamlnode.Fault{

@@ -1,4 +1,4 @@
-// Package northbound serves the gRPC API headgate.v1. It only translates: between protobuf
+// Package northbound serves the gRPC API headgate.v1, and gNMI beside it. It only translates: between protobuf
 // and the plain types of controller/view and controller/weights, and between errors and
 // status codes. What it knows of its own is which hosts are attached, what they reported (package observed) and
 // what callers predicted (package forecast).
@@ -32,6 +32,7 @@ import (
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -46,6 +47,8 @@ type Backend interface {
 	HostParameters() []view.HostParameter
 	// Switches returns the state of each switch's session.
 	Switches() []view.Switch
+	// Switch is Switches for one; false when there is none of that name.
+	Switch(name string) (view.Switch, bool)
 	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
 	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A
 	// configuration with faults gives an error that unwraps to a *yamlnode.Error.
@@ -136,13 +139,14 @@ func New(o Options) *Server {
 		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Guard.Stream),
 		keepAlive, enforced,
 	)
-	running, stop := context.WithCancel(context.Background())
-	s.stop = stop
+	running, stop := context.WithCancelCause(context.Background())
+	s.stop = func() { stop(errStopping) }
 	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running})
 	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, audit: o.Audit, running: running})
 	pb.RegisterStateServiceServer(s.grpc, &stateService{state: o.State, members: o.Members, audit: o.Audit})
 	pb.RegisterPriorityServiceServer(s.grpc, &priorityService{priorities: o.Priorities, audit: o.Audit, running: running})
 	pb.RegisterHostServiceServer(s.grpc, newHostService(o, running))
+	gnmi.Register(s.grpc, openConfig{o}, running)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}

@@ -62,6 +62,8 @@ type Port struct {
 	Number uint32
 	Peer   string
 	State  PortState
+	// OutOfService says that an operator took the link out of service; State is PortDown then.
+	OutOfService bool
 }
 
 // PortState is what is known of a port's link. P4Runtime has no port states: probes between

@@ -1,0 +1,208 @@
+package gnmi
+
+import (
+	"slices"
+	"strings"
+
+	gpb "github.com/openconfig/gnmi/proto/gnmi"
+)
+
+// Leaf is something that the models have. It is never changed.
+type Leaf struct {
+	elems []elem
+	keys  []string
+}
+
+// elem is an element of a path; key is the name of a list's key.
+type elem struct{ module, name, key string }
+
+// Keys returns what the keys of the lists above the leaf are: "port" (its number), "queue", "class"
+// or "pool".
+func (l *Leaf) Keys() []string { return l.keys }
+
+// Leaves are all that can be served.
+var Leaves []*Leaf
+
+// names are the leaves that repeat the key of a list, by the path of the list.
+var names = map[string]*Leaf{}
+
+// The leaves. An element is written with its module where that differs from the one before, and with its key and what that is.
+const (
+	oneInterface = "openconfig-interfaces:interfaces/interface[name=port]/"
+	counters     = oneInterface + "state/counters/"
+	qos          = "openconfig-qos:qos/"
+	qosInterface = qos + "interfaces/interface[interface-id=port]/"
+	queue        = qosInterface + "output/queues/queue[name=queue]/state/"
+	pfc          = qosInterface + "headgate-buffer:pfc/"
+	class        = pfc + "classes/class[class=class]/state/"
+	buffer       = qos + "headgate-buffer:buffer/"
+	pool         = buffer + "pools/pool[name=pool]/state/"
+)
+
+// Of a port. Values are uint64 where nothing is said.
+var (
+	_             = name(oneInterface + "state/name")
+	Type          = leaf(oneInterface + "state/type")               // string
+	Description   = leaf(oneInterface + "state/description")        // string
+	AdminStatus   = leaf(oneInterface + "state/admin-status")       // Up or Down
+	OperStatus    = leaf(oneInterface + "state/oper-status")        // Up, Down or Unknown
+	ID            = leaf(oneInterface + "state/openconfig-p4rt:id") // uint32
+	InOctets      = leaf(counters + "in-octets")
+	InPkts        = leaf(counters + "in-pkts")
+	InDiscards    = leaf(counters + "in-discards")
+	InErrors      = leaf(counters + "in-errors")
+	OutOctets     = leaf(counters + "out-octets")
+	OutPkts       = leaf(counters + "out-pkts")
+	OutDiscards   = leaf(counters + "out-discards")
+	OutErrors     = leaf(counters + "out-errors")
+	InMACControl  = leaf(oneInterface + "openconfig-if-ethernet:ethernet/state/counters/in-mac-control-frames")
+	_             = name(qosInterface + "state/interface-id")
+	QueueingDelay = leaf(qosInterface + "output/state/headgate-buffer:queueing-delay") // ns
+)
+
+// Of a queue of a port.
+var (
+	_               = name(queue + "name")
+	MaxQueueLen     = leaf(queue + "max-queue-len") // bytes, as all lengths and pools
+	TransmitPkts    = leaf(queue + "transmit-pkts")
+	TransmitOctets  = leaf(queue + "transmit-octets")
+	DroppedPkts     = leaf(queue + "dropped-pkts")
+	DroppedOctets   = leaf(queue + "dropped-octets")
+	QueueLen        = leaf(queue + "headgate-buffer:queue-len")
+	QueuePauses     = leaf(queue + "headgate-buffer:pauses")
+	QueuePausedTime = leaf(queue + "headgate-buffer:paused-time") // ns
+)
+
+// Of PFC at a port, and of a class of it.
+var (
+	PFCPauseFrames   = leaf(pfc + "state/out-pause-frames")
+	PFCResumeFrames  = leaf(pfc + "state/out-resume-frames")
+	PFCRefreshFrames = leaf(pfc + "state/out-refresh-frames")
+	PFCInFrames      = leaf(pfc + "state/in-frames")
+	Departed         = leaf(pfc + "state/departed-octets")
+	Victim           = leaf(pfc + "state/victim") // bool
+	VictimTurns      = leaf(pfc + "state/victim-turns")
+
+	_              = name(class + "class")
+	ClassPrivate   = leaf(class + "private-bytes")
+	ClassShared    = leaf(class + "shared-bytes")
+	ClassHeadroom  = leaf(class + "headroom-bytes")
+	PeerPaused     = leaf(class + "peer-paused")      // bool
+	PeerPausedTime = leaf(class + "peer-paused-time") // ns
+	LosslessDrops  = leaf(class + "lossless-dropped-pkts")
+	InPauses       = leaf(class + "in-pauses")
+	InResumes      = leaf(class + "in-resumes")
+	Storm          = leaf(class + "storm") // bool
+	Storms         = leaf(class + "storms")
+	StormDrops     = leaf(class + "storm-dropped-pkts")
+)
+
+// Of a switch's buffer.
+var (
+	Threshold = leaf(buffer + "state/threshold")
+	_         = name(pool + "name")
+	PoolSize  = leaf(pool + "size")
+	PoolUsed  = leaf(pool + "used")
+	PoolPeak  = leaf(pool + "peak")
+)
+
+// Values of enumerated leaves.
+const (
+	Up       = "UP"
+	Down     = "DOWN"
+	Unknown  = "UNKNOWN"
+	Ethernet = "iana-if-type:ethernetCsmacd" // of Type
+)
+
+// models are what the leaves are of, as of OpenConfig's release of July 2026.
+var models = []*gpb.ModelData{
+	{Name: "openconfig-interfaces", Organization: "OpenConfig working group", Version: "3.8.1"},
+	{Name: "openconfig-if-ethernet", Organization: "OpenConfig working group", Version: "2.18.0"},
+	{Name: "openconfig-p4rt", Organization: "OpenConfig working group", Version: "1.0.0"},
+	{Name: "openconfig-qos", Organization: "OpenConfig working group", Version: "2.2.0"},
+	{Name: "headgate-buffer", Organization: "Headgate", Version: "2026-11-23"},
+}
+
+// leaf adds a leaf to Leaves.
+func leaf(text string) *Leaf {
+	l, module := &Leaf{}, ""
+	for word := range strings.SplitSeq(text, "/") {
+		if m, rest, ok := strings.Cut(word, ":"); ok {
+			module, word = m, rest
+		}
+		e := elem{module: module, name: word}
+		if n, key, ok := strings.Cut(strings.TrimSuffix(word, "]"), "["); ok {
+			kind := ""
+			e.name = n
+			e.key, kind, _ = strings.Cut(key, "=")
+			l.keys = append(l.keys, kind)
+		}
+		l.elems = append(l.elems, e)
+	}
+	Leaves = append(Leaves, l)
+	return l
+}
+
+// name is leaf for one that repeats the key of its list.
+func name(text string) *Leaf {
+	l := leaf(text)
+	names[l.list(len(l.keys))] = l
+	return l
+}
+
+// list returns the path of the leaf up to its list number n, counted from 1.
+func (l *Leaf) list(n int) string {
+	var b strings.Builder
+	for _, e := range l.elems {
+		b.WriteString("/" + e.name)
+		if e.key != "" {
+			if n--; n == 0 {
+				break
+			}
+		}
+	}
+	return b.String()
+}
+
+// Value is what a leaf of a switch is now. Of is as long as the leaf's Keys, with "" for the rest;
+// Is has the type that stands beside the leaf.
+type Value struct {
+	Leaf *Leaf
+	Of   [2]string
+	Is   any
+}
+
+// path returns the value's path up to so many elements.
+func (v Value) path(depth int) *gpb.Path {
+	p, keys := &gpb.Path{}, v.Of[:]
+	for _, e := range v.Leaf.elems[:depth] {
+		element := &gpb.PathElem{Name: e.name}
+		if e.key != "" {
+			element.Key = map[string]string{e.key: keys[0]}
+			keys = keys[1:]
+		}
+		p.Elem = append(p.Elem, element)
+	}
+	return p
+}
+
+// complete returns values with the names of the lists that they are in.
+func complete(values []Value) []Value {
+	type entry struct {
+		*Leaf
+		of [2]string
+	}
+	seen := map[entry]bool{}
+	out := slices.Clone(values)
+	for _, v := range values {
+		for n := range v.Leaf.keys {
+			e := entry{Leaf: names[v.Leaf.list(n+1)]}
+			copy(e.of[:n+1], v.Of[:])
+			if !seen[e] {
+				seen[e] = true
+				out = append(out, Value{e.Leaf, e.of, keyValue(v.Leaf.keys[n], e.of[n])})
+			}
+		}
+	}
+	return out
+}

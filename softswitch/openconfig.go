@@ -1,0 +1,77 @@
+package softswitch
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/headgate/headgate/internal/gnmi"
+	"github.com/headgate/headgate/packet"
+)
+
+// openConfig is the switch as gNMI shows it: one target that answers to every name.
+type openConfig struct{ *Switch }
+
+// State implements gnmi.Source.
+func (s openConfig) State(target string) []gnmi.State {
+	state := gnmi.State{Target: target}
+	add := func(is any, leaf *gnmi.Leaf, of ...string) {
+		v := gnmi.Value{Leaf: leaf, Is: is}
+		copy(v.Of[:], of)
+		state.Values = append(state.Values, v)
+	}
+	for _, p := range s.PortStats() {
+		if p.Port == s.cpu && s.cpu != 0 {
+			continue
+		}
+		port, oper := strconv.FormatUint(uint64(p.Port), 10), gnmi.Down
+		if p.Up {
+			oper = gnmi.Up
+		}
+		dropped := p.Queues.Dropped().Packets
+		add(gnmi.Ethernet, gnmi.Type, port)
+		add(p.Name, gnmi.Description, port)
+		if p.Port != 0 { // which P4Runtime's model does not have
+			add(p.Port, gnmi.ID, port)
+		}
+		add(gnmi.Up, gnmi.AdminStatus, port) // nobody takes a port of the switch out of service
+		add(oper, gnmi.OperStatus, port)
+		add(p.RxBytes, gnmi.InOctets, port)
+		add(p.RxFrames, gnmi.InPkts, port)
+		add(p.Driver.RxOverruns, gnmi.InDiscards, port)
+		add(p.Driver.RxTruncated, gnmi.InErrors, port)
+		add(p.TxBytes, gnmi.OutOctets, port)
+		add(p.TxFrames, gnmi.OutPkts, port)
+		add(dropped+p.TxLost, gnmi.OutDiscards, port)
+		add(p.Driver.TxErrors, gnmi.OutErrors, port)
+		for i := range p.Queues.Queues {
+			q, n := &p.Queues.Queues[i], strconv.Itoa(i)
+			add(uint64(q.MaxBytes), gnmi.MaxQueueLen, port, n)
+			add(uint64(q.Bytes), gnmi.QueueLen, port, n)
+			add(q.Dequeued.Packets, gnmi.TransmitPkts, port, n)
+			add(uint64(q.Dequeued.Bytes), gnmi.TransmitOctets, port, n)
+			add(q.Dropped.Packets, gnmi.DroppedPkts, port, n)
+			add(uint64(q.Dropped.Bytes), gnmi.DroppedOctets, port, n)
+			if s.core.pfc != nil {
+				add(q.Paused.Count, gnmi.QueuePauses, port, n)
+				add(uint64(q.Paused.Time.Duration()), gnmi.QueuePausedTime, port, n)
+			}
+		}
+		if s.core.pfc == nil {
+			continue
+		}
+		add(p.PFC.Frames+p.PFC.Malformed+p.PFC.Other, gnmi.InMACControl, port)
+		add(p.PFC.Frames, gnmi.PFCInFrames, port)
+		for c := range packet.PFCClasses {
+			n := strconv.Itoa(c)
+			add(p.PFC.Pauses[c], gnmi.InPauses, port, n)
+			add(p.PFC.Resumes[c], gnmi.InResumes, port, n)
+			add(p.PFC.Storming>>c&1 != 0, gnmi.Storm, port, n)
+			add(p.PFC.Storms[c], gnmi.Storms, port, n)
+			add(p.PFC.StormDropped[c], gnmi.StormDrops, port, n)
+		}
+	}
+	return []gnmi.State{state}
+}
+
+// Changed implements gnmi.Source: the switch is looked at.
+func (openConfig) Changed(context.Context) <-chan struct{} { return nil }
