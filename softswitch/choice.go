@@ -11,7 +11,7 @@ type choice struct {
 type chosen struct{ driver, why string }
 
 // SetUsers makes the ports that choose their drivers choose again when something else begins or ends
-// to use their interfaces, at most watchPeriod later. Run closes it.
+// to use their interfaces, at once or at most watchPeriod later. Run closes it.
 func (s *Realtime) SetUsers(u *port.Users) {
 	s.r.choice = choice{users: u, last: map[uint32]chosen{}}
 }

@@ -233,8 +233,12 @@ func (r *realRunner) done(a *arrivals) {
 	r.idle.Put(a)
 }
 
-// watchPeriod is the interval between checks of the interfaces' states when no event comes.
-const watchPeriod = 500 * time.Millisecond
+const (
+	// watchPeriod is the interval between checks of the interfaces' states when no event comes.
+	watchPeriod = 500 * time.Millisecond
+	// lookPause is the least time from an event that makes ports choose their drivers at once to the next.
+	lookPause = 100 * time.Millisecond
+)
 
 // watch reports interfaces that go down or up to the P4Runtime server, and lets ports choose their
 // drivers. It logs when packets recirculate faster than the switch can process them.
@@ -242,7 +246,8 @@ func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	down := map[uint32]bool{}
-	event := false // since the last tick
+	event := false // that was not looked into yet
+	looked := time.Now()
 	s.choose(true)
 	for unfinished, behind := uint64(0), false; ; {
 		st := s.Stats()
@@ -263,7 +268,10 @@ func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 			s.choose(event)
 			event = false
 		case <-changed:
-			event = true
+			if event = time.Since(looked) < lookPause; !event {
+				looked = time.Now()
+				s.choose(true)
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -1,8 +1,8 @@
 package port
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"sync/atomic"
 )
@@ -19,8 +19,8 @@ type bestPort struct {
 }
 
 // OpenBest opens a network interface as a switch port by AF_PACKET, and by AF_XDP besides where it can,
-// which it uses while nothing else uses the interface. Of AF_XDP what OpenXDP says of VLAN tags remains.
-// It needs what OpenInterface needs.
+// which it uses while nothing else uses the interface and no VLAN tag can be lost. It needs what
+// OpenInterface needs.
 func OpenBest(p Named, users *Users) (Port, Source, error) {
 	slow, _, err := OpenInterface(p)
 	if err != nil {
@@ -37,15 +37,14 @@ func OpenBest(p Named, users *Users) (Port, Source, error) {
 	return q, newReader(q), nil
 }
 
-// beside opens an interface's AF_XDP sockets beside its packet socket. They are for veth alone: to
-// attach a program to hardware resets it.
+// beside opens an interface's AF_XDP sockets beside its packet socket.
 func beside(p Named, users *Users) (*xdpPort, error) {
 	ifi, err := net.InterfaceByName(p.Name)
 	if err != nil {
 		return nil, err
 	}
-	if kind := users.kind(ifi.Index); kind != "veth" {
-		return nil, fmt.Errorf("it is of type %s, not veth", kind)
+	if why := users.never(ifi.Index); why != "" {
+		return nil, errors.New(why)
 	}
 	return newXDPPort(p, ifi, true)
 }
@@ -55,7 +54,7 @@ func (q *bestPort) Choose(users *Users) (driver, why string) {
 	if q.xdp == nil {
 		return "afpacket", q.none
 	}
-	user := users.of(q.index)
+	user := cmp.Or(users.never(q.index), users.of(q.index))
 	fast := user == ""
 	if err := q.xdp.take(fast); err != nil {
 		fast, user = false, err.Error()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -61,11 +62,16 @@ type user struct {
 	begin, end func() error
 }
 
-func usersOf(t *testing.T, name string) []user {
+func usersOf(t *testing.T, name, other string) []user {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	far, err := netlink.LinkByName(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	farAbove := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "m8", ParentIndex: far.Attrs().Index}, Mode: netlink.MACVLAN_MODE_PRIVATE}
 	address := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 9, 8, 7), Mask: net.CIDRMask(24, 32)}}
 	discipline := &netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}, Rate: 1 << 30, Limit: 1 << 20, Buffer: 1 << 20}
 	above := &netlink.Macvlan{LinkAttrs: netlink.LinkAttrs{Name: "m7", ParentIndex: l.Attrs().Index}, Mode: netlink.MACVLAN_MODE_PRIVATE}
@@ -82,9 +88,10 @@ func usersOf(t *testing.T, name string) []user {
 	beginHere, endHere := listen(l.Attrs().Index)
 	beginAll, endAll := listen(0)
 	return []user{
-		{"address", "the interface has the address 10.9.8.7/24", func() error { return netlink.AddrAdd(l, address) }, func() error { return netlink.AddrDel(l, address) }},
-		{"queueing discipline", "the interface has the queueing discipline tbf", func() error { return netlink.QdiscAdd(discipline) }, func() error { return netlink.QdiscDel(discipline) }},
+		{"address", "it has the address 10.9.8.7/24", func() error { return netlink.AddrAdd(l, address) }, func() error { return netlink.AddrDel(l, address) }},
+		{"queueing discipline", "it has the queueing discipline tbf", func() error { return netlink.QdiscAdd(discipline) }, func() error { return netlink.QdiscDel(discipline) }},
 		{"interface above", "the interface m7 is on it", func() error { return netlink.LinkAdd(above) }, func() error { return netlink.LinkDel(above) }},
+		{"interface above the other end", "at the other end: the interface m8 is on it", func() error { return netlink.LinkAdd(farAbove) }, func() error { return netlink.LinkDel(farAbove) }},
 		{"capture", "a packet socket listens (inode ", beginHere, endHere},
 		{"capture of all interfaces", "a packet socket listens (inode ", beginAll, endAll},
 	}
@@ -127,7 +134,7 @@ func TestBest(t *testing.T) {
 	}
 	const alone = "nothing else uses the interface"
 	both("xdp", alone)
-	for _, u := range usersOf(t, p.Switch) {
+	for _, u := range usersOf(t, p.Switch, p.Host) {
 		if err := u.begin(); err != nil {
 			t.Logf("%s: %v", u.name, err)
 			continue
@@ -150,6 +157,43 @@ func TestBest(t *testing.T) {
 	}
 }
 
+// TestBestFar: a port does not use AF_XDP when the other end goes to another network namespace, and
+// none is opened when it is there from the start.
+func TestBestFar(t *testing.T) {
+	p := veth.New(t, 1)[0]
+	sw, users := receiveBest(t, p.Switch)
+	here, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	there, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	if err := unix.Setns(int(here.Fd()), unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	host, err := netlink.LinkByName(p.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetNsFd(host, int(there.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	if err := users.Look(true); err != nil {
+		t.Fatal(err)
+	}
+	const want = "its other end is in another network namespace"
+	if driver, why := sw.port.(port.Chooser).Choose(users); driver != "afpacket" || !strings.HasPrefix(why, want) {
+		t.Errorf("%s, %s; want afpacket, %s...", driver, why, want)
+	}
+}
+
 // TestBestNone: a port of an interface that is no veth, or has an XDP program of another, uses AF_PACKET
 // and says why.
 func TestBestNone(t *testing.T) {
@@ -163,7 +207,7 @@ func TestBestNone(t *testing.T) {
 	defer users.Close()
 	for name, want := range map[string]string{
 		p.Switch: "the interface has an XDP program already",
-		"lo":     "it is of type device, not veth",
+		"lo":     "it is not a veth interface",
 	} {
 		best, _, err := port.OpenBest(port.Named{Number: 3, Name: name}, users)
 		if err != nil {

@@ -18,10 +18,17 @@ type Users struct {
 	packets *os.File // /proc/net/packet
 
 	links     map[int]string  // of each interface that something uses, what
-	kinds     map[int]string  // of each interface
+	peers     map[int]peer    // of each veth interface
+	tagged    map[int]string  // of each interface that may send frames with a VLAN tag beside them, why
 	listeners map[int]string  // of each interface, 0 for all of them
 	own       map[uint64]bool // inodes of the packet sockets of ports
 	text      bytes.Buffer
+}
+
+// peer is the other end of a veth pair.
+type peer struct {
+	index int
+	here  bool // in the same network namespace
 }
 
 // OpenUsers looks for users a first time.
@@ -54,20 +61,22 @@ func (u *Users) Look(event bool) error {
 
 // look lists interfaces above others, addresses and queueing disciplines.
 func (u *Users) look() error {
-	u.links, u.kinds = map[int]string{}, map[int]string{}
+	u.links, u.peers, u.tagged = map[int]string{}, map[int]peer{}, map[int]string{}
 	links, err := u.netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return err
 	}
+	uses := func(index int, why string) { u.links[index], u.tagged[index] = why, why }
 	for _, l := range links {
 		a := l.Attrs()
-		u.kinds[a.Index] = l.Type()
-		if a.MasterIndex != 0 {
-			u.links[a.Index] = "the interface is part of another one, such as a bridge"
+		switch {
+		case l.Type() == "veth":
+			u.peers[a.Index] = peer{a.ParentIndex, a.NetNsID < 0}
+		case a.ParentIndex != 0 && a.NetNsID < 0:
+			uses(a.ParentIndex, fmt.Sprintf("the interface %s is on it", a.Name))
 		}
-		// The parent of a veth interface is its other end.
-		if a.ParentIndex != 0 && a.NetNsID < 0 && l.Type() != "veth" {
-			u.links[a.ParentIndex] = fmt.Sprintf("the interface %s is on it", a.Name)
+		if a.MasterIndex != 0 {
+			uses(a.Index, "it is part of another interface, such as a bridge")
 		}
 	}
 	addresses, err := u.netlink.AddrList(nil, unix.AF_UNSPEC)
@@ -76,7 +85,7 @@ func (u *Users) look() error {
 	}
 	for _, a := range addresses {
 		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil { // the kernel gives every interface one of IPv6
-			u.links[a.LinkIndex] = fmt.Sprintf("the interface has the address %v", a.IPNet)
+			u.links[a.LinkIndex] = fmt.Sprintf("it has the address %v", a.IPNet)
 		}
 	}
 	disciplines, err := u.netlink.QdiscList(nil)
@@ -85,7 +94,7 @@ func (u *Users) look() error {
 	}
 	for _, d := range disciplines {
 		if a := d.Attrs(); a.Handle != 0 { // those that the kernel chose have none
-			u.links[a.LinkIndex] = fmt.Sprintf("the interface has the queueing discipline %s", d.Type())
+			uses(a.LinkIndex, fmt.Sprintf("it has the queueing discipline %s", d.Type()))
 		}
 	}
 	return nil
@@ -132,6 +141,9 @@ func (u *Users) of(index int) string {
 			return why
 		}
 	}
+	if why := u.tagged[u.peers[index].index]; why != "" {
+		return "at the other end: " + why
+	}
 	return ""
 }
 
@@ -145,8 +157,20 @@ func (u *Users) disregard(socket int) error {
 	return nil
 }
 
-// kind is the type of an interface, such as veth.
-func (u *Users) kind(index int) string { return u.kinds[index] }
+// never says why AF_XDP is not for an interface, whatever uses it; empty if it is. To attach a program to
+// hardware resets it. A sender in another namespace may leave VLAN tags to the interface, and an XDP
+// program would not see them: only the kernel's own interfaces and queueing disciplines do so, not
+// packet sockets.
+func (u *Users) never(index int) string {
+	p, veth := u.peers[index]
+	switch {
+	case !veth:
+		return "it is not a veth interface"
+	case !p.here:
+		return "its other end is in another network namespace, whose VLAN tags could be lost"
+	}
+	return ""
+}
 
 // Close ends the look-out.
 func (u *Users) Close() error {

@@ -44,7 +44,7 @@ func newFlags() *flags {
 	f.general = g
 	g.StringArrayVarP(&f.interfaces, "interface", "i", nil, "attach a network interface as a port of 0 to 511, such as `PORT@NAME`; may be repeated")
 	g.DurationVar(&o.InterfaceWait, "interface-wait", 0, "how long an interface may take to appear, a `TIME` such as 1m; it must be there by default")
-	g.StringVar(&o.Driver, "port-driver", "afpacket", "how interfaces are driven, `DRIVER`: afpacket; xdp (AF_XDP), which passes by this machine's network stack, queueing disciplines and captures; or auto, xdp on veth interfaces while nothing else uses them")
+	g.StringVar(&o.Driver, "port-driver", "auto", "how interfaces are driven, `DRIVER`: afpacket; xdp (AF_XDP), which passes by this machine's network stack, queueing disciplines and captures; or auto, xdp on veth interfaces while nothing is lost by it")
 	g.Uint64Var(&o.DeviceID, "device-id", 0, "P4Runtime device ID, a number `N`")
 	g.BoolVar(&f.noP4, "no-p4", false, "start without a program and wait for one over P4Runtime")
 	g.StringVar(&o.P4Info, "p4info", "", "`FILE` with the P4Info of the program, so that P4Runtime can be used without pushing it")

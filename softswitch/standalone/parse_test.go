@@ -15,7 +15,7 @@ import (
 // defaults are the options of `headgate switch --no-p4`.
 func defaults(change func(*Options)) *Options {
 	o := &Options{
-		Driver: "afpacket", LogLevel: "info", GRPCAddr: "0.0.0.0:9559", DropPort: 511,
+		Driver: "auto", LogLevel: "info", GRPCAddr: "0.0.0.0:9559", DropPort: 511,
 		Traffic: tm.Config{Queues: 1, Schedule: tm.Strict(1)},
 		Rates:   map[uint32]units.Rate{},
 	}

@@ -31,7 +31,7 @@ func needXDP(t testing.TB, name string) {
 }
 
 func TestPortDriverFlag(t *testing.T) {
-	for args, want := range map[string]string{"--no-p4": "afpacket", "--no-p4 --port-driver afpacket": "afpacket", "--no-p4 --port-driver xdp": "xdp", "--no-p4 --port-driver auto": "auto"} {
+	for args, want := range map[string]string{"--no-p4": "auto", "--no-p4 --port-driver afpacket": "afpacket", "--no-p4 --port-driver xdp": "xdp", "--no-p4 --port-driver auto": "auto"} {
 		f, err := parse(strings.Fields(args))
 		if err != nil || f.options.Driver != want {
 			t.Errorf("%s: %+v, %v, want driver %s", args, f.options, err, want)

@@ -29,7 +29,7 @@ var (
 	size         = flag.Int("size", 128, "bytes of a packet, 64 to 1500")
 	seconds      = flag.Float64("seconds", 2, "seconds of each rate between veth pairs")
 	onlyRate     = flag.Float64("rate", 0, "offer only this many packets per second between veth pairs, to compare processor time")
-	driver       = flag.String("port-driver", "both", "port driver of ours between veth pairs: afpacket, xdp, auto, or both of the first two in turns")
+	driver       = flag.String("port-driver", "both", "port driver of ours between veth pairs: default, which it chooses, afpacket, xdp, or both of the first two in turns")
 	senderName   = flag.String("sender", "xdp", "what sends between veth pairs: xdp multiplies frames in the kernel, packet sends each by AF_PACKET")
 	only         = flag.String("only", "", "run only ours or bmv2")
 	verbose      = flag.Bool("v", false, "print every run")
@@ -105,11 +105,11 @@ func inTurns(t *testing.T, scenario string, p *program) {
 
 // kindsFor is which switches a scenario runs on.
 func kindsFor(t *testing.T, scenario string) []kind {
-	drivers := map[string][]kind{"afpacket": {ours}, "xdp": {oursXDP}, "auto": {oursAuto}, "both": {ours, oursXDP}}
+	drivers := map[string][]kind{"default": {ours}, "afpacket": {oursPacket}, "xdp": {oursXDP}, "both": {ours, oursPacket}}
 	kinds, ok := drivers[*driver]
 	switch {
 	case !ok:
-		t.Fatalf("-port-driver %q: want afpacket, xdp, auto or both", *driver)
+		t.Fatalf("-port-driver %q: want default, afpacket, xdp or both", *driver)
 	case *only == "bmv2":
 		return []kind{reference}
 	case scenario == "pcap": // has no interfaces

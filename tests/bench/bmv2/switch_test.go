@@ -22,14 +22,14 @@ import (
 type kind int
 
 const (
-	ours     kind = iota // with its default flags, AF_PACKET
-	oursXDP              // with AF_XDP
-	oursAuto             // with what the ports choose
+	ours       kind = iota // with its default flags: its ports choose their driver
+	oursPacket             // with AF_PACKET
+	oursXDP                // with AF_XDP
 	reference
 )
 
 func (k kind) String() string {
-	return [...]string{"embedded", "embedded, xdp", "embedded, auto", "BMv2"}[k]
+	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "BMv2"}[k]
 }
 
 func must(t testing.TB, err error) {
@@ -52,8 +52,8 @@ func start(t *testing.T, k kind, p *program, dir string, flags ...string) *bmv2.
 	switch k {
 	case oursXDP:
 		flags = append(flags, "--port-driver", "xdp")
-	case oursAuto:
-		flags = append(flags, "--port-driver", "auto")
+	case oursPacket:
+		flags = append(flags, "--port-driver", "afpacket")
 	}
 	s, err := bmv2.Run(bmv2.Options{
 		Command: command, Dir: dir, DeviceID: 1, Address: address, Flags: flags,
