@@ -1,56 +1,15 @@
 package examples_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/internal/yamlnode"
 )
-
-const unknown = "no-such-key"
-
-// keysAt returns the keys that the mapping at a path has, such as "switches[].tls"; nil when
-// there is no mapping. The fault of an unknown key lists them.
-func keysAt(path string) []string {
-	text := "{" + unknown + ": 1}"
-	for _, name := range slices.Backward(strings.FieldsFunc(path, func(r rune) bool { return r == '.' })) {
-		if key, list := strings.CutSuffix(name, "[]"); list {
-			text = "{" + key + ": [" + text + "]}"
-		} else {
-			text = "{" + key + ": " + text + "}"
-		}
-	}
-	_, err := config.Parse("f", []byte(text), nil, controller.Sections()...)
-	var faults *yamlnode.Error
-	if !errors.As(err, &faults) {
-		return nil
-	}
-	for _, f := range faults.Faults {
-		field := strings.ReplaceAll(f.Field, "[0]", "[]")
-		if keys, ok := strings.CutPrefix(f.Text, "unknown key, want one of "); ok && field == strings.TrimPrefix(path+"."+unknown, ".") {
-			return strings.Split(keys, ", ")
-		}
-	}
-	return nil
-}
-
-// allKeys returns the paths of all keys under a path.
-func allKeys(path string) (list []string) {
-	for _, key := range keysAt(path) {
-		p := strings.TrimPrefix(path+"."+key, ".")
-		list = append(list, p)
-		list = append(list, allKeys(p)...)
-		list = append(list, allKeys(p+"[]")...)
-	}
-	return list
-}
 
 // leaf-spine.yaml has every key of every section, in use or commented out.
 func TestEveryKey(t *testing.T) {
@@ -69,11 +28,12 @@ func TestEveryKey(t *testing.T) {
 		}
 		sections[string(text[m[2]:m[3]])] += string(text[m[0]:end])
 	}
-	keys := allKeys("")
+	keys := config.Keys(controller.Sections())
 	if len(keys) < 100 {
-		t.Fatalf("only %d keys found: %q", len(keys), keys)
+		t.Fatalf("only %d keys found: %v", len(keys), keys)
 	}
-	for _, path := range keys {
+	for _, k := range keys {
+		path := k.Path
 		names := strings.Split(strings.ReplaceAll(path, "[]", ""), ".")
 		if len(names) > 2 && sections[names[1]] != "" {
 			names = names[1:] // a switch's own section, which has the fabric's keys

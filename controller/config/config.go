@@ -59,7 +59,8 @@ type Config struct {
 type Section struct {
 	// Key is the section's key in the file.
 	Key string
-	// Read reads the section; where the file has none, m is empty. All parts of the file
+	// Read reads the section into a struct, each key into a field of its name or with a tag key that
+	// has it, whose comment describes it (package controller/reference). Where the file has none, m is empty. All parts of the file
 	// but switches and sections are in c by then.
 	Read func(m *yamlnode.Map, c *Config) any
 	// ReadSwitch reads a switch's own section; where it has none, m is empty. The fabric's
@@ -110,7 +111,7 @@ type Switch struct {
 	// BFRuntime is host:port of the chip's BF Runtime server, unique; by it the controller
 	// sets the traffic manager. It is for Tofino; default none.
 	BFRuntime string
-	// Thrift is host:port of BMv2's Thrift service (--thrift-port), unique; by it the
+	// Thrift is host:port of that service of BMv2 (--thrift-port), unique; by it the
 	// controller sets rate and depth of the ports' queues. It is for bmv2; default none, which
 	// leaves the queues as they are.
 	Thrift string
@@ -149,7 +150,7 @@ type Port struct {
 
 // TLS names the files that secure the connection to a switch.
 type TLS struct {
-	// CA is a file of PEM certificates that may sign the switch's; empty means plain TCP.
+	// CA is a file of PEM certificates that may sign the other side's; empty means plain TCP.
 	CA string
 	// Cert and Key are files with the controller's own certificate, for mutual TLS.
 	Cert, Key string
@@ -173,7 +174,7 @@ type Host struct {
 	Name string
 	// IPv4 is the host's unicast address, unique. Required.
 	IPv4 netip.Addr
-	// MAC is the host's unicast MAC address, unique; default 06:00 followed by the four
+	// MAC is the host's unicast address at layer 2, unique; default 06:00 followed by the four
 	// bytes of IPv4, a locally administered address.
 	MAC [6]byte
 }

@@ -23,15 +23,8 @@ func parse(file string, text []byte, overrides []override, sections []Section) (
 	for _, o := range overrides {
 		d.Set(o.path, o.value, o.origin)
 	}
-	c := &Config{Source: bytes.Clone(text), File: file, lines: d.Lines(), sections: map[string]any{}}
-	d.Read(func(m *yamlnode.Map) {
-		c.read(m)
-		c.defaults()
-		for _, s := range sections {
-			c.sections[s.Key] = yamlnode.Section(m, s.Key, func(m *yamlnode.Map) any { return s.Read(m, c) })
-		}
-		c.Switches = yamlnode.List(m, "switches", func(m *yamlnode.Map) Switch { return c.readSwitch(m, sections) })
-	})
+	c := read(d, sections)
+	c.Source, c.File = bytes.Clone(text), file
 	if d.Err() == nil {
 		c.index()
 		if c.check(d) {
@@ -46,6 +39,25 @@ func parse(file string, text []byte, overrides []override, sections []Section) (
 		return nil, err
 	}
 	return c, nil
+}
+
+// read reads a document, without looking for contradictions.
+func read(d *yamlnode.Doc, sections []Section) *Config {
+	c := &Config{lines: d.Lines(), sections: map[string]any{}}
+	d.Read(func(m *yamlnode.Map) {
+		c.read(m)
+		c.defaults()
+		for _, s := range sections {
+			c.sections[s.Key] = yamlnode.Section(m, s.Key, func(m *yamlnode.Map) any { return s.Read(m, c) })
+		}
+		c.Switches = yamlnode.List(m, "switches", func(m *yamlnode.Map) Switch { return c.readSwitch(m, sections) })
+	})
+	return c
+}
+
+// Keys returns all keys that a fabric file may have.
+func Keys(sections []Section) []yamlnode.Key {
+	return yamlnode.Keys(func(d *yamlnode.Doc) { read(d, sections) })
 }
 
 func (c *Config) read(m *yamlnode.Map) {

@@ -21,6 +21,7 @@ var (
 	// allowed are the files, or folders, that name a feature all the same, and why.
 	allowed = map[string]string{
 		"controller/features.go":     "the list of features",
+		"controller/reference/":      "the comments of the features' keys, which are written by its test",
 		"controller/tofino/":         "how a chip does the buffer policies",
 		"controller/trafficmanager/": "what a traffic manager is asked to do",
 		"controller/weights/":        "the weights are Söze's, whose law is at the hosts",

@@ -40,6 +40,8 @@ type Doc struct {
 	faults  []Fault
 	lines   Lines
 	origins map[string]string // of fields that Set gave, by path
+
+	described *described // nil but for Keys
 }
 
 // Fault is one thing wrong with a file.

@@ -98,7 +98,9 @@ func (m *Map) done() {
 // Need reports keys that are missing.
 func (m *Map) Need(keys ...string) {
 	for _, k := range keys {
-		if m.values != nil && !m.Has(k) {
+		if m.d.described != nil {
+			m.d.described.required[m.join(k)] = true
+		} else if m.values != nil && !m.Has(k) {
 			m.Fault(k, "is missing")
 		}
 	}
@@ -106,6 +108,10 @@ func (m *Map) Need(keys ...string) {
 
 // Sub calls read for the mapping of a key, and reports whether it is there.
 func (m *Map) Sub(key string, read func(*Map)) bool {
+	if m.d.described != nil {
+		read(m.holds(key, m.join(key), "a mapping"))
+		return true
+	}
 	n := m.Node(key)
 	if n == nil {
 		return false
@@ -127,6 +133,10 @@ func Section[T any](m *Map, key string, read func(*Map) T) (v T) {
 
 // Each calls read for each mapping of a list.
 func (m *Map) Each(key string, read func(*Map)) {
+	if m.d.described != nil {
+		read(m.holds(key, m.join(key)+"[]", "a list of mappings"))
+		return
+	}
 	for i, n := range m.list(key) {
 		e := m.d.mapping(n, m.index(key, i))
 		read(e)

@@ -22,6 +22,9 @@ type unitError struct{ error }
 
 // Scalar reads a key's text with a parser; want says what is allowed.
 func Scalar[T any](m *Map, key string, def T, want string, parse func(string) (T, error)) T {
+	if m.d.described != nil {
+		return describe(m, key, def, want, parse)
+	}
 	return element(m, m.Node(key), m.join(key), def, want, parse)
 }
 
@@ -58,6 +61,9 @@ func check[T any](v T, ok bool) (T, error) {
 
 // elements reads each scalar of a list.
 func elements[T any](m *Map, key, want string, parse func(string) (T, error)) []T {
+	if m.d.described != nil {
+		return describeList(m, key, want, parse)
+	}
 	var list []T
 	for i, n := range m.list(key) {
 		path, faults := m.index(key, i), len(m.d.faults)
@@ -194,8 +200,16 @@ func (m *Map) Wall(key string, def, low, high time.Duration) time.Duration {
 
 // WallOrOff returns a wall-clock time from low to high, or −1 for "off".
 func (m *Map) WallOrOff(key string, def, low, high time.Duration) time.Duration {
-	if n := m.Node(key); n != nil && n.Value == "off" {
-		return -1
+	const off = -1
+	want, within := amount(units.FromDuration(low), units.FromDuration(high), units.ParseTime)
+	v := Scalar(m, key, units.FromDuration(def), "off, or "+want, func(s string) (units.Time, error) {
+		if s == "off" {
+			return off, nil
+		}
+		return within(s)
+	})
+	if v == off {
+		return off
 	}
-	return m.Wall(key, def, low, high)
+	return v.Duration()
 }

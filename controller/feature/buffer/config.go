@@ -33,12 +33,13 @@ type Config struct {
 	MTU units.Bytes
 	// Private is ρ of each lossless queue, LossyPrivate of each other one; default 0.
 	Private, LossyPrivate units.Bytes
-	// Headroom is Φ of each lossless queue or, with DSH, of each port. By default what each
-	// port's link requires (headroom.Required).
+	// Headroom is Φ of each lossless queue or, with DSH, of each port; 0, the default, is what
+	// each port's link requires (headroom.Required).
 	Headroom units.Bytes
-	// Alpha is a power of two, 1/1024 … 64; default 1. Threshold is for static, which
-	// requires it.
-	Alpha     headroom.Alpha
+	// Alpha is a power of two, 1/1024 … 64, by which what is free of the shared pool is multiplied
+	// for a queue's threshold; default 1.
+	Alpha headroom.Alpha
+	// Threshold is where the policy static pauses a queue, which requires it; default none.
 	Threshold units.Bytes
 	// ResumeGap is δ of queues, PortResumeGap of ports under DSH; default 0.
 	ResumeGap, PortResumeGap units.Bytes
@@ -57,27 +58,30 @@ type Config struct {
 	Share int
 
 	// Window is Algorithm 4's at line rate, 1 ns … 1 s; default 10 ms.
-	Window units.Time
-	// Precision and Entries size the tables of Algorithm 3; see packages log2 and phi.
-	Precision log2.Precision
-	Entries   int
+	Window units.Time `key:"dsh.window"`
+	// Precision is how fine the tables of Algorithm 3 are, by which a switch divides (package log2):
+	// log_bits is how many bits behind the leading one a logarithm looks at, exp_bits how many
+	// fractional ones an exponential does, at most frac_bits, the fractional bits of a logarithm.
+	Precision log2.Precision `key:"dsh.log_bits,dsh.exp_bits,dsh.frac_bits"`
+	// Entries is the size of the table of Algorithm 3's estimate (package phi).
+	Entries int `key:"dsh.entries"`
 
-	// K is SPFC's, 2 … 64; default 5.
-	K int
+	// K divides a port's rate C to C/K, at which SPFC's limit of departures counts (§V-B), 2 … 64; default 5.
+	K int `key:"spfc.k"`
 	// Period is SPFC's Timeout Clock at line rate, at least 4 RTT. In this fabric, multiplied
 	// by scale, it must be at least 1 µs, the pipeline's clock, and on a chip MinPeriod, since
 	// the controller reads its counters that often; default 100 µs, or what makes MinPeriod if
 	// that is longer.
-	Period units.Time
+	Period units.Time `key:"spfc.period"`
 
 	// Storm is the most PAUSE frames per second that a port may send, on average over
 	// StormWindow, 1 … 10^9; default 100 000 / scale, at least 1.
-	Storm uint64
+	Storm uint64 `key:"watchdog.storm"`
 	// StormWindow is a wall-clock time, 100 ms … 1 h; default 1 s.
-	StormWindow time.Duration
+	StormWindow time.Duration `key:"watchdog.window"`
 	// Stuck is how long a class may stay paused without a break, a wall-clock time of
 	// 10 ms … 24 h; default 2 ms · scale, at least 200 ms.
-	Stuck time.Duration
+	Stuck time.Duration `key:"watchdog.stuck"`
 }
 
 // MinPeriod is the shortest wall-clock time between two readings of a switch's counters.

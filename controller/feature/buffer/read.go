@@ -101,11 +101,12 @@ func readAlpha(s string) (headroom.Alpha, error) {
 
 // readLossless reads a list of classes as a bit for each.
 func readLossless(m *yamlnode.Map, key string, def uint8) uint8 {
+	classes := m.Ints(key, 0, headroom.Classes-1)
 	if !m.Has(key) {
 		return def
 	}
 	var mask uint8
-	for _, class := range m.Ints(key, 0, headroom.Classes-1) {
+	for _, class := range classes {
 		if mask>>class&1 != 0 {
 			m.Fault(key, "has %d twice", class)
 		}

@@ -89,7 +89,7 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 	interval := m.Time("interval", cnpgen.PaperInterval, units.Microsecond, units.Second)
 	return Config{
 		Enabled: m.Bool("enabled", false), Interval: interval,
-		Beta1: m.Above("beta1", 0, 0, 1000), Beta2: m.Float("beta2", 0, 0, 1000),
+		Beta1: m.Above("beta1", 0, 0, 1000), Beta2: m.Float("beta2", -1, 0, 1000),
 		FilterWeight: m.Above("filter_weight", cnpgen.PaperFilterWeight, 0, 1), Carry: m.Bool("carry", false),
 		Threshold: m.Bytes("threshold", 0, 1, ids.Unlimited), Burst: m.Bytes("burst", 0, 1, ids.Unlimited),
 		CNPGap: m.Time("cnp_gap", min(cnpgen.PaperGap, interval), units.Nanosecond, units.Second),

@@ -23,8 +23,8 @@ type Config struct {
 	// Alpha is the highest expected rate per unit of weight in this fabric, > Beta;
 	// default the rate of the fastest host link.
 	Alpha units.Rate
-	// Beta is the lowest expected rate per unit of weight, > 0; default that of hosts,
-	// soze.DefaultBeta of Alpha.
+	// Beta is the lowest expected rate per unit of weight, > 0; default that of hosts, a hundredth
+	// of Alpha (soze.DefaultBeta).
 	Beta units.Rate
 	// M is the exponent of the update per round-trip time, 0 < M < 2; default 0.2.
 	M float64
@@ -34,7 +34,7 @@ type Config struct {
 	// DSCP of Söze's data packets, 0 … 63; default 0.
 	DSCP uint8
 	// UDPPort is the destination port of packets with the maxQD header, those of all laws, at hosts
-	// and switches: 1 … 65535, but not RoCEv2's 4791; default ids.UDPPortMaxQD. Chips have the default
+	// and switches: 1 … 65535, but not RoCEv2's 4791; default 50151. Chips have the default
 	// compiled in.
 	UDPPort uint16
 	// AckDSCP of acknowledgements, 0 … 63; default 48 (CS6).

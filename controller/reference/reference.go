@@ -1,0 +1,87 @@
+// Package reference says what each key of the fabric file is: what may stand there and what does by
+// default, as the functions that read the file ask for it, and what the comments of the
+// configuration's types say. The comments are in keys.json, and all of it is in docs/keys.md; both are
+// written by the package's test with -update.
+package reference
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// Key is one key of the fabric file.
+type Key struct {
+	Path        string `json:"key"` // such as links[].rate
+	Allowed     string `json:"allowed"`
+	Default     string `json:"default"` // Required, Computed, Told, None, or the value
+	Description string `json:"description,omitempty"`
+	Holds       bool   `json:"-"` // other keys
+}
+
+// What stands for a default that is no value.
+const (
+	Required = "required"
+	Computed = "follows from other keys"
+	None     = "none"
+	Told     = "see the description"
+)
+
+//go:embed keys.json
+var comments []byte
+
+// Keys returns all keys, each behind the one that holds it.
+func Keys() ([]Key, error) {
+	var texts map[string]string
+	if err := json.Unmarshal(comments, &texts); err != nil {
+		return nil, err
+	}
+	var list []Key
+	for _, k := range config.Keys(controller.Sections()) {
+		text := texts[plain(k.Path)]
+		list = append(list, Key{Path: k.Path, Allowed: k.Allowed, Default: defaultOf(k, text), Description: text, Holds: k.Holds})
+	}
+	for i, k := range list {
+		rest, own := strings.CutPrefix(k.Path, "switches[].")
+		if of, _, section := Find(list, rest); own && section && strings.Contains(rest, ".") {
+			list[i].Default, list[i].Description = "that of "+rest, of.Description
+		}
+	}
+	return list, nil
+}
+
+func defaultOf(k yamlnode.Key, text string) string {
+	switch {
+	case k.Required:
+		return Required
+	case k.Computed:
+		return Computed
+	case k.Default == "" && strings.Contains(text, "efault"):
+		return Told
+	case k.Default == "":
+		return None
+	}
+	return k.Default
+}
+
+// Find returns a key, and those directly below it; false when there is none. Brackets of lists may be
+// left out.
+func Find(keys []Key, path string) (found Key, below []Key, ok bool) {
+	path = plain(path)
+	for _, k := range keys {
+		switch rest, under := strings.CutPrefix(plain(k.Path), path+"."); {
+		case plain(k.Path) == path:
+			found, ok = k, true
+		case under && !strings.Contains(rest, "."), path == "" && !strings.Contains(k.Path, "."):
+			below = append(below, k)
+		}
+	}
+	return found, below, ok
+}
+
+// plain returns a path without brackets.
+func plain(path string) string { return strings.ReplaceAll(path, "[]", "") }

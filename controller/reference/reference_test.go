@@ -1,0 +1,100 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite keys.json and docs/keys.md")
+
+const page = "../../docs/keys.md"
+
+// What is committed is what the sources give.
+func TestCommitted(t *testing.T) {
+	keys, err := Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, faults := descriptions(keys)
+	for _, f := range faults {
+		t.Error(f)
+	}
+	var want bytes.Buffer
+	e := json.NewEncoder(&want)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(texts); err != nil {
+		t.Fatal(err)
+	}
+	for i, k := range keys {
+		keys[i].Description = texts[plain(k.Path)] // which keys.json may not have yet
+	}
+	for name, text := range map[string]string{"keys.json": want.String(), page: draw(keys)} {
+		if *update {
+			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if is, err := os.ReadFile(name); err != nil || string(is) != text {
+			t.Errorf("%s is not what the configuration's types say (%v): go test ./controller/reference -update", name, err)
+		}
+	}
+}
+
+// A key without a comment, and a computed default that the comment is silent about, are faults.
+func TestDescribedBites(t *testing.T) {
+	_, faults := descriptions([]Key{
+		{Path: "scale"}, {Path: "colour"}, {Path: "links[].colour"}, {Path: "soze.colour"}, {Path: "nothing", Holds: true},
+		{Path: "switches[].device_id", Default: Computed},
+	})
+	if got, want := fmt.Sprint(faults), "[colour links[].colour soze.colour switches[].device_id]"; firstWords(faults) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func firstWords(errs []error) string {
+	var words []string
+	for _, err := range errs {
+		word, _, _ := strings.Cut(err.Error(), ":")
+		words = append(words, word)
+	}
+	return fmt.Sprint(words)
+}
+
+func TestKeys(t *testing.T) {
+	keys, err := Keys()
+	if err != nil || len(keys) < 100 {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	for _, want := range []Key{
+		{Path: "name", Default: Required, Allowed: "a word"},
+		{Path: "scale", Default: "1", Allowed: "an integer from 1 to 1000000"},
+		{Path: "controller.poll_interval", Default: "100ms", Allowed: "a time, off, or 1ms to 3600s"},
+		{Path: "controller.probe_timeout", Default: Computed, Allowed: "a time"},
+		{Path: "controller.state", Default: None, Allowed: "a text"},
+		{Path: "controller.cluster.members[].raft", Default: None, Allowed: "host:port"},
+		{Path: "switches[].cpu_port", Default: Computed},
+		{Path: "switches[].target", Default: "bmv2", Allowed: "one of bmv2, embedded"},
+		{Path: "soze.shift", Default: Computed, Allowed: "an integer from 0"},
+		{Path: "buffer.lossless", Default: None, Allowed: "a list, of each an integer from 0 to 7"},
+		{Path: "buffer.watchdog.storm", Default: Computed},
+		{Path: "prioplus.base_rtt", Default: Required},
+		{Path: "qos.classes[].queue", Default: Computed},
+		{Path: "switches[].buffer.dsh.window", Default: "that of buffer.dsh.window", Allowed: "a time"},
+	} {
+		got, _, ok := Find(keys, want.Path)
+		if !ok || got.Default != want.Default || !strings.HasPrefix(got.Allowed, want.Allowed) || got.Description == "" {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	for path, want := range map[string]int{"source_check": 1, "links": 5, "controller.cluster.tls": 3, "scale": 0, "nothing": 0} {
+		if _, below, _ := Find(keys, path); len(below) != want {
+			t.Errorf("%s: %d keys below, want %d", path, len(below), want)
+		}
+	}
+}
