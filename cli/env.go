@@ -58,6 +58,7 @@ type Format string
 // The formats.
 const (
 	Table Format = "table"
+	wide  Format = "wide" // a Table with more columns
 	JSON  Format = "json"
 	YAML  Format = "yaml"
 )
@@ -89,13 +90,14 @@ func credentials(v *viper.Viper) dial.Options {
 
 // addOutputFlag adds -o to a command and its subcommands.
 func addOutputFlag(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringP("output", "o", string(Table), "`format` of the output: table, json or yaml; also HEADGATE_OUTPUT")
+	cmd.PersistentFlags().StringP("output", "o", string(Table), "`format` of the output: table, wide (more columns where there are any), json or yaml; also HEADGATE_OUTPUT")
 }
 
 // env is the environment of an operator's command.
 type env struct {
 	Server   string
 	Format   Format
+	Wide     bool // a Table has all columns
 	In       io.Reader
 	Out      io.Writer
 	Terminal bool // Out is a terminal, so it can show live tables
@@ -119,8 +121,10 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 	case Table, JSON, YAML:
 	case "":
 		e.Format = Table
+	case wide:
+		e.Format, e.Wide = Table, true
 	default:
-		return nil, fmt.Errorf("--output: %q is not allowed: want table, json or yaml", e.Format)
+		return nil, fmt.Errorf("--output: %q is not allowed: want table, wide, json or yaml", e.Format)
 	}
 	if _, named := os.LookupEnv("HEADGATE_SERVER"); !named && !cmd.Flags().Changed("server") {
 		e.Server = defaultServer()

@@ -48,10 +48,25 @@ func getLinks(ctx context.Context, e *env) error {
 		return err
 	}
 	only := &pb.GetFabricResponse{Name: r.GetName(), Links: r.GetLinks(), Generation: r.GetGeneration()}
+	addresses := map[string]string{}
+	for _, s := range r.GetSwitches() {
+		addresses[s.GetName()] = s.GetAddress()
+	}
+	for _, h := range r.GetHosts() {
+		addresses[h.GetName()] = h.GetIpv4()
+	}
 	return e.print(only, func(w io.Writer) {
-		row(w, "A", "B", "RATE", "DELAY", "STATE")
+		head := []any{"A", "B", "RATE", "DELAY", "STATE"}
+		if e.Wide {
+			head = append(head, "ADDRESS A", "ADDRESS B")
+		}
+		row(w, head...)
 		for _, l := range r.GetLinks() {
-			row(w, endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), portState(l.GetState()))
+			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), portState(l.GetState())}
+			if e.Wide {
+				cells = append(cells, addresses[l.GetA().GetNode()], addresses[l.GetB().GetNode()])
+			}
+			row(w, cells...)
 		}
 	})
 }
@@ -63,10 +78,20 @@ func getSwitches(ctx context.Context, e *env) error {
 		return err
 	}
 	return e.print(r, func(w io.Writer) {
-		row(w, "SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR")
+		head := []any{"SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR"}
+		if e.Wide {
+			head = append(head, "ELECTION", "PROGRAM", "FULLEST TABLE")
+		}
+		row(w, head...)
 		for _, s := range r.GetSwitches() {
-			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress(), state(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
-				countUp(s.GetPorts()), s.GetError())
+			cells := []any{
+				s.GetName(), s.GetDeviceId(), s.GetAddress(), state(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
+				countUp(s.GetPorts()), s.GetError(),
+			}
+			if e.Wide {
+				cells = append(cells, s.GetElectionId(), program(s), fullest(s.GetTables()))
+			}
+			row(w, cells...)
 		}
 		drawMatrix(w, r.GetSwitches())
 	})
@@ -234,11 +259,17 @@ func newGetCommand() *cobra.Command {
 	})
 	status.Flags().StringVar(&feature, "feature", "", "only this `feature`, such as buffer")
 
+	var recent uint32
+	one := askWith("switch NAME", "All that is known of one switch", cobra.ExactArgs(1), func(ctx context.Context, e *env, args []string) error {
+		return getSwitch(ctx, e, args[0], recent)
+	})
+	one.Flags().Uint32Var(&recent, "recent", 10, "`number` of its last events to show")
+
 	cmd := &cobra.Command{Use: "get", Short: "Show the fabric, its switches and their status, links, flows, weights, priorities or the audit log"}
 	addOutputFlag(cmd)
 	return oneOf(cmd, fabric,
 		ask("switches", "Each switch's session, ports and what its target cannot do", getSwitches),
-		status,
+		one, status,
 		ask("links", "The links with rate, delay and state", getLinks),
 		ask("flows", "What the attached hosts last reported", getFlows),
 		weights, audit,

@@ -135,6 +135,7 @@ func (s *server) Switch(string) (view.Switch, bool) { return view.Switch{}, fals
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{
 		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,
+			ElectionID: "7", Program: 0xab, Tables: []view.TableUse{{Name: "ingress.small", Entries: 3, Size: 4}, {Name: "ingress.large", Entries: 9, Size: 1024}, {Name: "open", Entries: 1}},
 			Capabilities: []view.Capability{
 				{Name: "qos.queue_limit", Supported: true, By: view.ByProgram}, {Name: "buffer.dsh_estimate", Supported: true, By: view.ByProgram},
 				{Name: "register_read", Detail: "UNIMPLEMENTED"},

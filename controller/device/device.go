@@ -202,7 +202,12 @@ func (d *Device) Want(w Want) {
 func (d *Device) Status() view.Switch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.status
+	s := d.status
+	s.Program = d.opts.Pipeline.Cookie()
+	if c, err := d.session.Client(); err == nil {
+		s.ElectionID = c.Election()
+	}
+	return s
 }
 
 // Stats returns the device's counters.

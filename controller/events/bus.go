@@ -59,6 +59,26 @@ type Options[T any] struct {
 	Match  func(T) bool // values to receive; nil means all. Called under the bus's lock.
 }
 
+// Recent returns the last so many of the remembered values that match, oldest first.
+func (b *Bus[T]) Recent(n int, match func(T) bool) []T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.recent(n, match)
+}
+
+func (b *Bus[T]) recent(n int, match func(T) bool) []T {
+	if n <= 0 {
+		return nil
+	}
+	var list []T
+	for _, v := range b.history.All() {
+		if match == nil || match(v) {
+			list = append(list, v)
+		}
+	}
+	return list[max(0, len(list)-n):]
+}
+
 // Subscribe starts to follow the bus. The caller must Close the subscription.
 func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
 	if o.Buffer <= 0 {
@@ -67,13 +87,7 @@ func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
 	s := &Subscription[T]{bus: b, match: o.Match, buf: ring.NewLast[T](o.Buffer), ready: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var recent []T
-	for _, v := range b.history.All() {
-		if o.Match == nil || o.Match(v) {
-			recent = append(recent, v)
-		}
-	}
-	for _, v := range recent[max(0, len(recent)-min(max(o.Recent, 0), o.Buffer)):] {
+	for _, v := range b.recent(min(o.Recent, o.Buffer), o.Match) {
 		s.push(v)
 	}
 	if b.closed {

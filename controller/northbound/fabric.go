@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
@@ -31,12 +33,22 @@ func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.Ge
 	return f, nil
 }
 
-func (s *fabricService) ListSwitches(context.Context, *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {
-	r := &pb.ListSwitchesResponse{}
+func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {
+	out := &pb.ListSwitchesResponse{}
 	for _, sw := range s.Backend.Switches() {
-		r.Switches = append(r.Switches, SwitchToProto(sw))
+		if r.GetName() != "" && r.GetName() != sw.Name {
+			continue
+		}
+		shown := SwitchToProto(sw)
+		for _, e := range s.Events.Recent(int(min(r.GetRecent(), events.DefaultBuffer)), func(e view.Event) bool { return e.Subject == sw.Name }) {
+			shown.Events = append(shown.Events, EventToProto(e))
+		}
+		out.Switches = append(out.Switches, shown)
 	}
-	return r, nil
+	if r.GetName() != "" && len(out.Switches) == 0 {
+		return nil, status.Errorf(codes.NotFound, "there is no switch %q", clean(r.GetName()))
+	}
+	return out, nil
 }
 
 // GetPredictions sets what was predicted beside what was measured.

@@ -48,6 +48,10 @@ func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	for _, t := range s.Status {
 		out.Status = append(out.Status, statusToProto(t))
 	}
+	out.ElectionId, out.Program = clean(s.ElectionID), s.Program
+	for _, t := range s.Tables {
+		out.Tables = append(out.Tables, &pb.TableUse{Name: clean(t.Name), Entries: uint64(max(t.Entries, 0)), Size: uint64(max(t.Size, 0))})
+	}
 	return out
 }
 

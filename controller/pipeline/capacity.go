@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/view"
 )
 
 // Overflow says that an object of the program is too small for what shall stand in it.
@@ -77,6 +79,23 @@ func (u Usage) of(kind usage, id uint32) int64 {
 		}
 	}
 	return 0
+}
+
+// Uses returns the tables and action profiles of which something is taken, with their sizes.
+func (p *Pipeline) Uses(u Usage) []view.TableUse {
+	var list []view.TableUse
+	add := func(name string, n, size int64) {
+		if n > 0 {
+			list = append(list, view.TableUse{Name: name, Entries: n, Size: size})
+		}
+	}
+	for _, t := range p.info.GetTables() {
+		add(t.GetPreamble().GetName(), u.of(entries, t.GetPreamble().GetId()), t.GetSize())
+	}
+	for _, a := range p.info.GetActionProfiles() {
+		add(a.GetPreamble().GetName(), u.of(members, a.GetPreamble().GetId()), a.GetSize())
+	}
+	return list
 }
 
 // Overflows returns the tables and action profiles that are too small by the sizes of P4Info. Learned

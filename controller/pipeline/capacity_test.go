@@ -41,4 +41,9 @@ func TestOverflows(t *testing.T) {
 	if got := fmt.Sprint(p.Overflows(UsageOf(list))); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	list = list[:3]
+	add(p.Member(ids.ProfileECMPName, 1, ids.ActionSetNextHopName, Arg{"port", p4msg.Uint(1)}, Arg{"src_mac", p4msg.Uint(2)}, Arg{"dst_mac", p4msg.Uint(3)}))
+	if got, want := fmt.Sprint(p.Uses(UsageOf(list))), "[{ingress.routing.ipv4_lpm 3 16384} {ingress.routing.ecmp 1 2048}]"; got != want {
+		t.Errorf("uses %s, want %s", got, want)
+	}
 }

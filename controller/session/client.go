@@ -43,6 +43,9 @@ func (c *Client) setElection(id *p4v1.Uint128) {
 	c.lib.Store(&library{client.NewClient(c.lib.Load().P4RuntimeClient, c.device, id), id})
 }
 
+// Election returns the election id that it bids with, as text.
+func (c *Client) Election() string { return idText(c.lib.Load().election) }
+
 // Dial returns a client without a session, good for reading, and what closes it. It does
 // not wait for the connection.
 func Dial(address string, device uint64, opts ...grpc.DialOption) (*Client, func() error, error) {

@@ -39,6 +39,17 @@ type Switch struct {
 	Capabilities []Capability
 	Ports        []Port
 	Status       []Status // what the features know of it
+
+	ElectionID string     // that the session bid with last; "" before it has
+	Program    uint64     // the cookie of the program that it should run
+	Tables     []TableUse // what it should hold
+}
+
+// TableUse is how full a table or an action profile of a program should be.
+type TableUse struct {
+	Name    string
+	Entries int64 // without the default entry; members of an action profile
+	Size    int64 // what P4Info says that it holds; 0 when it says nothing
 }
 
 // Capability is one thing a target can or cannot do.

@@ -45,7 +45,8 @@ const (
 type FabricServiceClient interface {
 	// GetFabric returns the running configuration's topology.
 	GetFabric(ctx context.Context, in *GetFabricRequest, opts ...grpc.CallOption) (*GetFabricResponse, error)
-	// ListSwitches returns each switch with its session's state and what its target can do.
+	// ListSwitches returns each switch with its session's state and what its target can do. NOT_FOUND
+	// when there is no switch of the name that is asked for.
 	ListSwitches(ctx context.Context, in *ListSwitchesRequest, opts ...grpc.CallOption) (*ListSwitchesResponse, error)
 	// PlanConfig compares a configuration with what the switches hold and changes nothing.
 	// INVALID_ARGUMENT carries one field violation per fault in the configuration.
@@ -206,7 +207,8 @@ type FabricService_StreamTelemetryClient = grpc.ServerStreamingClient[TelemetryS
 type FabricServiceServer interface {
 	// GetFabric returns the running configuration's topology.
 	GetFabric(context.Context, *GetFabricRequest) (*GetFabricResponse, error)
-	// ListSwitches returns each switch with its session's state and what its target can do.
+	// ListSwitches returns each switch with its session's state and what its target can do. NOT_FOUND
+	// when there is no switch of the name that is asked for.
 	ListSwitches(context.Context, *ListSwitchesRequest) (*ListSwitchesResponse, error)
 	// PlanConfig compares a configuration with what the switches hold and changes nothing.
 	// INVALID_ARGUMENT carries one field violation per fault in the configuration.
