@@ -29,7 +29,7 @@ laws that go with it, and an embedded switch so that all of it runs on a laptop.
 	root.AddCommand(
 		newRunCommand(), newControllerCommand(), newSwitchCommand(), newHostCommand(),
 		newStfCommand(), newSimCommand(), newPaccCommand(), newSozeCommand(), newSpfcCommand(), newStateCommand(), newAuditCommand(),
-		newExplainCommand(), newPlanCommand(), newApplyCommand(), newConfirmCommand(), newHistoryCommand(), newRollbackCommand(), newGetCommand(), newWatchCommand(), newSetCommand(), newDeleteCommand(), newReplaceCommand(),
+		newExplainCommand(), newDoctorCommand(), newPlanCommand(), newApplyCommand(), newConfirmCommand(), newHistoryCommand(), newRollbackCommand(), newGetCommand(), newWatchCommand(), newSetCommand(), newDeleteCommand(), newReplaceCommand(),
 	)
 	return root
 }

@@ -18,6 +18,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -295,6 +296,14 @@ type Member struct {
 
 // MinLease is the shortest lease that etcd grants with its default timing.
 const MinLease = 2 * time.Second
+
+// Dirs are the folders below which files are read that the configuration names (Controller.Files).
+func (c *Config) Dirs() []string {
+	if len(c.Controller.Files) > 0 {
+		return c.Controller.Files
+	}
+	return []string{filepath.Dir(c.File)}
+}
 
 // Scaled returns a time of the network as it is in this fabric: multiplied by Scale.
 // Times that would exceed units.MaxTime are refused when the file is read.

@@ -33,10 +33,7 @@ func (l *listeners) close() {
 
 // files returns the folders that configurations may name files in.
 func (o Options) files() (confine.Dirs, error) {
-	if dirs := o.Config.Controller.Files; len(dirs) > 0 {
-		return confine.New(dirs...)
-	}
-	return confine.New(filepath.Dir(o.Config.File))
+	return confine.New(o.Config.Dirs()...)
 }
 
 func (o Options) listen(ctx context.Context, files confine.Dirs) (*listeners, error) {

@@ -64,6 +64,9 @@ func (e plainError) Error() string {
 // Unwrap returns the gRPC error.
 func (e plainError) Unwrap() error { return e.err }
 
+// Unimplemented reports whether a switch said that it does not know a call.
+func Unimplemented(err error) bool { return isCode(err, codes.Unimplemented) }
+
 // readError returns a failed Read's own status. The specification has it in a detail, one
 // for each request, behind the code UNKNOWN; where several requests failed it is the first
 // one's.

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/doctor"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/version"
+)
+
+// newDoctorCommand is "doctor", which looks for what keeps a fabric from working.
+func newDoctorCommand() *cobra.Command {
+	var file string
+	c := askWith("doctor", "Look for what keeps a fabric from working: clocks, ports, certificates, switches", cobra.NoArgs,
+		func(ctx context.Context, e *env, _ []string) error { return diagnose(ctx, e, file) })
+	c.Long = "Checks from this machine, and prints a line for each thing: ok, WARN or FAIL with a remedy, or why it was not\n" +
+		"checked. With -f it looks at what a fabric file names too: certificates, addresses, each switch. It ends with\n" +
+		"exit code 1 when a check failed, and changes nothing."
+	addOutputFlag(c)
+	c.Flags().StringVarP(&file, "file", "f", "", "fabric `file` whose certificates, addresses and switches to check")
+	return c
+}
+
+func diagnose(ctx context.Context, e *env, file string) error {
+	list := []doctor.Finding{{Area: "versions", Subject: "headgate", Verdict: doctor.OK, Text: version.String()}}
+	asked, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := e.fabric().ListSwitches(asked, &pb.ListSwitchesRequest{})
+	answers := err == nil
+	if answers {
+		list = append(list, clockOf(ctx, e))
+		list = append(list, doctor.Controller(r.GetSwitches())...)
+	} else {
+		f := doctor.Finding{Area: "controller", Subject: e.Server, Verdict: doctor.Fail, Text: (&callError{e.Server, err}).Error(), Remedy: "start one, or name it by --server"}
+		if file != "" {
+			f.Verdict = doctor.Warn // the file may be checked before there is one
+		}
+		list = append(list, f)
+	}
+	if file != "" {
+		list = append(list, ofFile(ctx, file, answers)...)
+	} else {
+		list = append(list, doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Unchecked, Text: "no -f: nor its addresses"})
+	}
+	list = append(list,
+		doctor.Finding{Area: "versions", Subject: "controller", Verdict: doctor.Unchecked, Text: "the API does not say which build answers"},
+		doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Unchecked, Text: "the fabric file names no interfaces, and P4Runtime shows no MTU: send a full frame from end to end"})
+	return showFindings(e, list)
+}
+
+// clockOf compares the controller's clock by a sample of telemetry, which it stamps as it comes.
+func clockOf(ctx context.Context, e *env) doctor.Finding {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	none := doctor.Finding{Area: "clock", Subject: "controller", Verdict: doctor.Unchecked, Text: "no port was polled within 2s, which would tell its time"}
+	asked := e.Now()
+	stream, err := e.fabric().StreamTelemetry(ctx, &pb.StreamTelemetryRequest{})
+	if err != nil {
+		return none
+	}
+	sample, err := stream.Recv()
+	if err != nil || sample.GetTime() == nil {
+		return none
+	}
+	return doctor.Clock(sample.GetTime().AsTime(), asked, e.Now())
+}
+
+// ofFile checks what a fabric file names.
+func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
+	fail := func(err error, remedy string) []doctor.Finding {
+		return []doctor.Finding{{Area: "configuration", Subject: file, Verdict: doctor.Fail, Text: strings.ReplaceAll(err.Error(), "\n", "; "), Remedy: remedy}}
+	}
+	cfg, err := config.Load(config.Options{File: file, Sections: controller.Sections()})
+	if err != nil {
+		return fail(err, "correct the file; `headgate explain KEY` says what may stand there")
+	}
+	dirs, err := confine.New(cfg.Dirs()...)
+	if err != nil {
+		return fail(err, "correct controller.files")
+	}
+	list := doctor.Certificates(cfg, dirs, time.Now())
+	list = append(list, doctor.Listeners(ctx, cfg, answers)...)
+	return append(list, doctor.Switches(ctx, cfg, dirs)...)
+}
+
+// showFindings writes them, and fails when one of them does.
+func showFindings(e *env, list []doctor.Finding) error {
+	failed := 0
+	for _, f := range list {
+		if f.Verdict == doctor.Fail {
+			failed++
+		}
+	}
+	var err error
+	if e.Format == Table {
+		err = e.table(func(w io.Writer) {
+			row(w, "AREA", "SUBJECT", "VERDICT", "WHAT", "REMEDY")
+			for _, f := range list {
+				row(w, f.Area, f.Subject, f.Verdict, f.Text, f.Remedy)
+			}
+		})
+	} else {
+		var text []byte
+		if text, err = json.Marshal(list); err == nil {
+			err = e.raw(text)
+		}
+	}
+	if failed > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d checks failed", failed, len(list)))
+	}
+	return err
+}

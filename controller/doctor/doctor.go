@@ -1,0 +1,167 @@
+// Package doctor looks for what keeps a fabric from working outside of its configuration: clocks,
+// addresses, certificates, versions, what targets cannot do. A verdict stands only for what was really
+// looked at; the rest is said to be not checked, and why.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/internal/confine"
+)
+
+// Verdict is what came of a check.
+type Verdict string
+
+// The verdicts.
+const (
+	OK        Verdict = "ok"
+	Warn      Verdict = "WARN"
+	Fail      Verdict = "FAIL"
+	Unchecked Verdict = "not checked"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Area    string  `json:"area"`
+	Subject string  `json:"subject"`
+	Verdict Verdict `json:"verdict"`
+	Text    string  `json:"text"`             // what was seen, or why nothing was
+	Remedy  string  `json:"remedy,omitempty"` // what to do about it
+}
+
+// Bounds of the difference between two clocks.
+const (
+	warnOffset = time.Second // events of two machines get out of order
+	failOffset = time.Minute // certificates and tokens are refused
+)
+
+// Clock compares the controller's time with this machine's: the controller said there at a time
+// between asked and answered here.
+func Clock(there, asked, answered time.Time) Finding {
+	f := Finding{Area: "clock", Subject: "controller", Verdict: OK}
+	offset := max(asked.Sub(there), there.Sub(answered), 0)
+	f.Text = fmt.Sprintf("differs from this machine's by %v at least", offset.Round(time.Millisecond))
+	switch {
+	case offset >= failOffset:
+		f.Verdict = Fail
+	case offset >= warnOffset:
+		f.Verdict = Warn
+	default:
+		f.Text = fmt.Sprintf("no difference from this machine's was seen, to within %v", answered.Sub(asked).Round(time.Millisecond))
+		return f
+	}
+	f.Remedy = "run chrony or another client of NTP on both"
+	return f
+}
+
+// Listeners says whether the addresses that the controller would listen at are free. answers says
+// that a controller answers already.
+func Listeners(ctx context.Context, c *config.Config, answers bool) []Finding {
+	var list []Finding
+	for _, a := range []struct{ key, address string }{{"listen", c.Controller.Listen}, {"metrics", c.Controller.Metrics}} {
+		if a.address == "off" {
+			continue
+		}
+		f := Finding{Area: "ports", Subject: "controller." + a.key + " " + a.address, Verdict: OK, Text: "is free"}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", a.address)
+		switch {
+		case err == nil:
+			_ = l.Close()
+		case errors.Is(err, syscall.EADDRINUSE) && answers:
+			f.Verdict, f.Text = Unchecked, "is taken; a controller answers, and whether it is the one that listens here the address does not tell"
+		case errors.Is(err, syscall.EADDRINUSE):
+			f.Verdict, f.Text, f.Remedy = Warn, "is taken by a process, and no controller answered", "find it by `ss -ltnp`, or choose another address"
+		case errors.Is(err, syscall.EADDRNOTAVAIL):
+			f.Verdict, f.Text = Unchecked, "is an address of another machine"
+		default:
+			f.Verdict, f.Text, f.Remedy = Fail, err.Error(), "choose an address of this machine, and a port above 1023 without root"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// patience bounds the question to a switch.
+const patience = 3 * time.Second
+
+// Switches asks each switch's P4Runtime server, from this machine, for its version and its program.
+func Switches(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding {
+	list := make([]Finding, len(c.Switches))
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range c.Switches {
+		group.Go(func() error {
+			list[i] = ask(ctx, &c.Switches[i], dirs)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function fails
+	return list
+}
+
+func ask(ctx context.Context, s *config.Switch, dirs confine.Dirs) Finding {
+	f := Finding{Area: "switches", Subject: s.Name + " at " + s.Address, Verdict: OK}
+	creds, err := session.Credentials(s.TLS, dirs)
+	if err != nil {
+		f.Verdict, f.Text, f.Remedy = Fail, err.Error(), "see certificates"
+		return f
+	}
+	client, stop, err := session.Dial(s.Address, s.DeviceID, creds)
+	if err != nil {
+		f.Verdict, f.Text, f.Remedy = Fail, err.Error(), "correct the address"
+		return f
+	}
+	defer func() { _ = stop() }()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	v, err := client.Version(ctx)
+	switch {
+	case err == nil:
+		f.Text = "answers, P4Runtime " + v
+	case session.Unimplemented(err):
+		f.Text = "answers, and does not tell its version of P4Runtime"
+	default:
+		f.Verdict, f.Text = Fail, "does not answer from this machine: "+err.Error()
+		f.Remedy = "start the switch, or correct address and tls; from a machine in another network this says nothing of the controller's"
+	}
+	return f
+}
+
+// Controller says what the controller knows of its switches: their sessions, and what they cannot do.
+func Controller(switches []*pb.SwitchStatus) []Finding {
+	var list []Finding
+	for _, s := range switches {
+		f := Finding{Area: "controller", Subject: s.GetName(), Verdict: OK, Text: strings.ToLower(strings.TrimPrefix(s.GetState().String(), "STATE_"))}
+		switch s.GetState() {
+		case pb.SwitchStatus_STATE_READY:
+			f.Text += fmt.Sprintf(", runs the wanted program %016x", s.GetProgram())
+		case pb.SwitchStatus_STATE_BACKUP, pb.SwitchStatus_STATE_RECONCILING:
+			f.Verdict = Warn
+			f.Remedy = "wait, or look at `headgate get switch " + s.GetName() + "`"
+		default:
+			f.Verdict = Fail
+			f.Remedy = "see `headgate get switch " + s.GetName() + "`"
+		}
+		if s.GetError() != "" {
+			f.Text += ": " + s.GetError()
+		}
+		list = append(list, f)
+		for _, c := range s.GetCapabilities() {
+			if !c.GetSupported() {
+				list = append(list, Finding{Area: "capabilities", Subject: s.GetName(), Verdict: Warn, Text: "cannot " + c.GetName() + ": " + c.GetDetail()})
+			}
+		}
+	}
+	return list
+}
