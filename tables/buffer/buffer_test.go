@@ -47,7 +47,7 @@ func TestParameters(t *testing.T) {
 		if pools != 16_000_000 {
 			t.Errorf("%s: the pools are %d B of 16 MB", kind, pools)
 		}
-		// SIH: 16 MB less 672 KB and 13.44 MB; DSH: less 672 KB and 1.92 MB (SYSTEMS of the papers).
+		// SIH: 16 MB less 672 KB and 13.44 MB; DSH: less 672 KB and 1.92 MB.
 		want := map[headroom.Kind]uint64{headroom.SIH: 1_888_000, headroom.DSH: 13_408_000}[kind]
 		if got := p(ids.ParamSetBufferPolicyShared); want != 0 && got != want {
 			t.Errorf("%s: a shared pool of %d B, want %d", kind, got, want)

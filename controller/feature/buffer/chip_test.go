@@ -64,7 +64,7 @@ func (r *chipRig) paused(d time.Duration, frames, portFrames uint64) {
 	r.m.pauses[1] = c
 }
 
-// The state machine of SYSTEMS.md §2 from a chip's counters, K = 5 and a period of 100 ms.
+// SPFC's state machine from a chip's counters, K = 5 and a period of 100 ms.
 func TestChipVictims(t *testing.T) {
 	r := newChipRig(t)
 	steps := []struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // Config is the section soze: the parameters of Söze's law and of its maxQD header
-// (SYSTEMS.md §4).
+// (Söze, §3.1.4, Equation 6).
 type Config struct {
 	// P is the least target queueing delay at line rate, 1 ns … 1 s; default 3 µs.
 	P units.Time

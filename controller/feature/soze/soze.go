@@ -48,7 +48,7 @@ var samplePart = feature.Part{
 // Parts implements feature.Feature.
 func (feat) Parts() []feature.Part { return []feature.Part{scalePart, samplePart} }
 
-// sampleTime is the time constant of the filter at line rate (SYSTEMS.md §4).
+// sampleTime is the time constant of the filter at line rate.
 const sampleTime = 10 * units.Microsecond
 
 // Shape implements feature.Shaper.

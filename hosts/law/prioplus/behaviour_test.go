@@ -285,7 +285,7 @@ func TestLostProbes(t *testing.T) {
 	}
 }
 
-// Figure 10b in the configuration of the authors' public simulation (SYSTEMS.md §5): 300
+// Figure 10b in the configuration of the authors' public simulation: 300
 // flows of 500 KB. It has a mean queue of 181 KB (99 %: 207.6 KB) from 1 to 12 ms and
 // completion times of 10.95 ms in the mean, 13.31 ms at 99 %; it bounds windows and scales
 // steps by another form of the estimate than the paper's, so the numbers are near, not
