@@ -22,8 +22,10 @@ import (
 var (
 	headgatePath = flag.String("headgate", "", "headgate binary (built when empty)")
 	bmv2Path     = flag.String("bmv2", bmv2.Command, "BMv2 binary")
-	programs     = flag.String("programs", "l3,headgate", "programs to run")
-	scenarios    = flag.String("scenarios", "pcap,veth,latency", "scenarios to run")
+	programs     = flag.String("programs", "l3,headgate", "programs to run; that of entries is tables")
+	scenarios    = flag.String("scenarios", "pcap,veth,latency", "scenarios to run: these, or entries")
+	written      = flag.Int("entries", 20000, "entries that each Write of entries inserts, modifies and deletes")
+	readEntries  = flag.Int("read", 100000, "entries that entries reads from one table, at most 131072")
 	runs         = flag.Int("runs", 5, "runs of each scenario, of which the median counts")
 	packets      = flag.Int("packets", 500000, "packets of a run from pcap to pcap")
 	size         = flag.Int("size", 128, "bytes of a packet, 64 to 1500")
@@ -79,9 +81,9 @@ func TestSideBySide(t *testing.T) {
 
 // inTurns runs a scenario on each kind of switch in turns, and prints medians.
 func inTurns(t *testing.T, scenario string, p *program) {
-	measure, ok := map[string]func(*testing.T, kind, *program) sample{"pcap": pcap, "veth": veths, "latency": latency}[scenario]
+	measure, ok := map[string]func(*testing.T, kind, *program) sample{"pcap": pcap, "veth": veths, "latency": latency, "entries": entries}[scenario]
 	if !ok {
-		t.Fatalf("-scenarios %q: want pcap, veth or latency", scenario)
+		t.Fatalf("-scenarios %q: want pcap, veth, latency or entries", scenario)
 	}
 	kinds := kindsFor(t, scenario)
 	all := map[kind][]sample{}
@@ -112,7 +114,7 @@ func kindsFor(t *testing.T, scenario string) []kind {
 		t.Fatalf("-port-driver %q: want default, afpacket, xdp or both", *driver)
 	case *only == "bmv2":
 		return []kind{reference}
-	case scenario == "pcap": // has no interfaces
+	case scenario == "pcap", scenario == "entries": // have no interfaces
 		kinds = []kind{ours}
 	}
 	if *only == "" {

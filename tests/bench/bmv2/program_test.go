@@ -52,11 +52,16 @@ func loadProgram(t *testing.T, name string) *program {
 		p.json, err = os.ReadFile("../../../softswitch/engine/testdata/l3.json")
 		must(t, err)
 		p.frame = udpFrame
+	case "tables":
+		info, err = os.ReadFile("testdata/tables.p4info.txtpb")
+		must(t, err)
+		p.json, err = os.ReadFile("testdata/tables.json")
+		must(t, err)
 	case "headgate":
 		info, p.json = p4src.P4Info, p4src.JSON()
 		p.frame, p.entries = shimFrame, headgateEntries()
 	default:
-		t.Fatalf("-programs %q: want l3 or headgate", name)
+		t.Fatalf("-programs %q: want l3, headgate or tables", name)
 	}
 	must(t, prototext.Unmarshal(info, p.info))
 	if name == "l3" {

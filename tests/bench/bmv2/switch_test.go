@@ -43,6 +43,14 @@ func must(t testing.TB, err error) {
 // the same flags.
 func start(t *testing.T, k kind, p *program, dir string, flags ...string) *bmv2.Process {
 	t.Helper()
+	s, address := launch(t, k, dir, flags...)
+	must(t, s.Explain(configure(s, address, p)))
+	return s
+}
+
+// launch runs a switch without a program until the test ends.
+func launch(t *testing.T, k kind, dir string, flags ...string) (*bmv2.Process, string) {
+	t.Helper()
 	address, err := bmv2.FreeAddress()
 	must(t, err)
 	command := []string{*bmv2Path}
@@ -61,12 +69,11 @@ func start(t *testing.T, k kind, p *program, dir string, flags ...string) *bmv2.
 	})
 	must(t, err)
 	t.Cleanup(s.Stop)
-	must(t, s.Explain(configure(s, address, p)))
-	return s
+	return s, address
 }
 
-// configure pushes the program and writes its entries.
-func configure(s *bmv2.Process, address string, p *program) error {
+// dial connects to a switch, as soon as it listens.
+func dial(s *bmv2.Process, address string) (*grpc.ClientConn, error) {
 	starting, cancel := s.Starting()
 	defer cancel()
 	// gRPC would connect on a thread that is not in the test's network namespace.
@@ -76,10 +83,15 @@ func configure(s *bmv2.Process, address string, p *program) error {
 		c, err = net.Dial("tcp", address)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	conn, err := grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	return grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return c, nil }))
+}
+
+// configure pushes the program and writes its entries.
+func configure(s *bmv2.Process, address string, p *program) error {
+	conn, err := dial(s, address)
 	if err != nil {
 		return err
 	}
