@@ -1,21 +1,32 @@
 package p4rt
 
 import (
+	"iter"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 )
 
-// chunkBytes is the size from which on a response is sent: well below the 4 MB that clients accept
-// by default, but large enough that there are few responses.
-const chunkBytes = 512 << 10
+// responseBytes bounds responses of more than one entity: well below the 4 MB that clients accept by
+// default, but large enough that there are few.
+const responseBytes = 64 << 10
+
+// entitiesField is the number of ReadResponse.entities.
+const entitiesField = 1
 
 // Read streams the entities that the requests select. When some requests fail it still answers the
 // others, and the status is UNKNOWN with one p4.Error per request.
+//
+// A write is seen wholly or not at all ("Parallelism of Read and Write Requests" in the
+// specification). Between two responses there is no lock all the same, so a slow client blocks no
+// writer: each response is made right before it is sent, and a write that comes meanwhile first makes
+// those that are left.
 func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) error {
 	if err := s.checkDevice(req.DeviceId); err != nil {
 		return err
@@ -24,53 +35,112 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 	if err != nil {
 		return err
 	}
-	found, failed, err := s.collect(req.Entities, sc)
+	r, err := s.beginRead(req.Entities, sc)
 	if err != nil {
 		return err
 	}
-	// Send without the lock, so that a slow client does not block writers. The entities
-	// that were found never change.
-	for len(found) > 0 {
-		n, size := 0, 0
-		for n < len(found) && (n == 0 || size < chunkBytes) {
-			size += proto.Size(found[n])
-			n++
+	defer s.endRead(r)
+	for {
+		encoded, ok := s.nextResponse(r)
+		if !ok {
+			return r.err
 		}
-		if n > 1 && size > chunkBytes {
-			n--
-		}
-		if err := stream.Send(&p4v1.ReadResponse{Entities: found[:n]}); err != nil {
+		m := &p4v1.ReadResponse{}
+		m.ProtoReflect().SetUnknown(encoded) // which protobuf sends as they are
+		if err := stream.Send(m); err != nil {
 			return err
 		}
-		found = found[n:]
+	}
+}
+
+// reading is a Read in progress. Server.mu guards it: its own goroutine holds the lock for reading,
+// a writer for writing.
+type reading struct {
+	next func() ([]byte, bool)
+	stop func()
+	made [][]byte // responses that a writer has made
+	err  error    // set behind the last response
+}
+
+func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope) (*reading, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	l := s.target
+	if l == nil {
+		return nil, errNoPipeline
+	}
+	r := &reading{}
+	r.next, r.stop = iter.Pull(func(yield func([]byte) bool) { r.err = l.responses(reqs, sc, yield) })
+	s.readingsMu.Lock()
+	defer s.readingsMu.Unlock()
+	s.readings[r] = true
+	return r, nil
+}
+
+func (s *Server) endRead(r *reading) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.readingsMu.Lock()
+	defer s.readingsMu.Unlock()
+	r.stop()
+	delete(s.readings, r)
+}
+
+func (s *Server) nextResponse(r *reading) ([]byte, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(r.made) == 0 {
+		return r.next()
+	}
+	encoded := r.made[0]
+	r.made = r.made[1:]
+	return encoded, true
+}
+
+// finishReads makes the responses of all reads in progress, so that they do not see what the caller,
+// who holds mu, is about to write.
+func (s *Server) finishReads() {
+	for r := range s.readings {
+		for encoded, ok := r.next(); ok; encoded, ok = r.next() {
+			r.made = append(r.made, encoded)
+		}
+	}
+}
+
+// responses yields the responses to a read in their encoded form, until yield returns false.
+func (l *live) responses(reqs []*p4v1.Entity, sc *scope, yield func([]byte) bool) error {
+	var response []byte
+	var failed []error
+	var broken error
+	more := true
+	for i, req := range reqs {
+		err := l.state.Read(req, func(e *p4v1.Entity) {
+			if !more || broken != nil || !sc.allows(l.schema, entity.ObjectOf(e)) {
+				return
+			}
+			n := proto.Size(e)
+			if len(response) > 0 && len(response)+n > responseBytes {
+				more = yield(response)
+				response = make([]byte, 0, responseBytes+16)
+			}
+			response = protowire.AppendTag(response, entitiesField, protowire.BytesType)
+			response = protowire.AppendVarint(response, uint64(n))
+			response, broken = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(response, e)
+		})
+		switch {
+		case broken != nil:
+			return status.Errorf(codes.Internal, "an entity cannot be encoded: %v", broken)
+		case err != nil:
+			failed = recordError(failed, len(reqs), i, err)
+		}
+	}
+	if more && len(response) > 0 {
+		yield(response)
 	}
 	if failed != nil {
 		return batchError("some requests failed", failed)
 	}
 	return nil
-}
-
-// collect reads all requests against one state of the switch.
-func (s *Server) collect(reqs []*p4v1.Entity, sc *scope) (found []*p4v1.Entity, failed []error, err error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	l := s.target
-	if l == nil {
-		return nil, nil, errNoPipeline
-	}
-	for i, r := range reqs {
-		before := len(found)
-		err := l.state.Read(r, func(e *p4v1.Entity) {
-			if sc.allows(l.schema, entity.ObjectOf(e)) {
-				found = append(found, e)
-			}
-		})
-		if err != nil {
-			found = found[:before]
-			failed = recordError(failed, len(reqs), i, err)
-		}
-	}
-	return found, failed, nil
 }
 
 // readScope returns the scope of a read with a role; nil is everything.

@@ -81,6 +81,9 @@ type Server struct {
 	saved  *live // pipeline of VERIFY_AND_SAVE, until COMMIT
 	down   map[uint32]bool
 
+	readingsMu sync.Mutex // with mu held for reading; not needed with mu held for writing
+	readings   map[*reading]bool
+
 	running atomic.Pointer[live] // what the data plane runs
 
 	arbitrating sync.Mutex
@@ -121,7 +124,7 @@ func New(opts Options, dev Device) *Server {
 	}
 	s := &Server{
 		opts: opts, dev: dev, log: opts.Log,
-		down:    map[uint32]bool{},
+		down: map[uint32]bool{}, readings: map[*reading]bool{},
 		streams: map[arbitration.Client]*outbox{},
 		scopes:  map[arbitration.RoleKey]*scope{},
 		closing: make(chan struct{}),

@@ -31,6 +31,7 @@ func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteRe
 	if l == nil {
 		return nil, errNoPipeline
 	}
+	s.finishReads()
 	var failed []error
 	switch req.Atomicity {
 	case p4v1.WriteRequest_DATAPLANE_ATOMIC:

@@ -191,7 +191,8 @@ func FuzzWrite(f *testing.F) {
 		for _, u := range req.Updates {
 			reqs = append(reqs, u.GetEntity())
 		}
-		if _, _, err := s.collect(reqs, nil); err != nil {
+		err := s.Read(&p4v1.ReadRequest{DeviceId: deviceID, Entities: reqs}, &receiver{t: t, next: func(int, int, []*p4v1.Entity) {}})
+		if err != nil && len(details(t, err)) != len(reqs) {
 			t.Error(err)
 		}
 		l, err := s.compile(p4test.Config())

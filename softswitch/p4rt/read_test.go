@@ -1,0 +1,117 @@
+package p4rt
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
+)
+
+// receiver takes the responses of a read, as they look on the client's side, one by one.
+type receiver struct {
+	grpc.ServerStream
+	t    *testing.T
+	next func(n, size int, entities []*p4v1.Entity)
+	n    int
+}
+
+func (r *receiver) Send(m *p4v1.ReadResponse) error {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var got p4v1.ReadResponse
+	if err := proto.Unmarshal(b, &got); err != nil {
+		r.t.Fatal(err)
+	}
+	r.n++
+	r.next(r.n, len(b), got.Entities)
+	return nil
+}
+
+// filled is a server with n entries in l2, from 0 on.
+func filled(t *testing.T, n int) (*Server, func(...*p4v1.Update)) {
+	s, _ := quiet(t)
+	write := func(us ...*p4v1.Update) {
+		t.Helper()
+		if _, err := s.Write(context.Background(), &p4v1.WriteRequest{DeviceId: deviceID, ElectionId: id(1), Updates: us}); err != nil {
+			t.Fatal(err, details(t, err))
+		}
+	}
+	var us []*p4v1.Update
+	for i := range uint64(n) {
+		us = append(us, p4msg.Insert(l2(i, 1)))
+	}
+	write(us...)
+	return s, write
+}
+
+var everything = &p4v1.ReadRequest{DeviceId: deviceID, Entities: []*p4v1.Entity{
+	p4msg.Of(&p4v1.TableEntry{TableId: p4test.ID("l2"), TimeSinceLastHit: &p4v1.TableEntry_IdleTimeout{}}),
+}}
+
+func dst(e *p4v1.Entity) (v uint64) {
+	for _, b := range e.GetTableEntry().Match[0].GetExact().Value {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+// A read holds one response in memory and not the table, and its responses are made one by one.
+func TestReadMemory(t *testing.T) {
+	const entries, most = 20000, 2 << 20 // the messages of all entries take some 10 MB
+	s, _ := filled(t, entries)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, read := heap(), 0
+	err := s.Read(everything, &receiver{t: t, next: func(n, size int, entities []*p4v1.Entity) {
+		read += len(entities)
+		if size > responseBytes+1024 {
+			t.Errorf("response %d has %d bytes, want at most about %d", n, size, responseBytes)
+		}
+		if now := heap(); now > before+most {
+			t.Errorf("at response %d, with %d entries read, the heap is larger by %d bytes, want at most %d", n, read, now-before, most)
+		}
+	}})
+	if err != nil || read != entries {
+		t.Errorf("read %d entries of %d, %v", read, entries, err)
+	}
+}
+
+// Writes go on while a client reads slowly, and it sees none of them: neither those of the entities that
+// it has read already nor of the others.
+func TestReadBesideWrites(t *testing.T) {
+	const entries = 4000
+	s, write := filled(t, entries)
+	read := map[uint64]bool{}
+	err := s.Read(everything, &receiver{t: t, next: func(n, _ int, entities []*p4v1.Entity) {
+		for _, e := range entities {
+			v := dst(e)
+			if read[v] || v >= entries || e.GetTableEntry().Action.GetAction().Params[0].Value[0] != 1 {
+				t.Fatalf("response %d has %v, which was read or written since the read began", n, e)
+			}
+			read[v] = true
+		}
+		if n == 2 {
+			for i := range uint64(500) {
+				write(p4msg.Delete(l2(i, 1)), p4msg.Delete(l2(entries-1-i, 1)), p4msg.Insert(l2(entries+i, 1)), p4msg.Modify(l2(entries/2+i, 2)))
+			}
+		}
+	}})
+	if err != nil || len(read) != entries {
+		t.Errorf("read %d entries of %d, %v", len(read), entries, err)
+	}
+	if len(s.readings) != 0 {
+		t.Errorf("%d reads are in progress, want none", len(s.readings))
+	}
+}
