@@ -18,7 +18,7 @@ func (c *Controller) Fabric() view.Fabric {
 		return view.Fabric{Generation: generation}
 	}
 	cfg := cur.config
-	f := view.Fabric{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Switches: c.switches(cur)}
+	f := view.Fabric{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale, Switches: c.switches(cur)}
 	for _, h := range cfg.Hosts {
 		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, IPv4: h.IPv4.String(), MAC: net.HardwareAddr(h.MAC[:]).String()})
 	}

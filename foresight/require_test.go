@@ -2,8 +2,13 @@ package foresight
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/controller/forecast"
+	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/hosts/agent"
 )
 
 // predicted is a preview that predicted a measure with some values.
@@ -86,5 +91,31 @@ func TestUnits(t *testing.T) {
 		if m.Name != names[i] || m.Unit != unit[m.Name] {
 			t.Errorf("%s in %q, want %s in %q", m.Name, m.Unit, names[i], unit[names[i]])
 		}
+	}
+}
+
+// TestSizesAreReported: hosts count flows by the sizes that previews predict, and the controller names them alike.
+func TestSizesAreReported(t *testing.T) {
+	var want, got []string
+	for i := range len(agent.SizeBounds) + 1 {
+		var s observed.Sizes
+		from, below := "0", ""
+		if i > 0 {
+			s.From, from = uint64(agent.SizeBounds[i-1]), agent.SizeBounds[i-1].String()
+		}
+		if i < len(agent.SizeBounds) {
+			s.Below, below = uint64(agent.SizeBounds[i]), agent.SizeBounds[i].String()
+		}
+		for _, what := range []string{"fct", "slowdown"} {
+			want = append(want, what+forecast.SizeName(s)+" of "+from+"-"+below)
+		}
+	}
+	for _, m := range list() {
+		if m.Sizes != "" && m.Stat == "mean" {
+			got = append(got, m.Name+" of "+m.Sizes)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("predicted are %q, counted %q", got, want)
 	}
 }

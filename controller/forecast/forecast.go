@@ -1,6 +1,6 @@
 // Package forecast keeps what was predicted of the configurations that were applied, and what then was
 // measured. Predictions are the caller's, who simulated the change (package foresight); the measurements are
-// those of the features' status tables, so that a measure that no switch counts has none.
+// those of the features' status tables and of hosts' reports, so that a measure that nobody counts has none.
 package forecast
 
 import (
@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/units"
 )
 
 // Kept is how many changes are kept, the newest.
@@ -25,17 +27,18 @@ const (
 	MaxTraffic     = 1000
 )
 
-// Counters is what switches have counted until a time.
+// Counters is what switches and hosts have counted until a time.
 type Counters struct {
 	at       time.Time
 	paused   map[string]time.Duration // by switch and port: of the class that its peer was paused for longest
 	drops    uint64                   // packets of lossless classes
 	headroom uint64                   // bytes: the most that a switch held since it started
+	ended    map[observed.Sizes]observed.Completions
 }
 
-// Read reads the counters from what switches show.
-func Read(at time.Time, switches []*pb.SwitchStatus) Counters {
-	c := Counters{at: at, paused: map[string]time.Duration{}}
+// Read reads the counters from what switches show; ended is what hosts counted of flows, and is kept.
+func Read(at time.Time, switches []*pb.SwitchStatus, ended map[observed.Sizes]observed.Completions) Counters {
+	c := Counters{at: at, paused: map[string]time.Duration{}, ended: ended}
 	for _, s := range switches {
 		for keys, v := range s.Values("pfc_paused_seconds") {
 			port := s.GetName() + ":" + keys[0]
@@ -55,9 +58,39 @@ func Read(at time.Time, switches []*pb.SwitchStatus) Counters {
 	return c
 }
 
-// measured returns what was measured of a measure since before, in its unit, and false where nothing was. links
-// is the number of the fabric's links.
-func (c Counters) measured(measure string, before Counters, links int) (float64, bool) {
+// Fabric is what measures depend on: the number of its links, and its scale, in which times of flows are divided.
+type Fabric struct {
+	Links int
+	Scale int64
+}
+
+// SizeName is how measures name a range of sizes: "_to_10KB" for those below 10 KB, "_from_1MB" for those without an upper bound.
+func SizeName(s observed.Sizes) string {
+	if s.Below > 0 {
+		return "_to_" + units.Bytes(s.Below).String()
+	}
+	return "_from_" + units.Bytes(s.From).String()
+}
+
+// flows returns the mean of what hosts counted of flows since before, of all sizes or of those that a measure
+// names; false where none has ended.
+func (c Counters) flows(measure string, before Counters, f Fabric) (float64, bool) {
+	var sum observed.Completions
+	kind, _, bySize := strings.Cut(measure, "_")
+	for s, n := range c.ended {
+		if !bySize || measure == kind+SizeName(s) {
+			sum = sum.With(n.Since(before.ended[s]))
+		}
+	}
+	mean := sum.Slowdown / float64(sum.Flows)
+	if kind == "fct" {
+		mean = float64(sum.FCT) / 1e3 / float64(max(f.Scale, 1)) / float64(sum.Flows)
+	}
+	return mean, sum.Flows > 0 && (kind == "fct" || kind == "slowdown")
+}
+
+// measured returns what was measured of a measure since before, in its unit, and false where nothing was.
+func (c Counters) measured(measure string, before Counters, f Fabric) (float64, bool) {
 	elapsed := c.at.Sub(before.at)
 	if elapsed <= 0 {
 		return 0, false
@@ -73,13 +106,13 @@ func (c Counters) measured(measure string, before Counters, links int) (float64,
 	case "pause_time":
 		return 100 * float64(most) / float64(elapsed), len(c.paused) > 0
 	case "pause_mean":
-		return 100 * float64(sum) / float64(elapsed) / float64(2*max(links, 1)), len(c.paused) > 0
+		return 100 * float64(sum) / float64(elapsed) / float64(2*max(f.Links, 1)), len(c.paused) > 0
 	case "lossless_drops":
 		return float64(c.drops - min(before.drops, c.drops)), len(c.paused) > 0
 	case "headroom": // the peak is of all time: it is this change's when it has risen
 		return float64(c.headroom) / 1e3, c.headroom > before.headroom
 	}
-	return 0, false
+	return c.flows(measure, before, f)
 }
 
 // change is one configuration that was applied.
@@ -87,7 +120,7 @@ type change struct {
 	generation uint64
 	traffic    string
 	before     Counters
-	links      int
+	fabric     Fabric
 	over       bool
 	until      time.Time // zero where nobody saw when
 	list       []*pb.Prediction
@@ -123,7 +156,7 @@ func Check(traffic string, list []*pb.Prediction) (field, text string) {
 
 // Applied notes that a configuration is in force from now on, with what was predicted of it, which may be
 // nothing. What was measured of the one before is kept as it is now.
-func (b *Book) Applied(generation uint64, traffic string, list []*pb.Prediction, now Counters, links int) {
+func (b *Book) Applied(generation uint64, traffic string, list []*pb.Prediction, now Counters, f Fabric) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.list); n > 0 && !b.list[n-1].over {
@@ -140,7 +173,7 @@ func (b *Book) Applied(generation uint64, traffic string, list []*pb.Prediction,
 	for _, p := range list {
 		p.Measured = nil
 	}
-	b.list = append(b.list, &change{generation: generation, traffic: traffic, before: now, links: links, list: list})
+	b.list = append(b.list, &change{generation: generation, traffic: traffic, before: now, fabric: f, list: list})
 	b.list = b.list[max(0, len(b.list)-Kept):]
 }
 
@@ -172,7 +205,7 @@ func (b *Book) List(generation uint64, now Counters) []*pb.PredictedChange {
 // score measures.
 func (c *change) score(now Counters) {
 	for _, p := range c.list {
-		if v, ok := now.measured(p.GetMeasure(), c.before, c.links); ok {
+		if v, ok := now.measured(p.GetMeasure(), c.before, c.fabric); ok {
 			p.Measured = &v
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/observed"
 )
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -59,14 +60,14 @@ func TestScores(t *testing.T) {
 	read := func(seconds int, a, b time.Duration, drops, peak uint64) Counters {
 		return Read(begin.Add(time.Duration(seconds)*time.Second), []*pb.SwitchStatus{
 			shown("s1", map[string]time.Duration{"1/3": a, "1/4": a / 2}, drops, peak), shown("s2", map[string]time.Duration{"1/3": b}, 0, 5),
-		})
+		}, nil)
 	}
 	var book Book
-	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), 5) // nobody predicted it
+	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), Fabric{Links: 5, Scale: 1}) // nobody predicted it
 	if got := list(&book, 1, read(1, 0, 0, 0, 0)); got != "" {
 		t.Errorf("%q of what nobody predicted", got)
 	}
-	book.Applied(2, "t", predictions(), read(10, time.Second, time.Second, 3, 2000), 5)
+	book.Applied(2, "t", predictions(), read(10, time.Second, time.Second, 3, 2000), Fabric{Links: 5, Scale: 1})
 	for _, tc := range []struct {
 		now        Counters
 		generation uint64
@@ -80,7 +81,7 @@ func TestScores(t *testing.T) {
 			t.Errorf("%s, want %s", got, tc.want)
 		}
 	}
-	book.Applied(3, "t", predictions(), read(30, 3*time.Second, time.Second, 3, 2000), 5)
+	book.Applied(3, "t", predictions(), read(30, 3*time.Second, time.Second, 3, 2000), Fabric{Links: 5, Scale: 1})
 	now := read(50, 13*time.Second, time.Second, 3, 9000)
 	want := "2 over true true: pause_time 10 pause_mean 1 lossless_drops 0 headroom 7 fct; 3 over %v false: pause_time%s pause_mean%s lossless_drops%s headroom%s fct; "
 	if got := list(&book, 3, now); got != fmt.Sprintf(want, false, " 50", " 5", " 0", " 9") {
@@ -91,10 +92,46 @@ func TestScores(t *testing.T) {
 		t.Error(got)
 	}
 	for i := range uint64(Kept + 5) {
-		book.Applied(5+i, "t", predictions(), now, 5)
+		book.Applied(5+i, "t", predictions(), now, Fabric{Links: 5, Scale: 1})
 	}
 	if got := book.List(4+Kept+5, now); len(got) != Kept || got[Kept-1].GetGeneration() != 4+Kept+5 {
 		t.Errorf("%d changes are kept, want %d", len(got), Kept)
+	}
+}
+
+// TestFlowsScore: completion times and slowdown are those of flows that ended while the change was in force, at line rate.
+func TestFlowsScore(t *testing.T) {
+	small, large := observed.Sizes{Below: 10_000}, observed.Sizes{From: 1_000_000}
+	before := Read(begin, nil, map[observed.Sizes]observed.Completions{small: {Flows: 2, FCT: 1e9, Slowdown: 50}})
+	after := Read(begin.Add(time.Second), nil, map[observed.Sizes]observed.Completions{
+		small: {Flows: 5, FCT: 1e9 + 90_000, Slowdown: 56}, large: {Flows: 1, FCT: 510_000, Slowdown: 6},
+	})
+	for _, tc := range []struct {
+		measure string
+		now     Counters
+		scale   int64
+		want    string
+	}{
+		{"fct", after, 1, "150 true"}, // of three flows in 90 µs and one in 510
+		{"fct", after, 10, "15 true"},
+		{"slowdown", after, 10, "3 true"},
+		{"fct_to_10KB", after, 1, "30 true"},
+		{"slowdown_to_10KB", after, 1, "2 true"},
+		{"fct_from_1MB", after, 1, "510 true"},
+		{"slowdown_from_1MB", after, 1, "6 true"},
+		{"fct_to_100KB", after, 1, "NaN false"}, // none has ended
+		{"fct_p99", after, 1, "NaN false"},      // means only
+		{"slowdown_p99_to_10KB", after, 1, "NaN false"},
+		{"victim_flows", after, 1, "NaN false"},
+		{"fct", Read(begin.Add(time.Second), nil, before.ended), 1, "NaN false"},
+	} {
+		v, ok := tc.now.measured(tc.measure, before, Fabric{Scale: tc.scale})
+		if !ok {
+			v = math.NaN()
+		}
+		if got := fmt.Sprintf("%g %v", v, ok); got != tc.want {
+			t.Errorf("%s at scale %d: %s, want %s", tc.measure, tc.scale, got, tc.want)
+		}
 	}
 }
 

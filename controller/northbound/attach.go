@@ -236,6 +236,11 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 		})
 	}
 	a.service.observed.Report(a.host, r.GetTime().AsTime(), seen)
+	ended := map[observed.Sizes]observed.Completions{}
+	for _, c := range r.GetCompletions() {
+		ended[observed.Sizes{From: c.GetFromBytes(), Below: c.GetBelowBytes()}] = observed.Completions{Flows: c.GetFlows(), FCT: c.GetFctNs(), Slowdown: c.GetSlowdown()}
+	}
+	a.service.observed.Completed(a.host, ended)
 	answers, err := a.service.weights.Report(a.by, a.host, changes)
 	if err != nil {
 		return toStatus(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/forecast"
 	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -25,6 +26,7 @@ type fabricService struct {
 	Options
 	running     context.Context
 	predictions forecast.Book
+	completions func() map[observed.Sizes]observed.Completions
 }
 
 func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
@@ -56,13 +58,13 @@ func (s *fabricService) GetPredictions(context.Context, *pb.GetPredictionsReques
 	return &pb.GetPredictionsResponse{Changes: s.predictions.List(s.Backend.Fabric().Generation, s.counters())}, nil
 }
 
-// counters reads what the switches have counted.
+// counters reads what switches and hosts have counted.
 func (s *fabricService) counters() forecast.Counters {
 	var list []*pb.SwitchStatus
 	for _, sw := range s.Backend.Switches() {
 		list = append(list, SwitchToProto(sw))
 	}
-	return forecast.Read(time.Now(), list)
+	return forecast.Read(time.Now(), list, s.completions())
 }
 
 // maxFailures is how many links at a time a plan may have fail: there are too many triples.
@@ -111,7 +113,8 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
-	s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), len(s.Backend.Fabric().Links))
+	now := s.Backend.Fabric()
+	s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), forecast.Fabric{Links: len(now.Links), Scale: now.Scale})
 	out := &pb.ApplyConfigResponse{Generation: generation}
 	for _, p := range results {
 		out.Switches = append(out.Switches, &pb.SwitchResult{

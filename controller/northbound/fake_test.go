@@ -51,8 +51,10 @@ func (b *backend) Fabric() view.Fabric {
 	if b.panics {
 		panic("a fabric too many")
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return view.Fabric{
-		Name: "test", Generation: 3, Config: "name: test\n",
+		Name: "test", Generation: 3 + uint64(len(b.applied)), Config: "name: test\n",
 		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}},
 		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}, {Name: "h2", IPv4: "10.0.0.2/24"}},
 		Links: []view.Link{
@@ -99,7 +101,7 @@ func (b *backend) Apply(_ context.Context, file string, config []byte) (uint64, 
 		return 0, nil, err
 	}
 	b.applied = append(b.applied, file)
-	return 4, []view.Result{{Switch: "s1", Inserted: 1, Modified: 2, Deleted: 3, Err: "table full"}}, nil
+	return 3 + uint64(len(b.applied)), []view.Result{{Switch: "s1", Inserted: 1, Modified: 2, Deleted: 3, Err: "table full"}}, nil
 }
 
 func (b *backend) SetLink(_ context.Context, x, y string, up bool) error {

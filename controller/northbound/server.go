@@ -141,11 +141,12 @@ func New(o Options) *Server {
 	)
 	running, stop := context.WithCancelCause(context.Background())
 	s.stop = func() { stop(errStopping) }
-	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running})
+	hosts := newHostService(o, running)
+	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running, completions: hosts.observed.Completions})
 	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, audit: o.Audit, running: running})
 	pb.RegisterStateServiceServer(s.grpc, &stateService{state: o.State, members: o.Members, audit: o.Audit})
 	pb.RegisterPriorityServiceServer(s.grpc, &priorityService{priorities: o.Priorities, audit: o.Audit, running: running})
-	pb.RegisterHostServiceServer(s.grpc, newHostService(o, running))
+	pb.RegisterHostServiceServer(s.grpc, hosts)
 	gnmi.Register(s.grpc, openConfig{o}, running)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)

@@ -48,6 +48,34 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
+// TestCompletionsScore: completion times that hosts report are held against the predictions of a configuration.
+func TestCompletionsScore(t *testing.T) {
+	r := start(t)
+	s := attach(t, r, "h1")
+	if _, err := r.fabric().ApplyConfig(t.Context(), &pb.ApplyConfigRequest{Config: "name: lab", Predictions: []*pb.Prediction{{Measure: "fct_to_10KB"}, {Measure: "slowdown_to_10KB"}, {Measure: "fct_p99"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(&pb.HostReport{Host: "h1", Completions: []*pb.Completions{{BelowBytes: 10_000, Flows: 2, FctNs: 10_000, Slowdown: 4}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	for err := error(nil); !errors.Is(err, io.EOF); {
+		if _, err = s.Recv(); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+	}
+	got, err := r.fabric().GetPredictions(t.Context(), &pb.GetPredictionsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := got.GetChanges()[0].GetPredictions()
+	if p[0].GetMeasured() != 5 || p[1].GetMeasured() != 2 || p[2].Measured != nil {
+		t.Errorf("%v, want flows of 5 µs and slowdown 2, and no percentile", p)
+	}
+}
+
 // TestPredictions: what was predicted of a configuration is kept for its generation; nonsense is refused.
 func TestPredictions(t *testing.T) {
 	r := start(t)

@@ -75,6 +75,8 @@ type period struct {
 type Table struct {
 	mu        sync.Mutex
 	now, last period
+	ended     map[Sizes]Completions
+	counted   map[string]map[Sizes]Completions        // of each host's last report
 	flows     map[string]map[key]Flow                 // of each host's last report
 	began     map[netip.Addr]map[netip.Addr]time.Time // when a flow from a host to another began last, by destination
 }
@@ -118,11 +120,12 @@ func (t *Table) Report(host string, at time.Time, flows []Flow) {
 	t.flows[host] = running
 }
 
-// Gone forgets the flows of a host that is not attached any more.
+// Gone forgets the flows and counts of a host that is not attached any more.
 func (t *Table) Gone(host string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.flows, host)
+	delete(t.counted, host)
 }
 
 func (p *Pair) end(f Flow) {

@@ -145,6 +145,7 @@ type Fabric struct {
 	Name       string
 	Generation uint64
 	Config     string
+	Scale      int64 // line rate over the fabric's rate; 0 without a configuration
 	Switches   []Switch
 	Hosts      []Host
 	Links      []Link

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/headgate/headgate/hosts/law"
@@ -44,6 +45,7 @@ type Agent struct {
 	nicFree units.Time
 
 	peers   map[peerKey]*peer
+	paths   map[netip.Addr]units.Time // the shortest round trip to each destination of flows that have ended
 	answers ring.Ring[answer]
 	windows []window // of the notification point, by their end
 
@@ -66,7 +68,7 @@ func New(cfg Config, send func(frame []byte)) (*Agent, error) {
 	return &Agent{
 		cfg: cfg, send: send, classes: cfg.classes(), ackClass: cfg.classes()[cfg.AckDSCP],
 		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
-		peers: map[peerKey]*peer{}, ready: newReady(), timers: newTimers(),
+		peers: map[peerKey]*peer{}, paths: map[netip.Addr]units.Time{}, ready: newReady(), timers: newTimers(),
 		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+3),
 		payload: make([]byte, cfg.MSS),
 	}, nil

@@ -101,6 +101,9 @@ func (f *flow) totals() transport.SenderStats {
 	st.Probes += f.base.Probes
 	st.Stale += f.base.Stale
 	st.Acked += f.base.Acked
+	if least := f.base.LeastRTT; least > 0 && (least < st.LeastRTT || st.LeastRTT == 0) {
+		st.LeastRTT = least
+	}
 	return st
 }
 

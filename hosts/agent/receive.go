@@ -117,6 +117,7 @@ func (a *Agent) onAck(now units.Time, f *packet.Frame) {
 	fl.forgotten = !sensible && (nak || fl.forgotten)
 	if fl.s.Done() {
 		a.finish(fl, now)
+		a.complete(fl)
 		return
 	}
 	a.schedule(fl, now)

@@ -20,6 +20,7 @@ type Stats struct {
 	NotOurs                    uint64 // frames for another address
 	Unknown                    uint64 // acknowledgements and CNPs of no flow
 	Refused                    uint64 // data that there was no room to answer
+	Completions                [len(SizeBounds) + 1]Completions
 }
 
 // FlowReport is how a flow of this host is doing.

@@ -3,16 +3,17 @@ package transport
 import "github.com/headgate/headgate/units"
 
 // rttEstimator keeps the smoothed round-trip time and its variation as RFC 6298 §2
-// computes them, in integers. The zero value has seen no sample.
+// computes them, in integers, and the least sample. The zero value has seen no sample.
 type rttEstimator struct {
-	srtt, rttvar units.Time
+	srtt, rttvar, least units.Time
 }
 
 func (e *rttEstimator) sample(rtt units.Time) {
 	if e.srtt == 0 {
-		e.srtt, e.rttvar = rtt, rtt/2
+		e.srtt, e.rttvar, e.least = rtt, rtt/2, rtt
 		return
 	}
+	e.least = min(e.least, rtt)
 	diff := rtt - e.srtt
 	e.srtt += diff / 8
 	if diff < 0 {

@@ -45,6 +45,7 @@ type SenderStats struct {
 	Stale       uint64      // acknowledgements that make no sense for what was sent
 	Acked       units.Bytes // payload acknowledged
 	SRTT        units.Time  // smoothed round-trip time, 0 before the first sample
+	LeastRTT    units.Time  // the shortest round trip, 0 before the first sample
 	MaxQD       units.Time  // of the last acknowledgement
 }
 
@@ -316,7 +317,7 @@ func (s *Sender) Law() law.Law { return s.cfg.Law }
 // Stats returns the counts so far.
 func (s *Sender) Stats() SenderStats {
 	st := s.counts
-	st.SRTT = s.rtt.srtt
+	st.SRTT, st.LeastRTT = s.rtt.srtt, s.rtt.least
 	return st
 }
 

@@ -191,10 +191,11 @@ func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error 
 // report collects the host's report, after giving flows the weights they should have.
 func (a *attachment) report(ctx context.Context) (*headgatev1.HostReport, error) {
 	var flows []agent.FlowReport
+	var ended [len(agent.SizeBounds) + 1]agent.Completions
 	var at units.Time
 	err := a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
 		at = now
-		flows = ag.Report()
+		flows, ended = ag.Report(), ag.Stats().Completions
 		for i := range flows {
 			f := &flows[i]
 			if w, ok := a.wanted[f.Key]; ok && w != f.Weight && ag.SetWeight(now, f.Key, w) == nil {
@@ -205,7 +206,7 @@ func (a *attachment) report(ctx context.Context) (*headgatev1.HostReport, error)
 	if err != nil {
 		return nil, err
 	}
-	out := toWire(a.opts.Host, flows, a.seen, a.channels, at-a.at)
+	out := toWire(a.opts.Host, flows, ended, a.seen, a.channels, at-a.at)
 	a.at = at
 	clear(a.seen)
 	for _, f := range flows {

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -254,12 +255,19 @@ func TestWire(t *testing.T) {
 	r := toWire("h", []agent.FlowReport{
 		{Key: key, SenderStats: transport.SenderStats{Acked: 3000, MaxQD: 5 * units.Microsecond, SRTT: units.Millisecond, Retransmits: 4}},
 		{Key: key, Finished: 1},
-	}, map[agent.FlowKey]units.Bytes{key: 1000}, given, units.Millisecond)
+	}, [4]agent.Completions{1: {Flows: 3, FCT: 70, Slowdown: 4.5}, 3: {Flows: 1}}, map[agent.FlowKey]units.Bytes{key: 1000}, given, units.Millisecond)
 	if len(r.Flows) != 1 {
 		t.Fatalf("report %v", r)
 	}
 	if f := r.Flows[0]; f.RateBps != 16_000_000 || f.AckedBytes != 3000 || f.MaxQdNs != 5000 || f.RttNs != 1_000_000 || f.Retransmits != 4 {
 		t.Errorf("report %v", f)
+	}
+	ended := ""
+	for _, c := range r.Completions {
+		ended += fmt.Sprintf("%d-%d: %d %d %g; ", c.FromBytes, c.BelowBytes, c.Flows, c.FctNs, c.Slowdown)
+	}
+	if want := "10000-100000: 3 70 4.5; 1000000-0: 1 0 0; "; ended != want {
+		t.Errorf("completions %q, want %q", ended, want)
 	}
 	for want, change := range map[string]func(*headgatev1.FlowWeight){
 		"src_ipv4":      func(w *headgatev1.FlowWeight) { w.Flow.SrcIpv4 = "x" },

@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// toWire translates reports; before holds what each flow had acknowledged an interval ago,
+// toWire translates reports, ended by their size; before holds what each flow had acknowledged an interval ago,
 // channels those that the controller gave them. Channels of flows that are gone are dropped.
-func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]units.Bytes, channels map[agent.FlowKey]*headgatev1.Channel, interval units.Time) *headgatev1.HostReport {
+func toWire(host string, flows []agent.FlowReport, ended [len(agent.SizeBounds) + 1]agent.Completions, before map[agent.FlowKey]units.Bytes, channels map[agent.FlowKey]*headgatev1.Channel, interval units.Time) *headgatev1.HostReport {
 	out := &headgatev1.HostReport{Host: host}
 	running := map[agent.FlowKey]bool{}
 	for _, f := range flows {
@@ -42,6 +42,19 @@ func toWire(host string, flows []agent.FlowReport, before map[agent.FlowKey]unit
 			VirtualPriority: uint32(f.Priority),
 			Channel:         given,
 		})
+	}
+	for i, c := range ended {
+		if c.Flows == 0 {
+			continue
+		}
+		one := &headgatev1.Completions{Flows: c.Flows, FctNs: c.FCT, Slowdown: c.Slowdown}
+		if i > 0 {
+			one.FromBytes = uint64(agent.SizeBounds[i-1])
+		}
+		if i < len(agent.SizeBounds) {
+			one.BelowBytes = uint64(agent.SizeBounds[i])
+		}
+		out.Completions = append(out.Completions, one)
 	}
 	maps.DeleteFunc(channels, func(k agent.FlowKey, _ *headgatev1.Channel) bool { return !running[k] })
 	return out
