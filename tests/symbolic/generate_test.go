@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/p4src/ids"
 )
 
 // tool makes test cases for a P4 program by symbolic execution.
@@ -54,6 +57,12 @@ var edits = []edit{
 	{"v1model/queue_pair.p4", "hdr.bth.isValid() && meta.target.foreign == 0 && hdr", "!hdr.bth.isValid() ? false : meta.target.foreign == 0 && hdr"},
 	{"shared/maxqd.p4", "hdr.maxqd.isValid() && hdr", "!hdr.maxqd.isValid() ? false : hdr"},
 	{"shared/ecn.p4", "hdr.ipv4.isValid() && (", "!hdr.ipv4.isValid() ? false : ("},
+	// It puts clones of PFC in the place of the packet. On the switches their sessions are not there.
+	{"v1model/pause.p4", "        clone_preserving_field_list(CloneType.I2E,\n            PFC_CLONE_SESSION + (bit<32>)meta.arrival.port, SIGNAL_LIST);\n", "\n\n"},
+	{"v1model/buffer.p4", "        clone_preserving_field_list(CloneType.E2E,\n            PFC_CLONE_SESSION + (bit<32>)meta.arrival.port, SIGNAL_LIST);\n", "\n\n"},
+	// It ends at some shifts whose two sides have different widths.
+	{"v1model/policy.p4", "8w1 << meta.bridged.traffic_class", "8w1 << (bit<8>)meta.bridged.traffic_class"},
+	{"v1model/buffer.p4", "<< meta.buffer.alpha_up) >> meta.buffer.alpha_down", "<< (bit<48>)meta.buffer.alpha_up) >> (bit<48>)meta.buffer.alpha_down"},
 	// Random numbers are unknown; the entries take what does not depend on them: never and always.
 	{"v1model/ports.p4", "        random(meta.departure.draw, 16w0, 16w0xffff);", "        meta.departure.draw = 0xffff;"},
 	assume("shared/ecn.p4", "        meta.mark_always = p[16:16];\n", "p[15:0] == 0"),
@@ -103,23 +112,48 @@ func to(edits []edit, state, condition string) []edit {
 	return append(edits[:len(edits):len(edits)], assume("shared/parser.p4", state, condition))
 }
 
+// The tool leaves a table without a key its default action, so the copy that it runs has a policy there. It
+// reads 0 from all registers, as in a switch whose buffer is empty, so sizes are such that a frame may find
+// any pool, or none. A period of 0 is over with each frame, so no case depends on one before it.
+var (
+	sih = []uint64{9, 0x0f, 300, 1000, 200, 0, 64, 80, 0, 0, 1, 10, 0, 0, 0, 0}  // dynamic, victims
+	dsh = []uint64{7, 0xf0, 300, 1000, 0, 200, 64, 80, 0, 0, 1, 10, 20, 1, 0, 0} // dynamic, insured, estimate
+
+	buffered = append(to(to(accepted, ethernet, "hdr.ethernet.ether_type == ETHER_TYPE_IPV4"), ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_TCP"),
+		assume("v1model/memory.p4", "        policy.apply(meta);\n", "meta.drop_reason == DROP_NONE && meta.bridged.accounted == 1"))
+)
+
 // search is one run of the tool.
 type search struct {
-	name  string
-	seed  int
-	edits []edit
+	name   string
+	seed   int
+	edits  []edit
+	policy []uint64 // parameters of set_buffer_policy, if there is a policy
 }
 
 var searches = []search{
-	{"tcp", 1, to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_TCP")},
-	{"udp", 2, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port != UDP_PORT_MAXQD && hdr.udp.dst_port != UDP_PORT_ROCE")},
-	{"roce", 3, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port == UDP_PORT_ROCE")},
-	{"maxqd", 4, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port == UDP_PORT_MAXQD")},
-	{"fragment", 5, to(accepted, ipv4, "hdr.ipv4.more_fragments == 1 || hdr.ipv4.fragment_offset != 0")},
-	{"not-ipv4", 6, to(accepted, ethernet, "hdr.ethernet.ether_type != ETHER_TYPE_IPV4")},
-	{"refused", 7, append(to(fromPorts, ethernet, "hdr.ethernet.ether_type == ETHER_TYPE_IPV4"), assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason != DROP_NONE && meta.drop_reason != DROP_PARSER"))},
-	{"malformed", 8, append(fromPorts[:1:1], assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason != DROP_NONE"))},
-	{"packet-out", 6, fromController},
+	{"tcp", 1, to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_TCP"), nil},
+	{"udp", 2, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port != UDP_PORT_MAXQD && hdr.udp.dst_port != UDP_PORT_ROCE"), nil},
+	{"roce", 3, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port == UDP_PORT_ROCE"), nil},
+	{"maxqd", 4, to(to(accepted, ipv4, whole+" && hdr.ipv4.protocol == IP_PROTOCOL_UDP"), udp, "hdr.udp.dst_port == UDP_PORT_MAXQD"), nil},
+	{"fragment", 5, to(accepted, ipv4, "hdr.ipv4.more_fragments == 1 || hdr.ipv4.fragment_offset != 0"), nil},
+	{"not-ipv4", 6, to(accepted, ethernet, "hdr.ethernet.ether_type != ETHER_TYPE_IPV4"), nil},
+	{"refused", 7, append(to(fromPorts, ethernet, "hdr.ethernet.ether_type == ETHER_TYPE_IPV4"), assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason != DROP_NONE && meta.drop_reason != DROP_PARSER")), nil},
+	{"malformed", 8, append(fromPorts[:1:1], assume(main, "        pardon.apply(hdr, meta);\n", "meta.drop_reason != DROP_NONE")), nil},
+	{"packet-out", 6, fromController, nil},
+	{"pfc-out", 9, append(fromController[:2:2], assume("shared/packet_io.p4", "        if (hdr.packet_out.isValid()) {\n", "hdr.packet_out.mode == PACKET_OUT_REFRESH || hdr.packet_out.mode == PACKET_OUT_FORGET")), nil},
+	{"sih", 10, buffered, sih},
+	{"dsh", 11, buffered, dsh},
+}
+
+// all returns the edits of a search, also those of every search.
+func (s *search) all() []edit {
+	all := append(edits[:len(edits):len(edits)], s.edits...)
+	if s.policy != nil {
+		words := strings.Fields(strings.Trim(fmt.Sprint(s.policy), "[]"))
+		all = append(all, edit{"v1model/policy.p4", "default_action = disable_buffer();", "default_action = set_buffer_policy(" + strings.Join(words, ", ") + ");"})
+	}
+	return all
 }
 
 // program copies the sources to a folder and edits them.
@@ -138,7 +172,7 @@ func (s *search) program(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range append(edits[:len(edits):len(edits)], s.edits...) {
+	for _, e := range s.all() {
 		path := filepath.Join(dir, e.file)
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -174,7 +208,7 @@ func (s *search) report(log []byte) (n nodes) {
 		return n
 	}
 	n.all, _ = strconv.Atoi(string(m[len(m)-1][2])) // the expression has only digits
-	for _, e := range append(edits[:len(edits):len(edits)], s.edits...) {
+	for _, e := range s.all() {
 		n.all -= strings.Count(e.new, "testgen_assume") - strings.Count(e.old, "testgen_assume")
 	}
 	for _, line := range node.FindAllSubmatch(log[bytes.LastIndex(log, []byte("Not covered program nodes:")):], -1) {
@@ -192,6 +226,7 @@ func (n *nodes) common(with nodes) {
 	case n.all == 0:
 		*n = nodes{maps.Clone(with.left), with.all}
 	default:
+		n.all = max(n.all, with.all) // only packet-outs keep their parser state
 		maps.DeleteFunc(n.left, func(k string, _ bool) bool { return !with.left[k] })
 	}
 }
@@ -221,6 +256,11 @@ func (s *search) run(t *testing.T, folder string, attempts int, limit time.Durat
 		c, err := parseTool(s.name+strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".txtpb"), "headgate_v1model"), text)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if s.policy != nil {
+			e := p4msg.Entry(ids.TableBufferPolicy, 0, p4msg.Do(ids.ActionSetBufferPolicy, s.policy...))
+			e.IsDefaultAction = true
+			c.Entries = append(c.Entries, compact(p4msg.Of(e)))
 		}
 		all = append(all, *c)
 	}

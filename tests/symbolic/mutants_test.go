@@ -37,6 +37,8 @@ var mutants = []mutant{
 	inverted("a frame that is long enough counts as too short", "meta.arrival.beyond_frame == 1"),
 	inverted("IPv4 options are taken, and nothing else", "hdr.ipv4.ihl != 5"),
 	inverted("routed is what is punted", "meta.drop_reason == DROP_NONE && meta.decided == 0"),
+	inverted("what finds a pool is refused, and nothing else", "meta.buffer.pool == POOL_NONE"),
+	constant("a refresh leaves a class paused", "(meta.bridged.refresh == 1) ? 8w0xff", `"0xff"`, `"0x7f"`),
 	constant("the TTL falls by two", "hdr.ipv4.ttl = hdr.ipv4.ttl - 1", `"0xff"`, `"0xfe"`),
 	{"no route counts as not IPv4", []string{`"metadata_t._drop_reason`, `"source_fragment":"8; ..."`}, `"0x08"`, `"0x07"`, false},
 	{"a next hop's MAC addresses are swapped", []string{`"name":"ingress.routing.set_next_hop"`}, `"src_addr"`, `"dst_addr"`, true},
