@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/units"
 )
 
@@ -148,6 +149,7 @@ func (s *Server) Register(gs *grpc.Server) { p4v1.RegisterP4RuntimeServer(gs, s)
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxReceive),
+		grpc.ForceServerCodecV2(wire.NewCodec()),
 		// Stop must wait for the handlers of streams. Otherwise a controller that reconnects
 		// at once to a restarted server finds its election id used by its own old stream.
 		grpc.WaitForHandlers(true),

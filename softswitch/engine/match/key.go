@@ -46,8 +46,12 @@ type Value struct {
 // Words checks a value and returns it as words, the least significant first: value and mask,
 // or the ends of a range.
 func (f Field) Words(m *Value) (value, mask []uint64, err error) {
-	n := phv.Words(f.Bits)
-	both := make([]uint64, 2*n)
+	return f.words(m, make([]uint64, 2*phv.Words(f.Bits)))
+}
+
+// words is Words in the given memory, which is zero.
+func (f Field) words(m *Value, both []uint64) (value, mask []uint64, err error) {
+	n := len(both) / 2
 	value, mask = both[:n:n], both[n:]
 	put := func(dst []uint64, b []byte) {
 		if !phv.PutBytes(dst, b, f.Bits) {
@@ -165,13 +169,22 @@ func (k *Key) Fill(e *Entry, key []Value, priority int) error {
 		e.priority = key[k.lpm].Prefix
 	}
 	for i, f := range k.Fields {
-		v, m, err := f.Words(&key[i])
+		if f.Kind == Range {
+			lo, hi, err := f.Words(&key[i])
+			if err != nil {
+				return err
+			}
+			e.ranges = append(e.ranges, span{k.At[i], f.Bits, lo, hi})
+			continue
+		}
+		var short [4]uint64
+		words := short[:]
+		if f.Bits > 128 {
+			words = make([]uint64, 2*phv.Words(f.Bits))
+		}
+		v, m, err := f.words(&key[i], words[:2*phv.Words(f.Bits)])
 		if err != nil {
 			return err
-		}
-		if f.Kind == Range {
-			e.ranges = append(e.ranges, span{k.At[i], f.Bits, v, m})
-			continue
 		}
 		place(e.value, v, k.At[i])
 		place(e.mask, m, k.At[i])

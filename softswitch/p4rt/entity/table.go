@@ -20,15 +20,16 @@ import (
 // table is the entries of one table.
 type table struct {
 	spec    *schema.Table
-	profile *profile                // nil for direct tables
-	entries ordered[string, *entry] // by match and priority
-	handles map[engine.Handle]*entry
-	deflt   *p4v1.TableEntry // as written; nil when it is the program's
+	profile *profile                 // nil for direct tables
+	entries ordered[string, *entry]  // by match and priority
+	handles map[engine.Handle]*entry // of a table with idle timeouts
+	deflt   *p4v1.TableEntry         // as written; nil when it is the program's
 }
 
 // entry is one entry of a table.
 type entry struct {
 	match  string // see schema.Key.Text
+	key    string // see table.key
 	handle engine.Handle
 	target engine.Target
 	shot   *oneShot // of a one-shot action set; nil for other actions
@@ -55,31 +56,49 @@ func (s *State) newTable(t *schema.Table) (*table, error) {
 		}
 		w := proto.CloneOf(w)
 		setConst(w)
-		e := &entry{handle: handles[i], fixed: true}
-		e.setWire(w)
-		tb.add(e, k.Text)
+		tb.add(&entry{handle: handles[i], fixed: true, wire: w, entity: p4msg.Of(w), match: k.Text})
 	}
 	return tb, nil
 }
 
-func (e *entry) setWire(w *p4v1.TableEntry) {
-	e.wire = w
-	e.entity = p4msg.Of(w)
+// message is an entry's message with its wrappers, so that they are one piece of memory.
+type message struct {
+	wire   p4v1.TableEntry
+	entry  p4v1.Entity_TableEntry
+	entity p4v1.Entity
 }
 
-func (t *table) add(e *entry, match string) {
-	e.match = match
-	t.entries.set(keyText(match, e.wire.Priority), e)
-	t.handles[e.handle] = e
+// setWire stores the canonical form of in, without the values that the engine keeps.
+func (e *entry) setWire(in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) {
+	m := &message{}
+	store(&m.wire, in, k, action)
+	m.entry.TableEntry, m.entity.Entity = &m.wire, &m.entry
+	e.match, e.wire, e.entity = k.Text, &m.wire, &m.entity
+}
+
+// add adds an entry whose match and message are set.
+func (t *table) add(e *entry) {
+	e.key = t.key(e.match, e.wire.Priority)
+	t.entries.set(e.key, e)
+	if t.spec.IdleTimeout {
+		t.handles[e.handle] = e
+	}
 }
 
 func (t *table) remove(e *entry) {
-	t.entries.remove(keyText(e.match, e.wire.Priority))
-	delete(t.handles, e.handle)
+	t.entries.remove(e.key)
+	if t.spec.IdleTimeout {
+		delete(t.handles, e.handle)
+	}
 }
 
-func keyText(match string, priority int32) string {
-	return string(binary.BigEndian.AppendUint32([]byte(match), uint32(priority)))
+// key identifies an entry among those of the table.
+func (t *table) key(match string, priority int32) string {
+	if !t.spec.NeedsPriority {
+		return match
+	}
+	var b [128]byte
+	return string(binary.BigEndian.AppendUint32(append(b[:0], match...), uint32(priority)))
 }
 
 // tableByID finds a table for a write or a specific read.
@@ -101,7 +120,7 @@ func (t *table) locate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
 	if err := t.checkPriority(in.Priority); err != nil {
 		return nil, k, err
 	}
-	e, _ := t.entries.get(keyText(k.Text, in.Priority))
+	e, _ := t.entries.get(t.key(k.Text, in.Priority))
 	return e, k, nil
 }
 

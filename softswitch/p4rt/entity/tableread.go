@@ -74,7 +74,7 @@ func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
 		}
 		match = k.Text
 		if !t.spec.NeedsPriority || req.Priority != 0 {
-			e, ok := t.entries.get(keyText(match, req.Priority))
+			e, ok := t.entries.get(t.key(match, req.Priority))
 			if !ok || !e.passes(req, wantAction) {
 				return nil
 			}

@@ -62,8 +62,8 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 		return fromEngine(err)
 	}
 	e := &entry{handle: h, target: target, shot: shot}
-	e.setWire(stored(in, k, action))
-	t.add(e, k.Text)
+	e.setWire(in, k, action)
+	t.add(e)
 	t.use(e, +1)
 	return s.writeResources(t, e, in, false)
 }
@@ -109,7 +109,7 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 		s.dropShot(t.profile, e.shot)
 	}
 	e.target, e.shot, e.notified = target, shot, 0
-	e.setWire(stored(in, k, action))
+	e.setWire(in, k, action)
 	t.use(e, +1)
 	return s.writeResources(t, e, in, true)
 }
@@ -170,8 +170,8 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	if err := s.inst.SetDefault(name, &engine.Target{Call: &call}); err != nil {
 		return fromEngine(err)
 	}
-	t.deflt = stored(in, schema.Key{}, p4msg.Call(action))
-	t.deflt.IsDefaultAction = true
+	t.deflt = &p4v1.TableEntry{IsDefaultAction: true}
+	store(t.deflt, in, schema.Key{}, p4msg.Call(action))
 	return nil
 }
 
@@ -197,13 +197,10 @@ func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified
 	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
 }
 
-// stored returns the canonical form of an entry without the values that the engine keeps.
-func stored(in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) *p4v1.TableEntry {
-	return &p4v1.TableEntry{
-		TableId: in.TableId, Match: k.Proto, Action: action, Priority: in.Priority,
-		ControllerMetadata: in.ControllerMetadata,
-		Metadata:           in.Metadata, IdleTimeoutNs: in.IdleTimeoutNs,
-	}
+// store sets the fields of an entry that are neither its kind nor values that the engine keeps.
+func store(out, in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) {
+	out.TableId, out.Match, out.Action, out.Priority = in.TableId, k.Proto, action, in.Priority
+	out.ControllerMetadata, out.Metadata, out.IdleTimeoutNs = in.ControllerMetadata, in.Metadata, in.IdleTimeoutNs
 }
 
 // target validates the action of an entry. A one-shot's target is set when it is made.
