@@ -65,6 +65,15 @@ func Clock(there, asked, answered time.Time) Finding {
 	return f
 }
 
+// Build compares the controller's build with this command's.
+func Build(there, here string) Finding {
+	f := Finding{Area: "versions", Subject: "controller", Verdict: OK, Text: there}
+	if there != here {
+		f.Verdict, f.Remedy = Warn, "install the same on both: this command is "+here
+	}
+	return f
+}
+
 // Listeners says whether the addresses that the controller would listen at are free. answers says
 // that a controller answers already.
 func Listeners(ctx context.Context, c *config.Config, answers bool) []Finding {

@@ -104,6 +104,14 @@ func TestClock(t *testing.T) {
 	}
 }
 
+func TestBuild(t *testing.T) {
+	for there, want := range map[string]string{"v1": "ok: v1", "v2": "WARN: v2"} {
+		if got := lines(t, Build(there, "v1")); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", there, got, want)
+		}
+	}
+}
+
 func TestListeners(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

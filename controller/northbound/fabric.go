@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
@@ -19,6 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/version"
 )
 
 type fabricService struct {
@@ -31,7 +33,7 @@ type fabricService struct {
 
 func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
 	f := FabricToProto(s.Backend.Fabric())
-	f.Member = s.Member
+	f.Member, f.Build, f.Time = s.Member, version.String(), timestamppb.Now()
 	return f, nil
 }
 

@@ -39,6 +39,9 @@ func TestDescribe(t *testing.T) {
 		f.GetLinks()[0].GetA().GetPort() != 1 || f.GetLinks()[0].GetState() != pb.PortStatus_STATE_UP || f.GetLinks()[1].GetState() != pb.PortStatus_STATE_UNKNOWN {
 		t.Errorf("fabric = %v", f)
 	}
+	if f.GetBuild() == "" || time.Since(f.GetTime().AsTime()) < 0 {
+		t.Errorf("build %q, time %v, want some", f.GetBuild(), f.GetTime())
+	}
 	l, err := r.fabric().ListSwitches(t.Context(), &pb.ListSwitchesRequest{})
 	if err != nil {
 		t.Fatal(err)

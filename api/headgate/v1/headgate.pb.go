@@ -294,7 +294,11 @@ type GetFabricResponse struct {
 	// Counts applied configurations since the state store was created.
 	Generation uint64 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
 	// The member of the cluster that leads and answers; empty without a cluster.
-	Member        string `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"`
+	Member string `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"`
+	// What was built: version and commit.
+	Build string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
+	// The controller's clock.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -376,6 +380,20 @@ func (x *GetFabricResponse) GetMember() string {
 		return x.Member
 	}
 	return ""
+}
+
+func (x *GetFabricResponse) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *GetFabricResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
 }
 
 type Switch struct {
@@ -5713,7 +5731,7 @@ var File_api_headgate_v1_headgate_proto protoreflect.FileDescriptor
 const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\n" +
 	"\x1eapi/headgate/v1/headgate.proto\x12\vheadgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetFabricRequest\"\xfa\x01\n" +
+	"\x10GetFabricRequest\"\xc0\x02\n" +
 	"\x11GetFabricResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
 	"\bswitches\x18\x02 \x03(\v2\x13.headgate.v1.SwitchR\bswitches\x12'\n" +
@@ -5723,7 +5741,9 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x06 \x01(\x04R\n" +
 	"generation\x12\x16\n" +
-	"\x06member\x18\a \x01(\tR\x06member\"S\n" +
+	"\x06member\x18\a \x01(\tR\x06member\x12\x14\n" +
+	"\x05build\x18\b \x01(\tR\x05build\x12.\n" +
+	"\x04time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"S\n" +
 	"\x06Switch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +
@@ -6283,132 +6303,133 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,  // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
 	7,  // 1: headgate.v1.GetFabricResponse.hosts:type_name -> headgate.v1.Host
 	8,  // 2: headgate.v1.GetFabricResponse.links:type_name -> headgate.v1.Link
-	9,  // 3: headgate.v1.Link.a:type_name -> headgate.v1.Endpoint
-	9,  // 4: headgate.v1.Link.b:type_name -> headgate.v1.Endpoint
-	1,  // 5: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
-	12, // 6: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
-	0,  // 7: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	91, // 8: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
-	18, // 9: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
-	19, // 10: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
-	14, // 11: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
-	13, // 12: headgate.v1.SwitchStatus.tables:type_name -> headgate.v1.TableUse
-	41, // 13: headgate.v1.SwitchStatus.events:type_name -> headgate.v1.Event
-	15, // 14: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
-	16, // 15: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
-	17, // 16: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	91, // 17: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
-	1,  // 18: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
-	22, // 19: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
-	23, // 20: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
-	23, // 21: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
-	2,  // 22: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
-	25, // 23: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
-	28, // 24: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
-	91, // 25: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
-	91, // 26: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
-	25, // 27: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
-	30, // 28: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	35, // 29: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	91, // 30: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	91, // 31: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
-	39, // 32: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	91, // 33: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	3,  // 34: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	91, // 35: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	91, // 36: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	44, // 37: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	45, // 38: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	46, // 39: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	44, // 40: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	53, // 41: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	54, // 42: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	44, // 43: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	53, // 44: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	54, // 45: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	61, // 46: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	91, // 47: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	44, // 48: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	66, // 49: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	91, // 50: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	65, // 51: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
-	44, // 52: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	71, // 53: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	53, // 54: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	70, // 55: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	68, // 56: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	69, // 57: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	44, // 58: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	71, // 59: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	71, // 60: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	79, // 61: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	71, // 62: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	91, // 63: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	91, // 64: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
-	83, // 65: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
-	84, // 66: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
-	64, // 67: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,  // 68: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10, // 69: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	20, // 70: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	24, // 71: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	31, // 72: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	33, // 73: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	26, // 74: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
-	36, // 75: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	40, // 76: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	42, // 77: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	86, // 78: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
-	88, // 79: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
-	45, // 80: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	47, // 81: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	49, // 82: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	51, // 83: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	55, // 84: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	57, // 85: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	59, // 86: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	62, // 87: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	72, // 88: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	74, // 89: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	76, // 90: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	77, // 91: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	64, // 92: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	80, // 93: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	81, // 94: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	85, // 95: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,  // 96: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11, // 97: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	21, // 98: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	29, // 99: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	32, // 100: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	34, // 101: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	27, // 102: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
-	37, // 103: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	41, // 104: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	43, // 105: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	87, // 106: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
-	89, // 107: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
-	46, // 108: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	48, // 109: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	50, // 110: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	52, // 111: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	56, // 112: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	58, // 113: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	60, // 114: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	63, // 115: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	73, // 116: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	75, // 117: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	78, // 118: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	78, // 119: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	67, // 120: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	90, // 121: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	82, // 122: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	64, // 123: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	96, // [96:124] is the sub-list for method output_type
-	68, // [68:96] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	91, // 3: headgate.v1.GetFabricResponse.time:type_name -> google.protobuf.Timestamp
+	9,  // 4: headgate.v1.Link.a:type_name -> headgate.v1.Endpoint
+	9,  // 5: headgate.v1.Link.b:type_name -> headgate.v1.Endpoint
+	1,  // 6: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
+	12, // 7: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
+	0,  // 8: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
+	91, // 9: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	18, // 10: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
+	19, // 11: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
+	14, // 12: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
+	13, // 13: headgate.v1.SwitchStatus.tables:type_name -> headgate.v1.TableUse
+	41, // 14: headgate.v1.SwitchStatus.events:type_name -> headgate.v1.Event
+	15, // 15: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
+	16, // 16: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
+	17, // 17: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
+	91, // 18: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	1,  // 19: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
+	22, // 20: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
+	23, // 21: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
+	23, // 22: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
+	2,  // 23: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
+	25, // 24: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
+	28, // 25: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
+	91, // 26: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
+	91, // 27: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
+	25, // 28: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
+	30, // 29: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
+	35, // 30: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
+	91, // 31: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	91, // 32: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	39, // 33: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	91, // 34: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	3,  // 35: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	91, // 36: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	91, // 37: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	44, // 38: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	45, // 39: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	46, // 40: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	44, // 41: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	53, // 42: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	54, // 43: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	44, // 44: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	53, // 45: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	54, // 46: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	61, // 47: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	91, // 48: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	44, // 49: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	66, // 50: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	91, // 51: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	65, // 52: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
+	44, // 53: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	71, // 54: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	53, // 55: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	70, // 56: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	68, // 57: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	69, // 58: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	44, // 59: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	71, // 60: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	71, // 61: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	79, // 62: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	71, // 63: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	91, // 64: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	91, // 65: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	83, // 66: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	84, // 67: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	64, // 68: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,  // 69: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10, // 70: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	20, // 71: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	24, // 72: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	31, // 73: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	33, // 74: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	26, // 75: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
+	36, // 76: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	40, // 77: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	42, // 78: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	86, // 79: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
+	88, // 80: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
+	45, // 81: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	47, // 82: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	49, // 83: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	51, // 84: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	55, // 85: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	57, // 86: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	59, // 87: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	62, // 88: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	72, // 89: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	74, // 90: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	76, // 91: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	77, // 92: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	64, // 93: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	80, // 94: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	81, // 95: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	85, // 96: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,  // 97: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11, // 98: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	21, // 99: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	29, // 100: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	32, // 101: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	34, // 102: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	27, // 103: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	37, // 104: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	41, // 105: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	43, // 106: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	87, // 107: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
+	89, // 108: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
+	46, // 109: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	48, // 110: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	50, // 111: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	52, // 112: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	56, // 113: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	58, // 114: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	60, // 115: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	63, // 116: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	73, // 117: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	75, // 118: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	78, // 119: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	78, // 120: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	67, // 121: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	90, // 122: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	82, // 123: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	64, // 124: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	97, // [97:125] is the sub-list for method output_type
+	69, // [69:97] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
