@@ -241,19 +241,19 @@ func drawGroups(w io.Writer, list []foresight.Group) {
 	}
 }
 
-// mostLinks is how many links are listed, those that are paused most first.
+// mostLinks is how many links are listed, in the order of foresight.Preview.Worst.
 const mostLinks = 16
 
 func drawLinks(w io.Writer, list []foresight.Link) {
-	row(w, "LINK", "PAUSED % BEFORE", "AFTER", "LOAD % BEFORE", "AFTER", "HEADROOM KB BEFORE", "AFTER")
+	row(w, "LINK", "PAUSED % BEFORE", "AFTER", "LOAD % BEFORE", "AFTER", "HEADROOM KB BEFORE", "AFTER", "DROPS BEFORE", "AFTER")
 	for _, l := range list[:min(len(list), mostLinks)] {
 		b, a := cmp.Or(l.Before, &foresight.LinkSide{}), cmp.Or(l.After, &foresight.LinkSide{})
-		row(w, l.From+"→"+l.To, b.Paused, a.Paused, b.Load, a.Load, b.Headroom, a.Headroom)
+		row(w, l.From+"→"+l.To, b.Paused, a.Paused, b.Load, a.Load, b.Headroom, a.Headroom, b.Drops, a.Drops)
 	}
 	if more := len(list) - mostLinks; more > 0 {
-		_, _ = fmt.Fprintf(w, "%d more of %d with a PAUSE or headroom in use\n", more, len(list))
+		_, _ = fmt.Fprintf(w, "%d more of %d with a PAUSE, headroom in use or drops\n", more, len(list))
 	}
 	if len(list) == 0 {
-		_, _ = fmt.Fprintln(w, "no link is paused or has headroom in use")
+		_, _ = fmt.Fprintln(w, "no link is paused, has headroom in use or drops")
 	}
 }

@@ -43,7 +43,8 @@ type port struct {
 
 	deficit [NumClasses]int32
 	tails   *tails // nil unless flows have precedences
-	_       [24]byte
+	dropped uint64 // packets that came by this port, by its switch's buffer
+	_       [16]byte
 }
 
 // queue is what waits in one class of a port.

@@ -110,6 +110,7 @@ type PortStats struct {
 	Frames     uint32                  // PAUSE frames that stopped any class that ran
 	PortPauses uint32                  // those of Frames that stopped all classes
 	Paused     [NumClasses]units.Time  // time that a class was stopped
+	Dropped    uint64                  // packets that it sent, by the buffer at the other end of the link
 }
 
 // Ports returns the number of ports; those of a node are consecutive.
@@ -130,7 +131,7 @@ func (s *Sim) Port(i int) PortStats {
 	p := &s.ports[i]
 	st := PortStats{
 		Node: s.graph.Names[p.node], Peer: s.graph.Names[s.ports[p.peer].node],
-		TxBytes: p.txBytes, Pauses: s.pauses[i].count, Frames: s.pauses[i].frames, PortPauses: s.pauses[i].whole,
+		TxBytes: p.txBytes, Pauses: s.pauses[i].count, Frames: s.pauses[i].frames, PortPauses: s.pauses[i].whole, Dropped: s.ports[p.peer].dropped,
 	}
 	for c := range st.Paused {
 		st.Paused[c] = s.pausedFor(int32(i), c)

@@ -114,6 +114,7 @@ func (s *part) arrive(i int32) {
 		}
 		if !ok {
 			s.stats.Drops[e.class()]++
+			p.dropped++
 			if k := e.kind(); k != kindData && k != kindProbe {
 				s.stats.AnswersDropped++
 			}

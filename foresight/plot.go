@@ -13,22 +13,22 @@ import (
 // mostDrawn is how many links a picture has.
 const mostDrawn = 8
 
-// Worst returns the links that PFC stops or whose headroom is used, on either side: those that are stopped longest in
-// the worst of the seeds first, then by headroom.
+// Worst returns the links that PFC stops, whose headroom is used or whose packets are dropped, on either side: those that are
+// stopped longest in the worst of the seeds first, then by headroom, then by drops.
 func (p *Preview) Worst() []Link {
-	worst := func(l Link) (paused, headroom float64) {
+	worst := func(l Link) (paused, headroom, drops float64) {
 		for _, s := range []*LinkSide{l.Before, l.After} {
 			if s != nil {
-				paused, headroom = max(paused, s.Paused.High), max(headroom, s.Headroom.High)
+				paused, headroom, drops = max(paused, s.Paused.High), max(headroom, s.Headroom.High), max(drops, s.Drops.High)
 			}
 		}
-		return paused, headroom
+		return paused, headroom, drops
 	}
-	list := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { a, b := worst(l); return a+b == 0 })
+	list := slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { a, b, c := worst(l); return a+b+c == 0 })
 	slices.SortStableFunc(list, func(a, b Link) int {
-		pa, ha := worst(a)
-		pb, hb := worst(b)
-		return cmp.Or(cmp.Compare(pb, pa), cmp.Compare(hb, ha))
+		pa, ha, da := worst(a)
+		pb, hb, db := worst(b)
+		return cmp.Or(cmp.Compare(pb, pa), cmp.Compare(hb, ha), cmp.Compare(db, da))
 	})
 	return list
 }

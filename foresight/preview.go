@@ -101,6 +101,7 @@ type LinkSide struct {
 	Paused   *Range `json:"paused_percent"`
 	Load     *Range `json:"load_percent"`
 	Headroom *Range `json:"headroom_kb"`
+	Drops    *Range `json:"drops"`
 }
 
 // The variants.
@@ -228,6 +229,7 @@ func (p *Preview) link(rep *experiment.Report, variant string, l int, at *experi
 		Paused:   col(func(l *experiment.Link) float64 { return l.Paused }),
 		Load:     col(func(l *experiment.Link) float64 { return l.Load }),
 		Headroom: col(func(l *experiment.Link) float64 { return l.Headroom }),
+		Drops:    col(func(l *experiment.Link) float64 { return float64(l.Drops) }),
 	}
 	if variant == before {
 		p.Links = append(p.Links, Link{From: at.From, To: at.To, Before: side})

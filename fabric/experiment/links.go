@@ -20,6 +20,7 @@ type Link struct {
 	// Headroom is the most that what came over the link was seen to hold of its receiver's headroom,
 	// insurance included, in KB. It is sampled.
 	Headroom float64 `json:"headroom_kb"`
+	Drops    uint64  `json:"drops"` // packets that came over the link, by its receiver's buffer
 }
 
 // linkSamples is how often in a run victims and the headroom of links are looked at.
@@ -137,7 +138,7 @@ func (r *run) linkRecords() []Link {
 		st := r.sim.Port(i)
 		out = append(out, Link{
 			From: st.Node, To: st.Peer, Paused: 100 * t.Seconds() / now, Pauses: st.Frames,
-			Load: 100 * float64(st.TxBytes) * 8 / float64(r.sim.PortRate(i)) / now, Headroom: float64(r.links.headroom[i]) / 1e3,
+			Load: 100 * float64(st.TxBytes) * 8 / float64(r.sim.PortRate(i)) / now, Headroom: float64(r.links.headroom[i]) / 1e3, Drops: st.Dropped,
 		})
 	}
 	return out

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"math"
 	"testing"
 )
@@ -45,5 +46,36 @@ measures:
 	}
 	if headroom == 0 || headroom > got["headroom"].Value {
 		t.Errorf("a link's headroom held %v KB, a switch's %v", headroom, got["headroom"].Value)
+	}
+}
+
+// TestDropsOfLinks: a link has the drops of the packets that came over it; all links together have those of the run.
+func TestDropsOfLinks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		buffer string
+		want   []string // links with drops
+	}{
+		"the link into the full switch": {"{policy: static, size: 400KB, threshold: 50KB, lossless: [1]}", []string{"h4→s1", "h5→s1", "h6→s1", "h7→s1"}},
+		"a buffer that drops nothing":   {"{policy: static, size: 10MB, threshold: 8MB, lossless: [1]}", nil},
+	} {
+		got, o := measured(t, `
+topology: {kind: dumbbell, left: 2, right: 6, host: {rate: 100Gbps, delay: 1us}, trunk: {rate: 100Gbps, delay: 1us}}
+buffer: `+tc.buffer+`
+flows:
+  - {kind: incast, group: burst, from: 4-7, to: h3, size: 200KB}
+run: {until: 100us, links: true}
+measures:
+  - {name: drops, what: drops}
+`)
+		var sum uint64
+		var links []string
+		for _, l := range o.Links {
+			if sum += l.Drops; l.Drops > 0 {
+				links = append(links, l.From+"→"+l.To)
+			}
+		}
+		if fmt.Sprint(links) != fmt.Sprint(tc.want) || float64(sum) != got["drops"].Value {
+			t.Errorf("%s: %d drops of %v, want %v of %v", name, sum, links, got["drops"].Value, tc.want)
+		}
 	}
 }
