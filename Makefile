@@ -61,7 +61,7 @@ RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && ec
 
 # Packages that start no goroutine, which tests/house checks: the race detector finds nothing there
 # and makes the simulator fifteen times slower; of that only a run on several cores does.
-SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer \
+SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer ./controller/feature/buffer/sonic \
 	./controller/feature/linkprobe ./controller/feature/pfcwatchdog ./controller/feature/qos \
 	./controller/feature/routing ./controller/feature/sourcecheck ./controller/feature/soze \
 	./controller/feature/telemetry ./controller/pipeline ./controller/poller ./controller/reconcile \

@@ -2,7 +2,7 @@
 // know the command line, and no other package imports cobra.
 //
 // An operator's commands consist of a verb and a noun (get links, set weight). They are only clients
-// of the gRPC API. Long-running programs (run, controller, switch, host) and tools (stf, sim, pacc, soze, spfc)
+// of the gRPC API. Long-running programs (run, controller, switch, host) and tools (stf, sim, pacc, soze, spfc, sonic)
 // have names of their own.
 package cli
 
@@ -28,7 +28,7 @@ laws that go with it, and an embedded switch so that all of it runs on a laptop.
 	addServerFlags(root)
 	root.AddCommand(
 		newRunCommand(), newControllerCommand(), newSwitchCommand(), newHostCommand(),
-		newStfCommand(), newSimCommand(), newPaccCommand(), newSozeCommand(), newSpfcCommand(), newStateCommand(), newAuditCommand(),
+		newStfCommand(), newSimCommand(), newPaccCommand(), newSozeCommand(), newSpfcCommand(), newSonicCommand(), newStateCommand(), newAuditCommand(),
 		newExplainCommand(), newDoctorCommand(), newPlanCommand(), newApplyCommand(), newConfirmCommand(), newHistoryCommand(), newRollbackCommand(), newGetCommand(), newWatchCommand(), newSetCommand(), newDeleteCommand(), newReplaceCommand(),
 	)
 	return root

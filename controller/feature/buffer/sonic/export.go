@@ -1,0 +1,219 @@
+package sonic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/units"
+)
+
+// Options are how to export.
+type Options struct {
+	// Approximate exports the nearest of what SONiC does not have, with a warning, in place of an
+	// error.
+	Approximate bool
+	// Lanes is the number of lanes of a port, 1 … 8: port n is Ethernet((n−1)·Lanes).
+	Lanes int
+	// Switch is the CONFIG_DB of the SONiC switch, whose table PORT then has names and lanes: port n is
+	// the one with index n. nil goes by Lanes.
+	Switch DB
+}
+
+// exporter collects what cannot be said.
+type exporter struct {
+	Options
+	c        *config.Config
+	s        *config.Switch
+	p        policy
+	faults   []yamlnode.Fault
+	warnings []string
+}
+
+// Export returns the policy of a switch of the fabric. Rates are those at line rate, and delays become
+// cables of 5 ns a metre; times of the watchdog stay what they are. Warnings name what
+// Options.Approximate has changed and what the tables leave out. The error, a *yamlnode.Error, names
+// each field that SONiC does not have.
+func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []string, err error) {
+	e := &exporter{Options: o, c: c, s: s}
+	e.buffer()
+	if len(e.faults) == 0 {
+		e.links()
+		e.queues()
+		e.watchdog()
+	}
+	if len(e.faults) == 0 {
+		if db, err = e.p.tables(); err != nil {
+			e.fault("buffer.policy", fmt.Sprintf("is exported as %s, which this switch cannot have: %v", e.p.mmu.Policy, err))
+		}
+	}
+	if err := yamlnode.NewError(c.File, e.faults, len(e.faults)); err != nil {
+		return nil, nil, err
+	}
+	return db, e.warnings, nil
+}
+
+// fault says what is wrong with a key of the switch.
+func (e *exporter) fault(key, text string) { e.faultAt(e.c.Origin(e.s, key), text) }
+
+func (e *exporter) faultAt(path, text string) {
+	e.faults = append(e.faults, yamlnode.Fault{Line: e.c.Line(path), Field: path, Text: text})
+}
+
+// unlike says what SONiC does not have, and what is nearest to it.
+func (e *exporter) unlike(path, is, want, nearest string) {
+	if e.Approximate {
+		e.warnings = append(e.warnings, fmt.Sprintf("%s: is %s, want %s: exported as %s", path, is, want, nearest))
+		return
+	}
+	e.faultAt(path, fmt.Sprintf("is %s, want %s; with --approximate it would be exported as %s", is, want, nearest))
+}
+
+// buffer takes the section buffer.
+func (e *exporter) buffer() {
+	b := buffer.Of(e.s)
+	h, numbers, on := buffer.Headroom(e.c, e.s)
+	if !on {
+		e.fault("buffer.policy", fmt.Sprintf("is off on %s, want a policy: there is nothing to export", e.s.Name))
+		return
+	}
+	at := func(key string) string { return e.c.Origin(e.s, "buffer."+key) }
+	policy := func(nearest headroom.Kind, what string) {
+		e.unlike(at("policy"), string(b.Policy), "static, dt, sih, adaptive or oversubscribed, which SONiC has", string(nearest)+what)
+		h.Policy = nearest
+	}
+	switch {
+	case b.Shares():
+		policy(headroom.SIH, ": each lossless queue has headroom of its own, and no port is paused as a whole")
+	case b.Victims():
+		policy(headroom.DT, ": no port has more than the threshold")
+	}
+	if h.Policy != headroom.Static && h.Alpha < minAlpha {
+		e.unlike(at("alpha"), h.Alpha.String(), fmt.Sprintf("%v or more: dynamic_th is -8 or more", minAlpha), minAlpha.String())
+		h.Alpha = minAlpha
+	}
+	if b.PauseQuanta != 65535 {
+		e.unlike(at("pause_quanta"), fmt.Sprint(b.PauseQuanta), "65535: SONiC has no such setting", "what the switch has")
+	}
+	if h.MTU < minFrame || h.MTU > maxFrame {
+		e.fault("buffer.mtu", fmt.Sprintf("is %v, want %v to %v, which SONiC's PORT takes", h.MTU, minFrame, maxFrame))
+	}
+	e.p.mmu = h
+	for _, n := range numbers {
+		name, lanes := fmt.Sprintf("Ethernet%d", int(n-1)*e.Lanes), ""
+		for i := range e.Lanes {
+			lanes += fmt.Sprintf(",%d", int(n-1)*e.Lanes+1+i)
+		}
+		e.p.ports = append(e.p.ports, port{n, name, lanes[min(1, len(lanes)):]})
+		if e.Switch != nil {
+			e.found(&e.p.ports[len(e.p.ports)-1])
+		}
+	}
+}
+
+// found gives a port the name and the lanes that the SONiC switch has for its index.
+func (e *exporter) found(p *port) {
+	var names []string
+	for name, row := range e.Switch[tablePort] {
+		if row["index"] == fmt.Sprint(p.number) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) != 1 || e.Switch[tablePort][names[0]]["lanes"] == "" {
+		e.faultAt("", fmt.Sprintf("port %d of %s: the switch's CONFIG_DB has %q with this index, want one PORT with index and lanes", p.number, e.s.Name, names))
+		return
+	}
+	p.name, p.lanes = names[0], e.Switch[tablePort][names[0]]["lanes"]
+}
+
+// links takes rates and delays.
+func (e *exporter) links() {
+	for i, l := range e.c.Links {
+		path := fmt.Sprintf("links[%d]", i)
+		for _, end := range []config.Endpoint{l.A, l.B} {
+			at := slices.IndexFunc(e.p.ports, func(p port) bool { return end == config.Endpoint{Node: e.s.Name, Port: p.number} })
+			if at < 0 {
+				continue
+			}
+			rate, ok := e.c.LineRate(l.Rate)
+			if !ok || rate%units.Mbps != 0 || rate > maxSpeed {
+				e.faultAt(path+".rate", fmt.Sprintf("is %v, at line rate %v, want whole Mbps up to %v", l.Rate, rate, maxSpeed))
+				continue
+			}
+			metres := max(1, (l.Delay+metre-1)/metre)
+			if metres*metre != l.Delay {
+				e.unlike(path+".delay", l.Delay.String(), fmt.Sprintf("a multiple of %v, which is a metre of cable, and not 0", metre), fmt.Sprintf("%dm", metres))
+			}
+			e.p.mmu.Ports[at].Rate, e.p.mmu.Ports[at].Delay = rate, metres*metre
+			if own := e.s.Port(end.Port); own.Rate != 0 && own.Rate != l.Rate {
+				e.unlike(fmt.Sprintf("%s.ports[%d].rate", e.c.Path(e.s), slices.Index(e.s.Ports, own)), own.Rate.String(),
+					fmt.Sprintf("the link's %v: these tables shape no egress", l.Rate), "the link's")
+			}
+		}
+	}
+}
+
+// queues takes the queues of classes. No limit of a queue is below the buffer, which package buffer refuses.
+func (e *exporter) queues() {
+	q := qos.Of(e.c)
+	var used uint8
+	for i := range e.p.queue {
+		e.p.queue[i] = uint8(i)
+	}
+	for dscp := range uint8(dscps) {
+		k := q.ClassOf(dscp)
+		e.p.class[dscp] = k.Class
+		if other := e.p.queue[k.Class]; has(used, int(k.Class)) && other != k.Queue {
+			path := "qos.classes"
+			if i := slices.Index(q.Classes, k); i >= 0 {
+				path = fmt.Sprintf("qos.classes[%d].queue", i)
+			}
+			e.faultAt(path, fmt.Sprintf("is %d for DSCP %d, and other DSCPs of class %d have queue %d, want one: SONiC's TC_TO_QUEUE_MAP has one queue for a class", k.Queue, dscp, k.Class, other))
+			return
+		}
+		used |= 1 << k.Class
+		e.p.queue[k.Class] = k.Queue
+	}
+	if len(q.ECN) > 0 {
+		e.warnings = append(e.warnings, "qos.ecn: is left out: the switch keeps its WRED_PROFILE and QUEUE")
+	}
+}
+
+// watchdog takes the section pfc_watchdog.
+func (e *exporter) watchdog() {
+	w := pfcwatchdog.Of(e.s)
+	if w.DetectionTime == 0 {
+		return
+	}
+	w.RestorationTime = cmp.Or(w.RestorationTime, w.DetectionTime)
+	fit := func(key string, t *time.Duration, most time.Duration) {
+		near := min(max((*t).Round(time.Millisecond), minWatch), most)
+		if near != *t {
+			e.unlike(e.c.Origin(e.s, "pfc_watchdog."+key), t.String(), fmt.Sprintf("whole milliseconds from %v to %v", minWatch, most), near.String())
+			*t = near
+		}
+	}
+	fit("detection_time", &w.DetectionTime, maxDetect)
+	fit("restoration_time", &w.RestorationTime, maxRestore)
+	for class, queue := range e.p.queue {
+		if has(e.p.mmu.Lossless, class) && int(queue) != class {
+			e.fault("pfc_watchdog.detection_time", fmt.Sprintf("is %v, and class %d has queue %d, want queue %d or no watchdog: SONiC's watches the queue of the class's number",
+				w.DetectionTime, class, queue, class))
+		}
+	}
+	e.p.watchdog = w
+}
+
+// ReadPorts reads the table PORT of a CONFIG_DB, for Options.Switch. The error is as Import's.
+func ReadPorts(file string, text []byte) (DB, error) {
+	db, faults := read(text, []string{tablePort})
+	return db, yamlnode.NewError(file, faults, maxFaults)
+}

@@ -1,0 +1,93 @@
+// Package sonic writes the buffer policy of a switch as the part of SONiC's CONFIG_DB that says the
+// same, and reads such a part back. Its tables are those of sonic-buildimage's
+// src/sonic-yang-models; docs/sonic.md has what stands for what.
+//
+// A SONiC switch counts at its ingress, as package headroom does: a priority group is a queue of a
+// port, dynamic_th is the exponent of α, xoff is Φ. The pool's xoff is the sum of all Φ, so that no
+// priority group borrows from another.
+package sonic
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// DB is a part of a CONFIG_DB: the values by table, key and field.
+type DB map[string]map[string]map[string]string
+
+// Names of tables, and of the rows that are Headgate's.
+const (
+	tablePool    = "BUFFER_POOL"
+	tableProfile = "BUFFER_PROFILE"
+	tablePG      = "BUFFER_PG"
+	tableQueue   = "BUFFER_QUEUE"
+	tablePort    = "PORT"
+	tableCable   = "CABLE_LENGTH"
+	tablePortQoS = "PORT_QOS_MAP"
+	tableDSCP    = "DSCP_TO_TC_MAP"
+	tableTCQueue = "TC_TO_QUEUE_MAP"
+	tableTCPG    = "TC_TO_PRIORITY_GROUP_MAP"
+	tablePFC     = "MAP_PFC_PRIORITY_TO_QUEUE"
+	tablePFCWD   = "PFC_WD"
+
+	ingressPool, egressPool       = "ingress_lossless_pool", "egress_lossless_pool"
+	ingressLossy                  = "ingress_lossy_profile"
+	egressLossless, egressLossy   = "egress_lossless_profile", "egress_lossy_profile"
+	mapName                       = "headgate"
+	cables                        = "AZURE" // what every SONiC switch calls its own
+	watchdogGlobal, watchdogEvery = "GLOBAL", "POLL_INTERVAL"
+)
+
+// owned are the tables that are written and read as a whole; of PORT only some fields are.
+var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCWD}
+
+// Limits of SONiC's YANG.
+const (
+	minAlpha             headroom.Alpha = -8
+	minFrame, maxFrame                  = 68 * units.Byte, 9216 * units.Byte
+	maxSpeed                            = 1_600_000 * units.Mbps
+	minWatch, maxDetect                 = 100 * time.Millisecond, 5 * time.Second
+	maxRestore, maxPolls                = time.Minute, 200 * time.Millisecond
+	dscps                               = 64
+)
+
+// metre is the delay of a metre of cable.
+const metre = 5 * units.Nanosecond
+
+// port is a port of the switch.
+type port struct {
+	number      uint32
+	name, lanes string
+}
+
+// policy is what a fragment says.
+type policy struct {
+	mmu      headroom.Config // its ports are at line rate, their delays whole metres
+	ports    []port          // in the order of mmu's
+	class    [dscps]uint8
+	queue    [headroom.Classes]uint8 // of each class; that of its number where no DSCP has it
+	watchdog pfcwatchdog.Config      // without DetectionTime there is none
+}
+
+// losslessQueues returns the egress queues of lossless classes, a bit for each.
+func (p *policy) losslessQueues() (mask uint8) {
+	for class, queue := range p.queue {
+		if p.mmu.Lossless>>class&1 != 0 {
+			mask |= 1 << queue
+		}
+	}
+	return mask
+}
+
+// link returns the speed and the cable of a port as SONiC writes them, and the name that its buffermgrd
+// gives the profile for them: one that is there it takes, and makes no other.
+func (p *policy) link(i int) (speed, cable, profile string) {
+	speed = strconv.FormatInt(int64(p.mmu.Ports[i].Rate/units.Mbps), 10)
+	cable = fmt.Sprintf("%dm", p.mmu.Ports[i].Delay/metre)
+	return speed, cable, "pg_lossless_" + speed + "_" + cable + "_profile"
+}

@@ -1,0 +1,336 @@
+package sonic
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/internal/jsonfile"
+	"github.com/headgate/headgate/units"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// link is a link of the switch to a host, in the file's words.
+type link struct {
+	port        uint32
+	rate, delay string
+}
+
+// fabric returns the file of a fabric of one switch at 1/1000 of line rate.
+func fabric(links []link, sections string) string {
+	var b strings.Builder
+	b.WriteString("name: f\nscale: 1000\nswitches:\n  - {name: s1, device_id: 1, address: \"127.0.0.1:9559\", target: embedded}\nhosts:\n")
+	for i := range links {
+		fmt.Fprintf(&b, "  - {name: h%d, ipv4: 10.0.%d.%d}\n", i, i/200, i%200+1)
+	}
+	b.WriteString("links:\n")
+	for i, l := range links {
+		fmt.Fprintf(&b, "  - {a: \"s1:%d\", b: h%d, rate: %s, delay: %s}\n", l.port, i, l.rate, l.delay)
+	}
+	return b.String() + sections
+}
+
+func parse(text string) (*config.Config, error) {
+	var sections []config.Section
+	for _, f := range []feature.Feature{buffer.New(nil), qos.New(nil), pfcwatchdog.New(nil)} {
+		sections = append(sections, f.(feature.Configured).Section())
+	}
+	return config.Parse("f.yaml", []byte(text), nil, sections...)
+}
+
+func must(t *testing.T, text string) *config.Config {
+	t.Helper()
+	c, err := parse(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return c
+}
+
+func encode(t *testing.T, db DB) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jsonfile.Encode(&b, db); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var two = []link{{1, "100Mbps", "200ns"}, {3, "40Mbps", "2us"}}
+
+const classes = "qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4, queue: 5}, {dscp: 48, class: 6, queue: 6}]}\n"
+
+// goldens are sections and the tables that they are exported as.
+var goldens = map[string]string{
+	"sih":            classes + "buffer: {policy: sih, size: 16MB, lossless: [3, 4], private: 3KB, lossy_private: 1KB, headroom: 60KB, alpha: 1/16, resume_gap: 3KB}\n",
+	"static":         classes + "buffer: {policy: static, size: 16MB, lossless: [3], threshold: 400KB, mtu: 9216B}\n",
+	"adaptive":       "buffer: {policy: adaptive, size: 4MB, lossless: [0], alpha: 2}\npfc_watchdog: {detection_time: 150ms, restoration_time: 2s, action: forward}\n",
+	"oversubscribed": classes + "buffer: {policy: oversubscribed, size: 16MB, lossless: [3], headroom: 60KB}\npfc_watchdog: {detection_time: 400ms}\n",
+}
+
+func TestGolden(t *testing.T) {
+	for name, sections := range goldens {
+		c := must(t, fabric(two, sections))
+		db, warnings, err := Export(c, &c.Switches[0], Options{Lanes: 4})
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v, %q", name, err, warnings)
+			continue
+		}
+		got, file := encode(t, db), "testdata/"+name+".json"
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, diff)
+		}
+		again(t, c, db)
+	}
+}
+
+// again imports tables into a fabric and exports them: they must be the same.
+func again(t *testing.T, c *config.Config, db DB) {
+	t.Helper()
+	text, _, _ := strings.Cut(string(c.Source), "\nqos:")
+	text, _, _ = strings.Cut(text, "\nbuffer:")
+	sections, err := Import("db.json", encode(t, db))
+	if err != nil {
+		t.Errorf("%v\n%s", err, c.Source)
+		return
+	}
+	back := must(t, text+"\n"+string(sections))
+	twice, warnings, err := Export(back, &back.Switches[0], Options{Lanes: 4})
+	if diff := cmp.Diff(db, twice); err != nil || len(warnings) > 0 || diff != "" {
+		t.Errorf("%v, %q, after\n%s\nof\n%s\n(-exported +imported and exported)\n%s", err, warnings, sections, c.Source, diff)
+	}
+}
+
+// Any policy that can be exported says the same after import.
+func TestRoundTrip(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 6))
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	exported := 0
+	for range 200 {
+		var links []link
+		for i := range 1 + r.IntN(4) {
+			links = append(links, link{uint32(1 + 2*i), pick("25Mbps", "100Mbps", "100Mbps", "400Mbps"), fmt.Sprintf("%dns", 5*(1+r.IntN(400)))})
+		}
+		policy := pick("static", "dt", "sih", "adaptive", "oversubscribed")
+		var b strings.Builder
+		fmt.Fprintf(&b, "buffer:\n  policy: %s\n  size: %dB\n  mtu: %dB\n", policy, 1_000_000+r.IntN(60_000_000), 68+r.IntN(9149))
+		fmt.Fprintf(&b, "  private: %dB\n  lossy_private: %dB\n  resume_gap: %dB\n  lossless: [%s]\n", r.IntN(5000), r.IntN(5000), r.IntN(5000), pick("0", "3", "3, 4", "0, 7"))
+		if r.IntN(2) == 0 {
+			fmt.Fprintf(&b, "  headroom: %dB\n", r.IntN(200_000))
+		}
+		switch policy {
+		case "static":
+			fmt.Fprintf(&b, "  threshold: %dB\n", 1+r.IntN(500_000))
+		case "oversubscribed":
+			fmt.Fprintf(&b, "  share: %d\n", 1+r.IntN(1000))
+			fallthrough
+		default:
+			fmt.Fprintf(&b, "  alpha: %s\n", pick("1/256", "1/8", "1", "64"))
+		}
+		fmt.Fprintf(&b, "qos: {classes: [{dscp: %d, class: 3, queue: %d}, {dscp: 40, class: 4, queue: 4}, {dscp: 63, class: 7}]}\n", r.IntN(40), r.IntN(8))
+		text := fabric(links, b.String())
+		c, err := parse(text)
+		if err != nil {
+			continue // such as headroom that is too small
+		}
+		db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4})
+		if err != nil {
+			t.Errorf("%v\n%s", err, text)
+			continue
+		}
+		exported++
+		again(t, c, db)
+	}
+	if exported < 40 {
+		t.Errorf("only %d policies were valid", exported)
+	}
+}
+
+// What SONiC does not have is refused by name, or exported as the nearest.
+func TestUnlike(t *testing.T) {
+	const policy = "buffer: {policy: dt, size: 16MB, lossless: [3]"
+	for name, c := range map[string]struct {
+		links    []link
+		sections string
+		field    string
+		nearest  string // "" where there is none
+	}{
+		"no policy":      {two, "", "buffer.policy: is off", ""},
+		"shared":         {two, classes + strings.Replace(policy, "dt", "dsh", 1) + "}", "buffer.policy: is dsh", "sih"},
+		"victims":        {two, classes + strings.Replace(policy, "dt", "spfc", 1) + "}", "buffer.policy: is spfc", "dt"},
+		"both":           {two, classes + strings.Replace(policy, "dt", "dsh+spfc", 1) + "}", "buffer.policy: is dsh+spfc", "sih"},
+		"alpha":          {two, classes + policy + ", alpha: 1/512}", "buffer.alpha: is 1/512", "1/256"},
+		"quanta":         {two, classes + policy + ", pause_quanta: 100}", "buffer.pause_quanta: is 100", "what the switch has"},
+		"frames":         {two, classes + policy + ", mtu: 10KB}", "buffer.mtu: is 10KB", ""},
+		"half a Mbps":    {[]link{{1, "1500bps", "1us"}}, classes + policy + "}", "links[0].rate: is 1.5Kbps", ""},
+		"part of metres": {[]link{{1, "100Mbps", "7ns"}}, classes + policy + "}", "links[0].delay: is 7ns", "2m"},
+		"no cable":       {[]link{{1, "100Mbps", "0ns"}}, classes + policy + "}", "links[0].delay: is 0", "1m"},
+		"two queues":     {two, "qos: {classes: [{dscp: 1, class: 3}, {dscp: 2, class: 3, queue: 2}]}\n" + policy + "}", "qos.classes[1].queue: is 2 for DSCP 2", ""},
+		"a quick dog":    {two, classes + policy + "}\npfc_watchdog: {detection_time: 50ms}", "pfc_watchdog.detection_time: is 50ms", "100ms"},
+		"another queue": {two, strings.Replace(classes, "class: 3", "class: 3, queue: 2", 1) + policy + "}\npfc_watchdog: {detection_time: 1s}",
+			"pfc_watchdog.detection_time: is 1s, and class 3 has queue 2", ""},
+		"memory": {two, classes + "buffer: {policy: dsh, size: 110KB, lossless: [3, 4], headroom: 30KB, alpha: 2}", "buffer.policy: is dsh", "-"},
+	} {
+		f := must(t, fabric(c.links, c.sections+"\n"))
+		_, _, err := Export(f, &f.Switches[0], Options{Lanes: 4})
+		if err == nil || !strings.Contains(err.Error(), ": "+c.field) {
+			t.Errorf("%s: %v, want %q", name, err, c.field)
+		}
+		db, warnings, err := Export(f, &f.Switches[0], Options{Lanes: 4, Approximate: true})
+		switch c.nearest {
+		case "":
+			if err == nil || !strings.Contains(err.Error(), ": "+c.field) {
+				t.Errorf("%s: approximately %v, want %q", name, err, c.field)
+			}
+		case "-":
+			if err == nil || !strings.Contains(err.Error(), "is exported as sih, which this switch cannot have") {
+				t.Errorf("%s: approximately %v", name, err)
+			}
+		default:
+			if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], c.field) || !strings.Contains(warnings[0], "exported as "+c.nearest) {
+				t.Errorf("%s: approximately %v, %q, want %q", name, err, warnings, c.nearest)
+			} else if _, err := Import("db.json", encode(t, db)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// The ports of the switch itself are taken by their indices.
+func TestPorts(t *testing.T) {
+	c := must(t, fabric(two, goldens["sih"]))
+	own, err := ReadPorts("db.json", []byte(`{"PORT": {"Ethernet8": {"index": "3", "lanes": "9,10", "adv_speeds": ["all"]}, "etp1": {"index": "1", "lanes": "7"}}, "VLAN": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, _, err := Export(c, &c.Switches[0], Options{Switch: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]string{
+		"etp1":      {"index": "1", "lanes": "7", "mtu": "1500", "speed": "100000"},
+		"Ethernet8": {"index": "3", "lanes": "9,10", "mtu": "1500", "speed": "40000"},
+	}
+	if diff := cmp.Diff(want, db["PORT"]); diff != "" {
+		t.Error(diff)
+	}
+	delete(own["PORT"], "etp1")
+	if _, _, err := Export(c, &c.Switches[0], Options{Switch: own}); err == nil || !strings.Contains(err.Error(), "port 1 of s1") {
+		t.Errorf("%v, want port 1 named", err)
+	}
+}
+
+func golden(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What the sections cannot say is an error that names table, key and field; other tables are ignored.
+func TestImportFaults(t *testing.T) {
+	text := golden(t, "sih")
+	if _, err := Import("db.json", []byte(strings.Replace(text, "{", `{"VLAN": [1], `, 1))); err != nil {
+		t.Errorf("another table: %v", err)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"no JSON":        {"{", "", "is no JSON object"},
+		"more JSON":      {"{", "{} {", "is no JSON object"},
+		"a number":       {`"size": "3000"`, `"size": 3000`, "BUFFER_PROFILE|pg_lossless_100000_40m_profile|size: is 3000, want a string"},
+		"null":           {`"size": "3000"`, `"size": null`, "|size: is null, want a string"},
+		"no amount":      {`"size": "3000"`, `"size": "3 KB"`, `|size: is "3 KB", want 0 to 2000000000`},
+		"a zero more":    {`"size": "3000"`, `"size": "03000"`, `|size: is "03000", want "3000"`},
+		"another xon":    {`"xon": "0"`, `"xon": "18432"`, `BUFFER_PROFILE|pg_lossless_100000_40m_profile|xon: is "18432", want "0"`},
+		"another alpha":  {`"dynamic_th": "-4"`, `"dynamic_th": "1"`, `BUFFER_PROFILE|pg_lossless_100000_40m_profile|dynamic_th: is "-4", want "1"`},
+		"shared xoff":    {`"xoff": "240000"`, `"xoff": "120000"`, `BUFFER_POOL|ingress_lossless_pool|xoff: is "120000", want "240000"`},
+		"no mode":        {`"mode": "dynamic"`, `"mode": "quiet"`, `BUFFER_POOL|ingress_lossless_pool|mode: is "quiet", want "dynamic"`},
+		"no PFC":         {`"pfc_enable": "3,4"`, `"pfc_enable": ""`, `PORT_QOS_MAP|Ethernet0|pfc_enable: is "", want classes under PFC`},
+		"a cable":        {`"Ethernet0": "40m"`, `"Ethernet0": "40"`, `CABLE_LENGTH|AZURE|Ethernet0: is "40", want "40m"`},
+		"another scheme": {`"pfc_enable": "3,4"`, `"pfc_enable": "3,4", "scheduler": "s"`, `PORT_QOS_MAP|Ethernet0|scheduler: is "s", want none`},
+		"another PG":     {`"Ethernet0|0-2"`, `"Ethernet0|0-1"`, "BUFFER_PG|Ethernet0|0-1|profile"},
+		"a list":         {`"PORT": {`, `"PORT": [], "X": {`, "PORT: is not an object of rows"},
+	} {
+		if !strings.Contains(text, c.old) {
+			t.Errorf("%s: the file has no %s", name, c.old)
+		}
+		_, err := Import("db.json", []byte(strings.Replace(text, c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), "db.json: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// What is imported says, in a fabric of the same ports, what the tables say.
+func FuzzImport(f *testing.F) {
+	for name := range goldens {
+		f.Add([]byte(golden(f, name)))
+	}
+	f.Add([]byte(`{"PORT_QOS_MAP": {"": {"pfc_enable": "3"}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		sections, err := Import("db.json", text)
+		if err != nil {
+			return
+		}
+		db, faults := read(text, owned)
+		if len(faults) > 0 {
+			t.Fatal("imported with ", faults)
+		}
+		var links []link
+		for name := range db[tablePortQoS] {
+			metres := units.Time(0)
+			if _, err := fmt.Sscanf(db[tableCable][cables][name], "%dm", &metres); err != nil {
+				t.Fatal(err)
+			}
+			l := link{rate: db[tablePort][name]["speed"] + "Kbps", delay: fmt.Sprintf("%dns", metres*5)}
+			if err := json.Unmarshal([]byte(db[tablePort][name]["index"]), &l.port); err != nil {
+				t.Fatal(err)
+			}
+			links = append(links, l)
+		}
+		c, err := parse(fabric(links, string(sections)))
+		if err != nil {
+			return // such as two ports of one index
+		}
+		twice, _, err := Export(c, &c.Switches[0], Options{Switch: db})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, sections)
+		}
+		for _, name := range union(db[tablePort], twice[tablePort]) {
+			for _, field := range union(db[tablePort][name], nil) {
+				if twice[tablePort][name][field] == "" {
+					delete(db[tablePort][name], field)
+				}
+			}
+			if len(db[tablePort][name]) == 0 {
+				delete(db[tablePort], name)
+			}
+		}
+		if diff := cmp.Diff(db, twice); diff != "" {
+			t.Errorf("%s\n%s", sections, diff)
+		}
+	})
+}
