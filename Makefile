@@ -115,7 +115,7 @@ test-samples: ## compare with simple_switch_grpc over p4c's v1model samples, ran
 	@[ -n "$(P4C)" ] || { echo "P4C is not set: clone github.com/p4lang/p4c and name it, P4C=/path/to/p4c"; exit 1; }
 	cd tests/samples && P4C="$(abspath $(P4C))" $(GO) test -count=1 -timeout 60m -parallel 8 -run TestSamples $(ARGS)
 
-test-symbolic: ## replay cases that p4testgen makes of the program, on the embedded switch and BMv2 (ARGS="-tests 50"; 20 minutes)
+test-symbolic: ## replay cases that p4testgen makes of the program, on the embedded switch and BMv2 (ARGS="-tests 50"; ten minutes)
 	@command -v p4testgen >/dev/null || { echo "p4testgen is not on the PATH: build github.com/p4lang/p4c with -DENABLE_TEST_TOOLS=ON"; exit 1; }
 	cd tests/symbolic && HEADGATE_SYMBOLIC=1 $(GO) test -v -count=1 -timeout 2h -run TestSymbolic -args $(ARGS)
 
