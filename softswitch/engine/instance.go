@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -10,8 +11,24 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// lockShards is the number of reader locks; see Instance.
-const lockShards = 16
+// mostLocks bounds the number of reader locks; see Instance.
+const mostLocks = 16
+
+// lock is a reader lock with a cache line of its own.
+type lock struct {
+	sync.RWMutex
+	_ [40]byte
+}
+
+// newLocks returns a lock for each half of each core: packets on different cores do not meet, and a
+// control method has no more to acquire than that takes.
+func newLocks() []lock {
+	n := uint32(2)
+	for n < mostLocks && int(n) < 2*runtime.GOMAXPROCS(0) {
+		n *= 2
+	}
+	return make([]lock, n)
+}
 
 // Instance is one running switch. Control methods may be called from any goroutine at any
 // time, also while packets are processed, and packets may be processed by several
@@ -24,13 +41,10 @@ const lockShards = 16
 // atomic. Meters and registers have their own locks. An action holds the locks of all registers it
 // uses, as in BMv2.
 type Instance struct {
-	prog  *Program
-	opts  Options
-	pool  sync.Pool
-	locks [lockShards]struct {
-		sync.RWMutex
-		_ [40]byte // one cache line each
-	}
+	prog   *Program
+	opts   Options
+	pool   sync.Pool
+	locks  []lock       // an even number
 	latest atomic.Int64 // latest time seen, units.Time
 	seed   atomic.Uint64
 
@@ -53,7 +67,7 @@ func New(prog *Program, o Options) *Instance {
 	if o.Queues == 0 {
 		o.Queues = 1
 	}
-	in := &Instance{prog: prog, opts: o, groups: map[uint16][]Replica{}, sessions: map[uint16]*CloneSession{}}
+	in := &Instance{prog: prog, opts: o, locks: newLocks(), groups: map[uint16][]Replica{}, sessions: map[uint16]*CloneSession{}}
 	in.seed.Store(o.Seed)
 	in.pool.New = func() any {
 		p := &Packet{in: in, vector: phv.Vector{
@@ -109,7 +123,7 @@ func (in *Instance) unlock() {
 // reader returns the reader lock for packets that came in on a port. half is 0 in ingress and 1 in
 // egress: the two may run on different cores, so they use different locks.
 func (in *Instance) reader(half, port uint32) *sync.RWMutex {
-	return &in.locks[half+2*port%lockShards].RWMutex
+	return &in.locks[half+2*port%uint32(len(in.locks))].RWMutex
 }
 
 // clock returns the latest time that a caller passed in.

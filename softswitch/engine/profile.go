@@ -57,7 +57,16 @@ func bind(allowed map[string]*action, where string, call *ActionCall) (*boundAct
 	if len(call.Args) != len(a.params) {
 		return nil, errorf(ErrInvalid, "action %q takes %d arguments, not %d", a.name, len(a.params), len(call.Args))
 	}
-	b := &boundAction{a, make([]uint64, a.words)}
+	// Few arguments are one piece of memory with what is bound to them.
+	x := &struct {
+		boundAction
+		few [2]uint64
+	}{boundAction: boundAction{act: a}}
+	b := &x.boundAction
+	if b.args = x.few[:]; a.words > len(x.few) {
+		b.args = make([]uint64, a.words)
+	}
+	b.args = b.args[:a.words:a.words]
 	for i, v := range call.Args {
 		q := a.params[i]
 		if !phv.PutBytes(b.args[q.word:q.word+phv.Words(q.Bits)], v, q.Bits) {

@@ -136,6 +136,7 @@ type Entry struct {
 	Order    uint64
 	value    []uint64 // packed like the key
 	mask     []uint64
+	short    [2]uint64 // value and mask of a key of one word
 	ranges   []span
 	priority int // for an LPM entry, the length of its prefix
 	Owner    any // the table's entry that this is the key of
@@ -160,7 +161,10 @@ func (k *Key) Fill(e *Entry, key []Value, priority int) error {
 	if len(key) != len(k.Fields) {
 		return fmt.Errorf("key has %d fields, want %d: %w", len(key), len(k.Fields), ErrInvalid)
 	}
-	both := make([]uint64, 2*k.Words)
+	both := e.short[:]
+	if k.Words > 1 {
+		both = make([]uint64, 2*k.Words)
+	}
 	e.value, e.mask = both[:k.Words:k.Words], both[k.Words:]
 	switch {
 	case k.Kind >= Ternary:
