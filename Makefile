@@ -136,7 +136,7 @@ bench-scale: ## one controller with 100, 300, 1000 switches of 1000 entries: mem
 soak: ## one controller under random faults for an hour: no growth, nothing to plan at the end (ARGS="-for 10m")
 	cd tests/scale && HEADGATE_SOAK=1 $(GO) test -v -count=1 -timeout 25h -run TestSoak -args $(ARGS)
 
-bench-bmv2: ## packets per second side by side with simple_switch_grpc (root, about 15 minutes)
+bench-bmv2: ## packets per second, or entries (ARGS="-programs tables -scenarios entries"), side by side with simple_switch_grpc (root, about 15 minutes)
 	cd tests/bench/bmv2 && HEADGATE_BENCH=1 $(GO) test -count=1 -timeout 2h -run TestSideBySide -args $(ARGS)
 
 figures: build ## make the papers' figures and docs/results; goes on where it was stopped; ARGS="--shard 0/2"
