@@ -77,7 +77,7 @@ func TestFaults(t *testing.T) {
 	for section, want := range map[string]string{
 		"pfc_watchdog: {action: drop}\n":                           "without it there is no watchdog",
 		"pfc_watchdog: {detection_time: 1s, action: stop}\n":       "want one of",
-		"pfc_watchdog: {detection_time: 1us}\n":                    "want 1ms to 3600s",
+		"pfc_watchdog: {detection_time: 1us}\n":                    "want off, or 1ms to 3600s",
 		"pfc_watchdog: {detection_time: 1s, restoration: 400ms}\n": "restoration",
 	} {
 		_, err := config.Parse("f.yaml", []byte("name: f\n"+section), nil, own(t))
