@@ -26,7 +26,7 @@ const entitiesField = 1
 // A write is seen wholly or not at all ("Parallelism of Read and Write Requests" in the
 // specification). Between two responses there is no lock all the same, so a slow client blocks no
 // writer: each response is made right before it is sent, and a write that comes meanwhile first makes
-// those that are left.
+// those that are left. A response on the stream is encoded: its entities are unknown fields.
 func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) error {
 	if err := s.checkDevice(req.DeviceId); err != nil {
 		return err

@@ -234,7 +234,7 @@ func (r reader) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entit
 	return got.list, err
 }
 
-// answers is a stream that keeps what is sent on it.
+// answers is a stream that keeps what is sent on it. The server sends responses that are encoded already.
 type answers struct {
 	grpc.ServerStream
 	list []*p4v1.Entity
@@ -242,8 +242,14 @@ type answers struct {
 
 func (*answers) Context() context.Context { return context.Background() }
 func (a *answers) Send(r *p4v1.ReadResponse) error {
-	for _, e := range r.GetEntities() {
-		a.list = append(a.list, proto.Clone(e).(*p4v1.Entity))
+	encoded, err := proto.Marshal(r)
+	if err != nil {
+		return err
 	}
+	var got p4v1.ReadResponse
+	if err := proto.Unmarshal(encoded, &got); err != nil {
+		return err
+	}
+	a.list = append(a.list, got.GetEntities()...)
 	return nil
 }
