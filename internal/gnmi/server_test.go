@@ -82,7 +82,7 @@ func TestGet(t *testing.T) {
 // TestBothElements: OpenConfig's own client sends a path in its old form as well.
 func TestBothElements(t *testing.T) {
 	both := path("interfaces/interface[name=1]/state/oper-status")
-	both.Element = []string{"interfaces", "interface[name=1]", "state", "oper-status"}
+	both.Element = []string{"interfaces", "interface[name=1]", "state", "oper-status"} //lint:ignore SA1019 gnmi_cli sends it
 	got, err := (&server{source: fabric()}).Get(t.Context(), &gpb.GetRequest{Prefix: &gpb.Path{Target: "leaf1"}, Path: []*gpb.Path{both}})
 	if err != nil || len(got.GetNotification()[0].GetUpdate()) != 1 {
 		t.Errorf("%v, %v", got, err)

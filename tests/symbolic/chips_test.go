@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/target"
+	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/tests/tofino"
 )
 
@@ -57,6 +58,7 @@ func (c *testCase) beyondChips(frame []byte) string {
 
 // TestChips plays the kept cases on the text of the chips' program.
 func TestChips(t *testing.T) {
+	race.SkipSequential(t)
 	for _, name := range p4src.Chips() {
 		chip, err := tofino.Load(os.DirFS(sources), name)
 		if err != nil {

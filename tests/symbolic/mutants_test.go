@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/p4src"
+	"github.com/headgate/headgate/tests/race"
 )
 
 // mutant is a program with one fault: in the smallest node of its JSON that has all of some texts, one
@@ -125,6 +126,7 @@ func encode(v any) string {
 
 // TestSelection plays the cases that are kept.
 func TestSelection(t *testing.T) {
+	race.SkipSequential(t)
 	r := embeddedRig(t, p4src.JSON())
 	for _, c := range selection(t) {
 		o, err := r.play(&c)
@@ -139,6 +141,7 @@ func TestSelection(t *testing.T) {
 
 // TestMutants proves that the kept cases can fail: each fault in the program makes one fail.
 func TestMutants(t *testing.T) {
+	race.SkipSequential(t)
 	all := selection(t)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {

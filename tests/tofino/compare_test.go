@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
 	"github.com/headgate/headgate/tests/dataplane/control"
+	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/units"
 )
 
@@ -272,6 +273,7 @@ func (b *both) counters() (string, error) {
 // stamped; what polls report; what ECN, PACC and departures count; what is learned. Places that the
 // chip's program has not written hold random numbers meanwhile.
 func TestBoth(t *testing.T) {
+	race.SkipSequential(t)
 	program := compiled(t)
 	for _, p := range profiles {
 		chip := load(t, os.DirFS(p4), p.name)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/headgate/headgate/tests/race"
 )
 
 // fault is a change of the chip's program.
@@ -64,6 +66,7 @@ func (f *fault) with(t testing.TB) fs.FS {
 
 // TestFaults proves that the comparison can fail.
 func TestFaults(t *testing.T) {
+	race.SkipSequential(t)
 	program := compiled(t)
 	for _, f := range faults {
 		chip := load(t, f.with(t), profiles[0].name)
