@@ -1,8 +1,6 @@
 package port_test
 
 import (
-	"bytes"
-	"context"
 	"net"
 	"os"
 	"strings"
@@ -30,29 +28,12 @@ func receiveBest(t *testing.T, name string) (*receiver, *port.Users) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &receiver{p, make(chan []byte, 8192), cancel, make(chan error, 1)}
-	go func() {
-		r.done <- src.Run(ctx, func(b *port.Batch) {
-			for _, f := range b.Frames {
-				r.frames <- bytes.Clone(f.Data)
-			}
-			b.Release()
-		})
-	}()
 	t.Cleanup(func() {
-		cancel()
-		if err := <-r.done; err != nil {
-			t.Errorf("%s: Run = %v", name, err)
-		}
-		if err := p.Close(); err != nil {
-			t.Errorf("%s: Close = %v", name, err)
-		}
 		if err := users.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return r, users
+	return receive(t, name, p, src), users
 }
 
 // user is something that uses an interface besides the port.

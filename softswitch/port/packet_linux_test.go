@@ -30,6 +30,12 @@ func open(t *testing.T, name string) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return receive(t, name, p, src)
+}
+
+// receive collects the frames of port 5 until the test ends.
+func receive(t *testing.T, name string, p port.Port, src port.Source) *receiver {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &receiver{p, make(chan []byte, 8192), cancel, make(chan error, 1)}
 	go func() {

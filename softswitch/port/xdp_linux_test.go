@@ -2,7 +2,6 @@ package port_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -34,26 +33,7 @@ func openXDP(t testing.TB, name string) (port.Port, port.Source) {
 func receiveXDP(t *testing.T, name string) *receiver {
 	t.Helper()
 	p, src := openXDP(t, name)
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &receiver{p, make(chan []byte, 8192), cancel, make(chan error, 1)}
-	go func() {
-		r.done <- src.Run(ctx, func(b *port.Batch) {
-			for _, f := range b.Frames {
-				r.frames <- bytes.Clone(f.Data)
-			}
-			b.Release()
-		})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-r.done; err != nil {
-			t.Errorf("%s: Run = %v", name, err)
-		}
-		if err := p.Close(); err != nil {
-			t.Errorf("%s: Close = %v", name, err)
-		}
-	})
-	return r
+	return receive(t, name, p, src)
 }
 
 // attached reports whether an interface has an XDP program. It must run on the goroutine

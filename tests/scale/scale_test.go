@@ -55,7 +55,7 @@ type event struct {
 // TestScale measures one controller with growing fabrics.
 func TestScale(t *testing.T) {
 	if os.Getenv("HEADGATE_SCALE") == "" {
-		t.Skip("needs HEADGATE_SCALE=1: it takes minutes and up to 10 GB of memory")
+		t.Skip("needs HEADGATE_SCALE=1: it takes minutes and gigabytes of memory")
 	}
 	var all []measured
 	for _, text := range strings.Split(*sizes, ",") {
