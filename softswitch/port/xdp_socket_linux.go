@@ -111,8 +111,8 @@ func (s *xdpSockets) rings() error {
 }
 
 // bindPatience is how long open waits for a queue that is in use. The kernel frees a queue only some
-// time after the sockets of an earlier run have closed.
-const bindPatience = time.Second
+// time after the sockets of an earlier run have closed: on a busy machine, over a second.
+const bindPatience = 10 * time.Second
 
 func (s *xdpSockets) bind(ifi *net.Interface, flags uint16) error {
 	deadline := time.Now().Add(bindPatience)
