@@ -4,9 +4,11 @@ package veth
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -51,7 +53,29 @@ func Add(t testing.TB, sw, host string) Pair {
 		}
 		SetUp(t, name, true)
 	}
+	awaitCarrier(t, sw, host)
 	return Pair{sw, host}
+}
+
+// awaitCarrier waits until the kernel has given the interfaces a queue: some time after both ends of
+// the cable are up, in a work item. What is sent before is lost.
+func awaitCarrier(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		for try := 0; ; try++ {
+			link, err := net.InterfaceByName(name)
+			if err != nil {
+				t.Fatalf("interface %s: %v", name, err)
+			}
+			if link.Flags&net.FlagRunning != 0 {
+				break
+			}
+			if try == 10_000 {
+				t.Fatalf("interface %s is up and has no carrier", name)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
 }
 
 // SetUp takes an interface up or down. It must run on the goroutine that called New.
