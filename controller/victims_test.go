@@ -168,6 +168,8 @@ func (r *victimRig) group(port uint64) share {
 
 // departing runs f while all the time something of port 1 departs.
 func (r *victimRig) departing(f func()) {
+	conn := r.dial()
+	defer conn.Close()
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -176,7 +178,7 @@ func (r *victimRig) departing(f func()) {
 			case <-stop:
 				return
 			case <-time.After(5 * time.Millisecond):
-				r.depart()
+				r.departOver(conn)
 			}
 		}
 	}()
@@ -186,17 +188,25 @@ func (r *victimRig) departing(f func()) {
 
 // depart has a megabyte of port 1 depart: C/K is 250 kB in a period of 100 ms.
 func (r *victimRig) depart() {
+	conn := r.dial()
+	defer conn.Close()
+	r.departOver(conn)
+}
+
+func (r *victimRig) dial() *grpc.ClientConn {
 	conn, err := grpc.NewClient(r.at, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		r.t.Error(err)
-		return
+		r.t.Fatal(err)
 	}
-	defer conn.Close()
+	return conn
+}
+
+func (r *victimRig) departOver(conn *grpc.ClientConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r.departed += 1_000_000
 	// What the data plane would do; a write needs the primary's election id.
-	_, err = p4v1.NewP4RuntimeClient(conn).Write(ctx, &p4v1.WriteRequest{
+	_, err := p4v1.NewP4RuntimeClient(conn).Write(ctx, &p4v1.WriteRequest{
 		DeviceId: 2, ElectionId: &p4v1.Uint128{Low: 1},
 		Updates: []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4msg.Of(&p4v1.CounterEntry{
 			CounterId: ids.CounterIngressDepartures, Index: &p4v1.Index{Index: 1}, Data: &p4v1.CounterData{ByteCount: r.departed},
