@@ -17,16 +17,28 @@ func (c *Controller) Fabric() view.Fabric {
 	if cur == nil {
 		return view.Fabric{Generation: generation}
 	}
-	cfg := cur.config
-	f := view.Fabric{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale, Switches: c.switches(cur)}
+	f := FabricOf(cur.config, generation, func(link string) view.PortState {
+		state, _ := c.links.port(link)
+		return state
+	})
+	f.Switches = c.switches(cur)
+	return f
+}
+
+// FabricOf returns what a configuration says of the fabric, with the states of links, by name. Of switches
+// it is name, device and address.
+func FabricOf(cfg *config.Config, generation uint64, state func(link string) view.PortState) view.Fabric {
+	f := view.Fabric{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale}
+	for _, s := range cfg.Switches {
+		f.Switches = append(f.Switches, view.Switch{Name: s.Name, DeviceID: s.DeviceID, Address: s.Address})
+	}
 	for _, h := range cfg.Hosts {
 		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, IPv4: h.IPv4.String(), MAC: net.HardwareAddr(h.MAC[:]).String()})
 	}
 	for _, l := range cfg.Links {
-		state, _ := c.links.port(l.Name)
 		f.Links = append(f.Links, view.Link{
 			A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate),
-			Delay: cfg.Scaled(l.Delay).Duration(), State: state,
+			Delay: cfg.Scaled(l.Delay).Duration(), State: state(l.Name),
 		})
 	}
 	return f

@@ -122,16 +122,19 @@ func (m *Member) setLeader(name string) {
 	m.changed = make(chan struct{})
 }
 
-// follow watches who leads.
+// follow watches who leads. It asks now and then too: etcd in this process watches on where the majority is gone.
 func (m *Member) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch, stop := context.WithCancel(ctx)
 		events := m.client.Watch(clientv3.WithRequireLeader(watch), leaderKey+"/", clientv3.WithPrefix())
 		err := m.look(ctx)
 		for err == nil {
-			e, ok := <-events
-			if err = e.Err(); err == nil && !ok {
-				err = errors.New("the watch ended")
+			select {
+			case e, ok := <-events:
+				if err = e.Err(); err == nil && !ok {
+					err = errors.New("the watch ended")
+				}
+			case <-time.After(m.Cluster.Lease):
 			}
 			if err == nil {
 				err = m.look(ctx)
@@ -146,20 +149,24 @@ func (m *Member) follow(ctx context.Context) {
 	}
 }
 
-// look asks who leads.
+// look asks who leads, and keeps that.
 func (m *Member) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	name, err := m.AskLeader(ctx)
+	if err == nil {
+		m.setLeader(name)
+	}
+	return err
+}
+
+// AskLeader asks etcd which member leads; empty for none. It is a linearizable read.
+func (m *Member) AskLeader(ctx context.Context) (name string, err error) {
 	r, err := m.client.Get(ctx, leaderKey+"/", clientv3.WithFirstCreate()...)
-	if err != nil {
-		return err
+	if err != nil || len(r.Kvs) == 0 {
+		return "", err
 	}
-	name := ""
-	if len(r.Kvs) > 0 {
-		name = string(r.Kvs[0].Value)
-	}
-	m.setLeader(name)
-	return nil
+	return string(r.Kvs[0].Value), nil
 }
 
 // Term is a lead.

@@ -42,7 +42,8 @@ type Options struct {
 	Load   func() (*config.Config, error)
 	// Member is the name of this process among the members of Config's cluster; empty without one.
 	Member string
-	// Restore is a state file with which an empty cluster begins; empty for none.
+	// Restore is a state file with which an empty cluster begins; empty for none. A cluster that began
+	// otherwise is refused.
 	Restore string
 	// Flags override keys of every configuration that is applied; see config.Options.
 	Flags map[string]*pflag.Flag

@@ -68,12 +68,12 @@ func (d *daemon) resume(ctx context.Context, saved history.Entry) error {
 }
 
 // parse reads a configuration that was saved. What a running process cannot change is as it is.
-func (d *daemon) parse(saved history.Entry) (*config.Config, error) {
-	cfg, err := config.Parse(saved.File, []byte(saved.YAML), d.Flags, controller.Sections()...)
+func (o Options) parse(saved history.Entry) (*config.Config, error) {
+	cfg, err := config.Parse(saved.File, []byte(saved.YAML), o.Flags, controller.Sections()...)
 	if err != nil {
 		return nil, err
 	}
-	own, was := &cfg.Controller, d.Config.Controller
+	own, was := &cfg.Controller, o.Config.Controller
 	own.Listen, own.Metrics, own.State, own.Audit, own.TLS, own.Files, own.Cluster = was.Listen, was.Metrics, was.State, was.Audit, was.TLS, was.Files, was.Cluster
 	return cfg, nil
 }

@@ -56,6 +56,7 @@ func (o Options) join(ctx context.Context) error {
 	if m.Member, err = cluster.Start(ctx, cluster.Options{Cluster: m.conf, Name: o.Member, Dir: o.Config.Controller.State, Log: o.Log}); err != nil {
 		return err
 	}
+	err = m.checkRestore(ctx)
 	pause, pauses := time.Duration(0), session.Backoff{Min: firstPause, Max: 10 * time.Second}
 	for err == nil && ctx.Err() == nil {
 		var term *cluster.Term
@@ -72,6 +73,19 @@ func (o Options) join(ctx context.Context) error {
 	return errors.Join(err, m.Close())
 }
 
+// checkRestore refuses a state file where the cluster has begun without it. What etcd does not say yet it says when
+// this member leads.
+func (m *member) checkRestore(ctx context.Context) error {
+	if m.Restore == "" {
+		return nil
+	}
+	var refused *store.RestoreError
+	if err := store.CheckRestore(ctx, m.Client(), m.Restore); errors.As(err, &refused) {
+		return err
+	}
+	return nil
+}
+
 // member checks what the configuration says of this process.
 func (o Options) member() (*member, error) {
 	c := &o.Config.Controller.Cluster
@@ -85,6 +99,11 @@ func (o Options) member() (*member, error) {
 		return nil, fmt.Errorf("--member %q is not allowed: want one of controller.cluster.members, which are %v", o.Member, names)
 	case o.Replace:
 		return nil, errors.New("--replace: a cluster's configuration comes by `headgate apply`")
+	}
+	if o.Restore != "" {
+		if _, err := store.Check(o.Restore); err != nil {
+			return nil, fmt.Errorf("--restore: %w", err)
+		}
 	}
 	m := &member{Options: o, own: own, conf: *c, creds: insecure.NewCredentials()}
 	files, err := o.files()
@@ -128,7 +147,7 @@ func (m *member) secure(files confine.Dirs) error {
 	return nil
 }
 
-// standBy serves the API for the leader, until this member leads, for which it stands after a pause, or
+// standBy answers what the members share and hands other calls on to the leader, until this member leads, for which it stands after a pause, or
 // until ctx ends and there is no term.
 func (m *member) standBy(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
 	files, err := m.files()
@@ -143,7 +162,9 @@ func (m *member) standBy(ctx context.Context, pause time.Duration) (*cluster.Ter
 	if err != nil {
 		return nil, err
 	}
-	relay := northbound.NewRelay(northbound.RelayOptions{Leader: m.leader, Creds: m.creds, TLS: l.tls, Log: m.Log})
+	relay := northbound.NewRelay(northbound.RelayOptions{
+		Leader: m.leader, Creds: m.creds, TLS: l.tls, Log: m.Log, Member: m.own.Name, Shared: m.follow(files).read,
+	})
 	var term *cluster.Term
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -216,6 +237,9 @@ func (m *member) lead(term *cluster.Term) (err error) {
 	defer func() {
 		m.Log.Warn("this controller does not lead the cluster any more", "member", m.own.Name, "term", term.Number, "why", cmp.Or(context.Cause(ctx), err))
 	}()
+	if err := m.checkRestore(ctx); err != nil {
+		return err
+	}
 	relayed, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.own.Relay)
 	if err != nil {
 		return fmt.Errorf("controller.cluster: relay %q: %w", m.own.Relay, err)

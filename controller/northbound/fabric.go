@@ -32,9 +32,14 @@ type fabricService struct {
 }
 
 func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
-	f := FabricToProto(s.Backend.Fabric())
-	f.Member, f.Build, f.Time = s.Member, version.String(), timestamppb.Now()
-	return f, nil
+	return fabricToProto(s.Backend.Fabric(), s.Member), nil
+}
+
+// fabricToProto is FabricToProto with who leads, and with what is known of this process.
+func fabricToProto(f view.Fabric, leader string) *pb.GetFabricResponse {
+	out := FabricToProto(f)
+	out.Member, out.Build, out.Time = leader, version.String(), timestamppb.Now()
+	return out
 }
 
 func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {

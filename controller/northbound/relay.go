@@ -1,12 +1,14 @@
 package northbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"path"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/access"
@@ -38,10 +41,17 @@ type RelayOptions struct {
 	Creds  credentials.TransportCredentials // of this member
 	TLS    *tls.Config                      // nil: plain text
 	Log    *slog.Logger
+
+	Member string // this one's name
+	// Shared returns the state with every change that was acknowledged before the call, nil where there is none
+	// yet.
+	Shared func(context.Context) (*Shared, error)
+	Wait   time.Duration // for a leader to be there; 0 means leaderWait
 }
 
-// Relay serves the API of a controller that does not lead: it hands every call on to the one that
-// does, which decides who may do what.
+// Relay serves the API of a controller that does not lead. It answers calls about what the members share,
+// and hands the others on to the one that leads, which decides who may do what. So it does with calls that
+// it would refuse.
 type Relay struct {
 	RelayOptions
 	grpc *grpc.Server
@@ -53,9 +63,12 @@ type Relay struct {
 
 // NewRelay returns a relay that is ready to Serve once.
 func NewRelay(o RelayOptions) *Relay {
+	if o.Wait <= 0 {
+		o.Wait = leaderWait
+	}
 	r := &Relay{RelayOptions: o}
 	r.grpc = grpc.NewServer(
-		grpc.Creds(access.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.handOn),
+		grpc.Creds(access.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.take),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
 	)
 	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // the process lives; the rest is the leader's to say
@@ -78,23 +91,62 @@ func (r *Relay) hangUp() {
 	r.conn, r.address = nil, ""
 }
 
-// leader returns a connection to the leader, once there is one.
-func (r *Relay) leader(ctx context.Context) (*grpc.ClientConn, error) {
-	over := time.NewTimer(leaderWait)
+// leader returns a connection to the leader, once there is one, and its address.
+func (r *Relay) leader(ctx context.Context, method string) (conn *grpc.ClientConn, address string, err error) {
+	over := time.NewTimer(r.Wait)
 	defer over.Stop()
 	for {
 		address, changed := r.Leader()
 		if address != "" {
-			return r.dial(address)
+			conn, err := r.dial(address)
+			return conn, address, err
 		}
 		select {
 		case <-changed:
 		case <-over.C:
-			return nil, status.Errorf(codes.Unavailable, "no controller of the cluster has been leading for %v: a majority of them is not there", leaderWait)
+			return nil, "", status.Errorf(codes.Unavailable, "%s: %s, and no controller of the cluster has been leading for %v: a majority of them is not there", path.Base(method), cmp.Or(leaders[method], "the leader is asked"), r.Wait)
 		case <-ctx.Done():
-			return nil, status.FromContextError(ctx.Err()).Err()
+			return nil, "", status.FromContextError(ctx.Err()).Err()
 		}
 	}
+}
+
+// another reports whether somebody else than the one at an address leads, and returns a channel that is closed
+// when that may have changed.
+func (r *Relay) another(address string) (bool, <-chan struct{}) {
+	now, changed := r.Leader()
+	return now != "" && now != address, changed
+}
+
+// hold returns a context for a call of who leads at an address. It ends when somebody else leads: who is
+// frozen or cut off does not answer.
+func (r *Relay) hold(ctx context.Context, address string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		for {
+			other, changed := r.another(address)
+			if other {
+				cancel()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
+}
+
+// why is the error of a call of who leads, or led, at an address.
+func (r *Relay) why(address string, err error) error {
+	if c := status.Code(err); c != codes.Canceled && c != codes.Unavailable {
+		return err
+	}
+	if other, _ := r.another(address); other {
+		return status.Errorf(codes.Unavailable, "another controller leads since this call was handed on: what became of it is not known here (%s)", clean(err.Error()))
+	}
+	return err
 }
 
 func (r *Relay) dial(address string) (*grpc.ClientConn, error) {
@@ -116,18 +168,76 @@ func (r *Relay) dial(address string) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// handOn is a call.
-func (r *Relay) handOn(_ any, in grpc.ServerStream) error {
+// soon is how long the leader may take for a call that can be answered here too.
+const soon = time.Second
+
+// take is a call.
+func (r *Relay) take(_ any, in grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(in)
-	conn, err := r.leader(in.Context())
+	answer, here := calls[method]
+	if !here {
+		return r.handOn(in, method)
+	}
+	ctx := in.Context()
+	var request raw
+	if err := in.RecvMsg(&request); err != nil {
+		return err
+	}
+	if address, _ := r.Leader(); leaderFirst[method] && address != "" {
+		ctx, cancel := context.WithTimeout(ctx, soon)
+		text, err := r.ask(ctx, method, request)
+		cancel()
+		if c := status.Code(err); c != codes.Unavailable && c != codes.DeadlineExceeded {
+			return reply(in, &text, err)
+		}
+	}
+	shared, err := r.Shared(ctx)
+	if err == nil && shared != nil {
+		m, admitted, err := answer(ctx, shared, method, request)
+		if admitted {
+			if err := in.SetHeader(metadata.Pairs(AnsweredBy, r.Member)); err != nil {
+				return err
+			}
+			return reply(in, m, err)
+		}
+	}
+	if address, _ := r.Leader(); err != nil && address == "" {
+		return status.Errorf(codes.Unavailable, "%s: it is answered from the cluster's state: %v", path.Base(method), clean(err.Error()))
+	}
+	text, err := r.ask(ctx, method, request)
+	return reply(in, &text, err)
+}
+
+func reply(in grpc.ServerStream, m any, err error) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(access.Relay(in.Context()))
+	return in.SendMsg(m)
+}
+
+// ask hands a call of one request and one answer on.
+func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw, err error) {
+	conn, address, err := r.leader(ctx, method)
+	if err != nil {
+		return nil, err
+	}
+	ctx, done := r.hold(access.Relay(ctx), address)
+	defer done()
+	err = conn.Invoke(ctx, method, &request, &answer)
+	return answer, r.why(address, err)
+}
+
+// handOn lets the leader answer a call, as long as it leads.
+func (r *Relay) handOn(in grpc.ServerStream, method string) error {
+	conn, address, err := r.leader(in.Context(), method)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.hold(access.Relay(in.Context()), address)
 	defer cancel()
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
-		return err
+		return r.why(address, err)
 	}
 	go func() {
 		for {
@@ -156,7 +266,7 @@ func (r *Relay) handOn(_ any, in grpc.ServerStream) error {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return err
+			return r.why(address, err)
 		}
 		if err := in.SendMsg(&m); err != nil {
 			return err

@@ -61,10 +61,14 @@ func load(path string) (*contents, Summary, error) {
 	if _, _, err := c.read("state file "+path, f); err != nil {
 		return nil, Summary{}, err
 	}
-	return c, Summary{
+	return c, c.summary(), nil
+}
+
+func (c *contents) summary() Summary {
+	return Summary{
 		Config: c.config(), Configs: len(c.history), DownLinks: len(c.links), Priorities: len(c.priorities),
 		Flows: len(c.flows), Applications: len(c.budgets), Audit: len(c.audit.All()),
-	}, nil
+	}
 }
 
 // Backup checks a state file, which a controller may have open, and copies it to a new file.

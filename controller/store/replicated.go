@@ -62,22 +62,49 @@ func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 		return nil, err
 	}
 	if len(epoch.Kvs) == 0 {
-		if o.Restore != "" {
-			if s.state, _, err = load(o.Restore); err != nil {
-				return nil, err
-			}
-		}
-		return s, j.compact(s.state)
+		return s, j.begin(s, o.Restore)
 	}
-	if j.epoch, err = strconv.ParseUint(string(epoch.Kvs[0].Value), 16, 64); err != nil {
-		return nil, &DamagedError{"state in etcd", fmt.Errorf("%s: %w", epochKey, err)}
+	if j.epoch, err = number(epoch.Kvs[0].Value); err != nil {
+		return nil, err
 	}
-	in := &pages{ctx: ctx, lead: l, next: j.key(j.epoch, 0), end: clientv3.GetPrefixRangeEnd(j.prefix(j.epoch)), revision: epoch.Header.Revision}
-	if _, j.size, err = s.state.read("state in etcd", in); err != nil {
+	in := l.journal(ctx, j.epoch, epoch.Header.Revision)
+	if _, j.size, err = s.state.read(inEtcd, in); err != nil {
 		return nil, err
 	}
 	j.lines, j.limit = in.lines, 2*j.size+slack
 	return s, nil
+}
+
+// begin makes the first journal, with what a state file holds where there is one.
+func (j *replicated) begin(s *Store, file string) error {
+	if file == "" {
+		return j.compact(s.state)
+	}
+	sum, err := digest(file)
+	if err != nil {
+		return err
+	}
+	if s.state, _, err = load(file); err != nil {
+		return err
+	}
+	return j.compact(s.state, clientv3.OpPut(restoredKey, sum))
+}
+
+// inEtcd is the journal in messages.
+const inEtcd = "state in etcd"
+
+// number reads the number of the journal in force.
+func number(epoch []byte) (uint64, error) {
+	n, err := strconv.ParseUint(string(epoch), 16, 64)
+	if err != nil {
+		return 0, &DamagedError{inEtcd, fmt.Errorf("%s: %w", epochKey, err)}
+	}
+	return n, nil
+}
+
+// journal reads a journal as it was at a revision.
+func (l Lead) journal(ctx context.Context, epoch uint64, revision int64) *pages {
+	return &pages{ctx: ctx, lead: l, next: lineKey(epoch, 0), end: clientv3.GetPrefixRangeEnd(linePrefix(epoch)), revision: revision}
 }
 
 // replicated is a journal in etcd. The Store's lock guards it.
@@ -90,11 +117,9 @@ type replicated struct {
 	limit int64 // the size at which it is compacted
 }
 
-func (j *replicated) prefix(epoch uint64) string { return fmt.Sprintf("%s%016x/", journalKey, epoch) }
+func linePrefix(epoch uint64) string { return fmt.Sprintf("%s%016x/", journalKey, epoch) }
 
-func (j *replicated) key(epoch, line uint64) string {
-	return fmt.Sprintf("%s%016x", j.prefix(epoch), line)
-}
+func lineKey(epoch, line uint64) string { return fmt.Sprintf("%s%016x", linePrefix(epoch), line) }
 
 func (*replicated) close() error { return nil }
 
@@ -122,7 +147,7 @@ func (j *replicated) append(r record, _ *contents) error {
 	if err != nil {
 		return err
 	}
-	if err := j.write(clientv3.OpPut(j.key(j.epoch, j.lines), string(text))); err != nil {
+	if err := j.write(clientv3.OpPut(lineKey(j.epoch, j.lines), string(text))); err != nil {
 		return err
 	}
 	j.lines++
@@ -139,10 +164,10 @@ func (j *replicated) tidy(state *contents) error {
 }
 
 // compact writes the next journal with nothing but the state, and lets it take this one's place.
-// What a leader that did not come to the end of that has left is deleted first.
-func (j *replicated) compact(state *contents) error {
+// What a leader that did not come to the end of that has left is deleted first. What else is written is at the end.
+func (j *replicated) compact(state *contents, also ...clientv3.Op) error {
 	next := replicated{Lead: j.Lead, ctx: j.ctx, epoch: j.epoch + 1}
-	if err := j.write(clientv3.OpDelete(j.prefix(next.epoch), clientv3.WithPrefix())); err != nil {
+	if err := j.write(clientv3.OpDelete(linePrefix(next.epoch), clientv3.WithPrefix())); err != nil {
 		return err
 	}
 	var batch []clientv3.Op
@@ -158,7 +183,7 @@ func (j *replicated) compact(state *contents) error {
 			}
 			batch, bytes = nil, 0
 		}
-		batch = append(batch, clientv3.OpPut(j.key(next.epoch, next.lines), string(text)))
+		batch = append(batch, clientv3.OpPut(lineKey(next.epoch, next.lines), string(text)))
 		next.lines++
 		next.size += int64(len(text))
 		bytes += len(text)
@@ -166,10 +191,8 @@ func (j *replicated) compact(state *contents) error {
 	if err := j.write(batch...); err != nil {
 		return err
 	}
-	if err := j.write(
-		clientv3.OpPut(epochKey, strconv.FormatUint(next.epoch, 16)),
-		clientv3.OpDelete(j.prefix(j.epoch), clientv3.WithPrefix()),
-	); err != nil {
+	also = append(also, clientv3.OpPut(epochKey, strconv.FormatUint(next.epoch, 16)), clientv3.OpDelete(linePrefix(j.epoch), clientv3.WithPrefix()))
+	if err := j.write(also...); err != nil {
 		return err
 	}
 	next.limit = 2*next.size + slack

@@ -21,7 +21,7 @@ type Options struct {
 	Audit  int  // audit entries kept, the oldest are dropped first; 0 means audit.DefaultLimit
 	NoSync bool // trust the operating system with the last changes; for tests
 	// Restore is a state file that a journal in etcd begins with; empty for none. Where there is a
-	// journal it is not read.
+	// journal it is not read: see CheckRestore.
 	Restore string
 }
 

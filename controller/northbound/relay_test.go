@@ -1,0 +1,202 @@
+package northbound
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/controller/weights"
+)
+
+// standIn is a leader that answers every call with nothing, and notes it.
+type standIn struct {
+	address string
+	mu      sync.Mutex
+	asked   []string
+}
+
+func newStandIn(t *testing.T) *standIn {
+	t.Helper()
+	l := &standIn{}
+	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, in grpc.ServerStream) error {
+		method, _ := grpc.MethodFromServerStream(in)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.asked = append(l.asked, method)
+		return in.SendMsg(&raw{})
+	}))
+	l.address = serveOn(t, func(ctx context.Context, lis net.Listener) error {
+		return serve(ctx, s, func() {}, 0, []net.Listener{lis})
+	})
+	return l
+}
+
+// took returns what was asked since the last time.
+func (l *standIn) took() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.asked
+	l.asked = nil
+	return list
+}
+
+// serveOn serves on an address of loopback until the test ends.
+func serveOn(t *testing.T, run func(context.Context, net.Listener) error) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, lis) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return lis.Addr().String()
+}
+
+// asking calls a method of a relay with an empty request, and returns who answered.
+func asking(t *testing.T, o RelayOptions, method string) (by string, err error) {
+	t.Helper()
+	r := NewRelay(o)
+	conn, err := grpc.NewClient(serveOn(t, func(ctx context.Context, lis net.Listener) error { return r.Serve(ctx, lis) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.SendMsg(&raw{}), s.CloseSend()); err != nil {
+		t.Fatal(err)
+	}
+	var answer raw
+	err = s.RecvMsg(&answer)
+	if header, _ := s.Header(); len(header.Get(AnsweredBy)) == 1 {
+		by = header.Get(AnsweredBy)[0]
+	}
+	return by, err
+}
+
+// TestStandingBy: each method of the API is one that a member which stands by answers itself, or one of the
+// leader's. Where nobody leads the latter say so, and what they want a leader for.
+func TestStandingBy(t *testing.T) {
+	leader := newStandIn(t)
+	log := audit.New(audit.Options{})
+	state := func(role access.Role) func(context.Context) (*Shared, error) {
+		return func(context.Context) (*Shared, error) {
+			return &Shared{
+				Guard: access.New(access.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
+				Weights: func() *weights.Registry { return weights.New(weights.Options{}) }, Audit: func() *audit.Log { return log },
+				Leader:     func(context.Context) (string, error) { return "", nil },
+				Priorities: func() (*priority.Registry, error) { return priority.New(nil), nil },
+			}, nil
+		}
+	}
+	broken := func(context.Context) (*Shared, error) { return nil, errors.New("no majority of etcd") }
+	none := func(context.Context) (*Shared, error) { return nil, nil }
+	never := make(chan struct{})
+	leads := func() (string, <-chan struct{}) { return leader.address, never }
+	nobody := func() (string, <-chan struct{}) { return "", never }
+	services := New(Options{Backend: &backend{}, Weights: weights.New(weights.Options{}), Audit: log, Guard: access.New(access.Options{})}).grpc.GetServiceInfo()
+	count := 0
+	for name, service := range services {
+		if name == "grpc.health.v1.Health" { // of the process
+			continue
+		}
+		for _, m := range service.Methods {
+			count++
+			method := "/" + name + "/" + m.Name
+			t.Run(m.Name, func(t *testing.T) {
+				_, here := calls[method]
+				why, there := leaders[method]
+				if here == there {
+					t.Fatalf("%s must be one of calls, which members that stand by answer, or of leaders: it is in both, or in neither", method)
+				}
+				for _, c := range []struct {
+					what   string
+					leader func() (string, <-chan struct{})
+					shared func(context.Context) (*Shared, error)
+					by     string   // who answers, empty for the leader
+					want   []string // of the error, nil for none
+				}{
+					{"somebody leads", leads, state(access.Admin), map[bool]string{true: "c2"}[here && !leaderFirst[method]], nil},
+					{"the caller has no role here", leads, state(""), "", nil},
+					{"the state cannot be read here", leads, broken, "", nil},
+					{"there is no state yet", leads, none, "", nil},
+					{"nobody leads", nobody, state(access.Admin), map[bool]string{true: "c2"}[here], map[bool][]string{false: {m.Name, why, "no controller of the cluster has been leading"}}[here]},
+					{"neither leader nor state", nobody, broken, "", []string{m.Name, map[bool]string{true: "no majority of etcd", false: why}[here]}},
+				} {
+					by, err := asking(t, RelayOptions{Leader: c.leader, Creds: insecure.NewCredentials(), Member: "c2", Shared: c.shared, Wait: time.Millisecond, Log: slog.New(slog.DiscardHandler)}, method)
+					asked := leader.took()
+					if c.want == nil && (err != nil || by != c.by || slices.Contains(asked, method) == (by != "")) {
+						t.Errorf("%s: %q answers and the leader was asked %v, error %v, want %q", c.what, by, asked, err, c.by)
+					}
+					if c.want != nil && status.Code(err) != codes.Unavailable {
+						t.Errorf("%s: error %v, want UNAVAILABLE", c.what, err)
+					}
+					for _, w := range c.want {
+						if !strings.Contains(err.Error(), w) {
+							t.Errorf("%s: error %v, want %q in it", c.what, err, w)
+						}
+					}
+				}
+			})
+		}
+	}
+	if count != len(calls)+len(leaders) {
+		t.Errorf("the API has %d methods, and %d are classified", count, len(calls)+len(leaders))
+	}
+}
+
+// TestLeaderThatDoesNotAnswer: a call that a frozen leader has ends when another one leads.
+func TestLeaderThatDoesNotAnswer(t *testing.T) {
+	frozen, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes the connection, and nobody reads it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frozen.Close()
+	next := newStandIn(t)
+	var mu sync.Mutex
+	address, changed := frozen.Addr().String(), make(chan struct{})
+	who := func() (string, <-chan struct{}) {
+		mu.Lock()
+		defer mu.Unlock()
+		return address, changed
+	}
+	time.AfterFunc(50*time.Millisecond, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		address = next.address
+		close(changed)
+		changed = make(chan struct{})
+	})
+	_, err = asking(t, RelayOptions{Leader: who, Creds: insecure.NewCredentials(), Log: slog.New(slog.DiscardHandler)}, "/headgate.v1.FabricService/SetLink")
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "another controller leads") {
+		t.Error(err)
+	}
+}

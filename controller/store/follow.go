@@ -1,0 +1,111 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Follower reads the journal in etcd that another process writes. It is safe for concurrent use.
+type Follower struct {
+	lead Lead
+	turn chan struct{} // who has it reads; it guards what follows
+	seen Position
+	now  *Store
+}
+
+// Position is how far a journal was read. The zero Position is before the first line.
+type Position struct{ epoch, lines uint64 }
+
+// Before reports whether a state is older than another one.
+func (p Position) Before(q Position) bool {
+	return p.epoch < q.epoch || p.epoch == q.epoch && p.lines < q.lines
+}
+
+// Follow returns a follower that has read nothing yet.
+func Follow(client *clientv3.Client) *Follower {
+	return &Follower{lead: Lead{Client: client, Lost: func(error) {}}, turn: make(chan struct{}, 1)}
+}
+
+// Read returns the state with every change that was acknowledged before the call: it is a linearizable
+// read of etcd, which takes a majority. The store cannot be changed, and has the changes of later
+// calls too. It is nil, at the zero Position, where there is no journal yet.
+func (f *Follower) Read(ctx context.Context) (*Store, Position, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	select {
+	case f.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, Position{}, fmt.Errorf("etcd does not say what the state is: %w", ctx.Err())
+	}
+	defer func() { <-f.turn }()
+	err := f.read(ctx)
+	return f.now, f.seen, err
+}
+
+// read reads what is new. Which journal is in force and what is new in that are of one revision.
+func (f *Follower) read(ctx context.Context) error {
+	r, err := f.lead.Client.Txn(ctx).Then(clientv3.OpGet(epochKey), f.next()).Commit()
+	if err != nil {
+		return fmt.Errorf("etcd does not say what the state is: %w", err)
+	}
+	inForce := r.Responses[0].GetResponseRange()
+	if len(inForce.Kvs) == 0 {
+		f.now, f.seen = nil, Position{}
+		return nil
+	}
+	epoch, err := number(inForce.Kvs[0].Value)
+	if err != nil {
+		return err
+	}
+	if f.now == nil || epoch != f.seen.epoch {
+		return f.again(ctx, epoch, r.Header.Revision)
+	}
+	f.now.mu.Lock()
+	defer f.now.mu.Unlock()
+	page := (*clientv3.GetResponse)(r.Responses[1].GetResponseRange())
+	for {
+		for _, kv := range page.Kvs {
+			change, err := parse(bytes.TrimSuffix(kv.Value, []byte("\n")))
+			if err != nil {
+				return &DamagedError{inEtcd, fmt.Errorf("%s: %w", kv.Key, err)}
+			}
+			f.now.state.apply(change)
+			f.seen.lines++
+		}
+		if !page.More {
+			return nil
+		}
+		next, err := f.lead.Client.Do(ctx, f.next(clientv3.WithRev(r.Header.Revision)))
+		if err != nil {
+			return fmt.Errorf("etcd does not say what the state is: %w", err)
+		}
+		page = next.Get()
+	}
+}
+
+// next reads lines behind those that were seen.
+func (f *Follower) next(opts ...clientv3.OpOption) clientv3.Op {
+	opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(linePrefix(f.seen.epoch))), clientv3.WithLimit(pageLines))
+	return clientv3.OpGet(lineKey(f.seen.epoch, f.seen.lines), opts...)
+}
+
+// again reads a journal from its beginning.
+func (f *Follower) again(ctx context.Context, epoch uint64, revision int64) error {
+	s := &Store{state: newContents(0), journal: foreign{}}
+	in := f.lead.journal(ctx, epoch, revision)
+	if _, _, err := s.state.read(inEtcd, in); err != nil {
+		return err
+	}
+	f.now, f.seen = s, Position{epoch, in.lines}
+	return nil
+}
+
+// foreign is a journal that this process does not write.
+type foreign struct{}
+
+func (foreign) append(record, *contents) error { return ErrNotLeader }
+func (foreign) tidy(*contents) error           { return nil }
+func (foreign) close() error                   { return nil }

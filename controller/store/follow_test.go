@@ -1,0 +1,76 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/tests/etcdtest"
+)
+
+// TestFollower: what the leader wrote before a read is in it, over many lines and when the journal was replaced by
+// a smaller one; who reads cannot write.
+func TestFollower(t *testing.T) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcdtest.Start(t, etcdtest.Options{})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx := t.Context()
+	f := Follow(client)
+	if s, at, err := f.Read(ctx); s != nil || at != (Position{}) || err != nil {
+		t.Fatalf("before the first leader: %v, %v, %v", s, at, err)
+	}
+	leader, err := OpenReplicated(ctx, Lead{Client: client, Fence: clientv3.Compare(clientv3.CreateRevision("none"), "=", 0), Lost: func(err error) { t.Error(err) }}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := Position{}
+	check := func(step string, newer bool) {
+		t.Helper()
+		s, at, err := f.Read(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		want, got := leader.History(), s.History()
+		if !slices.Equal(s.DownLinks(), leader.DownLinks()) || len(got) != len(want) || len(want) > 0 && got[len(got)-1].Generation != want[len(want)-1].Generation {
+			t.Errorf("%s: links %v and %d configurations, want %v and %d", step, s.DownLinks(), len(got), leader.DownLinks(), len(want))
+		}
+		if last.Before(at) != newer || at.Before(last) {
+			t.Errorf("%s: read up to %v after %v", step, at, last)
+		}
+		last = at
+		if err := s.SaveLink("x", true); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("%s: a follower writes: %v", step, err)
+		}
+	}
+	link := func(i int) {
+		t.Helper()
+		if err := leader.SaveLink(fmt.Sprint("l", i), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("empty", true)
+	link(0)
+	check("one change", true)
+	check("no change", false)
+	for i := range 2*pageLines + 1 {
+		link(i)
+	}
+	check("changes of three pages", true)
+	journal := leader.journal.(*replicated)
+	for n := uint64(1); journal.epoch == last.epoch; n++ {
+		if err := leader.SaveConfig(history.Entry{YAML: strings.Repeat("#", 20_000), Generation: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(-1)
+	check("another journal", true)
+	link(-2)
+	check("a change of it", true)
+}
