@@ -130,7 +130,7 @@ bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on 
 	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./fabric/experiment
 	for name in bench-permutation load-90 bench-fat-tree; do $(BIN) sim run $$name --jobs 1 || exit 1; done
 
-bench-scale: ## one controller with 100, 300, 1000 switches of 1000 entries: memory, times, growth (ARGS="-entries 10000 -plot growth.png": 1.6 kB an entry; minutes)
+bench-scale: ## one controller with 100, 300, 1000 switches of 1000 entries: memory, times, growth (ARGS="-entries 10000 -plot growth.png": 0.6 kB of heap an entry; minutes)
 	cd tests/scale && HEADGATE_SCALE=1 $(GO) test -v -count=1 -timeout 2h -run TestScale -args $(ARGS)
 
 soak: ## one controller under random faults for an hour: no growth, nothing to plan at the end (ARGS="-for 10m")

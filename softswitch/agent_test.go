@@ -61,7 +61,7 @@ func entriesOf(t *testing.T, s *Switch, table uint32) int {
 	t.Helper()
 	n := 0
 	s.server.TryControl(func(st *entity.State, _ *engine.Instance) {
-		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(*p4v1.Entity) { n++ })
+		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(entity.Found) { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}

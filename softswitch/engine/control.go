@@ -37,8 +37,11 @@ func (t *table) wantCounters() error {
 // EntryCounter reads the direct counter of an entry.
 func (in *Instance) EntryCounter(name string, h Handle) (v Counter, err error) {
 	err = in.onEntry(name, h, func(t *table, e *entry) error {
-		v = e.count.read()
-		return t.wantCounters()
+		err := t.wantCounters()
+		if err == nil {
+			v = e.count.read()
+		}
+		return err
 	})
 	return v, err
 }
@@ -66,8 +69,8 @@ func (in *Instance) DefaultCounter(name string) (Counter, error) {
 
 // EntryMeter reads the direct meter of an entry.
 func (in *Instance) EntryMeter(name string, h Handle) (v MeterRate, err error) {
-	err = in.onEntry(name, h, func(_ *table, e *entry) error {
-		if e.meter == nil {
+	err = in.onEntry(name, h, func(t *table, e *entry) error {
+		if t.spec.meter == nil {
 			return errorf(ErrInvalid, "table %q has no direct meter", name)
 		}
 		v = e.meter.get()
@@ -78,8 +81,8 @@ func (in *Instance) EntryMeter(name string, h Handle) (v MeterRate, err error) {
 
 // SetEntryMeter configures the direct meter of an entry.
 func (in *Instance) SetEntryMeter(name string, h Handle, m MeterRate) error {
-	return in.onEntry(name, h, func(_ *table, e *entry) error {
-		if e.meter == nil {
+	return in.onEntry(name, h, func(t *table, e *entry) error {
+		if t.spec.meter == nil {
 			return errorf(ErrInvalid, "table %q has no direct meter", name)
 		}
 		if err := checkRate(m); err != nil {
@@ -118,9 +121,12 @@ func (in *Instance) Expired(name string, now units.Time) []Handle {
 	return list
 }
 
-// SinceHit is the time since a packet hit the entry, or since it was added.
+// SinceHit is the time since a packet hit the entry of a table with idle timeouts, or since it was added.
 func (in *Instance) SinceHit(name string, h Handle, now units.Time) (d units.Time, err error) {
-	err = in.onEntry(name, h, func(_ *table, e *entry) error {
+	err = in.onEntry(name, h, func(t *table, e *entry) error {
+		if !t.spec.timeout {
+			return errorf(ErrInvalid, "table %q has no idle timeouts", name)
+		}
 		d = max(0, now-units.Time(e.lastHit.Load()))
 		return nil
 	})

@@ -56,8 +56,12 @@ type boundTarget struct {
 type entry struct {
 	match.Entry
 	boundTarget
-	step step // with act
+	step   step // with act
+	*usage      // nil in a table without counters, meter and idle timeouts
+}
 
+// usage is what packets leave at an entry.
+type usage struct {
 	ttl     units.Time
 	lastHit atomic.Int64 // units.Time
 	count   counterCell
@@ -156,15 +160,28 @@ func (t *table) pick(e *entry, p *Packet) *step {
 
 // newEntry checks and packs a key.
 func (t *table) newEntry(key []Match, priority int) (*entry, error) {
-	e := &entry{}
+	e := t.spec.blank()
 	if err := t.spec.key.Fill(&e.Entry, key, priority); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.spec.name, err)
 	}
 	e.Owner = e
-	if t.spec.meter != nil {
-		e.meter = &meterCell{}
-	}
 	return e, nil
+}
+
+// blank returns an entry, in one piece of memory with its usage.
+func (s *tableSpec) blank() *entry {
+	if !s.counters && !s.timeout && s.meter == nil {
+		return &entry{}
+	}
+	x := &struct {
+		entry
+		usage
+	}{}
+	x.entry.usage = &x.usage
+	if s.meter != nil {
+		x.usage.meter = &meterCell{}
+	}
+	return &x.entry
 }
 
 // insert adds an entry whose target is set.
@@ -254,8 +271,10 @@ func (in *Instance) setEntry(t *table, e *entry, target Target, ttl time.Duratio
 		return err
 	}
 	t.setTarget(e, to)
-	e.ttl = units.FromDuration(ttl)
-	e.lastHit.Store(int64(in.clock()))
+	if e.usage != nil {
+		e.ttl = units.FromDuration(ttl)
+		e.lastHit.Store(int64(in.clock()))
+	}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 // Program is a compiled BMv2 JSON program. It is immutable.
 type Program struct {
+	doc       []byte
 	source    *bmv2json.Program
 	layout    *phv.Layout
 	std       standardFields
@@ -48,7 +49,8 @@ var (
 )
 
 // Load parses, checks and compiles BMv2 JSON, versions 2.0 to 2.24. The error names the
-// place in the JSON, the value and what is allowed. What is in use already is not compiled again.
+// place in the JSON, the value and what is allowed. What is in use already is not compiled again. The
+// program keeps doc, which must not be changed.
 func Load(doc []byte) (*Program, error) {
 	sum := sha256.Sum256(doc)
 	key := string(sum[:])
@@ -66,6 +68,7 @@ func Load(doc []byte) (*Program, error) {
 		if err != nil {
 			return nil, err
 		}
+		prog.doc = doc
 		p := weak.Make(prog)
 		inUse.Store(key, p)
 		runtime.AddCleanup(prog, func(key string) { inUse.CompareAndDelete(key, p) }, key)
@@ -279,6 +282,9 @@ func (k *catalogue[S]) find(name string) (S, error) {
 	}
 	return s, nil
 }
+
+// JSON is the text that Load compiled; it must not be changed.
+func (p *Program) JSON() []byte { return p.doc }
 
 // Source is the document that the program was compiled from; it must not be changed.
 func (p *Program) Source() *bmv2json.Program { return p.source }

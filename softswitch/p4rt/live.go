@@ -1,6 +1,7 @@
 package p4rt
 
 import (
+	"bytes"
 	"fmt"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -47,6 +48,9 @@ func (s *Server) compile(cfg *p4v1.ForwardingPipelineConfig) (*live, error) {
 	}
 	if absent := sch.AllAbsent(); len(absent) > 0 {
 		s.log.Info("objects of the P4Info are not in the program", "objects", absent)
+	}
+	if bytes.Equal(cfg.P4DeviceConfig, l.Program.JSON()) { // which all switches of a process share
+		cfg = &p4v1.ForwardingPipelineConfig{P4Info: cfg.P4Info, P4DeviceConfig: l.Program.JSON(), Cookie: cfg.Cookie}
 	}
 	l.P4Info, l.Raw, l.schema = cfg.P4Info, cfg, sch
 	l.digests = digest.New(sch, 1)

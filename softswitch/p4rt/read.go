@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -114,18 +113,18 @@ func (l *live) responses(reqs []*p4v1.Entity, sc *scope, yield func([]byte) bool
 	var broken error
 	more := true
 	for i, req := range reqs {
-		err := l.state.Read(req, func(e *p4v1.Entity) {
-			if !more || broken != nil || !sc.allows(l.schema, entity.ObjectOf(e)) {
+		err := l.state.Read(req, func(f entity.Found) {
+			if !more || broken != nil || !sc.allows(l.schema, f.Object()) {
 				return
 			}
-			n := proto.Size(e)
+			n := f.Size()
 			if len(response) > 0 && len(response)+n > responseBytes {
 				more = yield(response)
 				response = make([]byte, 0, responseBytes+16)
 			}
 			response = protowire.AppendTag(response, entitiesField, protowire.BytesType)
 			response = protowire.AppendVarint(response, uint64(n))
-			response, broken = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(response, e)
+			response, broken = f.Append(response)
 		})
 		switch {
 		case broken != nil:

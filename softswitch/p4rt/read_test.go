@@ -63,16 +63,32 @@ func dst(e *p4v1.Entity) (v uint64) {
 	return v
 }
 
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestEntryMemory bounds what an entry takes, with its direct counter and its time of the last hit: a
+// thousand switches of ten thousand entries fit into one machine.
+func TestEntryMemory(t *testing.T) {
+	const entries, most = 20000, 500 // bytes
+	filled(t, 1)                     // what all servers share
+	before := heap()
+	s, _ := filled(t, entries)
+	if got := float64(heap()-before) / entries; got > most {
+		t.Errorf("an entry takes %.0f bytes, want at most %d", got, most)
+	} else {
+		t.Logf("an entry takes %.0f bytes", got)
+	}
+	runtime.KeepAlive(s)
+}
+
 // A read holds one response in memory and not the table, and its responses are made one by one.
 func TestReadMemory(t *testing.T) {
 	const entries, most = 20000, 2 << 20 // the messages of all entries take some 10 MB
 	s, _ := filled(t, entries)
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	before, read := heap(), 0
 	err := s.Read(everything, &receiver{t: t, next: func(n, size int, entities []*p4v1.Entity) {
 		read += len(entities)

@@ -133,8 +133,8 @@ func readWatched(st *entity.State) []flowtable.Watched {
 	var list []flowtable.Watched
 	request := p4msg.Of(&p4v1.TableEntry{TableId: ids.TableWatchedQueue})
 	// A table that cannot be read has no settings.
-	_ = st.Read(request, func(e *p4v1.Entity) {
-		w := flowtable.ReadWatched(e.GetTableEntry())
+	_ = st.Read(request, func(f entity.Found) {
+		w := flowtable.ReadWatched(f.Message().GetTableEntry())
 		if _, ours, _ := cnpgen.ParseSettings(w.Settings); ours {
 			list = append(list, w)
 		}
@@ -150,8 +150,8 @@ func purge(st *entity.State) error {
 	var errs error
 	for _, table := range flowtable.Learned {
 		var updates []*p4v1.Update
-		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(e *p4v1.Entity) {
-			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: e})
+		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(f entity.Found) {
+			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: f.Message()})
 		})
 		errs = errors.Join(errs, err)
 		for _, u := range updates {

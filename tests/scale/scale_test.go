@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +23,7 @@ var (
 	entries = flag.Int("entries", 1000, "hosts, each of which is an entry of every switch")
 	idle    = flag.Duration("idle", 20*time.Second, "how long the processor time of an idle fabric is measured")
 	keys    = flag.String("keys", "poll_interval: 30s, probe_interval: 3s, probe_timeout: 9s", "keys of the section controller")
-	plot    = flag.String("plot", "", "draw growth by size into this file, an SVG or PNG")
+	plot    = flag.String("plot", "", "draw growth by size, or a soak's samples over time, into this file, an SVG or PNG")
 	profile = flag.String("profile", "", "keep the controller's CPU and heap profiles under this prefix")
 )
 
@@ -34,6 +36,7 @@ type measured struct {
 	Heap     float64 // bytes, after a garbage collection, once all were ready
 	RSS      float64 // bytes, then
 	Peak     float64 // bytes, the most of RSS in the whole run
+	Farm     float64 // bytes of live heap of the process with the switches, once all were ready
 	Down, Up event
 	Idle     float64 // cores: processor time over time, without events
 	Scrape   float64 // bytes
@@ -102,6 +105,7 @@ func measure(t *testing.T, n int) measured {
 	for _, s := range r.Switches {
 		m.Entries = min(m.Entries, int(s.Entries))
 	}
+	m.Farm = f.heap(t)
 	m.Down = f.event(t, d, false)
 	m.Up = f.event(t, d, true)
 	before := d.cpu()
@@ -146,6 +150,25 @@ func (fm *farm) event(t *testing.T, d *daemon, up bool) event {
 	return e
 }
 
+// heap returns what the heap of this process holds after a garbage collection, in bytes.
+func (fm *farm) heap(t *testing.T) float64 {
+	t.Helper()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if *profile != "" {
+		w, err := os.Create(*profile + "switches.heap")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		if err := pprof.WriteHeapProfile(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return float64(m.HeapAlloc)
+}
+
 // controllerKeys returns -keys as lines of the section controller.
 func controllerKeys() string {
 	var b strings.Builder
@@ -184,6 +207,9 @@ func table(all []measured) string {
 	row("time to ready", func(m measured) string { return fmt.Sprintf("%.1f s; %.1f CPU s", m.Ready, m.ReadyCPU) })
 	row("controller's heap, live", func(m measured) string { return mb(m.Heap) })
 	row("controller's RSS, then; at most", func(m measured) string { return mb(m.RSS) + "; " + mb(m.Peak) })
+	row("switches' heap, live", func(m measured) string {
+		return fmt.Sprintf("%s; %.0f B an entry", mb(m.Farm), m.Farm/float64(m.Switches*m.Entries))
+	})
 	row("link out of service, until the last write is acknowledged", func(m measured) string { return cost(m.Down) })
 	row("link back", func(m measured) string { return cost(m.Up) })
 	row("idle, of one core", func(m measured) string { return fmt.Sprintf("%.0f %%", 100*m.Idle) })

@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/plotting"
 	"github.com/headgate/headgate/tests/lag"
 )
 
@@ -21,17 +26,18 @@ var (
 	small = flag.Int("switches", 40, "of the soak's fabric")
 )
 
-// sample is what the controller's process holds; of one process, as a restart begins anew.
+// sample is what the controller's process holds.
 type sample struct {
 	at, heap, goroutines, files float64 // seconds since the soak began, bytes, numbers
 }
 
 // TestSoak does to a fabric, one after the other at random, what happens to one: a switch that loses its
 // process and comes back empty, a cable that is cut for a moment, a link that an operator takes out, a
-// configuration that is applied, weights, a controller that is killed. It measures the controller while
-// nothing is broken, and fails when that grows: when the regression line over all samples since the last
-// restart rises by more than a tenth of what it began with, and by more than what one sample
-// differs from the next. At the end all must be ready, and the plan empty.
+// configuration that is applied, weights. It measures the controller while nothing is broken, and fails
+// when that grows: when the regression line over all samples rises by more than a tenth of what it began
+// with, and by more than what one sample differs from the next. All that the controller keeps up to a
+// bound has reached it before: it begins with the state of one that has run for long, and is killed once.
+// At the end all must be ready, and the plan empty.
 func TestSoak(t *testing.T) {
 	if os.Getenv("HEADGATE_SOAK") == "" {
 		t.Skip("needs HEADGATE_SOAK=1: it takes an hour by default")
@@ -40,17 +46,11 @@ func TestSoak(t *testing.T) {
 	s := &soak{t: t, random: rand.New(rand.NewPCG(*seed, 0)), done: map[string]int{}, dir: t.TempDir()}
 	s.farm = newFarm(t, newFabric(*small, 20*(*small)))
 	s.yaml = string(s.farm.yaml(s.farm.addresses(), fmt.Sprintf("  poll_interval: 1s\n  probe_interval: 300ms\n  flap_hold_max: 2s\n  state: %s/state.db\n", s.dir)))
+	s.prepare()
 	s.start()
-	for range kept/2 + 1 {
-		s.apply()
-	}
+	s.fault("controller", s.controller) // the only time, so that what is measured is of one process
 	began := time.Now()
-	restart := began.Add(*long / 10) // the only one, so that the rest is of one process
 	for n := 0; time.Since(began) < *long; n++ {
-		if restarts := s.done["controller"]; restarts == 0 && time.Now().After(restart) {
-			s.fault("controller", s.controller)
-			s.samples = nil
-		}
 		s.any()
 		s.settle()
 		if n%5 == 4 {
@@ -62,6 +62,11 @@ func TestSoak(t *testing.T) {
 		t.Errorf("at the end the plan has %d changes, want none: %v", changes, err)
 	}
 	t.Logf("faults: %v; %d samples", s.done, len(s.samples))
+	if *plot != "" {
+		if err := s.draw(*plot); err != nil {
+			t.Error(err)
+		}
+	}
 	worst := late()
 	t.Logf("a timer was late by %v at most", worst)
 	if worst > *most {
@@ -70,9 +75,36 @@ func TestSoak(t *testing.T) {
 	s.judge()
 }
 
-// kept is how many configurations the history keeps (package store), with all their text: that is no
-// growth.
-const kept = 100
+// What the controller keeps in memory up to a bound: configurations with their text, and lines of the
+// audit log, in package store. It also keeps 1000 events, which are small.
+const (
+	keptConfigs = 100
+	keptAudit   = audit.DefaultLimit
+)
+
+// prepare leaves the state of a controller that has run for long.
+func (s *soak) prepare() {
+	db, err := store.Open(filepath.Join(s.dir, "state.db"), store.Options{NoSync: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	now := time.Now()
+	for i := range uint64(keptConfigs) {
+		if err := db.SaveConfig(history.Entry{File: "fabric.yaml", YAML: s.yaml, Generation: i + 1, Applied: now, By: "uid 0"}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	lines := make([]audit.Entry, keptAudit)
+	for i := range lines {
+		lines[i] = audit.Entry{Time: now, Identity: "uid 0", Peer: "@", Flow: fmt.Sprintf("10.1.0.0:%d>10.1.0.1:50151/17", i), Value: 1, What: audit.Weight}
+	}
+	if err := db.CommitAudit(lines); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+}
 
 // soak is a run; one goroutine owns it.
 type soak struct {
@@ -148,10 +180,14 @@ func (s *soak) cut() {
 func (s *soak) link() {
 	a, b := s.farm.link(s.random.IntN(len(s.farm.links)))
 	for _, up := range []bool{false, true} {
-		if _, err := s.d.api.SetLink(s.t.Context(), &pb.SetLinkRequest{A: a, B: b, Up: up}); err != nil {
-			s.t.Fatal(err)
-		}
+		s.set(a, b, up)
 		s.pause(time.Second)
+	}
+}
+
+func (s *soak) set(a, b string, up bool) {
+	if _, err := s.d.api.SetLink(s.t.Context(), &pb.SetLinkRequest{A: a, B: b, Up: up}); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -166,16 +202,22 @@ func (s *soak) apply() {
 
 // weights sets a hundred flows' weights and deletes them.
 func (s *soak) weights() {
-	api := pb.NewWeightServiceClient(s.d.conn)
-	for i := range 100 {
-		flow := &pb.FlowKey{SrcIpv4: "10.1.0.0", DstIpv4: "10.1.0.1", SrcPort: uint32(1000 + i), DstPort: 50151}
-		if _, err := api.SetWeight(s.t.Context(), &pb.SetWeightRequest{Flow: flow, Weight: float64(1 + s.random.IntN(8))}); err != nil {
-			s.t.Fatal(err)
-		}
-		if _, err := api.DeleteFlow(s.t.Context(), &pb.DeleteFlowRequest{Flow: flow}); err != nil {
+	for i := range uint32(100) {
+		if err := s.weight(1000+i, float64(1+s.random.IntN(8))); err != nil {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// weight sets the weight of the flow from a port, and deletes the flow.
+func (s *soak) weight(port uint32, weight float64) error {
+	api := pb.NewWeightServiceClient(s.d.conn)
+	flow := &pb.FlowKey{SrcIpv4: "10.1.0.0", DstIpv4: "10.1.0.1", SrcPort: port, DstPort: 50151}
+	if _, err := api.SetWeight(s.t.Context(), &pb.SetWeightRequest{Flow: flow, Weight: weight}); err != nil {
+		return err
+	}
+	_, err := api.DeleteFlow(s.t.Context(), &pb.DeleteFlowRequest{Flow: flow})
+	return err
 }
 
 // controller kills the controller and starts another one with its state.
@@ -187,6 +229,7 @@ func (s *soak) controller() {
 func (s *soak) measure(at time.Duration) {
 	x := sample{at.Seconds(), float64(s.d.heap()), float64(s.d.goroutines()), float64(s.d.files())}
 	s.samples = append(s.samples, x)
+	s.d.keep(fmt.Sprintf("%06.0f", x.at))
 	s.t.Logf("%5.0f s: heap %.1f MB, %.0f goroutines, %.0f files; %v", x.at, x.heap/1e6, x.goroutines, x.files, s.done)
 }
 
@@ -195,20 +238,13 @@ func (s *soak) judge() {
 	if len(s.samples) < 10 {
 		s.t.Skipf("invalid: only %d samples, want 10 or more: make it longer with -for", len(s.samples))
 	}
-	settled := s.samples[2:] // caches and the history of events fill first
-	var at []float64
-	for _, x := range settled {
-		at = append(at, x.at)
-	}
+	at := s.of(func(x sample) float64 { return x.at })
 	for name, of := range map[string]func(sample) float64{
 		"heap":       func(x sample) float64 { return x.heap },
 		"goroutines": func(x sample) float64 { return x.goroutines },
 		"files":      func(x sample) float64 { return x.files },
 	} {
-		var y []float64
-		for _, x := range settled {
-			y = append(y, of(x))
-		}
+		y := s.of(of)
 		from, slope := stat.LinearRegression(at, y, nil, false)
 		first := from + slope*at[0]
 		gain, noise := slope*(at[len(at)-1]-at[0]), stat.StdDev(y, nil)
@@ -217,4 +253,24 @@ func (s *soak) judge() {
 			s.t.Errorf("%s grows: by %.3g over %.0f s, from %.3g", name, gain, at[len(at)-1]-at[0], first)
 		}
 	}
+}
+
+// of returns a number of every sample.
+func (s *soak) of(f func(sample) float64) (list []float64) {
+	for _, x := range s.samples {
+		list = append(list, f(x))
+	}
+	return list
+}
+
+// draw plots the samples over time.
+func (s *soak) draw(file string) error {
+	minutes := s.of(func(x sample) float64 { return x.at / 60 })
+	panel := func(title, unit string, f func(sample) float64) plotting.Panel {
+		return plotting.Panel{Title: title, X: "minutes", Y: unit, Lines: []plotting.Line{{Name: title, X: minutes, Y: s.of(f)}}}
+	}
+	return plotting.Save(file,
+		panel("live heap", "MB", func(x sample) float64 { return x.heap / 1e6 }),
+		panel("goroutines", "", func(x sample) float64 { return x.goroutines }),
+	)
 }

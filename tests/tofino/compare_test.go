@@ -15,6 +15,7 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/tables/red"
 	"github.com/headgate/headgate/tests/dataplane/control"
 	"github.com/headgate/headgate/tests/race"
@@ -258,8 +259,8 @@ func (b *both) counters() (string, error) {
 		name := map[uint32]string{ids.TableFlow: ids.TableFlowName, ids.TableCongestedFlow: ids.TableCongestedFlowName}[table]
 		got := b.chip.EntryCount(name)
 		var want []Count
-		b.state.Read(p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(e *p4v1.Entity) {
-			d := e.GetTableEntry().GetCounterData()
+		b.state.Read(p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}), func(f entity.Found) {
+			d := f.Message().GetTableEntry().GetCounterData()
 			want = append(want, Count{uint64(d.GetPacketCount()), uint64(d.GetByteCount())})
 		})
 		if !slices.Equal(got, want) {

@@ -55,27 +55,27 @@ func NewIndex(k *Key) Index {
 	case k.Kind == Exact && k.Bits <= directBits:
 		return make(direct, 1<<k.Bits)
 	case k.Kind == Exact:
-		return exact{newKeyMap[*Entry](k.Words)}
+		return exact{newKeyMap[Entry](k.Words)}
 	}
 	// Prefixes of wide fields are masks, and the longer one has the higher priority.
-	return &tuples{words: k.Words, byMask: newKeyMap[*tuple](k.Words)}
+	return &tuples{words: k.Words, byMask: newKeyMap[tuple](k.Words)}
 }
 
 // direct is an array with an element for every key.
 type direct []*Entry
 
 func (x direct) Find(key []uint64, _ *Scratch) *Entry { return x[key[0]&uint64(len(x)-1)] }
-func (x direct) Same(e *Entry) *Entry                 { return x[e.value[0]] }
-func (x direct) Add(e *Entry)                         { x[e.value[0]] = e }
-func (x direct) Remove(e *Entry)                      { x[e.value[0]] = nil }
+func (x direct) Same(e *Entry) *Entry                 { return x[e.value()[0]] }
+func (x direct) Add(e *Entry)                         { x[e.value()[0]] = e }
+func (x direct) Remove(e *Entry)                      { x[e.value()[0]] = nil }
 
 // exact is a hash table.
-type exact struct{ m *keyMap[*Entry] }
+type exact struct{ m *keyMap[Entry] }
 
 func (x exact) Find(key []uint64, s *Scratch) *Entry { return x.m.get(key, &s.bytes) }
-func (x exact) Same(e *Entry) *Entry                 { return x.m.get(e.value, new([]byte)) }
-func (x exact) Add(e *Entry)                         { x.m.put(e.value, e) }
-func (x exact) Remove(e *Entry)                      { x.m.del(e.value) }
+func (x exact) Same(e *Entry) *Entry                 { return x.m.get(e.value(), new([]byte)) }
+func (x exact) Add(e *Entry)                         { x.m.put(e.value(), e) }
+func (x exact) Remove(e *Entry)                      { x.m.del(e.value()) }
 
 // prefixes has one trie of prefixes per value of the exact fields. The prefix is moved to the
 // top of an IPv4 or IPv6 address, whichever is wide enough.
@@ -83,7 +83,7 @@ type prefixes struct {
 	bits, at int
 	exact    []uint64            // mask of the other fields
 	one      *bart.Table[*Entry] // the only trie, when the key has no other fields
-	tries    *keyMap[*bart.Table[*Entry]]
+	tries    *keyMap[bart.Table[*Entry]]
 }
 
 func newPrefixes(k *Key) *prefixes {
@@ -92,7 +92,7 @@ func newPrefixes(k *Key) *prefixes {
 		x.one = new(bart.Table[*Entry])
 		return x
 	}
-	x.exact, x.tries = make([]uint64, k.Words), newKeyMap[*bart.Table[*Entry]](k.Words)
+	x.exact, x.tries = make([]uint64, k.Words), newKeyMap[bart.Table[*Entry]](k.Words)
 	for i, f := range k.Fields {
 		if i != k.lpm {
 			full := make([]uint64, (f.Bits+63)/64)
@@ -125,7 +125,7 @@ func (x *prefixes) addr(key []uint64) netip.Addr {
 }
 
 func (x *prefixes) prefix(e *Entry) netip.Prefix {
-	return netip.PrefixFrom(x.addr(e.value), e.priority)
+	return netip.PrefixFrom(x.addr(e.value()), e.priority)
 }
 
 // trie returns the trie for a key's exact fields, nil when there is none.
@@ -148,7 +148,7 @@ func (x *prefixes) Find(key []uint64, s *Scratch) *Entry {
 }
 
 func (x *prefixes) Same(e *Entry) *Entry {
-	t := x.trie(e.value, new(Scratch))
+	t := x.trie(e.value(), new(Scratch))
 	if t == nil {
 		return nil
 	}
@@ -158,19 +158,19 @@ func (x *prefixes) Same(e *Entry) *Entry {
 
 func (x *prefixes) Add(e *Entry) {
 	var s Scratch
-	t := x.trie(e.value, &s)
+	t := x.trie(e.value(), &s)
 	if t == nil {
 		t = new(bart.Table[*Entry])
-		x.tries.put(s.masked(e.value, x.exact), t)
+		x.tries.put(s.masked(e.value(), x.exact), t)
 	}
 	t.Insert(x.prefix(e), e)
 }
 
 func (x *prefixes) Remove(e *Entry) {
 	var s Scratch
-	t := x.trie(e.value, &s)
+	t := x.trie(e.value(), &s)
 	t.Delete(x.prefix(e))
 	if x.one == nil && t.Size() == 0 {
-		x.tries.del(s.masked(e.value, x.exact))
+		x.tries.del(s.masked(e.value(), x.exact))
 	}
 }

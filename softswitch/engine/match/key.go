@@ -134,12 +134,41 @@ func NewKey(kind Kind, fields []Field) (*Key, error) {
 // Order wins.
 type Entry struct {
 	Order    uint64
-	value    []uint64 // packed like the key
-	mask     []uint64
 	short    [2]uint64 // value and mask of a key of one word
-	ranges   []span
-	priority int // for an LPM entry, the length of its prefix
-	Owner    any // the table's entry that this is the key of
+	*long              // of a wider key, or one with ranges; nil for all others
+	priority int       // for an LPM entry, the length of its prefix
+	Owner    any       // the table's entry that this is the key of
+}
+
+// long is the words of a key, least significant first, and its ranges.
+type long struct {
+	values []uint64 // packed like the key
+	masks  []uint64
+	ranges []span
+}
+
+// value returns the words of the value, packed like the key.
+func (e *Entry) value() []uint64 {
+	if e.long == nil {
+		return e.short[:1]
+	}
+	return e.values
+}
+
+// mask returns the words of the mask.
+func (e *Entry) mask() []uint64 {
+	if e.long == nil {
+		return e.short[1:]
+	}
+	return e.masks
+}
+
+// spans returns the ranges.
+func (e *Entry) spans() []span {
+	if e.long == nil {
+		return nil
+	}
+	return e.ranges
 }
 
 // span is a range of one field of the key.
@@ -161,11 +190,10 @@ func (k *Key) Fill(e *Entry, key []Value, priority int) error {
 	if len(key) != len(k.Fields) {
 		return fmt.Errorf("key has %d fields, want %d: %w", len(key), len(k.Fields), ErrInvalid)
 	}
-	both := e.short[:]
-	if k.Words > 1 {
-		both = make([]uint64, 2*k.Words)
+	if k.Words > 1 || k.Kind == Range {
+		both := make([]uint64, 2*k.Words)
+		e.long = &long{values: both[:k.Words:k.Words], masks: both[k.Words:]}
 	}
-	e.value, e.mask = both[:k.Words:k.Words], both[k.Words:]
 	switch {
 	case k.Kind >= Ternary:
 		e.priority = priority
@@ -190,8 +218,8 @@ func (k *Key) Fill(e *Entry, key []Value, priority int) error {
 		if err != nil {
 			return err
 		}
-		place(e.value, v, k.At[i])
-		place(e.mask, m, k.At[i])
+		place(e.value(), v, k.At[i])
+		place(e.mask(), m, k.At[i])
 	}
 	return nil
 }
@@ -221,8 +249,9 @@ func fetch(dst, src []uint64, at, bits int) {
 
 // matches compares a packed key with the entry.
 func (e *Entry) matches(key []uint64) bool {
+	value, mask := e.value(), e.mask()
 	for i := range key {
-		if key[i]&e.mask[i] != e.value[i] {
+		if key[i]&mask[i] != value[i] {
 			return false
 		}
 	}
@@ -231,8 +260,9 @@ func (e *Entry) matches(key []uint64) bool {
 
 func (e *Entry) inRanges(key []uint64) bool {
 	var buf [4]uint64
-	for i := range e.ranges {
-		r := &e.ranges[i]
+	ranges := e.spans()
+	for i := range ranges {
+		r := &ranges[i]
 		if s := uint(r.at % 64); s+uint(r.bits) <= 64 {
 			if v := key[r.at/64] >> s & phv.LastMask(r.bits); v < r.lo[0] || v > r.hi[0] {
 				return false

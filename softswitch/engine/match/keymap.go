@@ -7,11 +7,11 @@ import "encoding/binary"
 type keyMap[V any] struct {
 	words int
 	short wordMap[V]
-	long  map[string]V
+	long  map[string]*V
 }
 
 func newKeyMap[V any](words int) *keyMap[V] {
-	return &keyMap[V]{words: words, long: map[string]V{}}
+	return &keyMap[V]{words: words, long: map[string]*V{}}
 }
 
 func wide(k []uint64, buf []byte) []byte {
@@ -23,16 +23,15 @@ func wide(k []uint64, buf []byte) []byte {
 }
 
 // get looks k up. buf is scratch memory for long keys and may grow.
-func (m *keyMap[V]) get(k []uint64, buf *[]byte) V {
+func (m *keyMap[V]) get(k []uint64, buf *[]byte) *V {
 	if m.words == 1 {
-		v, _ := m.short.get(k[0])
-		return v
+		return m.short.get(k[0])
 	}
 	*buf = wide(k, *buf)
 	return m.long[string(*buf)]
 }
 
-func (m *keyMap[V]) put(k []uint64, v V) {
+func (m *keyMap[V]) put(k []uint64, v *V) {
 	if m.words == 1 {
 		m.short.put(k[0], v)
 	} else {
@@ -49,7 +48,7 @@ func (m *keyMap[V]) del(k []uint64) {
 }
 
 // each calls f for every value.
-func (m *keyMap[V]) each(f func(V)) {
+func (m *keyMap[V]) each(f func(*V)) {
 	m.short.each(f)
 	for _, v := range m.long {
 		f(v)

@@ -16,7 +16,7 @@ type lengths struct {
 type length struct {
 	mask uint64 // the same for all entries: that of the prefix and the exact fields
 	bits int
-	m    wordMap[*Entry]
+	m    wordMap[Entry]
 }
 
 func (x *lengths) Find(key []uint64, s *Scratch) *Entry {
@@ -25,7 +25,7 @@ func (x *lengths) Find(key []uint64, s *Scratch) *Entry {
 	}
 	for i := range x.list {
 		l := &x.list[i]
-		if e, ok := l.m.get(key[0] & l.mask); ok {
+		if e := l.m.get(key[0] & l.mask); e != nil {
 			return e
 		}
 	}
@@ -45,8 +45,7 @@ func (x *lengths) Same(e *Entry) *Entry {
 	if !ok {
 		return nil
 	}
-	old, _ := x.list[i].m.get(e.value[0])
-	return old
+	return x.list[i].m.get(e.short[0])
 }
 
 func (x *lengths) Add(e *Entry) {
@@ -64,9 +63,9 @@ func (x *lengths) Add(e *Entry) {
 		x.trie.Add(e)
 		return
 	case !ok:
-		x.list = slices.Insert(x.list, i, length{mask: e.mask[0], bits: e.priority})
+		x.list = slices.Insert(x.list, i, length{mask: e.short[1], bits: e.priority})
 	}
-	x.list[i].m.put(e.value[0], e)
+	x.list[i].m.put(e.short[0], e)
 }
 
 func (x *lengths) Remove(e *Entry) {
@@ -75,7 +74,7 @@ func (x *lengths) Remove(e *Entry) {
 		return
 	}
 	i, _ := x.at(e.priority)
-	x.list[i].m.del(e.value[0])
+	x.list[i].m.del(e.short[0])
 	if x.list[i].m.n == 0 {
 		x.list = slices.Delete(x.list, i, i+1)
 	}

@@ -12,7 +12,7 @@ import (
 type tuples struct {
 	words  int
 	list   []*tuple // by falling max
-	byMask *keyMap[*tuple]
+	byMask *keyMap[tuple]
 	few    []*Entry // all entries, best first, while there are at most fewEntries
 	n      int
 }
@@ -20,7 +20,7 @@ type tuples struct {
 type tuple struct {
 	mask []uint64
 	max  int // no entry has a higher priority
-	m    *keyMap[*bucket]
+	m    *keyMap[bucket]
 	n    int
 }
 
@@ -75,17 +75,17 @@ func (x *tuples) Find(key []uint64, s *Scratch) *Entry {
 // find returns the tuple and the bucket of an entry, nil where there is none.
 func (x *tuples) find(e *Entry) (*tuple, *bucket) {
 	var buf []byte
-	t := x.byMask.get(e.mask, &buf)
+	t := x.byMask.get(e.mask(), &buf)
 	if t == nil {
 		return nil, nil
 	}
-	return t, t.m.get(e.value, &buf)
+	return t, t.m.get(e.value(), &buf)
 }
 
 func (x *tuples) Same(e *Entry) *Entry {
 	if _, b := x.find(e); b != nil {
 		for _, o := range b.entries {
-			if o.priority == e.priority && slices.EqualFunc(o.ranges, e.ranges, span.equal) {
+			if o.priority == e.priority && slices.EqualFunc(o.spans(), e.spans(), span.equal) {
 				return o
 			}
 		}
@@ -96,7 +96,7 @@ func (x *tuples) Same(e *Entry) *Entry {
 func (x *tuples) Add(e *Entry) {
 	t, b := x.find(e)
 	if t == nil {
-		t = &tuple{mask: e.mask, max: e.priority, m: newKeyMap[*bucket](x.words)}
+		t = &tuple{mask: e.mask(), max: e.priority, m: newKeyMap[bucket](x.words)}
 		x.byMask.put(t.mask, t)
 		x.place(t)
 	} else if e.priority > t.max {
@@ -106,7 +106,7 @@ func (x *tuples) Add(e *Entry) {
 	}
 	if b == nil {
 		b = &bucket{}
-		t.m.put(e.value, b)
+		t.m.put(e.value(), b)
 	}
 	i, _ := slices.BinarySearchFunc(b.entries, e, better)
 	b.entries = slices.Insert(b.entries, i, e)
@@ -130,7 +130,7 @@ func (x *tuples) Remove(e *Entry) {
 	t, b := x.find(e)
 	b.entries = slices.DeleteFunc(b.entries, func(o *Entry) bool { return o == e })
 	if len(b.entries) == 0 {
-		t.m.del(e.value)
+		t.m.del(e.value())
 	}
 	t.n--
 	x.n--

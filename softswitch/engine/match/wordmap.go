@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// wordMap maps words to values: open addressing with linear probing, at most half full. A lookup,
+// wordMap maps words to pointers that are not nil: open addressing with linear probing, at most half full. A lookup,
 // which every packet does, takes less than half of a built-in map's time. Growing takes several
 // times as long, but no packet waits for it. The hash is seeded, because senders of packets can
 // choose the keys by way of a learning controller.
@@ -17,9 +17,8 @@ type wordMap[V any] struct {
 }
 
 type wordSlot[V any] struct {
-	key  uint64
-	val  V
-	used bool
+	key uint64
+	val *V // nil in a free slot
 }
 
 // home returns the first slot to probe for a key. The product is folded, so that all bits of the
@@ -29,31 +28,29 @@ func (m *wordMap[V]) home(k uint64) int {
 	return int((hi ^ lo) * 0xd6e8feb86659fd93 >> m.shift)
 }
 
-func (m *wordMap[V]) get(k uint64) (v V, ok bool) {
+// get returns nil for a key that is not there.
+func (m *wordMap[V]) get(k uint64) *V {
 	if m.n == 0 {
-		return v, false
+		return nil
 	}
 	mask := len(m.slots) - 1
 	for i := m.home(k); ; i++ {
 		s := &m.slots[i&mask]
-		if !s.used {
-			return v, false
-		}
-		if s.key == k {
-			return s.val, true
+		if s.val == nil || s.key == k {
+			return s.val
 		}
 	}
 }
 
-func (m *wordMap[V]) put(k uint64, v V) {
+func (m *wordMap[V]) put(k uint64, v *V) {
 	if 2*(m.n+1) > len(m.slots) {
 		m.grow()
 	}
 	mask := len(m.slots) - 1
 	for i := m.home(k); ; i++ {
 		s := &m.slots[i&mask]
-		if !s.used {
-			*s = wordSlot[V]{k, v, true}
+		if s.val == nil {
+			*s = wordSlot[V]{k, v}
 			m.n++
 			return
 		}
@@ -71,7 +68,7 @@ func (m *wordMap[V]) grow() {
 	m.shift = uint8(64 - bits.TrailingZeros(uint(size)))
 	m.seed = rand.Uint64()
 	for i := range old {
-		if old[i].used {
+		if old[i].val != nil {
 			m.put(old[i].key, old[i].val)
 		}
 	}
@@ -84,13 +81,13 @@ func (m *wordMap[V]) del(k uint64) {
 	}
 	mask := len(m.slots) - 1
 	i := m.home(k) & mask
-	for ; m.slots[i].key != k || !m.slots[i].used; i = (i + 1) & mask {
-		if !m.slots[i].used {
+	for ; m.slots[i].key != k || m.slots[i].val == nil; i = (i + 1) & mask {
+		if m.slots[i].val == nil {
 			return
 		}
 	}
 	m.n--
-	for j := (i + 1) & mask; m.slots[j].used; j = (j + 1) & mask {
+	for j := (i + 1) & mask; m.slots[j].val != nil; j = (j + 1) & mask {
 		// The one at j may move to the gap at i unless its home lies between them.
 		if home := m.home(m.slots[j].key) & mask; (j-home)&mask >= (j-i)&mask {
 			m.slots[i] = m.slots[j]
@@ -100,9 +97,9 @@ func (m *wordMap[V]) del(k uint64) {
 	m.slots[i] = wordSlot[V]{}
 }
 
-func (m *wordMap[V]) each(f func(V)) {
+func (m *wordMap[V]) each(f func(*V)) {
 	for i := range m.slots {
-		if m.slots[i].used {
+		if m.slots[i].val != nil {
 			f(m.slots[i].val)
 		}
 	}

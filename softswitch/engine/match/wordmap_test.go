@@ -17,7 +17,7 @@ func TestWordMap(t *testing.T) {
 				m.del(k)
 				delete(want, k)
 			} else {
-				m.put(k, i)
+				m.put(k, &i)
 				want[k] = i
 			}
 			if m.n != len(want) {
@@ -25,15 +25,15 @@ func TestWordMap(t *testing.T) {
 			}
 			for k := range uint64(61) {
 				for _, k := range []uint64{k, k << 58} {
-					v, ok := m.get(k)
-					if w, has := want[k]; v != w || ok != has {
-						t.Fatalf("get(%#x) = %d, %v, want %d, %v", k, v, ok, w, has)
+					v := m.get(k)
+					if w, has := want[k]; (v != nil) != has || has && *v != w {
+						t.Fatalf("get(%#x) = %v, want %d, %v", k, v, w, has)
 					}
 				}
 			}
 		}
 		n := 0
-		m.each(func(int) { n++ })
+		m.each(func(*int) { n++ })
 		if n != len(want) {
 			t.Fatalf("each gave %d values, want %d", n, len(want))
 		}

@@ -157,5 +157,6 @@ func (s *State) readDirectMeters(req *p4v1.DirectMeterEntry, emit func(*p4v1.Ent
 
 // keyOnly returns the fields of an entry that identify it.
 func (e *entry) keyOnly() *p4v1.TableEntry {
-	return &p4v1.TableEntry{TableId: e.wire.TableId, Match: e.wire.Match, Priority: e.wire.Priority}
+	m := e.message.decode()
+	return &p4v1.TableEntry{TableId: m.TableId, Match: m.Match, Priority: m.Priority}
 }

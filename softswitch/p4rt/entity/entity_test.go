@@ -51,7 +51,7 @@ func newFixture(t testing.TB) *fixture {
 func (f *fixture) read(t testing.TB, m any) []*p4v1.Entity {
 	t.Helper()
 	var out []*p4v1.Entity
-	if err := f.Read(p4msg.Of(m), func(e *p4v1.Entity) { out = append(out, e) }); err != nil {
+	if err := f.Read(p4msg.Of(m), func(x Found) { out = append(out, x.Message()) }); err != nil {
 		t.Fatalf("read %v: %v", m, err)
 	}
 	return out
@@ -91,7 +91,7 @@ func (f *fixture) fails(t testing.TB, want codes.Code, us ...*p4v1.Update) {
 func (f *fixture) readFails(t testing.TB, want codes.Code, reqs ...any) {
 	t.Helper()
 	for _, r := range reqs {
-		if err := f.Read(p4msg.Of(r), func(*p4v1.Entity) {}); status.Code(err) != want {
+		if err := f.Read(p4msg.Of(r), func(Found) {}); status.Code(err) != want {
 			t.Errorf("read %v: %v, want code %v", r, err, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestUpdatesOfNothing(t *testing.T) {
 		{Entity: &p4v1.Entity_ValueSetEntry{}}, {Entity: &p4v1.Entity_RegisterEntry{}}, {Entity: &p4v1.Entity_DigestEntry{}},
 	} {
 		f.fails(t, codes.InvalidArgument, p4msg.Modify(e), p4msg.Insert(e), p4msg.Delete(e))
-		if err := f.Read(e, func(*p4v1.Entity) {}); err != nil {
+		if err := f.Read(e, func(Found) {}); err != nil {
 			t.Errorf("wildcard read of %T: %v", e.Entity, err)
 		}
 	}

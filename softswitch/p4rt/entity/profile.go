@@ -42,13 +42,25 @@ func newProfile(p *schema.Profile) *profile {
 // use counts an entry's reference to a member or group, delta +1 or -1.
 func (t *table) use(e *entry, delta int) {
 	switch {
-	case t.profile == nil || e.shot != nil:
-	case e.target.Member != nil:
-		m, _ := t.profile.members.get(uint32(*e.target.Member))
-		m.entries += delta
-	case e.target.Group != nil:
-		g, _ := t.profile.groups.get(uint32(*e.target.Group))
+	case e.refers == 0:
+	case e.group:
+		g, _ := t.profile.groups.get(e.refers)
 		g.entries += delta
+	default:
+		m, _ := t.profile.members.get(e.refers)
+		m.entries += delta
+	}
+}
+
+// refer sets what an entry points to.
+func (e *entry) refer(to engine.Target, shot *oneShot) {
+	e.shot, e.refers, e.group = shot, 0, false
+	switch {
+	case shot != nil:
+	case to.Member != nil:
+		e.refers = uint32(*to.Member)
+	case to.Group != nil:
+		e.refers, e.group = uint32(*to.Group), true
 	}
 }
 

@@ -48,6 +48,10 @@ type State struct {
 	sessions  ordered[uint32, *p4v1.CloneSessionEntry]
 	learning  map[uint32]*p4v1.DigestEntry
 	down      map[uint32]bool // ports without link
+
+	// Memory that encode needs, from one Apply to the next.
+	canonical p4v1.TableEntry
+	scratch   []byte
 }
 
 // New returns the state of a pipeline to which nothing has been written. The instance must be fresh.
@@ -118,35 +122,36 @@ func (s *State) Apply(u *p4v1.Update) error {
 
 // Read calls emit for every entity that req selects. It finds no entities of an object that the
 // program does not have. The error is a gRPC status.
-func (s *State) Read(req *p4v1.Entity, emit func(*p4v1.Entity)) error {
+func (s *State) Read(req *p4v1.Entity, emit func(Found)) error {
 	if s.schema.Absent(ObjectOf(req)) {
 		return nil
 	}
+	message := func(e *p4v1.Entity) { emit(Found{message: e}) }
 	switch e := req.GetEntity().(type) {
 	case *p4v1.Entity_TableEntry:
 		return s.readTable(e.TableEntry, emit)
 	case *p4v1.Entity_ActionProfileMember:
-		return s.readMembers(e.ActionProfileMember, emit)
+		return s.readMembers(e.ActionProfileMember, message)
 	case *p4v1.Entity_ActionProfileGroup:
-		return s.readGroups(e.ActionProfileGroup, emit)
+		return s.readGroups(e.ActionProfileGroup, message)
 	case *p4v1.Entity_MeterEntry:
-		return s.readMeters(e.MeterEntry, emit)
+		return s.readMeters(e.MeterEntry, message)
 	case *p4v1.Entity_DirectMeterEntry:
-		return s.readDirectMeters(e.DirectMeterEntry, emit)
+		return s.readDirectMeters(e.DirectMeterEntry, message)
 	case *p4v1.Entity_CounterEntry:
-		return s.readCounters(e.CounterEntry, emit)
+		return s.readCounters(e.CounterEntry, message)
 	case *p4v1.Entity_DirectCounterEntry:
-		return s.readDirectCounters(e.DirectCounterEntry, emit)
+		return s.readDirectCounters(e.DirectCounterEntry, message)
 	case *p4v1.Entity_PacketReplicationEngineEntry:
-		return s.readPRE(e.PacketReplicationEngineEntry, emit)
+		return s.readPRE(e.PacketReplicationEngineEntry, message)
 	case *p4v1.Entity_ValueSetEntry:
-		return s.readValueSets(e.ValueSetEntry, emit)
+		return s.readValueSets(e.ValueSetEntry, message)
 	case *p4v1.Entity_RegisterEntry:
-		return s.readRegisters(e.RegisterEntry, emit)
+		return s.readRegisters(e.RegisterEntry, message)
 	case *p4v1.Entity_DigestEntry:
-		return s.readDigests(e.DigestEntry, emit)
+		return s.readDigests(e.DigestEntry, message)
 	case *p4v1.Entity_ExternEntry:
-		return s.readExterns(e.ExternEntry, emit)
+		return s.readExterns(e.ExternEntry, message)
 	}
 	return invalid("entity is unset")
 }

@@ -11,7 +11,6 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
@@ -20,28 +19,33 @@ import (
 // table is the entries of one table.
 type table struct {
 	spec    *schema.Table
-	profile *profile                 // nil for direct tables
-	entries ordered[string, *entry]  // by match and priority
-	handles map[engine.Handle]*entry // of a table with idle timeouts
-	deflt   *p4v1.TableEntry         // as written; nil when it is the program's
+	profile *profile                // nil for direct tables
+	entries ordered[string, *entry] // by match and priority
+	idle    map[engine.Handle]*idle // entries with an idle timeout
+	deflt   *p4v1.TableEntry        // as written; nil when it is the program's
 }
 
-// entry is one entry of a table.
+// entry is one entry of a table. A switch may hold many, so the message is kept encoded: as a tree of
+// messages it takes ten times the memory.
 type entry struct {
-	match  string // see schema.Key.Text
-	key    string // see table.key
-	handle engine.Handle
-	target engine.Target
-	shot   *oneShot // of a one-shot action set; nil for other actions
-	fixed  bool     // the program declares the entry
-	wire   *p4v1.TableEntry
-	entity *p4v1.Entity // wraps wire
-	// notified is the time of the entry's last idle notification.
-	notified units.Time
+	key     string // see table.key
+	message encoded
+	handle  engine.Handle
+	shot    *oneShot // of a one-shot action set; nil for other actions
+	refers  uint32   // to this member or group of the profile; 0 for none, and with a one-shot
+	group   bool     // refers is a group
+	fixed   bool     // the program declares the entry
+}
+
+// idle is what the idle notifications of an entry need.
+type idle struct {
+	*entry
+	timeout  units.Time
+	notified units.Time // the time of the last one, 0 for none
 }
 
 func (s *State) newTable(t *schema.Table) (*table, error) {
-	tb := &table{spec: t, handles: map[engine.Handle]*entry{}}
+	tb := &table{spec: t, idle: map[engine.Handle]*idle{}}
 	if t.Profile != nil {
 		tb.profile = s.profiles[t.Profile.ID]
 	}
@@ -56,49 +60,48 @@ func (s *State) newTable(t *schema.Table) (*table, error) {
 		}
 		w := proto.CloneOf(w)
 		setConst(w)
-		tb.add(&entry{handle: handles[i], fixed: true, wire: w, entity: p4msg.Of(w), match: k.Text})
+		m, err := s.encode(w)
+		if err != nil {
+			return nil, err
+		}
+		tb.add(&entry{key: tb.key(k.Text, w.Priority), message: m, handle: handles[i], fixed: true})
 	}
 	return tb, nil
 }
 
-// message is an entry's message with its wrappers, so that they are one piece of memory.
-type message struct {
-	wire   p4v1.TableEntry
-	entry  p4v1.Entity_TableEntry
-	entity p4v1.Entity
-}
-
-// setWire stores the canonical form of in, without the values that the engine keeps.
-func (e *entry) setWire(in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) {
-	m := &message{}
-	store(&m.wire, in, k, action)
-	m.entry.TableEntry, m.entity.Entity = &m.wire, &m.entry
-	e.match, e.wire, e.entity = k.Text, &m.wire, &m.entity
-}
-
-// add adds an entry whose match and message are set.
-func (t *table) add(e *entry) {
-	e.key = t.key(e.match, e.wire.Priority)
-	t.entries.set(e.key, e)
-	if t.spec.IdleTimeout {
-		t.handles[e.handle] = e
-	}
-}
+func (t *table) add(e *entry) { t.entries.set(e.key, e) }
 
 func (t *table) remove(e *entry) {
 	t.entries.remove(e.key)
-	if t.spec.IdleTimeout {
-		delete(t.handles, e.handle)
-	}
+	delete(t.idle, e.handle)
 }
 
-// key identifies an entry among those of the table.
+// watch makes an entry's idle timeout begin anew.
+func (t *table) watch(e *entry, ns int64) {
+	if ns == 0 {
+		delete(t.idle, e.handle)
+		return
+	}
+	t.idle[e.handle] = &idle{entry: e, timeout: units.FromDuration(ttl(ns))}
+}
+
+// key identifies an entry among those of the table: by its match and, where there are priorities, four
+// bytes of these.
 func (t *table) key(match string, priority int32) string {
 	if !t.spec.NeedsPriority {
 		return match
 	}
 	var b [128]byte
 	return string(binary.BigEndian.AppendUint32(append(b[:0], match...), uint32(priority)))
+}
+
+// parts is the inverse of key.
+func (t *table) parts(key string) (match string, priority int32) {
+	if !t.spec.NeedsPriority {
+		return key, 0
+	}
+	at := len(key) - 4
+	return key[:at], int32(binary.BigEndian.Uint32([]byte(key[at:])))
 }
 
 // tableByID finds a table for a write or a specific read.
@@ -198,12 +201,12 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 		t := s.tables[spec.ID]
 		var list []*p4v1.TableEntry
 		for _, h := range s.inst.Expired(spec.Name, now) {
-			e := t.handles[h]
-			if e == nil || e.notified != 0 && now-e.notified < units.FromDuration(ttl(e.wire.IdleTimeoutNs)) {
+			e := t.idle[h]
+			if e == nil || e.notified != 0 && now-e.notified < e.timeout {
 				continue
 			}
 			e.notified = now
-			w := e.copy()
+			w := e.message.decode()
 			w.Action = nil
 			list = append(list, w)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func (s *State) readTable(req *p4v1.TableEntry, emit func(*p4v1.Entity)) error {
+func (s *State) readTable(req *p4v1.TableEntry, emit func(Found)) error {
 	if req.GetMeterCounterData() != nil {
 		return errMeterCounters
 	}
@@ -36,11 +36,11 @@ func (s *State) readTable(req *p4v1.TableEntry, emit func(*p4v1.Entity)) error {
 	return s.readOneTable(t, req, emit)
 }
 
-func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(*p4v1.Entity)) error {
+func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(Found)) error {
 	if req.GetIsDefaultAction() {
 		e, err := s.defaultEntry(t, req)
 		if err == nil {
-			emit(p4msg.Of(e))
+			emit(Found{message: p4msg.Of(e)})
 		}
 		return err
 	}
@@ -81,8 +81,9 @@ func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
 			return f(e)
 		}
 	}
-	for _, e := range t.entries.all {
-		if match != "" && e.match != match || req.GetPriority() != 0 && e.wire.Priority != req.Priority || !e.passes(req, wantAction) {
+	for key, e := range t.entries.all {
+		m, priority := t.parts(key)
+		if match != "" && m != match || req.GetPriority() != 0 && priority != req.Priority || !e.passes(req, wantAction) {
 			continue
 		}
 		if err := f(e); err != nil {
@@ -94,59 +95,50 @@ func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
 
 // passes applies the filters that are not part of the key.
 func (e *entry) passes(req *p4v1.TableEntry, action uint32) bool {
-	if action != 0 && e.wire.GetAction().GetAction().GetActionId() != action {
-		return false
+	number, text := req.GetControllerMetadata(), req.GetMetadata()
+	if action == 0 && number == 0 && len(text) == 0 {
+		return true
 	}
-	if c := req.GetControllerMetadata(); c != 0 && e.wire.GetControllerMetadata() != c {
-		return false
-	}
-	return len(req.GetMetadata()) == 0 || bytes.Equal(req.Metadata, e.wire.Metadata)
+	m := e.message.decode()
+	return (action == 0 || m.GetAction().GetAction().GetActionId() == action) &&
+		(number == 0 || m.GetControllerMetadata() == number) &&
+		(len(text) == 0 || bytes.Equal(m.Metadata, text))
 }
 
 // withResources adds the values that the request asks for: counter, meter, time since the last hit.
-func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (*p4v1.Entity, error) {
+func (s *State) withResources(t *table, e *entry, req *p4v1.TableEntry) (Found, error) {
 	counter := req.GetCounterData() != nil && t.spec.CounterID != 0
 	meter := req.GetMeterConfig() != nil && t.spec.MeterID != 0
 	hit := req.GetTimeSinceLastHit() != nil && t.spec.IdleTimeout
+	found := Found{entry: e.message, table: t.spec.ID}
 	if !counter && !meter && !hit {
-		return e.entity, nil
+		return found, nil
 	}
-	out := e.copy()
+	out := &p4v1.TableEntry{}
 	if counter {
 		c, err := s.inst.EntryCounter(t.spec.Name, e.handle)
 		if err != nil {
-			return nil, fromEngine(err)
+			return found, fromEngine(err)
 		}
 		out.CounterData = counterData(c)
 	}
 	if meter {
 		r, err := s.inst.EntryMeter(t.spec.Name, e.handle)
 		if err != nil {
-			return nil, fromEngine(err)
+			return found, fromEngine(err)
 		}
 		out.MeterConfig = meterConfig(r)
 	}
 	if hit {
 		since, err := s.inst.SinceHit(t.spec.Name, e.handle, s.now())
 		if err != nil {
-			return nil, fromEngine(err)
+			return found, fromEngine(err)
 		}
 		out.TimeSinceLastHit = &p4v1.TableEntry_IdleTimeout{ElapsedNs: int64(since / units.Nanosecond)}
 	}
-	return p4msg.Of(out), nil
-}
-
-// copy returns a shallow copy of the entry's message, which the caller may change.
-func (e *entry) copy() *p4v1.TableEntry {
-	w := e.wire
-	out := &p4v1.TableEntry{
-		TableId: w.TableId, Match: w.Match, Action: w.Action, Priority: w.Priority,
-		ControllerMetadata: w.ControllerMetadata, Metadata: w.Metadata, IdleTimeoutNs: w.IdleTimeoutNs,
-	}
-	if e.fixed {
-		setConst(out)
-	}
-	return out
+	var err error
+	found.entry, err = found.entry.with(out)
+	return found, err
 }
 
 // defaultEntry builds the default entry of a table: the one written, or else the program's.

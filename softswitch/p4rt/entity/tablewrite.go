@@ -50,6 +50,10 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	if old != nil {
 		return exists("table %q: an entry with this match and priority %d exists", t.spec.Name, in.Priority)
 	}
+	message, err := s.stored(in, k, action)
+	if err != nil {
+		return err
+	}
 	if shot != nil {
 		if err := s.makeShot(t.profile, shot, 0); err != nil {
 			return err
@@ -61,10 +65,11 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 		s.dropShot(t.profile, shot)
 		return fromEngine(err)
 	}
-	e := &entry{handle: h, target: target, shot: shot}
-	e.setWire(in, k, action)
+	e := &entry{key: t.key(k.Text, in.Priority), message: message, handle: h}
+	e.refer(target, shot)
 	t.add(e)
 	t.use(e, +1)
+	t.watch(e, in.IdleTimeoutNs)
 	return s.writeResources(t, e, in, false)
 }
 
@@ -82,12 +87,22 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 		}
 		return s.writeResources(t, e, in, true)
 	}
-	action, target, shot := e.wire.Action, e.target, e.shot
-	if in.Action != nil {
-		if action, target, shot, err = s.target(t, in.Action); err != nil {
+	given := in.Action
+	if given == nil {
+		given = e.message.decode().Action
+	}
+	action, target, shot := given, engine.Target{}, e.shot
+	if in.Action != nil || shot == nil {
+		if action, target, shot, err = s.target(t, given); err != nil {
 			return err
 		}
-		if shot != nil {
+	}
+	message, err := s.stored(in, k, action)
+	if err != nil {
+		return err
+	}
+	if shot != nil {
+		if shot != e.shot {
 			freed := int64(0)
 			if e.shot != nil {
 				freed = e.shot.weight()
@@ -95,8 +110,8 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 			if err := s.makeShot(t.profile, shot, freed); err != nil {
 				return err
 			}
-			target = shot.target()
 		}
+		target = shot.target()
 	}
 	if err := s.inst.ModifyEntry(t.spec.Name, e.handle, target, ttl(in.IdleTimeoutNs)); err != nil {
 		if shot != e.shot {
@@ -108,9 +123,10 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 	if shot != e.shot {
 		s.dropShot(t.profile, e.shot)
 	}
-	e.target, e.shot, e.notified = target, shot, 0
-	e.setWire(in, k, action)
+	e.message = message
+	e.refer(target, shot)
 	t.use(e, +1)
+	t.watch(e, in.IdleTimeoutNs)
 	return s.writeResources(t, e, in, true)
 }
 
@@ -195,6 +211,12 @@ func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified
 		return err
 	}
 	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
+}
+
+// stored returns the canonical form of an entry's message.
+func (s *State) stored(in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) (encoded, error) {
+	store(&s.canonical, in, k, action)
+	return s.encode(&s.canonical)
 }
 
 // store sets the fields of an entry that are neither its kind nor values that the engine keeps.

@@ -21,8 +21,8 @@ func (s *State) Inverse(u *p4v1.Update) []*p4v1.Update {
 	}
 	var out []*p4v1.Update
 	// What cannot be read cannot be written either.
-	_ = s.Read(query(u.GetEntity()), func(e *p4v1.Entity) {
-		out = append(out, &p4v1.Update{Type: back, Entity: e})
+	_ = s.Read(query(u.GetEntity()), func(f Found) {
+		out = append(out, &p4v1.Update{Type: back, Entity: f.Message()})
 	})
 	return out
 }
@@ -72,7 +72,7 @@ func (s *State) full(t *table, e *entry) (*p4v1.TableEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := out.GetTableEntry()
+	w := out.entry.decode()
 	if !e.fixed {
 		return w, nil
 	}
@@ -87,8 +87,8 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 	var out []*p4v1.Update
 	var failed error
 	read := func(op p4v1.Update_Type, req *p4v1.Entity, keep func(*p4v1.Entity) bool) {
-		err := s.Read(req, func(e *p4v1.Entity) {
-			if keep == nil || keep(e) {
+		err := s.Read(req, func(f Found) {
+			if e := f.Message(); keep == nil || keep(e) {
 				out = append(out, &p4v1.Update{Type: op, Entity: e})
 			}
 		})

@@ -77,11 +77,11 @@ func Unmarshal(b []byte, m *p4v1.WriteRequest) error {
 const (
 	// bytesPerUpdate is about how long an update is; it decides how small the block of a small request is.
 	bytesPerUpdate = 40
-	// mostPerBlock bounds how many parts are kept as long as one of them is in use.
+	// mostPerBlock bounds how many parts are kept as long as one of them is in use, such as a default action.
 	mostPerBlock = 32
 )
 
-// decoder holds the blocks of the parts that outlive the request.
+// decoder holds the blocks of updates' parts.
 type decoder struct {
 	block    int
 	updates  slab[update]
