@@ -18,13 +18,13 @@ import (
 // portWatch is for how long ports are watched: of their polls, every 100 ms by default, some ten.
 const portWatch = time.Second
 
-// portsOf asks what hosts report and, where some of the configuration's do not, watches the ports for a second.
-func portsOf(ctx context.Context, e *env, c *config.Config) (p foresight.Ports, err error) {
+// portsOf asks what hosts report and, where some of the configuration's neither do nor are in what was seen, watches the ports for a second.
+func portsOf(ctx context.Context, e *env, c *config.Config, seen *pb.GetTrafficResponse) (p foresight.Ports, err error) {
 	flows, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
 	if err != nil {
 		return p, err
 	}
-	if p.Hosts = flows.GetHosts(); len(p.Silent(c)) == 0 {
+	if p.Hosts = flows.GetHosts(); len(p.Unseen(c, seen)) == 0 {
 		return p, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, portWatch)

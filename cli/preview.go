@@ -29,7 +29,7 @@ type previewFlags struct {
 }
 
 func (p *previewFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv) (default what hosts reported)")
+	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv) (default what hosts reported and switches counted)")
 	f.StringVar(&p.law, "law", "", "`law` of flows that do not say theirs (default dcqcn-vendor where switches mark or notify, else none)")
 	f.StringVar(&p.plot, "plot", "", "draw the preview into this `file`, .svg, .png or .pdf")
 	f.Uint64Var(&p.seed, "seed", 1, "seed of the preview's first run")
@@ -101,7 +101,7 @@ func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config)
 	if err != nil {
 		return foresight.Traffic{}, err
 	}
-	ports, err := portsOf(ctx, e, running)
+	ports, err := portsOf(ctx, e, running, seen)
 	if err != nil {
 		return foresight.Traffic{}, err
 	}

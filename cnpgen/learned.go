@@ -19,6 +19,7 @@ type flowState struct {
 	now     count  // counters at the last reading
 	base    count  // counters when its port was last computed; never above now in a reading
 	last    count  // the difference that its port was last computed with
+	sent    uint64 // bytes of the last reading that the one before did not have
 	since   uint64 // the period in which it was learned
 	seen    uint64 // the last reading that contained it
 	written bool
@@ -145,7 +146,7 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 				continue
 			}
 			// It is unknown when the flow sent what is counted so far, so that does not count.
-			s = &flowState{since: tick, base: count{c.Bytes, c.Congested}}
+			s = &flowState{since: tick, now: count{c.Bytes, c.Congested}, base: count{c.Bytes, c.Congested}}
 			t.flows[c.Flow] = s
 		}
 		s.written, s.seen = true, reading
@@ -153,6 +154,7 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 			t.forget(c.Flow)
 			continue
 		}
+		s.sent = c.Bytes - min(c.Bytes, s.now.bytes)
 		s.now = count{c.Bytes, c.Congested}
 		if s.now.bytes < s.base.bytes || s.now.congested < s.base.congested {
 			s.base = s.now // the switch was restarted, or the entry was written anew
@@ -173,6 +175,17 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 		}
 	}
 	t.fresh = t.fresh[:0]
+}
+
+// sent adds up the last reading's differences by pairs of addresses, of those that sent, in a map that it clears first.
+func (t *learned) sent(by map[FlowKey]uint64) map[FlowKey]uint64 {
+	clear(by)
+	for _, r := range t.before {
+		if r.state.sent > 0 {
+			by[r.FlowKey] += r.state.sent
+		}
+	}
+	return by
 }
 
 // find returns the state of a flow, nil when it is not in the table.

@@ -59,6 +59,9 @@ type LoopConfig struct {
 	// Phases is in how many groups the ports tick, one after the other within each interval; 1
 	// when 0, and no more than there are ports. See Phases.
 	Phases int
+	// Counted, where it is not nil, is told with each reading of the counters, of which there are up to Phases in an
+	// interval, what pairs of addresses have sent since the reading before. It must not keep the map.
+	Counted func(sent map[FlowKey]uint64)
 }
 
 // phaseGap is the least time between two groups of ports: each reads all counters.
@@ -111,6 +114,8 @@ type Loop struct {
 	begun   bool
 	ticking []*port // scratch of Run
 	buf     []Counters
+	counted func(map[FlowKey]uint64) // LoopConfig.Counted
+	sent    map[FlowKey]uint64       // scratch of it
 	stats   LoopStats
 }
 
@@ -122,7 +127,7 @@ func NewLoop(c LoopConfig, sw Switch) (*Loop, error) {
 	if c.MaxFlows < 1 {
 		return nil, fmt.Errorf("cnpgen: max flows is %d, want 1 or more", c.MaxFlows)
 	}
-	l := &Loop{sw: sw, period: c.Ports[0].Params.Interval, by: map[uint32]*port{}}
+	l := &Loop{sw: sw, period: c.Ports[0].Params.Interval, by: map[uint32]*port{}, counted: c.Counted, sent: map[FlowKey]uint64{}}
 	for _, pc := range c.Ports {
 		if pc.Params.Interval != l.period {
 			return nil, fmt.Errorf("cnpgen: port %d has the interval %v, port %d %v: want one for all", pc.Port, pc.Params.Interval, c.Ports[0].Port, l.period)
@@ -228,6 +233,9 @@ func (l *Loop) begin(now units.Time) error {
 	}
 	l.reading++
 	l.table.read(l.buf, l.tick, l.reading)
+	if l.counted != nil {
+		l.counted(l.table.sent(l.sent))
+	}
 	for _, r := range l.table.before {
 		p := l.by[r.Port]
 		if p.counted || p.done || p.began != now {

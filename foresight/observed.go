@@ -31,7 +31,8 @@ var errUnseen = errors.New("the controller has seen no traffic: no attached host
 // what ports count of hosts that do not report.
 // Flows that run go on for the whole time. Those that ended come again, of their mean size and as
 // often; those to a host that saw a fan-in, from as many sources together, the others out of step. Flows that carry
-// maxQD follow soze, those with a virtual priority its law, all others law.
+// maxQD follow soze, those with a virtual priority its law, all others law. Bursts that switches counted of hosts that do
+// not report are played the same way.
 func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law string) (Traffic, error) {
 	span := time.Duration(0) // without a report there are no pairs
 	if t.GetSince() != nil {
@@ -41,6 +42,9 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law strin
 	for _, f := range t.GetFanIns() {
 		o.together[f.GetDst()] = int(f.GetDegree())
 	}
+	silent := ports.Silent(c)
+	o.unseen = ports.Unseen(c, t)
+	o.count(t, silent)
 	pairs := slices.Clone(t.GetPairs()) // those that are busiest come first in a fan-in
 	slices.SortStableFunc(pairs, func(a, b *pb.TrafficPair) int { return cmp.Compare(b.GetEndedBytes(), a.GetEndedBytes()) })
 	for o.flows = maxObserved + 1; o.flows > maxObserved; o.length /= 2 {
@@ -48,17 +52,20 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law strin
 		for _, p := range pairs {
 			o.pair(p)
 		}
+		o.fromCounters()
 		o.unreported(ports)
 	}
 	o.length *= 2
 	if o.flows == 0 {
 		return Traffic{}, errUnseen
 	}
-	tr := Traffic{Name: fmt.Sprintf("what hosts reported within %v", span.Round(time.Second)), File: "observed", Text: run(o.sections(), "dcqcn", o.length)}
-	tr.Notes = append(tr.Notes, fmt.Sprintf("%d flows for %v of %d pairs; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", o.flows, o.length, o.used))
-	if o.guess != "" {
-		tr.Notes = append(tr.Notes, o.guess)
+	name := "what hosts reported"
+	for _, h := range o.counted {
+		name, span = "what hosts reported and switches counted", max(span, o.counting(h))
 	}
+	tr := Traffic{Name: fmt.Sprintf("%s within %v", name, span.Round(time.Second)), File: "observed", Text: run(o.sections(), "dcqcn", o.length)}
+	tr.Notes = append(tr.Notes, fmt.Sprintf("%d flows for %v of %d pairs; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", o.flows, o.length, o.used))
+	tr.Notes = append(tr.Notes, o.says...)
 	if o.rare > 0 {
 		tr.Notes = append(tr.Notes, fmt.Sprintf("%d pairs whose flows begin less often than once in %v are left out", o.rare, o.length))
 	}
@@ -76,14 +83,19 @@ type observation struct {
 	text, laws        strings.Builder
 	fans              map[string]int
 	flows, used, rare int
-	receivers         int    // of what was not reported
-	guess             string // what is said of it
+	receivers         int      // of what was not reported
+	says              []string // of hosts that do not report
+
+	counted []*pb.CountedHost     // that do not report
+	rates   map[[2]string]float64 // of pairs in bits a second, as counted or reported
+	unseen  []string              // hosts that neither report nor are counted
+	now     time.Time
 }
 
 func (o *observation) start() {
 	o.text.Reset()
 	o.laws.Reset()
-	o.fans, o.flows, o.used, o.rare, o.receivers, o.guess = map[string]int{}, 0, 0, 0, 0, ""
+	o.fans, o.flows, o.used, o.rare, o.receivers, o.says = map[string]int{}, 0, 0, 0, 0, nil
 }
 
 // sections are the laws and flows, as YAML.
@@ -113,25 +125,31 @@ func (o *observation) pair(p *pb.TrafficPair) {
 		fmt.Fprintf(&o.text, "  - {kind: flow, group: running, %s, count: %d, stop: %v}\n", common, k, o.length)
 		o.flows += int(k)
 	}
-	if p.GetEnded() > 0 && p.GetEndedBytes() > 0 {
-		every := units.FromDuration(o.span) / units.Time(p.GetEnded()) / units.Time(o.c.Scale)
-		phase := units.Time(math.Mod(float64(o.used)*math.Phi, 1) * float64(every))
-		if degree := o.together[p.GetDst()]; o.fans[p.GetDst()] < degree {
-			o.fans[p.GetDst()]++
-			phase = 0
-		}
-		if phase >= o.length {
-			o.rare++
-		} else {
-			count := int((o.length-phase-1)/max(every, 1)) + 1
-			fmt.Fprintf(&o.text, "  - {kind: flow, group: ended, %s, size: %dB, count: %d, every: %dps, start: %dps}\n",
-				common, p.GetEndedBytes()/p.GetEnded(), min(count, maxObserved+1), every, phase)
-			o.flows += count
-		}
-	}
+	o.again("ended", common, p, o.span)
 	if o.flows > n {
 		o.used++
 	}
+}
+
+// again adds the flows of a pair that ended within span, which come again.
+func (o *observation) again(group, common string, p *pb.TrafficPair, span time.Duration) {
+	if p.GetEnded() == 0 || p.GetEndedBytes() == 0 {
+		return
+	}
+	every := units.FromDuration(span) / units.Time(p.GetEnded()) / units.Time(o.c.Scale)
+	phase := units.Time(math.Mod(float64(o.used)*math.Phi, 1) * float64(every))
+	if degree := o.together[p.GetDst()]; o.fans[p.GetDst()] < degree {
+		o.fans[p.GetDst()]++
+		phase = 0
+	}
+	if phase >= o.length {
+		o.rare++
+		return
+	}
+	count := int((o.length-phase-1)/max(every, 1)) + 1
+	fmt.Fprintf(&o.text, "  - {kind: flow, group: %s, %s, size: %dB, count: %d, every: %dps, start: %dps}\n",
+		group, common, max(p.GetEndedBytes()/p.GetEnded(), 1), min(count, maxObserved+1), every, phase)
+	o.flows += count
 }
 
 // class is what flows have of which no report says it: the lowest class under PFC, 0 without one.

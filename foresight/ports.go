@@ -41,10 +41,11 @@ func (p Ports) Silent(c *config.Config) (names []string) {
 	return names
 }
 
-// unexplained returns what leaves for a host more than reported flows send and acknowledge, in the fabric's own rates.
-func (p Ports) unexplained(c *config.Config, host string) units.Rate {
+// unexplained returns what leaves for a host more than reported flows send and acknowledge, and switches counted of hosts that
+// do not report, in the fabric's own rates.
+func (o *observation) unexplained(p Ports, host string) units.Rate {
 	address := ""
-	if h := c.Host(host); h != nil {
+	if h := o.c.Host(host); h != nil {
 		address = h.IPv4.String()
 	}
 	rest := float64(p.Rates[host])
@@ -58,7 +59,14 @@ func (p Ports) unexplained(c *config.Config, host string) units.Rate {
 			}
 		}
 	}
-	for _, l := range c.Links {
+	for _, s := range o.counted {
+		for _, pair := range s.GetPairs() {
+			if pair.GetDst() == host {
+				rest -= o.rates[[2]string{pair.GetSrc(), host}]
+			}
+		}
+	}
+	for _, l := range o.c.Links {
 		if (l.A.Node == host || l.B.Node == host) && rest < leastPart*float64(l.Rate) {
 			return 0
 		}
@@ -66,25 +74,24 @@ func (p Ports) unexplained(c *config.Config, host string) units.Rate {
 	return units.Rate(rest)
 }
 
-// unreported adds flows of steady rates for what hosts that do not report are taken to send: what leaves for each host more than
-// was reported, in equal parts from all of them.
+// unreported adds flows of steady rates for what hosts that neither report nor are counted are taken to send: what leaves for each
+// host more than is known, in equal parts from all of them.
 func (o *observation) unreported(p Ports) {
-	silent := p.Silent(o.c)
 	for _, dst := range o.c.Hosts {
-		n := len(silent)
-		for _, src := range silent {
+		n := len(o.unseen)
+		for _, src := range o.unseen {
 			if src == dst.Name {
 				n--
 			}
 		}
-		rate, ok := o.c.LineRate(p.unexplained(o.c, dst.Name))
+		rate, ok := o.c.LineRate(o.unexplained(p, dst.Name))
 		if !ok || rate <= 0 || n == 0 || o.flows+n > maxObserved {
 			continue
 		}
 		o.receivers++
 		law := fmt.Sprintf("unreported-%d", o.receivers)
-		fmt.Fprintf(&o.laws, "  %s: {kind: none, rate: %dbps}\n", law, max(int64(float64(rate)/(1+headerPart)/float64(n)), 1))
-		for _, src := range silent {
+		o.steady(law, float64(rate)/(1+headerPart)/float64(n))
+		for _, src := range o.unseen {
 			if src != dst.Name {
 				fmt.Fprintf(&o.text, "  - {kind: flow, group: unreported, from: %q, to: %q, class: %d, law: %s, stop: %v}\n", src, dst.Name, o.class(), law, o.length)
 				o.flows++
@@ -92,9 +99,14 @@ func (o *observation) unreported(p Ports) {
 		}
 	}
 	if o.receivers > 0 {
-		o.guess = fmt.Sprintf("%s: what leaves for %d hosts more than was reported is taken to come from them in equal parts, at steady rates, as ports counted it just now; "+
-			"who sends, how much at a time and with which law is not known", doNotReport(silent), o.receivers)
+		o.says = append(o.says, fmt.Sprintf("%s: what leaves for %d hosts more than was reported is taken to come from them in equal parts, at steady rates, as ports counted it just now; "+
+			"who sends, how much at a time and with which law is not known", doNotReport(o.unseen), o.receivers))
 	}
+}
+
+// steady adds a law with a rate at line rate, in bits a second.
+func (o *observation) steady(name string, rate float64) {
+	fmt.Fprintf(&o.laws, "  %s: {kind: none, rate: %dbps}\n", name, max(int64(rate), 1))
 }
 
 func doNotReport(silent []string) string {

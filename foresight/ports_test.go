@@ -63,3 +63,79 @@ func TestUnreported(t *testing.T) {
 		t.Error("nothing was seen, and is played")
 	}
 }
+
+// TestCountedHosts: of hosts that do not report, whose switches count flows, the pairs are those of the counters, once; the ports'
+// rates are for the rest.
+func TestCountedHosts(t *testing.T) {
+	c := parse(t, "a", fan(sih)) // at 1/1000
+	var reports []*pb.HostReport
+	for _, h := range c.Hosts {
+		if h.Name != "h2" && h.Name != "h3" && h.Name != "h4" {
+			reports = append(reports, &pb.HostReport{Host: h.Name})
+		}
+	}
+	now := time.Unix(1000, 0)
+	since := timestamppb.New(now.Add(-10 * time.Second)) // 10 ms at line rate
+	counted := func(host string, pairs ...*pb.TrafficPair) *pb.CountedHost {
+		for _, p := range pairs {
+			p.Src = host
+		}
+		return &pb.CountedHost{Host: host, Switch: "leaf", Since: since, Pairs: pairs}
+	}
+	steady := func(dst string) *pb.TrafficPair {
+		return &pb.TrafficPair{Dst: dst, Bytes: 25e6, Running: 1, RunningBytes: 25e6, RunningBps: 20e6}
+	}
+	bursts := func(dst string, running uint64) *pb.TrafficPair {
+		return &pb.TrafficPair{Dst: dst, Bytes: 100*64_000 + running, Ended: 100, EndedBytes: 100 * 64_000, LargestBytes: 70_000, Running: 1, RunningBytes: running, RunningBps: 1e6}
+	}
+	const guess, source = "hosts that do not report are h4: what leaves for 1 hosts", "within 10s"
+	for _, tc := range []struct {
+		name    string
+		counted []*pb.CountedHost
+		rates   map[string]units.Rate
+		want    []string // of the text
+		says    []string
+		not     string // in either
+	}{
+		{"a rate", []*pb.CountedHost{counted("h2", steady("r1")), counted("h3"), counted("h4")}, map[string]units.Rate{"r1": 72e6},
+			[]string{"counted-1: {kind: none, rate: 20000000000bps}", `group: counted, from: "h2", to: "r1", class: 0, law: counted-1, stop: 2ms}`},
+			[]string{"hosts that do not report are h2, h3, h4: 1 pairs", source}, "unreported"},
+		{"bursts, of which one goes on", []*pb.CountedHost{counted("h2", bursts("r1", 60_000)), counted("h3"), counted("h4")}, nil,
+			[]string{`group: counted, from: "h2", to: "r1", class: 0, law: none, size: 64000B, count: 20, every: 100000000ps`}, []string{source}, "counted-1"},
+		{"a flow after bursts", []*pb.CountedHost{counted("h2", bursts("r1", 80_000)), counted("h3"), counted("h4")}, nil,
+			[]string{"size: 64000B", "counted-1: {kind: none, rate: 1000000000bps}"}, nil, "unreported"},
+		{"acknowledgements are no flow", []*pb.CountedHost{counted("h2", steady("h3")), counted("h3", &pb.TrafficPair{Dst: "h2", Bytes: 1e6, Running: 1, RunningBytes: 1e6, RunningBps: 8e5}), counted("h4")}, nil,
+			[]string{`from: "h2", to: "h3"`}, nil, `from: "h3"`},
+		{"a fan-in begins together", []*pb.CountedHost{{Host: "r1", Since: since, FanIn: 2}, counted("h2", bursts("r1", 0)), counted("h3", bursts("r1", 0)), counted("h4", bursts("r1", 0))}, nil,
+			[]string{`from: "h2", to: "r1", class: 0, law: none, size: 64000B, count: 20, every: 100000000ps, start: 0ps`, `from: "h3", to: "r1", class: 0, law: none, size: 64000B, count: 20, every: 100000000ps, start: 0ps`},
+			nil, `from: "h4", to: "r1", class: 0, law: none, size: 64000B, count: 20, every: 100000000ps, start: 0ps`},
+		{"what a host reports is not counted too", []*pb.CountedHost{counted("h5", steady("r1")), counted("h2", steady("r1")), counted("h3"), counted("h4")}, nil,
+			[]string{`from: "h2"`}, nil, `from: "h5"`},
+		{"the rest is guessed of those that nobody counts", []*pb.CountedHost{counted("h2", steady("r1")), counted("h3"), {Host: "h4"}}, map[string]units.Rate{"r1": 44e6},
+			[]string{"counted-1: {kind: none, rate: 20000000000bps}", "unreported-1: {kind: none, rate: 20000000000bps}", `group: unreported, from: "h4", to: "r1"`}, // 44 − 20, without headers
+			[]string{"hosts that do not report are h2, h3: 1 pairs", guess}, `group: unreported, from: "h2"`},
+	} {
+		seen := &pb.GetTrafficResponse{Now: timestamppb.New(now), Counted: tc.counted}
+		tr, err := Observed(c, seen, Ports{Rates: tc.rates, Hosts: reports}, "none")
+		if err != nil {
+			t.Fatal(tc.name, err)
+		}
+		notes := strings.Join(tr.Notes, "\n")
+		for _, want := range tc.want {
+			if !strings.Contains(string(tr.Text), want) {
+				t.Errorf("%s: no %q in\n%s", tc.name, want, tr.Text)
+			}
+		}
+		for _, want := range tc.says {
+			if !strings.Contains(notes, want) {
+				t.Errorf("%s: no %q in %s", tc.name, want, notes)
+			}
+		}
+		if strings.Contains(string(tr.Text), tc.not) {
+			t.Errorf("%s: %q in\n%s", tc.name, tc.not, tr.Text)
+		}
+		if _, err := Run(t.Context(), Options{After: c, Traffic: tr, Seed: 1, Seeds: 1}); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/store"
 	"github.com/headgate/headgate/controller/topology"
@@ -127,6 +128,8 @@ func (s *server) Fabric() view.Fabric {
 		},
 	}
 }
+
+func (s *server) Counted() []observed.Source { return nil }
 
 func (s *server) HostParameters() []view.HostParameter { return nil }
 

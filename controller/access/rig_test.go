@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/confine"
@@ -34,6 +35,7 @@ type backend struct{}
 func (backend) Fabric() view.Fabric {
 	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}}}
 }
+func (backend) Counted() []observed.Source                          { return nil }
 func (backend) HostParameters() []view.HostParameter                { return nil }
 func (backend) Switches() []view.Switch                             { return nil }
 func (backend) Switch(string) (view.Switch, bool)                   { return view.Switch{}, false }

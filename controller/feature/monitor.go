@@ -3,6 +3,7 @@ package feature
 import (
 	"sync"
 
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -13,6 +14,12 @@ type Monitor interface {
 	Tables() []*view.Table
 	// Status returns those of the tables that have something to show of a switch.
 	Status(sw string) []view.Status
+}
+
+// Counter is a feature by which switches count what goes between pairs of addresses.
+type Counter interface {
+	// Counted returns what a switch has counted, of bursts; false where it counts nothing.
+	Counted(sw string) (observed.Traffic, bool)
 }
 
 // Latest keeps what a feature last knew of each switch. It is safe for concurrent use; a

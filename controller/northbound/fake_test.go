@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
@@ -45,6 +47,17 @@ func (b *backend) HostParameters() []view.HostParameter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.parameters
+}
+
+// Counted: the switch counts what h1 sends; since when is not known of h2.
+func (b *backend) Counted() []observed.Source {
+	return []observed.Source{
+		{Host: "h1", Switch: "s1", Since: clock, FanIn: 3, Pairs: []observed.Pair{
+			{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Bytes: 9000, Ended: 1, EndedBytes: 4000, Largest: 4000, Running: 1, RunningBytes: 5000, RunningRate: 1000},
+			{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.77"), Bytes: 7},
+		}},
+		{Host: "h2", Switch: "s1"},
+	}
 }
 
 func (b *backend) Fabric() view.Fabric {

@@ -29,6 +29,7 @@ import (
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
@@ -45,6 +46,8 @@ type Backend interface {
 	Fabric() view.Fabric
 	// HostParameters returns what all hosts must agree on, always in one order.
 	HostParameters() []view.HostParameter
+	// Counted returns what switches count of the hosts that hang on them.
+	Counted() []observed.Source
 	// Switches returns the state of each switch's session.
 	Switches() []view.Switch
 	// Switch is Switches for one; false when there is none of that name.

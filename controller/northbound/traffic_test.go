@@ -46,6 +46,13 @@ func TestTraffic(t *testing.T) {
 	if text := fmt.Sprint(p.GetBytes(), p.GetBegun(), p.GetEnded(), p.GetEndedBytes(), p.GetMaxQd(), p.GetWeight(), p.GetRunning()); text != "4000 1 1 4000 true 2 0" {
 		t.Errorf("%s: %v", text, p)
 	}
+	counted := got.GetCounted()
+	if len(counted) != 2 || counted[0].GetHost() != "h1" || counted[0].GetSwitch() != "s1" || !counted[0].GetSince().AsTime().Equal(clock) || counted[0].GetFanIn() != 3 || counted[1].GetSince() != nil {
+		t.Fatalf("counted %v", counted)
+	}
+	if p := counted[0].GetPairs(); len(p) != 1 || p[0].GetDst() != "h2" || p[0].GetRunningBytes() != 5000 || p[0].GetRunningBps() != 8000 || p[0].GetLargestBytes() != 4000 {
+		t.Errorf("counted pairs %v", p)
+	}
 }
 
 // TestCompletionsScore: completion times that hosts report are held against the predictions of a configuration.

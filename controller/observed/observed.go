@@ -32,6 +32,8 @@ type Flow struct {
 	Weight   float64
 	Priority uint32 // virtual, 0 for none
 	MaxQD    bool   // its acknowledgements carry maxQD
+
+	began time.Time // of a burst
 }
 
 // Pair is what went from a host to another.
@@ -40,7 +42,10 @@ type Pair struct {
 	Bytes    uint64 // payload that was acknowledged
 	// Begun and Ended count flows; EndedBytes is the payload of those that ended, Largest of one of them.
 	Begun, Ended, EndedBytes, Largest uint64
-	Running                           int // now
+	// Running is how many do now. Of bursts RunningBytes is what those of now have had so far, at RunningRate bytes a second.
+	Running      int
+	RunningBytes uint64
+	RunningRate  float64
 	// Of the flow that was reported last.
 	Weight   float64
 	Priority uint32
@@ -56,6 +61,7 @@ type FanIn struct {
 // Traffic is what was seen within a time.
 type Traffic struct {
 	Since  time.Time // zero before the first report
+	Read   time.Time // of counters, when Counted was called last
 	Pairs  []Pair    // by source and destination
 	FanIns []FanIn   // of two hosts or more, by destination
 }
@@ -73,7 +79,11 @@ type period struct {
 
 // Table keeps the traffic. It is safe for concurrent use; its zero value is ready.
 type Table struct {
+	// Together is within which time flows to one host begin that count as one fan-in, instead of the constant.
+	Together time.Duration
+
 	mu        sync.Mutex
+	read      time.Time // when Counted was called last
 	now, last period
 	ended     map[Sizes]Completions
 	counted   map[string]map[Sizes]Completions        // of each host's last report
@@ -85,6 +95,11 @@ type Table struct {
 func (t *Table) Report(host string, at time.Time, flows []Flow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.report(host, at, flows)
+}
+
+// report is Report. The caller holds mu.
+func (t *Table) report(host string, at time.Time, flows []Flow) {
 	t.turn(at)
 	before, known := t.flows[host]
 	running := make(map[key]Flow, len(flows))
@@ -174,7 +189,7 @@ func (t *Table) begin(k key, at time.Time) {
 // forget drops the begins of flows to a host with which none can begin together any more.
 func (t *Table) forget(dst netip.Addr, at time.Time) {
 	from := t.began[dst]
-	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > Together })
+	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > cmp.Or(t.Together, Together) })
 	if len(from) == 0 {
 		delete(t.began, dst)
 	}
@@ -185,7 +200,7 @@ func (t *Table) Traffic() Traffic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	pairs, fans := map[ends]Pair{}, map[netip.Addr]int{}
-	out := Traffic{Since: t.now.since}
+	out := Traffic{Since: t.now.since, Read: t.read}
 	if t.last.pairs != nil {
 		out.Since = t.last.since
 	}
@@ -202,10 +217,14 @@ func (t *Table) Traffic() Traffic {
 		}
 	}
 	for _, flows := range t.flows {
-		for k := range flows {
+		for k, f := range flows {
 			e := ends{k.src.Addr(), k.dst.Addr()}
 			if p, ok := pairs[e]; ok {
 				p.Running++
+				if took := t.read.Sub(f.began).Seconds(); !f.began.IsZero() && took > 0 {
+					p.RunningBytes += f.Acked
+					p.RunningRate += float64(f.Acked) / took
+				}
 				pairs[e] = p
 			}
 		}

@@ -83,7 +83,7 @@ func watch(ctx context.Context, t *testing.T, wg *sync.WaitGroup, address, targe
 // switch itself, and that a link goes.
 func TestGNMI(t *testing.T) {
 	race.SkipRealTime(t)
-	cfg := pair(t)
+	cfg := pair(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

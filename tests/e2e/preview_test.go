@@ -16,6 +16,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cli"
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/agent/remote"
 	"github.com/headgate/headgate/scenario/inproc"
@@ -26,50 +27,12 @@ import (
 // TestSilentHostIsPreviewed: three hosts report, the fourth sends to one of them without a word. The preview has its traffic
 // beside what is reported, and says so in a line that begins with !.
 func TestSilentHostIsPreviewed(t *testing.T) {
-	race.SkipRealTime(t)
-	cfg := pair(t)
-	f, err := inproc.Build(cfg, inproc.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := f.Serve(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	group, ctx := errgroup.WithContext(ctx)
-	defer func() {
-		cancel()
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
-	}()
-	control, err := f.Start(ctx, group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer control.Conn.Close()
-	if err := control.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
+	cfg := pair(t, "")
 	reporting := []string{"h1", "h2", "h3"}
-	for _, name := range reporting {
-		group.Go(func() error {
-			return inproc.IgnoreCancel(ctx, remote.Run(ctx, control.Hosts, remote.Options{Host: name, Do: f.Hosts[name].Do, Interval: 250 * time.Millisecond}))
-		})
-	}
-	for from, to := range map[string]string{"h2": "h3", "h4": "h1"} {
-		if err := f.Hosts[from].Do(ctx, func(a *agent.Agent, now units.Time) {
-			if _, err := a.StartFlow(now, agent.FlowSpec{Dst: cfg.Host(to).IPv4}); err != nil {
-				t.Error(err)
-			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l := playFlows(t, cfg, reporting, map[string]string{"h2": "h3", "h4": "h1"})
 	// Until the controller has seen h2's flow, and h4's has sent much.
-	waiting, err := control.Poll(ctx, inproc.ReadyWithin, func([]*pb.SwitchStatus) string {
-		seen, err := control.Hosts.ListFlows(ctx, &pb.ListFlowsRequest{})
+	l.wait(func() string {
+		seen, err := l.control.Hosts.ListFlows(l.ctx, &pb.ListFlowsRequest{})
 		if err != nil {
 			return err.Error()
 		}
@@ -80,7 +43,7 @@ func TestSilentHostIsPreviewed(t *testing.T) {
 			}
 		}
 		sent := units.Bytes(0)
-		if err := f.Hosts["h4"].Do(ctx, func(a *agent.Agent, _ units.Time) { sent = a.Report()[0].Acked }); err != nil {
+		if err := l.f.Hosts["h4"].Do(l.ctx, func(a *agent.Agent, _ units.Time) { sent = a.Report()[0].Acked }); err != nil {
 			return err.Error()
 		}
 		if sent < 100*units.KB {
@@ -88,26 +51,131 @@ func TestSilentHostIsPreviewed(t *testing.T) {
 		}
 		return ""
 	})
-	if err != nil || waiting != "" {
-		t.Fatalf("%s: %v", waiting, err)
+	out := l.preview(cfg)
+	for _, want := range []string{"\nrunning ", "\nunreported ", "\n! hosts that do not report are h4: what leaves for "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the preview has no %q", want)
+		}
 	}
+}
 
-	file := filepath.Join(t.TempDir(), "pair.yaml")
-	if err := os.WriteFile(file, cfg.Source, 0o600); err != nil {
+// TestCountedHostsArePreviewed: no host reports, the switches count by source and destination, wherever the loop of PACC
+// runs. The preview has the pairs that send, each once though three switches are on the way of one, and nothing is guessed.
+func TestCountedHostsArePreviewed(t *testing.T) {
+	for _, at := range []string{"controller", "switch"} {
+		t.Run(at, func(t *testing.T) {
+			cfg := pair(t, "pacc: {enabled: true, force: true, at: "+at+"}\n")
+			l := playFlows(t, cfg, nil, map[string]string{"h2": "h3", "h4": "h1", "h3": "h4"})
+			want := []string{"h2→h3 at leaf1", "h3→h4 at leaf2", "h4→h1 at leaf2"}
+			l.wait(func() string {
+				seen, err := l.control.Hosts.GetTraffic(l.ctx, &pb.GetTrafficRequest{})
+				if err != nil {
+					return err.Error()
+				}
+				var got []string
+				for _, h := range seen.GetCounted() {
+					for _, p := range h.GetPairs() {
+						if p.GetRunningBytes() > 500_000 { // acknowledgements take long
+							got = append(got, p.GetSrc()+"→"+p.GetDst()+" at "+h.GetSwitch())
+						}
+					}
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					return "counted is " + strings.Join(got, ", ")
+				}
+				return ""
+			})
+			out := l.preview(cfg)
+			for _, want := range []string{"\ncounted ", "\n! hosts that do not report are h1, h2, h3, h4: 3 pairs, "} {
+				if !strings.Contains(out, want) {
+					t.Errorf("the preview has no %q", want)
+				}
+			}
+			if strings.Contains(out, "unreported") {
+				t.Error("the preview guesses what is counted")
+			}
+		})
+	}
+}
+
+// live is a fabric on which traffic runs.
+type live struct {
+	*testing.T
+	ctx     context.Context
+	f       *inproc.Fabric
+	control *inproc.Control
+}
+
+// playFlows starts a fabric and flows without an end from hosts to others. Only the hosts in reporting report.
+func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[string]string) *live {
+	t.Helper()
+	race.SkipRealTime(t)
+	l := &live{T: t}
+	var err error
+	if l.f, err = inproc.Build(cfg, inproc.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(l.f.Close)
+	if err := l.f.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	group, ctx := errgroup.WithContext(ctx)
+	l.ctx = ctx
+	t.Cleanup(func() {
+		cancel()
+		if err := group.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	if l.control, err = l.f.Start(ctx, group); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.control.Conn.Close() })
+	if err := l.control.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range reporting {
+		group.Go(func() error {
+			return inproc.IgnoreCancel(ctx, remote.Run(ctx, l.control.Hosts, remote.Options{Host: name, Do: l.f.Hosts[name].Do, Interval: 250 * time.Millisecond}))
+		})
+	}
+	for from, to := range flows {
+		if err := l.f.Hosts[from].Do(ctx, func(a *agent.Agent, now units.Time) {
+			if _, err := a.StartFlow(now, agent.FlowSpec{Dst: cfg.Host(to).IPv4}); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// wait waits until nothing is said to be waited for.
+func (l *live) wait(what func() string) {
+	l.Helper()
+	if waiting, err := l.control.Poll(l.ctx, inproc.ReadyWithin, func([]*pb.SwitchStatus) string { return what() }); err != nil || waiting != "" {
+		l.Fatalf("%s: %v", waiting, err)
+	}
+}
+
+// preview returns what `headgate plan --preview` prints of the configuration that runs.
+func (l *live) preview(cfg *config.Config) string {
+	l.Helper()
+	file := filepath.Join(l.TempDir(), "pair.yaml")
+	if err := os.WriteFile(file, cfg.Source, 0o600); err != nil {
+		l.Fatal(err)
 	}
 	var out bytes.Buffer
 	root := cli.NewRoot()
 	root.SetArgs([]string{"plan", "-f", file, "--preview", "--seeds", "1", "--server", cfg.Controller.Listen})
 	root.SetOut(&out)
 	root.SetErr(io.Discard)
-	if err := root.ExecuteContext(ctx); err != nil {
-		t.Fatal(err)
+	if err := root.ExecuteContext(l.ctx); err != nil {
+		l.Fatal(err)
 	}
-	t.Log("\n" + out.String())
-	for _, want := range []string{"\nrunning ", "\nunreported ", "\n! hosts that do not report are h4: "} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("the preview has no %q", want)
-		}
-	}
+	l.Log("\n" + out.String())
+	return out.String()
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/headgate/headgate/tests/race"
 )
 
-// pair is two leaves and a spine at 20 Mb/s with two hosts each, on free ports.
-func pair(t *testing.T) *config.Config {
+// pair is two leaves and a spine at 20 Mb/s with two hosts each, on free ports, and more sections.
+func pair(t *testing.T, more string) *config.Config {
 	t.Helper()
 	ports := freePorts(t, 5)
 	yaml := fmt.Sprintf(`
@@ -49,7 +49,7 @@ applications:
   - {name: default, budget: 100}
 controller: {listen: "127.0.0.1:%d", metrics: "127.0.0.1:%d"}
 `, ports[0], ports[1], ports[2], ports[3], ports[4])
-	cfg, err := config.Parse("pair.yaml", []byte(yaml), nil, controller.Sections()...)
+	cfg, err := config.Parse("pair.yaml", []byte(yaml+more), nil, controller.Sections()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func play(t *testing.T, length time.Duration, restarts []scenario.Restart, phase
 		var logs, table bytes.Buffer
 		var err error
 		report, err = scenario.Play(t.Context(), scenario.Options{
-			Scenario: scenario.Shares("test", "test", phases...), Config: pair(t), For: length, Restarts: restarts,
+			Scenario: scenario.Shares("test", "test", phases...), Config: pair(t, ""), For: length, Restarts: restarts,
 			Log: slog.New(slog.NewTextHandler(&logs, nil)),
 		})
 		if err != nil {

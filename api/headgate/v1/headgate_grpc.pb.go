@@ -1349,7 +1349,7 @@ type HostServiceClient interface {
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(ctx context.Context, in *ListFlowsRequest, opts ...grpc.CallOption) (*ListFlowsResponse, error)
 	// GetTraffic returns what hosts have reported within the last ten to twenty minutes, added up by
-	// pairs of hosts. Reports come every half second: what is finer is not known.
+	// pairs of hosts, and what switches have counted. Reports come every half second: what is finer is not known.
 	GetTraffic(ctx context.Context, in *GetTrafficRequest, opts ...grpc.CallOption) (*GetTrafficResponse, error)
 	// WatchFlows sends what ListFlows returns, then every report as it comes.
 	WatchFlows(ctx context.Context, in *WatchFlowsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HostReport], error)
@@ -1433,7 +1433,7 @@ type HostServiceServer interface {
 	// ListFlows returns what the attached hosts last reported.
 	ListFlows(context.Context, *ListFlowsRequest) (*ListFlowsResponse, error)
 	// GetTraffic returns what hosts have reported within the last ten to twenty minutes, added up by
-	// pairs of hosts. Reports come every half second: what is finer is not known.
+	// pairs of hosts, and what switches have counted. Reports come every half second: what is finer is not known.
 	GetTraffic(context.Context, *GetTrafficRequest) (*GetTrafficResponse, error)
 	// WatchFlows sends what ListFlows returns, then every report as it comes.
 	WatchFlows(*WatchFlowsRequest, grpc.ServerStreamingServer[HostReport]) error

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -21,6 +22,7 @@ import (
 type feat struct {
 	hub    feature.Hub
 	latest feature.Latest[state]
+	tables feature.Latest[*observed.Table]
 }
 
 // New returns the feature.
@@ -112,6 +114,7 @@ func portsOf(env *feature.Env) []cnpgen.PortConfig {
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := Of(env.Config)
 	f.latest.Forget(sw.Name())
+	f.tables.Forget(sw.Name())
 	if env.Means(watchPart) != feature.ByProgram {
 		return nil
 	}
@@ -122,20 +125,27 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 			s.tables = slices.DeleteFunc(slices.Clone(s.tables), func(id uint32) bool { return id == ids.TableQueuePair })
 		}
 		return s
-	case cfg.At != AtController:
-		return nil // the switch keeps its own table
 	}
 	ports := portsOf(env)
 	if len(ports) == 0 {
 		return nil
 	}
+	table := &observed.Table{}
+	if cfg.At != AtController { // the switch keeps its own flows
+		f.tables.Set(sw.Name(), table)
+		return &reader{sw: &overP4Runtime{sw: sw}, meter: cnpgen.NewMeter(cfg.MaxFlows), table: table}
+	}
+	table.Together = ports[0].Params.Interval.Duration() // whose ports are read in turn within it
 	l := &loop{
 		hub: f.hub, latest: &f.latest, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
 		sw: &overP4Runtime{
 			sw: sw, pipe: env.Pipeline, queue: cfg.Queue, ageing: cfg.Ageing, cnp: cnpgen.CNPBuilder{DSCP: cfg.CNPDSCP},
 		},
 	}
-	lc := cnpgen.LoopConfig{Ports: ports, MaxFlows: cfg.MaxFlows, Phases: cnpgen.Phases(ports[0].Params.Interval, len(ports), phases)}
+	lc := cnpgen.LoopConfig{
+		Ports: ports, MaxFlows: cfg.MaxFlows, Phases: cnpgen.Phases(ports[0].Params.Interval, len(ports), phases),
+		Counted: func(sent map[cnpgen.FlowKey]uint64) { table.Counted(l.sw.now, sent) },
+	}
 	if queuePairPart.In(env.Pipeline) {
 		lc.QueuePairs = l.sw
 	}
@@ -144,6 +154,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		f.hub.Event(failed(sw.Name(), err))
 		return nil
 	}
+	f.tables.Set(sw.Name(), table)
 	return l
 }
 

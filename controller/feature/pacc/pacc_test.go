@@ -106,8 +106,57 @@ func TestDesiredAtSwitch(t *testing.T) {
 	if err := env.Pipeline.Normalize(list[0]); err != nil || string(list[0].GetTableEntry().GetMetadata()) != string(same) {
 		t.Errorf("Normalize takes the settings away: %v", err)
 	}
-	if f.Attach(env, &testenv.Switch{Switch: "leaf1"}) != nil {
-		t.Error("there is a loop in the controller too")
+}
+
+// TestCounted: what flows send is there as bursts, whether the loop is the controller's, which reads the counters anyway, or
+// the switch's, whose table is read and not written; of a switch without either, or not read yet, there is nothing.
+func TestCounted(t *testing.T) {
+	key := cnpgen.Flow{FlowKey: cnpgen.FlowKey{Src: netip.MustParseAddr("10.0.1.1"), Dst: netip.MustParseAddr("10.0.2.1")}, Port: 3}
+	entries := flowtable.FlowEntries(key, 0)
+	for _, at := range []string{"controller", "switch"} {
+		t.Run(at, func(t *testing.T) {
+			sent := int64(5000) // before the loop
+			sw := &testenv.Switch{Switch: "leaf1", Answer: func(requests []*p4v1.Entity) (list []*p4v1.Entity) {
+				if requests[0].GetTableEntry().GetTableId() != ids.TableQueuePair {
+					for _, e := range entries {
+						list = append(list, p4msg.Of(&p4v1.TableEntry{TableId: e.GetTableId(), Match: e.GetMatch(), CounterData: &p4v1.CounterData{ByteCount: sent}}))
+					}
+				}
+				return list
+			}}
+			f := New(&testenv.Hub{})
+			counter := f.(feature.Counter)
+			loop := f.Attach(testenv.New(t, "../../..", enabled(", at: "+at), New(nil), qos.New(nil)), sw)
+			if _, ok := counter.Counted("leaf1"); ok {
+				t.Error("something is counted before it was read")
+			}
+			now := time.Now()
+			for _, n := range []int64{0, 0, 700, 300, 0, -5000, 40} { // the last but one is a restart
+				sent += n
+				if err := loop.Tick(context.Background(), now); err != nil {
+					t.Fatal(err)
+				}
+				now = now.Add(readEvery)
+			}
+			got, ok := counter.Counted("leaf1")
+			if !ok || len(got.Pairs) != 1 {
+				t.Fatalf("%v, %+v", ok, got)
+			}
+			p := got.Pairs[0]
+			if p.Src != key.Src || p.Dst != key.Dst || p.Bytes != 1040 || p.Begun != 2 || p.Ended != 1 || p.EndedBytes != 1000 || p.RunningBytes != 40 {
+				t.Errorf("counted %+v, want a burst of 1000 B and one of 40 B so far", p)
+			}
+			if at == "switch" && (len(sw.Written) > 0 || len(sw.Polled) > 0) {
+				t.Errorf("written %v, polled %v on a switch with its own loop", sw.Written, sw.Polled)
+			}
+			if _, ok := counter.Counted("leaf2"); ok {
+				t.Error("leaf2 has counted something")
+			}
+			f.Attach(testenv.New(t, "../../..", nil, New(nil), qos.New(nil)), sw)
+			if _, ok := counter.Counted("leaf1"); ok {
+				t.Error("something is counted without PACC")
+			}
+		})
 	}
 }
 
