@@ -45,6 +45,9 @@ type Port struct {
 	Delay units.Time // propagation one way, 0 or more
 	// Headroom is Φ, for each lossless queue or, with DSH, the port. 0 means that of Config.
 	Headroom units.Bytes
+	// Victim is for SPFC and DSHSPFC: the port is a victim whenever it is not paused, and where one
+	// is told so no other port ever is, whatever departs. SPFC §III raises a threshold so, by hand.
+	Victim bool
 }
 
 // Config configures an MMU. Defaults that are not zero are filled in by WithDefaults, which

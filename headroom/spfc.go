@@ -1,7 +1,9 @@
 package headroom
 
 import (
+	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/headgate/headgate/units"
 )
@@ -98,8 +100,15 @@ type meterClock struct {
 
 func newVictims(c *Config) *victims {
 	v := &victims{period: c.SPFC.Period, packets: c.SPFC.Packet > 0, ports: make([]meterClock, len(c.Ports))}
-	for i := range v.ports {
-		v.ports[i] = meterClock{NewMeter(DepartLimit(c.Ports[i].Rate, c.SPFC.Period, c.SPFC.K, c.SPFC.Packet)), c.SPFC.Period}
+	told := slices.ContainsFunc(c.Ports, func(p Port) bool { return p.Victim })
+	for i, p := range c.Ports {
+		limit := DepartLimit(p.Rate, c.SPFC.Period, c.SPFC.K, c.SPFC.Packet)
+		if p.Victim {
+			limit = 1
+		} else if told {
+			limit = math.MaxUint64
+		}
+		v.ports[i] = meterClock{NewMeter(limit), c.SPFC.Period}
 	}
 	return v
 }

@@ -73,6 +73,8 @@ func (c *Config) checkPorts() error {
 		switch {
 		case p.Rate <= 0 || p.Rate > 10_000*units.Gbps:
 			return &units.FieldError{Field: name("rate"), Value: p.Rate.String(), Allowed: "more than 0 to 10 000 Gbps"}
+		case p.Victim && !c.Policy.victims():
+			return &units.FieldError{Field: name("victim"), Value: "true", Allowed: "false with policy " + string(c.Policy), Because: "only spfc and dsh+spfc have victims"}
 		case p.Delay < 0 || p.Delay > units.Second:
 			return &units.FieldError{Field: name("delay"), Value: p.Delay.String(), Allowed: "0 to 1 s"}
 		}

@@ -36,6 +36,8 @@ func TestRefusedConfigurations(t *testing.T) {
 		"packet": {SPFC, func(c *Config) { c.SPFC.Packet = -1 }, "spfc.packet is -1 B: allowed is 0 (count bytes) to 65535 B"},
 		"period": {DSHSPFC, func(c *Config) { c.SPFC.Period = 15 * units.Microsecond },
 			"spfc.period is 15us: allowed is 16us or more; TC ≥ 4 RTT, and ports[0] alone has an RTT of 2 · 2us"},
+		"victim without states": {DT, func(c *Config) { c.Ports[2].Victim = true },
+			"ports[2].victim is true: allowed is false with policy dt; only spfc and dsh+spfc have victims"},
 		"slow port": {SPFC, func(c *Config) { c.Ports[0].Rate, c.SPFC.Packet = units.Mbps, 1500 },
 			"spfc.period is 100us: allowed is a period in which one packet or byte can leave at C/K; ports[0]: 1Mbps · 100us / 5 is below one"},
 		"SIH exceeds the buffer": {SIH, func(c *Config) { c.Buffer = 12 * units.MB },

@@ -16,7 +16,7 @@ const unlimited = "unlimited"
 
 // decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config.
 // The ports are the switch's own. Some switches may have other values, and some ports headroom
-// of their own.
+// of their own, or the state that SPFC would find.
 func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")
 	payload := p.Config.Payload
@@ -46,7 +46,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	c.DSH.Window = m.Time("dsh_window", 0, 0, units.Second)
 	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
 	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
-	all, switches, ports := c, map[int]headroom.Config{}, map[portRef]units.Bytes{}
+	all, switches, ports := c, map[int]headroom.Config{}, map[portRef]headroom.Port{}
 	if p.Graph == nil {
 		m.Node("switches")
 		m.Node("ports")
@@ -59,8 +59,10 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 			}
 		})
 		m.Each("ports", func(m *yamlnode.Map) {
-			m.Need("headroom")
-			ports[p.linkEnds(m)] = m.Bytes("headroom", 1, 1, maxBytes)
+			if !m.Has("headroom") && !m.Has("victim") {
+				m.Fault("headroom", "is missing; want it or victim")
+			}
+			ports[p.linkEnds(m)] = headroom.Port{Headroom: m.Bytes("headroom", 0, 1, maxBytes), Victim: m.Bool("victim", false)}
 		})
 	}
 	return func(i fabric.SwitchInfo) (fabric.Buffer, error) {
@@ -70,7 +72,8 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		}
 		c.Ports = slices.Repeat([]headroom.Port{{}}, len(i.Rates))
 		for p := range c.Ports {
-			c.Ports[p] = headroom.Port{Rate: i.Rates[p], Delay: i.Delay[p], Headroom: ports[portRef{i.Peers[p], i.Node}]}
+			c.Ports[p] = ports[portRef{i.Peers[p], i.Node}]
+			c.Ports[p].Rate, c.Ports[p].Delay = i.Rates[p], i.Delay[p]
 		}
 		return headroom.New(c)
 	}

@@ -158,7 +158,7 @@ measures:
 	}
 }
 
-// TestMeasuresOfPolicies: SPFC takes a port whose flow leaves at line rate for a victim's, DSH
+// TestMeasuresOfPolicies: SPFC takes a port whose flow leaves at line rate for a victim's, but not where it is told another, DSH
 // stops whole ports, and τ of its queues is within Φ.
 func TestMeasuresOfPolicies(t *testing.T) {
 	got, _ := measured(t, star+`
@@ -179,6 +179,18 @@ measures:
 	checkMeasures(t, got, []want{
 		{"victim", 1, 0}, {"victims", 1, 0}, {"limit", 3600, 0}, {"idle limit", 1800, 1e-3},
 	})
+	got, _ = measured(t, star+`
+buffer: {policy: spfc, size: 4MB, headroom: 100KB, alpha: 1/2, lossless: [0], ports: [{from: h1, to: s0, victim: true}]}
+flows: [{kind: flow, from: h0, to: h3, stop: 1ms}, {kind: flow, from: h1, to: h2, size: 10KB}]
+run: {until: 1ms}
+gauges:
+  - {name: found, what: victims, port: {from: h0, to: s0}}
+  - {name: told, what: limit, port: {from: h1, to: s0}, class: 0}
+measures:
+  - {name: found, what: gauge, gauge: found, stat: max}
+  - {name: told, what: gauge, gauge: told, stat: max}
+`)
+	checkMeasures(t, got, []want{{"found", 0, 0}, {"told", 3600, 0}})
 	got, _ = measured(t, star+`
 buffer: {policy: dsh, size: 600KB, headroom: 60KB, alpha: 16, lossless: [0, 1]}
 flows: [{kind: incast, to: h3, size: 1MB}]
