@@ -24,6 +24,12 @@ import (
 // attemptTime bounds one attempt to reconcile a switch.
 const attemptTime = 2 * time.Minute
 
+// mostPutOff bounds how often in a row a change puts a periodic comparison off.
+const mostPutOff = 3
+
+// errPutOff ends a comparison for a change.
+var errPutOff = errors.New("the switch is wanted otherwise")
+
 // knownState is the state of a switch as far as the reconciler knows it without a read, because it
 // wrote it over the current session. So a change of a route needs no read of all entries.
 type knownState struct {
@@ -44,9 +50,10 @@ func (d *Device) reconciler(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var slot *slot // that the reconciler waits for, to read the switch; nil for none
-	periodic := false
+	periodic, putOff := false, 0
 	for {
-		taken := func() {} // gives the slot back
+		taken := func() {}                // gives the slot back
+		trusted, givesWay := known, false // what a comparison that gives way leaves
 		select {
 		case <-ctx.Done():
 			return
@@ -56,7 +63,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			slot = d.opts.Slots.slot(known.state != nil) // else the last attempt failed
 			continue
 		case slot.take() <- struct{}{}:
-			taken, slot, periodic = slot.taken(), nil, true
+			taken, periodic, givesWay, slot = slot.taken(), true, slot.calm && putOff < mostPutOff, nil
 			known.state, known.trafficManager = nil, nil // do not trust them: read the switch
 		}
 		job, ready := d.job()
@@ -87,8 +94,17 @@ func (d *Device) reconciler(ctx context.Context) {
 			}
 			known.state = nil // the attempt reads the switch and reports what is wrong
 		}
-		ok := d.attempt(ctx, job, &known, periodic)
+		job.givesWay = givesWay
+		ok, gaveWay := d.attempt(ctx, job, &known, periodic)
 		taken()
+		if gaveWay {
+			known = trusted
+			putOff++
+			continue // Want has kicked
+		}
+		if periodic {
+			putOff = 0
+		}
 		next := time.Duration(-1)
 		failed = job
 		if ok {
@@ -121,14 +137,19 @@ type job struct {
 	trafficManager *trafficmanager.Config // want.TrafficManager with the loops' victims
 	seq            uint64
 	epoch          uint64
+	givesWay       bool // when something else is wanted while the switch is read, leave it at that
 }
 
-// attempt reconciles the switch and reports whether the switch now has its wanted state.
-func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic bool) bool {
+// attempt reconciles the switch and reports whether the switch now has its wanted state, or else whether
+// it gave way to another want.
+func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic bool) (ok, gaveWay bool) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	began := time.Now()
 	res, err := d.reconcile(ctx, j, known, periodic)
+	if errors.Is(err, errPutOff) {
+		return false, true
+	}
 	if err != nil {
 		known.state = nil
 	}
@@ -148,11 +169,11 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	defer d.mu.Unlock()
 	d.stats.Reconciles++
 	if d.epoch != j.epoch {
-		return true // the session changed meanwhile; its role decides what is next
+		return true, false // the session changed meanwhile; its role decides what is next
 	}
 	if transient(err) {
 		d.setState(d.status.State, err.Error())
-		return false // the session will soon report why
+		return false, false // the session will soon report why
 	}
 	d.done = outcome{seq: j.seq, result: res}
 	if j.want.State != nil {
@@ -180,7 +201,7 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	}
 	d.attach(j)
 	d.wake()
-	return err == nil
+	return err == nil, false
 }
 
 // runsProgram reports whether the switch runs the wanted program, even if it refused entries. The
@@ -241,10 +262,19 @@ func (d *Device) reconcile(ctx context.Context, j job, known *knownState, period
 	}
 	fresh := known.state == nil
 	if fresh {
-		if err := d.program(ctx, c); err != nil {
+		pushed, err := d.program(ctx, c)
+		if err != nil {
 			return res, err
 		}
-		have, unreadable, err := reconcile.Read(ctx, c, d.opts.Pipeline, feature.Externs(d.opts.Features, &d.opts.Switch)...)
+		read, end := ctx, func() {}
+		if j.givesWay && !pushed { // behind a push nothing is known
+			read, end = d.untilChanged(ctx, j.seq)
+		}
+		defer end()
+		have, unreadable, err := reconcile.Read(read, c, d.opts.Pipeline, feature.Externs(d.opts.Features, &d.opts.Switch)...)
+		if errors.Is(context.Cause(read), errPutOff) {
+			return res, errPutOff
+		}
 		if err != nil {
 			return res, err
 		}
@@ -264,17 +294,40 @@ func (d *Device) reconcile(ctx context.Context, j job, known *knownState, period
 	return res, nil
 }
 
+// untilChanged returns a context that also ends, by errPutOff, when something else is wanted than what
+// seq counts.
+func (d *Device) untilChanged(ctx context.Context, seq uint64) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for {
+			d.mu.Lock()
+			is, changed := d.wantSeq, d.changed
+			d.mu.Unlock()
+			if is != seq {
+				cancel(errPutOff)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // program pushes the wanted pipeline unless the switch runs it.
-func (d *Device) program(ctx context.Context, c *session.Client) error {
+func (d *Device) program(ctx context.Context, c *session.Client) (pushed bool, err error) {
 	running, err := c.Compare(ctx, d.opts.Pipeline)
 	if err != nil || running == session.Same {
-		return err
+		return false, err
 	}
 	if !d.opts.Pipeline.Pushable() {
-		return noDevice(running)
+		return false, noDevice(running)
 	}
 	if err := c.Push(ctx, d.opts.Pipeline); err != nil {
-		return err
+		return false, err
 	}
 	d.count(func(s *Stats) { s.Pushes++ })
 	why := "it ran none"
@@ -282,7 +335,7 @@ func (d *Device) program(ctx context.Context, c *session.Client) error {
 		why = "it ran another one"
 	}
 	d.event(view.Info, "pipeline.pushed", fmt.Sprintf("the switch has a new pipeline: %s", why))
-	return nil
+	return true, nil
 }
 
 // write writes a plan to the switch. The read that the plan is based on may be incomplete or out of
