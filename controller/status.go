@@ -2,6 +2,7 @@ package controller
 
 import (
 	"net"
+	"slices"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
@@ -77,13 +78,36 @@ func (c *Controller) switches(a *applied) []view.Switch {
 
 func (c *Controller) oneSwitch(a *applied, name string) view.Switch {
 	v := a.devices[name].Status()
+	v.Ports, v.Status = c.ports(a, name), c.status(name, func(*view.Table) bool { return true })
+	return v
+}
+
+func (c *Controller) ports(a *applied, name string) []view.Port {
+	var list []view.Port
 	for _, p := range a.graph.Ports(name) {
 		port := view.Port{Number: p.Number, Peer: p.Peer}
 		port.State, port.OutOfService = c.links.port(p.Link)
-		v.Ports = append(v.Ports, port)
+		list = append(list, port)
 	}
-	v.Status = c.status(name)
-	return v
+	return list
+}
+
+// Glance returns the names and ports of the switch of a name, of all where it is "", and the status of the
+// features that have a wanted table.
+func (c *Controller) Glance(name string, wanted func(*view.Table) bool) []view.Switch {
+	c.mu.RLock()
+	cur := c.current
+	c.mu.RUnlock()
+	if cur == nil {
+		return nil
+	}
+	var list []view.Switch
+	for _, s := range cur.config.Switches {
+		if name == "" || s.Name == name {
+			list = append(list, view.Switch{Name: s.Name, Ports: c.ports(cur, s.Name), Status: c.status(s.Name, wanted)})
+		}
+	}
+	return list
 }
 
 // Tables returns what the features may show of switches.
@@ -97,10 +121,10 @@ func (c *Controller) Tables() []*view.Table {
 	return list
 }
 
-func (c *Controller) status(sw string) []view.Status {
+func (c *Controller) status(sw string, wanted func(*view.Table) bool) []view.Status {
 	var list []view.Status
 	for _, f := range c.features {
-		if m, ok := f.(feature.Monitor); ok {
+		if m, ok := f.(feature.Monitor); ok && slices.ContainsFunc(m.Tables(), wanted) {
 			list = append(list, m.Status(sw)...)
 		}
 	}

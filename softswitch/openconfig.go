@@ -12,9 +12,15 @@ import (
 type openConfig struct{ *Switch }
 
 // State implements gnmi.Source.
-func (s openConfig) State(target string) []gnmi.State {
+func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 	state := gnmi.State{Target: target}
+	if len(wants) == 0 {
+		return []gnmi.State{state}
+	}
 	add := func(is any, leaf *gnmi.Leaf, of ...string) {
+		if !wants[leaf] {
+			return
+		}
 		v := gnmi.Value{Leaf: leaf, Is: is}
 		copy(v.Of[:], of)
 		state.Values = append(state.Values, v)

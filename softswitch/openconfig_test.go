@@ -19,8 +19,12 @@ func TestOpenConfig(t *testing.T) {
 		h1.send(us, frame(2, 5, i, 100))
 	}
 	loop.RunUntil(ms)
+	all := gnmi.Wants{}
+	for _, l := range gnmi.Leaves {
+		all[l] = true
+	}
 	leaves := func() map[gnmi.Value]any {
-		states := openConfig{s}.State("any")
+		states := openConfig{s}.State("any", all)
 		if len(states) != 1 || states[0].Target != "any" {
 			t.Fatalf("states %v", states)
 		}
@@ -54,6 +58,9 @@ func TestOpenConfig(t *testing.T) {
 	cable.SetUp(false)
 	h1.send(2*ms, frame(2, 5, 9, 100))
 	loop.RunUntil(3 * ms)
+	if few := (openConfig{s}).State("any", gnmi.Wants{gnmi.OperStatus: true})[0].Values; len(few) != 2 {
+		t.Errorf("of two ports' status %v", few)
+	}
 	got = leaves()
 	if oper, lost := got[gnmi.Value{Leaf: gnmi.OperStatus, Of: [2]string{"2"}}], got[gnmi.Value{Leaf: gnmi.OutDiscards, Of: [2]string{"2"}}]; oper != gnmi.Down || lost != uint64(1) {
 		t.Errorf("without its cable the port is %v and lost %v, want DOWN and 1", oper, lost)

@@ -135,6 +135,8 @@ func (s *server) HostParameters() []view.HostParameter { return nil }
 
 func (s *server) Switch(string) (view.Switch, bool) { return view.Switch{}, false }
 
+func (s *server) Glance(string, func(*view.Table) bool) []view.Switch { return nil }
+
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{
 		{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559", State: view.Ready, Since: time.Now().Add(-90 * time.Second), Entries: 12, Reconciles: 1,

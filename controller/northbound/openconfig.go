@@ -47,15 +47,11 @@ var shown = map[string]*gnmi.Leaf{
 var operStatus = map[view.PortState]string{view.PortUp: gnmi.Up, view.PortDown: gnmi.Down, view.PortUnknown: gnmi.Unknown}
 
 // State implements gnmi.Source.
-func (o openConfig) State(target string) []gnmi.State {
-	var list []view.Switch
-	if target == "" {
-		list = o.Backend.Switches()
-	} else if s, ok := o.Backend.Switch(target); ok {
-		list = []view.Switch{s}
-	}
+func (o openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 	var states []gnmi.State
-	for _, s := range list {
+	for _, s := range o.Backend.Glance(target, func(t *view.Table) bool {
+		return slices.ContainsFunc(t.Columns, func(c view.Column) bool { return wants[shown[c.Metric]] })
+	}) {
 		state := gnmi.State{Target: s.Name}
 		for _, p := range s.Ports {
 			admin := gnmi.Up
@@ -66,23 +62,25 @@ func (o openConfig) State(target string) []gnmi.State {
 			for leaf, is := range map[*gnmi.Leaf]any{
 				gnmi.Type: gnmi.Ethernet, gnmi.Description: clean(p.Peer), gnmi.ID: p.Number, gnmi.AdminStatus: admin, gnmi.OperStatus: operStatus[p.State],
 			} {
-				state.Values = append(state.Values, gnmi.Value{Leaf: leaf, Of: of, Is: is})
+				if wants[leaf] {
+					state.Values = append(state.Values, gnmi.Value{Leaf: leaf, Of: of, Is: is})
+				}
 			}
 		}
 		for _, t := range s.Status {
-			state.Values = append(state.Values, valuesOf(t)...)
+			state.Values = append(state.Values, valuesOf(t, wants)...)
 		}
 		states = append(states, state)
 	}
 	return states
 }
 
-// valuesOf returns those of a table for which there is a leaf.
-func valuesOf(t view.Status) []gnmi.Value {
+// valuesOf returns those of a table that are wanted.
+func valuesOf(t view.Status, wants gnmi.Wants) []gnmi.Value {
 	var list []gnmi.Value
 	for i, c := range t.Columns {
 		leaf := shown[c.Metric]
-		if leaf == nil {
+		if !wants[leaf] {
 			continue
 		}
 		for _, r := range t.Rows {

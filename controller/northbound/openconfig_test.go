@@ -43,7 +43,8 @@ func TestOpenConfig(t *testing.T) {
 	table := &view.Table{Keys: []string{"port", "peer", "queue"}, Columns: []view.Column{
 		{Head: "POLICY"}, {Metric: "port_queue_bytes"}, {Metric: "pfc_victim"}, {Metric: "pfc_paused_seconds"}, {Metric: "pfc_pause_frames"},
 	}}
-	list := valuesOf(view.Status{Table: &view.Table{Keys: table.Keys[:2], Columns: table.Columns[2:3]}, Rows: []view.Row{{Keys: []string{"4", "h1"}, Values: []any{true}}, {Keys: []string{"5", "h2"}, Values: []any{nil}}}})
+	wants := gnmi.Wants{gnmi.Victim: true, gnmi.OperStatus: true, gnmi.QueueLen: true}
+	list := valuesOf(view.Status{Table: &view.Table{Keys: table.Keys[:2], Columns: table.Columns[2:3]}, Rows: []view.Row{{Keys: []string{"4", "h1"}, Values: []any{true}}, {Keys: []string{"5", "h2"}, Values: []any{nil}}}}, wants)
 	if want := []gnmi.Value{{Leaf: gnmi.Victim, Of: [2]string{"4"}, Is: true}}; !slices.Equal(list, want) {
 		t.Errorf("%v, want %v", list, want)
 	}
@@ -56,15 +57,23 @@ func TestOpenConfig(t *testing.T) {
 	}
 	o := openConfig{Options{Backend: &backend{}, Events: events.NewBus[view.Event](0)}}
 	for target, want := range map[string]int{"": 1, "s1": 1, "s9": 0} {
-		if got := o.State(target); len(got) != want {
+		if got := o.State(target, nil); len(got) != want || want == 1 && len(got[0].Values) > 0 {
 			t.Errorf("%q: %v", target, got)
 		}
 	}
 	oper := map[string]any{}
-	for _, v := range o.State("s1")[0].Values {
-		if v.Leaf == gnmi.OperStatus {
+	for _, v := range o.State("s1", wants)[0].Values {
+		switch v.Leaf {
+		case gnmi.OperStatus:
 			oper[v.Of[0]] = v.Is
+		case gnmi.QueueLen:
+			oper["queue "+v.Of[1]] = v.Is
+		default:
+			t.Errorf("%v was not asked for", v)
 		}
+	}
+	if oper["queue 7"] != uint64(9) {
+		t.Errorf("queues %v", oper)
 	}
 	if oper["1"] != gnmi.Up || oper["2"] != gnmi.Down || oper["3"] != gnmi.Unknown {
 		t.Errorf("ports %v", oper)

@@ -53,28 +53,57 @@ func compile(field string, prefix, path *gpb.Path) (query, error) {
 		return bad("elements without keys, of gNMI before 0.4: want elem")
 	}
 	elems := slices.Concat(prefix.GetElem(), path.GetElem())
-	text, deep := pathText(elems), 0
 	if len(elems) > maxElements {
 		return bad("%d elements: want at most %d", len(elems), maxElements)
 	}
-	for _, e := range elems {
-		if e.GetName() == "..." {
-			deep++
+	text, deep := pathText(elems), 0
+	bare := make([]*gpb.PathElem, len(elems)) // the path without its keys
+	for i, e := range elems {
+		bare[i] = &gpb.PathElem{Name: e.GetName()}
+		switch {
+		case e.GetName() == "":
+			return bad("%s: element %d has no name", text, i)
+		case e.GetName() == "...":
+			if deep++; len(e.GetKey()) > 0 {
+				return bad(`%s: "..." with keys: want none`, text)
+			}
 		}
 	}
 	if deep > 1 {
 		return bad(`%s: %d times "...": want at most one`, text, deep)
 	}
+	if q := find(elems); len(q) > 0 {
+		return q, nil
+	}
+	if len(find(bare)) > 0 {
+		return bad("%s: no list has such keys", text)
+	}
+	return nil, status.Errorf(codes.Unimplemented, "%s: %s: the models that are served have no such path", field, strings.ToValidUTF8(text, "?"))
+}
+
+// find returns the leaves that a path selects.
+func find(elems []*gpb.PathElem) query {
 	q := query{}
 	for _, l := range Leaves {
 		if list := match(elems, l.elems, selection{}, 0, nil); len(list) > 0 {
 			q[l] = list
 		}
 	}
-	if len(q) == 0 {
-		return nil, status.Errorf(codes.NotFound, "%s: %s: the models that are served have no such path", field, strings.ToValidUTF8(text, "?"))
+	return q
+}
+
+// wants returns the leaves that answer queries: for the name of a list's entry, those that show that there is one.
+func wants(queries ...query) Wants {
+	w := Wants{}
+	for _, q := range queries {
+		for l := range q {
+			w[l] = true
+			for _, in := range inside[l] {
+				w[in] = true
+			}
+		}
 	}
-	return q, nil
+	return w
 }
 
 // old reports whether a path has nothing but what gNMI had before elem. Clients send both.
@@ -89,7 +118,7 @@ func match(path []*gpb.PathElem, leaf []elem, s selection, keys int, list []sele
 		return append(list, s)
 	}
 	p := path[0]
-	if p.GetName() == "..." && len(p.GetKey()) == 0 {
+	if p.GetName() == "..." {
 		list = match(path[1:], leaf, s, keys, list)
 	}
 	if len(leaf) == 0 {

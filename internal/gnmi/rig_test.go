@@ -17,13 +17,14 @@ type fake struct {
 	changed chan struct{} // nil: nothing tells
 }
 
-func (f *fake) State(target string) []State {
+func (f *fake) State(target string, wants Wants) []State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []State
 	for _, s := range f.states {
 		if target == "" || s.Target == target {
-			list = append(list, State{s.Target, slices.Clone(s.Values)})
+			values := slices.DeleteFunc(slices.Clone(s.Values), func(v Value) bool { return !wants[v.Leaf] })
+			list = append(list, State{s.Target, values})
 		}
 	}
 	return list

@@ -123,6 +123,18 @@ var models = []*gpb.ModelData{
 	{Name: "headgate-buffer", Organization: "Headgate", Version: "2026-11-23"},
 }
 
+// inside are the leaves of a list, by the one that repeats its key.
+var inside = func() map[*Leaf][]*Leaf {
+	by := map[*Leaf][]*Leaf{}
+	for _, l := range Leaves {
+		for n := range l.keys {
+			name := names[l.list(n+1)]
+			by[name] = append(by[name], l)
+		}
+	}
+	return by
+}()
+
 // leaf adds a leaf to Leaves.
 func leaf(text string) *Leaf {
 	l, module := &Leaf{}, ""

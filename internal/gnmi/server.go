@@ -17,8 +17,9 @@ import (
 // Source is what a server shows. Its methods are safe for concurrent use.
 type Source interface {
 	// State returns what is known now of a target, of all where it is "". There are none for a name
-	// that no target has. A source that has one without a name knows it by every name.
-	State(target string) []State
+	// that no target has. A source that has one without a name knows it by every name. Values of leaves
+	// that are not wanted may be left out.
+	State(target string, wants Wants) []State
 	// Changed returns a channel that has a value soon after something that is no counter may have
 	// changed, until ctx ends; nil where nothing tells.
 	Changed(ctx context.Context) <-chan struct{}
@@ -29,6 +30,9 @@ type State struct {
 	Target string
 	Values []Value
 }
+
+// Wants are the leaves that are asked for.
+type Wants map[*Leaf]bool
 
 // server implements gNMI.
 type server struct {
@@ -53,7 +57,8 @@ func (s *server) Set(context.Context, *gpb.SetRequest) (*gpb.SetResponse, error)
 	return nil, status.Error(codes.Unimplemented, "gNMI is served to read alone: nothing was set; configurations are set by headgate apply (headgate.v1.FabricService.ApplyConfig)")
 }
 
-// Get implements gNMI. Values of JSON are whole subtrees, those of PROTO leaves.
+// Get implements gNMI. Values of JSON are whole subtrees, those of PROTO leaves. A path that none of the
+// targets has anything for is NOT_FOUND (gNMI 0.10, 3.3.4); the root is always there.
 func (s *server) Get(_ context.Context, r *gpb.GetRequest) (*gpb.GetResponse, error) {
 	paths := r.GetPath()
 	if len(paths) == 0 {
@@ -63,18 +68,24 @@ func (s *server) Get(_ context.Context, r *gpb.GetRequest) (*gpb.GetResponse, er
 	if err != nil {
 		return nil, err
 	}
-	states, err := s.states(r.GetPrefix().GetTarget())
+	states, err := s.states(r.GetPrefix().GetTarget(), wants(queries...))
 	if err != nil {
 		return nil, err
 	}
 	out := &gpb.GetResponse{}
-	for _, q := range queries {
+	for i, q := range queries {
+		found := len(r.GetPrefix().GetElem())+len(paths[i].GetElem()) == 0
 		for _, state := range states {
 			n := notification(r.GetPrefix(), state.Target)
-			if r.GetType() != gpb.GetRequest_CONFIG { // there is none
-				n.Update = q.updates(complete(state.Values), r.GetEncoding())
+			n.Update = q.updates(state.Values, r.GetEncoding())
+			found = found || len(n.Update) > 0
+			if r.GetType() == gpb.GetRequest_CONFIG {
+				n.Update = nil // all is state
 			}
 			out.Notification = append(out.Notification, n)
+		}
+		if !found {
+			return nil, status.Errorf(codes.NotFound, "path[%d]: %s: nothing is known of it now", i, pathText(slices.Concat(r.GetPrefix().GetElem(), paths[i].GetElem())))
 		}
 	}
 	return out, nil
@@ -124,16 +135,19 @@ func notification(prefix *gpb.Path, target string) *gpb.Notification {
 }
 
 // states returns the state of a request's target, and NOT_FOUND for one that there is not.
-func (s *server) states(target string) ([]State, error) {
+func (s *server) states(target string, w Wants) ([]State, error) {
 	if target == "*" {
 		target = ""
 	}
-	states := s.source.State(target)
+	states := s.source.State(target, w)
+	for i := range states {
+		states[i].Values = complete(states[i].Values)
+	}
 	if len(states) > 0 || target == "" {
 		return states, nil
 	}
 	var known []string
-	for _, t := range s.source.State("") {
+	for _, t := range s.source.State("", nil) {
 		known = append(known, t.Target)
 	}
 	return nil, status.Errorf(codes.NotFound, "prefix.target: %q is not allowed: want one of %s, or * for all", strings.ToValidUTF8(target, "?"), strings.Join(known, ", "))

@@ -60,7 +60,10 @@ func TestGet(t *testing.T) {
 		{"spine1", "", "qos/interfaces/interface/pfc/classes", gpb.Encoding_JSON_IETF, []string{
 			`spine1 /qos/interfaces/interface[interface-id=1]/pfc/classes json_ietf_val:"{\"headgate-buffer:class\":[{\"class\":3,\"state\":{\"class\":3,\"headroom-bytes\":\"1500\"}}]}"`,
 		}},
-		{"spine1", "", "interfaces/interface[name=9]", gpb.Encoding_JSON_IETF, nil},
+		{"leaf1", "", "qos/interfaces/interface/output/queues/queue/state/name", gpb.Encoding_PROTO, []string{
+			`leaf1 /qos/interfaces/interface[interface-id=1]/output/queues/queue[name=7]/state/name string_val:"7"`,
+			`leaf1 /qos/interfaces/interface[interface-id=2]/output/queues/queue[name=7]/state/name string_val:"7"`,
+		}},
 	} {
 		r := &gpb.GetRequest{Prefix: path(c.prefix), Path: []*gpb.Path{path(c.path)}, Encoding: c.encoding}
 		r.Prefix.Target = c.target
@@ -128,9 +131,15 @@ func TestRefused(t *testing.T) {
 		{get(&gpb.GetRequest{Encoding: gpb.Encoding_ASCII}), codes.Unimplemented, "encoding: ASCII is not served: want JSON, JSON_IETF or PROTO"},
 		{get(&gpb.GetRequest{UseModels: []*gpb.ModelData{{Name: "acl"}}}), codes.Unimplemented, `use_models[0]: "acl"`},
 		{get(&gpb.GetRequest{Path: many}), codes.InvalidArgument, "path: 129 of them: want at most 128"},
-		{get(&gpb.GetRequest{Path: []*gpb.Path{nil, path("interfaces/interface[nom=1]")}}), codes.NotFound, "path[1]: /interfaces/interface[nom=1]: the models that are served have no such path"},
-		{get(&gpb.GetRequest{Path: []*gpb.Path{path("system")}}), codes.NotFound, "/system"},
-		{get(&gpb.GetRequest{Path: []*gpb.Path{path("interfaces[x=1]")}}), codes.NotFound, "x=1"},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{nil, path("interfaces/interface[nom=1]")}}), codes.InvalidArgument, "path[1]: /interfaces/interface[nom=1]: no list has such keys"},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{path("interfaces[x=1]")}}), codes.InvalidArgument, "x=1"},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{path("...[x=1]/state")}}), codes.InvalidArgument, `"..." with keys: want none`},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{{Elem: []*gpb.PathElem{{Name: "qos"}, {}}}}}), codes.InvalidArgument, "/qos/: element 1 has no name"},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{path("system")}}), codes.Unimplemented, "path[0]: /system: the models that are served have no such path"},
+		{sub(func(l *gpb.SubscriptionList) { l.Subscription[0] = &gpb.Subscription{Path: path("system")} }), codes.Unimplemented, "/system"},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{nil, path("interfaces/interface[name=9]")}}), codes.NotFound, "path[1]: /interfaces/interface[name=9]: nothing is known of it now"},
+		{get(&gpb.GetRequest{Prefix: &gpb.Path{Target: "leaf1"}, Path: []*gpb.Path{path("qos/buffer/state/threshold")}}), codes.NotFound, "/qos/buffer/state/threshold"},
+		{get(&gpb.GetRequest{Path: []*gpb.Path{path("*/*[name=9]")}}), codes.NotFound, "name=9"},
 		{get(&gpb.GetRequest{Path: []*gpb.Path{path(".../state/...")}}), codes.InvalidArgument, `2 times "..."`},
 		{get(&gpb.GetRequest{Path: []*gpb.Path{path(strings.Repeat("a/", 33))}}), codes.InvalidArgument, "33 elements: want at most 32"},
 		{get(&gpb.GetRequest{Path: []*gpb.Path{{Origin: "cli"}}}), codes.InvalidArgument, `path[0]: origin "cli": want openconfig, or none`},

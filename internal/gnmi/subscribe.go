@@ -104,7 +104,7 @@ func (s *server) follow(list *gpb.SubscriptionList) (*follower, error) {
 		}
 		f.subs = append(f.subs, one)
 	}
-	_, err = s.states(list.GetPrefix().GetTarget())
+	_, err = s.states(list.GetPrefix().GetTarget(), nil)
 	return f, err
 }
 
@@ -216,22 +216,16 @@ func (f *follower) hasten(now time.Time) {
 // would be sent.
 func (f *follower) round(now time.Time, gone, silent bool) error {
 	var due []*subscription
+	var ask []query
 	for _, sub := range f.subs {
 		if !sub.due.After(now) {
-			due = append(due, sub)
+			due, ask = append(due, sub), append(ask, sub.query)
 		}
 	}
 	if len(due) == 0 {
 		return nil
 	}
-	target := f.list.GetPrefix().GetTarget()
-	if target == "*" {
-		target = ""
-	}
-	states := f.source.State(target)
-	for i := range states {
-		states[i].Values = complete(states[i].Values)
-	}
+	states, _ := f.states(f.list.GetPrefix().GetTarget(), wants(ask...)) // a target may have left since
 	for _, sub := range due {
 		for _, n := range sub.notifications(states, now, f.list, gone) {
 			if silent {

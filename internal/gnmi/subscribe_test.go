@@ -70,6 +70,23 @@ func check(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
+// TestNotYet: what is not there yet is waited for, and told once it is.
+func TestNotYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := fabric()
+		ctx, cancel := context.WithCancel(t.Context())
+		s := subscribe(ctx, source, list("leaf1", gpb.SubscriptionList_STREAM, &gpb.Subscription{Path: path("qos/buffer/state/threshold")}))
+		synctest.Wait()
+		check(t, "at once", s.sent(), "sync")
+		source.mu.Lock()
+		source.states[0].Values = append(source.states[0].Values, Value{Threshold, [2]string{}, uint64(7)})
+		source.mu.Unlock()
+		time.Sleep(scan + time.Millisecond)
+		check(t, "it is there", s.sent(), "leaf1 threshold 7")
+		ended(t, s, cancel)
+	})
+}
+
 // TestOnce and the other streams run on a fake clock.
 func TestOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
