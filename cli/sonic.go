@@ -91,24 +91,37 @@ func (f *sonicExport) run(c *cobra.Command) error {
 }
 
 func newSonicImportCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "import FILE",
-		Short: "Write what a part of SONiC's CONFIG_DB says as sections of a fabric file",
-		Long: `Write what a part of SONiC's CONFIG_DB says as sections of a fabric file: its buffer policy, the classes
-of packets and the PFC watchdog. It takes what export writes, with other values; what the sections cannot
-say is an error. Tables of other purposes are not looked at. FILE is - for standard input.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			file, text, err := (&env{In: c.InOrStdin()}).readConfig(args[0])
+	var name string
+	var approximate bool
+	c := &cobra.Command{
+		Use:   "import -f config_db.json",
+		Short: "Write what SONiC's CONFIG_DB says of buffers as sections of a fabric file",
+		Long: `Write what SONiC's CONFIG_DB says of buffers as sections of a fabric file: its buffer policy, the classes
+of packets and the PFC watchdog. What the sections cannot say of them is an error, or with --approximate a
+warning. What else its tables of buffers and classes have is not taken, and named on standard error with
+the reason. Tables of other purposes are not looked at.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			file, text, err := (&env{In: c.InOrStdin()}).readConfig(name)
 			if err != nil {
 				return err
 			}
-			sections, err := sonic.Import(file, []byte(text))
+			found, err := sonic.Import(file, []byte(text), approximate)
 			if err != nil {
 				return err
 			}
-			_, err = c.OutOrStdout().Write(sections)
+			for _, w := range found.Warnings {
+				fmt.Fprintf(c.ErrOrStderr(), "headgate: warning: %s: %s\n", file, clean(w))
+			}
+			for _, l := range found.Left {
+				fmt.Fprintf(c.ErrOrStderr(), "headgate: not taken: %s: %s\n", file, clean(l))
+			}
+			_, err = c.OutOrStdout().Write(found.Sections)
 			return err
 		},
 	}
+	c.Flags().StringVarP(&name, "file", "f", "", "CONFIG_DB `file` of the SONiC switch, - for standard input")
+	c.Flags().BoolVar(&approximate, "approximate", false, "import the nearest of what Headgate does not have")
+	require(c, "file")
+	return c
 }

@@ -34,8 +34,8 @@ func TestSonic(t *testing.T) {
 	if err != nil || out != "" || !strings.Contains(warnings, "warning: "+fabric+": buffer.policy: ") {
 		t.Fatalf("%q, %q, %v", out, warnings, err)
 	}
-	out, _, err = sonicTool("import", file)
-	if err != nil || !strings.HasPrefix(out, "buffer:\n  policy: sih\n  size: 16000000B\n  lossless: [3]\n") {
+	out, warnings, err = sonicTool("import", "-f", file)
+	if err != nil || warnings != "" || !strings.HasPrefix(out, "buffer:\n  policy: sih\n  size: 16000000B\n  lossless: [3]\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(file)
@@ -52,7 +52,7 @@ func TestSonic(t *testing.T) {
 		"another switch": {[]string{"export", "-f", fabric, "--switch", "leaf9"}, `--switch: "leaf9" is no switch of ` + fabric},
 		"many lanes":     {[]string{"export", "-f", fabric, "--switch", "leaf1", "--lanes", "9"}, "--lanes: 9 is not allowed"},
 		"no ports":       {[]string{"export", "-f", fabric, "--switch", "leaf1", "--approximate", "--ports", fabric}, fabric + ": is no JSON object"},
-		"no file":        {[]string{"import", fabric}, fabric + ": is no JSON object"},
+		"no file":        {[]string{"import", "-f", fabric}, fabric + ": is no JSON object"},
 	} {
 		if _, _, err := sonicTool(c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)

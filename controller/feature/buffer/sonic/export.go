@@ -30,11 +30,10 @@ type Options struct {
 // exporter collects what cannot be said.
 type exporter struct {
 	Options
-	c        *config.Config
-	s        *config.Switch
-	p        policy
-	faults   []yamlnode.Fault
-	warnings []string
+	report
+	c *config.Config
+	s *config.Switch
+	p policy
 }
 
 // Export returns the policy of a switch of the fabric. Rates are those at line rate, and delays become
@@ -42,16 +41,16 @@ type exporter struct {
 // Options.Approximate has changed and what the tables leave out. The error, a *yamlnode.Error, names
 // each field that SONiC does not have.
 func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []string, err error) {
-	e := &exporter{Options: o, c: c, s: s}
+	e := &exporter{Options: o, report: report{approximate: o.Approximate, done: "exported", line: c.Line}, c: c, s: s}
 	e.buffer()
-	if len(e.faults) == 0 {
+	if !e.broken {
 		e.links()
 		e.queues()
 		e.watchdog()
 	}
-	if len(e.faults) == 0 {
+	if !e.broken {
 		if db, err = e.p.tables(); err != nil {
-			e.fault("buffer.policy", fmt.Sprintf("is exported as %s, which this switch cannot have: %v", e.p.mmu.Policy, err))
+			e.fault(e.key("buffer.policy"), "is exported as %s, which this switch cannot have: %v", e.p.mmu.Policy, err)
 		}
 	}
 	if err := yamlnode.NewError(c.File, e.faults, len(e.faults)); err != nil {
@@ -60,31 +59,18 @@ func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []st
 	return db, e.warnings, nil
 }
 
-// fault says what is wrong with a key of the switch.
-func (e *exporter) fault(key, text string) { e.faultAt(e.c.Origin(e.s, key), text) }
-
-func (e *exporter) faultAt(path, text string) {
-	e.faults = append(e.faults, yamlnode.Fault{Line: e.c.Line(path), Field: path, Text: text})
-}
-
-// unlike says what SONiC does not have, and what is nearest to it.
-func (e *exporter) unlike(path, is, want, nearest string) {
-	if e.Approximate {
-		e.warnings = append(e.warnings, fmt.Sprintf("%s: is %s, want %s: exported as %s", path, is, want, nearest))
-		return
-	}
-	e.faultAt(path, fmt.Sprintf("is %s, want %s; with --approximate it would be exported as %s", is, want, nearest))
-}
+// key returns the path of a key of the switch.
+func (e *exporter) key(key string) string { return e.c.Origin(e.s, key) }
 
 // buffer takes the section buffer.
 func (e *exporter) buffer() {
 	b := buffer.Of(e.s)
 	h, numbers, on := buffer.Headroom(e.c, e.s)
 	if !on {
-		e.fault("buffer.policy", fmt.Sprintf("is off on %s, want a policy: there is nothing to export", e.s.Name))
+		e.fault(e.key("buffer.policy"), "is off on %s, want a policy: there is nothing to export", e.s.Name)
 		return
 	}
-	at := func(key string) string { return e.c.Origin(e.s, "buffer."+key) }
+	at := func(key string) string { return e.key("buffer." + key) }
 	policy := func(nearest headroom.Kind, what string) {
 		e.unlike(at("policy"), string(b.Policy), "static, dt, sih, adaptive or oversubscribed, which SONiC has", string(nearest)+what)
 		h.Policy = nearest
@@ -103,7 +89,7 @@ func (e *exporter) buffer() {
 		e.unlike(at("pause_quanta"), fmt.Sprint(b.PauseQuanta), "65535: SONiC has no such setting", "what the switch has")
 	}
 	if h.MTU < minFrame || h.MTU > maxFrame {
-		e.fault("buffer.mtu", fmt.Sprintf("is %v, want %v to %v, which SONiC's PORT takes", h.MTU, minFrame, maxFrame))
+		e.fault(at("mtu"), "is %v, want %v to %v, which SONiC's PORT takes", h.MTU, minFrame, maxFrame)
 	}
 	e.p.mmu = h
 	for _, n := range numbers {
@@ -128,7 +114,7 @@ func (e *exporter) found(p *port) {
 	}
 	slices.Sort(names)
 	if len(names) != 1 || e.Switch[tablePort][names[0]]["lanes"] == "" {
-		e.faultAt("", fmt.Sprintf("port %d of %s: the switch's CONFIG_DB has %q with this index, want one PORT with index and lanes", p.number, e.s.Name, names))
+		e.fault("", "port %d of %s: the switch's CONFIG_DB has %q with this index, want one PORT with index and lanes", p.number, e.s.Name, names)
 		return
 	}
 	p.name, p.lanes = names[0], e.Switch[tablePort][names[0]]["lanes"]
@@ -145,7 +131,7 @@ func (e *exporter) links() {
 			}
 			rate, ok := e.c.LineRate(l.Rate)
 			if !ok || rate%units.Mbps != 0 || rate > maxSpeed {
-				e.faultAt(path+".rate", fmt.Sprintf("is %v, at line rate %v, want whole Mbps up to %v", l.Rate, rate, maxSpeed))
+				e.fault(path+".rate", "is %v, at line rate %v, want whole Mbps up to %v", l.Rate, rate, maxSpeed)
 				continue
 			}
 			metres := max(1, (l.Delay+metre-1)/metre)
@@ -176,7 +162,7 @@ func (e *exporter) queues() {
 			if i := slices.Index(q.Classes, k); i >= 0 {
 				path = fmt.Sprintf("qos.classes[%d].queue", i)
 			}
-			e.faultAt(path, fmt.Sprintf("is %d for DSCP %d, and other DSCPs of class %d have queue %d, want one: SONiC's TC_TO_QUEUE_MAP has one queue for a class", k.Queue, dscp, k.Class, other))
+			e.fault(path, "is %d for DSCP %d, and other DSCPs of class %d have queue %d, want one: SONiC's TC_TO_QUEUE_MAP has one queue for a class", k.Queue, dscp, k.Class, other)
 			return
 		}
 		used |= 1 << k.Class
@@ -197,7 +183,7 @@ func (e *exporter) watchdog() {
 	fit := func(key string, t *time.Duration, most time.Duration) {
 		near := min(max((*t).Round(time.Millisecond), minWatch), most)
 		if near != *t {
-			e.unlike(e.c.Origin(e.s, "pfc_watchdog."+key), t.String(), fmt.Sprintf("whole milliseconds from %v to %v", minWatch, most), near.String())
+			e.unlike(e.key("pfc_watchdog."+key), t.String(), fmt.Sprintf("whole milliseconds from %v to %v", minWatch, most), near.String())
 			*t = near
 		}
 	}
@@ -205,15 +191,9 @@ func (e *exporter) watchdog() {
 	fit("restoration_time", &w.RestorationTime, maxRestore)
 	for class, queue := range e.p.queue {
 		if has(e.p.mmu.Lossless, class) && int(queue) != class {
-			e.fault("pfc_watchdog.detection_time", fmt.Sprintf("is %v, and class %d has queue %d, want queue %d or no watchdog: SONiC's watches the queue of the class's number",
-				w.DetectionTime, class, queue, class))
+			e.fault(e.key("pfc_watchdog.detection_time"), "is %v, and class %d has queue %d, want queue %d or no watchdog: SONiC's watches the queue of the class's number",
+				w.DetectionTime, class, queue, class)
 		}
 	}
 	e.p.watchdog = w
-}
-
-// ReadPorts reads the table PORT of a CONFIG_DB, for Options.Switch. The error is as Import's.
-func ReadPorts(file string, text []byte) (DB, error) {
-	db, faults := read(text, []string{tablePort})
-	return db, yamlnode.NewError(file, faults, maxFaults)
 }

@@ -1,5 +1,5 @@
 // Package sonic writes the buffer policy of a switch as the part of SONiC's CONFIG_DB that says the
-// same, and reads such a part back. Its tables are those of sonic-buildimage's
+// same, and reads that of any switch as far as a policy can say it. Its tables are those of sonic-buildimage's
 // src/sonic-yang-models; docs/sonic.md has what stands for what.
 //
 // A SONiC switch counts at its ingress, as package headroom does: a priority group is a queue of a
@@ -33,6 +33,7 @@ const (
 	tableTCQueue = "TC_TO_QUEUE_MAP"
 	tableTCPG    = "TC_TO_PRIORITY_GROUP_MAP"
 	tablePFC     = "MAP_PFC_PRIORITY_TO_QUEUE"
+	tablePFCPG   = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"
 	tablePFCWD   = "PFC_WD"
 
 	ingressPool, egressPool       = "ingress_lossless_pool", "egress_lossless_pool"
@@ -43,8 +44,8 @@ const (
 	watchdogGlobal, watchdogEvery = "GLOBAL", "POLL_INTERVAL"
 )
 
-// owned are the tables that are written and read as a whole; of PORT only some fields are.
-var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCWD}
+// owned are the tables that are read; all but tablePFCPG are written, of PORT only some fields.
+var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCPG, tablePFCWD}
 
 // Limits of SONiC's YANG.
 const (

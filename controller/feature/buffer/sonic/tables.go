@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -78,14 +79,18 @@ func (p *policy) watch(db DB) {
 	if w.DetectionTime == 0 {
 		return
 	}
-	every := min(w.DetectionTime, w.RestorationTime, maxPolls)
-	db[tablePFCWD] = map[string]map[string]string{watchdogGlobal: {watchdogEvery: millis(every)}}
+	db[tablePFCWD] = map[string]map[string]string{watchdogGlobal: {watchdogEvery: millis(every(w))}}
 	for _, at := range p.ports {
 		db[tablePortQoS][at.name]["pfcwd_sw_enable"] = list(p.mmu.Lossless)
 		db[tablePFCWD][at.name] = map[string]string{
 			"action": string(w.Action), "detection_time": millis(w.DetectionTime), "restoration_time": millis(w.RestorationTime),
 		}
 	}
+}
+
+// every returns how often the watchdog polls.
+func every(w pfcwatchdog.Config) time.Duration {
+	return min(w.DetectionTime, w.RestorationTime, maxPolls)
 }
 
 func amount(b units.Bytes) string    { return strconv.FormatInt(int64(b), 10) }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
 )
 
-// yaml returns a policy as sections of a fabric file.
-func (p *policy) yaml() []byte {
+// sections returns a policy as sections of a fabric file.
+func sections(h headroom.Config, class [dscps]qos.Class, d pfcwatchdog.Config) []byte {
 	var w bytes.Buffer
-	h := p.mmu
 	fmt.Fprintf(&w, "buffer:\n  policy: %s\n  size: %dB\n  lossless: [%s]\n  mtu: %dB\n", h.Policy, h.Buffer, strings.ReplaceAll(list(h.Lossless), ",", ", "), h.MTU)
 	fmt.Fprintf(&w, "  private: %dB\n  lossy_private: %dB\n  resume_gap: %dB\n", h.Private, h.LossyPrivate, h.ResumeGap)
 	if h.Headroom > 0 {
@@ -26,15 +27,15 @@ func (p *policy) yaml() []byte {
 		fmt.Fprintf(&w, "  alpha: %v\n", h.Alpha)
 	}
 	var classes strings.Builder
-	for dscp, class := range p.class {
-		if queue := p.queue[class]; class != 0 || queue != 0 {
-			fmt.Fprintf(&classes, "    - {dscp: %d, class: %d, queue: %d}\n", dscp, class, queue)
+	for _, k := range class {
+		if k.Class != 0 || k.Queue != 0 {
+			fmt.Fprintf(&classes, "    - {dscp: %d, class: %d, queue: %d}\n", k.DSCP, k.Class, k.Queue)
 		}
 	}
 	if classes.Len() > 0 {
 		w.WriteString("qos:\n  classes:\n" + classes.String())
 	}
-	if d := p.watchdog; d.DetectionTime > 0 {
+	if d.DetectionTime > 0 {
 		fmt.Fprintf(&w, "pfc_watchdog: {detection_time: %v, restoration_time: %v, action: %s}\n", d.DetectionTime, d.RestorationTime, d.Action)
 	}
 	return w.Bytes()

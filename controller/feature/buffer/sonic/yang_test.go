@@ -104,7 +104,7 @@ func TestYANG(t *testing.T) {
 		return string(out), err
 	}
 	load := func(name string) DB {
-		db, faults := read([]byte(golden(t, name)), owned)
+		db, faults := read([]byte(golden(t, name)), owned...)
 		if len(faults) > 0 {
 			t.Fatal(faults)
 		}

@@ -1,0 +1,130 @@
+package sonic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate/internal/yamlnode"
+)
+
+// maxFaults bounds a report.
+const maxFaults = 100
+
+// known are the tables of buffers and classes, with why a part of one is not taken where it is not.
+var known = map[string]string{
+	tablePool:    "no priority group of a port has this pool, or the field is not of its policy",
+	tableProfile: "no priority group of a port has this profile, or the field is not of its policy",
+	tablePG:      "the port has no PORT_QOS_MAP",
+	tableQueue:   "egress queues have no limit below the buffer here",
+	tableCable:   "the port has no PORT_QOS_MAP",
+	tablePortQoS: "the sections have no such setting of a port",
+	tableDSCP:    "no port has this map",
+	tableTCQueue: "no port has this map",
+	tableTCPG:    "no port has this map",
+	tablePFC:     "no port has this map",
+	tablePFCPG:   "no port has this map",
+	tablePFCWD:   "the sections have no such setting of the watchdog, or the port has no PORT_QOS_MAP",
+
+	"BUFFER_PORT_INGRESS_PROFILE_LIST":  "ports have no limit beside those of their queues here",
+	"BUFFER_PORT_EGRESS_PROFILE_LIST":   "ports have no limit beside those of their queues here",
+	"DEFAULT_LOSSLESS_BUFFER_PARAMETER": "it is what the switch computes headroom from",
+	"LOSSLESS_TRAFFIC_PATTERN":          "it is what the switch computes headroom from",
+	"WRED_PROFILE":                      "the section qos.ecn is written by hand",
+	"QUEUE":                             "queues have strict priority by their number here",
+	"SCHEDULER":                         "queues have strict priority by their number here",
+	"DOT1P_TO_TC_MAP":                   "classes are by DSCP here",
+	"EXP_TO_FC_MAP":                     "classes are by DSCP here",
+	"DSCP_TO_FC_MAP":                    "classes are by DSCP here",
+	"MPLS_TC_TO_TC_MAP":                 "classes are by DSCP here",
+	"TC_TO_DSCP_MAP":                    "packets keep their DSCP here",
+	"TC_TO_DOT1P_MAP":                   "packets keep their priority here",
+}
+
+// read reads some tables of a CONFIG_DB. Values are strings; where they are not, that is a fault in the
+// tables that are taken, and elsewhere, as in PORT, which has much that is not asked for, they are left out.
+func read(text []byte, tables ...string) (db DB, faults []yamlnode.Fault) {
+	db = DB{}
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, yamlnode.Fault{Field: field, Text: fmt.Sprintf(format, args...)})
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil || all == nil {
+		fault("", "is no JSON object of tables: %v", err)
+		return nil, faults
+	}
+	for _, table := range tables {
+		if all[table] == nil {
+			continue
+		}
+		var rows map[string]map[string]json.RawMessage
+		if err := json.Unmarshal(all[table], &rows); err != nil {
+			fault(table, "is not an object of rows, each an object of fields: %v", err)
+			continue
+		}
+		db[table] = map[string]map[string]string{}
+		for _, key := range slices.Sorted(maps.Keys(rows)) {
+			row := map[string]string{}
+			db[table][key] = row
+			for _, field := range slices.Sorted(maps.Keys(rows[key])) {
+				value := rows[key][field]
+				var s string
+				switch err := json.Unmarshal(value, &s); {
+				case err == nil && !bytes.Equal(value, []byte("null")):
+					row[field] = s
+				case table != tablePort && slices.Contains(owned, table):
+					fault(path(table, key, field), "is %.40s, want a string, as all values of a CONFIG_DB are", value)
+				}
+			}
+		}
+	}
+	return db, faults
+}
+
+// ReadPorts reads the table PORT of a CONFIG_DB, for Options.Switch. The error is as Import's.
+func ReadPorts(file string, text []byte) (DB, error) {
+	db, faults := read(text, tablePort)
+	return db, yamlnode.NewError(file, faults, maxFaults)
+}
+
+func path(parts ...string) string { return strings.Join(parts, "|") }
+
+// name returns what a value refers to: releases before 202106 wrote [BUFFER_PROFILE|name].
+func name(value string) string {
+	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
+		_, value, _ = strings.Cut(value[1:len(value)-1], "|")
+	}
+	return value
+}
+
+// members reads a key such as Ethernet0|3-4, or Ethernet0,Ethernet4|3: its ports, and the first and the last of
+// its priority groups or queues.
+func members(key string) (ports []string, low, high int, ok bool) {
+	names, numbers, _ := strings.Cut(key, "|")
+	first, last, isRange := strings.Cut(numbers, "-")
+	if !isRange {
+		last = first
+	}
+	low, err := strconv.Atoi(first)
+	high, err2 := strconv.Atoi(last)
+	return strings.Split(names, ","), low, high, err == nil && err2 == nil && 0 <= low && low <= high && high < 64
+}
+
+// classList reads a list such as 3,4; false where it is none.
+func classList(text string) (mask uint8, ok bool) {
+	if text == "" {
+		return 0, true
+	}
+	for class := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseUint(class, 10, 3)
+		if err != nil {
+			return 0, false
+		}
+		mask |= 1 << n
+	}
+	return mask, true
+}
