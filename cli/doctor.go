@@ -51,11 +51,11 @@ func diagnose(ctx context.Context, e *env, file string) error {
 	if file != "" {
 		list = append(list, ofFile(ctx, file, answers)...)
 	} else {
-		list = append(list, doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Unchecked, Text: "no -f: nor its addresses"})
+		list = append(list,
+			doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Unchecked, Text: "no -f: nor its addresses"},
+			doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Unchecked, Text: "no -f: which switches to ask for their interfaces is not known"})
 	}
-	list = append(list,
-		doctor.Finding{Area: "clock", Subject: "switches and hosts", Verdict: doctor.Unchecked, Text: "P4Runtime tells no time: run the doctor on each host"},
-		doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Unchecked, Text: "the fabric file names no interfaces, and P4Runtime shows no MTU: send a full frame from end to end"})
+	list = append(list, doctor.Finding{Area: "clock", Subject: "switches and hosts", Verdict: doctor.Unchecked, Text: "P4Runtime tells no time: run the doctor on each host"})
 	return showFindings(e, list)
 }
 
@@ -88,7 +88,8 @@ func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
 	}
 	list := doctor.Certificates(cfg, dirs, time.Now())
 	list = append(list, doctor.Listeners(ctx, cfg, answers)...)
-	return append(list, doctor.Switches(ctx, cfg, dirs)...)
+	list = append(list, doctor.Switches(ctx, cfg, dirs)...)
+	return append(list, doctor.Frames(ctx, cfg, dirs)...)
 }
 
 // showFindings writes them, and fails when one of them does.

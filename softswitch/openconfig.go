@@ -2,6 +2,7 @@ package softswitch
 
 import (
 	"context"
+	"net"
 	"strconv"
 
 	"github.com/headgate/headgate/internal/gnmi"
@@ -25,6 +26,10 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		copy(v.Of[:], of)
 		state.Values = append(state.Values, v)
 	}
+	var frames map[string]uint32
+	if wants[gnmi.MTU] {
+		frames = largestFrames()
+	}
 	for _, p := range s.PortStats() {
 		if p.Port == s.cpu && s.cpu != 0 {
 			continue
@@ -36,6 +41,9 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		dropped := p.Queues.Dropped().Packets
 		add(gnmi.Ethernet, gnmi.Type, port)
 		add(p.Name, gnmi.Description, port)
+		if most, ok := frames[p.Name]; ok {
+			add(most, gnmi.MTU, port)
+		}
 		if p.Port != 0 { // which P4Runtime's model does not have
 			add(p.Port, gnmi.ID, port)
 		}
@@ -77,6 +85,23 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		}
 	}
 	return []gnmi.State{state}
+}
+
+// ethernetHeader is what the kernel does not count in an MTU, in bytes.
+const ethernetHeader = 14
+
+// largestFrames returns how long frames of each interface may be, as OpenConfig counts: with the header
+// that the kernel's MTU does not have. There is none for a port without an interface in this network namespace.
+func largestFrames() map[string]uint32 {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	by := map[string]uint32{}
+	for _, i := range list {
+		by[i.Name] = uint32(min(max(i.MTU, 0)+ethernetHeader, 65535)) // the model has 16 bits
+	}
+	return by
 }
 
 // Changed implements gnmi.Source: the switch is looked at.

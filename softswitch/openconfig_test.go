@@ -1,6 +1,7 @@
 package softswitch
 
 import (
+	"net"
 	"testing"
 
 	"github.com/headgate/headgate/clock"
@@ -64,5 +65,16 @@ func TestOpenConfig(t *testing.T) {
 	got = leaves()
 	if oper, lost := got[gnmi.Value{Leaf: gnmi.OperStatus, Of: [2]string{"2"}}], got[gnmi.Value{Leaf: gnmi.OutDiscards, Of: [2]string{"2"}}]; oper != gnmi.Down || lost != uint64(1) {
 		t.Errorf("without its cable the port is %v and lost %v, want DOWN and 1", oper, lost)
+	}
+}
+
+// TestLargestFrames: interfaces of this namespace have frames of their MTU and a header.
+func TestLargestFrames(t *testing.T) {
+	lo, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Skip("no loopback interface: ", err)
+	}
+	if got, want := largestFrames()["lo"], uint32(min(lo.MTU+14, 65535)); got != want {
+		t.Errorf("lo takes frames of %d B, want %d", got, want)
 	}
 }

@@ -127,6 +127,22 @@ type Switch struct {
 // fabric's; nil when it was read by nobody.
 func (s *Switch) Section(key string) any { return s.sections[key] }
 
+// Framed is the value of a section that says how long the frames are that a switch is made for.
+type Framed interface {
+	// LargestFrame returns it; false where the section does not say.
+	LargestFrame() (most units.Bytes, ok bool)
+}
+
+// LargestFrame returns the largest frame that the switch is made for; false where no section says.
+func (s *Switch) LargestFrame() (most units.Bytes, ok bool) {
+	for _, v := range s.sections {
+		if f, framed := v.(Framed); framed {
+			return f.LargestFrame()
+		}
+	}
+	return 0, false
+}
+
 // TrafficManager returns the key that leads to the traffic manager's server and its value,
 // host:port; both are empty for a switch without one.
 func (s *Switch) TrafficManager() (key, address string) {

@@ -46,6 +46,7 @@ var (
 	Description   = leaf(oneInterface + "state/description")        // string
 	AdminStatus   = leaf(oneInterface + "state/admin-status")       // Up or Down
 	OperStatus    = leaf(oneInterface + "state/oper-status")        // Up, Down or Unknown
+	MTU           = leaf(oneInterface + "state/mtu")                // bytes of a frame, with its Ethernet header; uint32
 	ID            = leaf(oneInterface + "state/openconfig-p4rt:id") // uint32
 	InOctets      = leaf(counters + "in-octets")
 	InPkts        = leaf(counters + "in-pkts")

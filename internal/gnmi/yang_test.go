@@ -15,7 +15,7 @@ import (
 // everything is a switch of which each leaf is known.
 func everything() *fake {
 	known := map[*Leaf]any{
-		Type: Ethernet, Description: "h1", AdminStatus: Up, OperStatus: Up, ID: uint32(1), Victim: true, PeerPaused: false, Storm: true,
+		Type: Ethernet, Description: "h1", AdminStatus: Up, OperStatus: Up, ID: uint32(1), MTU: uint32(1514), Victim: true, PeerPaused: false, Storm: true,
 	}
 	keys := map[string]string{"port": "1", "queue": "7", "class": "3", "pool": "headroom"}
 	state := State{Target: "leaf1"}

@@ -96,6 +96,9 @@ const (
 // On reports whether a policy is in force.
 func (b Config) On() bool { return b.Policy != Off && b.Policy != "" }
 
+// LargestFrame implements config.Framed.
+func (b Config) LargestFrame() (units.Bytes, bool) { return b.MTU, b.On() }
+
 // Victims reports whether the policy has SPFC's port states.
 func (b Config) Victims() bool {
 	return b.Policy == headroom.SPFC || b.Policy == headroom.DSHSPFC

@@ -1,0 +1,148 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	gpb "github.com/openconfig/gnmi/proto/gnmi"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/units"
+)
+
+// header is that of Ethernet, which is in a frame and not in an interface's MTU.
+const header units.Bytes = 14
+
+// Frames asks each embedded switch how long frames its interfaces take, and holds that against buffer.mtu and
+// against the other end of each link. Interfaces of other targets and of hosts nobody shows.
+func Frames(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding {
+	list, known := make([]Finding, len(c.Switches)), make([]map[uint32]units.Bytes, len(c.Switches))
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range c.Switches {
+		group.Go(func() error {
+			s := &c.Switches[i]
+			list[i] = Finding{Area: "MTU", Subject: s.Name, Verdict: Unchecked, Text: "the target " + string(s.Target) + " does not show its interfaces"}
+			if s.Target != config.Embedded {
+				return nil
+			}
+			var err error
+			if known[i], err = frames(ctx, s, dirs); err != nil {
+				list[i].Text = "its interfaces were not shown: " + err.Error()
+				return nil
+			}
+			list[i].judge(known[i], c, s)
+			return nil
+		})
+	}
+	_ = group.Wait() // no function fails
+	at := func(e config.Endpoint) units.Bytes {
+		i := slices.IndexFunc(c.Switches, func(s config.Switch) bool { return s.Name == e.Node })
+		if i < 0 {
+			return 0
+		}
+		return known[i][e.Port]
+	}
+	for _, l := range c.Links {
+		if a, b := at(l.A), at(l.B); a > 0 && b > 0 && a != b {
+			list = append(list, Finding{
+				Area: "MTU", Subject: l.Name, Verdict: Warn, Text: fmt.Sprintf("%v takes frames of %d B, and %v of %d B: what is longer is lost", l.A, a, l.B, b),
+				Remedy: "give both interfaces one MTU: ip link set dev NAME mtu N",
+			})
+		}
+	}
+	return append(list, Finding{Area: "MTU", Subject: "hosts", Verdict: Unchecked, Text: "hosts do not tell the MTU of their interfaces: see ip link there"})
+}
+
+// frames returns the largest frame of the interface of each port that has one.
+func frames(ctx context.Context, s *config.Switch, dirs confine.Dirs) (map[uint32]units.Bytes, error) {
+	creds, err := session.Credentials(s.TLS, dirs)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(s.Address, creds)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	path := &gpb.Path{Elem: []*gpb.PathElem{{Name: "interfaces"}, {Name: "interface"}, {Name: "state"}, {Name: "mtu"}}}
+	r, err := gpb.NewGNMIClient(conn).Get(ctx, &gpb.GetRequest{Path: []*gpb.Path{path}, Encoding: gpb.Encoding_PROTO})
+	by := map[uint32]units.Bytes{}
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.NotFound:
+		return by, nil // no port has an interface
+	default:
+		return nil, err
+	}
+	for _, n := range r.GetNotification() {
+		for _, u := range n.GetUpdate() {
+			if e := u.GetPath().GetElem(); len(e) == len(path.Elem) {
+				if port, err := strconv.ParseUint(e[1].GetKey()["name"], 10, 32); err == nil {
+					by[uint32(port)] = units.Bytes(u.GetVal().GetUintVal())
+				}
+			}
+		}
+	}
+	return by, nil
+}
+
+// judge holds the interfaces of a switch against the largest frame that its buffer is made for. An MTU of
+// that many bytes and a frame of that many are both what buffer.mtu may mean.
+func (f *Finding) judge(by map[uint32]units.Bytes, c *config.Config, s *config.Switch) {
+	var short, long, none []string
+	want, ok := s.LargestFrame()
+	for _, p := range ports(c, s) {
+		port, most := strconv.FormatUint(uint64(p), 10), by[p]
+		switch {
+		case most == 0:
+			none = append(none, port)
+		case most < want:
+			short = append(short, fmt.Sprintf("%s takes %d B", port, most))
+		case most-header > want:
+			long = append(long, fmt.Sprintf("%s takes %d B", port, most))
+		}
+	}
+	if len(none) > 0 {
+		f.Text = "no interface is known of ports " + strings.Join(none, ", ")
+		return
+	}
+	if !ok {
+		f.Text = "without a buffer policy nothing says how long frames may be"
+		return
+	}
+	f.Verdict, f.Text = OK, fmt.Sprintf("the interfaces of all ports take frames of buffer.mtu, %v", want)
+	if len(short)+len(long) > 0 {
+		f.Verdict, f.Text, f.Remedy = Warn, fmt.Sprintf("buffer.mtu is %d B, and the interface of port %s", want, strings.Join(append(short, long...), ", of port ")), "set buffer.mtu to what the interfaces take, or ip link set dev NAME mtu N"
+		if len(long) > 0 {
+			f.Text += ": headroom is not made for longer ones"
+		} else {
+			f.Text += ": longer ones are lost"
+		}
+	}
+}
+
+// ports returns the ports of a switch that have links.
+func ports(c *config.Config, s *config.Switch) []uint32 {
+	var list []uint32
+	for _, l := range c.Links {
+		for _, e := range []config.Endpoint{l.A, l.B} {
+			if e.Node == s.Name {
+				list = append(list, e.Port)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
