@@ -11,13 +11,14 @@ import (
 	"github.com/headgate/headgate/controller/reference"
 )
 
-// newExplainCommand is "explain", which says what the keys of the fabric file are.
+// newExplainCommand is "explain", which says what the keys of the fabric file and of a policy are.
 func newExplainCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain [KEY]",
-		Short: "Say what a key of the fabric file is, what it may be and what it is by default",
+		Short: "Say what a key of the fabric file or of a policy is, what it may be and what it is by default",
 		Long: "Explains a key such as links.rate, with those below it: what may stand there, what does by default, and\n" +
-			"what it does. Without a key it lists the sections. docs/keys.md has all of them.",
+			"what it does. Without a key it lists the sections. Keys of a policy have policy. before them, as in\n" +
+			"policy.grants.who. docs/keys.md has all of them.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := newEnv(cmd)

@@ -14,13 +14,27 @@ import (
 // AnyApplication among a host's applications stands for all.
 const AnyApplication = "*"
 
+// Policy is a policy file: who may do what at the controller.
+type Policy struct {
+	// Grants are all that is allowed, beside what the controller's own user and root may; an identity has the
+	// rights of every grant that is its. None by default.
+	Grants []Grant
+	// Tokens is a file with the bearer tokens of the identities token:NAME, for labs; default none.
+	Tokens string
+	// OIDC names who issues tokens of OpenID Connect; by default nobody.
+	OIDC OIDC
+	// Limits are for each identity by itself.
+	Limits Limits
+}
+
 // Grant gives a role to an identity.
 type Grant struct {
-	// Who is an Identity's name or group. A * at its end stands for anything without a slash.
-	Who  string
+	// Who is an Identity's name or group. A * at its end stands for anything without a slash. Required.
+	Who string
+	// Role is what the identity may do: viewer, operator, application, host or admin. Required.
 	Role Role
 	// Applications are those that the role application is for, or whose flows the role host registers
-	// beside those of weights.DefaultApplication; AnyApplication is for all, of a host.
+	// beside those of "default"; "*" is for all, of a host. None by default.
 	Applications []string
 	// Hosts are those that the role host is for; by default the one that * stands for, or what is
 	// behind the last / or : of Who.
@@ -29,20 +43,27 @@ type Grant struct {
 
 // Limits are for each identity by itself.
 type Limits struct {
-	Rate    float64 // calls, and further messages of streams, per second, > 0; default 2000
-	Burst   int     // calls at once, ≥ 1; default 4000
-	Streams int     // calls that are under way, ≥ 1; default 2000
+	// Rate is how many calls, and further messages of streams, a second, > 0; default 2000.
+	Rate float64
+	// Burst is how many calls at once, ≥ 1; default 4000.
+	Burst int
+	// Streams is how many calls may be under way, ≥ 1; default 2000.
+	Streams int
 }
 
 // OIDC names who issues tokens of OpenID Connect.
 type OIDC struct {
-	Issuer   string // its URL, with https
-	Audience string // this controller's name in tokens
-	Claim    string // which names the caller; default sub
-	CA       string // file with who signed the issuer's certificate; default the system's
+	// Issuer is its URL, with https. Required.
+	Issuer string
+	// Audience is this controller's name in tokens. Required.
+	Audience string
+	// Claim is which one names the caller; default sub.
+	Claim string
+	// CA is a file with who signed the issuer's certificate; default the system's.
+	CA string
 }
 
-// policy is a policy file.
+// policy is a Policy with the files that it names.
 type policy struct {
 	grants []Grant
 	tokens []token
@@ -71,40 +92,46 @@ func load(cfg *config.Config, dirs confine.Dirs) (*policy, error) {
 	if err != nil {
 		return nil, refuse(err)
 	}
-	p := closed()
-	var tokens string
-	var issuer OIDC
-	d.Read(func(m *yamlnode.Map) {
-		p.grants = yamlnode.List(m, "grants", readGrant)
-		tokens = m.Text("tokens", "")
-		m.Sub("oidc", func(m *yamlnode.Map) {
-			m.Need("issuer", "audience")
-			issuer = OIDC{Issuer: m.Text("issuer", ""), Audience: m.Text("audience", ""), Claim: m.Text("claim", "sub"), CA: m.Text("ca", "")}
-			if !strings.HasPrefix(issuer.Issuer, "https://") && m.Has("issuer") {
-				m.Fault("issuer", "is %q, want a URL with https", issuer.Issuer)
-			}
-		})
-		m.Sub("limits", func(m *yamlnode.Map) {
-			p.limits.Rate = m.Above("rate", p.limits.Rate, 0, 1e9)
-			p.limits.Burst = m.Int("burst", p.limits.Burst, 1, 1e9)
-			p.limits.Streams = m.Int("streams", p.limits.Streams, 1, 1e9)
-		})
-	})
+	var file Policy
+	d.Read(func(m *yamlnode.Map) { file = readPolicy(m) })
 	if err := d.Err(); err != nil {
 		return nil, refuse(err)
 	}
-	if tokens != "" {
-		if p.tokens, err = readTokens(dirs, tokens); err != nil {
+	p := &policy{grants: file.Grants, limits: file.Limits}
+	if file.Tokens != "" {
+		if p.tokens, err = readTokens(dirs, file.Tokens); err != nil {
 			return nil, refuse(fmt.Errorf("tokens: %w", err))
 		}
 	}
-	if issuer.Issuer != "" {
-		if p.oidc, err = newProvider(issuer, dirs); err != nil {
+	if file.OIDC.Issuer != "" {
+		if p.oidc, err = newProvider(file.OIDC, dirs); err != nil {
 			return nil, refuse(fmt.Errorf("oidc: %w", err))
 		}
 	}
-	p.describe(issuer)
+	p.describe(file.OIDC)
 	return p, nil
+}
+
+// PolicyKeys returns all keys that a policy file may have.
+func PolicyKeys() []yamlnode.Key {
+	return yamlnode.Keys(func(d *yamlnode.Doc) { d.Read(func(m *yamlnode.Map) { readPolicy(m) }) })
+}
+
+func readPolicy(m *yamlnode.Map) Policy {
+	p := Policy{Grants: yamlnode.List(m, "grants", readGrant), Tokens: m.Text("tokens", ""), Limits: closed().limits}
+	m.Sub("oidc", func(m *yamlnode.Map) {
+		m.Need("issuer", "audience")
+		p.OIDC = OIDC{Issuer: m.Text("issuer", ""), Audience: m.Text("audience", ""), Claim: m.Text("claim", "sub"), CA: m.Text("ca", "")}
+		if !strings.HasPrefix(p.OIDC.Issuer, "https://") && m.Has("issuer") {
+			m.Fault("issuer", "is %q, want a URL with https", p.OIDC.Issuer)
+		}
+	})
+	m.Sub("limits", func(m *yamlnode.Map) {
+		p.Limits.Rate = m.Above("rate", p.Limits.Rate, 0, 1e9)
+		p.Limits.Burst = m.Int("burst", p.Limits.Burst, 1, 1e9)
+		p.Limits.Streams = m.Int("streams", p.Limits.Streams, 1, 1e9)
+	})
+	return p
 }
 
 func readGrant(m *yamlnode.Map) Grant {

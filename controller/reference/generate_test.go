@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
 )
 
@@ -42,6 +43,10 @@ func descriptions(keys []Key) (texts map[string]string, faults []error) {
 			text = begin.ReplaceAllString(s.of(section)[""], "")
 		case section != nil:
 			text = s.find(section, path[1:])
+		case k.Path == policy:
+			text = "The file that `controller.policy` names, with these keys, but without `policy.` before them: who may do what at the controller."
+		case path[0] == policy:
+			text = s.find(reflect.TypeFor[access.Policy](), path[1:])
 		case len(path) == 2 && path[0] == "switches" && top[path[1]] != nil:
 			text = "In place of keys of `" + path[1] + "`, for this switch alone."
 		default:
@@ -181,8 +186,8 @@ func line(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Tex
 // draw writes the page.
 func draw(keys []Key) string {
 	var b strings.Builder
-	b.WriteString("# Every key of the fabric file\n\n" +
-		"Written by the test of `controller/reference` with its flag `-update`, from the functions that read the file and the comments of its types;\n" +
+	b.WriteString("# Every key of the fabric file, and of a policy\n\n" +
+		"Written by the test of `controller/reference` with its flag `-update`, from the functions that read the files and the comments of their types;\n" +
 		"`headgate explain KEY` shows the same. [`examples/leaf-spine.yaml`](../examples/leaf-spine.yaml) has every key in place.\n\n" +
 		"Rates have a unit (bps, Kbps, Mbps, Gbps), amounts too (B, KB = 1000 B, KiB = 1024 B, …), times (ns, us, ms, s). Times of\n" +
 		"the network are as at line rate and multiplied by `scale`; those of `controller` are by the clock on the wall. `[]` stands\n" +

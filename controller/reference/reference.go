@@ -1,5 +1,5 @@
-// Package reference says what each key of the fabric file is: what may stand there and what does by
-// default, as the functions that read the file ask for it, and what the comments of the
+// Package reference says what each key of the fabric file and of a policy is: what may stand there and what does by
+// default, as the functions that read the files ask for it, and what the comments of the
 // configuration's types say. The comments are in keys.json, and all of it is in docs/keys.md; both are
 // written by the package's test with -update.
 package reference
@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// Key is one key of the fabric file.
+// Key is one key of the fabric file, or of a policy.
 type Key struct {
-	Path        string `json:"key"` // such as links[].rate
+	Path        string `json:"key"` // such as links[].rate, or policy.grants[].who
 	Allowed     string `json:"allowed"`
 	Default     string `json:"default"` // Required, Computed, Told, None, or the value
 	Description string `json:"description,omitempty"`
@@ -31,6 +32,9 @@ const (
 	Told     = "see the description"
 )
 
+// policy is before keys of a policy. The fabric file has no such key.
+const policy = "policy"
+
 //go:embed keys.json
 var comments []byte
 
@@ -40,8 +44,13 @@ func Keys() ([]Key, error) {
 	if err := json.Unmarshal(comments, &texts); err != nil {
 		return nil, err
 	}
+	read := append(config.Keys(controller.Sections()), yamlnode.Key{Path: policy, Allowed: "a file of its own", Holds: true})
+	for _, k := range access.PolicyKeys() {
+		k.Path = policy + "." + k.Path
+		read = append(read, k)
+	}
 	var list []Key
-	for _, k := range config.Keys(controller.Sections()) {
+	for _, k := range read {
 		text := texts[plain(k.Path)]
 		list = append(list, Key{Path: k.Path, Allowed: k.Allowed, Default: defaultOf(k, text), Description: text, Holds: k.Holds})
 	}

@@ -85,6 +85,10 @@ func TestKeys(t *testing.T) {
 		{Path: "buffer.watchdog.storm", Default: Computed},
 		{Path: "prioplus.base_rtt", Default: Required},
 		{Path: "qos.classes[].queue", Default: Computed},
+		{Path: "policy.grants[].who", Default: Required, Allowed: "spiffe://"},
+		{Path: "policy.grants[].role", Default: Required, Allowed: "one of viewer"},
+		{Path: "policy.limits.rate", Default: "2000"},
+		{Path: "policy.oidc.claim", Default: "sub"},
 		{Path: "switches[].buffer.dsh.window", Default: "that of buffer.dsh.window", Allowed: "a time"},
 	} {
 		got, _, ok := Find(keys, want.Path)
@@ -92,7 +96,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	for path, want := range map[string]int{"source_check": 1, "links": 5, "controller.cluster.tls": 3, "scale": 0, "nothing": 0} {
+	for path, want := range map[string]int{"source_check": 1, "links": 5, "controller.cluster.tls": 3, "scale": 0, "policy.oidc": 4, "nothing": 0} {
 		if _, below, _ := Find(keys, path); len(below) != want {
 			t.Errorf("%s: %d keys below, want %d", path, len(below), want)
 		}
