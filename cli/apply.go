@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/units"
 )
 
 // newApplyCommand makes a configuration the desired one.
@@ -98,7 +99,7 @@ func apply(ctx context.Context, e *env, request *pb.ApplyConfigRequest) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s is the desired configuration, but %d of %s did not take it yet; the controller keeps trying", clean(file), failed, switches(len(r.GetSwitches())))
+		return fmt.Errorf("%s is the desired configuration, but %d of %s did not take it yet; the controller keeps trying", clean(file), failed, units.Count(len(r.GetSwitches()), "switch"))
 	}
 	return nil
 }

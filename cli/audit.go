@@ -12,6 +12,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/units"
 )
 
 func newAuditCommand() *cobra.Command {
@@ -27,7 +28,7 @@ func newAuditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is whole: %d lines, the last one's SHA-256 is %s\n", args[0], last+1-from, hash)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is whole: %s, the last one's SHA-256 is %s\n", args[0], units.Count(last+1-from, "line"), hash)
 			return err
 		},
 	}
@@ -67,7 +68,7 @@ func exportAudit(ctx context.Context, e *env, name string, from uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "%s has %d lines\n", name, last+1-from)
+	_, err = fmt.Fprintf(e.Out, "%s has %s\n", name, units.Count(last+1-from, "line"))
 	return err
 }
 

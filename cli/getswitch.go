@@ -18,7 +18,7 @@ func getSwitch(ctx context.Context, e *env, name string, recent uint32) error {
 		return err
 	}
 	if n := len(r.GetSwitches()); n != 1 || r.GetSwitches()[0].GetName() != name {
-		return fmt.Errorf("the controller answered with %d switches, want %q alone: it is of another version", n, name)
+		return fmt.Errorf("the controller answered with %s, want %q alone: it is of another version", units.Count(n, "switch"), name)
 	}
 	s := r.GetSwitches()[0]
 	if e.Format != Table {
@@ -61,7 +61,7 @@ func (e *env) drawSession(w io.Writer, s *pb.SwitchStatus) {
 	}
 	row(w, "election id", s.GetElectionId())
 	row(w, "program", program(s))
-	row(w, "entries", fmt.Sprintf("%d, compared %d times", s.GetEntries(), s.GetReconciles()))
+	row(w, "entries", fmt.Sprintf("%d, compared %s", s.GetEntries(), units.Count(s.GetReconciles(), "time")))
 }
 
 // program is the hash of a switch's program, as P4Runtime's cookie in hexadecimal.

@@ -145,14 +145,14 @@ func writeMargin(w io.Writer, s, proposed cnpgen.Stability) {
 	fmt.Fprintf(w, "port\t%v, interval %v, threshold %v, burst %v\n", s.Rate, s.Params.Interval, s.Params.Threshold, s.Params.Burst)
 	fmt.Fprintf(w, "open loop\tα* %.5f, K %.4g 1/s³, z %.0f rad/s, crossover %.0f rad/s\n", s.Alpha, s.K, s.Z, s.Crossover)
 	fmt.Fprintf(w, "phase margin\t%+.1f° (%s by the paper's criterion)\n", s.Phase, stableWord(s.MarginStable()))
-	fmt.Fprintf(w, "spectral radius\t%.3f with %d flows (%s as the algorithm runs)\n", s.Radius, s.Flows, stableWord(s.LoopStable()))
+	fmt.Fprintf(w, "spectral radius\t%.3f with %s (%s as the algorithm runs)\n", s.Radius, units.Count(s.Flows, "flow"), stableWord(s.LoopStable()))
 	switch n := s.FewestFlows; n {
 	case 0:
 		fmt.Fprintf(w, "\tthe loop settles with no number of flows\n")
 	case 1:
 		fmt.Fprintf(w, "\tthe loop settles with any number of flows\n")
 	default:
-		fmt.Fprintf(w, "\tthe loop settles with %d flows or more\n", n)
+		fmt.Fprintf(w, "\tthe loop settles with %s or more\n", units.Count(n, "flow"))
 	}
 	fmt.Fprintf(w, "verdict\t%s\n", s.Verdict())
 	if proposed.Params == s.Params {

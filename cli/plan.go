@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/units"
 )
 
 // newPlanCommand shows what apply would change.
@@ -118,7 +119,7 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 		return
 	}
 	_, _ = fmt.Fprintf(w, "%d to insert, %d to modify, %d to delete on %d of %s.\n",
-		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, switches(len(r.GetSwitches())))
+		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, units.Count(len(r.GetSwitches()), "switch"))
 }
 
 // How many changes of one kind to one table are listed: a table of logarithms has thousands. Above a preview they are few, for the
@@ -149,11 +150,4 @@ func (r *run) end(w io.Writer) {
 	if r.n > r.most {
 		_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", r.sign, r.what, r.n-r.most)
 	}
-}
-
-func switches(n int) string {
-	if n == 1 {
-		return "1 switch"
-	}
-	return fmt.Sprintf("%d switches", n)
 }

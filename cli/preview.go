@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/foresight"
+	"github.com/headgate/headgate/units"
 )
 
 // previewFlags say what traffic a change is tried on.
@@ -180,7 +181,7 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 }
 
 func (e *env) drawPreview(p *foresight.Preview, took time.Duration) error {
-	_, _ = fmt.Fprintf(e.Out, "Preview of %s, %d seeds, times and rates at line rate; %.3g million packet-hops in %v.\n", clean(p.Traffic), p.Seeds, float64(p.Hops)/1e6, took.Round(100*time.Millisecond))
+	_, _ = fmt.Fprintf(e.Out, "Preview of %s, %s, times and rates at line rate; %.3g million packet-hops in %v.\n", clean(p.Traffic), units.Count(p.Seeds, "seed"), float64(p.Hops)/1e6, took.Round(100*time.Millisecond))
 	for _, n := range p.Notes {
 		_, _ = fmt.Fprintf(e.Out, "! %s\n", clean(n))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/hosts/law/registry"
 	"github.com/headgate/headgate/internal/jsonfile"
+	"github.com/headgate/headgate/units"
 )
 
 // newSimCommand runs experiments in the fabric simulator.
@@ -216,7 +217,7 @@ func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) err
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.ErrOrStderr(), "wrote %d files, the last %s\n", len(files), files[len(files)-1])
+		fmt.Fprintf(c.ErrOrStderr(), "wrote %s, the last %s\n", units.Count(len(files), "file"), files[len(files)-1])
 	}
 	if rep.Interrupted {
 		return errInterrupted

@@ -66,7 +66,7 @@ func watchTelemetry(ctx context.Context, e *env, switches []string) error {
 		lines: func(v *pb.TelemetrySample) []string {
 			var out []string
 			if v.GetMissed() > 0 {
-				out = append(out, fmt.Sprintf("missed %d samples", v.GetMissed()))
+				out = append(out, "missed "+units.Count(v.GetMissed(), "sample"))
 			}
 			c := cells(ports[at(v)])
 			return append(out, clock(v.GetTime())+fmt.Sprintf(" %s:%d to %s  rate %v  queued %v  delay %v  drops %d", c...))
@@ -79,7 +79,7 @@ func watchTelemetry(ctx context.Context, e *env, switches []string) error {
 				row(w, cells(ports[k])...)
 			}
 			if missed > 0 {
-				_, _ = fmt.Fprintf(w, "missed %d samples\n", missed)
+				_, _ = fmt.Fprintf(w, "missed %s\n", units.Count(missed, "sample"))
 			}
 		},
 	})
@@ -111,7 +111,7 @@ func watchWeights(ctx context.Context, e *env, application string) error {
 			now := clock(timestamppb.New(e.Now()))
 			switch {
 			case u.GetFull() && u.GetMissed() > 0:
-				return []string{fmt.Sprintf("%s missed %d changes; the full state follows", now, u.GetMissed())}
+				return []string{fmt.Sprintf("%s missed %s; the full state follows", now, units.Count(u.GetMissed(), "change"))}
 			case u.GetBudget() != nil:
 				return []string{fmt.Sprintf("%s application %s budget %s", now, u.GetBudget().GetApplication(), limit(u.GetBudget().GetLimit()))}
 			case u.GetFlow() == nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/units"
 )
 
 // links knows the state of links and switches, as far as routes depend on it. P4Runtime
@@ -292,7 +293,7 @@ func (l *links) judgeLink(k config.Link, switches map[string]health, c config.Co
 				l.probed[k.Name] = view.PortDown
 				return view.Event{
 					Severity: view.Warning, Subject: k.Name, Kind: "link.held",
-					Message: fmt.Sprintf("probes come again after %d times down; routes avoid the link for another %v, and longer with each time", f.downs, hold),
+					Message: fmt.Sprintf("probes come again after %s down; routes avoid the link for another %v, and longer with each time", units.Count(f.downs, "time"), hold),
 				}, true
 			}
 		}

@@ -74,7 +74,7 @@ func (o *observation) fromCounters() {
 		}
 	}
 	if len(names) > 0 {
-		o.says = append(o.says, fmt.Sprintf("%s: %d pairs, their rates and bursts are those that the flow counters of their switches showed within %v; "+
-			"which law they follow is not known, nor packets in queues that are not counted", doNotReport(names), pairs, span.Round(time.Second)))
+		o.says = append(o.says, fmt.Sprintf("%s: %s, their rates and bursts are those that the flow counters of their switches showed within %v; "+
+			"which law they follow is not known, nor packets in queues that are not counted", doNotReport(names), units.Count(pairs, "pair"), span.Round(time.Second)))
 	}
 }

@@ -64,10 +64,10 @@ func Observed(c *config.Config, t *pb.GetTrafficResponse, ports Ports, law strin
 		name, span = "what hosts reported and switches counted", max(span, o.counting(h))
 	}
 	tr := Traffic{Name: fmt.Sprintf("%s within %v", name, span.Round(time.Second)), File: "observed", Text: run(o.sections(), "dcqcn", o.length)}
-	tr.Notes = append(tr.Notes, fmt.Sprintf("%d flows for %v of %d pairs; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", o.flows, o.length, o.used))
+	tr.Notes = append(tr.Notes, fmt.Sprintf("%s for %v of %s; hosts report every half second, so bursts within it, flows shorter than it and what held flows back are not known", units.Count(o.flows, "flow"), o.length, units.Count(o.used, "pair")))
 	tr.Notes = append(tr.Notes, o.says...)
 	if o.rare > 0 {
-		tr.Notes = append(tr.Notes, fmt.Sprintf("%d pairs whose flows begin less often than once in %v are left out", o.rare, o.length))
+		tr.Notes = append(tr.Notes, fmt.Sprintf("%s, whose flows begin less often than once in %v, left out", units.Count(o.rare, "pair"), o.length))
 	}
 	return tr, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/units"
 )
 
 // mostDrawn is how many links a picture has.
@@ -45,7 +46,7 @@ func (p *Preview) Plot(file string) error {
 	if len(panels) == 0 {
 		return fmt.Errorf("no flow has ended and no link was stopped: there is nothing to draw")
 	}
-	title := fmt.Sprintf("%s, %d seeds: victim flows %s, drops %s", p.Traffic, p.Seeds, p.change("victim_flows"), p.change("drops"))
+	title := fmt.Sprintf("%s, %s: victim flows %s, drops %s", p.Traffic, units.Count(p.Seeds, "seed"), p.change("victim_flows"), p.change("drops"))
 	return experiment.DrawBars(file, title, panels...)
 }
 

@@ -99,8 +99,8 @@ func (o *observation) unreported(p Ports) {
 		}
 	}
 	if o.receivers > 0 {
-		o.says = append(o.says, fmt.Sprintf("%s: what leaves for %d hosts more than was reported is taken to come from them in equal parts, at steady rates, as ports counted it just now; "+
-			"who sends, how much at a time and with which law is not known", doNotReport(o.unseen), o.receivers))
+		o.says = append(o.says, fmt.Sprintf("%s: what leaves for %s more than was reported is taken to come from them in equal parts, at steady rates, as ports counted it just now; "+
+			"who sends, how much at a time and with which law is not known", doNotReport(o.unseen), units.Count(o.receivers, "host")))
 	}
 }
 

@@ -48,7 +48,7 @@ func TestUnreported(t *testing.T) {
 		if strings.Contains(string(tr.Text), tc.not) {
 			t.Errorf("%s: %q in\n%s", tc.name, tc.not, tr.Text)
 		}
-		if said := strings.Contains(strings.Join(tr.Notes, "\n"), "hosts that do not report are h2, h3: what leaves for 1 hosts"); said != (len(tc.want) > 0) {
+		if said := strings.Contains(strings.Join(tr.Notes, "\n"), "hosts that do not report are h2, h3: what leaves for 1 host "); said != (len(tc.want) > 0) {
 			t.Errorf("%s: notes %q", tc.name, tr.Notes)
 		}
 		if _, err := Run(t.Context(), Options{After: c, Traffic: tr, Seed: 1, Seeds: 1}); err != nil {
@@ -88,7 +88,7 @@ func TestCountedHosts(t *testing.T) {
 	bursts := func(dst string, running uint64) *pb.TrafficPair {
 		return &pb.TrafficPair{Dst: dst, Bytes: 100*64_000 + running, Ended: 100, EndedBytes: 100 * 64_000, LargestBytes: 70_000, Running: 1, RunningBytes: running, RunningBps: 1e6}
 	}
-	const guess, source = "hosts that do not report are h4: what leaves for 1 hosts", "within 10s"
+	const guess, source = "hosts that do not report are h4: what leaves for 1 host ", "within 10s"
 	for _, tc := range []struct {
 		name    string
 		counted []*pb.CountedHost
@@ -99,7 +99,7 @@ func TestCountedHosts(t *testing.T) {
 	}{
 		{"a rate", []*pb.CountedHost{counted("h2", steady("r1")), counted("h3"), counted("h4")}, map[string]units.Rate{"r1": 72e6},
 			[]string{"counted-1: {kind: none, rate: 20000000000bps}", `group: counted, from: "h2", to: "r1", class: 0, law: counted-1, stop: 2ms}`},
-			[]string{"hosts that do not report are h2, h3, h4: 1 pairs", source}, "unreported"},
+			[]string{"hosts that do not report are h2, h3, h4: 1 pair,", source}, "unreported"},
 		{"bursts, of which one goes on", []*pb.CountedHost{counted("h2", bursts("r1", 60_000)), counted("h3"), counted("h4")}, nil,
 			[]string{`group: counted, from: "h2", to: "r1", class: 0, law: none, size: 64000B, count: 20, every: 100000000ps`}, []string{source}, "counted-1"},
 		{"a flow after bursts", []*pb.CountedHost{counted("h2", bursts("r1", 80_000)), counted("h3"), counted("h4")}, nil,
@@ -113,7 +113,7 @@ func TestCountedHosts(t *testing.T) {
 			[]string{`from: "h2"`}, nil, `from: "h5"`},
 		{"the rest is guessed of those that nobody counts", []*pb.CountedHost{counted("h2", steady("r1")), counted("h3"), {Host: "h4"}}, map[string]units.Rate{"r1": 44e6},
 			[]string{"counted-1: {kind: none, rate: 20000000000bps}", "unreported-1: {kind: none, rate: 20000000000bps}", `group: unreported, from: "h4", to: "r1"`}, // 44 − 20, without headers
-			[]string{"hosts that do not report are h2, h3: 1 pairs", guess}, `group: unreported, from: "h2"`},
+			[]string{"hosts that do not report are h2, h3: 1 pair,", guess}, `group: unreported, from: "h2"`},
 	} {
 		seen := &pb.GetTrafficResponse{Now: timestamppb.New(now), Counted: tc.counted}
 		tr, err := Observed(c, seen, Ports{Rates: tc.rates, Hosts: reports}, "none")

@@ -162,7 +162,7 @@ func (v *Result) summary() string {
 	case v.Queue != nil:
 		return fmt.Sprintf("queue peak %.0f KB, settled at %.0f KB, %d CNPs", v.Queue.PeakKB, v.Queue.SettledKB, v.CNPs)
 	}
-	return fmt.Sprintf("%d phases, %d packets dropped", len(v.Phases), v.Losses.Dropped())
+	return fmt.Sprintf("%s, %s dropped", units.Count(len(v.Phases), "phase"), units.Count(v.Losses.Dropped(), "packet"))
 }
 
 // Plain shows a run as lines, for pipes and logs.
@@ -198,8 +198,8 @@ func (p *Plain) Show(e Event) {
 			p.printf("\nvariant %d of %d: %s", r.Index+1, len(s.Variants), s.Variants[r.Index].Name)
 		}
 	case Ready:
-		p.printf("fabric %s: %d switches ready, %d hosts, %d links; API at %s, metrics at %s",
-			c.Name, len(c.Switches), len(c.Hosts), len(c.Links), c.Controller.Listen, c.Controller.Metrics)
+		p.printf("fabric %s: %s ready, %s, %s; API at %s, metrics at %s",
+			c.Name, units.Count(len(c.Switches), "switch"), units.Count(len(c.Hosts), "host"), units.Count(len(c.Links), "link"), c.Controller.Listen, c.Controller.Metrics)
 		p.follow(r)
 	case PhaseBegun:
 		p.printf("\nphase %d of %d: %s", e.Phase+1, len(s.Phases), s.Phases[e.Phase].Name)

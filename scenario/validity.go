@@ -46,7 +46,7 @@ func (v *Result) validate(s *Scenario, more ...string) {
 			l.Pipelines, l.Queues, l.Links, l.Switches)
 	}
 	if n := l.Dropped() - l.Lossless; s.Lossless && n > 0 {
-		bad("%d packets of lossy classes, such as acknowledgements, found no room", n)
+		bad("no room for %s of lossy classes, such as acknowledgements", units.Count(n, "packet"))
 	}
 	for _, f := range v.Flows {
 		if f.Delivered == 0 {

@@ -63,7 +63,7 @@ func TestInvalidPlaysJudgeNothing(t *testing.T) {
 		{"lost before a program", func(v *Result) { v.Losses.Switches = 1 }, "1 at switches that were down"},
 		{"lost on a link", func(v *Result) { v.Losses.Links = 1 }, "1 on links"},
 		{"lost in a traffic manager", func(v *Result) { v.Losses.Queues = 1 }, "1 in traffic managers"},
-		{"an acknowledgement was dropped", func(v *Result) { v.Losses = inproc.Losses{Buffer: 4, Lossless: 3} }, "1 packets of lossy classes"},
+		{"an acknowledgement was dropped", func(v *Result) { v.Losses = inproc.Losses{Buffer: 4, Lossless: 3} }, "1 packet of lossy classes"},
 		{"the victim never ran", func(v *Result) { v.Flows[0].Delivered = 0 }, "flow F0 never ran"},
 		{"the victim had nothing to lose", func(v *Result) {
 			v.Phases[0].Flows[0].Measured = 0

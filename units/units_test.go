@@ -111,3 +111,14 @@ func TestPauseTime(t *testing.T) {
 		}
 	}
 }
+
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 hosts": Count(0, "host"), "1 host": Count(1, "host"), "2 switches": Count(2, "switch"), "1 switch": Count(uint64(1), "switch"), "3 virtual priorities": Count(3, "virtual priority"),
+		"2 days": Count(2, "day"), "2 classes": Count(int64(2), "class"), "2 next hops": Count(uint32(2), "next hop"), "4 refreshes": Count(4, "refresh"), "5 time boxes": Count(5, "time box"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -240,7 +240,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"1 calls under way, which is the most", "1 calls under way", "more often than 0.001 times a second"} {
+	for i, want := range []string{"1 call under way, which is the most", "1 call under way", "more often than 0.001 times a second"} {
 		err := calls["get"](ctx, alice)
 		if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), want) {
 			t.Errorf("call %d: %v, want ResourceExhausted with %q", i, err, want)

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/codes"
+
+	"github.com/headgate/headgate/units"
 )
 
 // bucket is what an identity has left of its limits. The guard's mu guards it.
@@ -79,7 +81,7 @@ func (g *Guard) begin(ctx context.Context, method string) (*running, error) {
 	most := g.policy.limits.Streams
 	if b.running >= most {
 		g.mu.Unlock()
-		return nil, g.refuse(r.caller, method, codes.ResourceExhausted, fmt.Sprintf("%s has %d calls under way, which is the most: end some (limits.streams of the policy)", r.caller.key(), most))
+		return nil, g.refuse(r.caller, method, codes.ResourceExhausted, fmt.Sprintf("%s has %s under way, which is the most: end some (limits.streams of the policy)", r.caller.key(), units.Count(most, "call")))
 	}
 	b.running++
 	r.ctx, r.cancel = context.WithCancelCause(ctx)

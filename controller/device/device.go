@@ -23,6 +23,7 @@ import (
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/units"
 )
 
 // Options configure a device.
@@ -314,7 +315,7 @@ func (d *Device) setState(s view.SwitchState, why string) {
 	case view.Reconciling:
 		e.Kind, e.Message = "session.primary", "this controller is primary"
 	case view.Ready:
-		e.Kind, e.Message = "session.ready", fmt.Sprintf("the switch holds what it should: %d entries", d.status.Entries)
+		e.Kind, e.Message = "session.ready", fmt.Sprintf("the switch holds what it should: %s", units.Count(d.status.Entries, "entry"))
 	case view.Degraded:
 		e.Severity, e.Kind, e.Message = view.Error, "session.degraded", why
 	}

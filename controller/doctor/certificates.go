@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/units"
 )
 
 // soon is how long before its end a certificate should be replaced.
@@ -147,7 +148,7 @@ func valid(c *x509.Certificate, now time.Time) (Verdict, string) {
 	case now.Before(c.NotBefore):
 		return Fail, "is not valid before " + c.NotBefore.Format(time.RFC3339)
 	case left < soon:
-		return Warn, fmt.Sprintf("expires in %d days", int(left.Hours()/24))
+		return Warn, fmt.Sprintf("expires in %s", units.Count(int(left.Hours()/24), "day"))
 	}
 	return OK, ""
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"
+	"github.com/headgate/headgate/units"
 )
 
 type fabricService struct {
@@ -215,7 +216,7 @@ func (s *fabricService) WatchEvents(r *pb.WatchEventsRequest, stream grpc.Server
 		if p.missed > 0 {
 			p.list = slices.Insert(p.list, 0, view.Event{
 				Time: time.Now(), Severity: view.Warning, Subject: "api", Kind: "stream.dropped",
-				Message: fmt.Sprintf("this client reads too slowly and missed %d events", p.missed),
+				Message: fmt.Sprintf("this client reads too slowly and missed %s", units.Count(p.missed, "event")),
 			})
 		}
 		for _, e := range p.list {

@@ -6,6 +6,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/units"
 )
 
 // Overflow says that an object of the program is too small for what shall stand in it.
@@ -113,7 +114,7 @@ func (p *Pipeline) Overflows(u Usage) []Overflow {
 		switch {
 		case size <= 0:
 		case u.of(weights, id) > size:
-			list = append(list, Overflow{name, fmt.Sprintf("%d groups with %d next hops together of action profile %s, which holds %d", u.of(groups, id), u.of(weights, id), name, size)})
+			list = append(list, Overflow{name, fmt.Sprintf("%s with %s together of action profile %s, which holds %d", units.Count(u.of(groups, id), "group"), units.Count(u.of(weights, id), "next hop"), name, size)})
 		case u.of(members, id) > size:
 			list = append(list, Overflow{name, fmt.Sprintf("%d members of action profile %s, which holds %d", u.of(members, id), name, size)})
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/units"
 )
 
 // partial ends the names of files that are not whole yet.
@@ -26,8 +27,8 @@ func (s Summary) String() string {
 	if s.Config.Generation > 0 {
 		text = fmt.Sprintf("generation %d from %s, applied %s, of %d that are kept", s.Config.Generation, s.Config.File, s.Config.Applied.Format(time.RFC3339), s.Configs)
 	}
-	return fmt.Sprintf("%s; %d links out of service, %d virtual priorities, %d flows, %d budgets, %d lines of the audit log",
-		text, s.DownLinks, s.Priorities, s.Flows, s.Applications, s.Audit)
+	return fmt.Sprintf("%s; %s out of service, %s, %s, %s, %s of the audit log",
+		text, units.Count(s.DownLinks, "link"), units.Count(s.Priorities, "virtual priority"), units.Count(s.Flows, "flow"), units.Count(s.Applications, "budget"), units.Count(s.Audit, "line"))
 }
 
 // DamagedError is a journal that cannot be read whole.

@@ -41,7 +41,7 @@ func full(t *testing.T) string {
 	return path
 }
 
-const fullSummary = "generation 7 from fabric.yaml, applied 2026-01-02T03:04:05Z, of 1 that are kept; 1 links out of service, 1 virtual priorities, 200 flows, 1 budgets, 201 lines of the audit log"
+const fullSummary = "generation 7 from fabric.yaml, applied 2026-01-02T03:04:05Z, of 1 that are kept; 1 link out of service, 1 virtual priority, 200 flows, 1 budget, 201 lines of the audit log"
 
 // TestDamage: a file of which any byte was changed, or in which any line is missing, is refused;
 // one that a crash has cut short in its last line is what it was before that line.

@@ -174,7 +174,7 @@ func watch(ctx context.Context, o *Options, fab *fabric, out io.Writer) error {
 	if err := look(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "host %s %v on %s at %v, %d flows, law %s\n", o.Name, o.IP, o.Interface, o.Rate, len(o.Flows), o.Law)
+	fmt.Fprintf(out, "host %s %v on %s at %v, %s, law %s\n", o.Name, o.IP, o.Interface, o.Rate, units.Count(len(o.Flows), "flow"), o.Law)
 	tick := time.NewTicker(o.Interval)
 	defer tick.Stop()
 	var over <-chan time.Time

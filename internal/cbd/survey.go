@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/headgate/headgate/units"
 )
 
 // Cycles is what of a fabric's paths may deadlock under PFC.
@@ -29,7 +31,7 @@ func (c Cycles) Text(failures int) string {
 	if failures == 0 {
 		return none
 	}
-	text := fmt.Sprintf("with up to %d failed links between switches, %d combinations looked at", failures, c.Examined)
+	text := fmt.Sprintf("with up to %s between switches, %s looked at", units.Count(failures, "failed link"), units.Count(c.Examined, "combination"))
 	if c.Left > 0 {
 		text += fmt.Sprintf(" and %d not, which would take too long", c.Left)
 	}

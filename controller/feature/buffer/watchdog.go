@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
 )
 
 const (
@@ -90,8 +91,8 @@ func (l *loop) watchStuck(now time.Time, p *port) {
 func (l *loop) watchRefresh(now time.Time, p *port) {
 	on := p.Paused != 0 && p.age >= 2*p.half
 	l.alarm(now, LateAlarm, p, everyClass, on, func() string {
-		return fmt.Sprintf("its PAUSE was sent %v ago and lasts %v, so its peer may send again; %d refreshes had no effect",
-			p.age.Round(roundedTime), (2 * p.half).Round(roundedTime), p.lost)
+		return fmt.Sprintf("its PAUSE was sent %v ago and lasts %v, so its peer may send again; %s had no effect",
+			p.age.Round(roundedTime), (2 * p.half).Round(roundedTime), units.Count(p.lost, "refresh"))
 	})
 }
 

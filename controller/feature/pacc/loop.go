@@ -52,7 +52,7 @@ func (l *loop) reportEvictions(now time.Time, s cnpgen.LoopStats) {
 	}
 	l.hub.Event(view.Event{
 		Time: now, Severity: view.Warning, Subject: l.sw.sw.Name(), Kind: "pacc.evicted",
-		Message: fmt.Sprintf("the flow table is full with %d flows: %d left it for others, the least congested first", s.Flows, s.Evicted-l.evicted),
+		Message: fmt.Sprintf("the flow table is full with %s: %d left it for others, the least congested first", units.Count(s.Flows, "flow"), s.Evicted-l.evicted),
 	})
 	l.evicted, l.reported = s.Evicted, now
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
 )
 
 // overP4Runtime is a switch behind a session.
@@ -113,7 +114,7 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 	if err == nil {
 		return nil, nil
 	}
-	err = fmt.Errorf("learning %d flows: %w", len(add), err)
+	err = fmt.Errorf("learning %s: %w", units.Count(len(add), "flow"), err)
 	var partial *session.WriteError
 	if !errors.As(err, &partial) {
 		return add, err

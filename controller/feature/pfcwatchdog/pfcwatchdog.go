@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/units"
 )
 
 type feat struct {
@@ -189,7 +190,7 @@ func (l *loop) began(now time.Time, n seen, s pfcwd.Settings) view.Event {
 }
 
 func (l *loop) over(now time.Time, n seen) view.Event {
-	return l.event(now, view.Info, StormAlarm+"_over", n, fmt.Sprintf("over; %d storms so far, in which %d frames were dropped", n.Count, n.Dropped))
+	return l.event(now, view.Info, StormAlarm+"_over", n, fmt.Sprintf("over; %s so far, which dropped %s", units.Count(n.Count, "storm"), units.Count(n.Dropped, "frame")))
 }
 
 func (l *loop) event(now time.Time, severity view.Severity, kind string, n seen, text string) view.Event {

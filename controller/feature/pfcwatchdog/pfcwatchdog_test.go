@@ -124,7 +124,7 @@ func TestStorms(t *testing.T) {
 	}
 	const (
 		begins = "pfc.received_storm port 1 (h1) class 3: paused by its peer for more than 200ms; what leaves for it is dropped until no PAUSE has come for 400ms"
-		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, in which 7 frames were dropped"
+		old    = "pfc.received_storm_over port 1 (h1) class 3: over; 3 storms so far, which dropped 7 frames"
 	)
 	other := pfcwd.Storm{Port: 2, Class: 0, Count: 9}
 	// What was over before the controller came is no news.
@@ -142,11 +142,11 @@ func TestStorms(t *testing.T) {
 	}
 	// A new loop goes on where the last one was; a storm between two readings shows in the count.
 	l = f.Attach(testenv.At(env, sw.Name()), sw)
-	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storms so far, in which 7 frames were dropped"}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
+	tick(3, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 1 storm so far, which dropped 7 frames"}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 1, Dropped: 7})
 	tick(4, []string{begins, old}, other, pfcwd.Storm{Port: 1, Class: 3, Count: 3, Dropped: 7})
 	// Another storm in place of the last one, then a restart of the switch.
 	tick(5, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 4})
-	tick(6, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 4 storms so far, in which 0 frames were dropped"})
+	tick(6, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 4 storms so far, which dropped 0 frames"})
 	tick(7, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
 	hub.Events = nil
 	// Without a watchdog all ends.
