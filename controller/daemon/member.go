@@ -147,8 +147,8 @@ func (m *member) secure(files confine.Dirs) error {
 	return nil
 }
 
-// standBy answers what the members share and hands other calls on to the leader, until this member leads, for which it stands after a pause, or
-// until ctx ends and there is no term.
+// standBy answers what the members share, and hands other calls on to the leader, until this member leads, for
+// which it stands after a pause, or until ctx ends and there is no term.
 func (m *member) standBy(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
 	files, err := m.files()
 	if err != nil {

@@ -26,12 +26,15 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
+// valid is how long certificates have been valid and will be: a test may set a clock by hours.
+const valid = 24 * time.Hour
+
 // New makes an authority with its certificate in ca.pem.
 func New(t testing.TB, dir string) *Authority {
 	t.Helper()
 	a := &Authority{Dir: dir, key: newKey(t)}
 	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-valid), NotAfter: time.Now().Add(valid),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der := a.sign(t, a.cert, &a.key.PublicKey)
@@ -66,7 +69,7 @@ func (a *Authority) Pair(t testing.TB, name string) tls.Certificate {
 // Issue writes name.pem and name.key: a certificate for 127.0.0.1 with a common name and URIs.
 func (a *Authority) Issue(t testing.TB, name, commonName string, uris ...string) {
 	t.Helper()
-	a.IssueUntil(t, time.Now().Add(time.Hour), name, commonName, uris...)
+	a.IssueUntil(t, time.Now().Add(valid), name, commonName, uris...)
 }
 
 // IssueUntil is Issue for a certificate that expires then.
@@ -75,7 +78,7 @@ func (a *Authority) IssueUntil(t testing.TB, until time.Time, name, commonName s
 	key := newKey(t)
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: commonName},
-		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, a.IPs...),
+		NotBefore: time.Now().Add(-valid), NotAfter: until, IPAddresses: append([]net.IP{net.IPv4(127, 0, 0, 1)}, a.IPs...),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	for _, u := range uris {

@@ -1,16 +1,19 @@
 // Package cluster does to three controllers what happens to them, while weights and configurations
 // change at all of them: the leader is killed, frozen, cut off from the others but not from the
 // switches, asked to end, its disk runs full, and it comes back with another uptime. No change that was acknowledged may be lost, and no
-// switch may take a write of a leader after one of the next.
+// switch may take a write of a leader after one of the next. The wall clock of a member that runs is set too.
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/headgate/headgate/cli"
 )
@@ -19,8 +22,15 @@ import (
 const beHeadgate = "HEADGATE_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beHeadgate) != "" {
+	switch member := os.Getenv(beGuest); {
+	case os.Getenv(beKernel) != "":
+		fmt.Println(becomeKernel(os.Args[1:]))
+		os.Exit(1)
+	case os.Getenv(beHeadgate) != "":
 		os.Exit(cli.Main(cli.NewRoot(), os.Stderr))
+	case member != "":
+		fmt.Println(guest(member))
+		_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 	}
 	os.Exit(m.Run())
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/credentials/local"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -55,13 +57,22 @@ type node struct {
 	done                chan struct{}
 	log                 bytes.Buffer // of the process; read once it has ended
 	ahead               bool         // it runs with an hour of uptime more
+	tap                 string       // it runs under a kernel of its own, which others reach by this; "" for none
 }
 
 // newTrio starts a cluster: on loopback, or in namespaces of their own with certificates, which takes
-// root.
-func newTrio(t *testing.T, namespaces bool) *trio {
+// root. A member of a name in guests has a kernel instead of a namespace.
+func newTrio(t *testing.T, namespaces bool, guests ...string) *trio {
 	t.Helper()
 	c := &trio{t: t, dir: t.TempDir(), disks: namespaces}
+	for i := range c.nodes {
+		n := &node{name: fmt.Sprintf("c%d", i+1)}
+		n.socket, n.state = filepath.Join(c.dir, n.name+".sock"), filepath.Join(c.dir, n.name)
+		if slices.Contains(guests, n.name) {
+			n.tap = fmt.Sprintf("ha%d-%s", os.Getpid()%100000, n.name)
+		}
+		c.nodes[i] = n
+	}
 	addresses, here, tls := []string{"127.0.0.1", "127.0.0.1", "127.0.0.1"}, "127.0.0.1:0", ""
 	if namespaces {
 		addresses, here = c.network()
@@ -79,15 +90,17 @@ func newTrio(t *testing.T, namespaces bool) *trio {
 		switches = append(switches, fmt.Sprintf(`{name: s%d, device_id: %d, address: %q, target: embedded}`, i+1, i+1, s.Address()))
 		links = append(links, fmt.Sprintf(`{a: "s%d:1", b: h%d, rate: 10Mbps}`, i+1, i+1))
 	}
-	for i := range c.nodes {
-		n := &node{name: fmt.Sprintf("c%d", i+1), socket: filepath.Join(c.dir, fmt.Sprintf("c%d.sock", i+1)), state: filepath.Join(c.dir, fmt.Sprintf("c%d", i+1))}
-		c.nodes[i] = n
+	for i, n := range c.nodes {
 		list = append(list, fmt.Sprintf("{name: %s, raft: %q, relay: %q}", n.name, c.port(addresses[i], 1+2*i), c.port(addresses[i], 2+2*i)))
 		if c.disks {
 			c.disk(n)
 		}
+		target, creds := "unix:"+n.socket, local.NewCredentials()
+		if n.tap != "" {
+			target, creds = fmt.Sprintf("passthrough:///%s:%d", addresses[i], guestAPI), insecure.NewCredentials()
+		}
 		var err error
-		if n.conn, err = grpc.NewClient("unix:"+n.socket, grpc.WithTransportCredentials(local.NewCredentials())); err != nil {
+		if n.conn, err = grpc.NewClient(target, grpc.WithTransportCredentials(creds)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = n.conn.Close() })
@@ -131,24 +144,40 @@ func (c *trio) port(ip string, n int) string {
 	return l.Addr().String()
 }
 
+// memberCommand is the process of a member, whose files are in a folder.
+func memberCommand(dir, name, socket string) *exec.Cmd {
+	binary, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(binary, "controller", "-f", filepath.Join(dir, "fabric.yaml"), "--member", name, "--socket", socket, "--state", filepath.Join(dir, name), "--insecure-loopback=admin")
+	cmd.Env = append(os.Environ(), beHeadgate+"=1")
+	return cmd
+}
+
 // start starts a member's process.
 func (c *trio) start(n *node) {
 	c.t.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	args := []string{binary, "controller", "-f", filepath.Join(c.dir, "fabric.yaml"), "--member", n.name, "--socket", n.socket, "--state", n.state, "--insecure-loopback=admin"}
-	if len(c.spaces) > 0 {
+	n.cmd = memberCommand(c.dir, n.name, n.socket)
+	args := n.cmd.Args
+	switch {
+	case n.tap != "":
+		n.cmd = exec.Command(args[0], c.kernelArgs(n, n.tap)...)
+		n.cmd.Env = append(os.Environ(), beKernel+"=1")
+	case len(c.spaces) > 0:
 		if n.ahead {
 			args = append([]string{"unshare", "-T", "--monotonic", "3600", "--boottime", "3600"}, args...)
 		}
 		args = append([]string{"ip", "netns", "exec", c.spaces[n.index()]}, args...)
+		env := n.cmd.Env
+		n.cmd = exec.Command(args[0], args[1:]...)
+		n.cmd.Env = env
 	}
-	n.cmd = exec.Command(args[0], args[1:]...)
-	n.cmd.Env = append(os.Environ(), beHeadgate+"=1")
 	n.cmd.Stdout, n.cmd.Stderr = &n.log, &n.log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if n.tap != "" {
+		n.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID // what runs under the kernel ends with it
+	}
 	if err := n.cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}

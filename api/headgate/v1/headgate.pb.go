@@ -293,7 +293,8 @@ type GetFabricResponse struct {
 	Config string `protobuf:"bytes,5,opt,name=config,proto3" json:"config,omitempty"`
 	// Counts applied configurations since the state store was created.
 	Generation uint64 `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
-	// The member of the cluster that leads and answers; empty without a cluster.
+	// The member of the cluster that leads; empty without a cluster, and where nobody does. While it does not
+	// answer, another member does, which does not know the links' states but those that operators gave them.
 	Member string `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"`
 	// What was built: version and commit.
 	Build string `protobuf:"bytes,8,opt,name=build,proto3" json:"build,omitempty"`
