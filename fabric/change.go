@@ -14,7 +14,7 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 		if f.tx == nil || f.spec.Group != group {
 			continue
 		}
-		l, ok := f.law.(law.Weighted)
+		l, ok := f.tx.Law().(law.Weighted)
 		if !ok {
 			return fmt.Errorf("weight of group %d: the law of its flows has none", group)
 		}
@@ -47,7 +47,6 @@ func (s *Sim) SetLaw(group int, maker LawMaker) error {
 			f.needs = n.Needs()
 			s.require(f.needs)
 		}
-		f.law = l
 		f.tx.SetLaw(l, s.now)
 		p := s.at(int(f.src))
 		p.armTimer(int32(i))

@@ -84,32 +84,32 @@ func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
 
 const noFlow = -1
 
-// flow is the state of a flow in the fabric: its sender at one host, its receiver at the
-// other, which may be of different parts.
+// flow is the state of a flow in the fabric: its sender at one host, in the first cache line of
+// 64 B, its receiver at the other in the second. They may be of different parts.
 type flow struct {
 	tx         *transport.Sender // nil before the start and when over
-	law        law.Law
-	spec       *FlowSpec
+	wakeAt     units.Time        // of its pending evWake, MaxTime for none
+	timerAt    units.Time        // of its pending evTimer, MaxTime for none
+	ideal      units.Time
+	weight     float64
 	src        int32
 	dst        int32
 	route      int32 // where its path starts in Sim.routes
-	back       int32 // and its ACKs' path
-	hops       int32 // length of each
 	next       int32 // behind it in its host's list of ready flows; 0 for none
 	listed     bool  // in its host's list of ready flows
 	stale      bool  // something changed since it was listed
 	needs      Needs
 	class      uint8
 	precedence uint8
-	wakeAt     units.Time // of its pending evWake, MaxTime for none
-	timerAt    units.Time // of its pending evTimer, MaxTime for none
-	ideal      units.Time
-	weight     float64
 
-	// The receiver's.
 	rx        transport.Receiver
 	notify    dcqcn.NotificationPoint
-	delivered bool // all of it
+	spec      *FlowSpec
+	back      int32 // where its ACKs' path starts in Sim.routes
+	hops      int32 // length of each path
+	group     int32 // of spec, which is not looked at for each packet
+	delivered bool  // all of it
+	_         [8]byte
 }
 
 // Start starts a flow now, whatever its Start says; the spec is kept and not changed. It is
@@ -142,7 +142,7 @@ func (s *Sim) expect(spec *FlowSpec) {
 func (s *Sim) admit(spec *FlowSpec) (int32, error) {
 	i := int32(len(s.flows))
 	f := flow{
-		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence,
+		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence, group: int32(spec.Group),
 		wakeAt: units.MaxTime, timerAt: units.MaxTime,
 	}
 	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
@@ -205,16 +205,14 @@ func (s *part) govern(i int32, c *conn, info FlowInfo) error {
 		tx.Spread = info.BaseRTT
 	}
 	if c != nil && c.law != nil {
-		f.law, tx.Running, tx.FirstSeq = c.law, true, c.seq
+		tx.Law, tx.Running, tx.FirstSeq = c.law, true, c.seq
 		c.catchUp(s.now)
 	} else {
-		l, err := spec.Law.NewLaw(info)
-		if err != nil {
+		var err error
+		if tx.Law, err = spec.Law.NewLaw(info); err != nil {
 			return err
 		}
-		f.law = l
 	}
-	tx.Law = f.law
 	var err error
 	f.tx, err = transport.NewSender(tx, s.now)
 	return err
@@ -282,8 +280,8 @@ func (s *part) finish(i int32) {
 		r.FCT = s.now - s.started[i-1]
 		s.stats.FlowsDone++
 	}
-	spec, law := f.spec, f.law
-	f.tx, f.law = nil, nil
+	spec, law := f.spec, f.tx.Law()
+	f.tx = nil
 	s.running--
 	if s.paccs != nil {
 		s.unpair(i)

@@ -191,7 +191,7 @@ func (s *part) receiveData(p *port, f *flow, k int32) {
 			f.delivered = true
 			s.results[pk.flow-1].Delivered = s.now
 		}
-		s.groups[f.spec.Group] += n
+		s.groups[f.group] += n
 	}
 	if s.cnpGap > 0 && pk.has(flagCE) {
 		s.marked(pk.flow)

@@ -5,13 +5,17 @@ import (
 	"unsafe"
 )
 
-// TestPortLayout keeps what belongs together in one cache line.
-func TestPortLayout(t *testing.T) {
+// TestLayout keeps what belongs together in one cache line.
+func TestLayout(t *testing.T) {
 	var p port
 	if w, q, all := unsafe.Offsetof(p.wire), unsafe.Offsetof(p.queues), unsafe.Sizeof(p); w != 64 || q != 128 || all != 320 {
 		t.Errorf("wire at %d, queues at %d, %d B in all; want 64, 128, 320", w, q, all)
 	}
 	if n := unsafe.Sizeof(packet{}); n != 32 {
 		t.Errorf("a packet takes %d B, want 32", n)
+	}
+	var f flow
+	if rx, all := unsafe.Offsetof(f.rx), unsafe.Sizeof(f); rx != 64 || all != 128 {
+		t.Errorf("a flow's receiver at %d, %d B in all; want 64, 128", rx, all)
 	}
 }

@@ -115,16 +115,13 @@ func (d *flowDecoder) tryLaws() {
 	}
 	class := edgeClasses(d.plan)
 	for _, u := range d.uses {
-		tried := map[[2]string]bool{}
 	pairs:
 		for _, src := range oneOfEach(u.from, class) {
 			for _, dst := range oneOfEach(u.to, class) {
-				pair := [2]string{class[src], class[dst]}
-				if dst = other(u.to, src, dst, class); src == dst || tried[pair] {
-					continue
+				if src == dst {
+					dst = other(u.to, src, class)
 				}
-				tried[pair] = true
-				if !u.try(sim, c.Graph.Names, src, dst) {
+				if src != dst && !u.try(sim, c.Graph.Names, src, dst) {
 					break pairs
 				}
 			}
@@ -175,10 +172,10 @@ func oneOfEach(hosts []int, class []string) (first []int) {
 	return first
 }
 
-// other returns a host of dst's class that is not src, src when there is none.
-func other(hosts []int, src, dst int, class []string) int {
+// other returns another host of src's class, src when there is none.
+func other(hosts []int, src int, class []string) int {
 	for _, h := range hosts {
-		if h != src && class[h] == class[dst] {
+		if h != src && class[h] == class[src] {
 			return h
 		}
 	}

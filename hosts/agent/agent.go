@@ -52,10 +52,11 @@ type Agent struct {
 	classes  [64]uint8 // of DSCPs
 	ackClass uint8
 
-	in      packet.Frame // of the frame being read
-	buf     []byte       // of the frame being built
-	payload []byte
-	counts  Stats
+	in       packet.Frame       // of the frame being read
+	feedback transport.Feedback // of the acknowledgement being read
+	buf      []byte             // of the frame being built
+	payload  []byte
+	counts   Stats
 }
 
 // New returns the agent of a host; send takes each frame as its transmission on the link

@@ -35,8 +35,8 @@ func (a *Agent) onProbeAnswer(now units.Time, f *packet.Frame) {
 		a.counts.Unknown++
 		return
 	}
-	fb := transport.Feedback{PSN: f.BTH.PSN, Probe: true, CE: f.BTH.BECN, MaxQD: a.cfg.Unit.Decode(f.Shim.MaxQD)}
-	fl.s.OnFeedback(&fb, now)
+	a.feedback = transport.Feedback{PSN: f.BTH.PSN, Probe: true, CE: f.BTH.BECN, MaxQD: a.cfg.Unit.Decode(f.Shim.MaxQD)}
+	fl.s.OnFeedback(&a.feedback, now)
 	a.schedule(fl, now)
 }
 

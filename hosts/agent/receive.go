@@ -110,10 +110,10 @@ func (a *Agent) onAck(now units.Time, f *packet.Frame) {
 		return
 	}
 	a.counts.AcksReceived++
-	fb := transport.Feedback{PSN: f.BTH.PSN, Nak: nak, CE: f.BTH.BECN, MaxQD: a.cfg.Unit.Decode(f.Shim.MaxQD)}
+	a.feedback = transport.Feedback{PSN: f.BTH.PSN, Nak: nak, CE: f.BTH.BECN, MaxQD: a.cfg.Unit.Decode(f.Shim.MaxQD)}
 	// A receiver that asks for what it acknowledged long ago has forgotten the flow, unless
 	// this is a late NAK: a timeout decides.
-	sensible := fl.s.OnFeedback(&fb, now)
+	sensible := fl.s.OnFeedback(&a.feedback, now)
 	fl.forgotten = !sensible && (nak || fl.forgotten)
 	if fl.s.Done() {
 		a.finish(fl, now)

@@ -37,16 +37,16 @@ type SenderConfig struct {
 
 // SenderStats counts what a sender did.
 type SenderStats struct {
-	Sent        uint64 // data packets, retransmissions included
+	Sent        uint64      // data packets, retransmissions included
+	Acked       units.Bytes // payload acknowledged
+	MaxQD       units.Time  // of the last acknowledgement
 	Retransmits uint64
 	Naks        uint64
 	Timeouts    uint64
-	Probes      uint64      // probe packets
-	Stale       uint64      // acknowledgements that make no sense for what was sent
-	Acked       units.Bytes // payload acknowledged
-	SRTT        units.Time  // smoothed round-trip time, 0 before the first sample
-	LeastRTT    units.Time  // the shortest round trip, 0 before the first sample
-	MaxQD       units.Time  // of the last acknowledgement
+	Probes      uint64     // probe packets
+	Stale       uint64     // acknowledgements that make no sense for what was sent
+	SRTT        units.Time // smoothed round-trip time, 0 before the first sample
+	LeastRTT    units.Time // the shortest round trip, 0 before the first sample
 }
 
 // Segment is one packet to put on the wire.
@@ -73,10 +73,13 @@ type Feedback struct {
 	Noise units.Time
 	MaxQD units.Time
 	INT   []law.Hop
+
+	ack law.Ack // what OnFeedback makes of it for the law
 }
 
 // Sender is the sending side of one flow. Times never decrease from call to call. It is
-// owned by whoever drives it.
+// owned by whoever drives it. Those of thousands of flows do not fit into a cache, so what each
+// packet looks at is together and what few do comes last.
 type Sender struct {
 	cfg   SenderConfig
 	total uint64 // packets of the flow, MaxUint64 when endless
@@ -88,14 +91,13 @@ type Sender struct {
 
 	pace     pacer
 	round    rounding
-	probe    prober
 	rtt      rttEstimator
 	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
 	paused   units.Time // until when, see Pause
-	backoff  uint       // timeouts since the last sample of the round trip
+	backoff  uint8      // timeouts since the last sample of the round trip
 	stalled  bool       // no acknowledgement since the last timeout
-	ack      law.Ack    // reused, so that feeding the law allocates nothing
 	counts   SenderStats
+	probe    prober
 }
 
 // NewSender returns a sender whose flow starts at time now.
@@ -250,12 +252,12 @@ func (s *Sender) sample(rtt units.Time) {
 
 // acknowledge passes an acknowledgement to the law.
 func (s *Sender) acknowledge(fb *Feedback, now, rtt units.Time, acked units.Bytes) {
-	s.ack = law.Ack{
+	fb.ack = law.Ack{
 		Now: now, RTT: rtt, Delay: fb.Delay, Acked: acked, Inflight: s.inflight(),
 		AckedSeq: s.cfg.FirstSeq + uint64(s.bytes(s.una)), SentSeq: s.cfg.FirstSeq + uint64(s.bytes(s.next)),
 		CE: fb.CE, MaxQD: fb.MaxQD, Probe: fb.Probe, INT: fb.INT,
 	}
-	s.cfg.Law.OnAck(&s.ack)
+	s.cfg.Law.OnAck(&fb.ack)
 }
 
 // restartTimeout restarts the retransmission timeout if anything is waited for.
