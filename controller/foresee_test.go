@@ -43,7 +43,7 @@ func TestCyclesAreRefused(t *testing.T) {
 		refused    bool
 	}{
 		{"whole", whole + section + "}\n", 0, nil, false},
-		{"whole, any failure", whole + section + "}\n", 1, []string{"class 0: with up to 1 failed links between switches, 8 combinations looked at: no cycle"}, false},
+		{"whole, any failure", whole + section + "}\n", 1, []string{"class 0: with up to 1 failed link between switches, 8 combinations looked at: no cycle"}, false},
 		{"whole, any two", whole + section + "}\n", 2, []string{"36 combinations looked at: in 12 of them buffers depend on each other in a cycle, which PFC can stop for good; without leaf1:3-spine1:1 and leaf2:4-spine2:2: " + cycle}, false},
 		{"bounced, not lossless", bounced, 2, nil, false},
 		{"bounced", bounced + section + "}\n", 1, []string{"apply refuses this: buffer.allow_cycles: is false; class 0: buffers depend on each other in a cycle, which PFC can stop for good: " + cycle + "; want true"}, true},
