@@ -21,7 +21,7 @@ TOOLS := GOGC=400 $(GO)
 MAX_SIZE := 40000000
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -51,7 +51,7 @@ test: unit ## everything that needs no root; root-only parts run when root
 	@$(MAKE) --no-print-directory -j2 -Otarget realtime checks
 
 checks:
-	@nice -n 5 $(MAKE) --no-print-directory lint size
+	@nice -n 5 $(MAKE) --no-print-directory lint sequential size
 
 size: build ## fail when bin/headgate is larger than what is packaged may be
 	@size=$$(wc -c <$(BIN)); [ $$size -lt $(MAX_SIZE) ] || { echo "$(BIN) has $$size bytes, want less than $(MAX_SIZE)"; exit 1; }
@@ -79,7 +79,7 @@ SIMULATED := ./fabric/experiment ./tests/dataplane ./tests/symbolic ./tests/tofi
 
 # Packages with whole fabrics in real time: too slow under the race detector to be valid, and one
 # at a time, so that they do not disturb each other.
-REALTIME := ./scenario ./tests/cluster ./tests/e2e ./tests/failover ./tests/firstfabric
+REALTIME := ./scenario ./tests/e2e ./tests/failover ./tests/firstfabric
 
 # When a program with the race detector ends it waits, by default for a second, for late reports.
 export GORACE ?= atexit_sleep_ms=50
@@ -90,6 +90,8 @@ unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 40m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestTeam|TestSleeper' ./fabric
+
+sequential:
 	$(TOOLS) test -vet=off -timeout 40m $(SEQUENTIAL) $(SIMULATED)
 
 realtime:
