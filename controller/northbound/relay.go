@@ -138,13 +138,17 @@ func (r *Relay) hold(ctx context.Context, address string) (context.Context, cont
 	return ctx, cancel
 }
 
-// why is the error of a call of who leads, or led, at an address.
-func (r *Relay) why(address string, err error) error {
-	if c := status.Code(err); c != codes.Canceled && c != codes.Unavailable {
+// why is the error of a call, with the caller's context, of who leads, or led, at an address.
+func (r *Relay) why(ctx context.Context, address string, err error) error {
+	c := status.Code(err)
+	if c != codes.Canceled && c != codes.Unavailable {
 		return err
 	}
 	if other, _ := r.another(address); other {
 		return status.Errorf(codes.Unavailable, "another controller leads since this call was handed on: what became of it is not known here (%s)", clean(err.Error()))
+	}
+	if c == codes.Canceled && ctx.Err() == nil { // not by the caller
+		return status.Errorf(codes.Unavailable, "this controller begins to lead, or stops, since it handed this call on: what became of it is not known here (%s)", clean(err.Error()))
 	}
 	return err
 }
@@ -221,10 +225,10 @@ func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw
 	if err != nil {
 		return nil, err
 	}
-	ctx, done := r.hold(access.Relay(ctx), address)
+	held, done := r.hold(access.Relay(ctx), address)
 	defer done()
-	err = conn.Invoke(ctx, method, &request, &answer)
-	return answer, r.why(address, err)
+	err = conn.Invoke(held, method, &request, &answer)
+	return answer, r.why(ctx, address, err)
 }
 
 // handOn lets the leader answer a call, as long as it leads.
@@ -237,7 +241,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 	defer cancel()
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
-		return r.why(address, err)
+		return r.why(in.Context(), address, err)
 	}
 	go func() {
 		for {
@@ -266,7 +270,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return r.why(address, err)
+			return r.why(in.Context(), address, err)
 		}
 		if err := in.SendMsg(&m); err != nil {
 			return err

@@ -204,3 +204,32 @@ func TestLeaderThatDoesNotAnswer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRelayThatEnds: a call that a member has handed on when it begins to lead, or stops, was not cancelled
+// by who made it.
+func TestRelayThatEnds(t *testing.T) {
+	leader, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leader.Close()
+	r := NewRelay(RelayOptions{
+		Leader: func() (string, <-chan struct{}) { return leader.Addr().String(), nil },
+		Creds:  insecure.NewCredentials(), Log: slog.New(slog.DiscardHandler),
+	})
+	defer r.hangUp()
+	go func() { // the call waits for its connection, which ends before the leader is there
+		if c, err := leader.Accept(); err == nil {
+			defer c.Close()
+			r.hangUp()
+		}
+	}()
+	if _, err := r.ask(t.Context(), "/headgate.v1.FabricService/SetLink", nil); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "begins to lead, or stops") {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.ask(ended, "/headgate.v1.FabricService/SetLink", nil); status.Code(err) != codes.Canceled {
+		t.Errorf("a call that its caller cancelled: %v", err)
+	}
+}
