@@ -2,6 +2,7 @@
 # pauses leaf1, and leaf1 its hosts. The cable goes and comes meanwhile. The test that embeds this sets
 # TMPDIR and HEADGATE.
 { mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
+export HEADGATE_SERVER=unix:$TMPDIR/headgate.sock
 cd $TMPDIR
 cat > fabric.yaml <<END
 name: paused
@@ -46,14 +47,18 @@ leaf() {
 }
 leaf 1 -i 1@leaf1-1 -i 2@leaf1-2 -i 3@leaf1-3 --port-rate 1=20Mbps --port-rate 2=20Mbps --port-rate 3=20Mbps
 leaf 2 -i 1@leaf2-1 -i 3@leaf2-3 --port-rate 1=5Mbps --port-rate 3=20Mbps
-$HEADGATE controller -f fabric.yaml --socket $TMPDIR/headgate.sock > controller.log 2>&1 &
-until [ "$($HEADGATE get switches 2>/dev/null | grep -cw ready)" = 2 ]; do sleep 0.2; done
+$HEADGATE controller -f fabric.yaml --socket ${HEADGATE_SERVER#unix:} --insecure-loopback=viewer > controller.log 2>&1 &
+for i in $(seq 300); do
+    [ "$($HEADGATE get switches 2>/dev/null | grep -cw ready)" = 2 ] && break
+    [ $i -lt 300 ] || { echo "not both switches are ready:"; $HEADGATE get switches; exit 1; }
+    sleep 0.2
+done
 
 agent() {
     local name=$1
     shift
     ip netns exec $name $HEADGATE host --interface eth0 --name $name --rate 20Mbps --law none --pfc-class 24=3 \
-        --controller unix:$TMPDIR/headgate.sock "$@" > $name.log 2>&1 &
+        --controller $HEADGATE_SERVER "$@" > $name.log 2>&1 &
 }
 agent h3 --listen-only
 agent h1 --flow dst=10.0.2.1,dscp=24
@@ -62,7 +67,7 @@ agent h2 --flow dst=10.0.2.1,dscp=24
 # metric NAME SWITCH prints the sum over all ports of the switch.
 metric() {
     exec 3<> /dev/tcp/127.0.0.1/9601
-    printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
+    printf 'GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3
     awk -v name="headgate_$1{" -v at="switch=\"$2\"" 'index($0, name) == 1 && index($0, at) { sum += $2 } END { printf "%d", sum }' <&3
     exec 3>&-
 }
