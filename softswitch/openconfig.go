@@ -87,9 +87,6 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 	return []gnmi.State{state}
 }
 
-// ethernetHeader is what the kernel does not count in an MTU, in bytes.
-const ethernetHeader = 14
-
 // largestFrames returns how long frames of each interface may be, as OpenConfig counts: with the header
 // that the kernel's MTU does not have. There is none for a port without an interface in this network namespace.
 func largestFrames() map[string]uint32 {
@@ -99,7 +96,7 @@ func largestFrames() map[string]uint32 {
 	}
 	by := map[string]uint32{}
 	for _, i := range list {
-		by[i.Name] = uint32(min(max(i.MTU, 0)+ethernetHeader, 65535)) // the model has 16 bits
+		by[i.Name] = uint32(min(max(i.MTU, 0)+gnmi.EthernetHeader, 65535)) // the model has 16 bits
 	}
 	return by
 }

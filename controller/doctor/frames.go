@@ -16,11 +16,9 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/units"
 )
-
-// header is that of Ethernet, which is in a frame and not in an interface's MTU.
-const header units.Bytes = 14
 
 // Frames asks each embedded switch how long frames its interfaces take, and holds that against buffer.mtu and
 // against the other end of each link. Interfaces of other targets and of hosts nobody shows.
@@ -110,7 +108,7 @@ func (f *Finding) judge(by map[uint32]units.Bytes, c *config.Config, s *config.S
 			none = append(none, port)
 		case most < want:
 			short = append(short, fmt.Sprintf("%s takes %d B", port, most))
-		case most-header > want:
+		case most-gnmi.EthernetHeader > want:
 			long = append(long, fmt.Sprintf("%s takes %d B", port, most))
 		}
 	}

@@ -68,7 +68,7 @@ func NewRelay(o RelayOptions) *Relay {
 	}
 	r := &Relay{RelayOptions: o}
 	r.grpc = grpc.NewServer(
-		grpc.Creds(access.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.take),
+		grpc.Creds(access.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.handle),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
 	)
 	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // the process lives; the rest is the leader's to say
@@ -138,8 +138,8 @@ func (r *Relay) hold(ctx context.Context, address string) (context.Context, cont
 	return ctx, cancel
 }
 
-// why is the error of a call, with the caller's context, of who leads, or led, at an address.
-func (r *Relay) why(ctx context.Context, address string, err error) error {
+// statusOf is the error of a call, with the caller's context, of who leads, or led, at an address.
+func (r *Relay) statusOf(ctx context.Context, address string, err error) error {
 	c := status.Code(err)
 	if c != codes.Canceled && c != codes.Unavailable {
 		return err
@@ -175,8 +175,8 @@ func (r *Relay) dial(address string) (*grpc.ClientConn, error) {
 // soon is how long the leader may take for a call that can be answered here too.
 const soon = time.Second
 
-// take is a call.
-func (r *Relay) take(_ any, in grpc.ServerStream) error {
+// handle answers a call here, or has the leader answer it.
+func (r *Relay) handle(_ any, in grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(in)
 	answer, here := calls[method]
 	if !here {
@@ -228,7 +228,7 @@ func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw
 	held, done := r.hold(access.Relay(ctx), address)
 	defer done()
 	err = conn.Invoke(held, method, &request, &answer)
-	return answer, r.why(ctx, address, err)
+	return answer, r.statusOf(ctx, address, err)
 }
 
 // handOn lets the leader answer a call, as long as it leads.
@@ -241,7 +241,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 	defer cancel()
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
-		return r.why(in.Context(), address, err)
+		return r.statusOf(in.Context(), address, err)
 	}
 	go func() {
 		for {
@@ -270,7 +270,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return r.why(in.Context(), address, err)
+			return r.statusOf(in.Context(), address, err)
 		}
 		if err := in.SendMsg(&m); err != nil {
 			return err

@@ -124,6 +124,9 @@ var models = []*gpb.ModelData{
 	{Name: "headgate-buffer", Organization: "Headgate", Version: "2026-11-23"},
 }
 
+// EthernetHeader is what MTU counts and an interface's MTU in the kernel does not, in bytes.
+const EthernetHeader = 14
+
 // inside are the leaves of a list, by the one that repeats its key.
 var inside = func() map[*Leaf][]*Leaf {
 	by := map[*Leaf][]*Leaf{}
