@@ -65,9 +65,7 @@ func newChipRig(t *testing.T, chip string, cpu uint32) *chipRig {
 	r.s2 = r.start(2, serverPort(cpu), switchtest.Loopback())
 	r.at = r.s2.addr
 	t.Cleanup(func() { s1.end(); r.s2.end() })
-	o := options()
-	o.Heartbeat = time.Hour // stand-ins of a chip's program answer no polls
-	r.c, r.stop = r.controller(o)
+	r.c, r.stop = r.controller(options())
 	r.yaml = fmt.Appendf(nil, `
 name: two
 scale: 1000

@@ -59,7 +59,8 @@ func example(t *testing.T, address func(i int) string) []byte {
 }
 
 func options() Options {
-	return Options{RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, ApplyTimeout: time.Minute}
+	return Options{RetryMin: 5 * time.Millisecond, RetryMax: 50 * time.Millisecond, ApplyTimeout: time.Minute,
+		Heartbeat: time.Hour} // switches of tests without a data plane answer no polls
 }
 
 // newFabric makes the switches, and a controller that runs until the test ends.
