@@ -31,7 +31,7 @@ func address(t *testing.T) string {
 func TestTerms(t *testing.T) {
 	o := cluster.Options{
 		Name: "c1", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
-		Cluster: config.Cluster{Lease: config.MinLease, Members: []config.Member{{Name: "c1", Raft: address(t), Relay: "127.0.0.1:0"}}},
+		Cluster: config.Cluster{Lease: time.Minute, Members: []config.Member{{Name: "c1", Raft: address(t), Relay: "127.0.0.1:0"}}},
 	}
 	ctx := t.Context()
 	open := func(m *cluster.Member) (*cluster.Term, *store.Store) {
