@@ -2,18 +2,18 @@ package store
 
 import (
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/tests/lag"
 )
 
 // BenchmarkFlows registers as many flows as a registry takes, of an application without a budget,
 // and reports what stays in memory for each, the store's copy and the audit log included.
 func BenchmarkFlows(b *testing.B) {
 	for b.Loop() {
-		before := live()
+		before := lag.Heap()
 		s, err := Open(filepath.Join(b.TempDir(), "state.db"), Options{})
 		if err != nil {
 			b.Fatal(err)
@@ -32,18 +32,10 @@ func BenchmarkFlows(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(live()-before)/weights.MaxFlows, "B/flow")
+		b.ReportMetric(float64(lag.Heap()-before)/weights.MaxFlows, "B/flow")
 		if r.Stats().Flows != weights.MaxFlows {
 			b.Fatal(r.Stats())
 		}
 		_ = s.Close()
 	}
-}
-
-// live returns the bytes that are reachable.
-func live() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

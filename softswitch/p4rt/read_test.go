@@ -2,7 +2,6 @@ package p4rt
 
 import (
 	"context"
-	"runtime"
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
+	"github.com/headgate/headgate/tests/lag"
 )
 
 // receiver takes the responses of a read, as they look on the client's side, one by one.
@@ -63,39 +63,33 @@ func dst(e *p4v1.Entity) (v uint64) {
 	return v
 }
 
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 // TestEntryMemory bounds what an entry takes, with its direct counter and its time of the last hit: a
 // thousand switches of ten thousand entries fit into one machine.
 func TestEntryMemory(t *testing.T) {
 	const entries, most = 20000, 500 // bytes
 	filled(t, 1)                     // what all servers share
-	before := heap()
-	s, _ := filled(t, entries)
-	if got := float64(heap()-before) / entries; got > most {
+	held := lag.Held(t, func() any {
+		s, _ := filled(t, entries)
+		return s
+	})
+	if got := held / entries; got > most {
 		t.Errorf("an entry takes %.0f bytes, want at most %d", got, most)
 	} else {
 		t.Logf("an entry takes %.0f bytes", got)
 	}
-	runtime.KeepAlive(s)
 }
 
 // A read holds one response in memory and not the table, and its responses are made one by one.
 func TestReadMemory(t *testing.T) {
 	const entries, most = 20000, 2 << 20 // the messages of all entries take some 10 MB
 	s, _ := filled(t, entries)
-	before, read := heap(), 0
+	before, read := lag.Heap(), 0
 	err := s.Read(everything, &receiver{t: t, next: func(n, size int, entities []*p4v1.Entity) {
 		read += len(entities)
 		if size > responseBytes+1024 {
 			t.Errorf("response %d has %d bytes, want at most about %d", n, size, responseBytes)
 		}
-		if now := heap(); now > before+most {
+		if now := lag.Heap(); now > before+most {
 			t.Errorf("at response %d, with %d entries read, the heap is larger by %d bytes, want at most %d", n, read, now-before, most)
 		}
 	}})
