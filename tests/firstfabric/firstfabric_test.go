@@ -28,6 +28,9 @@ const (
 	most = 5 * time.Minute
 	// cannot is the exit code of a shell that may not make the namespaces' contents.
 	cannot = 77
+	// lateness is of the order of the flows' round trips. What a machine that was later loses or shares
+	// unequally proves nothing.
+	lateness = 50 * time.Millisecond
 )
 
 // tools are the programs of the page beside the shell's own, with their Debian packages.
@@ -71,6 +74,9 @@ func TestFirstFabric(t *testing.T) {
 	parts := strings.Split(out, mark)
 	for i, b := range blocks {
 		for _, want := range b.missing(parts[i+1]) {
+			if strings.Contains(want, "packets transmitted") && late > lateness { // ping waits an interval for the last reply
+				t.Skipf("the count of replies is invalid: the machine was late by %v, more than %v\n%s", late, lateness, parts[i+1])
+			}
 			t.Errorf("%s:%d: the output lacks %q or has it elsewhere:\n%s", page, b.line, want, parts[i+1])
 		}
 	}
@@ -159,7 +165,6 @@ func share(t *testing.T, files string, late time.Duration) {
 	again := float64(h1.Retransmits+h2.Retransmits) / float64(h1.Sent+h2.Sent)
 	t.Logf("%.2f and %.2f Mb/s by weights 1 and 2, %.2f%% sent again; the machine was late by %v at most", one/1e6, two/1e6, 100*again, late)
 	if ratio := two / one; !(ratio > 1.6 && ratio < 2.5) || one+two < 12e6 || !(again < 0.01) {
-		const lateness = 50 * time.Millisecond // of the order of the flows' round trips
 		if late > lateness {
 			t.Skipf("the comparison is invalid: the machine was late by %v, more than %v", late, lateness)
 		}
