@@ -39,7 +39,7 @@ type keeper struct {
 	err  error
 }
 
-func (k *keeper) LoadAudit() []Entry { return k.kept }
+func (k *keeper) ListAudit(_ string, n int) []Entry { return k.kept[max(0, len(k.kept)-n):] }
 
 func (k *keeper) CommitAudit(entries []Entry) error {
 	if k.err == nil {
@@ -63,6 +63,11 @@ func TestLog(t *testing.T) {
 	l.Record(Entry{What: Release}, nil)
 	if got := l.List("", 9); len(k.kept) != 3 || len(got) != 4 || got[0].What != Weight || got[3].What != Release {
 		t.Errorf("kept %+v, shown %+v", k.kept, got)
+	}
+	k.err = nil
+	l.Record(Entry{What: Policy}, nil)
+	if got := l.List("", 2); len(got) != 2 || got[0].What != Policy && got[1].What != Policy {
+		t.Errorf("the last two are %+v, want that of the policy among them", got)
 	}
 }
 

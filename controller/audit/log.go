@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,10 +12,10 @@ import (
 	"github.com/headgate/headgate/internal/ring"
 )
 
-// Keeper makes entries durable. It is safe for concurrent use.
+// Keeper makes entries durable and has the newest. It is safe for concurrent use.
 type Keeper interface {
-	// LoadAudit returns the entries that were kept, oldest first.
-	LoadAudit() []Entry
+	// ListAudit returns the newest n entries of an application ("" for all) that are kept, oldest first.
+	ListAudit(application string, n int) []Entry
 	// CommitAudit stores all entries or none.
 	CommitAudit(entries []Entry) error
 }
@@ -31,6 +32,21 @@ type Options struct {
 // NewRing returns room for the newest entries; 0 means DefaultLimit.
 func NewRing(limit int) *ring.Last[Entry] { return ring.NewLast[Entry](cmp.Or(limit, DefaultLimit)) }
 
+// Newest returns the newest n entries of an application ("" for all) in a ring, oldest first.
+func Newest(r *ring.Last[Entry], application string, n int) []Entry {
+	var list []Entry
+	for e := range r.Backward() {
+		if len(list) >= n {
+			break
+		}
+		if application == "" || e.Application == application {
+			list = append(list, e)
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
 // Log is safe for concurrent use.
 type Log struct {
 	keeper   Keeper
@@ -40,12 +56,12 @@ type Log struct {
 	refusals refusals
 
 	mu     sync.RWMutex
-	newest *ring.Last[Entry]
+	unkept *ring.Last[Entry] // what the keeper does not have: all entries where there is none
 }
 
 // New returns a log with what the keeper holds. The trail gets what of that a crash kept from it.
 func New(o Options) *Log {
-	l := &Log{keeper: o.Keeper, trail: o.Trail, now: o.Now, slog: o.Log, newest: NewRing(o.Limit)}
+	l := &Log{keeper: o.Keeper, trail: o.Trail, now: o.Now, slog: o.Log, unkept: NewRing(o.Limit)}
 	if l.now == nil {
 		l.now = time.Now
 	}
@@ -56,13 +72,8 @@ func New(o Options) *Log {
 		e.Time = l.now()
 		l.keep([]Entry{e})
 	}}
-	if l.keeper == nil {
-		return l
-	}
-	kept := l.keeper.LoadAudit()
-	l.show(kept)
-	if l.trail != nil {
-		if err := l.trail.catchUp(kept); err != nil {
+	if l.keeper != nil && l.trail != nil {
+		if err := l.trail.catchUp(l.keeper.ListAudit("", math.MaxInt)); err != nil {
 			l.slog.Error("lines are missing from the audit log's file", "err", err)
 		}
 	}
@@ -88,10 +99,12 @@ func (l *Log) Stamp(entries []Entry, refusal error) {
 	}
 }
 
-// Append adds entries that Stamp has completed, and that are durable already together with
+// Append adds entries that Stamp has completed, and that the keeper has already together with
 // the change that they are about.
 func (l *Log) Append(entries ...Entry) {
-	l.show(entries)
+	if l.keeper == nil {
+		l.show(entries)
+	}
 	if l.trail == nil || len(entries) == 0 {
 		return
 	}
@@ -104,7 +117,7 @@ func (l *Log) show(entries []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range entries {
-		l.newest.Push(e)
+		l.unkept.Push(e)
 	}
 }
 
@@ -122,6 +135,7 @@ func (l *Log) keep(entries []Entry) {
 	if l.keeper != nil {
 		if err := l.keeper.CommitAudit(entries); err != nil {
 			l.slog.Error("a line is missing from the stored audit log", "what", entries[0].What, "subject", entries[0].Subject, "error", err)
+			l.show(entries)
 		}
 	}
 	l.Append(entries...)
@@ -141,10 +155,16 @@ func (l *Log) Export(line func(text []byte) error) (head string, err error) {
 // List returns the newest n entries of an application ("" for all), oldest first.
 func (l *Log) List(application string, n int) []Entry {
 	l.mu.RLock()
-	defer l.mu.RUnlock()
-	list := l.newest.All()
-	if application != "" {
-		list = slices.DeleteFunc(list, func(e Entry) bool { return e.Application != application })
+	list := Newest(l.unkept, application, n)
+	l.mu.RUnlock()
+	if l.keeper == nil {
+		return list
 	}
+	kept := l.keeper.ListAudit(application, n)
+	if len(list) == 0 {
+		return kept
+	}
+	list = append(kept, list...)
+	slices.SortStableFunc(list, func(a, b Entry) int { return a.Time.Compare(b.Time) })
 	return list[max(0, len(list)-n):]
 }

@@ -168,9 +168,9 @@ func (s *Store) CommitAudit(entries []audit.Entry) error {
 	return s.change(record{Weights: &weights.Commit{Audit: entries}})
 }
 
-// LoadAudit implements audit.Keeper.
-func (s *Store) LoadAudit() []audit.Entry {
+// ListAudit implements audit.Keeper.
+func (s *Store) ListAudit(application string, n int) []audit.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.state.audit.All()
+	return audit.Newest(s.state.audit, application, n)
 }

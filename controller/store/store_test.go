@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -24,6 +25,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/tests/lag"
 )
 
 const childEnv = "HEADGATE_STORE_TEST_FILE"
@@ -112,8 +114,9 @@ func TestWeightsSurvive(t *testing.T) {
 	if d := cmp.Diff(r.Budgets(), again.Budgets(), opts); d != "" {
 		t.Errorf("budgets: %s", d)
 	}
-	if d := cmp.Diff(log.List("", 100), s.LoadAudit(), opts); d != "" || len(s.LoadAudit()) != 9 {
-		t.Errorf("audit of %d: %s", len(s.LoadAudit()), d)
+	kept := s.ListAudit("", 100)
+	if d := cmp.Diff(log.List("", 100), kept, opts); d != "" || len(kept) != 9 {
+		t.Errorf("audit of %d: %s", len(kept), d)
 	}
 }
 
@@ -125,7 +128,7 @@ func TestAuditIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if audit := s.LoadAudit(); len(audit) != 5 || audit[4].Peer != "11" || audit[0].Peer != "9" {
+	if audit := s.ListAudit("", math.MaxInt); len(audit) != 5 || audit[4].Peer != "11" || audit[0].Peer != "9" {
 		t.Errorf("audit = %+v", audit)
 	}
 }
@@ -284,8 +287,31 @@ func TestKilledWhileWriting(t *testing.T) {
 	if a.Weight != b.Weight || got < said || got > said+1 {
 		t.Errorf("weights %v and %v after %d acknowledged changes", a.Weight, b.Weight, said)
 	}
-	if n := len(s.LoadAudit()); n != 2*got {
+	if n := len(s.ListAudit("", math.MaxInt)); n != 2*got {
 		t.Errorf("%d audit entries for %d changes", n, got)
+	}
+}
+
+// TestAuditInMemory: a line of the audit log is in memory once, with its texts and whatever its ring has not
+// used yet.
+func TestAuditInMemory(t *testing.T) {
+	const lines, most = 20000, 1.5 * float64(unsafe.Sizeof(audit.Entry{}))
+	held := lag.Held(t, func() any {
+		s, err := Open("", Options{Audit: lines}) // not open: what cleans up would hold it
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := audit.New(audit.Options{Keeper: s, Limit: lines})
+		for i := range 2 * lines { // the later half drops the earlier
+			log.Record(audit.Entry{Peer: "@", Flow: fmt.Sprintf("10.1.0.0:%d>10.1.0.1:50151/17", i), What: audit.Weight}, nil)
+		}
+		if n := len(log.List("", math.MaxInt)); n != lines {
+			t.Errorf("%d lines, want %d", n, lines)
+		}
+		return log
+	})
+	if each := held / lines; each > most {
+		t.Errorf("a line takes %.0f B, want %.0f at most", each, most)
 	}
 }
 

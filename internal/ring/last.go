@@ -1,5 +1,7 @@
 package ring
 
+import "iter"
+
 // Last is the last values of a sequence, oldest first. It grows as it fills.
 type Last[T any] struct {
 	size  int
@@ -29,6 +31,17 @@ func (r *Last[T]) All() []T {
 	out := make([]T, 0, len(r.items))
 	out = append(out, r.items[r.first:]...)
 	return append(out, r.items[:r.first]...)
+}
+
+// Backward yields the values, newest first. The ring must not change meanwhile.
+func (r *Last[T]) Backward() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for i := range r.items {
+			if !yield(r.items[(r.first+len(r.items)-1-i)%len(r.items)]) {
+				return
+			}
+		}
+	}
 }
 
 // Take empties the ring and returns what it held, oldest first.
