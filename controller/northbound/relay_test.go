@@ -179,7 +179,7 @@ func TestStandingBy(t *testing.T) {
 
 // TestLeaderThatDoesNotAnswer: a call that a frozen leader has ends when another one leads.
 func TestLeaderThatDoesNotAnswer(t *testing.T) {
-	frozen, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes the connection, and nobody reads it
+	frozen, err := net.Listen("tcp", "127.0.0.1:0") // takes the connection, and never reads it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,13 +192,18 @@ func TestLeaderThatDoesNotAnswer(t *testing.T) {
 		defer mu.Unlock()
 		return address, changed
 	}
-	time.AfterFunc(50*time.Millisecond, func() {
+	go func() { // the call has asked who leads once its connection is there
+		c, err := frozen.Accept()
+		if err != nil {
+			return
+		}
+		t.Cleanup(func() { c.Close() })
 		mu.Lock()
 		defer mu.Unlock()
 		address = next.address
 		close(changed)
 		changed = make(chan struct{})
-	})
+	}()
 	_, err = asking(t, RelayOptions{Leader: who, Creds: insecure.NewCredentials(), Log: slog.New(slog.DiscardHandler)}, "/headgate.v1.FabricService/SetLink")
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "another controller leads") {
 		t.Error(err)
