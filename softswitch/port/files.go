@@ -18,7 +18,7 @@ type Files struct {
 
 // OpenFiles opens the files of ports. Run waits for the given time before it reads.
 func OpenFiles(ports []Named, wait time.Duration) (*Files, map[uint32]Port, error) {
-	f := &Files{wait: wait, pool: newPool(batches)}
+	f := &Files{wait: wait, pool: newPool(2 * batches)}
 	out := map[uint32]Port{}
 	for _, p := range ports {
 		err := f.add(p, out)
@@ -66,20 +66,33 @@ func (f *Files) Run(ctx context.Context, deliver func(*Batch)) (err error) {
 			return err
 		}
 	}
+	full := make(chan *Batch, batches)
+	go func() {
+		err = f.read(ctx, full)
+		close(full)
+	}()
+	for b := range full {
+		deliver(b)
+	}
+	return err
+}
+
+// read fills batches, on a goroutine of its own: the one that delivers them has ingress to do.
+func (f *Files) read(ctx context.Context, full chan<- *Batch) error {
 	b := f.pool.get(ctx)
 	for b != nil {
 		r := f.earliest()
 		if r == nil {
-			deliver(b)
+			full <- b
 			return nil
 		}
 		if !b.Add(r.port, r.data) {
-			deliver(b)
+			full <- b
 			b = f.pool.get(ctx)
 			continue
 		}
 		if err := r.next(); err != nil {
-			deliver(b)
+			full <- b
 			return err
 		}
 	}
@@ -126,14 +139,15 @@ func (p *filePort) Flush() error {
 // fileDelay is how long frames may stay in memory, so that a file is written in large pieces.
 const fileDelay = 20 * time.Millisecond
 
-// FlushSoon flushes if the oldest frame has waited for fileDelay. A busy switch calls it in place of
+// FlushSoon begins to flush if the oldest frame has waited for fileDelay. A busy switch calls it in place of
 // most calls of Flush.
 func (p *filePort) FlushSoon() error {
 	p.at = time.Time{}
-	if p.begun.IsZero() || time.Since(p.begun) < fileDelay {
-		return nil
+	if !p.begun.IsZero() && time.Since(p.begun) >= fileDelay {
+		p.begun = time.Time{}
+		p.w.pass()
 	}
-	return p.Flush()
+	return nil
 }
 
 func (p *filePort) Up() bool     { return true }

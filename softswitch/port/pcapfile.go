@@ -1,12 +1,13 @@
 package port
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -20,12 +21,23 @@ const linkTypeEthernet = 1
 // captured length, length.
 const recordHeader = 16
 
+// fileBuffer is the size of a file's buffer, small enough that those of several files stay
+// in a core's cache.
+const fileBuffer = 64 << 10
+
 // pcapWriter writes a pcap file of Ethernet frames (draft-ietf-opsawg-pcap). gopacket does the same
 // at several times the cost, with decoders of all protocols in the binary, 2 MB of it.
+//
+// A goroutine of its own writes full buffers, so that who adds records does not wait for the kernel
+// until that is two buffers behind.
 type pcapWriter struct {
-	file *os.File
-	buf  *bufio.Writer
-	at   uint64 // timestamp as in a record: seconds, followed by microseconds
+	file  *os.File
+	buf   []byte // records that neither the file nor the goroutine has
+	at    uint64 // timestamp as in a record: seconds, followed by microseconds
+	full  chan []byte
+	empty chan []byte
+	busy  sync.WaitGroup // full buffers that are not in the file
+	err   error          // of the goroutine, which owns it while busy is not zero
 }
 
 func createPcap(path string) (*pcapWriter, error) {
@@ -33,16 +45,14 @@ func createPcap(path string) (*pcapWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &pcapWriter{file: file, buf: bufio.NewWriterSize(file, fileBuffer)}
-	h := w.buf.AvailableBuffer()
-	h = binary.LittleEndian.AppendUint32(h, 0xa1b2c3d4)
+	w := &pcapWriter{file: file}
+	h := binary.LittleEndian.AppendUint32(nil, 0xa1b2c3d4)
 	h = binary.LittleEndian.AppendUint16(h, 2) // version 2.4
 	h = binary.LittleEndian.AppendUint16(h, 4)
 	h = binary.LittleEndian.AppendUint64(h, 0) // reserved
 	h = binary.LittleEndian.AppendUint32(h, snapLength)
 	h = binary.LittleEndian.AppendUint32(h, linkTypeEthernet)
-	w.buf.Write(h) // an error stays until flush
-	if err := w.flush(); err != nil {
+	if _, err := file.Write(h); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return w, nil
@@ -58,112 +68,168 @@ func (w *pcapWriter) write(frame []byte) error {
 	if len(frame) > snapLength {
 		return fmt.Errorf("a frame of %d bytes: want at most %d", len(frame), snapLength)
 	}
-	n := uint64(len(frame))
-	h := w.buf.AvailableBuffer()
-	h = binary.LittleEndian.AppendUint64(h, w.at)
-	h = binary.LittleEndian.AppendUint64(h, n|n<<32)
-	if _, err := w.buf.Write(h); err != nil {
-		return err
+	if len(w.buf)+recordHeader+len(frame) > cap(w.buf) {
+		w.pass()
 	}
-	_, err := w.buf.Write(frame)
-	return err
+	n := uint64(len(frame))
+	b := binary.LittleEndian.AppendUint64(w.buf, w.at)
+	b = binary.LittleEndian.AppendUint64(b, n|n<<32)
+	w.buf = append(b, frame...)
+	return nil
 }
 
-func (w *pcapWriter) flush() error { return w.buf.Flush() }
+// pass gives the records to the goroutine, and an empty buffer to those that follow.
+func (w *pcapWriter) pass() {
+	switch {
+	case w.buf == nil:
+		w.buf = make([]byte, 0, fileBuffer)
+		return
+	case w.full == nil:
+		w.full, w.empty = make(chan []byte, 1), make(chan []byte, 3)
+		w.empty <- make([]byte, 0, fileBuffer)
+		w.empty <- make([]byte, 0, fileBuffer)
+		go w.writeFull()
+	}
+	w.busy.Add(1)
+	w.full <- w.buf
+	w.buf = <-w.empty
+}
 
-func (w *pcapWriter) close() error { return errors.Join(w.flush(), w.file.Close()) }
+// writeFull is the goroutine. After an error, which flush reports, it writes no more.
+func (w *pcapWriter) writeFull() {
+	for b := range w.full {
+		if w.err == nil {
+			_, w.err = w.file.Write(b)
+		}
+		w.empty <- b[:0]
+		w.busy.Done()
+	}
+}
+
+// flush writes all records to the file.
+func (w *pcapWriter) flush() error {
+	w.busy.Wait()
+	if w.err == nil && len(w.buf) > 0 {
+		_, w.err = w.file.Write(w.buf)
+	}
+	w.buf = w.buf[:0]
+	return w.err
+}
+
+func (w *pcapWriter) close() error {
+	err := w.flush()
+	if w.full != nil {
+		close(w.full)
+	}
+	return errors.Join(err, w.file.Close())
+}
 
 // pcapReader reads a pcap file one frame ahead. The frame stays in the reader's buffer.
 type pcapReader struct {
-	path  string
-	port  uint32
-	file  *os.File
-	buf   *bufio.Reader
-	order binary.ByteOrder
-	nanos bool   // timestamps are in nanoseconds, not microseconds
-	data  []byte // the current frame, valid until next
-	used  int    // bytes of buf that belong to it
-	at    int64  // nanoseconds since 1970
-	end   bool
+	path    string
+	port    uint32
+	file    *os.File
+	buf     []byte // what was read and is not used up, valid until next
+	room    []byte // whose part buf is
+	swapped bool   // numbers are big-endian
+	unit    int64  // of a timestamp's fraction, nanoseconds
+	data    []byte // the current frame, valid until next
+	at      int64  // nanoseconds since 1970
+	end     bool
 }
-
-// fileBuffer is the size of a file's buffer, small enough that those of several files stay
-// in a core's cache.
-const fileBuffer = 64 << 10
 
 func openPcap(path string, port uint32) (*pcapReader, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &pcapReader{path: path, port: port, file: file, buf: bufio.NewReaderSize(file, fileBuffer)}
+	r := &pcapReader{path: path, port: port, file: file, room: make([]byte, fileBuffer)}
 	if err := r.header(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: not a pcap file: %w", path, err), file.Close())
 	}
 	return r, nil
 }
 
+// have reads until there are n bytes in buf. It returns io.EOF when the file ends before the first of
+// them and io.ErrUnexpectedEOF when it ends before the last.
+func (r *pcapReader) have(n int) error {
+	if n > len(r.room) { // a jumbogram
+		r.room = make([]byte, recordHeader+snapLength)
+	}
+	r.buf = r.room[:copy(r.room, r.buf)]
+	k, err := io.ReadAtLeast(r.file, r.room[len(r.buf):], n-len(r.buf))
+	if len(r.buf) > 0 {
+		err = unexpectedEOF(err)
+	}
+	r.buf = r.room[:len(r.buf)+k]
+	return err
+}
+
+// number reads a number of the file's byte order.
+func (r *pcapReader) number(b []byte) uint32 {
+	v := binary.LittleEndian.Uint32(b)
+	if r.swapped {
+		v = bits.ReverseBytes32(v)
+	}
+	return v
+}
+
 // header reads the file's header (draft-ietf-opsawg-pcap, section 4).
 func (r *pcapReader) header() error {
-	var h [24]byte
-	if _, err := io.ReadFull(r.buf, h[:]); err != nil {
+	const size = 24
+	if err := r.have(size); err != nil {
 		return err
 	}
-	magic := binary.LittleEndian.Uint32(h[:])
+	magic := r.number(r.buf)
 	switch magic {
 	case 0xa1b2c3d4, 0xa1b23c4d:
-		r.order, r.nanos = binary.LittleEndian, magic == 0xa1b23c4d
 	case 0xd4c3b2a1, 0x4d3cb2a1:
-		r.order, r.nanos = binary.BigEndian, magic == 0x4d3cb2a1
+		r.swapped = true
 	default:
 		return fmt.Errorf("magic number %#08x: want 0xa1b2c3d4 or 0xa1b23c4d in either byte order", magic)
 	}
-	if major, minor := r.order.Uint16(h[4:]), r.order.Uint16(h[6:]); major != 2 || minor > 4 {
+	r.unit = 1000
+	if r.number(r.buf) == 0xa1b23c4d {
+		r.unit = 1
+	}
+	version := r.number(r.buf[4:])
+	major, minor := version&0xffff, version>>16
+	if r.swapped {
+		major, minor = minor, major
+	}
+	if major != 2 || minor > 4 {
 		return fmt.Errorf("version %d.%d: want 2.4", major, minor)
 	}
+	r.buf = r.buf[size:]
 	return nil
 }
 
 // next moves to the next frame, or to the end.
 func (r *pcapReader) next() error {
-	if _, err := r.buf.Discard(r.used); err != nil {
-		return fmt.Errorf("%s: %w", r.path, err)
+	if len(r.buf) < recordHeader {
+		switch err := r.have(recordHeader); {
+		case err == io.EOF:
+			r.end, r.data = true, nil
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: a record is cut off: %w", r.path, err)
+		}
 	}
-	r.used = 0
-	h, err := r.buf.Peek(recordHeader)
-	if len(h) == 0 && errors.Is(err, io.EOF) {
-		r.end, r.data = true, nil
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%s: a record is cut off: %w", r.path, unexpectedEOF(err))
-	}
-	var captured, length, seconds, fraction uint32
-	if r.order == binary.ByteOrder(binary.LittleEndian) {
-		seconds, fraction = binary.LittleEndian.Uint32(h), binary.LittleEndian.Uint32(h[4:])
-		captured, length = binary.LittleEndian.Uint32(h[8:]), binary.LittleEndian.Uint32(h[12:])
-	} else {
-		seconds, fraction = binary.BigEndian.Uint32(h), binary.BigEndian.Uint32(h[4:])
-		captured, length = binary.BigEndian.Uint32(h[8:]), binary.BigEndian.Uint32(h[12:])
-	}
+	captured, length := r.number(r.buf[8:]), r.number(r.buf[12:])
 	if captured > snapLength {
 		return fmt.Errorf("%s: a frame of %d bytes: want at most %d", r.path, captured, snapLength)
 	}
 	if captured != length {
 		return fmt.Errorf("%s: a frame of %d bytes was captured with %d bytes only: want whole frames", r.path, length, captured)
 	}
-	if recordHeader+int(captured) > r.buf.Size() { // a jumbogram
-		r.buf = bufio.NewReaderSize(r.buf, recordHeader+snapLength)
+	n := recordHeader + int(captured)
+	if len(r.buf) < n {
+		if err := r.have(n); err != nil {
+			return fmt.Errorf("%s: a frame of %d bytes is cut off: %w", r.path, captured, err)
+		}
 	}
-	b, err := r.buf.Peek(recordHeader + int(captured))
-	if err != nil {
-		return fmt.Errorf("%s: a frame of %d bytes is cut off: %w", r.path, captured, unexpectedEOF(err))
-	}
-	if !r.nanos {
-		fraction *= 1000
-	}
-	r.data, r.used = b[recordHeader:], len(b)
-	r.at = int64(seconds)*1e9 + int64(fraction)
+	r.at = int64(r.number(r.buf))*1e9 + int64(r.number(r.buf[4:]))*r.unit
+	r.data, r.buf = r.buf[recordHeader:n], r.buf[n:]
 	return nil
 }
 
