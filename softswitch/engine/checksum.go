@@ -15,12 +15,14 @@ import (
 type checksum struct {
 	target phv.Ref
 	calc   *calculation
-	cond   uint32       // code of the condition, 0 for none
+	cond   predicate
 	set    uint32       // code that updates the target
 	whole  bool         // the checksum is csum16 over its header without the target field
 	intact bool         // whole, and only extraction writes the header in the parser
 	late   bool         // computed from the header's bytes, after the deparser has written them
 	reads  map[int]bool // words that cond reads
+	at     uint         // of a whole one: the target's offset in the header, bytes
+	size   uint         // the header's
 }
 
 func (c *compiler) buildChecksums(j *bmv2json.Program) {
@@ -64,6 +66,7 @@ func (c *compiler) checksum(j *bmv2json.Checksum) *checksum {
 		maps.Copy(c.used, k.reads)
 	}
 	k.whole = k.wholeHeader() && !c.reference
+	k.at, k.size = uint(k.target.F.Bit/8), uint(k.target.H.Type.Bits/8)
 	return k
 }
 
@@ -80,23 +83,22 @@ func ipv4Checksum(t phv.Ref) *calculation {
 	return k
 }
 
-func (k *checksum) holds(p *Packet) bool { return k.cond == 0 || p.exec(k.cond) != 0 }
-
 // update writes the checksum if its condition holds.
 func (k *checksum) update(p *Packet) {
-	if k.holds(p) && (!k.calc.ipv4 || p.IsValid(k.target.H)) {
+	if k.cond.holds(p) && (!k.calc.ipv4 || p.IsValid(k.target.H)) {
 		p.exec(k.set)
 	}
 }
 
 // verify reports whether the checksum is right. A checksum whose condition does not hold is right.
 func (k *checksum) verify(p *Packet) bool {
-	if !p.IsValid(k.target.H) || !k.holds(p) {
+	if !p.IsValid(k.target.H) || !k.cond.holds(p) {
 		return true
 	}
 	if k.intact {
-		if b := p.bytesAt(k.target.H); b != nil {
-			return k.verifyBytes(b)
+		if b := p.bytesAt(k.target.H, k.size); b != nil {
+			sum, have := k.sumBytes(b)
+			return sum == have
 		}
 	}
 	return k.calc.output(p) == p.W[k.target.Word()]
@@ -171,42 +173,37 @@ func (c *compiler) finishChecksums() {
 	}
 }
 
-// bytesAt returns the frame from the place where a header was last extracted, or nil when that
-// place is not known.
-func (p *Packet) bytesAt(h *phv.Header) []byte {
+// bytesAt returns the n bytes of a header where it was last extracted, or nil when that place is not
+// known.
+func (p *Packet) bytesAt(h *phv.Header, n uint) []byte {
 	for i := p.nPlaced - 1; i >= 0; i-- {
 		if x := &p.placed[i]; x.header == uint32(h.Index) {
-			return p.buf[x.at:]
+			return p.buf[x.at : uint(x.at)+n]
 		}
 	}
 	return nil
 }
 
-// verifyBytes is like verify, but computes the checksum from the header's bytes.
-func (k *checksum) verifyBytes(b []byte) bool {
-	return k.sumBytes(b) == uint64(binary.BigEndian.Uint16(b[k.target.F.Bit/8:]))
-}
-
 // updateBytes is like update, but computes the checksum from the header's bytes.
 func (k *checksum) updateBytes(p *Packet) {
-	if !k.holds(p) {
+	if !k.cond.holds(p) {
 		return
 	}
-	if b := p.bytesAt(k.target.H); b != nil {
-		binary.BigEndian.PutUint16(b[k.target.F.Bit/8:], uint16(k.sumBytes(b)))
+	if b := p.bytesAt(k.target.H, k.size); b != nil {
+		sum, _ := k.sumBytes(b)
+		binary.BigEndian.PutUint16(b[k.at:k.at+2], uint16(sum))
 	}
 }
 
-// sumBytes returns the checksum of a header's bytes without the target field.
-func (k *checksum) sumBytes(b []byte) uint64 {
-	n, at := k.target.H.Type.Bits/8, k.target.F.Bit/8
-	have := uint64(binary.BigEndian.Uint16(b[at:]))
+// sumBytes returns the checksum of a header's bytes without the target field, and that field.
+func (k *checksum) sumBytes(b []byte) (sum, have uint64) {
+	have = uint64(binary.BigEndian.Uint16(b[k.at : k.at+2]))
 	// hash.Sum adds 32-bit words, but for a last one of 16 bits.
-	sum := hash.Sum(0, b[:n])
-	if at%4 == 0 && at+2 < n {
+	sum = hash.Sum(0, b)
+	if k.at%4 == 0 && k.at+2 < k.size {
 		sum -= have << 16
 	} else {
 		sum -= have
 	}
-	return hash.Fold(sum)
+	return hash.Fold(sum), have
 }

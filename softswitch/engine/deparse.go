@@ -15,18 +15,15 @@ type deparser struct {
 	late      []*checksum // updated in the bytes of their headers
 	prims     func(p *Packet)
 	order     []emission
-	at        []int // by header: its index in order, if it can be written in place
+	patches   [][]phv.Store // by header: stores of the fields that the program writes
 }
 
 // emission is one header that the deparser writes, in the order of the wire.
 type emission struct {
-	h       *phv.Header
-	valid   int // this and the next three are copies of attributes of h, for speed
-	index   uint32
-	base    int
-	words   int
-	patches []phv.Store // stores of the fields that the program writes
-	plain   bool        // the header has a fixed length, so patches can write it in place
+	h     *phv.Header
+	valid int // this and the next are copies of attributes of h, for speed
+	index uint32
+	plain bool // the header has a fixed length, so patches can write it in place
 }
 
 func (c *compiler) buildDeparser(j *bmv2json.Program) {
@@ -48,7 +45,7 @@ func (c *compiler) oneDeparser(j *bmv2json.Deparser) {
 			if h.Type.Bits%8 != 0 {
 				c.Fail("header %q has %d bits, a packet header has whole bytes", name, h.Type.Bits)
 			}
-			c.deparser.order = append(c.deparser.order, emission{h: h, valid: h.Valid, index: uint32(h.Index), base: h.Base, words: h.Type.Words})
+			c.deparser.order = append(c.deparser.order, emission{h: h, valid: h.Valid, index: uint32(h.Index)})
 		})
 	}
 	if len(j.Primitives) == 0 {
@@ -63,7 +60,7 @@ func (c *compiler) oneDeparser(j *bmv2json.Deparser) {
 // finishDeparser computes the patches of each header. It runs when it is known which fields the
 // program writes.
 func (c *compiler) finishDeparser() {
-	c.deparser.at = make([]int, len(c.layout.List))
+	c.deparser.patches = make([][]phv.Store, len(c.layout.List))
 	seen := map[*phv.Header]bool{}
 	for i := range c.deparser.order {
 		e := &c.deparser.order[i]
@@ -74,12 +71,12 @@ func (c *compiler) finishDeparser() {
 		if e.plain = !e.h.Metadata && !e.h.Type.Slow; !e.plain {
 			continue
 		}
-		var words []int
-		e.patches, words = e.h.Type.Patches(func(word int) bool { return c.written[e.h.Base+word] })
-		for _, w := range words {
+		list, words := e.h.Type.Patches(func(word int) bool { return c.written[e.h.Base+word] })
+		for k, w := range words {
 			c.used[e.h.Base+w] = true
+			list[k].Word += uint32(e.h.Base)
 		}
-		c.deparser.at[e.index] = i
+		c.deparser.patches[e.index] = list
 	}
 }
 
@@ -89,7 +86,7 @@ func (c *compiler) finishHeaders() {
 	c.unloaded = make([][]phv.Load, len(c.layout.List))
 	for _, s := range c.extracts {
 		for _, o := range s.h.Type.Loads {
-			if c.reference || c.chosen[s.h] || c.used[s.h.Base+int(o.Word)] {
+			if o.Word += uint32(s.h.Base); c.reference || c.chosen[s.h] || c.used[int(o.Word)] {
 				s.loads = append(s.loads, o)
 			}
 		}
@@ -99,7 +96,7 @@ func (c *compiler) finishHeaders() {
 			continue
 		}
 		for _, o := range h.Type.Loads {
-			if !c.used[h.Base+int(o.Word)] {
+			if o.Word += uint32(h.Base); !c.used[int(o.Word)] {
 				c.unloaded[h.Index] = append(c.unloaded[h.Index], o)
 			}
 		}
@@ -117,8 +114,7 @@ func (p *Packet) forgetPlaces() {
 func (p *Packet) loadRest() {
 	for i := range max(0, p.nPlaced) {
 		k := &p.placed[i]
-		h := p.in.prog.layout.List[k.header]
-		phv.LoadFields(p.in.prog.unloaded[k.header], p.Words(h), p.buf[k.at:])
+		phv.LoadFields(p.in.prog.unloaded[k.header], p.W, p.buf[k.at:])
 	}
 }
 
@@ -142,8 +138,8 @@ func (p *Packet) deparse() {
 	p.head = p.base
 	for i := range p.nPlaced {
 		k := &p.placed[i]
-		if e := &d.order[d.at[k.header]]; len(e.patches) > 0 {
-			phv.StoreFields(e.patches, p.W[e.base:e.base+e.words], p.buf[k.at:])
+		if list := d.patches[k.header]; len(list) > 0 {
+			phv.StoreFields(list, p.W, p.buf[k.at:])
 		}
 	}
 	for _, k := range d.late {

@@ -79,14 +79,19 @@ func (t *table) match(p *Packet) *step {
 	if !t.used {
 		return t.missed(p)
 	}
+	n := t.spec.words
+	if n == 1 {
+		p.key[0] = t.spec.word(p)
+		return t.lookup(p, p.key[:1])
+	}
 	key := p.key[:]
-	if n := t.spec.words; n > len(key) {
+	if n > len(key) {
 		if cap(p.wide) < n {
 			p.wide = make([]uint64, n)
 		}
 		key = p.wide
 	}
-	key = key[:t.spec.words]
+	key = key[:n]
 	t.spec.build(p, key)
 	return t.lookup(p, key)
 }

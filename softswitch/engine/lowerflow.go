@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/headgate/headgate/softswitch/engine/expr"
+import (
+	"slices"
+
+	"github.com/headgate/headgate/softswitch/engine/expr"
+)
 
 // lower lowers both pipelines and all actions. Their code follows that of the parser.
 func (c *compiler) lower() {
@@ -54,9 +58,14 @@ func (c *compiler) locate(n *expr.Node) (v located) {
 	return v
 }
 
-// predicate lowers a condition that is used outside of the pipelines. The result of its code is not
-// 0 if the condition holds.
-func (c *compiler) predicate(n *expr.Node) uint32 {
+// predicate is a condition that is used outside of the pipelines. The zero value always holds.
+type predicate struct {
+	pc    uint32  // its code, whose result is not 0 if the condition holds
+	tests []instr // its jumps, opJumpEQK and opJumpNEK, of which none is taken if it holds; nil where it has other code
+}
+
+// predicate lowers a condition.
+func (c *compiler) predicate(n *expr.Node) predicate {
 	pc := uint32(len(c.asm.list))
 	c.code.fragments = append(c.code.fragments, pc)
 	var no label
@@ -64,7 +73,23 @@ func (c *compiler) predicate(n *expr.Node) uint32 {
 	c.asm.emit(instr{op: opEnd, k: 1})
 	c.asm.place(&no)
 	c.asm.emit(instr{op: opEnd})
-	return pc
+	k := predicate{pc: pc, tests: slices.Clone(c.asm.list[pc : len(c.asm.list)-2])}
+	if slices.ContainsFunc(k.tests, func(i instr) bool { return i.op != opJumpEQK && i.op != opJumpNEK || i.d != no.pc }) {
+		k.tests = nil
+	}
+	return k
+}
+
+func (k *predicate) holds(p *Packet) bool {
+	if len(k.tests) == 0 {
+		return k.pc == 0 || p.exec(k.pc) != 0
+	}
+	for i := range k.tests {
+		if t := &k.tests[i]; (p.W[t.a] == t.k) == (t.op == opJumpEQK) {
+			return false
+		}
+	}
+	return true
 }
 
 // body emits an action's statements under the lock of its registers.

@@ -30,7 +30,6 @@ type parseStep struct {
 	pc           uint32      // code that cannot fail, 0 for none
 	h            *phv.Header // nil when the step is not an extraction
 	bytes, valid int
-	base, words  int
 	loads        []phv.Load // used while the places of headers are known
 }
 
@@ -258,7 +257,7 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 			return nil, p.parseFail(p.in.prog.parser.codes.tooShort)
 		}
 		if n := p.nPlaced; uint(n) < uint(len(p.placed)) {
-			phv.LoadFields(o.loads, p.W[o.base:o.base+o.words], p.buf[p.head:])
+			phv.LoadFields(o.loads, p.W, p.buf[p.head:])
 			p.placed[n] = placement{uint32(o.h.Index), uint32(p.head)}
 			p.nPlaced = n + 1
 		} else {

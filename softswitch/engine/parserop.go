@@ -89,7 +89,7 @@ func (c *compiler) verifyOp(j *bmv2json.ParserOp) parseOp {
 	} else {
 		code = c.locate(c.operand(j.Parameters[1], expr.Data))
 	}
-	return func(p *Packet) bool { return p.exec(ok) != 0 || p.parseFail(uint32(code.get(p))) }
+	return func(p *Packet) bool { return ok.holds(p) || p.parseFail(uint32(code.get(p))) }
 }
 
 func (c *compiler) setTarget(j *bmv2json.ParserOp) phv.Ref {
@@ -188,7 +188,7 @@ func (c *compiler) extractOp(j *bmv2json.ParserOp) parseStep {
 		}
 	case typ.VL < 0 && s == nil && elems[0].Union == nil && !typ.Slow:
 		h := elems[0]
-		return parseStep{h: h, bytes: typ.Bits / 8, valid: h.Valid, base: h.Base, words: typ.Words}
+		return parseStep{h: h, bytes: typ.Bits / 8, valid: h.Valid}
 	case typ.VL < 0:
 		for i, h := range elems {
 			ops[i] = extractFixed(h)

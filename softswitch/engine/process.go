@@ -220,7 +220,9 @@ func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Burst) {
 		mu = in.reader(1, p.IngressPort)
 		mu.RLock()
 	}
-	p.exec(in.prog.code.egress)
+	if pc := in.prog.code.egress; pc != 0 { // not an empty control
+		p.exec(pc)
+	}
 	session := in.session(p)
 	if mu != nil {
 		mu.RUnlock()

@@ -325,19 +325,18 @@ func (t *tableSpec) followers() []*node {
 	return list
 }
 
+// word packs the key of p, which is one of a single word.
+func (t *tableSpec) word(p *Packet) (key uint64) {
+	for i := range t.moves {
+		if m := &t.moves[i]; m.valid < 0 || p.W[m.valid] != 0 {
+			key |= p.W[m.src] >> (m.right & 63) & m.mask << (m.left & 63)
+		}
+	}
+	return key
+}
+
 // build packs the key of p into dst.
 func (t *tableSpec) build(p *Packet, dst []uint64) {
-	if len(dst) == 1 {
-		var k uint64
-		for i := range t.moves {
-			m := &t.moves[i]
-			if m.valid < 0 || p.W[m.valid] != 0 {
-				k |= p.W[m.src] >> (m.right & 63) & m.mask << (m.left & 63)
-			}
-		}
-		dst[0] = k
-		return
-	}
 	clear(dst)
 	for i := range t.moves {
 		m := &t.moves[i]

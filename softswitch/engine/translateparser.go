@@ -93,7 +93,7 @@ func (t *translator) parseStep(o *parseStep) {
 		if l.Shift > 0 {
 			e += fmt.Sprintf(">>%d", l.Shift)
 		}
-		t.out("w[%d] = %s", o.base+int(l.Word), under(e, l.Mask|^(allBits>>l.Shift)))
+		t.out("w[%d] = %s", l.Word, under(e, l.Mask|^(allBits>>l.Shift)))
 	}
 	t.out("p.placed[n] = placement{%d, uint32(p.head)}\np.nPlaced = n + 1", o.h.Index)
 	t.out("} else {\np.extractUnplaced(p.in.prog.layout.List[%d])\n}", o.h.Index)

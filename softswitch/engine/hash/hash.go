@@ -169,21 +169,16 @@ func Internet(b []byte) uint64 { return Fold(Sum(0, b)) }
 // Sum adds 16-bit words of b to a sum, which may hold wider ones: Fold gives the same
 // checksum of both (RFC 1071).
 func Sum(sum uint64, b []byte) uint64 {
-	for len(b) >= 8 {
-		v := binary.BigEndian.Uint64(b)
-		sum += v>>32 + v&0xffffffff
-		b = b[8:]
+	i := 0
+	for ; i <= len(b)-4; i += 4 {
+		sum += uint64(binary.BigEndian.Uint32(b[i : i+4]))
 	}
-	if len(b) >= 4 {
-		sum += uint64(binary.BigEndian.Uint32(b))
-		b = b[4:]
+	if i <= len(b)-2 {
+		sum += uint64(binary.BigEndian.Uint16(b[i : i+2]))
+		i += 2
 	}
-	if len(b) >= 2 {
-		sum += uint64(binary.BigEndian.Uint16(b))
-		b = b[2:]
-	}
-	if len(b) > 0 {
-		sum += uint64(b[0]) << 8
+	if i < len(b) {
+		sum += uint64(b[i]) << 8
 	}
 	return sum
 }

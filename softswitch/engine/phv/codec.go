@@ -10,7 +10,7 @@ const Slack = 16
 // fields of up to 57 bits, and longer ones that begin on a byte boundary.
 type Load struct {
 	Mask  uint64
-	Word  uint32 // counted from the header's base
+	Word  uint32 // counted from the header's base, or in a list for one header from that of the vector
 	Off   uint16
 	Shift uint8
 }
@@ -19,11 +19,10 @@ type Load struct {
 // group if the field is its last. A group has at most 64 bits and begins and ends on byte
 // boundaries, so it is written at once.
 type Store struct {
-	Word  uint32 // counted from the header's base
+	Word  uint32 // as in Load
 	Off   uint16
 	Shift uint8
-	Bytes uint8 // 0: the group goes on
-	Whole bool  // eight bytes may be written, because later stores overwrite the excess
+	Bytes uint8 // 0: the group goes on; 8 also where later stores overwrite the excess
 }
 
 // compile computes the loads and stores of a type. Types of variable length, and types whose fields
@@ -44,8 +43,9 @@ func (t *Type) compile() {
 			next = end - start + list[i+1].bits
 		}
 		if (end-start)%8 == 0 && (end-start >= 32 || next > 64) {
-			s.Bytes = uint8((end - start) / 8)
-			s.Whole = start/8+8 <= t.Bits/8
+			if s.Bytes = uint8((end - start) / 8); start/8+8 <= t.Bits/8 {
+				s.Bytes = 8
+			}
 			first = i + 1
 		}
 		t.Stores = append(t.Stores, s)
@@ -113,12 +113,12 @@ func (v *Vector) Deparse(h *Header, b []byte) {
 	}
 }
 
-// LoadFields reads fields from b, which has Slack bytes behind the header, into the words of
-// the header.
+// LoadFields reads fields from b, which has Slack bytes behind the header, into words.
 func LoadFields(loads []Load, w []uint64, b []byte) {
 	for i := range loads {
 		o := &loads[i]
-		w[o.Word] = binary.BigEndian.Uint64(b[o.Off:]) >> (o.Shift & 63) & o.Mask
+		at := uint(o.Off)
+		w[o.Word] = binary.BigEndian.Uint64(b[at:at+8]) >> (o.Shift & 63) & o.Mask
 	}
 }
 
@@ -155,35 +155,27 @@ func StoreFields(stores []Store, w []uint64, b []byte) {
 	for i := range stores {
 		o := &stores[i]
 		v |= w[o.Word] << (o.Shift & 63)
-		switch {
-		case o.Bytes == 0:
+		at := uint(o.Off)
+		switch o.Bytes {
+		case 0:
 			continue
-		case o.Whole:
-			binary.BigEndian.PutUint64(b[o.Off:], v)
+		case 1:
+			b[at] = byte(v >> 56)
+		case 2:
+			binary.BigEndian.PutUint16(b[at:at+2], uint16(v>>48))
+		case 4:
+			binary.BigEndian.PutUint32(b[at:at+4], uint32(v>>32))
+		case 6:
+			c := b[at : at+6]
+			binary.BigEndian.PutUint32(c, uint32(v>>32))
+			binary.BigEndian.PutUint16(c[4:], uint16(v>>16))
+		case 8:
+			binary.BigEndian.PutUint64(b[at:at+8], v)
 		default:
-			storeTop(b[o.Off:], v, int(o.Bytes))
+			for i := range uint(o.Bytes) {
+				b[at+i] = byte(v >> (56 - 8*i))
+			}
 		}
 		v = 0
-	}
-}
-
-// storeTop writes the n ≤ 8 most significant bytes of v.
-func storeTop(b []byte, v uint64, n int) {
-	switch n {
-	case 1:
-		b[0] = byte(v >> 56)
-	case 2:
-		binary.BigEndian.PutUint16(b, uint16(v>>48))
-	case 4:
-		binary.BigEndian.PutUint32(b, uint32(v>>32))
-	case 6:
-		binary.BigEndian.PutUint32(b, uint32(v>>32))
-		binary.BigEndian.PutUint16(b[4:], uint16(v>>16))
-	case 8:
-		binary.BigEndian.PutUint64(b, v)
-	default:
-		for i := range n {
-			b[i] = byte(v >> (56 - 8*i))
-		}
 	}
 }
