@@ -46,11 +46,11 @@ func TestSignalsLeaveInTheOrderOfTheirCauses(t *testing.T) {
 			sessions(t, program.Instance)
 			s.core.install(program.Instance)
 			arrive := func(frames int) {
-				b := port.NewBatch()
+				b := port.NewBatch(96)
 				for range frames {
 					b.Add(1, kindFrame(kindSignal))
 				}
-				s.deliver(context.Background(), b, true)
+				s.deliver(context.Background(), b, false)
 			}
 			arrive(2) // the first one leaves at once, the second one waits for it
 			s.r.start = s.r.start.Add(-9 * time.Second)

@@ -130,8 +130,8 @@ func (s *Realtime) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, src := range s.r.sources {
 		group.Go(func() error {
-			_, files := src.(*port.Files) // always have more: two goroutines share the work
-			return src.Run(ctx, func(b *port.Batch) { s.deliver(ctx, b, !files) })
+			_, files := src.(*port.Files)
+			return src.Run(ctx, func(b *port.Batch) { s.deliver(ctx, b, files) })
 		})
 	}
 	group.Go(func() error { return s.loop(ctx) })
@@ -166,14 +166,19 @@ func (s *Realtime) Run(ctx context.Context) error {
 // than two cores share the work, it runs ingress ahead if the program allows it, and queues the batch
 // for the switch's goroutine. Frames that came after a function was posted, such as the commit of a
 // pipeline, pass ingress after that function.
-func (s *Realtime) deliver(ctx context.Context, b *port.Batch, direct bool) {
+//
+// Files always have more, so that their goroutine reads on while the switch's processes all of what it has
+// read: to move a packet with its fields from one core to another takes longer than its ingress.
+func (s *Realtime) deliver(ctx context.Context, b *port.Batch, files bool) {
 	a := s.r.idle.Get().(*arrivals)
 	a.fill(b)
-	if direct && (len(b.Frames) < cap(b.Frames) || runtime.GOMAXPROCS(0) <= 2) && s.direct(a) {
-		return
-	}
-	if s.r.pending.Load() == 0 {
-		a.ingressAhead(&s.core, s.r.time())
+	if !files {
+		if (len(b.Frames) < cap(b.Frames) || runtime.GOMAXPROCS(0) <= 2) && s.direct(a) {
+			return
+		}
+		if s.r.pending.Load() == 0 {
+			a.ingressAhead(&s.core, s.r.time())
+		}
 	}
 	s.r.queued.Add(1)
 	select {

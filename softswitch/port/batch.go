@@ -26,9 +26,9 @@ type Batch struct {
 	pool   pool
 }
 
-// NewBatch returns an empty batch that belongs to no source.
-func NewBatch() *Batch {
-	return &Batch{Frames: make([]Frame, 0, batchFrames), slab: make([]byte, 0, batchBytes), pool: make(pool, 1)}
+// NewBatch returns an empty batch of at most so many frames that belongs to no source.
+func NewBatch(frames int) *Batch {
+	return &Batch{Frames: make([]Frame, 0, frames), slab: make([]byte, 0, batchBytes), pool: make(pool, 1)}
 }
 
 // Add copies a frame into the batch; false when it is full.
@@ -70,10 +70,10 @@ func (b *Batch) Release() {
 // overrun the switch.
 type pool chan *Batch
 
-func newPool(n int) pool {
+func newPool(n, frames int) pool {
 	p := make(pool, n)
 	for range n {
-		b := NewBatch()
+		b := NewBatch(frames)
 		b.pool = p
 		p <- b
 	}

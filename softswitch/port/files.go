@@ -16,9 +16,13 @@ type Files struct {
 	pool    pool
 }
 
+// fileFrames bounds a batch of frames from files, where nobody waits for the first of them: to wake
+// another goroutine for it takes as long as dozens of packets.
+const fileFrames = 512
+
 // OpenFiles opens the files of ports. Run waits for the given time before it reads.
 func OpenFiles(ports []Named, wait time.Duration) (*Files, map[uint32]Port, error) {
-	f := &Files{wait: wait, pool: newPool(2 * batches)}
+	f := &Files{wait: wait, pool: newPool(batches, fileFrames)}
 	out := map[uint32]Port{}
 	for _, p := range ports {
 		err := f.add(p, out)
@@ -66,33 +70,20 @@ func (f *Files) Run(ctx context.Context, deliver func(*Batch)) (err error) {
 			return err
 		}
 	}
-	full := make(chan *Batch, batches)
-	go func() {
-		err = f.read(ctx, full)
-		close(full)
-	}()
-	for b := range full {
-		deliver(b)
-	}
-	return err
-}
-
-// read fills batches, on a goroutine of its own: the one that delivers them has ingress to do.
-func (f *Files) read(ctx context.Context, full chan<- *Batch) error {
 	b := f.pool.get(ctx)
 	for b != nil {
 		r := f.earliest()
 		if r == nil {
-			full <- b
+			deliver(b)
 			return nil
 		}
 		if !b.Add(r.port, r.data) {
-			full <- b
+			deliver(b)
 			b = f.pool.get(ctx)
 			continue
 		}
 		if err := r.next(); err != nil {
-			full <- b
+			deliver(b)
 			return err
 		}
 	}

@@ -42,7 +42,9 @@ type reader struct {
 	first  int // of inputs, that whose turn it is to be read first
 }
 
-func newReader(inputs ...input) *reader { return &reader{inputs: inputs, pool: newPool(batches)} }
+func newReader(inputs ...input) *reader {
+	return &reader{inputs: inputs, pool: newPool(batches, batchFrames)}
+}
 
 // Gather shares interfaces out to n readers, 1 or more, each of which is the Source of several.
 // Sources that are not network interfaces stay as they are.
