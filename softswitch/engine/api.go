@@ -76,8 +76,11 @@ type (
 	GroupID  uint32
 )
 
-// Handle names an entry of a table for as long as it exists.
+// Handle names an entry of a table for as long as it exists. Its upper half counts the insertions.
 type Handle uint64
+
+// Slot is a small number that no other entry of the table has while this one exists.
+func (h Handle) Slot() int { return int(uint32(h)) }
 
 // Counter is a packet and byte count.
 type Counter struct{ Packets, Bytes uint64 }

@@ -113,9 +113,9 @@ func (in *Instance) Expired(name string, now units.Time) []Handle {
 		return nil
 	}
 	var list []Handle
-	for h, e := range t.entries {
-		if e.ttl > 0 && now-units.Time(e.lastHit.Load()) >= e.ttl {
-			list = append(list, h)
+	for _, e := range t.entries {
+		if e != nil && e.ttl > 0 && now-units.Time(e.lastHit.Load()) >= e.ttl {
+			list = append(list, e.handle)
 		}
 	}
 	return list

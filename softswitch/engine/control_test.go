@@ -442,3 +442,30 @@ func TestConcurrentControl(t *testing.T) {
 		}
 	}
 }
+
+// A handle names no other entry, though its slot is used again, and Find finds the one that is there.
+func TestHandles(t *testing.T) {
+	const table = "I.exact_"
+	in := New(loadFile(t, "control"), Options{})
+	key := []Match{{Value: []byte{5}}, {Value: []byte{0, 6}}}
+	var gone Handle
+	for i := range 3 {
+		if h, ok, err := in.Find(table, key, 0); ok || err != nil {
+			t.Fatalf("round %d: found %d, %v, want none", i, h, err)
+		}
+		h, err := in.AddEntry(table, key, 0, mark(1), 0)
+		if err != nil || h == gone || h.Slot() != 0 {
+			t.Fatalf("round %d: handle %d in slot %d, %v, want another than %d in slot 0", i, h, h.Slot(), err, gone)
+		}
+		if got, ok, err := in.Find(table, key, 0); got != h || !ok || err != nil {
+			t.Errorf("round %d: found %d %v %v, want %d", i, got, ok, err, h)
+		}
+		if err := in.ModifyEntry(table, gone, mark(2), 0); !errors.Is(err, ErrNotFound) {
+			t.Errorf("round %d: modifying entry %d, which is gone: %v, want %v", i, gone, err, ErrNotFound)
+		}
+		if err := in.DeleteEntry(table, h); err != nil {
+			t.Fatal(err)
+		}
+		gone = h
+	}
+}

@@ -15,11 +15,12 @@ import (
 type table struct {
 	spec    *tableSpec
 	look    match.Index
-	entries map[Handle]*entry
-	next    Handle
-	used    bool // the table has entries
-	miss    step // without an entry: the default action
-	none    step // with an empty group: no action
+	entries []*entry // by slot of their handles; nil where there is none
+	free    []int    // slots without an entry
+	order   uint64   // of the latest entry
+	used    bool     // the table has entries
+	miss    step     // without an entry: the default action
+	none    step     // with an empty group: no action
 	misses  counterCell
 	consts  []Handle
 }
@@ -46,7 +47,7 @@ func newStep(b *boundAction, next *node) step {
 
 // boundTarget is what an entry does: a bound action, or a member or group of a profile.
 type boundTarget struct {
-	act    *boundAction
+	act    boundAction // without an action where there is a member or a group
 	member *member
 	group  *group
 }
@@ -55,9 +56,13 @@ type boundTarget struct {
 // wins.
 type entry struct {
 	match.Entry
-	boundTarget
-	step   step // with act
-	*usage      // nil in a table without counters, meter and idle timeouts
+	act    *action // with the arguments in step; nil where there is a member or a group
+	step   step
+	few    [fewWords]uint64 // memory of the arguments when they are few
+	member *member
+	group  *group
+	handle Handle
+	*usage // nil in a table without counters, meter and idle timeouts
 }
 
 // usage is what packets leave at an entry.
@@ -69,7 +74,7 @@ type usage struct {
 }
 
 func newTable(t *tableSpec) *table {
-	x := &table{spec: t, look: match.NewIndex(t.key), entries: map[Handle]*entry{}, next: 1}
+	x := &table{spec: t, look: match.NewIndex(t.key)}
 	x.setDefault(t.deflt)
 	return x
 }
@@ -194,16 +199,21 @@ func (t *table) insert(e *entry) (Handle, error) {
 	if t.look.Same(&e.Entry) != nil {
 		return 0, fmt.Errorf("table %q: entry %w", t.spec.name, ErrExists)
 	}
-	if len(t.entries) >= t.spec.size {
+	if len(t.entries)-len(t.free) >= t.spec.size {
 		return 0, fmt.Errorf("table %q: %d entries: %w", t.spec.name, t.spec.size, ErrFull)
 	}
-	h := t.next
-	t.next++
-	e.Order = uint64(h)
-	t.entries[h] = e
+	slot := len(t.entries)
+	if last := len(t.free) - 1; last >= 0 {
+		slot, t.free = t.free[last], t.free[:last]
+		t.entries[slot] = e
+	} else {
+		t.entries = append(t.entries, e)
+	}
+	t.order++
+	e.Order, e.handle = t.order, Handle(t.order<<32)|Handle(slot)
 	t.used = true
 	t.look.Add(&e.Entry)
-	return h, nil
+	return e.handle, nil
 }
 
 func (t *table) insertConst(c *ConstEntry) (Handle, error) {
@@ -211,7 +221,8 @@ func (t *table) insertConst(c *ConstEntry) (Handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	act, err := bind(t.spec.actions, t.spec.name, &c.Action)
+	var few [fewWords]uint64
+	act, err := bind(t.spec.actions, t.spec.name, &c.Action, few[:])
 	if err != nil {
 		return 0, err
 	}
@@ -244,6 +255,25 @@ func (in *Instance) AddEntry(name string, key []Match, priority int, target Targ
 	return h, err
 }
 
+// Find returns the handle of the entry with a key and, where there are priorities, a priority.
+func (in *Instance) Find(name string, key []Match, priority int) (h Handle, ok bool, err error) {
+	in.locks[0].RLock()
+	defer in.locks[0].RUnlock()
+	t, err := in.table(name)
+	if err != nil {
+		return 0, false, err
+	}
+	var e match.Entry
+	if err := t.spec.key.Fill(&e, key, priority); err != nil {
+		return 0, false, fmt.Errorf("table %q: %w", name, err)
+	}
+	found := t.look.Same(&e)
+	if found == nil {
+		return 0, false, nil
+	}
+	return found.Owner.(*entry).handle, true, nil
+}
+
 // onMutable runs f on a table whose entries are not const, while no packet is processed.
 func (in *Instance) onMutable(name string, f func(*table) error) error {
 	in.lock()
@@ -271,7 +301,8 @@ func (in *Instance) ModifyEntry(name string, h Handle, target Target, ttl time.D
 
 // setEntry makes an entry do what a target says.
 func (in *Instance) setEntry(t *table, e *entry, target Target, ttl time.Duration) error {
-	to, err := in.resolve(t, target)
+	var few [fewWords]uint64
+	to, err := in.resolve(t, target, few[:])
 	if err != nil {
 		return err
 	}
@@ -291,8 +322,9 @@ func (in *Instance) DeleteEntry(name string, h Handle) error {
 			return err
 		}
 		t.look.Remove(&e.Entry)
-		delete(t.entries, h)
-		t.used = len(t.entries) > 0
+		t.entries[h.Slot()] = nil
+		t.free = append(t.free, h.Slot())
+		t.used = len(t.free) < len(t.entries)
 		t.setTarget(e, boundTarget{})
 		return nil
 	})
@@ -317,11 +349,11 @@ func (in *Instance) SetDefault(name string, target *Target) error {
 	if t.spec.profile != nil {
 		return fmt.Errorf("table %q: a table with an action profile has no settable default entry: %w", name, ErrInvalid)
 	}
-	r, err := in.resolve(t, *target)
+	r, err := in.resolve(t, *target, nil)
 	if err != nil {
 		return err
 	}
-	t.setDefault(r.act)
+	t.setDefault(&r.act)
 	return nil
 }
 
@@ -345,14 +377,16 @@ func (in *Instance) table(name string) (*table, error) {
 }
 
 func (t *table) entry(h Handle) (*entry, error) {
-	e := t.entries[h]
-	if e == nil {
-		return nil, fmt.Errorf("table %q: entry %d: %w", t.spec.name, h, ErrNotFound)
+	if slot := h.Slot(); slot < len(t.entries) {
+		if e := t.entries[slot]; e != nil && e.handle == h {
+			return e, nil
+		}
 	}
-	return e, nil
+	return nil, fmt.Errorf("table %q: entry %d: %w", t.spec.name, h, ErrNotFound)
 }
 
-// setTarget sets what an entry does and updates the use counts of members and groups.
+// setTarget sets what an entry does and updates the use counts of members and groups. It copies few
+// arguments.
 func (t *table) setTarget(e *entry, to boundTarget) {
 	if to.member != nil {
 		to.member.uses++
@@ -366,14 +400,18 @@ func (t *table) setTarget(e *entry, to boundTarget) {
 	if e.group != nil {
 		e.group.uses--
 	}
-	e.boundTarget = to
-	if e.act != nil {
-		e.step = newStep(e.act, t.spec.after(e.act.act))
+	e.act, e.member, e.group = to.act.act, to.member, to.group
+	if e.act == nil {
+		return
 	}
+	if n := len(to.act.args); n <= fewWords {
+		to.act.args = e.few[:copy(e.few[:], to.act.args):n]
+	}
+	e.step = newStep(&to.act, t.spec.after(e.act))
 }
 
-// resolve checks a target against the table and binds it.
-func (in *Instance) resolve(t *table, target Target) (r boundTarget, err error) {
+// resolve checks a target against the table and binds it, few arguments in the memory that is given.
+func (in *Instance) resolve(t *table, target Target, few []uint64) (r boundTarget, err error) {
 	s := t.spec
 	given := 0
 	for _, set := range []bool{target.Call != nil, target.Member != nil, target.Group != nil} {
@@ -387,7 +425,7 @@ func (in *Instance) resolve(t *table, target Target) (r boundTarget, err error) 
 	case target.Call != nil && s.profile != nil:
 		err = errorf(ErrInvalid, "table %q has an action profile and takes members or groups", s.name)
 	case target.Call != nil:
-		r.act, err = bind(s.actions, s.name, target.Call)
+		r.act, err = bind(s.actions, s.name, target.Call, few)
 	case s.profile == nil:
 		err = errorf(ErrInvalid, "table %q has no action profile", s.name)
 	case target.Member != nil:

@@ -48,29 +48,27 @@ type group struct {
 	uses    int // references from entries
 }
 
-// bind checks an action call against the actions that are allowed.
-func bind(allowed map[string]*action, where string, call *ActionCall) (*boundAction, error) {
+// fewWords is how many words of arguments an entry has room for.
+const fewWords = 2
+
+// bind checks an action call against the actions that are allowed. The arguments are in the memory
+// that is given, which is zero, if there are not too many.
+func bind(allowed map[string]*action, where string, call *ActionCall, few []uint64) (b boundAction, err error) {
 	a := allowed[call.Name]
 	if a == nil {
-		return nil, errorf(ErrInvalid, "%q has no action %q", where, call.Name)
+		return b, errorf(ErrInvalid, "%q has no action %q", where, call.Name)
 	}
 	if len(call.Args) != len(a.params) {
-		return nil, errorf(ErrInvalid, "action %q takes %d arguments, not %d", a.name, len(a.params), len(call.Args))
+		return b, errorf(ErrInvalid, "action %q takes %d arguments, not %d", a.name, len(a.params), len(call.Args))
 	}
-	// Few arguments are one piece of memory with what is bound to them.
-	x := &struct {
-		boundAction
-		few [2]uint64
-	}{boundAction: boundAction{act: a}}
-	b := &x.boundAction
-	if b.args = x.few[:]; a.words > len(x.few) {
-		b.args = make([]uint64, a.words)
+	if a.words > len(few) {
+		few = make([]uint64, a.words)
 	}
-	b.args = b.args[:a.words:a.words]
+	b = boundAction{a, few[:a.words:a.words]}
 	for i, v := range call.Args {
 		q := a.params[i]
 		if !phv.PutBytes(b.args[q.word:q.word+phv.Words(q.Bits)], v, q.Bits) {
-			return nil, errorf(ErrInvalid, "argument %q of action %q: value 0x%x has more than %d bits", q.Name, a.name, v, q.Bits)
+			return boundAction{}, errorf(ErrInvalid, "argument %q of action %q: value 0x%x has more than %d bits", q.Name, a.name, v, q.Bits)
 		}
 	}
 	return b, nil
@@ -78,11 +76,11 @@ func bind(allowed map[string]*action, where string, call *ActionCall) (*boundAct
 
 // bound binds an action call of the program.
 func (c *compiler) bound(t *tableSpec, call ActionCall) *boundAction {
-	b, err := bind(t.actions, t.name, &call)
+	b, err := bind(t.actions, t.name, &call, nil)
 	if err != nil {
 		c.Fail("%v", err)
 	}
-	return b
+	return &b
 }
 
 func (p *profile) member(id MemberID) (*member, error) {
@@ -116,9 +114,9 @@ func (in *Instance) AddMember(name string, id MemberID, call ActionCall) error {
 		if p.members[id] != nil {
 			return errorf(ErrExists, "action profile %q: member %d", name, id)
 		}
-		b, err := bind(p.spec.actions, name, &call)
+		b, err := bind(p.spec.actions, name, &call, nil)
 		if err == nil {
-			p.members[id] = &member{steps: p.spec.steps(b)}
+			p.members[id] = &member{steps: p.spec.steps(&b)}
 		}
 		return err
 	})
@@ -131,9 +129,9 @@ func (in *Instance) ModifyMember(name string, id MemberID, call ActionCall) erro
 		if err != nil {
 			return err
 		}
-		b, err := bind(p.spec.actions, name, &call)
+		b, err := bind(p.spec.actions, name, &call, nil)
 		if err == nil {
-			m.steps = p.spec.steps(b)
+			m.steps = p.spec.steps(&b)
 		}
 		return err
 	})

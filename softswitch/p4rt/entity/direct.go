@@ -44,7 +44,7 @@ func (s *State) directEntry(op p4v1.Update_Type, r resource, in *p4v1.TableEntry
 	if err != nil {
 		return nil, nil, err
 	}
-	e, _, err := t.mustLocate(in)
+	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,7 +111,7 @@ func (s *State) readDirect(r resource, in *p4v1.TableEntry, f func(*table, *entr
 			continue
 		}
 		n := 0
-		err := t.selected(key, func(e *entry) error { n++; return fromEngine(f(t, e)) })
+		err := s.selected(t, key, func(e *entry) error { n++; return fromEngine(f(t, e)) })
 		if err != nil {
 			return err
 		}

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the specification wants controller_metadata kept and returned
+
 package entity
 
 import (
@@ -10,16 +12,69 @@ import (
 	"github.com/headgate/headgate/internal/p4msg"
 )
 
-// encoded is a p4v1.TableEntry in protobuf's encoding.
+// encoded is a p4v1.TableEntry in protobuf's encoding. It begins with its match.
 type encoded string
 
-func (s *State) encode(m *p4v1.TableEntry) (encoded, error) {
-	b, err := proto.MarshalOptions{}.MarshalAppend(s.scratch[:0], m)
-	if err != nil {
-		return "", status.Errorf(codes.Internal, "the entry cannot be encoded: %v", err)
+// Numbers of fields, and of Entity.table_entry.
+const (
+	tableIDField  = 1
+	matchField    = 2
+	actionField   = 3
+	priorityField = 4
+	entryField    = 2
+)
+
+// encode returns an entry with a canonical match and action. It does itself what all entries have.
+func (s *State) encode(match []byte, in *p4v1.TableEntry, action *p4v1.TableAction) (encoded, error) {
+	b := append(s.scratch[:0], match...)
+	b = protowire.AppendVarint(protowire.AppendTag(b, tableIDField, protowire.VarintType), uint64(in.TableId))
+	if in.Priority != 0 {
+		b = protowire.AppendVarint(protowire.AppendTag(b, priorityField, protowire.VarintType), uint64(in.Priority))
+	}
+	call := action.GetAction()
+	if call != nil {
+		b = appendCall(b, call)
+	}
+	if call == nil || in.ControllerMetadata != 0 || len(in.Metadata) > 0 || in.IdleTimeoutNs != 0 {
+		rest := &p4v1.TableEntry{ControllerMetadata: in.ControllerMetadata, Metadata: in.Metadata, IdleTimeoutNs: in.IdleTimeoutNs}
+		if call == nil {
+			rest.Action = action
+		}
+		var err error
+		if b, err = (proto.MarshalOptions{}).MarshalAppend(b, rest); err != nil {
+			return "", status.Errorf(codes.Internal, "the entry cannot be encoded: %v", err)
+		}
 	}
 	s.scratch = b
 	return encoded(b), nil
+}
+
+// appendCall appends a call of an action as TableEntry.action.
+func appendCall(b []byte, a *p4v1.Action) []byte {
+	const idField, paramsField = 1, 4                     // of Action
+	const paramIDField, valueField, calledField = 2, 3, 1 // of Param, and of TableAction
+	param := func(p *p4v1.Action_Param) int {
+		return 1 + protowire.SizeVarint(uint64(p.ParamId)) + 1 + protowire.SizeBytes(len(p.Value))
+	}
+	n := 1 + protowire.SizeVarint(uint64(a.ActionId))
+	for _, p := range a.Params {
+		n += 1 + protowire.SizeBytes(param(p))
+	}
+	b = protowire.AppendVarint(protowire.AppendTag(b, actionField, protowire.BytesType), uint64(1+protowire.SizeBytes(n)))
+	b = protowire.AppendVarint(protowire.AppendTag(b, calledField, protowire.BytesType), uint64(n))
+	b = protowire.AppendVarint(protowire.AppendTag(b, idField, protowire.VarintType), uint64(a.ActionId))
+	for _, p := range a.Params {
+		b = protowire.AppendVarint(protowire.AppendTag(b, paramsField, protowire.BytesType), uint64(param(p)))
+		b = protowire.AppendVarint(protowire.AppendTag(b, paramIDField, protowire.VarintType), uint64(p.ParamId))
+		b = protowire.AppendBytes(protowire.AppendTag(b, valueField, protowire.BytesType), p.Value)
+	}
+	return b
+}
+
+// matches reports whether the entry has a match in canonical form.
+func (e encoded) matches(match []byte) bool {
+	n := len(match)
+	return len(e) > n && string(e[:n]) == string(match) && e[n] != matchField<<3|byte(protowire.BytesType)
 }
 
 // with returns the entry with the fields of m, which it does not have yet.
@@ -65,9 +120,6 @@ func (f Found) Object() uint32 {
 	}
 	return ObjectOf(f.message)
 }
-
-// entryField is the number of Entity.table_entry.
-const entryField = 2
 
 // Size returns the bytes that Append appends.
 func (f Found) Size() int {

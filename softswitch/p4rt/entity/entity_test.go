@@ -257,6 +257,7 @@ func TestTableReads(t *testing.T) {
 	f.wantRead(t, &p4v1.TableEntry{TableId: id}, one, two, three, four)
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Priority: 10}, one, three)
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match}, one, two)
+	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match[:1]}) // and not those that match more
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match, Priority: 20}, two)
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Match: one.Match, Priority: 21})
 	f.wantRead(t, &p4v1.TableEntry{TableId: id, Action: p4test.Do("NoAction")}, three)

@@ -49,9 +49,9 @@ type State struct {
 	learning  map[uint32]*p4v1.DigestEntry
 	down      map[uint32]bool // ports without link
 
-	// Memory that encode needs, from one Apply to the next.
-	canonical p4v1.TableEntry
-	scratch   []byte
+	// Memory that is used again by the next Apply.
+	key     schema.Key
+	scratch []byte
 }
 
 // New returns the state of a pipeline to which nothing has been written. The instance must be fresh.

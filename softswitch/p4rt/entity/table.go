@@ -1,15 +1,11 @@
-//lint:file-ignore SA1019 the specification wants controller_metadata kept and returned
-
 package entity
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
@@ -20,26 +16,25 @@ import (
 type table struct {
 	spec    *schema.Table
 	profile *profile                // nil for direct tables
-	entries ordered[string, *entry] // by match and priority
+	entries []entry                 // by slot of their handles
 	idle    map[engine.Handle]*idle // entries with an idle timeout
 	deflt   *p4v1.TableEntry        // as written; nil when it is the program's
 }
 
 // entry is one entry of a table. A switch may hold many, so the message is kept encoded: as a tree of
-// messages it takes ten times the memory.
+// messages it takes ten times the memory. The engine finds it by its key.
 type entry struct {
-	key     string // see table.key
-	message encoded
-	handle  engine.Handle
-	shot    *oneShot // of a one-shot action set; nil for other actions
-	refers  uint32   // to this member or group of the profile; 0 for none, and with a one-shot
-	group   bool     // refers is a group
-	fixed   bool     // the program declares the entry
+	message  encoded // "" in a slot without an entry
+	handle   engine.Handle
+	shot     *oneShot // of a one-shot action set; nil for other actions
+	priority int32
+	refers   uint32 // to this member or group of the profile; 0 for none, and with a one-shot
+	group    bool   // refers is a group
+	fixed    bool   // the program declares the entry
 }
 
 // idle is what the idle notifications of an entry need.
 type idle struct {
-	*entry
 	timeout  units.Time
 	notified units.Time // the time of the last one, 0 for none
 }
@@ -54,26 +49,41 @@ func (s *State) newTable(t *schema.Table) (*table, error) {
 		return nil, fmt.Errorf("table %q: the engine has %d entries of the program, the BMv2 JSON has %d", t.Name, len(handles), len(t.Entries))
 	}
 	for i, w := range t.Entries {
-		k, err := t.Key(w.Match)
-		if err != nil {
+		if err := t.Key(&s.key, w.Match); err != nil {
 			return nil, fmt.Errorf("entries[%d] of the BMv2 JSON: %w", i, err)
 		}
-		w := proto.CloneOf(w)
-		setConst(w)
-		m, err := s.encode(w)
+		m, err := s.encode(s.key.Encoded, w, w.Action)
 		if err != nil {
 			return nil, err
 		}
-		tb.add(&entry{key: tb.key(k.Text, w.Priority), message: m, handle: handles[i], fixed: true})
+		tb.add(entry{message: m + isConstField, handle: handles[i], priority: w.Priority, fixed: true})
 	}
 	return tb, nil
 }
 
-func (t *table) add(e *entry) { t.entries.set(e.key, e) }
+// add adds an entry. The pointer holds until the next one is added.
+func (t *table) add(e entry) *entry {
+	slot := e.handle.Slot()
+	if slot == len(t.entries) {
+		t.entries = append(t.entries, e)
+	} else {
+		t.entries[slot] = e
+	}
+	return &t.entries[slot]
+}
 
 func (t *table) remove(e *entry) {
-	t.entries.remove(e.key)
 	delete(t.idle, e.handle)
+	*e = entry{}
+}
+
+// all yields the entries in the same order every time; the table must not change meanwhile.
+func (t *table) all(yield func(*entry) bool) {
+	for i := range t.entries {
+		if e := &t.entries[i]; e.message != "" && !yield(e) {
+			return
+		}
+	}
 }
 
 // watch makes an entry's idle timeout begin anew.
@@ -82,26 +92,7 @@ func (t *table) watch(e *entry, ns int64) {
 		delete(t.idle, e.handle)
 		return
 	}
-	t.idle[e.handle] = &idle{entry: e, timeout: units.FromDuration(ttl(ns))}
-}
-
-// key identifies an entry among those of the table: by its match and, where there are priorities, four
-// bytes of these.
-func (t *table) key(match string, priority int32) string {
-	if !t.spec.NeedsPriority {
-		return match
-	}
-	var b [128]byte
-	return string(binary.BigEndian.AppendUint32(append(b[:0], match...), uint32(priority)))
-}
-
-// parts is the inverse of key.
-func (t *table) parts(key string) (match string, priority int32) {
-	if !t.spec.NeedsPriority {
-		return key, 0
-	}
-	at := len(key) - 4
-	return key[:at], int32(binary.BigEndian.Uint32([]byte(key[at:])))
+	t.idle[e.handle] = &idle{timeout: units.FromDuration(ttl(ns))}
 }
 
 // tableByID finds a table for a write or a specific read.
@@ -113,27 +104,42 @@ func (s *State) tableByID(id uint32) (*table, error) {
 	return t, nil
 }
 
-// locate validates the key fields of an entry and finds the entry, nil when there is none. It does
-// not work for default entries.
-func (t *table) locate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
-	k, err := t.spec.Key(in.Match)
-	if err != nil {
-		return nil, k, err
+// locate validates the key fields of an entry, fills k and finds the entry, nil when there is none. It
+// does not work for default entries.
+func (s *State) locate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, error) {
+	if err := t.keyed(k, in); err != nil {
+		return nil, err
 	}
-	if err := t.checkPriority(in.Priority); err != nil {
-		return nil, k, err
+	if t.spec.Const { // the engine knows priorities of its own
+		for e := range t.all {
+			if e.priority == in.Priority && e.message.matches(k.Encoded) {
+				return e, nil
+			}
+		}
+		return nil, nil
 	}
-	e, _ := t.entries.get(t.key(k.Text, in.Priority))
-	return e, k, nil
+	h, ok, err := s.inst.Find(t.spec.Name, k.Engine, int(in.Priority))
+	if !ok {
+		return nil, fromEngine(err)
+	}
+	return &t.entries[h.Slot()], nil
+}
+
+// keyed validates the key fields of an entry and fills k.
+func (t *table) keyed(k *schema.Key, in *p4v1.TableEntry) error {
+	if err := t.spec.Key(k, in.Match); err != nil {
+		return err
+	}
+	return t.checkPriority(in.Priority)
 }
 
 // mustLocate is like locate, but fails when there is no such entry.
-func (t *table) mustLocate(in *p4v1.TableEntry) (*entry, schema.Key, error) {
-	e, k, err := t.locate(in)
+func (s *State) mustLocate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, error) {
+	e, err := s.locate(t, k, in)
 	if err == nil && e == nil {
 		err = t.noEntry(in)
 	}
-	return e, k, err
+	return e, err
 }
 
 func (t *table) noEntry(in *p4v1.TableEntry) error {
@@ -206,7 +212,7 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 				continue
 			}
 			e.notified = now
-			w := e.message.decode()
+			w := t.entries[h.Slot()].message.decode()
 			w.Action = nil
 			list = append(list, w)
 		}
@@ -224,7 +230,7 @@ func (s *State) Handle(in *p4v1.TableEntry) (engine.Handle, bool) {
 	if err != nil {
 		return 0, false
 	}
-	e, _, err := t.mustLocate(in)
+	e, err := s.mustLocate(t, new(schema.Key), in)
 	if err != nil {
 		return 0, false
 	}

@@ -8,6 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
 )
 
@@ -44,7 +45,7 @@ func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(Found)) e
 		}
 		return err
 	}
-	return t.selected(req, func(e *entry) error {
+	return s.selected(t, req, func(e *entry) error {
 		out, err := s.withResources(t, e, req)
 		if err == nil {
 			emit(out)
@@ -54,7 +55,7 @@ func (s *State) readOneTable(t *table, req *p4v1.TableEntry, emit func(Found)) e
 }
 
 // selected calls f for the entries that the filters of req select, until f fails.
-func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
+func (s *State) selected(t *table, req *p4v1.TableEntry, f func(*entry) error) error {
 	wantAction := uint32(0)
 	if req.GetAction() != nil {
 		a, ok := req.Action.Type.(*p4v1.TableAction_Action)
@@ -66,24 +67,21 @@ func (t *table) selected(req *p4v1.TableEntry, f func(*entry) error) error {
 			return invalid("table %q: action_id is %#x, which is none of its actions", t.spec.Name, wantAction)
 		}
 	}
-	match := ""
+	var k schema.Key
 	if len(req.GetMatch()) > 0 {
-		k, err := t.spec.Key(req.Match)
-		if err != nil {
-			return err
-		}
-		match = k.Text
 		if !t.spec.NeedsPriority || req.Priority != 0 {
-			e, ok := t.entries.get(t.key(match, req.Priority))
-			if !ok || !e.passes(req, wantAction) {
-				return nil
+			e, err := s.locate(t, &k, req)
+			if err != nil || e == nil || !e.passes(req, wantAction) {
+				return err
 			}
 			return f(e)
 		}
+		if err := t.spec.Key(&k, req.Match); err != nil {
+			return err
+		}
 	}
-	for key, e := range t.entries.all {
-		m, priority := t.parts(key)
-		if match != "" && m != match || req.GetPriority() != 0 && priority != req.Priority || !e.passes(req, wantAction) {
+	for e := range t.all {
+		if len(k.Encoded) > 0 && !e.message.matches(k.Encoded) || req.GetPriority() != 0 && e.priority != req.Priority || !e.passes(req, wantAction) {
 			continue
 		}
 		if err := f(e); err != nil {

@@ -3,11 +3,12 @@
 package entity
 
 import (
+	"errors"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
-	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
 func (s *State) writeTable(op p4v1.Update_Type, in *p4v1.TableEntry) error {
@@ -39,22 +40,22 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	if in.Action == nil {
 		return invalid("table %q: action is unset", t.spec.Name)
 	}
-	old, k, err := t.locate(in)
-	if err != nil {
+	k := &s.key
+	if err := t.keyed(k, in); err != nil {
 		return err
 	}
 	action, target, shot, err := s.target(t, in.Action)
 	if err != nil {
 		return err
 	}
-	if old != nil {
-		return exists("table %q: an entry with this match and priority %d exists", t.spec.Name, in.Priority)
-	}
-	message, err := s.stored(in, k, action)
+	message, err := s.encode(k.Encoded, in, action)
 	if err != nil {
 		return err
 	}
 	if shot != nil {
+		if _, old, _ := s.inst.Find(t.spec.Name, k.Engine, int(in.Priority)); old {
+			return t.twice(in)
+		}
 		if err := s.makeShot(t.profile, shot, 0); err != nil {
 			return err
 		}
@@ -63,18 +64,24 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	h, err := s.inst.AddEntry(t.spec.Name, k.Engine, int(in.Priority), target, ttl(in.IdleTimeoutNs))
 	if err != nil {
 		s.dropShot(t.profile, shot)
+		if errors.Is(err, engine.ErrExists) {
+			return t.twice(in)
+		}
 		return fromEngine(err)
 	}
-	e := &entry{key: t.key(k.Text, in.Priority), message: message, handle: h}
+	e := t.add(entry{message: message, handle: h, priority: in.Priority})
 	e.refer(target, shot)
-	t.add(e)
 	t.use(e, +1)
 	t.watch(e, in.IdleTimeoutNs)
 	return s.writeResources(t, e, in, false)
 }
 
+func (t *table) twice(in *p4v1.TableEntry) error {
+	return exists("table %q: an entry with this match and priority %d exists", t.spec.Name, in.Priority)
+}
+
 func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
-	e, k, err := t.mustLocate(in)
+	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
 		return err
 	}
@@ -97,7 +104,7 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 			return err
 		}
 	}
-	message, err := s.stored(in, k, action)
+	message, err := s.encode(s.key.Encoded, in, action)
 	if err != nil {
 		return err
 	}
@@ -131,7 +138,7 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 }
 
 func (s *State) deleteEntry(t *table, in *p4v1.TableEntry) error {
-	e, _, err := t.mustLocate(in)
+	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
 		return err
 	}
@@ -139,8 +146,9 @@ func (s *State) deleteEntry(t *table, in *p4v1.TableEntry) error {
 		return fromEngine(err)
 	}
 	t.use(e, -1)
+	shot := e.shot
 	t.remove(e)
-	s.dropShot(t.profile, e.shot)
+	s.dropShot(t.profile, shot)
 	return nil
 }
 
@@ -186,8 +194,10 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	if err := s.inst.SetDefault(name, &engine.Target{Call: &call}); err != nil {
 		return fromEngine(err)
 	}
-	t.deflt = &p4v1.TableEntry{IsDefaultAction: true}
-	store(t.deflt, in, schema.Key{}, p4msg.Call(action))
+	t.deflt = &p4v1.TableEntry{
+		TableId: in.TableId, IsDefaultAction: true, Action: p4msg.Call(action),
+		ControllerMetadata: in.ControllerMetadata, Metadata: in.Metadata,
+	}
 	return nil
 }
 
@@ -211,18 +221,6 @@ func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified
 		return err
 	}
 	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
-}
-
-// stored returns the canonical form of an entry's message.
-func (s *State) stored(in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) (encoded, error) {
-	store(&s.canonical, in, k, action)
-	return s.encode(&s.canonical)
-}
-
-// store sets the fields of an entry that are neither its kind nor values that the engine keeps.
-func store(out, in *p4v1.TableEntry, k schema.Key, action *p4v1.TableAction) {
-	out.TableId, out.Match, out.Action, out.Priority = in.TableId, k.Proto, action, in.Priority
-	out.ControllerMetadata, out.Metadata, out.IdleTimeoutNs = in.ControllerMetadata, in.Metadata, in.IdleTimeoutNs
 }
 
 // target validates the action of an entry. A one-shot's target is set when it is made.

@@ -52,7 +52,7 @@ func (s *State) inverseOfTable(op p4v1.Update_Type, in *p4v1.TableEntry) []*p4v1
 		}
 		return modify(&p4v1.TableEntry{TableId: in.TableId, IsDefaultAction: true})
 	}
-	e, _, err := t.mustLocate(in)
+	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 	read(p4v1.Update_INSERT, &p4v1.Entity{Entity: &p4v1.Entity_ActionProfileGroup{}}, nil)
 	for _, spec := range s.schema.Tables.List {
 		t := s.tables[spec.ID]
-		for _, e := range t.entries.all {
+		for e := range t.all {
 			op := p4v1.Update_INSERT
 			if e.fixed {
 				if spec.CounterID == 0 && spec.MeterID == 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
 func (s *State) writeValueSet(op p4v1.Update_Type, in *p4v1.ValueSetEntry) error {
@@ -18,20 +19,21 @@ func (s *State) writeValueSet(op p4v1.Update_Type, in *p4v1.ValueSetEntry) error
 	if int64(len(in.Members)) > v.Size {
 		return exhausted("value set %q: it gets %d members, its size is %d", v.Name, len(in.Members), v.Size)
 	}
-	seen := map[string]bool{}
+	seen := map[encoded]bool{}
 	var members [][]engine.Match
 	var wire []*p4v1.ValueSetMember
 	for i, m := range in.Members {
-		k, err := v.Member(m.GetMatch())
-		if err != nil {
+		var k schema.Key
+		if err := v.Member(&k, m.GetMatch()); err != nil {
 			return err
 		}
-		if seen[k.Text] {
+		match := encoded(k.Encoded)
+		if seen[match] {
 			return exists("value set %q: members[%d] is there twice", v.Name, i)
 		}
-		seen[k.Text] = true
+		seen[match] = true
 		members = append(members, k.Engine)
-		wire = append(wire, &p4v1.ValueSetMember{Match: k.Proto})
+		wire = append(wire, &p4v1.ValueSetMember{Match: match.decode().Match})
 	}
 	if err := s.inst.SetValueSet(v.Name, members); err != nil {
 		return fromEngine(err)

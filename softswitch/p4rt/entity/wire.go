@@ -20,10 +20,12 @@ func isConst(e *p4v1.TableEntry) bool {
 	return v != 0
 }
 
+// isConstField is TableEntry.is_const, true, in protobuf's encoding.
+var isConstField = encoded(protowire.AppendVarint(protowire.AppendTag(nil, fieldIsConst, protowire.VarintType), 1))
+
 // setConst sets TableEntry.is_const of a message that is being built.
 func setConst(e *p4v1.TableEntry) {
-	b := protowire.AppendTag(nil, fieldIsConst, protowire.VarintType)
-	e.ProtoReflect().SetUnknown(protowire.AppendVarint(b, 1))
+	e.ProtoReflect().SetUnknown([]byte(isConstField))
 }
 
 // replicaPort reads Replica.port; ok is false when it is unset.

@@ -72,7 +72,17 @@ func (f *Field) programMatch(m *engine.Match) *p4v1.FieldMatch {
 		f.Kind == engine.Range && canon.IsZero(value) && canon.IsMax(mask, f.DeviceBits):
 		return nil
 	}
-	return f.proto(value, mask, m.Prefix)
+	switch f.Kind {
+	case engine.Exact:
+		return p4msg.Exact(f.ID, value)
+	case engine.Optional:
+		return p4msg.Optional(f.ID, value)
+	case engine.LPM:
+		return p4msg.LPM(f.ID, value, int32(m.Prefix))
+	case engine.Ternary:
+		return p4msg.Ternary(f.ID, value, mask)
+	}
+	return p4msg.Range(f.ID, value, mask)
 }
 
 // programNumber is the canonical form of the engine's b.

@@ -1,52 +1,49 @@
 package schema
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/headgate/headgate/internal/canon"
-	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
 
-// Key is a validated match key in three forms.
+// Key is a validated match key in two forms. Its memory is used again by the next call that fills it.
 type Key struct {
-	// Text identifies the key among all keys of its table.
-	Text string
-	// Proto is the key in canonical form, in P4Info's order of fields.
-	Proto []*p4v1.FieldMatch
+	// Encoded is the key in canonical form, in P4Info's order of fields: a p4v1.TableEntry with nothing
+	// but its match, in protobuf's encoding. It identifies the key among all keys of its table.
+	Encoded []byte
 	// Engine is the key in the engine's order of fields.
 	Engine []engine.Match
 }
 
-// Key validates the match of an entry. Errors are INVALID_ARGUMENT and name the table, the
+// Key validates the match of an entry and fills k. Errors are INVALID_ARGUMENT and name the table, the
 // field, the value and what is allowed.
-func (t *Table) Key(match []*p4v1.FieldMatch) (Key, error) {
-	return parseKey("table", t.Name, t.Fields, match)
+func (t *Table) Key(k *Key, match []*p4v1.FieldMatch) error {
+	return k.parse("table", t.Name, t.Fields, match)
 }
 
 // Member validates one member of the value set, as Key does an entry's match.
-func (v *ValueSet) Member(match []*p4v1.FieldMatch) (Key, error) {
-	return parseKey("value set", v.Name, v.Fields, match)
+func (v *ValueSet) Member(k *Key, match []*p4v1.FieldMatch) error {
+	return k.parse("value set", v.Name, v.Fields, match)
 }
 
-func parseKey(kind, name string, fields []*Field, match []*p4v1.FieldMatch) (Key, error) {
-	bad := func(format string, args ...any) (Key, error) {
-		return Key{}, status.Errorf(codes.InvalidArgument, "%s %q: %v", kind, name, fmt.Errorf(format, args...))
+func (k *Key) parse(kind, name string, fields []*Field, match []*p4v1.FieldMatch) error {
+	bad := func(format string, args ...any) error {
+		return status.Errorf(codes.InvalidArgument, "%s %q: %v", kind, name, fmt.Errorf(format, args...))
 	}
-	k := Key{Engine: make([]engine.Match, len(fields))}
-	same := 0 // so many are canonical and in order, as most are; k.Proto then stays nil
+	k.Encoded = k.Encoded[:0]
+	k.Engine = slices.Grow(k.Engine[:0], len(fields))[:len(fields)]
 	for i, m := range match {
 		if !slices.ContainsFunc(fields, func(f *Field) bool { return f.ID == m.GetFieldId() }) {
 			return bad("match[%d].field_id is %d, which is no field of its key", i, m.GetFieldId())
 		}
 	}
-	text := make([]byte, 0, 64)
 	for _, f := range fields {
 		var given *p4v1.FieldMatch
 		for _, m := range match {
@@ -63,39 +60,19 @@ func parseKey(kind, name string, fields []*Field, match []*p4v1.FieldMatch) (Key
 				return bad("field %q is missing; an exact match cannot be left out", f.Name)
 			}
 			k.Engine[f.position] = engine.Match{Any: true}
-			text = append(text, 0)
 			continue
 		}
 		value, mask, prefix, err := f.check(given)
 		if err != nil {
 			return bad("field %q: %w", f.Name, err)
 		}
-		switch c := f.canonical(given, value, mask, prefix); {
-		case k.Proto != nil:
-			k.Proto = append(k.Proto, c)
-		case c == match[same]:
-			same++
-		default:
-			k.Proto = append(append(make([]*p4v1.FieldMatch, 0, len(match)), match[:same]...), c)
-		}
 		k.Engine[f.position] = f.engine(value, mask, prefix)
-		text = append(text, 1)
-		text = appendText(text, value)
-		text = appendText(text, mask)
-		text = binary.AppendUvarint(text, uint64(prefix))
+		k.Encoded = f.append(k.Encoded, value, mask, prefix)
 	}
-	if k.Proto == nil {
-		k.Proto = match
-	}
-	k.Text = string(text)
-	return k, nil
+	return nil
 }
 
-func appendText(dst, b []byte) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
-}
-
-// check validates one match and returns it in canonical form.
+// check validates one match and returns its canonical values.
 func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err error) {
 	switch f.Kind {
 	case engine.Exact:
@@ -158,40 +135,37 @@ func (f *Field) check(m *p4v1.FieldMatch) (value, mask []byte, prefix int, err e
 	return nil, nil, 0, fmt.Errorf("match type is %T, wanted is %s", m.FieldMatchType, kindName(f.Kind))
 }
 
-// canonical returns m in canonical form, and m itself if it is canonical already, as most are.
-func (f *Field) canonical(m *p4v1.FieldMatch, value, mask []byte, prefix int) *p4v1.FieldMatch {
-	same := false
-	switch x := m.FieldMatchType.(type) {
-	case *p4v1.FieldMatch_Exact_:
-		same = len(x.Exact.Value) == len(value)
-	case *p4v1.FieldMatch_Optional_:
-		same = len(x.Optional.Value) == len(value)
-	case *p4v1.FieldMatch_Lpm:
-		same = len(x.Lpm.Value) == len(value)
-	case *p4v1.FieldMatch_Ternary_:
-		same = len(x.Ternary.Value) == len(value) && len(x.Ternary.Mask) == len(mask)
-	case *p4v1.FieldMatch_Range_:
-		same = len(x.Range.Low) == len(value) && len(x.Range.High) == len(mask)
-	}
-	if same {
-		return m
-	}
-	return f.proto(value, mask, prefix)
-}
+// Numbers of fields: of TableEntry and, by kind of match, of FieldMatch.
+const matchField = 2
 
-// proto builds a match from canonical values.
-func (f *Field) proto(value, mask []byte, prefix int) *p4v1.FieldMatch {
-	switch f.Kind {
-	case engine.Exact:
-		return p4msg.Exact(f.ID, value)
-	case engine.Optional:
-		return p4msg.Optional(f.ID, value)
-	case engine.LPM:
-		return p4msg.LPM(f.ID, value, int32(prefix))
-	case engine.Ternary:
-		return p4msg.Ternary(f.ID, value, mask)
+var kindField = [...]protowire.Number{engine.Exact: 2, engine.Ternary: 3, engine.LPM: 4, engine.Range: 6, engine.Optional: 7}
+
+// append appends a match of canonical values, as TableEntry.match, in protobuf's encoding.
+func (f *Field) append(b, value, mask []byte, prefix int) []byte {
+	n := 1 + protowire.SizeBytes(len(value))
+	if mask != nil {
+		n += 1 + protowire.SizeBytes(len(mask))
 	}
-	return p4msg.Range(f.ID, value, mask)
+	if prefix != 0 {
+		n += 1 + protowire.SizeVarint(uint64(prefix))
+	}
+	b = protowire.AppendTag(b, matchField, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(1+protowire.SizeVarint(uint64(f.ID))+1+protowire.SizeBytes(n)))
+	b = protowire.AppendTag(b, 1, protowire.VarintType)
+	b = protowire.AppendVarint(b, uint64(f.ID))
+	b = protowire.AppendTag(b, kindField[f.Kind], protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(n))
+	b = protowire.AppendTag(b, 1, protowire.BytesType)
+	b = protowire.AppendBytes(b, value)
+	if mask != nil {
+		b = protowire.AppendTag(b, 2, protowire.BytesType)
+		b = protowire.AppendBytes(b, mask)
+	}
+	if prefix != 0 {
+		b = protowire.AppendTag(b, 2, protowire.VarintType)
+		b = protowire.AppendVarint(b, uint64(prefix))
+	}
+	return b
 }
 
 // engine builds the engine's form from canonical values.

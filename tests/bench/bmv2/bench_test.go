@@ -25,6 +25,7 @@ var (
 	programs     = flag.String("programs", "l3,headgate", "programs to run; that of entries is tables")
 	scenarios    = flag.String("scenarios", "pcap,veth,latency", "scenarios to run: these, or entries")
 	written      = flag.Int("entries", 20000, "entries that each Write of entries inserts, modifies and deletes")
+	batches      = flag.String("batches", "1,100,1000", "how many updates of entries one Write has")
 	readEntries  = flag.Int("read", 100000, "entries that entries reads from one table, at most 131072")
 	runs         = flag.Int("runs", 5, "runs of each scenario, of which the median counts")
 	packets      = flag.Int("packets", 500000, "packets of a run from pcap to pcap")

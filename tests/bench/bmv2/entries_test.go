@@ -37,9 +37,6 @@ var _ encoding.Codec = encoded{}
 
 const service = "/p4.v1.P4Runtime/"
 
-// batchSizes are how many updates one Write has.
-var batchSizes = []int{1, 100, 1000}
-
 // entries measures P4Runtime: writes to an exact, an LPM and a ternary table, one Write at a time,
 // and a wildcard read of all entries of a table.
 func entries(t *testing.T, k kind, p *program) sample {
@@ -54,7 +51,9 @@ func entries(t *testing.T, k kind, p *program) sample {
 	m := &meter{t: t, s: s, conn: conn}
 	for _, table := range p.info.Tables {
 		name := table.Preamble.Alias
-		for _, batch := range batchSizes {
+		for b := range strings.SplitSeq(*batches, ",") {
+			batch, err := strconv.Atoi(b)
+			must(t, err)
 			n := *written
 			if batch == 1 {
 				n /= 10 // a call takes some 20 times as long as an update in a large batch
