@@ -40,6 +40,8 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		_, err = fmt.Fprintln(stdout, JSONVersion)
 		return err
 	}
+	spare := spareHeap()
+	defer runtime.KeepAlive(spare)
 	return f.options.Run(ctx, stdout, stderr)
 }
 
