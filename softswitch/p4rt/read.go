@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/softswitch/p4rt/wire"
 )
 
 // responseBytes bounds responses of more than one entity: well below the 4 MB that clients accept by
@@ -25,7 +26,7 @@ const entitiesField = 1
 // A write is seen wholly or not at all ("Parallelism of Read and Write Requests" in the
 // specification). Between two responses there is no lock all the same, so a slow client blocks no
 // writer: each response is made right before it is sent, and a write that comes meanwhile first makes
-// those that are left. A response on the stream is encoded: its entities are unknown fields.
+// those that are left. A response on the stream is a wire.Encoded.
 func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) error {
 	if err := s.checkDevice(req.DeviceId); err != nil {
 		return err
@@ -44,9 +45,7 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 		if !ok {
 			return r.err
 		}
-		m := &p4v1.ReadResponse{}
-		m.ProtoReflect().SetUnknown(encoded) // which protobuf sends as they are
-		if err := stream.Send(m); err != nil {
+		if err := stream.SendMsg(encoded); err != nil {
 			return err
 		}
 	}
@@ -55,10 +54,10 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 // reading is a Read in progress. Server.mu guards it: its own goroutine holds the lock for reading,
 // a writer for writing.
 type reading struct {
-	next func() ([]byte, bool)
+	next func() (wire.Encoded, bool)
 	stop func()
-	made [][]byte // responses that a writer has made
-	err  error    // set behind the last response
+	made []wire.Encoded // responses that a writer has made
+	err  error          // set behind the last response
 }
 
 func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope) (*reading, error) {
@@ -69,7 +68,7 @@ func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope) (*reading, error) {
 		return nil, errNoPipeline
 	}
 	r := &reading{}
-	r.next, r.stop = iter.Pull(func(yield func([]byte) bool) { r.err = l.responses(reqs, sc, yield) })
+	r.next, r.stop = iter.Pull(func(yield func(wire.Encoded) bool) { r.err = l.responses(reqs, sc, yield) })
 	s.readingsMu.Lock()
 	defer s.readingsMu.Unlock()
 	s.readings[r] = true
@@ -85,7 +84,7 @@ func (s *Server) endRead(r *reading) {
 	delete(s.readings, r)
 }
 
-func (s *Server) nextResponse(r *reading) ([]byte, bool) {
+func (s *Server) nextResponse(r *reading) (wire.Encoded, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(r.made) == 0 {
@@ -107,8 +106,8 @@ func (s *Server) finishReads() {
 }
 
 // responses yields the responses to a read in their encoded form, until yield returns false.
-func (l *live) responses(reqs []*p4v1.Entity, sc *scope, yield func([]byte) bool) error {
-	var response []byte
+func (l *live) responses(reqs []*p4v1.Entity, sc *scope, yield func(wire.Encoded) bool) error {
+	var response wire.Encoded
 	var failed []error
 	var broken error
 	more := true

@@ -5,27 +5,24 @@ import (
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
+	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/tests/lag"
 )
 
 // receiver takes the responses of a read, as they look on the client's side, one by one.
 type receiver struct {
-	grpc.ServerStream
+	p4v1.P4Runtime_ReadServer
 	t    *testing.T
 	next func(n, size int, entities []*p4v1.Entity)
 	n    int
 }
 
-func (r *receiver) Send(m *p4v1.ReadResponse) error {
-	b, err := proto.Marshal(m)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+func (r *receiver) SendMsg(m any) error {
+	b := m.(wire.Encoded)
 	var got p4v1.ReadResponse
 	if err := proto.Unmarshal(b, &got); err != nil {
 		r.t.Fatal(err)

@@ -3,6 +3,7 @@ package p4rt
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -141,11 +142,20 @@ func New(opts Options, dev Device) *Server {
 	return s
 }
 
-// Register adds the service to a gRPC server. Pipelines and batches can exceed gRPC's
-// limit of 4 MB for received messages: use ServerOptions.
-func (s *Server) Register(gs *grpc.Server) { p4v1.RegisterP4RuntimeServer(gs, s) }
+// Register adds the service to a gRPC server that has ServerOptions.
+func (s *Server) Register(gs *grpc.Server) {
+	desc := p4v1.P4Runtime_ServiceDesc
+	desc.Methods = slices.Clone(desc.Methods)
+	for i, m := range desc.Methods {
+		if m.MethodName == "Write" {
+			desc.Methods[i].Handler = s.handleWrite
+		}
+	}
+	gs.RegisterService(&desc, s)
+}
 
-// ServerOptions are the options that a gRPC server for P4Runtime needs.
+// ServerOptions are the options that a gRPC server for P4Runtime needs: among others, pipelines and
+// batches can exceed gRPC's limit of 4 MB for received messages.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxReceive),

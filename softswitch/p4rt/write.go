@@ -6,12 +6,14 @@ import (
 	"context"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
+	"github.com/headgate/headgate/softswitch/p4rt/wire"
 )
 
 // errorSpace is the space of p4.Error, <target>-<arch>-<vendor> as the specification wants.
@@ -55,6 +57,23 @@ func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteRe
 		return nil, batchError("some updates failed", failed)
 	}
 	return &p4v1.WriteResponse{}, nil
+}
+
+// handleWrite is the method Write of gRPC. Its request is one whose memory is used again, so what an
+// interceptor keeps of it must be a copy.
+func (s *Server) handleWrite(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+	req := wire.NewRequest()
+	defer req.Release()
+	if err := decode(req); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return s.Write(ctx, &req.WriteRequest)
+	}
+	info := &grpc.UnaryServerInfo{Server: s, FullMethod: "/" + p4v1.P4Runtime_ServiceDesc.ServiceName + "/Write"}
+	return interceptor(ctx, &req.WriteRequest, info, func(ctx context.Context, req any) (any, error) {
+		return s.Write(ctx, req.(*p4v1.WriteRequest))
+	})
 }
 
 // recordError records the error of update i of n.

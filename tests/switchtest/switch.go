@@ -22,6 +22,7 @@ import (
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/softswitch/p4rt"
+	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/units"
 )
 
@@ -234,20 +235,16 @@ func (r reader) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entit
 	return got.list, err
 }
 
-// answers is a stream that keeps what is sent on it. The server sends responses that are encoded already.
+// answers is a stream that keeps what is sent on it.
 type answers struct {
-	grpc.ServerStream
+	p4v1.P4Runtime_ReadServer
 	list []*p4v1.Entity
 }
 
 func (*answers) Context() context.Context { return context.Background() }
-func (a *answers) Send(r *p4v1.ReadResponse) error {
-	encoded, err := proto.Marshal(r)
-	if err != nil {
-		return err
-	}
+func (a *answers) SendMsg(m any) error {
 	var got p4v1.ReadResponse
-	if err := proto.Unmarshal(encoded, &got); err != nil {
+	if err := proto.Unmarshal(m.(wire.Encoded), &got); err != nil {
 		return err
 	}
 	a.list = append(a.list, got.GetEntities()...)

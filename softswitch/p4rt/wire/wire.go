@@ -1,7 +1,11 @@
-// Package wire decodes what a P4Runtime server receives most: updates of table entries.
+// Package wire is how a P4Runtime server encodes what it sends most, entries that it reads, and decodes
+// what it receives most, updates of entries.
 package wire
 
 import (
+	"fmt"
+	"sync"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
@@ -10,33 +14,72 @@ import (
 	protobuf "google.golang.org/protobuf/proto"
 )
 
-// Codec is gRPC's codec for protobuf, with Unmarshal for Writes.
+// Codec is gRPC's codec for protobuf. It also sends an Encoded, and receives a Request.
 type Codec struct{ encoding.CodecV2 }
 
 // NewCodec returns the codec.
 func NewCodec() Codec { return Codec{encoding.GetCodecV2(proto.Name)} }
 
+// Encoded is a message in protobuf's encoding, ready to be sent. Nobody changes it any more.
+type Encoded []byte
+
+// Marshal implements encoding.CodecV2.
+func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
+	if b, ok := v.(Encoded); ok {
+		return mem.BufferSlice{mem.SliceBuffer(b)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
 // Unmarshal implements encoding.CodecV2.
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(*p4v1.WriteRequest)
+	r, ok := v.(*Request)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
-	return Unmarshal(buf.ReadOnlyData(), m)
+	if err := r.Unmarshal(buf.ReadOnlyData()); err != nil {
+		return fmt.Errorf("decoding a WriteRequest: %w", err)
+	}
+	return nil
+}
+
+// Request is a WriteRequest with the memory that its updates are decoded into, which Release gives
+// back for the next.
+type Request struct {
+	p4v1.WriteRequest
+	decoder
+}
+
+var requests = sync.Pool{New: func() any { return new(Request) }}
+
+// NewRequest returns an empty request.
+func NewRequest() *Request { return requests.Get().(*Request) }
+
+// mostUpdates bounds the memory that is kept, to some 600 B for each update.
+const mostUpdates = 10_000
+
+// Release ends the use of a request and its table entries, whose memory the next one gets. Other
+// entities stay.
+func (r *Request) Release() {
+	if len(r.Updates) > mostUpdates {
+		return
+	}
+	r.WriteRequest.Reset()
+	r.decoder.reset()
+	requests.Put(r)
 }
 
 // updatesField is the number of WriteRequest.updates.
 const updatesField = 4
 
-// Unmarshal decodes a request into an empty message, as protobuf does. It takes the memory of updates
-// in blocks, where protobuf takes that of each of some 14 parts of an update by reflection. It decodes
+// Unmarshal decodes a request into an empty one, as protobuf does. It takes the memory of updates in
+// blocks, where protobuf takes that of each of some 14 parts of an update by reflection. It decodes
 // only what has no part twice and nothing unknown, and leaves all other updates to protobuf.
-func Unmarshal(b []byte, m *p4v1.WriteRequest) error {
-	d := decoder{block: min(max(len(b)/bytesPerUpdate, 1), mostPerBlock)}
+func (r *Request) Unmarshal(b []byte) error {
+	m, d := &r.WriteRequest, &r.decoder
 	var rest []byte
-	var updates []*p4v1.Update
 	for left := b; len(left) > 0; {
 		num, typ, tag := protowire.ConsumeTag(left)
 		if tag < 0 {
@@ -62,28 +105,20 @@ func Unmarshal(b []byte, m *p4v1.WriteRequest) error {
 				return err
 			}
 		}
-		if updates == nil {
-			updates = make([]*p4v1.Update, 0, min(1+len(left)/(tag+n), 1024))
-		}
-		updates = append(updates, u)
+		d.list = append(d.list, u)
 	}
 	if err := protobuf.Unmarshal(rest, m); err != nil {
 		return err
 	}
-	m.Updates = updates
+	if len(d.list) > 0 {
+		m.Updates = d.list
+	}
 	return nil
 }
 
-const (
-	// bytesPerUpdate is about how long an update is; it decides how small the block of a small request is.
-	bytesPerUpdate = 40
-	// mostPerBlock bounds how many parts are kept as long as one of them is in use, such as a default action.
-	mostPerBlock = 32
-)
-
-// decoder holds the blocks of updates' parts.
+// decoder holds the memory of updates' parts.
 type decoder struct {
-	block    int
+	list     []*p4v1.Update
 	updates  slab[update]
 	exact    slab[exact]
 	lpm      slab[lpm]
@@ -97,6 +132,21 @@ type decoder struct {
 
 	match []*p4v1.FieldMatch // of the entry in the making
 	args  []*p4v1.Action_Param
+}
+
+func (d *decoder) reset() {
+	clear(d.list)
+	d.list = d.list[:0]
+	d.updates.reset()
+	d.exact.reset()
+	d.lpm.reset()
+	d.ternary.reset()
+	d.calls.reset()
+	d.groups.reset()
+	d.params.reset()
+	d.pmatches.reset()
+	d.pparams.reset()
+	d.bytes.reset()
 }
 
 type (
@@ -132,23 +182,32 @@ type (
 	}
 )
 
-// slab is the rest of a block of memory.
-type slab[T any] struct{ free []T }
+// slab is a block of memory, of which the first used values are taken.
+type slab[T any] struct {
+	block []T
+	used  int
+}
 
-// take returns n zero values, of a new block of some times block values where the old one has too few.
-func (s *slab[T]) take(n, block int) []T {
-	if n > len(s.free) {
-		s.free = make([]T, max(n, block))
+// take returns n zero values, of a new block of twice the size where the old one has too few.
+func (s *slab[T]) take(n int) []T {
+	if s.used+n > len(s.block) {
+		s.block, s.used = make([]T, max(n, 8, 2*len(s.block))), 0
 	}
-	out := s.free[:n:n]
-	s.free = s.free[n:]
+	out := s.block[s.used : s.used+n : s.used+n]
+	s.used += n
 	return out
 }
 
-func (s *slab[T]) one(block int) *T { return &s.take(1, block)[0] }
+func (s *slab[T]) one() *T { return &s.take(1)[0] }
+
+// reset takes all values back.
+func (s *slab[T]) reset() {
+	clear(s.block[:s.used])
+	s.used = 0
+}
 
 func (d *decoder) copied(b []byte) []byte {
-	out := d.bytes.take(len(b), 8*d.block)
+	out := d.bytes.take(len(b))
 	copy(out, b)
 	return out
 }
@@ -196,7 +255,7 @@ func each(b []byte, f func(field) bool) bool {
 
 // update decodes an update of a table entry; nil for all others.
 func (d *decoder) update(b []byte) *p4v1.Update {
-	x := d.updates.one(d.block)
+	x := d.updates.one()
 	ok := each(b, func(f field) bool {
 		switch f.tag {
 		case 1<<3 | varint:
@@ -248,7 +307,7 @@ func (d *decoder) entry(b []byte, t *p4v1.TableEntry) bool {
 		return true
 	})
 	if len(d.match) > 0 {
-		t.Match = d.pmatches.take(len(d.match), d.block)
+		t.Match = d.pmatches.take(len(d.match))
 		copy(t.Match, d.match)
 	}
 	return ok
@@ -267,17 +326,17 @@ func (d *decoder) fieldMatch(b []byte) (m *p4v1.FieldMatch) {
 		}
 		switch f.tag {
 		case 2<<3 | length:
-			x := d.exact.one(d.block)
+			x := d.exact.one()
 			m = &x.m
 			x.o.Exact, x.m.FieldMatchType = &x.x, &x.o
 			return d.numbers(f.bytes, &x.x.Value, nil, nil)
 		case 3<<3 | length:
-			x := d.ternary.one(d.block)
+			x := d.ternary.one()
 			m = &x.m
 			x.o.Ternary, x.m.FieldMatchType = &x.x, &x.o
 			return d.numbers(f.bytes, &x.x.Value, &x.x.Mask, nil)
 		case 4<<3 | length:
-			x := d.lpm.one(d.block)
+			x := d.lpm.one()
 			m = &x.m
 			x.o.Lpm, x.m.FieldMatchType = &x.x, &x.o
 			return d.numbers(f.bytes, &x.x.Value, nil, &x.x.PrefixLen)
@@ -317,12 +376,12 @@ func (d *decoder) action(b []byte) (a *p4v1.TableAction) {
 		}
 		switch f.tag {
 		case 1<<3 | length:
-			x := d.calls.one(d.block)
+			x := d.calls.one()
 			a = &x.t
 			x.o.Action, x.t.Type = &x.a, &x.o
 			return d.call(f.bytes, &x.a)
 		case 3<<3 | varint:
-			x := d.groups.one(d.block)
+			x := d.groups.one()
 			a = &x.t
 			x.o.ActionProfileGroupId, x.t.Type = uint32(f.v), &x.o
 			return true
@@ -343,7 +402,7 @@ func (d *decoder) call(b []byte, a *p4v1.Action) bool {
 			a.ActionId = uint32(f.v)
 			return true
 		case 4<<3 | length:
-			p := d.params.one(d.block)
+			p := d.params.one()
 			d.args = append(d.args, p)
 			return each(f.bytes, func(f field) bool {
 				switch f.tag {
@@ -360,7 +419,7 @@ func (d *decoder) call(b []byte, a *p4v1.Action) bool {
 		return false
 	})
 	if len(d.args) > 0 {
-		a.Params = d.pparams.take(len(d.args), d.block)
+		a.Params = d.pparams.take(len(d.args))
 		copy(a.Params, d.args)
 	}
 	return ok
