@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/internal/p4msg"
 )
@@ -119,7 +118,7 @@ func Diff(have, want *State, sizes Sizes) Plan {
 func differing(have, want map[Key]*p4v1.Entity) []Key {
 	var keys []Key
 	for k, e := range want {
-		if old, exists := have[k]; !exists || old != e && !proto.Equal(old, e) {
+		if old, exists := have[k]; !exists || old != e && !equal(old, e) {
 			keys = append(keys, k)
 		}
 	}
