@@ -481,10 +481,9 @@ func (c *Controller) checkHealth(now time.Time) {
 	if cur == nil {
 		return
 	}
-	switches := make(map[string]health, len(cur.devices))
+	switches := make(map[string]device.Health, len(cur.devices))
 	for name, u := range cur.devices {
-		forwards, known := u.Forwards()
-		switches[name] = health{forwards: forwards, known: known, gone: u.Gone(), attached: u.Attached()}
+		switches[name] = u.Health()
 	}
 	c.links.judge(cur.config, switches, now)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/device"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
@@ -159,21 +160,13 @@ func (l *links) port(link string) (state view.PortState, outOfService bool) {
 	return l.probed[link], false
 }
 
-// health is what one switch's device says.
-type health struct {
-	forwards bool      // it runs its program and holds its entries
-	known    bool      // forwards is what is, not what was
-	gone     bool      // its process has ended
-	attached time.Time // zero: no probes go out
-}
-
 // standstill is a break between two verdicts after which the controller itself has stood still,
 // frozen or short of processor time. What it has not heard then it could not hear.
 const standstill = 4 * healthInterval
 
 // judge looks at everything once and asks for new routes when a verdict changed. After a
 // standstill all times begin anew.
-func (l *links) judge(c *config.Config, switches map[string]health, now time.Time) {
+func (l *links) judge(c *config.Config, switches map[string]device.Health, now time.Time) {
 	l.mu.Lock()
 	if now.Sub(l.judged) > standstill {
 		l.awake = now
@@ -187,8 +180,8 @@ func (l *links) judge(c *config.Config, switches map[string]health, now time.Tim
 	}
 	clear(l.probed)
 	if c.Controller.ProbeInterval > 0 {
-		for _, k := range c.Links {
-			if e, ok := l.judgeLink(k, switches, c.Controller, now); ok {
+		for i := range c.Links {
+			if e, ok := l.judgeLink(&c.Links[i], switches, &c.Controller, now); ok {
 				happened = append(happened, e)
 			}
 		}
@@ -202,11 +195,11 @@ func (l *links) judge(c *config.Config, switches map[string]health, now time.Tim
 	}
 }
 
-func (l *links) judgeSwitch(name string, h health, after time.Duration, now time.Time) (view.Event, bool) {
+func (l *links) judgeSwitch(name string, h device.Health, after time.Duration, now time.Time) (view.Event, bool) {
 	switch {
-	case !h.known:
+	case !h.Known:
 		return view.Event{}, false // the verdict stays
-	case h.forwards:
+	case h.Forwards:
 		delete(l.lost, name)
 		if !l.dead[name] {
 			return view.Event{}, false
@@ -216,11 +209,11 @@ func (l *links) judgeSwitch(name string, h health, after time.Duration, now time
 	case l.lost[name].Before(l.awake):
 		l.lost[name] = now
 	}
-	if after <= 0 || l.dead[name] || now.Sub(l.lost[name]) < after && !h.gone {
+	if after <= 0 || l.dead[name] || now.Sub(l.lost[name]) < after && !h.Gone {
 		return view.Event{}, false
 	}
 	l.dead[name] = true
-	if h.gone {
+	if h.Gone {
 		return view.Event{
 			Severity: view.Error, Subject: name, Kind: "switch.unreachable",
 			Message: "nothing listens at its address: its process has ended, and forwards no more; routes avoid the switch where they can",
@@ -234,10 +227,13 @@ func (l *links) judgeSwitch(name string, h health, after time.Duration, now time
 
 // judgeLink says nothing while one of the switches cannot send or receive probes: that is
 // not the link's fault.
-func (l *links) judgeLink(k config.Link, switches map[string]health, c config.Controller, now time.Time) (view.Event, bool) {
+func (l *links) judgeLink(k *config.Link, switches map[string]device.Health, c *config.Controller, now time.Time) (view.Event, bool) {
+	if k.A.Port == 0 || k.B.Port == 0 {
+		return view.Event{}, false // a host is there, which sends no probes
+	}
 	timeout := c.ProbeTimeout
-	a, b := switches[k.A.Node].attached, switches[k.B.Node].attached
-	if k.A.Port == 0 || k.B.Port == 0 || a.IsZero() || b.IsZero() {
+	a, b := switches[k.A.Node].Attached, switches[k.B.Node].Attached
+	if a.IsZero() || b.IsZero() {
 		return view.Event{}, false
 	}
 	since := l.awake
@@ -263,9 +259,12 @@ func (l *links) judgeLink(k config.Link, switches map[string]health, c config.Co
 	if silent != "" {
 		l.probed[k.Name] = view.PortDown
 	}
-	f := l.flaps[k.Name]
+	f, flapped := l.flaps[k.Name]
 	defer func() {
-		if l.flaps[k.Name] = f; f.downs == 0 {
+		switch {
+		case f.downs > 0:
+			l.flaps[k.Name] = f
+		case flapped:
 			delete(l.flaps, k.Name)
 		}
 	}()
@@ -318,7 +317,7 @@ type flap struct {
 
 // hold is how long a link that comes back is not used: at once after the first time, then for
 // flap_hold, and twice as long with each time more.
-func (f flap) hold(c config.Controller) time.Duration {
+func (f flap) hold(c *config.Controller) time.Duration {
 	if f.downs < 2 || c.FlapHold <= 0 {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/device"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -17,7 +18,7 @@ type judge struct {
 	t      *testing.T
 	c      *config.Config
 	now    time.Time
-	health map[string]health
+	health map[string]device.Health
 	kinds  []string
 	kept   keptLinks
 }
@@ -38,7 +39,7 @@ func (k keptLinks) SaveLink(name string, down bool) error {
 }
 
 func newJudge(t *testing.T) *judge {
-	j := &judge{t: t, kept: keptLinks{}, now: time.Unix(1000, 0), health: map[string]health{}}
+	j := &judge{t: t, kept: keptLinks{}, now: time.Unix(1000, 0), health: map[string]device.Health{}}
 	j.links = newLinks(func(e view.Event) { j.kinds = append(j.kinds, e.Kind) }, func() {}, j.kept)
 	j.c = &config.Config{
 		Switches: []config.Switch{{Name: "a"}, {Name: "b"}},
@@ -49,7 +50,7 @@ func newJudge(t *testing.T) *judge {
 		Controller: config.Controller{ProbeInterval: time.Second, ProbeTimeout: 3 * time.Second, UnreachableAfter: 5 * time.Second},
 	}
 	for _, s := range []string{"a", "b"} {
-		j.health[s] = health{forwards: true, known: true, attached: j.now}
+		j.health[s] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	}
 	return j
 }
@@ -107,15 +108,15 @@ func TestProbeTimeout(t *testing.T) {
 func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
 	j := newJudge(t)
 	j.both()
-	j.health["b"] = health{forwards: true, known: true}
+	j.health["b"] = device.Health{Forwards: true, Known: true}
 	j.after(time.Hour)
 	j.is("one switch is away", view.PortUnknown)
 	// It comes back: the time begins anew.
-	j.health["b"] = health{forwards: true, known: true, attached: j.now}
+	j.health["b"] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	j.after(3 * time.Second)
 	j.after(time.Second, "link.down")
 	// A new session alone does not make the link good.
-	j.health["b"] = health{forwards: true, known: true, attached: j.now}
+	j.health["b"] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	j.after(time.Second)
 	if !j.state().SuspectLinks["l"] {
 		t.Error("the link is up without a probe")
@@ -173,7 +174,7 @@ func TestStandstill(t *testing.T) {
 	j := newJudge(t)
 	j.both()
 	j.after(time.Second)
-	j.health["b"] = health{known: true, attached: j.now}
+	j.health["b"] = device.Health{Known: true, Attached: j.now}
 	j.after(time.Second)
 	j.now = j.now.Add(20 * time.Second) // frozen
 	j.after(2 * time.Second)
@@ -188,7 +189,7 @@ func TestStandstill(t *testing.T) {
 func TestUnreachableAfter(t *testing.T) {
 	j := newJudge(t)
 	j.both()
-	j.health["b"] = health{known: true}
+	j.health["b"] = device.Health{Known: true}
 	j.after(time.Second)
 	j.after(4 * time.Second)
 	j.after(time.Second, "switch.unreachable")
@@ -196,14 +197,14 @@ func TestUnreachableAfter(t *testing.T) {
 		t.Errorf("state = %+v", s)
 	}
 	// It is back, but empty until its program and entries are in.
-	j.health["b"] = health{}
+	j.health["b"] = device.Health{}
 	j.after(time.Second)
-	j.health["b"] = health{known: true} // it refuses the program
+	j.health["b"] = device.Health{Known: true} // it refuses the program
 	j.after(time.Second)
 	if s := j.state(); !s.SuspectSwitches["b"] {
 		t.Errorf("routes lead over a switch without a program: %+v", s)
 	}
-	j.health["b"] = health{forwards: true, known: true}
+	j.health["b"] = device.Health{Forwards: true, Known: true}
 	j.after(time.Second, "switch.reachable")
 	if s := j.state(); s.SuspectSwitches["b"] {
 		t.Errorf("state = %+v", s)
@@ -215,17 +216,17 @@ func TestUnreachableAfter(t *testing.T) {
 func TestGone(t *testing.T) {
 	j := newJudge(t)
 	j.both()
-	j.health["b"] = health{known: true, gone: true}
+	j.health["b"] = device.Health{Known: true, Gone: true}
 	j.after(healthInterval, "switch.unreachable")
 	if s := j.state(); !s.SuspectSwitches["b"] || len(s.SuspectLinks) != 0 {
 		t.Errorf("state = %+v", s)
 	}
-	j.health["b"] = health{known: true} // another process listens
+	j.health["b"] = device.Health{Known: true} // another process listens
 	j.after(healthInterval)
-	j.health["b"] = health{forwards: true, known: true, attached: j.now}
+	j.health["b"] = device.Health{Forwards: true, Known: true, Attached: j.now}
 	j.after(healthInterval, "switch.reachable")
 	j.c.Controller.UnreachableAfter = -1 // never
-	j.health["b"] = health{known: true, gone: true}
+	j.health["b"] = device.Health{Known: true, Gone: true}
 	j.after(healthInterval)
 }
 

@@ -147,7 +147,7 @@ func (c *Controller) wants(p *prepared, last *wants) *wants {
 		if w.Err != nil {
 			continue
 		}
-		if w.State, w.Err = c.complete(w, was, shared); w.Err == nil {
+		if w.Err = c.complete(w, was, shared); w.Err == nil {
 			w.TrafficManager = p.trafficManagers[s.Name]
 		}
 	}
@@ -160,7 +160,7 @@ func same(a, b []topology.Route) bool {
 }
 
 // complete computes what a switch should hold. was is what it was told last, or nil.
-func (c *Controller) complete(w, was *wanted, shared *sharing) (*reconcile.State, error) {
+func (c *Controller) complete(w, was *wanted, shared *sharing) error {
 	remote, own := w.routes[:w.Env.Graph.Leaves()], w.routes[w.Env.Graph.Leaves():]
 	if was == nil || was.base == nil {
 		was = &wanted{routes: make([]topology.Route, len(w.routes)), parts: make([]*part, 2*len(remote))}
@@ -194,10 +194,10 @@ func (c *Controller) complete(w, was *wanted, shared *sharing) (*reconcile.State
 		}
 	}
 	errs = errors.Join(errs, shared.clash(w), c.overflows(usage, w.Env))
-	if errs != nil {
-		return nil, errs
+	if errs == nil {
+		w.State, w.Usage = w.base.state.With(layers), usage
 	}
-	return w.base.state.With(layers), nil
+	return errs
 }
 
 // base asks the features for what stays when next hops change; own are the routes to the hosts of

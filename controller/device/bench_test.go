@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // routes returns a state with n routes over 8 groups of 4 members; mac makes two differ.
-func routes(b *testing.B, p *pipeline.Pipeline, n int, mac uint64) *reconcile.State {
+func routes(b testing.TB, p *pipeline.Pipeline, n int, mac uint64) *reconcile.State {
 	s := &reconcile.State{}
 	add := func(e *p4v1.Entity, err error) {
 		if err == nil {

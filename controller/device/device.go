@@ -59,6 +59,7 @@ type Options struct {
 type Want struct {
 	Env   *feature.Env
 	State *reconcile.State
+	Usage pipeline.Usage // what State takes
 	// TrafficManager is the wanted state of the traffic manager; nil leaves it unchanged.
 	TrafficManager *trafficmanager.Config
 	// Err says why there is no state for this switch; State is nil then.
@@ -103,7 +104,7 @@ type Device struct {
 	want           Want
 	wantSeq        uint64
 	done           outcome
-	forwards       bool   // see Forwards
+	forwards       bool   // see Health
 	refusesPackets string // why the switch accepts no packets; "" when it does
 	sendsNone      string // what shows that the switch sends no packets; "" when nothing does
 	inLine         bool   // the switch had its wanted state after the last attempt
@@ -218,32 +219,33 @@ func (d *Device) Stats() Stats {
 	return d.stats
 }
 
-// Attached returns since when packets can be exchanged with the switch. It returns the zero time
-// when they cannot, or when the switch has sent none yet. A missing probe then says nothing about a
-// link.
-func (d *Device) Attached() time.Time {
+// Health is what is known of a switch as far as routes depend on it.
+type Health struct {
+	// Forwards says that routes may lead through the switch: it runs the program and has most of its
+	// entries, or another controller is primary.
+	Forwards bool
+	// Known is false until a new session has checked this.
+	Known bool
+	// Gone says that the switch's process has ended, and with it what it forwarded: nothing listens at
+	// the address of a switch whose P4Runtime server is in the process that forwards.
+	Gone bool
+	// Attached is since when packets can be exchanged with the switch; zero when they cannot, or when
+	// the switch has sent none yet. A missing probe then says nothing about a link.
+	Attached time.Time
+}
+
+// Health returns what is known now.
+func (d *Device) Health() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.attached == nil || !d.heard || d.refusesPackets != "" || d.sendsNone != "" {
-		return time.Time{}
+	h := Health{
+		Forwards: d.forwards, Known: d.status.State != view.Reconciling,
+		Gone: d.role == session.Disconnected && d.opts.Switch.Target.Chip() == "" && errors.Is(d.why, session.ErrRefused),
 	}
-	return d.attached.since
-}
-
-// Forwards reports whether routes may lead through the switch: it runs the program and has most of
-// its entries, or another controller is primary. known is false until a new session has checked this.
-func (d *Device) Forwards() (forwards, known bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.forwards, d.status.State != view.Reconciling
-}
-
-// Gone reports whether the switch's process has ended, and with it what it forwarded: nothing listens
-// at the address of a switch whose P4Runtime server is in the process that forwards.
-func (d *Device) Gone() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.opts.Switch.Target.Chip() == "" && d.role == session.Disconnected && errors.Is(d.why, session.ErrRefused)
+	if d.attached != nil && d.heard && d.refusesPackets == "" && d.sendsNone == "" {
+		h.Attached = d.attached.since
+	}
+	return h
 }
 
 // Wait waits until the last Want is reached, has failed, or cannot be reached for now

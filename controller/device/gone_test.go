@@ -33,7 +33,7 @@ func TestGone(t *testing.T) {
 	} {
 		d := New(Options{Switch: config.Switch{Name: "s", Target: tt.target}, Pipeline: pipe})
 		handler{d}.Role(tt.role, tt.why)
-		if got := d.Gone(); got != tt.want {
+		if got := d.Health().Gone; got != tt.want {
 			t.Errorf("%v, %v (%v): gone is %v, want %v", tt.target, tt.role, tt.why, got, tt.want)
 		}
 	}

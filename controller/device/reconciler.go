@@ -14,7 +14,6 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/controller/reconcile"
 	"github.com/headgate/headgate/controller/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -36,7 +35,6 @@ type knownState struct {
 	epoch uint64
 	seq   uint64 // of the want that state is from
 	state *reconcile.State
-	shown uint64 // of the want whose tables the status has
 
 	trafficManager *trafficmanager.Config // state of the traffic manager; nil when it must be read
 	lastWritten    *trafficmanager.Config // its state after the last write
@@ -161,10 +159,6 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	if err != nil {
 		res.Err = err.Error()
 	}
-	var uses []view.TableUse
-	if j.want.State != nil && known.shown != j.seq {
-		uses = d.opts.Pipeline.Uses(pipeline.UsageOf(j.want.State.Entities()))
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stats.Reconciles++
@@ -180,10 +174,7 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 		d.forwards = tookMost(err, j.want.State.Len())
 	}
 	if j.want.State != nil {
-		d.status.Entries = j.want.State.Len()
-		if known.shown != j.seq {
-			known.shown, d.status.Tables = j.seq, uses
-		}
+		d.status.Entries, d.status.Tables = j.want.State.Len(), d.opts.Pipeline.Uses(j.want.Usage)
 	}
 	d.status.Reconciles++
 	if d.inLine = err == nil; err != nil {

@@ -117,8 +117,8 @@ func TestMuteSwitch(t *testing.T) {
 	}
 	eventually(t, "degraded", mute)
 	d.Want(Want{Env: env, State: &reconcile.State{}})
-	if r := d.Wait(ctx); r.Err != "" || !mute() || !d.Attached().IsZero() {
-		t.Errorf("after the next comparison: %+v, %+v, attached %v", r, d.Status(), d.Attached())
+	if r := d.Wait(ctx); r.Err != "" || !mute() || !d.Health().Attached.IsZero() {
+		t.Errorf("after the next comparison: %+v, %+v, attached %v", r, d.Status(), d.Health().Attached)
 	}
 	// It answers after all.
 	fake.OnPacket(func(out *p4v1.PacketOut) {
@@ -127,7 +127,7 @@ func TestMuteSwitch(t *testing.T) {
 			{MetadataId: ids.MetaPacketInReason, Value: p4msg.Uint(ids.PacketInPoll)},
 		}})
 	})
-	eventually(t, "ready", func() bool { return d.Status().State == view.Ready && !d.Attached().IsZero() })
+	eventually(t, "ready", func() bool { return d.Status().State == view.Ready && !d.Health().Attached.IsZero() })
 }
 
 // TestDegradedSwitchIsLeftInPeace: with the daemon's options a switch that refuses entries is

@@ -1,0 +1,51 @@
+package device
+
+import (
+	"runtime"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/tests/switchtest"
+)
+
+// TestCostOfAChange: a change takes memory for what it changes, and not for what the switch holds: a link
+// event changes a group on each of a thousand switches of ten thousand entries.
+func TestCostOfAChange(t *testing.T) {
+	env := testenv.New(t, "../..", nil)
+	const change = 10
+	cost := func(entries int) uint64 {
+		layer := func(list ...*p4v1.Entity) *reconcile.Layer {
+			l, err := reconcile.NewLayer(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		large := layer(routes(t, env.Pipeline, entries, 1).Entities()...)
+		base := &reconcile.State{}
+		d := run(t, env, switchtest.New(t, 1))
+		reach := func(session uint32) {
+			list := []*p4v1.Entity{pipeline.CloneSession(session, 1)}
+			d.Want(Want{Env: env, State: base.With([]*reconcile.Layer{large, layer(list...)}), Usage: pipeline.UsageOf(list)})
+			if r := d.Wait(t.Context()); r.Err != "" {
+				t.Fatal(r.Err)
+			}
+		}
+		reach(1)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range uint32(change) {
+			reach(2 + i)
+		}
+		runtime.ReadMemStats(&after)
+		return (after.TotalAlloc - before.TotalAlloc) / change
+	}
+	const few, many = 10, 10000
+	if a, b := cost(few), cost(many); b > a+many {
+		t.Errorf("a change takes %d bytes where the switch holds %d entries, and %d where it holds %d", a, few, b, many)
+	}
+}
