@@ -47,7 +47,7 @@ type Options struct {
 	// waits between attempts to reconcile a degraded switch are ten times as long, because
 	// an attempt reads all that the switch holds.
 	RetryMin, RetryMax time.Duration
-	// Heartbeat is the session's heartbeat. A switch that answers no poll for so long counts
+	// Heartbeat is the session's heartbeat. A switch that answers no poll for three of them counts
 	// as one that sends no packets.
 	Heartbeat time.Duration
 	// Events receives every event; it must not block.
@@ -89,7 +89,7 @@ type Device struct {
 	session *session.Session
 	poller  *poller.Poller // the loops' goroutine owns it
 	log     *slog.Logger
-	silence time.Duration // time without an answer after which the switch counts as sending no packets
+	silence time.Duration // poller.Patience times so long without an answer, the switch counts as sending no packets
 
 	kick     chan struct{} // wakes the reconciler; holds one token
 	reattach chan struct{} // wakes the loops; holds one token
@@ -403,7 +403,7 @@ func (d *Device) setSilent(silent bool) {
 	d.sendsNone = ""
 	if silent {
 		d.sendsNone = fmt.Sprintf("no poll of its ports was answered for %v, so that neither its queues nor its links are seen: want a switch with the CPU port %d",
-			d.silence, d.opts.Switch.CPUPort)
+			poller.Patience*d.silence, d.opts.Switch.CPUPort)
 		if d.opts.Switch.Target.Chip() == "" {
 			d.sendsNone += fmt.Sprintf(" (--cpu-port %d)", d.opts.Switch.CPUPort)
 		}

@@ -113,7 +113,7 @@ func TestMuteSwitch(t *testing.T) {
 	d.Want(Want{Env: env, State: &reconcile.State{}})
 	mute := func() bool {
 		s := d.Status()
-		return s.State == view.Degraded && strings.Contains(s.Err, "no poll of its ports was answered for 50ms") && strings.Contains(s.Err, "--cpu-port 510")
+		return s.State == view.Degraded && strings.Contains(s.Err, "no poll of its ports was answered for 150ms") && strings.Contains(s.Err, "--cpu-port 510")
 	}
 	eventually(t, "degraded", mute)
 	d.Want(Want{Env: env, State: &reconcile.State{}})

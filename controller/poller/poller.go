@@ -28,7 +28,8 @@ type Poller struct {
 	last  map[uint32]time.Time
 
 	unanswered int       // polls since the last answer, or since Reset
-	since      time.Time // when the first of them was sent
+	looks      int       // since the first of them was sent, a step or more from one to the next
+	looked     time.Time // when that was sent, or at the last look
 }
 
 // New returns a poller for a switch that runs a pipeline.
@@ -61,7 +62,7 @@ func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 		}
 		p.last[port] = now
 		if p.unanswered++; p.unanswered == 1 {
-			p.since = now
+			p.looks, p.looked = 0, now
 		}
 	}
 	return errs
@@ -70,9 +71,18 @@ func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 // fewPolls is how many polls may go unanswered by chance.
 const fewPolls = 10
 
-// Silent reports whether polls were sent for a time and not one of them was answered.
-func (p *Poller) Silent(now time.Time, after time.Duration) bool {
-	return p.unanswered >= fewPolls && now.Sub(p.since) >= after
+// Patience is for how many steps polls may go unanswered.
+const Patience = 3
+
+// Silent reports whether polls were sent for so many steps and not one of them was answered. It is asked
+// often: a caller that stood still, and has not read what was answered meanwhile, adds one step by
+// that, however long it was.
+func (p *Poller) Silent(now time.Time, step time.Duration) bool {
+	if p.unanswered > 0 && now.Sub(p.looked) >= step {
+		p.looks++
+		p.looked = now
+	}
+	return p.unanswered >= fewPolls && p.looks >= Patience
 }
 
 // Reset forgets which polls were not answered: another session begins.

@@ -63,12 +63,14 @@ func TestSilent(t *testing.T) {
 	now := time.Now()
 	step := func(what string, polls int, every time.Duration, want bool) {
 		t.Helper()
+		got := false
 		for range polls {
 			if now = now.Add(every); p.Poll(now, 0, 1) != nil {
 				t.Fatal("a poll was not sent")
 			}
+			got = p.Silent(now, 3*time.Second)
 		}
-		if got := p.Silent(now, 3*time.Second); got != want {
+		if got != want {
 			t.Errorf("%s: silent %v, want %v", what, got, want)
 		}
 	}
@@ -76,7 +78,12 @@ func TestSilent(t *testing.T) {
 	p.Reset()
 	step("a moment", 100, time.Millisecond, false)
 	p.Reset()
-	step("ten polls in four seconds", 12, time.Second/3, true)
+	step("a controller that stood still", 20, 0, false)
+	step("and sees that an hour later", 1, time.Hour, false)
+	p.Reset()
+	step("ten polls in four seconds", 12, time.Second/3, false)
+	step("in eight", 12, time.Second/3, false)
+	step("in twelve", 12, time.Second/3, true)
 	answer := &pipeline.PacketIn{Fields: map[string]uint64{"reason": ids.PacketInPoll}, Payload: append(pollreport.Report{Port: 1}.Append(nil), out.GetPayload()...)}
 	if _, ok := p.Report(answer); !ok {
 		t.Fatal("no answer")

@@ -23,6 +23,7 @@ import (
 // status codes added. It is safe for concurrent use.
 type Client struct {
 	lib    atomic.Pointer[library]
+	pulse  pulse
 	device uint64
 	batch  int
 }
@@ -71,11 +72,13 @@ func (c *Client) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.En
 	var list []*p4v1.Entity
 	for {
 		r, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return list, nil
-		}
-		if err != nil {
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
 			return list, readError(err)
+		}
+		c.pulse.hear()
+		if end {
+			return list, nil
 		}
 		list = append(list, r.GetEntities()...)
 	}
@@ -92,6 +95,7 @@ func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
 		batch := updates[start:min(start+c.batch, len(updates))]
 		_, err := lib.Write(ctx, &p4v1.WriteRequest{DeviceId: c.device, ElectionId: lib.election, Updates: batch})
 		if err == nil {
+			c.pulse.hear()
 			continue
 		}
 		list, ok := updateErrors(err, batch)

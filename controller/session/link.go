@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -77,24 +78,30 @@ func (l *link) send(ctx context.Context, leave <-chan struct{}, stream p4v1.P4Ru
 	}
 }
 
-// heartbeat asks for the API version, which any switch answers, be it with an error.
+// heartbeat asks a switch that was quiet from one beat to the next for the API version, which any switch
+// answers, be it with an error.
 func (l *link) heartbeat(ctx context.Context, every time.Duration) error {
+	var asks sync.WaitGroup
+	defer asks.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	pulse := &l.client.pulse
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		ask, done := context.WithTimeout(ctx, 3*every)
-		_, err := l.rpc.Capabilities(ask, &p4v1.CapabilitiesRequest{})
-		done()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if isCode(err, codes.DeadlineExceeded) {
-			return fmt.Errorf("the switch has not answered for %v", 3*every)
+		switch ask, dead := pulse.beat(); {
+		case dead:
+			return fmt.Errorf("the switch has not answered for %v", patience*every)
+		case ask:
+			asks.Go(func() {
+				_, _ = l.rpc.Capabilities(ctx, &p4v1.CapabilitiesRequest{})
+				pulse.answer()
+			})
 		}
 	}
 }
@@ -110,6 +117,7 @@ func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) err
 		case err != nil:
 			return fmt.Errorf("stream: %w", plain(err))
 		}
+		l.client.pulse.hear()
 		switch x := m.GetUpdate().(type) {
 		case *p4v1.StreamMessageResponse_Arbitration:
 			if err := l.arbitrate(x.Arbitration, h); err != nil {

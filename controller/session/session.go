@@ -74,8 +74,8 @@ type Options struct {
 	// RetryMin and RetryMax bound the wait between two attempts, which doubles each time
 	// and is shortened by up to half at random; default 100 ms and 5 s.
 	RetryMin, RetryMax time.Duration
-	// Heartbeat is how often a quiet switch is asked whether it lives; it is given up when
-	// it has not answered for three heartbeats. Default 3 s.
+	// Heartbeat is after what time a quiet switch is asked whether it lives; it is given up when
+	// nothing has come from it for three heartbeats more. Default 3 s.
 	Heartbeat time.Duration
 	// BatchSize is the most updates in one write; default 1000.
 	BatchSize int
