@@ -95,10 +95,9 @@ func (s *sharing) part(env *feature.Env, r topology.Route, as shape, ask func(fe
 // clash says what a switch wants for a route and beside its routes.
 func (s *sharing) clash(w *wanted) error {
 	var errs error
-	for _, e := range w.base.state.Entities() {
-		k, err := reconcile.KeyOf(e)
-		if by, ok := s.claims[claim{w.Env.Pipeline, k}]; ok && err == nil && w.reaches(by) {
-			errs = errors.Join(errs, fmt.Errorf("wanted twice: %s", w.Env.Pipeline.Describe(e)))
+	for _, k := range w.base.keys {
+		if by, ok := s.claims[claim{w.Env.Pipeline, k}]; ok && w.reaches(by) {
+			errs = errors.Join(errs, fmt.Errorf("wanted twice: %s", w.Env.Pipeline.Describe(w.base.state.Get(k))))
 		}
 	}
 	return errs

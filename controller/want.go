@@ -117,6 +117,7 @@ type wanted struct {
 // base is what a switch wants that stays when next hops change.
 type base struct {
 	state *reconcile.State
+	keys  []reconcile.Key // of state
 	usage pipeline.Usage
 	errs  error
 }
@@ -226,6 +227,7 @@ func (c *Controller) base(env *feature.Env, own []topology.Route) *base {
 			}
 		}
 	}
+	b.keys = b.state.Keys()
 	return b
 }
 

@@ -201,6 +201,9 @@ func (s *State) Len() int {
 // Get returns the entity with a key of a state without layers, nil when there is none.
 func (s *State) Get(k Key) *p4v1.Entity { return s.entities[k] }
 
+// Keys returns the keys of a state without layers, sorted.
+func (s *State) Keys() []Key { return slices.Sorted(maps.Keys(s.entities)) }
+
 // Entities returns all entities in the order of their keys.
 func (s *State) Entities() []*p4v1.Entity {
 	all := s.without(&State{})
