@@ -393,11 +393,12 @@ func (d *Device) packetOut(p *p4v1.PacketOut) error {
 }
 
 // setSilent records whether the switch answers no polls although it should. simple_switch_grpc
-// without --cpu-port accepts packets, drops them and reports no error.
+// without --cpu-port accepts packets, drops them and reports no error. One that has sent a packet is slow
+// when it is silent; whether it lives the session finds out.
 func (d *Device) setSilent(silent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if silent == (d.sendsNone != "") || d.attached == nil {
+	if silent = silent && !d.heard; silent == (d.sendsNone != "") || d.attached == nil {
 		return
 	}
 	d.sendsNone = ""

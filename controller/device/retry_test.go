@@ -128,6 +128,10 @@ func TestMuteSwitch(t *testing.T) {
 		}})
 	})
 	eventually(t, "ready", func() bool { return d.Status().State == view.Ready && !d.Health().Attached.IsZero() })
+	d.setSilent(true) // one that is only slow
+	if s := d.Status(); s.State != view.Ready {
+		t.Errorf("a switch that has sent packets and is slow: %+v", s)
+	}
 }
 
 // TestDegradedSwitchIsLeftInPeace: with the daemon's options a switch that refuses entries is

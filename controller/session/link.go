@@ -85,16 +85,15 @@ func (l *link) heartbeat(ctx context.Context, every time.Duration) error {
 	defer asks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	pulse := &l.client.pulse
 	for {
+		due := time.Now().Add(every)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(every):
 		}
-		switch ask, dead := pulse.beat(); {
+		switch ask, dead := pulse.beat(time.Since(due), every); {
 		case dead:
 			return fmt.Errorf("the switch has not answered for %v", patience*every)
 		case ask:

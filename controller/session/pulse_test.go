@@ -1,30 +1,35 @@
 package session
 
 import (
+	"net"
 	"testing"
+	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"golang.org/x/sys/unix"
 
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestPulse: a switch is given up after three heartbeats in which nothing came from it, however much time
-// these take a controller that is late itself; and one that says something is not even asked.
+// TestPulse: a switch is given up after ten heartbeats without a word since it was asked; those for which
+// the controller itself is late do not count, and one that says something is not even asked.
 func TestPulse(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		events string // the switch says something (w), answers (a), a heartbeat is due (b)
+		events string // the switch says something (w), answers (a), a heartbeat is due (b) or comes late (l)
 		asked  int
 		dead   bool
 	}{
-		{"a switch that is dead", "bbbb", 1, true},
-		{"one beat less", "bbb", 1, false},
-		{"packets all the time", "wbwbwbwbwbwb", 0, false},
-		{"packets while no answer comes", "bwbbwbbbwbbb", 1, false},
-		{"and then it dies", "bwbbwbbbwbbbbb", 1, true},
-		{"late answers", "bbbabbbbabbb", 3, false},
-		{"an answer, and silence", "babbbbb", 2, true},
+		{"a switch that is dead", "bbbbbbbbbbb", 1, true},
+		{"one beat less", "bbbbbbbbbb", 1, false},
+		{"a controller that is late", "bbbbbbbbbbllllllllllll", 1, false},
+		{"and then is not", "bbbbbllllllllllllbbbbbb", 1, true},
+		{"packets all the time", "wbwbwbwbwbwbwbwbwbwbwbwbwb", 0, false},
+		{"packets while no answer comes", "bwbbbbwbbbbbbwbbbbb", 1, false},
+		{"and then it dies", "bwbbbbwbbbbbbbbbbbb", 1, true},
+		{"late answers", "bbbbbbbbabbbbbbbbbbabbb", 3, false},
+		{"an answer, and silence", "babbbbbbbbbbbb", 2, true},
 	} {
 		var p pulse
 		asked, dead := 0, false
@@ -34,8 +39,9 @@ func TestPulse(t *testing.T) {
 				p.hear()
 			case 'a':
 				p.answer()
-			case 'b':
-				ask, end := p.beat()
+			case 'b', 'l':
+				late := map[rune]time.Duration{'l': time.Second}[e]
+				ask, end := p.beat(late, 3*time.Second)
 				if dead = end; ask {
 					asked++
 				}
@@ -84,5 +90,28 @@ func TestHeard(t *testing.T) {
 		if !c.pulse.heard.Load() {
 			t.Errorf("not by %s", what)
 		}
+	}
+}
+
+// TestUserTimeout: the kernel knows how long the other end may acknowledge nothing.
+func TestUserTimeout(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := dialer{unacknowledged: 9 * time.Second}
+	c, err := d.dial(t.Context(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ms := 0
+	if e := raw.Control(func(fd uintptr) { ms, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT) }); e != nil || err != nil || ms != 9000 {
+		t.Errorf("%d ms, %v, %v", ms, e, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -74,8 +75,8 @@ type Options struct {
 	// RetryMin and RetryMax bound the wait between two attempts, which doubles each time
 	// and is shortened by up to half at random; default 100 ms and 5 s.
 	RetryMin, RetryMax time.Duration
-	// Heartbeat is after what time a quiet switch is asked whether it lives; it is given up when
-	// nothing has come from it for three heartbeats more. Default 3 s.
+	// Heartbeat is after what time a quiet switch is asked whether it lives; it is given up when its
+	// machine has acknowledged nothing for three heartbeats, or nothing has come from it for ten. Default 3 s.
 	Heartbeat time.Duration
 	// BatchSize is the most updates in one write; default 1000.
 	BatchSize int
@@ -147,11 +148,18 @@ func dialOptions(extra []grpc.DialOption) []grpc.DialOption {
 }
 
 // dialer connects by TCP and notes whether the last connection was refused: the machine answered that
-// nothing listens there.
-type dialer struct{ refused atomic.Bool }
+// nothing listens there. The kernel ends a connection whose other end acknowledges nothing for a time.
+type dialer struct {
+	unacknowledged time.Duration
+	refused        atomic.Bool
+}
 
 func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
-	var to net.Dialer
+	to := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { // where the kernel cannot do it, heartbeats find out later
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.unacknowledged.Milliseconds()))
+		})
+	}}
 	c, err := to.DialContext(ctx, "tcp", address)
 	d.refused.Store(errors.Is(err, syscall.ECONNREFUSED))
 	return c, err
@@ -224,7 +232,7 @@ const farewell = time.Second
 // once makes one connection and serves it until it breaks, or until the context ends and the stream
 // with it.
 func (s *Session) once(until context.Context) error {
-	var d dialer
+	d := dialer{unacknowledged: lost * s.opts.Heartbeat}
 	conn, err := grpc.NewClient(s.opts.Address, append([]grpc.DialOption{grpc.WithContextDialer(d.dial)}, dialOptions(s.opts.Dial)...)...)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", s.opts.Address, err)
