@@ -19,7 +19,7 @@ type Slots struct {
 // After a periodic comparison the slot rests for rest times as long, but no longer than restMost: a
 // switch that did not answer says nothing of the others.
 const (
-	rest     = 4
+	rest     = 9
 	restMost = 10 * time.Second
 )
 
