@@ -110,6 +110,23 @@ func (d *daemon) states(ctx context.Context) map[pb.SwitchStatus_State]int {
 	return count
 }
 
+// ready waits until n switches are.
+func (d *daemon) ready(n int) {
+	d.t.Helper()
+	for began := time.Now(); d.states(d.t.Context())[pb.SwitchStatus_STATE_READY] < n; {
+		if time.Since(began) > 40*time.Minute {
+			d.t.Fatalf("not ready: %v\n%s", d.states(d.t.Context()), d.tail())
+		}
+		time.Sleep(max(100*time.Millisecond, time.Duration(n)*time.Millisecond)) // to list a thousand switches takes time, too
+	}
+}
+
+// logged returns how many lines of the log have a text.
+func (d *daemon) logged(what string) int {
+	text, _ := os.ReadFile(filepath.Join(d.dir, "controller.log"))
+	return strings.Count(string(text), what)
+}
+
 // tail returns the end of the log.
 func (d *daemon) tail() string {
 	text, _ := os.ReadFile(filepath.Join(d.dir, "controller.log"))

@@ -9,12 +9,17 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/plotting"
 	"github.com/headgate/headgate/tests/lag"
 )
@@ -25,7 +30,7 @@ var (
 	idle    = flag.Duration("idle", 20*time.Second, "how long the processor time of an idle fabric is measured")
 	keys    = flag.String("keys", "poll_interval: 30s, probe_interval: 3s, probe_timeout: 9s", "keys of the section controller")
 	plot    = flag.String("plot", "", "draw growth by size, or a soak's samples over time, into this file, an SVG or PNG")
-	profile = flag.String("profile", "", "keep the controller's CPU and heap profiles under this prefix")
+	profile = flag.String("profile", "", "keep the controller's heap profiles under this prefix, and those of its processor time in each part of TestScale")
 )
 
 // measured is what one size took.
@@ -43,15 +48,17 @@ type measured struct {
 	Scrape   float64 // bytes
 	ScrapeIn float64 // seconds
 	Plan     float64 // seconds; the plan is empty
-	PlanCPU  float64
+	PlanCPU  float64 // without Idle meanwhile
 	Late     float64 // seconds by which the machine was late at most
+	Lost     int     // sessions that ended, and switches that were called degraded
 }
 
 // event is what a link that an operator took out of service, or put back, cost.
 type event struct {
 	Call     float64 // seconds until SetLink returned
 	Last     float64 // seconds until the last write was acknowledged
-	CPU      float64 // processor seconds of the controller
+	Took     float64 // seconds until all was quiet again
+	CPU      float64 // processor seconds of the controller, without Idle meanwhile
 	Switches int     // that were written to
 	Writes   int     // RPCs
 }
@@ -89,13 +96,9 @@ func measure(t *testing.T, n int) measured {
 	f := newFarm(t, newFabric(n, *entries))
 	m := measured{Switches: n}
 	began := time.Now()
-	d := newDaemon(t, t.TempDir(), f.yaml(f.addresses(), controllerKeys()))
-	for d.states(ctx)[pb.SwitchStatus_STATE_READY] < n {
-		if time.Since(began) > 40*time.Minute {
-			t.Fatalf("not ready: %v\n%s", d.states(ctx), d.tail())
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	yaml := f.yaml(f.addresses(), controllerKeys())
+	d := newDaemon(t, t.TempDir(), yaml)
+	d.ready(n)
 	m.Ready, m.ReadyCPU = time.Since(began).Seconds(), d.cpu().Seconds()
 	d.keep("ready")
 	m.Heap, m.RSS = float64(d.heap()), float64(d.memory(resident))
@@ -108,31 +111,65 @@ func measure(t *testing.T, n int) measured {
 		m.Entries = min(m.Entries, int(s.Entries))
 	}
 	m.Farm = f.heap(t)
-	m.Down = f.event(t, d, false, 1)
-	m.Up = f.event(t, d, true, m.Down.Switches)
-	before := d.cpu()
+	touched := f.touched(t, yaml)
+	m.Down = f.event(t, d, false, touched)
+	m.Up = f.event(t, d, true, touched)
+	before, ended := d.cpu(), d.sample("idle")
 	time.Sleep(*idle)
 	m.Idle = (d.cpu() - before).Seconds() / idle.Seconds()
+	ended()
 	began = time.Now()
 	m.Scrape = float64(len(d.get("http://" + d.metrics + "/metrics")))
 	m.ScrapeIn = time.Since(began).Seconds()
-	began, before = time.Now(), d.cpu()
+	began, before, ended = time.Now(), d.cpu(), d.sample("plan")
 	changes, err := d.plan(ctx)
 	if err != nil || changes != 0 {
 		t.Errorf("the plan has %d changes, want none: %v", changes, err)
 	}
-	m.Plan, m.PlanCPU = time.Since(began).Seconds(), (d.cpu() - before).Seconds()
+	m.Plan = time.Since(began).Seconds()
+	m.PlanCPU = (d.cpu() - before).Seconds() - m.Idle*m.Plan
+	for _, e := range []*event{&m.Down, &m.Up} {
+		e.CPU = max(0, e.CPU-m.Idle*e.Took)
+	}
+	ended()
 	m.Peak = float64(d.memory(peak))
-	m.Late = late().Seconds()
+	m.Late, m.Lost = late().Seconds(), d.logged("event=session.disconnected")+d.logged("event=session.degraded")
 	return m
 }
 
-// event takes the first leaf's first uplink out of service, or puts it back, and waits until the switches
-// have been quiet for a second, and as many as are expected have been written to.
-func (fm *farm) event(t *testing.T, d *daemon, up bool, expected int) event {
+// uplink is the first leaf's first: the link of the events.
+func (fm *farm) uplink() (a, b string) { return fm.link(len(fm.links) - 2*len(fm.leaves)) }
+
+// touched returns how many switches have other routes without the uplink.
+func (fm *farm) touched(t *testing.T, yaml []byte) (n int) {
+	t.Helper()
+	cfg, err := config.Parse("fabric.yaml", yaml, nil, controller.Sections()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := topology.New(cfg)
+	a, b := fm.uplink()
+	names, err := g.Between(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := g.Routes(topology.State{}, nil)
+	without := g.Routes(topology.State{DownLinks: map[string]bool{names[0]: true}}, nil)
+	for _, s := range cfg.Switches {
+		if !slices.EqualFunc(with.Of(s.Name), without.Of(s.Name), func(x, y topology.Route) bool { return slices.Equal(x.NextHops, y.NextHops) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// event takes the uplink out of service, or puts it back, and waits until the switches that it touches
+// have been written to, and all have been quiet for a second. Others must not be written to.
+func (fm *farm) event(t *testing.T, d *daemon, up bool, touched int) event {
 	t.Helper()
 	fm.begin()
-	a, b := fm.link(len(fm.links) - 2*len(fm.leaves))
+	a, b := fm.uplink()
+	ended := d.sample(fmt.Sprintf("link-up-%v", up))
 	before, began := d.cpu(), time.Now()
 	if _, err := d.api.SetLink(t.Context(), &pb.SetLinkRequest{A: a, B: b, Up: up}); err != nil {
 		t.Fatal(err)
@@ -141,16 +178,20 @@ func (fm *farm) event(t *testing.T, d *daemon, up bool, expected int) event {
 	for {
 		time.Sleep(10 * time.Millisecond)
 		n, _, last := fm.written()
-		if n >= expected && time.Since(last) > time.Second {
+		if n >= touched && time.Since(last) > time.Second {
 			break
 		}
 		if time.Since(began) > 10*time.Minute {
-			t.Fatalf("%d switches were written to after a link event, want %d at least", n, expected)
+			t.Fatalf("%d switches were written to after a link event, want %d", n, touched)
 		}
 	}
 	var last time.Time
 	e.Switches, e.Writes, last = fm.written()
-	e.Last, e.CPU = last.Sub(began).Seconds(), (d.cpu() - before).Seconds()
+	e.Last, e.Took, e.CPU = last.Sub(began).Seconds(), time.Since(began).Seconds(), (d.cpu() - before).Seconds()
+	ended()
+	if e.Switches != touched {
+		t.Errorf("%d switches were written to after a link event that touches %d", e.Switches, touched)
+	}
 	return e
 }
 
@@ -182,7 +223,7 @@ func controllerKeys() string {
 	return b.String()
 }
 
-// keep saves profiles of the heap, and of the processor time of the next seconds in the background.
+// keep saves a profile of the heap.
 func (d *daemon) keep(name string) {
 	if *profile == "" {
 		return
@@ -190,6 +231,20 @@ func (d *daemon) keep(name string) {
 	if err := os.WriteFile(*profile+name+".heap", d.get("http://"+d.pprof+"/debug/pprof/heap?gc=1"), 0o644); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// sample saves a profile of the processor time of the next ten seconds; ended waits for it.
+func (d *daemon) sample(name string) (ended func()) {
+	if *profile == "" {
+		return func() {}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := os.WriteFile(*profile+name+".cpu", d.get("http://"+d.pprof+"/debug/pprof/profile?seconds=10"), 0o644); err != nil {
+			d.t.Error(err)
+		}
+	})
+	return wg.Wait
 }
 
 // table prints what was measured, one column a size.
@@ -204,7 +259,7 @@ func table(all []measured) string {
 	}
 	mb := func(v float64) string { return fmt.Sprintf("%.0f MB", v/1e6) }
 	cost := func(e event) string {
-		return fmt.Sprintf("%.2f s; %d writes to %d switches; %.1f CPU s", e.Last, e.Writes, e.Switches, e.CPU)
+		return fmt.Sprintf("%.2f s; %d writes to %d switches; %.2f CPU s", e.Last, e.Writes, e.Switches, e.CPU)
 	}
 	row("switches", func(m measured) string { return strconv.Itoa(m.Switches) })
 	row("entries of each, at least", func(m measured) string { return strconv.Itoa(m.Entries) })
@@ -219,34 +274,45 @@ func table(all []measured) string {
 	row("idle, of one core", func(m measured) string { return fmt.Sprintf("%.0f %%", 100*m.Idle) })
 	row("scrape", func(m measured) string { return fmt.Sprintf("%.2f MB in %.2f s", m.Scrape/1e6, m.ScrapeIn) })
 	row("plan, empty", func(m measured) string { return fmt.Sprintf("%.1f s; %.1f CPU s", m.Plan, m.PlanCPU) })
+	row("sessions lost, switches called degraded", func(m measured) string { return strconv.Itoa(m.Lost) })
 	row("a timer was late by at most", func(m measured) string { return fmt.Sprintf("%.0f ms", 1e3*m.Late) })
 	return b.String()
 }
 
-// draw plots growth by size.
+// draw plots growth by size. What grows with the number of switches is drawn for each switch: a line that
+// rises is more than that.
 func draw(file string, all []measured) error {
-	panel := func(title, unit string, lines map[string]func(measured) float64, order ...string) plotting.Panel {
+	type line struct {
+		name string
+		of   func(measured) float64
+	}
+	panel := func(title, unit string, lines ...line) plotting.Panel {
 		p := plotting.Panel{Title: title, X: "switches", Y: unit}
-		for _, name := range order {
-			l := plotting.Line{Name: name}
+		for _, l := range lines {
+			drawn := plotting.Line{Name: l.name}
 			for _, m := range all {
-				l.X, l.Y = append(l.X, float64(m.Switches)), append(l.Y, lines[name](m))
+				drawn.X, drawn.Y = append(drawn.X, float64(m.Switches)), append(drawn.Y, l.of(m))
 			}
-			p.Lines = append(p.Lines, l)
+			p.Lines = append(p.Lines, drawn)
 		}
 		return p
 	}
-	type of = map[string]func(measured) float64
+	each := func(ms func(measured) float64) func(measured) float64 {
+		return func(m measured) float64 { return 1e3 * ms(m) / float64(m.Switches) }
+	}
 	return plotting.Save(file,
-		panel("memory of the controller", "MB", of{
-			"RSS, at most": func(m measured) float64 { return m.Peak / 1e6 }, "live heap": func(m measured) float64 { return m.Heap / 1e6 },
-		}, "RSS, at most", "live heap"),
-		panel("from start to all ready; an empty plan", "s", of{
-			"ready": func(m measured) float64 { return m.Ready }, "plan": func(m measured) float64 { return m.Plan },
-		}, "ready", "plan"),
-		panel("a link event, until the last write is acknowledged", "s", of{
-			"out of service": func(m measured) float64 { return m.Down.Last }, "back": func(m measured) float64 { return m.Up.Last },
-		}, "out of service", "back"),
-		panel("idle", "cores", of{"idle": func(m measured) float64 { return m.Idle }}, "idle"),
+		panel("memory of the controller", "MB",
+			line{"RSS, at most", func(m measured) float64 { return m.Peak / 1e6 }},
+			line{"live heap", func(m measured) float64 { return m.Heap / 1e6 }}),
+		panel("processor time", "ms a switch",
+			line{"until all are ready", each(func(m measured) float64 { return m.ReadyCPU })},
+			line{"empty plan", each(func(m measured) float64 { return m.PlanCPU })}),
+		panel("processor time of a link event", "ms a switch",
+			line{"out of service", each(func(m measured) float64 { return m.Down.CPU })},
+			line{"back", each(func(m measured) float64 { return m.Up.CPU })}),
+		panel("a link event, until the last write is acknowledged", "s",
+			line{"out of service", func(m measured) float64 { return m.Down.Last }},
+			line{"back", func(m measured) float64 { return m.Up.Last }}),
+		panel("idle", "% of a core", line{"idle", func(m measured) float64 { return 100 * m.Idle }}),
 	)
 }
