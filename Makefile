@@ -21,7 +21,7 @@ TOOLS := GOGC=400 $(GO)
 MAX_SIZE := 40000000
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -140,6 +140,9 @@ soak: ## one controller under random faults for an hour: no growth, nothing to p
 
 bench-bmv2: ## packets per second, or entries (ARGS="-programs tables -scenarios entries"), side by side with simple_switch_grpc (root, about 15 minutes)
 	cd tests/bench/bmv2 && HEADGATE_BENCH=1 $(GO) test -count=1 -timeout 2h -run TestSideBySide -args $(ARGS)
+
+bench-peers: ## the embedded switch and the simulator beside DPDK's pipeline, htsim and ns-3, those on the PATH (RTE_INSTALL_DIR=/path/to/dpdk; ARGS="-peers htsim"; minutes)
+	cd tests/bench/bmv2 && HEADGATE_PEERS=1 $(GO) test -count=1 -timeout 2h -run 'TestSWX|TestPeers' -args $(ARGS)
 
 figures: build ## make the papers' figures and docs/results; goes on where it was stopped; ARGS="--shard 0/2"
 	$(BIN) sim figures $(ARGS)

@@ -56,27 +56,41 @@ func TestSideBySide(t *testing.T) {
 	case *size < 64 || *size > 1500:
 		t.Fatalf("-size %d: want 64 to 1500", *size)
 	}
-	for _, path := range []*string{headgatePath, bmv2Path} {
-		if !filepath.IsAbs(*path) && strings.Contains(*path, "/") {
-			*path = filepath.Join("../../..", *path) // the test runs in its own folder
-		}
-	}
+	fromRoot(headgatePath, bmv2Path)
 	if err := bmv2.Look(*bmv2Path); err != nil && *only != "ours" {
 		t.Fatalf("%v; -only ours does without", err)
 	}
-	if *headgatePath == "" && *only != "bmv2" {
-		*headgatePath = filepath.Join(t.TempDir(), "headgate")
-		build := exec.Command("go", "build", "-trimpath", "-o", *headgatePath, "../../../cmd/headgate")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("go build ./cmd/headgate: %v\n%s", err, out)
-		}
+	if *only != "bmv2" {
+		needHeadgate(t)
 	}
 	for name := range strings.SplitSeq(*programs, ",") {
 		p := loadProgram(t, name)
 		for s := range strings.SplitSeq(*scenarios, ",") {
 			inTurns(t, s, p)
 		}
+	}
+}
+
+// fromRoot makes relative paths those of the test's own folder, in which it runs.
+func fromRoot(paths ...*string) {
+	for _, path := range paths {
+		if !filepath.IsAbs(*path) && strings.Contains(*path, "/") {
+			*path = filepath.Join("../../..", *path)
+		}
+	}
+}
+
+// needHeadgate builds the binary of ours, unless one was named.
+func needHeadgate(t *testing.T) {
+	t.Helper()
+	if *headgatePath != "" {
+		return
+	}
+	*headgatePath = filepath.Join(t.TempDir(), "headgate")
+	build := exec.Command("go", "build", "-trimpath", "-o", *headgatePath, "../../../cmd/headgate")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build ./cmd/headgate: %v\n%s", err, out)
 	}
 }
 
@@ -87,13 +101,20 @@ func inTurns(t *testing.T, scenario string, p *program) {
 		t.Fatalf("-scenarios %q: want pcap, veth, latency or entries", scenario)
 	}
 	kinds := kindsFor(t, scenario)
+	all := alternate(t, scenario+"/"+p.name, kinds, func(t *testing.T, k kind) sample { return measure(t, k, p) })
+	fmt.Printf("%s, %s (medians of %d runs)\n", scenario, p.name, *runs)
+	report(kinds, all)
+}
+
+// alternate measures kinds in turns.
+func alternate(t *testing.T, name string, kinds []kind, measure func(*testing.T, kind) sample) map[kind][]sample {
 	all := map[kind][]sample{}
 	for range *runs {
 		for _, k := range kinds {
-			t.Run(fmt.Sprintf("%s/%s/%v", scenario, p.name, k), func(t *testing.T) {
-				s := measure(t, k, p)
+			t.Run(fmt.Sprintf("%s/%v", name, k), func(t *testing.T) {
+				s := measure(t, k)
 				if *verbose {
-					fmt.Printf("  %-13v %-8s %-7s %v\n", k, p.name, scenario, s)
+					fmt.Printf("  %-13v %-15s %v\n", k, name, s)
 				}
 				all[k] = append(all[k], s)
 			})
@@ -102,8 +123,7 @@ func inTurns(t *testing.T, scenario string, p *program) {
 			}
 		}
 	}
-	fmt.Printf("%s, %s (medians of %d runs)\n", scenario, p.name, *runs)
-	report(kinds, all)
+	return all
 }
 
 // kindsFor is which switches a scenario runs on.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/headgate/headgate/tests/dataplane/bmv2"
 )
 
 // wait is how long both switches hold the files back, in seconds: enough to configure
@@ -22,29 +25,27 @@ const wait = 5
 
 // pcap takes packets from files to files. The time is what the output files' timestamps
 // say, from the first frame to the last; what was read is the number of frames in the
-// input files, for both switches read all of them.
+// input files, for all switches read all of them.
 func pcap(t *testing.T, k kind, p *program) sample {
+	s, _ := throughFiles(t, p, func(dir string) *bmv2.Process { return startFiles(t, k, p, dir) })
+	return s
+}
+
+// throughFiles also returns what came out.
+func throughFiles(t *testing.T, p *program, start func(dir string) *bmv2.Process) (sample, output) {
 	dir := t.TempDir()
-	flags := []string{"--use-files", fmt.Sprint(wait)}
 	for port := 1; port <= ports; port++ {
 		inputFile(t, p, dir, port)
-		flags = append(flags, "-i", fmt.Sprintf("%d@p%d", port, port))
 	}
-	started := time.Now()
-	s := start(t, k, p, dir, flags...)
-	if d := time.Since(started); d > wait*time.Second {
-		t.Fatalf("configuring took %v, longer than the files are held back", d)
-	}
+	s := start(dir)
 	u0, s0 := cpu(t, s)
-	settle(t, dir, 3*time.Minute)
-	u1, s1 := cpu(t, s)
+	var u1, s1 time.Duration
+	err := settle(dir, 3*time.Minute, func() { u1, s1 = cpu(t, s) })
+	must(t, s.Explain(err))
 	s.Stop()
 	var out output
 	for port := 1; port <= ports; port++ {
 		out.read(t, filepath.Join(dir, fmt.Sprintf("p%d_out.pcap", port)))
-	}
-	if out.frames == 0 {
-		t.Fatal("nothing came out")
 	}
 	read, written, took := float64(*packets), float64(out.frames), out.last.Sub(out.first).Seconds()
 	return sample{
@@ -53,7 +54,30 @@ func pcap(t *testing.T, k kind, p *program) sample {
 		{"packets lost of 1000", 1000 * (1 - written/read), 0},
 		{"user CPU ns per packet read", float64(u1-u0) / read, -1},
 		{"kernel CPU ns per packet read", float64(s1-s0) / read, 0},
+	}, out
+}
+
+// startFiles runs a switch that reads p1_in.pcap and so on.
+func startFiles(t *testing.T, k kind, p *program, dir string) *bmv2.Process {
+	if k == swx {
+		s, _ := startSWX(t, swxFiles, dir)
+		return s
 	}
+	started := time.Now()
+	s := start(t, k, p, dir, fileFlags()...)
+	if d := time.Since(started); d > wait*time.Second {
+		t.Fatalf("configuring took %v, longer than the files are held back", d)
+	}
+	return s
+}
+
+// fileFlags are those of our switch and of BMv2.
+func fileFlags() []string {
+	flags := []string{"--use-files", fmt.Sprint(wait)}
+	for port := 1; port <= ports; port++ {
+		flags = append(flags, "-i", fmt.Sprintf("%d@p%d", port, port))
+	}
+	return flags
 }
 
 // inputFile writes the frames of one port, with timestamps that interleave the ports.
@@ -77,8 +101,9 @@ func inputFile(t *testing.T, p *program, dir string, port int) {
 	must(t, buf.Flush())
 }
 
-// settle waits until the output files have begun to grow and then stopped for a while.
-func settle(t *testing.T, dir string, patience time.Duration) {
+// settle waits until the output files have begun to grow and then stopped for a while, and
+// calls grown each time they have.
+func settle(dir string, patience time.Duration, grown func()) error {
 	size := func() (n int64) {
 		for port := 1; port <= ports; port++ {
 			if st, err := os.Stat(filepath.Join(dir, fmt.Sprintf("p%d_out.pcap", port))); err == nil {
@@ -90,22 +115,29 @@ func settle(t *testing.T, dir string, patience time.Duration) {
 	begin := time.Now()
 	last, changed := int64(0), begin
 	for time.Since(begin) < patience {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond)
 		if n := size(); n != last {
 			last, changed = n, time.Now()
+			grown()
 		}
 		if last > 24*ports && time.Since(changed) > time.Second { // 24 bytes are the header
-			return
+			return nil
 		}
 	}
-	t.Fatal("the output files did not stop growing")
+	if last <= 24*ports {
+		return errors.New("nothing came out")
+	}
+	return errors.New("the output files did not stop growing")
 }
 
 // output adds up output files.
 type output struct {
 	frames      int
 	first, last time.Time
+	sum         uint64 // of the frames' checksums: the same for the same frames in any order
 }
+
+var ecma = crc64.MakeTable(crc64.ECMA)
 
 func (out *output) read(t *testing.T, path string) {
 	f, err := os.Open(path)
@@ -114,11 +146,12 @@ func (out *output) read(t *testing.T, path string) {
 	r, err := pcapgo.NewReader(bufio.NewReaderSize(f, 1<<20))
 	must(t, err)
 	for {
-		_, ci, err := r.ZeroCopyReadPacketData()
+		frame, ci, err := r.ZeroCopyReadPacketData()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return // the end, or a record that the switch did not finish
 		}
 		must(t, err)
+		out.sum += crc64.Checksum(frame, ecma)
 		if out.frames++; out.first.IsZero() || ci.Timestamp.Before(out.first) {
 			out.first = ci.Timestamp
 		}

@@ -31,6 +31,9 @@ const ports = 4
 // routes is how many prefixes the tables hold, each behind one of the ports.
 const routes = 1000
 
+// hops is how many next hops the plain router has.
+const hops = 64
+
 // program is a P4 program with its entries and packets.
 type program struct {
 	name    string
@@ -122,7 +125,6 @@ func l3Entries(info *p4configv1.P4Info) (all []*p4v1.Update, err error) {
 		e, failed := feature.Entity(p, buffer.Entry{Table: table, Match: []buffer.Match{m}, Action: buffer.Action{Name: action, Params: params}})
 		all, err = append(all, p4msg.Insert(e)), errors.Join(err, failed)
 	}
-	const hops = 64
 	for i := range hops {
 		add("I.next_hops", buffer.Match{Field: "m.next_hop", Value: uint64(i), Prefix: buffer.Exact},
 			"I.forward", uint64(i%ports+1), macNumber(1, i), macNumber(2, i))

@@ -26,10 +26,13 @@ const (
 	oursPacket             // with AF_PACKET
 	oursXDP                // with AF_XDP
 	reference
+	swx   // DPDK's pipeline
+	htsim // and simulators
+	ns3
 )
 
 func (k kind) String() string {
-	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "BMv2"}[k]
+	return [...]string{"embedded", "embedded, afpacket", "embedded, xdp", "BMv2", "DPDK's SWX", "htsim", "PrioPlus' ns-3"}[k]
 }
 
 func must(t testing.TB, err error) {

@@ -64,7 +64,7 @@ type Process struct {
 	err    error
 }
 
-// Run starts a switch, which is killed should the calling process die.
+// Run starts a switch.
 func Run(o Options) (*Process, error) {
 	if len(o.Command) == 0 {
 		o.Command = []string{Command}
@@ -79,17 +79,28 @@ func Run(o Options) (*Process, error) {
 		}
 		o.Thrift = address
 	}
-	p := &Process{log: filepath.Join(o.Dir, "log"), thrift: o.Thrift, ended: make(chan struct{})}
 	_, port, _ := net.SplitHostPort(o.Thrift)
+	p, err := Exec(o.Dir, slices.Concat(o.Command,
+		[]string{"--device-id", strconv.FormatUint(o.DeviceID, 10), "--thrift-port", port}, o.Flags,
+		[]string{o.Program, "--", "--grpc-server-addr", o.Address}, o.Target)...)
+	if err != nil {
+		return nil, err
+	}
+	p.thrift = o.Thrift
+	return p, nil
+}
+
+// Exec starts any command in a folder, which gets its output in the file "log"; it is killed
+// should the calling process die.
+func Exec(dir string, command ...string) (*Process, error) {
+	p := &Process{log: filepath.Join(dir, "log"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	p.cmd = exec.Command(o.Command[0], slices.Concat(o.Command[1:],
-		[]string{"--device-id", strconv.FormatUint(o.DeviceID, 10), "--thrift-port", port}, o.Flags,
-		[]string{o.Program, "--", "--grpc-server-addr", o.Address}, o.Target)...)
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = o.Dir, log, log
+	p.cmd = exec.Command(command[0], command[1:]...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
 	// Go ends no thread but those of locked goroutines, so this is the death of the process.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
