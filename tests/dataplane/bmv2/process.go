@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -113,14 +114,20 @@ func Exec(dir string, command ...string) (*Process, error) {
 	return p, nil
 }
 
-// FreeAddress returns host:port on the loopback interface where nobody listens.
+// FreeAddress returns host:port on the loopback interface where nobody listens. The port is below
+// those that Linux gives to connections, one of which could take it before the switch does.
 func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	const first, end = 10000, 32768
+	for tries := 0; ; tries++ {
+		port := strconv.Itoa(first + rand.IntN(end-first))
+		l, err := net.Listen("tcp", ":"+port) // Thrift's server listens on all addresses
+		switch {
+		case err == nil:
+			return net.JoinHostPort("127.0.0.1", port), l.Close()
+		case tries == 100:
+			return "", err
+		}
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // PID is its process id.
