@@ -31,7 +31,7 @@ func TestArrivalsAcrossSwap(t *testing.T) {
 		}
 		c.ports[n] = &portState{out: out, up: true, info: PortStats{Port: n}}
 	}
-	a, b := &arrivals{}, port.NewBatch(96)
+	a, b := &arrivals{}, port.NewBatch(96, 64<<10)
 	b.Add(7, frame(2, 0, 9, 64)) // no such port
 	for seq := range uint32(3) {
 		b.Add(1, frame(2, 0, seq, 64))
@@ -78,7 +78,7 @@ func TestArrivalsWaitForWhatIsDue(t *testing.T) {
 			s.core.receive(1, frame(uint8(x.Number()), 0, uint32(i), 60), 0)
 		}
 	}
-	a, b := &arrivals{}, port.NewBatch(96)
+	a, b := &arrivals{}, port.NewBatch(96, 64<<10)
 	for i := range more {
 		b.Add(1, frame(1, 0, uint32(i), 60))
 	}

@@ -170,26 +170,26 @@ func (c *core) depart(at units.Time) {
 	if d.Epoch != pl.epoch {
 		pl = c.old[d.Epoch]
 	}
-	c.egress(pl, d)
+	c.egress(pl, d.Packet, d.At)
 	c.release(pl)
 }
 
 // pass sends a packet through the traffic manager and egress at once. It returns false when the
 // packet would have to wait or something else is due before it.
 func (c *core) pass(pl *pipeline, p *engine.Packet) bool {
-	d, ok := c.tm.Pass(p, pl.epoch, c.now)
-	if ok {
-		c.egress(pl, d)
+	if !c.tm.Pass(p, c.now) {
+		return false
 	}
-	return ok
+	c.egress(pl, p, c.now)
+	return true
 }
 
-// egress runs egress for a packet that has left its queue.
-func (c *core) egress(pl *pipeline, d tm.Departure) {
+// egress runs egress for a packet that has left its queue at a time.
+func (c *core) egress(pl *pipeline, p *engine.Packet, at units.Time) {
 	if t := c.burst; t.Of(pl.data) {
-		t.Egress(d.Packet, d.At, pl)
+		t.Egress(p, at, pl)
 	} else {
-		pl.data.Egress(d.Packet, d.At, pl)
+		pl.data.Egress(p, at, pl)
 	}
 	c.tm.Done()
 }

@@ -46,7 +46,7 @@ func TestSignalsLeaveInTheOrderOfTheirCauses(t *testing.T) {
 			sessions(t, program.Instance)
 			s.core.install(program.Instance)
 			arrive := func(frames int) {
-				b := port.NewBatch(96)
+				b := port.NewBatch(96, 64<<10)
 				for range frames {
 					b.Add(1, kindFrame(kindSignal))
 				}

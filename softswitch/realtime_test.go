@@ -74,7 +74,7 @@ func (p *fakePort) Run(ctx context.Context, deliver func(*port.Batch)) error {
 
 // batch makes a batch of frames that came in on port 1.
 func batch(frames ...[]byte) *port.Batch {
-	b := port.NewBatch(96)
+	b := port.NewBatch(96, 64<<10)
 	for _, f := range frames {
 		b.Add(1, f)
 	}

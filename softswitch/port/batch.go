@@ -2,7 +2,7 @@ package port
 
 import "context"
 
-// batchFrames and batchBytes bound a batch. It is large enough to spread the cost of passing it on,
+// batchFrames and batchBytes bound a batch of an interface. It is large enough to spread the cost of passing it on,
 // and small enough to stay in a core's cache.
 const (
 	batchFrames = 96
@@ -26,9 +26,9 @@ type Batch struct {
 	pool   pool
 }
 
-// NewBatch returns an empty batch of at most so many frames that belongs to no source.
-func NewBatch(frames int) *Batch {
-	return &Batch{Frames: make([]Frame, 0, frames), slab: make([]byte, 0, batchBytes), pool: make(pool, 1)}
+// NewBatch returns an empty batch of at most so many frames and bytes that belongs to no source.
+func NewBatch(frames, bytes int) *Batch {
+	return &Batch{Frames: make([]Frame, 0, frames), slab: make([]byte, 0, bytes), pool: make(pool, 1)}
 }
 
 // Add copies a frame into the batch; false when it is full.
@@ -50,7 +50,7 @@ func (b *Batch) reserve(port uint32, n int) []byte {
 		if len(b.Frames) > 0 {
 			return nil
 		}
-		b.slab = make([]byte, 0, n) // a single frame that exceeds batchBytes
+		b.slab = make([]byte, 0, n) // a single frame that exceeds the batch's bytes
 	}
 	start := len(b.slab)
 	b.slab = b.slab[:start+n]
@@ -70,10 +70,10 @@ func (b *Batch) Release() {
 // overrun the switch.
 type pool chan *Batch
 
-func newPool(n, frames int) pool {
+func newPool(n, frames, bytes int) pool {
 	p := make(pool, n)
 	for range n {
-		b := NewBatch(frames)
+		b := NewBatch(frames, bytes)
 		b.pool = p
 		p <- b
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 func TestBatch(t *testing.T) {
-	p := newPool(batches, batchFrames)
+	p := newPool(batches, batchFrames, batchBytes)
 	b := p.get(t.Context())
 	frame := bytes.Repeat([]byte{7}, 1500)
 	n := 0

@@ -18,11 +18,11 @@ type Files struct {
 
 // fileFrames bounds a batch of frames from files, where nobody waits for the first of them: to wake
 // another goroutine for it takes as long as dozens of packets.
-const fileFrames = 512
+const fileFrames = 2048
 
 // OpenFiles opens the files of ports. Run waits for the given time before it reads.
 func OpenFiles(ports []Named, wait time.Duration) (*Files, map[uint32]Port, error) {
-	f := &Files{wait: wait, pool: newPool(batches, fileFrames)}
+	f := &Files{wait: wait, pool: newPool(batches, fileFrames, fileBuffer)}
 	out := map[uint32]Port{}
 	for _, p := range ports {
 		err := f.add(p, out)

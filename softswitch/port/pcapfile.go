@@ -21,9 +21,9 @@ const linkTypeEthernet = 1
 // captured length, length.
 const recordHeader = 16
 
-// fileBuffer is the size of a file's buffer, small enough that those of several files stay
-// in a core's cache.
-const fileBuffer = 64 << 10
+// fileBuffer is the size of a file's buffer in bytes. What one core has just written is slow to read for another,
+// so it is too large for one core's cache.
+const fileBuffer = 256 << 10
 
 // pcapWriter writes a pcap file of Ethernet frames (draft-ietf-opsawg-pcap). gopacket does the same
 // at several times the cost, with decoders of all protocols in the binary, 2 MB of it.

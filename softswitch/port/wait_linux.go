@@ -43,7 +43,7 @@ type reader struct {
 }
 
 func newReader(inputs ...input) *reader {
-	return &reader{inputs: inputs, pool: newPool(batches, batchFrames)}
+	return &reader{inputs: inputs, pool: newPool(batches, batchFrames, batchBytes)}
 }
 
 // Gather shares interfaces out to n readers, 1 or more, each of which is the Source of several.

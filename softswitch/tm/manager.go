@@ -176,21 +176,21 @@ func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool
 	return true
 }
 
-// Pass is Enqueue followed by Dequeue, for a packet whose port is idle. That is the common case on
-// a port without a rate. In all other cases Pass does nothing and returns false. The caller must
-// call Done afterwards, as after Dequeue.
-func (m *Manager) Pass(pkt *engine.Packet, epoch uint32, now units.Time) (Departure, bool) {
+// Pass is Enqueue followed by Dequeue, for a packet whose port is idle: it leaves at now. That is the
+// common case on a port without a rate. In all other cases Pass does nothing and returns false. The
+// caller must call Done afterwards, as after Dequeue.
+func (m *Manager) Pass(pkt *engine.Packet, now units.Time) bool {
 	if pkt.EgressPort >= uint32(len(m.low)) || !m.strict || m.busy != nil || m.heap.Len() > 0 && m.heap.First().departure <= now {
-		return Departure{}, false
+		return false
 	}
 	p := m.low[pkt.EgressPort]
 	if p == nil || p.total > 0 || p.pausing != 0 || p.free > now || int(pkt.Queue) >= len(p.queues) {
-		return Departure{}, false
+		return false
 	}
 	q := &p.queues[pkt.Queue]
 	size := units.Bytes(pkt.Bytes)
 	if !q.admits(size) {
-		return Departure{}, false
+		return false
 	}
 	pkt.EnqTime, pkt.EnqDepth, pkt.DeqTime, pkt.DeqDepth = now, 0, now, 0
 	q.stats.Enqueued.add(size)
@@ -199,7 +199,7 @@ func (m *Manager) Pass(pkt *engine.Packet, epoch uint32, now units.Time) (Depart
 	q.stats.Dequeued.add(size)
 	p.sending, p.wire, p.free, p.departure = int(pkt.Queue), 0, now, now
 	m.busy = p
-	return Departure{Packet: pkt, Port: p.id, Known: true, Epoch: epoch, At: now}, true
+	return true
 }
 
 // Next returns when the next packet of any port leaves, which may be in the past. It returns false
