@@ -61,7 +61,6 @@ func (b *Batch) reserve(port uint32, n int) []byte {
 
 // Release returns the batch to its source. Its frames are invalid afterwards.
 func (b *Batch) Release() {
-	clear(b.Frames)
 	b.Frames, b.slab = b.Frames[:0], b.slab[:0]
 	b.pool <- b
 }
