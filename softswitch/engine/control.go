@@ -113,8 +113,8 @@ func (in *Instance) Expired(name string, now units.Time) []Handle {
 		return nil
 	}
 	var list []Handle
-	for _, e := range t.entries {
-		if e != nil && e.ttl > 0 && now-units.Time(e.lastHit.Load()) >= e.ttl {
+	for e := range t.entries.All {
+		if e.usage != nil && e.ttl > 0 && now-units.Time(e.lastHit.Load()) >= e.ttl {
 			list = append(list, e.handle)
 		}
 	}

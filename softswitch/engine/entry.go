@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/internal/slots"
 	"github.com/headgate/headgate/softswitch/engine/match"
 	"github.com/headgate/headgate/units"
 )
@@ -15,14 +16,17 @@ import (
 type table struct {
 	spec    *tableSpec
 	look    match.Index
-	entries []*entry // by slot of their handles; nil where there is none
-	free    []int    // slots without an entry
-	order   uint64   // of the latest entry
-	used    bool     // the table has entries
-	miss    step     // without an entry: the default action
-	none    step     // with an empty group: no action
+	entries slots.List[entry] // by slot of their handles; one without a handle is free
+	usages  slots.List[usage] // of the entries, in a table that has them
+	free    []int             // slots without an entry
+	order   uint64            // of the latest entry
+	used    bool              // the table has entries
+	miss    step              // without an entry: the default action
+	none    step              // with an empty group: no action
 	misses  counterCell
 	consts  []Handle
+	probe   match.Entry      // memory of Find
+	few     [fewWords]uint64 // memory of an update
 }
 
 // step says where the code goes on after a lookup: at pc with an action, and behind the action, or
@@ -168,49 +172,62 @@ func (t *table) pick(e *entry, p *Packet) *step {
 	return &m.steps[t.spec.user]
 }
 
-// newEntry checks and packs a key.
+// newEntry checks and packs a key. The entry has a slot of its own, until it is dropped.
 func (t *table) newEntry(key []Match, priority int) (*entry, error) {
-	e := t.spec.blank()
+	e := t.blank()
 	if err := t.spec.key.Fill(&e.Entry, key, priority); err != nil {
+		t.drop(e)
 		return nil, fmt.Errorf("table %q: %w", t.spec.name, err)
 	}
 	e.Owner = e
 	return e, nil
 }
 
-// blank returns an entry, in one piece of memory with its usage.
-func (s *tableSpec) blank() *entry {
-	if !s.counters && !s.timeout && s.meter == nil {
-		return &entry{}
-	}
-	x := &struct {
-		entry
-		usage
-	}{}
-	x.entry.usage = &x.usage
-	if s.meter != nil {
-		x.usage.meter = &meterCell{}
-	}
-	return &x.entry
-}
-
-// insert adds an entry whose target is set.
-func (t *table) insert(e *entry) (Handle, error) {
-	if t.look.Same(&e.Entry) != nil {
-		return 0, fmt.Errorf("table %q: entry %w", t.spec.name, ErrExists)
-	}
-	if len(t.entries)-len(t.free) >= t.spec.size {
-		return 0, fmt.Errorf("table %q: %d entries: %w", t.spec.name, t.spec.size, ErrFull)
-	}
-	slot := len(t.entries)
+// blank returns an entry in a free slot.
+func (t *table) blank() *entry {
+	slot := t.entries.Len()
+	usual := t.spec.counters || t.spec.timeout || t.spec.meter != nil
 	if last := len(t.free) - 1; last >= 0 {
 		slot, t.free = t.free[last], t.free[:last]
-		t.entries[slot] = e
 	} else {
-		t.entries = append(t.entries, e)
+		t.entries.Add()
+		if usual {
+			t.usages.Add()
+		}
 	}
 	t.order++
+	e := t.entries.At(slot)
 	e.Order, e.handle = t.order, Handle(t.order<<32)|Handle(slot)
+	if usual {
+		e.usage = t.usages.At(slot)
+		*e.usage = usage{}
+	}
+	if t.spec.meter != nil {
+		e.meter = &meterCell{}
+	}
+	return e
+}
+
+// drop frees the slot of an entry that is not in the index. When it was the last, all memory goes.
+func (t *table) drop(e *entry) {
+	t.setTarget(e, boundTarget{})
+	t.free = append(t.free, e.handle.Slot())
+	*e = entry{}
+	if t.used = len(t.free) < t.entries.Len(); !t.used {
+		t.entries, t.usages, t.free = slots.List[entry]{}, slots.List[usage]{}, nil
+	}
+}
+
+// insert adds an entry whose target is set, or drops it.
+func (t *table) insert(e *entry) (Handle, error) {
+	if t.look.Same(&e.Entry) != nil {
+		t.drop(e)
+		return 0, fmt.Errorf("table %q: entry %w", t.spec.name, ErrExists)
+	}
+	if t.entries.Len()-len(t.free) > t.spec.size {
+		t.drop(e)
+		return 0, fmt.Errorf("table %q: %d entries: %w", t.spec.name, t.spec.size, ErrFull)
+	}
 	t.used = true
 	t.look.Add(&e.Entry)
 	return e.handle, nil
@@ -221,9 +238,10 @@ func (t *table) insertConst(c *ConstEntry) (Handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	var few [fewWords]uint64
-	act, err := bind(t.spec.actions, t.spec.name, &c.Action, few[:])
+	t.few = [fewWords]uint64{}
+	act, err := bind(t.spec.actions, t.spec.name, &c.Action, t.few[:])
 	if err != nil {
+		t.drop(e)
 		return 0, err
 	}
 	t.setTarget(e, boundTarget{act: act})
@@ -245,11 +263,10 @@ func (in *Instance) AddEntry(name string, key []Match, priority int, target Targ
 			return err
 		}
 		if err = in.setEntry(t, e, target, ttl); err != nil {
+			t.drop(e)
 			return err
 		}
-		if h, err = t.insert(e); err != nil {
-			t.setTarget(e, boundTarget{})
-		}
+		h, err = t.insert(e)
 		return err
 	})
 	return h, err
@@ -257,17 +274,17 @@ func (in *Instance) AddEntry(name string, key []Match, priority int, target Targ
 
 // Find returns the handle of the entry with a key and, where there are priorities, a priority.
 func (in *Instance) Find(name string, key []Match, priority int) (h Handle, ok bool, err error) {
-	in.locks[0].RLock()
-	defer in.locks[0].RUnlock()
+	in.locks[0].Lock() // for probe
+	defer in.locks[0].Unlock()
 	t, err := in.table(name)
 	if err != nil {
 		return 0, false, err
 	}
-	var e match.Entry
-	if err := t.spec.key.Fill(&e, key, priority); err != nil {
+	t.probe = match.Entry{}
+	if err := t.spec.key.Fill(&t.probe, key, priority); err != nil {
 		return 0, false, fmt.Errorf("table %q: %w", name, err)
 	}
-	found := t.look.Same(&e)
+	found := t.look.Same(&t.probe)
 	if found == nil {
 		return 0, false, nil
 	}
@@ -301,8 +318,8 @@ func (in *Instance) ModifyEntry(name string, h Handle, target Target, ttl time.D
 
 // setEntry makes an entry do what a target says.
 func (in *Instance) setEntry(t *table, e *entry, target Target, ttl time.Duration) error {
-	var few [fewWords]uint64
-	to, err := in.resolve(t, target, few[:])
+	t.few = [fewWords]uint64{}
+	to, err := in.resolve(t, target, t.few[:])
 	if err != nil {
 		return err
 	}
@@ -322,10 +339,7 @@ func (in *Instance) DeleteEntry(name string, h Handle) error {
 			return err
 		}
 		t.look.Remove(&e.Entry)
-		t.entries[h.Slot()] = nil
-		t.free = append(t.free, h.Slot())
-		t.used = len(t.free) < len(t.entries)
-		t.setTarget(e, boundTarget{})
+		t.drop(e)
 		return nil
 	})
 }
@@ -377,8 +391,8 @@ func (in *Instance) table(name string) (*table, error) {
 }
 
 func (t *table) entry(h Handle) (*entry, error) {
-	if slot := h.Slot(); slot < len(t.entries) {
-		if e := t.entries[slot]; e != nil && e.handle == h {
+	if slot := h.Slot(); slot < t.entries.Len() {
+		if e := t.entries.At(slot); h != 0 && e.handle == h {
 			return e, nil
 		}
 	}

@@ -96,7 +96,7 @@ func (x *tuples) Same(e *Entry) *Entry {
 func (x *tuples) Add(e *Entry) {
 	t, b := x.find(e)
 	if t == nil {
-		t = &tuple{mask: e.mask(), max: e.priority, m: newKeyMap[bucket](x.words)}
+		t = &tuple{mask: slices.Clone(e.mask()), max: e.priority, m: newKeyMap[bucket](x.words)}
 		x.byMask.put(t.mask, t)
 		x.place(t)
 	} else if e.priority > t.max {

@@ -7,6 +7,7 @@ import (
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/headgate/headgate/internal/slots"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
@@ -16,7 +17,7 @@ import (
 type table struct {
 	spec    *schema.Table
 	profile *profile                // nil for direct tables
-	entries []entry                 // by slot of their handles
+	entries slots.List[entry]       // by slot of their handles
 	idle    map[engine.Handle]*idle // entries with an idle timeout
 	deflt   *p4v1.TableEntry        // as written; nil when it is the program's
 }
@@ -61,15 +62,13 @@ func (s *State) newTable(t *schema.Table) (*table, error) {
 	return tb, nil
 }
 
-// add adds an entry. The pointer holds until the next one is added.
-func (t *table) add(e entry) *entry {
-	slot := e.handle.Slot()
-	if slot == len(t.entries) {
-		t.entries = append(t.entries, e)
-	} else {
-		t.entries[slot] = e
+func (t *table) add(in entry) *entry {
+	if in.handle.Slot() == t.entries.Len() {
+		t.entries.Add()
 	}
-	return &t.entries[slot]
+	e := t.entries.At(in.handle.Slot())
+	*e = in
+	return e
 }
 
 func (t *table) remove(e *entry) {
@@ -79,8 +78,8 @@ func (t *table) remove(e *entry) {
 
 // all yields the entries in the same order every time; the table must not change meanwhile.
 func (t *table) all(yield func(*entry) bool) {
-	for i := range t.entries {
-		if e := &t.entries[i]; e.message != "" && !yield(e) {
+	for e := range t.entries.All {
+		if e.message != "" && !yield(e) {
 			return
 		}
 	}
@@ -122,7 +121,7 @@ func (s *State) locate(t *table, k *schema.Key, in *p4v1.TableEntry) (*entry, er
 	if !ok {
 		return nil, fromEngine(err)
 	}
-	return &t.entries[h.Slot()], nil
+	return t.entries.At(h.Slot()), nil
 }
 
 // keyed validates the key fields of an entry and fills k.
@@ -212,7 +211,7 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 				continue
 			}
 			e.notified = now
-			w := t.entries[h.Slot()].message.decode()
+			w := t.entries.At(h.Slot()).message.decode()
 			w.Action = nil
 			list = append(list, w)
 		}
