@@ -208,14 +208,12 @@ func (t *table) blank() *entry {
 	return e
 }
 
-// drop frees the slot of an entry that is not in the index. When it was the last, all memory goes.
+// drop frees the slot of an entry that is not in the index. Its memory stays for the next entry.
 func (t *table) drop(e *entry) {
 	t.setTarget(e, boundTarget{})
 	t.free = append(t.free, e.handle.Slot())
 	*e = entry{}
-	if t.used = len(t.free) < t.entries.Len(); !t.used {
-		t.entries, t.usages, t.free = slots.List[entry]{}, slots.List[usage]{}, nil
-	}
+	t.used = len(t.free) < t.entries.Len()
 }
 
 // insert adds an entry whose target is set, or drops it.

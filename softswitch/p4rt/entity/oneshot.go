@@ -36,7 +36,8 @@ func (s *State) parseShot(t *table, in *p4v1.ActionProfileActionSet) (*oneShot, 
 		if a.Action == nil {
 			return nil, nil, invalid("table %q: action_profile_actions[%d].action is unset", t.spec.Name, i)
 		}
-		action, call, err := t.spec.Action(a.Action, false)
+		var call engine.ActionCall
+		action, err := t.spec.Action(&call, a.Action, false)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -77,7 +77,9 @@ func (p *profile) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error)
 	if len(p.spec.Tables) == 0 {
 		return nil, engine.ActionCall{}, invalid("action profile %q: no table uses it, so it allows no action", p.spec.Name)
 	}
-	return p.spec.Tables[0].Action(in, false)
+	var call engine.ActionCall
+	out, err := p.spec.Tables[0].Action(&call, in, false)
+	return out, call, err
 }
 
 func (s *State) writeMember(op p4v1.Update_Type, in *p4v1.ActionProfileMember) error {

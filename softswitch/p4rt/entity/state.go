@@ -51,6 +51,7 @@ type State struct {
 
 	// Memory that is used again by the next Apply.
 	key     schema.Key
+	call    engine.ActionCall
 	scratch []byte
 }
 

@@ -187,7 +187,8 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	if !ok {
 		return invalid("table %q: action is %T, wanted is an action", name, in.Action.Type)
 	}
-	action, call, err := t.spec.Action(a.Action, true)
+	var call engine.ActionCall
+	action, err := t.spec.Action(&call, a.Action, true)
 	if err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engin
 		if t.profile != nil {
 			break
 		}
-		action, call, err := t.spec.Action(a.Action, false)
+		action, err := t.spec.Action(&s.call, a.Action, false)
 		if err != nil {
 			return nil, none, nil, err
 		}
@@ -239,7 +240,7 @@ func (s *State) target(t *table, in *p4v1.TableAction) (*p4v1.TableAction, engin
 		if action != a.Action {
 			out = p4msg.Call(action)
 		}
-		return out, engine.Target{Call: &call}, nil, nil
+		return out, engine.Target{Call: &s.call}, nil, nil
 	case *p4v1.TableAction_ActionProfileMemberId:
 		if t.profile == nil {
 			break

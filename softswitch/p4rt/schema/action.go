@@ -12,31 +12,30 @@ import (
 )
 
 // Action validates an action of the table, as an entry's or, with asDefault, as its
-// default. It returns the action in canonical form and the engine's. Errors are
-// INVALID_ARGUMENT, or PERMISSION_DENIED where the action's scope forbids the use.
-func (t *Table) Action(in *p4v1.Action, asDefault bool) (*p4v1.Action, engine.ActionCall, error) {
+// default. It returns the action in canonical form and fills the engine's, whose memory is used again.
+// Errors are INVALID_ARGUMENT, or PERMISSION_DENIED where the action's scope forbids the use.
+func (t *Table) Action(call *engine.ActionCall, in *p4v1.Action, asDefault bool) (*p4v1.Action, error) {
 	r := t.Actions[in.GetActionId()]
 	if r == nil {
-		return nil, engine.ActionCall{}, status.Errorf(codes.InvalidArgument, "table %q: action_id is 0x%x, which is none of its actions", t.Name, in.GetActionId())
+		return nil, status.Errorf(codes.InvalidArgument, "table %q: action_id is 0x%x, which is none of its actions", t.Name, in.GetActionId())
 	}
 	if asDefault && r.Scope == p4configv1.ActionRef_TABLE_ONLY {
-		return nil, engine.ActionCall{}, status.Errorf(codes.PermissionDenied, "table %q: action %q is @tableonly and cannot be its default", t.Name, r.Name)
+		return nil, status.Errorf(codes.PermissionDenied, "table %q: action %q is @tableonly and cannot be its default", t.Name, r.Name)
 	}
 	if !asDefault && r.Scope == p4configv1.ActionRef_DEFAULT_ONLY {
-		return nil, engine.ActionCall{}, status.Errorf(codes.PermissionDenied, "table %q: action %q is @defaultonly and cannot be an entry's", t.Name, r.Name)
+		return nil, status.Errorf(codes.PermissionDenied, "table %q: action %q is @defaultonly and cannot be an entry's", t.Name, r.Name)
 	}
-	return r.call(in)
+	return r.call(call, in)
 }
 
 // call validates an action's parameters.
-func (a *Action) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) {
-	bad := func(format string, args ...any) (*p4v1.Action, engine.ActionCall, error) {
-		return nil, engine.ActionCall{}, status.Errorf(codes.InvalidArgument, "action %q: "+format, append([]any{a.Name}, args...)...)
+func (a *Action) call(call *engine.ActionCall, in *p4v1.Action) (*p4v1.Action, error) {
+	bad := func(format string, args ...any) (*p4v1.Action, error) {
+		return nil, status.Errorf(codes.InvalidArgument, "action %q: "+format, append([]any{a.Name}, args...)...)
 	}
-	call := engine.ActionCall{Name: a.Name}
-	if len(a.Params) > 0 {
-		call.Args = make([][]byte, len(a.Params))
-	}
+	call.Name = a.Name
+	call.Args = slices.Grow(call.Args[:0], len(a.Params))[:len(a.Params)]
+	clear(call.Args)
 	out := in // unless a parameter is not in canonical form, as few are
 	for i, p := range in.Params {
 		at := slices.IndexFunc(a.Params, func(q *Param) bool { return q.ID == p.GetParamId() })
@@ -62,5 +61,5 @@ func (a *Action) call(in *p4v1.Action) (*p4v1.Action, engine.ActionCall, error) 
 			return bad("parameter %q is missing", a.Params[i].Name)
 		}
 	}
-	return out, call, nil
+	return out, nil
 }

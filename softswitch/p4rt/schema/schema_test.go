@@ -249,7 +249,8 @@ func TestActions(t *testing.T) {
 		{"table-only as default", "smac", p4test.Action("mark", 1), true, codes.PermissionDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, call, err := s.table(t, c.table).Action(c.action, c.asDefault)
+			var call engine.ActionCall
+			_, err := s.table(t, c.table).Action(&call, c.action, c.asDefault)
 			if status.Code(err) != c.code {
 				t.Errorf("%v, want %v", err, c.code)
 			}
