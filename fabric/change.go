@@ -82,7 +82,7 @@ func (s *Sim) SetLink(link int, down bool) error {
 			continue
 		}
 		p := &s.ports[i]
-		p.down = down
+		p.down, p.in.down = down, down
 		at := s.at(int(p.node))
 		if down {
 			at.flushPort(int32(i))
@@ -122,7 +122,7 @@ func (s *part) flushPort(i int32) {
 			in, size := s.pool.packets[k].in, s.pool.packets[k].size
 			s.lose(k, &s.stats.LostOnLinks)
 			if !p.isHost {
-				s.release(in, c, bytesOf(size))
+				s.release(p.node, in, c, bytesOf(size))
 			}
 		}
 	}

@@ -20,11 +20,10 @@ type port struct {
 	perByte int32 // ps that a byte lasts at the link's rate; 0 when that is not whole
 	node    int32
 	peer    int32
-	local   uint16 // number of the port at its node
-	active  uint8  // classes with packets queued
-	ready   uint8  // of a host's port: classes with flows that may send
-	paused  uint8  // classes that PFC stops
-	pending bool   // an evFree event is due at freeAt
+	active  uint8 // classes with packets queued
+	ready   uint8 // of a host's port: classes with flows that may send
+	paused  uint8 // classes that PFC stops
+	pending bool  // an evFree event is due at freeAt
 	isHost  bool
 	down    bool
 	cross   bool  // the peer is of another part
@@ -37,7 +36,8 @@ type port struct {
 	wire    wire // packets on their way to this port
 	rate    units.Rate
 	arrives units.Time // with jitter: when the last packet that it sent does
-	_       [16]byte
+	in      inlet
+	_       [8]byte
 
 	queues [NumClasses]queue
 
@@ -45,6 +45,14 @@ type port struct {
 	tails   *tails // nil unless flows have precedences
 	dropped uint64 // packets that came by this port, by its switch's buffer
 	_       [16]byte
+}
+
+// inlet is what a packet that arrives looks at of a port, so that it needs but one cache line.
+type inlet struct {
+	node   int32
+	local  uint16 // number of the port at its node
+	isHost bool
+	down   bool // as the port's
 }
 
 // queue is what waits in one class of a port.
@@ -121,7 +129,7 @@ func (s *part) transmit(i int32) {
 	s.stamp(i, p, k)
 	s.send(i, p, size, e)
 	// Last, for the signals may make other ports send.
-	s.release(in, class, units.Bytes(size))
+	s.release(p.node, in, class, units.Bytes(size))
 }
 
 // send puts a packet on the wire of an idle port.

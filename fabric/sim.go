@@ -117,7 +117,8 @@ func (s *Sim) build(c *Config) error {
 		n := l.Node[i]
 		s.ports[i] = port{
 			rate: link.Rate, perByte: perByteOf(link.Rate), delay: link.Delay + spreads[l.Link[i]], node: int32(n), peer: int32(l.Peer[i]),
-			local: uint16(i - l.First[n]), isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
+			isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
+			in: inlet{node: int32(n), local: uint16(i - l.First[n]), isHost: g.IsHost(n), down: link.Down},
 		}
 		longest = max(longest, link.Delay+link.Jitter+link.Spread+link.Rate.TxTime(units.Bytes(s.mtu)))
 	}

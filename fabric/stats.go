@@ -143,7 +143,7 @@ func (s *Sim) Port(i int) PortStats {
 // Far returns the node that a port sends to and the number of the port there that receives.
 func (s *Sim) Far(port int) (node, local int) {
 	p := &s.ports[s.ports[port].peer]
-	return int(p.node), int(p.local)
+	return int(p.node), int(p.in.local)
 }
 
 // PayloadPart returns what part of full data frames is payload.

@@ -83,7 +83,7 @@ func (s *part) arrive(i int32) {
 	if p.wire.n != 0 {
 		s.agenda.Schedule(p.wire.next(s.now), evArrive, i)
 	}
-	if p.down {
+	if p.in.down {
 		s.lose(e.k, &s.stats.LostOnLinks)
 		return
 	}
@@ -95,18 +95,18 @@ func (s *part) arrive(i int32) {
 		return
 	}
 	s.stats.PacketHops++
-	if p.isHost {
+	if p.in.isHost {
 		s.receive(p, e.k)
 		return
 	}
-	n := &s.nodes[p.node]
+	n := &s.nodes[p.in.node]
 	if n.buffer != nil {
 		var ok bool
 		var signals []Signal
 		if n.mmu != nil {
-			ok, signals = n.mmu.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+			ok, signals = n.mmu.Arrive(s.now, int(p.in.local), e.class(), units.Bytes(e.size()))
 		} else {
-			ok, signals = n.buffer.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+			ok, signals = n.buffer.Arrive(s.now, int(p.in.local), e.class(), units.Bytes(e.size()))
 		}
 		if len(signals) > 0 {
 			// At once: PFC frames go before all else and change nothing in the buffer.
@@ -132,7 +132,7 @@ func (s *part) forward(in int32, e onWire) {
 	o := &s.ports[out]
 	class, size := e.class(), e.size()
 	if o.down {
-		s.release(in, class, units.Bytes(size))
+		s.release(o.node, in, class, units.Bytes(size))
 		s.lose(e.k, &s.stats.LostOnLinks)
 		return
 	}
@@ -147,7 +147,7 @@ func (s *part) forward(in int32, e onWire) {
 			s.stamp(out, o, e.k)
 		}
 		s.send(out, o, size, e)
-		s.release(in, class, units.Bytes(size))
+		s.release(o.node, in, class, units.Bytes(size))
 		return
 	}
 	pk := &s.pool.packets[e.k]
@@ -180,19 +180,19 @@ func (s *part) stamp(i int32, p *port, k int32) {
 	}
 }
 
-// release gives a packet's bytes back to the buffer of the switch it came into by port in.
-func (s *part) release(in int32, class uint8, n units.Bytes) {
+// release gives a packet's bytes back to the buffer of a switch, which it came into by port in. That
+// port itself is not looked at: in a large fabric it is in no cache by now.
+func (s *part) release(node, in int32, class uint8, n units.Bytes) {
 	if in == ownPacket {
 		return
 	}
-	p := &s.ports[in]
-	at := &s.nodes[p.node]
+	at := &s.nodes[node]
 	var signals []Signal
 	switch {
 	case at.mmu != nil:
-		signals = at.mmu.Depart(s.now, int(p.local), class, n)
+		signals = at.mmu.Depart(s.now, int(in-at.first), class, n)
 	case at.buffer != nil:
-		signals = at.buffer.Depart(s.now, int(p.local), class, n)
+		signals = at.buffer.Depart(s.now, int(in-at.first), class, n)
 	}
 	if len(signals) > 0 {
 		s.signal(at, signals)

@@ -18,26 +18,30 @@ type Signal struct {
 // is not for concurrent use. Times passed to it must not fall, ports and classes must be in
 // range, and what departs must have arrived. No method but the constructor allocates.
 type MMU struct {
+	// What most packets look at, in four cache lines of 64 B; see TestLayout.
 	rules    rules
-	queues   []queue // port · 8 + class
-	ports    []port
-	lossless uint8
-	insured  bool // headroom is per port
-	apart    bool // insured, but a queue's own threshold bounds it
-	local    bool // recheck only where a packet leaves
-	private  [Classes]units.Bytes
 	size     units.Bytes // shared pool
 	used     units.Bytes // of it
-	gap      units.Bytes // δ
-	portGap  units.Bytes // δp
+	lossless uint8
+	insured  bool        // headroom is per port
+	apart    bool        // insured, but a queue's own threshold bounds it
+	local    bool        // recheck only where a packet leaves
+	plain    bool        // neither headroom per port nor victims: what a queue holds decides alone
 	nq       units.Bytes // Nq
 
+	queues  []queue // port · 8 + class
+	touched []int32
+	private [2]units.Bytes // of a queue that is lossy, or lossless
+
 	queueWakes, portWakes wakes // paused, but with nothing in headroom
-	touched               []int32
-	out                   []Signal
-	totals                Usage
 	stats                 Stats
-	config                Config // last: no packet looks at it
+
+	ports   []port
+	totals  Usage
+	gap     units.Bytes // δ
+	portGap units.Bytes // δp
+	out     []Signal
+	config  Config // last: no packet looks at it
 }
 
 // queue is one ingress queue's account.
@@ -86,17 +90,13 @@ func New(c Config) (*MMU, error) {
 	m := &MMU{
 		rules: rules, queues: make([]queue, n*Classes), ports: make([]port, n),
 		lossless: c.Lossless, insured: c.Policy.insured(), local: c.LocalResume,
-		size: layout.Shared, gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
+		plain: !c.Policy.insured() && !c.Policy.victims(),
+		size:  layout.Shared, gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
 		queueWakes: newWakes(n * Classes), portWakes: newWakes(n),
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
 	}
 	m.apart = m.insured && c.DSH.NoSharedHeadroom
-	for class := range m.private {
-		m.private[class] = c.LossyPrivate
-		if m.lossless>>class&1 != 0 {
-			m.private[class] = c.Private
-		}
-	}
+	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {
 		m.ports[i].phi = layout.Phi[i]
 	}
@@ -115,8 +115,18 @@ func (m *MMU) Lossless() uint8 {
 // Arrive accounts for a packet of n bytes whose last bit has come in by a port, or refuses
 // it, and returns the PFC frames to send. They are valid until the next call.
 func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
-	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
+	q := &m.queues[port*Classes+int(class)]
 	lossless := m.lossless>>class&1 != 0
+	if free := m.size - m.used - n; m.plain && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.rules.threshold(free) {
+		// What most packets meet: the queue is below the threshold with them, too, so that nothing but
+		// the shared pool changes. If it is paused it has its place among those that wait, or headroom
+		// that has to leave first.
+		q.shared += n
+		m.used += n
+		m.stats.Peak.Shared = max(m.stats.Peak.Shared, m.used)
+		return true, nil
+	}
+	p := &m.ports[port]
 	at, whole := m.place(now, port, q, p, class, n)
 	switch at {
 	case placePrivate:
@@ -155,18 +165,12 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 // Depart takes a packet of n bytes off again when its transmission begins, and returns the
 // PFC frames to send. They are valid until the next call.
 func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
-	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
-	h := min(n, q.headroom)
-	s := min(n-h, q.shared)
-	r := min(n-h-s, q.private)
-	if h+s+r != n {
-		m.stats.Underflows++
+	q := &m.queues[port*Classes+int(class)]
+	s := n // of the shared pool
+	if q.headroom != 0 || q.shared < n {
+		s = m.takeOthers(q, n)
 	}
-	q.headroom -= h
 	q.shared -= s
-	q.private -= r
-	m.totals.Headroom -= h
-	m.totals.Private -= r
 	if m.lossless>>class&1 == 0 {
 		m.used -= s
 		if s > 0 && !m.local {
@@ -175,6 +179,7 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 		return m.signals(now)
 	}
 	if m.insured {
+		p := &m.ports[port]
 		p.shared -= s
 		i := min(s, p.insured)
 		p.insured -= i
@@ -189,10 +194,26 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	if m.local {
 		m.wakeLocal(port, class)
 	} else {
-		if p.paused() != 0 {
+		if q.off || m.insured && m.ports[port].off {
 			m.updateWaiting(port, class)
 		}
 		m.wake()
 	}
 	return m.signals(now)
+}
+
+// takeOthers takes the bytes of a departing packet that are a queue's headroom, and those beyond its
+// shared ones that are private, and returns the rest, which is shared.
+func (m *MMU) takeOthers(q *queue, n units.Bytes) (shared units.Bytes) {
+	h := min(n, q.headroom)
+	s := min(n-h, q.shared)
+	r := min(n-h-s, q.private)
+	if h+s+r != n {
+		m.stats.Underflows++
+	}
+	q.headroom -= h
+	q.private -= r
+	m.totals.Headroom -= h
+	m.totals.Private -= r
+	return s
 }

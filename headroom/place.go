@@ -18,7 +18,7 @@ const (
 func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n units.Bytes) (at placement, whole bool) {
 	lossless := m.lossless>>class&1 != 0
 	whole = lossless && m.rules.whole(now, port)
-	if q.private+n <= m.private[class] {
+	if q.private+n <= m.private[m.lossless>>class&1] {
 		return placePrivate, whole
 	}
 	if free := m.size - m.used; n <= free && (whole || m.below(p, q, lossless, n, m.rules.threshold(free))) {

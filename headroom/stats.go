@@ -16,6 +16,7 @@ func (u Usage) Total() units.Bytes { return u.Private + u.Shared + u.Headroom + 
 
 // Stats counts what an MMU has done since it was made.
 type Stats struct {
+	Peak Usage // of each pool for itself
 	// PauseFrames and ResumeFrames are the PFC frames that were asked for, without
 	// refreshes.
 	PauseFrames, ResumeFrames uint64
@@ -26,7 +27,6 @@ type Stats struct {
 	// that allows for them.
 	LosslessDrops, LossyDrops         uint64
 	LosslessDropBytes, LossyDropBytes units.Bytes
-	Peak                              Usage // of each pool for itself
 	// Underflows counts departures of more than had arrived: an error of the caller.
 	Underflows uint64
 }
@@ -101,8 +101,8 @@ func (m *MMU) Audit() error {
 		var classes uint8
 		for class := range uint8(Classes) {
 			q := &m.queues[i*Classes+int(class)]
-			if min(q.private, q.shared, q.headroom) < 0 || q.private > m.private[class] || q.headroom > p.phi {
-				return fmt.Errorf("port %d class %d holds %+v, private %d B and headroom %d B allowed", i, class, m.Queue(i, class), m.private[class], p.phi)
+			if min(q.private, q.shared, q.headroom) < 0 || q.private > m.private[m.lossless>>class&1] || q.headroom > p.phi {
+				return fmt.Errorf("port %d class %d holds %+v, private %d B and headroom %d B allowed", i, class, m.Queue(i, class), m.private[m.lossless>>class&1], p.phi)
 			}
 			sum.Private += q.private
 			sum.Shared += q.shared
