@@ -26,12 +26,15 @@ type outbox struct {
 	teles   []teleRecord
 }
 
-// parcel is a packet on its way into another part.
+// parcel is a packet on its way into another part, in half a cache line: what is on the wire, where it
+// arrives, and what a packet keeps from hop to hop besides.
 type parcel struct {
-	at   units.Time
 	on   onWire
-	pk   packet
 	port int32
+	flow int32
+	psn  uint32
+	mask uint8 // class of the packet, which of a PFC frame is a mask
+	bits uint8
 }
 
 // ending is an acknowledgement of all of a flow, which ends it when it arrives.
@@ -117,7 +120,8 @@ const (
 // post sends a packet to another part.
 func (s *part) post(p *port, at units.Time, e onWire) {
 	box := &s.out[s.turn][s.partOf[s.Sim.ports[p.peer].node]]
-	box.parcels = append(box.parcels, parcel{at, e, s.pool.packets[e.k], p.peer})
+	pk := &s.pool.packets[e.k]
+	box.parcels = append(box.parcels, parcel{e.at(at), p.peer, pk.flow, pk.psn, pk.class, pk.bits})
 	if s.pool.wide {
 		x := &s.pool.extras[e.k]
 		box.extras = append(box.extras, *x)
@@ -138,7 +142,8 @@ func (s *part) drain() {
 		for i := range box.parcels {
 			m := &box.parcels[i]
 			k := s.pool.get()
-			s.pool.packets[k] = m.pk
+			pk := &s.pool.packets[k]
+			pk.route, pk.flow, pk.psn, pk.size, pk.class, pk.bits = m.on.route, m.flow, m.psn, m.on.size(), m.mask, m.bits
 			if len(box.extras) > 0 {
 				x := box.extras[i]
 				if x.tele != 0 {
@@ -149,7 +154,7 @@ func (s *part) drain() {
 				s.pool.extras[k] = x
 			}
 			m.on.k = k
-			s.land(&s.ports[m.port].wire, m.port, m.at, m.on)
+			s.land(&s.ports[m.port].wire, m.port, m.on.due(s.Sim.now), m.on)
 		}
 		box.parcels, box.extras, box.teles = box.parcels[:0], box.extras[:0], box.teles[:0]
 	}

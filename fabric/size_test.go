@@ -14,6 +14,9 @@ func TestLayout(t *testing.T) {
 	if n := unsafe.Sizeof(packet{}); n != 32 {
 		t.Errorf("a packet takes %d B, want 32", n)
 	}
+	if n := unsafe.Sizeof(parcel{}); n != 32 {
+		t.Errorf("a parcel takes %d B, want 32", n)
+	}
 	var f flow
 	if rx, all := unsafe.Offsetof(f.rx), unsafe.Sizeof(f); rx != 64 || all != 128 {
 		t.Errorf("a flow's receiver at %d, %d B in all; want 64, 128", rx, all)

@@ -37,6 +37,12 @@ func (e *onWire) size() uint16 { return uint16(e.what >> 6 & maxFrame) }
 func (e *onWire) class() uint8 { return uint8(e.what >> 3 & 7) }
 func (e *onWire) kind() kind   { return kind(e.what & 7) }
 
+// at returns the packet with its time of arrival.
+func (e onWire) at(at units.Time) onWire {
+	e.what = e.what&(1<<whatShift-1) | uint64(at)<<whatShift
+	return e
+}
+
 // due returns when a packet on the wire arrives, which is not before now.
 func (e *onWire) due(now units.Time) units.Time {
 	return now + units.Time((e.what>>whatShift-uint64(now))&whatTimes)
@@ -47,8 +53,7 @@ func (w *wire) full() bool { return int(w.n) == len(w.ring) }
 // push puts a packet on the wire, which is not full, that arrives at a time, not before those
 // pushed earlier.
 func (w *wire) push(at units.Time, e onWire) {
-	e.what = e.what&(1<<whatShift-1) | uint64(at)<<whatShift
-	w.ring[(w.head+w.n)&uint32(len(w.ring)-1)] = e
+	w.ring[(w.head+w.n)&uint32(len(w.ring)-1)] = e.at(at)
 	w.n++
 }
 
