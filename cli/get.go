@@ -60,13 +60,13 @@ func getLinks(ctx context.Context, e *env) error {
 		if e.Wide {
 			head = append(head, "ADDRESS A", "ADDRESS B")
 		}
-		row(w, head...)
+		row(w, append(head, "REASON")...)
 		for _, l := range r.GetLinks() {
 			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), portState(l.GetState())}
 			if e.Wide {
 				cells = append(cells, addresses[l.GetA().GetNode()], addresses[l.GetB().GetNode()])
 			}
-			row(w, cells...)
+			row(w, append(cells, l.GetReason())...)
 		}
 	})
 }

@@ -80,9 +80,9 @@ func drawPorts(w io.Writer, s *pb.SwitchStatus, links []*pb.Link) {
 			}
 		}
 	}
-	row(w, "PORT", "PEER", "LINK RATE", "STATE")
+	row(w, "PORT", "PEER", "LINK RATE", "STATE", "REASON")
 	for _, p := range s.GetPorts() {
-		row(w, p.GetPort(), p.GetPeer(), rates[p.GetPort()], portState(p.GetState()))
+		row(w, p.GetPort(), p.GetPeer(), rates[p.GetPort()], portState(p.GetState()), p.GetReason())
 	}
 }
 

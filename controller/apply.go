@@ -319,7 +319,7 @@ func (c *Controller) newUnits(p *prepared) (map[string]*unit, error) {
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
 			Switch: s, ElectionID: p.config.Controller.ElectionID, Term: c.opts.Term, Pipeline: pipe, Features: c.features, Slots: c.slots, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
-			Events: c.event, Log: c.log,
+			Events: c.event, Log: c.log, Ports: func(ports map[uint32]view.PortState) { c.links.report(s.Name, ports) },
 		})}
 	}
 	return fresh, f.err()

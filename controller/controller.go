@@ -182,6 +182,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 			c.checkHealth(time.Now())
+		case <-c.links.told:
+			c.checkHealth(time.Now())
 		case <-c.replan:
 			c.recompute()
 		}

@@ -71,8 +71,8 @@ func (j *judge) after(d time.Duration, want ...string) {
 
 func (j *judge) is(when string, want view.PortState) {
 	j.t.Helper()
-	if got, _ := j.port("l"); got != want {
-		j.t.Errorf("%s: state %v, want %v", when, got, want)
+	if got, _ := j.port("l"); got.state != want || (got.why == "") != (want != view.PortDown) {
+		j.t.Errorf("%s: %+v, want %v", when, got, want)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestProbeTimeout(t *testing.T) {
 	j.both()
 	j.after(time.Second, "link.up")
 	j.is("probes come", view.PortUp)
-	if got, _ := j.port("h"); got != view.PortUnknown {
+	if got, _ := j.port("h"); got.state != view.PortUnknown {
 		t.Error("the state of a host's port is known")
 	}
 	// One direction dies.

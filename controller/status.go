@@ -18,17 +18,17 @@ func (c *Controller) Fabric() view.Fabric {
 	if cur == nil {
 		return view.Fabric{Generation: generation}
 	}
-	f := FabricOf(cur.config, generation, func(link string) view.PortState {
-		state, _ := c.links.port(link)
-		return state
+	f := FabricOf(cur.config, generation, func(link string) (view.PortState, string) {
+		v, _ := c.links.port(link)
+		return v.state, v.why
 	})
 	f.Switches = c.switches(cur)
 	return f
 }
 
-// FabricOf returns what a configuration says of the fabric, with the states of links, by name. Of switches
-// it is name, device and address.
-func FabricOf(cfg *config.Config, generation uint64, state func(link string) view.PortState) view.Fabric {
+// FabricOf returns what a configuration says of the fabric, with the states of links, by name, and why one is
+// down. Of switches it is name, device and address.
+func FabricOf(cfg *config.Config, generation uint64, state func(link string) (view.PortState, string)) view.Fabric {
 	f := view.Fabric{Name: cfg.Name, Generation: generation, Config: string(cfg.Source), Scale: cfg.Scale}
 	for _, s := range cfg.Switches {
 		f.Switches = append(f.Switches, view.Switch{Name: s.Name, DeviceID: s.DeviceID, Address: s.Address})
@@ -37,10 +37,9 @@ func FabricOf(cfg *config.Config, generation uint64, state func(link string) vie
 		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, IPv4: h.IPv4.String(), MAC: net.HardwareAddr(h.MAC[:]).String()})
 	}
 	for _, l := range cfg.Links {
-		f.Links = append(f.Links, view.Link{
-			A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate),
-			Delay: cfg.Scaled(l.Delay).Duration(), State: state(l.Name),
-		})
+		link := view.Link{A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate), Delay: cfg.Scaled(l.Delay).Duration()}
+		link.State, link.Reason = state(l.Name)
+		f.Links = append(f.Links, link)
 	}
 	return f
 }
@@ -85,9 +84,8 @@ func (c *Controller) oneSwitch(a *applied, name string) view.Switch {
 func (c *Controller) ports(a *applied, name string) []view.Port {
 	var list []view.Port
 	for _, p := range a.graph.Ports(name) {
-		port := view.Port{Number: p.Number, Peer: p.Peer}
-		port.State, port.OutOfService = c.links.port(p.Link)
-		list = append(list, port)
+		v, outOfService := c.links.port(p.Link)
+		list = append(list, view.Port{Number: p.Number, Peer: p.Peer, State: v.state, Reason: v.why, OutOfService: outOfService})
 	}
 	return list
 }

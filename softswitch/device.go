@@ -35,9 +35,10 @@ func (s *Switch) PacketOut(frame []byte) {
 func (s *Switch) Now() units.Time { return s.runner.time() }
 
 // portState reports to the P4Runtime server that a port went up or down: the server switches the
-// members of action selector groups that watch the port. It waits for a write in progress, so the
-// caller must not hold the lock.
+// members of action selector groups that watch the port, and gNMI's streams look at once. It waits for
+// a write in progress, so the caller must not hold the lock.
 func (s *Switch) portState(n uint32, up bool) {
+	s.tellFollowers()
 	if err := s.server.SetPortState(n, up); err != nil {
 		s.log.Error("groups do not follow the port's state", "switch", s.name, "port", n, "up", up, "err", err)
 	}

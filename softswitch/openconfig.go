@@ -101,5 +101,21 @@ func largestFrames() map[string]uint32 {
 	return by
 }
 
-// Changed implements gnmi.Source: the switch is looked at.
-func (openConfig) Changed(context.Context) <-chan struct{} { return nil }
+// Changed implements gnmi.Source: states of ports are told of.
+func (s openConfig) Changed(ctx context.Context) <-chan struct{} {
+	c := make(chan struct{}, 1)
+	s.followers.Store(c, nil)
+	context.AfterFunc(ctx, func() { s.followers.Delete(c) })
+	return c
+}
+
+// tellFollowers wakes the streams of gNMI.
+func (s *Switch) tellFollowers() {
+	s.followers.Range(func(c, _ any) bool {
+		select {
+		case c.(chan struct{}) <- struct{}{}:
+		default:
+		}
+		return true
+	})
+}

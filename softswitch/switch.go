@@ -61,6 +61,8 @@ type Switch struct {
 	agent  *pacc.Agent
 	grpc   grpcServer
 
+	followers sync.Map // channels of gNMI's streams that want to hear of ports
+
 	watchdog *watchdog // nil without PFC
 
 	mu   sync.Mutex

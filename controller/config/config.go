@@ -261,8 +261,8 @@ type Controller struct {
 	// ProbeTimeout is how long a link may stay without a probe before routes avoid it,
 	// at least two probe intervals, ≤ 1 h; default three probe intervals, at least 900 ms. Three
 	// times 300 ms are what FRR's bfdd starts with (detect-multiplier of RFC 5880, §6.8.4). Ports
-	// that lose their carrier are left out by the switch itself, at once, by watch ports; probes
-	// find what no carrier shows. More than that costs the controller a packet out and in for
+	// that lose their carrier are left out by the switch itself, at once, by watch ports, and told of
+	// by switches that serve gNMI; probes find what no carrier shows. More than that costs the controller a packet out and in for
 	// each link and direction.
 	ProbeTimeout time.Duration
 	// FlapHold is how long a link that went down a second time stays out of the routes after its

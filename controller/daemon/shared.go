@@ -94,11 +94,11 @@ func (f *follower) derive() *northbound.Shared {
 			for _, name := range db.DownLinks() {
 				down[name] = true
 			}
-			return controller.FabricOf(cfg, number, func(link string) view.PortState {
+			return controller.FabricOf(cfg, number, func(link string) (view.PortState, string) {
 				if down[link] {
-					return view.PortDown
+					return view.PortDown, controller.OutOfService
 				}
-				return view.PortUnknown
+				return view.PortUnknown, ""
 			})
 		},
 		Weights: sync.OnceValue(func() *weights.Registry { return weights.New(weights.Options{Keeper: db, Log: f.Log}) }),

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,7 +53,10 @@ type Options struct {
 	Heartbeat time.Duration
 	// Events receives every event; it must not block.
 	Events func(view.Event)
-	Log    *slog.Logger
+	// Ports receives what the switch says of its ports, by number, whenever that changes: nil when it
+	// says nothing. It must not block, and not change the map.
+	Ports func(map[uint32]view.PortState)
+	Log   *slog.Logger
 }
 
 // Want is the wanted state of a switch. It is immutable.
@@ -110,6 +114,7 @@ type Device struct {
 	inLine         bool   // the switch had its wanted state after the last attempt
 	heard          bool   // the switch has sent a packet in this epoch
 	status         view.Switch
+	portState      view.Capability
 	attached       *attachment
 	stats          Stats
 }
@@ -160,6 +165,9 @@ func New(o Options) *Device {
 	if o.Events == nil {
 		o.Events = func(view.Event) {}
 	}
+	if o.Ports == nil {
+		o.Ports = func(map[uint32]view.PortState) {}
+	}
 	d := &Device{
 		opts: o, log: o.Log.With("switch", o.Switch.Name), silence: cmp.Or(o.Heartbeat, silence),
 		kick: make(chan struct{}, 1), reattach: make(chan struct{}, 1),
@@ -173,7 +181,7 @@ func New(o Options) *Device {
 	d.poller = poller.New(o.Pipeline, d.packetOut)
 	d.session = session.New(session.Options{
 		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID, Term: o.Term,
-		Dial: o.Dial, RetryMin: o.RetryMin, RetryMax: o.RetryMax, Heartbeat: o.Heartbeat, Log: o.Log,
+		Dial: o.Dial, RetryMin: o.RetryMin, RetryMax: o.RetryMax, Heartbeat: o.Heartbeat, Beside: d.followPorts, Log: o.Log,
 	}, handler{d})
 	return d
 }
@@ -206,6 +214,9 @@ func (d *Device) Status() view.Switch {
 	defer d.mu.Unlock()
 	s := d.status
 	s.Program = d.opts.Pipeline.Cookie()
+	if d.portState.Name != "" {
+		s.Capabilities = append(slices.Clip(s.Capabilities), d.portState)
+	}
 	if c, err := d.session.Client(); err == nil {
 		s.ElectionID = c.Election()
 	}

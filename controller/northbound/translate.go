@@ -23,7 +23,7 @@ func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{
-			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: nanoseconds(l.Delay), State: portStates[l.State],
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: nanoseconds(l.Delay), State: portStates[l.State], Reason: clean(l.Reason),
 		})
 	}
 	return out
@@ -43,7 +43,7 @@ func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, By: clean(c.By), Detail: clean(c.Detail)})
 	}
 	for _, p := range s.Ports {
-		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: portStates[p.State]})
+		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: portStates[p.State], Reason: clean(p.Reason)})
 	}
 	for _, t := range s.Status {
 		out.Status = append(out.Status, statusToProto(t))

@@ -80,6 +80,9 @@ type Options struct {
 	Heartbeat time.Duration
 	// BatchSize is the most updates in one write; default 1000.
 	BatchSize int
+	// Beside, if any, may use each connection for something else than P4Runtime. It is called once the
+	// stream is there, and returns soon after ctx has ended.
+	Beside func(ctx context.Context, conn grpc.ClientConnInterface)
 	// Log takes what happens; default slog.Default().
 	Log *slog.Logger
 }
@@ -266,6 +269,9 @@ func (s *Session) once(until context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { cancel(l.send(ctx, until.Done(), stream)) })
 	wg.Go(func() { cancel(l.heartbeat(ctx, s.opts.Heartbeat)) })
+	if s.opts.Beside != nil {
+		wg.Go(func() { s.opts.Beside(ctx, conn) })
+	}
 	err = l.receive(stream, s.h)
 	err = cause(ctx, err)
 	cancel(err)

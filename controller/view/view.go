@@ -73,17 +73,18 @@ type Port struct {
 	Number uint32
 	Peer   string
 	State  PortState
+	Reason string // why it is PortDown
 	// OutOfService says that an operator took the link out of service; State is PortDown then.
 	OutOfService bool
 }
 
-// PortState is what is known of a port's link. P4Runtime has no port states: probes between
-// switches tell, and an operator who takes a link out of service.
+// PortState is what is known of a port's link. P4Runtime has no port states: switches that serve gNMI
+// tell, probes between switches do, and an operator who takes a link out of service.
 type PortState uint8
 
 // The states of a port.
 const (
-	PortUnknown PortState = iota // a host's, or one whose probes nobody sends or receives
+	PortUnknown PortState = iota // its switch says nothing, and nobody sends or receives probes
 	PortUp
 	PortDown
 )
@@ -125,6 +126,7 @@ type Link struct {
 	RateBPS uint64
 	Delay   time.Duration
 	State   PortState
+	Reason  string // why it is PortDown
 }
 
 // Endpoint is one end of a link; Port is 0 at a host.

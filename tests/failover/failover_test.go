@@ -6,9 +6,9 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +23,9 @@ const cannot = 77
 
 // script has two switches with two cables between them and a host at each. h1 pings h2 every
 // 5 ms while one cable is cut and mended, then the other: one of them has the requests, one the
-// replies. A cut takes one end down, so the other loses its carrier. The probes are a minute
-// apart: what happens, the switches do by themselves.
-const script = `
-{ mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
+// replies. A cut takes one end down, so the other loses its carrier. The controller stands still:
+// what happens, the switches do by themselves.
+const script = namespace + `
 cat > $TMPDIR/two.yaml <<'END'
 name: two
 switches:
@@ -38,21 +37,11 @@ links:
   - {a: "s1:2", b: "s2:2", rate: 1Gbps}
   - {a: "s1:3", b: h1, rate: 1Gbps}
   - {a: "s2:3", b: h2, rate: 1Gbps}
-controller: {metrics: "off", probe_interval: 60s}
+controller: {metrics: "off"}
 END
 for n in 1 2; do
-    ip link add s1-$n type veth peer name s2-$n
-    ip link set s1-$n up
-    ip link set s2-$n up
-    ip netns add h$n
-    ip link add s$n-3 type veth peer name eth0 address 06:00:0a:00:00:0$n netns h$n
-    ip link set s$n-3 up
-    ip -n h$n link set lo up
-    ip -n h$n link set eth0 up
-    ip -n h$n address add 10.0.0.$n/32 dev eth0
-    ip -n h$n route add 10.0.0.254 dev eth0
-    ip -n h$n route add default via 10.0.0.254
-    ip -n h$n neighbour add 10.0.0.254 lladdr 02:00:00:00:00:fe dev eth0
+    cable s1-$n s2-$n
+    host h$n s$n-3 10.0.0.$n 06:00:0a:00:00:0$n
 done
 for n in 1 2; do
     $HEADGATE switch --device-id $n --no-p4 -i 1@s$n-1 -i 2@s$n-2 -i 3@s$n-3 --log-file $TMPDIR/s$n.log \
@@ -61,6 +50,7 @@ done
 export HEADGATE_SERVER=unix:$TMPDIR/api.sock
 $HEADGATE controller -f $TMPDIR/two.yaml --socket $TMPDIR/api.sock > $TMPDIR/controller.log 2>&1 &
 until [ "$($HEADGATE get switches 2>/dev/null | grep -cw ready)" = 2 ]; do sleep 0.1; done
+kill -STOP $!
 ip netns exec h1 ping -D -i 0.005 -w 5 10.0.0.2 > $TMPDIR/ping &
 ping=$!
 for n in 1 2; do
@@ -68,6 +58,87 @@ for n in 1 2; do
     sleep 0.8; ip link set s1-$n up
 done
 wait $ping
+cat $TMPDIR/ping
+`
+
+// namespace makes the shell's namespaces fit, and has what makes cables and hosts.
+const namespace = `
+{ mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && ip link add probe type veth && ip link delete probe; } || exit 77
+cable() {
+    ip link add $1 type veth peer name $2
+    ip link set $1 up
+    ip link set $2 up
+}
+host() {
+    ip netns add $1
+    ip link add $2 type veth peer name eth0 address $4 netns $1
+    ip link set $2 up
+    ip -n $1 link set lo up
+    ip -n $1 link set eth0 up
+    ip -n $1 address add $3/32 dev eth0
+    ip -n $1 route add 10.0.0.254 dev eth0
+    ip -n $1 route add default via 10.0.0.254
+    ip -n $1 neighbour add 10.0.0.254 lladdr 02:00:00:00:00:fe dev eth0
+}
+`
+
+// far has two leaves and two spines, and cuts leaf1's cables to the spines, one after the other. leaf2
+// keeps its carrier, so that only the controller can tell it, to which leaf1 and the spine say that
+// their ports are down: nobody probes. Where nobody told leaf2, one ping or the other
+// would have no reply until the cable is mended.
+const far = namespace + `
+cat > $TMPDIR/far.yaml <<'END'
+name: far
+switches:
+  - {name: leaf1,  device_id: 1, address: "127.0.0.1:9551", target: embedded}
+  - {name: leaf2,  device_id: 2, address: "127.0.0.1:9552", target: embedded}
+  - {name: spine1, device_id: 3, address: "127.0.0.1:9553", target: embedded}
+  - {name: spine2, device_id: 4, address: "127.0.0.1:9554", target: embedded}
+hosts: [{name: h1, ipv4: 10.0.0.1}, {name: h2, ipv4: 10.0.0.2}]
+links:
+  - {a: "leaf1:3", b: h1, rate: 1Gbps}
+  - {a: "leaf2:3", b: h2, rate: 1Gbps}
+  - {a: "leaf1:1", b: "spine1:1", rate: 1Gbps}
+  - {a: "leaf1:2", b: "spine2:1", rate: 1Gbps}
+  - {a: "leaf2:1", b: "spine1:2", rate: 1Gbps}
+  - {a: "leaf2:2", b: "spine2:2", rate: 1Gbps}
+controller: {metrics: "off", probe_interval: "off"}
+END
+for l in 1 2; do
+    for s in 1 2; do cable leaf$l-$s spine$s-$l; done
+    host h$l leaf$l-3 10.0.0.$l 06:00:0a:00:00:0$l
+done
+id=0
+for n in leaf1 leaf2 spine1 spine2; do
+    id=$((id + 1))
+    ports="-i 1@$n-1 -i 2@$n-2"
+    case $n in leaf*) ports="$ports -i 3@$n-3" ;; esac
+    $HEADGATE switch --device-id $id --no-p4 $ports --log-file $TMPDIR/s$id.log -- --grpc-server-addr 127.0.0.1:955$id --cpu-port 510 --priority-queues 8 > /dev/null &
+done
+export HEADGATE_SERVER=unix:$TMPDIR/api.sock
+$HEADGATE controller -f $TMPDIR/far.yaml --socket $TMPDIR/api.sock > $TMPDIR/controller.log 2>&1 &
+until [ "$($HEADGATE get switches 2>/dev/null | grep -cw ready)" = 4 ]; do sleep 0.1; done
+links() { until [ "$($HEADGATE get links | grep -cw $1)" = $2 ]; do sleep 0.05; done; }
+links up 6
+ip netns exec h2 ping -D -i 0.005 10.0.0.1 > $TMPDIR/ping &
+ping=$!
+for n in 1 2; do
+    sleep 0.5
+    ip link set leaf1-$n down
+    links down 1
+    $HEADGATE get links | grep -w down
+    sleep 0.5
+    ip link set leaf1-$n up
+    links up 6
+done
+ip link set leaf1-3 down
+links down 1
+$HEADGATE get links | grep -w down
+ip link set leaf1-3 up
+links up 6
+sleep 0.5
+kill -INT $ping
+wait $ping || true
 cat $TMPDIR/ping
 `
 
@@ -81,7 +152,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestCables(t *testing.T) {
+// execute runs a script, and returns what it prints, the programs' logs and by how much the machine was
+// late at most.
+func execute(t *testing.T, script string) (text, logs string, late time.Duration) {
+	t.Helper()
 	race.SkipRealTime(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make network namespaces and open packet sockets")
@@ -109,22 +183,24 @@ func TestCables(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	worst := lag.Watch()
 	err = cmd.Run()
-	late := worst()
+	late = worst()
 	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannot {
 		t.Skipf("veth pairs or mounts are not allowed here: %s", &out)
 	}
-	logs := func() string {
-		var b strings.Builder
-		for _, name := range []string{"s1", "s2", "controller"} {
-			text, _ := os.ReadFile(dir + "/" + name + ".log")
-			b.Write(text)
-		}
-		return b.String()
+	files, _ := filepath.Glob(dir + "/*.log")
+	for _, name := range files {
+		text, _ := os.ReadFile(name)
+		logs += string(text)
 	}
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, &out, logs())
+		t.Fatalf("%v\n%s\n%s", err, &out, logs)
 	}
-	gap, replies := longest(t, out.String())
+	return out.String(), logs, late
+}
+
+func TestCables(t *testing.T) {
+	text, logs, late := execute(t, script)
+	gap, replies := longest(t, text)
 	t.Logf("%d replies, at most %v without one; the machine was late by %v at most", replies, gap, late)
 	const most = 100 * time.Millisecond
 	switch {
@@ -132,7 +208,22 @@ func TestCables(t *testing.T) {
 	case gap < most+4*late: // each of four processes may have been late
 		t.Skipf("the measurement is invalid: %v without a reply, and the machine was late by %v", gap, late)
 	default:
-		t.Errorf("%v without a reply, want less than %v\n%s", gap, most, logs())
+		t.Errorf("%v without a reply, want less than %v\n%s", gap, most, logs)
+	}
+}
+
+// TestFarLeaf: where a switch has no port to lose, the others tell the controller, which changes its routes.
+func TestFarLeaf(t *testing.T) {
+	text, logs, late := execute(t, far)
+	gap, replies := longest(t, text)
+	t.Logf("%d replies, at most %v without one; the machine was late by %v at most", replies, gap, late)
+	if replies < 100 {
+		t.Errorf("%d replies\n%s\n%s", replies, text, logs)
+	}
+	for _, want := range []string{`leaf1:1 .* down .*the port (leaf1|spine1):1 is down`, `leaf1:2 .* down .*the port (leaf1:2|spine2:1) is down`, `leaf1:3 .* down .*the port leaf1:3 is down`} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no link shows %s\n%s", want, text)
+		}
 	}
 }
 

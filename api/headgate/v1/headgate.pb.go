@@ -91,12 +91,12 @@ func (SwitchStatus_State) EnumDescriptor() ([]byte, []int) {
 	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{8, 0}
 }
 
-// P4Runtime has no port states: probes between switches tell, and an operator who takes a
-// link out of service.
+// P4Runtime has no port states: switches that serve gNMI at its address tell, probes between
+// switches do, and an operator who takes a link out of service.
 type PortStatus_State int32
 
 const (
-	// Nothing tells: a host's port, or one whose probes nobody sends or receives.
+	// Nothing tells: its switch does not, and nobody sends or receives probes.
 	PortStatus_STATE_UNKNOWN PortStatus_State = 0
 	PortStatus_STATE_UP      PortStatus_State = 1
 	PortStatus_STATE_DOWN    PortStatus_State = 2
@@ -526,9 +526,12 @@ type Link struct {
 	RateBps uint64 `protobuf:"varint,3,opt,name=rate_bps,json=rateBps,proto3" json:"rate_bps,omitempty"`
 	// One-way propagation delay in nanoseconds.
 	DelayNs uint64 `protobuf:"varint,4,opt,name=delay_ns,json=delayNs,proto3" json:"delay_ns,omitempty"`
-	// Of its ports: up while probes come both ways, down when an operator took it out of service
-	// or probes stay away, and else unknown.
-	State         PortStatus_State `protobuf:"varint,6,opt,name=state,proto3,enum=headgate.v1.PortStatus_State" json:"state,omitempty"`
+	// Of its ports: down when an operator took it out of service, a switch says that its port is, or
+	// probes stay away; up while probes come both ways, or a switch says so of a host's port; else
+	// unknown.
+	State PortStatus_State `protobuf:"varint,6,opt,name=state,proto3,enum=headgate.v1.PortStatus_State" json:"state,omitempty"`
+	// Why it is down.
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -596,6 +599,13 @@ func (x *Link) GetState() PortStatus_State {
 		return x.State
 	}
 	return PortStatus_STATE_UNKNOWN
+}
+
+func (x *Link) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type Endpoint struct {
@@ -1415,10 +1425,12 @@ func (x *Capability) GetBy() string {
 }
 
 type PortStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
-	Peer          string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
-	State         PortStatus_State       `protobuf:"varint,4,opt,name=state,proto3,enum=headgate.v1.PortStatus_State" json:"state,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Port  uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Peer  string                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
+	State PortStatus_State       `protobuf:"varint,4,opt,name=state,proto3,enum=headgate.v1.PortStatus_State" json:"state,omitempty"`
+	// Why it is down.
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1472,6 +1484,13 @@ func (x *PortStatus) GetState() PortStatus_State {
 		return x.State
 	}
 	return PortStatus_STATE_UNKNOWN
+}
+
+func (x *PortStatus) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 type PlanConfigRequest struct {
@@ -5859,13 +5878,14 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04ipv4\x18\x02 \x01(\tR\x04ipv4\x12\x10\n" +
-	"\x03mac\x18\x03 \x01(\tR\x03mac\"\xc1\x01\n" +
+	"\x03mac\x18\x03 \x01(\tR\x03mac\"\xd9\x01\n" +
 	"\x04Link\x12#\n" +
 	"\x01a\x18\x01 \x01(\v2\x15.headgate.v1.EndpointR\x01a\x12#\n" +
 	"\x01b\x18\x02 \x01(\v2\x15.headgate.v1.EndpointR\x01b\x12\x19\n" +
 	"\brate_bps\x18\x03 \x01(\x04R\arateBps\x12\x19\n" +
 	"\bdelay_ns\x18\x04 \x01(\x04R\adelayNs\x123\n" +
-	"\x05state\x18\x06 \x01(\x0e2\x1d.headgate.v1.PortStatus.StateR\x05stateJ\x04\b\x05\x10\x06\"2\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x1d.headgate.v1.PortStatus.StateR\x05state\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reasonJ\x04\b\x05\x10\x06\"2\n" +
 	"\bEndpoint\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\"A\n" +
@@ -5933,12 +5953,13 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tsupported\x18\x02 \x01(\bR\tsupported\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\xa9\x01\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\xc1\x01\n" +
 	"\n" +
 	"PortStatus\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x123\n" +
-	"\x05state\x18\x04 \x01(\x0e2\x1d.headgate.v1.PortStatus.StateR\x05state\"8\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x1d.headgate.v1.PortStatus.StateR\x05state\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"8\n" +
 	"\x05State\x12\x11\n" +
 	"\rSTATE_UNKNOWN\x10\x00\x12\f\n" +
 	"\bSTATE_UP\x10\x01\x12\x0e\n" +

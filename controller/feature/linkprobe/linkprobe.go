@@ -1,7 +1,7 @@
 // Package linkprobe is the feature that finds out which links between switches work.
-// P4Runtime has no port state, so each switch sends an LLDP frame (IEEE 802.1AB) out of
-// every port that leads to another switch, and punts those that arrive to the controller.
-// Who misses the probes of a link, and what follows, is decided by the controller.
+// P4Runtime has no port state, and a port that is up need not lead anywhere, so each switch
+// sends an LLDP frame (IEEE 802.1AB) out of every port that leads to another switch, and punts
+// those that arrive to the controller. Who misses the probes of a link, and what follows, is decided by the controller.
 package linkprobe
 
 import (

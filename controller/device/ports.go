@@ -1,0 +1,73 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/controller/portstate"
+	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// portStateName is the capability that says where the states of a switch's ports come from.
+const portStateName = "port_state"
+
+// askAgain is the wait before a switch that told of its ports is asked again.
+const askAgain = 5 * time.Second
+
+// followPorts hands on what the switch says of its ports, until the connection ends. A switch that tells
+// nothing is not asked again before the next connection.
+func (d *Device) followPorts(ctx context.Context, conn grpc.ClientConnInterface) {
+	numbers := portstate.OpenConfig
+	if d.opts.Switch.Target.Chip() != "" {
+		numbers = portstate.Stratum
+	}
+	d.notePorts("not asked yet", nil)
+	for {
+		told := false
+		err := portstate.Follow(ctx, conn, numbers, func(ports map[uint32]view.PortState) {
+			told = true
+			d.notePorts("", ports)
+		})
+		if ctx.Err() != nil {
+			if !errors.Is(context.Cause(ctx), session.ErrStopped) {
+				d.notePorts("not asked yet", nil)
+			}
+			return
+		}
+		d.notePorts(noPorts(err), nil)
+		if !told {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(askAgain):
+		}
+	}
+}
+
+// noPorts says why a switch tells nothing of its ports.
+func noPorts(err error) string {
+	st := status.Convert(err)
+	if st.Code() == codes.Unimplemented {
+		return "the switch serves no gNMI at its address, or none that shows ports"
+	}
+	return st.Message()
+}
+
+// notePorts keeps what a switch says of its ports, or why it says nothing.
+func (d *Device) notePorts(why string, ports map[uint32]view.PortState) {
+	c := view.Capability{Name: portStateName, Detail: why + "; probes tell of links between switches"}
+	if why == "" {
+		c = view.Capability{Name: portStateName, Supported: true, By: view.ByTarget, Detail: "gNMI, interfaces' oper-status"}
+	}
+	d.mu.Lock()
+	d.portState = c
+	d.mu.Unlock()
+	d.opts.Ports(ports)
+}

@@ -1,0 +1,114 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/controller/device"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// says has a switch say of its ports 1 and 2 what they are.
+func (j *judge) says(sw string, one, two view.PortState) {
+	j.report(sw, map[uint32]view.PortState{1: one, 2: two})
+}
+
+// TestPorts: a link is out of the routes when one of its switches says that its port is down, at the next
+// verdict and whatever probes say, and comes back by probes.
+func TestPorts(t *testing.T) {
+	const up, down, unknown = view.PortUp, view.PortDown, view.PortUnknown
+	j := newJudge(t)
+	suspects := func(want ...string) {
+		t.Helper()
+		if got := slices.Sorted(maps.Keys(j.state().SuspectLinks)); !slices.Equal(got, want) {
+			t.Errorf("%v are suspect, want %v", got, want)
+		}
+	}
+	j.both()
+	j.says("a", up, up)
+	j.says("b", up, unknown)
+	j.after(0)
+	j.is("all is well", up)
+	j.says("b", down, unknown)
+	j.after(0, "link.down")
+	suspects("l")
+	j.is("b has no carrier", down)
+	if v, _ := j.port("l"); v.why != "the port b:1 is down, says its switch" {
+		t.Errorf("why: %s", v.why)
+	}
+	j.both() // what was under way comes, and proves nothing
+	j.after(0)
+	j.says("b", up, unknown)
+	j.after(0)
+	suspects("l")
+	j.both()
+	j.after(0, "link.up")
+	suspects()
+	// A switch that is not heard of any more leaves the verdict to probes.
+	j.says("b", down, unknown)
+	j.after(0, "link.down")
+	j.report("b", nil)
+	j.after(time.Second)
+	suspects("l")
+	j.both()
+	j.after(0, "link.up")
+	// So does one that comes back while the other is not attached.
+	j.says("a", down, up)
+	j.health["b"] = device.Health{Forwards: true, Known: true}
+	j.after(0, "link.down")
+	j.says("a", up, up)
+	j.after(time.Second)
+	suspects("l")
+	// Without probes the ports are all there is, of one switch if the other says nothing.
+	j.c.Controller.ProbeInterval = 0
+	j.after(0, "link.up")
+	j.says("a", down, up)
+	j.after(0, "link.down")
+	j.report("a", nil)
+	j.after(time.Hour)
+	suspects("l")
+}
+
+// TestHostsPort: of a host's port the switch's word is told, and no route changes for it.
+func TestHostsPort(t *testing.T) {
+	j := newJudge(t)
+	j.c.Controller.ProbeInterval = 0
+	host := func(want view.PortState) {
+		t.Helper()
+		if v, _ := j.port("h"); v.state != want {
+			t.Errorf("the host's port: %+v, want %v", v, want)
+		}
+	}
+	j.says("a", view.PortUp, view.PortUp)
+	j.after(0)
+	host(view.PortUp)
+	j.says("a", view.PortUp, view.PortDown)
+	j.after(0, "link.down")
+	host(view.PortDown)
+	j.after(time.Second)
+	if s := j.state(); len(s.SuspectLinks)+len(s.DownLinks) > 0 {
+		t.Errorf("routes avoid %v %v", s.SuspectLinks, s.DownLinks)
+	}
+	j.report("a", nil)
+	j.after(time.Second)
+	host(view.PortUnknown)
+	j.says("a", view.PortUp, view.PortUp)
+	j.after(0, "link.up")
+	host(view.PortUp)
+}
+
+// TestPortFlaps: a link whose carrier flaps is held as one whose probes do.
+func TestPortFlaps(t *testing.T) {
+	j := newJudge(t)
+	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
+	j.both()
+	for _, want := range []string{"link.up", "link.held"} {
+		j.says("a", view.PortDown, view.PortUp)
+		j.after(0, "link.down")
+		j.says("a", view.PortUp, view.PortUp)
+		j.both()
+		j.after(0, want)
+	}
+}

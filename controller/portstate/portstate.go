@@ -1,0 +1,145 @@
+// Package portstate learns from a switch which of its ports are up. P4Runtime has no word for it,
+// but many switches serve gNMI at the same address, where OpenConfig's interfaces have an oper-status.
+package portstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	gpb "github.com/openconfig/gnmi/proto/gnmi"
+	"google.golang.org/grpc"
+
+	"github.com/headgate/headgate/controller/view"
+)
+
+// Numbers is the leaf of an interface's state that has the port's number in P4Runtime, and whether
+// a subscription may name all interfaces at once.
+type Numbers struct {
+	Leaf string
+	All  bool
+}
+
+// Who has which leaf.
+var (
+	// OpenConfig is openconfig-p4rt's model, as the embedded switch has it.
+	OpenConfig = Numbers{Leaf: "id", All: true}
+	// Stratum takes oper-status of one interface at a time, and calls the number ifindex.
+	Stratum = Numbers{Leaf: "ifindex"}
+)
+
+// errNone is a switch without interfaces.
+var errNone = errors.New("it shows no interfaces")
+
+// Follow calls tell with all that a switch says of its ports, by number, whenever that changes, until
+// ctx ends or the switch ends the stream; it returns why. A switch that serves no gNMI costs one call.
+// The maps are tell's to keep.
+func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell func(map[uint32]view.PortState)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	client := gpb.NewGNMIClient(conn)
+	ports, err := numbers(ctx, client, n.Leaf)
+	if err != nil {
+		return err
+	}
+	if len(ports) == 0 {
+		return errNone
+	}
+	list := &gpb.SubscriptionList{Mode: gpb.SubscriptionList_STREAM, Encoding: gpb.Encoding_PROTO}
+	add := func(name string) {
+		list.Subscription = append(list.Subscription, &gpb.Subscription{Path: state(name, "oper-status"), Mode: gpb.SubscriptionMode_ON_CHANGE})
+	}
+	if n.All {
+		add("*")
+	} else {
+		for name := range ports {
+			add(name)
+		}
+	}
+	known := map[uint32]view.PortState{}
+	return subscribe(ctx, client, list, func(n *gpb.Notification) {
+		before := maps.Clone(known)
+		each(n, func(name string, v *gpb.TypedValue) {
+			if port, ok := ports[name]; ok {
+				known[port] = states[v.GetStringVal()]
+			}
+		})
+		if !maps.Equal(before, known) {
+			tell(maps.Clone(known))
+		}
+	})
+}
+
+// states are those of OpenConfig that say something of a port.
+var states = map[string]view.PortState{
+	"UP": view.PortUp, "DOWN": view.PortDown, "LOWER_LAYER_DOWN": view.PortDown, "NOT_PRESENT": view.PortDown,
+}
+
+// numbers returns the ports' numbers by the names of their interfaces.
+func numbers(ctx context.Context, client gpb.GNMIClient, leaf string) (map[string]uint32, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	list := &gpb.SubscriptionList{
+		Mode: gpb.SubscriptionList_ONCE, Encoding: gpb.Encoding_PROTO,
+		Subscription: []*gpb.Subscription{{Path: state("*", leaf)}},
+	}
+	ports := map[string]uint32{}
+	err := subscribe(ctx, client, list, func(n *gpb.Notification) {
+		each(n, func(name string, v *gpb.TypedValue) {
+			if v != nil {
+				ports[name] = uint32(v.GetUintVal())
+			}
+		})
+	})
+	return ports, err
+}
+
+// state is the path of a leaf of an interface's state.
+func state(name, leaf string) *gpb.Path {
+	return &gpb.Path{Elem: []*gpb.PathElem{
+		{Name: "interfaces"}, {Name: "interface", Key: map[string]string{"name": name}}, {Name: "state"}, {Name: leaf},
+	}}
+}
+
+// each calls f with each interface that a notification names and its value, nil for none any more.
+func each(n *gpb.Notification, f func(name string, v *gpb.TypedValue)) {
+	name := func(p *gpb.Path) string {
+		for _, list := range [][]*gpb.PathElem{n.GetPrefix().GetElem(), p.GetElem()} {
+			for _, e := range list {
+				if _, bare, ok := strings.Cut(e.GetName(), ":"); e.GetName() == "interface" || ok && bare == "interface" {
+					return e.GetKey()["name"]
+				}
+			}
+		}
+		return ""
+	}
+	for _, p := range n.GetDelete() {
+		f(name(p), nil)
+	}
+	for _, u := range n.GetUpdate() {
+		f(name(u.GetPath()), u.GetVal())
+	}
+}
+
+// subscribe hands over the notifications of a subscription: of one of mode ONCE until all have come,
+// then it returns nil, and of others until the stream ends.
+func subscribe(ctx context.Context, client gpb.GNMIClient, list *gpb.SubscriptionList, take func(*gpb.Notification)) error {
+	stream, err := client.Subscribe(ctx)
+	if err != nil {
+		return err
+	}
+	// Of an error in sending Recv knows the reason.
+	_ = stream.Send(&gpb.SubscribeRequest{Request: &gpb.SubscribeRequest_Subscribe{Subscribe: list}})
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return fmt.Errorf("gNMI: %w", err)
+		}
+		if r.GetSyncResponse() && list.GetMode() == gpb.SubscriptionList_ONCE {
+			return nil
+		}
+		take(r.GetUpdate())
+	}
+}
