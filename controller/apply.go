@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -455,8 +456,8 @@ func (c *Controller) distribute(a *applied) {
 // holds applying.
 func (c *Controller) warn(a *applied) {
 	state := c.links.state()
-	for name, suspect := range state.SuspectLinks {
-		state.DownLinks[name] = state.DownLinks[name] || suspect
+	for _, avoided := range []map[string]bool{state.SuspectLinks, state.HeldLinks} {
+		maps.Copy(state.DownLinks, avoided)
 	}
 	var texts []string
 	for _, r := range c.foresee(context.Background(), a.config, a.graph, state.DownLinks, 0) {

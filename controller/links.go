@@ -40,6 +40,7 @@ type links struct {
 	dead     map[string]bool                      // switches out of reach for long
 	lost     map[string]time.Time                 // since when a switch is out of reach
 	flaps    map[string]flap                      // of links that went down lately
+	moved    bool                                 // routes change without an event
 	judged   time.Time                            // when all of it was judged last
 	awake    time.Time                            // since when it has been judged without a break
 }
@@ -151,7 +152,14 @@ func (l *links) forget(c *config.Config) (err error) {
 func (l *links) state() topology.State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return topology.State{DownLinks: maps.Clone(l.down), SuspectLinks: maps.Clone(l.suspect), SuspectSwitches: maps.Clone(l.dead)}
+	s := topology.State{DownLinks: maps.Clone(l.down), SuspectLinks: maps.Clone(l.suspect), HeldLinks: map[string]bool{}, SuspectSwitches: maps.Clone(l.dead)}
+	for name := range l.suspect {
+		if !l.flaps[name].back.IsZero() {
+			s.HeldLinks[name] = true
+			delete(s.SuspectLinks, name)
+		}
+	}
+	return s
 }
 
 // port returns what is known of the ports at both ends of a link, and whether an operator took
@@ -194,11 +202,13 @@ func (l *links) judge(c *config.Config, switches map[string]device.Health, now t
 			happened = append(happened, e)
 		}
 	}
+	moved := l.moved
+	l.moved = false
 	l.mu.Unlock()
 	for _, e := range happened {
 		l.event(e)
 	}
-	if len(happened) > 0 {
+	if len(happened) > 0 || moved {
 		l.change()
 	}
 }
@@ -338,7 +348,8 @@ func (l *links) judgeLink(k *config.Link, switches map[string]device.Health, c *
 		l.verdicts[k.Name] = verdict{view.PortDown, why}
 		if l.suspect[k.Name] {
 			if !f.back.IsZero() {
-				f = flap{downs: f.downs + 1} // while it was held
+				f = flap{downs: f.downs + 1} // while it was held, and better than others that are suspect
+				l.moved = true
 			}
 			return view.Event{}, false
 		}

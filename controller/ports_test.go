@@ -111,4 +111,20 @@ func TestPortFlaps(t *testing.T) {
 		j.both()
 		j.after(0, want)
 	}
+	// What is held works: where the other links do not it is used, until it is down again.
+	held := func(want bool) {
+		t.Helper()
+		if s := j.state(); s.HeldLinks["l"] != want || s.SuspectLinks["l"] == want {
+			t.Errorf("held %v and suspect %v, want held: %v", s.HeldLinks, s.SuspectLinks, want)
+		}
+	}
+	held(true)
+	routes := 0
+	j.change = func() { routes++ }
+	j.says("a", view.PortDown, view.PortUp)
+	j.after(0) // who knows that it comes and goes need not hear it each time
+	held(false)
+	if routes != 1 {
+		t.Errorf("routes were asked for %d times, want once", routes)
+	}
 }

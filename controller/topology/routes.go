@@ -7,12 +7,14 @@ import (
 
 // State is what is known to be broken. The zero value is a fabric in full health.
 //
-// Down and Suspect differ in what is done when there is no other way: a link that is down
-// is never used, a suspect one is better than none. An operator's word makes a link down;
-// a switch out of the controller's reach may well still forward, so it is only suspect.
+// They differ in what is done when there is no other way: a link that is down is never used, a
+// suspect one is better than none, and one that works and is only held, because it comes and
+// goes, is better than a suspect one. An operator's word makes a link down; a switch out of the
+// controller's reach may well still forward, so it is only suspect.
 type State struct {
 	DownLinks       map[string]bool // by link name
 	SuspectLinks    map[string]bool // by link name
+	HeldLinks       map[string]bool // by link name
 	SuspectSwitches map[string]bool // by switch name
 }
 
@@ -56,18 +58,26 @@ type Routes struct {
 
 // tree is the distances of all switches to one leaf.
 type tree struct {
-	to      *Destination
-	healthy []int // by links that need not be avoided
-	all     []int // by those that are not down; nil while nobody needs them
+	to   *Destination
+	dist [levels][]int // but for the first nil while nobody needs them
 }
+
+// The levels: a switch takes the links of the first level by which there is a way.
+const (
+	strict = iota // links that need not be avoided
+	held          // those that are held, too
+	loose         // all that are not down
+	levels
+)
 
 // condition is what is known of a link.
 type condition uint8
 
 const (
-	down     condition = 1 << iota
-	suspect            // the link itself
-	suspectA           // the switch at its end A
+	down condition = 1 << iota
+	heldLink
+	suspect  // the link itself
+	suspectA // the switch at its end A
 	suspectB
 )
 
@@ -154,7 +164,11 @@ func (c *computation) destination(k int, last []condition) {
 // of all are still right, and else of all.
 func (c *computation) leaf(k int) {
 	g, t := c.graph, &c.trees[k]
-	if t.healthy != nil && c.holds(k, t.healthy, c.strict) && (t.all == nil || c.holds(k, t.all, c.loose)) {
+	right := t.dist[strict] != nil
+	for level := 0; level < levels && right; level++ {
+		right = t.dist[level] == nil || c.holds(k, level)
+	}
+	if right {
 		for _, link := range c.changed {
 			for _, i := range g.ends[link] {
 				if i >= 0 {
@@ -164,16 +178,23 @@ func (c *computation) leaf(k int) {
 		}
 		return
 	}
-	t.healthy, t.all = g.distances(g.leaves[k], func(link int) bool { return c.strict(k, link) }), nil
+	t.dist = [levels][]int{}
 	for i := range g.switches {
 		c.hops(k, i)
 	}
 }
 
-// strict says which links may be used on the way to a leaf where there is a choice: none that must be
-// avoided. A leaf that is itself suspect has no replacement, so its own suspicion must not hide its links.
-func (c *computation) strict(k, link int) bool {
-	switch cond := c.links[link]; cond {
+// usable says which links may be used on the way to a leaf by a level. A leaf that is itself suspect has no
+// replacement, so its own suspicion must not hide its links.
+func (c *computation) usable(k, level, link int) bool {
+	cond := c.links[link]
+	switch {
+	case level == loose:
+		return cond&down == 0
+	case level == held:
+		cond &^= heldLink
+	}
+	switch cond {
 	case 0:
 		return true
 	case suspectA:
@@ -184,14 +205,12 @@ func (c *computation) strict(k, link int) bool {
 	return false
 }
 
-// loose says which links may be used where there is no choice.
-func (c *computation) loose(_, link int) bool { return c.links[link]&down == 0 }
-
 // holds reports whether distances are right although links changed. They are those of shortest paths
 // when no link leads more than one step closer, and each switch has one that leads a step
 // closer; only the switches at links that changed can have lost theirs.
-func (c *computation) holds(k int, dist []int, usable func(k, link int) bool) bool {
-	g := c.graph
+func (c *computation) holds(k, level int) bool {
+	g, dist := c.graph, c.trees[k].dist[level]
+	usable := func(link int) bool { return c.usable(k, level, link) }
 	for _, link := range c.changed {
 		a, b := g.ends[link][0], g.ends[link][1]
 		if a < 0 || b < 0 {
@@ -201,12 +220,12 @@ func (c *computation) holds(k int, dist []int, usable func(k, link int) bool) bo
 			a, b = b, a
 		}
 		switch {
-		case usable(k, link):
+		case usable(link):
 			if dist[b] == unreachable && dist[a] != unreachable || dist[a]-dist[b] > 1 {
 				return false
 			}
 		case dist[b] != unreachable && dist[a] == dist[b]+1:
-			if c.ports = g.closer(c.ports[:0], a, dist, func(link int) bool { return usable(k, link) }); len(c.ports) == 0 {
+			if c.ports = g.closer(c.ports[:0], a, dist, usable); len(c.ports) == 0 {
 				return false
 			}
 		}
@@ -220,13 +239,13 @@ func (c *computation) hops(k, i int) {
 	if i == g.leaves[k] {
 		return
 	}
-	c.ports = g.closer(c.ports[:0], i, t.healthy, func(link int) bool { return c.strict(k, link) })
-	if len(c.ports) == 0 {
-		loose := func(link int) bool { return c.loose(k, link) }
-		if t.all == nil {
-			t.all = g.distances(g.leaves[k], loose)
+	c.ports = c.ports[:0]
+	for level := 0; level < levels && len(c.ports) == 0; level++ {
+		usable := func(link int) bool { return c.usable(k, level, link) }
+		if t.dist[level] == nil {
+			t.dist[level] = g.distances(g.leaves[k], usable)
 		}
-		c.ports = g.closer(c.ports, i, t.all, loose)
+		c.ports = g.closer(c.ports, i, t.dist[level], usable)
 	}
 	n := &g.switches[i]
 	same := func(hops []NextHop) bool {
@@ -254,7 +273,7 @@ func (g *Graph) conditions(s State) []condition {
 		for _, c := range []struct {
 			is   bool
 			what condition
-		}{{s.DownLinks[l.Name], down}, {s.SuspectLinks[l.Name], suspect}, {s.SuspectSwitches[l.A.Node], suspectA}, {s.SuspectSwitches[l.B.Node], suspectB}} {
+		}{{s.DownLinks[l.Name], down}, {s.SuspectLinks[l.Name], suspect}, {s.HeldLinks[l.Name], heldLink}, {s.SuspectSwitches[l.A.Node], suspectA}, {s.SuspectSwitches[l.B.Node], suspectB}} {
 			if c.is {
 				list[i] |= c.what
 			}

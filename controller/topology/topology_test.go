@@ -67,6 +67,11 @@ func TestRoutes(t *testing.T) {
 		{"detour of a spine whose link is down", State{DownLinks: set("leaf2:3-spine1:2")}, "spine1", []uint32{1, 3, 4}},
 		{"suspect link", State{SuspectLinks: set("leaf1:4-spine2:1")}, "leaf1", []uint32{3}},
 		{"both suspect is better than none", State{SuspectLinks: set("leaf1:3-spine1:1", "leaf1:4-spine2:1")}, "leaf1", []uint32{3, 4}},
+		{"held link", State{HeldLinks: set("leaf1:4-spine2:1")}, "leaf1", []uint32{3}},
+		{"held is better than suspect", State{SuspectLinks: set("leaf1:3-spine1:1"), HeldLinks: set("leaf1:4-spine2:1")}, "leaf1", []uint32{4}},
+		{"both held is better than none", State{HeldLinks: set("leaf1:3-spine1:1", "leaf1:4-spine2:1")}, "leaf1", []uint32{3, 4}},
+		{"a way by a held link is better than a suspect one", State{SuspectLinks: set("leaf2:3-spine1:2"), HeldLinks: set("leaf2:4-spine2:2")}, "spine1", []uint32{1, 3, 4}},
+		{"held and down", State{HeldLinks: set("leaf1:3-spine1:1"), DownLinks: set("leaf1:3-spine1:1", "leaf1:4-spine2:1")}, "leaf1", nil},
 		{"both down", State{DownLinks: set("leaf1:3-spine1:1", "leaf1:4-spine2:1")}, "leaf1", nil},
 		{"suspect spine", State{SuspectSwitches: set("spine2")}, "leaf1", []uint32{3}},
 		{"suspect leaf is the destination", State{SuspectSwitches: set("leaf2")}, "leaf1", []uint32{3, 4}},
@@ -147,10 +152,11 @@ func drawFabric(t *rapid.T) *config.Config {
 
 // drawState makes random faults.
 func drawState(t *rapid.T, c *config.Config) State {
-	s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
+	s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, HeldLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
 	for _, l := range c.Links {
 		s.DownLinks[l.Name] = rapid.IntRange(0, 5).Draw(t, "down") == 0
 		s.SuspectLinks[l.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
+		s.HeldLinks[l.Name] = rapid.IntRange(0, 4).Draw(t, "held") == 0
 	}
 	for _, sw := range c.Switches {
 		s.SuspectSwitches[sw.Name] = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
@@ -202,13 +208,13 @@ func TestRoutesFromLast(t *testing.T) {
 		c := drawFabric(t)
 		g := New(c)
 		var last *Routes
-		s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
+		s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, HeldLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
 		for range rapid.IntRange(1, 6).Draw(t, "events") {
 			if rapid.IntRange(0, 3).Draw(t, "all change") == 0 {
 				s = drawState(t, c)
 			} else {
 				l := c.Links[rapid.IntRange(0, len(c.Links)-1).Draw(t, "link")].Name
-				m := rapid.SampledFrom([]map[string]bool{s.DownLinks, s.SuspectLinks}).Draw(t, "kind")
+				m := rapid.SampledFrom([]map[string]bool{s.DownLinks, s.SuspectLinks, s.HeldLinks}).Draw(t, "kind")
 				m[l] = !m[l]
 			}
 			next := g.Routes(s, last)

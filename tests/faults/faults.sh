@@ -123,6 +123,7 @@ fault "the controller is killed in mid-apply 20 times" midapply
 fault "a cable of spine1 is cut for 5 s" cut leaf1-3
 fault "a cable of spine2 is cut for 5 s" cut leaf1-4
 fault "a cable flaps 10 times" flaps leaf1-3
+fault "a cable of spine2 is cut for 5 s, while spine1's is held" cut leaf1-4
 fault "spine1 is killed, back after 10 s" killed spine1
 fault "spine1 is frozen for 20 s" frozen spine1
 fault "leaf2 is killed, back after 10 s" killed leaf2
