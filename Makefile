@@ -21,7 +21,7 @@ TOOLS := GOGC=400 $(GO)
 MAX_SIZE := 40000000
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -113,6 +113,10 @@ test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2: l
 test-ha: ## three controllers, killed, frozen, cut off, out of disk, back with another uptime, the wall clock of one set (root; HEADGATE_HA=10 times each, an hour)
 	HEADGATE_HA=$(or $(HEADGATE_HA),10) $(GO) test -v -count=1 -timeout 60m ./tests/cluster
 
+test-deploy: deb ## the manifest by Kubernetes' types; the package in a clean Debian: installed, its units' commands run, removed (root, debootstrap)
+	cd deploy && $(GO) test ./...
+	deploy/deb/clean-root.sh bin/headgate_*_$$($(GO) env GOARCH).deb
+
 test-samples: ## compare with simple_switch_grpc over p4c's v1model samples, random packets (P4C=/path/to/p4c; minutes)
 	@[ -n "$(P4C)" ] || { echo "P4C is not set: clone github.com/p4lang/p4c and name it, P4C=/path/to/p4c"; exit 1; }
 	cd tests/samples && P4C="$(abspath $(P4C))" $(GO) test -count=1 -timeout 60m -parallel 8 -run TestSamples $(ARGS)
@@ -156,7 +160,7 @@ test-mininet: build ## the five systems on networks in Mininet, on both switches
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed s/^v// || true)
 
 deb: size ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
-	rm -rf bin/man && mkdir -p bin/man && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
+	rm -rf bin/man bin/*.deb && mkdir -p bin/man && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
 	cd deploy && VERSION=$(or $(VERSION),0.0.0+$(shell git rev-parse --short HEAD)) ARCH=$$($(GO) env GOARCH) $(GO) tool nfpm package --packager deb --target ../bin
 
 image: size ## the OCI image headgate (docker, or DOCKER=podman or buildah)
