@@ -81,17 +81,22 @@ func TestPeers(t *testing.T) {
 // rows are those of one peer; a ratio above one says that ours is better.
 func (p peer) rows(w *tabwriter.Writer, all map[kind][]sample) {
 	commands := []string{strings.Join(p.command(p.kind), " "), strings.Join(p.command(ours), " ")}
-	for i, v := range all[ours][0] {
-		theirs, mine, ratio, command := median(all[p.kind], i), median(all[ours], i), "", ""
+	values := all[ours][0]
+	for i, v := range values {
+		theirs, mine, ratio := median(all[p.kind], i), median(all[ours], i), ""
 		switch v.ratio {
 		case 1:
 			ratio = fmt.Sprintf("%.2f×", mine/theirs)
 		case -1:
 			ratio = fmt.Sprintf("%.2f×", theirs/mine)
 		}
+		command := ""
 		if i < len(commands) {
 			command = commands[i]
 		}
 		fmt.Fprintf(w, "%v\t%s\t%s\t%.4g\t%.4g\t%s\t%s\n", p.kind, p.scenario, v.name, theirs, mine, ratio, command)
+	}
+	for _, command := range commands[min(len(values), len(commands)):] {
+		fmt.Fprintf(w, "\t\t\t\t\t\t%s\n", command)
 	}
 }

@@ -65,7 +65,7 @@ func simulate(t *testing.T, k kind) sample {
 		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out[max(0, len(out)-2000):])
 	}
 	if k == ns3 {
-		out, err = os.ReadFile(filepath.Join(dir, "out.json"))
+		out, err = os.ReadFile(filepath.Join(dir, "out", "flows.json"))
 		must(t, err)
 	}
 	if n := len(ended.FindAll(out, -1)); n != flows {
@@ -96,14 +96,14 @@ func ns3Input(t *testing.T) (config, topology []byte) {
 			"appType": "ns3::DcbTrafficGenApplication", "nodes": fmt.Sprintf("[%d]", i), "protocolGroup": "RoCEv2", "startTime": "0s",
 			"socketConfig": m{"InnerPriority": 0},
 			"applicationConfig": m{
-				"CongestionType": "ns3::RoCEv2Nocc", "SendEnabled": true, "TrafficPattern": "SendOnce", "TrafficLoad": 0.0,
+				"CongestionType": "ns3::RoCEv2Nocc", "SendEnabled": true, "TrafficPattern": "SendOnce",
 				"TrafficSizeBytes": simBytes, "DestFixed": true, "DestinationNode": (i + simHosts/2) % simHosts,
 			},
 		})
 	}
 	config, err := json.MarshalIndent(m{
 		"inputFile":     m{"topo": "fat8.txt"},
-		"outputFile":    m{"resultFile": "out.json"},
+		"outputFile":    m{"resultFile": "out/flows.json"},
 		"runtimeConfig": m{"seed": 1, "stopTime": "10ms"},
 		"defaultConfig": m{"RoCEv2Socket": m{"RetxMode": "GBN"}},
 		"globalConfig": m{
