@@ -111,6 +111,7 @@ type Device struct {
 	forwards       bool   // see Health
 	refusesPackets string // why the switch accepts no packets; "" when it does
 	sendsNone      string // what shows that the switch sends no packets; "" when nothing does
+	slow           string // what shows that a switch that sends packets is slow, or hangs; "" when nothing does
 	inLine         bool   // the switch had its wanted state after the last attempt
 	heard          bool   // the switch has sent a packet in this epoch
 	status         view.Switch
@@ -348,7 +349,7 @@ func (h handler) Role(r session.Role, why error) {
 	}
 	d.role, d.why, d.reported = r, why, true
 	d.epoch++
-	d.refusesPackets, d.sendsNone, d.heard, d.inLine = "", "", false, false
+	d.refusesPackets, d.sendsNone, d.slow, d.heard, d.inLine = "", "", "", false, false
 	d.attached, d.forwards = nil, r == session.Backup
 	switch r {
 	case session.Disconnected:
@@ -404,18 +405,21 @@ func (d *Device) packetOut(p *p4v1.PacketOut) error {
 }
 
 // setSilent records whether the switch answers no polls although it should. simple_switch_grpc
-// without --cpu-port accepts packets, drops them and reports no error. One that has sent a packet is slow
-// when it is silent; whether it lives the session finds out.
+// without --cpu-port accepts packets, drops them and reports no error. One that has sent a packet is slow, or
+// hangs: its links are judged all the same, and whether it lives the session finds out.
 func (d *Device) setSilent(silent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if silent = silent && !d.heard; silent == (d.sendsNone != "") || d.attached == nil {
+	if silent == (d.sendsNone+d.slow != "") || d.attached == nil {
 		return
 	}
-	d.sendsNone = ""
-	if silent {
-		d.sendsNone = fmt.Sprintf("no poll of its ports was answered for %v, so that neither its queues nor its links are seen: want a switch with the CPU port %d",
-			poller.Patience*d.silence, d.opts.Switch.CPUPort)
+	d.sendsNone, d.slow = "", ""
+	unanswered := fmt.Sprintf("no poll of its ports was answered for %v", poller.Patience*d.silence)
+	switch {
+	case silent && d.heard:
+		d.slow = unanswered + ": it is slow, or hangs"
+	case silent:
+		d.sendsNone = fmt.Sprintf("%s, so that neither its queues nor its links are seen: want a switch with the CPU port %d", unanswered, d.opts.Switch.CPUPort)
 		if d.opts.Switch.Target.Chip() == "" {
 			d.sendsNone += fmt.Sprintf(" (--cpu-port %d)", d.opts.Switch.CPUPort)
 		}
@@ -423,10 +427,13 @@ func (d *Device) setSilent(silent bool) {
 	d.updateHealth()
 }
 
+// ails says what is wrong with a switch that has its wanted state, "" for nothing. The caller holds mu.
+func (d *Device) ails() string { return cmp.Or(d.refusesPackets, d.sendsNone, d.slow) }
+
 // updateHealth updates the state of a switch that has its wanted state: ready if it accepts and sends
 // packets, and degraded otherwise. The caller holds mu.
 func (d *Device) updateHealth() {
-	why := cmp.Or(d.refusesPackets, d.sendsNone)
+	why := d.ails()
 	switch {
 	case d.status.State == view.Ready && why != "":
 		d.setState(view.Degraded, why)

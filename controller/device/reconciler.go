@@ -2,7 +2,6 @@ package device
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +183,7 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 		if n := res.Inserted + res.Modified + res.Deleted; n > 0 {
 			d.log.Info("switch reconciled", "inserted", res.Inserted, "modified", res.Modified, "deleted", res.Deleted, "took", time.Since(began))
 		}
-		if why := cmp.Or(d.refusesPackets, d.sendsNone); why != "" {
+		if why := d.ails(); why != "" {
 			d.setState(view.Degraded, why)
 		} else {
 			d.setState(view.Ready, "")
