@@ -1,6 +1,7 @@
 package port
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,4 +51,74 @@ func FuzzPcapReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPcapWriter: what fills many buffers is in the file in order, whoever wrote it.
+func TestPcapWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.pcap")
+	w, err := createPcap(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func(i int) int {
+		if i == 900 { // more than a buffer
+			return fileBuffer
+		}
+		return []int{60, 1500, 0, 9000, 61}[i%5]
+	}
+	const frames = 2000
+	for i := range frames {
+		if i%500 == 0 { // once before the first buffer is full, then while the goroutine writes
+			if err := w.flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		frame := make([]byte, size(i))
+		if len(frame) > 0 {
+			frame[0] = byte(i)
+		}
+		w.stamp(time.Unix(int64(i), 0))
+		if err := w.write(frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := openPcap(path, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.file.Close()
+	for i := range frames {
+		if err := r.next(); err != nil || r.end {
+			t.Fatalf("frame %d: %v, end %v", i, err, r.end)
+		}
+		if len(r.data) != size(i) || len(r.data) > 0 && r.data[0] != byte(i) || r.at != int64(i)*1e9 {
+			t.Fatalf("frame %d has %d bytes and time %d", i, len(r.data), r.at)
+		}
+	}
+	if err := r.next(); err != nil || !r.end {
+		t.Errorf("after the last frame: %v, end %v", err, r.end)
+	}
+}
+
+// TestPcapWriterFails: an error of the goroutine is that of the next flush, and of the end.
+func TestPcapWriterFails(t *testing.T) {
+	w, err := createPcap(filepath.Join(t.TempDir(), "out.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.file.Close()
+	for range 10 {
+		if err := w.write(make([]byte, fileBuffer/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.flush(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("flush: %v", err)
+	}
+	if err := w.close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("close: %v", err)
+	}
 }
