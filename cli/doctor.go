@@ -40,6 +40,7 @@ func diagnose(ctx context.Context, e *env, file string) error {
 	answers := err == nil
 	if answers {
 		list = append(list, ofController(asked, e)...)
+		list = append(list, ofHosts(asked, e)...)
 		list = append(list, doctor.Controller(r.GetSwitches())...)
 	} else {
 		f := doctor.Finding{Area: "controller", Subject: e.Server, Verdict: doctor.Fail, Text: (&callError{e.Server, err}).Error(), Remedy: "start one, or name it by --server"}
@@ -55,7 +56,7 @@ func diagnose(ctx context.Context, e *env, file string) error {
 			doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Unchecked, Text: "no -f: nor its addresses"},
 			doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Unchecked, Text: "no -f: which switches to ask for their interfaces is not known"})
 	}
-	list = append(list, doctor.Finding{Area: "clock", Subject: "switches and hosts", Verdict: doctor.Unchecked, Text: "P4Runtime tells no time: run the doctor on each host"})
+	list = append(list, doctor.Finding{Area: "clock", Subject: "switches", Verdict: doctor.Unchecked, Text: "P4Runtime tells no time"})
 	return showFindings(e, list)
 }
 
@@ -71,6 +72,15 @@ func ofController(ctx context.Context, e *env) []doctor.Finding {
 		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Unchecked, Text: "the controller is of an earlier version, which does not tell its time and build"}}
 	}
 	return []doctor.Finding{doctor.Clock(f.GetTime().AsTime(), asked, answered), doctor.Build(f.GetBuild(), version.String())}
+}
+
+// ofHosts compares the clocks of hosts with the controller's.
+func ofHosts(ctx context.Context, e *env) []doctor.Finding {
+	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
+	if err != nil {
+		return []doctor.Finding{{Area: "clock", Subject: "hosts", Verdict: doctor.Unchecked, Text: (&callError{e.Server, err}).Error()}}
+	}
+	return doctor.HostClocks(r.GetHosts())
 }
 
 // ofFile checks what a fabric file names.

@@ -49,20 +49,48 @@ const (
 // Clock compares the controller's time with this machine's: the controller said there at a time
 // between asked and answered here.
 func Clock(there, asked, answered time.Time) Finding {
-	f := Finding{Area: "clock", Subject: "controller", Verdict: OK}
 	offset := max(asked.Sub(there), there.Sub(answered), 0)
-	f.Text = fmt.Sprintf("differs from this machine's by %v at least", offset.Round(time.Millisecond))
+	return clockOf("controller", offset,
+		fmt.Sprintf("differs from this machine's by %v at least", offset.Round(time.Millisecond)),
+		fmt.Sprintf("no difference from this machine's was seen, to within %v", answered.Sub(asked).Round(time.Millisecond)))
+}
+
+// clockOf judges how far two clocks are apart.
+func clockOf(subject string, offset time.Duration, differs, same string) Finding {
+	f := Finding{Area: "clock", Subject: subject, Verdict: OK, Text: same}
 	switch {
 	case offset >= failOffset:
 		f.Verdict = Fail
 	case offset >= warnOffset:
 		f.Verdict = Warn
 	default:
-		f.Text = fmt.Sprintf("no difference from this machine's was seen, to within %v", answered.Sub(asked).Round(time.Millisecond))
 		return f
 	}
-	f.Remedy = "run chrony or another client of NTP on both"
+	f.Text, f.Remedy = differs, "run chrony or another client of NTP on both"
 	return f
+}
+
+// HostClocks compares the clocks of the hosts that are attached with the controller's, by when they sent
+// their last reports and when these came.
+func HostClocks(hosts []*pb.HostReport) []Finding {
+	var list []Finding
+	for _, h := range hosts {
+		subject := "host " + h.GetHost()
+		if h.GetSent() == nil || h.GetTime() == nil {
+			list = append(list, Finding{Area: "clock", Subject: subject, Verdict: Unchecked, Text: "the host's agent is of an earlier version, which does not tell its time"})
+			continue
+		}
+		offset, differs := h.GetSent().AsTime().Sub(h.GetTime().AsTime()), "is ahead of the controller's by %v at least"
+		if offset < 0 {
+			offset, differs = -offset, "is behind the controller's by %v, or less where its report was long on its way"
+		}
+		offset = offset.Round(time.Millisecond)
+		list = append(list, clockOf(subject, offset, fmt.Sprintf(differs, offset), fmt.Sprintf("no difference from the controller's was seen, to within %v", offset)))
+	}
+	if len(list) == 0 {
+		list = []Finding{{Area: "clock", Subject: "hosts", Verdict: Unchecked, Text: "no host is attached"}}
+	}
+	return list
 }
 
 // Build compares the controller's build with this command's.

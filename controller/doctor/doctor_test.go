@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/controller"
@@ -101,6 +103,27 @@ func TestClock(t *testing.T) {
 		if got := lines(t, Clock(at(there), at(10), at(11))); !strings.HasPrefix(got, want) {
 			t.Errorf("%v: %s, want %s", there, got, want)
 		}
+	}
+}
+
+func TestHostClocks(t *testing.T) {
+	at := func(seconds float64) *timestamppb.Timestamp { return timestamppb.New(time.Unix(0, int64(seconds*1e9))) }
+	for want, r := range map[string]*pb.HostReport{
+		"ok: no difference from the controller's was seen, to within 20ms":   {Sent: at(9.98), Time: at(10)},
+		"ok: no difference from the controller's was seen, to within 900ms":  {Sent: at(10.9), Time: at(10)},
+		"WARN: is ahead of the controller's by 1.5s at least":                {Sent: at(11.5), Time: at(10)},
+		"WARN: is behind the controller's by 2s, or less where its report":   {Sent: at(8), Time: at(10)},
+		"FAIL: is behind the controller's by 1h0m0s, or less":                {Sent: at(10), Time: at(3610)},
+		"not checked: the host's agent is of an earlier version, which does": {Time: at(10)},
+	} {
+		r.Host = "h1"
+		got := HostClocks([]*pb.HostReport{r})
+		if len(got) != 1 || got[0].Subject != "host h1" || !strings.HasPrefix(lines(t, got...), want) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	if got := lines(t, HostClocks(nil)...); got != "not checked: no host is attached" {
+		t.Error(got)
 	}
 }
 

@@ -4191,7 +4191,9 @@ type HostReport struct {
 	// The host's stream ended; only in WatchFlows.
 	Detached bool `protobuf:"varint,4,opt,name=detached,proto3" json:"detached,omitempty"`
 	// Flows that have ended since the agent started, by their size. The controller keeps 16 ranges of sizes.
-	Completions   []*Completions `protobuf:"bytes,5,rep,name=completions,proto3" json:"completions,omitempty"`
+	Completions []*Completions `protobuf:"bytes,5,rep,name=completions,proto3" json:"completions,omitempty"`
+	// The host's clock when it sent the report.
+	Sent          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=sent,proto3" json:"sent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4257,6 +4259,13 @@ func (x *HostReport) GetDetached() bool {
 func (x *HostReport) GetCompletions() []*Completions {
 	if x != nil {
 		return x.Completions
+	}
+	return nil
+}
+
+func (x *HostReport) GetSent() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Sent
 	}
 	return nil
 }
@@ -6171,14 +6180,15 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x12ExportAuditRequest\"3\n" +
 	"\tAuditLine\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
-	"\x04head\x18\x02 \x01(\tR\x04head\"\xd7\x01\n" +
+	"\x04head\x18\x02 \x01(\tR\x04head\"\x87\x02\n" +
 	"\n" +
 	"HostReport\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12-\n" +
 	"\x05flows\x18\x02 \x03(\v2\x17.headgate.v1.FlowReportR\x05flows\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
 	"\bdetached\x18\x04 \x01(\bR\bdetached\x12:\n" +
-	"\vcompletions\x18\x05 \x03(\v2\x18.headgate.v1.CompletionsR\vcompletions\"\x96\x01\n" +
+	"\vcompletions\x18\x05 \x03(\v2\x18.headgate.v1.CompletionsR\vcompletions\x12.\n" +
+	"\x04sent\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\"\x96\x01\n" +
 	"\vCompletions\x12\x1d\n" +
 	"\n" +
 	"from_bytes\x18\x01 \x01(\x04R\tfromBytes\x12\x1f\n" +
@@ -6493,86 +6503,87 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	66,  // 50: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
 	92,  // 51: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
 	65,  // 52: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
-	44,  // 53: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	71,  // 54: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	53,  // 55: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	70,  // 56: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	68,  // 57: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	69,  // 58: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	44,  // 59: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	71,  // 60: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	71,  // 61: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	79,  // 62: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	71,  // 63: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	92,  // 64: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	92,  // 65: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
-	84,  // 66: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
-	85,  // 67: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
-	83,  // 68: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
-	92,  // 69: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
-	84,  // 70: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
-	64,  // 71: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,   // 72: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10,  // 73: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	20,  // 74: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	24,  // 75: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	31,  // 76: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	33,  // 77: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	26,  // 78: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
-	36,  // 79: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	40,  // 80: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	42,  // 81: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	87,  // 82: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
-	89,  // 83: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
-	45,  // 84: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	47,  // 85: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	49,  // 86: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	51,  // 87: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	55,  // 88: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	57,  // 89: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	59,  // 90: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	62,  // 91: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	72,  // 92: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	74,  // 93: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	76,  // 94: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	77,  // 95: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	64,  // 96: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	80,  // 97: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	81,  // 98: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	86,  // 99: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,   // 100: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11,  // 101: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	21,  // 102: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	29,  // 103: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	32,  // 104: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	34,  // 105: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	27,  // 106: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
-	37,  // 107: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	41,  // 108: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	43,  // 109: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	88,  // 110: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
-	90,  // 111: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
-	46,  // 112: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	48,  // 113: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	50,  // 114: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	52,  // 115: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	56,  // 116: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	58,  // 117: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	60,  // 118: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	63,  // 119: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	73,  // 120: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	75,  // 121: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	78,  // 122: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	78,  // 123: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	67,  // 124: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	91,  // 125: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	82,  // 126: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	64,  // 127: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	100, // [100:128] is the sub-list for method output_type
-	72,  // [72:100] is the sub-list for method input_type
-	72,  // [72:72] is the sub-list for extension type_name
-	72,  // [72:72] is the sub-list for extension extendee
-	0,   // [0:72] is the sub-list for field type_name
+	92,  // 53: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
+	44,  // 54: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	71,  // 55: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	53,  // 56: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	70,  // 57: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	68,  // 58: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	69,  // 59: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	44,  // 60: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	71,  // 61: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	71,  // 62: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	79,  // 63: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	71,  // 64: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	92,  // 65: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	92,  // 66: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	84,  // 67: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	85,  // 68: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	83,  // 69: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
+	92,  // 70: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
+	84,  // 71: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
+	64,  // 72: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,   // 73: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10,  // 74: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	20,  // 75: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	24,  // 76: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	31,  // 77: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	33,  // 78: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	26,  // 79: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
+	36,  // 80: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	40,  // 81: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	42,  // 82: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	87,  // 83: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
+	89,  // 84: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
+	45,  // 85: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	47,  // 86: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	49,  // 87: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	51,  // 88: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	55,  // 89: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	57,  // 90: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	59,  // 91: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	62,  // 92: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	72,  // 93: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	74,  // 94: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	76,  // 95: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	77,  // 96: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	64,  // 97: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	80,  // 98: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	81,  // 99: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	86,  // 100: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,   // 101: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11,  // 102: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	21,  // 103: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	29,  // 104: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	32,  // 105: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	34,  // 106: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	27,  // 107: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	37,  // 108: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	41,  // 109: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	43,  // 110: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	88,  // 111: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
+	90,  // 112: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
+	46,  // 113: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	48,  // 114: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	50,  // 115: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	52,  // 116: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	56,  // 117: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	58,  // 118: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	60,  // 119: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	63,  // 120: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	73,  // 121: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	75,  // 122: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	78,  // 123: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	78,  // 124: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	67,  // 125: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	91,  // 126: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	82,  // 127: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	64,  // 128: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	101, // [101:129] is the sub-list for method output_type
+	73,  // [73:101] is the sub-list for method input_type
+	73,  // [73:73] is the sub-list for extension type_name
+	73,  // [73:73] is the sub-list for extension extendee
+	0,   // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }

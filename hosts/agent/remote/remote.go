@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
@@ -207,6 +208,7 @@ func (a *attachment) report(ctx context.Context) (*headgatev1.HostReport, error)
 		return nil, err
 	}
 	out := toWire(a.opts.Host, flows, ended, a.seen, a.channels, at-a.at)
+	out.Sent = timestamppb.Now()
 	a.at = at
 	clear(a.seen)
 	for _, f := range flows {

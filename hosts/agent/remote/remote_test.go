@@ -103,6 +103,7 @@ func command(k agent.FlowKey, w float64) *headgatev1.HostCommand {
 }
 
 func TestReportsAndObeys(t *testing.T) {
+	began := time.Now().Round(0)
 	do, key := owned(t)
 	later := key
 	later.SrcPort = 50001
@@ -140,6 +141,9 @@ func TestReportsAndObeys(t *testing.T) {
 	first := <-seen
 	if first.Host != "h1" || len(first.Flows) != 1 {
 		t.Fatalf("first report %v", first)
+	}
+	if at := first.GetSent().AsTime(); at.After(time.Now()) || at.Before(began) {
+		t.Errorf("sent at %v, by a clock between %v and now", at, began)
 	}
 	f := first.Flows[0]
 	if f.Flow.SrcIpv4 != "10.0.1.1" || f.Flow.DstIpv4 != "10.0.2.1" || f.Flow.SrcPort != 50000 || f.Flow.DstPort != maxqd.Port || f.Weight != 2 || f.Application != "search" {
