@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// check finds the contradictions that no single field shows. It reports whether both ends
-// of each link are known.
+// check finds the contradictions that no single field shows. It reports whether there is a switch, and
+// both ends of each link are known, as the checks of sections rely on.
 func (c *Config) check(d *yamlnode.Doc) bool {
 	c.checkNames(d)
 	c.checkTargets(d)
@@ -21,7 +21,7 @@ func (c *Config) check(d *yamlnode.Doc) bool {
 		c.checkPorts(d)
 	}
 	c.checkController(d)
-	return known
+	return known && len(c.Switches) > 0
 }
 
 func (c *Config) checkNames(d *yamlnode.Doc) {
