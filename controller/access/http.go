@@ -2,24 +2,14 @@ package access
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-)
 
-// onLoopback reports whether the host of a request, with or without a port, is this machine.
-func onLoopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}
+	"github.com/headgate/headgate/internal/service"
+)
 
 // Request says why a request of HTTP may not see the metrics: 401 or 403 or 429, and 200 when it
 // may.
@@ -27,7 +17,7 @@ func (g *Guard) Request(r *http.Request) (code int, why string) {
 	c := Caller{Identity: Identity{Name: loopback}, Address: r.RemoteAddr}
 	if r.TLS != nil {
 		c.Identity = ofCertificate(*r.TLS)
-	} else if !onLoopback(r.Host) {
+	} else if !service.OnLoopback(r.Host) {
 		// A page of another name, which that name's owner lets point here, must not read this one's.
 		why := fmt.Sprintf("the host is %q: without TLS want localhost, or an address of loopback", r.Host)
 		return http.StatusForbidden, status.Convert(g.refuse(c, Metrics, codes.PermissionDenied, why)).Message()

@@ -8,8 +8,19 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"strings"
 	"time"
 )
+
+// OnLoopback reports whether the host of a request of HTTP, with or without a port, is this machine.
+func OnLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
 
 // ProfileUsage describes the flag --pprof.
 const ProfileUsage = "serve Go's profiles (net/http/pprof) on this `HOST:PORT` of loopback"
@@ -33,7 +44,14 @@ func Profile(ctx context.Context, address string, log *slog.Logger) error {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !OnLoopback(r.Host) { // a page of another name, which that name's owner lets point here
+			http.Error(w, fmt.Sprintf("the host is %q: want localhost, or an address of loopback", r.Host), http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	s := &http.Server{Handler: local, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {

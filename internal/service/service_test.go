@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -89,6 +90,30 @@ func TestProfile(t *testing.T) {
 	}
 	if err := Profile(t.Context(), "", nil); err != nil {
 		t.Error(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	if err := Profile(t.Context(), address, slog.Default()); err != nil {
+		t.Skipf("%s is taken by now: %v", address, err)
+	}
+	for host, want := range map[string]int{address: http.StatusOK, "localhost": http.StatusOK, "[::1]:6060": http.StatusOK, "profiles.example:6060": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/debug/pprof/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("for the host %s: %s, want %d", host, answer.Status, want)
+		}
 	}
 }
 
