@@ -100,7 +100,7 @@ function draw(f) {
     if (state === 'up' || most > 0) line.style.strokeWidth = 1.5 + 7 * most;
     const hit = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: 'hit'}, s);
     hit.onclick = () => { chosen = {link: [l.a, l.b]}; detail(f); };
-    svg('title', {}, hit).textContent = `${endText(l.a)} – ${endText(l.b)}: ${state}, ${rate(Number(l.rate_bps))}, ${Math.round(100 * most)} % used`;
+    svg('title', {}, hit).textContent = `${endText(l.a)} – ${endText(l.b)}: ${state}, ${rate(Number(l.rate_bps))}, ${Math.round(100 * most)} % used${l.reason ? ' — ' + l.reason : ''}`;
   }
   for (const m of marks) {
     const r = Math.min(16, Math.sqrt(m.queue) / 20);
@@ -131,6 +131,9 @@ function detail(f) {
   box.replaceChildren();
   const ends = chosen.link ?? [{node: chosen.node}];
   html('h2', ends.map(endText).join(' – '), box);
+  const same = (x, y) => x.node === y.node && x.port === y.port;
+  const link = ends.length === 2 && f.links.find(l => same(l.a, ends[0]) && same(l.b, ends[1]));
+  if (link) html('p', `${word(link.state).toLowerCase()}${link.reason ? ': ' + link.reason : ''}`, box);
   for (const e of ends) {
     const host = f.hosts.find(h => h.name === e.node);
     if (host) { html('p', `${host.name}: host ${host.ipv4}`, box); continue; }
