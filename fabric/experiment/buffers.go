@@ -11,12 +11,16 @@ import (
 
 type newBuffer = func(fabric.SwitchInfo) (fabric.Buffer, error)
 
+// maxChipPorts is more ports than a switching chip has.
+const maxChipPorts = 1024
+
 // unlimited is the policy of a buffer that takes everything and never pauses.
 const unlimited = "unlimited"
 
 // decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config.
 // The ports are the switch's own. Some switches may have other values, and some ports headroom
-// of their own, or the state that SPFC would find.
+// of their own, or the state that SPFC would find. With chip_ports a switch with fewer links reserves what is
+// reserved for each port for so many all the same, as its chip does.
 func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")
 	payload := p.Config.Payload
@@ -46,6 +50,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	c.DSH.Window = m.Time("dsh_window", 0, 0, units.Second)
 	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
 	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
+	chip := m.Int("chip_ports", 0, 0, maxChipPorts)
 	all, switches, ports := c, map[int]headroom.Config{}, map[portRef]headroom.Port{}
 	if p.Graph == nil {
 		m.Node("switches")
@@ -74,6 +79,9 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		for p := range c.Ports {
 			c.Ports[p] = ports[portRef{i.Peers[p], i.Node}]
 			c.Ports[p].Rate, c.Ports[p].Delay = i.Rates[p], i.Delay[p]
+		}
+		for len(c.Ports) < chip {
+			c.Ports = append(c.Ports, headroom.Port{Rate: i.Rates[0], Delay: i.Delay[0]})
 		}
 		return headroom.New(c)
 	}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,28 @@ func TestDroppedAnswersAreSaid(t *testing.T) {
 		var table strings.Builder
 		if err := r.WriteTable(&table); err != nil || strings.Contains(table.String(), "were ACKs") != warned || st.AnswersDropped > 0 != warned || st.Drops[0] > 0 {
 			t.Errorf("lossy_private %q: %+v\n%v\n%s", private, st, err, table.String())
+		}
+	}
+}
+
+// TestChipReservesForAllPorts: the headroom of a chip is that of all its ports, whatever is connected, in each policy.
+func TestChipReservesForAllPorts(t *testing.T) {
+	for policy, want := range map[string]units.Bytes{"sih": 8 * 50_000, "dsh": 8 * 50_000, "dt": 8 * 50_000} {
+		text := strings.NewReplacer("20us", "1us", "BUFFER", "{policy: "+policy+", size: 2MB, headroom: 50KB, private: 1KB, lossless: [0], chip_ports: 8}").Replace(unequal)
+		f, err := Parse("unequal.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := f.Plans[0].Config.NewBuffer(fabric.SwitchInfo{Peers: []int{0, 1, 2}, Rates: slices.Repeat([]units.Rate{100 * units.Gbps}, 3), Delay: slices.Repeat([]units.Time{units.Microsecond}, 3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := b.(*headroom.MMU).Config().Layout()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Headroom+l.Insurance != want || l.Private != 8*1000 || l.Shared != 2_000_000-want-8*1000 {
+			t.Errorf("%s: %+v, want %v reserved for eight ports", policy, l, want)
 		}
 	}
 }
