@@ -37,7 +37,7 @@ func TestCostOfAChange(t *testing.T) {
 		}
 		reach(1)
 		least := uint64(math.MaxUint64) // of several: the switch of the test, and pools that were emptied, take some now and then
-		for i := range uint32(10) {
+		for i := range uint32(100) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			reach(2 + i)
