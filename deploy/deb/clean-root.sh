@@ -8,6 +8,7 @@ if [ $# -gt 1 ]; then
     root=$(realpath "$2")
 else
     root=$(mktemp -d)
+    chmod 755 "$root" # it is the root of users without privileges, too
     trap 'rm -rf --one-file-system "$root"' EXIT
     debootstrap --variant=minbase bookworm "$root" > "$root.log" || { cat "$root.log"; exit 1; }
 fi
