@@ -18,7 +18,7 @@ func (s *Sender) sendProbe(now units.Time) Segment {
 	s.probe = prober{number: (s.probe.number + 1) & psnMask, out: true, sent: now}
 	s.counts.Probes++
 	if s.deadline == units.MaxTime {
-		s.deadline = now + s.rto()
+		s.startTimeout(now)
 	}
 	s.cfg.Law.OnEvent(law.ProbeSent, now)
 	return Segment{Index: uint64(s.probe.number), Probe: true}

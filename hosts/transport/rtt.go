@@ -22,10 +22,10 @@ func (e *rttEstimator) sample(rtt units.Time) {
 	e.rttvar += (diff - e.rttvar) / 4
 }
 
-// timeout returns srtt + 4·rttvar within [lo, hi], and initial before the first sample.
-func (e *rttEstimator) timeout(initial, lo, hi units.Time) units.Time {
+// timeout returns srtt + 4·rttvar and at least floor, and initial before the first sample.
+func (e *rttEstimator) timeout(initial, floor units.Time) units.Time {
 	if e.srtt == 0 {
 		return initial
 	}
-	return min(max(e.srtt+4*e.rttvar, lo), hi)
+	return max(e.srtt+4*e.rttvar, floor)
 }

@@ -25,7 +25,8 @@ type SenderConfig struct {
 
 	// InitialRTO holds until the first RTT sample, 1 s by default (RFC 6298 §2.1).
 	InitialRTO units.Time
-	// MinRTO and MaxRTO bound the retransmission timeout, 1 ms and 4 s by default.
+	// MinRTO is the least retransmission timeout, 1 ms by default. MaxRTO bounds its back-off, 4 s by
+	// default; a path whose measured round trips call for more gets that (RFC 6298 §2.4 has 60 s for all).
 	MinRTO, MaxRTO units.Time
 	// MaxLate is how late Send may be called without the flow losing rate; 0, the default,
 	// is one packet's time. Only drivers on a real clock need more.
@@ -93,11 +94,12 @@ type Sender struct {
 	round    rounding
 	rtt      rttEstimator
 	deadline units.Time // retransmission timeout; MaxTime when nothing is in flight
-	paused   units.Time // until when, see Pause
 	backoff  uint8      // timeouts since the last sample of the round trip
 	stalled  bool       // no acknowledgement since the last timeout
+	paused   bool       // at least once, so that pauses matters
 	counts   SenderStats
 	probe    prober
+	pauses   pauses
 }
 
 // NewSender returns a sender whose flow starts at time now.
@@ -189,8 +191,11 @@ func (s *Sender) Send(now units.Time) Segment {
 		s.high = s.next
 	}
 	s.counts.Sent++
+	if s.paused && !seg.Retransmit {
+		s.pauses.time(i, now)
+	}
 	if s.deadline == units.MaxTime {
-		s.deadline = now + s.rto()
+		s.startTimeout(now)
 	}
 	s.pace.sent(seg.Len, a.Rate, now, s.cfg.MaxLate)
 	return seg
@@ -220,6 +225,9 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 		if !resent && now > sent {
 			rtt = now - sent + fb.Noise
 			s.sample(rtt)
+			if s.paused {
+				s.pauses.sample(upto, now)
+			}
 		}
 		acked = s.bytes(upto) - s.bytes(s.una)
 		s.una = upto
@@ -264,19 +272,40 @@ func (s *Sender) acknowledge(fb *Feedback, now, rtt units.Time, acked units.Byte
 func (s *Sender) restartTimeout(now units.Time) {
 	s.deadline = units.MaxTime
 	if s.una < s.high || s.probe.out {
-		s.deadline = max(now, s.paused) + s.rto()
+		s.startTimeout(now)
 	}
 }
 
+func (s *Sender) startTimeout(now units.Time) {
+	s.deadline = now + s.rto(&s.rtt)
+	if !s.paused {
+		return
+	}
+	own := &s.rtt
+	if s.pauses.rtt.srtt > 0 {
+		own = &s.pauses.rtt
+	}
+	s.pauses.deadline = max(now, s.pauses.until) + s.rto(own)
+}
+
 // Deadline returns when OnTimer wants to be called, units.MaxTime for never.
-func (s *Sender) Deadline() units.Time { return min(s.deadline, s.cfg.Law.Timer()) }
+func (s *Sender) Deadline() units.Time {
+	return min(s.timeoutAt(), s.cfg.Law.Timer())
+}
+
+func (s *Sender) timeoutAt() units.Time {
+	if s.paused {
+		return max(s.deadline, s.pauses.deadline)
+	}
+	return s.deadline
+}
 
 // OnTimer lets timers that are due at now go off; calling it early or late is harmless.
 func (s *Sender) OnTimer(now units.Time) {
 	if s.cfg.Law.Timer() <= now {
 		s.cfg.Law.OnEvent(law.Tick, now)
 	}
-	if s.deadline > now {
+	if s.timeoutAt() > now {
 		return
 	}
 	s.counts.Timeouts++
@@ -286,16 +315,6 @@ func (s *Sender) OnTimer(now units.Time) {
 	s.probe.out = false
 	s.restartTimeout(now)
 	s.cfg.Law.OnEvent(law.Loss, now)
-}
-
-// Pause says until when the sender is kept from sending, in place of what was said before; a
-// time not after now ends that. The retransmission timeout waits as long: what pauses the
-// sender holds up what is in flight and its acknowledgements, too, and a pause is no loss.
-func (s *Sender) Pause(now, until units.Time) {
-	if s.deadline != units.MaxTime {
-		s.deadline += max(until-now, 0) - max(s.paused-now, 0)
-	}
-	s.paused = until
 }
 
 // OnEvent passes an event such as a CNP on to the law.
@@ -326,13 +345,15 @@ func (s *Sender) Stats() SenderStats {
 func (s *Sender) goBack() bool {
 	moved := s.next > s.una
 	s.next = s.una
+	s.pauses.timed = false
 	return moved
 }
 
-func (s *Sender) rto() units.Time {
-	t := s.rtt.timeout(s.cfg.InitialRTO, s.cfg.MinRTO, s.cfg.MaxRTO)
-	if t > s.cfg.MaxRTO>>s.backoff {
-		return s.cfg.MaxRTO
+func (s *Sender) rto(of *rttEstimator) units.Time {
+	t := of.timeout(s.cfg.InitialRTO, s.cfg.MinRTO)
+	limit := max(s.cfg.MaxRTO, t)
+	if t > limit>>s.backoff {
+		return limit
 	}
 	return t << s.backoff
 }

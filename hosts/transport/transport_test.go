@@ -245,6 +245,25 @@ func TestTimeoutOutgrowsSlowPath(t *testing.T) {
 	}
 }
 
+// TestTimeoutCoversTheRoundTrip: behind a queue of six seconds, which is longer than MaxRTO, nothing that
+// is only waiting is sent again, and MaxRTO does not shorten what the back-off adds.
+func TestTimeoutCoversTheRoundTrip(t *testing.T) {
+	const rtt = 6 * units.Second
+	s := newSender(t, transport.SenderConfig{Law: newFixed(units.Mbps, 2000), MSS: 1000, InitialRTO: 10 * units.Second, MaxRTO: 4 * units.Second})
+	s.Send(0)
+	s.Send(8 * units.Millisecond)
+	s.OnFeedback(&transport.Feedback{PSN: 0}, rtt)
+	if got := s.Deadline() - rtt; got < rtt {
+		t.Fatalf("the first timeout after %v: want at least the round trip %v", got, rtt)
+	}
+	now := s.Deadline()
+	s.OnTimer(now)
+	s.Send(now)
+	if got := s.Deadline() - now; got < rtt {
+		t.Errorf("the second timeout after %v: want at least the round trip %v", got, rtt)
+	}
+}
+
 func TestLawTimerTicks(t *testing.T) {
 	l := newFixed(units.Gbps, 1000)
 	l.timer = 50
@@ -417,5 +436,24 @@ func TestPauseMovesTheTimeout(t *testing.T) {
 	s.OnFeedback(&transport.Feedback{PSN: transport.PSN(0)}, 60*ms)
 	if at := s.Deadline(); at < 190*ms {
 		t.Errorf("after an acknowledgement in the pause the timeout is at %v, want a timeout after its end at 90ms", at)
+	}
+}
+
+// A sender that is paused nine tenths of the time, as by a neighbour that drains slowly, has pauses in
+// each of its round trips. When the answers end, the timeout comes about as soon as for one that is not paused.
+func TestTimeoutOfOneMostlyPaused(t *testing.T) {
+	const ms, rtt = units.Millisecond, 600 * units.Millisecond
+	s := newSender(t, transport.SenderConfig{Law: newFixed(units.Gbps, units.MB), MSS: 1000, InitialRTO: units.Second, MinRTO: 100 * ms})
+	now := units.Time(0)
+	for ; s.Stats().Timeouts == 0 && now < 60*units.Second; now += 100 * ms {
+		s.OnTimer(now)
+		s.Send(now)
+		s.Pause(now, now+90*ms)
+		if sent := now - rtt + 100*ms; sent >= 0 && now < 10*units.Second {
+			s.OnFeedback(&transport.Feedback{PSN: transport.PSN(uint64(sent / (100 * ms)))}, now+95*ms)
+		}
+	}
+	if waited := now - 10*units.Second; waited < rtt || waited > 3*rtt {
+		t.Errorf("the timeout came %v after the last answer: want 1 to 3 round trips of %v", waited, rtt)
 	}
 }

@@ -1,0 +1,53 @@
+package transport
+
+import "github.com/headgate/headgate/units"
+
+// pauses keeps the retransmission timeout right for a sender that PFC keeps from sending. What
+// pauses it holds up what is in flight too, and a pause is no loss: so the timeout has passed only when
+// it has passed by the clock and by a clock that stands while the sender is paused. Each has round trips
+// of its own: those of a sender that is paused most of the time contain its pauses, and by a clock that
+// stands they are short. With one estimate for both, its timeout would take many round trips.
+type pauses struct {
+	until    units.Time // end of the latest pause
+	total    units.Time // length of all pauses, of the latest up to its end
+	deadline units.Time // the timeout by the clock that stands, as a time
+	rtt      rttEstimator
+
+	// One packet in flight is timed.
+	timed       bool
+	packet      uint64
+	sent, stood units.Time // when it was sent, and what the clock had stood by then
+}
+
+// stands returns how long the clock has stood until now.
+func (p *pauses) stands(now units.Time) units.Time { return p.total - max(p.until-now, 0) }
+
+// time times packet i, which leaves now for the first time, if none is timed.
+func (p *pauses) time(i uint64, now units.Time) {
+	if !p.timed {
+		p.timed, p.packet, p.sent, p.stood = true, i, now, p.stands(now)
+	}
+}
+
+// sample takes the round trip of the timed packet when the packets before upto are acknowledged.
+func (p *pauses) sample(upto uint64, now units.Time) {
+	if p.timed && p.packet < upto {
+		p.timed = false
+		p.rtt.sample(max(now-p.sent-(p.stands(now)-p.stood), 1))
+	}
+}
+
+// Pause says until when the sender is kept from sending, in place of what was said before; a
+// time not after now ends that.
+func (s *Sender) Pause(now, until units.Time) {
+	if !s.paused {
+		s.paused = true
+		if s.deadline != units.MaxTime {
+			s.pauses.deadline = s.deadline
+		}
+	}
+	more := max(until-now, 0) - max(s.pauses.until-now, 0)
+	s.pauses.until = until
+	s.pauses.total += more
+	s.pauses.deadline += more
+}
