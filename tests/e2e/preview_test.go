@@ -161,7 +161,8 @@ func (l *live) wait(what func() string) {
 	}
 }
 
-// preview returns what `headgate plan --preview` prints of the configuration that runs.
+// preview returns what `headgate plan --preview` prints of the configuration that runs, as soon as it has something to
+// play: where the machine has stood still, what was counted last is nothing.
 func (l *live) preview(cfg *config.Config) string {
 	l.Helper()
 	file := filepath.Join(l.TempDir(), "pair.yaml")
@@ -169,13 +170,17 @@ func (l *live) preview(cfg *config.Config) string {
 		l.Fatal(err)
 	}
 	var out bytes.Buffer
-	root := cli.NewRoot()
-	root.SetArgs([]string{"plan", "-f", file, "--preview", "--seeds", "1", "--server", cfg.Controller.Listen})
-	root.SetOut(&out)
-	root.SetErr(io.Discard)
-	if err := root.ExecuteContext(l.ctx); err != nil {
-		l.Fatal(err)
-	}
+	l.wait(func() string {
+		out.Reset()
+		root := cli.NewRoot()
+		root.SetArgs([]string{"plan", "-f", file, "--preview", "--seeds", "1", "--server", cfg.Controller.Listen})
+		root.SetOut(&out)
+		root.SetErr(io.Discard)
+		if err := root.ExecuteContext(l.ctx); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	l.Log("\n" + out.String())
 	return out.String()
 }
