@@ -50,7 +50,7 @@ func checkClaims(t *testing.T, f *File, r *Report) {
 	if err != nil || rec == nil && len(f.Claims) > 0 {
 		t.Fatalf("%s: no record (%v)", f.Name, err)
 	}
-	if len(r.Judgements) != len(rec.Judgements) {
+	if len(f.Claims) > 0 && len(r.Judgements) != len(rec.Judgements) {
 		t.Fatalf("%s has %d claims and its record %d: run it again (headgate sim figures)", f.Name, len(r.Judgements), len(rec.Judgements))
 	}
 	for i, j := range r.Judgements {
