@@ -87,6 +87,7 @@ func needHeadgate(t *testing.T) {
 		return
 	}
 	*headgatePath = filepath.Join(t.TempDir(), "headgate")
+	t.Cleanup(func() { *headgatePath = "" }) // gone with the folder
 	build := exec.Command("go", "build", "-trimpath", "-o", *headgatePath, "../../../cmd/headgate")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

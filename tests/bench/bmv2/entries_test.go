@@ -90,6 +90,7 @@ func (m *meter) write(name string, table *p4configv1.Table, op p4v1.Update_Type,
 		must(m.t, err)
 		requests = append(requests, b)
 	}
+	touched := faults(m.t, m.s)
 	used, began := used(m.t, m.s), time.Now()
 	for i := range requests {
 		var answer []byte
@@ -98,6 +99,7 @@ func (m *meter) write(name string, table *p4configv1.Table, op p4v1.Update_Type,
 	}
 	if name != "" {
 		m.note(name, n, used, began)
+		m.out = append(m.out, value{name + ": page faults of 1000 entries", 1000 * float64(faults(m.t, m.s)-touched) / float64(n), -1})
 	}
 }
 
@@ -178,6 +180,16 @@ func memory(t *testing.T, pid, name string) int {
 		t.Fatalf("/proc/%s/status has no %s", pid, name)
 	}
 	n, err := strconv.Atoi(f[0])
+	must(t, err)
+	return n
+}
+
+// faults is how many pages the switch has touched for the first time.
+func faults(t *testing.T, s *bmv2.Process) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID()))
+	must(t, err)
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')'):]))
+	n, err := strconv.Atoi(fields[8]) // minflt, the tenth of all
 	must(t, err)
 	return n
 }

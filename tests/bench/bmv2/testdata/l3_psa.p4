@@ -53,7 +53,12 @@ control I(inout headers_t hdr, inout meta_t m, in psa_ingress_input_metadata_t i
         size = 65536;
     }
     apply {
-        if (!hdr.ipv4.isValid() || (hdr.ipv4.version_ihl == 0x45 && m.sum != VALID) || hdr.ipv4.ttl < 2) {
+        // p4c-dpdk fails ("Logical Expression Unroll pass failed") on the three in one condition.
+        if (!hdr.ipv4.isValid()) {
+            drop();
+        } else if (hdr.ipv4.version_ihl == 0x45 && m.sum != VALID) {
+            drop();
+        } else if (hdr.ipv4.ttl < 2) {
             drop();
         } else if (routes.apply().hit) {
             next_hops.apply();
