@@ -19,7 +19,9 @@ func (l *List[T]) At(i int) *T { return &l.chunks[uint(i)/chunk][uint(i)%chunk] 
 // Add adds a zero element at the end.
 func (l *List[T]) Add() *T {
 	if l.n == chunk*len(l.chunks) {
-		l.chunks = append(l.chunks, new([chunk]T))
+		c := new([chunk]T)
+		clear(c[:]) // the kernel is asked twice for a new page that is read before it is written
+		l.chunks = append(l.chunks, c)
 	}
 	l.n++
 	return l.At(l.n - 1)

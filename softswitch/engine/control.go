@@ -115,7 +115,7 @@ func (in *Instance) Expired(name string, now units.Time) []Handle {
 	var list []Handle
 	for e := range t.entries.All {
 		if e.usage != nil && e.ttl > 0 && now-units.Time(e.lastHit.Load()) >= e.ttl {
-			list = append(list, e.handle)
+			list = append(list, e.handle())
 		}
 	}
 	return list

@@ -56,8 +56,8 @@ type boundTarget struct {
 	group  *group
 }
 
-// entry is one entry of a table. Of entries with equal priority, the one with the lower handle
-// wins.
+// entry is one entry of a table. Its Order is its handle, so that of entries with equal priority the
+// one with the lower handle wins.
 type entry struct {
 	match.Entry
 	act    *action // with the arguments in step; nil where there is a member or a group
@@ -65,7 +65,6 @@ type entry struct {
 	few    [fewWords]uint64 // memory of the arguments when they are few
 	member *member
 	group  *group
-	handle Handle
 	*usage // nil in a table without counters, meter and idle timeouts
 }
 
@@ -76,6 +75,8 @@ type usage struct {
 	count   counterCell
 	meter   *meterCell
 }
+
+func (e *entry) handle() Handle { return Handle(e.Order) }
 
 func newTable(t *tableSpec) *table {
 	x := &table{spec: t, look: match.NewIndex(t.key)}
@@ -197,7 +198,7 @@ func (t *table) blank() *entry {
 	}
 	t.order++
 	e := t.entries.At(slot)
-	e.Order, e.handle = t.order, Handle(t.order<<32)|Handle(slot)
+	e.Order = t.order<<32 | uint64(slot)
 	if usual {
 		e.usage = t.usages.At(slot)
 		*e.usage = usage{}
@@ -211,7 +212,7 @@ func (t *table) blank() *entry {
 // drop frees the slot of an entry that is not in the index. Its memory stays for the next entry.
 func (t *table) drop(e *entry) {
 	t.setTarget(e, boundTarget{})
-	t.free = append(t.free, e.handle.Slot())
+	t.free = append(t.free, e.handle().Slot())
 	*e = entry{}
 	t.used = len(t.free) < t.entries.Len()
 }
@@ -228,7 +229,7 @@ func (t *table) insert(e *entry) (Handle, error) {
 	}
 	t.used = true
 	t.look.Add(&e.Entry)
-	return e.handle, nil
+	return e.handle(), nil
 }
 
 func (t *table) insertConst(c *ConstEntry) (Handle, error) {
@@ -286,7 +287,7 @@ func (in *Instance) Find(name string, key []Match, priority int) (h Handle, ok b
 	if found == nil {
 		return 0, false, nil
 	}
-	return found.Owner.(*entry).handle, true, nil
+	return found.Owner.(*entry).handle(), true, nil
 }
 
 // onMutable runs f on a table whose entries are not const, while no packet is processed.
@@ -390,7 +391,7 @@ func (in *Instance) table(name string) (*table, error) {
 
 func (t *table) entry(h Handle) (*entry, error) {
 	if slot := h.Slot(); slot < t.entries.Len() {
-		if e := t.entries.At(slot); h != 0 && e.handle == h {
+		if e := t.entries.At(slot); h != 0 && e.handle() == h {
 			return e, nil
 		}
 	}

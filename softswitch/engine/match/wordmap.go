@@ -65,6 +65,7 @@ func (m *wordMap[V]) grow() {
 	old := m.slots
 	size := max(8, 2*len(old))
 	m.slots, m.n = make([]wordSlot[V], size), 0
+	clear(m.slots) // the kernel is asked twice for a new page that is read before it is written
 	m.shift = uint8(64 - bits.TrailingZeros(uint(size)))
 	m.seed = rand.Uint64()
 	for i := range old {

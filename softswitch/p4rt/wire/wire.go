@@ -4,6 +4,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -37,12 +38,21 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buf.Free()
-	if err := r.Unmarshal(buf.ReadOnlyData()); err != nil {
+	if err := r.Unmarshal(r.joined(data)); err != nil {
 		return fmt.Errorf("decoding a WriteRequest: %w", err)
 	}
 	return nil
+}
+
+// joined returns the bytes of data in one piece. gRPC's pool has pieces of 1 MB, cleared, for what
+// has more than 32 KB.
+func (d *decoder) joined(data mem.BufferSlice) []byte {
+	if len(data) == 1 {
+		return data[0].ReadOnlyData()
+	}
+	d.whole = slices.Grow(d.whole[:0], data.Len())[:data.Len()]
+	data.CopyTo(d.whole)
+	return d.whole
 }
 
 // Request is a WriteRequest with the memory that its updates are decoded into, which Release gives
@@ -129,6 +139,7 @@ type decoder struct {
 	pmatches slab[*p4v1.FieldMatch]
 	pparams  slab[*p4v1.Action_Param]
 	bytes    slab[byte]
+	whole    []byte // of a request that came in pieces
 
 	match []*p4v1.FieldMatch // of the entry in the making
 	args  []*p4v1.Action_Param
