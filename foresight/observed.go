@@ -25,7 +25,7 @@ const observedLength = 2 * units.Millisecond
 const maxObserved = 20_000
 
 // errUnseen says that there is nothing to play.
-var errUnseen = errors.New("the controller has seen no traffic: no attached host has reported flows, and ports sent nothing to other hosts; want --traffic with a file")
+var errUnseen = errors.New("the controller knows of no traffic: no attached host has reported flows, and ports sent nothing to other hosts in their last interval; want --traffic with a file")
 
 // Observed makes traffic of what the hosts of a configuration's fabric reported (package controller/observed), and of
 // what ports count of hosts that do not report.

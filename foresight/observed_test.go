@@ -16,10 +16,10 @@ func TestObserved(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	seen := &pb.GetTrafficResponse{Since: timestamppb.New(now.Add(-10 * time.Second)), Now: timestamppb.New(now)}
 	c := parse(t, "a", fan(sih)) // scale 1000: 10 s are 10 ms
-	if _, err := Observed(c, &pb.GetTrafficResponse{}, Ports{}, "none"); err == nil || !strings.Contains(err.Error(), "has seen no traffic") {
+	if _, err := Observed(c, &pb.GetTrafficResponse{}, Ports{}, "none"); err == nil || !strings.Contains(err.Error(), "knows of no traffic") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Observed(c, seen, Ports{}, "none"); err == nil || !strings.Contains(err.Error(), "has seen no traffic") {
+	if _, err := Observed(c, seen, Ports{}, "none"); err == nil || !strings.Contains(err.Error(), "knows of no traffic") {
 		t.Errorf("%v", err)
 	}
 	seen.Pairs = []*pb.TrafficPair{

@@ -170,7 +170,7 @@ func memoryCommand(k kind) []string {
 	if k == swx {
 		return swxCommand(swxMemory, "127.0.0.1:8086")
 	}
-	return []string{"go", "test", "./softswitch/engine", "-test.run=^$", "-test.bench=BenchmarkL3/routes=1000$",
+	return []string{"go", "test", "./softswitch/engine", "-test.run=^$", "-test.bench=BenchmarkPorts/l3/ports=1$",
 		fmt.Sprintf("-test.benchtime=%dx", memoryPackets), "-test.cpu=1"}
 }
 
