@@ -39,9 +39,12 @@
 // # The corners
 //
 // A flow starts with a few packets and then, from their echoes, joins at the rate per
-// weight that its bottleneck has already; on an empty path that is α. A new weight
-// changes the rate in proportion at once. Shares below β all pull towards β: the queue
-// grows past p + k until β·w times the longer round trip fits, and rates remain in
+// weight that its bottleneck has already; on an empty path that is α. It joins at no more than
+// the rate at which its NIC let those packets go: ten flows that start together on one host
+// see little of each other in the fabric, and at α each would fill it ten times over.
+//
+// A new weight changes the rate in proportion at once. Shares below β all pull towards β: the
+// queue grows past p + k until β·w times the longer round trip fits, and rates remain in
 // proportion to weights.
 //
 // A flow whose share is less than a packet per round trip keeps one packet in flight,

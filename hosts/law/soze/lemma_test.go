@@ -208,6 +208,48 @@ func TestCorners(t *testing.T) {
 	}
 }
 
+// TestJoin: a flow joins at the rate per weight that its longest echo stands for, and at no more than
+// the rate at which its NIC let its first window go, which tells of other flows of its host.
+func TestJoin(t *testing.T) {
+	const (
+		wire = 80 * units.Nanosecond // of a packet of 1000 B at 100 Gb/s
+		base = 8 * units.Microsecond
+	)
+	for _, c := range []struct {
+		name   string
+		out    units.Time // between packets, on their way out
+		each   uint64     // packets that one acknowledgement is for
+		weight float64
+		queue  func(i int) units.Time // that packet i waits in
+		want   units.Rate
+	}{
+		{"alone", wire, 1, 1, func(int) units.Time { return 0 }, 100 * units.Gbps},
+		{"one of ten of its host", 10 * wire, 1, 1, func(int) units.Time { return 0 }, 10 * units.Gbps},
+		{"of weight 2 among them", 10 * wire, 1, 2, func(int) units.Time { return 0 }, 10 * units.Gbps},
+		{"where flows have 10 Gb/s", wire, 1, 1, func(int) units.Time { return 3*units.Microsecond + 37*units.Microsecond/2 }, 10 * units.Gbps},
+		{"of weight 2 there", wire, 1, 2, func(int) units.Time { return 3*units.Microsecond + 37*units.Microsecond/2 }, 20 * units.Gbps},
+		{"into a queue that others fill, up to p", wire, 1, 1, func(i int) units.Time { return units.Time(i) * 3 * wire }, 100 * units.Gbps},
+		{"acknowledged at once", wire, 8, 1, func(int) units.Time { return 0 }, 100 * units.Gbps},
+		{"held up for milliseconds, not below beta", units.Millisecond, 4, 1, func(int) units.Time { return 0 }, units.Gbps},
+	} {
+		l, err := New(paperParams(), c.weight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := law.Ack{SentSeq: 9000, Acked: units.Bytes(1000 * c.each)}
+		for i := int(c.each) - 1; i < 8; i += int(c.each) {
+			a.MaxQD = c.queue(i)
+			a.RTT = base + a.MaxQD
+			a.Now = units.Time(i)*c.out + a.RTT
+			a.AckedSeq = uint64(1000 * (i + 1))
+			l.OnAck(&a)
+		}
+		if got := l.Rate(); math.Abs(float64(got)/float64(c.want)-1) > 1e-6 {
+			t.Errorf("%s: joins at %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 func TestParamsAreChecked(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -41,8 +41,10 @@ type Law struct {
 	// the share of the longest round trip that the law knows in the present one.
 	slower float64
 
-	joined bool    // the first window has been acknowledged
-	firstD float64 // longest delay echoed before that, picoseconds
+	joined   bool       // the first window has been acknowledged
+	firstD   float64    // longest delay echoed before that, picoseconds
+	firstSeq uint64     // what the first acknowledgement said to have arrived,
+	firstOut units.Time // and when that had left
 
 	losses law.LossGate
 	allow  law.Allowance
@@ -93,14 +95,23 @@ func (l *Law) OnAck(a *law.Ack) {
 // join takes the echoes of the first window. The longest delay among them says which rate
 // per weight the flows on the bottleneck have: start there, and all move together to
 // where the sum of rates fits. Taking the whole window lets flows that start at the same
-// time on an empty path see each other before any of them believes that it is alone.
+// time on an empty path see each other before any of them believes that it is alone. Where
+// they meet at the NIC of their host nothing stamps; how fast the NIC, in turn with others, let
+// the window go tells of them, and no flow joins above that.
 func (l *Law) join(a *law.Ack, d, rest float64) {
 	l.firstD = max(l.firstD, d)
+	out := a.Now - a.RTT
+	if l.firstSeq == 0 {
+		l.firstSeq, l.firstOut = a.AckedSeq, out
+	}
 	if a.AckedSeq < uint64(l.par.InitialWindow) && a.AckedSeq < a.SentSeq {
 		return
 	}
 	l.joined = true
 	l.rest, l.lnX = rest, l.target.lnShare(l.firstD)
+	if n, span := float64(a.AckedSeq-l.firstSeq), float64(out-l.firstOut); n > 0 && span > 0 {
+		l.lnX = min(l.lnX, max(math.Log(n/(span*picobits*l.weight)), l.target.lnBeta))
+	}
 	l.apply()
 }
 
