@@ -76,7 +76,9 @@ type Flow struct {
 	Weight float64 // as it is now
 	Acked  units.Bytes
 	SRTT   units.Time // smoothed round trip, 0 before the first sample
-	Path   []int32    // egress ports; valid until the Sim runs on
+	// Path and Back are the egress ports of its data and of its acknowledgements; valid until the
+	// Sim runs on.
+	Path, Back []int32
 }
 
 // Flows calls fn for each flow that runs.
@@ -86,7 +88,7 @@ func (s *Sim) Flows(fn func(*Flow)) {
 			st := f.tx.Stats()
 			fn(&Flow{
 				Result: i - 1, Spec: f.spec, Weight: f.weight, Acked: st.Acked, SRTT: st.SRTT,
-				Path: s.routes[f.route : f.route+f.hops],
+				Path: s.routes[f.route : f.route+f.hops], Back: s.routes[f.back : f.back+f.hops],
 			})
 		}
 	}
@@ -148,6 +150,9 @@ func (s *Sim) Far(port int) (node, local int) {
 
 // PayloadPart returns what part of full data frames is payload.
 func (s *Sim) PayloadPart() float64 { return float64(s.mss) / float64(s.mtu) }
+
+// AckPart returns the bytes of acknowledgements for each of payload in full packets.
+func (s *Sim) AckPart() float64 { return float64(s.ackSize) / float64(s.mss) }
 
 // PortRate returns the rate of a port's link.
 func (s *Sim) PortRate(port int) units.Rate { return s.ports[port].rate }

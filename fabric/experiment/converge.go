@@ -9,6 +9,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
+// ackRounds leave of the error of rates that know no acknowledgements (6 % with packets of 1000 B) a
+// part of 0.06 in each: 10⁻⁵ after four.
+const ackRounds = 4
+
 // track compares the flows of a group with their weighted max-min fair rates, sample by sample.
 // A flow counts in samples through all of which it runs.
 type track struct {
@@ -37,18 +41,15 @@ func (t *track) note(s *fabric.Sim) {
 }
 
 func (t *track) sample(s *fabric.Sim) {
-	capacity := make([]float64, s.Ports())
-	for i := range capacity {
-		capacity[i] = float64(s.PortRate(i)) * t.payload
-	}
 	var flows []maxmin.Flow
+	var back [][]int32
 	var rates []float64 // NaN of flows that do not count
 	s.Flows(func(f *fabric.Flow) {
 		path := make([]int, len(f.Path))
 		for i, port := range f.Path {
 			path[i] = int(port)
 		}
-		flows = append(flows, maxmin.Flow{Weight: f.Weight, Path: path})
+		flows, back = append(flows, maxmin.Flow{Weight: f.Weight, Path: path}), append(back, f.Back)
 		rate := math.NaN()
 		if before, ok := t.acked[f.Result]; ok && (t.group < 0 || f.Spec.Group == t.group) {
 			rate = float64(f.Acked-before) * 8 / t.every.Seconds()
@@ -61,7 +62,7 @@ func (t *track) sample(s *fabric.Sim) {
 			t.gbps = append(t.gbps, rate/1e9)
 		}
 	}
-	fair, err := maxmin.Solve(capacity, flows)
+	fair, err := t.fair(s, flows, back)
 	var off []float64
 	for i, rate := range rates {
 		if err == nil && !math.IsNaN(rate) {
@@ -69,6 +70,26 @@ func (t *track) sample(s *fabric.Sim) {
 		}
 	}
 	t.times, t.off = append(t.times, s.Now().Micros()), append(t.off, off)
+}
+
+// fair returns the weighted max-min fair rates of payload on what acknowledgements leave of the links.
+// No law steers those: they take a part of the rates that they answer, and a few rounds settle both.
+func (t *track) fair(s *fabric.Sim, flows []maxmin.Flow, back [][]int32) (fair maxmin.Allocation, err error) {
+	capacity := make([]float64, s.Ports())
+	for range ackRounds {
+		for i := range capacity {
+			capacity[i] = float64(s.PortRate(i)) * t.payload
+		}
+		for i, rate := range fair.Rate {
+			for _, port := range back[i] {
+				capacity[port] -= rate * s.AckPart() * t.payload
+			}
+		}
+		if fair, err = maxmin.Solve(capacity, flows); err != nil {
+			return fair, err
+		}
+	}
+	return fair, nil
 }
 
 // within returns the µs from the start to the end of the first sample from which on every flow
