@@ -21,7 +21,8 @@ type track struct {
 	group        int
 	acked        map[int]units.Bytes // by result, at the end of the last sample
 	times        []float64           // ends of the samples, µs
-	off          [][]float64         // per sample: the flows' distances from the fair rate, in parts of it
+	who          [][]int             // per sample: the results of the flows that count
+	off          [][]float64         // their distances from the fair rate, in parts of it
 	gbps         []float64           // of all flows in all samples
 }
 
@@ -44,6 +45,7 @@ func (t *track) sample(s *fabric.Sim) {
 	var flows []maxmin.Flow
 	var back [][]int32
 	var rates []float64 // NaN of flows that do not count
+	var results []int
 	s.Flows(func(f *fabric.Flow) {
 		path := make([]int, len(f.Path))
 		for i, port := range f.Path {
@@ -54,7 +56,7 @@ func (t *track) sample(s *fabric.Sim) {
 		if before, ok := t.acked[f.Result]; ok && (t.group < 0 || f.Spec.Group == t.group) {
 			rate = float64(f.Acked-before) * 8 / t.every.Seconds()
 		}
-		rates = append(rates, rate)
+		rates, results = append(rates, rate), append(results, f.Result)
 	})
 	t.note(s)
 	for _, rate := range rates {
@@ -63,13 +65,14 @@ func (t *track) sample(s *fabric.Sim) {
 		}
 	}
 	fair, err := t.fair(s, flows, back)
+	var who []int
 	var off []float64
 	for i, rate := range rates {
 		if err == nil && !math.IsNaN(rate) {
-			off = append(off, math.Abs(rate/fair.Rate[i]-1))
+			who, off = append(who, results[i]), append(off, math.Abs(rate/fair.Rate[i]-1))
 		}
 	}
-	t.times, t.off = append(t.times, s.Now().Micros()), append(t.off, off)
+	t.times, t.who, t.off = append(t.times, s.Now().Micros()), append(t.who, who), append(t.off, off)
 }
 
 // fair returns the weighted max-min fair rates of payload on what acknowledgements leave of the links.
@@ -99,6 +102,29 @@ func (t *track) within(part float64) float64 {
 	return forGood(t.times, func(i int) bool {
 		return len(t.off[i]) > 0 && slices.Max(t.off[i]) <= part
 	}) - t.start.Micros()
+}
+
+// each returns for each flow the µs from the start to the end of the first sample from which on it has
+// its fair rate to within a part of it, sorted; none where there is a flow that never has.
+func (t *track) each(part float64) (all []float64) {
+	since := map[int]int{} // by result: the first of such samples
+	for i, off := range t.off {
+		for j, x := range off {
+			if _, seen := since[t.who[i][j]]; x > part {
+				since[t.who[i][j]] = i + 1
+			} else if !seen {
+				since[t.who[i][j]] = i
+			}
+		}
+	}
+	for _, i := range since {
+		if i == len(t.times) {
+			return nil
+		}
+		all = append(all, t.times[i]-t.start.Micros())
+	}
+	slices.Sort(all)
+	return all
 }
 
 // rates returns what flows got in samples, sorted, in Gb/s.

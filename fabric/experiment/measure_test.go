@@ -227,16 +227,22 @@ measures:
   - {name: to 5 %, what: converge, from: 100us, every: 50us}
   - {name: never, what: converge, from: 100us, to: 150us, every: 50us}
   - {name: alone, what: converge, to: 100us, every: 50us, within: 1}
+  - {name: the first, what: flow_converge, group: first, every: 50us, stat: max}
+  - {name: the second, what: flow_converge, group: second, every: 50us}
+  - {name: in the mean, what: flow_converge, from: 100us, to: 600us, every: 50us}
+  - {name: none, what: flow_converge, from: 100us, to: 150us, every: 50us}
   - {name: rates, what: flow_rate, from: 300us, to: 600us, stat: min}
   - {name: first, what: flow_rate, to: 100us, every: 50us, stat: max}
   - {name: jain, what: fairness, from: 300us}
   - {name: far, what: unfairness, from: 300us, every: 100us, stat: max}
 `)
 	checkMeasures(t, got, []want{
-		{"to 5 %", 100, 1e-9}, {"alone", 100, 1e-9}, {"rates", 47.4, 0.02}, {"first", 94.9, 0.01}, {"jain", 1, 1e-3},
+		{"to 5 %", 100, 1e-9}, {"alone", 100, 1e-9}, {"the first", 200, 1e-9}, {"the second", 200, 1e-9}, {"in the mean", 100, 1e-9}, {"rates", 47.4, 0.02}, {"first", 94.9, 0.01}, {"jain", 1, 1e-3},
 	})
-	if v := got["never"].Value; !math.IsNaN(v) {
-		t.Errorf("converged after %v µs, want never", v)
+	for _, name := range []string{"never", "none"} {
+		if v := got[name].Value; !math.IsNaN(v) {
+			t.Errorf("%s: converged after %v µs, want never", name, v)
+		}
 	}
 	if v := got["far"].Value; v > 2 {
 		t.Errorf("up to %v %% off the fair rate, want less than 2", v)

@@ -119,6 +119,9 @@ var meters = map[string]*meter{
 	"converge": {unit: "µs", keys: keyGroup | keySpan | needEvery | needNear, value: func(r *run, i int, me *Measure) float64 {
 		return r.tracks[i].within(me.near)
 	}},
+	"flow_converge": {unit: "µs", keys: keyGroup | keySpan | needEvery | needNear | keyStat, many: func(r *run, i int, me *Measure) []float64 {
+		return r.tracks[i].each(me.near)
+	}},
 	"flow_rate":  {unit: "Gb/s", keys: keyGroup | keySpan | needEvery | keyStat, many: func(r *run, i int, _ *Measure) []float64 { return r.tracks[i].rates() }},
 	"fairness":   {keys: keyGroup | keySpan | needEvery, value: func(r *run, i int, _ *Measure) float64 { return jain(r.tracks[i].rates()) }},
 	"unfairness": {unit: "%", keys: keyGroup | keySpan | needEvery | keyStat, many: func(r *run, i int, me *Measure) []float64 { return r.tracks[i].errors() }},
