@@ -128,6 +128,7 @@ func (b *Batch) Run(ctx context.Context) (*Report, error) {
 	}
 	runtime.ReadMemStats(&after)
 	rep.keepDone()
+	rep.fillGaps()
 	if b.Shards == 1 {
 		rep.Judgements = b.File.Judge(rep)
 	}

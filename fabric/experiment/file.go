@@ -118,6 +118,7 @@ func parse(file string, text []byte, full bool) (*File, error) {
 		}
 		f.Plans = append(f.Plans, p)
 	}
+	f.checkGaps(root)
 	f.Notes = root.Text("notes", "")
 	f.decodeClaims(root)
 	f.decodePictures(root)

@@ -323,6 +323,14 @@ func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 		m.Fault("sizes", "%v", err)
 		return workload.Constant(1)
 	}
+	if !m.Has("between") {
+		return s
+	}
+	r := yamlnode.Scalar(m, "between", everySize, "a range such as 0-100KB, 100KB-1MB or 1MB-", parseSizes)
+	if s = s.Between(r.low, r.high); s == nil {
+		m.Fault("between", "has none of the sizes of %s", name)
+		return workload.Constant(1)
+	}
 	return s
 }
 

@@ -35,10 +35,11 @@ type Measure struct {
 	sizes sizeRange
 	every time
 	near  float64 // part of the max-min fair rate
+	over  string  // the variant that a gap is to
 }
 
 // keys are the keys that a meter reads.
-type keys uint16
+type keys uint32
 
 const (
 	keyGroup keys = 1 << iota
@@ -57,6 +58,7 @@ const (
 	needEvery // every, how long a sample is
 	needNear  // within
 	needLinks // nothing, but the run looks at its links
+	needOver  // over, a variant
 )
 
 // meter is how one kind of measure is read. Either growth or value is set.
@@ -144,6 +146,10 @@ func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 			m.Fault("every", "is %v, want more than 0s and at most 1000000 samples from %v to %v", me.every, me.from, me.to)
 		}
 	}
+	if has(needOver) {
+		m.Need("over")
+		me.over = m.Text("over", "")
+	}
 	if has(needNear) {
 		me.near = m.Float("within", 5, 0.01, 100) / 100
 	}
@@ -206,6 +212,9 @@ type Value struct {
 	Paper string  `json:"paper,omitempty"`
 	// Quantiles are those at 0, 1, … 100 % where the file asks for cdf.
 	Quantiles []float64 `json:"quantiles,omitempty"`
+	// Times are of each flow, in µs, where the value is a gap to those of the variant Over.
+	Times []float64 `json:"times_us,omitempty"`
+	Over  string    `json:"over,omitempty"`
 }
 
 // prepareMeasures makes the Sim look when a measure wants it.
@@ -255,6 +264,8 @@ func (r *run) measure() []Value {
 				grown = me.meter.growth(r, me)
 			}
 			v.Value = me.meter.of(grown, (me.to - me.from).Seconds())
+		case me.over != "":
+			v.Value, v.Times, v.Over = math.NaN(), r.timesOf(me), me.over
 		case me.meter.value != nil:
 			v.Value = me.meter.value(r, i, me)
 		default:

@@ -33,6 +33,7 @@ var meters = map[string]*meter{
 	"flow_goodput": {unit: "Gb/s", keys: aboutFlows | keyStat, many: ofFlows(func(f *fabric.Result) float64 {
 		return float64(f.Spec.Size) * 8 / f.FCT.Seconds() / 1e9
 	})},
+	"gap":  {keys: aboutFlows | needOver},
 	"done": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return float64(len(ofFlows(fctOf)(r, 0, me))) }},
 	"cct":  {unit: "µs", keys: aboutFlows | keyStat, many: func(r *run, _ int, me *Measure) []float64 { return r.jobTimes(me) }},
 	"jobs": {keys: aboutFlows, value: func(r *run, _ int, me *Measure) float64 { return r.jobsEnded(me) }},

@@ -86,11 +86,9 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		return json.Marshal(plain(v))
 	}
 	return json.Marshal(struct {
-		Name  string   `json:"name"`
+		plain
 		Value *float64 `json:"value"`
-		Unit  string   `json:"unit,omitempty"`
-		Paper string   `json:"paper,omitempty"`
-	}{v.Name, nil, v.Unit, v.Paper})
+	}{plain: plain(v)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.

@@ -209,6 +209,7 @@ func Merge(dir string) (*Report, error) {
 		shards[part.Shard] = part
 	}
 	whole.join(shards)
+	whole.fillGaps()
 	if f, err := Open(whole.Experiment); err == nil { // one of our own; another file may be gone
 		whole.Judgements = f.Judge(whole)
 	}

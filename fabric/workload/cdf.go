@@ -133,6 +133,35 @@ func (d *Sizes) bytesUpTo(sum float64) units.Bytes {
 	return units.Bytes(d.size[len(d.size)-1])
 }
 
+// Between returns the distribution of the sizes from low to high, nil when there are none.
+func (d *Sizes) Between(low, high units.Bytes) *Sizes {
+	from, to := d.upTo(float64(low)), d.upTo(float64(high))
+	if from >= to {
+		return nil
+	}
+	out := &Sizes{size: []float64{max(float64(low), d.size[0])}, prob: []float64{0}}
+	for i, p := range d.prob {
+		if p > from && p < to {
+			out.size, out.prob = append(out.size, d.size[i]), append(out.prob, (p-from)/(to-from))
+		}
+	}
+	last := d.size[len(d.size)-1]
+	out.size, out.prob = append(out.size, min(float64(high), last)), append(out.prob, 1)
+	return out
+}
+
+// upTo returns the part of the flows, 0 to 1, that are at most of a size.
+func (d *Sizes) upTo(size float64) float64 {
+	i := sort.Search(len(d.size), func(i int) bool { return d.size[i] > size })
+	switch {
+	case i == 0:
+		return 0
+	case i == len(d.size):
+		return 1
+	}
+	return d.prob[i-1] + (d.prob[i]-d.prob[i-1])*(size-d.size[i-1])/(d.size[i]-d.size[i-1])
+}
+
 // Draw returns a size of at least 1 B.
 func (d *Sizes) Draw(rng *rand.Rand) units.Bytes { return d.at(rng.Float64()) }
 

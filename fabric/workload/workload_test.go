@@ -114,6 +114,39 @@ func TestPoissonOffersItsLoad(t *testing.T) {
 
 // TestSplit: of sizes that are even up to 100 KB, half of the flows are below 50 KB and half of
 // the bytes below 100 KB/√2.
+// TestBetween: parts of a distribution have together its mean, and draw nothing but their own sizes.
+func TestBetween(t *testing.T) {
+	bounds := []units.Bytes{0, 25_000, 30_000, 3_750_000, 1 << 40}
+	rng := fabric.Stream(1, "between")
+	for _, name := range Names() {
+		whole, err := Named(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean := 0.0
+		for i, low := range bounds[:len(bounds)-1] {
+			part := whole.Between(low, bounds[i+1])
+			if part == nil {
+				continue
+			}
+			mean += part.Mean() * (whole.upTo(float64(bounds[i+1])) - whole.upTo(float64(low)))
+			for range 1000 {
+				if size := part.Draw(rng); size < max(low, 1) || size > bounds[i+1] {
+					t.Fatalf("%s: %v, want %v to %v", name, size, low, bounds[i+1])
+				}
+			}
+		}
+		if math.Abs(mean/whole.Mean()-1) > 1e-9 {
+			t.Errorf("%s: mean %g of the parts, %g of the whole", name, mean, whole.Mean())
+		}
+	}
+	for _, none := range [][2]units.Bytes{{5, 5}, {1001, 2000}, {1, 999}} {
+		if Constant(1000).Between(none[0], none[1]) != nil {
+			t.Errorf("%v has some", none)
+		}
+	}
+}
+
 func TestSplit(t *testing.T) {
 	even, err := ReadSizes(strings.NewReader("0 0\n50000 50\n100000 100"))
 	if err != nil {
