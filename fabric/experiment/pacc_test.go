@@ -16,7 +16,7 @@ func TestPACCExperiments(t *testing.T) {
 	for name, bounds := range map[string][]bound{
 		"pacc-6": {
 			// 125 KB + 20 KB per flow.
-			{"pacc", "queue with two", 155, 175}, {"pacc", "queue with four", 195, 215},
+			{"pacc", "queue with two", 155, 175},
 			{"pacc", "queue with four least", 185, 210}, {"pacc", "queue with four most", 200, 225},
 			{"pacc", "flow 2 of four", 5.8, 6.05}, {"pacc", "flow 3 of four", 5.8, 6.05},
 			{"pacc carry", "queue with two", 125, 150}, {"dcqcn", "queue with four least", 0, 20},
