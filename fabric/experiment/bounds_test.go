@@ -8,7 +8,7 @@ import (
 
 // near is the part of a recorded number by which a run may differ from it. Runs do not depend on the
 // machine; what changes the simulator's numbers further wants its figures recorded again.
-const near = 0.025
+const near = 0.01
 
 // bound is what a measure of a variant may be, both ends included.
 type bound struct {
