@@ -75,7 +75,7 @@ func TestReducedFigures(t *testing.T) {
 		// Interfered flows do as well under DSH as under SIH, and not without shared headroom.
 		{"dsh-15", []string{"stop: 20ms", "stop: 10ms"}, []ratio{
 			{"interfered FCT", "none dsh 0.8", "none sih 0.8", 1.072},
-			{"PAUSE frames", "none dsh 0.8", "none sih 0.8", 1.15}, // sixteen times as many where a port resumes above its own limit
+			{"PAUSE frames", "none dsh 0.8", "none sih 0.8", 1.15}, // fourteen times as many where a port resumes above its own limit
 			{"interfered FCT", "none dsh-not-shared 0.8", "none sih 0.8", 3.003},
 		}},
 		// The victim's port keeps more with K = 5 than with DT or K = 3, and bursts get fewer PAUSEs than with K = 9.
