@@ -110,6 +110,10 @@ type SPFCConfig struct {
 	// Packet is the size of a packet where departures are counted in packets, as Fig. 10
 	// does. 0 counts bytes, which judges small packets as §IV does, by their rate.
 	Packet units.Bytes
+	// Whole takes "the PFC threshold for this port is set to the buffer size" (§IV-B) at its word: a
+	// victim's port is not paused while anything is free but private memory, and fills what others
+	// have for headroom, too. It may drop and needs AllowLoss. Only of SPFC.
+	Whole bool
 }
 
 // Limits of Config.

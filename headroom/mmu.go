@@ -40,6 +40,8 @@ type MMU struct {
 	totals  Usage
 	gap     units.Bytes // δ
 	portGap units.Bytes // δp
+	reach   units.Bytes // the shared pool and all headroom
+	loose   bool        // a victim's port may fill both
 	out     []Signal
 	config  Config // last: no packet looks at it
 }
@@ -95,6 +97,7 @@ func New(c Config) (*MMU, error) {
 		queueWakes: newWakes(n * Classes), portWakes: newWakes(n),
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
 	}
+	m.reach, m.loose = layout.Shared+layout.Headroom, c.SPFC.Whole
 	m.apart = m.insured && c.DSH.NoSharedHeadroom
 	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {

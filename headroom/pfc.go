@@ -7,7 +7,7 @@ import "github.com/headgate/headgate/units"
 func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, whole bool) {
 	was := q.off
 	free := m.size - m.used
-	limit := m.size
+	limit := m.reach // a victim's: it finds no place before, unless it may fill headroom
 	t := m.rules.threshold(free)
 	if !whole {
 		limit = t

@@ -21,6 +21,9 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 	if q.private+n <= m.private[m.lossless>>class&1] {
 		return placePrivate, whole
 	}
+	if whole && m.loose && m.fits(n) {
+		return placeShared, whole
+	}
 	if free := m.size - m.used; n <= free && (whole || m.below(p, q, lossless, n, m.rules.threshold(free))) {
 		return placeShared, whole
 	}
@@ -30,11 +33,15 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 	switch {
 	case m.insured && p.insured+n <= p.phi:
 		return placeInsurance, whole
-	case !m.insured && q.headroom+n <= p.phi:
+	case !m.insured && q.headroom+n <= p.phi && m.fits(n):
 		return placeHeadroom, whole
 	}
 	return placeNone, whole
 }
+
+// fits reports whether there is memory for n more bytes in the shared pool and headroom together. For headroom
+// there always is while no victim's port fills that of others.
+func (m *MMU) fits(n units.Bytes) bool { return m.used+m.totals.Headroom+n <= m.reach }
 
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the
 // threshold.

@@ -126,7 +126,7 @@ func (m *MMU) Audit() error {
 	if sum != m.Usage() {
 		return fmt.Errorf("queues add up to %+v, pools to %+v", sum, m.Usage())
 	}
-	if sum.Shared > m.size || sum.Total() > m.config.Buffer {
+	if sum.Shared > m.size && !m.loose || sum.Total() > m.config.Buffer {
 		return fmt.Errorf("in use are %+v of a buffer of %d B with a shared pool of %d B", sum, m.config.Buffer, m.size)
 	}
 	return nil

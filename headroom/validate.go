@@ -129,6 +129,10 @@ func (c *Config) checkSPFC() error {
 	if s.Packet < 0 || s.Packet > 65535 {
 		return &units.FieldError{Field: "spfc.packet", Value: fmt.Sprintf("%d B", s.Packet), Allowed: "0 (count bytes) to 65535 B"}
 	}
+	if s.Whole && (c.Policy != SPFC || !c.AllowLoss) {
+		return &units.FieldError{Field: "spfc.whole", Value: "true", Allowed: "false unless the policy is spfc and allow_loss is set",
+			Because: "a victim's port fills headroom that others may need, and DSH has none of each queue"}
+	}
 	for i, p := range c.Ports {
 		// One hop and back is the shortest RTT there can be.
 		if least := 8 * p.Delay; s.Period < max(least, 1) {

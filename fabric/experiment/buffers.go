@@ -50,6 +50,7 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	c.DSH.Window = m.Time("dsh_window", 0, 0, units.Second)
 	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
 	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
+	c.SPFC.Whole = m.Bool("spfc_whole", false)
 	chip := m.Int("chip_ports", 0, 0, maxChipPorts)
 	all, switches, ports := c, map[int]headroom.Config{}, map[portRef]headroom.Port{}
 	if p.Graph == nil {
