@@ -36,11 +36,11 @@ const (
 func what(kind uint32, arg int32) uint32 { return kind<<argBits | uint32(arg) }
 
 const (
-	slots = 1 << 14
+	slots = 1 << 13
 	words = slots / 64
-	// defaultShift makes buckets of 256 ps and a wheel of 4.2 µs, which a packet at
+	// defaultShift makes buckets of 512 ps and a wheel of 4.2 µs, which a packet at
 	// 100 Gb/s over a 2 µs link fits into.
-	defaultShift = 8
+	defaultShift = 9
 	maxShift     = 32 // a time within a bucket has 32 bits
 )
 
@@ -49,15 +49,14 @@ const (
 //
 // It is a timing wheel (Brown's calendar queue with fixed buckets): an event within the
 // wheel's horizon goes to the bucket of its time, an unordered list; a bitmap finds the
-// next bucket. Its events are sorted when their time comes, mostly one or two, and taken from an
+// next bucket. Its events are sorted when their time comes, mostly a few, and taken from an
 // array (the bottom of Tang, Goh and Thng's ladder queue). Later events wait in a heap until the
 // horizon reaches them.
 type Queue struct {
 	now   units.Time
 	cur   int64      // the present bucket; no event waits in an earlier one
 	base  units.Time // where it begins
-	keys  []uint64   // its events in order: the time since base above what happens
-	taken int        // of keys
+	keys  []uint64   // its events, the last first: the time since base above what happens
 	shift uint
 	size  int // events in the wheel
 	free  int32
@@ -87,7 +86,7 @@ func NewQueue(horizon units.Time) *Queue {
 func (q *Queue) Now() units.Time { return q.now }
 
 // Len returns the number of events that wait.
-func (q *Queue) Len() int { return q.size + len(q.keys) - q.taken + len(q.far.events) }
+func (q *Queue) Len() int { return q.size + len(q.keys) + len(q.far.events) }
 
 // Schedule adds an event. A time before Now is taken as Now: an effect never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
@@ -97,7 +96,7 @@ func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
 func (q *Queue) insert(at units.Time, what uint32) {
 	shift := q.shift % 64
 	bucket := int64(at) >> shift
-	key := uint64(at-units.Time(bucket)<<shift)<<32 | uint64(what)
+	key := uint64(at)&(1<<shift-1)<<32 | uint64(what)
 	switch ahead := bucket - q.cur; {
 	case ahead >= slots:
 		q.far.push(at, what)
@@ -134,15 +133,10 @@ func (q *Queue) grow() int32 {
 
 // insertNow adds an event to the present bucket.
 func (q *Queue) insertNow(key uint64) {
-	if q.taken > 0 && len(q.keys) == cap(q.keys) {
-		q.keys = q.keys[:copy(q.keys, q.keys[q.taken:])]
-		q.taken = 0
-	}
 	keys := append(q.keys, key)
 	i := len(keys) - 1
-	for i > q.taken && keys[i-1] > key {
+	for ; i > 0 && keys[i-1] < key; i-- {
 		keys[i] = keys[i-1]
-		i--
 	}
 	keys[i] = key
 	q.keys = keys
@@ -150,16 +144,26 @@ func (q *Queue) insertNow(key uint64) {
 
 // Next takes the earliest event if it is not later than until.
 func (q *Queue) Next(until units.Time) (Event, bool) {
-	if q.taken == len(q.keys) && !q.advance(until) {
+	if !q.Near(until) && !q.Advance(until) {
 		return Event{}, false
 	}
-	e := event(q.base, q.keys[q.taken])
-	if e.At > until {
-		return Event{}, false
-	}
-	q.taken++
+	return q.Take(), true
+}
+
+// Near reports whether the present bucket has an event that is not later than until. It, Advance and Take are
+// what Next is made of: they are compiled into a loop that asks for each event.
+func (q *Queue) Near(until units.Time) bool {
+	n := len(q.keys)
+	return n > 0 && q.base+units.Time(q.keys[n-1]>>32) <= until
+}
+
+// Take takes the earliest event, of which Near or Advance has said that there is one.
+func (q *Queue) Take() Event {
+	n := len(q.keys) - 1
+	e := event(q.base, q.keys[n])
+	q.keys = q.keys[:n]
 	q.now = e.At
-	return e, true
+	return e
 }
 
 func event(base units.Time, key uint64) Event {
@@ -169,8 +173,8 @@ func event(base units.Time, key uint64) Event {
 // Peek returns the earliest event and leaves it; false when none waits.
 func (q *Queue) Peek() (Event, bool) {
 	switch {
-	case q.taken < len(q.keys):
-		return event(q.base, q.keys[q.taken]), true
+	case len(q.keys) > 0:
+		return event(q.base, q.keys[len(q.keys)-1]), true
 	case q.size > 0:
 		slot := q.first()
 		return event(units.Time(q.bucket(slot))<<q.shift, q.least(slot)), true
@@ -196,11 +200,14 @@ func (q *Queue) least(slot uint) uint64 {
 	return key
 }
 
-// advance makes the bucket of the wheel's earliest event the present one, if that is due by
-// until. It does not move to a bucket before its first event is taken, for others may come to
+// Advance makes the bucket of the wheel's earliest event the present one, if that is due by
+// until and the present one is empty. It does not move to a bucket before its first event is taken, for others may come to
 // be scheduled before that.
-func (q *Queue) advance(until units.Time) bool {
-	if q.size == 0 {
+func (q *Queue) Advance(until units.Time) bool {
+	switch {
+	case len(q.keys) > 0:
+		return false
+	case q.size == 0:
 		return q.jump(until)
 	}
 	slot := q.first()
@@ -229,25 +236,26 @@ func (q *Queue) advance(until units.Time) bool {
 	if len(keys) > 1 {
 		order(keys)
 	}
-	q.keys, q.taken = keys, 0
+	q.keys = keys
 	q.cur, q.base = bucket, base
-	if len(q.far.events) > 0 {
+	if q.reached() {
 		q.draw()
 	}
 	return true
 }
 
-// order sorts the keys of a bucket.
+// order sorts the keys of a bucket, the last first. They come so, mostly: what was scheduled first is
+// at the end of the bucket's list.
 func order(keys []uint64) {
-	if len(keys) > 16 {
+	if len(keys) > 64 {
 		slices.Sort(keys)
+		slices.Reverse(keys)
 		return
 	}
 	for i := 1; i < len(keys); i++ {
 		key, j := keys[i], i
-		for j > 0 && keys[j-1] > key {
+		for ; j > 0 && keys[j-1] < key; j-- {
 			keys[j] = keys[j-1]
-			j--
 		}
 		keys[j] = key
 	}
@@ -278,15 +286,19 @@ func (q *Queue) jump(until units.Time) bool {
 	}
 	q.cur = int64(q.far.events[0].at) >> q.shift
 	q.base = units.Time(q.cur) << q.shift
-	q.keys, q.taken = q.keys[:0], 0
 	q.draw()
 	return true
 }
 
 // draw moves the heap's events that the horizon has reached into the wheel.
 func (q *Queue) draw() {
-	for len(q.far.events) > 0 && int64(q.far.events[0].at)>>q.shift-q.cur < slots {
+	for q.reached() {
 		e := q.far.pop()
 		q.insert(e.at, e.what)
 	}
+}
+
+// reached reports whether the horizon has reached an event of the heap.
+func (q *Queue) reached() bool {
+	return len(q.far.events) > 0 && int64(q.far.events[0].at)>>(q.shift%64)-q.cur < slots
 }
