@@ -28,9 +28,9 @@ func (a Alpha) Of(free units.Bytes) units.Bytes {
 		return 0
 	}
 	if a < 0 {
-		return free >> uint(-a)
+		return free >> (uint(-a) % 64)
 	}
-	return free << uint(a)
+	return free << (uint(a) % 64)
 }
 
 // String returns the value, such as "1/16" or "2".

@@ -325,7 +325,7 @@ func (m *checker) load(s *state) *MMU {
 	*p = port{shared: units.Bytes(s.shared[0]+s.shared[1]) * packet, insured: units.Bytes(s.insured) * packet, phi: p.phi, classes: s.off & 3, off: s.off&portOff != 0}
 	p.before = p.paused()
 	mmu.totals = Usage{Private: units.Bytes(s.private[0]+s.private[1]) * packet, Headroom: units.Bytes(s.head[0]+s.head[1]) * packet, Insurance: units.Bytes(s.insured) * packet}
-	mmu.used = units.Bytes(s.used()) * packet
+	mmu.free = mmu.size - units.Bytes(s.used())*packet
 	for q := range s.shared {
 		mmu.queues[q] = queue{
 			private: units.Bytes(s.private[q]) * packet, shared: units.Bytes(s.shared[q]) * packet, headroom: units.Bytes(s.head[q]) * packet,

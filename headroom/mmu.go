@@ -18,25 +18,22 @@ type Signal struct {
 // is not for concurrent use. Times passed to it must not fall, ports and classes must be in
 // range, and what departs must have arrived. No method but the constructor allocates.
 type MMU struct {
-	// What most packets look at, in four cache lines of 64 B; see TestLayout.
-	rules    rules
-	size     units.Bytes // shared pool
-	used     units.Bytes // of it
-	lossless uint8
-	insured  bool        // headroom is per port
-	apart    bool        // insured, but a queue's own threshold bounds it
-	local    bool        // recheck only where a packet leaves
-	plain    bool        // neither headroom per port nor victims: what a queue holds decides alone
-	nq       units.Bytes // Nq
+	// What most packets look at, in two cache lines of 64 B; see TestLayout.
+	rules
+	queues []queue     // port · 8 + class
+	free   units.Bytes // of the shared pool
 
-	queues  []queue // port · 8 + class
-	touched []int32
-	private [2]units.Bytes // of a queue that is lossy, or lossless
+	private    [2]units.Bytes // of a queue that is lossy, or lossless
+	least      units.Bytes    // of the shared pool that was free before a departure
+	queueWakes wakes          // paused, but with nothing in headroom
 
-	queueWakes, portWakes wakes // paused, but with nothing in headroom
-	stats                 Stats
+	portWakes wakes
+	size      units.Bytes // shared pool
+	nq        units.Bytes // Nq
+	stats     Stats
 
 	ports   []port
+	touched []int32 // empty between calls
 	totals  Usage
 	gap     units.Bytes // δ
 	portGap units.Bytes // δp
@@ -91,14 +88,12 @@ func New(c Config) (*MMU, error) {
 	c.Ports = append([]Port(nil), c.Ports...)
 	m := &MMU{
 		rules: rules, queues: make([]queue, n*Classes), ports: make([]port, n),
-		lossless: c.Lossless, insured: c.Policy.insured(), local: c.LocalResume,
-		plain: !c.Policy.insured() && !c.Policy.victims(),
-		size:  layout.Shared, gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
+		size: layout.Shared, free: layout.Shared, least: layout.Shared,
+		gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
 		queueWakes: newWakes(n * Classes), portWakes: newWakes(n),
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
 	}
 	m.reach, m.loose = layout.Shared+layout.Headroom, c.SPFC.Whole
-	m.apart = m.insured && c.DSH.NoSharedHeadroom
 	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {
 		m.ports[i].phi = layout.Phi[i]
@@ -120,13 +115,12 @@ func (m *MMU) Lossless() uint8 {
 func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
 	q := &m.queues[port*Classes+int(class)]
 	lossless := m.lossless>>class&1 != 0
-	if free := m.size - m.used - n; m.plain && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.rules.threshold(free) {
+	if free := m.free - n; m.plain && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) {
 		// What most packets meet: the queue is below the threshold with them, too, so that nothing but
 		// the shared pool changes. If it is paused it has its place among those that wait, or headroom
 		// that has to leave first.
 		q.shared += n
-		m.used += n
-		m.stats.Peak.Shared = max(m.stats.Peak.Shared, m.used)
+		m.free = free
 		return true, nil
 	}
 	p := &m.ports[port]
@@ -138,8 +132,7 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 		m.stats.Peak.Private = max(m.stats.Peak.Private, m.totals.Private)
 	case placeShared:
 		q.shared += n
-		m.used += n
-		m.stats.Peak.Shared = max(m.stats.Peak.Shared, m.used)
+		m.free -= n
 	case placeHeadroom:
 		q.headroom += n
 		m.totals.Headroom += n
@@ -158,8 +151,8 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	if m.insured && at >= placeShared {
 		p.shared += n
 	}
-	if at != placeNone && m.rules.grows != nil {
-		q.tau = m.rules.grows.arrived(now, port, class, q.length())
+	if at != placeNone && m.grows != nil {
+		q.tau = m.grows.arrived(now, port, class, q.length())
 	}
 	m.recheck(port, class, q, p, at, whole)
 	return at != placeNone, m.signals(now)
@@ -169,13 +162,20 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 // PFC frames to send. They are valid until the next call.
 func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
 	q := &m.queues[port*Classes+int(class)]
+	m.least = min(m.least, m.free)
+	if m.plain && !m.local && !q.off && q.headroom == 0 && q.shared >= n && len(m.queueWakes.order) == 0 {
+		// What most packets leave: a queue that has them in the shared pool, where nobody waits for memory.
+		q.shared -= n
+		m.free += n
+		return nil
+	}
 	s := n // of the shared pool
 	if q.headroom != 0 || q.shared < n {
 		s = m.takeOthers(q, n)
 	}
 	q.shared -= s
 	if m.lossless>>class&1 == 0 {
-		m.used -= s
+		m.free += s
 		if s > 0 && !m.local {
 			m.wake()
 		}
@@ -187,12 +187,12 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 		i := min(s, p.insured)
 		p.insured -= i
 		m.totals.Insurance -= i
-		m.used -= s - i
+		m.free += s - i
 	} else {
-		m.used -= s
+		m.free += s
 	}
-	if m.rules.spfc != nil {
-		m.rules.spfc.departed(now, port, n)
+	if m.spfc != nil {
+		m.spfc.departed(now, port, n)
 	}
 	if m.local {
 		m.wakeLocal(port, class)

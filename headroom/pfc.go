@@ -6,9 +6,9 @@ import "github.com/headgate/headgate/units"
 // §IV-E), and keeps the order in which paused ones will be woken.
 func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, whole bool) {
 	was := q.off
-	free := m.size - m.used
+	free := m.free
 	limit := m.reach // a victim's: it finds no place before, unless it may fill headroom
-	t := m.rules.threshold(free)
+	t := m.threshold(free)
 	if !whole {
 		limit = t
 	}
@@ -33,7 +33,7 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, wh
 		return
 	}
 	m.updateWaiting(port, class)
-	if was && m.rules.grows != nil {
+	if was && m.grows != nil {
 		m.wake() // τ may have fallen, and no departure need follow
 	}
 }
@@ -66,7 +66,7 @@ func (m *MMU) wake() {
 
 // wakeWaiting does so where there are some.
 func (m *MMU) wakeWaiting() {
-	t := m.rules.threshold(m.size - m.used)
+	t := m.threshold(m.free)
 	for {
 		i, key, ok := m.queueWakes.first()
 		if !ok || key+m.gap >= t {
@@ -106,7 +106,7 @@ func (m *MMU) wakeLocal(port int, class uint8) {
 	if !q.off && !p.off {
 		return
 	}
-	t := m.rules.threshold(m.size - m.used)
+	t := m.threshold(m.free)
 	if q.off && (q.headroom == 0 && q.shared+q.tau+m.gap < t || q.length() == 0) {
 		m.resumeQueue(port, class)
 	}
@@ -163,8 +163,8 @@ func (m *MMU) changes(now units.Time) []Signal {
 			m.out = append(m.out, Signal{Port: int(i), Classes: less})
 			m.stats.ResumeFrames++
 		}
-		if m.rules.spfc != nil && (after == 0) != (p.before == 0) {
-			m.rules.spfc.paused(now, int(i), after != 0)
+		if m.spfc != nil && (after == 0) != (p.before == 0) {
+			m.spfc.paused(now, int(i), after != 0)
 		}
 		p.before = after
 	}

@@ -17,14 +17,14 @@ const (
 // may use the whole shared pool.
 func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n units.Bytes) (at placement, whole bool) {
 	lossless := m.lossless>>class&1 != 0
-	whole = lossless && m.rules.whole(now, port)
+	whole = lossless && m.whole(now, port)
 	if q.private+n <= m.private[m.lossless>>class&1] {
 		return placePrivate, whole
 	}
 	if whole && m.loose && m.fits(n) {
 		return placeShared, whole
 	}
-	if free := m.size - m.used; n <= free && (whole || m.below(p, q, lossless, n, m.rules.threshold(free))) {
+	if free := m.free; n <= free && (whole || m.below(p, q, lossless, n, m.threshold(free))) {
 		return placeShared, whole
 	}
 	if !lossless {
@@ -41,7 +41,7 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 
 // fits reports whether there is memory for n more bytes in the shared pool and headroom together. For headroom
 // there always is while no victim's port fills that of others.
-func (m *MMU) fits(n units.Bytes) bool { return m.used+m.totals.Headroom+n <= m.reach }
+func (m *MMU) fits(n units.Bytes) bool { return m.size-m.free+m.totals.Headroom+n <= m.reach }
 
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the
 // threshold.

@@ -55,8 +55,8 @@ func TestPlainWayIsTheLongOne(t *testing.T) {
 			if err := short.Audit(); err != nil {
 				t.Fatal(err)
 			}
-			if short.stats != long.stats || short.Usage() != long.Usage() || !slices.Equal(short.queues, long.queues) {
-				t.Fatalf("%+v and %+v, the long way %+v and %+v", short.stats, short.queues, long.stats, long.queues)
+			if short.Stats() != long.Stats() || short.Usage() != long.Usage() || !slices.Equal(short.queues, long.queues) {
+				t.Fatalf("%+v and %+v, the long way %+v and %+v", short.Stats(), short.queues, long.Stats(), long.queues)
 			}
 		}
 	})

@@ -6,15 +6,24 @@ import "github.com/headgate/headgate/units"
 // keep no account of memory. They are parts and not an interface, because they are asked
 // five times per packet and each dynamic call would cost as much as what it asks for.
 type rules struct {
-	fixed units.Bytes // Static's threshold; 0 for the dynamic one
-	alpha Alpha       // of Eq. 2
-	grows *shared     // DSH's τ; nil for none
-	spfc  *victims    // nil when no port may use the whole pool
+	fixed    units.Bytes // Static's threshold; 0 for the dynamic one
+	alpha    Alpha       // of Eq. 2
+	lossless uint8
+	insured  bool     // headroom is per port
+	apart    bool     // insured, but a queue's own threshold bounds it
+	local    bool     // recheck only where a packet leaves
+	plain    bool     // neither headroom per port nor victims: what a queue holds decides alone
+	grows    *shared  // DSH's τ; nil for none
+	spfc     *victims // nil when no port may use the whole pool
 }
 
 // newRules returns the rules of a valid Config with defaults.
 func newRules(c *Config) (rules, error) {
-	r := rules{alpha: c.Alpha}
+	r := rules{
+		alpha: c.Alpha, lossless: c.Lossless, local: c.LocalResume,
+		insured: c.Policy.insured(), apart: c.Policy.insured() && c.DSH.NoSharedHeadroom,
+		plain: !c.Policy.insured() && !c.Policy.victims(),
+	}
 	switch {
 	case c.Policy == Static:
 		r.fixed = c.Threshold

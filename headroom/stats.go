@@ -42,12 +42,16 @@ func (s *Stats) drop(lossless bool, n units.Bytes) {
 }
 
 // Stats returns the counters.
-func (m *MMU) Stats() Stats { return m.stats }
+func (m *MMU) Stats() Stats {
+	s := m.stats
+	s.Peak.Shared = m.size - min(m.least, m.free)
+	return s
+}
 
 // Usage returns what is in use now.
 func (m *MMU) Usage() Usage {
 	u := m.totals
-	u.Shared = m.used
+	u.Shared = m.size - m.free
 	return u
 }
 
@@ -70,10 +74,10 @@ func (m *MMU) Off(port int) uint8 { return m.ports[port].classes }
 func (m *MMU) PortPaused(port int) bool { return m.ports[port].off }
 
 // Victim reports whether SPFC takes a port for a victim's.
-func (m *MMU) Victim(now units.Time, port int) bool { return m.rules.whole(now, port) }
+func (m *MMU) Victim(now units.Time, port int) bool { return m.whole(now, port) }
 
 // Threshold returns T(t), or Static's threshold.
-func (m *MMU) Threshold() units.Bytes { return m.rules.threshold(m.size - m.used) }
+func (m *MMU) Threshold() units.Bytes { return m.threshold(m.free) }
 
 // Limit returns at how much shared memory a queue pauses: Static's threshold, T(t), or the whole
 // pool for a victim's port, less τ.
