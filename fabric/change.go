@@ -82,7 +82,7 @@ func (s *Sim) SetLink(link int, down bool) error {
 			continue
 		}
 		p := &s.ports[i]
-		p.down, p.in.down = down, down
+		p.down = down
 		at := s.at(int(p.node))
 		if down {
 			at.flushPort(int32(i))
@@ -113,16 +113,16 @@ func (s *Sim) SetLink(link int, down bool) error {
 // as it arrives.
 func (s *part) flushPort(i int32) {
 	p := &s.ports[i]
-	for p.ctrl.head != 0 {
-		s.lose(p.ctrl.pop(s.pool.packets), &s.stats.LostOnLinks)
+	if p.ctrl {
+		p.ctrl = false
+		s.lose(&s.pauses[i].frame, &s.stats.LostOnLinks)
 	}
 	for c := range uint8(NumClasses) {
 		for p.active>>c&1 == 1 {
-			k := s.dequeue(p, c)
-			in, size := s.pool.packets[k].in, s.pool.packets[k].size
-			s.lose(k, &s.stats.LostOnLinks)
+			e := s.dequeue(p, c)
+			s.lose(e, &s.stats.LostOnLinks)
 			if !p.isHost {
-				s.release(p.node, in, c, bytesOf(size))
+				s.release(p, e.in(), c, bytesOf(e.size()))
 			}
 		}
 	}

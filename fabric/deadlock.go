@@ -97,11 +97,13 @@ func (s *Sim) findDeadlock(class int) *Deadlock {
 }
 
 func (s *Sim) holdsFrom(b int32, class int, in int32) bool {
-	packets := s.at(int(s.ports[b].node)).pool.packets
-	for k := s.ports[b].queues[class].head; k != 0; k = packets[k].next {
-		if packets[k].in == in {
-			return true
-		}
+	holds, local := false, int32(s.ports[in].local)
+	p := &s.ports[b]
+	for precedence := range p.precedences() {
+		s.at(int(p.node)).store.each(*p.rank(uint8(class), precedence), func(e *packet) bool {
+			holds = e.in() == local
+			return !holds
+		})
 	}
-	return false
+	return holds
 }

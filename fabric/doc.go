@@ -7,7 +7,8 @@
 // # How it is fast
 //
 // Packets, ports and flows are values in slices and refer to each other by index; after
-// warming up nothing is allocated per packet. A direction of a link has one pending event
+// warming up nothing is allocated per packet. A packet takes 24 bytes, which hold all that a hop needs to know,
+// and goes from link to queue to link; a port has what a hop looks at in one cache line. A direction of a link has one pending event
 // however many packets are on it. A port that sends and has nothing more to send schedules
 // nothing: the time at which it is free again is only compared with. Flows carry their
 // path, so a switch looks nothing up. Events are small values dispatched by a switch

@@ -128,8 +128,8 @@ func TestIncastIsLossless(t *testing.T) {
 		if err := s.Run(units.Second); err != nil {
 			t.Fatal(err)
 		}
-		if s.parts[0].pool.live != 0 || s.pausedClasses() != 0 {
-			t.Fatalf("%d packets and %d pauses are left", s.parts[0].pool.live, s.pausedClasses())
+		if s.parts[0].live != 0 || s.pausedClasses() != 0 {
+			t.Fatalf("%d packets and %d pauses are left", s.parts[0].live, s.pausedClasses())
 		}
 	})
 }

@@ -242,7 +242,7 @@ func (s *Sim) require(n Needs) {
 	s.needs.Delay = s.needs.Delay || n.Delay
 	if n != (Needs{}) {
 		for _, p := range s.parts {
-			p.pool.widen()
+			p.extras.wide = true
 		}
 	}
 }

@@ -70,11 +70,12 @@ func (s *Sim) gauged(node int) (*gauged, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &s.nodes[node]
-	if n.mmu != nil {
-		n.mmu, n.buffer = nil, &gauged{MMU: m}
+	if g, ok := s.nodes[node].buffer.(*gauged); ok {
+		return g, nil
 	}
-	return n.buffer.(*gauged), nil
+	g := &gauged{MMU: m}
+	s.setBuffer(node, g)
+	return g, nil
 }
 
 func read(level Level, m *headroom.MMU, now units.Time) int64 {

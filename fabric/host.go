@@ -87,9 +87,9 @@ func (s *part) timer(i int32) {
 	s.consider(i)
 }
 
-// pull makes the next data packet of a class from the flow whose turn it is, or returns 0
+// pull makes the next data packet of a class from the flow whose turn it is, or returns nil
 // when the flow may not send after all.
-func (s *part) pull(p *port, class uint8) int32 {
+func (s *part) pull(p *port, class uint8) *packet {
 	q := &s.nics[p.node].ready[class]
 	i := q.head
 	f := &s.flows[i]
@@ -102,7 +102,7 @@ func (s *part) pull(p *port, class uint8) int32 {
 	}
 	f.listed = false
 	if f.tx == nil {
-		return 0
+		return nil
 	}
 	if f.stale {
 		f.stale = false
@@ -111,31 +111,32 @@ func (s *part) pull(p *port, class uint8) int32 {
 				f.wakeAt = at
 				s.agenda.Schedule(at, evWake, i)
 			}
-			return 0
+			return nil
 		}
 	}
 	seg := f.tx.Send(s.now)
 	size := s.frame(seg.Len)
-	k := s.pool.get()
-	pk := &s.pool.packets[k]
-	pk.bits, pk.class, pk.flow, pk.route = uint8(kindData), class, i, f.route+1
+	kd := kindData
 	if seg.Probe {
-		pk.bits, size = uint8(kindProbe), minFrame
+		kd, size = kindProbe, minFrame
 		s.stats.Probes++
 	} else {
 		s.stats.DataSent++
 	}
-	pk.psn, pk.size = transport.PSN(seg.Index), size
+	e := &s.pulled
+	*e = packet{what: pack(size, class, kd), flow: i, route: f.route, psn: transport.PSN(seg.Index)}
 	if seg.Last {
-		pk.set(flagLast)
+		e.set(flagLast)
 	}
-	if s.pool.wide {
-		x := &s.pool.extras[k]
+	if s.extras.wide {
+		e.extra = s.extras.get()
+		x := &s.extras.all[e.extra]
 		x.sent = s.now
 		if f.needs.INT {
 			x.tele = s.tele.get()
 		}
 	}
+	s.born()
 	s.armTimer(i)
 	// The port is busy until then; if the flow may send by then it keeps its turn.
 	free := s.now + p.txTime(size)
@@ -146,41 +147,37 @@ func (s *part) pull(p *port, class uint8) int32 {
 		f.wakeAt = at
 		s.agenda.Schedule(at, evWake, i)
 	}
-	return k
+	return e
 }
 
 // receive takes a packet that has arrived at a host.
-func (s *part) receive(p *port, k int32) {
-	pk := &s.pool.packets[k]
-	i := pk.flow
+func (s *part) receive(p *port, e *packet) {
+	i := e.flow
 	f := &s.flows[i]
-	switch pk.kind() {
+	switch e.kind() {
 	case kindData:
-		s.receiveData(p, f, k)
+		s.receiveData(p, f, e)
 	case kindProbe:
-		pk.turn(kindProbeAck)
-		s.answer(p, f, k, pk.psn)
+		s.answer(p, f, e, e.number(), kindProbeAck)
 	case kindAck, kindNak, kindProbeAck, kindLastAck:
-		s.receiveAck(i, f, k)
+		s.receiveAck(f, e)
 	case kindCNP:
-		whole, pair := pk.has(flagPair), pairOf(f.src, f.dst)
-		s.discard(k)
-		if !whole {
+		s.discard(e)
+		if !e.has(flagPair) {
 			s.congested(i)
 			return
 		}
-		for _, j := range s.pairs[pair] {
+		for _, j := range s.pairs[pairOf(f.src, f.dst)] {
 			s.congested(j)
 		}
 	default:
-		s.discard(k)
+		s.discard(e)
 	}
 }
 
-func (s *part) receiveData(p *port, f *flow, k int32) {
-	pk := &s.pool.packets[k]
-	last := pk.has(flagLast)
-	deliver, reply, psn := f.rx.OnData(pk.psn, last)
+func (s *part) receiveData(p *port, f *flow, e *packet) {
+	last := e.has(flagLast)
+	deliver, reply, psn := f.rx.OnData(e.number(), last)
 	if deliver {
 		s.stats.DataDelivered++
 		n := s.mss
@@ -189,40 +186,37 @@ func (s *part) receiveData(p *port, f *flow, k int32) {
 				n = s.lastPayload(f.spec.Size)
 			}
 			f.delivered = true
-			s.results[pk.flow-1].Delivered = s.now
+			s.results[e.flow-1].Delivered = s.now
 		}
 		s.groups[f.group] += n
 	}
-	if s.cnpGap > 0 && pk.has(flagCE) {
-		s.marked(pk.flow)
-		pk = &s.pool.packets[k]
+	if s.cnpGap > 0 && e.has(flagCE) {
+		s.marked(e.flow)
 	}
 	if reply == transport.Silent {
-		s.discard(k)
+		s.discard(e)
 		return
 	}
+	kd := kindAck
 	switch {
 	case reply == transport.Nak:
-		pk.turn(kindNak)
+		kd = kindNak
 		s.stats.Naks++
 	case f.delivered:
-		pk.turn(kindLastAck)
-	default:
-		pk.turn(kindAck)
+		kd = kindLastAck
 	}
-	s.answer(p, f, k, psn)
+	s.answer(p, f, e, psn, kd)
 }
 
-// answer sends a packet back as its own acknowledgement. It keeps its telemetry.
-func (s *part) answer(p *port, f *flow, k int32, psn uint32) {
-	pk := &s.pool.packets[k]
-	if s.pool.wide {
-		x := &s.pool.extras[k]
+// answer sends a packet back as its own acknowledgement. It keeps its flags and its telemetry.
+func (s *part) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
+	if e.extra != 0 {
+		x := &s.extras.all[e.extra]
 		x.delay = s.now - x.sent
 	}
-	pk.psn, pk.size, pk.class = psn, uint16(s.ackSize), s.ackClass
-	pk.route = f.back + 1
-	s.enqueue(p, pk.class, k, pk.size)
+	e.psn = e.psn>>flagShift<<flagShift | psn
+	e.what, e.route = pack(uint16(s.ackSize), s.ackClass, kd), f.back
+	s.enqueue(p, s.ackClass, e, 0)
 	s.kick(s.nicPort(p.node))
 }
 
@@ -258,26 +252,25 @@ func (s *part) notifyOwed(i int32) {
 // sendCNP sends a congestion notification from a flow's receiver to its sender.
 func (s *part) sendCNP(i int32) {
 	f := &s.flows[i]
-	k := s.pool.get()
-	pk := &s.pool.packets[k]
-	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
-	pk.flow, pk.route = i, f.back+1
+	s.born()
 	s.stats.CNPs++
-	s.enqueue(&s.ports[s.nicPort(f.dst)], pk.class, k, pk.size)
+	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: i, route: f.back}
+	s.enqueue(&s.ports[s.nicPort(f.dst)], s.ackClass, &e, 0)
 }
 
-func (s *part) receiveAck(i int32, f *flow, k int32) {
-	pk := &s.pool.packets[k]
+func (s *part) receiveAck(f *flow, e *packet) {
+	i := e.flow
 	if f.tx == nil {
-		s.discard(k)
+		s.discard(e)
 		return
 	}
-	s.feedback = transport.Feedback{PSN: pk.psn, Nak: pk.kind() == kindNak, Probe: pk.kind() == kindProbeAck, CE: pk.has(flagCE)}
+	kd := e.kind()
+	s.feedback = transport.Feedback{PSN: e.number(), Nak: kd == kindNak, Probe: kd == kindProbeAck, CE: e.has(flagCE)}
 	if s.noise != nil {
 		s.feedback.Noise = s.noise.Draw(s.chances[f.src].noise)
 	}
-	if s.pool.wide {
-		x := &s.pool.extras[k]
+	if e.extra != 0 {
+		x := &s.extras.all[e.extra]
 		s.feedback.MaxQD = x.maxQD
 		if f.needs.Delay {
 			s.feedback.Delay = x.delay + s.feedback.Noise
@@ -287,7 +280,7 @@ func (s *part) receiveAck(i int32, f *flow, k int32) {
 		}
 	}
 	f.tx.OnFeedback(&s.feedback, s.now)
-	s.discard(k)
+	s.discard(e)
 	if f.tx.Done() {
 		s.finish(i)
 		return
@@ -296,10 +289,19 @@ func (s *part) receiveAck(i int32, f *flow, k int32) {
 	s.consider(i)
 }
 
-// discard frees a packet and what hangs on it.
-func (s *part) discard(k int32) {
-	if s.pool.wide && s.pool.extras[k].tele != 0 {
-		s.tele.put(s.pool.extras[k].tele)
+// born counts a packet that there is from now on.
+func (s *part) born() {
+	s.live++
+	s.peak = max(s.peak, s.live)
+}
+
+// discard ends a packet and what hangs on it.
+func (s *part) discard(e *packet) {
+	s.live--
+	if e.extra != 0 {
+		if t := s.extras.all[e.extra].tele; t != 0 {
+			s.tele.put(t)
+		}
+		s.extras.put(e.extra)
 	}
-	s.pool.put(k)
 }

@@ -36,13 +36,13 @@ func (s *Sim) Observe(port int, class uint8, from, to units.Time) *Occupancy {
 	o := newOccupancy(s.now, from, to, int64(s.ports[port].queues[class].bytes))
 	o.class = class
 	s.observed[port] = append(s.observed[port], o)
-	s.ports[port].observed = int32(port) + 1
+	s.ports[port].observed = true
 	return o
 }
 
 // observe records the length of a class's queue, which has changed.
 func (s *part) observe(p *port, class uint8) {
-	for _, o := range s.observed[p.observed-1] {
+	for _, o := range s.observed[s.nodes[p.node].first+int32(p.local)] {
 		if o.class == class {
 			o.set(s.now, int64(p.queues[class].bytes))
 		}

@@ -90,12 +90,11 @@ func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 	return nil
 }
 
-// count is RECEIVE_PACKET of Algorithm 1 for a data packet that is about to join the queue.
-func (p *paccPort) count(s *part, k int32, size uint16) {
+// count is RECEIVE_PACKET of Algorithm 1 for a data packet of flow i that is about to join the queue.
+func (p *paccPort) count(s *part, i int32, size uint16) {
 	if !p.ticking {
 		p.wake(s)
 	}
-	i := s.pool.packets[k].flow
 	f := &s.flows[i]
 	pair := pairOf(f.src, f.dst)
 	row, ok := p.index[pair]
@@ -190,13 +189,11 @@ func (s *part) notifySource(port int32, r *paccRow) {
 	if o.down {
 		return
 	}
-	k := s.pool.get()
-	pk := &s.pool.packets[k]
-	pk.bits, pk.class, pk.size = uint8(kindCNP), s.ackClass, uint16(s.ackSize)
-	pk.flow, pk.route, pk.in = r.flow, route+1, ownPacket
-	pk.set(flagPair)
+	s.born()
 	s.stats.CNPs++
-	s.enqueue(o, pk.class, k, pk.size)
+	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: r.flow, route: route}
+	e.set(flagPair)
+	s.enqueue(o, s.ackClass, &e, ownPacket)
 	s.kick(out)
 }
 

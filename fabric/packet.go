@@ -1,6 +1,9 @@
 package fabric
 
-import "github.com/headgate/headgate/units"
+import (
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
 
 // kind says what a packet is; it fits in three bits.
 type kind uint8
@@ -23,103 +26,93 @@ const (
 	flagPair             // of a CNP: for all flows from the same source to the same destination
 )
 
-// packet is one frame in the fabric: what every hop looks at, two to a cache line. Index 0
-// of the pool stands for none.
+// packet is one frame in the fabric, 24 bytes: a value that goes from the ring of a link to a queue to the
+// next ring, so that a node looks at nothing else to pass it on. What has, from the lowest bit on, the kind and
+// the class in three bits each, the size in 14, and above them on a link the time of arrival
+// modulo 2^44 ps, in a queue the number of the port of its node by which it came. The largest frame at the lowest rate of a link
+// and the longest delay that topo allows together stay well below 2^44 ps, 17.6 s.
 type packet struct {
-	next  int32 // the packet behind this one in a queue or in the free list
-	flow  int32
-	route int32      // index in Sim.routes of the port it leaves the next node by
-	in    int32      // port by which it came into the present switch
-	at    units.Time // in a queue: since when
-	psn   uint32     // packet sequence number; of a PFC frame: quanta and what it pauses
-	size  uint16     // of the frame
-	class uint8      // of a PFC frame: the mask of classes
-	bits  uint8      // kind in the lower four bits, flags above
+	what  uint64
+	route int32  // index in Sim.routes of the port it leaves by, once it is on a link the next node
+	flow  int32  // noFlow for PFC frames
+	psn   uint32 // packet sequence number, of a PFC frame quanta and what it pauses; above its 24 bits flags, of a PFC frame classes
+	extra int32  // index of what it carries for laws, 0 for none
 }
 
-const kindBits = 4
+const (
+	whatShift = 20
+	whatTimes = 1<<(64-whatShift) - 1
+	flagShift = transport.PSNBits
+	// maxFrame fits in the 14 bits of a size.
+	maxFrame = 1<<14 - 1
+)
 
-func (p *packet) kind() kind          { return kind(p.bits & (1<<kindBits - 1)) }
-func (p *packet) has(flag uint8) bool { return p.bits>>kindBits&flag != 0 }
-func (p *packet) set(flag uint8)      { p.bits |= flag << kindBits }
+func pack(size uint16, class uint8, kd kind) uint64 {
+	return uint64(size)<<6 | uint64(class)<<3 | uint64(kd)
+}
 
-// turn makes the packet another kind and keeps its flags.
-func (p *packet) turn(k kind) { p.bits = p.bits>>kindBits<<kindBits | uint8(k) }
+func (e *packet) size() uint16 { return uint16(e.what >> 6 & maxFrame) }
+func (e *packet) class() uint8 { return uint8(e.what >> 3 & 7) }
+func (e *packet) kind() kind   { return kind(e.what & 7) }
+
+// from notes the number of the port by which the packet came, and in returns it.
+func (e *packet) from(in int32) {
+	e.what = e.what&(1<<whatShift-1) | uint64(uint32(in))<<whatShift
+}
+
+func (e *packet) in() int32 { return int32(e.what >> whatShift) }
+
+// arriving notes when the packet arrives.
+func (e *packet) arriving(at units.Time) {
+	e.what = e.what&(1<<whatShift-1) | uint64(at)<<whatShift
+}
+
+// due returns when a packet on the wire arrives, which is not before now.
+func (e *packet) due(now units.Time) units.Time {
+	return now + units.Time((e.what>>whatShift-uint64(now))&whatTimes)
+}
+
+// number returns the packet sequence number.
+func (e *packet) number() uint32 { return e.psn & (1<<flagShift - 1) }
+
+func (e *packet) has(flag uint8) bool { return e.psn>>flagShift&uint32(flag) != 0 }
+func (e *packet) set(flag uint8)      { e.psn |= uint32(flag) << flagShift }
 
 // extra is what a packet carries only for laws that need it. An acknowledgement carries
 // its data packet's back.
 type extra struct {
+	since units.Time // in a queue: since when
 	sent  units.Time // when the data packet left its host
 	delay units.Time // how long it took to its receiver
 	maxQD units.Time // largest queueing delay of its hops so far
 	tele  int32      // telemetry record, 0 for none
+	next  int32      // in the free list
 }
 
-// pool owns all packets of a Sim. It has no pointers, so the garbage collector does not
-// look into it. Pointers into it are invalid after get.
-type pool struct {
-	packets []packet
-	extras  []extra // by packet; empty until a law needs them
-	wide    bool    // extras are kept
-	free    int32
-	live    int
+// extras owns those of all packets of a part. They have no pointers, so the garbage collector does not
+// look into them. Pointers into it are invalid after get. Packets that were sent when no law needed them
+// have none.
+type extras struct {
+	all  []extra // the first stands for none
+	free int32
+	wide bool // packets get one
 }
 
-func newPool() pool { return pool{packets: make([]packet, 1, 1<<12)} }
-
-// widen keeps extras from now on; packets that are there have none.
-func (p *pool) widen() {
-	if !p.wide {
-		p.wide = true
-		p.extras = make([]extra, len(p.packets), cap(p.packets))
-	}
-}
-
-// get returns a packet with all fields zero.
-func (p *pool) get() int32 {
-	p.live++
+// get returns an extra with all fields zero.
+func (p *extras) get() int32 {
 	if i := p.free; i != 0 {
-		p.free = p.packets[i].next
-		p.packets[i] = packet{}
-		if p.wide {
-			p.extras[i] = extra{}
-		}
+		p.free = p.all[i].next
+		p.all[i] = extra{}
 		return i
 	}
-	p.packets = append(p.packets, packet{})
-	if p.wide {
-		p.extras = append(p.extras, extra{})
+	if len(p.all) == 0 {
+		p.all = make([]extra, 1, 1<<10)
 	}
-	return int32(len(p.packets) - 1)
+	p.all = append(p.all, extra{})
+	return int32(len(p.all) - 1)
 }
 
-func (p *pool) put(i int32) {
-	p.live--
-	p.packets[i].next = p.free
+func (p *extras) put(i int32) {
+	p.all[i].next = p.free
 	p.free = i
-}
-
-// peak returns the largest number of packets alive at once.
-func (p *pool) peak() int { return len(p.packets) - 1 }
-
-// fifo is a queue of packets linked through their next fields.
-type fifo struct {
-	head, tail int32
-}
-
-func (f *fifo) push(packets []packet, i int32) {
-	packets[i].next = 0
-	if f.head == 0 {
-		f.head = i
-	} else {
-		packets[f.tail].next = i
-	}
-	f.tail = i
-}
-
-// pop takes the first packet; the queue must not be empty.
-func (f *fifo) pop(packets []packet) int32 {
-	i := f.head
-	f.head = packets[i].next
-	return i
 }

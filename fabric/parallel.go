@@ -22,19 +22,14 @@ type outboxes struct {
 // outbox holds packets for the ports of another part.
 type outbox struct {
 	parcels []parcel
-	extras  []extra // by parcel, where packets have them
+	extras  []extra // of those that have some
 	teles   []teleRecord
 }
 
-// parcel is a packet on its way into another part, in half a cache line: what is on the wire, where it
-// arrives, and what a packet keeps from hop to hop besides.
+// parcel is a packet on its way into another part, in half a cache line.
 type parcel struct {
-	on   onWire
-	port int32
-	flow int32
-	psn  uint32
-	mask uint8 // class of the packet, which of a PFC frame is a mask
-	bits uint8
+	packet
+	port int32 // where it arrives
 }
 
 // ending is an acknowledgement of all of a flow, which ends it when it arrives.
@@ -118,19 +113,18 @@ const (
 )
 
 // post sends a packet to another part.
-func (s *part) post(p *port, at units.Time, e onWire) {
+func (s *part) post(p *port, at units.Time, e *packet) {
 	box := &s.out[s.turn][s.partOf[s.Sim.ports[p.peer].node]]
-	pk := &s.pool.packets[e.k]
-	box.parcels = append(box.parcels, parcel{e.at(at), p.peer, pk.flow, pk.psn, pk.class, pk.bits})
-	if s.pool.wide {
-		x := &s.pool.extras[e.k]
+	if e.extra != 0 {
+		x := &s.extras.all[e.extra]
 		box.extras = append(box.extras, *x)
 		if x.tele != 0 {
 			box.teles = append(box.teles, s.tele.records[x.tele])
-			s.tele.put(x.tele)
 		}
 	}
-	s.pool.put(e.k)
+	e.arriving(at)
+	box.parcels = append(box.parcels, parcel{*e, p.peer})
+	s.discard(e)
 	s.sent = min(s.sent, at)
 }
 
@@ -138,23 +132,21 @@ func (s *part) post(p *port, at units.Time, e onWire) {
 func (s *part) drain() {
 	for _, from := range s.parts {
 		box := &from.out[1-s.turn][s.number]
-		teles := box.teles
+		extras, teles := box.extras, box.teles
 		for i := range box.parcels {
 			m := &box.parcels[i]
-			k := s.pool.get()
-			pk := &s.pool.packets[k]
-			pk.route, pk.flow, pk.psn, pk.size, pk.class, pk.bits = m.on.route, m.flow, m.psn, m.on.size(), m.mask, m.bits
-			if len(box.extras) > 0 {
-				x := box.extras[i]
+			e := &m.packet
+			if e.extra != 0 {
+				e.extra = s.extras.get()
+				x := &s.extras.all[e.extra]
+				*x, extras = extras[0], extras[1:]
 				if x.tele != 0 {
 					x.tele = s.tele.get()
-					s.tele.records[x.tele] = teles[0]
-					teles = teles[1:]
+					s.tele.records[x.tele], teles = teles[0], teles[1:]
 				}
-				s.pool.extras[k] = x
 			}
-			m.on.k = k
-			s.land(&s.ports[m.port].wire, m.port, m.on.due(s.Sim.now), m.on)
+			s.born()
+			s.land(m.port, e.due(s.Sim.now), e)
 		}
 		box.parcels, box.extras, box.teles = box.parcels[:0], box.extras[:0], box.teles[:0]
 	}
@@ -261,7 +253,8 @@ func (s *Sim) step(until units.Time) bool {
 		if first == nil {
 			return true
 		}
-		first.next()
+		first.agenda.Next(at.At)
+		first.happen(at)
 	}
 }
 

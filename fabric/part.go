@@ -35,7 +35,8 @@ type part struct {
 	now      units.Time
 	until    units.Time // events up to here happen at present
 	agenda   *event.Queue
-	pool     pool
+	extras   extras
+	store    store
 	ports    []port // these four are the Sim's
 	nodes    []node
 	routes   []int32
@@ -46,9 +47,11 @@ type part struct {
 	groups   []units.Bytes // payload delivered
 	running  int           // flows that have started and not ended
 	waiting  int           // flows that are known and have yet to start
+	live     int           // packets
+	peak     int           // the most of them at once
 	obeying  int           // PFC frames that have arrived and not taken effect
-	touched  uint16        // see dequeue
 	feedback transport.Feedback
+	pulled   packet // see pull
 	stopped  bool
 	outboxes
 }
@@ -62,6 +65,10 @@ type chance struct {
 func (s *Sim) divide(c *Config, horizon units.Time) {
 	of, n := s.plan(c)
 	s.partOf = of
+	for i := range s.ports {
+		p := &s.ports[i]
+		p.special = p.jitter != 0 || p.cross || p.toHost
+	}
 	s.chances = make([]chance, len(s.nodes))
 	for i := range s.chances {
 		draw := func(what string) *rand.Rand { return Stream(c.Seed, fmt.Sprintf("%s %d", what, i)) }
@@ -69,7 +76,7 @@ func (s *Sim) divide(c *Config, horizon units.Time) {
 	}
 	for i := range n {
 		p := &part{
-			Sim: s, number: i, agenda: event.NewQueue(horizon), pool: newPool(), tele: newTelePool(),
+			Sim: s, number: i, agenda: event.NewQueue(horizon), store: newStore(), tele: newTelePool(),
 			groups: make([]units.Bytes, c.Groups), outboxes: newOutboxes(n),
 		}
 		s.parts = append(s.parts, p)
@@ -90,16 +97,13 @@ func (s *Sim) at(node int) *part { return s.parts[s.partOf[node]] }
 // run lets happen what is due until a time.
 func (s *part) run(until units.Time) {
 	s.until = until
-	for !s.stopped && s.next() {
+	for !s.stopped && (s.agenda.Near(s.until) || s.agenda.Advance(s.until)) {
+		s.happen(s.agenda.Take())
 	}
 }
 
-// next lets the next event happen if it is due.
-func (s *part) next() bool {
-	e, ok := s.agenda.Next(s.until)
-	if !ok {
-		return false
-	}
+// happen lets an event happen.
+func (s *part) happen(e event.Event) {
 	s.now = e.At
 	s.stats.Events++
 	switch e.Kind {
@@ -111,7 +115,6 @@ func (s *part) next() bool {
 	default:
 		s.rare(e)
 	}
-	return true
 }
 
 func (s *part) rare(e event.Event) {

@@ -22,10 +22,11 @@ type PFC struct {
 // pauseState is what PFC keeps per port: as one that sends PAUSE for its ingress, and as
 // one that obeys for its egress.
 type pauseState struct {
-	asked    uint8 // classes that this port has paused its peer for
-	refresh  bool  // an evRefresh is due
-	expiring bool  // an evExpire is due
-	obeying  fifo  // frames that have arrived and not taken effect
+	asked    uint8  // classes that this port has paused its peer for
+	refresh  bool   // an evRefresh is due
+	expiring bool   // an evExpire is due
+	frame    packet // that waits to be sent, see port.ctrl
+	obeying  list   // frames that have arrived and not taken effect
 	until    [NumClasses]units.Time
 	since    [NumClasses]units.Time
 	total    [NumClasses]units.Time // paused, over periods that have ended
@@ -43,9 +44,9 @@ func (s *Sim) pauseTime(p *port, quanta uint16) units.Time {
 }
 
 // signal sends the PFC frames that a switch's buffer asks for.
-func (s *part) signal(n *node, signals []Signal) {
+func (s *part) signal(node int32, signals []Signal) {
 	for _, g := range signals {
-		i := n.first + int32(g.Port)
+		i := s.nodes[node].first + int32(g.Port)
 		st := &s.pauses[i]
 		if g.Pause {
 			st.asked |= g.Classes
@@ -67,18 +68,16 @@ func (s *part) signal(n *node, signals []Signal) {
 // A frame that still waits for the packet on the wire takes the change along, as a MAC
 // fills in class-enable vector and times when it begins to send.
 func (s *part) sendPFC(i int32, classes uint8, quanta uint16) {
-	k := s.ports[i].ctrl.head
-	if k == 0 {
-		k = s.pool.get()
-		pk := &s.pool.packets[k]
-		pk.bits, pk.flow, pk.size = uint8(kindPFC), noFlow, uint16(s.pfc.Frame)
-		s.ports[i].ctrl.push(s.pool.packets, k)
+	e := &s.pauses[i].frame
+	if !s.ports[i].ctrl {
+		s.ports[i].ctrl = true
+		*e = packet{flow: noFlow}
+		s.born()
 	}
-	pk := &s.pool.packets[k]
-	pk.class |= classes
-	pk.psn &^= uint32(classes) << pauseShift
+	e.set(classes)
+	e.psn &^= uint32(classes) << pauseShift
 	if quanta > 0 {
-		pk.psn = pk.psn&^0xFFFF | uint32(classes)<<pauseShift | uint32(quanta)
+		e.psn = e.psn&^0xFFFF | uint32(classes)<<pauseShift | uint32(quanta)
 	}
 	s.kick(i)
 }
@@ -119,11 +118,10 @@ func (s *part) refresh(i int32) {
 
 // obey lets the first PFC frame that waits at a port take effect.
 func (s *part) obey(i int32) {
-	k := s.pauses[i].obeying.pop(s.pool.packets)
-	pk := &s.pool.packets[k]
-	quanta, mask := uint16(pk.psn), uint8(pk.psn>>pauseShift)
-	over := pk.class &^ mask
-	s.pool.put(k)
+	e := s.store.pop(&s.pauses[i].obeying)
+	quanta, mask := uint16(e.psn), uint8(e.psn>>pauseShift)
+	over := uint8(e.psn>>flagShift) &^ mask
+	s.discard(e)
 	s.obeying--
 	p, st := &s.ports[i], &s.pauses[i]
 	if mask == 0 {

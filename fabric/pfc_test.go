@@ -22,11 +22,11 @@ func TestPFCFramesJoin(t *testing.T) {
 	s.At(busy, func(s *Sim) error {
 		// Host 1's packet has just begun to leave by out.
 		p := s.at(2)
-		live = p.pool.live
+		live = p.live
 		p.sendPFC(int32(out), 0b0000_0011, 1000)
 		p.sendPFC(int32(out), 0b0000_0100, 1000)
 		p.sendPFC(int32(out), 0b0000_0010, 0)
-		live = p.pool.live - live
+		live = p.live - live
 		return s.Check()
 	})
 	effect := busy + line100.Rate.TxTime(1054) + line100.Delay + line100.Rate.TxTime(64) + line100.Rate.TxTime(3840)

@@ -3,6 +3,7 @@ package fabric
 import (
 	"math"
 
+	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
 
@@ -10,54 +11,46 @@ import (
 const NumClasses = 8
 
 // port is where a link attaches to a node: its egress side sends to the peer port, its
-// ingress side receives what the peer sends. It is laid out in cache lines of 64 B: sending
-// touches the first, a queue and the peer's second; receiving the first two.
+// ingress side receives what the peer sends. It is laid out in cache lines of 64 B: a packet that arrives or is sent
+// touches the first, one that waits that of its queue.
 type port struct {
-	freeAt  units.Time // when the packet being sent has left
-	delay   units.Time // propagation
-	txBytes uint64
-	ctrl    fifo  // PFC frames to send, before all classes
-	perByte int32 // ps that a byte lasts at the link's rate; 0 when that is not whole
-	node    int32
-	peer    int32
-	active  uint8 // classes with packets queued
-	ready   uint8 // of a host's port: classes with flows that may send
-	paused  uint8 // classes that PFC stops
-	pending bool  // an evFree event is due at freeAt
-	isHost  bool
-	down    bool
-	cross   bool  // the peer is of another part
-	toHost  bool  // the peer is a host; kept where there are several parts
-	turn    uint8 // class whose DWRR turn it is
-	jitter  int32 // ps that a frame is late at most
-
-	observed int32 // index + 1 of its observers, 0 for none
-
-	wire    wire // packets on their way to this port
-	rate    units.Rate
-	arrives units.Time // with jitter: when the last packet that it sent does
-	in      inlet
-	_       [8]byte
+	freeAt   units.Time // when the packet being sent has left
+	delay    units.Time // propagation
+	txBytes  uint64
+	mmu      *headroom.MMU // the node's buffer, if it is one
+	wire     list          // packets on their way to this port
+	perByte  int32         // ps that a byte lasts at the link's rate; 0 when that is not whole
+	node     int32
+	peer     int32
+	local    uint16 // number of the port at its node
+	active   uint8  // classes with packets queued
+	ready    uint8  // of a host's port: classes with flows that may send
+	paused   uint8  // classes that PFC stops
+	pending  bool   // an evFree event is due at freeAt
+	ctrl     bool   // a PFC frame waits, before all classes
+	isHost   bool
+	down     bool
+	special  bool // jitter, cross or toHost
+	observed bool // there are observers
 
 	queues [NumClasses]queue
 
 	deficit [NumClasses]int32
-	tails   *tails // nil unless flows have precedences
-	dropped uint64 // packets that came by this port, by its switch's buffer
-	_       [16]byte
-}
+	ranks   *ranks     // nil unless flows have precedences
+	dropped uint64     // packets that came by this port, by its switch's buffer
+	arrives units.Time // with jitter: when the last packet that it sent does
+	jitter  int32      // ps that a frame is late at most
+	turn    uint8      // class whose DWRR turn it is
+	cross   bool       // the peer is of another part
+	toHost  bool       // the peer is a host; kept where there are several parts
 
-// inlet is what a packet that arrives looks at of a port, so that it needs but one cache line.
-type inlet struct {
-	node   int32
-	local  uint16 // number of the port at its node
-	isHost bool
-	down   bool // as the port's
+	rate units.Rate
+	_    [56]byte
 }
 
 // queue is what waits in one class of a port.
 type queue struct {
-	fifo
+	list
 	bytes units.Bytes
 }
 
@@ -100,113 +93,122 @@ func (s *part) transmit(i int32) {
 	if p.down {
 		return
 	}
-	var k int32
-	if p.ctrl.head != 0 {
-		k = p.ctrl.pop(s.pool.packets)
-		s.send(i, p, s.pool.packets[k].size, pack(k, 0, s.pool.packets[k].size, 0, kindPFC))
+	if p.ctrl {
+		p.ctrl = false
+		size := uint16(s.pfc.Frame)
+		e := &s.pauses[i].frame
+		e.what = pack(size, 0, kindPFC)
+		s.send(i, p, size, e)
 		return
 	}
-	for k == 0 {
+	var e *packet
+	for e == nil {
 		eligible := (p.active | p.ready) &^ p.paused
 		if eligible == 0 {
 			return
 		}
 		class := s.pick(p, eligible)
 		if p.active>>class&1 == 0 {
-			k = s.pull(p, class)
+			e = s.pull(p, class)
 		} else {
-			k = s.dequeue(p, class)
+			e = s.dequeue(p, class)
 		}
 	}
-	pk := &s.pool.packets[k]
-	class, size := pk.class, pk.size
-	e := pack(k, pk.route, size, class, pk.kind())
+	size := e.size()
 	if p.isHost {
 		s.send(i, p, size, e)
 		return
 	}
-	in := pk.in
-	s.stamp(i, p, k)
+	in, class := e.in(), e.class()
+	s.stamp(i, p, e)
 	s.send(i, p, size, e)
 	// Last, for the signals may make other ports send.
-	s.release(p.node, in, class, units.Bytes(size))
+	s.release(p, in, class, units.Bytes(size))
 }
 
 // send puts a packet on the wire of an idle port.
-func (s *part) send(i int32, p *port, size uint16, e onWire) {
+func (s *part) send(i int32, p *port, size uint16, e *packet) {
 	p.freeAt = s.now + p.txTime(size)
 	p.txBytes += uint64(size)
 	at := p.freeAt + p.delay
+	if p.special {
+		s.sendSpecial(p, at, e)
+	} else {
+		s.land(p.peer, at, e)
+	}
+	if (p.active|p.ready)&^p.paused != 0 || p.ctrl {
+		p.pending = true
+		s.agenda.Schedule(p.freeAt, evFree, i)
+	}
+}
+
+// sendSpecial puts a packet on a link that is not like most, or has to be known of.
+func (s *part) sendSpecial(p *port, at units.Time, e *packet) {
 	if p.jitter != 0 {
 		// A frame is not before the one ahead of it.
 		p.arrives = max(p.arrives, at+units.Time(s.chances[p.node].jitter.Int64N(int64(p.jitter)+1)))
 		at = p.arrives
 	}
 	if p.toHost && e.kind() == kindLastAck {
-		s.endings = append(s.endings, ending{at, s.flows[s.pool.packets[e.k].flow].spec.Tag != 0})
+		s.endings = append(s.endings, ending{at, s.flows[e.flow].spec.Tag != 0})
 	}
 	if p.cross {
 		s.post(p, at, e)
 	} else {
-		s.land(&s.ports[p.peer].wire, p.peer, at, e)
-	}
-	if (p.active|p.ready)&^p.paused != 0 || p.ctrl.head != 0 {
-		p.pending = true
-		s.agenda.Schedule(p.freeAt, evFree, i)
+		s.land(p.peer, at, e)
 	}
 }
 
-// land puts a packet on the wire to a port.
-func (s *part) land(w *wire, port int32, at units.Time, e onWire) {
-	if w.n == 0 {
+// land puts a packet on the wire to a port, where it arrives at a time, not before those sent earlier.
+func (s *part) land(port int32, at units.Time, e *packet) {
+	w := &s.ports[port].wire
+	if w.head == 0 {
 		s.agenda.Schedule(at, evArrive, port)
 	}
-	if w.full() {
-		w.grow()
-	}
-	w.push(at, e)
+	to := s.store.push(w, e)
+	to.arriving(at)
+	to.route++
 }
 
-func (s *part) enqueue(p *port, class uint8, k int32, size uint16) {
-	pk := &s.pool.packets[k]
-	pk.at = s.now
-	q := &p.queues[class]
-	if s.ranked {
-		s.insert(p, class, k)
-	} else {
-		pk.next = 0
-		if q.head == 0 {
-			q.head = k
-			p.active |= 1 << class
-		} else {
-			s.pool.packets[q.tail].next = k
-		}
-		q.tail = k
+// enqueue lets a packet that came by the port with number in wait in a class of a port of the same node.
+func (s *part) enqueue(p *port, class uint8, e *packet, in int32) {
+	if e.extra != 0 {
+		s.extras.all[e.extra].since = s.now
 	}
-	q.bytes += units.Bytes(size)
-	if p.observed != 0 {
+	q := &p.queues[class]
+	l := &q.list
+	if s.ranked {
+		l = p.rank(class, s.flows[e.flow].precedence)
+	}
+	e = s.store.push(l, e)
+	e.from(in)
+	p.active |= 1 << class
+	q.bytes += units.Bytes(e.size())
+	if p.observed {
 		s.observe(p, class)
 	}
 }
 
-func (s *part) dequeue(p *port, class uint8) int32 {
+// dequeue takes the first packet of a class of a port, which is not empty. It stays where it is until another packet
+// leaves a queue or a link.
+func (s *part) dequeue(p *port, class uint8) *packet {
 	q := &p.queues[class]
-	k := q.head
-	pk := &s.pool.packets[k]
-	q.head = pk.next
-	if s.ranked {
-		p.tails.left(class, s.precedence(k), k)
-	}
-	q.bytes -= units.Bytes(pk.size)
-	if p.observed != 0 {
+	e := s.store.pop(p.first(class))
+	q.bytes -= units.Bytes(e.size())
+	if p.observed {
 		s.observe(p, class)
 	}
-	if q.head == 0 {
+	if q.bytes == 0 {
 		p.active &^= 1 << class
 		p.deficit[class] = 0
-	} else {
-		// Have the next packet on its way from memory before its turn comes.
-		s.touched += s.pool.packets[q.head].size
 	}
-	return k
+	return e
+}
+
+// first returns the list of the packet of a class that is next.
+func (p *port) first(class uint8) *list {
+	if p.ranks != nil {
+		return p.ranks.first(class, &p.queues[class].list)
+	}
+	return &p.queues[class].list
 }

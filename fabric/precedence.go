@@ -3,8 +3,37 @@ package fabric
 // NumPrecedences is how many precedences flows of a class can have.
 const NumPrecedences = 16
 
-// tails are the last packets of each precedence in each queue of a port, 0 for none, or the last
-// flows in the lists of a host.
+// ranks are the queues of a port for precedences above 0, by the precedence less 1; what has none is in the
+// class's own.
+type ranks [NumClasses][NumPrecedences - 1]list
+
+// rank returns the list for packets of a class and a precedence.
+func (p *port) rank(class, precedence uint8) *list {
+	if precedence == 0 {
+		return &p.queues[class].list
+	}
+	return &p.ranks[class][precedence-1]
+}
+
+// precedences returns how many lists a class of the port has.
+func (p *port) precedences() uint8 {
+	if p.ranks == nil {
+		return 1
+	}
+	return NumPrecedences
+}
+
+// first returns the list of the highest precedence in a class that is not empty; own is that of precedence 0.
+func (r *ranks) first(class uint8, own *list) *list {
+	for i := len(r[class]) - 1; i >= 0; i-- {
+		if r[class][i].head != 0 {
+			return &r[class][i]
+		}
+	}
+	return own
+}
+
+// tails are the last flows of each precedence in the lists of a host, 0 for none.
 type tails [NumClasses][NumPrecedences]int32
 
 // rank makes queues and hosts serve flows by precedence from now on.
@@ -13,20 +42,14 @@ func (s *Sim) rank() {
 		return
 	}
 	s.ranked = true
-	for i := range s.ports { // what waits has precedence 0
-		p := &s.ports[i]
-		p.tails = &tails{}
-		for c := range p.queues {
-			if p.queues[c].head != 0 {
-				p.tails[c][0] = p.queues[c].tail
-			}
-		}
+	for i := range s.ports {
+		s.ports[i].ranks = &ranks{}
 	}
 	s.nicTails = make([]tails, len(s.nics))
 	for h := range s.nics {
 		for c := range s.nics[h].ready {
 			if q := &s.nics[h].ready[c]; q.head != 0 {
-				s.nicTails[h][c][0] = q.tail
+				s.nicTails[h][c][0] = q.tail // what waits has precedence 0
 			}
 		}
 	}
@@ -47,22 +70,6 @@ func (t *tails) left(class, precedence uint8, entry int32) {
 	if t[class][precedence] == entry {
 		t[class][precedence] = 0
 	}
-}
-
-func (s *part) precedence(k int32) uint8 { return s.flows[s.pool.packets[k].flow].precedence }
-
-// insert puts a packet into a queue behind those of its precedence.
-func (s *part) insert(p *port, class uint8, k int32) {
-	q, packets := &p.queues[class], s.pool.packets
-	next := &q.head
-	if before := p.tails.after(class, s.precedence(k), k); before != 0 {
-		next = &packets[before].next
-	}
-	packets[k].next, *next = *next, k
-	if packets[k].next == 0 {
-		q.tail = k
-	}
-	p.active |= 1 << class
 }
 
 // listRanked puts a flow into its host's list behind those of its precedence.

@@ -17,7 +17,7 @@ func (s *part) pick(p *port, eligible uint8) uint8 {
 		if eligible>>c&1 == 1 {
 			size := s.mtu
 			if p.active>>c&1 == 1 {
-				size = int32(s.pool.packets[p.queues[c].head].size)
+				size = int32(s.store.slots[p.first(c).head].size())
 			}
 			if p.deficit[c] >= size {
 				p.deficit[c] -= size

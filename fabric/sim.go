@@ -118,7 +118,7 @@ func (s *Sim) build(c *Config) error {
 		s.ports[i] = port{
 			rate: link.Rate, perByte: perByteOf(link.Rate), delay: link.Delay + spreads[l.Link[i]], node: int32(n), peer: int32(l.Peer[i]),
 			isHost: g.IsHost(n), down: link.Down, jitter: int32(link.Jitter),
-			in: inlet{node: int32(n), local: uint16(i - l.First[n]), isHost: g.IsHost(n), down: link.Down},
+			local: uint16(i - l.First[n]),
 		}
 		longest = max(longest, link.Delay+link.Jitter+link.Spread+link.Rate.TxTime(units.Bytes(s.mtu)))
 	}
@@ -132,9 +132,8 @@ func (s *Sim) build(c *Config) error {
 		if err != nil {
 			return fmt.Errorf("buffer of switch %s: %w", g.Names[n], err)
 		}
-		s.nodes[n].buffer = b
-		s.nodes[n].mmu, _ = b.(*headroom.MMU)
-		if mmu := s.nodes[n].mmu; mmu != nil {
+		s.setBuffer(n, b)
+		if mmu, ok := b.(*headroom.MMU); ok {
 			s.lossless &= mmu.Lossless()
 		} else {
 			s.lossless = 0 // nothing is known of this buffer

@@ -8,11 +8,11 @@ import (
 // TestLayout keeps what belongs together in one cache line.
 func TestLayout(t *testing.T) {
 	var p port
-	if w, q, all := unsafe.Offsetof(p.wire), unsafe.Offsetof(p.queues), unsafe.Sizeof(p); w != 64 || q != 128 || all != 320 {
-		t.Errorf("wire at %d, queues at %d, %d B in all; want 64, 128, 320", w, q, all)
+	if q, all := unsafe.Offsetof(p.queues), unsafe.Sizeof(p); q != 64 || all != 320 {
+		t.Errorf("queues at %d, %d B in all; want 64, 320", q, all)
 	}
-	if n := unsafe.Sizeof(packet{}); n != 32 {
-		t.Errorf("a packet takes %d B, want 32", n)
+	if n := unsafe.Sizeof(packet{}); n != 24 {
+		t.Errorf("a packet takes %d B, want 24", n)
 	}
 	if n := unsafe.Sizeof(parcel{}); n != 32 {
 		t.Errorf("a parcel takes %d B, want 32", n)

@@ -98,7 +98,7 @@ func (s *Sim) Flows(fn func(*Flow)) {
 // the fabric at once, or in parts of it, in sum.
 func (s *Sim) PeakPackets() (n int) {
 	for _, p := range s.parts {
-		n += p.pool.peak()
+		n += p.peak
 	}
 	return n
 }
@@ -145,7 +145,7 @@ func (s *Sim) Port(i int) PortStats {
 // Far returns the node that a port sends to and the number of the port there that receives.
 func (s *Sim) Far(port int) (node, local int) {
 	p := &s.ports[s.ports[port].peer]
-	return int(p.node), int(p.in.local)
+	return int(p.node), int(p.local)
 }
 
 // PayloadPart returns what part of full data frames is payload.

@@ -71,136 +71,138 @@ func (r *red) marks(queue units.Bytes, rng *rand.Rand) bool {
 
 // node is a switch; hosts have one too, unused.
 type node struct {
-	buffer Buffer        // nil: unlimited
-	mmu    *headroom.MMU // buffer, if it is one: two calls a hop are worth calling directly
-	first  int32         // its ports start here
+	buffer Buffer // nil: unlimited
+	first  int32  // its ports start here
+}
+
+// setBuffer gives a switch its buffer. Its ports know it too if it is an MMU: two calls a hop are worth calling
+// directly.
+func (s *Sim) setBuffer(n int, b Buffer) {
+	s.nodes[n].buffer = b
+	mmu, _ := b.(*headroom.MMU)
+	for i := s.layout.First[n]; i < s.layout.First[n+1]; i++ {
+		s.ports[i].mmu = mmu
+	}
 }
 
 // arrive takes the packet that is due at port i.
 func (s *part) arrive(i int32) {
 	p := &s.ports[i]
-	e := p.wire.pop()
-	if p.wire.n != 0 {
-		s.agenda.Schedule(p.wire.next(s.now), evArrive, i)
+	e := s.store.pop(&p.wire)
+	if p.wire.head != 0 {
+		s.agenda.Schedule(s.store.slots[p.wire.head].due(s.now), evArrive, i)
 	}
-	if p.in.down {
-		s.lose(e.k, &s.stats.LostOnLinks)
+	if p.down {
+		s.lose(e, &s.stats.LostOnLinks)
 		return
 	}
 	if e.kind() == kindPFC {
 		// The receiver takes its processing time before it stops sending.
 		s.agenda.Schedule(s.now+s.pfcDelay(p), evPause, i)
 		s.obeying++
-		s.pauses[i].obeying.push(s.pool.packets, e.k)
+		s.store.push(&s.pauses[i].obeying, e)
 		return
 	}
 	s.stats.PacketHops++
-	if p.in.isHost {
-		s.receive(p, e.k)
+	if p.isHost {
+		s.receive(p, e)
 		return
 	}
-	n := &s.nodes[p.in.node]
-	if n.buffer != nil {
-		var ok bool
-		var signals []Signal
-		if n.mmu != nil {
-			ok, signals = n.mmu.Arrive(s.now, int(p.in.local), e.class(), units.Bytes(e.size()))
-		} else {
-			ok, signals = n.buffer.Arrive(s.now, int(p.in.local), e.class(), units.Bytes(e.size()))
-		}
-		if len(signals) > 0 {
-			// At once: PFC frames go before all else and change nothing in the buffer.
-			s.signal(n, signals)
-		}
-		if !ok {
-			s.stats.Drops[e.class()]++
-			p.dropped++
-			if k := e.kind(); k != kindData && k != kindProbe {
-				s.stats.AnswersDropped++
-			}
-			s.lose(e.k, &s.stats.Dropped)
-			return
-		}
+	ok, signals := true, []Signal(nil)
+	if p.mmu != nil {
+		ok, signals = p.mmu.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+	} else if b := s.nodes[p.node].buffer; b != nil {
+		ok, signals = b.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
 	}
-	s.forward(i, e)
+	if len(signals) > 0 {
+		// At once: PFC frames go before all else and change nothing in the buffer. They may make
+		// other packets leave.
+		kept := *e
+		e = &kept
+		s.signal(p.node, signals)
+	}
+	if !ok {
+		s.stats.Drops[e.class()]++
+		p.dropped++
+		if k := e.kind(); k != kindData && k != kindProbe {
+			s.stats.AnswersDropped++
+		}
+		s.lose(e, &s.stats.Dropped)
+		return
+	}
+	s.forward(int32(p.local), e)
 }
 
-// forward hands a packet that came into a switch by port in to its egress port.
-func (s *part) forward(in int32, e onWire) {
+// forward hands a packet that came by a port of its switch, number in there, to its egress port.
+func (s *part) forward(in int32, e *packet) {
 	out := s.routes[e.route]
-	e.route++
 	o := &s.ports[out]
 	class, size := e.class(), e.size()
 	if o.down {
-		s.release(o.node, in, class, units.Bytes(size))
-		s.lose(e.k, &s.stats.LostOnLinks)
+		s.release(o, in, class, units.Bytes(size))
+		s.lose(e, &s.stats.LostOnLinks)
 		return
 	}
 	if s.paccs != nil && e.kind() == kindData && class == s.paccs[out].class {
-		s.paccs[out].count(s, e.k, size)
+		s.paccs[out].count(s, e.flow, size)
 	}
 	bit := uint8(1) << class
-	if o.freeAt <= s.now && !o.pending && (o.active&^o.paused)|(o.active|o.paused)&bit == 0 && o.ctrl.head == 0 {
+	if o.freeAt <= s.now && !o.pending && (o.active&^o.paused)|(o.active|o.paused)&bit == 0 && !o.ctrl {
 		// Nothing to wait for. What stamp does for a packet that has waited does not apply.
-		if s.needs.INT {
-			s.pool.packets[e.k].at = s.now
-			s.stamp(out, o, e.k)
+		if s.needs.INT && e.extra != 0 {
+			s.extras.all[e.extra].since = s.now
+			s.stamp(out, o, e)
 		}
 		s.send(out, o, size, e)
-		s.release(o.node, in, class, units.Bytes(size))
+		s.release(o, in, class, units.Bytes(size))
 		return
 	}
-	pk := &s.pool.packets[e.k]
-	pk.route, pk.in = e.route, in
-	s.enqueue(o, class, e.k, size)
+	s.enqueue(o, class, e, in)
 	if !o.pending {
 		s.kick(out)
 	}
 }
 
 // stamp does what a switch's egress does to a packet that leaves now.
-func (s *part) stamp(i int32, p *port, k int32) {
-	pk := &s.pool.packets[k]
-	class := pk.class
-	if kd := pk.kind(); kd == kindData || kd == kindProbe {
+func (s *part) stamp(i int32, p *port, e *packet) {
+	if kd := e.kind(); kd == kindData || kd == kindProbe {
+		class := e.class()
 		if s.reds != nil && s.reds[i*NumClasses+int32(class)].marks(p.queues[class].bytes, s.chances[p.node].ecn) {
-			pk.set(flagCE)
+			e.set(flagCE)
 			s.stats.Marks++
 		}
-		if s.needs.MaxQD {
-			if x := &s.pool.extras[k]; s.now-pk.at > x.maxQD {
-				x.maxQD = s.maxQDUnit.Decode(s.maxQDUnit.Encode(s.now - pk.at))
-			}
+		if e.extra == 0 {
+			return
 		}
-		if s.needs.INT {
-			if t := s.pool.extras[k].tele; t != 0 {
-				s.record(t, p, class)
-			}
+		x := &s.extras.all[e.extra]
+		if s.needs.MaxQD && s.now-x.since > x.maxQD {
+			x.maxQD = s.maxQDUnit.Decode(s.maxQDUnit.Encode(s.now - x.since))
+		}
+		if x.tele != 0 {
+			s.record(x.tele, p, class)
 		}
 	}
 }
 
-// release gives a packet's bytes back to the buffer of a switch, which it came into by port in. That
-// port itself is not looked at: in a large fabric it is in no cache by now.
-func (s *part) release(node, in int32, class uint8, n units.Bytes) {
+// release gives a packet's bytes back to the buffer of a port's switch, which it came into by the port with
+// number in there. That port itself is not looked at: in a large fabric it is in no cache by now.
+func (s *part) release(p *port, in int32, class uint8, n units.Bytes) {
 	if in == ownPacket {
 		return
 	}
-	at := &s.nodes[node]
 	var signals []Signal
-	switch {
-	case at.mmu != nil:
-		signals = at.mmu.Depart(s.now, int(in-at.first), class, n)
-	case at.buffer != nil:
-		signals = at.buffer.Depart(s.now, int(in-at.first), class, n)
+	if p.mmu != nil {
+		signals = p.mmu.Depart(s.now, int(in), class, n)
+	} else if b := s.nodes[p.node].buffer; b != nil {
+		signals = b.Depart(s.now, int(in), class, n)
 	}
 	if len(signals) > 0 {
-		s.signal(at, signals)
+		s.signal(p.node, signals)
 	}
 }
 
 // lose frees a packet that does not arrive.
-func (s *part) lose(k int32, count *uint64) {
+func (s *part) lose(e *packet, count *uint64) {
 	*count++
-	s.discard(k)
+	s.discard(e)
 }
