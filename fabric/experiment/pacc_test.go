@@ -31,7 +31,8 @@ func TestPACCExperiments(t *testing.T) {
 			{"ten flows, unscaled", "queue 15–20 ms least", 560, 720}, {"ten flows, unscaled", "queue 15–20 ms most", 700, 880},
 		},
 		"pacc-1": {
-			{"pacc", "queue peak", 570, 640}, {"pacc", "long 2", 23.6, 23.75},
+			// Some bursts share a link between switches with the second flow.
+			{"pacc", "queue peak", 570, 640}, {"pacc", "long 2", 23.35, 23.75},
 			{"pacc", "long 1 from 2 ms", 22, 23.75}, {"pacc", "bursts FCT p99", 200, 240}, {"pacc", "drops", 0, 0},
 		},
 	} {
