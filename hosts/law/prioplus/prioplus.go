@@ -166,9 +166,10 @@ func (l *Law) onProbeAnswer(a *law.Ack, delay units.Time) {
 	l.resume(a.SentSeq)
 }
 
-// resume is lines 35 and 36.
+// resume is lines 35 and 36. It does not start the count of delays beyond the limit anew, so that one
+// more stops a flow that comes back into a channel that is not its own.
 func (l *Law) resume(next uint64) {
-	l.stopped, l.over, l.dual = false, 0, false
+	l.stopped, l.dual = false, false
 	l.round.Begin(next)
 	l.setIncrease(0)
 }

@@ -210,6 +210,18 @@ func TestTwoInARow(t *testing.T) {
 	if !r.Stopped() {
 		t.Fatal("two in a row did not")
 	}
+	// Lines 26 to 36 leave the count as it is: only a delay of data below the limit, line 21, begins it anew.
+	r.probe(20 * us)
+	r.within(24 * us)
+	if !r.Stopped() {
+		t.Error("a flow that came back into a full channel sends on after one delay beyond the limit")
+	}
+	r.probe(20 * us)
+	r.within(23 * us)
+	r.within(24 * us)
+	if r.Stopped() {
+		t.Error("one delay beyond the limit, after one below, stopped a flow that came back")
+	}
 	p := params()
 	p.Filter = 1
 	r = running(t, p, 50000)
