@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,6 +145,10 @@ func newSimRunCommand() *cobra.Command {
 			}
 			if b.Shard, b.Shards, err = parseShard(shard); err != nil {
 				return err
+			}
+			if b.Jobs > 0 && b.Cores > 0 {
+				// No more processors than are asked for: between idle ones Go's scheduler moves a run to and fro.
+				runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), b.Jobs*b.Cores))
 			}
 			show := newProgress(c.ErrOrStderr())
 			b.Watch = show.update

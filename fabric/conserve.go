@@ -12,16 +12,16 @@ import (
 // of the simulator.
 func (s *Sim) Check() error {
 	found, tele := make([]int, len(s.parts)), make([]int, len(s.parts))
+	see := func(at *part, e *packet) {
+		found[at.number]++
+		if e.extra != 0 && at.extras.all[e.extra].tele != 0 {
+			tele[at.number]++
+		}
+	}
 	for i := range s.ports {
 		p := &s.ports[i]
 		at := s.at(int(p.node))
-		see := func(e *packet) {
-			found[at.number]++
-			if e.extra != 0 && at.extras.all[e.extra].tele != 0 {
-				tele[at.number]++
-			}
-		}
-		at.store.each(p.wire, func(e *packet) bool { see(e); return true })
+		at.store.each(p.wire, func(e *packet) bool { see(at, e); return true })
 		if p.ctrl {
 			found[at.number]++
 		}
@@ -29,7 +29,7 @@ func (s *Sim) Check() error {
 			var got units.Bytes
 			for precedence := range p.precedences() {
 				at.store.each(*p.rank(uint8(c), precedence), func(e *packet) bool {
-					see(e)
+					see(at, e)
 					got += units.Bytes(e.size())
 					return true
 				})
@@ -43,6 +43,7 @@ func (s *Sim) Check() error {
 		}
 	}
 	for i, p := range s.parts {
+		p.lanes.each(func(e *packet) { see(p, e) })
 		if found[i]+p.obeying != p.live {
 			return fmt.Errorf("part %d: %d packets are in the fabric and %d PFC frames take effect, but %d are alive", i, found[i], p.obeying, p.live)
 		}

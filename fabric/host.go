@@ -124,7 +124,7 @@ func (s *part) pull(p *port, class uint8) *packet {
 		s.stats.DataSent++
 	}
 	e := &s.pulled
-	*e = packet{what: pack(size, class, kd), flow: i, route: f.route, psn: transport.PSN(seg.Index)}
+	e.what, e.flow, e.route, e.psn, e.extra = pack(size, class, kd), i, f.route, transport.PSN(seg.Index), 0
 	if seg.Last {
 		e.set(flagLast)
 	}

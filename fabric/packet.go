@@ -63,8 +63,15 @@ func (e *packet) from(in int32) {
 func (e *packet) in() int32 { return int32(e.what >> whatShift) }
 
 // arriving notes when the packet arrives.
-func (e *packet) arriving(at units.Time) {
-	e.what = e.what&(1<<whatShift-1) | uint64(at)<<whatShift
+func (e *packet) arriving(at units.Time) { e.what = e.on(at) }
+
+// on returns what it is on a link where it arrives at a time.
+func (e *packet) on(at units.Time) uint64 { return e.what&(1<<whatShift-1) | uint64(at)<<whatShift }
+
+// become makes a packet another one but for what it is. It does so field by field, for a packet that is put together first and then
+// copied has to wait for its parts.
+func (e *packet) become(what uint64, o *packet) {
+	e.what, e.route, e.flow, e.psn, e.extra = what, o.route, o.flow, o.psn, o.extra
 }
 
 // due returns when a packet on the wire arrives, which is not before now.

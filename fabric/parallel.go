@@ -30,6 +30,7 @@ type outbox struct {
 type parcel struct {
 	packet
 	port int32 // where it arrives
+	lane int32 // by which it does in the other part, negative for none
 }
 
 // ending is an acknowledgement of all of a flow, which ends it when it arrives.
@@ -122,8 +123,10 @@ func (s *part) post(p *port, at units.Time, e *packet) {
 			box.teles = append(box.teles, s.tele.records[x.tele])
 		}
 	}
-	e.arriving(at)
-	box.parcels = append(box.parcels, parcel{*e, p.peer})
+	box.parcels = append(box.parcels, parcel{})
+	m := &box.parcels[len(box.parcels)-1]
+	m.become(e.on(at), e)
+	m.port, m.lane = p.peer, int32(s.laneFor(p.lanes>>4, e.size()))
 	s.discard(e)
 	s.sent = min(s.sent, at)
 }
@@ -146,7 +149,11 @@ func (s *part) drain() {
 				}
 			}
 			s.born()
-			s.land(m.port, e.due(s.Sim.now), e)
+			if at := e.due(s.Sim.now); m.lane >= 0 {
+				s.push(int(m.lane), at, m.port, e)
+			} else {
+				s.land(m.port, at, e)
+			}
 		}
 		box.parcels, box.extras, box.teles = box.parcels[:0], box.extras[:0], box.teles[:0]
 	}
@@ -191,7 +198,7 @@ func (s *Sim) window(from, limit units.Time) {
 func (s *Sim) earliest() units.Time {
 	at := s.nextStart()
 	for _, p := range s.parts {
-		if e, ok := p.agenda.Peek(); ok {
+		if e, _, ok := p.peek(); ok {
 			at = min(at, e.At)
 		}
 		at = min(at, p.sent)
@@ -241,17 +248,21 @@ func (s *Sim) step(until units.Time) bool {
 	}
 	for {
 		var first *part
-		at := event.Event{At: units.MaxTime}
+		at, lane := event.Event{At: units.MaxTime}, false
 		for _, p := range s.parts {
 			if p.stopped {
 				return false
 			}
-			if e, ok := p.agenda.Peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
-				first, at = p, e
+			if e, l, ok := p.peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
+				first, at, lane = p, e, l
 			}
 		}
 		if first == nil {
 			return true
+		}
+		if lane {
+			first.pass()
+			continue
 		}
 		first.agenda.Next(at.At)
 		first.happen(at)

@@ -31,10 +31,11 @@ const (
 // receiver of that of its destination.
 type part struct {
 	*Sim
-	number   int
-	now      units.Time
-	until    units.Time // events up to here happen at present
-	agenda   *event.Queue
+	number int
+	now    units.Time
+	until  units.Time // events up to here happen at present
+	agenda *event.Queue
+	lanes
 	extras   extras
 	store    store
 	ports    []port // these four are the Sim's
@@ -81,6 +82,7 @@ func (s *Sim) divide(c *Config, horizon units.Time) {
 		}
 		s.parts = append(s.parts, p)
 	}
+	s.addLanes()
 	s.share()
 }
 
@@ -97,9 +99,44 @@ func (s *Sim) at(node int) *part { return s.parts[s.partOf[node]] }
 // run lets happen what is due until a time.
 func (s *part) run(until units.Time) {
 	s.until = until
-	for !s.stopped && (s.agenda.Near(s.until) || s.agenda.Advance(s.until)) {
-		s.happen(s.agenda.Take())
+	for !s.stopped {
+		at, what := s.nextAt, s.nextWhat
+		if at > s.until {
+			at, what = s.until, event.Never
+		}
+		switch {
+		case s.agenda.Soon() <= at && s.agenda.Before(at, what):
+			s.happen(s.agenda.Take())
+		case what != event.Never:
+			s.pass()
+		default:
+			return
+		}
 	}
+}
+
+// pass lets the next event of the lanes happen.
+func (s *part) pass() {
+	s.now = s.nextAt
+	s.stats.Events++
+	what := s.nextWhat
+	e, i := s.pop(), what.Arg()
+	if what.Kind() == evArrive {
+		s.take(i, &s.ports[i], e)
+	} else {
+		s.freed(i)
+	}
+}
+
+// peek returns the part's next event and whether it is of a lane; false when nothing is to happen.
+func (s *part) peek() (e event.Event, lane, ok bool) {
+	e, ok = s.agenda.Peek()
+	if s.nextWhat != event.Never {
+		if first := (event.Event{At: s.nextAt, Kind: s.nextWhat.Kind(), Arg: s.nextWhat.Arg()}); !ok || first.Before(e) {
+			return first, true, true
+		}
+	}
+	return e, false, ok
 }
 
 // happen lets an event happen.
@@ -110,8 +147,7 @@ func (s *part) happen(e event.Event) {
 	case evArrive:
 		s.arrive(e.Arg)
 	case evFree:
-		s.ports[e.Arg].pending = false
-		s.transmit(e.Arg)
+		s.freed(e.Arg)
 	default:
 		s.rare(e)
 	}

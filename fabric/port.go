@@ -18,7 +18,7 @@ type port struct {
 	delay    units.Time // propagation
 	txBytes  uint64
 	mmu      *headroom.MMU // the node's buffer, if it is one
-	wire     list          // packets on their way to this port
+	wire     list          // packets on their way to this port that have no lane
 	perByte  int32         // ps that a byte lasts at the link's rate; 0 when that is not whole
 	node     int32
 	peer     int32
@@ -30,8 +30,9 @@ type port struct {
 	ctrl     bool   // a PFC frame waits, before all classes
 	isHost   bool
 	down     bool
-	special  bool // jitter, cross or toHost
-	observed bool // there are observers
+	special  bool  // jitter, cross or toHost
+	observed bool  // there are observers
+	lanes    uint8 // of arrivals of the full frames it sends, 0 for none, in bits 4 to 7, of when they are sent below
 
 	queues [NumClasses]queue
 
@@ -72,6 +73,11 @@ func perByteOf(r units.Rate) int32 {
 }
 
 func bytesOf(size uint16) units.Bytes { return units.Bytes(size) }
+
+// idle reports whether a packet of a class has nothing to wait for at a port.
+func (p *port) idle(now units.Time, class uint8) bool {
+	return p.freeAt <= now && !p.pending && (p.active&^p.paused)|(p.active|p.paused)&(1<<class) == 0 && !p.ctrl && !p.down
+}
 
 // kick lets port i send if it is idle, or makes sure that it looks again when it is free.
 func (s *part) kick(i int32) {
@@ -120,7 +126,9 @@ func (s *part) transmit(i int32) {
 		return
 	}
 	in, class := e.in(), e.class()
-	s.stamp(i, p, e)
+	if s.reds != nil || e.extra != 0 {
+		s.stamp(i, p, e)
+	}
 	s.send(i, p, size, e)
 	// Last, for the signals may make other ports send.
 	s.release(p, in, class, units.Bytes(size))
@@ -134,12 +142,31 @@ func (s *part) send(i int32, p *port, size uint16, e *packet) {
 	if p.special {
 		s.sendSpecial(p, at, e)
 	} else {
-		s.land(p.peer, at, e)
+		s.carry(p, size, at, e)
 	}
 	if (p.active|p.ready)&^p.paused != 0 || p.ctrl {
 		p.pending = true
-		s.agenda.Schedule(p.freeAt, evFree, i)
+		if lane := s.laneFor(p.lanes&0xF, size); lane >= 0 {
+			s.push(lane, p.freeAt, i, e)
+		} else {
+			s.agenda.Schedule(p.freeAt, evFree, i)
+		}
 	}
+}
+
+// carry puts a packet on a link within the part.
+func (s *part) carry(p *port, size uint16, at units.Time, e *packet) {
+	if lane := s.laneFor(p.lanes>>4, size); lane >= 0 {
+		s.push(lane, at, p.peer, e)
+	} else {
+		s.land(p.peer, at, e)
+	}
+}
+
+// freed lets a port that has sent its packet send the next.
+func (s *part) freed(i int32) {
+	s.ports[i].pending = false
+	s.transmit(i)
 }
 
 // sendSpecial puts a packet on a link that is not like most, or has to be known of.
@@ -155,7 +182,7 @@ func (s *part) sendSpecial(p *port, at units.Time, e *packet) {
 	if p.cross {
 		s.post(p, at, e)
 	} else {
-		s.land(p.peer, at, e)
+		s.carry(p, e.size(), at, e)
 	}
 }
 

@@ -85,13 +85,18 @@ func (s *Sim) setBuffer(n int, b Buffer) {
 	}
 }
 
-// arrive takes the packet that is due at port i.
+// arrive takes the packet of port i's wire that is due.
 func (s *part) arrive(i int32) {
 	p := &s.ports[i]
 	e := s.store.pop(&p.wire)
 	if p.wire.head != 0 {
 		s.agenda.Schedule(s.store.slots[p.wire.head].due(s.now), evArrive, i)
 	}
+	s.take(i, p, e)
+}
+
+// take takes a packet that has arrived at port i.
+func (s *part) take(i int32, p *port, e *packet) {
 	if p.down {
 		s.lose(e, &s.stats.LostOnLinks)
 		return
@@ -106,6 +111,13 @@ func (s *part) arrive(i int32) {
 	s.stats.PacketHops++
 	if p.isHost {
 		s.receive(p, e)
+		return
+	}
+	out := s.routes[e.route]
+	o := &s.ports[out]
+	class, size := e.class(), e.size()
+	if o.idle(s.now, class) && s.paccs == nil && p.mmu != nil && p.mmu.Through(int(p.local), class, units.Bytes(size)) {
+		s.straight(out, o, size, e)
 		return
 	}
 	ok, signals := true, []Signal(nil)
@@ -146,14 +158,8 @@ func (s *part) forward(in int32, e *packet) {
 	if s.paccs != nil && e.kind() == kindData && class == s.paccs[out].class {
 		s.paccs[out].count(s, e.flow, size)
 	}
-	bit := uint8(1) << class
-	if o.freeAt <= s.now && !o.pending && (o.active&^o.paused)|(o.active|o.paused)&bit == 0 && !o.ctrl {
-		// Nothing to wait for. What stamp does for a packet that has waited does not apply.
-		if s.needs.INT && e.extra != 0 {
-			s.extras.all[e.extra].since = s.now
-			s.stamp(out, o, e)
-		}
-		s.send(out, o, size, e)
+	if o.idle(s.now, class) {
+		s.straight(out, o, size, e)
 		s.release(o, in, class, units.Bytes(size))
 		return
 	}
@@ -161,6 +167,15 @@ func (s *part) forward(in int32, e *packet) {
 	if !o.pending {
 		s.kick(out)
 	}
+}
+
+// straight sends a packet that has nothing to wait for. What stamp does for one that has waited does not apply.
+func (s *part) straight(out int32, o *port, size uint16, e *packet) {
+	if s.needs.INT && e.extra != 0 {
+		s.extras.all[e.extra].since = s.now
+		s.stamp(out, o, e)
+	}
+	s.send(out, o, size, e)
 }
 
 // stamp does what a switch's egress does to a packet that leaves now.

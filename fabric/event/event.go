@@ -8,6 +8,7 @@
 package event
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -23,7 +24,7 @@ type Event struct {
 
 // Before reports whether e happens before o.
 func (e Event) Before(o Event) bool {
-	return e.At < o.At || e.At == o.At && what(e.Kind, e.Arg) < what(o.Kind, o.Arg)
+	return e.At < o.At || e.At == o.At && Of(e.Kind, e.Arg) < Of(o.Kind, o.Arg)
 }
 
 // Bounds of what an event carries; both share one word.
@@ -33,7 +34,20 @@ const (
 	MaxKind = 1 << (32 - argBits)
 )
 
-func what(kind uint32, arg int32) uint32 { return kind<<argBits | uint32(arg) }
+// What is a kind and an argument in one word, in the order in which events of one time happen.
+type What uint32
+
+// Never is behind all that happens at a time.
+const Never = What(math.MaxUint32)
+
+// Of returns what an event is.
+func Of(kind uint32, arg int32) What { return What(kind<<argBits | uint32(arg)) }
+
+// Kind returns the kind of what happens, Arg its argument.
+func (w What) Kind() uint32 { return uint32(w) >> argBits }
+
+// Arg returns the argument.
+func (w What) Arg() int32 { return int32(w & MaxArg) }
 
 const (
 	slots = 1 << 13
@@ -64,6 +78,7 @@ type Queue struct {
 	used  [words]uint64
 	sum   [words / 64]uint64
 	far   farHeap
+	soon  units.Time   // no event is earlier; when the first of the present bucket happens, if it has one
 	heads [slots]int32 // per slot: the first of its events
 }
 
@@ -90,21 +105,23 @@ func (q *Queue) Len() int { return q.size + len(q.keys) + len(q.far.events) }
 
 // Schedule adds an event. A time before Now is taken as Now: an effect never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
-	q.insert(max(at, q.now), what(kind, arg))
+	q.insert(max(at, q.now), Of(kind, arg))
 }
 
-func (q *Queue) insert(at units.Time, what uint32) {
+func (q *Queue) insert(at units.Time, what What) {
 	shift := q.shift % 64
 	bucket := int64(at) >> shift
 	key := uint64(at)&(1<<shift-1)<<32 | uint64(what)
 	switch ahead := bucket - q.cur; {
 	case ahead >= slots:
+		q.soon = min(q.soon, at)
 		q.far.push(at, what)
 		return
 	case ahead == 0:
 		q.insertNow(key)
 		return
 	}
+	q.soon = min(q.soon, at)
 	n := q.free
 	if n == 0 {
 		n = q.grow()
@@ -140,34 +157,43 @@ func (q *Queue) insertNow(key uint64) {
 	}
 	keys[i] = key
 	q.keys = keys
+	q.soon = q.base + units.Time(keys[len(keys)-1]>>32)
 }
 
 // Next takes the earliest event if it is not later than until.
 func (q *Queue) Next(until units.Time) (Event, bool) {
-	if !q.Near(until) && !q.Advance(until) {
+	if !q.Before(until, Never) {
 		return Event{}, false
 	}
 	return q.Take(), true
 }
 
-// Near reports whether the present bucket has an event that is not later than until. It, Advance and Take are
-// what Next is made of: they are compiled into a loop that asks for each event.
-func (q *Queue) Near(until units.Time) bool {
-	n := len(q.keys)
-	return n > 0 && q.base+units.Time(q.keys[n-1]>>32) <= until
+// Soon returns a time that no event is earlier than.
+func (q *Queue) Soon() units.Time { return q.soon }
+
+// Before reports whether the earliest event happens before another one. If so Take takes it; if not, the other
+// one, or one that has been scheduled before it, has to happen next: the agenda may have moved on to its time.
+func (q *Queue) Before(at units.Time, what What) bool {
+	if len(q.keys) == 0 && (q.soon > at || !q.advance(at)) {
+		return false
+	}
+	return q.soon < at || q.soon == at && What(q.keys[len(q.keys)-1]) < what
 }
 
-// Take takes the earliest event, of which Near or Advance has said that there is one.
+// Take takes the earliest event, of which Before has said that it is next.
 func (q *Queue) Take() Event {
 	n := len(q.keys) - 1
 	e := event(q.base, q.keys[n])
 	q.keys = q.keys[:n]
 	q.now = e.At
+	if n > 0 {
+		q.soon = q.base + units.Time(q.keys[n-1]>>32)
+	}
 	return e
 }
 
 func event(base units.Time, key uint64) Event {
-	return Event{At: base + units.Time(key>>32), Kind: uint32(key) >> argBits, Arg: int32(key & MaxArg)}
+	return Event{At: base + units.Time(key>>32), Kind: What(key).Kind(), Arg: What(key).Arg()}
 }
 
 // Peek returns the earliest event and leaves it; false when none waits.
@@ -200,22 +226,25 @@ func (q *Queue) least(slot uint) uint64 {
 	return key
 }
 
-// Advance makes the bucket of the wheel's earliest event the present one, if that is due by
-// until and the present one is empty. It does not move to a bucket before its first event is taken, for others may come to
-// be scheduled before that.
-func (q *Queue) Advance(until units.Time) bool {
-	switch {
-	case len(q.keys) > 0:
-		return false
-	case q.size == 0:
+// advance makes the bucket of the wheel's earliest event the present one, which is empty, if that is due by
+// until, and not before, for others may come to be scheduled until then.
+func (q *Queue) advance(until units.Time) bool {
+	if q.size == 0 {
 		return q.jump(until)
 	}
 	slot := q.first()
 	bucket := q.bucket(slot)
 	shift := q.shift % 64
 	base := units.Time(bucket) << shift
-	if until-base < 1<<shift && (until < base || base+units.Time(q.least(slot)>>32) > until) {
+	if until < base {
+		q.soon = base
 		return false
+	}
+	if until-base < 1<<shift {
+		if least := base + units.Time(q.least(slot)>>32); least > until {
+			q.soon = least
+			return false
+		}
 	}
 	n := q.heads[slot]
 	q.heads[slot] = 0
@@ -238,6 +267,7 @@ func (q *Queue) Advance(until units.Time) bool {
 	}
 	q.keys = keys
 	q.cur, q.base = bucket, base
+	q.soon = base + units.Time(keys[len(keys)-1]>>32)
 	if q.reached() {
 		q.draw()
 	}
@@ -281,10 +311,15 @@ func (q *Queue) first() uint {
 
 // jump moves an empty wheel to the earliest event of the heap, if it is due.
 func (q *Queue) jump(until units.Time) bool {
-	if len(q.far.events) == 0 || q.far.events[0].at > until {
+	if len(q.far.events) == 0 {
+		q.soon = units.MaxTime
 		return false
 	}
-	q.cur = int64(q.far.events[0].at) >> q.shift
+	q.soon = q.far.events[0].at
+	if q.soon > until {
+		return false
+	}
+	q.cur = int64(q.soon) >> q.shift
 	q.base = units.Time(q.cur) << q.shift
 	q.draw()
 	return true

@@ -11,14 +11,14 @@ type farHeap struct {
 
 type farEvent struct {
 	at   units.Time
-	what uint32
+	what What
 }
 
 func (e *farEvent) before(o *farEvent) bool {
 	return e.at < o.at || e.at == o.at && e.what < o.what
 }
 
-func (f *farHeap) push(at units.Time, what uint32) {
+func (f *farHeap) push(at units.Time, what What) {
 	e := farEvent{at: at, what: what}
 	f.events = append(f.events, e)
 	h, i := f.events, len(f.events)-1
