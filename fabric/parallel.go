@@ -115,7 +115,7 @@ const (
 
 // post sends a packet to another part.
 func (s *part) post(p *port, at units.Time, e *packet) {
-	box := &s.out[s.turn][s.partOf[s.Sim.ports[p.peer].node]]
+	box := &s.out[s.turn][p.into]
 	if e.extra != 0 {
 		x := &s.extras.all[e.extra]
 		box.extras = append(box.extras, *x)

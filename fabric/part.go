@@ -69,6 +69,7 @@ func (s *Sim) divide(c *Config, horizon units.Time) {
 	for i := range s.ports {
 		p := &s.ports[i]
 		p.special = p.jitter != 0 || p.cross || p.toHost
+		p.into = uint16(of[s.ports[p.peer].node])
 	}
 	s.chances = make([]chance, len(s.nodes))
 	for i := range s.chances {

@@ -42,11 +42,12 @@ type port struct {
 	arrives units.Time // with jitter: when the last packet that it sent does
 	jitter  int32      // ps that a frame is late at most
 	turn    uint8      // class whose DWRR turn it is
+	into    uint16     // with cross: the part of the peer, kept here since a look at the peer takes its cache line from there
 	cross   bool       // the peer is of another part
 	toHost  bool       // the peer is a host; kept where there are several parts
 
 	rate units.Rate
-	_    [56]byte
+	_    [48]byte
 }
 
 // queue is what waits in one class of a port.
