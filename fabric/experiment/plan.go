@@ -234,10 +234,11 @@ func decodeNoise(m *yamlnode.Map, c *fabric.Config) {
 		at = append(at, p.Time("at", 0, 0, units.Second))
 		percent = append(percent, p.Float("percent", 0, 0, 100))
 	})
-	d, err := workload.NewDelays(at, percent, m.Float("factor", 1, 0, 1e6))
-	if err != nil {
+	factor := m.Float("factor", 1, 0, 1e6)
+	switch d, err := workload.NewDelays(at, percent, factor); {
+	case err != nil:
 		m.Fault("points", "%v", err)
-	} else {
+	case factor > 0:
 		c.Noise = d
 	}
 }

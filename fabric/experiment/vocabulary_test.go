@@ -240,6 +240,23 @@ measures: [{name: min, what: fct, stat: min}, {name: max, what: fct, stat: max},
 	}
 }
 
+// TestNoNoise: noise times 0 is none; a distribution of sizes has no 0, so that it was 1 ps.
+func TestNoNoise(t *testing.T) {
+	f, err := Parse("x.yaml", []byte(`
+topology: {kind: star, hosts: 2, host: {rate: 100Gbps, delay: 1us}}
+noise: {points: [{at: 0us, percent: 0}, {at: 1us, percent: 100}], factor: 0}
+flows: [{kind: flow, from: h0, to: h1, size: 1KB}]
+run: {until: 1ms}
+measures: [{name: fct, what: fct}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Plans[0].Config.Noise != nil {
+		t.Error("there is noise")
+	}
+}
+
 // TestBuffersOfTheirOwn: switches and ports may differ from the rest.
 func TestBuffersOfTheirOwn(t *testing.T) {
 	f, err := Parse("x.yaml", []byte(`
