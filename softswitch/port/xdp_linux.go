@@ -106,13 +106,15 @@ func promiscuous(ifi *net.Interface) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "promiscuous:"+ifi.Name), nil
 }
 
-// shareChunks gives the first half of the chunks to the kernel and the second to Send.
+// shareChunks gives the first xdpIn of the chunks to the kernel and the others to Send.
 func (q *xdpPort) shareChunks() {
 	s := &q.sockets
-	q.free = make([]uint64, 0, xdpFrames)
-	for i := range xdpFrames {
+	for i := range xdpIn {
 		s.fill.push(uint64(i * s.chunk))
-		q.free = append(q.free, uint64((xdpFrames+i)*s.chunk))
+	}
+	q.free = make([]uint64, 0, xdpOut)
+	for i := range xdpOut {
+		q.free = append(q.free, uint64((xdpIn+i)*s.chunk))
 	}
 	s.fill.publish()
 }
