@@ -198,7 +198,7 @@ func (s *Sim) window(from, limit units.Time) {
 func (s *Sim) earliest() units.Time {
 	at := s.nextStart()
 	for _, p := range s.parts {
-		if e, _, ok := p.peek(); ok {
+		if e, ok := p.peek(); ok {
 			at = min(at, e.At)
 		}
 		at = min(at, p.sent)
@@ -248,24 +248,21 @@ func (s *Sim) step(until units.Time) bool {
 	}
 	for {
 		var first *part
-		at, lane := event.Event{At: units.MaxTime}, false
+		at := event.Event{At: units.MaxTime}
 		for _, p := range s.parts {
 			if p.stopped {
 				return false
 			}
-			if e, l, ok := p.peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
-				first, at, lane = p, e, l
+			if e, ok := p.peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
+				first, at = p, e
 			}
 		}
 		if first == nil {
 			return true
 		}
-		if lane {
-			first.pass()
-			continue
-		}
-		first.agenda.Next(at.At)
-		first.happen(at)
+		first.single = true
+		first.run(first.until)
+		first.single = false
 	}
 }
 

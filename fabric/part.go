@@ -54,6 +54,7 @@ type part struct {
 	feedback transport.Feedback
 	pulled   packet // see pull
 	stopped  bool
+	single   bool
 	outboxes
 }
 
@@ -97,7 +98,7 @@ func (s *Sim) share() {
 // at returns the part of a node.
 func (s *Sim) at(node int) *part { return s.parts[s.partOf[node]] }
 
-// run lets happen what is due until a time.
+// run lets happen what is due until a time, with single the next of it alone.
 func (s *part) run(until units.Time) {
 	s.until = until
 	for !s.stopped {
@@ -108,36 +109,32 @@ func (s *part) run(until units.Time) {
 		switch {
 		case s.agenda.Soon() <= at && s.agenda.Before(at, what):
 			s.happen(s.agenda.Take())
-		case what != event.Never:
-			s.pass()
+		case what == event.Never:
+			return
 		default:
+			s.now = at
+			s.stats.Events++
+			if e, i := s.pop(), what.Arg(); what.Kind() == evArrive {
+				s.take(i, &s.ports[i], e)
+			} else {
+				s.freed(i)
+			}
+		}
+		if s.single {
 			return
 		}
 	}
 }
 
-// pass lets the next event of the lanes happen.
-func (s *part) pass() {
-	s.now = s.nextAt
-	s.stats.Events++
-	what := s.nextWhat
-	e, i := s.pop(), what.Arg()
-	if what.Kind() == evArrive {
-		s.take(i, &s.ports[i], e)
-	} else {
-		s.freed(i)
-	}
-}
-
-// peek returns the part's next event and whether it is of a lane; false when nothing is to happen.
-func (s *part) peek() (e event.Event, lane, ok bool) {
-	e, ok = s.agenda.Peek()
+// peek returns the part's next event, false for none.
+func (s *part) peek() (event.Event, bool) {
+	e, ok := s.agenda.Peek()
 	if s.nextWhat != event.Never {
 		if first := (event.Event{At: s.nextAt, Kind: s.nextWhat.Kind(), Arg: s.nextWhat.Arg()}); !ok || first.Before(e) {
-			return first, true, true
+			return first, true
 		}
 	}
-	return e, false, ok
+	return e, ok
 }
 
 // happen lets an event happen.
