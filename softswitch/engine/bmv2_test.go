@@ -312,7 +312,7 @@ func onBMv2(t *testing.T, name string, commands []string, port int, input [][]by
 func TestAgainstBMv2(t *testing.T) {
 	for name, draw := range frames {
 		t.Run(name, func(t *testing.T) {
-			if err := bmv2.Look(bmv2.Command, "simple_switch_CLI"); err != nil {
+			if err := bmv2.Look(bmv2.Command, bmv2.CLI); err != nil {
 				t.Skip(err)
 			}
 			t.Parallel()

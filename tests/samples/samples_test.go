@@ -48,7 +48,7 @@ func TestSamples(t *testing.T) {
 	if checkout == "" {
 		t.Skip("P4C is not set: it names a checkout of github.com/p4lang/p4c, whose samples are run")
 	}
-	if err := bmv2.Look(compiler, bmv2.Command, "simple_switch_CLI"); err != nil {
+	if err := bmv2.Look(compiler, bmv2.Command, bmv2.CLI); err != nil {
 		t.Fatal(err)
 	}
 	version, err := compilerVersion()

@@ -20,14 +20,23 @@ import (
 	"github.com/headgate/headgate/controller/bmv2"
 )
 
-// Command is the program that runs.
-const Command = "simple_switch_grpc"
+// Command is the program that runs, CLI BMv2's own for its tables.
+const (
+	Command = "simple_switch_grpc"
+	CLI     = "simple_switch_CLI"
+)
 
-// Look returns an error that names a program that is not on the PATH, and where it comes from.
+// Look returns an error that names a program that is not on the PATH, or what it lacks, and where that comes from.
 func Look(programs ...string) error {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
 			return fmt.Errorf("%s is not on the PATH: p4c and BMv2's programs come from p4lang's packages (see README)", p)
+		}
+		if p != CLI {
+			continue
+		}
+		if out, err := exec.Command(p, "--help").CombinedOutput(); err != nil && bytes.Contains(out, []byte("No module named 'thrift'")) {
+			return fmt.Errorf("%s finds no Python module thrift: install the Debian package python3-thrift", p)
 		}
 	}
 	return nil
