@@ -12,11 +12,10 @@ import (
 // of one rate and delay make two for arrivals, which carry the packets, and on links of one rate two for when their
 // ports have sent them. That is nearly all that happens in a fabric.
 type lanes struct {
-	nextAt   units.Time // when the next event of all lanes happens, MaxTime for none
-	nextWhat event.What // what it is, Never for none
-	nextLane uint32
-	first    []first // of each lane
-	rings    []ring
+	next  event.Event // of all lanes; Never at MaxTime for none
+	lane  uint32      // of next
+	first []first     // of each lane
+	rings []ring
 }
 
 // first is the first event of a lane. Its key has, from the highest bit on, its time modulo 2^28 ps, what it is and the
@@ -74,7 +73,7 @@ func (s *Sim) addLanes() {
 		p.lanes |= add(arrivals, l, evArrive) << 4
 	}
 	for _, p := range s.parts {
-		p.lanes = lanes{nextAt: units.MaxTime, nextWhat: event.Never, first: make([]first, (len(kinds)+3)/4*4), rings: make([]ring, len(kinds))}
+		p.lanes = lanes{next: event.Event{At: units.MaxTime, What: event.Never}, first: make([]first, (len(kinds)+3)/4*4), rings: make([]ring, len(kinds))}
 		for i := range p.first {
 			p.first[i].empty = math.MaxUint64
 		}
@@ -129,14 +128,14 @@ func (l *lanes) push(lane int, at units.Time, port int32, e *packet) {
 // starts notes the first event of a lane, key without its time.
 func (l *lanes) starts(lane int, at units.Time, key uint64) {
 	l.first[lane] = first{key: key | uint64(at)<<keyShift}
-	if what := event.What(key >> laneBits); at < l.nextAt || at == l.nextAt && what < l.nextWhat {
-		l.nextAt, l.nextWhat, l.nextLane = at, what, uint32(lane)
+	if what := event.What(key >> laneBits); at < l.next.At || at == l.next.At && what < l.next.What {
+		l.next.At, l.next.What, l.lane = at, what, uint32(lane)
 	}
 }
 
 // pop takes the next event. Its packet stays where it is until the next pop.
 func (l *lanes) pop() *packet {
-	r, f := &l.rings[l.nextLane], &l.first[l.nextLane]
+	r, f := &l.rings[l.lane], &l.first[l.lane]
 	slots := r.slots
 	mask := uint32(len(slots) - 1)
 	head := r.head
@@ -144,18 +143,18 @@ func (l *lanes) pop() *packet {
 	if head+1 == r.tail {
 		f.empty = math.MaxUint64
 	} else {
-		next := &slots[(head+1)&mask]
-		f.key = r.key | next.what>>whatShift<<keyShift | uint64(next.port)<<laneBits
+		m := &slots[(head+1)&mask]
+		f.key = r.key | m.what>>whatShift<<keyShift | uint64(m.port)<<laneBits
 	}
-	least, now := uint64(math.MaxUint64), uint64(l.nextAt)<<keyShift
+	least, now := uint64(math.MaxUint64), uint64(l.next.At)<<keyShift
 	for f := l.first; len(f) >= 4; f = f[4:] {
 		least = min(least, min(f[0].key-now|f[0].empty, f[1].key-now|f[1].empty), min(f[2].key-now|f[2].empty, f[3].key-now|f[3].empty))
 	}
 	if least == math.MaxUint64 {
-		l.nextAt, l.nextWhat = units.MaxTime, event.Never
+		l.next.At, l.next.What = units.MaxTime, event.Never
 	} else {
-		l.nextAt += units.Time(least >> keyShift)
-		l.nextWhat, l.nextLane = event.What(least>>laneBits), uint32(least%maxLanes)
+		l.next.At += units.Time(least >> keyShift)
+		l.next.What, l.lane = event.What(least>>laneBits), uint32(least%maxLanes)
 	}
 	return &slots[head&mask].packet
 }

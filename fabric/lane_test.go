@@ -26,7 +26,7 @@ func TestLanesAgainstList(t *testing.T) {
 		var want []entry
 		now, flow := units.Time(rapid.Int64Range(0, 1<<50).Draw(t, "start")), int32(0)
 		push := func(lane int, port int32, e *packet) {
-			happens := event.Event{At: now + delays[lane], Kind: event.What(l.rings[lane].key >> laneBits).Kind(), Arg: port}
+			happens := event.Event{At: now + delays[lane], What: event.What(l.rings[lane].key>>laneBits) + event.What(port)}
 			if slices.ContainsFunc(want, func(o entry) bool { return o.Event == happens }) {
 				return // a port has one event of a kind at a time
 			}
@@ -40,8 +40,8 @@ func TestLanesAgainstList(t *testing.T) {
 					&packet{what: pack(64, 3, kindData), flow: flow, route: flow % 7})
 			}
 			if len(want) == 0 {
-				if l.nextAt != units.MaxTime || l.nextWhat != event.Never {
-					t.Fatalf("empty lanes say that %d happens at %v", l.nextWhat, l.nextAt)
+				if l.next != (event.Event{At: units.MaxTime, What: event.Never}) {
+					t.Fatalf("empty lanes say that %+v is next", l.next)
 				}
 				now += units.Time(rapid.Int64Range(0, 1000).Draw(t, "idle"))
 				continue
@@ -52,10 +52,10 @@ func TestLanesAgainstList(t *testing.T) {
 				}
 				return 1
 			})
-			if next := (event.Event{At: l.nextAt, Kind: l.nextWhat.Kind(), Arg: l.nextWhat.Arg()}); next != want[0].Event {
-				t.Fatalf("next is %+v, want %+v", next, want[0])
+			if l.next != want[0].Event {
+				t.Fatalf("next is %+v, want %+v", l.next, want[0])
 			}
-			now = l.nextAt
+			now = l.next.At
 			e := l.pop()
 			push(0, 41+flow, e)
 			if e.flow != want[0].flow || e.route != want[0].route || e.size() != 64 || e.class() != 3 || e.due(now) != now {

@@ -54,7 +54,7 @@ type part struct {
 	feedback transport.Feedback
 	pulled   packet // see pull
 	stopped  bool
-	single   bool
+	single   bool // run lets one event happen
 	outboxes
 }
 
@@ -102,7 +102,7 @@ func (s *Sim) at(node int) *part { return s.parts[s.partOf[node]] }
 func (s *part) run(until units.Time) {
 	s.until = until
 	for !s.stopped {
-		at, what := s.nextAt, s.nextWhat
+		at, what := s.lanes.next.At, s.lanes.next.What
 		if at > s.until {
 			at, what = s.until, event.Never
 		}
@@ -129,10 +129,8 @@ func (s *part) run(until units.Time) {
 // peek returns the part's next event, false for none.
 func (s *part) peek() (event.Event, bool) {
 	e, ok := s.agenda.Peek()
-	if s.nextWhat != event.Never {
-		if first := (event.Event{At: s.nextAt, Kind: s.nextWhat.Kind(), Arg: s.nextWhat.Arg()}); !ok || first.Before(e) {
-			return first, true
-		}
+	if first := s.lanes.next; first.What != event.Never && (!ok || first.Before(e)) {
+		return first, true
 	}
 	return e, ok
 }
@@ -141,37 +139,37 @@ func (s *part) peek() (event.Event, bool) {
 func (s *part) happen(e event.Event) {
 	s.now = e.At
 	s.stats.Events++
-	switch e.Kind {
+	switch e.Kind() {
 	case evArrive:
-		s.arrive(e.Arg)
+		s.arrive(e.Arg())
 	case evFree:
-		s.freed(e.Arg)
+		s.freed(e.Arg())
 	default:
 		s.rare(e)
 	}
 }
 
 func (s *part) rare(e event.Event) {
-	switch e.Kind {
+	switch e.Kind() {
 	case evPause:
-		s.obey(e.Arg)
+		s.obey(e.Arg())
 	case evRefresh:
-		s.refresh(e.Arg)
+		s.refresh(e.Arg())
 	case evExpire:
-		s.expire(e.Arg)
+		s.expire(e.Arg())
 	case evWake:
-		s.wake(e.Arg)
+		s.wake(e.Arg())
 	case evTimer:
-		s.timer(e.Arg)
+		s.timer(e.Arg())
 	case evNotify:
-		s.notifyOwed(e.Arg)
+		s.notifyOwed(e.Arg())
 	case evTick:
-		s.paccs[e.Arg].onTick(s)
+		s.paccs[e.Arg()].onTick(s)
 	case evCNP:
-		s.paccs[e.Arg].onSend(s)
+		s.paccs[e.Arg()].onSend(s)
 	case evStart:
 		s.waiting--
-		s.fail(s.start(e.Arg))
+		s.fail(s.start(e.Arg()))
 	}
 	if s.limit > 0 && s.stats.Events > s.limit {
 		s.fail(ErrLimit)

@@ -259,8 +259,8 @@ func (s *Sim) Run(until units.Time) error {
 		}
 		s.now = action.At
 		s.gather()
-		fn := s.actions[action.Arg]
-		s.actions[action.Arg] = nil
+		fn := s.actions[action.Arg()]
+		s.actions[action.Arg()] = nil
 		s.fail(fn(s))
 	}
 	s.gather()

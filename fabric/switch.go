@@ -122,9 +122,9 @@ func (s *part) take(i int32, p *port, e *packet) {
 	}
 	ok, signals := true, []Signal(nil)
 	if p.mmu != nil {
-		ok, signals = p.mmu.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		ok, signals = p.mmu.Arrive(s.now, int(p.local), class, units.Bytes(size))
 	} else if b := s.nodes[p.node].buffer; b != nil {
-		ok, signals = b.Arrive(s.now, int(p.local), e.class(), units.Bytes(e.size()))
+		ok, signals = b.Arrive(s.now, int(p.local), class, units.Bytes(size))
 	}
 	if len(signals) > 0 {
 		// At once: PFC frames go before all else and change nothing in the buffer. They may make
@@ -134,7 +134,7 @@ func (s *part) take(i int32, p *port, e *packet) {
 		s.signal(p.node, signals)
 	}
 	if !ok {
-		s.stats.Drops[e.class()]++
+		s.stats.Drops[class]++
 		p.dropped++
 		if k := e.kind(); k != kindData && k != kindProbe {
 			s.stats.AnswersDropped++

@@ -250,12 +250,11 @@ func (b *book) names() []string {
 	return names
 }
 
-// applicationForm is without a count, which would make it the most expensive start of the program.
-var applicationForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
+var applicationForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
 
 // CheckApplication refuses names that would not survive logs, labels and command lines.
 func CheckApplication(name string) error {
-	if len(name) > 64 || !applicationForm.MatchString(name) {
+	if !applicationForm.MatchString(name) {
 		return &InvalidError{Field: "application", Value: fmt.Sprintf("%q", name),
 			Allowed: "1 to 64 letters, digits, dots, dashes, slashes and underscores, the first a letter or digit"}
 	}

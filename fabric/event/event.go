@@ -17,14 +17,13 @@ import (
 
 // Event is one entry of the agenda.
 type Event struct {
-	At   units.Time
-	Kind uint32 // the owner's, below MaxKind
-	Arg  int32  // the owner's: an index from 0 to MaxArg
+	At units.Time
+	What
 }
 
 // Before reports whether e happens before o.
 func (e Event) Before(o Event) bool {
-	return e.At < o.At || e.At == o.At && Of(e.Kind, e.Arg) < Of(o.Kind, o.Arg)
+	return e.At < o.At || e.At == o.At && e.What < o.What
 }
 
 // Bounds of what an event carries; both share one word.
@@ -34,7 +33,8 @@ const (
 	MaxKind = 1 << (32 - argBits)
 )
 
-// What is a kind and an argument in one word, in the order in which events of one time happen.
+// What is a kind, below MaxKind, and an argument from 0 to MaxArg, both the owner's, in one word: in the order in which
+// events of one time happen.
 type What uint32
 
 // Never is behind all that happens at a time.
@@ -43,10 +43,10 @@ const Never = What(math.MaxUint32)
 // Of returns what an event is.
 func Of(kind uint32, arg int32) What { return What(kind<<argBits | uint32(arg)) }
 
-// Kind returns the kind of what happens, Arg its argument.
+// Kind returns the kind of what happens.
 func (w What) Kind() uint32 { return uint32(w) >> argBits }
 
-// Arg returns the argument.
+// Arg returns its argument.
 func (w What) Arg() int32 { return int32(w & MaxArg) }
 
 const (
@@ -193,7 +193,7 @@ func (q *Queue) Take() Event {
 }
 
 func event(base units.Time, key uint64) Event {
-	return Event{At: base + units.Time(key>>32), Kind: What(key).Kind(), Arg: What(key).Arg()}
+	return Event{base + units.Time(key>>32), What(key)}
 }
 
 // Peek returns the earliest event and leaves it; false when none waits.
@@ -206,7 +206,7 @@ func (q *Queue) Peek() (Event, bool) {
 		return event(units.Time(q.bucket(slot))<<q.shift, q.least(slot)), true
 	case len(q.far.events) > 0:
 		e := q.far.events[0]
-		return event(e.at, uint64(e.what)), true
+		return Event{e.at, e.what}, true
 	}
 	return Event{}, false
 }

@@ -17,8 +17,8 @@ func TestOrderIsTimeThenKindThenArgument(t *testing.T) {
 		var q Queue
 		var want []Event
 		for i, at := range rapid.SliceOf(rapid.Int64Range(0, 20)).Draw(t, "times") {
-			e := Event{At: units.Time(at), Kind: rapid.Uint32Range(0, MaxKind-1).Draw(t, "kind"), Arg: int32(i ^ 5)}
-			q.Schedule(e.At, e.Kind, e.Arg)
+			e := Event{units.Time(at), Of(rapid.Uint32Range(0, MaxKind-1).Draw(t, "kind"), int32(i^5))}
+			q.Schedule(e.At, e.Kind(), e.Arg())
 			want = append(want, e)
 		}
 		slices.SortFunc(want, byOrder)
@@ -38,7 +38,7 @@ func TestOrderIsTimeThenKindThenArgument(t *testing.T) {
 }
 
 func byOrder(a, b Event) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Arg, b.Arg))
+	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Arg(), b.Arg()))
 }
 
 func TestNextHonoursUntil(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNextHonoursUntil(t *testing.T) {
 	if _, ok := q.Next(9); ok {
 		t.Error("an event after until was taken")
 	}
-	if e, ok := q.Next(10); !ok || e.Kind != 1 {
+	if e, ok := q.Next(10); !ok || e.Kind() != 1 {
 		t.Errorf("Next(10) = %+v, %v", e, ok)
 	}
 }
@@ -75,8 +75,8 @@ func TestAgainstSortedList(t *testing.T) {
 			if rapid.IntRange(0, 2).Draw(t, "take") > 0 {
 				span := rapid.SampledFrom(spans).Draw(t, "span")
 				at := now + units.Time(rapid.Int64Range(0, span).Draw(t, "at"))
-				e := Event{at, uint32(next*7) % MaxKind, next}
-				q.Schedule(e.At, e.Kind, e.Arg)
+				e := Event{at, Of(uint32(next*7)%MaxKind, next)}
+				q.Schedule(e.At, e.Kind(), e.Arg())
 				i, _ := slices.BinarySearchFunc(list, e, byOrder)
 				list = slices.Insert(list, i, e)
 				next++
@@ -116,7 +116,7 @@ func BenchmarkHold(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				e, _ := q.Next(units.MaxTime)
-				q.Schedule(e.At+units.Time(e.Arg&1023)*977+1, 0, e.Arg)
+				q.Schedule(e.At+units.Time(e.Arg()&1023)*977+1, 0, e.Arg())
 			}
 		})
 	}
