@@ -10,6 +10,10 @@ PKGS       := ./...
 # linked without, is a tenth of the compiler's work; who debugs a test calls go test without make.
 export GOFLAGS += -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false
 
+# Where most packets go, by "make profile": the compiler inlines what is called there. go build takes
+# that file by itself; so do tests, here, so that one compiles for the other.
+export GOFLAGS += '-pgo=$(CURDIR)/cmd/headgate/default.pgo'
+
 # Only the race detector needs cgo: everything else is compiled as the binary is, and once.
 CGO := $(shell $(GO) env CGO_ENABLED)
 export CGO_ENABLED := 0
@@ -22,7 +26,7 @@ TOOLS := GOGC=400 $(GO)
 MAX_SIZE := 40000000
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -136,6 +140,12 @@ bench: ## benchmarks, with allocations
 bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on all cores and its memory (about 3 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./fabric/experiment
 	for name in bench-permutation load-90 bench-fat-tree; do $(BIN) sim run $$name --jobs 1 || exit 1; done
+
+profile: ## measure anew where most packets go, for the compiler (root; 3 minutes of a quiet machine)
+	@mkdir -p bin/profile
+	for b in fabric/experiment:'Load90|Permutation|FatTree' softswitch/engine:'L3|Ports|OwnPipeline' softswitch/standalone:'PcapFiles|Veth' softswitch/p4rt:'Write/grpc/updates=1000'; do \
+		$(GO) test -run '^$$' -bench "$${b#*:}" -benchtime 5s -o bin/profile/test -cpuprofile bin/profile/$$(basename $${b%:*}).prof ./$${b%:*} || exit 1; done
+	$(GO) tool pprof -proto bin/profile/*.prof >cmd/headgate/default.pgo
 
 bench-scale: ## one controller with 100, 300, 1000 switches of 1000 entries: memory, times, growth (ARGS="-entries 10000 -plot growth.png": 0.6 kB of heap an entry; minutes)
 	cd tests/scale && HEADGATE_SCALE=1 $(GO) test -v -count=1 -timeout 2h -run TestScale -args $(ARGS)
