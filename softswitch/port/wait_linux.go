@@ -97,6 +97,8 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 		_ = unix.Close(stop)
 	}()
 	w := newWaiter(stop, r.inputs)
+	t, ended := startTransmitter(r.inputs)
+	defer ended()
 	pause := unix.NsecToTimespec(rest.Nanoseconds())
 	last := 0 // frames of the last batch
 	for ctx.Err() == nil {
@@ -115,7 +117,11 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 				return err
 			}
 		}
-		if last = len(b.Frames); last == 0 {
+		last = len(b.Frames)
+		if t != nil {
+			t.busy.Store(last == cap(b.Frames))
+		}
+		if last == 0 {
 			b.Release()
 		} else {
 			deliver(b)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,8 @@ type xdpPort struct {
 	raw      syscall.RawConn
 	free     []uint64 // stack of the addresses of idle chunks to send from
 	detached bool     // the last attempt to send found the interface down
+
+	transmitter atomic.Pointer[transmitter] // nil while its reader does not run
 }
 
 // OpenXDP opens a network interface as a switch port by AF_XDP, in the driver if it can

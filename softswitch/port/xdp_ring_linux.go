@@ -68,7 +68,9 @@ func (r *xdpRing[T]) publish() { atomic.StoreUint32(r.producer, r.next) }
 func (r *xdpRing[T]) unpublished() uint32 { return r.next - *r.producer }
 
 // pending returns how many published entries the kernel has not consumed.
-func (r *xdpRing[T]) pending() uint32 { return *r.producer - atomic.LoadUint32(r.consumer) }
+func (r *xdpRing[T]) pending() uint32 {
+	return atomic.LoadUint32(r.producer) - atomic.LoadUint32(r.consumer)
+}
 
 // The kernel produces the entries of receive and completion rings.
 

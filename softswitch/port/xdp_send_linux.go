@@ -42,7 +42,9 @@ func (q *xdpPort) Flush() error {
 		s.send.publish()
 	}
 	if s.send.pending() > 0 {
-		q.kick()
+		if !q.transmitter.Load().takes(q) {
+			q.kick()
+		}
 		q.reap()
 	}
 	return nil
@@ -53,7 +55,7 @@ func (q *xdpPort) kick() {
 	s := &q.sockets
 	q.detached = false
 	for left := s.send.pending(); left > 0 && s.send.needsWakeup(); {
-		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.tx), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		errno := q.submit()
 		now := s.send.pending()
 		switch {
 		case errno == unix.EINTR:
@@ -63,8 +65,8 @@ func (q *xdpPort) kick() {
 			return
 		case now == left:
 			return // buffers are full: the next Flush tries again
-		case errno != 0 && errno != unix.EAGAIN:
-			q.txErrors.Add(1) // the last frame taken was refused
+		case refused(errno):
+			q.txErrors.Add(1)
 		}
 		left = now
 	}

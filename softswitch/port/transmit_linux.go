@@ -1,0 +1,133 @@
+package port
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// transmitAhead is how many frames of a port may wait for its reader's transmitter. With more the
+	// switch makes the kernel send them itself, so that no frame waits long, PAUSE frames least of all.
+	transmitAhead = 2 * batchFrames
+	// transmitLooks is how often a transmitter looks for frames before it waits to be woken, some 30 µs.
+	transmitLooks = 1000
+)
+
+// transmitter makes the kernel send the frames of AF_XDP ports on a core of its own: for veth a system call does all
+// that is due with a frame up to its receiver, which takes longer than a P4 program. A reader
+// that cannot keep up has one; otherwise to wake it would cost more than it saves.
+type transmitter struct {
+	busy   atomic.Bool // the reader's last batch was full
+	parked atomic.Bool
+	wake   chan struct{}
+	ports  []*xdpPort
+	tried  []uint32 // of each port, what had been published when the kernel last left frames in the ring
+}
+
+// startTransmitter gives the AF_XDP ports among inputs a transmitter until stop is called. Where there is no core for
+// it there is none, nil.
+func startTransmitter(inputs []input) (t *transmitter, stop func()) {
+	t = &transmitter{wake: make(chan struct{}, 1)}
+	for _, in := range inputs {
+		switch q := in.(type) {
+		case *xdpPort:
+			t.ports = append(t.ports, q)
+		case *bestPort:
+			if q.xdp != nil {
+				t.ports = append(t.ports, q.xdp)
+			}
+		}
+	}
+	if len(t.ports) == 0 || runtime.GOMAXPROCS(0) == 1 {
+		return nil, func() {}
+	}
+	t.tried = make([]uint32, len(t.ports))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		t.run(ctx)
+		close(ended)
+	}()
+	for _, q := range t.ports {
+		q.transmitter.Store(t)
+	}
+	return t, func() {
+		for _, q := range t.ports {
+			q.transmitter.Store(nil)
+		}
+		cancel()
+		<-ended
+	}
+}
+
+// takes reports whether the transmitter sends what a port has published.
+func (t *transmitter) takes(q *xdpPort) bool {
+	if t == nil || !t.busy.Load() || q.sockets.send.pending() > transmitAhead {
+		return false
+	}
+	if t.parked.CompareAndSwap(true, false) {
+		t.wake <- struct{}{}
+	}
+	return true
+}
+
+func (t *transmitter) run(ctx context.Context) {
+	for looks := 0; ctx.Err() == nil; looks++ {
+		if t.send() {
+			looks = 0
+		}
+		if looks < transmitLooks {
+			continue
+		}
+		t.parked.Store(true)
+		if t.send() && t.parked.CompareAndSwap(true, false) { // published before it was known to be parked
+			looks = 0
+			continue
+		}
+		select {
+		case <-t.wake:
+			looks = 0
+		case <-ctx.Done():
+		}
+	}
+}
+
+// send makes the kernel send once what each port has published, and reports whether there was anything new. What the
+// kernel leaves in a ring waits for the port's next Flush.
+func (t *transmitter) send() bool {
+	did := false
+	for i, q := range t.ports {
+		r := &q.sockets.send
+		published := atomic.LoadUint32(r.producer)
+		if published == t.tried[i] || r.pending() == 0 || !r.needsWakeup() {
+			continue
+		}
+		did = true
+		before := r.pending()
+		if errno := q.submit(); refused(errno) {
+			q.txErrors.Add(1)
+		}
+		if r.pending() >= before {
+			t.tried[i] = published
+		}
+	}
+	return did
+}
+
+// submit makes the kernel send what is in the ring, perhaps a part only.
+func (q *xdpPort) submit() unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(q.sockets.tx), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	return errno
+}
+
+// refused reports whether an error of submit means that the kernel refused a frame, the last that it took.
+func refused(errno unix.Errno) bool {
+	switch errno {
+	case 0, unix.EAGAIN, unix.EINTR, unix.ENETDOWN, unix.ENXIO:
+		return false
+	}
+	return true
+}
