@@ -141,11 +141,12 @@ bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on 
 	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./fabric/experiment
 	for name in bench-permutation load-90 bench-fat-tree; do $(BIN) sim run $$name --jobs 1 || exit 1; done
 
-profile: ## measure anew where most packets go, for the compiler (root; 3 minutes of a quiet machine)
-	@mkdir -p bin/profile
+profile: ## measure anew where most packets go, for the compiler (root; five minutes of a quiet machine)
+	@rm -rf bin/profile && mkdir -p bin/profile
 	for b in fabric/experiment:'Load90|Permutation|FatTree' softswitch/engine:'L3|Ports|OwnPipeline' softswitch/standalone:'PcapFiles|Veth' softswitch/p4rt:'Write/grpc/updates=1000'; do \
 		$(GO) test -run '^$$' -bench "$${b#*:}" -benchtime 5s -o bin/profile/test -cpuprofile bin/profile/$$(basename $${b%:*}).prof ./$${b%:*} || exit 1; done
-	$(GO) tool pprof -proto bin/profile/*.prof >cmd/headgate/default.pgo
+	$(GO) tool pprof -proto bin/profile/*.prof >bin/profile/default.pgo
+	mv bin/profile/default.pgo cmd/headgate/
 
 bench-scale: ## one controller with 100, 300, 1000 switches of 1000 entries: memory, times, growth (ARGS="-entries 10000 -plot growth.png": 0.6 kB of heap an entry; minutes)
 	cd tests/scale && HEADGATE_SCALE=1 $(GO) test -v -count=1 -timeout 2h -run TestScale -args $(ARGS)
