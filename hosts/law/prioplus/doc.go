@@ -25,6 +25,11 @@
 //     tests, and flows that then send a packet every 10 ms on an empty path. The authors'
 //     simulation stops at 2000. Half a packet, about twice as many flows as packets fit the
 //     path, came nearest to their numbers.
+//   - "For each RTT that observes a delay equal to base RTT" (§4.3.1): a window of W_LS/#flow may be a
+//     few bytes, of which an acknowledgement tells every hundredth round trip. Where it says that the path is
+//     empty, all of those count, for the step and for the count-down, until the window is a packet.
+//     Counted as one, two flows that had taken the queue of three higher priorities for that of a
+//     hundred flows of their own left an empty path unused for 10 ms.
 //   - Data that leaves a window of less than a tenth of a packet makes the flow stop and
 //     probe, for its signals would come every tenth round trip; and a window never exceeds
 //     what fills the path up to the target. Both are in the authors' simulation and not in

@@ -21,11 +21,12 @@ type Law struct {
 	under DelayLaw
 	base  units.Time // BaseRtt, or the one-way delay of an empty path
 
-	flows     float64   // #flow: how many flows of this priority there may be, at least 1
-	countDown int       // round trips at the base delay before #flow is halved
-	over      int       // consec: delays in a row beyond the limit
-	round     law.Round // rttEndSeq
-	dual      bool      // dualRttPass
+	flows     float64    // #flow: how many flows of this priority there may be, at least 1
+	countDown int        // round trips at the base delay before #flow is halved
+	over      int        // consec: delays in a row beyond the limit
+	round     law.Round  // rttEndSeq
+	roundAt   units.Time // when the round began
+	dual      bool       // dualRttPass
 
 	stopped bool
 	probeAt units.Time // when the next probe is due, 0 for none
@@ -59,8 +60,10 @@ func (l *Law) OnAck(a *law.Ack) {
 	if a.Acked <= 0 {
 		return // a duplicate or a NAK: its delay is not of a packet just sent
 	}
-	passed := l.round.Passed(a) // lines 2 and 3
+	passed, trips := l.round.Passed(a), 1 // lines 2 and 3
 	if passed {
+		trips = max(1, int((a.Now-l.roundAt)/max(l.roundTrip(delay), l.par.BaseRTT)))
+		l.roundAt = a.Now
 		l.dual = !l.dual               // line 4
 		if !l.dual || l.par.EveryRTT { // lines 5 and 6: the adaptive increase is over
 			l.setIncrease(0)
@@ -77,17 +80,22 @@ func (l *Law) OnAck(a *law.Ack) {
 		return
 	}
 	if passed && delay <= l.par.Target { // line 13
-		l.increase(delay)
+		l.increase(delay, trips)
 	}
 	l.under.OnDelay(a, delay) // line 22
 	l.bound(a.Now)
 }
 
-// increase is lines 14 to 19, once per round trip at or below the target.
-func (l *Law) increase(delay units.Time) {
+// increase is lines 14 to 19, once per round trip at or below the target. A window of less than a
+// packet is heard of only every so many round trips: at the base delay, each of these counts until
+// the window is a packet.
+func (l *Law) increase(delay units.Time, trips int) {
 	if l.equalsBase(delay) {
-		l.under.SetWindow(l.under.Window() + float64(l.par.LinearStart)/l.flows) // linear start (§4.2.2)
-		l.countDownFlows()
+		for w := 0.0; trips > 0 && w < float64(l.par.MSS); trips-- {
+			w = l.under.Window() + float64(l.par.LinearStart)/l.flows // linear start (§4.2.2)
+			l.under.SetWindow(w)
+			l.countDownFlows()
+		}
 		return
 	}
 	if l.dual || l.par.EveryRTT { // adaptive increase (§4.2.3)
@@ -163,13 +171,13 @@ func (l *Law) onProbeAnswer(a *law.Ack, delay units.Time) {
 	} else { // lines 33 and 34: one delay is little to go by (§4.4)
 		l.under.SetWindow(float64(l.par.MSS))
 	}
-	l.resume(a.SentSeq)
+	l.resume(a.SentSeq, a.Now)
 }
 
 // resume is lines 35 and 36. It does not start the count of delays beyond the limit anew, so that one
 // more stops a flow that comes back into a channel that is not its own.
-func (l *Law) resume(next uint64) {
-	l.stopped, l.dual = false, false
+func (l *Law) resume(next uint64, now units.Time) {
+	l.stopped, l.dual, l.roundAt = false, false, now
 	l.round.Begin(next)
 	l.setIncrease(0)
 }
@@ -180,7 +188,7 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 	case e == law.Start && l.par.StartNow: // §4.4: high priorities start linearly at once
 		l.under.OnEvent(e, now)
 		l.under.SetWindow(float64(l.par.LinearStart))
-		l.resume(0)
+		l.resume(0, now)
 	case e == law.Start:
 		l.under.OnEvent(e, now)
 		l.schedule(now, l.base)

@@ -272,6 +272,35 @@ func TestTinyWindows(t *testing.T) {
 }
 
 // Lines 14 to 17 and 29 to 32: W_LS/#flow per round trip, count-down, then halving.
+// §4.3.1 counts "each RTT that observes a delay equal to base RTT". A flow that has taken the queue of
+// higher priorities for 1500 of its own sends a packet every hundred round trips; when it finds the path empty, all of these count.
+func TestEveryRoundTripCounts(t *testing.T) {
+	for _, c := range []struct {
+		trips  units.Time
+		window float64 // afterwards
+		flows  float64
+		stops  bool // for it is a tenth of a packet at most
+	}{
+		{1, 2 * 10, 1500, true},
+		{9, 10 * 10, 1500, true},
+		{100, 10*10 + 10 + 20 + 40 + 80 + 160 + 320 + 640, 1500.0 / 128, false}, // until it is a packet
+	} {
+		r := running(t, params(), 100)
+		r.within(60 * us)
+		r.within(60 * us) // 750 KB in flight, over half a packet
+		near(t, "#flow", r.Flows(), 1500)
+		r.probe(12 * us)
+		near(t, "window after the probe", r.f.window, 10)
+		r.now += c.trips*12*us - us
+		r.round(12 * us)
+		if r.Stopped() != c.stops {
+			t.Errorf("stopped after %d round trips: %v", c.trips, r.Stopped())
+		}
+		near(t, "window", r.f.window, c.window)
+		near(t, "#flow", r.Flows(), c.flows)
+	}
+}
+
 func TestLinearStartAndCountDown(t *testing.T) {
 	r := running(t, params(), 10000)
 	r.within(32 * us)
