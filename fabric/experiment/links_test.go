@@ -25,6 +25,8 @@ measures:
   - {name: least, what: paused, stat: min}
   - {name: stopped, what: stopped}
   - {name: late, what: unfinished}
+  - {name: ended, what: fct, group: burst, stat: max}
+  - {name: lasted, what: lasted, group: burst, stat: max}
   - {name: headroom, what: headroom}
   - {name: drops, what: lossless_drops}
 `)
@@ -33,6 +35,9 @@ measures:
 	}
 	if got["late"].Value == 0 || got["late"].Value > 4 {
 		t.Errorf("%v flows have not ended, want some of the burst's 4", got["late"].Value)
+	}
+	if got["lasted"].Value != 200 || got["ended"].Value >= 200 {
+		t.Errorf("the burst's flows lasted %v µs, those that ended %v, want 200 and less", got["lasted"].Value, got["ended"].Value)
 	}
 	sum, most, headroom := 0.0, 0.0, 0.0
 	for _, l := range o.Links {

@@ -29,6 +29,7 @@ var meters = map[string]*meter{
 		of: func(grown [2]float64, _ float64) float64 { return 100 * grown[0] / grown[1] }},
 
 	"fct":      {unit: "µs", keys: aboutFlows | keyStat, many: ofFlows(fctOf)},
+	"lasted":   {unit: "µs", keys: aboutFlows | keyStat, many: lasted},
 	"slowdown": {keys: aboutFlows | keyStat, many: ofFlows(slowdownOf)},
 	"flow_goodput": {unit: "Gb/s", keys: aboutFlows | keyStat, many: ofFlows(func(f *fabric.Result) float64 {
 		return float64(f.Spec.Size) * 8 / f.FCT.Seconds() / 1e9
@@ -214,6 +215,20 @@ func ofFlows(of func(*fabric.Result) float64) func(*run, int, *Measure) []float6
 		slices.Sort(out)
 		return out
 	}
+}
+
+// lasted returns the FCT of each flow with a size, or how long it has lasted where it has not ended: in a
+// deadlock those that end are the ones that came before it. In order of size.
+func lasted(r *run, _ int, me *Measure) (out []float64) {
+	r.flows(me, func(f *fabric.Result, i int) {
+		if start := r.sim.StartOf(i); f.FCT > 0 {
+			out = append(out, f.FCT.Micros())
+		} else if f.Spec.Size > 0 && start < r.sim.Now() {
+			out = append(out, (r.sim.Now() - start).Micros())
+		}
+	})
+	slices.Sort(out)
+	return out
 }
 
 // flows calls fn for each flow that a measure is about.

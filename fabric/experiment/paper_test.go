@@ -133,7 +133,7 @@ func TestReducedFigures(t *testing.T) {
 }
 
 // takeovers bounds how each priority of Figure 10a takes the link: goodput as the authors' ns-3 code
-// has it, and times a little above the longest of 40 seeds.
+// has it, and times a little above the longest of 40 seeds, but for one in which priority 3 loses the link once more.
 func takeovers() (bounds []bound) {
 	for i, most := range []float64{300, 600, 750, 1200, 1200, 1500, 2000, 550} {
 		bounds = append(bounds,
