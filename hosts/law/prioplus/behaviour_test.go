@@ -287,10 +287,11 @@ func TestLostProbes(t *testing.T) {
 }
 
 // Figure 10b in the configuration of the authors' public simulation: 300
-// flows of 500 KB. It has a mean queue of 181 KB from 1 to 12 ms (99 %: 210.4, 229.6 and 224.2 KB with three
-// seeds, about D_limit, beyond which all flows stop) and completion times of 10.95 ms in the mean, 13.31 ms at 99 %; it bounds windows and scales
-// steps by another form of the estimate than the paper's, so the numbers are near, not
-// equal. No law can be done before 12.65 ms with all of it.
+// flows of 500 KB. It has a mean queue of 181 KB from 1 to 12 ms (99 %: 210.4, 229.6 and 224.2 KB
+// with three seeds, about D_limit, beyond which all flows stop) and completion times of 10.95 ms in
+// the mean, 13.31 ms at 99 %; it bounds windows and scales steps by another form of the estimate
+// than the paper's, so the numbers are near, not equal. No law can be done before 12.65 ms with
+// all of it.
 func TestReferenceCrowd(t *testing.T) {
 	const flows, seeds = 300, 10 // p99 of the queue: 218 to 247 KB of single seeds
 	var queue, queueP99, fctMean, fctP99 float64

@@ -29,7 +29,7 @@
 //     few bytes, of which an acknowledgement tells every hundredth round trip. Where it says that the path is
 //     empty, all of those count, for the step and for the count-down, until the window is a packet.
 //     Counted as one, two flows that had taken the queue of three higher priorities for that of a
-//     hundred flows of their own left an empty path unused for 10 ms.
+//     hundred flows of their own left an empty path unused for the whole of Figure 8's 4 ms.
 //   - Data that leaves a window of less than a tenth of a packet makes the flow stop and
 //     probe, for its signals would come every tenth round trip; and a window never exceeds
 //     what fills the path up to the target. Both are in the authors' simulation and not in

@@ -271,7 +271,6 @@ func TestTinyWindows(t *testing.T) {
 	}
 }
 
-// Lines 14 to 17 and 29 to 32: W_LS/#flow per round trip, count-down, then halving.
 // §4.3.1 counts "each RTT that observes a delay equal to base RTT". A flow that has taken the queue of
 // higher priorities for 1500 of its own sends a packet every hundred round trips; when it finds the path empty, all of these count.
 func TestEveryRoundTripCounts(t *testing.T) {
@@ -301,6 +300,7 @@ func TestEveryRoundTripCounts(t *testing.T) {
 	}
 }
 
+// Lines 14 to 17 and 29 to 32: W_LS/#flow per round trip, count-down, then halving.
 func TestLinearStartAndCountDown(t *testing.T) {
 	r := running(t, params(), 10000)
 	r.within(32 * us)
