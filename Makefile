@@ -70,8 +70,8 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./controller/feature/linkprobe ./controller/feature/pfcwatchdog ./controller/feature/qos \
 	./controller/feature/routing ./controller/feature/sourcecheck ./controller/feature/soze \
 	./controller/feature/telemetry ./controller/pipeline ./controller/poller ./controller/reconcile \
-	./controller/topology ./controller/trafficmanager ./fabric ./fabric/event \
-	./fabric/maxmin ./fabric/topo ./fabric/workload ./headroom/... ./hosts/agent ./hosts/law/... \
+	./controller/topology ./controller/trafficmanager ./sim ./sim/event \
+	./sim/maxmin ./sim/topo ./sim/workload ./headroom/... ./hosts/agent ./hosts/law/... \
 	./hosts/transport ./int/... ./internal/canon ./internal/cbd ./internal/confine ./internal/dial \
 	./internal/heap ./internal/version ./internal/yamlnode ./p4src/... ./packet ./plotting \
 	./softswitch/bmv2json ./softswitch/engine/expr ./softswitch/engine/hash ./softswitch/engine/match \
@@ -80,7 +80,7 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./softswitch/tm ./tables/... ./tests/house ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.
-SIMULATED := ./fabric/experiment ./tests/dataplane ./tests/symbolic ./tests/tofino
+SIMULATED := ./sim/experiment ./tests/dataplane ./tests/symbolic ./tests/tofino
 
 # Packages with whole fabrics in real time: too slow under the race detector to be valid, and one
 # at a time, so that they do not disturb each other.
@@ -94,7 +94,7 @@ export GORACE ?= atexit_sleep_ms=50
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 40m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestTeam|TestSleeper' ./fabric
+	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestTeam|TestSleeper' ./sim
 
 sequential:
 	$(TOOLS) test -vet=off -timeout 40m $(SEQUENTIAL) $(SIMULATED)
@@ -138,12 +138,12 @@ bench: ## benchmarks, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
 
 bench-sim: build ## the simulator's packet-hops per CPU second, its speed-up on all cores and its memory (about 3 minutes)
-	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./fabric/experiment
+	$(GO) test -run '^$$' -bench . -benchtime 5x -timeout 30m ./sim/experiment
 	for name in bench-permutation load-90 bench-fat-tree; do $(BIN) sim run $$name --jobs 1 || exit 1; done
 
 profile: ## measure anew where most packets go, for the compiler (root; five minutes of a quiet machine)
 	@rm -rf bin/profile && mkdir -p bin/profile
-	for b in fabric/experiment:'Load90|Permutation|FatTree' softswitch/engine:'L3|Ports|OwnPipeline' softswitch/standalone:'PcapFiles|Veth' softswitch/p4rt:'Write/grpc/updates=1000'; do \
+	for b in sim/experiment:'Load90|Permutation|FatTree' softswitch/engine:'L3|Ports|OwnPipeline' softswitch/standalone:'PcapFiles|Veth' softswitch/p4rt:'Write/grpc/updates=1000'; do \
 		$(GO) test -run '^$$' -bench "$${b#*:}" -benchtime 5s -o bin/profile/test -cpuprofile bin/profile/$$(basename $${b%:*}).prof ./$${b%:*} || exit 1; done
 	$(GO) tool pprof -proto bin/profile/*.prof >bin/profile/default.pgo
 	mv bin/profile/default.pgo cmd/headgate/

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/sim/experiment"
 )
 
 // newSimFiguresCommand makes the papers' figures and the pages about them.
@@ -44,7 +44,7 @@ run; any run writes the pages from all the records that are there.`,
 			return experiment.WritePages(pages, records, all)
 		},
 	}
-	c.Flags().StringVar(&records, "records", "fabric/experiment/results", "directory of the records")
+	c.Flags().StringVar(&records, "records", "sim/experiment/results", "directory of the records")
 	c.Flags().StringVar(&pages, "pages", "docs/results", "directory of the pages and pictures")
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1")
 	c.Flags().BoolVar(&force, "force", false, "run also what has a record")

@@ -16,8 +16,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/foresight"
+	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 

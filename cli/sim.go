@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/hosts/law/registry"
 	"github.com/headgate/headgate/internal/jsonfile"
+	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/sim/experiment"
 )
 
 const tiny = `

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/sim/experiment"
 )
 
 // newSimCyclesCommand looks for cyclic buffer dependencies in an experiment's fabric.

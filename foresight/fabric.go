@@ -13,11 +13,11 @@ import (
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/priority"
-	"github.com/headgate/headgate/fabric"
-	"github.com/headgate/headgate/fabric/experiment"
-	"github.com/headgate/headgate/fabric/topo"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/sim/experiment"
+	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )
 
@@ -46,12 +46,12 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 	fc.AckClass = &ack
 	fc.MaxQDUnit = max(soze.Of(applied).Unit()/units.Time(applied.Scale), 1)
 	if slices.ContainsFunc(c.Switches, func(s config.Switch) bool { return buffer.Of(&s).On() }) {
-		fc.NewBuffer = func(i fabric.SwitchInfo) (fabric.Buffer, error) { return newBuffer(c, g, i) }
+		fc.NewBuffer = func(i sim.SwitchInfo) (sim.Buffer, error) { return newBuffer(c, g, i) }
 		fc.PFC.Quanta = buffer.Of(&c.Switches[0]).PauseQuanta
 	}
 	t.queues(c)
 	if p := pacc.Of(c); p.Enabled {
-		fc.PACC = &fabric.PACC{Class: classIn(c, p.Queue), Params: func(r units.Rate) cnpgen.Params {
+		fc.PACC = &sim.PACC{Class: classIn(c, p.Queue), Params: func(r units.Rate) cnpgen.Params {
 			line, _ := p.Params(c, r)
 			return line
 		}}
@@ -73,7 +73,7 @@ func (t *translation) note(format string, args ...any) {
 // queues sets what the switches' queues do.
 func (t *translation) queues(c *config.Config) {
 	for _, e := range qos.Of(c).ECN {
-		t.Config.ECN[classIn(c, e.Queue)] = &fabric.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
+		t.Config.ECN[classIn(c, e.Queue)] = &sim.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
 	}
 	for _, k := range qos.Of(c).Classes {
 		if k.Class != k.Queue {
@@ -139,7 +139,7 @@ func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 
 // newBuffer makes the buffer of a switch: the controller's own configuration of it, with the ports in
 // the simulator's order. A switch without a policy has none, which is unlimited.
-func newBuffer(c *config.Config, g *topo.Graph, i fabric.SwitchInfo) (fabric.Buffer, error) {
+func newBuffer(c *config.Config, g *topo.Graph, i sim.SwitchInfo) (sim.Buffer, error) {
 	h, numbers, ok := buffer.Headroom(c, c.Switch(i.Name))
 	if !ok {
 		return nil, nil

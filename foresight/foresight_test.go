@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/buffer"
-	"github.com/headgate/headgate/fabric"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/sim"
 	"github.com/headgate/headgate/units"
 )
 
@@ -82,7 +82,7 @@ func TestBuffersAreTheControllers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		s, err := fabric.New(withGroups(tr.Config))
+		s, err := sim.New(withGroups(tr.Config))
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -129,7 +129,7 @@ func TestBuffersAreTheControllers(t *testing.T) {
 	}
 }
 
-func withGroups(c fabric.Config) fabric.Config {
+func withGroups(c sim.Config) sim.Config {
 	c.Groups = 1
 	return c
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 

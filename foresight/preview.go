@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/sim/experiment"
 )
 
 //go:embed measures.yaml

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/headgate/headgate/fabric/experiment"
+	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 

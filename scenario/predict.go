@@ -10,11 +10,11 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
-	"github.com/headgate/headgate/fabric/experiment"
 	"github.com/headgate/headgate/foresight"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/scenario/inproc"
+	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 

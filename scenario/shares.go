@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/controller/feature/soze"
-	"github.com/headgate/headgate/fabric/maxmin"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/scenario/inproc"
+	"github.com/headgate/headgate/sim/maxmin"
 	"github.com/headgate/headgate/units"
 )
 

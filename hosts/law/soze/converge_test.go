@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/headgate/headgate/fabric/maxmin"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/sim/maxmin"
 	"github.com/headgate/headgate/units"
 )
 

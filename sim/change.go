@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/hosts/law"
+)
+
+// SetWeight changes the weight of all flows of a group that run now. A flow whose law has
+// no weight is an error.
+func (s *Sim) SetWeight(group int, weight float64) error {
+	for i := range s.flows {
+		f := &s.flows[i]
+		if f.tx == nil || f.spec.Group != group {
+			continue
+		}
+		l, ok := f.tx.Law().(law.Weighted)
+		if !ok {
+			return fmt.Errorf("weight of group %d: the law of its flows has none", group)
+		}
+		if err := l.SetWeight(weight); err != nil {
+			return fmt.Errorf("weight of group %d: %w", group, err)
+		}
+		f.weight = weight
+		p := s.at(int(f.src))
+		p.armTimer(int32(i))
+		p.consider(int32(i))
+	}
+	return nil
+}
+
+// SetLaw puts another law in the place of that of all flows of a group that run now, such as
+// one of another priority. It begins as with a flow that starts; what is in flight stays so.
+func (s *Sim) SetLaw(group int, maker LawMaker) error {
+	for i := range s.flows {
+		f := &s.flows[i]
+		if f.tx == nil || f.spec.Group != group {
+			continue
+		}
+		info := s.flowInfo(f)
+		info.Weight, info.Deadline = f.weight, f.spec.deadline(f.ideal)
+		l, err := maker.NewLaw(info)
+		if err != nil {
+			return fmt.Errorf("law of group %d: %w", group, err)
+		}
+		if n, ok := maker.(interface{ Needs() Needs }); ok {
+			f.needs = n.Needs()
+			s.require(f.needs)
+		}
+		f.tx.SetLaw(l, s.now)
+		p := s.at(int(f.src))
+		p.armTimer(int32(i))
+		p.consider(int32(i))
+	}
+	return nil
+}
+
+// SetClass puts the packets that flows of a group send from now on into another class. It is
+// for flows that run.
+func (s *Sim) SetClass(group int, class uint8) {
+	for i := range s.flows {
+		if f := &s.flows[i]; f.tx != nil && f.spec.Group == group {
+			f.class = class
+		}
+	}
+}
+
+// SetLink fails a link, or repairs it. What is on a failed link or queued for it is lost;
+// flows whose path or whose acknowledgements' path crosses it get other paths, and a flow
+// that has none left is an error.
+//
+// Pauses outlive the failure: a switch still wants its peer stopped, and a peer's timers of
+// pauses run on (IEEE 802.1Q clause 36.2 ties them to time alone). Since frames may have been
+// lost, both ends of a repaired link send what they want of each class before anything else.
+func (s *Sim) SetLink(link int, down bool) error {
+	if link < 0 || link >= len(s.graph.Links) {
+		return fmt.Errorf("link %d: want 0 to %d", link, len(s.graph.Links)-1)
+	}
+	s.router.SetDown(link, down)
+	for i := range s.ports {
+		if s.layout.Link[i] != link {
+			continue
+		}
+		p := &s.ports[i]
+		p.down = down
+		at := s.at(int(p.node))
+		if down {
+			at.flushPort(int32(i))
+			continue
+		}
+		if n := &s.nodes[p.node]; n.buffer != nil {
+			at.restate(int32(i))
+		}
+		at.kick(int32(i))
+	}
+	clear(s.cnpRoutes)
+	for i := range s.flows {
+		if s.flows[i].tx == nil {
+			continue
+		}
+		if down {
+			if err := s.reroute(int32(i), link); err != nil {
+				return err
+			}
+		}
+		s.routeCNPs(&s.flows[i])
+	}
+	s.share()
+	return nil
+}
+
+// flushPort drops what waits at a port whose link has failed. What is on the wire is dropped
+// as it arrives.
+func (s *part) flushPort(i int32) {
+	p := &s.ports[i]
+	if p.ctrl {
+		p.ctrl = false
+		s.lose(&s.pauses[i].frame, &s.stats.LostOnLinks)
+	}
+	for c := range uint8(NumClasses) {
+		for p.active>>c&1 == 1 {
+			e := s.dequeue(p, c)
+			s.lose(e, &s.stats.LostOnLinks)
+			if !p.isHost {
+				s.release(p, e.in(), c, bytesOf(e.size()))
+			}
+		}
+	}
+}
+
+// reroute gives a flow new paths if one of its own crosses a link.
+func (s *Sim) reroute(i int32, link int) error {
+	f := &s.flows[i]
+	if !s.crosses(f.route, f.hops, link) && !s.crosses(f.back, f.hops, link) {
+		return nil
+	}
+	route, back, hops, err := s.newRoutes(int(f.src), int(f.dst), splitmix(s.flowHash(f.spec, i)))
+	if err != nil {
+		return err
+	}
+	// Packets that are on their way still use the old paths, so those are not used again.
+	f.route, f.back, f.hops = route, back, hops
+	return nil
+}
+
+func (s *Sim) crosses(at, hops int32, link int) bool {
+	for _, port := range s.routes[at : at+hops] {
+		if s.layout.Link[port] == link {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,310 @@
+package experiment
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/units"
+)
+
+// gaugeRef is something to follow over time: a level of switches' buffers, which is known
+// exactly, or what is sampled at run.interval.
+type gaugeRef struct {
+	name  string
+	kind  *gaugeKind
+	nodes []int // switches
+	port  int   // in the order of Plan.ports, −1 for whole switches
+	class int   // −1 for all
+	group int
+	while bool // only while headroom is in use
+	peaks bool // local maxima
+}
+
+// gaugeKind is what can be followed. Either level or growth or now is set.
+type gaugeKind struct {
+	unit  string
+	scale float64 // of the unit, in what the level counts
+	at    gaugeAt
+	// level reads a switch's buffer, or that of one of its ingress ports; port and class are −1
+	// for all.
+	level func(m *headroom.MMU, now time, port, class int) int64
+	// growth reads a counter of a port; the gauge is its growth within a sample times factor per
+	// second.
+	growth func(s *sim.Sim, port int) float64
+	factor float64
+	// now reads a value of a group, 0 when there is none.
+	now func(s *sim.Sim, group int) float64
+}
+
+// gaugeAt says at what a gauge can be.
+type gaugeAt uint8
+
+const (
+	atSwitch gaugeAt = 1 << iota
+	atPort
+	atQueue // a port and a class
+	atGroup
+)
+
+var gaugeKinds = map[string]*gaugeKind{
+	"buffer":    {unit: "KB", scale: 1e3, at: atSwitch | atPort | atQueue, level: pool(headroom.Usage.Total)},
+	"private":   {unit: "KB", scale: 1e3, at: atSwitch | atPort | atQueue, level: pool(func(u headroom.Usage) units.Bytes { return u.Private })},
+	"shared":    {unit: "KB", scale: 1e3, at: atSwitch | atPort | atQueue, level: pool(func(u headroom.Usage) units.Bytes { return u.Shared })},
+	"headroom":  {unit: "KB", scale: 1e3, at: atSwitch | atPort | atQueue, level: pool(inHeadroom)},
+	"insurance": {unit: "KB", scale: 1e3, at: atSwitch | atPort, level: pool(func(u headroom.Usage) units.Bytes { return u.Insurance })},
+	"threshold": {unit: "KB", scale: 1e3, at: atSwitch, level: func(m *headroom.MMU, _ time, _, _ int) int64 { return int64(m.Threshold()) }},
+	"limit": {unit: "KB", scale: 1e3, at: atQueue, level: func(m *headroom.MMU, now time, port, class int) int64 {
+		return int64(m.Limit(now, port, uint8(class)))
+	}},
+	"tau": {unit: "KB", scale: 1e3, at: atQueue, level: func(m *headroom.MMU, _ time, port, class int) int64 {
+		return int64(m.Tau(port, uint8(class)))
+	}},
+	"victims": {scale: 1, at: atSwitch | atPort, level: func(m *headroom.MMU, now time, port, _ int) int64 {
+		return overPorts(m, port, func(p int) int64 { return oneIf(m.Victim(now, p)) })
+	}},
+	"xoff_queues": {scale: 1, at: atSwitch | atPort | atQueue, level: func(m *headroom.MMU, _ time, port, class int) int64 {
+		if port < 0 {
+			st := m.Stats()
+			return int64(st.QueuePauses - st.QueueResumes)
+		}
+		off := m.Off(port)
+		if class >= 0 {
+			off &= 1 << class
+		}
+		return int64(bits.OnesCount8(off))
+	}},
+	"xoff_ports": {scale: 1, at: atSwitch | atPort, level: func(m *headroom.MMU, _ time, port, _ int) int64 {
+		if port < 0 {
+			st := m.Stats()
+			return int64(st.PortPauses - st.PortResumes)
+		}
+		return oneIf(m.PortPaused(port))
+	}},
+	"throughput": {unit: "Gb/s", at: atPort, factor: 8e-9, growth: func(s *sim.Sim, port int) float64 { return float64(s.Port(port).TxBytes) }},
+	"paused": {unit: "%", at: atPort, factor: 100, growth: func(s *sim.Sim, port int) float64 {
+		var most time // classes that are stopped together count once
+		for _, t := range s.Port(port).Paused {
+			most = max(most, t)
+		}
+		return most.Seconds()
+	}},
+	"rtt": {unit: "µs", at: atGroup, now: func(s *sim.Sim, group int) float64 {
+		sum, n := 0.0, 0
+		s.Flows(func(f *sim.Flow) {
+			if f.Spec.Group == group && f.SRTT > 0 {
+				sum, n = sum+f.SRTT.Micros(), n+1
+			}
+		})
+		return sum / max(float64(n), 1)
+	}},
+}
+
+func inHeadroom(u headroom.Usage) units.Bytes { return u.Headroom + u.Insurance }
+
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// overPorts adds up a level over all ports, or takes that of one.
+func overPorts(m *headroom.MMU, port int, of func(port int) int64) (sum int64) {
+	if port >= 0 {
+		return of(port)
+	}
+	for p := range m.Config().Ports {
+		sum += of(p)
+	}
+	return sum
+}
+
+// pool reads what a switch, a port or a queue has in a pool. What DSH insures is of the port.
+func pool(of func(headroom.Usage) units.Bytes) func(*headroom.MMU, time, int, int) int64 {
+	return func(m *headroom.MMU, _ time, port, class int) int64 {
+		if port < 0 {
+			return int64(of(m.Usage()))
+		}
+		if class >= 0 {
+			return int64(of(m.Queue(port, uint8(class))))
+		}
+		var u headroom.Usage
+		for c := range uint8(headroom.Classes) {
+			q := m.Queue(port, c)
+			u.Private, u.Shared, u.Headroom = u.Private+q.Private, u.Shared+q.Shared, u.Headroom+q.Headroom
+		}
+		u.Insurance = m.Insured(port)
+		u.Shared -= u.Insurance
+		return int64(of(u))
+	}
+}
+
+func (p *Plan) decodeGauge(m *yamlnode.Map) gaugeRef {
+	m.Need("name", "what")
+	g := gaugeRef{name: m.Text("name", ""), port: -1, class: -1}
+	what := m.OneOf("what", "", slices.Sorted(maps.Keys(gaugeKinds))...)
+	if g.kind = gaugeKinds[what]; g.kind == nil {
+		m.Blind()
+		return g
+	}
+	if g.kind.at == atGroup {
+		m.Need("group")
+		g.group = max(p.groupNamed(m), 0)
+		return g
+	}
+	if m.Has("port") || g.kind.at&atSwitch == 0 {
+		g.port, g.class = p.portOf(m, true)
+		if g.class >= 0 && g.kind.at&atQueue == 0 {
+			m.Fault("class", "is given, but %s is of whole ports", what)
+		}
+		if g.class < 0 && g.kind.at == atQueue {
+			m.Need("class")
+			g.class = 0
+		}
+		if g.port >= 0 {
+			g.nodes = []int{p.ports[g.port].to}
+		}
+	} else {
+		g.nodes = p.switches(m)
+	}
+	if g.kind.level == nil {
+		return g
+	}
+	g.while = m.OneOf("while", "always", "always", "headroom") == "headroom"
+	g.peaks = m.Bool("peaks", false)
+	if p.needPools(m); g.port >= 0 && p.Graph.IsHost(p.ports[g.port].to) {
+		m.Fault("port", "leads to host %s, want the port of a switch: what comes in from its peer", p.Graph.Names[p.ports[g.port].to])
+	}
+	return g
+}
+
+// switches reads "switch", which names one or all.
+func (p *Plan) switches(m *yamlnode.Map) (nodes []int) {
+	m.Need("switch")
+	name := m.Text("switch", "")
+	for n := p.Graph.Hosts; n < p.Graph.Nodes(); n++ {
+		if name == "all" || name == p.Graph.Names[n] {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 && name != "" {
+		m.Fault("switch", "is %q, want all or a switch such as %s", name, p.Graph.Names[len(p.Graph.Names)-1])
+	}
+	return nodes
+}
+
+// needPools wants switches with a buffer of pools.
+func (p *Plan) needPools(m *yamlnode.Map) {
+	if p.Config.NewBuffer == nil {
+		m.Fault("what", "is of a buffer's pools, want a buffer.policy that is not %s", unlimited)
+	}
+}
+
+// label names a gauge with its unit.
+func (g *gaugeRef) label() string {
+	if g.kind.unit == "" {
+		return g.name
+	}
+	return g.name + " (" + g.kind.unit + ")"
+}
+
+// levelOf returns the level of a gauge; local is the number of its ingress port at the switch.
+func (g *gaugeRef) levelOf(local int) sim.Level {
+	used := gaugeKinds["headroom"].level
+	return func(m *headroom.MMU, now time) (int64, bool) {
+		if g.while && used(m, now, local, -1) == 0 {
+			return 0, false
+		}
+		return g.kind.level(m, now, local, g.class), true
+	}
+}
+
+// follow follows the gauge of a measure, unless it is sampled.
+func (r *run) follow(i int, me *Measure) error {
+	g := &r.plan.Gauges[me.gauge]
+	if g.kind.level == nil {
+		return nil
+	}
+	for _, n := range g.nodes {
+		o, err := r.sim.Gauge(n, g.levelOf(r.localOf(g)), me.from, me.to, g.peaks)
+		if err != nil {
+			return err
+		}
+		r.seen[i] = append(r.seen[i], o)
+	}
+	return nil
+}
+
+// localOf returns the number of a gauge's ingress port at its switch, −1 for whole switches.
+func (r *run) localOf(g *gaugeRef) int {
+	if g.port < 0 {
+		return -1
+	}
+	_, local := r.sim.Far(r.portAt[g.port])
+	return local
+}
+
+// sampler samples a gauge for the series.
+type sampler struct {
+	ref    *gaugeRef
+	levels []func() float64 // of each switch
+	last   float64
+}
+
+func (r *run) newSampler(g *gaugeRef) (*sampler, error) {
+	s := &sampler{ref: g}
+	if g.kind.level == nil {
+		return s, nil
+	}
+	level := g.levelOf(r.localOf(g))
+	for _, n := range g.nodes {
+		m, err := r.sim.MMU(n)
+		if err != nil {
+			return nil, err
+		}
+		s.levels = append(s.levels, func() float64 {
+			if v, ok := level(m, r.sim.Now()); ok {
+				return float64(v)
+			}
+			return 0
+		})
+	}
+	return s, nil
+}
+
+// sample returns the gauge now: of several switches the sum.
+func (s *sampler) sample(r *run) float64 {
+	k := s.ref.kind
+	switch {
+	case k.growth != nil:
+		v := k.growth(r.sim, r.portAt[s.ref.port])
+		grown := v - s.last
+		s.last = v
+		return grown * k.factor / r.plan.Interval.Seconds()
+	case k.now != nil:
+		return k.now(r.sim, s.ref.group)
+	}
+	sum := 0.0
+	for _, level := range s.levels {
+		sum += level()
+	}
+	return sum / k.scale
+}
+
+// sampled returns the samples of a gauge within a measure's time, sorted; of a group's those
+// when it had a value.
+func (r *run) sampled(me *Measure) []float64 {
+	var out []float64
+	for i, t := range r.out.Series.Time {
+		v := r.out.Series.Gauge[me.gauge][i]
+		if t > me.from.Micros() && t <= me.to.Micros() && (v > 0 || r.plan.Gauges[me.gauge].kind.now == nil) {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

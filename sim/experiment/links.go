@@ -1,0 +1,155 @@
+package experiment
+
+import (
+	"slices"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/units"
+)
+
+// Link is one direction of a link over a whole run.
+type Link struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Paused is in what part of the run PFC stopped the sender, in percent; classes that are stopped
+	// together count once. Pauses is the PAUSE frames that stopped a class that ran.
+	Paused float64 `json:"paused_percent"`
+	Pauses uint32  `json:"pauses"`
+	Load   float64 `json:"load_percent"` // of the link's rate, frames with their headers
+	// Headroom is the most that what came over the link was seen to hold of its receiver's headroom,
+	// insurance included, in KB. It is sampled.
+	Headroom float64 `json:"headroom_kb"`
+	Drops    uint64  `json:"drops"` // packets that came over the link, by its receiver's buffer
+}
+
+// linkSamples is how often in a run victims and the headroom of links are looked at.
+const linkSamples = 2000
+
+// shortQueue is what a queue holds behind which nobody has to wait: four frames of 1500 B.
+const shortQueue units.Bytes = 6000
+
+// heldPart is what part of its time a flow is held up that counts as a victim.
+const heldPart = 0.05
+
+// links follows all links of a run. A flow is held up as a victim while PFC stops a port of its path
+// and the port by which it leaves the switch behind neither is stopped nor has a queue: who caused
+// the PAUSE goes elsewhere (DSH and SPFC call it collateral damage and victims).
+type links struct {
+	every    time
+	paused   [][sim.NumClasses]time // of each port at the last sample
+	stopped  []uint8                // classes that were stopped for more than half of the sample
+	headroom []int64                // of each port: the most that its receiver held
+	held     map[int]time           // by flow
+}
+
+// followLinks makes a run look at its links.
+func (r *run) followLinks() {
+	n := r.sim.Ports()
+	r.links = &links{
+		every: max(r.plan.Until/linkSamples, 1), paused: make([][sim.NumClasses]time, n), stopped: make([]uint8, n),
+		headroom: make([]int64, n), held: map[int]time{},
+	}
+	r.sim.At(r.links.every, r.sampleLinks)
+}
+
+func (r *run) sampleLinks(s *sim.Sim) error {
+	l := r.links
+	any := false
+	for i := range l.paused {
+		st := s.Port(i)
+		l.stopped[i] = 0
+		for c, t := range st.Paused {
+			if 2*(t-l.paused[i][c]) > l.every {
+				l.stopped[i] |= 1 << c
+				any = true
+			}
+		}
+		l.paused[i] = st.Paused
+		node, local := s.Far(i)
+		if m := r.memory(node); m != nil {
+			l.headroom[i] = max(l.headroom[i], gaugeKinds["headroom"].level(m, s.Now(), local, -1))
+		}
+	}
+	if any {
+		s.Flows(func(f *sim.Flow) {
+			if l.victim(s, f) {
+				l.held[f.Result] += l.every
+			}
+		})
+	}
+	if next := s.Now() + l.every; next <= r.plan.Until {
+		s.At(next, r.sampleLinks)
+	}
+	return nil
+}
+
+// memory returns the buffer of a switch, nil at hosts and where it has no pools.
+func (r *run) memory(node int) *headroom.MMU {
+	if r.plan.Graph.IsHost(node) {
+		return nil
+	}
+	m, err := r.sim.MMU(node)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// victim reports whether a flow is held up by what it has no part in.
+func (l *links) victim(s *sim.Sim, f *sim.Flow) bool {
+	for h := len(f.Path) - 2; h >= 0; h-- { // the last port that is stopped decides
+		if l.stopped[f.Path[h]]>>f.Spec.Class&1 == 1 {
+			return s.Queued(int(f.Path[h+1]), int(f.Spec.Class)) <= shortQueue
+		}
+	}
+	return false
+}
+
+// victims counts the flows of a group, −1 for all, that were victims.
+func (r *run) victims(group int) (n int) {
+	for i, res := range r.sim.Results() {
+		life := res.FCT
+		if life == 0 {
+			life = r.sim.Now() - r.sim.StartOf(i)
+		}
+		if held := r.links.held[i]; held > 0 && (group < 0 || res.Spec.Group == group) && float64(held) >= heldPart*float64(life) {
+			n++
+		}
+	}
+	return n
+}
+
+// stoppedFor returns how long PFC stopped each port; classes that are stopped together count once.
+func (r *run) stoppedFor() []time {
+	list := make([]time, r.sim.Ports())
+	for i := range list {
+		st := r.sim.Port(i)
+		list[i] = slices.Max(st.Paused[:])
+	}
+	return list
+}
+
+// linkRecords are the links' directions in the order of the ports.
+func (r *run) linkRecords() []Link {
+	var out []Link
+	now := r.sim.Now().Seconds()
+	for i, t := range r.stoppedFor() {
+		st := r.sim.Port(i)
+		out = append(out, Link{
+			From: st.Node, To: st.Peer, Paused: 100 * t.Seconds() / now, Pauses: st.Frames,
+			Load: 100 * float64(st.TxBytes) * 8 / float64(r.sim.PortRate(i)) / now, Headroom: float64(r.links.headroom[i]) / 1e3, Drops: st.Dropped,
+		})
+	}
+	return out
+}
+
+// overMemories returns the largest number of the switches' buffers with pools, 0 without any.
+func (r *run) overMemories(of func(headroom.Stats) float64, join func(a, b float64) float64) (v float64) {
+	for n := range r.plan.Graph.Nodes() {
+		if m := r.memory(n); m != nil {
+			v = join(v, of(m.Stats()))
+		}
+	}
+	return v
+}

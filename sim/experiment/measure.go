@@ -1,0 +1,335 @@
+package experiment
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/units"
+)
+
+// Measure is one number that a run is judged by, beside what the paper says.
+type Measure struct {
+	Name  string
+	Paper string
+	meter *meter
+	stat  string
+	cdf   bool
+	group int // -1 for all
+	queue int
+	gauge int
+	nodes []int // switches
+	hosts []int // nil for all nodes
+	port  int   // in the order of Plan.ports, -1 for all
+	class int   // -1 for all
+	from  time
+	to    time
+	span  bool // from or to is given
+	unit  string
+	scale float64 // of the unit, in what an occupancy counts
+	sizes sizeRange
+	every time
+	near  float64 // part of the max-min fair rate
+	over  string  // the variant that a gap is to
+}
+
+// keys are the keys that a meter reads.
+type keys uint32
+
+const (
+	keyGroup keys = 1 << iota
+	needGroup
+	keySpan   // from and to
+	keyStart  // from and to, between which flows start
+	keySizes  // a range of flow sizes
+	keyStat   // stat and cdf
+	keyPort   // a port and a class
+	needPort  // a port
+	needQueue // a queue
+	needGauge // a gauge
+	needSwitch
+	keyHosts  // of ingress ports, by what they lead to
+	keyClass  // without a port
+	needEvery // every, how long a sample is
+	needNear  // within
+	needLinks // nothing, but the run looks at its links
+	needOver  // over, a variant
+)
+
+// meter is how one kind of measure is read. Either growth or value is set.
+type meter struct {
+	unit string
+	keys keys
+	// growth reads two counters at from and at to; of makes a value of what they have grown by
+	// and the seconds in between.
+	growth func(r *run, me *Measure) [2]float64
+	of     func(grown [2]float64, seconds float64) float64
+	// value reads the measure at the end of the run.
+	value func(r *run, i int, me *Measure) float64
+	// many reads the sorted numbers of which the measure is a statistic.
+	many func(r *run, i int, me *Measure) []float64
+}
+
+var stats = []string{"mean", "min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "p999", "max"}
+
+func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
+	m.Need("name", "what")
+	me := Measure{Name: m.Text("name", ""), Paper: m.Text("paper", ""), group: -1, port: -1, class: -1, to: p.Until, stat: "max"}
+	what := m.OneOf("what", "", slices.Sorted(maps.Keys(meters))...)
+	me.meter = meters[what]
+	if me.meter == nil {
+		me.meter = &meter{}
+		m.Blind()
+		return me
+	}
+	me.unit, me.scale = me.meter.unit, 1e3
+	has := func(k keys) bool { return me.meter.keys&k != 0 }
+	if has(needGroup) {
+		m.Need("group")
+	}
+	if has(keyGroup|needGroup) && m.Has("group") {
+		me.group = p.groupNamed(m)
+	}
+	if has(needQueue) {
+		me.queue = named(m, "queue", "queues", p.Queues, func(q queueRef) string { return q.name })
+	}
+	if has(needGauge) {
+		me.gauge = named(m, "gauge", "gauges", p.Gauges, func(g gaugeRef) string { return g.name })
+		if me.gauge < len(p.Gauges) && p.Gauges[me.gauge].kind != nil {
+			me.unit, me.scale = p.Gauges[me.gauge].kind.unit, p.Gauges[me.gauge].kind.scale
+		}
+	}
+	if has(keyPort | needPort) {
+		me.port, me.class = p.portOf(m, has(needPort))
+	}
+	if has(keyClass) {
+		me.class = m.Int("class", -1, 0, sim.NumClasses-1)
+	}
+	if has(keyHosts) {
+		hosts, err := hostSet(p.Graph, m.Text("hosts", "all"))
+		if err != nil {
+			m.Fault("hosts", "%v", err)
+		}
+		if me.hosts = hosts; !m.Has("hosts") {
+			me.hosts = nil
+		}
+	}
+	if has(needSwitch) {
+		me.nodes = p.switches(m)
+		p.needPools(m)
+	}
+	if has(keySpan | keyStart) {
+		me.from, me.to = m.Time("from", 0, 0, maxTime), m.Time("to", p.Until, 0, maxTime)
+		me.span = m.Has("from") || m.Has("to")
+		if me.to < me.from || me.to > p.Until || me.to == me.from && me.meter.growth != nil && me.span {
+			m.Fault("to", "is %v, want a time from %v to the end of the run, %v", me.to, me.from, p.Until)
+		}
+	}
+	if has(keySizes) {
+		me.sizes = yamlnode.Scalar(m, "sizes", everySize, "a range such as 0-100KB, 100KB-1MB or 1MB-", parseSizes)
+	}
+	if has(keyStat) {
+		me.stat, me.cdf = m.OneOf("stat", "mean", stats...), m.Bool("cdf", false)
+	}
+	if has(needEvery) {
+		every := p.Interval
+		if !has(needNear) && what != "unfairness" {
+			every = me.to - me.from
+		}
+		me.every = m.Time("every", every, units.Nanosecond, maxTime)
+		if me.every == 0 || (me.to-me.from)/max(me.every, 1) > 1_000_000 {
+			m.Fault("every", "is %v, want more than 0s and at most 1000000 samples from %v to %v", me.every, me.from, me.to)
+		}
+	}
+	if has(needOver) {
+		m.Need("over")
+		me.over = m.Text("over", "")
+	}
+	if has(needNear) {
+		me.near = m.Float("within", 5, 0.01, 100) / 100
+	}
+	if (what == "takeover" || what == "recovery") && p.Interval == 0 {
+		m.Fault("what", "is %s, which needs run.interval: it looks at the samples", what)
+	}
+	return me
+}
+
+// groupNamed reads the number of a group that has flows.
+func (p *Plan) groupNamed(m *yamlnode.Map) int {
+	name := m.Text("group", "")
+	i := slices.Index(p.Groups, name)
+	if i < 0 && name != "" {
+		m.Fault("group", "is %q, want one of %s", name, strings.Join(p.Groups, ", "))
+	}
+	return i
+}
+
+// named reads a key that names an entry of a list.
+func named[T any](m *yamlnode.Map, key, list string, of []T, name func(T) string) int {
+	m.Need(key)
+	want := m.Text(key, "")
+	i := slices.IndexFunc(of, func(x T) bool { return name(x) == want })
+	if i < 0 && want != "" {
+		m.Fault(key, "is %q, want the name of one under %s", want, list)
+	}
+	return max(i, 0)
+}
+
+// sizeRange is the sizes from low up to but not including high.
+type sizeRange struct{ low, high units.Bytes }
+
+var everySize = sizeRange{0, math.MaxInt64}
+
+func (s sizeRange) has(n units.Bytes) bool { return s.low <= n && n < s.high }
+
+// parseSizes reads "LOW-HIGH", of which either may be left out and LOW may be 0.
+func parseSizes(text string) (sizeRange, error) {
+	low, high, ok := strings.Cut(text, "-")
+	s := everySize
+	var err error
+	if low != "" && low != "0" {
+		s.low, err = units.ParseBytes(low)
+	}
+	if high != "" && err == nil {
+		s.high, err = units.ParseBytes(high)
+	}
+	if !ok || err != nil || s.low >= s.high || low == "" && high == "" {
+		return s, yamlnode.ErrNotAllowed
+	}
+	return s, nil
+}
+
+// Value is what a measure came to in one run. NaN, printed as "–", stands for no value.
+type Value struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit,omitempty"`
+	Paper string  `json:"paper,omitempty"`
+	// Quantiles are those at 0, 1, … 100 % where the file asks for cdf.
+	Quantiles []float64 `json:"quantiles,omitempty"`
+	// Times are of each flow, in µs, where the value is a gap to those of the variant Over.
+	Times []float64 `json:"times_us,omitempty"`
+	Over  string    `json:"over,omitempty"`
+}
+
+// prepareMeasures makes the Sim look when a measure wants it.
+func (r *run) prepareMeasures() error {
+	r.grown = make([][2]float64, len(r.plan.Measures))
+	r.tracks = make([]*track, len(r.plan.Measures))
+	r.xoffs = make([][]*xoff, len(r.plan.Measures))
+	r.seen = make([][]*sim.Occupancy, len(r.plan.Measures))
+	if r.plan.perLink || slices.ContainsFunc(r.plan.Measures, func(m Measure) bool { return m.meter.keys&needLinks != 0 }) {
+		r.followLinks()
+	}
+	for i := range r.plan.Measures {
+		me := &r.plan.Measures[i]
+		switch {
+		case me.meter.keys&needQueue != 0:
+			o := r.sim.Observe(r.ports[me.queue], uint8(r.plan.Queues[me.queue].class), me.from, me.to)
+			r.seen[i] = []*sim.Occupancy{o}
+		case me.meter.keys&needGauge != 0:
+			if err := r.follow(i, me); err != nil {
+				return err
+			}
+		case me.meter.keys&needSwitch != 0:
+			if err := r.followXoff(i, me); err != nil {
+				return err
+			}
+		case me.meter.keys&needEvery != 0:
+			r.tracks[i] = r.track(me)
+		case me.meter.growth != nil && (me.span || me.meter.keys&needGroup != 0):
+			r.at(me.from, func() { r.grown[i] = me.meter.growth(r, me) })
+			r.at(me.to, func() { r.grown[i] = minus(me.meter.growth(r, me), r.grown[i]) })
+		}
+	}
+	return nil
+}
+
+func minus(a, b [2]float64) [2]float64 { return [2]float64{a[0] - b[0], a[1] - b[1]} }
+
+func (r *run) measure() []Value {
+	var out []Value
+	for i := range r.plan.Measures {
+		me := &r.plan.Measures[i]
+		v := Value{Name: me.Name, Unit: me.unit, Paper: me.Paper}
+		switch {
+		case me.meter.growth != nil:
+			grown := r.grown[i]
+			if !me.span && me.meter.keys&needGroup == 0 {
+				grown = me.meter.growth(r, me)
+			}
+			v.Value = me.meter.of(grown, (me.to - me.from).Seconds())
+		case me.over != "":
+			v.Value, v.Times, v.Over = math.NaN(), r.timesOf(me), me.over
+		case me.meter.value != nil:
+			v.Value = me.meter.value(r, i, me)
+		default:
+			at := r.quantilesOf(i, me, &v.Value)
+			if me.cdf && !math.IsNaN(v.Value) {
+				v.Quantiles = percentiles(at)
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// quantilesOf gives a measure the statistic it asks for and returns its distribution.
+func (r *run) quantilesOf(i int, me *Measure, v *float64) (at func(q float64) float64) {
+	if len(r.seen[i]) > 0 {
+		o := r.seen[i][0]
+		o.Until(r.sim.Now())
+		for _, other := range r.seen[i][1:] {
+			other.Until(r.sim.Now())
+			o.Join(other)
+		}
+		at = func(q float64) float64 { return o.Quantile(q) / me.scale }
+		if *v = at(quantiles[me.stat]); me.stat == "mean" {
+			*v = o.Mean() / me.scale
+		}
+		return at
+	}
+	many := r.sampled
+	if me.meter.many != nil {
+		many = func(me *Measure) []float64 { return me.meter.many(r, i, me) }
+	}
+	all := many(me)
+	*v = statistic(all, me.stat)
+	return func(q float64) float64 { return quantile(all, q) }
+}
+
+// percentiles returns the quantiles at 0, 1, … 100 %.
+func percentiles(at func(q float64) float64) []float64 {
+	out := make([]float64, 101)
+	for i := range out {
+		out[i] = at(float64(i) / 100)
+	}
+	return out
+}
+
+// statistic returns a statistic of sorted numbers, NaN of none.
+func statistic(sorted []float64, name string) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	if name == "mean" {
+		return stat.Mean(sorted, nil)
+	}
+	return quantile(sorted, quantiles[name])
+}
+
+// quantiles are the statistics but for mean and sum.
+var quantiles = map[string]float64{
+	"min": 0, "p1": 0.01, "p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1,
+}
+
+// quantile is the nearest-rank quantile of sorted numbers, of which there is at least one.
+func quantile(sorted []float64, q float64) float64 {
+	i := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}

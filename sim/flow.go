@@ -1,0 +1,320 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/dcqcn"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// FlowSpec asks for a flow.
+type FlowSpec struct {
+	Src, Dst int         // hosts
+	Size     units.Bytes // payload; 0 for a flow that ends only at Stop
+	Start    units.Time
+	Stop     units.Time // 0 for none
+	Class    uint8
+	// Precedence is served strictly, highest first, among the flows of a class, in switches and
+	// hosts, as if each had a queue of its own; PFC and buffers know classes only. 0 to
+	// NumPrecedences-1.
+	Precedence uint8
+	Group      int     // whose bytes are counted together; 0 to Config.Groups-1
+	Weight     float64 // for laws that have one; 0 means 1
+	Law        LawMaker
+	Tag        int // the caller's
+	Job        int // flows of one job, such as a coflow, have the same; 0 for none
+	// Paced spreads each window over a round trip.
+	Paced bool
+	// Deadline is when the flow should end after its start, 0 for never; DeadlineFactor is the
+	// same in Result.Ideal, when Deadline is 0. Laws such as D2TCP are told.
+	Deadline       units.Time
+	DeadlineFactor float64
+	// Conn makes the flow a message of a connection, such as a queue pair of RoCE, that has been
+	// there since its first; 0 for a connection of its own. Messages of one have the same ends
+	// and law. One follows when the one before is acknowledged; it finds the law as that has
+	// left it, and takes the same path.
+	Conn int
+}
+
+// deadline returns when a flow should end after its start, 0 for never.
+func (f *FlowSpec) deadline(ideal units.Time) units.Time {
+	if f.Deadline == 0 {
+		return units.Time(f.DeadlineFactor * float64(ideal))
+	}
+	return f.Deadline
+}
+
+// LawMaker makes the law of a flow that starts.
+type LawMaker interface {
+	NewLaw(f FlowInfo) (law.Law, error)
+}
+
+// Needs says what data packets must carry for a law. A LawMaker with a method Needs gets it;
+// others get nothing but round-trip times, ECN and CNPs.
+type Needs struct {
+	INT   bool // per-hop telemetry
+	MaxQD bool // the largest queueing delay on the path
+	Delay bool // the one-way delay
+}
+
+// FlowInfo is what a law may know of its flow and path when the flow starts.
+type FlowInfo = law.Flow
+
+// Result is what became of a flow.
+type Result struct {
+	Spec      *FlowSpec
+	Delivered units.Time // when its last byte arrived; 0 if it has not
+	FCT       units.Time // from its start to the last acknowledgement; 0 if that has not come
+	Ideal     units.Time // FCT of the flow alone at line rate over its path
+	Deadline  units.Time // after its start; 0 for none
+	CNPs      uint32     // that reached its sender
+	Stats     transport.SenderStats
+}
+
+// FlowInfo returns what a law would know of an endless flow between two hosts.
+func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
+	route, back, hops, err := s.newRoutes(src, dst, 0)
+	if err != nil {
+		return FlowInfo{}, err
+	}
+	return s.flowInfo(&flow{spec: &FlowSpec{}, src: int32(src), dst: int32(dst), route: route, back: back, hops: hops}), nil
+}
+
+const noFlow = -1
+
+// flow is the state of a flow in the fabric: its sender at one host, in the first cache line of
+// 64 B, its receiver at the other in the second. They may be of different parts.
+type flow struct {
+	tx         *transport.Sender // nil before the start and when over
+	wakeAt     units.Time        // of its pending evWake, MaxTime for none
+	timerAt    units.Time        // of its pending evTimer, MaxTime for none
+	ideal      units.Time
+	weight     float64
+	src        int32
+	dst        int32
+	route      int32 // where its path starts in Sim.routes
+	next       int32 // behind it in its host's list of ready flows; 0 for none
+	listed     bool  // in its host's list of ready flows
+	stale      bool  // something changed since it was listed
+	needs      Needs
+	class      uint8
+	precedence uint8
+
+	rx        transport.Receiver
+	notify    dcqcn.NotificationPoint
+	spec      *FlowSpec
+	back      int32 // where its ACKs' path starts in Sim.routes
+	hops      int32 // length of each path
+	group     int32 // of spec, which is not looked at for each packet
+	delivered bool  // all of it
+	_         [8]byte
+}
+
+// Start starts a flow now, whatever its Start says; the spec is kept and not changed. It is
+// for workloads whose flows depend on each other; see Driver.
+func (s *Sim) Start(spec *FlowSpec) error {
+	if err := s.checkSpec(spec, s.now); err != nil {
+		return err
+	}
+	s.expect(spec)
+	i, err := s.admit(spec)
+	if err != nil {
+		return err
+	}
+	p := s.at(spec.Src)
+	p.now = s.now
+	return p.start(i)
+}
+
+// expect makes ready for what flows of a kind need that have not been there before.
+func (s *Sim) expect(spec *FlowSpec) {
+	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
+		s.require(n.Needs())
+	}
+	if spec.Precedence > 0 {
+		s.rank()
+	}
+}
+
+// admit gives a flow that starts its number and its path.
+func (s *Sim) admit(spec *FlowSpec) (int32, error) {
+	i := int32(len(s.flows))
+	f := flow{
+		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence, group: int32(spec.Group),
+		wakeAt: units.MaxTime, timerAt: units.MaxTime,
+	}
+	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
+		f.needs = n.Needs()
+	}
+	var err error
+	if f.route, f.back, f.hops, err = s.newRoutes(spec.Src, spec.Dst, s.hashOf(spec, i)); err != nil {
+		return 0, err
+	}
+	s.routeCNPs(&f)
+	s.flows = append(s.flows, f)
+	s.results = append(s.results, Result{Spec: spec})
+	s.started = append(s.started, 0)
+	s.share()
+	if spec.Stop > 0 {
+		s.At(spec.Stop, func(s *Sim) error { s.at(spec.Src).stop(i); return nil })
+	}
+	return i, nil
+}
+
+// start lets a flow begin whose time has come, or wait for its connection.
+func (s *part) start(i int32) error {
+	s.started[i-1] = s.now
+	if s.queueMessage(i) {
+		return nil
+	}
+	return s.begin(i)
+}
+
+// begin lets a flow send.
+func (s *part) begin(i int32) error {
+	f := &s.flows[i]
+	spec := f.spec
+	info := s.flowInfo(f)
+	f.weight = info.Weight
+	f.ideal = s.ideal(f)
+	info.Deadline = spec.deadline(f.ideal)
+	if err := s.govern(i, s.conns[spec.Conn], info); err != nil {
+		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
+	}
+	r := &s.results[i-1]
+	r.Ideal, r.Deadline = f.ideal, info.Deadline
+	s.stats.FlowsStarted++
+	s.running++
+	if s.paccs != nil {
+		pair := pairOf(f.src, f.dst)
+		s.pairs[pair] = append(s.pairs[pair], i)
+	}
+	s.consider(i)
+	s.armTimer(i)
+	return nil
+}
+
+// govern gives a flow its law, a connection's when it has one, and its sender.
+func (s *part) govern(i int32, c *conn, info FlowInfo) error {
+	f := &s.flows[i]
+	spec := f.spec
+	tx := transport.SenderConfig{MSS: s.mss, Size: spec.Size, InitialRTO: s.timeout(spec.Class), MinRTO: s.timeout(spec.Class)}
+	if spec.Paced {
+		tx.Spread = info.BaseRTT
+	}
+	if c != nil && c.law != nil {
+		tx.Law, tx.Running, tx.FirstSeq = c.law, true, c.seq
+		c.catchUp(s.now)
+	} else {
+		var err error
+		if tx.Law, err = spec.Law.NewLaw(info); err != nil {
+			return err
+		}
+	}
+	var err error
+	f.tx, err = transport.NewSender(tx, s.now)
+	return err
+}
+
+// Retransmission timeouts; see Config.RTO.
+const (
+	lossyRTO    = units.Millisecond
+	losslessRTO = 4096 * units.Nanosecond << 14
+)
+
+// timeout returns the lowest retransmission timeout of a class.
+func (s *Sim) timeout(class uint8) units.Time {
+	switch {
+	case s.rto > 0:
+		return s.rto
+	case s.lossless>>class&1 == 1:
+		return losslessRTO
+	}
+	return lossyRTO
+}
+
+// require makes data packets carry what a law needs.
+func (s *Sim) require(n Needs) {
+	s.needs.INT = s.needs.INT || n.INT
+	s.needs.MaxQD = s.needs.MaxQD || n.MaxQD
+	s.needs.Delay = s.needs.Delay || n.Delay
+	if n != (Needs{}) {
+		for _, p := range s.parts {
+			p.extras.wide = true
+		}
+	}
+}
+
+func (s *Sim) checkSpec(f *FlowSpec, start units.Time) error {
+	switch {
+	case f.Src < 0 || f.Src >= s.graph.Hosts || f.Dst < 0 || f.Dst >= s.graph.Hosts:
+		return fmt.Errorf("flow from host %d to host %d: want hosts 0 to %d", f.Src, f.Dst, s.graph.Hosts-1)
+	case f.Src == f.Dst:
+		return fmt.Errorf("flow from host %s to itself", s.graph.Names[f.Src])
+	case f.Size < 0:
+		return fmt.Errorf("flow of %d B: want 0 (endless) or more", int64(f.Size))
+	case f.Stop > 0 && f.Stop <= start:
+		return fmt.Errorf("flow from %v to %v: want a stop later than the start, or 0 for none", start, f.Stop)
+	case f.Class >= NumClasses:
+		return fmt.Errorf("flow in class %d: want 0 to %d", f.Class, NumClasses-1)
+	case f.Precedence >= NumPrecedences:
+		return fmt.Errorf("flow with precedence %d: want 0 to %d", f.Precedence, NumPrecedences-1)
+	case f.Group < 0 || f.Group >= len(s.parts[0].groups):
+		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.parts[0].groups)-1)
+	case f.Law == nil:
+		return fmt.Errorf("flow without a law")
+	case f.Deadline < 0 || !(f.DeadlineFactor >= 0) || f.DeadlineFactor > 1e6:
+		return fmt.Errorf("flow with a deadline of %v or %v times its ideal time: want 0 (none) or more", f.Deadline, f.DeadlineFactor)
+	}
+	return s.checkConn(f)
+}
+
+// finish ends a flow: all acknowledged, or stopped.
+func (s *part) finish(i int32) {
+	f := &s.flows[i]
+	r := &s.results[i-1]
+	r.Stats = f.tx.Stats()
+	if f.tx.Done() {
+		r.FCT = s.now - s.started[i-1]
+		s.stats.FlowsDone++
+	}
+	spec, law := f.spec, f.tx.Law()
+	f.tx = nil
+	s.running--
+	if s.paccs != nil {
+		s.unpair(i)
+	}
+	if spec.Conn > 0 {
+		s.fail(s.nextMessage(f, law))
+	}
+	if s.driver != nil && spec.Tag != 0 {
+		s.Sim.now = s.now
+		s.driver.Done(s.Sim, spec)
+	}
+	if s.halting && !s.windows.abreast && s.Sim.running() == 0 {
+		s.halted, s.stopped = true, true
+	}
+}
+
+// stop ends an endless flow at its time.
+func (s *part) stop(i int32) {
+	if s.flows[i].tx != nil {
+		s.finish(i)
+	}
+}
+
+func (s *Sim) flowInfo(f *flow) FlowInfo {
+	nic := s.ports[s.nicPort(f.src)].rate
+	payload := units.Rate(float64(nic) * float64(s.mss) / float64(s.mss+s.header))
+	rtt, oneWay := s.baseRTT(f)
+	w := f.spec.Weight
+	if w == 0 {
+		w = 1
+	}
+	return FlowInfo{
+		Rate: payload, BaseRTT: rtt, OneWay: oneWay, MSS: s.mss, Hops: int(f.hops), Size: f.spec.Size,
+		Weight: w, Rand: s.chances[f.src].laws,
+	}
+}

@@ -1,0 +1,307 @@
+package sim
+
+import (
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// nic is a host's sending side: the flows that may send, in turn, per class.
+type nic struct {
+	ready [NumClasses]struct{ head, tail int32 }
+}
+
+func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
+
+// list puts a flow at the end of its host's list of ready flows.
+func (s *part) list(i int32) {
+	f := &s.flows[i]
+	f.listed = true
+	if s.ranked {
+		s.listRanked(i)
+		return
+	}
+	f.next = 0
+	q := &s.nics[f.src].ready[f.class]
+	if q.head == 0 {
+		q.head = i
+		s.ports[s.nicPort(f.src)].ready |= 1 << f.class
+	} else {
+		s.flows[q.tail].next = i
+	}
+	q.tail = i
+}
+
+// consider lists a flow that may send now and wakes it later if it may send later.
+func (s *part) consider(i int32) {
+	f := &s.flows[i]
+	if f.listed {
+		f.stale = true
+		return
+	}
+	if f.tx == nil {
+		return
+	}
+	port := s.nicPort(f.src)
+	switch at := f.tx.Ready(s.now); {
+	case at <= s.now:
+		s.list(i)
+		s.kick(port)
+	case at < f.wakeAt:
+		f.wakeAt = at
+		s.agenda.Schedule(at, evWake, i)
+	}
+}
+
+// wake looks at a flow again when its pacing says that it may send.
+func (s *part) wake(i int32) {
+	f := &s.flows[i]
+	if f.wakeAt != s.now {
+		return // an earlier wake has overtaken this one
+	}
+	f.wakeAt = units.MaxTime
+	s.consider(i)
+}
+
+// armTimer makes sure that a timer of the flow goes off by its deadline. A deadline that
+// moves later is looked at again when the earlier one comes.
+func (s *part) armTimer(i int32) {
+	f := &s.flows[i]
+	if at := f.tx.Deadline(); at < f.timerAt {
+		f.timerAt = at
+		s.agenda.Schedule(at, evTimer, i)
+	}
+}
+
+func (s *part) timer(i int32) {
+	f := &s.flows[i]
+	if f.timerAt != s.now {
+		return
+	}
+	f.timerAt = units.MaxTime
+	if f.tx == nil {
+		return
+	}
+	f.tx.OnTimer(s.now)
+	s.armTimer(i)
+	s.consider(i)
+}
+
+// pull makes the next data packet of a class from the flow whose turn it is, or returns nil
+// when the flow may not send after all.
+func (s *part) pull(p *port, class uint8) *packet {
+	q := &s.nics[p.node].ready[class]
+	i := q.head
+	f := &s.flows[i]
+	q.head = f.next
+	if s.ranked {
+		s.nicTails[p.node].left(class, f.precedence, i)
+	}
+	if q.head == 0 {
+		p.ready &^= 1 << class
+	}
+	f.listed = false
+	if f.tx == nil {
+		return nil
+	}
+	if f.stale {
+		f.stale = false
+		if at := f.tx.Ready(s.now); at > s.now {
+			if at < f.wakeAt {
+				f.wakeAt = at
+				s.agenda.Schedule(at, evWake, i)
+			}
+			return nil
+		}
+	}
+	seg := f.tx.Send(s.now)
+	size := s.frame(seg.Len)
+	kd := kindData
+	if seg.Probe {
+		kd, size = kindProbe, minFrame
+		s.stats.Probes++
+	} else {
+		s.stats.DataSent++
+	}
+	e := &s.pulled
+	e.what, e.flow, e.route, e.psn, e.extra = pack(size, class, kd), i, f.route, transport.PSN(seg.Index), 0
+	if seg.Last {
+		e.set(flagLast)
+	}
+	if s.extras.wide {
+		e.extra = s.extras.get()
+		x := &s.extras.all[e.extra]
+		x.sent = s.now
+		if f.needs.INT {
+			x.tele = s.tele.get()
+		}
+	}
+	s.born()
+	s.armTimer(i)
+	// The port is busy until then; if the flow may send by then it keeps its turn.
+	free := s.now + p.txTime(size)
+	switch at := f.tx.Ready(s.now); {
+	case at <= free:
+		s.list(i)
+	case at < f.wakeAt:
+		f.wakeAt = at
+		s.agenda.Schedule(at, evWake, i)
+	}
+	return e
+}
+
+// receive takes a packet that has arrived at a host.
+func (s *part) receive(p *port, e *packet) {
+	i := e.flow
+	f := &s.flows[i]
+	switch e.kind() {
+	case kindData:
+		s.receiveData(p, f, e)
+	case kindProbe:
+		s.answer(p, f, e, e.number(), kindProbeAck)
+	case kindAck, kindNak, kindProbeAck, kindLastAck:
+		s.receiveAck(f, e)
+	case kindCNP:
+		s.discard(e)
+		if !e.has(flagPair) {
+			s.congested(i)
+			return
+		}
+		for _, j := range s.pairs[pairOf(f.src, f.dst)] {
+			s.congested(j)
+		}
+	default:
+		s.discard(e)
+	}
+}
+
+func (s *part) receiveData(p *port, f *flow, e *packet) {
+	last := e.has(flagLast)
+	deliver, reply, psn := f.rx.OnData(e.number(), last)
+	if deliver {
+		s.stats.DataDelivered++
+		n := s.mss
+		if last {
+			if f.spec.Size > 0 {
+				n = s.lastPayload(f.spec.Size)
+			}
+			f.delivered = true
+			s.results[e.flow-1].Delivered = s.now
+		}
+		s.groups[f.group] += n
+	}
+	if s.cnpGap > 0 && e.has(flagCE) {
+		s.marked(e.flow)
+	}
+	if reply == transport.Silent {
+		s.discard(e)
+		return
+	}
+	kd := kindAck
+	switch {
+	case reply == transport.Nak:
+		kd = kindNak
+		s.stats.Naks++
+	case f.delivered:
+		kd = kindLastAck
+	}
+	s.answer(p, f, e, psn, kd)
+}
+
+// answer sends a packet back as its own acknowledgement. It keeps its flags and its telemetry.
+func (s *part) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
+	if e.extra != 0 {
+		x := &s.extras.all[e.extra]
+		x.delay = s.now - x.sent
+	}
+	e.psn = e.psn>>flagShift<<flagShift | psn
+	e.what, e.route = pack(uint16(s.ackSize), s.ackClass, kd), f.back
+	s.enqueue(p, s.ackClass, e, 0)
+	s.kick(s.nicPort(p.node))
+}
+
+// congested hands a congestion notification to a flow's law.
+func (s *part) congested(i int32) {
+	if f := &s.flows[i]; f.tx != nil {
+		s.results[i-1].CNPs++
+		f.tx.OnEvent(law.CNP, s.now)
+		s.armTimer(i)
+		s.consider(i)
+	}
+}
+
+// marked is DCQCN's notification point for a packet of a flow that arrived marked.
+func (s *part) marked(i int32) {
+	n := &s.flows[i].notify
+	waiting := n.Due() != units.MaxTime
+	if n.Marked(s.now, s.cnpGap) {
+		s.sendCNP(i)
+	} else if !waiting {
+		s.agenda.Schedule(n.Due(), evNotify, i)
+	}
+}
+
+// notifyOwed sends the CNP that a window owes which is over, while there is more to come.
+func (s *part) notifyOwed(i int32) {
+	if f := &s.flows[i]; !f.delivered && f.notify.Expired(s.now, s.cnpGap) {
+		s.sendCNP(i)
+		s.kick(s.nicPort(f.dst))
+	}
+}
+
+// sendCNP sends a congestion notification from a flow's receiver to its sender.
+func (s *part) sendCNP(i int32) {
+	f := &s.flows[i]
+	s.born()
+	s.stats.CNPs++
+	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: i, route: f.back}
+	s.enqueue(&s.ports[s.nicPort(f.dst)], s.ackClass, &e, 0)
+}
+
+func (s *part) receiveAck(f *flow, e *packet) {
+	i := e.flow
+	if f.tx == nil {
+		s.discard(e)
+		return
+	}
+	kd := e.kind()
+	s.feedback = transport.Feedback{PSN: e.number(), Nak: kd == kindNak, Probe: kd == kindProbeAck, CE: e.has(flagCE)}
+	if s.noise != nil {
+		s.feedback.Noise = s.noise.Draw(s.chances[f.src].noise)
+	}
+	if e.extra != 0 {
+		x := &s.extras.all[e.extra]
+		s.feedback.MaxQD = x.maxQD
+		if f.needs.Delay {
+			s.feedback.Delay = x.delay + s.feedback.Noise
+		}
+		if x.tele != 0 {
+			s.feedback.INT = s.tele.hops(x.tele)
+		}
+	}
+	f.tx.OnFeedback(&s.feedback, s.now)
+	s.discard(e)
+	if f.tx.Done() {
+		s.finish(i)
+		return
+	}
+	s.armTimer(i)
+	s.consider(i)
+}
+
+// born counts a packet that there is from now on.
+func (s *part) born() {
+	s.live++
+	s.peak = max(s.peak, s.live)
+}
+
+// discard ends a packet and what hangs on it.
+func (s *part) discard(e *packet) {
+	s.live--
+	if e.extra != 0 {
+		if t := s.extras.all[e.extra].tele; t != 0 {
+			s.tele.put(t)
+		}
+		s.extras.put(e.extra)
+	}
+}

@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/none"
+	"github.com/headgate/headgate/sim/topo"
+	"github.com/headgate/headgate/units"
+)
+
+// TestPACCCutsPairs: PACC counts by source and destination, so eight connections of one host
+// get together about what a single one of another host gets.
+func TestPACCCutsPairs(t *testing.T) {
+	const ms, connections = units.Millisecond, 8
+	g := must[*topo.Graph](t)(topo.Star(3, line25))
+	s := must[*Sim](t)(New(Config{Graph: g, Groups: 2, PACC: &PACC{Params: paperParams}}))
+	flows := []FlowSpec{{Src: 1, Dst: 2, Stop: 40 * ms, Group: 1, Law: vendor{}}}
+	for range connections {
+		flows = append(flows, FlowSpec{Src: 0, Dst: 2, Stop: 40 * ms, Law: vendor{}})
+	}
+	if err := s.AddFlows(flows); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(20 * ms); err != nil {
+		t.Fatal(err)
+	}
+	many, one := s.Delivered(0), s.Delivered(1)
+	if err := s.Run(40 * ms); err != nil {
+		t.Fatal(err)
+	}
+	many, one = s.Delivered(0)-many, s.Delivered(1)-one
+	t.Logf("eight connections %.1f Gb/s, one %.1f Gb/s, %d CNPs", float64(many)*8/20e6, float64(one)*8/20e6, s.Stats().CNPs)
+	if ratio := float64(many) / float64(one); ratio > 1.5 || ratio < 0.67 {
+		t.Errorf("eight connections get %.1f times what one gets", ratio)
+	}
+}
+
+// TestPACCPortsTickApart: ports tick at phases of their own, and at the same ones in each run
+// of a seed.
+func TestPACCPortsTickApart(t *testing.T) {
+	phases := func(seed uint64) map[units.Time]bool {
+		g := must[*topo.Graph](t)(topo.Star(16, line25))
+		s := must[*Sim](t)(New(Config{Graph: g, Seed: seed, PACC: &PACC{Params: paperParams}}))
+		seen := map[units.Time]bool{}
+		for _, p := range s.paccs {
+			if p != nil {
+				seen[p.phase] = true
+			}
+		}
+		return seen
+	}
+	a, b, c := phases(1), phases(1), phases(2)
+	if len(a) != 16 {
+		t.Errorf("16 ports have %d phases", len(a))
+	}
+	for at := range a {
+		if !b[at] || c[at] {
+			t.Errorf("phase %v: in the same seed's run %v, in another's %v", at, b[at], c[at])
+		}
+	}
+}
+
+// counting is a law at half of the line rate that counts its CNPs.
+type counting struct {
+	law.Law
+	cnps *int
+}
+
+func (c counting) OnEvent(e law.Event, now units.Time) {
+	if e == law.CNP {
+		*c.cnps++
+	}
+	c.Law.OnEvent(e, now)
+}
+
+func (c counting) NewLaw(f FlowInfo) (law.Law, error) {
+	l, err := none.New(f.Rate/2, 0)
+	return counting{l, c.cnps}, err
+}
+
+// TestNotificationPointOwes marks all packets of a burst of 20 µs: one CNP at once, and at
+// the end of the gap of 50 µs the one that the rest of the burst is owed (DCQCN §3.1).
+func TestNotificationPointOwes(t *testing.T) {
+	g := must[*topo.Graph](t)(topo.Star(3, line25))
+	cnps := 0
+	s := must[*Sim](t)(New(Config{Graph: g, CNPGap: 50 * units.Microsecond, ECN: [NumClasses]*RED{0: {KMin: 1, KMax: 1, PMax: 1}}}))
+	if err := s.AddFlows([]FlowSpec{
+		{Src: 0, Dst: 2, Size: 60 * units.KB, Law: lineRate{}},
+		{Src: 1, Dst: 2, Stop: units.Millisecond, Law: counting{cnps: &cnps}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(40 * units.Microsecond); err != nil {
+		t.Fatal(err)
+	}
+	first := cnps
+	if err := s.Run(70 * units.Microsecond); err != nil {
+		t.Fatal(err)
+	}
+	if first != 1 || cnps != 2 {
+		t.Errorf("%d CNPs within the gap and %d by 70 µs, want 1 and 2", first, cnps)
+	}
+}

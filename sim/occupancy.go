@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Occupancy is for how long something had which value within a span of time, such as an egress
+// queue its length in bytes. It is exact: the value is taken at each change, not sampled. A
+// packet on the wire is no part of a queue.
+type Occupancy struct {
+	class    uint8
+	from, to units.Time
+	at       units.Time // of the last change
+	value    int64
+	spans    map[int64]int64 // for how long it had each value, ps; with peaks, how often
+	peaks    bool            // count local maxima instead of time
+	rising   bool
+}
+
+// unknown is the value of times that count for nothing.
+const unknown = math.MinInt64
+
+func newOccupancy(now, from, to units.Time, value int64) *Occupancy {
+	return &Occupancy{from: from, to: to, at: now, value: value, spans: map[int64]int64{}}
+}
+
+// Observe makes a port record a class's queue from a time to another, both in the future.
+func (s *Sim) Observe(port int, class uint8, from, to units.Time) *Occupancy {
+	if s.observed == nil {
+		s.observed = make([][]*Occupancy, len(s.ports))
+	}
+	o := newOccupancy(s.now, from, to, int64(s.ports[port].queues[class].bytes))
+	o.class = class
+	s.observed[port] = append(s.observed[port], o)
+	s.ports[port].observed = true
+	return o
+}
+
+// observe records the length of a class's queue, which has changed.
+func (s *part) observe(p *port, class uint8) {
+	for _, o := range s.observed[s.nodes[p.node].first+int32(p.local)] {
+		if o.class == class {
+			o.set(s.now, int64(p.queues[class].bytes))
+		}
+	}
+}
+
+// set records the value from now on.
+func (o *Occupancy) set(now units.Time, value int64) {
+	if value == o.value {
+		return
+	}
+	if o.peaks {
+		if o.rising && value < o.value && o.from <= now && now < o.to {
+			o.spans[o.value]++
+		}
+		o.rising = value > o.value
+	} else {
+		o.Until(now)
+	}
+	o.value = value
+}
+
+// Until counts the present value up to now. It is called before the results are read.
+func (o *Occupancy) Until(now units.Time) {
+	if d := min(now, o.to) - max(o.at, o.from); d > 0 && o.value != unknown && !o.peaks {
+		o.spans[o.value] += int64(d)
+	}
+	o.at = now
+}
+
+// Join adds what another has counted, such as the same of another switch.
+func (o *Occupancy) Join(other *Occupancy) {
+	for value, d := range other.spans {
+		o.spans[value] += d
+	}
+}
+
+// Mean returns the mean value over time, NaN when no time has passed.
+func (o *Occupancy) Mean() float64 {
+	var sum float64
+	var all int64
+	for _, value := range slices.Sorted(maps.Keys(o.spans)) {
+		sum += float64(value) * float64(o.spans[value])
+		all += o.spans[value]
+	}
+	return sum / float64(all)
+}
+
+// Quantile returns the value that was not exceeded for a share q of the time: 0 for the
+// lowest, 1 for the highest. It is NaN when no time has passed.
+func (o *Occupancy) Quantile(q float64) float64 {
+	var all, sum int64
+	for _, d := range o.spans {
+		all += d
+	}
+	for _, value := range slices.Sorted(maps.Keys(o.spans)) {
+		if sum += o.spans[value]; float64(sum) >= q*float64(all) {
+			return float64(value)
+		}
+	}
+	return math.NaN()
+}

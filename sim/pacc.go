@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/units"
+)
+
+// PACC makes the switches' egress ports notice congestion themselves and send CNPs to the
+// sources that cause it, as package cnpgen decides. Receivers need send none (CNPGap 0).
+type PACC struct {
+	Class  uint8                            // whose queue and packets are watched
+	Params func(r units.Rate) cnpgen.Params // of a port by the rate of its link
+}
+
+// paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks once an interval
+// at a phase of its own, since nothing keeps the clocks of a fabric's ports in step, and only
+// while there is something to see.
+type paccPort struct {
+	class     uint8
+	port      int32
+	interval  units.Time
+	phase     units.Time
+	threshold units.Bytes
+	engine    *cnpgen.Port
+	pacer     *cnpgen.Pacer
+
+	counts  []cnpgen.FlowCount // in the present period, by row
+	rows    []paccRow
+	index   map[uint64]int32 // rows by pair of hosts
+	ticking bool
+	sendAt  units.Time // of the pending evCNP, MaxTime for none
+}
+
+type paccRow struct {
+	pair uint64
+	flow int32 // the first of the pair's
+}
+
+// pairOf names the flows from one host to another.
+func pairOf(src, dst int32) uint64 { return uint64(uint32(src))<<32 | uint64(uint32(dst)) }
+
+// flowKey stands for the addresses of the hosts.
+func flowKey(src, dst int32) cnpgen.FlowKey {
+	var a, b [4]byte
+	binary.BigEndian.PutUint32(a[:], uint32(src))
+	binary.BigEndian.PutUint32(b[:], uint32(dst))
+	return cnpgen.FlowKey{Src: netip.AddrFrom4(a), Dst: netip.AddrFrom4(b)}
+}
+
+func pairOfKey(k cnpgen.FlowKey) uint64 {
+	a, b := k.Src.As4(), k.Dst.As4()
+	return uint64(binary.BigEndian.Uint32(a[:]))<<32 | uint64(binary.BigEndian.Uint32(b[:]))
+}
+
+func (s *Sim) buildPACC(c *PACC, seed uint64) error {
+	if c.Class >= NumClasses {
+		return fmt.Errorf("pacc: class %d, want 0 to %d", c.Class, NumClasses-1)
+	}
+	s.paccs = make([]*paccPort, len(s.ports))
+	s.cnpRoutes = map[uint64]int32{}
+	for _, p := range s.parts {
+		p.pairs = map[uint64][]int32{}
+	}
+	phases := Stream(seed, "pacc")
+	for i := range s.ports {
+		if s.ports[i].isHost {
+			continue
+		}
+		par := c.Params(s.ports[i].rate)
+		engine, err := cnpgen.NewPort(par)
+		if err != nil {
+			return fmt.Errorf("pacc: %w", err)
+		}
+		pacer, err := cnpgen.NewPacer(par)
+		if err != nil {
+			return fmt.Errorf("pacc: %w", err)
+		}
+		p := &paccPort{
+			class: c.Class, port: int32(i), interval: par.Interval, threshold: par.Threshold,
+			phase:  units.Time(phases.Int64N(int64(par.Interval))),
+			engine: engine, pacer: pacer, index: map[uint64]int32{}, sendAt: units.MaxTime,
+		}
+		s.paccs[i] = p
+	}
+	return nil
+}
+
+// count is RECEIVE_PACKET of Algorithm 1 for a data packet of flow i that is about to join the queue.
+func (p *paccPort) count(s *part, i int32, size uint16) {
+	if !p.ticking {
+		p.wake(s)
+	}
+	f := &s.flows[i]
+	pair := pairOf(f.src, f.dst)
+	row, ok := p.index[pair]
+	if !ok {
+		row = int32(len(p.rows))
+		p.index[pair] = row
+		p.rows = append(p.rows, paccRow{pair: pair, flow: i})
+		p.counts = append(p.counts, cnpgen.FlowCount{Key: flowKey(f.src, f.dst)})
+	}
+	c := &p.counts[row]
+	c.Bytes += uint64(size)
+	if s.ports[p.port].queues[p.class].bytes > p.threshold {
+		c.Congested++
+	}
+}
+
+// wake starts ticking again. The queue has been empty until now: so it was at the tick that
+// would have been the last.
+func (p *paccPort) wake(s *part) {
+	last := s.now - (s.now+p.interval-p.phase)%p.interval
+	p.engine.Tick(max(last, 0), 0, nil)
+	p.ticking = true
+	s.agenda.Schedule(last+p.interval, evTick, p.port)
+}
+
+func (p *paccPort) onTick(s *part) {
+	queue := s.ports[p.port].queues[p.class].bytes
+	p.forget()
+	p.pacer.Add(s.now, p.engine.Tick(s.now, queue, p.counts))
+	for i := range p.counts {
+		p.counts[i].Bytes, p.counts[i].Congested = 0, 0
+	}
+	p.arm(s)
+	p.ticking = len(p.rows) > 0 || queue > 0 || p.pacer.Len() > 0
+	if p.ticking {
+		s.agenda.Schedule(s.now+p.interval, evTick, p.port)
+	}
+}
+
+// forget drops the rows of pairs that sent nothing in the period.
+func (p *paccPort) forget() {
+	n := int32(0)
+	for i := range p.rows {
+		r := p.rows[i]
+		if p.counts[i].Bytes == 0 {
+			delete(p.index, r.pair)
+			continue
+		}
+		p.rows[n], p.counts[n] = r, p.counts[i]
+		p.index[r.pair] = n
+		n++
+	}
+	p.rows, p.counts = p.rows[:n], p.counts[:n]
+}
+
+// arm makes sure that onSend is called when the next CNP is due.
+func (p *paccPort) arm(s *part) {
+	if at := p.pacer.Next(); at < p.sendAt {
+		p.sendAt = at
+		s.agenda.Schedule(at, evCNP, p.port)
+	}
+}
+
+func (p *paccPort) onSend(s *part) {
+	if p.sendAt == s.now {
+		p.sendAt = units.MaxTime
+	}
+	for {
+		k, ok := p.pacer.Pop(s.now)
+		if !ok {
+			break
+		}
+		row, ok := p.index[pairOfKey(k)]
+		if !ok {
+			continue // its source has been silent for a period
+		}
+		s.notifySource(p.port, &p.rows[row])
+	}
+	p.arm(s)
+}
+
+// notifySource sends a CNP from the switch of a port to the source of a pair, in the class of
+// ACKs. PACC counts by pairs of addresses, not by five-tuples, as a NIC with a limiter per destination
+// has them, so it is for all flows of the pair. It is lost where a link has failed.
+func (s *part) notifySource(port int32, r *paccRow) {
+	route, ok := s.cnpRoutes[pairOf(s.ports[port].node, s.flows[r.flow].src)]
+	if !ok {
+		return
+	}
+	out := s.routes[route]
+	o := &s.ports[out]
+	if o.down {
+		return
+	}
+	s.born()
+	s.stats.CNPs++
+	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: r.flow, route: route}
+	e.set(flagPair)
+	s.enqueue(o, s.ackClass, &e, ownPacket)
+	s.kick(out)
+}
+
+// unpair takes a flow that is over out of its pair.
+func (s *part) unpair(i int32) {
+	pair := pairOf(s.flows[i].src, s.flows[i].dst)
+	left := slices.DeleteFunc(s.pairs[pair], func(j int32) bool { return j == i })
+	if len(left) == 0 {
+		delete(s.pairs, pair)
+		return
+	}
+	s.pairs[pair] = left
+}
+
+// routeCNPs makes sure that the switches on a flow's path know a path to its source for CNPs of
+// their own, until a link fails or is repaired.
+func (s *Sim) routeCNPs(f *flow) {
+	if s.paccs == nil {
+		return
+	}
+	for h := int32(1); h < f.hops; h++ {
+		node := s.ports[s.routes[f.route+h]].node
+		key := pairOf(node, f.src)
+		if _, ok := s.cnpRoutes[key]; ok {
+			continue
+		}
+		var err error
+		if s.path, err = s.router.Path(s.path[:0], int(node), int(f.src), 0); err == nil {
+			s.cnpRoutes[key] = s.storeRoute(s.path)
+		}
+	}
+}
+
+// ownPacket is where a packet came in that its switch made: it is in no ingress queue's
+// account.
+const ownPacket = -1

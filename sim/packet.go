@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/units"
+)
+
+// kind says what a packet is; it fits in three bits.
+type kind uint8
+
+const (
+	kindData kind = iota
+	kindAck
+	kindNak
+	kindCNP
+	kindProbe
+	kindProbeAck
+	kindPFC
+	kindLastAck // an ACK, of all of its flow
+)
+
+// Flags of a packet.
+const (
+	flagLast = 1 << iota // ends its message
+	flagCE               // ECN congestion experienced; an ACK echoes it
+	flagPair             // of a CNP: for all flows from the same source to the same destination
+)
+
+// packet is one frame in the fabric, 24 bytes: a value that goes from the ring of a link to a queue to the
+// next ring, so that a node looks at nothing else to pass it on. What has, from the lowest bit on, the kind and
+// the class in three bits each, the size in 14, and above them on a link the time of arrival
+// modulo 2^44 ps, in a queue the number of the port of its node by which it came. The largest frame at the lowest rate of a link
+// and the longest delay that topo allows together stay well below 2^44 ps, 17.6 s.
+type packet struct {
+	what  uint64
+	route int32  // index in Sim.routes of the port it leaves by, once it is on a link the next node
+	flow  int32  // noFlow for PFC frames
+	psn   uint32 // packet sequence number, of a PFC frame quanta and what it pauses; above its 24 bits flags, of a PFC frame classes
+	extra int32  // index of what it carries for laws, 0 for none
+}
+
+const (
+	whatShift = 20
+	whatTimes = 1<<(64-whatShift) - 1
+	flagShift = transport.PSNBits
+	// maxFrame fits in the 14 bits of a size.
+	maxFrame = 1<<14 - 1
+)
+
+func pack(size uint16, class uint8, kd kind) uint64 {
+	return uint64(size)<<6 | uint64(class)<<3 | uint64(kd)
+}
+
+func (e *packet) size() uint16 { return uint16(e.what >> 6 & maxFrame) }
+func (e *packet) class() uint8 { return uint8(e.what >> 3 & 7) }
+func (e *packet) kind() kind   { return kind(e.what & 7) }
+
+// from notes the number of the port by which the packet came, and in returns it.
+func (e *packet) from(in int32) {
+	e.what = e.what&(1<<whatShift-1) | uint64(uint32(in))<<whatShift
+}
+
+func (e *packet) in() int32 { return int32(e.what >> whatShift) }
+
+// arriving notes when the packet arrives.
+func (e *packet) arriving(at units.Time) { e.what = e.on(at) }
+
+// on returns what it is on a link where it arrives at a time.
+func (e *packet) on(at units.Time) uint64 { return e.what&(1<<whatShift-1) | uint64(at)<<whatShift }
+
+// become makes a packet another one but for what it is. It does so field by field, for a packet that is put together first and then
+// copied has to wait for its parts.
+func (e *packet) become(what uint64, o *packet) {
+	e.what, e.route, e.flow, e.psn, e.extra = what, o.route, o.flow, o.psn, o.extra
+}
+
+// due returns when a packet on the wire arrives, which is not before now.
+func (e *packet) due(now units.Time) units.Time {
+	return now + units.Time((e.what>>whatShift-uint64(now))&whatTimes)
+}
+
+// number returns the packet sequence number.
+func (e *packet) number() uint32 { return e.psn & (1<<flagShift - 1) }
+
+func (e *packet) has(flag uint8) bool { return e.psn>>flagShift&uint32(flag) != 0 }
+func (e *packet) set(flag uint8)      { e.psn |= uint32(flag) << flagShift }
+
+// extra is what a packet carries only for laws that need it. An acknowledgement carries
+// its data packet's back.
+type extra struct {
+	since units.Time // in a queue: since when
+	sent  units.Time // when the data packet left its host
+	delay units.Time // how long it took to its receiver
+	maxQD units.Time // largest queueing delay of its hops so far
+	tele  int32      // telemetry record, 0 for none
+	next  int32      // in the free list
+}
+
+// extras owns those of all packets of a part. They have no pointers, so the garbage collector does not
+// look into them. Pointers into it are invalid after get. Packets that were sent when no law needed them
+// have none.
+type extras struct {
+	all  []extra // the first stands for none
+	free int32
+	wide bool // packets get one
+}
+
+// get returns an extra with all fields zero.
+func (p *extras) get() int32 {
+	if i := p.free; i != 0 {
+		p.free = p.all[i].next
+		p.all[i] = extra{}
+		return i
+	}
+	if len(p.all) == 0 {
+		p.all = make([]extra, 1, 1<<10)
+	}
+	p.all = append(p.all, extra{})
+	return int32(len(p.all) - 1)
+}
+
+func (p *extras) put(i int32) {
+	p.all[i].next = p.free
+	p.free = i
+}

@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"math/bits"
+
+	"github.com/headgate/headgate/units"
+)
+
+// PFC says how priority flow control (IEEE 802.1Qbb) behaves on all links.
+type PFC struct {
+	// Processing is how much the receiver of a PFC frame may still send before it reacts,
+	// besides the packet on the wire: 3840 B by default (IEEE 802.1Q, Annex O: the delays
+	// of the interface and of higher layers).
+	Processing units.Bytes
+	// Quanta is the time in a PAUSE, in units of 512 bit times; 65 535 by default. The
+	// sender of a PAUSE repeats it when half of that is over.
+	Quanta uint16
+	// Frame is the size of a PFC frame, 64 B by default.
+	Frame units.Bytes
+}
+
+// pauseState is what PFC keeps per port: as one that sends PAUSE for its ingress, and as
+// one that obeys for its egress.
+type pauseState struct {
+	asked    uint8  // classes that this port has paused its peer for
+	refresh  bool   // an evRefresh is due
+	expiring bool   // an evExpire is due
+	frame    packet // that waits to be sent, see port.ctrl
+	obeying  list   // frames that have arrived and not taken effect
+	until    [NumClasses]units.Time
+	since    [NumClasses]units.Time
+	total    [NumClasses]units.Time // paused, over periods that have ended
+	count    [NumClasses]uint32     // PAUSE frames that stopped a class
+	frames   uint32                 // PAUSE frames that stopped any
+	whole    uint32                 // those of frames that stopped all
+}
+
+// pfcDelay returns how long a port takes from the arrival of a PFC frame to its effect.
+func (s *Sim) pfcDelay(p *port) units.Time { return p.rate.TxTime(s.pfc.Processing) }
+
+// pauseTime returns how long a full PAUSE lasts at a port.
+func (s *Sim) pauseTime(p *port, quanta uint16) units.Time {
+	return p.rate.TxTime(units.Bytes(quanta) * 64)
+}
+
+// signal sends the PFC frames that a switch's buffer asks for.
+func (s *part) signal(node int32, signals []Signal) {
+	for _, g := range signals {
+		i := s.nodes[node].first + int32(g.Port)
+		st := &s.pauses[i]
+		if g.Pause {
+			st.asked |= g.Classes
+			s.stats.PausesSent++
+			if g.Classes == 0xFF {
+				s.stats.PortPauses++
+			}
+			s.awaitRefresh(i)
+			s.sendPFC(i, g.Classes, s.pfc.Quanta)
+		} else {
+			st.asked &^= g.Classes
+			s.stats.ResumesSent++
+			s.sendPFC(i, g.Classes, 0)
+		}
+	}
+}
+
+// sendPFC sends a PFC frame that pauses classes for quanta, or resumes them when that is 0.
+// A frame that still waits for the packet on the wire takes the change along, as a MAC
+// fills in class-enable vector and times when it begins to send.
+func (s *part) sendPFC(i int32, classes uint8, quanta uint16) {
+	e := &s.pauses[i].frame
+	if !s.ports[i].ctrl {
+		s.ports[i].ctrl = true
+		*e = packet{flow: noFlow}
+		s.born()
+	}
+	e.set(classes)
+	e.psn &^= uint32(classes) << pauseShift
+	if quanta > 0 {
+		e.psn = e.psn&^0xFFFF | uint32(classes)<<pauseShift | uint32(quanta)
+	}
+	s.kick(i)
+}
+
+// pauseShift is where, above the quanta, psn of a PFC frame holds which of its classes are
+// paused; the others have time 0.
+const pauseShift = 16
+
+// restate sends one PFC frame that says of each class whether it is paused.
+func (s *part) restate(i int32) {
+	st := &s.pauses[i]
+	s.sendPFC(i, ^st.asked, 0)
+	if st.asked != 0 {
+		s.sendPFC(i, st.asked, s.pfc.Quanta)
+		s.awaitRefresh(i)
+	}
+}
+
+// awaitRefresh makes sure that a PAUSE is repeated when half of its time is over.
+func (s *part) awaitRefresh(i int32) {
+	if st := &s.pauses[i]; !st.refresh {
+		st.refresh = true
+		s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+	}
+}
+
+// refresh repeats a PAUSE that still holds before it expires.
+func (s *part) refresh(i int32) {
+	st := &s.pauses[i]
+	st.refresh = false
+	if st.asked == 0 || s.ports[i].down {
+		return
+	}
+	s.awaitRefresh(i)
+	s.stats.Refreshes++
+	s.sendPFC(i, st.asked, s.pfc.Quanta)
+}
+
+// obey lets the first PFC frame that waits at a port take effect.
+func (s *part) obey(i int32) {
+	e := s.store.pop(&s.pauses[i].obeying)
+	quanta, mask := uint16(e.psn), uint8(e.psn>>pauseShift)
+	over := uint8(e.psn>>flagShift) &^ mask
+	s.discard(e)
+	s.obeying--
+	p, st := &s.ports[i], &s.pauses[i]
+	if mask == 0 {
+		s.resume(i, p.paused&over)
+		return
+	}
+	until := s.now + s.pauseTime(p, quanta)
+	if mask&^p.paused != 0 {
+		st.frames++
+		if mask == 0xFF {
+			st.whole++
+		}
+	}
+	for m := mask; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		st.until[c] = until
+		if p.paused>>c&1 == 0 {
+			st.since[c] = s.now
+			st.count[c]++
+		}
+	}
+	p.paused |= mask
+	if !st.expiring {
+		st.expiring = true
+		s.agenda.Schedule(until, evExpire, i)
+	}
+	s.resume(i, p.paused&over)
+}
+
+// resume lets a port send the classes of mask, which were paused, again.
+func (s *part) resume(i int32, mask uint8) {
+	if mask == 0 {
+		return
+	}
+	p, st := &s.ports[i], &s.pauses[i]
+	for m := mask; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		st.total[c] += s.now - st.since[c]
+	}
+	p.paused &^= mask
+	if (p.active|p.ready)&mask != 0 {
+		s.kick(i)
+	}
+}
+
+// expire ends the pauses of port i whose time is over.
+func (s *part) expire(i int32) {
+	p, st := &s.ports[i], &s.pauses[i]
+	st.expiring = false
+	next := units.MaxTime
+	var over uint8
+	for m := p.paused; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		if st.until[c] <= s.now {
+			over |= 1 << c
+		} else {
+			next = min(next, st.until[c])
+		}
+	}
+	if next != units.MaxTime {
+		st.expiring = true
+		s.agenda.Schedule(next, evExpire, i)
+	}
+	s.resume(i, over)
+}
+
+// pausedFor returns how long a class of a port has been paused in all.
+func (s *Sim) pausedFor(i int32, class int) units.Time {
+	t := s.pauses[i].total[class]
+	if s.ports[i].paused>>class&1 == 1 {
+		t += s.now - s.pauses[i].since[class]
+	}
+	return t
+}

@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"math"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// NumClasses is the number of traffic classes of a port (IEEE 802.1Q priorities).
+const NumClasses = 8
+
+// port is where a link attaches to a node: its egress side sends to the peer port, its
+// ingress side receives what the peer sends. It is laid out in cache lines of 64 B: a packet that arrives or is sent
+// touches the first, one that waits that of its queue.
+type port struct {
+	freeAt   units.Time // when the packet being sent has left
+	delay    units.Time // propagation
+	txBytes  uint64
+	mmu      *headroom.MMU // the node's buffer, if it is one
+	wire     list          // packets on their way to this port that have no lane
+	perByte  int32         // ps that a byte lasts at the link's rate; 0 when that is not whole
+	node     int32
+	peer     int32
+	local    uint16 // number of the port at its node
+	active   uint8  // classes with packets queued
+	ready    uint8  // of a host's port: classes with flows that may send
+	paused   uint8  // classes that PFC stops
+	pending  bool   // an evFree event is due at freeAt
+	ctrl     bool   // a PFC frame waits, before all classes
+	isHost   bool
+	down     bool
+	special  bool  // jitter, cross or toHost
+	observed bool  // there are observers
+	lanes    uint8 // of arrivals of the full frames it sends, 0 for none, in bits 4 to 7, of when they are sent below
+
+	queues [NumClasses]queue
+
+	deficit [NumClasses]int32
+	ranks   *ranks     // nil unless flows have precedences
+	dropped uint64     // packets that came by this port, by its switch's buffer
+	arrives units.Time // with jitter: when the last packet that it sent does
+	jitter  int32      // ps that a frame is late at most
+	turn    uint8      // class whose DWRR turn it is
+	into    uint16     // with cross: the part of the peer, kept here since a look at the peer takes its cache line from there
+	cross   bool       // the peer is of another part
+	toHost  bool       // the peer is a host; kept where there are several parts
+
+	rate units.Rate
+	_    [48]byte
+}
+
+// queue is what waits in one class of a port.
+type queue struct {
+	list
+	bytes units.Bytes
+}
+
+// txTime returns how long a frame lasts on the port's link.
+func (p *port) txTime(size uint16) units.Time {
+	if p.perByte != 0 {
+		return units.Time(size) * units.Time(p.perByte)
+	}
+	return p.rate.TxTime(units.Bytes(size))
+}
+
+// perByteOf returns the time of a byte when it is a whole number of picoseconds, else 0.
+func perByteOf(r units.Rate) int32 {
+	const second = int64(8 * units.Second)
+	if r > 0 && second%int64(r) == 0 && second/int64(r) <= math.MaxInt32 {
+		return int32(second / int64(r))
+	}
+	return 0
+}
+
+func bytesOf(size uint16) units.Bytes { return units.Bytes(size) }
+
+// idle reports whether a packet of a class has nothing to wait for at a port.
+func (p *port) idle(now units.Time, class uint8) bool {
+	return p.freeAt <= now && !p.pending && (p.active&^p.paused)|(p.active|p.paused)&(1<<class) == 0 && !p.ctrl && !p.down
+}
+
+// kick lets port i send if it is idle, or makes sure that it looks again when it is free.
+func (s *part) kick(i int32) {
+	p := &s.ports[i]
+	if p.pending {
+		return
+	}
+	if p.freeAt <= s.now {
+		s.transmit(i)
+		return
+	}
+	p.pending = true
+	s.agenda.Schedule(p.freeAt, evFree, i)
+}
+
+// transmit sends the next packet of an idle port, if there is one that may go.
+func (s *part) transmit(i int32) {
+	p := &s.ports[i]
+	if p.down {
+		return
+	}
+	if p.ctrl {
+		p.ctrl = false
+		size := uint16(s.pfc.Frame)
+		e := &s.pauses[i].frame
+		e.what = pack(size, 0, kindPFC)
+		s.send(i, p, size, e)
+		return
+	}
+	var e *packet
+	for e == nil {
+		eligible := (p.active | p.ready) &^ p.paused
+		if eligible == 0 {
+			return
+		}
+		class := s.pick(p, eligible)
+		if p.active>>class&1 == 0 {
+			e = s.pull(p, class)
+		} else {
+			e = s.dequeue(p, class)
+		}
+	}
+	size := e.size()
+	if p.isHost {
+		s.send(i, p, size, e)
+		return
+	}
+	in, class := e.in(), e.class()
+	if s.reds != nil || e.extra != 0 {
+		s.stamp(i, p, e)
+	}
+	s.send(i, p, size, e)
+	// Last, for the signals may make other ports send.
+	s.release(p, in, class, units.Bytes(size))
+}
+
+// send puts a packet on the wire of an idle port.
+func (s *part) send(i int32, p *port, size uint16, e *packet) {
+	p.freeAt = s.now + p.txTime(size)
+	p.txBytes += uint64(size)
+	at := p.freeAt + p.delay
+	if p.special {
+		s.sendSpecial(p, at, e)
+	} else {
+		s.carry(p, size, at, e)
+	}
+	if (p.active|p.ready)&^p.paused != 0 || p.ctrl {
+		p.pending = true
+		if lane := s.laneFor(p.lanes&0xF, size); lane >= 0 {
+			s.push(lane, p.freeAt, i, e)
+		} else {
+			s.agenda.Schedule(p.freeAt, evFree, i)
+		}
+	}
+}
+
+// carry puts a packet on a link within the part.
+func (s *part) carry(p *port, size uint16, at units.Time, e *packet) {
+	if lane := s.laneFor(p.lanes>>4, size); lane >= 0 {
+		s.push(lane, at, p.peer, e)
+	} else {
+		s.land(p.peer, at, e)
+	}
+}
+
+// freed lets a port that has sent its packet send the next.
+func (s *part) freed(i int32) {
+	s.ports[i].pending = false
+	s.transmit(i)
+}
+
+// sendSpecial puts a packet on a link that is not like most, or has to be known of.
+func (s *part) sendSpecial(p *port, at units.Time, e *packet) {
+	if p.jitter != 0 {
+		// A frame is not before the one ahead of it.
+		p.arrives = max(p.arrives, at+units.Time(s.chances[p.node].jitter.Int64N(int64(p.jitter)+1)))
+		at = p.arrives
+	}
+	if p.toHost && e.kind() == kindLastAck {
+		s.endings = append(s.endings, ending{at, s.flows[e.flow].spec.Tag != 0})
+	}
+	if p.cross {
+		s.post(p, at, e)
+	} else {
+		s.carry(p, e.size(), at, e)
+	}
+}
+
+// land puts a packet on the wire to a port, where it arrives at a time, not before those sent earlier.
+func (s *part) land(port int32, at units.Time, e *packet) {
+	w := &s.ports[port].wire
+	if w.head == 0 {
+		s.agenda.Schedule(at, evArrive, port)
+	}
+	to := s.store.push(w, e)
+	to.arriving(at)
+	to.route++
+}
+
+// enqueue lets a packet that came by the port with number in wait in a class of a port of the same node.
+func (s *part) enqueue(p *port, class uint8, e *packet, in int32) {
+	if e.extra != 0 {
+		s.extras.all[e.extra].since = s.now
+	}
+	q := &p.queues[class]
+	l := &q.list
+	if s.ranked {
+		l = p.rank(class, s.flows[e.flow].precedence)
+	}
+	e = s.store.push(l, e)
+	e.from(in)
+	p.active |= 1 << class
+	q.bytes += units.Bytes(e.size())
+	if p.observed {
+		s.observe(p, class)
+	}
+}
+
+// dequeue takes the first packet of a class of a port, which is not empty. It stays where it is until another packet
+// leaves a queue or a link.
+func (s *part) dequeue(p *port, class uint8) *packet {
+	q := &p.queues[class]
+	e := s.store.pop(p.first(class))
+	q.bytes -= units.Bytes(e.size())
+	if p.observed {
+		s.observe(p, class)
+	}
+	if q.bytes == 0 {
+		p.active &^= 1 << class
+		p.deficit[class] = 0
+	}
+	return e
+}
+
+// first returns the list of the packet of a class that is next.
+func (p *port) first(class uint8) *list {
+	if p.ranks != nil {
+		return p.ranks.first(class, &p.queues[class].list)
+	}
+	return &p.queues[class].list
+}

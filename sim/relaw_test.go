@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/sim/topo"
+	"github.com/headgate/headgate/units"
+)
+
+// timed is a law that asks for one-way delays and keeps the longest.
+type timed struct {
+	law.Law
+	longest *units.Time
+}
+
+func (timed) Needs() Needs { return Needs{Delay: true} }
+
+func (l timed) NewLaw(f FlowInfo) (law.Law, error) {
+	inner, err := lineRate{}.NewLaw(f)
+	return timed{inner, l.longest}, err
+}
+
+func (l timed) OnAck(a *law.Ack) {
+	*l.longest = max(*l.longest, a.Delay)
+	l.Law.OnAck(a)
+}
+
+// TestLawThatAsksForDelaysLater gives a flow another law, the first to ask for delays, while packets are on
+// their way that carry no time: they tell no delay, and those after them their own.
+func TestLawThatAsksForDelaysLater(t *testing.T) {
+	g := must[*topo.Graph](t)(topo.Star(2, line100))
+	s := must[*Sim](t)(New(Config{Graph: g}))
+	if err := s.AddFlows([]FlowSpec{{Src: 0, Dst: 1, Size: units.MB, Law: lineRate{}}}); err != nil {
+		t.Fatal(err)
+	}
+	var longest units.Time
+	s.At(30*units.Microsecond, func(s *Sim) error { return s.SetLaw(0, timed{longest: &longest}) })
+	if err := s.RunFlows(units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if alone := 2 * (line100.Delay + line100.Rate.TxTime(1054)); longest < alone || longest > alone+units.Microsecond {
+		t.Errorf("the longest delay that the law was told is %v, want %v", longest, alone)
+	}
+}

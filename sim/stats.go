@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Stats counts what happened in a run.
+type Stats struct {
+	Events        uint64
+	PacketHops    uint64 // frames that crossed a link and arrived, PFC frames apart
+	DataSent      uint64 // data packets, retransmissions included
+	DataDelivered uint64 // data packets taken in order
+	Probes        uint64
+	Dropped       uint64 // by buffers
+	Drops         [NumClasses]uint64
+	// AnswersDropped is how many of Dropped were ACKs, NAKs, CNPs or answers to probes.
+	AnswersDropped uint64
+	LostOnLinks    uint64 // on links that failed
+	Marks          uint64 // ECN
+	CNPs, Naks     uint64
+	PausesSent     uint64 // PFC frames that a buffer asked for, refreshes apart
+	PortPauses     uint64 // those of PausesSent that stop all classes of a port (DSH)
+	ResumesSent    uint64
+	Refreshes      uint64
+	FlowsStarted   uint64
+	FlowsDone      uint64
+}
+
+// Stats returns the counts so far.
+func (s *Sim) Stats() Stats {
+	var sum Stats
+	for _, p := range s.parts {
+		sum.add(&p.stats)
+	}
+	return sum
+}
+
+func (s *Stats) add(o *Stats) {
+	counts := func(s *Stats) []*uint64 {
+		return []*uint64{
+			&s.Events, &s.PacketHops, &s.DataSent, &s.DataDelivered, &s.Probes, &s.Dropped, &s.AnswersDropped, &s.LostOnLinks, &s.Marks,
+			&s.CNPs, &s.Naks, &s.PausesSent, &s.PortPauses, &s.ResumesSent, &s.Refreshes, &s.FlowsStarted, &s.FlowsDone,
+		}
+	}
+	more := counts(o)
+	for i, n := range counts(s) {
+		*n += *more[i]
+	}
+	for c := range s.Drops {
+		s.Drops[c] += o.Drops[c]
+	}
+}
+
+// Results returns what became of each flow, in the order in which they started; those that
+// still run have an FCT of 0. The slice is the Sim's own.
+func (s *Sim) Results() []Result { return s.results }
+
+// StartOf returns when the flow of Results()[i] started.
+func (s *Sim) StartOf(i int) units.Time { return s.started[i] }
+
+// Delivered returns the payload that the flows of a group have delivered in order.
+func (s *Sim) Delivered(group int) units.Bytes {
+	var sum units.Bytes
+	for _, p := range s.parts {
+		sum += p.groups[group]
+	}
+	return sum
+}
+
+// Flow is a flow that runs.
+type Flow struct {
+	Result int // index in Results
+	Spec   *FlowSpec
+	Weight float64 // as it is now
+	Acked  units.Bytes
+	SRTT   units.Time // smoothed round trip, 0 before the first sample
+	// Path and Back are the egress ports of its data and of its acknowledgements; valid until the
+	// Sim runs on.
+	Path, Back []int32
+}
+
+// Flows calls fn for each flow that runs.
+func (s *Sim) Flows(fn func(*Flow)) {
+	for i := range s.flows {
+		if f := &s.flows[i]; f.tx != nil {
+			st := f.tx.Stats()
+			fn(&Flow{
+				Result: i - 1, Spec: f.spec, Weight: f.weight, Acked: st.Acked, SRTT: st.SRTT,
+				Path: s.routes[f.route : f.route+f.hops], Back: s.routes[f.back : f.back+f.hops],
+			})
+		}
+	}
+}
+
+// PeakPackets returns for how many packets there is memory: the largest number that were in
+// the fabric at once, or in parts of it, in sum.
+func (s *Sim) PeakPackets() (n int) {
+	for _, p := range s.parts {
+		n += p.peak
+	}
+	return n
+}
+
+// PortStats is what a port's egress counted.
+type PortStats struct {
+	Node, Peer string
+	TxBytes    uint64
+	Queued     [NumClasses]units.Bytes // now
+	Pauses     [NumClasses]uint32      // PAUSE frames that stopped a class
+	Frames     uint32                  // PAUSE frames that stopped any class that ran
+	PortPauses uint32                  // those of Frames that stopped all classes
+	Paused     [NumClasses]units.Time  // time that a class was stopped
+	Dropped    uint64                  // packets that it sent, by the buffer at the other end of the link
+}
+
+// Ports returns the number of ports; those of a node are consecutive.
+func (s *Sim) Ports() int { return len(s.ports) }
+
+// PortOf returns the port by which a node sends to a neighbour.
+func (s *Sim) PortOf(node, neighbour int) (int, error) {
+	for i := s.layout.First[node]; i < s.layout.First[node+1]; i++ {
+		if s.layout.Node[s.layout.Peer[i]] == neighbour {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("no link joins %s and %s", s.graph.Names[node], s.graph.Names[neighbour])
+}
+
+// Port returns the counters of a port.
+func (s *Sim) Port(i int) PortStats {
+	p := &s.ports[i]
+	st := PortStats{
+		Node: s.graph.Names[p.node], Peer: s.graph.Names[s.ports[p.peer].node],
+		TxBytes: p.txBytes, Pauses: s.pauses[i].count, Frames: s.pauses[i].frames, PortPauses: s.pauses[i].whole, Dropped: s.ports[p.peer].dropped,
+	}
+	for c := range st.Paused {
+		st.Paused[c] = s.pausedFor(int32(i), c)
+		st.Queued[c] = p.queues[c].bytes
+	}
+	return st
+}
+
+// Far returns the node that a port sends to and the number of the port there that receives.
+func (s *Sim) Far(port int) (node, local int) {
+	p := &s.ports[s.ports[port].peer]
+	return int(p.node), int(p.local)
+}
+
+// PayloadPart returns what part of full data frames is payload.
+func (s *Sim) PayloadPart() float64 { return float64(s.mss) / float64(s.mtu) }
+
+// AckPart returns the bytes of acknowledgements for each of payload in full packets.
+func (s *Sim) AckPart() float64 { return float64(s.ackSize) / float64(s.mss) }
+
+// PortRate returns the rate of a port's link.
+func (s *Sim) PortRate(port int) units.Rate { return s.ports[port].rate }
+
+// Queued returns the bytes queued at a port in one class.
+func (s *Sim) Queued(port, class int) units.Bytes { return s.ports[port].queues[class].bytes }
+
+// PauseTime returns the time that classes of ports were stopped by PFC, in sum.
+func (s *Sim) PauseTime() units.Time {
+	var t units.Time
+	for i := range s.ports {
+		for c := range NumClasses {
+			t += s.pausedFor(int32(i), c)
+		}
+	}
+	return t
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"math/rand/v2"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/sim/topo"
+	"github.com/headgate/headgate/units"
+)
+
+// Signal is a PFC frame that a buffer wants sent out of an ingress port.
+type Signal = headroom.Signal
+
+// Buffer decides whether a switch's shared memory takes a packet and when the port it came
+// by must be paused. Both methods return signals that are valid until the next call.
+// A Buffer is owned by one switch of one Sim; *headroom.MMU is one.
+type Buffer interface {
+	// Arrive accounts for n bytes that came by an ingress port, or refuses them.
+	Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal)
+	// Depart takes them off again, when their packet starts to leave.
+	Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal
+}
+
+var _ Buffer = (*headroom.MMU)(nil)
+
+// SwitchInfo is what a Buffer may want to know about its switch.
+type SwitchInfo struct {
+	Node  int
+	Name  string
+	Rates []units.Rate // per port
+	Delay []units.Time // per port: propagation to the peer, the longest that it can be
+	Peers []int        // per port: the node there
+}
+
+// InfoOf returns what a Buffer may want to know about a switch of a graph, whose ports are l.
+func InfoOf(g *topo.Graph, l *topo.Ports, n int) SwitchInfo {
+	info := SwitchInfo{Node: n, Name: g.Names[n]}
+	for i := l.First[n]; i < l.First[n+1]; i++ {
+		link := g.Links[l.Link[i]]
+		info.Rates = append(info.Rates, link.Rate)
+		info.Delay = append(info.Delay, link.Delay+link.Jitter+link.Spread)
+		info.Peers = append(info.Peers, l.Node[l.Peer[i]])
+	}
+	return info
+}
+
+// RED is ECN marking by the length of the egress queue (Floyd and Jacobson 1993 without
+// averaging, as in DCQCN §3.1): never below KMin, with probability rising to PMax at KMax,
+// always above. Lengths are for a 100 Gb/s port when Scale is set, and scale with the rate.
+type RED struct {
+	KMin, KMax units.Bytes
+	PMax       float64 // 0 to 1
+	Scale      bool
+}
+
+// red is RED for one port and class; kmax 0 marks never.
+type red struct {
+	kmin, kmax units.Bytes
+	pmax       float64
+}
+
+func (r *red) marks(queue units.Bytes, rng *rand.Rand) bool {
+	if queue <= r.kmin || r.kmax == 0 {
+		return false
+	}
+	if queue >= r.kmax {
+		return true
+	}
+	return rng.Float64() < r.pmax*float64(queue-r.kmin)/float64(r.kmax-r.kmin)
+}
+
+// node is a switch; hosts have one too, unused.
+type node struct {
+	buffer Buffer // nil: unlimited
+	first  int32  // its ports start here
+}
+
+// setBuffer gives a switch its buffer. Its ports know it too if it is an MMU: two calls a hop are worth calling
+// directly.
+func (s *Sim) setBuffer(n int, b Buffer) {
+	s.nodes[n].buffer = b
+	mmu, _ := b.(*headroom.MMU)
+	for i := s.layout.First[n]; i < s.layout.First[n+1]; i++ {
+		s.ports[i].mmu = mmu
+	}
+}
+
+// arrive takes the packet of port i's wire that is due.
+func (s *part) arrive(i int32) {
+	p := &s.ports[i]
+	e := s.store.pop(&p.wire)
+	if p.wire.head != 0 {
+		s.agenda.Schedule(s.store.slots[p.wire.head].due(s.now), evArrive, i)
+	}
+	s.take(i, p, e)
+}
+
+// take takes a packet that has arrived at port i.
+func (s *part) take(i int32, p *port, e *packet) {
+	if p.down {
+		s.lose(e, &s.stats.LostOnLinks)
+		return
+	}
+	if e.kind() == kindPFC {
+		// The receiver takes its processing time before it stops sending.
+		s.agenda.Schedule(s.now+s.pfcDelay(p), evPause, i)
+		s.obeying++
+		s.store.push(&s.pauses[i].obeying, e)
+		return
+	}
+	s.stats.PacketHops++
+	if p.isHost {
+		s.receive(p, e)
+		return
+	}
+	out := s.routes[e.route]
+	o := &s.ports[out]
+	class, size := e.class(), e.size()
+	if o.idle(s.now, class) && s.paccs == nil && p.mmu != nil && p.mmu.Through(int(p.local), class, units.Bytes(size)) {
+		s.straight(out, o, size, e)
+		return
+	}
+	ok, signals := true, []Signal(nil)
+	if p.mmu != nil {
+		ok, signals = p.mmu.Arrive(s.now, int(p.local), class, units.Bytes(size))
+	} else if b := s.nodes[p.node].buffer; b != nil {
+		ok, signals = b.Arrive(s.now, int(p.local), class, units.Bytes(size))
+	}
+	if len(signals) > 0 {
+		// At once: PFC frames go before all else and change nothing in the buffer. They may make
+		// other packets leave.
+		kept := *e
+		e = &kept
+		s.signal(p.node, signals)
+	}
+	if !ok {
+		s.stats.Drops[class]++
+		p.dropped++
+		if k := e.kind(); k != kindData && k != kindProbe {
+			s.stats.AnswersDropped++
+		}
+		s.lose(e, &s.stats.Dropped)
+		return
+	}
+	s.forward(int32(p.local), e)
+}
+
+// forward hands a packet that came by a port of its switch, number in there, to its egress port.
+func (s *part) forward(in int32, e *packet) {
+	out := s.routes[e.route]
+	o := &s.ports[out]
+	class, size := e.class(), e.size()
+	if o.down {
+		s.release(o, in, class, units.Bytes(size))
+		s.lose(e, &s.stats.LostOnLinks)
+		return
+	}
+	if s.paccs != nil && e.kind() == kindData && class == s.paccs[out].class {
+		s.paccs[out].count(s, e.flow, size)
+	}
+	if o.idle(s.now, class) {
+		s.straight(out, o, size, e)
+		s.release(o, in, class, units.Bytes(size))
+		return
+	}
+	s.enqueue(o, class, e, in)
+	if !o.pending {
+		s.kick(out)
+	}
+}
+
+// straight sends a packet that has nothing to wait for. What stamp does for one that has waited does not apply.
+func (s *part) straight(out int32, o *port, size uint16, e *packet) {
+	if s.needs.INT && e.extra != 0 {
+		s.extras.all[e.extra].since = s.now
+		s.stamp(out, o, e)
+	}
+	s.send(out, o, size, e)
+}
+
+// stamp does what a switch's egress does to a packet that leaves now.
+func (s *part) stamp(i int32, p *port, e *packet) {
+	if kd := e.kind(); kd == kindData || kd == kindProbe {
+		class := e.class()
+		if s.reds != nil && s.reds[i*NumClasses+int32(class)].marks(p.queues[class].bytes, s.chances[p.node].ecn) {
+			e.set(flagCE)
+			s.stats.Marks++
+		}
+		if e.extra == 0 {
+			return
+		}
+		x := &s.extras.all[e.extra]
+		if s.needs.MaxQD && s.now-x.since > x.maxQD {
+			x.maxQD = s.maxQDUnit.Decode(s.maxQDUnit.Encode(s.now - x.since))
+		}
+		if x.tele != 0 {
+			s.record(x.tele, p, class)
+		}
+	}
+}
+
+// release gives a packet's bytes back to the buffer of a port's switch, which it came into by the port with
+// number in there. That port itself is not looked at: in a large fabric it is in no cache by now.
+func (s *part) release(p *port, in int32, class uint8, n units.Bytes) {
+	if in == ownPacket {
+		return
+	}
+	var signals []Signal
+	if p.mmu != nil {
+		signals = p.mmu.Depart(s.now, int(in), class, n)
+	} else if b := s.nodes[p.node].buffer; b != nil {
+		signals = b.Depart(s.now, int(in), class, n)
+	}
+	if len(signals) > 0 {
+		s.signal(p.node, signals)
+	}
+}
+
+// lose frees a packet that does not arrive.
+func (s *part) lose(e *packet, count *uint64) {
+	*count++
+	s.discard(e)
+}

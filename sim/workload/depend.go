@@ -1,0 +1,293 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/units"
+)
+
+// Chain starts flows when others have ended. It implements fabric.Driver for one run and
+// is owned by it.
+type Chain struct {
+	stages []stage // by tag; tag 0 stands for none
+	jobs   []int   // flows of each job; job 0 stands for none
+	err    error
+}
+
+// stage is a set of flows that start together, after a pause, once all stages that it waits for
+// have ended.
+type stage struct {
+	left  int // flows that have not ended
+	waits int // stages that have not ended
+	pause units.Time
+	flows []sim.FlowSpec
+	then  []int // stages that wait for this one
+}
+
+// NewChain returns a driver without stages.
+func NewChain() *Chain { return &Chain{stages: make([]stage, 1), jobs: make([]int, 1)} }
+
+// Done implements fabric.Driver.
+func (c *Chain) Done(s *sim.Sim, f *sim.FlowSpec) {
+	if f.Tag == 0 {
+		return
+	}
+	done := &c.stages[f.Tag]
+	if done.left--; done.left > 0 {
+		return
+	}
+	for _, t := range done.then {
+		next := &c.stages[t]
+		if next.waits--; next.waits > 0 {
+			continue
+		}
+		if err := next.start(s); err != nil && c.err == nil {
+			c.err = err
+		}
+	}
+}
+
+// start starts the flows of a stage, each so much later as its Start says.
+func (st *stage) start(s *sim.Sim) error {
+	var later []sim.FlowSpec
+	for i := range st.flows {
+		f := &st.flows[i]
+		f.Start += s.Now() + st.pause
+		if f.Stop > 0 {
+			f.Stop += s.Now() + st.pause
+		}
+		if f.Start > s.Now() {
+			later = append(later, *f)
+		} else if err := s.Start(f); err != nil {
+			return err
+		}
+	}
+	if len(later) == 0 {
+		return nil
+	}
+	return s.AddFlows(later)
+}
+
+// Left returns the number of stages that have not ended.
+func (c *Chain) Left() int {
+	n := 0
+	for i := range c.stages {
+		if c.stages[i].left > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Tags returns how many stages there have been so far: those made from now on have higher tags.
+func (c *Chain) Tags() int { return len(c.stages) - 1 }
+
+// Stage makes flows that no stage has yet one that waits for the stages of some tags, then for
+// a pause; their times count from there. Stages of their own wait too if they wait for none. It
+// returns what is to be started by whoever calls: nothing when there are stages to wait for.
+func (c *Chain) Stage(flows []sim.FlowSpec, first int, after []int, pause units.Time) []sim.FlowSpec {
+	if c.Tags() == first && len(flows) > 0 { // plain flows
+		c.stage(flows, nil, 0)
+	}
+	if len(after) == 0 {
+		return flows
+	}
+	for t := first + 1; t < len(c.stages); t++ {
+		st := &c.stages[t]
+		if st.waits > 0 {
+			continue
+		}
+		st.flows = nil
+		for _, f := range flows {
+			if f.Tag == t {
+				st.flows = append(st.flows, f)
+			}
+		}
+		st.waits, st.pause = len(after), pause
+		for _, a := range after {
+			c.stages[a].then = append(c.stages[a].then, t)
+		}
+	}
+	return nil
+}
+
+// Held calls fn for the flows of each stage with a tag above first that wait for others.
+func (c *Chain) Held(first int, fn func(flows []sim.FlowSpec)) {
+	for t := first + 1; t < len(c.stages); t++ {
+		fn(c.stages[t].flows)
+	}
+}
+
+// Jobs gives the jobs of plain flows of a generator, which count from 1, numbers that no other
+// has. The chain's own jobs have such numbers.
+func (c *Chain) Jobs(flows []sim.FlowSpec) {
+	before := len(c.jobs) - 1
+	for i := range flows {
+		if f := &flows[i]; f.Job > 0 && f.Tag == 0 {
+			f.Job += before
+			for len(c.jobs) <= f.Job {
+				c.jobs = append(c.jobs, 0)
+			}
+			c.jobs[f.Job]++
+		}
+	}
+}
+
+// FlowsOf returns the number of flows of a job, those that have yet to start included.
+func (c *Chain) FlowsOf(job int) int { return c.jobs[job] }
+
+// Err returns the first error of a flow that could not be started.
+func (c *Chain) Err() error { return c.err }
+
+// stage gives flows a tag of their own, which it returns; they start when the stages of
+// after have ended and a pause is over, or by whoever makes them if there are none.
+func (c *Chain) stage(flows []sim.FlowSpec, after []int, pause units.Time) int {
+	tag := len(c.stages)
+	for i := range flows {
+		flows[i].Tag = tag
+	}
+	st := stage{left: len(flows), waits: len(after), pause: pause}
+	if len(after) > 0 {
+		st.flows = flows
+	}
+	c.stages = append(c.stages, st)
+	for _, a := range after {
+		c.stages[a].then = append(c.stages[a].then, tag)
+	}
+	return tag
+}
+
+// job makes flows a job.
+func (c *Chain) job(steps ...[]sim.FlowSpec) {
+	id := len(c.jobs)
+	c.jobs = append(c.jobs, 0)
+	for _, flows := range steps {
+		for i := range flows {
+			flows[i].Job = id
+		}
+		c.jobs[id] += len(flows)
+	}
+}
+
+// Ring adds ring all-reduces over hosts, one after another, each a job: 2(n − 1) steps, in
+// which every host sends 1/n of the data to the next host, and a step begins when the one
+// before has ended for all (Patarasuk and Yuan, JPDC 2009). Before each but the first the hosts
+// compute. It returns the first step's flows.
+func (c *Chain) Ring(p *Pattern, rng *rand.Rand, hosts []int, data units.Bytes, rounds int, compute, start units.Time) ([]sim.FlowSpec, error) {
+	n := len(hosts)
+	if n < 2 || rounds < 1 || data < units.Bytes(n) {
+		return nil, fmt.Errorf("ring of %d hosts, %d rounds, %v: want at least 2 hosts, 1 round and a byte per host", n, rounds, data)
+	}
+	chunk := (data + units.Bytes(n) - 1) / units.Bytes(n)
+	per := 2 * (n - 1)
+	steps := make([][]sim.FlowSpec, rounds*per)
+	for i := range steps {
+		for j, h := range hosts {
+			steps[i] = append(steps[i], p.Flow(rng, h, hosts[(j+1)%n], chunk, 0))
+		}
+	}
+	var before []int
+	for i := range steps {
+		if i%per == 0 {
+			c.job(steps[i : i+per]...)
+		}
+		pause := compute
+		if i%per > 0 || i == 0 {
+			pause = 0
+		}
+		before = []int{c.stage(steps[i], before, pause)}
+	}
+	return startAt(steps[0], start), nil
+}
+
+// startAt sets when flows start.
+func startAt(flows []sim.FlowSpec, start units.Time) []sim.FlowSpec {
+	for i := range flows {
+		flows[i].Start = start
+	}
+	return flows
+}
+
+// Shuffles says what the coflows of a Poisson process are.
+type Shuffles struct {
+	Hosts []int
+	// Mappers and Reducers are drawn for each coflow from these numbers, all of them as likely; the
+	// hosts are drawn without repetition, and each mapper sends the same size to each reducer.
+	Mappers, Reducers []int
+	Sizes             *Sizes
+	Whole             bool // a size is of the whole coflow, not of each flow
+	Gap               units.Time
+	Start, End        units.Time
+}
+
+// Flows returns the number of flows of a coflow when all have as many, else 0.
+func (s *Shuffles) Flows() int {
+	m, r := s.Mappers, s.Reducers
+	if len(m) == 0 || len(r) == 0 || slices.Min(m) != slices.Max(m) || slices.Min(r) != slices.Max(r) {
+		return 0
+	}
+	return m[0] * r[0]
+}
+
+// GapOf returns the gap at which the coflows take a part of the hosts' line rates, with so many bytes on
+// the wire per byte of payload; at least a picosecond.
+func (s *Shuffles) GapOf(load float64, rate units.Rate, factor float64) units.Time {
+	mean := s.Sizes.Mean() * factor
+	if !s.Whole {
+		mean *= average(s.Mappers) * average(s.Reducers)
+	}
+	return max(1, units.Time(mean*8*float64(units.Second)/(load*float64(rate)*float64(len(s.Hosts)))))
+}
+
+// Coflows draws shuffles. Each is a job; they count from 1. Patterns of ranks go by the size of
+// the whole.
+func (p *Pattern) Coflows(rng *rand.Rand, s Shuffles) ([]sim.FlowSpec, error) {
+	if len(s.Mappers) == 0 || len(s.Reducers) == 0 || slices.Min(s.Mappers) < 1 || slices.Min(s.Reducers) < 1 || slices.Max(s.Mappers)+slices.Max(s.Reducers) > len(s.Hosts) || s.Gap <= 0 {
+		return nil, fmt.Errorf("coflows of %v mappers and %v reducers every %v: want at least 1 each, no more than the %d hosts together, and a gap above 0", s.Mappers, s.Reducers, s.Gap, len(s.Hosts))
+	}
+	var flows []sim.FlowSpec
+	at := float64(s.Start)
+	for job := 1; ; job++ {
+		at += rng.ExpFloat64() * float64(s.Gap)
+		if at >= float64(s.End) {
+			return flows, nil
+		}
+		if len(flows) > maxFlows {
+			return nil, fmt.Errorf("coflows: more than %d flows", maxFlows)
+		}
+		order := rng.Perm(len(s.Hosts))
+		mappers, reducers := drawn(rng, s.Mappers), drawn(rng, s.Reducers)
+		width := units.Bytes(mappers * reducers)
+		size := s.Sizes.Draw(rng)
+		if s.Whole {
+			size = max((size+width-1)/width, 1)
+		}
+		p := p.rank(size * width)
+		for _, m := range order[:mappers] {
+			for _, r := range order[mappers : mappers+reducers] {
+				f := p.Flow(rng, s.Hosts[m], s.Hosts[r], size, units.Time(at))
+				f.Job = job
+				flows = append(flows, f)
+			}
+		}
+	}
+}
+
+// drawn returns one of some numbers. A single one takes nothing from the generator.
+func drawn(rng *rand.Rand, of []int) int {
+	if len(of) == 1 {
+		return of[0]
+	}
+	return of[rng.IntN(len(of))]
+}
+
+func average(of []int) float64 {
+	sum := 0.0
+	for _, n := range of {
+		sum += float64(n)
+	}
+	return sum / float64(max(len(of), 1))
+}
