@@ -84,7 +84,7 @@ SIMULATED := ./sim/experiment ./tests/dataplane ./tests/symbolic ./tests/tofino
 
 # Packages with whole fabrics in real time: too slow under the race detector to be valid, and one
 # at a time, so that they do not disturb each other.
-REALTIME := ./scenario ./tests/e2e ./tests/failover ./tests/firstfabric
+REALTIME := ./emulation ./tests/e2e ./tests/failover ./tests/firstfabric
 
 # When a program with the race detector ends it waits, by default for a second, for late reports.
 export GORACE ?= atexit_sleep_ms=50

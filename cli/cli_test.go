@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/internal/dial"
-	"github.com/headgate/headgate/scenario"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func TestMainWritesEachLineAndExits(t *testing.T) {
 	}{
 		{nil, ExitOK, ""},
 		{fmt.Errorf("plan: %w", errChanges), ExitChanges, ""},
-		{scenario.ErrInvalid, ExitInvalid, "headgate: the run is invalid: see the top of its table\n"},
+		{emulation.ErrInvalid, ExitInvalid, "headgate: the run is invalid: see the top of its table\n"},
 		{errors.New("one\ntwo \x1b[31m\n"), ExitError, "headgate: one\nheadgate: two ?[31m\n"},
 		{&callError{"x:1", status.Error(codes.NotFound, "no such flow")}, ExitError, "headgate: no such flow\n"},
 		{&callError{"x:1", status.Error(codes.Unimplemented, "unknown method")}, ExitError, "headgate: the server at x:1 is not a controller of this version: unknown method\n"},

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 )
 
 // Exit codes. A plan that would change something ends with ExitChanges. A run that proves nothing
@@ -57,7 +57,7 @@ func Main(root *cobra.Command, stderr io.Writer) int {
 	for _, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
 		_, _ = fmt.Fprintf(stderr, "headgate: %s\n", clean(line))
 	}
-	if errors.Is(err, scenario.ErrInvalid) {
+	if errors.Is(err, emulation.ErrInvalid) {
 		return ExitInvalid
 	}
 	return ExitError

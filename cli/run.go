@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 )
 
 func newRunCommand() *cobra.Command {
-	var o scenario.Command
-	names := scenario.Names()
+	var o emulation.Command
+	names := emulation.Names()
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run a fabric of embedded switches and hosts in this process, with its controller",
@@ -34,7 +34,7 @@ func newRunCommand() *cobra.Command {
 	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze, of any switches and at least three hosts (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
 	f.StringVar(&o.Scenario, "scenario", names[0], "what happens: "+strings.Join(names, ", "))
 	f.StringSliceVar(&o.Variants, "variant", nil, "play only these variants of the scenario, for example sih,dsh (default all)")
-	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("how long all phases of soze take together (default %v)", scenario.DefaultFor))
+	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("how long all phases of soze take together (default %v)", emulation.DefaultFor))
 	f.StringVar(&o.JSON, "json", "", "write the result as JSON to this file, - for standard output")
 	f.StringVar(&o.Plot, "plot", "", "draw rates and queues over time into this file, .svg, .png or .pdf")
 	f.StringArrayVar(&o.Restarts, "restart", nil, "restart a switch empty while traffic runs, as SWITCH@TIME, for example leaf1@12s; repeatable")
@@ -50,7 +50,7 @@ func newRunCommand() *cobra.Command {
 func about() string {
 	var b strings.Builder
 	b.WriteString("Scenarios:\n")
-	for _, s := range scenario.All() {
+	for _, s := range emulation.All() {
 		fmt.Fprintf(&b, "  %-11s %s", s.Name, s.Title)
 		if len(s.Variants) > 1 {
 			fmt.Fprintf(&b, " (%s)", strings.Join(s.VariantNames(), ", "))

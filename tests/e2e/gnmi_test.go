@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/tests/race"
 )
 
@@ -90,10 +90,10 @@ func TestGNMI(t *testing.T) {
 	defer cancel()
 	fabric := watch(ctx, t, &wg, cfg.Controller.Listen, "leaf1", "3")
 	embedded := watch(ctx, t, &wg, cfg.Switches[0].Address, "leaf1", "3")
-	shares := scenario.Shares("test", "test",
-		scenario.Phase{Name: "a flow", Actions: []scenario.Action{start("A", "h1", "h4", 20001, 1)}},
-		scenario.Phase{Name: "without the link", Actions: []scenario.Action{{Link: &scenario.LinkChange{A: "leaf1", B: "spine"}}}})
-	if _, err := scenario.Play(ctx, scenario.Options{Scenario: shares, Config: cfg, For: 8 * time.Second, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	shares := emulation.Shares("test", "test",
+		emulation.Phase{Name: "a flow", Actions: []emulation.Action{start("A", "h1", "h4", 20001, 1)}},
+		emulation.Phase{Name: "without the link", Actions: []emulation.Action{{Link: &emulation.LinkChange{A: "leaf1", B: "spine"}}}})
+	if _, err := emulation.Play(ctx, emulation.Options{Scenario: shares, Config: cfg, For: 8 * time.Second, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]*seen{"controller": fabric, "switch": embedded} {

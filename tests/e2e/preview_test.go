@@ -17,9 +17,9 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cli"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/agent/remote"
-	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/tests/race"
 	"github.com/headgate/headgate/units"
 )
@@ -103,8 +103,8 @@ func TestCountedHostsArePreviewed(t *testing.T) {
 type live struct {
 	*testing.T
 	ctx     context.Context
-	f       *inproc.Fabric
-	control *inproc.Control
+	f       *network.Fabric
+	control *network.Control
 }
 
 // playFlows starts a fabric and flows without an end from hosts to others. Only the hosts in reporting report.
@@ -113,7 +113,7 @@ func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[s
 	race.SkipRealTime(t)
 	l := &live{T: t}
 	var err error
-	if l.f, err = inproc.Build(cfg, inproc.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if l.f, err = network.Build(cfg, network.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.f.Close)
@@ -138,7 +138,7 @@ func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[s
 	}
 	for _, name := range reporting {
 		group.Go(func() error {
-			return inproc.IgnoreCancel(ctx, remote.Run(ctx, l.control.Hosts, remote.Options{Host: name, Do: l.f.Hosts[name].Do, Interval: 250 * time.Millisecond}))
+			return network.IgnoreCancel(ctx, remote.Run(ctx, l.control.Hosts, remote.Options{Host: name, Do: l.f.Hosts[name].Do, Interval: 250 * time.Millisecond}))
 		})
 	}
 	for from, to := range flows {
@@ -156,7 +156,7 @@ func playFlows(t *testing.T, cfg *config.Config, reporting []string, flows map[s
 // wait waits until nothing is said to be waited for.
 func (l *live) wait(what func() string) {
 	l.Helper()
-	if waiting, err := l.control.Poll(l.ctx, inproc.ReadyWithin, func([]*pb.SwitchStatus) string { return what() }); err != nil || waiting != "" {
+	if waiting, err := l.control.Poll(l.ctx, network.ReadyWithin, func([]*pb.SwitchStatus) string { return what() }); err != nil || waiting != "" {
 		l.Fatalf("%s: %v", waiting, err)
 	}
 }

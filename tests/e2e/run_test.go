@@ -12,7 +12,7 @@ import (
 
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/tests/race"
 )
@@ -74,15 +74,15 @@ func freePorts(t *testing.T, n int) []int {
 // play plays phases on a fabric and fails with the logs when the run does, or when it is invalid
 // for another reason than a busy machine. A run that the machine disturbed is played once more;
 // then the test is skipped, since nothing follows from it.
-func play(t *testing.T, length time.Duration, restarts []scenario.Restart, phases ...scenario.Phase) *scenario.Report {
+func play(t *testing.T, length time.Duration, restarts []emulation.Restart, phases ...emulation.Phase) *emulation.Report {
 	t.Helper()
 	race.SkipRealTime(t)
-	var report *scenario.Report
+	var report *emulation.Report
 	invalid := lag.Repeat(t, 2, func() string {
 		var logs, table bytes.Buffer
 		var err error
-		report, err = scenario.Play(t.Context(), scenario.Options{
-			Scenario: scenario.Shares("test", "test", phases...), Config: pair(t, ""), For: length, Restarts: restarts,
+		report, err = emulation.Play(t.Context(), emulation.Options{
+			Scenario: emulation.Shares("test", "test", phases...), Config: pair(t, ""), For: length, Restarts: restarts,
 			Log: slog.New(slog.NewTextHandler(&logs, nil)),
 		})
 		if err != nil {
@@ -107,14 +107,14 @@ func play(t *testing.T, length time.Duration, restarts []scenario.Restart, phase
 	return report
 }
 
-func start(name, from, to string, port uint16, weight float64) scenario.Action {
-	return scenario.Action{Start: &scenario.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
+func start(name, from, to string, port uint16, weight float64) emulation.Action {
+	return emulation.Action{Start: &emulation.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
 }
 
 func TestFlowsShareByWeight(t *testing.T) {
 	report := play(t, 12*time.Second, nil,
-		scenario.Phase{Name: "1:2", Actions: []scenario.Action{start("A", "h1", "h4", 20001, 1), start("B", "h2", "h3", 20002, 2)}},
-		scenario.Phase{Name: "3:2", Actions: []scenario.Action{{Weight: &scenario.Weight{Flow: "A", Value: 3}}}},
+		emulation.Phase{Name: "1:2", Actions: []emulation.Action{start("A", "h1", "h4", 20001, 1), start("B", "h2", "h3", 20002, 2)}},
+		emulation.Phase{Name: "3:2", Actions: []emulation.Action{{Weight: &emulation.Weight{Flow: "A", Value: 3}}}},
 	)
 	if !report.Within {
 		t.Errorf("not every flow is within its share without loss: %+v", report.Checks)
@@ -129,9 +129,9 @@ func TestFlowsShareByWeight(t *testing.T) {
 }
 
 func TestRestartedSwitchComesBack(t *testing.T) {
-	report := play(t, 20*time.Second, []scenario.Restart{{Switch: "spine", At: 2 * time.Second}},
-		scenario.Phase{Name: "the spine restarts empty", Actions: []scenario.Action{start("A", "h1", "h4", 20001, 1), start("B", "h2", "h3", 20002, 1)}},
-		scenario.Phase{Name: "afterwards"},
+	report := play(t, 20*time.Second, []emulation.Restart{{Switch: "spine", At: 2 * time.Second}},
+		emulation.Phase{Name: "the spine restarts empty", Actions: []emulation.Action{start("A", "h1", "h4", 20001, 1), start("B", "h2", "h3", 20002, 1)}},
+		emulation.Phase{Name: "afterwards"},
 	)
 	run := report.Variants[0]
 	if run.Losses.Switches == 0 {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/packet"
-	"github.com/headgate/headgate/scenario"
 	"github.com/headgate/headgate/units"
 )
 
@@ -38,7 +38,7 @@ func decode(t *testing.T, file, filter string, fields ...string) (lines [][]stri
 
 // pauses shows the PFC frames that switches sent to their neighbours, as tshark decodes them, to
 // the meters of the wires.
-func (r *recorder) pauses(t *testing.T, dir string, meters scenario.Meters) {
+func (r *recorder) pauses(t *testing.T, dir string, meters emulation.Meters) {
 	t.Helper()
 	fields := []string{"frame.time_epoch", "macc.cbfc.enbv"}
 	for class := range packet.PFCClasses {

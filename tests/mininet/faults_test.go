@@ -10,7 +10,7 @@ import (
 	"time"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/units"
 )
 
@@ -59,13 +59,13 @@ func TestFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			each(t, tt.name, func(t *testing.T, kind string) outcome {
-				phase := func(name string, seconds int, actions ...scenario.Action) scenario.Phase {
-					return scenario.Phase{Name: name, For: units.Time(seconds) * 100 * units.Microsecond, Actions: actions}
+				phase := func(name string, seconds int, actions ...emulation.Action) emulation.Phase {
+					return emulation.Phase{Name: name, For: units.Time(seconds) * 100 * units.Microsecond, Actions: actions}
 				}
-				start := func(name, from, to string, port uint16, weight float64) scenario.Action {
-					return scenario.Action{Start: &scenario.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
+				start := func(name, from, to string, port uint16, weight float64) emulation.Action {
+					return emulation.Action{Start: &emulation.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
 				}
-				s := scenario.Shares("faults", "a fault beside two flows with weights 1 and 3",
+				s := emulation.Shares("faults", "a fault beside two flows with weights 1 and 3",
 					phase("before", 8, start("A", "h1", "h7", 20001, 1), start("D", "h4", "h8", 20004, 3)),
 					// A sender tries again after 4 s at the latest and then takes up to 10 s to find its rate; the
 					// second half of a phase counts.
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 				)
 				s.Fabric = fabric(t, "line.yaml")
 				s.Sample, s.Over = 10*units.Microsecond, 100*units.Microsecond
-				s.Judge = func(r *scenario.Report) { judgeFault(r, tt.forwards) }
+				s.Judge = func(r *emulation.Report) { judgeFault(r, tt.forwards) }
 				do := func(command []string) func(n *network) { return func(n *network) { n.do(command...) } }
 				return judged(play(t, s, kind, extra{end: (*network).right, faults: map[int]func(n *network){1: do(tt.fail), 2: do(tt.mend)}}))
 			})
@@ -82,10 +82,10 @@ func TestFaults(t *testing.T) {
 }
 
 // judgeFault wants the shares within 10 % before a fault and after it, and says what it cost.
-func judgeFault(r *scenario.Report, forwards bool) {
+func judgeFault(r *emulation.Report, forwards bool) {
 	for _, v := range r.Variants {
 		worst, where := 0.0, "none ran"
-		for _, p := range []scenario.PhaseResult{v.Phases[0], v.Phases[2]} {
+		for _, p := range []emulation.PhaseResult{v.Phases[0], v.Phases[2]} {
 			for _, f := range p.Flows {
 				if e := math.Abs(f.Error); e >= worst {
 					worst, where = e, f.Name+" "+p.Name
@@ -93,7 +93,7 @@ func judgeFault(r *scenario.Report, forwards bool) {
 			}
 		}
 		lost := v.Losses.Switches
-		r.Checks = append(r.Checks, scenario.Check{
+		r.Checks = append(r.Checks, emulation.Check{
 			What:     "the plan is empty and the shares are within 10 %",
 			Measured: fmt.Sprintf("at most %.1f %% away (%s); %d packets lost, %d sent again", worst, where, lost, v.Losses.Retransmits),
 			OK:       worst <= 10 && where != "none ran" && (lost == 0 || !forwards),

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/units"
 )
 
 // find returns a scenario of `headgate run` with some of its variants.
-func find(t *testing.T, name string, variants ...string) scenario.Scenario {
+func find(t *testing.T, name string, variants ...string) emulation.Scenario {
 	t.Helper()
-	s, err := scenario.Find(name)
+	s, err := emulation.Find(name)
 	if err == nil {
 		s, err = s.Select(variants)
 	}
@@ -25,18 +25,18 @@ func find(t *testing.T, name string, variants ...string) scenario.Scenario {
 // incast makes a scenario one of a single switch: h1 sends the victim to h7 and a second flow to
 // h8, to which h2 to h6 then send a burst of so many bytes each. A PAUSE that h1 gets for what it
 // sends to h8 costs the victim.
-func incast(s *scenario.Scenario, text []byte, burst units.Bytes, calm, during units.Time) {
+func incast(s *emulation.Scenario, text []byte, burst units.Bytes, calm, during units.Time) {
 	other := "F2"
 	if s.Victim == "F0" {
 		other = "F1"
 	}
 	s.Fabric, s.Port, s.Limits = text, config.Endpoint{Node: "s1", Port: 8}, nil
-	s.Phases = []scenario.Phase{
-		{Name: "calm", For: calm, Actions: []scenario.Action{
-			{Start: &scenario.Flow{Name: s.Victim, From: []string{"h1"}, To: "h7"}}, {Start: &scenario.Flow{Name: other, From: []string{"h1"}, To: "h8"}},
+	s.Phases = []emulation.Phase{
+		{Name: "calm", For: calm, Actions: []emulation.Action{
+			{Start: &emulation.Flow{Name: s.Victim, From: []string{"h1"}, To: "h7"}}, {Start: &emulation.Flow{Name: other, From: []string{"h1"}, To: "h8"}},
 		}},
-		{Name: "burst", For: during, Whole: true, Actions: []scenario.Action{
-			{Start: &scenario.Flow{Name: "burst", From: []string{"h2", "h3", "h4", "h5", "h6"}, To: "h8", Size: burst}},
+		{Name: "burst", For: during, Whole: true, Actions: []emulation.Action{
+			{Start: &emulation.Flow{Name: "burst", From: []string{"h2", "h3", "h4", "h5", "h6"}, To: "h8", Size: burst}},
 		}},
 	}
 }
@@ -66,7 +66,7 @@ func TestSPFC(t *testing.T) {
 			s.Variants[i].Config = strings.Replace(c, "size: 16MB,", "size: 12MB, headroom: 200KB,", 1)
 			s.Variants[i].CNPGap = 0
 		}
-		s.Law = scenario.LineRate
+		s.Law = emulation.LineRate
 		incast(&s, fabric(t, "single.yaml"), 2400*units.KB, 300*units.Microsecond, 500*units.Microsecond)
 		return judged(play(t, s, kind, extra{network: []string{"--pcap"}, reaction: prompt(200 * units.KB)}))
 	})

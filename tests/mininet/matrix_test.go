@@ -17,7 +17,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/tests/lag"
 )
 
@@ -138,7 +138,7 @@ func (o *outcome) bear(late, most time.Duration, what string) {
 }
 
 // judged is the outcome of a report, with the checks' figures.
-func judged(r *scenario.Report) (o outcome) {
+func judged(r *emulation.Report) (o outcome) {
 	for _, v := range r.Variants {
 		o.invalid = append(o.invalid, v.Invalid...)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/units"
 )
 
@@ -19,29 +19,29 @@ func TestPACC(t *testing.T) {
 		s.Fabric, s.Port = fabric(t, "dumbbell.yaml"), config.Endpoint{Node: "s2", Port: 2}
 		s.Variants[0].Config = ""
 		s.Variants[1].Config = "pacc: {enabled: true, cnp_dscp: 56, at: controller, carry: true}"
-		s.Phases = []scenario.Phase{
-			{Name: "calm", For: 600 * units.Microsecond, Actions: []scenario.Action{
-				{Start: &scenario.Flow{Name: "L1", From: []string{"h1"}, To: "h8"}}, {Start: &scenario.Flow{Name: "L2", From: []string{"h2"}, To: "h8"}},
+		s.Phases = []emulation.Phase{
+			{Name: "calm", For: 600 * units.Microsecond, Actions: []emulation.Action{
+				{Start: &emulation.Flow{Name: "L1", From: []string{"h1"}, To: "h8"}}, {Start: &emulation.Flow{Name: "L2", From: []string{"h2"}, To: "h8"}},
 			}},
-			{Name: "burst", For: 10000 * units.Microsecond, Whole: true, Actions: []scenario.Action{
-				{Start: &scenario.Flow{Name: "burst", From: []string{"h3", "h4", "h5", "h6"}, To: "h8", Size: 144 * units.KB}},
+			{Name: "burst", For: 10000 * units.Microsecond, Whole: true, Actions: []emulation.Action{
+				{Start: &emulation.Flow{Name: "burst", From: []string{"h3", "h4", "h5", "h6"}, To: "h8", Size: 144 * units.KB}},
 			}},
 		}
 		decoded := map[string]int{} // notifications to L1's sender, by variant
-		s.Judge = func(r *scenario.Report) { judgePACC(r, decoded) }
+		s.Judge = func(r *emulation.Report) { judgePACC(r, decoded) }
 		return judged(play(t, s, kind, extra{network: []string{"--pcap"}, captured: func(variant, dir string) {
 			decoded[variant] = len(decode(t, filepath.Join(dir, "s1-eth1_out.pcap"), "infiniband.bth.opcode == 0x81 && ip.dst == 10.0.1.1", "frame.number"))
 		}}))
 	})
 }
 
-func judgePACC(r *scenario.Report, decoded map[string]int) {
+func judgePACC(r *emulation.Report, decoded map[string]int) {
 	d, p := r.Variant("dcqcn"), r.Variant("pacc-controller")
 	if d == nil || p == nil {
 		return
 	}
 	check := func(ok bool, what, format string, args ...any) {
-		r.Checks = append(r.Checks, scenario.Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
+		r.Checks = append(r.Checks, emulation.Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
 	}
 	after := func(us *float64) string {
 		if us == nil {

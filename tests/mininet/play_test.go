@@ -14,15 +14,15 @@ import (
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/emulation"
+	"github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/int/maxqd"
-	"github.com/headgate/headgate/scenario"
-	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
 )
 
 // laws are what `headgate host` calls a scenario's; others are named as there.
-var laws = map[scenario.Law]string{scenario.LineRate: "none", scenario.DCQCN: "dcqcn-vendor"}
+var laws = map[emulation.Law]string{emulation.LineRate: "none", emulation.DCQCN: "dcqcn-vendor"}
 
 // extra is what a scenario's hosts are told beside what follows from scenario and fabric.
 type extra struct {
@@ -45,7 +45,7 @@ type reaction struct {
 // player plays one variant in Mininet.
 type player struct {
 	t        *testing.T
-	scenario *scenario.Scenario
+	scenario *emulation.Scenario
 	config   *config.Config
 	network  *network
 	more     extra
@@ -57,10 +57,10 @@ type player struct {
 
 // play plays every variant of a scenario in Mininet, as package scenario does in a process, and
 // judges it alike.
-func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.Report {
+func play(t *testing.T, s emulation.Scenario, kind string, more extra) *emulation.Report {
 	t.Helper()
 	times := s.Times(0)
-	var results []*scenario.Result
+	var results []*emulation.Result
 	var first *config.Config
 	for _, v := range s.Variants {
 		c, err := s.Configure(v)
@@ -70,7 +70,7 @@ func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.
 		if first == nil {
 			first = c
 		}
-		var result *scenario.Result
+		var result *emulation.Result
 		lag.Repeat(t, plays(t), func() string {
 			p := &player{t: t, scenario: &s, config: c, more: more, gap: v.CNPGap, agents: map[string]*agent{}, totals: map[string]summary{}}
 			p.network = begin(t, c.Source, kind, more.network...)
@@ -90,7 +90,7 @@ func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.
 		})
 		results = append(results, result)
 	}
-	report := scenario.NewReport(&s, first, times, results)
+	report := emulation.NewReport(&s, first, times, results)
 	var table bytes.Buffer
 	if err := report.WriteTable(&table); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func play(t *testing.T, s scenario.Scenario, kind string, more extra) *scenario.
 }
 
 // play lets the phases happen by the wall clock and returns what was recorded.
-func (p *player) play(times []units.Time) *scenario.Record {
+func (p *player) play(times []units.Time) *emulation.Record {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(p.t.Context())
 	defer cancel()
@@ -113,7 +113,7 @@ func (p *player) play(times []units.Time) *scenario.Record {
 	p.attached()
 	late := p.network.late()
 	took := p.network.ping(p.more.reaction)
-	rec := &scenario.Record{Config: p.config, Times: times}
+	rec := &emulation.Record{Config: p.config, Times: times}
 	r.began = time.Now()
 	for i, phase := range p.scenario.Phases {
 		p.until(r.began, times[i])
@@ -140,7 +140,7 @@ func (p *player) play(times []units.Time) *scenario.Record {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	rec.Pools = scenario.PoolsOf(list.GetSwitches())
+	rec.Pools = emulation.PoolsOf(list.GetSwitches())
 	for _, sw := range list.GetSwitches() {
 		for _, v := range sw.Values("pfc_lossless_dropped_packets") {
 			rec.Losses.Lossless += v.GetCount()
@@ -156,10 +156,10 @@ func (p *player) play(times []units.Time) *scenario.Record {
 	r.streams.Wait()
 	p.network.end() // captures are complete
 	for _, l := range p.config.Links {
-		rec.Wires = append(rec.Wires, inproc.Wire{From: l.A, To: l.B, Rate: l.Rate}, inproc.Wire{From: l.B, To: l.A, Rate: l.Rate})
+		rec.Wires = append(rec.Wires, network.Wire{From: l.A, To: l.B, Rate: l.Rate}, network.Wire{From: l.B, To: l.A, Rate: l.Rate})
 	}
 	rec.Series, rec.Peak = r.series(end)
-	rec.Pauses = scenario.NewMeters(rec.Wires)
+	rec.Pauses = emulation.NewMeters(rec.Wires)
 	if p.scenario.Lossless {
 		r.pauses(p.t, p.network.dir, rec.Pauses)
 	}
@@ -226,7 +226,7 @@ func (p *player) attached() {
 }
 
 // begin does what a phase begins with.
-func (p *player) begin(ctx context.Context, phase scenario.Phase) {
+func (p *player) begin(ctx context.Context, phase emulation.Phase) {
 	p.t.Helper()
 	flows := map[string][]string{} // --flow by host
 	for _, a := range phase.Actions {
@@ -260,13 +260,13 @@ func (p *player) begin(ctx context.Context, phase scenario.Phase) {
 	}
 }
 
-func (p *player) find(flow string) *scenario.Flow {
+func (p *player) find(flow string) *emulation.Flow {
 	list := p.scenario.Flows()
-	return list[slices.IndexFunc(list, func(f *scenario.Flow) bool { return f.Name == flow })]
+	return list[slices.IndexFunc(list, func(f *emulation.Flow) bool { return f.Name == flow })]
 }
 
 // flow is a flow for --flow.
-func (p *player) flow(f *scenario.Flow) string {
+func (p *player) flow(f *emulation.Flow) string {
 	text := "dst=" + p.config.Host(f.To).IPv4.String()
 	if f.Weight > 0 {
 		text += fmt.Sprintf(",weight=%g", f.Weight)
@@ -287,7 +287,7 @@ func (p *player) start(host string, args ...string) *agent {
 	if name, ok := laws[p.scenario.Law]; ok {
 		law = name
 	}
-	if p.scenario.Law != scenario.Soze && slices.Contains(args, "--listen-only") {
+	if p.scenario.Law != emulation.Soze && slices.Contains(args, "--listen-only") {
 		law = "none" // some laws want to know the path
 	}
 	args = append(args, "--law", law, "--scale", fmt.Sprint(c.Scale), "--ack-dscp", fmt.Sprint(soze.Of(c).AckDSCP))
@@ -306,8 +306,8 @@ func (p *player) start(host string, args ...string) *agent {
 }
 
 // total adds up what a flow's or a burst's hosts measured.
-func (p *player) total(f *scenario.Flow) scenario.FlowTotal {
-	out := scenario.FlowTotal{Name: f.Name, Flows: len(f.From)}
+func (p *player) total(f *emulation.Flow) emulation.FlowTotal {
+	out := emulation.FlowTotal{Name: f.Name, Flows: len(f.From)}
 	for _, from := range f.From {
 		for _, s := range p.totals[from].Flows {
 			if s.Dst != p.config.Host(f.To).IPv4.String() {

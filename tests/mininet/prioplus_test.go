@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/units"
 )
 
@@ -16,24 +16,24 @@ func TestPrioPlus(t *testing.T) {
 	// The paper's levels (§4.4): how much of a bandwidth-delay product a flow starts with.
 	more := extra{flow: map[string]string{}, host: map[string][]string{"h2": {"--level", "middle"}, "h3": {"--level", "high"}, "h4": {"--level", "high"}}}
 	name := func(priority int) string { return fmt.Sprintf("P%d", priority) }
-	var phases []scenario.Phase
+	var phases []emulation.Phase
 	for p := 1; p <= 4; p++ {
 		more.flow[name(p)] = fmt.Sprintf(",priority=%d", p)
-		phases = append(phases, scenario.Phase{Name: name(p) + " starts", For: 12 * second, Actions: []scenario.Action{
-			{Start: &scenario.Flow{Name: name(p), From: []string{fmt.Sprintf("h%d", p)}, To: "h8"}},
+		phases = append(phases, emulation.Phase{Name: name(p) + " starts", For: 12 * second, Actions: []emulation.Action{
+			{Start: &emulation.Flow{Name: name(p), From: []string{fmt.Sprintf("h%d", p)}, To: "h8"}},
 		}})
 	}
 	// The paper's 1.26 ms, which a lower priority needs to take over, are 25 s here.
 	for p := 4; p > 1; p-- {
-		phases = append(phases, scenario.Phase{Name: name(p) + " ends", For: units.Time(30-3*p) * second, Actions: []scenario.Action{{Stop: name(p)}}})
+		phases = append(phases, emulation.Phase{Name: name(p) + " ends", For: units.Time(30-3*p) * second, Actions: []emulation.Action{{Stop: name(p)}}})
 	}
 	for _, law := range []string{"swift", "ledbat"} {
 		t.Run(law, func(t *testing.T) {
 			each(t, "PrioPlus over "+law, func(t *testing.T, kind string) outcome {
-				s := scenario.Shares("prioplus", "PrioPlus: four virtual priorities in one queue", phases...)
+				s := emulation.Shares("prioplus", "PrioPlus: four virtual priorities in one queue", phases...)
 				// Faster, so that a round trip does not take a second.
 				faster := strings.NewReplacer("2Mbps", "5Mbps", "scale: 50000", "scale: 20000")
-				s.Law, s.Fabric = scenario.Law("prioplus-"+law), []byte(faster.Replace(string(fabric(t, "single.yaml"))))
+				s.Law, s.Fabric = emulation.Law("prioplus-"+law), []byte(faster.Replace(string(fabric(t, "single.yaml"))))
 				// A base of 120 ms, and noise of 40 ms for processes that wait for a processor.
 				s.Variants[0].Config = "prioplus: {base_rtt: 6us, noise: 2us, fluctuation: 3us, priorities: 4}"
 				s.Sample, s.Over, s.Judge = 10*units.Microsecond, 100*units.Microsecond, judgePrioPlus
@@ -45,7 +45,7 @@ func TestPrioPlus(t *testing.T) {
 
 // judgePrioPlus wants the highest priority that runs to have most of the link in each phase, and the
 // others little of it.
-func judgePrioPlus(r *scenario.Report) {
+func judgePrioPlus(r *emulation.Report) {
 	const line = 100e9 * 1000 / 1058 // payload of full frames
 	least, most, where := 1.0, 0.0, ""
 	for _, v := range r.Variants {
@@ -62,7 +62,7 @@ func judgePrioPlus(r *scenario.Report) {
 			most = max(most, others)
 		}
 	}
-	r.Checks = append(r.Checks, scenario.Check{
+	r.Checks = append(r.Checks, emulation.Check{
 		What:     "the highest priority that runs has 80 % of the link or more, the others together 15 % or less",
 		Measured: fmt.Sprintf("%.0f %% or more (least when %s), %.0f %% or less", least*100, where, most*100), OK: least >= 0.8 && most <= 0.15,
 	})

@@ -10,16 +10,16 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/emulation"
+	"github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
-	"github.com/headgate/headgate/scenario"
-	"github.com/headgate/headgate/scenario/inproc"
 	"github.com/headgate/headgate/units"
 )
 
 // recorder takes down what hosts and switches report to the controller.
 type recorder struct {
-	scenario *scenario.Scenario
+	scenario *emulation.Scenario
 	config   *config.Config
 	began    time.Time
 
@@ -52,7 +52,7 @@ type report struct {
 }
 
 // record follows the controller's streams until ctx ends.
-func record(ctx context.Context, t *testing.T, n *network, s *scenario.Scenario, c *config.Config) *recorder {
+func record(ctx context.Context, t *testing.T, n *network, s *emulation.Scenario, c *config.Config) *recorder {
 	t.Helper()
 	r := &recorder{scenario: s, config: c, flows: map[pair][]report{}, drops: map[port]drops{}, queued: map[port]uint64{}, departed: map[port][]report{}}
 	r.streams.Go(func() {
@@ -132,15 +132,15 @@ func at(list []report, when time.Time, grows bool) (now report) {
 }
 
 // series returns the samples of the play, and how high the recorded queue ever was.
-func (r *recorder) series(end units.Time) (out scenario.Series, peak units.Bytes) {
+func (r *recorder) series(end units.Time) (out emulation.Series, peak units.Bytes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	scale := units.Time(r.config.Scale)
 	for t := units.Time(0); t <= end; t += r.scenario.Sample {
 		when := r.began.Add((t * scale).Duration())
-		p := scenario.Point{At: t, Queue: units.Bytes(at(r.queue, when, false).bytes)}
+		p := emulation.Point{At: t, Queue: units.Bytes(at(r.queue, when, false).bytes)}
 		for _, f := range r.scenario.Flows() {
-			fp := scenario.FlowPoint{Running: running(r.scenario, f.Name, t)}
+			fp := emulation.FlowPoint{Running: running(r.scenario, f.Name, t)}
 			for _, from := range f.From {
 				list := r.flows[pair{r.config.Host(from).IPv4.String(), r.config.Host(f.To).IPv4.String()}]
 				now := at(list, when, true)
@@ -148,7 +148,7 @@ func (r *recorder) series(end units.Time) (out scenario.Series, peak units.Bytes
 					// What left the port to the receiver, which is sooner known than what the sender
 					// heard of: BMv2 paces acknowledgements as if they were full packets.
 					first := at(r.departed[edge], r.began, true)
-					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(inproc.MSS) / frame
+					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(network.MSS) / frame
 				}
 				fp.Weight, fp.Delivered = now.weight, fp.Delivered+units.Bytes(now.bytes)
 				fp.MaxQD, fp.RTT = units.FromDuration(now.maxQD)/scale, units.FromDuration(now.rtt)/scale
@@ -164,7 +164,7 @@ func (r *recorder) series(end units.Time) (out scenario.Series, peak units.Bytes
 }
 
 // running says whether a flow has been begun and not stopped at a time.
-func running(s *scenario.Scenario, flow string, at units.Time) (runs bool) {
+func running(s *emulation.Scenario, flow string, at units.Time) (runs bool) {
 	times := s.Times(0)
 	for i, p := range s.Phases {
 		for _, a := range p.Actions {
@@ -181,11 +181,11 @@ func running(s *scenario.Scenario, flow string, at units.Time) (runs bool) {
 }
 
 // frame is a full data packet of RoCEv2 in bytes, without maxQD's shim.
-const frame = uint64(packet.DataOverhead-maxqd.Len) + uint64(inproc.MSS)
+const frame = uint64(packet.DataOverhead-maxqd.Len) + uint64(network.MSS)
 
 // alone returns the port to a flow's receiver, if nothing else is sent there.
-func (r *recorder) alone(f *scenario.Flow) (port, bool) {
-	if len(f.From) > 1 || r.scenario.Law == scenario.Soze {
+func (r *recorder) alone(f *emulation.Flow) (port, bool) {
+	if len(f.From) > 1 || r.scenario.Law == emulation.Soze {
 		return port{}, false
 	}
 	for _, other := range r.scenario.Flows() {

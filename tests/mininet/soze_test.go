@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/headgate/headgate/scenario"
+	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/units"
 )
 
@@ -21,17 +21,17 @@ func fabric(t *testing.T, name string) []byte {
 // TestSoze shares a line of switches by weight: 1:2:4 on the first hop, a change, and a flow on the
 // second hop that becomes the first flow's bottleneck (Söze, Figure 17).
 func TestSoze(t *testing.T) {
-	start := func(name, from, to string, port uint16, weight float64) scenario.Action {
-		return scenario.Action{Start: &scenario.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
+	start := func(name, from, to string, port uint16, weight float64) emulation.Action {
+		return emulation.Action{Start: &emulation.Flow{Name: name, From: []string{from}, To: to, SrcPort: port, Weight: weight}}
 	}
 	each(t, "Söze", func(t *testing.T, kind string) outcome {
 		const phase = 1200 * units.Microsecond // 12 s here
-		s := scenario.Shares("soze", "Söze: weighted max-min shares on two hops",
-			scenario.Phase{Name: "1:2:4", For: phase, Actions: []scenario.Action{
+		s := emulation.Shares("soze", "Söze: weighted max-min shares on two hops",
+			emulation.Phase{Name: "1:2:4", For: phase, Actions: []emulation.Action{
 				start("A", "h1", "h7", 20001, 1), start("B", "h2", "h5", 20002, 2), start("C", "h3", "h6", 20003, 4),
 			}},
-			scenario.Phase{Name: "4:2:4", For: phase, Actions: []scenario.Action{{Weight: &scenario.Weight{Flow: "A", Value: 4}}}},
-			scenario.Phase{Name: "a second hop", For: phase, Actions: []scenario.Action{start("D", "h4", "h8", 20004, 12)}},
+			emulation.Phase{Name: "4:2:4", For: phase, Actions: []emulation.Action{{Weight: &emulation.Weight{Flow: "A", Value: 4}}}},
+			emulation.Phase{Name: "a second hop", For: phase, Actions: []emulation.Action{start("D", "h4", "h8", 20004, 12)}},
 		)
 		s.Fabric = fabric(t, "line.yaml")
 		s.Sample, s.Over = 10*units.Microsecond, 100*units.Microsecond

@@ -1,0 +1,198 @@
+package emulation
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/units"
+)
+
+const (
+	// settleOver is over how long a queue is averaged to judge whether it has settled: PACC's
+	// T. settleBand is how far from its level it may be and still count as there.
+	settleOver = 80 * units.Microsecond
+	settleBand = 0.2
+)
+
+// Record is what was taken down of one play on a fabric, whatever the fabric is made of. All times
+// and rates but those of Wires are the scenario's own.
+type Record struct {
+	Variant string
+	Config  *config.Config
+	Times   []units.Time // when each phase began and, last, when the play ended
+	Series  Series
+	Flows   []FlowTotal // in the order in which the scenario names them
+	Wires   []network.Wire
+	Pauses  Meters         // of the wires
+	Paths   [][][]int      // by phase and flow: the wires that packets were seen on in the second half
+	Peak    units.Bytes    // the most that the recorded queue held
+	Losses  network.Losses // without retransmissions, which Flows have
+	Pools   map[string]Pools
+	Faults  []string
+	Late    units.Time // the most that fabric or controller were late, by the wall clock
+	Bad     []string   // what else speaks against the play
+}
+
+// Assess measures a play and says whether it is valid.
+func (s *Scenario) Assess(rec *Record) (*Result, error) {
+	res := &Result{
+		Variant: rec.Variant, Losses: rec.Losses, Pools: rec.Pools, Faults: rec.Faults, Flows: rec.Flows,
+		Pause: rec.pause(s), Series: rec.curves(s), WorstLagMS: millis(rec.Late), MaxLagMS: millis(maxLag(rec.Config)),
+	}
+	for _, f := range rec.Flows {
+		res.CNPs += f.CNPs
+		res.Losses.Retransmits += f.Retransmits
+	}
+	for i := range s.Phases {
+		p, err := rec.phase(s, i)
+		if err != nil {
+			return nil, err
+		}
+		res.Phases = append(res.Phases, p)
+	}
+	if s.Victim != "" {
+		res.Victim = victim(s.Victim, res.Phases[0], res.Phases[1])
+	}
+	if s.Port.Node != "" {
+		res.Queue = rec.queue(s)
+	}
+	res.validate(s, rec.Bad...)
+	return res, nil
+}
+
+// phase measures one phase.
+func (rec *Record) phase(s *Scenario, i int) (PhaseResult, error) {
+	conf, start, end := s.Phases[i], rec.Times[i], rec.Times[i+1]
+	w := Window{start, end}
+	if !conf.Whole {
+		w.From = (start + end) / 2
+	}
+	out := PhaseResult{Name: conf.Name, StartUS: start.Micros(), EndUS: end.Micros(), FromUS: w.From.Micros()}
+	for _, a := range conf.Actions {
+		out.Actions = append(out.Actions, a.String())
+	}
+	part, over := rec.Series.between(w), s.Over
+	if len(part) == 0 {
+		return out, nil
+	}
+	var running []int
+	for k, f := range part[len(part)/2].Flows {
+		if !f.Running {
+			continue
+		}
+		running = append(running, k)
+		out.Flows = append(out.Flows, FlowPhase{
+			Name: rec.Flows[k].Name, Measured: math.Round(part.rate(k)), Lowest: math.Round(part.lowest(k, over)),
+			MaxQDUS: part.mean(func(p Point) float64 { return p.Flows[k].MaxQD.Micros() }),
+			RTTUS:   part.mean(func(p Point) float64 { return p.Flows[k].RTT.Micros() }),
+		})
+	}
+	if s.Law != Soze {
+		return out, nil
+	}
+	return out, rec.shares(s, &out, running, rec.Paths[i], rec.Series.between(Window{start, end}))
+}
+
+// record returns what the recorder took down; on the loop.
+func (r *Run) record(lost network.Losses) *Record {
+	rec := r.recorder
+	out := &Record{
+		Variant: r.Scenario.Variants[r.Index].Name, Config: r.Config, Times: r.times, Series: rec.series(), Wires: r.fabric.Wires,
+		Pauses: rec.meters, Paths: rec.paths, Losses: lost, Late: rec.lag,
+	}
+	_, out.Peak = rec.queue()
+	for i := range rec.meters {
+		rec.meters[i].paused.Time = rec.meters[i].paused.By(r.fabric.Loop.Now()) // what is left of a pause does not count
+	}
+	for _, t := range rec.tracks {
+		out.Flows = append(out.Flows, total(t, rec))
+	}
+	return out
+}
+
+// total adds up what the hosts know of a track's flows.
+func total(t *track, rec *recorder) FlowTotal {
+	out := FlowTotal{Name: t.Name, Flows: t.count(), Delivered: int64(t.delivered)}
+	from := map[agent.FlowKey]string{}
+	for _, s := range t.sent {
+		from[s.key] = s.host.Config().Name
+	}
+	for _, rep := range t.reports() {
+		out.CNPs += rep.CNPs
+		out.Retransmits += rep.Retransmits
+		if rep.Finished > 0 {
+			out.Done++
+			out.LastUS = max(out.LastUS, ((rep.Finished-rec.began)/rec.scale - t.begun).Micros())
+			if t.Size > 0 {
+				out.Ended = append(out.Ended, Completion{from[rep.Key], int64(t.Size), ((rep.Finished - rep.Started) / rec.scale).Micros()})
+			}
+		}
+	}
+	return out
+}
+
+// victim sets a flow's rate in one phase beside that in another; nil when it had none to lose.
+func victim(name string, before, during PhaseResult) *Victim {
+	find := func(p PhaseResult) FlowPhase {
+		i := slices.IndexFunc(p.Flows, func(f FlowPhase) bool { return f.Name == name })
+		if i < 0 {
+			return FlowPhase{}
+		}
+		return p.Flows[i]
+	}
+	b, d := find(before), find(during)
+	if b.Measured <= 0 {
+		return nil
+	}
+	return &Victim{Flow: name, Before: b.Measured, During: d.Measured, Lowest: d.Lowest, Lost: (1 - d.Measured/b.Measured) * 100}
+}
+
+// curves returns the samples as a report has them.
+func (rec *Record) curves(s *Scenario) Curves {
+	c := Curves{Rates: map[string][]float64{}}
+	for _, p := range rec.Series {
+		c.TimeUS = append(c.TimeUS, p.At.Micros())
+		c.Pauses = append(c.Pauses, p.Pauses)
+		if s.Port.Node != "" {
+			c.QueueKB = append(c.QueueKB, float64(p.Queue)/1e3)
+		}
+	}
+	for i, f := range rec.Flows {
+		c.Rates[f.Name] = rec.Series.rates(i, s.Over)
+	}
+	return c
+}
+
+func (rec *Record) pause(s *Scenario) Pause {
+	var p Pause
+	for i, m := range rec.Pauses {
+		p.Frames += m.pauses
+		p.Refreshes += m.refreshes
+		p.Resumes += m.resumes
+		took := (m.paused.Time / units.Time(s.scale(rec.Config))).Micros()
+		p.TimeUS += took
+		if m.pauses+m.refreshes > 0 {
+			p.Links = append(p.Links, PausedLink{Paused: rec.Wires[i].To.String(), Frames: m.pauses, TimeUS: took})
+		}
+	}
+	slices.SortFunc(p.Links, func(a, b PausedLink) int {
+		return cmp.Or(-cmp.Compare(a.TimeUS, b.TimeUS), cmp.Compare(a.Paused, b.Paused))
+	})
+	return p
+}
+
+func (rec *Record) queue(s *Scenario) *Queue {
+	const kb = 1e3
+	from, end := rec.Times[1], rec.Times[len(rec.Times)-1]
+	rest, late := rec.Series.between(Window{from, end}), rec.Series.between(Window{end - (end-from)/3, end})
+	return &Queue{
+		Port: s.Port.String(), PeakKB: float64(rec.Peak) / kb,
+		SettledKB: late.queueMean() / kb, LowKB: late.queueQuantile(0.05) / kb, HighKB: late.queueQuantile(0.95) / kb,
+		SettledUS: rest.settle(Series.queueMean, float64(s.Target), settleBand, settleOver),
+		SteadyUS:  rest.settle(Series.queueMean, late.queueMean(), settleBand, settleOver),
+	}
+}

@@ -1,0 +1,166 @@
+// Package inproc is a fabric in this process: embedded switches, hosts and links on one
+// loop, from a fabric file. The switches are empty until a controller finds them over
+// P4Runtime.
+package network
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/units"
+)
+
+// Options of a fabric.
+type Options struct {
+	// Host, when set, changes what a host is before it is made: its law and its classes. It
+	// gets what Host of this package says by default.
+	Host func(c *agent.Config)
+	// Tap, when set, sees every frame whose last bit has come to the end of a wire, before
+	// who is there takes it. The bytes are valid until it returns. The loop calls it.
+	Tap func(wire int, frame []byte, now units.Time)
+	Log *slog.Logger // slog.Default when nil
+}
+
+// Fabric is a configuration's switches, hosts and links in this process, on one loop. The
+// loop's goroutine owns everything but the P4Runtime servers.
+type Fabric struct {
+	Loop  *clock.Loop
+	Hosts map[string]*agent.Host
+	// Wires are the directions of the links: link i of the configuration is wire 2i, from
+	// its end A to its end B, and wire 2i+1.
+	Wires []Wire
+
+	cfg      *config.Config
+	opts     Options
+	switches map[string]*node
+	links    []*softswitch.Link
+	buried   Losses // what switches lost that have been replaced
+}
+
+// Wire is one direction of a link.
+type Wire struct {
+	From, To config.Endpoint
+	Rate     units.Rate // of the sending end
+}
+
+// node is a switch and its ports' cable ends, which stay when the switch is replaced.
+type node struct {
+	conf  config.Switch
+	sw    *softswitch.Switch
+	ports map[uint32]*socket
+}
+
+// Build makes the fabric of a configuration on a new loop.
+func Build(cfg *config.Config, o Options) (*Fabric, error) {
+	f := &Fabric{Loop: clock.NewLoop(), Hosts: map[string]*agent.Host{}, cfg: cfg, opts: o, switches: map[string]*node{}}
+	for _, s := range cfg.Switches {
+		n := &node{conf: s, ports: map[uint32]*socket{}}
+		if err := f.power(n); err != nil {
+			return nil, err
+		}
+		f.switches[s.Name] = n
+	}
+	for _, l := range cfg.Links {
+		if err := f.cable(l); err != nil {
+			return nil, fmt.Errorf("link %s: %w", l.Name, err)
+		}
+	}
+	return f, nil
+}
+
+// Switch returns a switch, nil when there is none of that name. After a Restart it is
+// another one.
+func (f *Fabric) Switch(name string) *softswitch.Switch {
+	if n := f.switches[name]; n != nil {
+		return n.sw
+	}
+	return nil
+}
+
+// power gives a node a new, empty switch.
+func (f *Fabric) power(n *node) error {
+	sw, err := softswitch.NewOnLoop(f.Loop, softswitch.Config{
+		Name: n.conf.Name, DeviceID: n.conf.DeviceID, CPUPort: n.conf.CPUPort, Log: f.opts.Log,
+		// Admission in the pipeline is what limits a queue; the traffic manager only keeps a
+		// fault from eating all memory.
+		Traffic: tm.Config{Queues: n.conf.PriorityQueues, Limit: tm.Limit{Bytes: 64 * units.MB}},
+		PFC:     softswitch.PFC{Enabled: true},
+	})
+	if err != nil {
+		return err
+	}
+	n.sw = sw
+	for number, s := range n.ports {
+		port, err := sw.AddPort(number, s.rate)
+		if err != nil {
+			return err
+		}
+		s.plug(port)
+	}
+	return nil
+}
+
+// cable lays one link.
+func (f *Fabric) cable(l config.Link) error {
+	var ends [2]softswitch.Endpoint
+	for i, e := range []config.Endpoint{l.A, l.B} {
+		s := &socket{rate: l.Rate, tap: f.opts.Tap, wire: len(f.Wires) + 1 - i}
+		if n, ok := f.switches[e.Node]; ok {
+			if r := n.conf.Port(e.Port).Rate; r > 0 {
+				s.rate = r
+			}
+			port, err := n.sw.AddPort(e.Port, s.rate)
+			if err != nil {
+				return err
+			}
+			n.ports[e.Port] = s
+			s.plug(port)
+		} else if err := f.host(e.Node, l, s); err != nil {
+			return err
+		}
+		ends[i] = s
+	}
+	f.Wires = append(f.Wires,
+		Wire{From: l.A, To: l.B, Rate: ends[0].(*socket).rate},
+		Wire{From: l.B, To: l.A, Rate: ends[1].(*socket).rate})
+	link, err := softswitch.Connect(f.Loop, f.cfg.Scaled(l.Delay), ends[0], ends[1])
+	if err != nil {
+		return err
+	}
+	f.links = append(f.links, link)
+	return nil
+}
+
+// socket is a cable's end: it remembers the cable, so that what is plugged into it can be
+// replaced, and shows what arrives to the tap.
+type socket struct {
+	softswitch.Endpoint
+	out  softswitch.Sender
+	rate units.Rate // of the port plugged in
+	up   bool
+	tap  func(wire int, frame []byte, now units.Time)
+	wire int // that ends here
+}
+
+// plug puts a port into the socket, in place of the one before.
+func (s *socket) plug(e softswitch.Endpoint) {
+	s.Endpoint = e
+	if s.out != nil {
+		e.Attach(s.out)
+		e.SetUp(s.up)
+	}
+}
+
+func (s *socket) Attach(out softswitch.Sender) { s.out = out; s.Endpoint.Attach(out) }
+func (s *socket) SetUp(up bool)                { s.up = up; s.Endpoint.SetUp(up) }
+func (s *socket) Receive(frame []byte, now units.Time) {
+	if s.tap != nil {
+		s.tap(s.wire, frame, now)
+	}
+	s.Endpoint.Receive(frame, now)
+}

@@ -1,0 +1,73 @@
+package network
+
+import (
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
+	section "github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/units"
+)
+
+// MSS is the payload of a full packet, as in the papers' simulations (Söze §5).
+const MSS = 1000 * units.Byte
+
+// host makes the host at the end of a link. By default its flows follow Söze's law with the
+// parameters of the fabric file.
+func (f *Fabric) host(name string, l config.Link, s *socket) error {
+	h, p := f.cfg.Host(name), section.Of(f.cfg)
+	unit, err := maxqd.NewUnit(p.Unit())
+	if err != nil {
+		return err
+	}
+	nic := &nic{rate: l.Rate}
+	params := param.For[soze.Params](law.Flow{Rate: l.Rate, MSS: MSS})
+	params.P, params.K, params.Alpha, params.Beta, params.M = f.cfg.Scaled(p.P), f.cfg.Scaled(p.K), p.Alpha, p.Beta, p.M
+	c := agent.Config{
+		Name: name, MAC: h.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
+		NewLaw:   agent.Soze(params),
+		MSS:      MSS,
+		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP, ShimPort: p.UDPPort,
+		Classes: f.classes(),
+	}
+	if f.opts.Host != nil {
+		f.opts.Host(&c)
+	}
+	nic.host, err = agent.NewHost(f.Loop, c, nic.send)
+	if err != nil {
+		return err
+	}
+	f.Hosts[name] = nic.host
+	s.plug(nic)
+	return nil
+}
+
+// classes returns the class of each DSCP, as the switches have it.
+func (f *Fabric) classes() map[uint8]uint8 {
+	m := make(map[uint8]uint8, 64)
+	for dscp := range uint8(64) {
+		m[dscp] = qos.Of(f.cfg).ClassOf(dscp).Class
+	}
+	return m
+}
+
+// nic is a host's end of its link.
+type nic struct {
+	host *agent.Host
+	rate units.Rate
+	out  softswitch.Sender
+}
+
+func (n *nic) Attach(out softswitch.Sender)       { n.out = out }
+func (n *nic) SetUp(bool)                         {}
+func (n *nic) Receive(frame []byte, _ units.Time) { n.host.Receive(frame) }
+
+// send takes a frame as its transmission begins; its last bit leaves a frame's time later.
+func (n *nic) send(frame []byte, now units.Time) {
+	n.out.Send(frame, now+n.rate.TxTime(units.Bytes(len(frame))))
+}

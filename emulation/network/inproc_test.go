@@ -1,0 +1,123 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/examples"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/units"
+)
+
+// TestBuild holds a fabric against its file: wires in the order of links, rates of ports,
+// classes of DSCPs, and what Options.Host changed.
+func TestBuild(t *testing.T) {
+	cfg, err := config.Parse("leaf-spine.yaml", examples.LeafSpine, nil, controller.Sections()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Build(cfg, Options{Host: func(c *agent.Config) { c.CNPGap = 7 * units.Millisecond }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if len(f.Wires) != 2*len(cfg.Links) || len(f.Hosts) != len(cfg.Hosts) {
+		t.Fatalf("%d wires and %d hosts, want %d and %d", len(f.Wires), len(f.Hosts), 2*len(cfg.Links), len(cfg.Hosts))
+	}
+	for i, l := range cfg.Links {
+		a, b := f.Wires[2*i], f.Wires[2*i+1]
+		if a.From != l.A || a.To != l.B || b.From != l.B || b.To != l.A || a.Rate != l.Rate {
+			t.Errorf("link %s is %+v and %+v", l.Name, a, b)
+		}
+	}
+	for _, s := range cfg.Switches {
+		if f.Switch(s.Name) == nil {
+			t.Errorf("there is no switch %s", s.Name)
+		}
+	}
+	if f.Switch("leaf9") != nil {
+		t.Error("there is a switch leaf9")
+	}
+	c := f.Hosts["h1"].Config()
+	if c.CNPGap != 7*units.Millisecond {
+		t.Errorf("the hosts' gap is %v, want 7 ms", c.CNPGap)
+	}
+	if c.Classes[48] != 6 || c.Classes[8] != 0 || len(c.Classes) != 64 {
+		t.Errorf("DSCP 48 and 8 are of class %d and %d of %d, want 6 and 0 of 64", c.Classes[48], c.Classes[8], len(c.Classes))
+	}
+}
+
+// admin is a controller that answers with the first of its lists that is left, the last for good.
+type admin struct {
+	pb.FabricServiceClient
+	lists [][]*pb.SwitchStatus
+	asked int
+}
+
+func (a *admin) ListSwitches(context.Context, *pb.ListSwitchesRequest, ...grpc.CallOption) (*pb.ListSwitchesResponse, error) {
+	a.asked++
+	return &pb.ListSwitchesResponse{Switches: a.lists[min(a.asked, len(a.lists))-1]}, nil
+}
+
+// TestWaitReady wants every switch of the fabric, each with entries: a controller that serves its
+// API before it has applied its file lists none.
+func TestWaitReady(t *testing.T) {
+	sw := func(name string, state pb.SwitchStatus_State, entries uint64) *pb.SwitchStatus {
+		return &pb.SwitchStatus{Name: name, State: state, Entries: entries}
+	}
+	const ready = pb.SwitchStatus_STATE_READY
+	a := &admin{lists: [][]*pb.SwitchStatus{
+		nil,
+		{sw("a", ready, 9)},
+		{sw("a", ready, 9), sw("b", pb.SwitchStatus_STATE_RECONCILING, 9)},
+		{sw("a", ready, 9), sw("b", ready, 0)},
+		{sw("b", ready, 9), sw("a", ready, 9)},
+	}}
+	c := &Control{Admin: a, switches: []string{"a", "b"}}
+	if err := c.WaitReady(t.Context()); err != nil || a.asked != len(a.lists) {
+		t.Errorf("ready after %d answers, %v; want after %d", a.asked, err, len(a.lists))
+	}
+	for i, want := range []string{"a is not known to the controller yet", "b is not known to the controller yet", "b is reconciling: ", "b holds no entries", ""} {
+		if got := notReady(c.switches, a.lists[i]); got != want {
+			t.Errorf("of %v is missing %q, want %q", a.lists[i], got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&Control{Admin: &admin{lists: [][]*pb.SwitchStatus{nil}}, switches: []string{"a"}}).WaitReady(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that was stopped waits with %v", err)
+	}
+}
+
+func TestLosses(t *testing.T) {
+	before := Losses{Queues: 1, Links: 2, Switches: 3}
+	after := before
+	after.add(Losses{Queues: 4, Admission: 1})
+	if d := after.Since(before); d != (Losses{Queues: 4, Admission: 1}) || d.Dropped() != 1 || d.Faults() != 4 {
+		t.Errorf("since then %+v was lost", d)
+	}
+	if l := (Losses{Retransmits: 3}); l.Dropped()+l.Faults() != 0 {
+		t.Error("what was sent again counts as lost")
+	}
+	var l Losses
+	for i, cell := range []struct {
+		counter uint32
+		index   int64
+	}{
+		{ids.CounterDrops, ids.DropAdmission}, {ids.CounterDrops, ids.DropBuffer}, {ids.CounterDrops, ids.DropNoRoute},
+		{ids.CounterDrops, ids.DropMACControl}, {ids.CounterLosslessDrops, 17},
+	} {
+		l.count(&p4v1.CounterEntry{CounterId: cell.counter, Index: &p4v1.Index{Index: cell.index}, Data: &p4v1.CounterData{PacketCount: 1 << i}})
+	}
+	if want := (Losses{Admission: 1, Buffer: 2, Pipelines: 4, Lossless: 16}); l != want {
+		t.Errorf("the counters read as %+v, want %+v", l, want)
+	}
+}

@@ -1,0 +1,77 @@
+package emulation
+
+import (
+	"context"
+	"fmt"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// application owns the weights of a scenario's flows.
+const application = "default"
+
+// host does what an action has hosts do; on the loop.
+func (r *Run) host(a Action) error {
+	switch {
+	case a.Start != nil:
+		t := r.recorder.track(a.Start.Name)
+		for _, from := range t.From {
+			gap := r.fabric.Hosts[from].Config().Rate.TxTime((t.Size + network.MSS - 1) / network.MSS * units.Bytes(frameBytes))
+			for k := range max(t.Rounds, 1) {
+				r.fabric.Loop.Schedule(r.fabric.Loop.Now()+units.Time(k)*gap, func() {
+					if err := r.start(t, from); err != nil && r.failed == nil {
+						r.failed = fmt.Errorf("flow %s: %w", t.Name, err)
+					}
+				})
+			}
+		}
+	case a.Stop != "":
+		t := r.recorder.track(a.Stop)
+		t.stopped, t.running = t.reports(), false
+		last := t.sent[0]
+		t.sent = nil
+		return last.host.StopFlow(last.key)
+	}
+	return nil
+}
+
+// start starts a host's flow of a track; on the loop. Only Söze's packets carry the shim.
+func (r *Run) start(t *track, from string) error {
+	h := r.fabric.Hosts[from]
+	spec := agent.FlowSpec{Dst: r.fabric.Hosts[t.To].Config().IP, SrcPort: t.SrcPort, Weight: t.weight, Size: t.Size, App: application}
+	if r.Scenario.Law != Soze {
+		spec.DstPort = packet.RoCEv2Port
+	}
+	key, err := h.StartFlow(spec)
+	if err != nil {
+		return err
+	}
+	r.recorder.follow(t, h, key)
+	return nil
+}
+
+// operator does what an action has the operator do, through the API.
+func (r *Run) operator(ctx context.Context, a Action) error {
+	switch {
+	case a.Link != nil:
+		_, err := r.control.Admin.SetLink(ctx, &pb.SetLinkRequest{A: a.Link.A, B: a.Link.B, Up: a.Link.Up})
+		return err
+	case a.Weight != nil:
+		var key agent.FlowKey
+		t := r.recorder.track(a.Weight.Flow)
+		if err := r.fabric.Loop.Do(ctx, func() { key, t.weight = t.sent[0].key, a.Weight.Value }); err != nil {
+			return err
+		}
+		_, err := r.control.Weights.SetWeight(ctx, &pb.SetWeightRequest{Flow: flowKey(key), Weight: a.Weight.Value})
+		return err
+	}
+	return nil
+}
+
+func flowKey(k agent.FlowKey) *pb.FlowKey {
+	return &pb.FlowKey{SrcIpv4: k.Src.String(), DstIpv4: k.Dst.String(), SrcPort: uint32(k.SrcPort), DstPort: uint32(k.DstPort)}
+}

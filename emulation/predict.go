@@ -1,0 +1,193 @@
+package emulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/feature/soze"
+	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/foresight"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/sim/experiment"
+	"github.com/headgate/headgate/units"
+)
+
+// predictSeeds is with how many seeds a play is predicted.
+const predictSeeds = 10
+
+// Predicted is one number of a play as the simulator predicted it (package foresight) and as it was measured.
+type Predicted struct {
+	What      string           `json:"what"`
+	Unit      string           `json:"unit,omitempty"`
+	Predicted *foresight.Range `json:"predicted"`
+	Measured  float64          `json:"measured"`
+	// Error is the prediction's, in percent of what was measured; unset where that is 0, or nothing was
+	// predicted.
+	Error *float64 `json:"error_percent,omitempty"`
+	// Within says that what was measured lies within what the seeds predicted, to a thousandth.
+	Within bool `json:"within"`
+}
+
+// predict plays a variant in the simulator and sets what that gives beside what was measured.
+func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *Result) error {
+	if r.Victim == nil || len(r.Invalid) > 0 {
+		return nil // nothing was measured of a play that is invalid
+	}
+	text, more := s.traffic(c, v)
+	p, err := foresight.Run(ctx, foresight.Options{
+		After: c, Traffic: foresight.Traffic{Name: s.Name, File: s.Name + ".yaml", Text: []byte(text)}, Measures: []byte(more), Seed: 1, Seeds: predictSeeds,
+	})
+	if err != nil {
+		return fmt.Errorf("predicting %s: %w", s.Name, err)
+	}
+	var held uint64
+	for _, sw := range r.Pools {
+		held = max(held, sw.Headroom+sw.Insurance)
+	}
+	burst := math.NaN()
+	if b := r.burst(); b.Done == b.Flows {
+		burst = b.LastUS
+	}
+	type number struct {
+		name, what string
+		measured   float64
+	}
+	list := []number{
+		{"pauses", "PAUSE frames", float64(r.Pause.Frames)}, {"stopped", "pause time", r.Pause.TimeUS},
+		{"victim_before", s.Victim + " before", r.Victim.Before / 1e9}, {"victim_during", s.Victim + " during", r.Victim.During / 1e9},
+		{"headroom", "headroom", float64(held) / 1e3}, {"burst", "burst done", burst}, {"lossless_drops", "lossless drops", float64(r.Losses.Lossless)},
+	}
+	for _, one := range foresight.Scores(completions(s, p.Flows, r.Flows)) {
+		list = append(list, number{one.Name, one.Name, one.Value})
+	}
+	for _, m := range list {
+		if math.IsNaN(m.measured) {
+			continue
+		}
+		one := p.Measure(m.name)
+		out := Predicted{What: m.what, Unit: one.Unit, Predicted: one.After, Measured: m.measured}
+		if one.After.Mean != nil {
+			out.Within = one.After.Low*0.999 <= m.measured && m.measured <= one.After.High*1.001
+			if m.measured != 0 {
+				e := 100 * (*one.After.Mean/m.measured - 1)
+				out.Error = &e
+			}
+		}
+		r.Predicted = append(r.Predicted, out)
+	}
+	return nil
+}
+
+// completions are the flows that hosts reported the end of, as the simulator has them: with the time that they
+// would take alone, which is the same for all of one size between two hosts.
+func completions(s *Scenario, simulated []experiment.FlowRecord, measured []FlowTotal) (out []experiment.FlowRecord) {
+	type kind struct {
+		from, to string
+		size     int64
+	}
+	alone := map[kind]units.Time{}
+	for _, f := range simulated {
+		alone[kind{f.Src, f.Dst, f.Size}] = f.Ideal
+	}
+	for _, t := range measured {
+		for _, e := range t.Ended {
+			to := s.flow(t.Name).To
+			out = append(out, experiment.FlowRecord{
+				Group: t.Name, Src: e.From, Dst: to, Size: e.Bytes, FCT: units.Time(e.FCTUS * float64(units.Microsecond)), Ideal: alone[kind{e.From, to, e.Bytes}],
+			})
+		}
+	}
+	return out
+}
+
+// traffic is what the scenario's hosts do under a variant, in the words of an experiment, and what is to be
+// measured of it beside what always is. Times are at line rate, as the scenario's own.
+func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "packet: {payload: %dB, header: %dB, ack: %dB, rto: %v}\n", network.MSS, frameBytes-int64(network.MSS), max(packet.ACKLen-maxqd.Len, 64), patience)
+	if v.CNPGap > 0 {
+		fmt.Fprintf(&b, "cnp_gap: %v\n", v.CNPGap)
+	}
+	times := s.Times(0)
+	end := times[len(times)-1]
+	laws, flows := map[string]string{}, ""
+	for i, p := range s.Phases {
+		for _, a := range p.Actions {
+			if a.Start == nil {
+				continue
+			}
+			for _, from := range a.Start.From {
+				line := s.lineRate(c, from)
+				law := map[Law]string{DCQCN: "dcqcn-vendor", Soze: "soze", LineRate: "none"}[s.Law]
+				if limit := s.Limits[from]; limit > 0 {
+					law = "limit-" + from
+					laws[law] = fmt.Sprintf("{kind: none, rate: %dbps}", int64(float64(line)*float64(network.MSS)/float64(frameBytes)*limit))
+				}
+				flows += fmt.Sprintf("  - {kind: flow, group: %q, from: %s, to: %s, start: %v, class: %d, law: %s, ", a.Start.Name, from, a.Start.To, times[i], classOf(c), law)
+				if a.Start.Size > 0 {
+					gap := line.TxTime((a.Start.Size + network.MSS - 1) / network.MSS * units.Bytes(frameBytes))
+					flows += fmt.Sprintf("size: %dB, count: %d, every: %dps}\n", a.Start.Size, max(a.Start.Rounds, 1), gap)
+				} else {
+					flows += fmt.Sprintf("stop: %v}\n", end)
+				}
+			}
+		}
+	}
+	if len(laws) > 0 {
+		b.WriteString("laws:\n")
+		for name, text := range laws {
+			fmt.Fprintf(&b, "  %s: %s\n", name, text)
+		}
+	}
+	fmt.Fprintf(&b, "flows:\n%srun: {until: %v, flows: true}\n", flows, end)
+	last := s.Flows()[len(s.Flows())-1]
+	more = fmt.Sprintf("  - {name: burst, what: makespan, group: %q}\n", last.Name)
+	for i, name := range []string{"victim_before", "victim_during"} {
+		from := times[i]
+		if !s.Phases[i].Whole {
+			from = (times[i] + times[i+1]) / 2
+		}
+		more += fmt.Sprintf("  - {name: %s, what: goodput, group: %q, from: %v, to: %v}\n", name, s.Victim, from, times[i+1])
+	}
+	return b.String(), more
+}
+
+// lineRate is the rate that a host's link stands for.
+func (s *Scenario) lineRate(c *config.Config, host string) units.Rate {
+	for _, l := range c.Links {
+		if l.A.Node == host || l.B.Node == host {
+			rate, _ := c.LineRate(l.Rate)
+			return rate
+		}
+	}
+	return 0
+}
+
+// classOf is the class of the scenario's data.
+func classOf(c *config.Config) uint8 { return qos.Of(c).ClassOf(soze.Of(c).DSCP).Class }
+
+// predictedTable sets predictions beside measurements.
+func predictedTable(w io.Writer, r *Report) {
+	fmt.Fprintf(w, "policy\t\tpredicted\tmeasured\terror\twithin the seeds\t\n")
+	for _, v := range r.Variants {
+		name := v.name()
+		for _, p := range v.Predicted { // none of an invalid play
+			miss := "–"
+			if p.Error != nil {
+				miss = fmt.Sprintf("%+.0f %%", *p.Error)
+			}
+			within := "no"
+			if p.Within {
+				within = "yes"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.5g\t%s\t%s\t\n", name, strings.TrimSpace(p.What+" "+p.Unit), p.Predicted, p.Measured, miss, within)
+			name = ""
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package emulation
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/units"
+)
+
+// Point is one sample of a play. All times and rates are the scenario's own.
+type Point struct {
+	At     units.Time
+	Flows  []FlowPoint // of each flow and burst, in the order in which the scenario names them
+	Queue  units.Bytes // in the recorded queue
+	Pauses uint64      // PAUSE frames so far
+}
+
+// FlowPoint is one sample of a flow, or of all flows of a burst together. Delays are the last
+// that the sender of a single flow knew.
+type FlowPoint struct {
+	Running    bool
+	Weight     float64
+	Delivered  units.Bytes // payload that was received in order
+	MaxQD, RTT units.Time
+}
+
+// track is a flow of the scenario, or a burst. The loop's goroutine owns it.
+type track struct {
+	*Flow
+	weight    float64 // now
+	sent      []sent  // flows that were begun
+	begun     units.Time
+	running   bool
+	delivered units.Bytes
+	stopped   []agent.FlowReport // of flows that their hosts have forgotten
+}
+
+// sent is a flow that a host has begun.
+type sent struct {
+	host *agent.Host
+	key  agent.FlowKey
+}
+
+// reports returns what the hosts know of a track's flows.
+func (t *track) reports() []agent.FlowReport {
+	out := slices.Clone(t.stopped)
+	asked := map[*agent.Host]bool{}
+	for _, s := range t.sent {
+		if asked[s.host] {
+			continue
+		}
+		asked[s.host] = true
+		for _, r := range s.host.Report() {
+			if slices.Contains(t.sent, sent{s.host, r.Key}) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// recorder takes down what happens to the fabric of one play. The loop's goroutine owns all but
+// what is under mu.
+type recorder struct {
+	scenario *Scenario
+	fabric   *network.Fabric
+	scale    units.Time // of the fabric's times over the scenario's
+	every    units.Time // between samples
+	end      units.Time
+
+	tracks []*track
+	flows  map[agent.FlowKey]*track
+	paths  [][][]int // by phase and track: the wires that packets were seen on in the second half
+	meters Meters
+	trace  tracer
+	pfc    packet.PFC // scratch
+
+	began units.Time // on the fabric's clock
+	lag   units.Time // the most that a sample was late
+	timer *clock.Timer
+
+	mu     sync.Mutex
+	points []Point
+}
+
+func newRecorder(s *Scenario, scale int64, total units.Time) *recorder {
+	r := &recorder{scenario: s, scale: units.Time(scale), every: s.Sample, end: total, flows: map[agent.FlowKey]*track{}, trace: tracer{}}
+	if r.every == 0 { // fine enough to see a phase
+		r.every = min(max(total/400, 10*units.Millisecond), 100*units.Millisecond)
+	}
+	for _, f := range s.Flows() {
+		r.tracks = append(r.tracks, &track{Flow: f, weight: f.Weight})
+	}
+	return r
+}
+
+// attach makes r the recorder of a fabric that was built with its tap.
+func (r *recorder) attach(f *network.Fabric) { r.fabric, r.meters = f, NewMeters(f.Wires) }
+
+// tap sees every frame at the end of every wire.
+func (r *recorder) tap(wire int, frame []byte, now units.Time) {
+	if !packet.IsMACControl(frame) {
+		r.trace.saw(wire, frame)
+	} else if r.pfc.Decode(frame) == nil {
+		r.meters[wire].Saw(&r.pfc, now)
+	}
+}
+
+// deliver takes payload that a host received in order.
+func (r *recorder) deliver(from agent.FlowKey, payload []byte) {
+	if t := r.flows[from]; t != nil {
+		t.delivered += units.Bytes(len(payload))
+	}
+}
+
+// track returns the track of a name.
+func (r *recorder) track(name string) *track {
+	return r.tracks[slices.IndexFunc(r.tracks, func(t *track) bool { return t.Name == name })]
+}
+
+// follow observes a flow that a host has begun.
+func (r *recorder) follow(t *track, h *agent.Host, key agent.FlowKey) {
+	r.flows[key] = t
+	if len(t.sent) == 0 {
+		t.begun, t.running = r.now(), true
+	}
+	t.sent = append(t.sent, sent{h, key})
+}
+
+// at returns a time of the scenario on the fabric's clock, now the opposite.
+func (r *recorder) at(t units.Time) units.Time { return r.began + t*r.scale }
+func (r *recorder) now() units.Time            { return (r.fabric.Loop.Now() - r.began) / r.scale }
+
+// begin starts the samples: the first now, the others at whole intervals after it until the
+// scenario ends.
+func (r *recorder) begin() {
+	r.began = r.fabric.Loop.Now()
+	r.timer = r.fabric.Loop.NewTimer(r.sample)
+	r.sample()
+}
+
+func (r *recorder) sample() {
+	queued, _ := r.queue()
+	p := Point{At: r.now(), Queue: queued, Pauses: r.meters.frames(), Flows: make([]FlowPoint, len(r.tracks))}
+	for i, t := range r.tracks {
+		p.Flows[i] = FlowPoint{Running: t.running, Weight: t.weight, Delivered: t.delivered}
+		if t.Size > 0 || !t.running {
+			continue
+		}
+		for _, rep := range t.reports() {
+			p.Flows[i].MaxQD, p.Flows[i].RTT = rep.MaxQD/r.scale, rep.SRTT/r.scale
+		}
+	}
+	late, _ := r.fabric.Loop.Lag()
+	r.lag = max(r.lag, late)
+	r.mu.Lock()
+	r.points = append(r.points, p)
+	r.mu.Unlock()
+	if next := p.At + r.every; next <= r.end {
+		r.timer.Reset(r.at(next))
+	}
+}
+
+// retrace forgets the paths of flows and traces them anew.
+func (r *recorder) retrace() {
+	for _, t := range r.tracks {
+		if t.Size == 0 && t.running {
+			r.trace.start(t.sent[0].key)
+		}
+	}
+}
+
+// phase takes down the paths as a phase ends.
+func (r *recorder) phase() {
+	paths := make([][]int, len(r.tracks))
+	for i, t := range r.tracks {
+		if t.running {
+			paths[i] = r.trace.path(t.sent[0].key)
+		}
+	}
+	r.paths = append(r.paths, paths)
+}
+
+// queue returns what is in the recorded queue and the most that ever was.
+func (r *recorder) queue() (now, peak units.Bytes) {
+	sw := r.fabric.Switch(r.scenario.Port.Node)
+	if sw == nil {
+		return 0, 0
+	}
+	for _, p := range sw.PortStats() {
+		if p.Port == r.scenario.Port.Port && r.scenario.Queue < len(p.Queues.Queues) {
+			q := p.Queues.Queues[r.scenario.Queue]
+			return q.Bytes, q.MaxBytes
+		}
+	}
+	return 0, 0
+}
+
+// series returns a copy of the samples so far; from any goroutine.
+func (r *recorder) series() Series {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.points)
+}

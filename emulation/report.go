@@ -1,0 +1,242 @@
+package emulation
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/units"
+)
+
+// Report is what a run ends with, for people and, as JSON, for programs. Rates are of payload in
+// bits per second. Rates and times are the scenario's own: those of a scenario with a fabric of
+// its own were measured, and then multiplied and divided by Scale.
+type Report struct {
+	Scenario string  `json:"scenario"`
+	Title    string  `json:"title"`
+	Source   string  `json:"source,omitempty"`
+	Fabric   string  `json:"fabric"`
+	Scale    int64   `json:"scale"`
+	LengthUS float64 `json:"length_us"`
+	// Valid says that every play is. Within says that it is so and that all checks hold.
+	Valid    bool      `json:"valid"`
+	Within   bool      `json:"within"`
+	Checks   []Check   `json:"checks"`
+	Notes    []string  `json:"notes,omitempty"` // what no check judges
+	Variants []*Result `json:"variants"`
+
+	scenario *Scenario
+	emulated units.Rate // of the recorded port
+}
+
+// Check is something that the scenario is to show. Invalid plays are left out of it; a check
+// that needs one is not there.
+type Check struct {
+	What     string `json:"what"`
+	Measured string `json:"measured"`
+	OK       bool   `json:"ok"`
+}
+
+// Result is one play.
+type Result struct {
+	Variant string `json:"variant,omitempty"`
+	// Invalid has the reasons why nothing follows from this play; none for a valid one.
+	Invalid []string      `json:"invalid,omitempty"`
+	Faults  []string      `json:"faults,omitempty"` // injected by the operator's flags
+	Phases  []PhaseResult `json:"phases"`
+	Flows   []FlowTotal   `json:"flows"`
+	Victim  *Victim       `json:"victim,omitempty"`
+	Pause   Pause         `json:"pause"`
+	Queue   *Queue        `json:"queue,omitempty"`
+	// Pools is the most that each pool held, by switch; of switches with a buffer policy.
+	Pools  map[string]Pools `json:"peak_pools_bytes,omitempty"`
+	CNPs   uint64           `json:"cnps"` // congestion notifications that flows were given
+	Losses network.Losses   `json:"losses"`
+	// Predicted is what the simulator made of the play beside what was measured, where that was asked for.
+	Predicted []Predicted `json:"predicted,omitempty"`
+
+	ReadySeconds float64 `json:"ready_after_s"` // wall clock, until all switches held their configuration
+	// WorstLagMS is how late the fabric or the controller was at worst, MaxLagMS how late they
+	// may be. Wall clock.
+	WorstLagMS float64 `json:"worst_lag_ms"`
+	MaxLagMS   float64 `json:"max_lag_ms"`
+	Series     Curves  `json:"series"`
+}
+
+// Curves are what was recorded over time, one value of each for every time.
+type Curves struct {
+	TimeUS  []float64            `json:"time_us"`
+	Rates   map[string][]float64 `json:"rate_bps"` // by flow, around the time
+	QueueKB []float64            `json:"queue_kb,omitempty"`
+	Pauses  []uint64             `json:"pause_frames"` // so far
+}
+
+// PhaseResult is one phase. Flows are those that ran at its end.
+type PhaseResult struct {
+	Name    string      `json:"name"`
+	Actions []string    `json:"actions"`
+	StartUS float64     `json:"start_us"`
+	EndUS   float64     `json:"end_us"`
+	FromUS  float64     `json:"measured_from_us"` // to the end
+	Flows   []FlowPhase `json:"flows"`
+}
+
+// FlowPhase is one flow, or all flows of a burst together, in one phase.
+type FlowPhase struct {
+	Name     string  `json:"name"`
+	Measured float64 `json:"measured_bps"`
+	Lowest   float64 `json:"lowest_bps"` // of the rates of Curves' kind
+	MaxQDUS  float64 `json:"mean_max_qd_us,omitempty"`
+	RTTUS    float64 `json:"mean_rtt_us,omitempty"`
+	*Share
+}
+
+// Share is a flow's weighted max-min share beside what it had.
+type Share struct {
+	From       string   `json:"from"`
+	To         string   `json:"to"`
+	Weight     float64  `json:"weight"`
+	Path       []string `json:"path"`       // egress ports that the flow's packets were seen to leave by
+	Bottleneck string   `json:"bottleneck"` // by the solver
+	Share      float64  `json:"share_bps"`  // by the solver
+	Error      float64  `json:"error_percent"`
+	SettledUS  *float64 `json:"settled_after_us,omitempty"` // when it was within tolerance for good
+}
+
+// FlowTotal is a flow, or all flows of a burst together, over the whole play.
+type FlowTotal struct {
+	Name        string `json:"name"`
+	Flows       int    `json:"flows"`
+	Delivered   int64  `json:"delivered_bytes"`
+	CNPs        uint64 `json:"cnps"`
+	Retransmits uint64 `json:"retransmissions"`
+	// Done is how many flows were acknowledged to the end, LastUS when the last of them was,
+	// counted from the beginning of the first.
+	Done   int     `json:"done,omitempty"`
+	LastUS float64 `json:"last_done_after_us,omitempty"`
+	// Ended are these flows, by the reports of their hosts.
+	Ended []Completion `json:"completions,omitempty"`
+}
+
+// Completion is a flow that was acknowledged to the end.
+type Completion struct {
+	From  string  `json:"from"`
+	Bytes int64   `json:"bytes"`
+	FCTUS float64 `json:"fct_us"`
+}
+
+// Victim is what congestion that it had no part in cost a flow.
+type Victim struct {
+	Flow   string  `json:"flow"`
+	Before float64 `json:"before_bps"`
+	During float64 `json:"during_bps"`
+	Lowest float64 `json:"lowest_bps"` // during
+	// Lost is the part of its throughput that it lost, in percent; less than 0 is a gain.
+	Lost float64 `json:"lost_percent"`
+}
+
+// Pause is what PFC did, by the frames that came to the ends of the wires.
+type Pause struct {
+	Frames    uint64  `json:"pause_frames"` // refreshes left out
+	Refreshes uint64  `json:"refresh_frames"`
+	Resumes   uint64  `json:"resume_frames"`
+	TimeUS    float64 `json:"pause_time_us"` // during which a class of a link was paused, all links together
+	// Links has those that were paused, by who was: "left:3" or a host.
+	Links []PausedLink `json:"links,omitempty"`
+}
+
+// PausedLink is the sending end of a link.
+type PausedLink struct {
+	Paused string  `json:"paused"`
+	Frames uint64  `json:"pause_frames"`
+	TimeUS float64 `json:"pause_time_us"`
+}
+
+// Queue is the recorded queue.
+type Queue struct {
+	Port   string  `json:"port"`
+	PeakKB float64 `json:"peak_kb"` // of all time
+	// The settled part is the last third of the time after the first phase.
+	SettledKB float64 `json:"settled_kb"`     // mean
+	LowKB     float64 `json:"settled_low_kb"` // 5th and 95th percentile
+	HighKB    float64 `json:"settled_high_kb"`
+	// SettledUS is how long after the first phase the mean over 80 µs came within a fifth of
+	// the target and stayed there, SteadyUS the same of SettledKB; unset for never.
+	SettledUS *float64 `json:"settled_after_us,omitempty"`
+	SteadyUS  *float64 `json:"steady_after_us,omitempty"`
+}
+
+// Pools are bytes of a switch's memory.
+type Pools struct {
+	Private   uint64 `json:"private"`
+	Shared    uint64 `json:"shared"`
+	Headroom  uint64 `json:"headroom"`
+	Insurance uint64 `json:"insurance"`
+}
+
+// NewReport judges the plays of a scenario that took the given times, the first of them on the fabric of c.
+func NewReport(s *Scenario, c *config.Config, times []units.Time, plays []*Result) *Report {
+	r := &Report{Scenario: s.Name, Title: s.Title, Source: s.Source, Fabric: c.Name, Scale: s.scale(c), Checks: []Check{}, Variants: plays, scenario: s}
+	r.LengthUS = times[len(times)-1].Micros()
+	for _, l := range c.Links {
+		if l.A == s.Port || l.B == s.Port {
+			r.emulated = l.Rate
+		}
+	}
+	r.finish()
+	return r
+}
+
+// Variant returns the result of a variant, nil when it was not played.
+func (r *Report) Variant(name string) *Result {
+	for _, v := range r.Variants {
+		if v.Variant == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// burst returns the total of the last flow of the scenario.
+func (v *Result) burst() FlowTotal { return v.Flows[len(v.Flows)-1] }
+
+// finish judges what was measured, unless a play is invalid: its variants stand or fall by
+// comparison.
+func (r *Report) finish() {
+	r.Valid = !slices.ContainsFunc(r.Variants, func(v *Result) bool { return len(v.Invalid) > 0 })
+	if r.Valid {
+		r.scenario.Judge(r)
+	}
+	r.Within = r.Valid && !slices.ContainsFunc(r.Checks, func(c Check) bool { return !c.OK })
+}
+
+// check adds a check with a formatted measurement.
+func (r *Report) check(ok bool, what, format string, args ...any) {
+	r.Checks = append(r.Checks, Check{What: what, Measured: fmt.Sprintf(format, args...), OK: ok})
+}
+
+// note adds what no check judges.
+func (r *Report) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// noLosslessDrop checks that no variant dropped a packet of a lossless class, but for the one
+// that may.
+func (r *Report) noLosslessDrop(may string) {
+	var n uint64
+	judged := 0
+	for _, v := range r.Variants {
+		if v.Variant != may {
+			n += v.Losses.Lossless
+			judged++
+		}
+	}
+	what := "no lossless packet is dropped"
+	if may != "" {
+		what += fmt.Sprintf(" (but by %s, which may)", may)
+	}
+	if judged > 0 {
+		r.check(n == 0, what, "%d", n)
+	}
+}

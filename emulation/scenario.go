@@ -1,0 +1,342 @@
+// Package scenario is `headgate run`: a fabric of embedded switches and hosts in one process,
+// the real controller driving them over P4Runtime on loopback, and a script of what operators
+// and hosts do to it. Nothing of it is a model: switches run the compiled P4 program, and hosts
+// send and obey real frames. Package emulation/network has the fabric.
+//
+// # Scenario, variant, phase
+//
+// A Scenario is data. It is played once for each of its variants, which are configurations of
+// its fabric, and has the same phases under each. One recorder takes samples and counts, and one
+// report sets the variants side by side.
+//
+// # Time and rates
+//
+// A scenario with a fabric of its own is written in the terms of its paper: bytes, and times and
+// rates at line rate. The fabric runs slower by the scale of its file, with the same bytes (see
+// package config), and what was measured is converted back. A scenario that plays on the
+// operator's fabric speaks of that fabric's own times and rates.
+//
+// # Validity
+//
+// A play that the machine disturbed, that lost what nothing in the scenario drops, or in which a
+// flow never ran is invalid. It says so, and no check of the run is judged.
+package emulation
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/units"
+)
+
+// Scenario is what happens to a fabric and what it is to show, as data. Its times count from the
+// moment when every switch holds its configuration.
+type Scenario struct {
+	Name   string // of --scenario
+	Title  string
+	Source string // what it is taken from, and what differs
+	// Fabric is the fabric file without the sections that the variants add; nil for one that
+	// plays on the operator's.
+	Fabric   []byte
+	Variants []Variant // at least one
+	Phases   []Phase
+	// On returns the phases for the operator's fabric; nil for a scenario with Phases of its own. The
+	// error says what the fabric lacks.
+	On func(*config.Config) ([]Phase, error)
+
+	// Law is what hosts' flows follow. Limits has the hosts whose flows send at most that
+	// fraction of line rate instead.
+	Law    Law
+	Limits map[string]float64
+
+	Sample units.Time // interval of the samples; 0 for one that follows from the length
+	Over   units.Time // over how long a flow's rate at a time is taken
+
+	// Lossless says that the switches have lossless classes: drops of these are a result, and
+	// nothing else may be dropped. Victim is a flow that has no part in the congestion, "" for
+	// none; what the second phase costs it counts.
+	Lossless bool
+	Victim   string
+	// Port has the Queue that is recorded; the zero value for none. Target is what the queue
+	// should settle at, 0 when there is no such level.
+	Port   config.Endpoint
+	Queue  int
+	Target units.Bytes
+
+	// Table sets what was measured side by side, Judge adds the checks of what it shows.
+	Table func(io.Writer, *Report)
+	Judge func(*Report)
+}
+
+// Variant is one configuration.
+type Variant struct {
+	Name string // "" for the only one of its scenario
+	// Config is added to the fabric file: whole sections of it.
+	Config string
+	// CNPGap makes the receiving hosts DCQCN's notification points; 0 leaves that to the
+	// switches.
+	CNPGap units.Time
+}
+
+// Law names a congestion law of a scenario's hosts.
+type Law string
+
+// The laws.
+const (
+	Soze     Law = "soze"  // with the parameters of the fabric file; its data carry the maxQD shim
+	LineRate Law = "none"  // line rate, which PFC alone stops
+	DCQCN    Law = "dcqcn" // as NICs have it: dcqcn.Vendor
+)
+
+// Phase begins with some actions and lasts until the next.
+type Phase struct {
+	Name string
+	// For is how long it lasts; 0 for an equal share of the run.
+	For units.Time
+	// Whole has it measured from its beginning; else its second half is, when what its
+	// actions changed has settled.
+	Whole   bool
+	Actions []Action
+}
+
+// Action is one thing that an operator or a host does. Exactly one field is set.
+type Action struct {
+	Start  *Flow       // hosts begin to send
+	Stop   string      // the host stops the flow of that name
+	Weight *Weight     // the operator changes a weight, through the API
+	Link   *LinkChange // the operator takes a link out of the routes or puts it back, through the API
+}
+
+// Flow is a flow, or a burst: some hosts that begin to send to another at once.
+type Flow struct {
+	Name    string
+	From    []string // hosts; one of a flow without end
+	To      string
+	SrcPort uint16  // UDP source port, the flow's entropy for ECMP; 0 for any
+	Weight  float64 // under Söze; 1 when 0
+	// Size is that of each host's flow in a burst, 0 for a flow that lasts until it is stopped.
+	// Rounds is how many flows each host sends, each when the last could have left at line
+	// rate; 1 when 0.
+	Size   units.Bytes
+	Rounds int
+}
+
+// count returns how many flows there are to be.
+func (f *Flow) count() int { return len(f.From) * max(f.Rounds, 1) }
+
+// Weight is a new weight for a flow.
+type Weight struct {
+	Flow  string
+	Value float64
+}
+
+// LinkChange puts a link between two switches in or out of use.
+type LinkChange struct {
+	A, B string
+	Up   bool
+}
+
+func (a Action) String() string {
+	switch {
+	case a.Start != nil && a.Start.Size > 0:
+		f := a.Start
+		return fmt.Sprintf("%s: %d hosts send %d × %.0f KB each to %s", f.Name, len(f.From), max(f.Rounds, 1), float64(f.Size)/1e3, f.To)
+	case a.Start != nil && a.Start.Weight > 0:
+		return fmt.Sprintf("%s joins: %s → %s, weight %g", a.Start.Name, a.Start.From[0], a.Start.To, a.Start.Weight)
+	case a.Start != nil:
+		return fmt.Sprintf("%s joins: %s → %s", a.Start.Name, a.Start.From[0], a.Start.To)
+	case a.Stop != "":
+		return a.Stop + " leaves"
+	case a.Weight != nil:
+		return fmt.Sprintf("%s's weight becomes %g", a.Weight.Flow, a.Weight.Value)
+	case a.Link != nil && a.Link.Up:
+		return fmt.Sprintf("%s–%s returns to the routes", a.Link.A, a.Link.B)
+	case a.Link != nil:
+		return fmt.Sprintf("%s–%s is taken out of the routes", a.Link.A, a.Link.B)
+	}
+	return "nothing"
+}
+
+// All returns the scenarios that there are, the default one first.
+func All() []Scenario {
+	return append([]Scenario{sozeScenario(), dshScenario(), spfcScenario(), paccScenario()}, mixes()...)
+}
+
+// predictable returns the names of the scenarios with a burst and a victim of it.
+func predictable() string {
+	var names []string
+	for _, s := range All() {
+		if s.Victim != "" {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Names returns what --scenario may be, the default first.
+func Names() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// Find returns the scenario of a name.
+func Find(name string) (Scenario, error) {
+	all := All()
+	if i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return Scenario{}, fmt.Errorf("--scenario %q: want one of %s", name, strings.Join(Names(), ", "))
+}
+
+// Select leaves a scenario only the named variants, in the order given; all when there are no
+// names.
+func (s Scenario) Select(names []string) (Scenario, error) {
+	if len(names) == 0 {
+		return s, nil
+	}
+	if s.Variants[0].Name == "" {
+		return s, fmt.Errorf("--variant %s: scenario %s has no variants", strings.Join(names, ","), s.Name)
+	}
+	var chosen []Variant
+	for _, name := range names {
+		i := slices.IndexFunc(s.Variants, func(v Variant) bool { return v.Name == name })
+		if i < 0 {
+			return s, fmt.Errorf("--variant: variant %q of scenario %s: want one of %s", name, s.Name, strings.Join(s.VariantNames(), ", "))
+		}
+		chosen = append(chosen, s.Variants[i])
+	}
+	s.Variants = chosen
+	return s, nil
+}
+
+// VariantNames returns the names of the variants.
+func (s *Scenario) VariantNames() (names []string) {
+	for _, v := range s.Variants {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// Configure returns the configuration of a variant's own fabric.
+func (s *Scenario) Configure(v Variant) (*config.Config, error) {
+	text := append(slices.Clone(s.Fabric), "\n"+v.Config+"\n"...)
+	c, err := config.Parse("built-in "+s.Name+".yaml, "+v.Name, text, nil, controller.Sections()...)
+	if err != nil {
+		return nil, fmt.Errorf("variant %s: %w", v.Name, err)
+	}
+	return c, nil
+}
+
+// Flows returns the flows and bursts in the order in which the scenario names them.
+func (s *Scenario) Flows() (list []*Flow) {
+	for _, p := range s.Phases {
+		for _, a := range p.Actions {
+			if a.Start != nil {
+				list = append(list, a.Start)
+			}
+		}
+	}
+	return list
+}
+
+// flow returns the flow or burst of a name.
+func (s *Scenario) flow(name string) *Flow {
+	list := s.Flows()
+	return list[slices.IndexFunc(list, func(f *Flow) bool { return f.Name == name })]
+}
+
+// setBurst changes what each host sends in the scenario's bursts, in each of their rounds; "" leaves it.
+func (s *Scenario) setBurst(text string) error {
+	if text == "" {
+		return nil
+	}
+	size, err := units.ParseBytes(text)
+	if err != nil || size < 1 || size > maxBurst {
+		return fmt.Errorf("--burst %q: want an amount from 1B to %v, such as 64KB", text, maxBurst)
+	}
+	for _, f := range s.Flows() {
+		if f.Size > 0 {
+			f.Size = size
+		}
+	}
+	return nil
+}
+
+// maxBurst bounds a host's part of a burst.
+const maxBurst = units.MB
+
+// check finds what a fabric does not have.
+func (s *Scenario) check(c *config.Config) error {
+	host := func(what string, names ...string) error {
+		for _, name := range names {
+			if c.Host(name) == nil {
+				return fmt.Errorf("scenario %s: %s: no host %q in %s", s.Name, what, name, c.File)
+			}
+		}
+		return nil
+	}
+	flows := map[string]bool{}
+	for _, p := range s.Phases {
+		for _, a := range p.Actions {
+			var err error
+			switch {
+			case a.Start != nil:
+				flows[a.Start.Name] = true
+				err = host("flow "+a.Start.Name, append([]string{a.Start.To}, a.Start.From...)...)
+			case a.Stop != "" && !flows[a.Stop]:
+				err = fmt.Errorf("scenario %s: %s: no such flow has begun", s.Name, a)
+			case a.Weight != nil && !flows[a.Weight.Flow]:
+				err = fmt.Errorf("scenario %s: %s: no such flow has begun", s.Name, a)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for h := range s.Limits {
+		if err := host("limit", h); err != nil {
+			return err
+		}
+	}
+	if s.Port != (config.Endpoint{}) && c.Switch(s.Port.Node) == nil {
+		return fmt.Errorf("scenario %s: port %v: no such switch in %s", s.Name, s.Port, c.File)
+	}
+	return nil
+}
+
+// Times returns when each phase begins and, last, when the run ends, if the phases without a
+// length of their own share what total leaves.
+func (s *Scenario) Times(total units.Time) []units.Time {
+	shares := 0
+	for _, p := range s.Phases {
+		if p.For == 0 {
+			shares++
+		}
+		total -= p.For
+	}
+	at := []units.Time{0}
+	for _, p := range s.Phases {
+		length := p.For
+		if length == 0 {
+			length = total / units.Time(shares)
+		}
+		at = append(at, at[len(at)-1]+length)
+	}
+	return at
+}
+
+// hosts returns n names, prefix followed by first, first + 1, ….
+func hosts(prefix string, first, n int) []string {
+	names := make([]string, 0, n)
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%d", prefix, first+i))
+	}
+	return names
+}

@@ -1,0 +1,125 @@
+package emulation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/units"
+)
+
+// tolerance is how far from its share a flow may be, in percent, and still count as there.
+const tolerance = 5
+
+// sozeScenario shares the operator's fabric by weight, see sozePhases.
+func sozeScenario() Scenario {
+	s := Shares("soze", "Söze: weighted max-min shares from one telemetry value")
+	s.On = sozePhases
+	return s
+}
+
+// sozePhases chooses the hosts. The last one receives, the first ones of different switches send,
+// where there are enough switches. In the last phase the switch of the first flow, A, has only one
+// neighbour left, which A shares with D, another flow from there: A's bottleneck moves from its
+// receiver's port. Fabrics that have no room for D, or that would fall apart, have no such phase;
+// those with two senders have no third flow.
+func sozePhases(c *config.Config) ([]Phase, error) {
+	g := topology.New(c)
+	hosts := slices.Clone(g.Hosts())
+	if len(hosts) < 3 {
+		return nil, fmt.Errorf("scenario soze: hosts: %s has %d, want at least 3: two that send to the third", c.File, len(hosts))
+	}
+	to := hosts[len(hosts)-1]
+	rank, before := map[string]int{}, map[string]int{} // of a host among those of its switch
+	for _, h := range hosts {
+		rank[h.Name] = before[h.Switch]
+		before[h.Switch]++
+	}
+	from := hosts[:len(hosts)-1]
+	slices.SortStableFunc(from, func(a, b topology.Host) int { return rank[a.Name] - rank[b.Name] })
+	start := func(name string, from topology.Host, to topology.Host, port uint16, weight float64) Action {
+		return Action{Start: &Flow{Name: name, From: []string{from.Name}, To: to.Name, SrcPort: port, Weight: weight}}
+	}
+	a := from[0]
+	phases := []Phase{
+		{Name: "two flows, weights 1:2", Actions: []Action{start("A", a, to, 20001, 1), start("B", from[1], to, 20002, 2)}},
+	}
+	if len(from) < 3 {
+		return append(phases, Phase{Name: "a weight changes, 4:2", Actions: []Action{{Weight: &Weight{"A", 4}}}}), nil
+	}
+	phases = append(phases,
+		Phase{Name: "a third joins, 1:2:4", Actions: []Action{start("C", from[2], to, 20003, 4)}},
+		Phase{Name: "a weight changes, 4:2:4", Actions: []Action{{Weight: &Weight{"A", 4}}}},
+		Phase{Name: "a flow leaves, 4:2", Actions: []Action{{Stop: "C"}}},
+	)
+	idle := from[3:]
+	d := slices.IndexFunc(idle, func(h topology.Host) bool { return h.Switch == a.Switch })
+	elsewhere := slices.DeleteFunc(slices.Clone(idle), func(h topology.Host) bool { return h.Switch == a.Switch || h.Switch == to.Switch })
+	if d < 0 || len(elsewhere) == 0 || to.Switch == a.Switch {
+		return phases, nil
+	}
+	down := topology.State{DownLinks: map[string]bool{}}
+	var actions []Action
+	var kept string
+	for _, p := range g.Ports(a.Switch) {
+		switch {
+		case p.PeerPort == 0 || p.Peer == kept:
+		case kept == "":
+			kept = p.Peer
+		default:
+			if !slices.ContainsFunc(actions, func(a Action) bool { return a.Link.B == p.Peer }) {
+				actions = append(actions, Action{Link: &LinkChange{a.Switch, p.Peer, false}})
+			}
+			down.DownLinks[p.Link] = true
+		}
+	}
+	if len(actions) == 0 || reached(g, down, a.Switch) < len(hosts) {
+		return phases, nil
+	}
+	return append(phases, Phase{
+		Name:    "the bottleneck moves",
+		Actions: append(actions, start("D", idle[d], elsewhere[len(elsewhere)-1], 20004, 8)),
+	}), nil
+}
+
+// reached returns how many hosts a switch reaches.
+func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
+	for _, r := range g.Routes(s, nil).Of(sw) {
+		if len(r.NextHops) > 0 {
+			hosts += len(r.Prefixes)
+		}
+	}
+	return hosts
+}
+
+// Shares returns a scenario on the operator's fabric whose flows share it by weight with Söze,
+// held against the weighted max-min shares of an independent solver.
+func Shares(name, title string, phases ...Phase) Scenario {
+	return Scenario{
+		Name: name, Title: title, Variants: []Variant{{}}, Phases: phases,
+		Law: Soze, Over: 200 * units.Millisecond,
+		Table: sharesTable, Judge: judgeShares,
+	}
+}
+
+// judgeShares wants every flow of every phase at its weighted max-min share and, unless faults
+// were injected, no packet lost.
+func judgeShares(r *Report) {
+	for _, v := range r.Variants {
+		worst, where := 0.0, "none ran"
+		for _, p := range v.Phases {
+			for _, f := range p.Flows {
+				if e := math.Abs(f.Error); e >= worst {
+					worst, where = e, f.Name+", "+p.Name
+				}
+			}
+		}
+		r.check(worst <= tolerance && where != "none ran", "every flow is within 5 % of its weighted max-min share",
+			"at most %.1f %% away (%s)", worst, where)
+		if len(v.Faults) == 0 {
+			r.check(v.Losses.Dropped() == 0, "no packet is lost", "%d", v.Losses.Dropped())
+		}
+	}
+}

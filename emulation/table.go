@@ -1,0 +1,139 @@
+package emulation
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// WriteTable writes the report for people: what is invalid first, then the measurements, then
+// what they show.
+func (r *Report) WriteTable(w io.Writer) error {
+	for _, v := range r.Variants {
+		for _, why := range v.Invalid {
+			fmt.Fprintf(w, "INVALID%s: %s\n", strings.TrimRight(" "+v.Variant, " "), why)
+		}
+	}
+	if !r.Valid {
+		again := ""
+		if r.Disturbed() {
+			again = " Run it again while the machine has less to do."
+		}
+		fmt.Fprintf(w, "Nothing is concluded from a run that is invalid in part.%s\n\n", again)
+	}
+	fmt.Fprintf(w, "%s\n", r.Title)
+	if r.scenario.Fabric != nil {
+		fmt.Fprintf(w, "%s\nrates and times at line rate: measured at %g Mb/s, bytes as they are, times by 1/%d\n", ansi.Wordwrap(r.Source, 100, ""), float64(r.emulated)/1e6, r.Scale)
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	r.scenario.Table(t, r)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if slices.ContainsFunc(r.Variants, func(v *Result) bool { return len(v.Predicted) > 0 }) {
+		predictedTable(t, r)
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	late := 0.0
+	for _, v := range r.Variants {
+		late = max(late, v.WorstLagMS)
+		if l := v.Losses; l.Dropped()+l.Faults() > 0 {
+			fmt.Fprintf(w, "%slost packets: %d at queue limits, %d for want of memory (%d of lossless classes), %d otherwise\n",
+				strings.TrimLeft(v.name()+" ", " "), l.Admission, l.Buffer, l.Lossless, l.Faults())
+		}
+	}
+	fmt.Fprintf(w, "at most %.0f ms late by the wall clock\n", late)
+	for _, c := range r.Checks {
+		mark := "yes"
+		if !c.OK {
+			mark = "NO "
+		}
+		fmt.Fprintf(w, "%s  %s: %s\n", mark, c.What, c.Measured)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "     %s\n", n)
+	}
+	return nil
+}
+
+// name is the variant's in a table.
+func (v *Result) name() string {
+	if len(v.Invalid) > 0 {
+		return v.Variant + " (invalid)"
+	}
+	return v.Variant
+}
+
+// sharesTable sets each flow's rate beside its share, phase by phase.
+func sharesTable(w io.Writer, r *Report) {
+	fmt.Fprintf(w, "phase\tflow\tweight\tshare Mb/s\tmeasured\terror\tsettled after\tmaxQD ms\tRTT ms\tbottleneck\t\n")
+	for _, v := range r.Variants {
+		for _, p := range v.Phases {
+			name := p.Name
+			for _, f := range p.Flows {
+				s, settled := f.Share, "no"
+				if s == nil {
+					s = &Share{}
+				}
+				if s.SettledUS != nil {
+					settled = fmt.Sprintf("%.0f ms", *s.SettledUS/1e3)
+				}
+				fmt.Fprintf(w, "%s\t%s %s→%s\t%g\t%.2f\t%.2f\t%+.1f%%\t%s\t%.1f\t%.1f\t%s\t\n", name, f.Name, s.From, s.To,
+					s.Weight, s.Share/1e6, f.Measured/1e6, s.Error, settled, f.MaxQDUS/1e3, f.RTTUS/1e3, s.Bottleneck)
+				name = ""
+			}
+		}
+	}
+}
+
+// policyTable compares buffer policies.
+func policyTable(w io.Writer, r *Report) {
+	fmt.Fprintf(w, "policy\tPAUSE frames\tpause time µs\t%s before Gb/s\tduring\tlost\tlowest\tpeak shared KB\theadroom KB\tinsurance KB\tqueue KB\tburst done µs\tlossless drops\t\n", r.scenario.Victim)
+	for _, v := range r.Variants {
+		var p Pools
+		for _, sw := range v.Pools {
+			p.Shared, p.Headroom, p.Insurance = max(p.Shared, sw.Shared), max(p.Headroom, sw.Headroom), max(p.Insurance, sw.Insurance)
+		}
+		done, victim := "not all", "–\t–\t–\t–"
+		if b := v.burst(); b.Done == b.Flows {
+			done = fmt.Sprintf("%.0f", b.LastUS)
+		}
+		if f := v.Victim; f != nil {
+			victim = fmt.Sprintf("%.1f\t%.1f\t%+.0f %%\t%.1f", f.Before/1e9, f.During/1e9, -f.Lost, f.Lowest/1e9)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%s\t%d\t\n", v.name(), v.Pause.Frames, v.Pause.TimeUS, victim,
+			float64(p.Shared)/1e3, float64(p.Headroom)/1e3, float64(p.Insurance)/1e3, v.Queue.PeakKB, done, v.Losses.Lossless)
+	}
+}
+
+// queueTable compares who keeps a queue short.
+func queueTable(w io.Writer, r *Report) {
+	fmt.Fprint(w, "variant\tqueue peak KB\tsettled KB\t5 … 95 %\tat Qth after µs\tsteady after µs\t")
+	for _, f := range r.Variants[0].Flows {
+		fmt.Fprintf(w, "%s Gb/s\tCNPs\t", f.Name)
+	}
+	fmt.Fprint(w, "burst done µs\tlost packets\t\n")
+	when := func(us *float64) string {
+		if us == nil {
+			return "never"
+		}
+		return fmt.Sprintf("%.0f", *us)
+	}
+	for _, v := range r.Variants {
+		q := v.Queue
+		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f … %.0f\t%s\t%s\t", v.name(), q.PeakKB, q.SettledKB, q.LowKB, q.HighKB, when(q.SettledUS), when(q.SteadyUS))
+		for i, f := range v.Phases[1].Flows {
+			fmt.Fprintf(w, "%.2f\t%d\t", f.Measured/1e9, v.Flows[i].CNPs)
+		}
+		fmt.Fprintf(w, "%.0f\t%d\t\n", v.burst().LastUS, v.Losses.Dropped()+v.Losses.Faults())
+	}
+}
