@@ -11,7 +11,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/foresight"
+	"github.com/headgate/headgate/preview"
 	"github.com/headgate/headgate/units"
 )
 
@@ -19,7 +19,7 @@ import (
 const portWatch = time.Second
 
 // portsOf asks what hosts report and, where some of the configuration's neither do nor are in what was seen, watches the ports for a second.
-func portsOf(ctx context.Context, e *env, c *config.Config, seen *pb.GetTrafficResponse) (p foresight.Ports, err error) {
+func portsOf(ctx context.Context, e *env, c *config.Config, seen *pb.GetTrafficResponse) (p preview.Ports, err error) {
 	flows, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
 	if err != nil {
 		return p, err

@@ -16,7 +16,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/foresight"
+	"github.com/headgate/headgate/preview"
 	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
@@ -60,7 +60,7 @@ const maxSeeds = 1000
 
 // preview plays traffic on the running configuration and on a new one, in this process: the controller
 // is asked for what runs and what it has seen, and simulates nothing.
-func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (preview *foresight.Preview, generation uint64, err error) {
+func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (preview *preview.Preview, generation uint64, err error) {
 	planned, err := parseConfig(file, text)
 	if err != nil {
 		return nil, 0, err
@@ -69,7 +69,7 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 	if err != nil {
 		return nil, 0, err
 	}
-	o := foresight.Options{After: planned, Down: map[string]bool{}, Seed: p.seed, Seeds: p.seeds}
+	o := preview.Options{After: planned, Down: map[string]bool{}, Seed: p.seed, Seeds: p.seeds}
 	if running.GetConfig() != "" {
 		if o.Before, err = parseConfig("the running configuration", running.GetConfig()); err != nil {
 			return nil, 0, err
@@ -86,36 +86,36 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 	show := newProgress(os.Stderr)
 	defer show.clear()
 	o.Watch = show.update
-	if preview, err = foresight.Run(ctx, o); err == nil && p.plot != "" {
+	if preview, err = preview.Run(ctx, o); err == nil && p.plot != "" {
 		err = preview.Plot(p.plot)
 	}
 	return preview, running.GetGeneration(), err
 }
 
 // load returns the file's traffic, or what the controller has seen on the configuration that runs.
-func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config) (foresight.Traffic, error) {
-	law := cmp.Or(p.law, foresight.DefaultLaw(running))
+func (p *previewFlags) load(ctx context.Context, e *env, running *config.Config) (preview.Traffic, error) {
+	law := cmp.Or(p.law, preview.DefaultLaw(running))
 	if p.traffic != "" {
-		return foresight.ReadTraffic(p.traffic, law)
+		return preview.ReadTraffic(p.traffic, law)
 	}
 	seen, err := e.host().GetTraffic(ctx, &pb.GetTrafficRequest{})
 	if err != nil {
-		return foresight.Traffic{}, err
+		return preview.Traffic{}, err
 	}
 	ports, err := portsOf(ctx, e, running, seen)
 	if err != nil {
-		return foresight.Traffic{}, err
+		return preview.Traffic{}, err
 	}
-	return foresight.Observed(running, seen, ports, law)
+	return preview.Observed(running, seen, ports, law)
 }
 
 // require predicts what a configuration will do, and says all of the requirements that the prediction does not
 // keep to. What it finds good is applied only over the configuration that it was held against, with the predictions,
 // which the controller holds against what it then measures.
 func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigRequest, requirements []string) error {
-	var list []foresight.Requirement
+	var list []preview.Requirement
 	for _, text := range requirements {
-		one, err := foresight.ParseRequirement(text)
+		one, err := preview.ParseRequirement(text)
 		if err != nil {
 			return fmt.Errorf("--require: %w", err)
 		}
@@ -171,8 +171,8 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 		return err
 	}
 	text, err := json.Marshal(struct {
-		Plan    json.RawMessage    `json:"plan"`
-		Preview *foresight.Preview `json:"preview"`
+		Plan    json.RawMessage  `json:"plan"`
+		Preview *preview.Preview `json:"preview"`
 	}{plan, preview})
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 	return e.raw(text)
 }
 
-func (e *env) drawPreview(p *foresight.Preview, took time.Duration) error {
+func (e *env) drawPreview(p *preview.Preview, took time.Duration) error {
 	_, _ = fmt.Fprintf(e.Out, "Preview of %s, %s, times and rates at line rate; %.3g million packet-hops in %v.\n", clean(p.Traffic), units.Count(p.Seeds, "seed"), float64(p.Hops)/1e6, took.Round(100*time.Millisecond))
 	for _, n := range p.Notes {
 		_, _ = fmt.Fprintf(e.Out, "! %s\n", clean(n))
@@ -197,7 +197,7 @@ func (e *env) drawPreview(p *foresight.Preview, took time.Duration) error {
 }
 
 // drawMeasures shows what any seed has a value of.
-func drawMeasures(w io.Writer, list []foresight.Measure) {
+func drawMeasures(w io.Writer, list []preview.Measure) {
 	row(w, "MEASURE", "UNIT", "BEFORE", "AFTER", "CHANGE")
 	for _, m := range list {
 		if value(m.Before) != nil || value(m.After) != nil {
@@ -207,7 +207,7 @@ func drawMeasures(w io.Writer, list []foresight.Measure) {
 }
 
 // value is a range's mean, nil without one.
-func value(r *foresight.Range) *float64 {
+func value(r *preview.Range) *float64 {
 	if r == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func value(r *foresight.Range) *float64 {
 }
 
 // change is the difference of two means in percent of the first.
-func change(before, after *foresight.Range) string {
+func change(before, after *preview.Range) string {
 	b, a := value(before), value(after)
 	switch {
 	case b == nil || a == nil:
@@ -228,12 +228,12 @@ func change(before, after *foresight.Range) string {
 	return fmt.Sprintf("%+.0f %%", 100*(*a-*b)/math.Abs(*b))
 }
 
-func drawGroups(w io.Writer, list []foresight.Group) {
+func drawGroups(w io.Writer, list []preview.Group) {
 	row(w, "GROUP", "", "FLOWS", "ENDED", "VICTIMS", "GOODPUT Gb/s", "FCT µs", "SLOWDOWN")
 	for _, g := range list {
 		for _, side := range []struct {
 			name string
-			s    *foresight.GroupSide
+			s    *preview.GroupSide
 		}{{"before", g.Before}, {"after", g.After}} {
 			if s := side.s; s != nil {
 				row(w, g.Name, side.name, s.Flows, s.Done, s.Victims, s.Goodput, s.FCT, s.Slowdown)
@@ -245,10 +245,10 @@ func drawGroups(w io.Writer, list []foresight.Group) {
 // mostLinks is how many links are listed, in the order of foresight.Preview.Worst.
 const mostLinks = 16
 
-func drawLinks(w io.Writer, list []foresight.Link) {
+func drawLinks(w io.Writer, list []preview.Link) {
 	row(w, "LINK", "PAUSED % BEFORE", "AFTER", "LOAD % BEFORE", "AFTER", "HEADROOM KB BEFORE", "AFTER", "DROPS BEFORE", "AFTER")
 	for _, l := range list[:min(len(list), mostLinks)] {
-		b, a := cmp.Or(l.Before, &foresight.LinkSide{}), cmp.Or(l.After, &foresight.LinkSide{})
+		b, a := cmp.Or(l.Before, &preview.LinkSide{}), cmp.Or(l.After, &preview.LinkSide{})
 		row(w, l.From+"→"+l.To, b.Paused, a.Paused, b.Load, a.Load, b.Headroom, a.Headroom, b.Drops, a.Drops)
 	}
 	if more := len(list) - mostLinks; more > 0 {

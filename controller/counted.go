@@ -2,7 +2,7 @@ package controller
 
 import (
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // Counted returns what switches count of the hosts that hang on them. So a pair that goes through several switches is there once.

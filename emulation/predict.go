@@ -11,9 +11,9 @@ import (
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/emulation/network"
-	"github.com/headgate/headgate/foresight"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/preview"
 	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
@@ -23,10 +23,10 @@ const predictSeeds = 10
 
 // Predicted is one number of a play as the simulator predicted it (package foresight) and as it was measured.
 type Predicted struct {
-	What      string           `json:"what"`
-	Unit      string           `json:"unit,omitempty"`
-	Predicted *foresight.Range `json:"predicted"`
-	Measured  float64          `json:"measured"`
+	What      string         `json:"what"`
+	Unit      string         `json:"unit,omitempty"`
+	Predicted *preview.Range `json:"predicted"`
+	Measured  float64        `json:"measured"`
 	// Error is the prediction's, in percent of what was measured; unset where that is 0, or nothing was
 	// predicted.
 	Error *float64 `json:"error_percent,omitempty"`
@@ -40,8 +40,8 @@ func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *
 		return nil // nothing was measured of a play that is invalid
 	}
 	text, more := s.traffic(c, v)
-	p, err := foresight.Run(ctx, foresight.Options{
-		After: c, Traffic: foresight.Traffic{Name: s.Name, File: s.Name + ".yaml", Text: []byte(text)}, Measures: []byte(more), Seed: 1, Seeds: predictSeeds,
+	p, err := preview.Run(ctx, preview.Options{
+		After: c, Traffic: preview.Traffic{Name: s.Name, File: s.Name + ".yaml", Text: []byte(text)}, Measures: []byte(more), Seed: 1, Seeds: predictSeeds,
 	})
 	if err != nil {
 		return fmt.Errorf("predicting %s: %w", s.Name, err)
@@ -63,7 +63,7 @@ func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *
 		{"victim_before", s.Victim + " before", r.Victim.Before / 1e9}, {"victim_during", s.Victim + " during", r.Victim.During / 1e9},
 		{"headroom", "headroom", float64(held) / 1e3}, {"burst", "burst done", burst}, {"lossless_drops", "lossless drops", float64(r.Losses.Lossless)},
 	}
-	for _, one := range foresight.Scores(completions(s, p.Flows, r.Flows)) {
+	for _, one := range preview.Scores(completions(s, p.Flows, r.Flows)) {
 		list = append(list, number{one.Name, one.Name, one.Value})
 	}
 	for _, m := range list {

@@ -21,7 +21,6 @@ import (
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/northbound"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/store"
 	"github.com/headgate/headgate/controller/topology"
@@ -29,6 +28,7 @@ import (
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
 

@@ -18,13 +18,13 @@ import (
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/northbound"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/internal/tlsfiles"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,8 +3,8 @@ package feature
 import (
 	"sync"
 
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // Monitor is a feature that knows something of each switch which operators want to see, in

@@ -15,10 +15,10 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 type hostService struct {

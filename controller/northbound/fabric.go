@@ -16,11 +16,11 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/forecast"
 	"github.com/headgate/headgate/controller/history"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"
+	"github.com/headgate/headgate/preview/forecast"
+	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
 

@@ -20,12 +20,12 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

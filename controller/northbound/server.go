@@ -29,12 +29,12 @@ import (
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/history"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // stopWait is how long Serve lets calls end by themselves.

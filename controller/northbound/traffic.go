@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // GetTraffic names hosts; what went to addresses that are no host's of the configuration is left out.

@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/controller/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
 

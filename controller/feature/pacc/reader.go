@@ -6,7 +6,7 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // reader reads the counters of flows of a switch that runs its loop itself.

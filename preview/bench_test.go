@@ -1,4 +1,4 @@
-package foresight
+package preview
 
 import (
 	"fmt"

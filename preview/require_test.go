@@ -1,4 +1,4 @@
-package foresight
+package preview
 
 import (
 	"math"
@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/controller/forecast"
-	"github.com/headgate/headgate/controller/observed"
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/preview/forecast"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 // predicted is a preview that predicted a measure with some values.

@@ -2,7 +2,7 @@
 // fabric of a configuration into the simulator's, with the types that the controller writes switches
 // from, plays the same traffic with the same seeds before and after, and sets what it measured side
 // by side.
-package foresight
+package preview
 
 import (
 	"context"

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
 

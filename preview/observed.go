@@ -1,4 +1,4 @@
-package foresight
+package preview
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ const maxObserved = 20_000
 // errUnseen says that there is nothing to play.
 var errUnseen = errors.New("the controller knows of no traffic: no attached host has reported flows, and ports sent nothing to other hosts in their last interval; want --traffic with a file")
 
-// Observed makes traffic of what the hosts of a configuration's fabric reported (package controller/observed), and of
+// Observed makes traffic of what the hosts of a configuration's fabric reported (package preview/observed), and of
 // what ports count of hosts that do not report.
 // Flows that run go on for the whole time. Those that ended come again, of their mean size and as
 // often; those to a host that saw a fan-in, from as many sources together, the others out of step. Flows that carry

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/observed"
+	"github.com/headgate/headgate/preview/observed"
 )
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
