@@ -69,7 +69,7 @@ RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && ec
 SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer ./controller/feature/buffer/sonic \
 	./controller/feature/linkprobe ./controller/feature/pfcwatchdog ./controller/feature/qos \
 	./controller/feature/routing ./controller/feature/sourcecheck ./controller/feature/soze \
-	./controller/feature/telemetry ./controller/pipeline ./controller/poller ./controller/reconcile \
+	./controller/feature/telemetry ./controller/p4runtime/pipeline ./controller/p4runtime/poll ./controller/p4runtime/reconcile \
 	./controller/topology ./controller/trafficmanager ./sim ./sim/event \
 	./sim/maxmin ./sim/topo ./sim/workload ./headroom/... ./hosts/agent ./hosts/law/... \
 	./hosts/transport ./int/... ./internal/canon ./internal/cbd ./internal/confine ./internal/dial \

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	"github.com/headgate/headgate/clock"
-	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/reconcile"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/tofino/bfrttest"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/softswitch"

@@ -1,6 +1,6 @@
 package controller
 
-import "github.com/headgate/headgate/controller/device"
+import "github.com/headgate/headgate/controller/p4runtime/device"
 
 // Stats returns every switch's counters, by name.
 func (c *Controller) Stats() map[string]device.Stats {

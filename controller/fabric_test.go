@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/internal/p4msg"

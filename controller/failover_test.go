@@ -12,7 +12,7 @@ import (
 
 	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/softswitch"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/tests/dataplane/control"

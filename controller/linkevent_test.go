@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 )
 
 // large is a fabric of leaves, two spines, and so many hosts at each leaf.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/device"
+	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/device"
+	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/view"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src"

@@ -20,7 +20,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/metrics"
 	"github.com/headgate/headgate/controller/northbound"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/store"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"

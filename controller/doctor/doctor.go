@@ -16,7 +16,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/internal/confine"
 )
 

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/units"

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 

@@ -1,5 +1,5 @@
 // Package p4msg builds messages of P4Runtime from ids and numbers. It checks nothing; what a program
-// allows is checked by controller/pipeline before it is sent and by softswitch/p4rt when it arrives.
+// allows is checked by controller/p4runtime/pipeline before it is sent and by softswitch/p4rt when it arrives.
 package p4msg
 
 import (

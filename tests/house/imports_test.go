@@ -154,7 +154,7 @@ func TestImportRulesBite(t *testing.T) {
 		"an unknown folder":  {pkg{ImportPath: module + "news/paper"}, `"news" has no rule`},
 		"a second home":      {pkg{ImportPath: module + "scenario", Imports: []string{"github.com/spf13/cobra"}}, "subcommands have one home"},
 		"a part of it":       {pkg{ImportPath: module + "cmd/man", Imports: []string{"github.com/spf13/cobra/doc"}}, "subcommands have one home"},
-		"through others":     {pkg{ImportPath: module + "controller/device", Deps: []string{module + "softswitch/engine"}}, "links none"},
+		"through others":     {pkg{ImportPath: module + "controller/p4runtime/device", Deps: []string{module + "softswitch/engine"}}, "links none"},
 		"a law with sockets": {pkg{ImportPath: module + "hosts/law/swift", Deps: []string{"net"}}, "without sockets"},
 	} {
 		got := faults([]pkg{tc.pkg})

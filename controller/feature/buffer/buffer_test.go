@@ -9,7 +9,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/p4src/ids"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/p4src/ids"

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/preview/observed"

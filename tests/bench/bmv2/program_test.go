@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	feature "github.com/headgate/headgate/controller/feature/buffer"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"

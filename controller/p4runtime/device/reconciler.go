@@ -13,8 +13,8 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/reconcile"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )

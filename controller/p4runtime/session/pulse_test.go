@@ -8,7 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"golang.org/x/sys/unix"
 
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/tests/switchtest"
 )
 

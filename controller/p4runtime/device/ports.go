@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/controller/portstate"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/gnmiport"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -23,14 +23,14 @@ const askAgain = 5 * time.Second
 // followPorts hands on what the switch says of its ports, until the connection ends. A switch that tells
 // nothing is not asked again before the next connection.
 func (d *Device) followPorts(ctx context.Context, conn grpc.ClientConnInterface) {
-	numbers := portstate.OpenConfig
+	numbers := gnmiport.OpenConfig
 	if d.opts.Switch.Target.Chip() != "" {
-		numbers = portstate.Stratum
+		numbers = gnmiport.Stratum
 	}
 	d.notePorts("not asked yet", nil)
 	for {
 		told := false
-		err := portstate.Follow(ctx, conn, numbers, func(ports map[uint32]view.PortState) {
+		err := gnmiport.Follow(ctx, conn, numbers, func(ports map[uint32]view.PortState) {
 			told = true
 			d.notePorts("", ports)
 		})

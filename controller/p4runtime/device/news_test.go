@@ -12,8 +12,8 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/switchtest"
 )

@@ -18,10 +18,10 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/poller"
-	"github.com/headgate/headgate/controller/reconcile"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/poll"
+	"github.com/headgate/headgate/controller/p4runtime/reconcile"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
@@ -91,7 +91,7 @@ type Stats struct {
 type Device struct {
 	opts    Options
 	session *session.Session
-	poller  *poller.Poller // the loops' goroutine owns it
+	poller  *poll.Poller // the loops' goroutine owns it
 	log     *slog.Logger
 	silence time.Duration // poller.Patience times so long without an answer, the switch counts as sending no packets
 
@@ -179,7 +179,7 @@ func New(o Options) *Device {
 		},
 	}
 	d.status.Capabilities = parts(o, nil)
-	d.poller = poller.New(o.Pipeline, d.packetOut)
+	d.poller = poll.New(o.Pipeline, d.packetOut)
 	d.session = session.New(session.Options{
 		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID, Term: o.Term,
 		Dial: o.Dial, RetryMin: o.RetryMin, RetryMax: o.RetryMax, Heartbeat: o.Heartbeat, Beside: d.followPorts, Log: o.Log,
@@ -414,7 +414,7 @@ func (d *Device) setSilent(silent bool) {
 		return
 	}
 	d.sendsNone, d.slow = "", ""
-	unanswered := fmt.Sprintf("no poll of its ports was answered for %v", poller.Patience*d.silence)
+	unanswered := fmt.Sprintf("no poll of its ports was answered for %v", poll.Patience*d.silence)
 	switch {
 	case silent && d.heard:
 		d.slow = unanswered + ": it is slow, or hangs"

@@ -1,7 +1,7 @@
 // Package poller sends the poll packets of a switch. P4Runtime on BMv2 cannot read
 // registers: a poll goes out to a port instead, whose egress writes the port's registers
 // into it and sends a copy to the controller (package pollreport).
-package poller
+package poll
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/feature"
-	"github.com/headgate/headgate/controller/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"

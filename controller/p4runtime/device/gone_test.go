@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/session"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/p4src"
 )
 

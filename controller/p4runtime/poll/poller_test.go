@@ -1,4 +1,4 @@
-package poller_test
+package poll_test
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/pipeline"
-	"github.com/headgate/headgate/controller/poller"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/poll"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
@@ -20,7 +20,7 @@ import (
 func TestPoll(t *testing.T) {
 	var out []*p4v1.PacketOut
 	var refuse error
-	p := poller.New(testenv.New(t, "../..", nil).Pipeline, func(o *p4v1.PacketOut) error {
+	p := poll.New(testenv.New(t, "../..", nil).Pipeline, func(o *p4v1.PacketOut) error {
 		if refuse == nil {
 			out = append(out, o)
 		}
@@ -59,7 +59,7 @@ func TestPoll(t *testing.T) {
 func TestSilent(t *testing.T) {
 	pipe := testenv.New(t, "../..", nil).Pipeline
 	var out *p4v1.PacketOut
-	p := poller.New(pipe, func(o *p4v1.PacketOut) error { out = o; return nil })
+	p := poll.New(pipe, func(o *p4v1.PacketOut) error { out = o; return nil })
 	now := time.Now()
 	step := func(what string, polls int, every time.Duration, want bool) {
 		t.Helper()
@@ -95,7 +95,7 @@ func TestSilent(t *testing.T) {
 func TestReport(t *testing.T) {
 	var out *p4v1.PacketOut
 	pipe := testenv.New(t, "../..", nil).Pipeline
-	p := poller.New(pipe, func(o *p4v1.PacketOut) error { out = o; return nil })
+	p := poll.New(pipe, func(o *p4v1.PacketOut) error { out = o; return nil })
 	now := time.Now().Add(time.Minute)
 	if err := p.Poll(now, 0, 3); err != nil {
 		t.Fatal(err)
@@ -110,10 +110,10 @@ func TestReport(t *testing.T) {
 		t.Errorf("report %+v, %v", r, ok)
 	}
 	time.Sleep(time.Microsecond) // another controller does not start in the same nanosecond
-	other := poller.New(pipe, nil)
+	other := poll.New(pipe, nil)
 	for _, tt := range []struct {
 		name string
-		p    *poller.Poller
+		p    *poll.Poller
 		in   *pipeline.PacketIn
 		ok   bool
 	}{

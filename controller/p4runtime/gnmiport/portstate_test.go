@@ -1,4 +1,4 @@
-package portstate
+package gnmiport
 
 import (
 	"context"
