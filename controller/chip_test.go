@@ -9,7 +9,7 @@ import (
 
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/controller/bmv2/bmv2test"
+	"github.com/headgate/headgate/controller/trafficmanager/bmv2/bmv2test"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/tests/switchtest"
 )

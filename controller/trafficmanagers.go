@@ -3,10 +3,10 @@ package controller
 import (
 	"log/slog"
 
-	"github.com/headgate/headgate/controller/bmv2"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/tofino"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/bmv2"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/units"
 )

@@ -16,7 +16,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/headgate/headgate/controller/bmv2"
+	"github.com/headgate/headgate/controller/trafficmanager/bmv2"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tests/dataplane/bmv2/dataplanepb"

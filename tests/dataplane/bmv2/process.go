@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/bmv2"
+	"github.com/headgate/headgate/controller/trafficmanager/bmv2"
 )
 
 // Command is the program that runs, CLI BMv2's own for its tables.

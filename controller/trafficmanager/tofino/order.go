@@ -3,7 +3,7 @@ package tofino
 import (
 	"strings"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // phase is a step of an Apply. The order is such that at each step every lossless packet

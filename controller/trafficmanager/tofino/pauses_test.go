@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // TestPauses reads what the MACs have counted, also while another call has its turn.

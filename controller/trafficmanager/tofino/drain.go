@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 const (

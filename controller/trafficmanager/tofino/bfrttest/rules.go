@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // What the driver's documentation says that it refuses, beside what the schema says

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )

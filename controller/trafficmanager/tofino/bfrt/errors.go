@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
 // ChangeError is a change that the server refused.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
-	"github.com/headgate/headgate/controller/tofino/bfrttest"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/headroom"
 )
 

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
 // raw is a client that sends whatever it is told to.

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/headgate/headgate/controller/tofino/bfrttest"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrttest"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // Tables of the traffic manager and of ports that are written.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/units"
 )

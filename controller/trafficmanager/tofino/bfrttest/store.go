@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // Of all chips.

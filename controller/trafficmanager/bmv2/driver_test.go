@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/headgate/headgate/controller/bmv2"
-	"github.com/headgate/headgate/controller/bmv2/bmv2test"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/trafficmanager/bmv2"
+	"github.com/headgate/headgate/controller/trafficmanager/bmv2/bmv2test"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // pair is a row that is wanted and what the chip holds in its place.

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
-	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
+	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
 // Program is the name of the program that runs on the chip.

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
-	pb "github.com/headgate/headgate/controller/tofino/bfrt/bfrtpb"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
+	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
 // update reads an update, or returns why that is not allowed.

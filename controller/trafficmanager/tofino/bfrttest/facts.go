@@ -3,7 +3,7 @@ package bfrttest
 import (
 	"slices"
 
-	"github.com/headgate/headgate/controller/tofino/bfrt"
+	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
 // facts are what the drivers of a chip begin with (p4lang/open-p4studio, pkgsrc/bf-drivers/
