@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/state/store"
 )
 
 func newStateCommand() *cobra.Command {

@@ -286,7 +286,7 @@ type Controller struct {
 // Comparisons is the default of Controller.Comparisons.
 const Comparisons = 16
 
-// Cluster is what all controllers of a cluster have in common (package controller/cluster).
+// Cluster is what all controllers of a cluster have in common (package controller/state/cluster).
 type Cluster struct {
 	// Members are the controllers: 1, 3, 5 or 7.
 	Members []Member

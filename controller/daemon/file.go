@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )

@@ -23,7 +23,7 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/tests/etcdtest"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"
 	"github.com/headgate/headgate/preview/forecast"

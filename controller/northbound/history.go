@@ -15,7 +15,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 )
 
 // noteOf reads what comes with a configuration that is applied.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 )

@@ -15,8 +15,8 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/history"
 	"github.com/headgate/headgate/controller/priority"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/controller/weights"
 )

@@ -13,8 +13,8 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/history"
-	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/plotting"
 	"github.com/headgate/headgate/tests/lag"
 )

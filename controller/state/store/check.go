@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/units"
 )
 

@@ -23,7 +23,7 @@ import (
 
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/tests/lag"
 )

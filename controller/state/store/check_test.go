@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/weights"
 )
 

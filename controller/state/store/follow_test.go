@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/tests/etcdtest"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/cluster"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/history"
-	"github.com/headgate/headgate/controller/store"
+	"github.com/headgate/headgate/controller/state/cluster"
+	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/store"
 )
 
 func address(t *testing.T) string {

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/history"
+	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/weights"
 )
 
