@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/controller/allocation/weights"
 )
 
 func parseFlow(text string) (*pb.FlowKey, error) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/buffer"
@@ -12,7 +13,6 @@ import (
 	"github.com/headgate/headgate/controller/feature/sourcecheck"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/feature/telemetry"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/p4src/ids"
 )
 

@@ -7,12 +7,12 @@ import (
 	"strconv"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pacc"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/sim"

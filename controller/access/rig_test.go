@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/northbound"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/testcert"

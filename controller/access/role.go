@@ -3,7 +3,7 @@ package access
 import (
 	"slices"
 
-	"github.com/headgate/headgate/controller/weights"
+	"github.com/headgate/headgate/controller/allocation/weights"
 )
 
 // Role is a set of methods.

@@ -17,15 +17,15 @@ import (
 
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/priority"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/metrics"
 	"github.com/headgate/headgate/controller/northbound"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/controller/web"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/service"
 )
 

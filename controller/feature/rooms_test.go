@@ -25,7 +25,7 @@ var (
 		"controller/reference/":      "the comments of the features' keys, which are written by its test",
 		"controller/trafficmanager/tofino/":         "how a chip does the buffer policies",
 		"controller/trafficmanager/": "what a traffic manager is asked to do",
-		"controller/weights/":        "the weights are Söze's, whose law is at the hosts",
+		"controller/allocation/weights/":        "the weights are Söze's, whose law is at the hosts",
 		"cli/run.go":                 "the scenario of that name",
 		"cli/pacc.go":                "the tool of that name",
 		"cli/soze.go":                "the tool of that name",

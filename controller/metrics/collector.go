@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/controller/weights"
 )
 
 // Source is the part of the controller's core that is measured.

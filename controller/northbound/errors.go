@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 

@@ -18,12 +18,12 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/priority"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/preview/observed"
 )

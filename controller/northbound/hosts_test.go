@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/weights"
 )
 
 // TestLease: hosts that stay away lose what they registered, those that come back do not.

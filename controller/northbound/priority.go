@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )

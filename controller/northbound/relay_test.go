@@ -18,11 +18,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/priority"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/controller/weights"
 )
 
 // standIn is a leader that answers every call with nothing, and notes it.

@@ -1,5 +1,5 @@
 // Package northbound serves the gRPC API headgate.v1, and gNMI beside it. It only translates: between protobuf
-// and the plain types of controller/view and controller/weights, and between errors and
+// and the plain types of controller/view and controller/allocation/weights, and between errors and
 // status codes. What it knows of its own is which hosts are attached, what they reported (package observed) and
 // what callers predicted (package forecast).
 package northbound
@@ -26,12 +26,12 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/priority"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/preview/observed"

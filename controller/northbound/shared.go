@@ -14,11 +14,11 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/allocation/priority"
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/controller/weights"
 )
 
 // AnsweredBy is the key of the header in which a member that stands by and answers a call itself says its

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
-	"github.com/headgate/headgate/controller/priority"
 	"github.com/headgate/headgate/emulation"
 	"github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/int/maxqd"

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/tests/lag"
 )
 

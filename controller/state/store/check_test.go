@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/state/history"
-	"github.com/headgate/headgate/controller/weights"
 )
 
 // full makes a state file with something of everything, in many lines.

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/state/history"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/internal/ring"
 )
 

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/state/history"
-	"github.com/headgate/headgate/controller/weights"
 )
 
 // Options of a Store.

@@ -21,10 +21,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
+	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/history"
-	"github.com/headgate/headgate/controller/weights"
 	"github.com/headgate/headgate/tests/lag"
 )
 
