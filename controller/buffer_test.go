@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"

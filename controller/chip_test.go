@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"

@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/controller/events"
 	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/packet"
 )

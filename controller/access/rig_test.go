@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/dial"

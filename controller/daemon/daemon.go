@@ -21,11 +21,11 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/metrics"
-	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/serving/metrics"
+	"github.com/headgate/headgate/controller/serving/northbound"
+	"github.com/headgate/headgate/controller/serving/web"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/store"
-	"github.com/headgate/headgate/controller/web"
 	"github.com/headgate/headgate/internal/service"
 )
 

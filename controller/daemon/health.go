@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/headgate/headgate/controller/metrics"
+	"github.com/headgate/headgate/controller/serving/metrics"
 	"github.com/headgate/headgate/controller/view"
 )
 

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/tlsfiles"
 )

@@ -17,9 +17,9 @@ import (
 
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/metrics"
-	"github.com/headgate/headgate/controller/northbound"
 	"github.com/headgate/headgate/controller/p4runtime/session"
+	"github.com/headgate/headgate/controller/serving/metrics"
+	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/state/cluster"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/internal/confine"

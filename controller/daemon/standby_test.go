@@ -18,7 +18,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
-	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/tests/etcdtest"
 )

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/tests/lag"
 )
 

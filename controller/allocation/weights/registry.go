@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 )
 
 // Keeper makes changes durable. Calls never overlap.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 )
 
 var errSuperseded = status.Error(codes.Aborted, "another agent attached under the same host name")

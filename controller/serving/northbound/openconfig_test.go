@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/units"

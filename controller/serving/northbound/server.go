@@ -29,7 +29,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/gnmi"

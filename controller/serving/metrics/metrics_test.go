@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
 )

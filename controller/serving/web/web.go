@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/events"
-	"github.com/headgate/headgate/controller/northbound"
+	"github.com/headgate/headgate/controller/serving/events"
+	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/view"
 )
 

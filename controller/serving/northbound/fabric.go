@@ -15,7 +15,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"

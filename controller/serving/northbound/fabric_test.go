@@ -24,7 +24,7 @@ import (
 	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/audit"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 )
 

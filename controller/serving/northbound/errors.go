@@ -13,7 +13,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/events"
+	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/internal/yamlnode"
