@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/units"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/daemon"
 	"github.com/headgate/headgate/internal/service"
@@ -42,7 +42,7 @@ func newControllerCommand() *cobra.Command {
 	f.StringVar(&restore, "restore", "", "a cluster without any state begins with that of this `file`, a backup or a controller's state file; give it to every member")
 	f.StringVar(&socket, "socket", "", "serve the API on this Unix socket (default "+rootSocket+" for root, else headgate/headgate.sock in XDG_RUNTIME_DIR)")
 	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
-	f.Lookup("insecure-loopback").NoOptDefVal = string(access.Admin)
+	f.Lookup("insecure-loopback").NoOptDefVal = string(authz.Admin)
 	f.BoolVar(&replace, "replace", false, "apply the fabric file even if another configuration was applied through the API since")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log every call of the API")
 	f.Var(&format, "log-format", service.FormatUsage)
@@ -59,8 +59,8 @@ func newControllerCommand() *cobra.Command {
 		load := func() (*config.Config, error) {
 			return config.Load(config.Options{File: file, Flags: flags, Sections: controller.Sections()})
 		}
-		if loopback != "" && !slices.Contains(access.Roles, access.Role(loopback)) {
-			return fmt.Errorf("--insecure-loopback: %q is not allowed: want one of %v", loopback, access.Roles)
+		if loopback != "" && !slices.Contains(authz.Roles, authz.Role(loopback)) {
+			return fmt.Errorf("--insecure-loopback: %q is not allowed: want one of %v", loopback, authz.Roles)
 		}
 		given := c.Flags().Changed("socket")
 		if !given {
@@ -83,7 +83,7 @@ func newControllerCommand() *cobra.Command {
 		defer signal.Stop(reload)
 		return daemon.Run(c.Context(), daemon.Options{
 			Config: cfg, Member: member, Restore: restore, Replace: replace, Reload: reload, Load: load, Flags: flags,
-			Socket: socket, MayLackSocket: !given, Loopback: access.Role(loopback), Log: log,
+			Socket: socket, MayLackSocket: !given, Loopback: authz.Role(loopback), Log: log,
 		})
 	}
 	return c

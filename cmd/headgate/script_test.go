@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/serving/northbound"
@@ -104,7 +104,7 @@ prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
 		return nil, err
 	}
 	s.history = history.New(kept, slog.New(slog.DiscardHandler))
-	api := northbound.New(northbound.Options{Backend: s, History: s.history, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
+	api := northbound.New(northbound.Options{Backend: s, History: s.history, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Guard: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx, lis) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })

@@ -233,10 +233,10 @@ type Controller struct {
 	Metrics string
 	// TLS is what the API and the metrics are served with; none when empty.
 	TLS ServerTLS
-	// Policy is the file that says who may do what (package controller/access). Without it only
+	// Policy is the file that says who may do what (package controller/authz). Without it only
 	// the user that the controller runs as, and root, may do anything. Required with TLS.
 	Policy string
-	// Audit is the file with the whole audit log (package controller/audit); "off" for none.
+	// Audit is the file with the whole audit log (package controller/authz/audit); "off" for none.
 	// Default: the name of State with .audit behind it, and none without State.
 	Audit string
 	// Files are the folders below which files are read that a configuration names: Policy and

@@ -18,8 +18,8 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/testcert"
@@ -178,7 +178,7 @@ func TestWhatIsServed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Config: cfg, Loopback: access.Role(c.loopback)}
+		o := Options{Config: cfg, Loopback: authz.Role(c.loopback)}
 		if c.socket != "" {
 			o.Socket = filepath.Join(t.TempDir(), c.socket)
 		}

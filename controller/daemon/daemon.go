@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/serving/metrics"
 	"github.com/headgate/headgate/controller/serving/northbound"
@@ -54,7 +54,7 @@ type Options struct {
 	MayLackSocket bool
 	// Loopback is the role of callers without credentials; empty for none. Without it, and without
 	// TLS, only the socket is served. With it addresses must be on loopback where there is no TLS.
-	Loopback access.Role
+	Loopback authz.Role
 	Log      *slog.Logger // slog.Default when nil
 }
 
@@ -67,7 +67,7 @@ type daemon struct {
 	registry *weights.Registry
 	trail    *audit.Trail // nil without
 	audit    *audit.Log
-	guard    *access.Guard
+	guard    *authz.Guard
 	core     *controller.Controller
 	file     atomic.Pointer[config.Config] // of the operator, as it was read last
 	refused  atomic.Pointer[error]         // why that of the start was not taken; nil when one was
@@ -121,7 +121,7 @@ func (o Options) control(ctx context.Context, db *store.Store, at seat) error {
 	if err != nil {
 		return err
 	}
-	d.guard = access.New(access.Options{Loopback: o.Loopback, Files: files, Audit: log})
+	d.guard = authz.New(authz.Options{Loopback: o.Loopback, Files: files, Audit: log})
 	priorities := priority.New(db)
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
@@ -136,7 +136,7 @@ func (o Options) control(ctx context.Context, db *store.Store, at seat) error {
 		return err
 	}
 	if at.relayed != nil {
-		listeners.api = append(listeners.api, access.Members(at.relayed))
+		listeners.api = append(listeners.api, authz.Members(at.relayed))
 	}
 	if err := d.serve(ctx, listeners, priorities, saved); err != nil {
 		listeners.close()

@@ -21,7 +21,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/tests/switchtest"
 )
@@ -57,7 +57,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 	defer l.Close()
 	_, cfg := lonely(t, l.Addr().String(), 10)
-	err = Run(context.Background(), Options{Config: cfg, Loopback: access.Admin})
+	err = Run(context.Background(), Options{Config: cfg, Loopback: authz.Admin})
 	if want := fmt.Sprintf("controller.listen %q", l.Addr()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Run = %v, want an error with %s", err, want)
 	}
@@ -83,7 +83,7 @@ func serve(t *testing.T, o Options) (conn *grpc.ClientConn, stop func()) {
 	o.Log = slog.New(slog.DiscardHandler)
 	switch o.Loopback {
 	case "":
-		o.Loopback = access.Viewer
+		o.Loopback = authz.Viewer
 	case "none":
 		o.Loopback = ""
 	}

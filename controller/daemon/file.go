@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"

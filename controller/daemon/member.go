@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/serving/metrics"
@@ -114,7 +114,7 @@ func (o Options) member() (*member, error) {
 		return m, m.secure(files)
 	}
 	// Who may call the others may say who they are, and write what they like into the state.
-	if o.Loopback != access.Admin {
+	if o.Loopback != authz.Admin {
 		return nil, errors.New("controller.cluster: want tls, or --insecure-loopback=admin and loopback addresses")
 	}
 	for i, other := range c.Members {

@@ -21,7 +21,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/internal/testcert"
@@ -61,7 +61,7 @@ func TestStateCannotBeRead(t *testing.T) {
 		}
 		return next(ctx, req)
 	}})
-	conn, _ := serve(t, Options{Config: alone(t, etcd, freePort(t)), Member: "c1", Loopback: access.Admin})
+	conn, _ := serve(t, Options{Config: alone(t, etcd, freePort(t)), Member: "c1", Loopback: authz.Admin})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for { // each change between standing by and leading ends the calls that are under way
@@ -92,7 +92,7 @@ func TestWhyALeadEnds(t *testing.T) {
 	defer taken.Close()
 	var log strings.Builder
 	err = Run(t.Context(), Options{
-		Config: alone(t, etcdtest.Start(t, etcdtest.Options{}), taken.Addr().String()), Member: "c1", Loopback: access.Admin,
+		Config: alone(t, etcdtest.Start(t, etcdtest.Options{}), taken.Addr().String()), Member: "c1", Loopback: authz.Admin,
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
@@ -159,9 +159,9 @@ func TestOutsideEtcd(t *testing.T) {
 		})
 		return weight
 	}
-	c1, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: access.Admin})
+	c1, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: authz.Admin})
 	set(c1, 3)
-	c2, stop2 := serve(t, Options{Config: cfg, Member: "c2", Loopback: access.Admin})
+	c2, stop2 := serve(t, Options{Config: cfg, Member: "c2", Loopback: authz.Admin})
 	if w := weight(c2); w != 3 {
 		t.Errorf("the member that stands by says %v", w)
 	}
@@ -195,13 +195,13 @@ func TestOutsideEtcd(t *testing.T) {
 	stop2()
 
 	etcd = etcdtest.Start(t, etcdtest.Options{TLS: secure})
-	c3, stop := serve(t, Options{Config: conf(etcd), Member: "c3", Restore: backup, Loopback: access.Admin})
+	c3, stop := serve(t, Options{Config: conf(etcd), Member: "c3", Restore: backup, Loopback: authz.Admin})
 	if w := weight(c3); w != 4 {
 		t.Errorf("the restored cluster says %v", w)
 	}
 	set(c3, 6)
 	stop()
-	c3, _ = serve(t, Options{Config: conf(etcd), Member: "c3", Restore: backup, Loopback: access.Admin})
+	c3, _ = serve(t, Options{Config: conf(etcd), Member: "c3", Restore: backup, Loopback: authz.Admin})
 	if w := weight(c3); w != 6 {
 		t.Errorf("after a restart with the same flags it says %v", w)
 	}

@@ -17,7 +17,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 )
 
@@ -107,7 +107,7 @@ func TestRestartKeepsWhatWasAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	const allocated = `prioplus.priorities: gives 2 priorities: application "web" has priority 3, release it first`
-	if err := Run(ctx, Options{Config: few, Replace: true, Loopback: access.Admin}); err == nil || !strings.Contains(err.Error(), allocated) || !strings.Contains(err.Error(), "without --replace") {
+	if err := Run(ctx, Options{Config: few, Replace: true, Loopback: authz.Admin}); err == nil || !strings.Contains(err.Error(), allocated) || !strings.Contains(err.Error(), "without --replace") {
 		t.Errorf("an order to have it: %v", err)
 	}
 	options.Config = few

@@ -6,10 +6,10 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/state/history"
@@ -22,7 +22,7 @@ import (
 type follower struct {
 	*member
 	journal *store.Follower
-	guard   *access.Guard
+	guard   *authz.Guard
 
 	mu     sync.Mutex // guards what follows
 	at     store.Position
@@ -35,7 +35,7 @@ type follower struct {
 
 func (m *member) follow(files confine.Dirs) *follower {
 	quiet := audit.New(audit.Options{Log: slog.New(slog.DiscardHandler)}) // the leader records what it refuses
-	return &follower{member: m, journal: store.Follow(m.Client()), guard: access.New(access.Options{Loopback: m.Loopback, Files: files, Audit: quiet})}
+	return &follower{member: m, journal: store.Follow(m.Client()), guard: authz.New(authz.Options{Loopback: m.Loopback, Files: files, Audit: quiet})}
 }
 
 // read is northbound.RelayOptions.Shared.

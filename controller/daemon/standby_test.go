@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/tests/etcdtest"
@@ -30,7 +30,7 @@ func TestStandbyAnswers(t *testing.T) {
 	cfg := clustered(t, fmt.Sprintf("cluster: {etcd: [%q], members: [{name: c1, relay: %q}, {name: c2, relay: %q}, {name: c3, relay: %q}]}", etcd, frozen, freePort(t), freePort(t)))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c1, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: access.Admin})
+	c1, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: authz.Admin})
 	until(t, func(ctx context.Context) error {
 		_, err := pb.NewWeightServiceClient(c1).SetWeight(ctx, &pb.SetWeightRequest{Flow: &pb.FlowKey{SrcIpv4: "10.0.1.1", DstIpv4: "10.0.2.1", SrcPort: 1000, DstPort: 50151}, Weight: 3, Application: "web"})
 		return err
@@ -53,7 +53,7 @@ func TestStandbyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lis.Close()
-	admin, _ := serve(t, Options{Config: cfg, Member: "c2", Loopback: access.Admin})
+	admin, _ := serve(t, Options{Config: cfg, Member: "c2", Loopback: authz.Admin})
 	for { // until it knows who leads
 		r, err := pb.NewFabricServiceClient(admin).GetFabric(ctx, &pb.GetFabricRequest{})
 		if err != nil {
@@ -94,7 +94,7 @@ func TestStandbyAnswers(t *testing.T) {
 // TestRestoreIsRefused: a cluster that has begun without a backup is not said to begin with it.
 func TestRestoreIsRefused(t *testing.T) {
 	cfg := alone(t, etcdtest.Start(t, etcdtest.Options{}), freePort(t))
-	conn, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: access.Admin})
+	conn, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: authz.Admin})
 	until(t, func(ctx context.Context) error {
 		_, err := pb.NewFabricServiceClient(conn).ListSwitches(ctx, &pb.ListSwitchesRequest{})
 		return err
@@ -110,7 +110,7 @@ func TestRestoreIsRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	err = Run(ctx, Options{Config: cfg, Member: "c1", Restore: backup, Loopback: access.Admin})
+	err = Run(ctx, Options{Config: cfg, Member: "c1", Restore: backup, Loopback: authz.Admin})
 	for _, want := range []string{"--restore " + backup, "generation 1 from alone.yaml", "without --restore"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Run: %v, want %q in it", err, want)

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 )
 
@@ -46,7 +46,7 @@ func descriptions(keys []Key) (texts map[string]string, faults []error) {
 		case k.Path == policy:
 			text = "The file that `controller.policy` names, with these keys, but without `policy.` before them: who may do what at the controller."
 		case path[0] == policy:
-			text = s.find(reflect.TypeFor[access.Policy](), path[1:])
+			text = s.find(reflect.TypeFor[authz.Policy](), path[1:])
 		case len(path) == 2 && path[0] == "switches" && top[path[1]] != nil:
 			text = "In place of keys of `" + path[1] + "`, for this switch alone."
 		default:

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
@@ -45,7 +45,7 @@ func Keys() ([]Key, error) {
 		return nil, err
 	}
 	read := append(config.Keys(controller.Sections()), yamlnode.Key{Path: policy, Allowed: "a file of its own", Holds: true})
-	for _, k := range access.PolicyKeys() {
+	for _, k := range authz.PolicyKeys() {
 		k.Path = policy + "." + k.Path
 		read = append(read, k)
 	}

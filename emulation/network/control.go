@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/daemon"
 )
 
@@ -43,7 +43,7 @@ func (f *Fabric) Start(ctx context.Context, group *errgroup.Group) (*Control, er
 	}
 	group.Go(func() error { return IgnoreCancel(ctx, f.Loop.RunReal(ctx)) })
 	group.Go(func() error {
-		return IgnoreCancel(ctx, daemon.Run(ctx, daemon.Options{Config: f.cfg, Loopback: access.Admin, Log: f.opts.Log}))
+		return IgnoreCancel(ctx, daemon.Run(ctx, daemon.Options{Config: f.cfg, Loopback: authz.Admin, Log: f.opts.Log}))
 	})
 	return c, nil
 }

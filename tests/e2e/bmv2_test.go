@@ -12,7 +12,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/daemon"
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
@@ -44,7 +44,7 @@ controller: {listen: "127.0.0.1:%d", metrics: "off"}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := daemon.Run(ctx, daemon.Options{Config: cfg, Loopback: access.Admin}); err != nil {
+		if err := daemon.Run(ctx, daemon.Options{Config: cfg, Loopback: authz.Admin}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/plotting"

@@ -3,7 +3,7 @@ package weights
 import (
 	"fmt"
 
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/yamlnode"
 )

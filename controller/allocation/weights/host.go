@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 )
 
 // Answer is what the registry says about one flow that a host reported.

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
@@ -102,7 +102,7 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigRequest) (*pb.ApplyConfigResponse, error) {
 	file := fileName(r.GetFile())
 	if r.GetAllowLockout() {
-		ctx = access.AllowLockout(ctx)
+		ctx = authz.AllowLockout(ctx)
 	}
 	note, err := noteOf(ctx, r)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -294,7 +294,7 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 // Two listeners are one API: who attaches at one is seen at the other. When one fails, both end.
 func TestTwoListeners(t *testing.T) {
 	reg := weights.New(weights.Options{})
-	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
+	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Guard: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
 	first, second := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(t.Context(), first, second) }()

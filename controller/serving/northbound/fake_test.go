@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
@@ -158,7 +158,7 @@ func start(t *testing.T) *rig {
 	log := audit.New(audit.Options{Now: func() time.Time { return clock }})
 	reg := weights.New(weights.Options{Audit: log})
 	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
-	srv := New(Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Guard: access.New(access.Options{Loopback: access.Admin}), Log: slog.New(slog.DiscardHandler)})
+	srv := New(Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Guard: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
 	lis := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -13,14 +13,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 )
 
 // noteOf reads what comes with a configuration that is applied.
 func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error) {
-	n := history.Note{By: access.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: time.Duration(r.GetConfirmNs())}
+	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: time.Duration(r.GetConfirmNs())}
 	if len(n.Why) > history.MaxWhy || strings.ContainsFunc(n.Why, unicode.IsControl) {
 		text := fmt.Sprintf("%d bytes are not allowed: want one line of at most %d", len(n.Why), history.MaxWhy)
 		return n, violations("why: "+text, violation("why", text))

@@ -14,7 +14,7 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )

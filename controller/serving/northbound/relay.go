@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 )
 
 // leaderWait is how long a call waits for a leader to be there.
@@ -68,7 +68,7 @@ func NewRelay(o RelayOptions) *Relay {
 	}
 	r := &Relay{RelayOptions: o}
 	r.grpc = grpc.NewServer(
-		grpc.Creds(access.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.handle),
+		grpc.Creds(authz.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.handle),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
 	)
 	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // the process lives; the rest is the leader's to say
@@ -225,7 +225,7 @@ func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw
 	if err != nil {
 		return nil, err
 	}
-	held, done := r.hold(access.Relay(ctx), address)
+	held, done := r.hold(authz.Relay(ctx), address)
 	defer done()
 	err = conn.Invoke(held, method, &request, &answer)
 	return answer, r.statusOf(ctx, address, err)
@@ -237,7 +237,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := r.hold(access.Relay(in.Context()), address)
+	ctx, cancel := r.hold(authz.Relay(in.Context()), address)
 	defer cancel()
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {

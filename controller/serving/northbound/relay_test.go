@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -111,10 +111,10 @@ func asking(t *testing.T, o RelayOptions, method string) (by string, err error) 
 func TestStandingBy(t *testing.T) {
 	leader := newStandIn(t)
 	log := audit.New(audit.Options{})
-	state := func(role access.Role) func(context.Context) (*Shared, error) {
+	state := func(role authz.Role) func(context.Context) (*Shared, error) {
 		return func(context.Context) (*Shared, error) {
 			return &Shared{
-				Guard: access.New(access.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
+				Guard: authz.New(authz.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
 				Weights: func() *weights.Registry { return weights.New(weights.Options{}) }, Audit: func() *audit.Log { return log },
 				Leader:     func(context.Context) (string, error) { return "", nil },
 				Priorities: func() (*priority.Registry, error) { return priority.New(nil), nil },
@@ -126,7 +126,7 @@ func TestStandingBy(t *testing.T) {
 	never := make(chan struct{})
 	leads := func() (string, <-chan struct{}) { return leader.address, never }
 	nobody := func() (string, <-chan struct{}) { return "", never }
-	services := New(Options{Backend: &backend{}, Weights: weights.New(weights.Options{}), Audit: log, Guard: access.New(access.Options{})}).grpc.GetServiceInfo()
+	services := New(Options{Backend: &backend{}, Weights: weights.New(weights.Options{}), Audit: log, Guard: authz.New(authz.Options{})}).grpc.GetServiceInfo()
 	count := 0
 	for name, service := range services {
 		if name == "grpc.health.v1.Health" { // of the process
@@ -148,11 +148,11 @@ func TestStandingBy(t *testing.T) {
 					by     string   // who answers, empty for the leader
 					want   []string // of the error, nil for none
 				}{
-					{"somebody leads", leads, state(access.Admin), map[bool]string{true: "c2"}[here && !leaderFirst[method]], nil},
+					{"somebody leads", leads, state(authz.Admin), map[bool]string{true: "c2"}[here && !leaderFirst[method]], nil},
 					{"the caller has no role here", leads, state(""), "", nil},
 					{"the state cannot be read here", leads, broken, "", nil},
 					{"there is no state yet", leads, none, "", nil},
-					{"nobody leads", nobody, state(access.Admin), map[bool]string{true: "c2"}[here], map[bool][]string{false: {m.Name, why, "no controller of the cluster has been leading"}}[here]},
+					{"nobody leads", nobody, state(authz.Admin), map[bool]string{true: "c2"}[here], map[bool][]string{false: {m.Name, why, "no controller of the cluster has been leading"}}[here]},
 					{"neither leader nor state", nobody, broken, "", []string{m.Name, map[bool]string{true: "no majority of etcd", false: why}[here]}},
 				} {
 					by, err := asking(t, RelayOptions{Leader: c.leader, Creds: insecure.NewCredentials(), Member: "c2", Shared: c.shared, Wait: time.Millisecond, Log: slog.New(slog.DiscardHandler)}, method)

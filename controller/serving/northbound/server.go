@@ -25,10 +25,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
@@ -80,7 +80,7 @@ type Options struct {
 	State      State                    // nil: nothing outlives the process
 	Members    Members                  // nil: no cluster, or one whose state others keep
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
-	Guard      *access.Guard            // who may call what
+	Guard      *authz.Guard             // who may call what
 	TLS        *tls.Config              // nil: plain text
 	MembersTLS *tls.Config              // of listeners that access.Members returns
 	Log        *slog.Logger             // nil: slog.Default
@@ -137,7 +137,7 @@ func New(o Options) *Server {
 		return status.Error(codes.Internal, "internal error: the controller's log has the details")
 	})
 	s.grpc = grpc.NewServer(
-		grpc.Creds(access.Credentials(o.TLS, o.MembersTLS)),
+		grpc.Creds(authz.Credentials(o.TLS, o.MembersTLS)),
 		grpc.InTapHandle(o.Guard.Tap),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),

@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -28,7 +28,7 @@ const AnsweredBy = "headgate-member"
 // Shared is the state that the members of a cluster share, as a member knows it that stands by. A call
 // makes of it what it asks for.
 type Shared struct {
-	Guard      *access.Guard // by the policy that the configuration in force names
+	Guard      *authz.Guard // by the policy that the configuration in force names
 	History    *history.Book
 	Fabric     func() view.Fabric // the links' states are those that operators gave them
 	Weights    func() *weights.Registry

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 )
 
 // defaultAudit is how many entries ListAudit returns when the client names no number.
@@ -27,7 +27,7 @@ type weightService struct {
 
 // callerOf is the caller for the registry and the audit log.
 func callerOf(ctx context.Context) weights.Caller {
-	c := access.CallerOf(ctx)
+	c := authz.CallerOf(ctx)
 	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications}
 }
 

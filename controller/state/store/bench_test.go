@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/tests/lag"
 )
 

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/internal/ring"
 )

@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/tests/lag"

@@ -1,4 +1,4 @@
-package access_test
+package authz_test
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/headgate/headgate/controller/access"
 	"github.com/headgate/headgate/controller/allocation/weights"
-	"github.com/headgate/headgate/controller/audit"
+	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/view"
@@ -51,7 +51,7 @@ func (backend) Apply(context.Context, string, []byte) (uint64, []view.Result, er
 // rig is the API's server with TLS, on a Unix socket, and in plain text.
 type rig struct {
 	*testcert.Authority
-	guard         *access.Guard
+	guard         *authz.Guard
 	weights       *weights.Registry
 	secure, plain string
 	socket        string
@@ -60,7 +60,7 @@ type rig struct {
 
 const bearer = "aaaaaaaaaaaaaaaaaaaaaaaa"
 
-func start(t testing.TB, loopback access.Role, policy string) *rig {
+func start(t testing.TB, loopback authz.Role, policy string) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { // for the socket
@@ -74,7 +74,7 @@ func start(t testing.TB, loopback access.Role, policy string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.guard = access.New(access.Options{Loopback: loopback, Files: dirs, Audit: r.audit})
+	r.guard = authz.New(authz.Options{Loopback: loopback, Files: dirs, Audit: r.audit})
 	if err := r.apply(); err != nil {
 		t.Fatal(err)
 	}

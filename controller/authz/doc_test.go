@@ -1,4 +1,4 @@
-package access_test
+package authz_test
 
 import (
 	"os"

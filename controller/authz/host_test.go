@@ -1,4 +1,4 @@
-package access_test
+package authz_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/controller/access"
+	"github.com/headgate/headgate/controller/authz"
 )
 
 // TestBudgetsOfHosts: a host registers flows of the applications that its grant names, and of the
@@ -89,7 +89,7 @@ func TestLimitOfMessages(t *testing.T) {
 
 // TestRebinding: a browser that was sent to loopback by the name of somebody else's page sees nothing.
 func TestRebinding(t *testing.T) {
-	r := start(t, access.Viewer, policy)
+	r := start(t, authz.Viewer, policy)
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:9601": 200, "127.0.0.1:9601": 200, "[::1]:9601": 200, "[::1]": 200, "127.3.2.1": 200,
 		"evil.example": 403, "evil.example:9601": 403, "localhost.evil.example": 403, "192.0.2.1:9601": 403, "": 403,

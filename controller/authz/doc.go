@@ -6,4 +6,4 @@
 // kernel's word on the process at the other end of a Unix socket. The user that the controller
 // runs as, and root, may do everything over the socket, whatever the policy says: they could
 // replace the controller too.
-package access
+package authz
