@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/controller/reference"
+	"github.com/headgate/headgate/controller/config/reference"
 )
 
 // newExplainCommand is "explain", which says what the keys of the fabric file and of a policy are.

@@ -61,7 +61,7 @@ type Section struct {
 	// Key is the section's key in the file.
 	Key string
 	// Read reads the section into a struct, each key into a field of its name or with a tag key that
-	// has it, whose comment describes it (package controller/reference). Where the file has none, m is empty. All parts of the file
+	// has it, whose comment describes it (package controller/config/reference). Where the file has none, m is empty. All parts of the file
 	// but switches and sections are in c by then.
 	Read func(m *yamlnode.Map, c *Config) any
 	// ReadSwitch reads a switch's own section; where it has none, m is empty. The fabric's

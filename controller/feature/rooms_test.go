@@ -22,7 +22,7 @@ var (
 	allowed = map[string]string{
 		"api/headgate-buffer.yang":   "a model in OpenConfig's words, whose qos it augments",
 		"controller/features.go":     "the list of features",
-		"controller/reference/":      "the comments of the features' keys, which are written by its test",
+		"controller/config/reference/":      "the comments of the features' keys, which are written by its test",
 		"controller/trafficmanager/tofino/":         "how a chip does the buffer policies",
 		"controller/trafficmanager/": "what a traffic manager is asked to do",
 		"controller/allocation/weights/":        "the weights are Söze's, whose law is at the hosts",

@@ -41,7 +41,7 @@ func TestCommitted(t *testing.T) {
 			}
 		}
 		if is, err := os.ReadFile(name); err != nil || string(is) != text {
-			t.Errorf("%s is not what the configuration's types say (%v): go test ./controller/reference -update", name, err)
+			t.Errorf("%s is not what the configuration's types say (%v): go test ./controller/config/reference -update", name, err)
 		}
 	}
 }

@@ -187,7 +187,7 @@ func line(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Tex
 func draw(keys []Key) string {
 	var b strings.Builder
 	b.WriteString("# Every key of the fabric file, and of a policy\n\n" +
-		"Written by the test of `controller/reference` with its flag `-update`, from the functions that read the files and the comments of their types;\n" +
+		"Written by the test of `controller/config/reference` with its flag `-update`, from the functions that read the files and the comments of their types;\n" +
 		"`headgate explain KEY` shows the same. [`examples/leaf-spine.yaml`](../examples/leaf-spine.yaml) has every key in place.\n\n" +
 		"Rates have a unit (bps, Kbps, Mbps, Gbps), amounts too (B, KB = 1000 B, KiB = 1024 B, …), times (ns, us, ms, s). Times of\n" +
 		"the network are as at line rate and multiplied by `scale`; those of `controller` are by the clock on the wall. `[]` stands\n" +
