@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/doctor"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/doctor"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/version"
 )
