@@ -60,7 +60,7 @@ const maxSeeds = 1000
 
 // preview plays traffic on the running configuration and on a new one, in this process: the controller
 // is asked for what runs and what it has seen, and simulates nothing.
-func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (preview *preview.Preview, generation uint64, err error) {
+func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (result *preview.Preview, generation uint64, err error) {
 	planned, err := parseConfig(file, text)
 	if err != nil {
 		return nil, 0, err
@@ -86,10 +86,10 @@ func (p *previewFlags) preview(ctx context.Context, e *env, file, text string) (
 	show := newProgress(os.Stderr)
 	defer show.clear()
 	o.Watch = show.update
-	if preview, err = preview.Run(ctx, o); err == nil && p.plot != "" {
-		err = preview.Plot(p.plot)
+	if result, err = preview.Run(ctx, o); err == nil && p.plot != "" {
+		err = result.Plot(p.plot)
 	}
-	return preview, running.GetGeneration(), err
+	return result, running.GetGeneration(), err
 }
 
 // load returns the file's traffic, or what the controller has seen on the configuration that runs.
@@ -158,13 +158,13 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 		}
 	}
 	start := time.Now()
-	preview, _, err := p.preview(ctx, e, file, config)
+	result, _, err := p.preview(ctx, e, file, config)
 	if err != nil {
 		return err
 	}
 	if e.Format == Table {
 		_, _ = fmt.Fprintln(e.Out)
-		return e.drawPreview(preview, time.Since(start))
+		return e.drawPreview(result, time.Since(start))
 	}
 	plan, err := pb.JSON(m)
 	if err != nil {
@@ -173,7 +173,7 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 	text, err := json.Marshal(struct {
 		Plan    json.RawMessage  `json:"plan"`
 		Preview *preview.Preview `json:"preview"`
-	}{plan, preview})
+	}{plan, result})
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func drawGroups(w io.Writer, list []preview.Group) {
 	}
 }
 
-// mostLinks is how many links are listed, in the order of foresight.Preview.Worst.
+// mostLinks is how many links are listed, in the order of preview.Preview.Worst.
 const mostLinks = 16
 
 func drawLinks(w io.Writer, list []preview.Link) {

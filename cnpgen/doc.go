@@ -10,7 +10,7 @@
 // interface has two implementations: one in the switch's own process (softswitch/pacc), which
 // Settings in table entries switch on, and one over P4Runtime (controller/feature/pacc); package
 // flowtable has the tables and digests of the P4 program, for both. The
-// simulator counts by itself and ticks Ports directly (package fabric). Nothing here has a clock, a
+// simulator counts by itself and ticks Ports directly (package sim). Nothing here has a clock, a
 // socket or a goroutine.
 //
 // Whom a notification is for: PACC counts by pairs of addresses, so it slows down everything that

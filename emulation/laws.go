@@ -25,7 +25,7 @@ const notifyGap = 50 * units.Microsecond
 // what is lost all the same a NAK reports.
 const patience = 5 * units.Millisecond
 
-// host makes an agent one of the scenario's. Söze is what package inproc gives a host.
+// host makes an agent one of the scenario's. Söze is what package network gives a host.
 func (s *Scenario) host(c *agent.Config, cfg *config.Config, v Variant, deliver func(agent.FlowKey, []byte)) {
 	c.Deliver = deliver
 	if s.Law == Soze {

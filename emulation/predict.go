@@ -21,7 +21,7 @@ import (
 // predictSeeds is with how many seeds a play is predicted.
 const predictSeeds = 10
 
-// Predicted is one number of a play as the simulator predicted it (package foresight) and as it was measured.
+// Predicted is one number of a play as the simulator predicted it (package preview) and as it was measured.
 type Predicted struct {
 	What      string         `json:"what"`
 	Unit      string         `json:"unit,omitempty"`

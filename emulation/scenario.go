@@ -1,4 +1,4 @@
-// Package scenario is `headgate run`: a fabric of embedded switches and hosts in one process,
+// Package emulation is `headgate run`: a fabric of embedded switches and hosts in one process,
 // the real controller driving them over P4Runtime on loopback, and a script of what operators
 // and hosts do to it. Nothing of it is a model: switches run the compiled P4 program, and hosts
 // send and obey real frames. Package emulation/network has the fabric.

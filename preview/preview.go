@@ -1,4 +1,4 @@
-// Package foresight tells what a configuration will do to traffic before a switch has it: it turns the
+// Package preview tells what a configuration will do to traffic before a switch has it: it turns the
 // fabric of a configuration into the simulator's, with the types that the controller writes switches
 // from, plays the same traffic with the same seeds before and after, and sets what it measured side
 // by side.

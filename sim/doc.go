@@ -1,4 +1,4 @@
-// Package fabric simulates a lossless Ethernet fabric packet by packet under a virtual
+// Package sim simulates a lossless Ethernet fabric packet by packet under a virtual
 // clock: hosts that run the transport and laws of package hosts, links, output-queued
 // store-and-forward switches with eight classes per port, PFC with its real response time,
 // ECN, in-band telemetry and Söze's maxQD. The buffer of a switch is whatever implements

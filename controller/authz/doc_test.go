@@ -15,7 +15,7 @@ func TestThreatTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code strings.Builder
-	for _, dir := range []string{".", "../audit", "../cluster", "../daemon", "../session", "..", "../../internal/confine", "../../internal/gnmi", "../../internal/service", "../../tests/cluster"} {
+	for _, dir := range []string{".", "audit", "../state/cluster", "../daemon", "../p4runtime/session", "..", "../../internal/confine", "../../internal/gnmi", "../../internal/service", "../../tests/cluster"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

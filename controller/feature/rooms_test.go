@@ -20,18 +20,18 @@ var (
 	policies = []string{"söze", `\bdsh`, "_dsh", "(?-i:DSH)", "spfc", "pfcwd"}
 	// allowed are the files, or folders, that name a feature all the same, and why.
 	allowed = map[string]string{
-		"api/headgate-buffer.yang":   "a model in OpenConfig's words, whose qos it augments",
-		"controller/features.go":     "the list of features",
+		"api/headgate-buffer.yang":          "a model in OpenConfig's words, whose qos it augments",
+		"controller/features.go":            "the list of features",
 		"controller/config/reference/":      "the comments of the features' keys, which are written by its test",
-		"controller/trafficmanager/tofino/":         "how a chip does the buffer policies",
-		"controller/trafficmanager/": "what a traffic manager is asked to do",
-		"controller/allocation/weights/":        "the weights are Söze's, whose law is at the hosts",
-		"cli/run.go":                 "the scenario of that name",
-		"cli/pacc.go":                "the tool of that name",
-		"cli/soze.go":                "the tool of that name",
-		"cli/spfc.go":                "the tool of that name",
-		"cli/root.go":                "the tool of that name",
-		"p4src/pollreport/":          "the fields of the report",
+		"controller/trafficmanager/tofino/": "how a chip does the buffer policies",
+		"controller/trafficmanager/":        "what a traffic manager is asked to do",
+		"controller/allocation/weights/":    "the weights are Söze's, whose law is at the hosts",
+		"cli/run.go":                        "the scenario of that name",
+		"cli/pacc.go":                       "the tool of that name",
+		"cli/soze.go":                       "the tool of that name",
+		"cli/spfc.go":                       "the tool of that name",
+		"cli/root.go":                       "the tool of that name",
+		"p4src/pollreport/":                 "the fields of the report",
 	}
 )
 

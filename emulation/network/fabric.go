@@ -1,4 +1,4 @@
-// Package inproc is a fabric in this process: embedded switches, hosts and links on one
+// Package network is a fabric in this process: embedded switches, hosts and links on one
 // loop, from a fabric file. The switches are empty until a controller finds them over
 // P4Runtime.
 package network

@@ -1,5 +1,5 @@
 // Package forecast keeps what was predicted of the configurations that were applied, and what then was
-// measured. Predictions are the caller's, who simulated the change (package foresight); the measurements are
+// measured. Predictions are the caller's, who simulated the change (package preview); the measurements are
 // those of the features' status tables and of hosts' reports, so that a measure that nobody counts has none.
 package forecast
 

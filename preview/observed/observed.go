@@ -1,6 +1,6 @@
 // Package observed adds up what the attached hosts report of their flows: how much goes between which
 // hosts, how large flows are, and how many hosts begin to send to one at a time. It is what a
-// preview of a change plays (package foresight).
+// preview of a change plays (package preview).
 //
 // Reports come every half second or so. What is finer is not seen: when within it flows begin,
 // flows that begin and end within one, and the last bytes of a flow, which a report no longer has.

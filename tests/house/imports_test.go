@@ -21,14 +21,13 @@ const module = "github.com/headgate/headgate/"
 // sockets and no daemon, so that the simulator, the switch and the agent can share them.
 var allowed = map[string][]string{
 	"api":        {},
-	"cli":        {"api", "cnpgen", "controller", "fabric", "foresight", "headroom", "hosts", "internal", "scenario", "softswitch", "units"},
+	"cli":        {"api", "cnpgen", "controller", "emulation", "headroom", "hosts", "internal", "preview", "sim", "softswitch", "units"},
 	"clock":      {"units"},
 	"cmd":        {"cli"},
 	"cnpgen":     {"internal", "p4src", "packet", "units"},
-	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "tables", "units"},
+	"controller": {"api", "cnpgen", "headroom", "hosts", "internal", "p4src", "preview", "tables", "units"},
+	"emulation":  {"api", "clock", "controller", "examples", "hosts", "int", "internal", "p4src", "packet", "plotting", "preview", "sim", "softswitch", "units"},
 	"examples":   {},
-	"fabric":     {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},
-	"foresight":  {"api", "cnpgen", "controller", "fabric", "headroom", "p4src", "units"},
 	"headroom":   {"tables", "units"},
 	"hosts":      {"api", "clock", "int", "internal", "packet", "units"},
 	"int":        {"units"},
@@ -36,7 +35,8 @@ var allowed = map[string][]string{
 	"p4src":      {"units"},
 	"packet":     {"int", "units"},
 	"plotting":   {},
-	"scenario":   {"api", "clock", "controller", "examples", "fabric", "foresight", "hosts", "int", "internal", "p4src", "packet", "plotting", "softswitch", "units"},
+	"preview":    {"api", "cnpgen", "controller", "headroom", "p4src", "sim", "units"},
+	"sim":        {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},
 	"softswitch": {"clock", "cnpgen", "internal", "p4src", "packet", "units"},
 	"tables":     {"headroom", "p4src", "units"},
 	"tests":      {"clock", "cnpgen", "controller", "headroom", "internal", "p4src", "softswitch", "tables", "units"},
@@ -52,8 +52,8 @@ var only = []struct{ what, by, why string }{
 // forbidden are packages that a folder may not reach even through others.
 var forbidden = []struct{ from, to, why string }{
 	{"controller", "softswitch", "the daemon drives switches over P4Runtime and links none"},
-	{"controller", "fabric", "the daemon simulates nothing: foresight does, in the operator's process"},
-	{"fabric", "controller", "the simulator runs the algorithms, not the daemon"},
+	{"controller", "sim", "the daemon simulates nothing: preview does, in the operator's process"},
+	{"sim", "controller", "the simulator runs the algorithms, not the daemon"},
 	{"hosts/law", "net", "a law is a state machine without sockets"},
 	{"headroom", "net", "a buffer policy knows no sockets"},
 }
@@ -152,7 +152,7 @@ func TestImportRulesBite(t *testing.T) {
 	}{
 		"a folder too many":  {pkg{ImportPath: module + "units", Imports: []string{module + "cli"}}, "units may import only"},
 		"an unknown folder":  {pkg{ImportPath: module + "news/paper"}, `"news" has no rule`},
-		"a second home":      {pkg{ImportPath: module + "scenario", Imports: []string{"github.com/spf13/cobra"}}, "subcommands have one home"},
+		"a second home":      {pkg{ImportPath: module + "emulation", Imports: []string{"github.com/spf13/cobra"}}, "subcommands have one home"},
 		"a part of it":       {pkg{ImportPath: module + "cmd/man", Imports: []string{"github.com/spf13/cobra/doc"}}, "subcommands have one home"},
 		"through others":     {pkg{ImportPath: module + "controller/p4runtime/device", Deps: []string{module + "softswitch/engine"}}, "links none"},
 		"a law with sockets": {pkg{ImportPath: module + "hosts/law/swift", Deps: []string{"net"}}, "without sockets"},

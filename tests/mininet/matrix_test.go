@@ -1,6 +1,6 @@
 // Package mininet plays the five systems on networks of real processes: Mininet's hosts with
 // `headgate host`, switches that are `headgate switch` or simple_switch_grpc, and the controller,
-// started from a fabric file by mininet/fabric.py. The plays are those of package scenario, as are
+// started from a fabric file by mininet/fabric.py. The plays are those of package emulation, as are
 // their measures, judges and the rule for when a play counts; figures come from the controller's
 // API, from what the hosts measure and from captures that tshark decodes.
 package mininet

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/emulation"
-	"github.com/headgate/headgate/emulation/network"
+	emulated "github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/tests/lag"
 	"github.com/headgate/headgate/units"
@@ -55,7 +55,7 @@ type player struct {
 	totals map[string]summary
 }
 
-// play plays every variant of a scenario in Mininet, as package scenario does in a process, and
+// play plays every variant of a scenario in Mininet, as package emulation does in a process, and
 // judges it alike.
 func play(t *testing.T, s emulation.Scenario, kind string, more extra) *emulation.Report {
 	t.Helper()
@@ -156,7 +156,7 @@ func (p *player) play(times []units.Time) *emulation.Record {
 	r.streams.Wait()
 	p.network.end() // captures are complete
 	for _, l := range p.config.Links {
-		rec.Wires = append(rec.Wires, network.Wire{From: l.A, To: l.B, Rate: l.Rate}, network.Wire{From: l.B, To: l.A, Rate: l.Rate})
+		rec.Wires = append(rec.Wires, emulated.Wire{From: l.A, To: l.B, Rate: l.Rate}, emulated.Wire{From: l.B, To: l.A, Rate: l.Rate})
 	}
 	rec.Series, rec.Peak = r.series(end)
 	rec.Pauses = emulation.NewMeters(rec.Wires)

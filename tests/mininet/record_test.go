@@ -11,7 +11,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/emulation"
-	"github.com/headgate/headgate/emulation/network"
+	emulated "github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
@@ -148,7 +148,7 @@ func (r *recorder) series(end units.Time) (out emulation.Series, peak units.Byte
 					// What left the port to the receiver, which is sooner known than what the sender
 					// heard of: BMv2 paces acknowledgements as if they were full packets.
 					first := at(r.departed[edge], r.began, true)
-					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(network.MSS) / frame
+					now.bytes = (at(r.departed[edge], when, true).bytes - first.bytes) * uint64(emulated.MSS) / frame
 				}
 				fp.Weight, fp.Delivered = now.weight, fp.Delivered+units.Bytes(now.bytes)
 				fp.MaxQD, fp.RTT = units.FromDuration(now.maxQD)/scale, units.FromDuration(now.rtt)/scale
@@ -181,7 +181,7 @@ func running(s *emulation.Scenario, flow string, at units.Time) (runs bool) {
 }
 
 // frame is a full data packet of RoCEv2 in bytes, without maxQD's shim.
-const frame = uint64(packet.DataOverhead-maxqd.Len) + uint64(network.MSS)
+const frame = uint64(packet.DataOverhead-maxqd.Len) + uint64(emulated.MSS)
 
 // alone returns the port to a flow's receiver, if nothing else is sent there.
 func (r *recorder) alone(f *emulation.Flow) (port, bool) {

@@ -1849,7 +1849,7 @@ func (x *ApplyConfigRequest) GetPredictedTraffic() string {
 	return ""
 }
 
-// Prediction is one measure of docs/foresight.md, over the seeds of a simulation.
+// Prediction is one measure of docs/preview.md, over the seeds of a simulation.
 type Prediction struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Measure string                 `protobuf:"bytes,1,opt,name=measure,proto3" json:"measure,omitempty"`

@@ -89,7 +89,7 @@ func (*sources) sections() map[string]reflect.Type {
 // of returns the comments of a type.
 func (s *sources) of(t reflect.Type) map[string]string {
 	if s.texts[t.PkgPath()] == nil {
-		s.texts[t.PkgPath()] = parse("../../" + strings.TrimPrefix(t.PkgPath(), "github.com/headgate/headgate/"))
+		s.texts[t.PkgPath()] = parse("../../../" + strings.TrimPrefix(t.PkgPath(), "github.com/headgate/headgate/"))
 	}
 	return s.texts[t.PkgPath()][t.Name()]
 }

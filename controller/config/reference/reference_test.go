@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite keys.json and docs/keys.md")
 
-const page = "../../docs/keys.md"
+const page = "../../../docs/keys.md"
 
 // What is committed is what the sources give.
 func TestCommitted(t *testing.T) {

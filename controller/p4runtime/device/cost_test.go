@@ -16,7 +16,7 @@ import (
 // TestCostOfAChange: a change takes memory for what it changes, and not for what the switch holds: a link
 // event changes a group on each of a thousand switches of ten thousand entries.
 func TestCostOfAChange(t *testing.T) {
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	cost := func(entries int) uint64 {
 		layer := func(list ...*p4v1.Entity) *reconcile.Layer {
 			l, err := reconcile.NewLayer(list)

@@ -22,7 +22,7 @@ import (
 // switch waits for its turn, and while one reads the switch. Such a comparison is put off, but not for ever.
 func TestChangesBeforeComparisons(t *testing.T) {
 	for _, queued := range []bool{true, false} {
-		env := testenv.New(t, "../..", nil)
+		env := testenv.New(t, "../../..", nil)
 		env.Config.Controller.ResyncInterval = time.Millisecond
 		slots := NewSlots(1)
 		slots.calm <- struct{}{}

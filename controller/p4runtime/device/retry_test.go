@@ -41,7 +41,7 @@ func run(t *testing.T, env *feature.Env, fake *switchtest.Switch) *Device {
 // TestSwitchWithoutCPUPort: a switch that takes no packets is degraded, with the reason, though
 // it holds all its entries, and stays so over the next comparison.
 func TestSwitchWithoutCPUPort(t *testing.T) {
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
 	fake.NoCPU = true
 	fake.Lose()
@@ -71,7 +71,7 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 // TestRefusedBeforeTheProgram: a switch that has just been restarted refuses the packets of loops
 // that do not know yet. That says nothing of the switch with its program.
 func TestRefusedBeforeTheProgram(t *testing.T) {
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	d := run(t, env, switchtest.New(t, 1))
 	eventually(t, "a session", func() bool { return d.Status().State == view.Reconciling })
 	if err := d.packetOut(&p4v1.PacketOut{}); !errors.Is(err, session.ErrDisconnected) {
@@ -98,7 +98,7 @@ func (pollLoop) Receive(time.Time, feature.Message)            {}
 // TestMuteSwitch: simple_switch_grpc without a CPU port takes packets and sends none. It is
 // degraded with the reason, and nothing that does not come from it tells of its links.
 func TestMuteSwitch(t *testing.T) {
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
 	fake.Start()
 	d := New(Options{
@@ -142,7 +142,7 @@ func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 	if d := New(Options{}); d.opts.RetryMin < 100*time.Millisecond || d.opts.RetryMax < 5*time.Second {
 		t.Errorf("waits of %v to %v by default", 10*d.opts.RetryMin, 10*d.opts.RetryMax)
 	}
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
 	fake.SetRefuse(func(*p4v1.Update) (codes.Code, string) { return codes.ResourceExhausted, "no room" })
 	d, ctx := run(t, env, fake), t.Context()

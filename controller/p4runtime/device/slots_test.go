@@ -17,7 +17,7 @@ import (
 // TestSlots: a switch whose device has no slot is not read, and is written to without one once it is
 // known what it holds.
 func TestSlots(t *testing.T) {
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
 	fake.Start()
 	slots := NewSlots(1)

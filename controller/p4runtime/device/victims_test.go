@@ -128,7 +128,7 @@ func (m *memoryManager) breaks(b bool) {
 // TestVictims: what a loop says to the traffic manager is written at once, survives resyncs
 // and failures, shows in no plan, and ends with the loop.
 func TestVictims(t *testing.T) {
-	env := testenv.New(t, "../..", nil)
+	env := testenv.New(t, "../../..", nil)
 	o := &attacher{pipe: env.Pipeline}
 	fake := switchtest.New(t, 1)
 	fake.Start()
@@ -207,7 +207,7 @@ func TestVictims(t *testing.T) {
 
 	// Another configuration ends the loop and what it has said.
 	other := *env
-	other.Config = testenv.New(t, "../..", func(text string) string { return text + "# another\n" }).Config
+	other.Config = testenv.New(t, "../../..", func(text string) string { return text + "# another\n" }).Config
 	apply(want(&other, 0))
 	holds("the shape again", 0)
 	if err := sw.Victims([]uint32{3}); !errors.Is(err, errDropped) {

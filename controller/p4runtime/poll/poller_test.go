@@ -20,7 +20,7 @@ import (
 func TestPoll(t *testing.T) {
 	var out []*p4v1.PacketOut
 	var refuse error
-	p := poll.New(testenv.New(t, "../..", nil).Pipeline, func(o *p4v1.PacketOut) error {
+	p := poll.New(testenv.New(t, "../../..", nil).Pipeline, func(o *p4v1.PacketOut) error {
 		if refuse == nil {
 			out = append(out, o)
 		}
@@ -57,7 +57,7 @@ func TestPoll(t *testing.T) {
 // TestSilent: nothing is concluded from a few polls, from a moment, or from what was before Reset
 // or the last answer.
 func TestSilent(t *testing.T) {
-	pipe := testenv.New(t, "../..", nil).Pipeline
+	pipe := testenv.New(t, "../../..", nil).Pipeline
 	var out *p4v1.PacketOut
 	p := poll.New(pipe, func(o *p4v1.PacketOut) error { out = o; return nil })
 	now := time.Now()
@@ -94,7 +94,7 @@ func TestSilent(t *testing.T) {
 // TestReport: an answer says when it was asked for; broken ones and others' are nobody's.
 func TestReport(t *testing.T) {
 	var out *p4v1.PacketOut
-	pipe := testenv.New(t, "../..", nil).Pipeline
+	pipe := testenv.New(t, "../../..", nil).Pipeline
 	p := poll.New(pipe, func(o *p4v1.PacketOut) error { out = o; return nil })
 	now := time.Now().Add(time.Minute)
 	if err := p.Poll(now, 0, 3); err != nil {

@@ -28,7 +28,7 @@ func TestDeploy(t *testing.T) {
 		known[name.FindStringSubmatch(d.String())[1]] = true
 	}
 	for _, file := range []string{"prometheus/headgate.rules.yaml", "prometheus/headgate.rules.test.yaml", "grafana/headgate.json"} {
-		text, err := os.ReadFile(filepath.Join("../../deploy", file))
+		text, err := os.ReadFile(filepath.Join("../../../deploy", file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, args := range []string{"check rules headgate.rules.yaml", "test rules headgate.rules.test.yaml"} {
 		cmd := exec.Command("promtool", strings.Fields(args)...)
-		cmd.Dir = "../../deploy/prometheus"
+		cmd.Dir = "../../../deploy/prometheus"
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", args, err, out)
 		}

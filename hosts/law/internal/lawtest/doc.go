@@ -2,6 +2,6 @@
 // links with ECN and in-band telemetry, flows over fixed paths with the transport's own
 // sender and receiver, probes, congestion notifications, delay noise. Acknowledgements are
 // only delayed. Events run in (time, sequence) order and randomness has one seed, so every
-// run is the same. The full fabric is package fabric; this one is small enough that a
+// run is the same. The full fabric is package sim; this one is small enough that a
 // law's test can be understood with it.
 package lawtest
