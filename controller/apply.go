@@ -13,11 +13,9 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/device"
-	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/topology"
-	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -46,10 +44,11 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	if err != nil {
 		return nil, nil, err
 	}
-	p, wants, err := c.check(ctx, cfg)
+	in, desired, err := c.check(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer in.close()
 	plans := make([]view.Plan, len(cfg.Switches))
 	var wg sync.WaitGroup
 	for i, s := range cfg.Switches {
@@ -60,12 +59,12 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 				return
 			}
 			defer give()
-			plans[i] = c.planOne(ctx, s, p, wants.by[s.Name].Want)
+			plans[i] = c.planOne(ctx, s, in.switches[s.Name], desired[s.Name].Desired)
 		})
 	}
 	wg.Wait()
 	for i, s := range cfg.Switches {
-		plans[i].Notes = c.advice(s, wants.by[s.Name])
+		plans[i].Notes = c.advice(in.switches[s.Name].env)
 	}
 	var own []view.Change
 	for _, part := range c.opts.Participants {
@@ -76,7 +75,7 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	if len(own) > 0 {
 		plans = append(plans, view.Plan{Changes: own})
 	}
-	return plans, c.notes(ctx, cfg, p.graph, failures), nil
+	return plans, c.notes(ctx, cfg, in.graph, failures), nil
 }
 
 // notes says what can go wrong with a configuration in the fabric as a whole: what Apply would refuse,
@@ -107,29 +106,29 @@ func (c *Controller) foresee(ctx context.Context, cfg *config.Config, g *topolog
 	return risks
 }
 
-// advice returns what features have to say about a configuration on the switch of a want.
-func (c *Controller) advice(s config.Switch, w *wanted) []string {
+// advice returns what features have to say about a configuration on a switch.
+func (c *Controller) advice(env *feature.Env) []string {
 	var running *config.Switch
 	if cfg := c.Config(); cfg != nil {
-		running = cfg.Switch(s.Name)
+		running = cfg.Switch(env.Switch.Name)
 	}
 	var notes []string
 	for _, f := range c.features {
 		if f, ok := f.(feature.Adviser); ok {
-			notes = append(notes, f.Advise(w.Env, running)...)
+			notes = append(notes, f.Advise(env, running)...)
 		}
 	}
 	return notes
 }
 
 // check computes what a configuration wants of all switches. All that speaks against it,
-// here, with the participants and for the caller, is one *yamlnode.Error.
-func (c *Controller) check(ctx context.Context, cfg *config.Config) (*prepared, *wants, error) {
-	p := c.prepare(cfg)
-	wants := c.wants(p, nil)
+// here, with the participants and for the caller, is one *yamlnode.Error. The caller closes the inputs.
+func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, desired, error) {
+	in := c.inputs(cfg)
+	desired := c.desired(in, nil)
 	f := faults{cfg: cfg}
 	for i, s := range cfg.Switches {
-		f.add(fmt.Sprintf("switches[%d]", i), fmt.Sprintf("is %q: ", s.Name), wants.by[s.Name].Err)
+		f.add(fmt.Sprintf("switches[%d]", i), fmt.Sprintf("is %q: ", s.Name), desired[s.Name].Err)
 	}
 	for _, part := range c.opts.Participants {
 		f.add("", "", part.Check(cfg))
@@ -137,20 +136,24 @@ func (c *Controller) check(ctx context.Context, cfg *config.Config) (*prepared, 
 	if c.opts.CheckCaller != nil {
 		f.add("", "", c.opts.CheckCaller(ctx, cfg))
 	}
-	return p, wants, f.err()
+	if err := f.err(); err != nil {
+		in.close()
+		return nil, nil, err
+	}
+	return in, desired, nil
 }
 
 // planOne uses the session where there is one, and else a connection of its own, for
 // which nobody needs to be primary.
-func (c *Controller) planOne(ctx context.Context, s config.Switch, p *prepared, want device.Want) view.Plan {
-	pipe := p.pipes[s.Name]
+func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInputs, want device.Desired) view.Plan {
+	pipe := in.env.Pipeline
 	c.mu.RLock()
 	var u *unit
 	if c.current != nil {
 		u = c.current.devices[s.Name]
 	}
 	c.mu.RUnlock()
-	if u != nil && u.started && u.spec == specOf(p.config, s, pipe) {
+	if u != nil && u.started && u.spec == specOf(in.env) {
 		return u.Plan(ctx, want)
 	}
 	dial, err := c.opts.Dial(s)
@@ -165,14 +168,8 @@ func (c *Controller) planOne(ctx context.Context, s config.Switch, p *prepared, 
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ApplyTimeout)
 	defer cancel()
 	plan := device.PlanOf(ctx, s.Name, client, nil, pipe, want.State, feature.Externs(c.features, &s)...)
-	if want.TrafficManager != nil {
-		m, err := c.opts.TrafficManagers(s)
-		if err != nil {
-			plan.Unreachable = err.Error()
-			return plan
-		}
-		defer m.Close()
-		device.PlanTrafficManager(ctx, &plan, m, want.TrafficManager)
+	if in.driver != nil {
+		device.PlanTrafficManager(ctx, &plan, in.driver, want.TrafficManager)
 	}
 	return plan
 }
@@ -227,18 +224,19 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	if err := history.NoteOf(ctx).Check(generation - 1); err != nil {
 		return 0, nil, err
 	}
-	p, wants, err := c.check(ctx, cfg)
+	in, desired, err := c.check(ctx, cfg)
 	if err != nil {
 		return 0, nil, err
 	}
+	defer in.close()
 	f := faults{cfg: cfg}
-	for _, r := range c.foresee(context.Background(), cfg, p.graph, nil, 0) {
+	for _, r := range c.foresee(context.Background(), cfg, in.graph, nil, 0) {
 		f.add("", "", r.Refused)
 	}
 	if err := f.err(); err != nil {
 		return 0, nil, err
 	}
-	fresh, err := c.newUnits(p)
+	fresh, err := c.newUnits(in)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -259,14 +257,13 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 		}
 	}
 	c.slots.Resize(cfg.Controller.Comparisons)
-	next := &applied{prepared: p, devices: map[string]*unit{}, risk: risk}
+	next := &applied{inputs: in, devices: map[string]*unit{}, desired: desired, risk: risk}
 	c.install(next, fresh, generation)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
 	}
-	next.wants = wants
-	for name, w := range wants.by {
-		next.devices[name].Want(w.Want)
+	for name, d := range desired {
+		next.devices[name].SetDesired(d.Desired)
 	}
 	c.event(view.Event{
 		Severity: view.Info, Subject: cfg.Name, Kind: "config.applied",
@@ -300,25 +297,22 @@ func (c *Controller) configure(cfg *config.Config) (undo func(), err error) {
 
 // newUnits makes devices for the switches that the running configuration does not have in
 // exactly this form.
-func (c *Controller) newUnits(p *prepared) (map[string]*unit, error) {
+func (c *Controller) newUnits(in *inputs) (map[string]*unit, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	fresh := map[string]*unit{}
-	f := faults{cfg: p.config}
-	for i, s := range p.config.Switches {
-		pipe := p.pipes[s.Name]
-		sp := specOf(p.config, s, pipe)
+	f := faults{cfg: in.config}
+	for i, s := range in.config.Switches {
+		one := in.switches[s.Name]
+		sp := specOf(one.env)
 		if c.current != nil && c.current.devices[s.Name] != nil && c.current.devices[s.Name].spec == sp {
 			continue
 		}
 		dial, err := c.opts.Dial(s)
-		var manager trafficmanager.Driver
-		if sp.manager != "" && err == nil {
-			manager, err = c.opts.TrafficManagers(s)
-		}
 		f.add(fmt.Sprintf("switches[%d]", i), "", err)
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: p.config.Controller.ElectionID, Term: c.opts.Term, Pipeline: pipe, Features: c.features, Slots: c.slots, Dial: dial, TrafficManager: manager, TrafficManagerTime: c.opts.ApplyTimeout / 3,
+			Switch: s, ElectionID: sp.election, Term: c.opts.Term, Pipeline: one.env.Pipeline, Features: c.features, Slots: c.slots, Dial: dial,
+			TrafficManager: one.driver, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log, Ports: func(ports map[uint32]view.PortState) { c.links.report(s.Name, ports) },
 		})}
@@ -334,6 +328,7 @@ func (c *Controller) install(next *applied, fresh map[string]*unit, generation u
 	for _, s := range next.config.Switches {
 		if u := fresh[s.Name]; u != nil {
 			next.devices[s.Name] = u
+			next.switches[s.Name].driver = nil // the device closes it
 		} else {
 			next.devices[s.Name] = c.current.devices[s.Name]
 		}
@@ -353,12 +348,13 @@ func (c *Controller) install(next *applied, fresh map[string]*unit, generation u
 	}
 }
 
-func specOf(cfg *config.Config, s config.Switch, p *pipeline.Pipeline) spec {
+func specOf(env *feature.Env) spec {
+	s := env.Switch
 	_, manager := s.TrafficManager()
 	return spec{
 		name: s.Name, deviceID: s.DeviceID, address: s.Address, target: s.Target,
-		queues: s.PriorityQueues, tls: s.TLS, election: cfg.Controller.ElectionID,
-		cookie: p.Cookie(), manager: manager, cpuPort: s.CPUPort,
+		queues: s.PriorityQueues, tls: s.TLS, election: env.Config.Controller.ElectionID,
+		cookie: env.Pipeline.Cookie(), manager: manager, cpuPort: s.CPUPort,
 	}
 }
 
@@ -437,12 +433,12 @@ func (c *Controller) recompute() {
 // distribute tells the switches whose routes changed what they should be now. The caller holds
 // applying.
 func (c *Controller) distribute(a *applied) {
-	last := a.wants
-	a.wants = c.wants(a.prepared, last)
+	last := a.desired
+	a.desired = c.desired(a.inputs, last)
 	changed := false
-	for name, w := range a.wants.by {
-		if w != last.by[name] {
-			a.devices[name].Want(w.Want)
+	for name, d := range a.desired {
+		if d != last[name] {
+			a.devices[name].SetDesired(d.Desired)
 			changed = true
 		}
 	}

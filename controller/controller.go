@@ -88,10 +88,10 @@ type Controller struct {
 
 // applied is a configuration with its devices.
 type applied struct {
-	*prepared
+	*inputs
 	devices map[string]*unit
-	wants   *wants // what they were told last; applying guards it
-	risk    string // what can go wrong with these routes; applying guards it
+	desired desired // what they were told last; applying guards it
+	risk    string  // what can go wrong with these routes; applying guards it
 }
 
 // unit is a device and what ends it.

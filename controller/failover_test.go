@@ -61,8 +61,7 @@ links:
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.prepare(cfg)
-	wants := c.wants(p, nil)
+	desired := c.desired(c.inputs(cfg), nil)
 	loop := clock.NewLoop()
 	var ports [2][4]*softswitch.Port
 	hosts := [2]*counted{{last: map[uint32]units.Time{}}, {last: map[uint32]units.Time{}}}
@@ -81,10 +80,10 @@ links:
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("s%d", i+1)
-		if err := wants.by[name].Err; err != nil {
+		if err := desired[name].Err; err != nil {
 			t.Fatal(err)
 		}
-		configure(t, s, uint64(i+1), reconcile.Diff(&reconcile.State{}, wants.by[name].State, nil))
+		configure(t, s, uint64(i+1), reconcile.Diff(&reconcile.State{}, desired[name].State, nil))
 	}
 	var cables [2]*softswitch.Link
 	for n := range cables {

@@ -3,6 +3,7 @@ package emulation
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 
 	"github.com/headgate/headgate/controller/config"
@@ -86,9 +87,14 @@ func sozePhases(c *config.Config) ([]Phase, error) {
 
 // reached returns how many hosts a switch reaches.
 func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
-	for _, r := range g.Routes(s, nil).Of(sw) {
-		if len(r.NextHops) > 0 {
-			hosts += len(r.Prefixes)
+	for _, r := range g.Routes(s).Of(sw) {
+		if len(r.NextHops) == 0 {
+			continue
+		}
+		for _, h := range g.Hosts() {
+			if slices.ContainsFunc(r.Prefixes, func(p netip.Prefix) bool { return p.Contains(h.IPv4) }) {
+				hosts++
+			}
 		}
 	}
 	return hosts

@@ -48,17 +48,13 @@ type Feature interface {
 	Attach(env *Env, sw Switch) Loop
 }
 
-// Router is a feature that wants something for the routes of a switch, beside Desired. Its methods are
-// pure functions with errors as Desired's. They are asked for one route at a time, since a link that
-// goes or comes changes few, and what they return is the same for all switches that run one program,
-// whose routes are alike: it is there once.
+// Router is the feature that wants something for the routes of a switch, beside Desired. There is at
+// most one.
 type Router interface {
-	// Hosts returns what leads to the hosts of a route. Of a route with a group it depends on the
-	// pipeline and the destination alone.
-	Hosts(env *Env, r topology.Route) ([]*p4v1.Entity, error)
-	// Paths returns what leads to the next hops of a route with a group. It depends on the pipeline,
-	// the target of the switch, the group and the next hops' ports alone.
-	Paths(env *Env, r topology.Route) ([]*p4v1.Entity, error)
+	// Route returns what leads to the destination of a route with next hops. It is a pure function,
+	// with errors as Desired's, of the pipeline, the kind of target, the destination and the next
+	// hops' ports alone: switches that have these in common share what it returns.
+	Route(env *Env, r topology.Route) ([]*p4v1.Entity, error)
 }
 
 // Configured is a feature with a section of the configuration.

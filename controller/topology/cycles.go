@@ -22,7 +22,7 @@ func (g *Graph) Cycles(ctx context.Context, down map[string]bool, failures int, 
 	}
 	f := cbd.New(ports, func(n int) bool { return lossless(g.switches[n].name) }, func(leaf int, down []bool) [][]int {
 		up := func(link int) bool { return !down[link] }
-		dist, hops := g.distances(leaf, up), make([][]int, len(g.switches))
+		dist, hops := g.distances(nil, leaf, up), make([][]int, len(g.switches))
 		for i := range hops {
 			hops[i] = g.closer(nil, i, dist, up)
 		}

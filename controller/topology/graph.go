@@ -39,8 +39,9 @@ type Graph struct {
 // node is a switch.
 type node struct {
 	name  string
-	ports []port // by number
-	hosts []int  // indices
+	ports []port       // by number
+	hosts []int        // indices
+	rack  *Destination // of its hosts for other switches; nil without hosts
 }
 
 // port is one used port of a switch. peer is the index of the switch at its other end,
@@ -103,12 +104,42 @@ func New(c *config.Config) *Graph {
 			own: &Destination{Prefixes: []netip.Prefix{netip.PrefixFrom(h.IPv4, 32)}},
 		})
 	}
-	for i, n := range g.switches {
-		if len(n.hosts) > 0 {
+	g.addRacks()
+	return g
+}
+
+// addRacks finds the prefixes of each leaf's hosts, as few as cover no host of another leaf. So the
+// prefixes of two leaves never overlap, and a packet to an address in them that no host has ends at
+// the leaf, which has no route for it.
+func (g *Graph) addRacks() {
+	for i := range g.switches {
+		if len(g.switches[i].hosts) > 0 {
 			g.leaves = append(g.leaves, i)
+			g.switches[i].rack = &Destination{Group: uint32(i + 1)}
 		}
 	}
-	return g
+	hosts := slices.Clone(g.hosts)
+	slices.SortFunc(hosts, func(a, b Host) int { return a.IPv4.Compare(b.IPv4) })
+	var split func(hosts []Host)
+	split = func(hosts []Host) {
+		first, last := hosts[0], hosts[len(hosts)-1]
+		prefix := netip.PrefixFrom(first.IPv4, 32)
+		for !prefix.Contains(last.IPv4) {
+			prefix, _ = first.IPv4.Prefix(prefix.Bits() - 1)
+		}
+		if !slices.ContainsFunc(hosts, func(h Host) bool { return h.Switch != first.Switch }) {
+			rack := g.switches[g.index[first.Switch]].rack
+			rack.Prefixes = append(rack.Prefixes, prefix)
+			return
+		}
+		half, _ := last.IPv4.Prefix(prefix.Bits() + 1)
+		at := slices.IndexFunc(hosts, func(h Host) bool { return half.Contains(h.IPv4) })
+		split(hosts[:at])
+		split(hosts[at:])
+	}
+	if len(hosts) > 0 {
+		split(hosts)
+	}
 }
 
 func (g *Graph) end(e config.Endpoint) int {

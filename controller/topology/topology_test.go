@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,18 +29,30 @@ func leafSpine(t testing.TB) *Graph {
 	return New(c)
 }
 
-// ports lists, for one switch, the ports towards a host.
-func ports(routes *Routes, sw, ip string) []uint32 {
+// lookup returns the route of a switch with the longest prefix that has an address, without next hops
+// when there is none.
+func lookup(routes *Routes, sw string, ip netip.Addr) (found Route) {
+	bits := -1
 	for _, r := range routes.Of(sw) {
-		if len(r.NextHops) > 0 && slices.Contains(r.Prefixes, netip.MustParsePrefix(ip+"/32")) {
-			var ports []uint32
-			for _, h := range r.NextHops {
-				ports = append(ports, h.Port)
+		if len(r.NextHops) == 0 {
+			continue
+		}
+		for _, p := range r.Prefixes {
+			if p.Contains(ip) && p.Bits() > bits {
+				found, bits = r, p.Bits()
 			}
-			return ports
 		}
 	}
-	return nil
+	return found
+}
+
+// ports lists, for one switch, the ports towards an address.
+func ports(routes *Routes, sw, ip string) []uint32 {
+	var ports []uint32
+	for _, h := range lookup(routes, sw, netip.MustParseAddr(ip)).NextHops {
+		ports = append(ports, h.Port)
+	}
+	return ports
 }
 
 func TestRoutes(t *testing.T) {
@@ -81,7 +92,7 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := ports(g.Routes(tt.state, nil), tt.sw, "10.0.2.1"); !reflect.DeepEqual(got, tt.want) {
+			if got := ports(g.Routes(tt.state), tt.sw, "10.0.2.1"); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("ports of %s towards h3 = %v, want %v", tt.sw, got, tt.want)
 			}
 		})
@@ -90,7 +101,7 @@ func TestRoutes(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	g := leafSpine(t)
-	r := g.Routes(State{}, nil).Of("leaf1") // four leaves, then h1 and h2
+	r := g.Routes(State{}).Of("leaf1") // four leaves, then h1 and h2
 	if got, want := r[4].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
 		t.Errorf("next hop to h1 = %v, want %v", got, want)
 	}
@@ -164,87 +175,35 @@ func drawState(t *rapid.T, c *config.Config) State {
 	return s
 }
 
-// tables returns the next hops of all switches by prefix.
-func tables(g *Graph, r *Routes) map[string]map[netip.Prefix]Route {
-	all := map[string]map[netip.Prefix]Route{}
-	for _, n := range g.switches {
-		all[n.name] = map[netip.Prefix]Route{}
-		for _, route := range r.Of(n.name) {
-			if len(route.NextHops) == 0 {
-				continue
-			}
-			for _, p := range route.Prefixes {
-				all[n.name][p] = route
-			}
-		}
-	}
-	return all
-}
-
 // TestRoutesLeadThere follows every next hop in random fabrics with random faults: no
-// packet loops, every route ends at its host, and no route uses a link that is down.
+// packet loops, be it to a host or to an address that no host has, every route ends at its host, and
+// no route uses a link that is down.
 func TestRoutesLeadThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawFabric(t)
 		s := drawState(t, c)
 		g := New(c)
-		table := tables(g, g.Routes(s, nil))
-		if !reflect.DeepEqual(table, tables(g, New(c).Routes(s, nil))) {
-			t.Fatal("routes differ between two runs")
-		}
-		for sw, list := range table {
-			for prefix := range list {
-				follow(t, g, s, table, sw, prefix, len(c.Switches))
+		r := g.Routes(s)
+		for _, n := range g.switches {
+			if !reflect.DeepEqual(r.Of(n.name), New(c).Routes(s).Of(n.name)) {
+				t.Fatal("routes differ between two runs")
+			}
+			for _, h := range g.Hosts() {
+				follow(t, g, s, r, n.name, h.IPv4, len(c.Switches))
+			}
+			for last := range 8 { // hosts have some of 10.0.0.0/29
+				follow(t, g, s, r, n.name, netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}), len(c.Switches))
 			}
 		}
-		everyoneReached(t, g, s, table)
+		everyoneReached(t, g, s, r)
 	})
 }
 
-// TestRoutesFromLast: whatever happened before, the routes in a state are the same, and a switch for
-// which nothing changed keeps its own.
-func TestRoutesFromLast(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := drawFabric(t)
-		g := New(c)
-		var last *Routes
-		s := State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, HeldLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
-		for range rapid.IntRange(1, 6).Draw(t, "events") {
-			if rapid.IntRange(0, 3).Draw(t, "all change") == 0 {
-				s = drawState(t, c)
-			} else {
-				l := c.Links[rapid.IntRange(0, len(c.Links)-1).Draw(t, "link")].Name
-				m := rapid.SampledFrom([]map[string]bool{s.DownLinks, s.SuspectLinks, s.HeldLinks}).Draw(t, "kind")
-				m[l] = !m[l]
-			}
-			next := g.Routes(s, last)
-			now := tables(g, next)
-			if fresh := tables(g, New(c).Routes(s, nil)); !reflect.DeepEqual(now, fresh) {
-				t.Fatalf("in %v from the last:\n%v\nfrom nothing:\n%v", s, now, fresh)
-			}
-			for _, n := range g.switches {
-				if last == nil {
-					continue
-				}
-				kept := &last.Of(n.name)[0] == &next.Of(n.name)[0]
-				if kept != slices.EqualFunc(last.Of(n.name), next.Of(n.name), Route.Same) {
-					t.Fatalf("%s keeps its routes: %v; before %v, now %v", n.name, kept, last.Of(n.name), next.Of(n.name))
-				}
-			}
-			last = next
-		}
-	})
-}
-
-func follow(t *rapid.T, g *Graph, s State, table map[string]map[netip.Prefix]Route, sw string, to netip.Prefix, left int) {
+func follow(t *rapid.T, g *Graph, s State, r *Routes, sw string, to netip.Addr, left int) {
 	if left < 0 {
 		t.Fatalf("packets to %v loop at %s", to, sw)
 	}
-	r, ok := table[sw][to]
-	if !ok || len(r.NextHops) == 0 {
-		t.Fatalf("packets to %v end at %s", to, sw)
-	}
-	for _, hop := range r.NextHops {
+	for _, hop := range lookup(r, sw, to).NextHops {
 		for _, p := range g.Ports(sw) {
 			if p.Number != hop.Port {
 				continue
@@ -253,24 +212,71 @@ func follow(t *rapid.T, g *Graph, s State, table map[string]map[netip.Prefix]Rou
 				t.Fatalf("%s uses the link %s, which is down", sw, p.Link)
 			}
 			if p.PeerPort != 0 {
-				follow(t, g, s, table, p.Peer, to, left-1)
+				follow(t, g, s, r, p.Peer, to, left-1)
+				continue
+			}
+			for _, h := range g.Hosts() {
+				if h.Name == p.Peer && h.IPv4 != to {
+					t.Fatalf("a packet to %v comes to %s", to, h.Name)
+				}
 			}
 		}
 	}
 }
 
-// everyoneReached checks that a route exists wherever links that are up allow one.
-func everyoneReached(t *rapid.T, g *Graph, s State, table map[string]map[netip.Prefix]Route) {
+// everyoneReached checks that a way exists wherever links that are up allow one.
+func everyoneReached(t *rapid.T, g *Graph, s State, r *Routes) {
 	for _, h := range g.Hosts() {
-		if s.DownLinks[g.links[h.link].Name] {
-			continue
-		}
-		dist := g.distances(g.index[h.Switch], func(l int) bool { return !s.DownLinks[g.links[l].Name] })
+		up := !s.DownLinks[g.links[h.link].Name]
+		dist := g.distances(nil, g.index[h.Switch], func(l int) bool { return !s.DownLinks[g.links[l].Name] })
 		for i, n := range g.switches {
-			_, has := table[n.name][netip.PrefixFrom(h.IPv4, 32)]
-			if has != (dist[i] != unreachable) {
+			has := len(lookup(r, n.name, h.IPv4).NextHops) > 0
+			want := dist[i] != unreachable
+			if n.name == h.Switch {
+				want = up
+			}
+			if has != want {
 				t.Fatalf("%s has a route to %s: %v, distance %d", n.name, h.Name, has, dist[i])
 			}
+			if want && up {
+				arrives(t, g, r, n.name, h)
+			}
+		}
+	}
+}
+
+// arrives checks that packets to a host come to it by every way.
+func arrives(t *rapid.T, g *Graph, r *Routes, sw string, h Host) {
+	hops := lookup(r, sw, h.IPv4).NextHops
+	if len(hops) == 0 {
+		t.Fatalf("packets to %s end at %s", h.Name, sw)
+	}
+	for _, hop := range hops {
+		for _, p := range g.Ports(sw) {
+			if p.Number == hop.Port && p.PeerPort != 0 {
+				arrives(t, g, r, p.Peer, h)
+			}
+		}
+	}
+}
+
+// TestRacks: a leaf's prefixes are few, cover its hosts and no other leaf's.
+func TestRacks(t *testing.T) {
+	c := &config.Config{Switches: []config.Switch{{Name: "a", DeviceID: 1}, {Name: "b", DeviceID: 2}}}
+	for i, h := range []struct{ ip, at string }{
+		{"10.0.1.1", "a"}, {"10.0.1.2", "a"}, {"10.0.1.200", "a"}, {"10.0.2.1", "b"}, {"10.0.2.3", "b"},
+		{"192.168.0.1", "a"}, {"192.168.0.2", "b"}, {"192.168.0.3", "a"},
+	} {
+		name := fmt.Sprint("h", i)
+		c.Hosts = append(c.Hosts, config.Host{Name: name, IPv4: netip.MustParseAddr(h.ip)})
+		c.Links = append(c.Links, config.Link{Name: name, A: config.Endpoint{Node: h.at, Port: uint32(i + 1)}, B: config.Endpoint{Node: name}})
+	}
+	g := New(c)
+	for i, want := range []string{
+		"[10.0.1.0/24 192.168.0.1/32 192.168.0.3/32]", "[10.0.2.0/30 192.168.0.2/32]",
+	} {
+		if got := fmt.Sprint(g.switches[i].rack.Prefixes); got != want {
+			t.Errorf("%s: %s, want %s", c.Switches[i].Name, got, want)
 		}
 	}
 }
@@ -279,6 +285,6 @@ func BenchmarkRoutes(b *testing.B) {
 	g := leafSpine(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		g.Routes(State{}, nil)
+		g.Routes(State{})
 	}
 }

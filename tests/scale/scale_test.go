@@ -171,8 +171,8 @@ func (fm *farm) touched(t *testing.T, yaml []byte) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := g.Routes(topology.State{}, nil)
-	without := g.Routes(topology.State{DownLinks: map[string]bool{names[0]: true}}, nil)
+	with := g.Routes(topology.State{})
+	without := g.Routes(topology.State{DownLinks: map[string]bool{names[0]: true}})
 	for _, s := range cfg.Switches {
 		if !slices.EqualFunc(with.Of(s.Name), without.Of(s.Name), func(x, y topology.Route) bool { return slices.Equal(x.NextHops, y.NextHops) }) {
 			n++

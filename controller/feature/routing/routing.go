@@ -1,7 +1,7 @@
-// Package routing is the feature that forwards IPv4: one /32 entry a host, one group of
-// next hops for each destination switch, one member for each port. Member ids are port
-// numbers and group ids number the destination switches, so that a lost link changes the
-// members of a few groups and nothing else.
+// Package routing is the feature that forwards IPv4: an entry for each prefix of another leaf's
+// hosts, a /32 entry for each host of the switch, one group of next hops for each other leaf, one
+// member for each port. Member ids are port numbers and group ids number the leaves, so that a lost
+// link changes the members of a few groups and nothing else.
 package routing
 
 import (
@@ -51,8 +51,9 @@ func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 
 var _ feature.Router = routing{}
 
-// Hosts implements feature.Router: an entry a host.
-func (routing) Hosts(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
+// Route implements feature.Router: an entry for each prefix and, towards another leaf, the group that
+// these lead to.
+func (routing) Route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.Collect
 	for _, prefix := range r.Prefixes {
 		addr := prefix.Addr().As4()
@@ -63,11 +64,9 @@ func (routing) Hosts(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error)
 			c.Add(entry.Group(r.Group).Entity())
 		}
 	}
-	return c.Result()
-}
-
-// Paths implements feature.Router: the group.
-func (routing) Paths(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
+	if r.Group == 0 {
+		return c.Result()
+	}
 	group := env.Pipeline.PortGroup // a switch that loses a port goes on with the others at once
 	if env.Switch.Target != config.Embedded {
 		// Stratum refuses watch ports (bfrt_action_profile_manager.cc). simple_switch_grpc takes them
@@ -79,7 +78,6 @@ func (routing) Paths(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error)
 	for _, hop := range r.NextHops {
 		ports = append(ports, hop.Port)
 	}
-	var c feature.Collect
 	c.Add(group(ids.ProfileECMPName, r.Group, ports))
 	return c.Result()
 }

@@ -14,14 +14,14 @@ import (
 func TestDesired(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	lines := testenv.Lines(t, New(nil), env, "leaf2")
-	// 4 ports, 3 other leaves, 8 hosts.
-	if len(lines) != 4+3+8 {
+	// 4 ports, 3 other leaves with a prefix and a group each, 2 hosts.
+	if len(lines) != 4+3*2+2 {
 		t.Errorf("%d entries: %v", len(lines), lines)
 	}
 	for _, want := range []string{
 		"ingress.routing.ecmp member 4 → set_next_hop(port=4, src_mac=02:00:00:02:00:04, dst_mac=02:00:00:06:00:02)",
 		"ingress.routing.ecmp group 1 → members 3, 4, while their ports are up",
-		"ingress.routing.ipv4_lpm dst_addr=10.0.1.2/32 → group 1",
+		"ingress.routing.ipv4_lpm dst_addr=10.0.1.0/30 → group 1",
 		"ingress.routing.ipv4_lpm dst_addr=10.0.2.2/32 → member 2",
 	} {
 		if !slices.Contains(lines, want) {

@@ -90,23 +90,15 @@ func RouteLines(t testing.TB, r feature.Router, env *feature.Env, sw string, s t
 	t.Helper()
 	env = At(env, sw)
 	var list []*p4v1.Entity
-	for _, route := range env.Graph.Routes(s, nil).Of(sw) {
+	for _, route := range env.Graph.Routes(s).Of(sw) {
 		if len(route.NextHops) == 0 {
 			continue
 		}
-		hosts, err := r.Hosts(env, route)
+		entities, err := r.Route(env, route)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, hosts...)
-		if route.Group == 0 {
-			continue
-		}
-		paths, err := r.Paths(env, route)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, paths...)
+		list = append(list, entities...)
 	}
 	return describe(env, list)
 }

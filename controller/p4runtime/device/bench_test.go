@@ -65,7 +65,7 @@ func BenchmarkReconcile(b *testing.B) {
 		done := make(chan struct{})
 		go func() { defer close(done); d.Run(ctx) }()
 		reach := func(b *testing.B, s *reconcile.State) {
-			d.Want(Want{State: s})
+			d.SetDesired(Desired{State: s})
 			if r := d.Wait(ctx); r.Err != "" {
 				b.Fatal(r.Err)
 			}

@@ -3,6 +3,7 @@ package device
 import (
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -18,19 +19,18 @@ import (
 func TestCostOfAChange(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	cost := func(entries int) uint64 {
-		layer := func(list ...*p4v1.Entity) *reconcile.Layer {
-			l, err := reconcile.NewLayer(list)
+		items := func(list []*p4v1.Entity) []*reconcile.Item {
+			items, err := reconcile.NewItems(list)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return l
+			return items
 		}
-		large := layer(routes(t, env.Pipeline, entries, 1).Entities()...)
-		base := &reconcile.State{}
+		large := items(routes(t, env.Pipeline, entries, 1).Entities())
 		d := run(t, env, switchtest.New(t, 1))
 		reach := func(session uint32) {
 			list := []*p4v1.Entity{pipeline.CloneSession(session, 1)}
-			d.Want(Want{Env: env, State: base.With([]*reconcile.Layer{large, layer(list...)}), Usage: pipeline.UsageOf(list)})
+			d.SetDesired(Desired{Env: env, State: reconcile.NewState(slices.Concat(large, items(list))), Usage: pipeline.UsageOf(list)})
 			if r := d.Wait(t.Context()); r.Err != "" {
 				t.Fatal(r.Err)
 			}

@@ -59,8 +59,8 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Want is the wanted state of a switch. It is immutable.
-type Want struct {
+// Desired is the desired state of a switch. It is immutable.
+type Desired struct {
 	Env   *feature.Env
 	State *reconcile.State
 	Usage pipeline.Usage // what State takes
@@ -105,7 +105,7 @@ type Device struct {
 	why            error
 	reported       bool // the session has reported its role
 	epoch          uint64
-	want           Want
+	want           Desired
 	wantSeq        uint64
 	done           outcome
 	forwards       bool   // see Health
@@ -199,8 +199,8 @@ func (d *Device) Run(ctx context.Context) {
 	}
 }
 
-// Want sets the wanted state of the switch and returns at once.
-func (d *Device) Want(w Want) {
+// SetDesired sets the desired state of the switch and returns at once.
+func (d *Device) SetDesired(w Desired) {
 	d.mu.Lock()
 	d.want = w
 	d.wantSeq++
@@ -260,7 +260,7 @@ func (d *Device) Health() Health {
 	return h
 }
 
-// Wait waits until the last Want is reached, has failed, or cannot be reached for now
+// Wait waits until the last desired state is reached, has failed, or cannot be reached for now
 // because the session is not primary, and says which.
 func (d *Device) Wait(ctx context.Context) view.Result {
 	d.mu.Lock()

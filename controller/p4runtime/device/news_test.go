@@ -59,7 +59,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 				}
 			}
 			sessions++
-			d.Want(Want{Env: env, State: state})
+			d.SetDesired(Desired{Env: env, State: state})
 		}
 		want()
 		if r := d.Wait(ctx); r.Err != "" {

@@ -16,7 +16,7 @@ import (
 
 // Plan returns what would be written to reach want. It writes nothing. A switch that cannot be read
 // counts as empty, and the plan says why.
-func (d *Device) Plan(ctx context.Context, want Want) view.Plan {
+func (d *Device) Plan(ctx context.Context, want Desired) view.Plan {
 	c, err := d.session.Client()
 	d.mu.Lock()
 	if err != nil && d.why != nil {

@@ -97,7 +97,7 @@ func (d *Device) reconciler(ctx context.Context) {
 		if gaveWay {
 			known = trusted
 			putOff++
-			continue // Want has kicked
+			continue // SetDesired has kicked
 		}
 		if periodic {
 			putOff = 0
@@ -130,7 +130,7 @@ func (d *Device) job() (j job, ready bool) {
 
 // job is the input of one attempt.
 type job struct {
-	want           Want
+	want           Desired
 	trafficManager *trafficmanager.Config // want.TrafficManager with the loops' victims
 	seq            uint64
 	epoch          uint64

@@ -47,7 +47,7 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 	fake.Lose()
 	d, ctx := run(t, env, fake), t.Context()
 	state := &reconcile.State{}
-	d.Want(Want{Env: env, State: state})
+	d.SetDesired(Desired{Env: env, State: state})
 	if r := d.Wait(ctx); r.Err != "" || d.Status().State != view.Ready {
 		t.Fatalf("result %+v, %+v", r, d.Status())
 	}
@@ -62,7 +62,7 @@ func TestSwitchWithoutCPUPort(t *testing.T) {
 	const want = "the switch takes no packets from the controller, so that its ports are not polled and its links not probed: the switch has no CPU port (--cpu-port)"
 	degraded := func() bool { s := d.Status(); return s.State == view.Degraded && strings.HasPrefix(s.Err, want) }
 	eventually(t, "degraded", degraded)
-	d.Want(Want{Env: env, State: state})
+	d.SetDesired(Desired{Env: env, State: state})
 	if r := d.Wait(ctx); r.Err != "" || !degraded() {
 		t.Errorf("after the next comparison: %+v, %+v", r, d.Status())
 	}
@@ -78,7 +78,7 @@ func TestRefusedBeforeTheProgram(t *testing.T) {
 		t.Errorf("a packet for a switch that may have no program: %v", err)
 	}
 	handler{d}.PacketRefused(errors.New("no forwarding pipeline"))
-	d.Want(Want{Env: env, State: &reconcile.State{}})
+	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
 	if r := d.Wait(t.Context()); r.Err != "" || d.Status().State != view.Ready {
 		t.Errorf("result %+v, %+v", r, d.Status())
 	}
@@ -110,13 +110,13 @@ func TestMuteSwitch(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); d.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	d.Want(Want{Env: env, State: &reconcile.State{}})
+	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
 	mute := func() bool {
 		s := d.Status()
 		return s.State == view.Degraded && strings.Contains(s.Err, "no poll of its ports was answered for 150ms") && strings.Contains(s.Err, "--cpu-port 510")
 	}
 	eventually(t, "degraded", mute)
-	d.Want(Want{Env: env, State: &reconcile.State{}})
+	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
 	if r := d.Wait(ctx); r.Err != "" || !mute() || !d.Health().Attached.IsZero() {
 		t.Errorf("after the next comparison: %+v, %+v, attached %v", r, d.Status(), d.Health().Attached)
 	}
@@ -150,7 +150,7 @@ func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 	if err := state.Add(limit(env.Pipeline, 1, 100)); err != nil {
 		t.Fatal(err)
 	}
-	d.Want(Want{Env: env, State: state})
+	d.SetDesired(Desired{Env: env, State: state})
 	if r := d.Wait(ctx); r.Err == "" || d.Status().State != view.Degraded {
 		t.Fatalf("result %+v, state %v", r, d.Status().State)
 	}
@@ -163,7 +163,7 @@ func TestDegradedSwitchIsLeftInPeace(t *testing.T) {
 		t.Errorf("read %d more times", got-before)
 	}
 	fake.SetRefuse(nil)
-	d.Want(Want{Env: env, State: state})
+	d.SetDesired(Desired{Env: env, State: state})
 	if r := d.Wait(ctx); r.Err != "" {
 		t.Errorf("a new want waits, too: %v", r.Err)
 	}

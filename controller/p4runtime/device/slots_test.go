@@ -33,7 +33,7 @@ func TestSlots(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); d.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	d.Want(Want{Env: env, State: &reconcile.State{}})
+	d.SetDesired(Desired{Env: env, State: &reconcile.State{}})
 	eventually(t, "a session", func() bool { return d.Status().State == view.Reconciling })
 	short, end := context.WithTimeout(ctx, 20*time.Millisecond)
 	defer end()
@@ -52,7 +52,7 @@ func TestSlots(t *testing.T) {
 	if err := state.Add(pipeline.CloneSession(7, 1)); err != nil {
 		t.Fatal(err)
 	}
-	d.Want(Want{Env: env, State: state})
+	d.SetDesired(Desired{Env: env, State: state})
 	if r := d.Wait(ctx); r.Err != "" || r.Inserted != 1 || d.Stats().Reads != 1 {
 		t.Errorf("a change without a slot: %+v, %+v", r, d.Stats())
 	}

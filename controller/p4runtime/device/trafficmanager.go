@@ -56,7 +56,7 @@ func (d *Device) applyTrafficManager(ctx context.Context, j job, known *knownSta
 
 // trafficManagerOf returns the wanted state of the traffic manager for a want. It includes the
 // victims of the running loops if these run with the want's configuration. The caller holds mu.
-func (d *Device) trafficManagerOf(w Want) *trafficmanager.Config {
+func (d *Device) trafficManagerOf(w Desired) *trafficmanager.Config {
 	if w.Env == nil || d.attached == nil || !sameConfig(d.attached.env, w.Env) {
 		return w.TrafficManager
 	}
@@ -66,7 +66,7 @@ func (d *Device) trafficManagerOf(w Want) *trafficmanager.Config {
 // planTrafficManager returns the state that a plan for a want compares the traffic manager with. It
 // includes the loops' victims, if they are ports of the want, so that they are no difference. The
 // caller holds mu.
-func (d *Device) planTrafficManager(w Want) *trafficmanager.Config {
+func (d *Device) planTrafficManager(w Desired) *trafficmanager.Config {
 	if a := d.attached; a != nil && a.epoch == d.epoch && w.TrafficManager != nil {
 		if over, err := w.TrafficManager.WithVictims(a.victims); err == nil {
 			return over

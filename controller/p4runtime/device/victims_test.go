@@ -149,7 +149,7 @@ func TestVictims(t *testing.T) {
 			MMU: &headroom.Config{Policy: headroom.SPFC, Buffer: 4 * units.MB, Ports: ports, Lossless: 8, Alpha: alpha},
 		}
 	}
-	want := func(env *feature.Env, alpha headroom.Alpha) Want {
+	want := func(env *feature.Env, alpha headroom.Alpha) Desired {
 		s := &reconcile.State{}
 		list, _ := o.Desired(env)
 		for _, e := range list {
@@ -157,11 +157,11 @@ func TestVictims(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return Want{Env: env, State: s, TrafficManager: shaped(alpha)}
+		return Desired{Env: env, State: s, TrafficManager: shaped(alpha)}
 	}
-	apply := func(w Want) {
+	apply := func(w Desired) {
 		t.Helper()
-		d.Want(w)
+		d.SetDesired(w)
 		if r := d.Wait(ctx); r.Err != "" {
 			t.Fatal(r.Err)
 		}

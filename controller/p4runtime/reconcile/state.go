@@ -108,35 +108,35 @@ func entryKey(t *p4v1.TableEntry) (Key, error) {
 // State is what a switch holds, or should hold. The entities in it must not be changed.
 // The zero value is an empty switch.
 type State struct {
-	entities map[Key]*p4v1.Entity // its own
-	base     *State               // which it has all entities of, without a base of its own; nil for none
-	layers   []*Layer             // nil ones are empty
+	entities map[Key]*p4v1.Entity // of a state made by Add
+	items    []*Item              // of a state made by NewState
 }
 
-// Layer is entities that many states have. It is immutable.
-type Layer struct {
-	keys     []Key
-	entities []*p4v1.Entity
+// Item is an entity that many states may have. It is immutable.
+type Item struct {
+	Key    Key
+	Entity *p4v1.Entity
 }
 
-// NewLayer returns a layer of entities, no two of which may have one key.
-func NewLayer(entities []*p4v1.Entity) (*Layer, error) {
-	l := &Layer{entities: entities, keys: make([]Key, len(entities))}
+// NewItems returns the items of entities.
+func NewItems(entities []*p4v1.Entity) ([]*Item, error) {
+	items := make([]*Item, len(entities))
 	for i, e := range entities {
 		k, err := KeyOf(e)
 		if err != nil {
 			return nil, err
 		}
-		l.keys[i] = k
+		items[i] = &Item{k, e}
 	}
-	return l, nil
+	return items, nil
 }
 
-// Keys returns the keys of the entities, which must not be changed.
-func (l *Layer) Keys() []Key { return l.keys }
+// NewState returns a state of items, which it keeps. No two may have one key. Diff of two such states
+// compares only what stands at places where they have not the same item.
+func NewState(items []*Item) *State { return &State{items: items} }
 
-// Add adds an entity to a state without layers. A second one with the same key is an error, because this
-// package cannot decide between them.
+// Add adds an entity to a state that was not made by NewState. A second one with the same key is an
+// error, because this package cannot decide between them.
 func (s *State) Add(e *p4v1.Entity) error {
 	k, err := KeyOf(e)
 	if err != nil {
@@ -152,27 +152,16 @@ func (s *State) Add(e *p4v1.Entity) error {
 	return nil
 }
 
-// With returns a state with the entities of one without layers and of layers, nil ones being empty.
-// No key may be in two of them. Diff of two such states looks only at layers that one of them lacks at
-// the place where the other has it.
-func (s *State) With(layers []*Layer) *State { return &State{base: s, layers: layers} }
-
-// without returns the entities but for those that it has in common with another by base and layers.
-// The map must not be changed.
+// without returns the entities but for items that another state has at the same place. The map must
+// not be changed.
 func (s *State) without(o *State) map[Key]*p4v1.Entity {
-	if s.base == nil {
+	if s.items == nil {
 		return s.entities
 	}
 	all := map[Key]*p4v1.Entity{}
-	if s.base != o.base {
-		maps.Copy(all, s.base.entities)
-	}
-	for i, l := range s.layers {
-		if l == nil || i < len(o.layers) && o.layers[i] == l {
-			continue
-		}
-		for n, k := range l.keys {
-			all[k] = l.entities[n]
+	for i, it := range s.items {
+		if i >= len(o.items) || o.items[i] != it {
+			all[it.Key] = it.Entity
 		}
 	}
 	return all
@@ -185,24 +174,19 @@ type DuplicateError struct{ Entity *p4v1.Entity }
 func (e *DuplicateError) Error() string { return fmt.Sprintf("wanted twice: %v", e.Entity) }
 
 // Len returns the number of entities.
-func (s *State) Len() int {
-	n := len(s.entities)
-	if s.base != nil {
-		n += s.base.Len()
-	}
-	for _, l := range s.layers {
-		if l != nil {
-			n += len(l.keys)
-		}
-	}
-	return n
-}
+func (s *State) Len() int { return len(s.entities) + len(s.items) }
 
-// Get returns the entity with a key of a state without layers, nil when there is none.
+// Get returns the entity with a key of a state made by Add, nil when there is none.
 func (s *State) Get(k Key) *p4v1.Entity { return s.entities[k] }
 
-// Keys returns the keys of a state without layers, sorted.
-func (s *State) Keys() []Key { return slices.Sorted(maps.Keys(s.entities)) }
+// Items returns the items of a state made by Add, in the order of their keys.
+func (s *State) Items() []*Item {
+	items := make([]*Item, 0, len(s.entities))
+	for _, k := range slices.Sorted(maps.Keys(s.entities)) {
+		items = append(items, &Item{k, s.entities[k]})
+	}
+	return items
+}
 
 // Entities returns all entities in the order of their keys.
 func (s *State) Entities() []*p4v1.Entity {
