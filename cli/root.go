@@ -1,17 +1,20 @@
-// Package cli is the command line. Each subcommand is one file. The packages that it calls do not
-// know the command line, and no other package imports cobra.
+// Package cli is the command line: one command with a subcommand for each thing that Headgate does.
 //
-// An operator's commands consist of a verb and a noun (get links, set weight). They are only clients
-// of the gRPC API. Long-running programs (run, controller, switch, host) and tools (stf, sim, pacc, soze, spfc, sonic)
-// have names of their own.
+//   - operator has the clients of the controller's API, a verb and a noun each (get links, set weight),
+//     and the tools for its files;
+//   - node has the long-running programs of a network: controller, switch and host;
+//   - lab has what runs without a network: the emulated fabric, the simulator and the analyses.
+//
+// No other package imports cobra.
 package cli
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cli/command"
+	"github.com/headgate/headgate/cli/lab"
+	"github.com/headgate/headgate/cli/node"
+	"github.com/headgate/headgate/cli/operator"
 	"github.com/headgate/headgate/internal/version"
 )
 
@@ -25,28 +28,9 @@ programmable switches, a daemon that drives them over P4Runtime, the end-host co
 laws that go with it, and an embedded switch so that all of it runs on a laptop.`,
 		Version: version.String(),
 	}
-	addServerFlags(root)
-	root.AddCommand(
-		newRunCommand(), newControllerCommand(), newSwitchCommand(), newHostCommand(),
-		newStfCommand(), newSimCommand(), newPaccCommand(), newSozeCommand(), newSpfcCommand(), newSonicCommand(), newStateCommand(), newAuditCommand(),
-		newExplainCommand(), newDoctorCommand(), newPlanCommand(), newApplyCommand(), newConfirmCommand(), newHistoryCommand(), newRollbackCommand(), newGetCommand(), newWatchCommand(), newSetCommand(), newDeleteCommand(), newReplaceCommand(),
-	)
-	return root
-}
-
-// oneOf adds subcommands to a command that does nothing itself. Without a subcommand it fails.
-func oneOf(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
-	cmd.AddCommand(subcommands...)
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		var names []string
-		for _, s := range subcommands {
-			names = append(names, s.Name())
-		}
-		want := strings.Join(names, ", ")
-		if len(args) > 0 {
-			return fmt.Errorf("%s: %q is not allowed: want one of %s", cmd.Name(), args[0], want)
-		}
-		return fmt.Errorf("%s: nothing to do: want one of %s", cmd.Name(), want)
+	command.AddServerFlags(root)
+	for _, commands := range [][]*cobra.Command{node.Commands(), lab.Commands(), operator.Commands()} {
+		root.AddCommand(commands...)
 	}
-	return cmd
+	return root
 }

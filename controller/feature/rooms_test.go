@@ -26,11 +26,11 @@ var (
 		"controller/trafficmanager/tofino/": "how a chip does the buffer policies",
 		"controller/trafficmanager/":        "what a traffic manager is asked to do",
 		"controller/allocation/weights/":    "the weights are Söze's, whose law is at the hosts",
-		"cli/run.go":                        "the scenario of that name",
-		"cli/pacc.go":                       "the tool of that name",
-		"cli/soze.go":                       "the tool of that name",
-		"cli/spfc.go":                       "the tool of that name",
-		"cli/root.go":                       "the tool of that name",
+		"cli/lab/run.go":                    "the scenario of that name",
+		"cli/lab/pacc.go":                   "the tool of that name",
+		"cli/lab/soze.go":                   "the tool of that name",
+		"cli/lab/spfc.go":                   "the tool of that name",
+		"cli/lab/commands.go":               "the tool of that name",
 		"p4src/pollreport/":                 "the fields of the report",
 	}
 )

@@ -114,7 +114,7 @@ func faults(all []pkg) []string {
 		}
 		for _, o := range only {
 			for _, i := range p.Imports {
-				if p.ImportPath != o.by && !within(p.ImportPath, o.what) && within(i, o.what) {
+				if !within(p.ImportPath, o.by) && !within(p.ImportPath, o.what) && within(i, o.what) {
 					out = append(out, fmt.Sprintf("%s imports %s: only %s may, for %s", p.ImportPath, i, o.by, o.why))
 				}
 			}

@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
+
+	"github.com/headgate/headgate/sim/experiment"
+)
+
+// newSimFiguresCommand makes the papers' figures and the pages about them.
+func newSimFiguresCommand() *cobra.Command {
+	var records, pages, shard string
+	var force, full bool
+	c := &cobra.Command{
+		Use:   "figures [NAME...]",
+		Short: "Run the experiments that make the papers' figures, and write the pages about them",
+		Long: `Run the experiments that make the papers' figures, or those named, and write a record of each
+and the pages that show them. What has a record of the same text of its file is not run again,
+so a run that was stopped goes on where it was. With --shard i/n only every n-th experiment is
+run; any run writes the pages from all the records that are there.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			i, n, err := parseShard(shard)
+			if err != nil {
+				return err
+			}
+			all, err := builtins()
+			if err != nil {
+				return err
+			}
+			todo, err := chosen(all, args)
+			if err != nil {
+				return err
+			}
+			for k, f := range todo {
+				if k%n != i {
+					continue
+				}
+				if err := makeFigure(c, f, records, pages, full, force); err != nil {
+					return err
+				}
+			}
+			return experiment.WritePages(pages, records, all)
+		},
+	}
+	c.Flags().StringVar(&records, "records", "sim/experiment/results", "directory of the records")
+	c.Flags().StringVar(&pages, "pages", "docs/results", "directory of the pages and pictures")
+	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1")
+	c.Flags().BoolVar(&force, "force", false, "run also what has a record")
+	c.Flags().BoolVar(&full, "full", false, "at the papers' scale, where a file's own is smaller")
+	return c
+}
+
+// chosen returns the experiments with the given names, or all that make figures.
+func chosen(all []*experiment.File, names []string) (files []*experiment.File, err error) {
+	want := map[string]bool{}
+	for _, name := range names {
+		want[name] = true
+	}
+	for _, f := range all {
+		if f.Figure != nil && (len(names) == 0 || want[f.Name]) {
+			files = append(files, f)
+			delete(want, f.Name)
+		}
+	}
+	for name := range want {
+		return nil, fmt.Errorf("%q makes no figure; see headgate sim list", name)
+	}
+	return files, nil
+}
+
+func makeFigure(c *cobra.Command, f *experiment.File, records, pages string, full, force bool) error {
+	rec, err := experiment.ReadRecord(os.DirFS(records), f.Name)
+	if err != nil {
+		return err
+	}
+	if full && f.HasFull {
+		if f, err = experiment.OpenFull(f.Name); err != nil {
+			return err
+		}
+	}
+	if rec != nil && rec.Hash == f.Hash && rec.Full == f.Full && !force {
+		fmt.Fprintf(c.OutOrStdout(), "%s: has its record\n", f.Name)
+		return nil
+	}
+	show := command.NewProgress(c.ErrOrStderr())
+	rep, err := (&experiment.Batch{File: f, Seed: 1, Seeds: f.Seeds, Shards: 1, Watch: show.Update}).Run(c.Context())
+	show.Clear()
+	if err != nil {
+		return err
+	}
+	if rep.Interrupted {
+		return errInterrupted
+	}
+	if rec, err = f.Record(rep); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(pages, 0o755); err != nil {
+		return err
+	}
+	if err := f.WritePictures(pages, rep, "svg"); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%s: %s, %.3g s of CPU time\n", f.Name, experiment.Sum(rec.Judgements), rec.CPUSeconds)
+	return rec.Write(records)
+}

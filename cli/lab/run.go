@@ -1,0 +1,63 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/emulation"
+)
+
+func newRunCommand() *cobra.Command {
+	var o emulation.Command
+	names := emulation.Names()
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run a fabric of embedded switches and hosts in this process, with its controller",
+		Long: "Starts the fabric's switches, controller and hosts in one process, plays a scenario on them, and\n" +
+			"ends with a table of what it measured. While it runs, the controller's API, its metrics and the\n" +
+			"switches' P4Runtime servers are open on loopback.\n\n" + about(),
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			err := o.Run(c.Context(), os.Stdout)
+			if errors.Is(err, context.Canceled) {
+				return fmt.Errorf("interrupted: nothing was measured to the end")
+			}
+			return err
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze, of any switches and at least three hosts (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
+	f.StringVar(&o.Scenario, "scenario", names[0], "what happens: "+strings.Join(names, ", "))
+	f.StringSliceVar(&o.Variants, "variant", nil, "play only these variants of the scenario, for example sih,dsh (default all)")
+	f.DurationVar(&o.For, "for", 0, fmt.Sprintf("how long all phases of soze take together (default %v)", emulation.DefaultFor))
+	f.StringVar(&o.JSON, "json", "", "write the result as JSON to this file, - for standard output")
+	f.StringVar(&o.Plot, "plot", "", "draw rates and queues over time into this file, .svg, .png or .pdf")
+	f.StringArrayVar(&o.Restarts, "restart", nil, "restart a switch empty while traffic runs, as SWITCH@TIME, for example leaf1@12s; repeatable")
+	f.BoolVar(&o.Plain, "plain", false, "print lines even on a terminal")
+	f.BoolVar(&o.Check, "check", false, "end with an error when the run does not show what it should")
+	f.StringVar(&o.Burst, "burst", "", "what each host sends at a time in the scenario's bursts, such as 64KB (default what the scenario says)")
+	f.BoolVar(&o.Predict, "predict", false, "set what the simulator predicts of a scenario with bursts beside what was measured")
+	f.StringVar(&o.Log, "log", "", "write the logs of controller and switches to this file, - for standard error")
+	return c
+}
+
+// about describes the scenarios.
+func about() string {
+	var b strings.Builder
+	b.WriteString("Scenarios:\n")
+	for _, s := range emulation.All() {
+		fmt.Fprintf(&b, "  %-11s %s", s.Name, s.Title)
+		if len(s.Variants) > 1 {
+			fmt.Fprintf(&b, " (%s)", strings.Join(s.VariantNames(), ", "))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nsoze plays on the fabric of -f. The others compare variants, one after the other, on small fabrics of\n" +
+		"their own or, incast, permutation and bursts, on the default one, with rates and times converted to line rate.")
+	return b.String()
+}

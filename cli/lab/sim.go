@@ -1,0 +1,231 @@
+package lab
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
+
+	"github.com/headgate/headgate/hosts/law/registry"
+	"github.com/headgate/headgate/internal/jsonfile"
+	"github.com/headgate/headgate/sim/experiment"
+	"github.com/headgate/headgate/units"
+)
+
+// newSimCommand runs experiments in the fabric simulator.
+func newSimCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sim",
+		Short: "Run experiments in the fabric simulator",
+	}
+	return command.OneOf(c, newSimListCommand(), newSimLawsCommand(), newSimRunCommand(), newSimMergeCommand(), newSimFiguresCommand(), newSimCyclesCommand())
+}
+
+func newSimListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the experiments that come with Headgate",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			files, err := builtins()
+			if err != nil {
+				return err
+			}
+			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tw, "EXPERIMENT\tFIGURE\tCPU TIME\tVERDICT\tTITLE")
+			for _, f := range files {
+				row, err := listRow(f)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(tw, strings.Join(row, "\t"))
+			}
+			return tw.Flush()
+		},
+	}
+}
+
+// builtins returns the experiments that come with Headgate: by paper, figure and name.
+func builtins() ([]*experiment.File, error) {
+	var files []*experiment.File
+	for _, name := range experiment.Builtin() {
+		f, err := experiment.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	slices.SortStableFunc(files, func(a, b *experiment.File) int {
+		return cmp.Or(cmp.Compare(paperOrder(a), paperOrder(b)), cmp.Compare(figureNumber(a), figureNumber(b)))
+	})
+	return files, nil
+}
+
+// figureNumber returns the number at the beginning of an experiment's figure number, 0 for none.
+func figureNumber(f *experiment.File) (n int) {
+	if f.Figure != nil {
+		fmt.Sscan(strings.TrimRight(f.Figure.Number, "abcdefgh"), &n) //nolint:errcheck // a table's name has none
+	}
+	return n
+}
+
+func paperOrder(f *experiment.File) int {
+	if f.Figure == nil {
+		return len(experiment.Papers)
+	}
+	return slices.Index(experiment.Papers, f.Figure.Paper)
+}
+
+// listRow is an experiment's line in the list: what it reproduces, and the duration and the outcome
+// of its recorded run.
+func listRow(f *experiment.File) ([]string, error) {
+	figure, took, verdict := "–", "–", "–"
+	if f.Figure != nil {
+		figure, verdict = f.Figure.Paper+" "+f.Figure.Number, "not run"
+	}
+	rec, stale, err := f.Recorded()
+	if err != nil {
+		return nil, err
+	}
+	if rec != nil {
+		took, verdict = fmt.Sprintf("%.3g s", rec.CPUSeconds), experiment.Sum(rec.Judgements)
+		if stale {
+			verdict += " (stale: of another text of the file)"
+		}
+	}
+	return []string{f.Name, figure, took, verdict, f.Title}, nil
+}
+
+func newSimLawsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "laws",
+		Short: "Describe the laws that experiments can name, and their parameters",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := io.WriteString(c.OutOrStdout(), registry.Help(registry.Kinds))
+			return err
+		},
+	}
+}
+
+func newSimRunCommand() *cobra.Command {
+	var (
+		b     experiment.Batch
+		out   string
+		asRaw bool
+		shard string
+		full  bool
+	)
+	c := &cobra.Command{
+		Use:   "run NAME|FILE.yaml",
+		Short: "Run an experiment and print its results beside the paper's",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			open := experiment.Open
+			if full {
+				open = experiment.OpenFull
+			}
+			f, err := open(args[0])
+			if err != nil {
+				return err
+			}
+			b.File = f
+			if !c.Flags().Changed("seeds") {
+				b.Seeds = f.Seeds
+			}
+			if b.Shard, b.Shards, err = parseShard(shard); err != nil {
+				return err
+			}
+			if b.Jobs > 0 && b.Cores > 0 {
+				// No more processors than are asked for: between idle ones Go's scheduler moves a run to and fro.
+				runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), b.Jobs*b.Cores))
+			}
+			show := command.NewProgress(c.ErrOrStderr())
+			b.Watch = show.Update
+			rep, err := b.Run(c.Context())
+			show.Clear()
+			if err != nil {
+				return err
+			}
+			if err := deliver(c, rep, out, asRaw); err != nil || out == "" || b.Shards > 1 {
+				return err
+			}
+			return f.WritePictures(filepath.Join(out, f.Name), rep, "svg", "png")
+		},
+	}
+	c.Flags().Uint64Var(&b.Seed, "seed", 1, "seed of the first run")
+	c.Flags().IntVar(&b.Seeds, "seeds", 1, "run with so many seeds, from --seed on (default what the file says)")
+	c.Flags().BoolVar(&full, "full", false, "at the paper's scale, where the file's own is smaller")
+	c.Flags().IntVar(&b.Jobs, "jobs", 0, "runs at a time (0: as many as there are processors for)")
+	c.Flags().IntVar(&b.Cores, "cores", 0, "processors that work on one run (0: as many as there are for each); results are the same for any number")
+	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
+	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON")
+	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1, for job arrays; see sim merge")
+	return c
+}
+
+func newSimMergeCommand() *cobra.Command {
+	var out string
+	var asRaw bool
+	c := &cobra.Command{
+		Use:   "merge DIR",
+		Short: "Join the reports that shards of one experiment wrote to a directory",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			rep, err := experiment.Merge(args[0])
+			if err != nil {
+				return err
+			}
+			return deliver(c, rep, out, asRaw)
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
+	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON")
+	return c
+}
+
+// parseShard reads i/n.
+func parseShard(s string) (i, n int, err error) {
+	a, b, ok := strings.Cut(s, "/")
+	i, errA := strconv.Atoi(a)
+	n, errB := strconv.Atoi(b)
+	if !ok || errA != nil || errB != nil || n < 1 || i < 0 || i >= n {
+		return 0, 0, fmt.Errorf("--shard %q: want i/n with i from 0 to n-1", s)
+	}
+	return i, n, nil
+}
+
+// errInterrupted makes the command fail after it has written its partial results.
+var errInterrupted = errors.New("interrupted: the results are partial")
+
+// deliver prints and writes a report.
+func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) error {
+	if raw {
+		if err := jsonfile.Encode(c.OutOrStdout(), rep); err != nil {
+			return err
+		}
+	} else if err := rep.WriteTable(c.OutOrStdout()); err != nil {
+		return err
+	}
+	if out != "" {
+		files, err := rep.WriteDir(out)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.ErrOrStderr(), "wrote %s, the last %s\n", units.Count(len(files), "file"), files[len(files)-1])
+	}
+	if rep.Interrupted {
+		return errInterrupted
+	}
+	return nil
+}

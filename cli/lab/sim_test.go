@@ -1,0 +1,131 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/sim/experiment"
+)
+
+const tiny = `
+title: Two hosts
+topology: {kind: star, hosts: 2, host: {rate: 100Gbps, delay: 1us}}
+flows:
+  - {kind: flow, from: h0, to: h1, size: 10KB}
+run: {until: 100us, stop_when_done: true}
+measures:
+  - {name: FCT, what: fct, paper: "6.5"}
+`
+
+func sim(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	c := newSimCommand()
+	var out, errOut bytes.Buffer
+	c.SetOut(&out)
+	c.SetErr(&errOut)
+	c.SetArgs(args)
+	c.SilenceUsage = true
+	err = c.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), err
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "tiny.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestSimList(t *testing.T) {
+	out, _, err := sim(t, "list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range experiment.Builtin() {
+		if !strings.Contains(out, name+" ") {
+			t.Errorf("%s is not listed:\n%s", name, out)
+		}
+	}
+}
+
+func TestSimRun(t *testing.T) {
+	// 10 packets of 1054 B at 80 ps a byte, once more through the switch, two links; and
+	// the acknowledgement of 64 B over both.
+	const fct = "4.9378"
+	name := file(t, tiny)
+	out, _, err := sim(t, "run", name)
+	if err != nil || !strings.Contains(out, fct) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, _, err = sim(t, "run", name, "--json", "--seeds", "2")
+	var rep experiment.Report
+	if err != nil || json.Unmarshal([]byte(out), &rep) != nil || len(rep.Outcomes) != 2 || rep.Outcomes[1].Seed != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestSimShardAndMerge(t *testing.T) {
+	name, dir := file(t, tiny), t.TempDir()
+	for _, shard := range []string{"0/2", "1/2"} {
+		if _, _, err := sim(t, "run", name, "--seeds", "3", "--shard", shard, "--out", dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, _, err := sim(t, "merge", filepath.Join(dir, "tiny"))
+	if err != nil || !strings.Contains(out, "3 of 3 runs") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestSimRefusals(t *testing.T) {
+	for want, args := range map[string][]string{
+		`no experiment "nonsense"`:     {"run", "nonsense"},
+		"no such file":                 {"run", filepath.Join(t.TempDir(), "x.yaml")},
+		`--shard "2/2"`:                {"run", file(t, tiny), "--shard", "2/2"},
+		"at least one seed":            {"run", file(t, tiny), "--seeds", "0"},
+		"tiny.yaml:3: topology.hosts:": {"run", file(t, strings.Replace(tiny, "hosts: 2", "hosts: 1", 1))},
+	} {
+		if _, _, err := sim(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", args, err, want)
+		}
+	}
+}
+
+func TestSimLaws(t *testing.T) {
+	var out strings.Builder
+	c := newSimCommand()
+	c.SetArgs([]string{"laws"})
+	c.SetOut(&out)
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  hpcc: HPCC (SIGCOMM 2019)\n", "      max_stage=WHOLE NUMBER: ", "  soze: "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed\n%s\nwithout %q", out.String(), want)
+		}
+	}
+}
+
+// TestSimFigures: what has a record of the same file is not run again, and pages show both.
+func TestSimFigures(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"figures", "dsh-14", "--records", dir, "--pages", dir}
+	for i, want := range []string{"dsh-14: 3 agrees", "dsh-14: has its record"} {
+		out, _, err := sim(t, args...)
+		if err != nil || !strings.HasPrefix(out, want) {
+			t.Errorf("run %d: %v, %q, want %q", i+1, err, out, want)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "dsh.md")); err != nil || !strings.Contains(string(text), "](dsh-14-sih.svg)") {
+		t.Errorf("the page of DSH: %v\n%s", err, text)
+	}
+	if _, _, err := sim(t, "figures", "load-90"); err == nil || !strings.Contains(err.Error(), "makes no figure") {
+		t.Errorf("load-90: %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/softswitch/engine"
+	"github.com/headgate/headgate/softswitch/stf"
+	"github.com/headgate/headgate/softswitch/tm"
+)
+
+// newStfCommand runs an STF test against a program on the embedded switch.
+func newStfCommand() *cobra.Command {
+	queues := 1
+	cmd := &cobra.Command{
+		Use:   "stf PROGRAM.json TEST.stf",
+		Short: "Run an STF test of a P4 program on the embedded switch",
+		Long: "Run an STF test, as in p4c's testdata/p4_16_samples, against a v1model program\n" +
+			"compiled to BMv2 JSON. The exit code is 0 when every expectation holds. A packet whose\n" +
+			"standard_metadata.priority is not below --priority-queues is dropped, as BMv2 does.\n" +
+			"Queues hold nothing back: packets leave in the order in which they left ingress.",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if queues < 1 || queues > tm.MaxQueues {
+				return fmt.Errorf("--priority-queues %d: want 1 to %d", queues, tm.MaxQueues)
+			}
+			doc, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			prog, err := engine.Load(doc)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			test, err := os.Open(args[1])
+			if err != nil {
+				return err
+			}
+			defer test.Close()
+			if err := stf.Run(prog, test, engine.Options{Queues: queues}); err != nil {
+				return fmt.Errorf("%s: %w", args[1], err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: pass\n", args[1])
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&queues, "priority-queues", queues, fmt.Sprintf("number `N` of queues of a port, 1 to %d", tm.MaxQueues))
+	return cmd
+}

@@ -1,0 +1,107 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/units"
+)
+
+// newApplyCommand makes a configuration the desired one.
+func newApplyCommand() *cobra.Command {
+	var (
+		file    string
+		r       pb.ApplyConfigRequest
+		require []string
+		keep    bool
+		p       previewFlags
+		cmd     *cobra.Command
+	)
+	cmd = ask("apply -f FABRIC.yaml", "Make a configuration the desired one and reconcile every switch with it", func(ctx context.Context, e *env) error {
+		if err := p.check(cmd.Flags(), keep || len(require) > 0, "--require or --preview"); err != nil {
+			return err
+		}
+		var err error
+		if r.File, r.Config, err = command.ReadConfig(e.In, file); err != nil {
+			return err
+		}
+		if keep || len(require) > 0 {
+			err = p.require(ctx, e, &r, require)
+		}
+		if err != nil {
+			return err
+		}
+		return apply(ctx, e, &r)
+	})
+	fileFlag(cmd, &file)
+	applyFlags(cmd, &r)
+	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only what a preview predicts to keep to this, such as 'pause_time<1%'; repeatable; docs/preview.md has the measures")
+	cmd.Flags().BoolVar(&keep, "preview", false, "predict what the change does, for get predictions to hold against what is measured; --require does too")
+	p.add(cmd.Flags())
+	return cmd
+}
+
+// applyFlags adds the flags of what applies a configuration. They are read when the command runs.
+func applyFlags(cmd *cobra.Command, r *pb.ApplyConfigRequest) {
+	var expect uint64
+	var confirm time.Duration
+	f := cmd.Flags()
+	f.BoolVar(&r.AllowLockout, "allow-lockout", false, "take a policy too by which the caller may apply nothing any more")
+	f.StringVarP(&r.Why, "message", "m", "", "`why`, for the history")
+	f.Uint64Var(&expect, "expect-generation", 0, "apply only if this `generation` is in force")
+	f.DurationVar(&confirm, "confirm", 0, "go back to the configuration before unless `headgate confirm` comes within this `time`, such as 5m")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if f.Changed("expect-generation") {
+			r.ExpectGeneration = &expect
+		}
+		if confirm < 0 || f.Changed("confirm") && confirm == 0 {
+			return fmt.Errorf("--confirm: %v is not allowed: want a time such as 5m", confirm)
+		}
+		r.ConfirmNs = uint64(confirm)
+		return nil
+	}
+}
+
+// apply makes a configuration the desired one. If a switch does not have it afterwards, apply shows
+// the switch and fails, while the controller keeps trying.
+func apply(ctx context.Context, e *env, request *pb.ApplyConfigRequest) error {
+	file := request.GetFile()
+	r, err := e.fabric().ApplyConfig(ctx, request)
+	if err != nil {
+		return err
+	}
+	err = e.print(r, func(w io.Writer) {
+		row(w, "SWITCH", "INSERTED", "MODIFIED", "DELETED", "RESULT")
+		for _, s := range r.GetSwitches() {
+			result := s.GetError()
+			if result == "" {
+				result = "ok"
+			}
+			row(w, s.GetName(), s.GetInserted(), s.GetModified(), s.GetDeleted(), result)
+		}
+		_, _ = fmt.Fprintf(w, "%s is generation %d.\n", command.Clean(file), r.GetGeneration())
+		if d := time.Duration(request.GetConfirmNs()); d > 0 {
+			_, _ = fmt.Fprintf(w, "It goes in %v unless it is confirmed: headgate confirm\n", d)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, s := range r.GetSwitches() {
+		if s.GetError() != "" {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s is the desired configuration, but %d of %s did not take it yet; the controller keeps trying", command.Clean(file), failed, units.Count(len(r.GetSwitches()), "switch"))
+	}
+	return nil
+}

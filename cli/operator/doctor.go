@@ -1,0 +1,131 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/operator/doctor"
+	"github.com/headgate/headgate/controller"
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/version"
+)
+
+// newDoctorCommand is "doctor", which looks for what keeps a fabric from working.
+func newDoctorCommand() *cobra.Command {
+	var file string
+	c := askWith("doctor", "Look for what keeps a fabric from working: clocks, ports, certificates, switches", cobra.NoArgs,
+		func(ctx context.Context, e *env, _ []string) error { return diagnose(ctx, e, file) })
+	c.Long = "Checks from this machine, and prints a line for each thing: ok, WARN or FAIL with a remedy, or why it was not\n" +
+		"checked. With -f it looks at what a fabric file names too: certificates, addresses, each switch. It ends with\n" +
+		"exit code 1 when a check failed, and changes nothing."
+	addOutputFlag(c)
+	c.Flags().StringVarP(&file, "file", "f", "", "fabric `file` whose certificates, addresses and switches to check")
+	return c
+}
+
+func diagnose(ctx context.Context, e *env, file string) error {
+	list := []doctor.Finding{{Area: "versions", Subject: "headgate", Verdict: doctor.OK, Text: version.String()}}
+	asked, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := e.fabric().ListSwitches(asked, &pb.ListSwitchesRequest{})
+	answers := err == nil
+	if answers {
+		list = append(list, ofController(asked, e)...)
+		list = append(list, ofHosts(asked, e)...)
+		list = append(list, doctor.Controller(r.GetSwitches())...)
+	} else {
+		f := doctor.Finding{Area: "controller", Subject: e.Server, Verdict: doctor.Fail, Text: (&callError{e.Server, err}).Error(), Remedy: "start one, or name it by --server"}
+		if file != "" {
+			f.Verdict = doctor.Warn // the file may be checked before there is one
+		}
+		list = append(list, f)
+	}
+	if file != "" {
+		list = append(list, ofFile(ctx, file, answers)...)
+	} else {
+		list = append(list,
+			doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Unchecked, Text: "no -f: nor its addresses"},
+			doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Unchecked, Text: "no -f: which switches to ask for their interfaces is not known"})
+	}
+	list = append(list, doctor.Finding{Area: "clock", Subject: "switches", Verdict: doctor.Unchecked, Text: "P4Runtime tells no time"})
+	return showFindings(e, list)
+}
+
+// ofController compares the controller's clock and build with those here.
+func ofController(ctx context.Context, e *env) []doctor.Finding {
+	asked := e.Now()
+	f, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
+	answered := e.Now()
+	switch {
+	case err != nil:
+		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Unchecked, Text: (&callError{e.Server, err}).Error()}}
+	case f.GetTime() == nil:
+		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Unchecked, Text: "the controller is of an earlier version, which does not tell its time and build"}}
+	}
+	return []doctor.Finding{doctor.Clock(f.GetTime().AsTime(), asked, answered), doctor.Build(f.GetBuild(), version.String())}
+}
+
+// ofHosts compares the clocks of hosts with the controller's.
+func ofHosts(ctx context.Context, e *env) []doctor.Finding {
+	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
+	if err != nil {
+		return []doctor.Finding{{Area: "clock", Subject: "hosts", Verdict: doctor.Unchecked, Text: (&callError{e.Server, err}).Error()}}
+	}
+	return doctor.HostClocks(r.GetHosts())
+}
+
+// ofFile checks what a fabric file names.
+func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
+	fail := func(err error, remedy string) []doctor.Finding {
+		return []doctor.Finding{{Area: "configuration", Subject: file, Verdict: doctor.Fail, Text: strings.ReplaceAll(err.Error(), "\n", "; "), Remedy: remedy}}
+	}
+	cfg, err := config.Load(config.Options{File: file, Sections: controller.Sections()})
+	if err != nil {
+		return fail(err, "correct the file; `headgate explain KEY` says what may stand there")
+	}
+	dirs, err := confine.New(cfg.Dirs()...)
+	if err != nil {
+		return fail(err, "correct controller.files")
+	}
+	list := doctor.Certificates(cfg, dirs, time.Now())
+	list = append(list, doctor.Listeners(ctx, cfg, answers)...)
+	list = append(list, doctor.Switches(ctx, cfg, dirs)...)
+	return append(list, doctor.Frames(ctx, cfg, dirs)...)
+}
+
+// showFindings writes them, and fails when one of them does.
+func showFindings(e *env, list []doctor.Finding) error {
+	failed := 0
+	for _, f := range list {
+		if f.Verdict == doctor.Fail {
+			failed++
+		}
+	}
+	var err error
+	if e.Format == Table {
+		err = e.table(func(w io.Writer) {
+			row(w, "AREA", "SUBJECT", "VERDICT", "WHAT", "REMEDY")
+			for _, f := range list {
+				row(w, f.Area, f.Subject, f.Verdict, f.Text, f.Remedy)
+			}
+		})
+	} else {
+		var text []byte
+		if text, err = json.Marshal(list); err == nil {
+			err = e.raw(text)
+		}
+	}
+	if failed > 0 {
+		err = errors.Join(err, fmt.Errorf("%d of %d checks failed", failed, len(list)))
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/internal/dial"
+)
+
+// defaultServer is the first address of this machine where a controller answers.
+func defaultServer() string {
+	for _, socket := range []string{command.OwnSocket(), command.RootSocket} {
+		if conn, err := net.Dial("unix", socket); err == nil {
+			_ = conn.Close()
+			return "unix:" + socket
+		}
+	}
+	return command.DefaultServer
+}
+
+// maxAnswer is the largest answer of the controller in bytes. A million flows fit.
+const maxAnswer = 256 << 20
+
+// Format is the format of results.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	wide  Format = "wide" // a Table with more columns
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+)
+
+// addOutputFlag adds -o to a command and its subcommands.
+func addOutputFlag(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringP("output", "o", string(Table), "`format` of the output: table, wide (more columns where there are any), json or yaml; also HEADGATE_OUTPUT")
+}
+
+// env is the environment of an operator's command.
+type env struct {
+	Server   string
+	Format   Format
+	Wide     bool // a Table has all columns
+	In       io.Reader
+	Out      io.Writer
+	Terminal bool // Out is a terminal, so it can show live tables
+	Now      func() time.Time
+
+	conn *grpc.ClientConn
+}
+
+// newEnv reads a command's flags and environment variables and prepares the connection. The first
+// call connects.
+func newEnv(cmd *cobra.Command) (*env, error) {
+	v, err := command.Settings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	e := &env{Server: v.GetString("server"), Format: Format(v.GetString("output")), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Now: time.Now}
+	if f, ok := e.Out.(*os.File); ok {
+		e.Terminal = term.IsTerminal(f.Fd())
+	}
+	switch e.Format {
+	case Table, JSON, YAML:
+	case "":
+		e.Format = Table
+	case wide:
+		e.Format, e.Wide = Table, true
+	default:
+		return nil, fmt.Errorf("--output: %q is not allowed: want table, wide, json or yaml", e.Format)
+	}
+	if _, named := os.LookupEnv("HEADGATE_SERVER"); !named && !cmd.Flags().Changed("server") {
+		e.Server = defaultServer()
+	}
+	if path, socket := strings.CutPrefix(e.Server, "unix:"); !socket || path == "" {
+		for _, address := range strings.Split(e.Server, ",") {
+			host, port, err := net.SplitHostPort(address)
+			if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || host == "" || host == "unix" {
+				return nil, fmt.Errorf("--server: %q is not allowed: want host:port such as %s, several of them with commas, or unix:PATH", address, command.DefaultServer)
+			}
+		}
+	}
+	e.conn, err = dial.Client(e.Server, command.Credentials(v),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *env) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(e.conn) }
+func (e *env) weight() pb.WeightServiceClient { return pb.NewWeightServiceClient(e.conn) }
+func (e *env) priority() pb.PriorityServiceClient {
+	return pb.NewPriorityServiceClient(e.conn)
+}
+func (e *env) host() pb.HostServiceClient { return pb.NewHostServiceClient(e.conn) }
+
+// ask returns an operator's command that has no arguments.
+func ask(use, short string, fn func(ctx context.Context, e *env) error) *cobra.Command {
+	return askWith(use, short, cobra.NoArgs, func(ctx context.Context, e *env, _ []string) error { return fn(ctx, e) })
+}
+
+// askWith returns an operator's command. It makes the env, calls fn and adds the server's name to
+// errors.
+func askWith(use, short string, args cobra.PositionalArgs, fn func(ctx context.Context, e *env, args []string) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+		e, err := newEnv(cmd)
+		if err != nil {
+			return err
+		}
+		defer e.conn.Close()
+		if err := fn(cmd.Context(), e, args); err != nil {
+			return &callError{server: e.Server, err: err}
+		}
+		return nil
+	}}
+}

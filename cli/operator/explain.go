@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/controller/config/reference"
+)
+
+// newExplainCommand is "explain", which says what the keys of the fabric file and of a policy are.
+func newExplainCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "explain [KEY]",
+		Short: "Say what a key of the fabric file or of a policy is, what it may be and what it is by default",
+		Long: "Explains a key such as links.rate, with those below it: what may stand there, what does by default, and\n" +
+			"what it does. Without a key it lists the sections. Keys of a policy have policy. before them, as in\n" +
+			"policy.grants.who. docs/keys.md has all of them.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := newEnv(cmd)
+			if err != nil {
+				return err
+			}
+			defer e.conn.Close()
+			return explainKey(e, strings.Join(args, ""))
+		},
+	}
+	addOutputFlag(c)
+	return c
+}
+
+func explainKey(e *env, path string) error {
+	keys, err := reference.Keys()
+	if err != nil {
+		return err
+	}
+	key, below, ok := reference.Find(keys, path)
+	if !ok && path != "" {
+		parent, name := "", path
+		if i := strings.LastIndexByte(path, '.'); i >= 0 {
+			parent, name = path[:i], path[i+1:]
+		}
+		if _, near, _ := reference.Find(keys, parent); len(near) > 0 {
+			return fmt.Errorf("%q is no key: %s has no %q, want one of %s", path, orFile(parent), name, names(near))
+		}
+		_, top, _ := reference.Find(keys, "")
+		return fmt.Errorf("%q is no key: want one of %s, or one below them", path, names(top))
+	}
+	if e.Format != Table {
+		list := below
+		if ok {
+			list = append([]reference.Key{key}, below...)
+		}
+		text, err := json.Marshal(list)
+		if err != nil {
+			return err
+		}
+		return e.raw(text)
+	}
+	if ok {
+		_, _ = fmt.Fprintf(e.Out, "%s: %s", key.Path, key.Allowed)
+		if !key.Holds {
+			_, _ = fmt.Fprintf(e.Out, "\ndefault: %s", key.Default)
+		}
+		_, _ = fmt.Fprintf(e.Out, "\n\n%s\n", fold(key.Description, 100))
+	}
+	if len(below) == 0 {
+		return nil
+	}
+	if ok {
+		_, _ = fmt.Fprintln(e.Out)
+	}
+	return e.table(func(w io.Writer) {
+		row(w, "KEY", "DEFAULT", "ALLOWED")
+		for _, k := range below {
+			value := k.Default
+			if k.Holds {
+				value = ""
+			}
+			row(w, k.Path, value, k.Allowed)
+		}
+	})
+}
+
+func orFile(path string) string {
+	if path == "" {
+		return "the fabric file"
+	}
+	return path
+}
+
+// names lists keys by the last parts of their paths.
+func names(keys []reference.Key) string {
+	var list []string
+	for _, k := range keys {
+		list = append(list, k.Path[strings.LastIndexByte(k.Path, '.')+1:])
+	}
+	return strings.Join(list, ", ")
+}
+
+// fold breaks a text into lines of at most so many bytes, where words allow.
+func fold(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, w := range strings.Fields(text) {
+		switch {
+		case i > 0 && column+1+len(w) > width:
+			b.WriteByte('\n')
+			column = 0
+		case i > 0:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(w)
+		column += len(w)
+	}
+	return b.String()
+}

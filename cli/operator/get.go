@@ -1,0 +1,281 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/units"
+)
+
+// getFabric shows the switches and hosts of the running configuration, or with config its YAML.
+func getFabric(ctx context.Context, e *env, config bool) error {
+	r, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
+	if err != nil {
+		return err
+	}
+	if config {
+		_, err := io.WriteString(e.Out, r.GetConfig())
+		return err
+	}
+	leader := ""
+	if m := r.GetMember(); m != "" {
+		leader = ", led by " + command.Clean(m)
+	}
+	return e.print(r, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "fabric %s, generation %d, links up: %s%s\n\n", command.Clean(r.GetName()), r.GetGeneration(), countUp(r.GetLinks()), leader)
+		row(w, "SWITCH", "DEVICE", "ADDRESS")
+		for _, s := range r.GetSwitches() {
+			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress())
+		}
+		_, _ = fmt.Fprintln(w)
+		row(w, "HOST", "IPV4", "MAC")
+		for _, h := range r.GetHosts() {
+			row(w, h.GetName(), h.GetIpv4(), h.GetMac())
+		}
+	})
+}
+
+// getLinks shows the links with their state.
+func getLinks(ctx context.Context, e *env) error {
+	r, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
+	if err != nil {
+		return err
+	}
+	only := &pb.GetFabricResponse{Name: r.GetName(), Links: r.GetLinks(), Generation: r.GetGeneration()}
+	addresses := map[string]string{}
+	for _, s := range r.GetSwitches() {
+		addresses[s.GetName()] = s.GetAddress()
+	}
+	for _, h := range r.GetHosts() {
+		addresses[h.GetName()] = h.GetIpv4()
+	}
+	return e.print(only, func(w io.Writer) {
+		head := []any{"A", "B", "RATE", "DELAY", "STATE"}
+		if e.Wide {
+			head = append(head, "ADDRESS A", "ADDRESS B")
+		}
+		row(w, append(head, "REASON")...)
+		for _, l := range r.GetLinks() {
+			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), portState(l.GetState())}
+			if e.Wide {
+				cells = append(cells, addresses[l.GetA().GetNode()], addresses[l.GetB().GetNode()])
+			}
+			row(w, append(cells, l.GetReason())...)
+		}
+	})
+}
+
+// getSwitches shows the session and the capabilities of each switch.
+func getSwitches(ctx context.Context, e *env) error {
+	r, err := e.fabric().ListSwitches(ctx, &pb.ListSwitchesRequest{})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) {
+		head := []any{"SWITCH", "DEVICE", "ADDRESS", "STATE", "FOR", "ENTRIES", "RECONCILES", "PORTS UP", "ERROR"}
+		if e.Wide {
+			head = append(head, "ELECTION", "PROGRAM", "FULLEST TABLE")
+		}
+		row(w, head...)
+		for _, s := range r.GetSwitches() {
+			cells := []any{
+				s.GetName(), s.GetDeviceId(), s.GetAddress(), state(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
+				countUp(s.GetPorts()), s.GetError(),
+			}
+			if e.Wide {
+				cells = append(cells, s.GetElectionId(), program(s), fullest(s.GetTables()))
+			}
+			row(w, cells...)
+		}
+		drawMatrix(w, r.GetSwitches())
+	})
+}
+
+// countUp summarises the states of ports or links, as in "2/4, 2 unknown".
+func countUp[P interface{ GetState() pb.PortStatus_State }](ports []P) string {
+	n := map[pb.PortStatus_State]int{}
+	for _, p := range ports {
+		n[p.GetState()]++
+	}
+	switch unknown := n[pb.PortStatus_STATE_UNKNOWN]; {
+	case unknown == 0:
+		return fmt.Sprintf("%d/%d", n[pb.PortStatus_STATE_UP], len(ports))
+	case unknown == len(ports):
+		return "unknown"
+	default:
+		return fmt.Sprintf("%d/%d, %d unknown", n[pb.PortStatus_STATE_UP], len(ports), unknown)
+	}
+}
+
+func portState(s pb.PortStatus_State) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
+}
+
+func state(s pb.SwitchStatus_State) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
+}
+
+// getFlows shows what the hosts last reported.
+func getFlows(ctx context.Context, e *env) error {
+	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) {
+		flowHead(w)
+		for _, h := range r.GetHosts() {
+			flowRows(w, h)
+		}
+	})
+}
+
+func flowHead(w io.Writer) {
+	row(w, "HOST", "FLOW", "APPLICATION", "WEIGHT", "RATE", "MAXQD", "RTT", "ACKED", "RETRANSMITS")
+}
+
+func flowRows(w io.Writer, h *pb.HostReport) {
+	for _, f := range h.GetFlows() {
+		row(w, h.GetHost(), flowText(f.GetFlow()), f.GetApplication(), f.GetWeight(), units.Rate(f.GetRateBps()),
+			nanoseconds(f.GetMaxQdNs()), nanoseconds(f.GetRttNs()), units.Bytes(f.GetAckedBytes()), f.GetRetransmits())
+	}
+}
+
+// getWeights shows the flows' weights and the budgets of an application, "" for all.
+func getWeights(ctx context.Context, e *env, application string) error {
+	r, err := e.weight().ListWeights(ctx, &pb.ListWeightsRequest{Application: application})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) { drawWeights(w, r.GetFlows(), r.GetBudgets()) })
+}
+
+func drawWeights(w io.Writer, flows []*pb.FlowWeight, budgets []*pb.Budget) {
+	row(w, "FLOW", "APPLICATION", "WEIGHT", "REGISTERED BY")
+	for _, f := range flows {
+		by := "operator"
+		if f.GetHost() != "" {
+			by = "host " + f.GetHost()
+		}
+		row(w, flowText(f.GetFlow()), f.GetApplication(), f.GetWeight(), by)
+	}
+	_, _ = fmt.Fprintln(w)
+	row(w, "APPLICATION", "USED", "BUDGET")
+	for _, b := range budgets {
+		row(w, b.GetApplication(), b.GetUsed(), limit(b.GetLimit()))
+	}
+}
+
+func limit(v float64) string {
+	if v == 0 {
+		return "none"
+	}
+	return fmt.Sprint(v)
+}
+
+// getAudit shows the newest n entries of the log, oldest first.
+func getAudit(ctx context.Context, e *env, application string, n uint32) error {
+	r, err := e.weight().ListAudit(ctx, &pb.ListAuditRequest{Application: application, Limit: n})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) {
+		row(w, "TIME", "WHO", "FROM", "WHAT", "APPLICATION", "ABOUT", "BEFORE", "AFTER", "RESULT")
+		for _, a := range r.GetEntries() {
+			result := "granted"
+			if a.GetRefused() != "" {
+				result = "refused: " + a.GetRefused()
+			}
+			row(w, at(a.GetTime()), a.GetIdentity(), a.GetPeer(), a.GetWhat(), a.GetApplication(), cmp.Or(flowText(a.GetFlow()), a.GetSubject()), cmp.Or(brief(a.GetBefore()), fmt.Sprint(a.GetPrevious())), cmp.Or(brief(a.GetAfter()), fmt.Sprint(a.GetValue())), result)
+		}
+	})
+}
+
+// brief is the beginning of what was or is.
+func brief(s string) string {
+	const most = 24
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// getPredictions shows what was predicted beside what was measured.
+func getPredictions(ctx context.Context, e *env) error {
+	r, err := e.fabric().GetPredictions(ctx, &pb.GetPredictionsRequest{})
+	if err != nil {
+		return err
+	}
+	return e.print(r, func(w io.Writer) {
+		row(w, "GENERATION", "APPLIED", "UNTIL", "MEASURE", "UNIT", "PREDICTED", "MEASURED", "ERROR")
+		for _, c := range r.GetChanges() {
+			until := "now"
+			if c.GetOver() {
+				until = at(c.GetUntil())
+			}
+			for _, p := range c.GetPredictions() {
+				measured, miss := "–", "–"
+				if p.Measured != nil {
+					measured = fmt.Sprintf("%.5g", p.GetMeasured())
+					if p.GetMeasured() != 0 {
+						miss = fmt.Sprintf("%+.0f %%", 100*(p.GetMean()/p.GetMeasured()-1))
+					}
+				}
+				row(w, c.GetGeneration(), at(c.GetApplied()), until, p.GetMeasure(), p.GetUnit(), fmt.Sprintf("%.5g (%.5g…%.5g)", p.GetMean(), p.GetLow(), p.GetHigh()), measured, miss)
+			}
+		}
+	})
+}
+
+// newGetCommand is "get" and its subcommands, which only read.
+func newGetCommand() *cobra.Command {
+	var config bool
+	fabric := ask("fabric", "The running configuration's switches and hosts", func(ctx context.Context, e *env) error {
+		return getFabric(ctx, e, config)
+	})
+	fabric.Flags().BoolVar(&config, "config", false, "write the configuration as it was applied")
+
+	var app string
+	weights := ask("weights", "The flows' weights and the applications' budgets", func(ctx context.Context, e *env) error {
+		return getWeights(ctx, e, app)
+	})
+	var last uint32
+	audit := ask("audit", "Who changed which weight or budget, and what was refused", func(ctx context.Context, e *env) error {
+		return getAudit(ctx, e, app, last)
+	})
+	for _, c := range []*cobra.Command{weights, audit} {
+		c.Flags().StringVar(&app, "app", "", "only this `application`")
+	}
+	audit.Flags().Uint32VarP(&last, "last", "n", 100, "`number` of entries")
+
+	var feature string
+	status := ask("status", "What the controller's features know of each switch", func(ctx context.Context, e *env) error {
+		return getStatus(ctx, e, feature)
+	})
+	status.Flags().StringVar(&feature, "feature", "", "only this `feature`, such as buffer")
+
+	var recent uint32
+	one := askWith("switch NAME", "All that is known of one switch", cobra.ExactArgs(1), func(ctx context.Context, e *env, args []string) error {
+		return getSwitch(ctx, e, args[0], recent)
+	})
+	one.Flags().Uint32Var(&recent, "recent", 10, "`number` of its last events to show")
+
+	cmd := &cobra.Command{Use: "get", Short: "Show the fabric, its switches and their status, links, flows, weights, priorities or the audit log"}
+	addOutputFlag(cmd)
+	return command.OneOf(cmd, fabric,
+		ask("switches", "Each switch's session, ports and what its target cannot do", getSwitches),
+		one, status,
+		ask("links", "The links with rate, delay and state", getLinks),
+		ask("flows", "What the attached hosts last reported", getFlows),
+		weights, audit,
+		ask("predictions", "What was predicted of the configurations that were applied, and what was measured", getPredictions),
+		ask("priorities", "PrioPlus' virtual priorities with their channels, and who has which", getPriorities),
+	)
+}

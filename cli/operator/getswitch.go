@@ -1,0 +1,133 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/units"
+)
+
+// getSwitch shows all that the controller knows of a switch, and its last events.
+func getSwitch(ctx context.Context, e *env, name string, recent uint32) error {
+	r, err := e.fabric().ListSwitches(ctx, &pb.ListSwitchesRequest{Name: name, Recent: recent})
+	if err != nil {
+		return err
+	}
+	if n := len(r.GetSwitches()); n != 1 || r.GetSwitches()[0].GetName() != name {
+		return fmt.Errorf("the controller answered with %s, want %q alone: it is of another version", units.Count(n, "switch"), name)
+	}
+	s := r.GetSwitches()[0]
+	if e.Format != Table {
+		return e.print(s, nil)
+	}
+	f, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
+	if err != nil {
+		return err
+	}
+	for i, part := range []func(io.Writer){
+		func(w io.Writer) { e.drawSession(w, s) },
+		func(w io.Writer) { drawPorts(w, s, f.GetLinks()) },
+		func(w io.Writer) { drawTables(w, s.GetTables()) },
+		func(w io.Writer) { drawStatus(w, r.GetSwitches()) },
+		func(w io.Writer) { drawEvents(w, s.GetEvents()) },
+	} {
+		var b strings.Builder
+		sub := *e
+		sub.Out = &b
+		if err := sub.table(part); err != nil {
+			return err
+		}
+		if i > 0 && b.Len() > 0 {
+			_, _ = fmt.Fprintln(e.Out)
+		}
+		if _, err := io.WriteString(e.Out, b.String()); err != nil {
+			return err
+		}
+	}
+	return e.table(func(w io.Writer) { drawMatrix(w, r.GetSwitches()) })
+}
+
+func (e *env) drawSession(w io.Writer, s *pb.SwitchStatus) {
+	row(w, "switch", s.GetName())
+	row(w, "device", s.GetDeviceId())
+	row(w, "address", s.GetAddress())
+	row(w, "state", fmt.Sprintf("%s for %s", state(s.GetState()), cmp.Or(e.ago(s.GetSince()), "ever")))
+	if s.GetError() != "" {
+		row(w, "reason", s.GetError())
+	}
+	row(w, "election id", s.GetElectionId())
+	row(w, "program", program(s))
+	row(w, "entries", fmt.Sprintf("%d, compared %s", s.GetEntries(), units.Count(s.GetReconciles(), "time")))
+}
+
+// program is the hash of a switch's program, as P4Runtime's cookie in hexadecimal.
+func program(s *pb.SwitchStatus) string { return fmt.Sprintf("%016x", s.GetProgram()) }
+
+// drawPorts writes the ports with the rates of their links.
+func drawPorts(w io.Writer, s *pb.SwitchStatus, links []*pb.Link) {
+	if len(s.GetPorts()) == 0 {
+		return
+	}
+	rates := map[uint32]units.Rate{}
+	for _, l := range links {
+		for _, end := range []*pb.Endpoint{l.GetA(), l.GetB()} {
+			if end.GetNode() == s.GetName() {
+				rates[end.GetPort()] = units.Rate(l.GetRateBps())
+			}
+		}
+	}
+	row(w, "PORT", "PEER", "LINK RATE", "STATE", "REASON")
+	for _, p := range s.GetPorts() {
+		row(w, p.GetPort(), p.GetPeer(), rates[p.GetPort()], portState(p.GetState()), p.GetReason())
+	}
+}
+
+func drawTables(w io.Writer, tables []*pb.TableUse) {
+	if len(tables) == 0 {
+		return
+	}
+	row(w, "TABLE", "ENTRIES", "SIZE", "USED")
+	for _, t := range tables {
+		row(w, t.GetName(), t.GetEntries(), cmp.Or(strings.TrimPrefix(fmt.Sprint(t.GetSize()), "0"), "not said"), share(t))
+	}
+}
+
+// share is how much of a table is used, empty where its size is not known.
+func share(t *pb.TableUse) string {
+	if t.GetSize() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(t.GetEntries())/float64(t.GetSize()))
+}
+
+// fullest names the table with the largest share used.
+func fullest(tables []*pb.TableUse) string {
+	var most *pb.TableUse
+	for _, t := range tables {
+		if t.GetSize() > 0 && (most == nil || t.GetEntries()*most.GetSize() > most.GetEntries()*t.GetSize()) {
+			most = t
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	return most.GetName() + " " + share(most)
+}
+
+func drawEvents(w io.Writer, events []*pb.Event) {
+	if len(events) == 0 {
+		return
+	}
+	row(w, "TIME", "SEVERITY", "EVENT", "PORT", "MESSAGE")
+	for _, v := range events {
+		port := ""
+		if v.GetPort() > 0 {
+			port = fmt.Sprint(v.GetPort())
+		}
+		row(w, at(v.GetTime()), strings.ToLower(strings.TrimPrefix(v.GetSeverity().String(), "SEVERITY_")), v.GetKind(), port, v.GetMessage())
+	}
+}

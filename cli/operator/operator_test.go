@@ -1,0 +1,203 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
+	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func root(run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: "headgate", RunE: run}
+	command.AddServerFlags(cmd)
+	addOutputFlag(cmd)
+	return cmd
+}
+
+func TestCallErrorNamesTheServer(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{status.Error(codes.NotFound, "no such flow"), "no such flow"},
+		{status.Error(codes.Unimplemented, "unknown method"), "the server at x:1 is not a controller of this version: unknown method"},
+		{context.DeadlineExceeded, "context deadline exceeded"},
+	} {
+		if got := (&callError{"x:1", tt.err}).Error(); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("HEADGATE_SERVER", "10.0.0.9:1")
+	t.Setenv("HEADGATE_OUTPUT", "yaml")
+	for _, tt := range []struct {
+		args   []string
+		server string
+		format Format
+	}{
+		{nil, "10.0.0.9:1", YAML},
+		{[]string{"--server", "10.0.0.8:2", "-o", "json"}, "10.0.0.8:2", JSON},
+		{[]string{"--server", "unix:/run/x.sock"}, "unix:/run/x.sock", YAML},
+	} {
+		cmd := root(func(cmd *cobra.Command, _ []string) error {
+			e, err := newEnv(cmd)
+			if err != nil {
+				return err
+			}
+			defer e.conn.Close()
+			if e.Server != tt.server || e.Format != tt.format || e.Terminal {
+				t.Errorf("%v: env = %+v", tt.args, e)
+			}
+			return nil
+		})
+		cmd.SetArgs(append([]string{}, tt.args...))
+		cmd.SetOut(io.Discard)
+		if err := cmd.Execute(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestServerMustBeHostAndPort(t *testing.T) {
+	for _, s := range []string{"", "x", ":9600", "x:", "x:0", "x:70000", "x:y", "dns:///x", "unix:"} {
+		cmd := root(func(cmd *cobra.Command, _ []string) error { _, err := newEnv(cmd); return err })
+		cmd.SetArgs([]string{"--server", s})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "want host:port such as 127.0.0.1:9600") {
+			t.Errorf("%q: error = %v", s, err)
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	m := &pb.Budget{Application: "007", Limit: 1.5}
+	for _, tt := range []struct {
+		format Format
+		print  string
+		line   string
+	}{
+		{JSON, "{\n  \"application\": \"007\",\n  \"limit\": 1.5,\n  \"used\": 0\n}\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
+		{YAML, "application: \"007\"\nlimit: 1.5\nused: 0\n", "---\napplication: \"007\"\nlimit: 1.5\nused: 0\n"},
+		{Table, "a  b\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
+	} {
+		var out bytes.Buffer
+		e := &env{Format: tt.format, Out: &out}
+		if err := e.print(m, func(w io.Writer) { row(w, "a", "b") }); err != nil || out.String() != tt.print {
+			t.Errorf("%s: print = %q, %v", tt.format, out.String(), err)
+		}
+		out.Reset()
+		if err := e.line(m); err != nil || out.String() != tt.line {
+			t.Errorf("%s: line = %q, %v", tt.format, out.String(), err)
+		}
+	}
+}
+
+// samples is a stream of two budgets that then ends, or waits for the operator to leave.
+type samples struct {
+	grpc.ClientStream
+	ctx  context.Context
+	sent int
+	hold bool
+}
+
+func (s *samples) Recv() (*pb.Budget, error) {
+	s.sent++
+	switch {
+	case s.sent <= 2:
+		return &pb.Budget{Application: fmt.Sprint("app", s.sent)}, nil
+	case s.hold:
+		<-s.ctx.Done()
+		return nil, status.FromContextError(s.ctx.Err()).Err()
+	}
+	return nil, io.EOF
+}
+
+// screenshot is a terminal that ends a command once it shows a text.
+type screenshot struct {
+	bytes.Buffer
+	want string
+	end  func()
+}
+
+func (s *screenshot) Write(b []byte) (int, error) {
+	n, err := s.Buffer.Write(b)
+	if strings.Contains(s.String(), s.want) {
+		s.end()
+	}
+	return n, err
+}
+
+func TestLiveTable(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	shot := &screenshot{want: "applications  2", end: cancel}
+	e := &env{Format: Table, Terminal: true, In: strings.NewReader(""), Out: shot}
+	seen := map[string]bool{}
+	err := follow(ctx, e, &samples{ctx: ctx, hold: true}, follower[*pb.Budget]{
+		record: func(b *pb.Budget) { seen[b.GetApplication()] = true },
+		draw: func(w io.Writer) {
+			if len(seen) == 2 { // of two pictures a terminal gets the difference
+				row(w, "applications", len(seen))
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(shot.String(), shot.want) {
+		t.Errorf("drawn: %q", shot)
+	}
+	var out bytes.Buffer
+	err = follow(t.Context(), &env{Format: Table, Out: &out}, &samples{}, follower[*pb.Budget]{
+		lines: func(b *pb.Budget) []string { return []string{b.GetApplication() + "\a"} },
+	})
+	if err != nil || out.String() != "app1?\napp2?\n" {
+		t.Errorf("lines: %q, %v", out.String(), err)
+	}
+}
+
+func TestScreen(t *testing.T) {
+	s := &screen{picture: func() string { return "1234567890\n2\n3\n4\n5\n6\n" }}
+	s.Update(tea.WindowSizeMsg{Width: 6, Height: 6})
+	s.Update(tick{})
+	if got, want := s.View().Content, "123456\n2\n3\n… 3 mo\n\nq to leave"; got != want {
+		t.Errorf("view = %q, want %q", got, want)
+	}
+	if _, cmd := s.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil {
+		t.Error("q does not leave")
+	}
+	if _, cmd := s.Update(tea.KeyPressMsg{Code: 'x', Text: "x"}); cmd != nil {
+		t.Error("x does something")
+	}
+}
+
+func TestAgo(t *testing.T) {
+	e := &env{Now: func() time.Time { return time.Unix(1000, 0) }}
+	if got := e.ago(nil); got != "" {
+		t.Errorf("ago(nil) = %q", got)
+	}
+}
+
+// newRoot returns a command with this package's commands.
+func newRoot() *cobra.Command {
+	cmd := &cobra.Command{Use: "headgate"}
+	command.AddServerFlags(cmd)
+	cmd.AddCommand(Commands()...)
+	return cmd
+}

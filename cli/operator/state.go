@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/state/store"
+)
+
+func newStateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "state",
+		Short: "Check, back up or restore a controller's state file (controller.state)",
+	}
+	backup := askWith("", "", nil, func(ctx context.Context, e *env, args []string) error { return backupState(ctx, e, args[0]) })
+	return command.OneOf(c,
+		&cobra.Command{
+			Use: "check FILE", Short: "Read every line of a state file, which a controller may have open", Args: cobra.ExactArgs(1),
+			RunE: func(c *cobra.Command, args []string) error {
+				sum, err := store.Check(args[0])
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is sound: %v\n", args[0], sum)
+				return err
+			},
+		},
+		&cobra.Command{
+			Use: "backup [FILE] COPY", Short: "Copy a state file, which a controller may have open, or what the controller that is called keeps, to a new file, and check it", Args: cobra.RangeArgs(1, 2),
+			RunE: func(c *cobra.Command, args []string) error {
+				if len(args) == 1 {
+					return backup.RunE(c, args)
+				}
+				sum, err := store.Backup(args[0], args[1])
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is a copy of %s: %v\n", args[1], args[0], sum)
+				return err
+			},
+		},
+		&cobra.Command{
+			Use: "restore COPY FILE", Short: "Check a backup and put a copy of it in a state file's place, which no controller may have open", Args: cobra.ExactArgs(2),
+			RunE: func(c *cobra.Command, args []string) error {
+				sum, old, err := store.Restore(args[0], args[1])
+				if err != nil {
+					return err
+				}
+				if old != "" {
+					old = "; what stood there is " + old
+				}
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is a copy of %s: %v%s\n", args[1], args[0], sum, old)
+				return err
+			},
+		},
+	)
+}
+
+// backupState keeps what a controller, or a cluster's leader, has.
+func backupState(ctx context.Context, e *env, to string) error {
+	stream, err := pb.NewStateServiceClient(e.conn).BackupState(ctx, &pb.BackupStateRequest{})
+	var text []byte
+	for err == nil {
+		var p *pb.StatePart
+		p, err = stream.Recv()
+		text = append(text, p.GetText()...)
+	}
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	sum, err := store.Take(text, to)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "%s is a copy of what %s keeps: %v\n", to, e.Server, sum)
+	return err
+}
+
+// newReplaceCommand makes room for a member of a cluster that begins anew.
+func newReplaceCommand() *cobra.Command {
+	return command.OneOf(&cobra.Command{Use: "replace", Short: "Replace a member of the controllers' cluster"},
+		askWith("member NAME", "Let a new member with an empty disk take the place of one that is lost; start it then", cobra.ExactArgs(1),
+			func(ctx context.Context, e *env, args []string) error {
+				if _, err := pb.NewStateServiceClient(e.conn).ReplaceMember(ctx, &pb.ReplaceMemberRequest{Name: args[0]}); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(e.Out, "the cluster waits for a new %s: start it with an empty folder\n", args[0])
+				return err
+			}))
+}

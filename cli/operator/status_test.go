@@ -1,0 +1,43 @@
+package operator
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
+
+// TestDrawStatus: one table for the rows of all switches, a value that is not known as -.
+func TestDrawStatus(t *testing.T) {
+	value := func(x *pb.StatusValue) []*pb.StatusValue { return []*pb.StatusValue{x} }
+	table := func(name string, rows ...*pb.StatusRow) *pb.StatusTable {
+		return &pb.StatusTable{Feature: "f", Name: name, Keys: []string{"port"}, Columns: []*pb.StatusColumn{{Head: "A B"}}, Rows: rows}
+	}
+	rows := []*pb.StatusRow{
+		{Keys: []string{"1"}, Values: value(&pb.StatusValue{Shown: "x\n"})},
+		{Keys: []string{"2"}, Values: value(&pb.StatusValue{Shown: "yes"})},
+		{Keys: []string{"8"}, Values: value(&pb.StatusValue{})},
+	}
+	var out bytes.Buffer
+	e := &env{Out: &out}
+	err := e.table(func(w io.Writer) {
+		drawStatus(w, []*pb.SwitchStatus{
+			{Name: "s1", Status: []*pb.StatusTable{table("none"), table("ports", rows...)}},
+			{Name: "s2", Status: []*pb.StatusTable{table("ports", rows[0]), table("more", rows[1])}},
+			{Name: "s3"},
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range strings.Split(out.String(), "\n") {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	want := "f ports|SWITCH PORT A B|s1 1 x?|s1 2 yes|s1 8 -|s2 1 x?||f more|SWITCH PORT A B|s2 2 yes|"
+	if text := strings.Join(got, "|"); text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
