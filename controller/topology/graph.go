@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/headgate/headgate/controller/config"
@@ -40,9 +39,13 @@ type Graph struct {
 type node struct {
 	name  string
 	ports []port       // by number
+	edges []edge       // of ports
 	hosts []int        // indices
 	rack  *Destination // of its hosts for other switches; nil without hosts
 }
+
+// edge is the peer and the link of a port.
+type edge struct{ peer, link int32 }
 
 // port is one used port of a switch. peer is the index of the switch at its other end,
 // −1 when a host is there.
@@ -88,7 +91,10 @@ func New(c *config.Config) *Graph {
 	}
 	for i := range g.switches {
 		ports := g.switches[i].ports
-		sort.Slice(ports, func(a, b int) bool { return ports[a].number < ports[b].number })
+		slices.SortFunc(ports, func(a, b port) int { return cmp.Compare(a.number, b.number) })
+		for _, p := range ports {
+			g.switches[i].edges = append(g.switches[i].edges, edge{int32(p.peer), int32(p.link)})
+		}
 	}
 	for _, h := range c.Hosts {
 		link := g.hostLink[h.Name]

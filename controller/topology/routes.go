@@ -92,17 +92,15 @@ func (g *Graph) Routes(s State) *Routes {
 		}
 	}
 	t := tree{graph: g, links: links}
+	last := make([][]NextHop, len(g.switches)) // leaves beside each other often have the same next hops: these are there once
 	for k, leaf := range g.leaves {
 		t.leaf, t.known = leaf, [levels]bool{}
 		for i := range g.switches {
 			if i == leaf {
 				continue
 			}
-			last := []NextHop(nil) // leaves beside each other often have the same next hops: these are there once
-			if k > 0 {
-				last = r.rows[i][k-1].NextHops
-			}
-			r.rows[i][k] = Route{g.switches[leaf].rack, t.hops(i, last)}
+			last[i] = t.hops(i, last[i])
+			r.rows[i][k] = Route{g.switches[leaf].rack, last[i]}
 		}
 	}
 	return r
@@ -181,8 +179,8 @@ func (g *Graph) closer(ports []int, i int, dist []int, usable func(link int) boo
 	if dist[i] == unreachable {
 		return ports
 	}
-	for n, p := range g.switches[i].ports {
-		if p.peer >= 0 && dist[p.peer] == dist[i]-1 && usable(p.link) {
+	for n, e := range g.switches[i].edges {
+		if e.peer >= 0 && dist[e.peer] == dist[i]-1 && usable(int(e.link)) {
 			ports = append(ports, n)
 		}
 	}
@@ -202,10 +200,10 @@ func (g *Graph) distances(dist []int, leaf int, usable func(link int) bool) []in
 	queue := append(make([]int, 0, len(dist)), leaf)
 	for n := 0; n < len(queue); n++ {
 		i := queue[n]
-		for _, p := range g.switches[i].ports {
-			if p.peer >= 0 && dist[p.peer] == unreachable && usable(p.link) {
-				dist[p.peer] = dist[i] + 1
-				queue = append(queue, p.peer)
+		for _, e := range g.switches[i].edges {
+			if e.peer >= 0 && dist[e.peer] == unreachable && usable(int(e.link)) {
+				dist[e.peer] = dist[i] + 1
+				queue = append(queue, int(e.peer))
 			}
 		}
 	}
