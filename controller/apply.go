@@ -470,7 +470,7 @@ func (c *Controller) warn(a *applied) {
 	a.risk = risk
 }
 
-// checkHealth judges links and switches.
+// checkHealth evaluates links and switches.
 func (c *Controller) checkHealth(now time.Time) {
 	c.mu.RLock()
 	cur := c.current
@@ -482,5 +482,5 @@ func (c *Controller) checkHealth(now time.Time) {
 	for name, u := range cur.devices {
 		switches[name] = u.Health()
 	}
-	c.links.judge(cur.config, switches, now)
+	c.links.evaluate(cur.config, switches, now)
 }

@@ -72,7 +72,7 @@ type Controller struct {
 	features []feature.Feature
 	events   *events.Bus[view.Event]
 	samples  *events.Bus[view.Sample]
-	links    *links
+	links    *linkMonitor
 	log      *slog.Logger
 	replan   chan struct{} // the state of links changed; holds one token
 	slots    *device.Slots
@@ -151,7 +151,7 @@ func New(o Options) (*Controller, error) {
 		opts: o, log: o.Log, generation: o.Generation,
 		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), slots: device.NewSlots(config.Comparisons),
 	}
-	c.links = newLinks(c.event, c.wantReplan, o.Links)
+	c.links = newLinkMonitor(c.event, c.wantReplan, o.Links)
 	for _, construct := range features() {
 		c.features = append(c.features, construct(hub{c}))
 	}
@@ -182,7 +182,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 			c.checkHealth(time.Now())
-		case <-c.links.told:
+		case <-c.links.reported:
 			c.checkHealth(time.Now())
 		case <-c.replan:
 			c.recompute()
@@ -190,7 +190,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// healthInterval is how often links and switches are judged.
+// healthInterval is how often links and switches are evaluated.
 const healthInterval = 100 * time.Millisecond
 
 // start begins a device's work, when those that had its switch before have ended: they have the same

@@ -11,7 +11,7 @@ import (
 )
 
 // says has a switch say of its ports 1 and 2 what they are.
-func (j *judge) says(sw string, one, two view.PortState) {
+func (j *monitor) says(sw string, one, two view.PortState) {
 	j.report(sw, map[uint32]view.PortState{1: one, 2: two})
 }
 
@@ -19,7 +19,7 @@ func (j *judge) says(sw string, one, two view.PortState) {
 // verdict and whatever probes say, and comes back by probes.
 func TestPorts(t *testing.T) {
 	const up, down, unknown = view.PortUp, view.PortDown, view.PortUnknown
-	j := newJudge(t)
+	j := newMonitor(t)
 	suspects := func(want ...string) {
 		t.Helper()
 		if got := slices.Sorted(maps.Keys(j.state().SuspectLinks)); !slices.Equal(got, want) {
@@ -35,8 +35,8 @@ func TestPorts(t *testing.T) {
 	j.after(0, "link.down")
 	suspects("l")
 	j.is("b has no carrier", down)
-	if v, _ := j.port("l"); v.why != "the port b:1 is down, says its switch" {
-		t.Errorf("why: %s", v.why)
+	if _, why, _ := j.portState("l"); why != "the port b:1 is down, says its switch" {
+		t.Errorf("why: %s", why)
 	}
 	j.both() // what was under way comes, and proves nothing
 	j.after(0)
@@ -73,12 +73,12 @@ func TestPorts(t *testing.T) {
 
 // TestHostsPort: of a host's port the switch's word is told, and no route changes for it.
 func TestHostsPort(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.c.Controller.ProbeInterval = 0
 	host := func(want view.PortState) {
 		t.Helper()
-		if v, _ := j.port("h"); v.state != want {
-			t.Errorf("the host's port: %+v, want %v", v, want)
+		if state, _, _ := j.portState("h"); state != want {
+			t.Errorf("the host's port: %v, want %v", state, want)
 		}
 	}
 	j.says("a", view.PortUp, view.PortUp)
@@ -101,7 +101,7 @@ func TestHostsPort(t *testing.T) {
 
 // TestPortFlaps: a link whose carrier flaps is held as one whose probes do.
 func TestPortFlaps(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
 	j.both()
 	for _, want := range []string{"link.up", "link.held"} {

@@ -19,8 +19,8 @@ func (c *Controller) Fabric() view.Fabric {
 		return view.Fabric{Generation: generation}
 	}
 	f := FabricOf(cur.config, generation, func(link string) (view.PortState, string) {
-		v, _ := c.links.port(link)
-		return v.state, v.why
+		state, why, _ := c.links.portState(link)
+		return state, why
 	})
 	f.Switches = c.switches(cur)
 	return f
@@ -84,8 +84,8 @@ func (c *Controller) oneSwitch(a *applied, name string) view.Switch {
 func (c *Controller) ports(a *applied, name string) []view.Port {
 	var list []view.Port
 	for _, p := range a.graph.Ports(name) {
-		v, outOfService := c.links.port(p.Link)
-		list = append(list, view.Port{Number: p.Number, Peer: p.Peer, State: v.state, Reason: v.why, OutOfService: outOfService})
+		state, why, outOfService := c.links.portState(p.Link)
+		list = append(list, view.Port{Number: p.Number, Peer: p.Peer, State: state, Reason: why, OutOfService: outOfService})
 	}
 	return list
 }

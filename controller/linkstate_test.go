@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/controller/view"
 )
 
-// judge is a links with a clock of its own and two switches a and b.
-type judge struct {
-	*links
+// monitor is a linkMonitor with a clock of its own and two switches a and b.
+type monitor struct {
+	*linkMonitor
 	t      *testing.T
 	c      *config.Config
 	now    time.Time
@@ -38,9 +38,9 @@ func (k keptLinks) SaveLink(name string, down bool) error {
 	return nil
 }
 
-func newJudge(t *testing.T) *judge {
-	j := &judge{t: t, kept: keptLinks{}, now: time.Unix(1000, 0), health: map[string]device.Health{}}
-	j.links = newLinks(func(e view.Event) { j.kinds = append(j.kinds, e.Kind) }, func() {}, j.kept)
+func newMonitor(t *testing.T) *monitor {
+	j := &monitor{t: t, kept: keptLinks{}, now: time.Unix(1000, 0), health: map[string]device.Health{}}
+	j.linkMonitor = newLinkMonitor(func(e view.Event) { j.kinds = append(j.kinds, e.Kind) }, func() {}, j.kept)
 	j.c = &config.Config{
 		Switches: []config.Switch{{Name: "a"}, {Name: "b"}},
 		Links: []config.Link{
@@ -55,34 +55,34 @@ func newJudge(t *testing.T) *judge {
 	return j
 }
 
-// after advances the clock, judges as the controller does, and expects these kinds of events.
-func (j *judge) after(d time.Duration, want ...string) {
+// after advances the clock, evaluates as the controller does, and expects these kinds of events.
+func (j *monitor) after(d time.Duration, want ...string) {
 	j.t.Helper()
 	j.kinds = nil
 	for end := j.now.Add(d); j.now.Before(end); {
 		j.now = j.now.Add(min(healthInterval, end.Sub(j.now)))
-		j.judge(j.c, j.health, j.now)
+		j.evaluate(j.c, j.health, j.now)
 	}
-	j.judge(j.c, j.health, j.now)
+	j.evaluate(j.c, j.health, j.now)
 	if !slices.Equal(j.kinds, want) {
 		j.t.Errorf("events = %v, want %v", j.kinds, want)
 	}
 }
 
-func (j *judge) is(when string, want view.PortState) {
+func (j *monitor) is(when string, want view.PortState) {
 	j.t.Helper()
-	if got, _ := j.port("l"); got.state != want || (got.why == "") != (want != view.PortDown) {
-		j.t.Errorf("%s: %+v, want %v", when, got, want)
+	if got, why, _ := j.portState("l"); got != want || (why == "") != (want != view.PortDown) {
+		j.t.Errorf("%s: %v %s, want %v", when, got, why, want)
 	}
 }
 
-func (j *judge) both() {
+func (j *monitor) both() {
 	j.seen("l", "a", j.now)
 	j.seen("l", "b", j.now)
 }
 
 func TestProbeTimeout(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.is("at first", view.PortUnknown)
 	j.after(3 * time.Second)
 	j.is("nothing came yet", view.PortUnknown)
@@ -97,7 +97,7 @@ func TestProbeTimeout(t *testing.T) {
 	j.both()
 	j.after(time.Second, "link.up")
 	j.is("probes come", view.PortUp)
-	if got, _ := j.port("h"); got.state != view.PortUnknown {
+	if got, _, _ := j.portState("h"); got != view.PortUnknown {
 		t.Error("the state of a host's port is known")
 	}
 	// One direction dies.
@@ -106,7 +106,7 @@ func TestProbeTimeout(t *testing.T) {
 }
 
 func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.both()
 	j.health["b"] = device.Health{Forwards: true, Known: true}
 	j.after(time.Hour)
@@ -126,7 +126,7 @@ func TestNoVerdictWhileASwitchIsDetached(t *testing.T) {
 // TestFlaps: a link that comes and goes is held out of the routes, longer each time, until it was
 // up for long.
 func TestFlaps(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.c.Controller.FlapHold, j.c.Controller.FlapHoldMax = 2*time.Second, 5*time.Second
 	// up has probes come for a time.
 	up := func(d time.Duration, want ...string) {
@@ -136,7 +136,7 @@ func TestFlaps(t *testing.T) {
 			j.both()
 			j.kinds = nil
 			j.now = j.now.Add(healthInterval)
-			j.judge(j.c, j.health, j.now)
+			j.evaluate(j.c, j.health, j.now)
 			kinds = append(kinds, j.kinds...)
 		}
 		if !slices.Equal(kinds, want) {
@@ -171,7 +171,7 @@ func TestFlaps(t *testing.T) {
 // TestStandstill: a controller that was frozen, or had no processor, has heard nothing; links and
 // switches get their whole times again.
 func TestStandstill(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.both()
 	j.after(time.Second)
 	j.health["b"] = device.Health{Known: true, Attached: j.now}
@@ -187,7 +187,7 @@ func TestStandstill(t *testing.T) {
 }
 
 func TestUnreachableAfter(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.both()
 	j.health["b"] = device.Health{Known: true}
 	j.after(time.Second)
@@ -214,7 +214,7 @@ func TestUnreachableAfter(t *testing.T) {
 // TestGone: routes leave a switch whose process has ended at the next look, and come back when it
 // holds what it should; probes have nothing to say about its links.
 func TestGone(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	j.both()
 	j.health["b"] = device.Health{Known: true, Gone: true}
 	j.after(healthInterval, "switch.unreachable")
@@ -231,7 +231,7 @@ func TestGone(t *testing.T) {
 }
 
 func TestOperatorsWordLasts(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	for i, want := range []bool{true, false} {
 		if changed, err := j.set("l", false); changed != want || err != nil {
 			t.Errorf("set %d: %v, %v", i, changed, err)
@@ -241,7 +241,7 @@ func TestOperatorsWordLasts(t *testing.T) {
 		t.Errorf("set while the store fails: %v, %v", changed, err)
 	}
 	j.is("the operator's word", view.PortDown)
-	restarted := newLinks(nil, nil, j.kept)
+	restarted := newLinkMonitor(nil, nil, j.kept)
 	if !restarted.state().DownLinks["l"] {
 		t.Errorf("after a restart: %v", restarted.state())
 	}
@@ -256,10 +256,10 @@ func TestOperatorsWordLasts(t *testing.T) {
 
 // TestMonotonic: a step of the wall clock must not make links look dead.
 func TestMonotonic(t *testing.T) {
-	j := newJudge(t)
+	j := newMonitor(t)
 	now := time.Now()
 	j.seen("l", "a", now)
-	if got := j.arrivals[direction{"l", "a"}]; got.String() != now.String() {
+	if got := j.links["l"].probes["a"]; got.String() != now.String() {
 		t.Errorf("the probe of %v is noted as %v, which has no monotonic part", now, got)
 	}
 }

@@ -1,0 +1,397 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/p4runtime/device"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/units"
+)
+
+// linkMonitor knows the state of links and switches, as far as routes depend on it. P4Runtime
+// has no port state, so it is put together from four sources: the operator's word
+// (set), which takes a link out of service for good; what switches with gNMI say of
+// their ports, of which one that is down makes its link suspect at once; probes, whose
+// absence in either direction makes a link suspect while both of its switches are attached;
+// and sessions, since a switch that has been out of reach for long may be dead, and one whose
+// process has ended is. Probes cannot tell these two: they come and go by the sessions of both
+// switches. Routes avoid what is suspect where there is another way.
+type linkMonitor struct {
+	event    func(view.Event)
+	change   func()        // asks for new routes
+	keeper   LinkKeeper    // nil: the operator's word is forgotten with the process
+	reported chan struct{} // a switch said something of its ports, which is to be evaluated; holds one token
+
+	mu        sync.Mutex // guards all below
+	links     map[string]*linkState
+	switches  map[string]*switchState
+	events    []view.Event // of the evaluation that runs
+	rerouted  bool         // in it routes change without an event
+	evaluated time.Time    // when all of it was evaluated last
+	awake     time.Time    // since when it has been evaluated without a break
+}
+
+// linkState is what is known of a link.
+type linkState struct {
+	state    view.PortState       // what ports and probes said when they were evaluated last
+	why      string               // state is PortDown
+	disabled bool                 // by the operator; kept over configurations
+	suspect  bool                 // by ports and probes
+	probes   map[string]time.Time // the last one to a switch, on the monotonic clock
+	flap     flap
+}
+
+// switchState is what is known of a switch.
+type switchState struct {
+	ports       map[uint32]view.PortState // what it says of its ports; nil when it says nothing
+	lost        time.Time                 // since when it is out of reach
+	unreachable bool                      // for long
+}
+
+// OutOfService is why a link is down that an operator took out of service.
+const OutOfService = "an operator took it out of service"
+
+// LinkKeeper makes the operator's word on links durable.
+type LinkKeeper interface {
+	// DownLinks returns the links that are out of service, by name.
+	DownLinks() []string
+	SaveLink(name string, down bool) error
+}
+
+func newLinkMonitor(event func(view.Event), change func(), keeper LinkKeeper) *linkMonitor {
+	m := &linkMonitor{
+		event: event, change: change, keeper: keeper, reported: make(chan struct{}, 1),
+		links: map[string]*linkState{}, switches: map[string]*switchState{},
+	}
+	if keeper != nil {
+		for _, name := range keeper.DownLinks() {
+			m.link(name).disabled = true
+		}
+	}
+	return m
+}
+
+// link returns the state of a link. The caller holds mu.
+func (m *linkMonitor) link(name string) *linkState {
+	if m.links[name] == nil {
+		m.links[name] = &linkState{probes: map[string]time.Time{}}
+	}
+	return m.links[name]
+}
+
+// node returns the state of a switch. The caller holds mu.
+func (m *linkMonitor) node(name string) *switchState {
+	if m.switches[name] == nil {
+		m.switches[name] = &switchState{}
+	}
+	return m.switches[name]
+}
+
+// seen notes a probe.
+func (m *linkMonitor) seen(link, at string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.link(link).probes[at] = now
+}
+
+// report notes all that a switch says of its ports, nil when it says nothing.
+func (m *linkMonitor) report(sw string, ports map[uint32]view.PortState) {
+	m.mu.Lock()
+	m.node(sw).ports = ports
+	m.mu.Unlock()
+	select {
+	case m.reported <- struct{}{}:
+	default:
+	}
+}
+
+// set is the operator's word; it reports whether it changed anything.
+func (m *linkMonitor) set(link string, up bool) (changed bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.link(link)
+	if l.disabled != up {
+		return false, nil
+	}
+	if m.keeper != nil {
+		if err := m.keeper.SaveLink(link, !up); err != nil {
+			return false, fmt.Errorf("the link %s stays as it is, the state store failed: %w", link, err)
+		}
+	}
+	l.disabled = !up
+	return true, nil
+}
+
+// forget drops what is known of links and switches that a new configuration lacks.
+func (m *linkMonitor) forget(c *config.Config) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := make(map[string]bool, len(c.Links))
+	for _, k := range c.Links {
+		known[k.Name] = true
+	}
+	for name, l := range m.links {
+		if known[name] {
+			continue
+		}
+		delete(m.links, name)
+		if l.disabled && m.keeper != nil {
+			err = errors.Join(err, m.keeper.SaveLink(name, false))
+		}
+	}
+	for name := range m.switches {
+		if c.Switch(name) == nil {
+			delete(m.switches, name)
+		}
+	}
+	return err
+}
+
+// state returns what the computation of routes needs.
+func (m *linkMonitor) state() topology.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := topology.State{DownLinks: map[string]bool{}, SuspectLinks: map[string]bool{}, HeldLinks: map[string]bool{}, SuspectSwitches: map[string]bool{}}
+	for name, l := range m.links {
+		if l.disabled {
+			s.DownLinks[name] = true
+		}
+		switch {
+		case l.suspect && l.flap.back.IsZero():
+			s.SuspectLinks[name] = true
+		case l.suspect:
+			s.HeldLinks[name] = true
+		}
+	}
+	for name, sw := range m.switches {
+		if sw.unreachable {
+			s.SuspectSwitches[name] = true
+		}
+	}
+	return s
+}
+
+// portState returns what is known of the ports at both ends of a link, why they are down, and
+// whether an operator took the link out of service.
+func (m *linkMonitor) portState(link string) (state view.PortState, why string, outOfService bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch l := m.links[link]; {
+	case l == nil:
+		return view.PortUnknown, "", false
+	case l.disabled:
+		return view.PortDown, OutOfService, true
+	default:
+		return l.state, l.why, false
+	}
+}
+
+// standstill is a break between two evaluations after which the controller itself has stood still,
+// frozen or short of processor time. What it has not heard then it could not hear.
+const standstill = 4 * healthInterval
+
+// evaluate looks at everything once and asks for new routes when these change. After a
+// standstill all times begin anew.
+func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Health, now time.Time) {
+	m.mu.Lock()
+	if now.Sub(m.evaluated) > standstill {
+		m.awake = now
+	}
+	m.evaluated = now
+	for name, h := range switches {
+		m.evaluateSwitch(name, h, c.Controller.UnreachableAfter, now)
+	}
+	for i := range c.Links {
+		k := &c.Links[i]
+		l := m.link(k.Name)
+		l.state, l.why = view.PortUnknown, ""
+		if k.A.Port == 0 || k.B.Port == 0 {
+			m.evaluateHost(k, l)
+		} else {
+			m.evaluateLink(k, l, switches, &c.Controller, now)
+		}
+	}
+	events, rerouted := m.events, m.rerouted
+	m.events, m.rerouted = nil, false
+	m.mu.Unlock()
+	for _, e := range events {
+		m.event(e)
+	}
+	if len(events) > 0 || rerouted {
+		m.change()
+	}
+}
+
+// tell adds an event to the evaluation.
+func (m *linkMonitor) tell(severity view.Severity, subject, kind, text string) {
+	m.events = append(m.events, view.Event{Severity: severity, Subject: subject, Kind: kind, Message: text})
+}
+
+func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Duration, now time.Time) {
+	s := m.node(name)
+	switch {
+	case !h.Known: // what was known stays
+		return
+	case h.Forwards:
+		s.lost = time.Time{}
+		if s.unreachable {
+			s.unreachable = false
+			m.tell(view.Info, name, "switch.reachable", "the switch holds what it should; routes use it again")
+		}
+		return
+	case s.lost.Before(m.awake):
+		s.lost = now
+	}
+	if after <= 0 || s.unreachable || now.Sub(s.lost) < after && !h.Gone {
+		return
+	}
+	s.unreachable = true
+	text := fmt.Sprintf("out of reach, or without its program and entries, for %v; routes avoid the switch where they can", after)
+	if h.Gone {
+		text = "nothing listens at its address: its process has ended, and forwards no more; routes avoid the switch where they can"
+	}
+	m.tell(view.Error, name, "switch.unreachable", text)
+}
+
+// ports names the end of a link whose switch says that its port is down, "" for none; up reports
+// whether there is none, and a switch says that its port is up.
+func (m *linkMonitor) ports(k *config.Link) (down string, up bool) {
+	for _, e := range []config.Endpoint{k.A, k.B} {
+		if e.Port == 0 {
+			continue
+		}
+		switch m.node(e.Node).ports[e.Port] {
+		case view.PortDown:
+			return e.String(), false
+		case view.PortUp:
+			up = true
+		}
+	}
+	return "", up
+}
+
+// evaluateHost looks at the port of a host's link. Routes stay, as they have no other way.
+func (m *linkMonitor) evaluateHost(k *config.Link, l *linkState) {
+	host := k.A.Node
+	if k.A.Port != 0 {
+		host = k.B.Node
+	}
+	switch down, up := m.ports(k); {
+	case down != "":
+		l.state, l.why = view.PortDown, "the port "+down+" is down, says its switch"
+		if !l.suspect {
+			l.suspect = true
+			m.tell(view.Error, k.Name, "link.down", l.why+": "+host+" is cut off")
+		}
+	case up:
+		l.state = view.PortUp
+		if l.suspect {
+			l.suspect = false
+			m.tell(view.Info, k.Name, "link.up", "the port is up, says its switch")
+		}
+	}
+}
+
+// silent names the switch to which no probe of a link came for the timeout, "" for none. heard says that
+// probes came to both lately, where none that is missing may still come.
+func (m *linkMonitor) silent(k *config.Link, l *linkState, since time.Time, timeout time.Duration, now time.Time) (silent string, heard bool) {
+	if m.awake.After(since) {
+		since = m.awake
+	}
+	heard = true
+	for _, at := range []string{k.A.Node, k.B.Node} {
+		last := l.probes[at]
+		if now.Sub(last) > timeout {
+			heard = false
+		}
+		if since.After(last) {
+			last = since
+		}
+		if now.Sub(last) > timeout {
+			silent = at
+		}
+	}
+	return silent, heard
+}
+
+// evaluateLink evaluates a link between switches: by their ports, and by probes while both can send and
+// receive them. It changes nothing where neither tells.
+func (m *linkMonitor) evaluateLink(k *config.Link, l *linkState, switches map[string]device.Health, c *config.Controller, now time.Time) {
+	down, heard := m.ports(k)
+	why, back := "", "its ports are up, say its switches"
+	switch a, b := switches[k.A.Node].Attached, switches[k.B.Node].Attached; {
+	case down != "":
+		why = "the port " + down + " is down, says its switch"
+		clear(l.probes) // what came before says nothing of the cable as it will be
+	case c.ProbeInterval <= 0 && heard:
+	case c.ProbeInterval <= 0 || a.IsZero() || b.IsZero():
+		return
+	default:
+		if b.After(a) {
+			a = b
+		}
+		var silent string
+		if silent, heard = m.silent(k, l, a, c.ProbeTimeout, now); silent != "" {
+			why = fmt.Sprintf("no probe came to %s for %v", silent, c.ProbeTimeout)
+		}
+		back = "probes come again"
+	}
+	f := &l.flap
+	switch {
+	case why != "":
+		l.state, l.why = view.PortDown, why
+		switch {
+		case !l.suspect:
+			m.tell(view.Error, k.Name, "link.down", why+"; routes avoid the link where they can")
+		case f.back.IsZero():
+			return
+		default: // while it was held, and better than others that are suspect
+			m.rerouted = true
+		}
+		l.suspect, *f = true, flap{downs: f.downs + 1}
+		return
+	case heard:
+		l.state = view.PortUp
+	}
+	switch {
+	case l.suspect && !heard: // the grace period after an attachment proves nothing
+	case l.suspect:
+		hold, first := f.hold(c), f.back.IsZero()
+		if first {
+			f.back = now
+		}
+		if now.Sub(f.back) >= hold {
+			l.suspect, f.back = false, now
+			m.tell(view.Info, k.Name, "link.up", back)
+			return
+		}
+		times := units.Count(f.downs, "time")
+		l.state, l.why = view.PortDown, "it is held, as it went down "+times
+		if first {
+			m.tell(view.Warning, k.Name, "link.held",
+				fmt.Sprintf("%s after %s down; routes avoid the link for another %v, and longer with each time", back, times, hold))
+		}
+	case now.Sub(f.back) >= c.FlapHoldMax:
+		*f = flap{}
+	}
+}
+
+// flap is what is known of a link that goes down and comes back.
+type flap struct {
+	downs int       // until it was up for flap_hold_max
+	back  time.Time // since when probes come again; zero while they do not
+}
+
+// hold is how long a link that comes back is not used: at once after the first time, then for
+// flap_hold, and twice as long with each time more.
+func (f flap) hold(c *config.Controller) time.Duration {
+	if f.downs < 2 || c.FlapHold <= 0 {
+		return 0
+	}
+	return min(c.FlapHold<<min(f.downs-2, 30), c.FlapHoldMax)
+}
