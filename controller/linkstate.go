@@ -41,7 +41,8 @@ type linkState struct {
 	state    view.PortState       // what ports and probes said when they were evaluated last
 	why      string               // state is PortDown
 	disabled bool                 // by the operator; kept over configurations
-	suspect  bool                 // by ports and probes
+	suspect  bool                 // by ports and probes: routes avoid it
+	cut      bool                 // the port to its host is down
 	probes   map[string]time.Time // the last one to a switch, on the monotonic clock
 	flap     flap
 }
@@ -284,14 +285,14 @@ func (m *linkMonitor) evaluateHost(k *config.Link, l *linkState) {
 	switch down, up := m.ports(k); {
 	case down != "":
 		l.state, l.why = view.PortDown, "the port "+down+" is down, says its switch"
-		if !l.suspect {
-			l.suspect = true
+		if !l.cut {
+			l.cut = true
 			m.tell(view.Error, k.Name, "link.down", l.why+": "+host+" is cut off")
 		}
 	case up:
 		l.state = view.PortUp
-		if l.suspect {
-			l.suspect = false
+		if l.cut {
+			l.cut = false
 			m.tell(view.Info, k.Name, "link.up", "the port is up, says its switch")
 		}
 	}
