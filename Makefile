@@ -22,31 +22,14 @@ export CGO_ENABLED := 0
 # usual heap.
 TOOLS := GOGC=400 $(GO)
 
-# What the binary may have at most, in bytes.
-MAX_SIZE := 40000000
-
 .DEFAULT_GOAL := build
-.PHONY: help build run test size lint unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test lint unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
-# What the program is built without, of modules that it needs. etcd's self-test of its data base, off
-# unless ETCD_VERIFY asks for it, compares two maps by go-cmp, which calls methods by number to name
-# types: the linker then keeps every method, as above; here go-cmp does not name the methods of
-# interfaces. gonum's plots embed twelve fonts, and ours name one. Without that it works as well, and
-# "make size" fails.
-bin/build.mod: go.mod go.sum Makefile
-	@rm -rf bin/modules && mkdir -p bin/modules && cp go.sum bin/build.sum && cp go.mod bin/modules/build.mod
-	@for m in github.com/google/go-cmp gonum.org/v1/plot; do \
-		cp -r "$$($(GO) mod download -json $$m | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" bin/modules/$${m##*/} && \
-		echo "replace $$m => $(CURDIR)/bin/modules/$${m##*/}" >>bin/modules/build.mod || exit 1; done; chmod -R u+w bin/modules
-	@sed -i 's/m := t.Method(i)/var m reflect.Method/' bin/modules/go-cmp/cmp/internal/value/name.go
-	@sed -i '/addColl(font.Font{$$/,/TTF)/d; /liberation\(mono\|sans\|serif[bi]\)/d; /stdfnt/d' bin/modules/plot/font/liberation/liberation.go
-	@mv bin/modules/build.mod $@
-
-build: bin/build.mod ## build bin/headgate, one static binary without debug information
-	$(TOOLS) build -modfile=bin/build.mod -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
+build: ## build bin/headgate, one static binary without debug information
+	$(TOOLS) build -buildvcs=auto -ldflags="-s -w" -o $(BIN) ./cmd/headgate
 
 run: build ## run the default fabric; ARGS="--for 40s --json out.json"
 	$(BIN) run $(ARGS)
@@ -56,10 +39,7 @@ test: unit ## everything that needs no root; root-only parts run when root
 	@$(MAKE) --no-print-directory -j2 -Otarget realtime checks
 
 checks:
-	@nice -n 5 $(MAKE) --no-print-directory lint sequential size
-
-size: build ## fail when bin/headgate is larger than what is packaged may be
-	@size=$$(wc -c <$(BIN)); [ $$size -lt $(MAX_SIZE) ] || { echo "$(BIN) has $$size bytes, want less than $(MAX_SIZE)"; exit 1; }
+	@nice -n 5 $(MAKE) --no-print-directory lint sequential
 
 # The race detector needs a C compiler; without one the same tests run without it.
 RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && echo -race)
@@ -171,11 +151,11 @@ test-mininet: build ## the five systems on networks in Mininet, on both switches
 
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed s/^v// || true)
 
-deb: size ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
+deb: build ## bin/headgate_*.deb: binary, systemd units, man pages, dashboard (VERSION=1.2.3)
 	rm -rf bin/man bin/*.deb && mkdir -p bin/man && $(GO) run ./cmd/man bin/man && gzip -9n bin/man/*
 	cd deploy && VERSION=$(or $(VERSION),0.0.0+$(shell git rev-parse --short HEAD)) ARCH=$$($(GO) env GOARCH) $(GO) tool nfpm package --packager deb --target ../bin
 
-image: size ## the OCI image headgate (docker, or DOCKER=podman or buildah)
+image: build ## the OCI image headgate (docker, or DOCKER=podman or buildah)
 	$(or $(DOCKER),docker) build -f deploy/Dockerfile -t headgate .
 
 p4: ## recompile p4src for BMv2 with p4c and regenerate its constants and its translation to Go

@@ -1,7 +1,6 @@
 package feature_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,91 +97,4 @@ func allowedBy(name string) string {
 		}
 	}
 	return ""
-}
-
-// edits are what a feature has to edit by hand outside of its folder and of its P4 control: those that
-// every feature does, and those of a register in the poll report.
-var edits, reportEdits = []string{
-	"controller/features.go", "examples/leaf-spine.yaml",
-	"p4src/headgate_v1model.p4", "p4src/internal/names/reasons.go", "p4src/v1model/constants.p4", "p4src/v1model/ids.p4",
-}, []string{"p4src/pollreport/", "p4src/shared/headers.p4", "p4src/v1model/statistics.p4"}
-
-// TestEdits counts them on sourcecheck, which has a table and a key: what else names it is its own,
-// generated, a test or a document.
-func TestEdits(t *testing.T) {
-	const root = "../../"
-	named := regexp.MustCompile(`(?i)source_?check`)
-	var files []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		name := strings.TrimPrefix(filepath.ToSlash(path), root)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			switch name {
-			case ".git", "bin", "docs", "tests", "fabric", "p4src/build", "p4src/ids", "controller/feature", "controller/testdata":
-				return filepath.SkipDir
-			}
-			return nil
-		case strings.HasSuffix(name, "_test.go"), name == "p4src/v1model/source_check.p4", name == "softswitch/engine/translated.go",
-			!slices.Contains([]string{".go", ".p4", ".yaml", ".proto", ".js", ".lua"}, filepath.Ext(name)):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err == nil && named.Match(text) {
-			files = append(files, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(files, edits) {
-		t.Errorf("sourcecheck is named in\n%s, want\n%s", strings.Join(files, "\n"), strings.Join(edits, "\n"))
-	}
-}
-
-// TestRecipe: README's recipe for another feature names every file outside of its room that it
-// has to edit, and every interface that it may implement.
-func TestRecipe(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, recipe, _ := strings.Cut(string(readme), "## Adding a sixth system\n")
-	recipe, _, _ = strings.Cut(recipe, "\n## ")
-	words := []string{
-		"controller/feature/rooms_test.go", fmt.Sprintf("edits %d files", len(edits)), fmt.Sprintf("%d more", len(reportEdits)),
-	}
-	for _, file := range slices.Concat(edits, reportEdits) {
-		for _, short := range []string{"p4src/internal/", "p4src/"} { // as the recipe shortens them
-			if rest, in := strings.CutPrefix(file, short); in && !strings.HasPrefix(rest, "pollreport") {
-				file = rest
-				break
-			}
-		}
-		words = append(words, strings.TrimSuffix(strings.TrimSuffix(file, "/"), "/reasons.go"))
-	}
-	sources, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	optional := regexp.MustCompile(`(?m)^// (\w+) is a feature `)
-	for _, file := range sources {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range optional.FindAllStringSubmatch(string(text), -1) {
-			words = append(words, "`"+m[1]+"`")
-		}
-	}
-	for _, w := range words {
-		if !strings.Contains(recipe, w) {
-			t.Errorf("the recipe does not name %s", w)
-		}
-	}
-	if len(words) < 6 {
-		t.Errorf("only %v are looked for", words)
-	}
 }
