@@ -14,9 +14,9 @@ import (
 func (r *Registry) SetBudget(by Caller, application string, limit float64) error {
 	r.write.Lock()
 	defer r.write.Unlock()
-	s := r.book.stage()
+	s := r.ledger.stage()
 	entry := audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: application, Value: limit, What: audit.Budget,
-		Previous: r.book.apps[application].Limit.Float()}
+		Previous: r.ledger.apps[application].Limit.Float()}
 	err := CheckApplication(application)
 	if err == nil {
 		var w Weight
@@ -47,7 +47,7 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 	if len(entries) > 0 {
 		var before []Budget
 		for name := range s.apps {
-			before = append(before, r.book.app(name))
+			before = append(before, r.ledger.app(name))
 		}
 		err = r.finish(s, entries, err)
 		undo = func() { r.restore("configuration "+cfg.File+", not applied", before) }
@@ -61,7 +61,7 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 func (r *Registry) restore(peer string, before []Budget) {
 	r.write.Lock()
 	defer r.write.Unlock()
-	s := r.book.stage()
+	s := r.ledger.stage()
 	var entries []audit.Entry
 	for _, b := range before {
 		a := s.app(b.Application)
@@ -77,7 +77,7 @@ func (r *Registry) restore(peer string, before []Budget) {
 // configured stages a configuration's budgets. On a fault, which is a yamlnode.Fault, it returns
 // the entry of that one.
 func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error) {
-	s := r.book.stage()
+	s := r.ledger.stage()
 	var entries []audit.Entry
 	named := map[string]bool{}
 	set := func(name, field string, value float64) error {
@@ -106,7 +106,7 @@ func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error)
 			return s, entries, err
 		}
 	}
-	for _, a := range r.book.budgets() {
+	for _, a := range r.ledger.budgets() {
 		if !named[a.Application] && a.Configured != 0 {
 			if err := set(a.Application, "applications", 0); err != nil {
 				return s, entries, err

@@ -24,7 +24,7 @@ func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, err
 	}
 	r.write.Lock()
 	defer r.write.Unlock()
-	s := r.book.stage()
+	s := r.ledger.stage()
 	var entries []audit.Entry
 	log := func(e audit.Entry, err error) {
 		entries = append(entries, e)
@@ -37,7 +37,7 @@ func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, err
 		reported[c.Key] = struct{}{}
 	}
 	gone := make([]Key, 0)
-	for k := range r.book.hosts[host] {
+	for k := range r.ledger.hosts[host] {
 		if _, ok := reported[k]; !ok {
 			gone = append(gone, k)
 		}
@@ -94,9 +94,9 @@ func (r *Registry) known(host string, flows []Change) ([]Answer, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	answers := make([]Answer, len(flows))
-	left := maps.Clone(r.book.hosts[host])
+	left := maps.Clone(r.ledger.hosts[host])
 	for i, c := range flows {
-		f, ok := r.book.flows[c.Key]
+		f, ok := r.ledger.flows[c.Key]
 		if !ok {
 			return nil, false
 		}

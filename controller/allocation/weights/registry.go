@@ -1,6 +1,6 @@
 // Package weights is the registry of Söze's weights: which flow has which weight, which
 // application pays for it, and who asked (§3.4 of the paper). The rules are a pure core
-// (book.go); this file adds the lock, the lines of the audit log and durability.
+// (ledger.go); this file adds the lock, the lines of the audit log and durability.
 package weights
 
 import (
@@ -55,7 +55,7 @@ type Registry struct {
 	refused map[string]map[Key]Change // by host: what its last report was refused; guarded by write
 
 	mu       sync.RWMutex
-	book     *book
+	ledger   *ledger
 	updates  *events.Bus[Update] // published under mu
 	refusals uint64
 	changes  uint64
@@ -66,7 +66,7 @@ type Registry struct {
 // New returns a registry with what the keeper holds.
 func New(o Options) *Registry {
 	r := &Registry{
-		keeper: o.Keeper, audit: o.Audit, slog: o.Log, book: newBook(),
+		keeper: o.Keeper, audit: o.Audit, slog: o.Log, ledger: newLedger(),
 		updates: events.NewBus[Update](0), refused: map[string]map[Key]Change{},
 	}
 	if r.slog == nil {
@@ -79,7 +79,7 @@ func New(o Options) *Registry {
 		return r
 	}
 	state := r.keeper.LoadWeights()
-	s := r.book.stage()
+	s := r.ledger.stage()
 	for _, f := range state.Flows {
 		s.put(f)
 	}
@@ -92,7 +92,7 @@ func New(o Options) *Registry {
 		}
 		s.apps[b.Application] = a
 	}
-	r.book.apply(s)
+	r.ledger.apply(s)
 	return r
 }
 
@@ -121,10 +121,10 @@ func (c Caller) mayChange(f Flow) error {
 func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
-	s := r.book.stage()
+	s := r.ledger.stage()
 	var err error
 	for _, c := range changes {
-		if err = by.mayChange(r.book.flows[c.Key]); err != nil {
+		if err = by.mayChange(r.ledger.flows[c.Key]); err != nil {
 			break
 		}
 	}
@@ -134,7 +134,7 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	}
 	entries := make([]audit.Entry, len(changes))
 	for i, c := range changes {
-		old := r.book.flows[c.Key]
+		old := r.ledger.flows[c.Key]
 		entries[i] = audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
 			Flow: c.Key.String(), Previous: old.Weight.Float(), Value: c.Weight, What: audit.Weight}
 		if err == nil {
@@ -151,8 +151,8 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 func (r *Registry) Delete(by Caller, k Key) error {
 	r.write.Lock()
 	defer r.write.Unlock()
-	s := r.book.stage()
-	old := r.book.flows[k]
+	s := r.ledger.stage()
+	old := r.ledger.flows[k]
 	err := by.mayChange(old)
 	if err == nil {
 		old, err = s.delete(k)
@@ -173,7 +173,7 @@ func (r *Registry) Refuse(e audit.Entry, reason error) {
 func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error {
 	r.audit.Stamp(entries, refusal)
 	if refusal != nil {
-		s = r.book.stage()
+		s = r.ledger.stage()
 	}
 	if err := r.commit(s, entries); err != nil {
 		if refusal != nil {
@@ -203,7 +203,7 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 			}
 		}
 		for name, a := range s.apps {
-			if old := r.book.apps[name]; a.Limit != old.Limit || a.Configured != old.Configured {
+			if old := r.ledger.apps[name]; a.Limit != old.Limit || a.Configured != old.Configured {
 				c.Budgets = append(c.Budgets, a)
 			}
 		}
@@ -216,7 +216,7 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	for _, u := range updates(s) {
 		r.updates.Publish(u)
 	}
-	r.book.apply(s)
+	r.ledger.apply(s)
 	r.audit.Append(entries...)
 	r.countLocked(all)
 	return nil
@@ -246,7 +246,7 @@ func deletion(by Caller, k Key, old Flow) audit.Entry {
 func (r *Registry) Flow(k Key) (Flow, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	f, ok := r.book.flows[k]
+	f, ok := r.ledger.flows[k]
 	return f, ok
 }
 
@@ -254,12 +254,12 @@ func (r *Registry) Flow(k Key) (Flow, bool) {
 func (r *Registry) Flows(application string) []Flow {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.book.list(func(f Flow) bool { return application == "" || f.Application == application })
+	return r.ledger.list(func(f Flow) bool { return application == "" || f.Application == application })
 }
 
-func (b *book) list(match func(Flow) bool) []Flow {
+func (l *ledger) list(match func(Flow) bool) []Flow {
 	var out []Flow
-	for _, f := range b.flows {
+	for _, f := range l.flows {
 		if match == nil || match(f) {
 			out = append(out, f)
 		}
@@ -272,20 +272,20 @@ func (b *book) list(match func(Flow) bool) []Flow {
 func (r *Registry) Hosts() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return slices.Sorted(maps.Keys(r.book.hosts))
+	return slices.Sorted(maps.Keys(r.ledger.hosts))
 }
 
 // Budgets returns every application that has a limit or a flow, ordered by name.
 func (r *Registry) Budgets() []Budget {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return r.book.budgets()
+	return r.ledger.budgets()
 }
 
-func (b *book) budgets() []Budget {
-	out := make([]Budget, 0, len(b.apps))
-	for _, name := range slices.Sorted(maps.Keys(b.apps)) {
-		out = append(out, b.apps[name])
+func (l *ledger) budgets() []Budget {
+	out := make([]Budget, 0, len(l.apps))
+	for _, name := range slices.Sorted(maps.Keys(l.apps)) {
+		out = append(out, l.apps[name])
 	}
 	return out
 }
@@ -300,5 +300,5 @@ type Stats struct {
 func (r *Registry) Stats() Stats {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.book.flows), Watchers: int(r.following.Load())}
+	return Stats{Changes: r.changes, Refusals: r.refusals, Flows: len(r.ledger.flows), Watchers: int(r.following.Load())}
 }

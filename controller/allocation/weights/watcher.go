@@ -87,10 +87,10 @@ func (w *Watcher) reset() Batch {
 	defer w.registry.mu.RUnlock()
 	old, dropped := w.updates.Take()
 	b := Batch{Reset: true, Missed: dropped + uint64(len(old))}
-	for _, f := range w.registry.book.list(w.match) {
+	for _, f := range w.registry.ledger.list(w.match) {
 		b.Updates = append(b.Updates, Update{Flow: f})
 	}
-	for _, a := range w.registry.book.budgets() {
+	for _, a := range w.registry.ledger.budgets() {
 		b.Updates = append(b.Updates, Update{Budget: &a})
 	}
 	return b
@@ -100,7 +100,7 @@ func (w *Watcher) reset() Batch {
 func updates(s *stage) []Update {
 	var out []Update
 	for k, f := range s.flows {
-		old, was := s.book.flows[k]
+		old, was := s.ledger.flows[k]
 		if f.Weight == 0 {
 			if was {
 				out = append(out, Update{Flow: old, Deleted: true, old: old})
@@ -111,7 +111,7 @@ func updates(s *stage) []Update {
 	}
 	slices.SortFunc(out, func(a, b Update) int { return a.Flow.Key.Compare(b.Flow.Key) })
 	for _, name := range slices.Sorted(maps.Keys(s.apps)) {
-		if a := s.apps[name]; a.Limit != s.book.apps[name].Limit {
+		if a := s.apps[name]; a.Limit != s.ledger.apps[name].Limit {
 			out = append(out, Update{Budget: &a})
 		}
 	}

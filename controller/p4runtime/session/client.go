@@ -22,10 +22,10 @@ import (
 // well (pushing a pipeline), with batches, reads of many entities, per-update errors and
 // status codes added. It is safe for concurrent use.
 type Client struct {
-	lib    atomic.Pointer[library]
-	pulse  pulse
-	device uint64
-	batch  int
+	lib       atomic.Pointer[library]
+	keepalive keepalive
+	device    uint64
+	batch     int
 }
 
 // library holds the client that bids with one election id.
@@ -76,7 +76,7 @@ func (c *Client) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.En
 		if err != nil && !end {
 			return list, readError(err)
 		}
-		c.pulse.hear()
+		c.keepalive.heard()
 		if end {
 			return list, nil
 		}
@@ -95,7 +95,7 @@ func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
 		batch := updates[start:min(start+c.batch, len(updates))]
 		_, err := lib.Write(ctx, &p4v1.WriteRequest{DeviceId: c.device, ElectionId: lib.election, Updates: batch})
 		if err == nil {
-			c.pulse.hear()
+			c.keepalive.heard()
 			continue
 		}
 		list, ok := updateErrors(err, batch)

@@ -126,8 +126,8 @@ type Session struct {
 	opts Options
 	h    Handler
 
-	mu   sync.Mutex
-	link *link // nil while disconnected
+	mu     sync.Mutex
+	stream *stream // nil while disconnected
 }
 
 // New returns a session that does nothing until Run.
@@ -235,7 +235,7 @@ const farewell = time.Second
 // once makes one connection and serves it until it breaks, or until the context ends and the stream
 // with it.
 func (s *Session) once(until context.Context) error {
-	d := dialer{unacknowledged: lost * s.opts.Heartbeat}
+	d := dialer{unacknowledged: maxUnacknowledged * s.opts.Heartbeat}
 	conn, err := grpc.NewClient(s.opts.Address, append([]grpc.DialOption{grpc.WithContextDialer(d.dial)}, dialOptions(s.opts.Dial)...)...)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", s.opts.Address, err)
@@ -257,26 +257,26 @@ func (s *Session) once(until context.Context) error {
 		}
 		cancel(until.Err())
 	})()
-	l := newLink(conn, s.opts)
-	stream, err := l.rpc.StreamChannel(ctx)
+	st := newStream(conn, s.opts)
+	channel, err := st.rpc.StreamChannel(ctx)
 	if err != nil {
 		return refused(cause(ctx, plain(err)))
 	}
 	joined.Store(true)
 	s.mu.Lock()
-	s.link = l
+	s.stream = st
 	s.mu.Unlock()
 	var wg sync.WaitGroup
-	wg.Go(func() { cancel(l.send(ctx, until.Done(), stream)) })
-	wg.Go(func() { cancel(l.heartbeat(ctx, s.opts.Heartbeat)) })
+	wg.Go(func() { cancel(st.send(ctx, until.Done(), channel)) })
+	wg.Go(func() { cancel(st.heartbeat(ctx, s.opts.Heartbeat)) })
 	if s.opts.Beside != nil {
 		wg.Go(func() { s.opts.Beside(ctx, conn) })
 	}
-	err = l.receive(stream, s.h)
+	err = st.receive(channel, s.h)
 	err = cause(ctx, err)
 	cancel(err)
 	s.mu.Lock()
-	s.link = nil
+	s.stream = nil
 	s.mu.Unlock()
 	wg.Wait()
 	return refused(err)
@@ -295,22 +295,22 @@ func cause(ctx context.Context, err error) error {
 func (s *Session) Client() (*Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link == nil {
+	if s.stream == nil {
 		return nil, ErrDisconnected
 	}
-	return s.link.client, nil
+	return s.stream.client, nil
 }
 
 // PacketOut hands a packet to the switch. It never waits: ErrBusy when the stream is full,
 // ErrDisconnected when there is none.
 func (s *Session) PacketOut(p *p4v1.PacketOut) error {
 	s.mu.Lock()
-	l := s.link
+	st := s.stream
 	s.mu.Unlock()
-	if l == nil {
+	if st == nil {
 		return ErrDisconnected
 	}
-	return l.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: p}})
+	return st.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Packet{Packet: p}})
 }
 
 func isCode(err error, code codes.Code) bool {

@@ -397,7 +397,7 @@ func TestLaterLeaderSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	told := func(l *link, code codes.Code, term uint64) Role {
+	told := func(l *stream, code codes.Code, term uint64) Role {
 		t.Helper()
 		a := &p4v1.MasterArbitrationUpdate{ElectionId: &p4v1.Uint128{High: term, Low: 1}, Status: &statuspb.Status{Code: int32(code)}}
 		if err := l.arbitrate(a, &recorder{}); err != nil {
@@ -409,7 +409,7 @@ func TestLaterLeaderSeen(t *testing.T) {
 		term, other uint64
 		want        Role
 	}{{5, 7, Backup}, {5, 5, Primary}, {0, 7, Primary}} {
-		l := newLink(conn, Options{Term: c.term, ElectionID: 1})
+		l := newStream(conn, Options{Term: c.term, ElectionID: 1})
 		if got := told(l, codes.OK, c.term); got != Primary {
 			t.Errorf("%+v: at first %v", c, got)
 		}

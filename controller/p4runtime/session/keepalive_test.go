@@ -12,9 +12,9 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestPulse: a switch is given up after ten heartbeats without a word since it was asked; those for which
+// TestKeepalive: a switch is given up after ten heartbeats without a word since it was asked; those for which
 // the controller itself is late do not count, and one that says something is not even asked.
-func TestPulse(t *testing.T) {
+func TestKeepalive(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		events string // the switch says something (w), answers (a), a heartbeat is due (b) or comes late (l)
@@ -31,17 +31,17 @@ func TestPulse(t *testing.T) {
 		{"late answers", "bbbbbbbbabbbbbbbbbbabbb", 3, false},
 		{"an answer, and silence", "babbbbbbbbbbbb", 2, true},
 	} {
-		var p pulse
+		var k keepalive
 		asked, dead := 0, false
 		for _, e := range tt.events {
 			switch e {
 			case 'w':
-				p.hear()
+				k.heard()
 			case 'a':
-				p.answer()
+				k.answered()
 			case 'b', 'l':
 				late := map[rune]time.Duration{'l': time.Second}[e]
-				ask, end := p.beat(late, 3*time.Second)
+				ask, end := k.tick(late, 3*time.Second)
 				if dead = end; ask {
 					asked++
 				}
@@ -63,7 +63,7 @@ func TestHeard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.pulse.heard.Load() {
+	if !c.keepalive.alive.Load() {
 		t.Error("not by its word on who is primary")
 	}
 	if err := c.Push(t.Context(), load(t)); err != nil {
@@ -83,11 +83,11 @@ func TestHeard(t *testing.T) {
 			return nil
 		},
 	} {
-		c.pulse.heard.Store(false)
+		c.keepalive.alive.Store(false)
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
-		if !c.pulse.heard.Load() {
+		if !c.keepalive.alive.Load() {
 			t.Errorf("not by %s", what)
 		}
 	}

@@ -44,35 +44,35 @@ type Budget struct {
 	Flows       int    `json:"-"`
 }
 
-// book is the pure core: flows, sums and limits, without a lock or a clock. Changes are
+// ledger is the pure core: flows, sums and limits, without a lock or a clock. Changes are
 // tried on a stage and then applied, so that a refusal, or a failing store, leaves no trace.
-type book struct {
+type ledger struct {
 	flows map[Key]Flow
 	hosts map[string]map[Key]struct{} // keys of the flows with that Host
 	apps  map[string]Budget           // applications with a limit or a flow
 	named int                         // how many of apps are named
 }
 
-func newBook() *book {
-	return &book{flows: map[Key]Flow{}, hosts: map[string]map[Key]struct{}{}, apps: map[string]Budget{}}
+func newLedger() *ledger {
+	return &ledger{flows: map[Key]Flow{}, hosts: map[string]map[Key]struct{}{}, apps: map[string]Budget{}}
 }
 
-// stage is a set of changes to a book, consistent with it as long as the book does not change.
+// stage is a set of changes to a ledger, consistent with it as long as the ledger does not change.
 type stage struct {
-	book  *book
-	flows map[Key]Flow      // new values; a zero Weight means deleted
-	apps  map[string]Budget // new values
-	grown int               // flows added less flows deleted
+	ledger *ledger
+	flows  map[Key]Flow      // new values; a zero Weight means deleted
+	apps   map[string]Budget // new values
+	grown  int               // flows added less flows deleted
 }
 
-func (b *book) stage() *stage {
-	return &stage{book: b, flows: map[Key]Flow{}, apps: map[string]Budget{}}
+func (l *ledger) stage() *stage {
+	return &stage{ledger: l, flows: map[Key]Flow{}, apps: map[string]Budget{}}
 }
 
 func (s *stage) flow(k Key) (Flow, bool) {
 	f, ok := s.flows[k]
 	if !ok {
-		f, ok = s.book.flows[k]
+		f, ok = s.ledger.flows[k]
 	}
 	return f, ok && f.Weight != 0
 }
@@ -80,13 +80,13 @@ func (s *stage) flow(k Key) (Flow, bool) {
 func (s *stage) app(name string) Budget {
 	a, ok := s.apps[name]
 	if !ok {
-		a = s.book.app(name)
+		a = s.ledger.app(name)
 	}
 	return a
 }
 
-func (b *book) app(name string) Budget {
-	a := b.apps[name]
+func (l *ledger) app(name string) Budget {
+	a := l.apps[name]
 	a.Application = name
 	return a
 }
@@ -139,13 +139,13 @@ func (s *stage) set(host string, changes []Change) ([]Applied, error) {
 		next[c.Key] = f
 		out = append(out, Applied{Previous: old.Weight, Flow: f})
 	}
-	if grown > s.grown && len(s.book.flows)+grown > MaxFlows {
+	if grown > s.grown && len(s.ledger.flows)+grown > MaxFlows {
 		return nil, ErrFull
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		t, a := sums[name], s.app(name)
-		if t.after > t.before && s.book.named > 0 && !a.Named() {
-			return nil, &UnknownApplicationError{Application: name, Named: s.book.names()}
+		if t.after > t.before && s.ledger.named > 0 && !a.Named() {
+			return nil, &UnknownApplicationError{Application: name, Named: s.ledger.names()}
 		}
 		if t.after > t.before && a.Limit != 0 && a.Used-t.before+t.after > a.Limit {
 			return nil, &BudgetError{Application: name, Limit: a.Limit, Used: a.Used, Before: t.before, After: t.after}
@@ -198,38 +198,38 @@ func (s *stage) limit(name string, limit Weight) (previous Weight, err error) {
 }
 
 // apply makes the stage's changes. It cannot fail.
-func (b *book) apply(s *stage) {
+func (l *ledger) apply(s *stage) {
 	for k, f := range s.flows {
-		if old, ok := b.flows[k]; ok && old.Host != "" {
-			delete(b.hosts[old.Host], k)
-			if len(b.hosts[old.Host]) == 0 {
-				delete(b.hosts, old.Host)
+		if old, ok := l.flows[k]; ok && old.Host != "" {
+			delete(l.hosts[old.Host], k)
+			if len(l.hosts[old.Host]) == 0 {
+				delete(l.hosts, old.Host)
 			}
 		}
 		if f.Weight == 0 {
-			delete(b.flows, k)
+			delete(l.flows, k)
 			continue
 		}
-		b.flows[k] = f
+		l.flows[k] = f
 		if f.Host != "" {
-			if b.hosts[f.Host] == nil {
-				b.hosts[f.Host] = map[Key]struct{}{}
+			if l.hosts[f.Host] == nil {
+				l.hosts[f.Host] = map[Key]struct{}{}
 			}
-			b.hosts[f.Host][k] = struct{}{}
+			l.hosts[f.Host][k] = struct{}{}
 		}
 	}
 	for name, a := range s.apps {
-		if b.apps[name].Named() {
-			b.named--
+		if l.apps[name].Named() {
+			l.named--
 		}
 		if a.Named() {
-			b.named++
+			l.named++
 		}
 		if a.empty() {
-			delete(b.apps, name)
+			delete(l.apps, name)
 			continue
 		}
-		b.apps[name] = a
+		l.apps[name] = a
 	}
 }
 
@@ -239,9 +239,9 @@ func (a Budget) empty() bool { return !a.Named() && a.Flows == 0 }
 func (a Budget) Named() bool { return a.Limit != 0 || a.Configured != 0 }
 
 // names returns the applications that are named, in order.
-func (b *book) names() []string {
+func (l *ledger) names() []string {
 	var names []string
-	for name, a := range b.apps {
+	for name, a := range l.apps {
 		if a.Named() {
 			names = append(names, name)
 		}

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// link is one connection. receive owns role, bid and seen; out may be used by everyone.
-type link struct {
+// stream is one connection. receive owns role, bid and seen; out may be used by everyone.
+type stream struct {
 	rpc    p4v1.P4RuntimeClient
 	client *Client
 	out    chan *p4v1.StreamMessageRequest
@@ -32,26 +32,26 @@ type link struct {
 // outQueue is how many messages may wait for the stream.
 const outQueue = 1024
 
-func newLink(conn *grpc.ClientConn, o Options) *link {
+func newStream(conn *grpc.ClientConn, o Options) *stream {
 	rpc := p4v1.NewP4RuntimeClient(conn)
-	l := &link{
+	s := &stream{
 		rpc: rpc, out: make(chan *p4v1.StreamMessageRequest, outQueue),
 		name: o.Name, device: o.DeviceID, log: o.Log, bid: &p4v1.Uint128{High: o.Term, Low: o.ElectionID},
 	}
-	l.client = newClient(rpc, o.DeviceID, l.bid, o.BatchSize)
-	l.out <- l.arbitration()
-	return l
+	s.client = newClient(rpc, o.DeviceID, s.bid, o.BatchSize)
+	s.out <- s.arbitration()
+	return s
 }
 
-func (l *link) arbitration() *p4v1.StreamMessageRequest {
+func (s *stream) arbitration() *p4v1.StreamMessageRequest {
 	return &p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{
-		Arbitration: &p4v1.MasterArbitrationUpdate{DeviceId: l.device, ElectionId: l.bid},
+		Arbitration: &p4v1.MasterArbitrationUpdate{DeviceId: s.device, ElectionId: s.bid},
 	}}
 }
 
-func (l *link) queue(m *p4v1.StreamMessageRequest) error {
+func (s *stream) queue(m *p4v1.StreamMessageRequest) error {
 	select {
-	case l.out <- m:
+	case s.out <- m:
 		return nil
 	default:
 		return ErrBusy
@@ -60,17 +60,17 @@ func (l *link) queue(m *p4v1.StreamMessageRequest) error {
 
 // send is the only one that writes to the stream. It ends it when leave is closed. It returns nil
 // when the context ends, and when the stream is broken, since receive then knows better why.
-func (l *link) send(ctx context.Context, leave <-chan struct{}, stream p4v1.P4Runtime_StreamChannelClient) error {
+func (s *stream) send(ctx context.Context, leave <-chan struct{}, rpc p4v1.P4Runtime_StreamChannelClient) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-leave:
-			_ = stream.CloseSend() // it is nil always
+			_ = rpc.CloseSend() // it is nil always
 			<-ctx.Done()
 			return nil
-		case m := <-l.out:
-			if err := stream.Send(m); err != nil {
+		case m := <-s.out:
+			if err := rpc.Send(m); err != nil {
 				<-ctx.Done()
 				return nil
 			}
@@ -78,14 +78,14 @@ func (l *link) send(ctx context.Context, leave <-chan struct{}, stream p4v1.P4Ru
 	}
 }
 
-// heartbeat asks a switch that was quiet from one beat to the next for the API version, which any switch
+// heartbeat asks a switch that was quiet from one heartbeat to the next for the API version, which any switch
 // answers, be it with an error.
-func (l *link) heartbeat(ctx context.Context, every time.Duration) error {
+func (s *stream) heartbeat(ctx context.Context, every time.Duration) error {
 	var asks sync.WaitGroup
 	defer asks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pulse := &l.client.pulse
+	k := &s.client.keepalive
 	for {
 		due := time.Now().Add(every)
 		select {
@@ -93,40 +93,40 @@ func (l *link) heartbeat(ctx context.Context, every time.Duration) error {
 			return nil
 		case <-time.After(every):
 		}
-		switch ask, dead := pulse.beat(time.Since(due), every); {
+		switch ask, dead := k.tick(time.Since(due), every); {
 		case dead:
-			return fmt.Errorf("the switch has not answered for %v", patience*every)
+			return fmt.Errorf("the switch has not answered for %v", maxMissed*every)
 		case ask:
 			asks.Go(func() {
-				_, _ = l.rpc.Capabilities(ctx, &p4v1.CapabilitiesRequest{})
-				pulse.answer()
+				_, _ = s.rpc.Capabilities(ctx, &p4v1.CapabilitiesRequest{})
+				k.answered()
 			})
 		}
 	}
 }
 
-func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) error {
+func (s *stream) receive(rpc p4v1.P4Runtime_StreamChannelClient, h Handler) error {
 	for {
-		m, err := stream.Recv()
+		m, err := rpc.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
 			return errors.New("the switch closed the stream")
-		case err != nil && !l.seen && isCode(err, codes.InvalidArgument):
-			return &refusedError{id: l.bid, err: err}
+		case err != nil && !s.seen && isCode(err, codes.InvalidArgument):
+			return &refusedError{id: s.bid, err: err}
 		case err != nil:
 			return fmt.Errorf("stream: %w", plain(err))
 		}
-		l.client.pulse.hear()
+		s.client.keepalive.heard()
 		switch x := m.GetUpdate().(type) {
 		case *p4v1.StreamMessageResponse_Arbitration:
-			if err := l.arbitrate(x.Arbitration, h); err != nil {
+			if err := s.arbitrate(x.Arbitration, h); err != nil {
 				return err
 			}
 		case *p4v1.StreamMessageResponse_Packet:
 			h.PacketIn(x.Packet)
 		case *p4v1.StreamMessageResponse_Digest:
 			h.Digest(x.Digest)
-			l.ack(x.Digest)
+			s.ack(x.Digest)
 		case *p4v1.StreamMessageResponse_IdleTimeoutNotification:
 			h.Idle(x.IdleTimeoutNotification)
 		case *p4v1.StreamMessageResponse_Error:
@@ -135,7 +135,7 @@ func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) err
 				h.PacketRefused(errors.New(e.GetMessage()))
 				continue
 			}
-			l.log.Warn("the switch refused a stream message", "switch", l.name,
+			s.log.Warn("the switch refused a stream message", "switch", s.name,
 				"code", codes.Code(uint32(e.GetCanonicalCode())).String(), "message", e.GetMessage())
 		}
 	}
@@ -143,12 +143,12 @@ func (l *link) receive(stream p4v1.P4Runtime_StreamChannelClient, h Handler) err
 
 // ack acknowledges a digest list to the switch; when the queue is full the switch's
 // acknowledgement timeout makes it send again.
-func (l *link) ack(d *p4v1.DigestList) {
-	err := l.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
+func (s *stream) ack(d *p4v1.DigestList) {
+	err := s.queue(&p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_DigestAck{
 		DigestAck: &p4v1.DigestListAck{DigestId: d.GetDigestId(), ListId: d.GetListId()},
 	}})
 	if err != nil {
-		l.log.Warn("digest not acknowledged", "switch", l.name, "err", err)
+		s.log.Warn("digest not acknowledged", "switch", s.name, "err", err)
 	}
 }
 
@@ -156,47 +156,47 @@ func (l *link) ack(d *p4v1.DigestList) {
 // controller replication"): OK means primary, ALREADY_EXISTS that another one is,
 // NOT_FOUND that nobody is, because the id in the message was seen and ours is lower.
 // Announcements repeat whenever something changes among the controllers.
-func (l *link) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
-	l.seen = true
+func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
+	s.seen = true
 	role, why := Backup, error(nil)
-	if id := a.GetElectionId(); l.bid.GetHigh() > 0 && id.GetHigh() > l.bid.GetHigh() {
-		l.late = id
+	if id := a.GetElectionId(); s.bid.GetHigh() > 0 && id.GetHigh() > s.bid.GetHigh() {
+		s.late = id
 	}
 	switch code := codes.Code(uint32(a.GetStatus().GetCode())); code {
 	case codes.OK:
-		if l.late != nil { // BMv2 makes the next best primary when one leaves
-			why = l.later()
+		if s.late != nil { // BMv2 makes the next best primary when one leaves
+			why = s.later()
 			break
 		}
 		role = Primary
 	case codes.AlreadyExists:
 		why = fmt.Errorf("another controller is primary, with election id %s", idText(a.GetElectionId()))
 	case codes.NotFound:
-		if l.late != nil {
-			why = l.later()
+		if s.late != nil {
+			why = s.later()
 			break
 		}
 		why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
-		if !less(a.GetElectionId(), l.bid) {
-			l.bid = next(a.GetElectionId())
-			l.client.setElection(l.bid)
+		if !less(a.GetElectionId(), s.bid) {
+			s.bid = next(a.GetElectionId())
+			s.client.setElection(s.bid)
 		}
-		if err := l.queue(l.arbitration()); err != nil {
+		if err := s.queue(s.arbitration()); err != nil {
 			return err
 		}
 	default:
 		return fmt.Errorf("arbitration: %v: %s", code, a.GetStatus().GetMessage())
 	}
-	if role == Primary && l.role == Primary {
+	if role == Primary && s.role == Primary {
 		return nil // only another backup came or went
 	}
-	l.role = role
+	s.role = role
 	h.Role(role, why)
 	return nil
 }
 
-func (l *link) later() error {
-	return fmt.Errorf("a later leader of the cluster had the switch, with election id %s", idText(l.late))
+func (s *stream) later() error {
+	return fmt.Errorf("a later leader of the cluster had the switch, with election id %s", idText(s.late))
 }
 
 func less(a, b *p4v1.Uint128) bool {
