@@ -146,29 +146,28 @@ func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, de
 // planOne uses the session where there is one, and else a connection of its own, for
 // which nobody needs to be primary.
 func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInputs, want device.Desired) view.Plan {
-	pipe := in.env.Pipeline
 	c.mu.RLock()
 	var u *unit
 	if c.current != nil {
 		u = c.current.devices[s.Name]
 	}
+	attached := u != nil && u.started && u.spec == specOf(in.env)
 	c.mu.RUnlock()
-	if u != nil && u.started && u.spec == specOf(in.env) {
+	if attached {
 		return u.Plan(ctx, want)
 	}
-	dial, err := c.opts.Dial(s)
-	if err != nil {
-		return device.PlanOf(ctx, s.Name, nil, err, pipe, want.State)
-	}
-	client, closeClient, err := session.Dial(s.Address, s.DeviceID, dial...)
-	if err != nil {
-		return device.PlanOf(ctx, s.Name, nil, err, pipe, want.State)
-	}
-	defer closeClient()
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ApplyTimeout)
 	defer cancel()
-	plan := device.PlanOf(ctx, s.Name, client, nil, pipe, want.State, feature.Externs(c.features, &s)...)
-	if in.driver != nil {
+	var client *session.Client
+	dial, err := c.opts.Dial(s)
+	if err == nil {
+		var closeClient func() error
+		if client, closeClient, err = session.Dial(s.Address, s.DeviceID, dial...); err == nil {
+			defer closeClient()
+		}
+	}
+	plan := device.PlanOf(ctx, s.Name, client, err, in.env.Pipeline, want.State, feature.Externs(c.features, &s)...)
+	if err == nil && in.driver != nil {
 		device.PlanTrafficManager(ctx, &plan, in.driver, want.TrafficManager)
 	}
 	return plan
@@ -244,12 +243,6 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	if err != nil {
 		return 0, nil, err
 	}
-	c.mu.RLock()
-	risk := ""
-	if c.current != nil {
-		risk = c.current.risk
-	}
-	c.mu.RUnlock()
 	if save != nil {
 		if err := save(ctx, cfg, generation); err != nil {
 			undo()
@@ -257,7 +250,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 		}
 	}
 	c.slots.Resize(cfg.Controller.Comparisons)
-	next := &applied{inputs: in, devices: map[string]*unit{}, desired: desired, risk: risk}
+	next := &applied{inputs: in, devices: map[string]*unit{}, desired: desired}
 	c.install(next, fresh, generation)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
@@ -385,9 +378,7 @@ func (c *Controller) awaitResults(ctx context.Context, a *applied) []view.Result
 func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
+	cur := c.snapshot()
 	graph := &topology.Graph{}
 	if cur != nil {
 		graph = cur.graph
@@ -422,9 +413,7 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 func (c *Controller) recompute() {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
+	cur := c.snapshot()
 	if cur != nil {
 		c.distribute(cur)
 	}
@@ -461,20 +450,18 @@ func (c *Controller) warn(a *applied) {
 	}
 	risk := strings.Join(texts, "; ")
 	switch {
-	case risk == a.risk:
+	case risk == c.risk:
 	case risk != "":
 		c.event(view.Event{Severity: view.Warning, Subject: a.config.Name, Kind: "routes.risk", Message: risk})
 	default:
-		c.event(view.Event{Severity: view.Info, Subject: a.config.Name, Kind: "routes.risk_over", Message: "no longer: " + a.risk})
+		c.event(view.Event{Severity: view.Info, Subject: a.config.Name, Kind: "routes.risk_over", Message: "no longer: " + c.risk})
 	}
-	a.risk = risk
+	c.risk = risk
 }
 
 // checkHealth evaluates links and switches.
 func (c *Controller) checkHealth(now time.Time) {
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
+	cur := c.snapshot()
 	if cur == nil {
 		return
 	}

@@ -78,6 +78,7 @@ type Controller struct {
 	slots    *device.Slots
 
 	applying sync.Mutex
+	risk     string // what can go wrong with the routes; guarded by applying
 
 	mu         sync.RWMutex
 	running    context.Context // nil until Run
@@ -232,6 +233,13 @@ func (c *Controller) event(e view.Event) {
 	}
 	c.log.Log(context.Background(), level, e.Message, "event", e.Kind, "subject", e.Subject)
 	c.events.Publish(e)
+}
+
+// snapshot returns the running configuration with its devices, nil before the first Apply.
+func (c *Controller) snapshot() *applied {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.current
 }
 
 // wantReplan asks Run for new routes.

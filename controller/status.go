@@ -47,9 +47,7 @@ func FabricOf(cfg *config.Config, generation uint64, state func(link string) (vi
 // Switches returns every switch's session, capabilities and ports, in the order of the
 // configuration.
 func (c *Controller) Switches() []view.Switch {
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
+	cur := c.snapshot()
 	if cur == nil {
 		return nil
 	}
@@ -58,9 +56,7 @@ func (c *Controller) Switches() []view.Switch {
 
 // Switch is Switches for one; false when there is none of that name.
 func (c *Controller) Switch(name string) (view.Switch, bool) {
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
+	cur := c.snapshot()
 	if cur == nil || cur.devices[name] == nil {
 		return view.Switch{}, false
 	}
@@ -93,9 +89,7 @@ func (c *Controller) ports(a *applied, name string) []view.Port {
 // Glance returns the names and ports of the switch of a name, of all where it is "", and the status of the
 // features that have a wanted table.
 func (c *Controller) Glance(name string, wanted func(*view.Table) bool) []view.Switch {
-	c.mu.RLock()
-	cur := c.current
-	c.mu.RUnlock()
+	cur := c.snapshot()
 	if cur == nil {
 		return nil
 	}
@@ -131,12 +125,10 @@ func (c *Controller) status(sw string, wanted func(*view.Table) bool) []view.Sta
 
 // Config returns the running configuration, nil before the first Apply. It is immutable.
 func (c *Controller) Config() *config.Config {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.current == nil {
-		return nil
+	if cur := c.snapshot(); cur != nil {
+		return cur.config
 	}
-	return c.current.config
+	return nil
 }
 
 // HostParameters returns what all hosts must agree on, in one order; nil before the first Apply.

@@ -189,11 +189,7 @@ func (r *Registry) finish(s *stage, entries []audit.Entry, refusal error) error 
 func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	all := entries
 	entries = r.audit.First(entries)
-	if len(entries) == 0 && len(s.flows) == 0 && len(s.apps) == 0 {
-		r.count(all)
-		return nil
-	}
-	if r.keeper != nil {
+	if r.keeper != nil && len(entries)+len(s.flows)+len(s.apps) > 0 {
 		c := Commit{Audit: entries}
 		for k, f := range s.flows {
 			if f.Weight == 0 {
@@ -218,24 +214,14 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	}
 	r.ledger.apply(s)
 	r.audit.Append(entries...)
-	r.countLocked(all)
-	return nil
-}
-
-func (r *Registry) count(entries []audit.Entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.countLocked(entries)
-}
-
-func (r *Registry) countLocked(entries []audit.Entry) {
-	for _, e := range entries {
+	for _, e := range all {
 		if e.Refused != "" {
 			r.refusals++
 		} else {
 			r.changes++
 		}
 	}
+	return nil
 }
 
 func deletion(by Caller, k Key, old Flow) audit.Entry {

@@ -36,7 +36,7 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 		}
 	}
 	for _, what := range unreadable {
-		tried = append(tried, view.Capability{Name: "read", Detail: what + " cannot be read back; they are written again at every reconcile"})
+		tried = append(tried, lacks("read", what+" cannot be read back; they are written again at every reconcile"))
 	}
 	return parts(o, tried)
 }
@@ -76,67 +76,70 @@ func capability(p feature.Part, o Options) view.Capability {
 	return c
 }
 
+// has returns a capability that a switch has by some means.
+func has(name, by, detail string) view.Capability {
+	return view.Capability{Name: name, Supported: true, By: by, Detail: detail}
+}
+
+// lacks returns a capability that a switch does not have.
+func lacks(name, detail string) view.Capability { return view.Capability{Name: name, Detail: detail} }
+
 func version(ctx context.Context, c *session.Client) view.Capability {
 	v, err := c.Version(ctx)
 	if err != nil {
-		return view.Capability{Name: "p4runtime", Supported: true, By: view.ByTarget, Detail: "version unknown: " + status.Convert(err).Message()}
+		return has("p4runtime", view.ByTarget, "version unknown: "+status.Convert(err).Message())
 	}
-	return view.Capability{Name: "p4runtime", Supported: true, By: view.ByTarget, Detail: "version " + v}
+	return has("p4runtime", view.ByTarget, "version "+v)
 }
 
 func try(ctx context.Context, c *session.Client, name, instead string, request *p4v1.Entity) view.Capability {
 	_, err := c.Read(ctx, request)
 	switch st := status.Convert(err); {
 	case err == nil:
-		return view.Capability{Name: name, Supported: true, By: view.ByTarget, Detail: "tried"}
+		return has(name, view.ByTarget, "tried")
 	case st.Code() == codes.Unimplemented:
-		return view.Capability{Name: name, Detail: fmt.Sprintf("%s; %s", st.Message(), instead)}
+		return lacks(name, fmt.Sprintf("%s; %s", st.Message(), instead))
 	default:
-		return view.Capability{Name: name, Detail: fmt.Sprintf("failed with %v: %s; %s", st.Code(), st.Message(), instead)}
+		return lacks(name, fmt.Sprintf("failed with %v: %s; %s", st.Code(), st.Message(), instead))
 	}
 }
 
 // static returns the capabilities that follow from the kind of target.
 func static(s config.Switch) []view.Capability {
-	list := []view.Capability{{
-		Name: "priority_queues", Supported: s.PriorityQueues > 1, By: view.ByTarget,
-		Detail: fmt.Sprintf("%d, as configured; P4Runtime cannot tell", s.PriorityQueues),
-	}}
-	failover := view.Capability{Name: "fast_failover", Supported: true, By: view.ByTarget, Detail: "next hops whose port is down are left out by the switch itself, by watch ports"}
-	if s.Target.Chip() != "" {
-		failover = view.Capability{Name: "fast_failover", Detail: "Stratum refuses watch ports; the controller changes groups when probes stay away"}
-	}
-	if s.Target == config.BMv2 {
-		failover = view.Capability{Name: "fast_failover", Detail: "simple_switch_grpc ends with SIGFPE at a packet to a group whose watched ports are all down, or seem so; the controller changes groups when probes stay away"}
-	}
-	list = append(list, failover)
+	queues := has("priority_queues", view.ByTarget, fmt.Sprintf("%d, as configured; P4Runtime cannot tell", s.PriorityQueues))
+	queues.Supported = s.PriorityQueues > 1
 	switch s.Target {
 	case config.BMv2:
-		rate := view.Capability{Name: "queue_rate", Detail: "only through the target's Thrift service, and thrift is not set"}
+		rate := lacks("queue_rate", "only through the target's Thrift service, and thrift is not set")
 		if s.Thrift != "" {
-			rate = view.Capability{Name: "queue_rate", Supported: true, By: view.ByTrafficManager, Detail: fmt.Sprintf("each queue by itself, in packets taken for %v, by Thrift at %s", s.PacketSize, s.Thrift)}
+			rate = has("queue_rate", view.ByTrafficManager, fmt.Sprintf("each queue by itself, in packets taken for %v, by Thrift at %s", s.PacketSize, s.Thrift))
 		}
-		list = append(list, rate,
-			view.Capability{Name: "pfc_first", Detail: "PFC frames leave by queue 0 of their port, since PI takes no class of service of clones: PAUSEs wait behind what is there"},
-			view.Capability{Name: "obey_pfc", Detail: "simple_switch ignores the PAUSE frames it receives; hosts obey theirs"},
-		)
+		return []view.Capability{
+			queues,
+			lacks("fast_failover", "simple_switch_grpc ends with SIGFPE at a packet to a group whose watched ports are all down, or seem so; the controller changes groups when probes stay away"),
+			rate,
+			lacks("pfc_first", "PFC frames leave by queue 0 of their port, since PI takes no class of service of clones: PAUSEs wait behind what is there"),
+			lacks("obey_pfc", "simple_switch ignores the PAUSE frames it receives; hosts obey theirs"),
+		}
 	case config.Embedded:
-		list = append(list,
-			view.Capability{Name: "queue_rate", Detail: "set by the flags of headgate switch, not through P4Runtime"},
-			view.Capability{Name: "pfc_first", Supported: true, By: view.ByTarget, Detail: fmt.Sprintf("PFC frames leave by queue %d", s.PriorityQueues-1)},
-			view.Capability{Name: "obey_pfc", Supported: true, By: view.ByTarget, Detail: "when started with --pfc"},
-		)
-	default:
-		list = append(list,
-			view.Capability{Name: "queue_rate", Detail: "set in the switch's own configuration, not through P4Runtime"},
-		)
-		obey := view.Capability{Name: "obey_pfc", Detail: "bf_runtime is not set; ports obey what the switch's own configuration says"}
-		reach := view.Capability{Name: "traffic_manager", Detail: "bf_runtime is not set"}
-		if s.BFRuntime != "" {
-			obey = view.Capability{Name: "obey_pfc", Supported: true, By: view.ByTrafficManager, Detail: "for lossless classes, under a buffer policy"}
-			reach = view.Capability{Name: "traffic_manager", Supported: true, By: view.ByTarget, Detail: "by BF Runtime at " + s.BFRuntime}
+		return []view.Capability{
+			queues,
+			has("fast_failover", view.ByTarget, "next hops whose port is down are left out by the switch itself, by watch ports"),
+			lacks("queue_rate", "set by the flags of headgate switch, not through P4Runtime"),
+			has("pfc_first", view.ByTarget, fmt.Sprintf("PFC frames leave by queue %d", s.PriorityQueues-1)),
+			has("obey_pfc", view.ByTarget, "when started with --pfc"),
 		}
-		list = append(list, obey, reach)
 	}
-	return list
+	obey := lacks("obey_pfc", "bf_runtime is not set; ports obey what the switch's own configuration says")
+	reach := lacks("traffic_manager", "bf_runtime is not set")
+	if s.BFRuntime != "" {
+		obey = has("obey_pfc", view.ByTrafficManager, "for lossless classes, under a buffer policy")
+		reach = has("traffic_manager", view.ByTarget, "by BF Runtime at "+s.BFRuntime)
+	}
+	return []view.Capability{
+		queues,
+		lacks("fast_failover", "Stratum refuses watch ports; the controller changes groups when probes stay away"),
+		lacks("queue_rate", "set in the switch's own configuration, not through P4Runtime"),
+		obey, reach,
+	}
 }

@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/status"
@@ -59,21 +60,34 @@ func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *p
 // readState reads a switch. A switch that runs another pipeline counts as empty, because it is empty
 // after the pipeline is replaced.
 func readState(ctx context.Context, c *session.Client, p *pipeline.Pipeline, externs []uint32, out *view.Plan) (*reconcile.State, error) {
-	running, err := c.Compare(ctx, p)
-	switch {
-	case err != nil:
+	running, err := compare(ctx, c, p)
+	if err != nil {
 		return nil, err
-	case running != session.Same && !p.Pushable():
-		return nil, noDevice(running)
-	case running == session.Missing:
+	}
+	switch running {
+	case session.Missing:
 		out.Changes = append(out.Changes, view.Change{Kind: view.Insert, Text: "pipeline: push"})
 		return &reconcile.State{}, nil
-	case running == session.Other:
+	case session.Other:
 		out.Changes = append(out.Changes, view.Change{Kind: view.Modify, Text: "pipeline: replace the one that runs; all its entries are lost"})
 		return &reconcile.State{}, nil
 	}
 	have, _, err := reconcile.Read(ctx, c, p, externs...)
 	return have, err
+}
+
+// compare says whether the switch runs a pipeline. A switch that does not, where the controller has no
+// device_config to push, is an error.
+func compare(ctx context.Context, c *session.Client, p *pipeline.Pipeline) (session.Running, error) {
+	running, err := c.Compare(ctx, p)
+	if err != nil || running == session.Same || p.Pushable() {
+		return running, err
+	}
+	what := "runs no pipeline"
+	if running == session.Other {
+		what = "runs another pipeline"
+	}
+	return running, fmt.Errorf("the switch %s, and its device_config is not set: want the file that p4c compiled for its chip, or a switch that runs the program already", what)
 }
 
 func change(p *pipeline.Pipeline, have *reconcile.State, u *p4v1.Update) view.Change {

@@ -62,9 +62,9 @@ func noPorts(err error) string {
 
 // notePorts keeps what a switch says of its ports, or why it says nothing.
 func (d *Device) notePorts(why string, ports map[uint32]view.PortState) {
-	c := view.Capability{Name: portStateName, Detail: why + "; probes tell of links between switches"}
+	c := lacks(portStateName, why+"; probes tell of links between switches")
 	if why == "" {
-		c = view.Capability{Name: portStateName, Supported: true, By: view.ByTarget, Detail: "gNMI, interfaces' oper-status"}
+		c = has(portStateName, view.ByTarget, "gNMI, interfaces' oper-status")
 	}
 	d.mu.Lock()
 	d.portState = c

@@ -309,12 +309,9 @@ func (d *Device) untilChanged(ctx context.Context, seq uint64) (context.Context,
 
 // program pushes the wanted pipeline unless the switch runs it.
 func (d *Device) program(ctx context.Context, c *session.Client) (pushed bool, err error) {
-	running, err := c.Compare(ctx, d.opts.Pipeline)
+	running, err := compare(ctx, c, d.opts.Pipeline)
 	if err != nil || running == session.Same {
 		return false, err
-	}
-	if !d.opts.Pipeline.Pushable() {
-		return false, noDevice(running)
 	}
 	if err := c.Push(ctx, d.opts.Pipeline); err != nil {
 		return false, err

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -110,14 +109,4 @@ func PlanTrafficManager(ctx context.Context, plan *view.Plan, m trafficmanager.D
 		}
 		plan.Unreachable += trafficManagerText(err)
 	}
-}
-
-// noDevice is the error for a switch that lacks the program, where the controller has no
-// device_config to push.
-func noDevice(running session.Running) error {
-	what := "runs no pipeline"
-	if running == session.Other {
-		what = "runs another pipeline"
-	}
-	return fmt.Errorf("the switch %s, and its device_config is not set: want the file that p4c compiled for its chip, or a switch that runs the program already", what)
 }

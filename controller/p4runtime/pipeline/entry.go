@@ -64,7 +64,10 @@ func (e *Entry) LPM(name string, v []byte, prefix int) *Entry {
 		if err != nil || prefix == 0 {
 			return nil, err
 		}
-		v = and(padded(v, width), ones(width, int32(prefix)))
+		v = padded(v, width)
+		for i, n := len(v)-1, int(width)-prefix; n > 0; i, n = i-1, n-8 {
+			v[i] &= 0xff << min(n, 8)
+		}
 		return p4msg.LPM(f.GetId(), v, int32(prefix)), nil
 	})
 }

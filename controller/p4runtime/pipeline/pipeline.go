@@ -113,7 +113,7 @@ func (x *index[T]) build(kind string, list []T) error {
 }
 
 // find returns the object of that full name, or of that ending when only one has it.
-func (x *index[T]) find(name string) (T, error) {
+func (x *index[T]) find(name string) (v T, err error) {
 	if v, ok := x.byName[name]; ok {
 		return v, nil
 	}
@@ -123,22 +123,21 @@ func (x *index[T]) find(name string) (T, error) {
 			found = append(found, full)
 		}
 	}
-	if len(found) == 1 {
+	switch len(found) {
+	case 0:
+		return v, fmt.Errorf("the pipeline has no %s %q; it has %s", x.kind, name, orNone(x.names))
+	case 1:
 		return x.byName[found[0]], nil
 	}
-	var none T
-	if len(found) > 1 {
-		return none, fmt.Errorf("%s %q is ambiguous: %s", x.kind, name, strings.Join(found, ", "))
-	}
-	return none, fmt.Errorf("the pipeline has no %s %q; it has %s", x.kind, name, orNone(x.names))
+	return v, fmt.Errorf("%s %q is ambiguous: %s", x.kind, name, strings.Join(found, ", "))
 }
 
 func (x *index[T]) id(id uint32) (T, error) {
-	if v, ok := x.byID[id]; ok {
-		return v, nil
+	v, ok := x.byID[id]
+	if !ok {
+		return v, fmt.Errorf("the pipeline has no %s with id 0x%08x", x.kind, id)
 	}
-	var none T
-	return none, fmt.Errorf("the pipeline has no %s with id 0x%08x", x.kind, id)
+	return v, nil
 }
 
 func orNone(names []string) string {
@@ -197,17 +196,11 @@ func (p *Pipeline) Learned(id uint32) bool {
 // CounterID returns the id of an indirect counter.
 func (p *Pipeline) CounterID(name string) (uint32, error) {
 	c, err := p.counters.find(name)
-	if err != nil {
-		return 0, err
-	}
-	return c.GetPreamble().GetId(), nil
+	return c.GetPreamble().GetId(), err
 }
 
 // RegisterID returns the id of a register array.
 func (p *Pipeline) RegisterID(name string) (uint32, error) {
 	r, err := p.regs.find(name)
-	if err != nil {
-		return 0, err
-	}
-	return r.GetPreamble().GetId(), nil
+	return r.GetPreamble().GetId(), err
 }

@@ -28,16 +28,6 @@ func padded(b []byte, width int32) []byte {
 	return out
 }
 
-// ones returns a field of that many bits whose high n bits are set.
-func ones(width, n int32) []byte {
-	out := make([]byte, (int(width)+7)/8)
-	for i := int32(0); i < n; i++ {
-		bit := width - 1 - i // from the least significant
-		out[len(out)-1-int(bit/8)] |= 1 << (bit % 8)
-	}
-	return out
-}
-
 // and returns a & mask, both padded to one length.
 func and(a, mask []byte) []byte {
 	out := make([]byte, len(a))

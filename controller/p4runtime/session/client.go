@@ -7,45 +7,33 @@ import (
 	"io"
 	"sync/atomic"
 
-	"github.com/antoninbas/p4runtime-go-client/pkg/client"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 )
 
-// Client is the unary side of a connection. It is p4runtime-go-client where that does
-// well (pushing a pipeline), with batches, reads of many entities, per-update errors and
-// status codes added. It is safe for concurrent use.
+// Client is the unary side of a connection: batches, reads of many entities, per-update errors and
+// status codes, and the push of a pipeline. It is safe for concurrent use.
 type Client struct {
-	lib       atomic.Pointer[library]
+	rpc       p4v1.P4RuntimeClient
+	election  atomic.Pointer[p4v1.Uint128] // that it bids with; nil without a session
 	keepalive keepalive
 	device    uint64
 	batch     int
 }
 
-// library holds the client that bids with one election id.
-type library struct {
-	*client.Client
-	election *p4v1.Uint128
-}
-
 func newClient(rpc p4v1.P4RuntimeClient, device uint64, election *p4v1.Uint128, batch int) *Client {
-	c := &Client{device: device, batch: batch}
-	c.lib.Store(&library{client.NewClient(rpc, device, election), election})
+	c := &Client{rpc: rpc, device: device, batch: batch}
+	c.election.Store(election)
 	return c
 }
 
-func (c *Client) setElection(id *p4v1.Uint128) {
-	c.lib.Store(&library{client.NewClient(c.lib.Load().P4RuntimeClient, c.device, id), id})
-}
-
 // Election returns the election id that it bids with, as text.
-func (c *Client) Election() string { return idText(c.lib.Load().election) }
+func (c *Client) Election() string { return idText(c.election.Load()) }
 
 // Dial returns a client without a session, good for reading, and what closes it. It does
 // not wait for the connection.
@@ -65,7 +53,7 @@ func Dial(address string, device uint64, opts ...grpc.DialOption) (*Client, func
 func (c *Client) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.Entity, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.lib.Load().P4RuntimeClient.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: requests})
+	stream, err := c.rpc.Read(ctx, &p4v1.ReadRequest{DeviceId: c.device, Entities: requests})
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +77,10 @@ func (c *Client) Read(ctx context.Context, requests ...*p4v1.Entity) ([]*p4v1.En
 // stands for itself. Failed updates come back in a *WriteError; a batch that failed as a
 // whole, for example because the connection broke, ends the write with its error.
 func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
-	lib := c.lib.Load()
 	var failed []UpdateError
 	for start := 0; start < len(updates); start += c.batch {
 		batch := updates[start:min(start+c.batch, len(updates))]
-		_, err := lib.Write(ctx, &p4v1.WriteRequest{DeviceId: c.device, ElectionId: lib.election, Updates: batch})
+		_, err := c.rpc.Write(ctx, &p4v1.WriteRequest{DeviceId: c.device, ElectionId: c.election.Load(), Updates: batch})
 		if err == nil {
 			c.keepalive.heard()
 			continue
@@ -126,7 +113,7 @@ const (
 // answers with FAILED_PRECONDITION (specification) or with an empty configuration (BMv2).
 func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, error) {
 	get := func(what p4v1.GetForwardingPipelineConfigRequest_ResponseType) (*p4v1.ForwardingPipelineConfig, error) {
-		r, err := c.lib.Load().GetForwardingPipelineConfig(ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: c.device, ResponseType: what})
+		r, err := c.rpc.GetForwardingPipelineConfig(ctx, &p4v1.GetForwardingPipelineConfigRequest{DeviceId: c.device, ResponseType: what})
 		return r.GetConfig(), err
 	}
 	config, err := get(p4v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE)
@@ -167,12 +154,12 @@ func (c *Client) Push(ctx context.Context, p *pipeline.Pipeline) error {
 	if err := c.clearReplication(ctx); err != nil {
 		return err
 	}
-	text, err := prototext.Marshal(p.Info())
-	if err != nil {
-		return fmt.Errorf("P4Info: %w", err)
-	}
-	_, err = c.lib.Load().SetFwdPipeFromBytesWithAction(ctx, p.Device(), text, p.Cookie(),
-		p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT)
+	_, err := c.rpc.SetForwardingPipelineConfig(ctx, &p4v1.SetForwardingPipelineConfigRequest{
+		DeviceId: c.device, ElectionId: c.election.Load(), Action: p4v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT,
+		Config: &p4v1.ForwardingPipelineConfig{
+			P4Info: p.Info(), P4DeviceConfig: p.Device(), Cookie: &p4v1.ForwardingPipelineConfig_Cookie{Cookie: p.Cookie()},
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("pushing the pipeline: %w", err)
 	}
@@ -208,6 +195,6 @@ func (c *Client) clearReplication(ctx context.Context) error {
 
 // Version returns the P4Runtime version that the switch speaks.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	r, err := c.lib.Load().Capabilities(ctx, &p4v1.CapabilitiesRequest{})
+	r, err := c.rpc.Capabilities(ctx, &p4v1.CapabilitiesRequest{})
 	return r.GetP4RuntimeApiVersion(), err
 }

@@ -179,7 +179,7 @@ func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 		why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
 		if !less(a.GetElectionId(), s.bid) {
 			s.bid = next(a.GetElectionId())
-			s.client.setElection(s.bid)
+			s.client.election.Store(s.bid)
 		}
 		if err := s.queue(s.arbitration()); err != nil {
 			return err
