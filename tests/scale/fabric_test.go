@@ -22,7 +22,7 @@ type end struct {
 // uplinks a leaf are what the program's 2048 next hops allow for a thousand leaves.
 type fabric struct {
 	switches int // at least cores, aggregation switches and a leaf in each pod
-	hosts    int // over all leaves; each is an entry of every switch's routing table
+	hosts    int // over all leaves
 
 	leaves []int // places of the leaves
 	links  [][2]end

@@ -1,5 +1,5 @@
 // Package device manages one switch. It keeps a session, and reconciles the switch when the session
-// becomes primary, when the wanted state changes, and periodically. A switch that was restarted needs
+// becomes primary, when the desired state changes, and periodically. A switch that was restarted needs
 // no special case: reconciling pushes the missing pipeline and writes the missing entries.
 package device
 
@@ -64,7 +64,7 @@ type Desired struct {
 	Env   *feature.Env
 	State *reconcile.State
 	Usage pipeline.Usage // what State takes
-	// TrafficManager is the wanted state of the traffic manager; nil leaves it unchanged.
+	// TrafficManager is the desired state of the traffic manager; nil leaves it unchanged.
 	TrafficManager *trafficmanager.Config
 	// Err says why there is no state for this switch; State is nil then.
 	Err error
@@ -105,14 +105,14 @@ type Device struct {
 	why            error
 	reported       bool // the session has reported its role
 	epoch          uint64
-	want           Desired
-	wantSeq        uint64
+	desired        Desired
+	desiredSeq     uint64
 	done           outcome
 	forwards       bool   // see Health
 	refusesPackets string // why the switch accepts no packets; "" when it does
 	sendsNone      string // what shows that the switch sends no packets; "" when nothing does
 	slow           string // what shows that a switch that sends packets is slow, or hangs; "" when nothing does
-	inLine         bool   // the switch had its wanted state after the last attempt
+	inLine         bool   // the switch had its desired state after the last attempt
 	heard          bool   // the switch has sent a packet in this epoch
 	status         view.Switch
 	portState      view.Capability
@@ -120,7 +120,7 @@ type Device struct {
 	stats          Stats
 }
 
-// outcome is how an attempt to reach a want ended.
+// outcome is how an attempt to reach a desired state ended.
 type outcome struct {
 	seq    uint64
 	result view.Result
@@ -137,10 +137,8 @@ type attachment struct {
 
 // message is a message from the switch, with the time of its arrival.
 type message struct {
-	at     time.Time
-	packet *p4v1.PacketIn
-	digest *p4v1.DigestList
-	idle   *p4v1.IdleTimeoutNotification
+	*p4v1.StreamMessageResponse
+	at time.Time
 }
 
 // silence is the default of a session's heartbeat.
@@ -202,8 +200,8 @@ func (d *Device) Run(ctx context.Context) {
 // SetDesired sets the desired state of the switch and returns at once.
 func (d *Device) SetDesired(w Desired) {
 	d.mu.Lock()
-	d.want = w
-	d.wantSeq++
+	d.desired = w
+	d.desiredSeq++
 	d.wake()
 	d.mu.Unlock()
 	signal(d.kick)
@@ -264,7 +262,7 @@ func (d *Device) Health() Health {
 // because the session is not primary, and says which.
 func (d *Device) Wait(ctx context.Context) view.Result {
 	d.mu.Lock()
-	seq := d.wantSeq
+	seq := d.desiredSeq
 	for {
 		switch {
 		case d.done.seq >= seq:
@@ -370,14 +368,21 @@ func (h handler) Role(r session.Role, why error) {
 	signal(d.reattach)
 }
 
-// PacketIn implements session.Handler.
-func (h handler) PacketIn(p *p4v1.PacketIn) { h.enqueue(message{packet: p}) }
-
-// Digest implements session.Handler.
-func (h handler) Digest(l *p4v1.DigestList) { h.enqueue(message{digest: l}) }
-
-// Idle implements session.Handler.
-func (h handler) Idle(n *p4v1.IdleTimeoutNotification) { h.enqueue(message{idle: n}) }
+// Message implements session.Handler. It passes the message to the loops, and drops it when too many
+// wait.
+func (h handler) Message(m *p4v1.StreamMessageResponse) {
+	dropped := uint64(0)
+	select {
+	case h.messages <- &message{m, time.Now()}:
+	default:
+		dropped = 1
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = h.heard || m.GetPacket() != nil
+	h.stats.Messages++
+	h.stats.DroppedMessages += dropped
+}
 
 // PacketRefused implements session.Handler. A switch that cannot be polled or probed is degraded,
 // even if it has all its entries.
@@ -427,10 +432,10 @@ func (d *Device) setSilent(silent bool) {
 	d.updateHealth()
 }
 
-// ails says what is wrong with a switch that has its wanted state, "" for nothing. The caller holds mu.
+// ails says what is wrong with a switch that has its desired state, "" for nothing. The caller holds mu.
 func (d *Device) ails() string { return cmp.Or(d.refusesPackets, d.sendsNone, d.slow) }
 
-// updateHealth updates the state of a switch that has its wanted state: ready if it accepts and sends
+// updateHealth updates the state of a switch that has its desired state: ready if it accepts and sends
 // packets, and degraded otherwise. The caller holds mu.
 func (d *Device) updateHealth() {
 	why := d.ails()
@@ -444,20 +449,4 @@ func (d *Device) updateHealth() {
 			d.setState(view.Degraded, why)
 		}
 	}
-}
-
-// enqueue passes a message to the loops. It drops the message when too many wait.
-func (d *Device) enqueue(m message) {
-	m.at = time.Now()
-	dropped := uint64(0)
-	select {
-	case d.messages <- &m:
-	default:
-		dropped = 1
-	}
-	d.mu.Lock()
-	d.heard = d.heard || m.packet != nil
-	d.stats.Messages++
-	d.stats.DroppedMessages += dropped
-	d.mu.Unlock()
 }

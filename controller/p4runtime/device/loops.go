@@ -97,9 +97,9 @@ func (d *Device) tick(ctx context.Context, running []*runningLoop) time.Duration
 
 // deliver passes a message to all loops.
 func (d *Device) deliver(m *message, running []*runningLoop) {
-	msg := feature.Message{Digest: m.digest, Idle: m.idle}
-	if m.packet != nil {
-		in, err := d.opts.Pipeline.PacketIn(m.packet)
+	msg := feature.Message{Digest: m.GetDigest(), Idle: m.GetIdleTimeoutNotification()}
+	if p := m.GetPacket(); p != nil {
+		in, err := d.opts.Pipeline.PacketIn(p)
 		if err != nil {
 			d.log.Debug("packet-in", "err", err)
 			return

@@ -26,13 +26,13 @@ const attemptTime = 2 * time.Minute
 const mostPutOff = 3
 
 // errPutOff ends a comparison for a change.
-var errPutOff = errors.New("the switch is wanted otherwise")
+var errPutOff = errors.New("the switch has another desired state now")
 
 // knownState is the state of a switch as far as the reconciler knows it without a read, because it
 // wrote it over the current session. So a change of a route needs no read of all entries.
 type knownState struct {
 	epoch uint64
-	seq   uint64 // of the want that state is from
+	seq   uint64 // of the desired state that state is
 	state *reconcile.State
 
 	trafficManager *trafficmanager.Config // state of the traffic manager; nil when it must be read
@@ -107,8 +107,8 @@ func (d *Device) reconciler(ctx context.Context) {
 		if ok {
 			failed.seq = 0
 			retry.Reset()
-			if job.want.Env != nil {
-				next = job.want.Env.Config.Controller.ResyncInterval
+			if job.desired.Env != nil {
+				next = job.desired.Env.Config.Controller.ResyncInterval
 			}
 		} else {
 			next = retry.Next()
@@ -124,21 +124,21 @@ func (d *Device) reconciler(ctx context.Context) {
 func (d *Device) job() (j job, ready bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	j = job{want: d.want, trafficManager: d.trafficManagerOf(d.want), seq: d.wantSeq, epoch: d.epoch}
-	return j, d.role == session.Primary && (j.want.State != nil || j.want.Err != nil)
+	j = job{desired: d.desired, trafficManager: d.trafficManagerOf(d.desired), seq: d.desiredSeq, epoch: d.epoch}
+	return j, d.role == session.Primary && (j.desired.State != nil || j.desired.Err != nil)
 }
 
 // job is the input of one attempt.
 type job struct {
-	want           Desired
-	trafficManager *trafficmanager.Config // want.TrafficManager with the loops' victims
+	desired        Desired
+	trafficManager *trafficmanager.Config // desired.TrafficManager with the loops' victims
 	seq            uint64
 	epoch          uint64
-	givesWay       bool // when something else is wanted while the switch is read, leave it at that
+	givesWay       bool // when something else is desired while the switch is read, leave it at that
 }
 
-// attempt reconciles the switch and reports whether the switch now has its wanted state, or else whether
-// it gave way to another want.
+// attempt reconciles the switch and reports whether the switch now has its desired state, or else whether
+// it gave way to another desired state.
 func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic bool) (ok, gaveWay bool) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -150,7 +150,7 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	if err != nil {
 		known.state = nil
 	}
-	if runsProgram(err) && j.want.Err == nil {
+	if runsProgram(err) && j.desired.Err == nil {
 		rows, merr := d.reconcileTrafficManager(ctx, j, known, periodic)
 		res.Modified += rows
 		err = errors.Join(err, merr)
@@ -169,11 +169,11 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 		return false, false // the session will soon report why
 	}
 	d.done = outcome{seq: j.seq, result: res}
-	if j.want.State != nil {
-		d.forwards = tookMost(err, j.want.State.Len())
+	if j.desired.State != nil {
+		d.forwards = tookMost(err, j.desired.State.Len())
 	}
-	if j.want.State != nil {
-		d.status.Entries, d.status.Tables = j.want.State.Len(), d.opts.Pipeline.Uses(j.want.Usage)
+	if j.desired.State != nil {
+		d.status.Entries, d.status.Tables = j.desired.State.Len(), d.opts.Pipeline.Uses(j.desired.Usage)
 	}
 	d.status.Reconciles++
 	if d.inLine = err == nil; err != nil {
@@ -194,14 +194,14 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 	return err == nil, false
 }
 
-// runsProgram reports whether the switch runs the wanted program, even if it refused entries. The
+// runsProgram reports whether the switch runs the desired program, even if it refused entries. The
 // traffic manager belongs to the running program, so it is not changed under another one.
 func runsProgram(err error) bool {
 	var refused *session.WriteError
 	return err == nil || errors.As(err, &refused)
 }
 
-// tookMost reports whether a switch runs the wanted program and took most of so many entries.
+// tookMost reports whether a switch runs the desired program and took most of so many entries.
 func tookMost(err error, entries int) bool {
 	var refused *session.WriteError
 	return err == nil || errors.As(err, &refused) && 2*len(refused.Failed) < entries
@@ -219,17 +219,17 @@ func transient(err error) bool {
 
 // attach gives the loops their environment. The caller holds mu.
 func (d *Device) attach(j job) {
-	if j.want.Env == nil || j.want.State == nil {
+	if j.desired.Env == nil || j.desired.State == nil {
 		return
 	}
-	if a := d.attached; a != nil && a.epoch == j.epoch && sameConfig(a.env, j.want.Env) {
+	if a := d.attached; a != nil && a.epoch == j.epoch && sameConfig(a.env, j.desired.Env) {
 		return
 	}
 	since := time.Now()
 	if d.attached != nil {
 		since = d.attached.since
 	}
-	d.attached = &attachment{env: j.want.Env, epoch: j.epoch, since: since}
+	d.attached = &attachment{env: j.desired.Env, epoch: j.epoch, since: since}
 	signal(d.reattach)
 }
 
@@ -240,11 +240,11 @@ func sameConfig(a, b *feature.Env) bool {
 	return same(a.Config, b.Config)
 }
 
-// reconcile reads the switch, compares it with what is wanted, and writes the differences.
+// reconcile reads the switch, compares it with what is desired, and writes the differences.
 func (d *Device) reconcile(ctx context.Context, j job, known *knownState, periodic bool) (view.Result, error) {
 	res := view.Result{Switch: d.opts.Switch.Name}
-	if j.want.Err != nil {
-		return res, j.want.Err
+	if j.desired.Err != nil {
+		return res, j.desired.Err
 	}
 	c, err := d.session.Client()
 	if err != nil {
@@ -272,26 +272,26 @@ func (d *Device) reconcile(ctx context.Context, j job, known *knownState, period
 		d.noteCapabilities(j.epoch, discover(ctx, c, d.opts, unreadable))
 		d.count(func(s *Stats) { s.Reads++ })
 	}
-	plan := reconcile.Diff(known.state, j.want.State, d.opts.Pipeline.TableSize)
+	plan := reconcile.Diff(known.state, j.desired.State, d.opts.Pipeline.TableSize)
 	if periodic && plan.Len() > 0 && d.Status().State == view.Ready {
 		d.event(view.Warning, "switch.drift", fmt.Sprintf("%d entries were not what they should be", plan.Len()))
 	}
 	if err := d.write(ctx, c, plan); err != nil {
 		return res, err
 	}
-	known.state, known.seq = j.want.State, j.seq
+	known.state, known.seq = j.desired.State, j.seq
 	res.Inserted, res.Modified, res.Deleted = plan.Count()
 	return res, nil
 }
 
-// untilChanged returns a context that also ends, by errPutOff, when something else is wanted than what
+// untilChanged returns a context that also ends, by errPutOff, when something else is desired than what
 // seq counts.
 func (d *Device) untilChanged(ctx context.Context, seq uint64) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for {
 			d.mu.Lock()
-			is, changed := d.wantSeq, d.changed
+			is, changed := d.desiredSeq, d.changed
 			d.mu.Unlock()
 			if is != seq {
 				cancel(errPutOff)
@@ -307,7 +307,7 @@ func (d *Device) untilChanged(ctx context.Context, seq uint64) (context.Context,
 	return ctx, func() { cancel(nil) }
 }
 
-// program pushes the wanted pipeline unless the switch runs it.
+// program pushes the desired pipeline unless the switch runs it.
 func (d *Device) program(ctx context.Context, c *session.Client) (pushed bool, err error) {
 	running, err := compare(ctx, c, d.opts.Pipeline)
 	if err != nil || running == session.Same {

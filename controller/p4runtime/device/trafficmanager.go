@@ -53,8 +53,8 @@ func (d *Device) applyTrafficManager(ctx context.Context, j job, known *knownSta
 	return rows, nil
 }
 
-// trafficManagerOf returns the wanted state of the traffic manager for a want. It includes the
-// victims of the running loops if these run with the want's configuration. The caller holds mu.
+// trafficManagerOf returns the desired state of the traffic manager for a desired state. It includes the
+// victims of the running loops if these run with its configuration. The caller holds mu.
 func (d *Device) trafficManagerOf(w Desired) *trafficmanager.Config {
 	if w.Env == nil || d.attached == nil || !sameConfig(d.attached.env, w.Env) {
 		return w.TrafficManager
@@ -62,8 +62,8 @@ func (d *Device) trafficManagerOf(w Desired) *trafficmanager.Config {
 	return d.planTrafficManager(w)
 }
 
-// planTrafficManager returns the state that a plan for a want compares the traffic manager with. It
-// includes the loops' victims, if they are ports of the want, so that they are no difference. The
+// planTrafficManager returns the state that a plan compares the traffic manager with. It
+// includes the loops' victims, if they are its ports, so that they are no difference. The
 // caller holds mu.
 func (d *Device) planTrafficManager(w Desired) *trafficmanager.Config {
 	if a := d.attached; a != nil && a.epoch == d.epoch && w.TrafficManager != nil {
@@ -82,7 +82,7 @@ var errDropped = errors.New("the loop was dropped")
 func (d *Device) setVictims(a *attachment, ports []uint32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	base := d.want.TrafficManager
+	base := d.desired.TrafficManager
 	if a == nil || d.attached != a || base == nil {
 		return errDropped
 	}

@@ -186,7 +186,7 @@ func (p *Pipeline) ConstTable(id uint32) bool {
 }
 
 // Learned reports whether the entries of a table belong to who learns them, as the
-// annotation @learned of the program says: they are not part of a switch's wanted state. The
+// annotation @learned of the program says: they are not part of a switch's desired state. The
 // default entry is.
 func (p *Pipeline) Learned(id uint32) bool {
 	t, err := p.tables.id(id)

@@ -1,4 +1,4 @@
-// Package reconcile computes how to turn the state of a switch into the wanted state. Diff is a pure
+// Package reconcile computes how to turn the state of a switch into the desired state. Diff is a pure
 // function that returns a Plan of ordered batches. While a plan is written no entity ever refers to
 // a missing one, whatever the order of updates within a batch.
 package reconcile

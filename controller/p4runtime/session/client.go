@@ -97,7 +97,7 @@ func (c *Client) Write(ctx context.Context, updates []*p4v1.Update) error {
 	return nil
 }
 
-// Running says how far the pipeline on the switch is the wanted one.
+// Running says how far the pipeline on the switch is the desired one.
 type Running uint8
 
 // The answers of Compare.

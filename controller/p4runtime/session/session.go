@@ -45,12 +45,8 @@ type Handler interface {
 	// Role says that the role changed, or why a disconnected or backup session still is
 	// what it is. A session that becomes primary may find the switch in any state.
 	Role(r Role, why error)
-	// PacketIn takes a packet that the switch sent up.
-	PacketIn(p *p4v1.PacketIn)
-	// Digest takes learned values; they are acknowledged once it returns.
-	Digest(d *p4v1.DigestList)
-	// Idle takes entries whose idle timeout is over.
-	Idle(n *p4v1.IdleTimeoutNotification)
+	// Message takes a packet, a digest or an idle timeout. A digest is acknowledged once it returns.
+	Message(m *p4v1.StreamMessageResponse)
 	// PacketRefused says that the switch does not take packets, such as one without a CPU port.
 	PacketRefused(why error)
 }

@@ -48,12 +48,19 @@ func (r *recorder) note(f func()) {
 }
 
 func (r *recorder) Role(role Role, why error) { r.note(func() { r.role, r.why = role, why }) }
-func (r *recorder) PacketIn(p *p4v1.PacketIn) { r.note(func() { r.packets = append(r.packets, p) }) }
-func (r *recorder) Digest(*p4v1.DigestList)   { r.note(func() { r.digests++ }) }
 func (r *recorder) PacketRefused(error)       {}
 
-func (r *recorder) Idle(*p4v1.IdleTimeoutNotification) {
-	r.note(func() { r.idle++ })
+func (r *recorder) Message(m *p4v1.StreamMessageResponse) {
+	r.note(func() {
+		switch {
+		case m.GetPacket() != nil:
+			r.packets = append(r.packets, m.GetPacket())
+		case m.GetDigest() != nil:
+			r.digests++
+		case m.GetIdleTimeoutNotification() != nil:
+			r.idle++
+		}
+	})
 }
 
 // until waits for a condition on the recorder.

@@ -122,13 +122,11 @@ func (s *stream) receive(rpc p4v1.P4Runtime_StreamChannelClient, h Handler) erro
 			if err := s.arbitrate(x.Arbitration, h); err != nil {
 				return err
 			}
-		case *p4v1.StreamMessageResponse_Packet:
-			h.PacketIn(x.Packet)
+		case *p4v1.StreamMessageResponse_Packet, *p4v1.StreamMessageResponse_IdleTimeoutNotification:
+			h.Message(m)
 		case *p4v1.StreamMessageResponse_Digest:
-			h.Digest(x.Digest)
+			h.Message(m)
 			s.ack(x.Digest)
-		case *p4v1.StreamMessageResponse_IdleTimeoutNotification:
-			h.Idle(x.IdleTimeoutNotification)
 		case *p4v1.StreamMessageResponse_Error:
 			e := x.Error
 			if e.GetPacketOut() != nil && codes.Code(uint32(e.GetCanonicalCode())) == codes.FailedPrecondition {

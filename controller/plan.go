@@ -1,0 +1,135 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/p4runtime/device"
+	"github.com/headgate/headgate/controller/p4runtime/session"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+)
+
+// Planner is a participant that can say what a configuration would change with it.
+type Planner interface {
+	Changes(*config.Config) []view.Change
+}
+
+// Plan says what Apply would write to each switch, and changes nothing. What changes beside the
+// switches comes last, as the plan of a switch without a name. The notes say what can go wrong in the
+// fabric as a whole, and, where failures is more than 0, what would while up to so many links fail. A
+// configuration with faults gives a *yamlnode.Error.
+func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failures int) ([]view.Plan, []string, error) {
+	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, desired, err := c.check(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.close()
+	plans := make([]view.Plan, len(cfg.Switches))
+	var wg sync.WaitGroup
+	for i, s := range cfg.Switches {
+		wg.Go(func() {
+			give, err := c.slots.Take(ctx)
+			if err != nil {
+				plans[i] = view.Plan{Switch: s.Name, Unreachable: err.Error()}
+				return
+			}
+			defer give()
+			plans[i] = c.planOne(ctx, s, in.switches[s.Name], desired[s.Name].Desired)
+		})
+	}
+	wg.Wait()
+	for i, s := range cfg.Switches {
+		plans[i].Notes = c.advice(in.switches[s.Name].env)
+	}
+	var own []view.Change
+	for _, part := range c.opts.Participants {
+		if part, ok := part.(Planner); ok {
+			own = append(own, part.Changes(cfg)...)
+		}
+	}
+	if len(own) > 0 {
+		plans = append(plans, view.Plan{Changes: own})
+	}
+	return plans, c.notes(ctx, cfg, in.graph, failures), nil
+}
+
+// notes says what can go wrong with a configuration in the fabric as a whole: what Apply would refuse,
+// and what follows from links that an operator took out of service.
+func (c *Controller) notes(ctx context.Context, cfg *config.Config, g *topology.Graph, failures int) (notes []string) {
+	whole := c.foresee(ctx, cfg, g, nil, failures)
+	for _, r := range whole {
+		if r.Refused != nil {
+			r.Text = "apply refuses this: " + r.Refused.Error()
+		}
+		notes = append(notes, r.Text)
+	}
+	for _, r := range c.foresee(ctx, cfg, g, c.links.state().DownLinks, 0) {
+		if !slices.ContainsFunc(whole, func(w feature.Risk) bool { return w.Text == r.Text }) {
+			notes = append(notes, "with the links that are out of service now: "+r.Text)
+		}
+	}
+	return notes
+}
+
+// foresee asks the features.
+func (c *Controller) foresee(ctx context.Context, cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
+	for _, f := range c.features {
+		if f, ok := f.(feature.Foreseer); ok {
+			risks = append(risks, f.Foresee(ctx, cfg, g, down, failures)...)
+		}
+	}
+	return risks
+}
+
+// advice returns what features have to say about a configuration on a switch.
+func (c *Controller) advice(env *feature.Env) []string {
+	var running *config.Switch
+	if cfg := c.Config(); cfg != nil {
+		running = cfg.Switch(env.Switch.Name)
+	}
+	var notes []string
+	for _, f := range c.features {
+		if f, ok := f.(feature.Adviser); ok {
+			notes = append(notes, f.Advise(env, running)...)
+		}
+	}
+	return notes
+}
+
+// planOne uses the session where there is one, and else a connection of its own, for
+// which nobody needs to be primary.
+func (c *Controller) planOne(ctx context.Context, s config.Switch, in *switchInputs, want device.Desired) view.Plan {
+	c.mu.RLock()
+	var u *unit
+	if c.current != nil {
+		u = c.current.devices[s.Name]
+	}
+	attached := u != nil && u.started && u.spec == specOf(in.env)
+	c.mu.RUnlock()
+	if attached {
+		return u.Plan(ctx, want)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.ApplyTimeout)
+	defer cancel()
+	var client *session.Client
+	dial, err := c.opts.Dial(s)
+	if err == nil {
+		var closeClient func() error
+		if client, closeClient, err = session.Dial(s.Address, s.DeviceID, dial...); err == nil {
+			defer closeClient()
+		}
+	}
+	plan := device.PlanOf(ctx, s.Name, client, err, in.env.Pipeline, want.State, feature.Externs(c.features, &s)...)
+	if err == nil && in.driver != nil {
+		device.PlanTrafficManager(ctx, &plan, in.driver, want.TrafficManager)
+	}
+	return plan
+}
