@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -24,7 +25,7 @@ type grpcServer struct {
 	done    chan struct{}
 }
 
-// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on a TCP address until StopGRPC, with TLS when creds is not
+// ServeGRPC serves P4Runtime, and the switch's state over gNMI, on host:port or unix:PATH until StopGRPC, with TLS when creds is not
 // nil, and returns the address. Entries and pipeline are the switch's: they stay when the
 // server stops and are there when it is started again.
 func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) (net.Addr, error) {
@@ -34,7 +35,11 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	if g.running != nil {
 		return nil, ErrServing
 	}
-	l, err := net.Listen("tcp", addr)
+	network, at := "tcp", addr
+	if path, unix := strings.CutPrefix(addr, "unix:"); unix {
+		network, at = "unix", strings.TrimPrefix(path, "//") // gRPC's unix:path and unix:///path
+	}
+	l, err := net.Listen(network, at)
 	if err != nil {
 		return nil, fmt.Errorf("P4Runtime server: %w", err)
 	}

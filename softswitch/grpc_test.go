@@ -4,7 +4,10 @@ import (
 	"context"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
+
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -160,5 +163,41 @@ func TestRestartOfTheP4RuntimeServer(t *testing.T) {
 	<-end
 	if n := s.Stats().Pipelines; n != 1 {
 		t.Errorf("%d pipelines ran, want 1", n)
+	}
+}
+
+// TestClients: a switch answers over every kind of address that gRPC has, clients that ping often keep
+// it, and those without the .proto files can ask for them.
+func TestClients(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")} {
+		s, err := NewOnLoop(clock.NewLoop(), config("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		at, err := s.ServeGRPC(addr, nil)
+		if err != nil {
+			t.Errorf("%s: %v", addr, err)
+			continue
+		}
+		target := at.String()
+		if at.Network() == "unix" {
+			target = "unix:" + target
+		}
+		conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		stream, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+		if err == nil {
+			err = stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "p4.v1.P4Runtime"}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := stream.Recv(); err != nil || len(answer.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
+			t.Errorf("%s: reflection: %v, %v", addr, answer, err)
+		}
 	}
 }

@@ -261,11 +261,21 @@ func TestConfigErrors(t *testing.T) {
 		return err
 	}
 	add := func(n uint32) error { _, err := s.AddPort(n, 0); return err }
+	noCPU := func(n uint32) error {
+		c := config("y")
+		c.CPUPort = 0
+		s, err := NewOnLoop(loop, c)
+		if err == nil {
+			_, err = s.AddPort(n, 0)
+		}
+		return err
+	}
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
 		{try(func(c *Config) { c.CPUPort = 512 }), "switch x: CPU port 512: want 1 to 511, or 0 for none"},
+		{noCPU(0), ""}, // without a CPU port, 0 is a port as others are
 		{try(func(c *Config) { c.CPUPort = 511 }), "switch x: CPU port 511 is the drop port: give one of them another number"},
 		{try(func(c *Config) { c.Traffic.Queues = 99 }), "switch x: number of queues 99: want 1 to 32"},
 		{add(512), "switch a: port 512: want 0 to 511"},

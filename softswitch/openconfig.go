@@ -31,7 +31,7 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		frames = largestFrames()
 	}
 	for _, p := range s.PortStats() {
-		if p.Port == s.cpu && s.cpu != 0 {
+		if p.Port == s.cpu {
 			continue
 		}
 		port, oper := strconv.FormatUint(uint64(p.Port), 10), gnmi.Down

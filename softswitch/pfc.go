@@ -91,9 +91,6 @@ func newFlowControl(p PFC, queues int, cpu uint32) (*flowControl, error) {
 	if p.Watch, err = p.Watch.WithDefaults(); err != nil {
 		return nil, err
 	}
-	if cpu == 0 {
-		cpu = maxPort + 1
-	}
 	f := &flowControl{PFC: p, cpu: cpu}
 	for q, class := range p.Classes {
 		switch {

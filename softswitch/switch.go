@@ -22,6 +22,9 @@ const DefaultDropPort = 511
 // maxPort is the highest port number: v1model's ports have nine bits.
 const maxPort = 511
 
+// noPort is the CPU port of a switch that has none: port 0 is a port as others are.
+const noPort = maxPort + 1
+
 // Config configures a switch.
 type Config struct {
 	Name     string // for logs
@@ -88,7 +91,10 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 		return nil, err
 	}
 	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, runner: r}
-	pfc, err := newFlowControl(c.PFC, m.Queues(), c.CPUPort)
+	if s.cpu == 0 {
+		s.cpu = noPort
+	}
+	pfc, err := newFlowControl(c.PFC, m.Queues(), s.cpu)
 	if err != nil {
 		return nil, err
 	}

@@ -79,6 +79,10 @@ type (
 // Handle names an entry of a table for as long as it exists. Its upper half counts the insertions.
 type Handle uint64
 
+// DefaultEntry stands for the default entry of a table where a method reads or writes a direct counter
+// or a direct meter.
+const DefaultEntry = ^Handle(0)
+
 // Slot is a small number that no other entry of the table has while this one exists.
 func (h Handle) Slot() int { return int(uint32(h)) }
 

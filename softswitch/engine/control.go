@@ -12,85 +12,57 @@ func errorf(kind error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kind)
 }
 
-// onEntry runs f on an entry while its table does not change.
-func (in *Instance) onEntry(name string, h Handle, f func(t *table, e *entry) error) error {
+// onUsage runs f on the direct counter and meter of an entry, or of DefaultEntry, while its table does
+// not change. has says whether the table has what f uses.
+func (in *Instance) onUsage(name string, h Handle, what string, has func(*tableSpec) bool, f func(u *usage)) error {
 	in.locks[0].RLock()
 	defer in.locks[0].RUnlock()
 	t, err := in.table(name)
 	if err != nil {
 		return err
 	}
-	e, err := t.entry(h)
-	if err != nil {
-		return err
+	u := &t.missUse
+	if h != DefaultEntry {
+		e, err := t.entry(h)
+		if err != nil {
+			return err
+		}
+		u = e.usage
 	}
-	return f(t, e)
-}
-
-func (t *table) wantCounters() error {
-	if !t.spec.counters {
-		return errorf(ErrInvalid, "table %q has no direct counter", t.spec.name)
+	if !has(t.spec) {
+		return errorf(ErrInvalid, "table %q has no %s", name, what)
 	}
+	f(u)
 	return nil
 }
 
-// EntryCounter reads the direct counter of an entry.
+func hasCounter(t *tableSpec) bool { return t.counters }
+func hasMeter(t *tableSpec) bool   { return t.meter != nil }
+
+// EntryCounter reads the direct counter of an entry. That of DefaultEntry counts the packets that miss
+// the table; BMv2 does not count them.
 func (in *Instance) EntryCounter(name string, h Handle) (v Counter, err error) {
-	err = in.onEntry(name, h, func(t *table, e *entry) error {
-		err := t.wantCounters()
-		if err == nil {
-			v = e.count.read()
-		}
-		return err
-	})
+	err = in.onUsage(name, h, "direct counter", hasCounter, func(u *usage) { v = u.count.read() })
 	return v, err
 }
 
 // SetEntryCounter writes the direct counter of an entry.
 func (in *Instance) SetEntryCounter(name string, h Handle, v Counter) error {
-	return in.onEntry(name, h, func(t *table, e *entry) error {
-		err := t.wantCounters()
-		if err == nil {
-			e.count.write(v)
-		}
-		return err
-	})
-}
-
-// DefaultCounter reads how many packets missed a table with a direct counter. BMv2 does
-// not count them.
-func (in *Instance) DefaultCounter(name string) (Counter, error) {
-	t, err := in.table(name)
-	if err != nil {
-		return Counter{}, err
-	}
-	return t.misses.read(), t.wantCounters()
+	return in.onUsage(name, h, "direct counter", hasCounter, func(u *usage) { u.count.write(v) })
 }
 
 // EntryMeter reads the direct meter of an entry.
 func (in *Instance) EntryMeter(name string, h Handle) (v MeterRate, err error) {
-	err = in.onEntry(name, h, func(t *table, e *entry) error {
-		if t.spec.meter == nil {
-			return errorf(ErrInvalid, "table %q has no direct meter", name)
-		}
-		v = e.meter.get()
-		return nil
-	})
+	err = in.onUsage(name, h, "direct meter", hasMeter, func(u *usage) { v = u.meter.get() })
 	return v, err
 }
 
 // SetEntryMeter configures the direct meter of an entry.
 func (in *Instance) SetEntryMeter(name string, h Handle, m MeterRate) error {
-	return in.onEntry(name, h, func(t *table, e *entry) error {
-		if t.spec.meter == nil {
-			return errorf(ErrInvalid, "table %q has no direct meter", name)
-		}
-		if err := checkRate(m); err != nil {
-			return fmt.Errorf("table %q: %w", name, err)
-		}
-		e.meter.set(m)
-		return nil
-	})
+	if err := checkRate(m); err != nil {
+		return fmt.Errorf("table %q: %w", name, err)
+	}
+	return in.onUsage(name, h, "direct meter", hasMeter, func(u *usage) { u.meter.set(m) })
 }
 
 func checkRate(m MeterRate) error {
@@ -123,13 +95,8 @@ func (in *Instance) Expired(name string, now units.Time) []Handle {
 
 // SinceHit is the time since a packet hit the entry of a table with idle timeouts, or since it was added.
 func (in *Instance) SinceHit(name string, h Handle, now units.Time) (d units.Time, err error) {
-	err = in.onEntry(name, h, func(t *table, e *entry) error {
-		if !t.spec.timeout {
-			return errorf(ErrInvalid, "table %q has no idle timeouts", name)
-		}
-		d = max(0, now-units.Time(e.lastHit.Load()))
-		return nil
-	})
+	has := func(t *tableSpec) bool { return t.timeout }
+	err = in.onUsage(name, h, "idle timeouts", has, func(u *usage) { d = max(0, now-units.Time(u.lastHit.Load())) })
 	return d, err
 }
 

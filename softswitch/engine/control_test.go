@@ -251,7 +251,7 @@ func TestCountersAndTimeouts(t *testing.T) {
 	if c, err := in.EntryCounter("I.exact_", h); err != nil || c != (Counter{1, 25}) {
 		t.Errorf("entry counter %v %v, want 1 packet of 25 bytes", c, err)
 	}
-	if c, err := in.DefaultCounter("I.exact_"); err != nil || c.Packets != 1 {
+	if c, err := in.EntryCounter("I.exact_", DefaultEntry); err != nil || c.Packets != 1 {
 		t.Errorf("default counter %v %v, want 1 packet", c, err)
 	}
 	if got := in.Expired("I.exact_", 1400*units.Millisecond); len(got) != 0 {

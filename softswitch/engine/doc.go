@@ -22,7 +22,7 @@ package engine
 //   - Headers may grow a packet by any number of bytes; BMv2 stops at 512.
 //   - A push or pop moves all elements of a header stack; BMv2 moves those below its next
 //     index only. Elements of union stacks that are pushed or popped out become invalid.
-//   - Misses of a table with a direct counter are counted, and DefaultCounter reads them.
+//   - The default entry of a table has a direct counter and meter as every entry has (DefaultEntry).
 //   - isValid() of a stack element chosen at run time is supported; BMv2 refuses the
 //     program.
 //   - Round-robin hashes keep at most 65536 inputs apart.

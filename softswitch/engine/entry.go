@@ -23,7 +23,7 @@ type table struct {
 	used    bool              // the table has entries
 	miss    step              // without an entry: the default action
 	none    step              // with an empty group: no action
-	misses  counterCell
+	missUse usage             // of the default entry: its direct counter and meter
 	consts  []Handle
 	probe   match.Entry      // memory of Find
 	few     [fewWords]uint64 // memory of an update
@@ -80,6 +80,9 @@ func (e *entry) handle() Handle { return Handle(e.Order) }
 
 func newTable(t *tableSpec) *table {
 	x := &table{spec: t, look: match.NewIndex(t.key)}
+	if t.meter != nil {
+		x.missUse.meter = &meterCell{}
+	}
 	x.setDefault(t.deflt)
 	return x
 }
@@ -114,10 +117,15 @@ func (t *table) lookup(p *Packet, key []uint64) *step {
 	return t.missed(p)
 }
 
-// missed counts a packet that no entry matches, and returns where the code goes on.
+// missed counts and meters a packet that no entry matches under the default entry (P4Runtime 9.1: it has
+// direct resources as every other entry), and returns where the code goes on. Without a configuration
+// the meter leaves the packet's colour as it is, as BMv2 does.
 func (t *table) missed(p *Packet) *step {
 	if t.spec.counters {
-		t.misses.add(p.Bytes)
+		t.missUse.count.add(p.Bytes)
+	}
+	if s := t.spec.meter; s != nil && t.missUse.meter.get().Configured {
+		p.W[s.target.Word()] = t.missUse.meter.run(p.Bytes, s, p.now) & s.target.F.Mask
 	}
 	return &t.miss
 }

@@ -130,9 +130,12 @@ func (s *Server) packetOut(c arbitration.Client, m *p4v1.PacketOut) error {
 	if l == nil || l.schema == nil {
 		return errNoPipeline
 	}
-	frame, err := packetio.Encode(l.schema.PacketOut, m)
+	frame, missing, err := packetio.Encode(l.schema.PacketOut, m)
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "packet: %v", err)
+	}
+	if missing != "" && s.stats.packetOutPartial.Add(1) == 1 {
+		s.log.Warn("packet-outs leave out metadata, which is taken as 0; said once, counted from now on", "field", missing)
 	}
 	s.dev.PacketOut(frame)
 	return nil

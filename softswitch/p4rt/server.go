@@ -6,10 +6,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
 
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
@@ -103,15 +106,18 @@ type Server struct {
 	closed  sync.Once
 }
 
-// Stats counts the messages that the server dropped so that the switch need not wait.
+// Stats counts the messages that the server dropped so that the switch need not wait, and those that
+// were not complete.
 type Stats struct {
 	PacketInDropped uint64 // no primary, a slow one, or a frame without its header
 	DigestDropped   uint64 // messages, for the same reasons
 	IdleDropped     uint64 // notifications
 	ErrorDropped    uint64 // stream errors
+	// PacketOutPartial counts the packet-outs that left out metadata, which was taken as 0.
+	PacketOutPartial uint64
 }
 
-type counters struct{ packetIn, digest, idle, streamError atomic.Uint64 }
+type counters struct{ packetIn, digest, idle, streamError, packetOutPartial atomic.Uint64 }
 
 // New returns a server without a pipeline.
 func New(opts Options, dev Device) *Server {
@@ -152,6 +158,7 @@ func (s *Server) Register(gs *grpc.Server) {
 		}
 	}
 	gs.RegisterService(&desc, s)
+	reflection.Register(gs) // for clients without the .proto files, such as grpcurl
 }
 
 // ServerOptions are the options that a gRPC server for P4Runtime needs: among others, pipelines and
@@ -160,6 +167,9 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxReceive),
 		grpc.ForceServerCodecV2(wire.NewCodec()),
+		// Clients may ping once a second, with or without a stream. gRPC's own limit is five minutes;
+		// it ends the connection of a client that pings every 10 s, a usual value.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		// Stop must wait for the handlers of streams. Otherwise a controller that reconnects
 		// at once to a restarted server finds its election id used by its own old stream.
 		grpc.WaitForHandlers(true),
@@ -181,7 +191,7 @@ func (s *Server) Capabilities(context.Context, *p4v1.CapabilitiesRequest) (*p4v1
 
 // Stats returns the counts since the start.
 func (s *Server) Stats() Stats {
-	out := Stats{s.stats.packetIn.Load(), s.stats.digest.Load(), s.stats.idle.Load(), s.stats.streamError.Load()}
+	out := Stats{s.stats.packetIn.Load(), s.stats.digest.Load(), s.stats.idle.Load(), s.stats.streamError.Load(), s.stats.packetOutPartial.Load()}
 	if l := s.running.Load(); l != nil && l.digests != nil {
 		out.DigestDropped += l.digests.Dropped()
 	}

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
 )
 
 // snapLength is what our pcap files declare as the longest frame, libpcap's own maximum.
@@ -124,7 +127,7 @@ func (w *pcapWriter) close() error {
 	return errors.Join(err, w.file.Close())
 }
 
-// pcapReader reads a pcap file one frame ahead. The frame stays in the reader's buffer.
+// pcapReader reads a pcap or a pcapng file one frame ahead. The frame stays in the reader's buffer.
 type pcapReader struct {
 	path    string
 	port    uint32
@@ -136,6 +139,7 @@ type pcapReader struct {
 	data    []byte // the current frame, valid until next
 	at      int64  // nanoseconds since 1970
 	end     bool
+	ng      *pcapgo.NgReader // of a pcapng file, which needs the fields above for path, file and frame only
 }
 
 func openPcap(path string, port uint32) (*pcapReader, error) {
@@ -181,12 +185,17 @@ func (r *pcapReader) header() error {
 		return err
 	}
 	magic := r.number(r.buf)
+	if magic == 0x0a0d0d0a { // the same in either byte order
+		var err error
+		r.ng, err = pcapgo.NewNgReader(io.MultiReader(bytes.NewReader(r.buf), r.file), pcapgo.DefaultNgReaderOptions)
+		return err
+	}
 	switch magic {
 	case 0xa1b2c3d4, 0xa1b23c4d:
 	case 0xd4c3b2a1, 0x4d3cb2a1:
 		r.swapped = true
 	default:
-		return fmt.Errorf("magic number %#08x: want 0xa1b2c3d4 or 0xa1b23c4d in either byte order", magic)
+		return fmt.Errorf("magic number %#08x: want 0xa1b2c3d4 or 0xa1b23c4d in either byte order, or pcapng's 0x0a0d0d0a", magic)
 	}
 	r.unit = 1000
 	if r.number(r.buf) == 0xa1b23c4d {
@@ -206,6 +215,9 @@ func (r *pcapReader) header() error {
 
 // next moves to the next frame, or to the end.
 func (r *pcapReader) next() error {
+	if r.ng != nil {
+		return r.nextNg()
+	}
 	if len(r.buf) < recordHeader {
 		switch err := r.have(recordHeader); {
 		case err == io.EOF:
@@ -216,11 +228,8 @@ func (r *pcapReader) next() error {
 		}
 	}
 	captured, length := r.number(r.buf[8:]), r.number(r.buf[12:])
-	if captured > snapLength {
-		return fmt.Errorf("%s: a frame of %d bytes: want at most %d", r.path, captured, snapLength)
-	}
-	if captured != length {
-		return fmt.Errorf("%s: a frame of %d bytes was captured with %d bytes only: want whole frames", r.path, length, captured)
+	if err := r.whole(int(captured), int(length)); err != nil {
+		return err
 	}
 	n := recordHeader + int(captured)
 	if len(r.buf) < n {
@@ -230,6 +239,31 @@ func (r *pcapReader) next() error {
 	}
 	r.at = int64(r.number(r.buf))*1e9 + int64(r.number(r.buf[4:]))*r.unit
 	r.data, r.buf = r.buf[recordHeader:n], r.buf[n:]
+	return nil
+}
+
+// nextNg is next for a pcapng file (draft-ietf-opsawg-pcapng).
+func (r *pcapReader) nextNg() error {
+	data, info, err := r.ng.ZeroCopyReadPacketData()
+	switch {
+	case err == io.EOF:
+		r.end, r.data = true, nil
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", r.path, err)
+	}
+	r.data, r.at = data, info.Timestamp.UnixNano()
+	return r.whole(info.CaptureLength, info.Length)
+}
+
+// whole refuses frames that are too long or not captured as a whole.
+func (r *pcapReader) whole(captured, length int) error {
+	switch {
+	case captured > snapLength:
+		return fmt.Errorf("%s: a frame of %d bytes: want at most %d", r.path, captured, snapLength)
+	case captured != length:
+		return fmt.Errorf("%s: a frame of %d bytes was captured with %d bytes only: want whole frames", r.path, length, captured)
+	}
 	return nil
 }
 

@@ -1,11 +1,16 @@
 package port
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
 )
 
 // FuzzPcapReader: any file is read to its end or refused, and frames lie within bounds.
@@ -32,6 +37,7 @@ func FuzzPcapReader(f *testing.F) {
 	f.Add(data[:len(data)-1])
 	f.Add(data[:30])
 	f.Add([]byte("\xa1\xb2\x3c\x4d\x00\x02\x00\x04"))
+	f.Add([]byte("\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x1c\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "in.pcap")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -120,5 +126,49 @@ func TestPcapWriterFails(t *testing.T) {
 	}
 	if err := w.close(); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("close: %v", err)
+	}
+}
+
+// TestPcapng: a file as Wireshark writes it has its frames and times, and a damaged one is refused.
+func TestPcapng(t *testing.T) {
+	var file bytes.Buffer
+	w, err := pcapgo.NewNgWriter(&file, layers.LinkTypeEthernet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		frame := bytes.Repeat([]byte{byte(i)}, 60+i)
+		info := gopacket.CaptureInfo{Timestamp: time.Unix(int64(i), 5000), CaptureLength: len(frame), Length: len(frame)}
+		if err := w.WritePacket(info, frame); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "in.pcapng")
+	read := func(data []byte) (frames int, err error) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := openPcap(path, 1)
+		if err != nil {
+			return 0, err
+		}
+		defer r.file.Close()
+		for ; ; frames++ {
+			if err := r.next(); err != nil || r.end {
+				return frames, err
+			}
+			if len(r.data) != 60+frames || r.data[0] != byte(frames) || r.at != int64(frames)*1e9+5000 {
+				t.Errorf("frame %d: %d bytes at %d", frames, len(r.data), r.at)
+			}
+		}
+	}
+	if n, err := read(file.Bytes()); n != 3 || err != nil {
+		t.Errorf("%d frames, %v; want 3", n, err)
+	}
+	if n, err := read(file.Bytes()[:file.Len()-20]); n != 2 || err == nil {
+		t.Errorf("cut off: %d frames, %v; want 2 and an error", n, err)
 	}
 }

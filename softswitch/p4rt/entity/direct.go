@@ -2,14 +2,10 @@ package entity
 
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 )
-
-var errDefaultResources = status.Error(codes.Unimplemented, "the direct counter and meter of a default entry cannot be written: the engine counts misses and meters hits")
 
 // resource is a kind of direct resource. has reports whether a table has one.
 type resource struct {
@@ -29,30 +25,34 @@ func (r resource) check(t *table) error {
 	return nil
 }
 
-// directEntry finds the one entry whose direct resource an update writes.
-func (s *State) directEntry(op p4v1.Update_Type, r resource, in *p4v1.TableEntry) (*table, *entry, error) {
+// directEntry finds the one entry whose direct resource an update writes; its handle is
+// engine.DefaultEntry for the default entry.
+func (s *State) directEntry(op p4v1.Update_Type, r resource, in *p4v1.TableEntry) (*table, engine.Handle, error) {
 	if err := onlyModify(op, r.name); err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
-	switch {
-	case in == nil:
-		return nil, nil, invalid("table_entry is unset")
-	case in.IsDefaultAction:
-		return nil, nil, errDefaultResources
+	if in == nil {
+		return nil, 0, invalid("table_entry is unset")
 	}
 	t, err := s.tableByID(in.TableId)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
+	}
+	if in.IsDefaultAction {
+		if err := t.checkDefaultKey(in); err != nil {
+			return nil, 0, err
+		}
+		return t, engine.DefaultEntry, r.check(t)
 	}
 	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
-	return t, e, r.check(t)
+	return t, e.handle, r.check(t)
 }
 
 func (s *State) writeDirectCounter(op p4v1.Update_Type, in *p4v1.DirectCounterEntry) error {
-	t, e, err := s.directEntry(op, directCounter, in.GetTableEntry())
+	t, h, err := s.directEntry(op, directCounter, in.GetTableEntry())
 	if err != nil || in.Data == nil {
 		return err
 	}
@@ -60,14 +60,14 @@ func (s *State) writeDirectCounter(op p4v1.Update_Type, in *p4v1.DirectCounterEn
 	if err != nil {
 		return err
 	}
-	return fromEngine(s.inst.SetEntryCounter(t.spec.Name, e.handle, c))
+	return fromEngine(s.inst.SetEntryCounter(t.spec.Name, h, c))
 }
 
 func (s *State) writeDirectMeter(op p4v1.Update_Type, in *p4v1.DirectMeterEntry) error {
 	if in.GetCounterData() != nil {
 		return errMeterCounters
 	}
-	t, e, err := s.directEntry(op, directMeter, in.GetTableEntry())
+	t, h, err := s.directEntry(op, directMeter, in.GetTableEntry())
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *State) writeDirectMeter(op p4v1.Update_Type, in *p4v1.DirectMeterEntry)
 	if err != nil {
 		return err
 	}
-	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
+	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, h, r))
 }
 
 // readDirect calls f for the entries that a read of direct resources selects. table_id 0 selects all
@@ -123,15 +123,9 @@ func (s *State) readDirect(r resource, in *p4v1.TableEntry, f func(*table, *entr
 }
 
 func (s *State) readDirectCounters(req *p4v1.DirectCounterEntry, emit func(*p4v1.Entity)) error {
-	return s.readDirect(directCounter, req.GetTableEntry(), func(t *table, e *entry) (err error) {
-		var c engine.Counter
-		key := &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}
-		if e == nil {
-			c, err = s.inst.DefaultCounter(t.spec.Name)
-		} else {
-			key = e.keyOnly()
-			c, err = s.inst.EntryCounter(t.spec.Name, e.handle)
-		}
+	return s.readDirect(directCounter, req.GetTableEntry(), func(t *table, e *entry) error {
+		key, h := t.identify(e)
+		c, err := s.inst.EntryCounter(t.spec.Name, h)
 		if err == nil {
 			emit(p4msg.Of(&p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}))
 		}
@@ -140,23 +134,24 @@ func (s *State) readDirectCounters(req *p4v1.DirectCounterEntry, emit func(*p4v1
 }
 
 func (s *State) readDirectMeters(req *p4v1.DirectMeterEntry, emit func(*p4v1.Entity)) error {
-	switch {
-	case req.GetCounterData() != nil:
+	if req.GetCounterData() != nil {
 		return errMeterCounters
-	case req.GetTableEntry().GetIsDefaultAction():
-		return errDefaultResources
 	}
 	return s.readDirect(directMeter, req.GetTableEntry(), func(t *table, e *entry) error {
-		r, err := s.inst.EntryMeter(t.spec.Name, e.handle)
+		key, h := t.identify(e)
+		r, err := s.inst.EntryMeter(t.spec.Name, h)
 		if err == nil {
-			emit(p4msg.Of(&p4v1.DirectMeterEntry{TableEntry: e.keyOnly(), Config: meterConfig(r)}))
+			emit(p4msg.Of(&p4v1.DirectMeterEntry{TableEntry: key, Config: meterConfig(r)}))
 		}
 		return err
 	})
 }
 
-// keyOnly returns the fields of an entry that identify it.
-func (e *entry) keyOnly() *p4v1.TableEntry {
+// identify returns the fields that identify an entry and its handle; nil is the default entry.
+func (t *table) identify(e *entry) (*p4v1.TableEntry, engine.Handle) {
+	if e == nil {
+		return &p4v1.TableEntry{TableId: t.spec.ID, IsDefaultAction: true}, engine.DefaultEntry
+	}
 	m := e.message.decode()
-	return &p4v1.TableEntry{TableId: m.TableId, Match: m.Match, Priority: m.Priority}
+	return &p4v1.TableEntry{TableId: m.TableId, Match: m.Match, Priority: m.Priority}, e.handle
 }

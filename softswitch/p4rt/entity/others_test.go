@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
+	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
 )
 
@@ -273,4 +274,47 @@ func TestDump(t *testing.T) {
 	if diff := cmp.Diff(f.everything(t), g.everything(t), protocmp.Transform(), byText); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestDefaultEntryResources: the default entry has a direct counter and meter as every entry has
+// (P4Runtime 9.1), by either kind of update; an update can be undone, and a dump has them.
+func TestDefaultEntryResources(t *testing.T) {
+	f := newFixture(t)
+	var acl *schema.Table
+	for _, spec := range f.schema.Tables.List {
+		if spec.CounterID != 0 && spec.MeterID != 0 && spec.ConstDefault == 0 {
+			acl = spec
+		}
+	}
+	key := &p4v1.TableEntry{TableId: acl.ID, IsDefaultAction: true}
+	counter := func(n int64) *p4v1.DirectCounterEntry {
+		return &p4v1.DirectCounterEntry{TableEntry: key, Data: &p4v1.CounterData{PacketCount: n}}
+	}
+	meter := func(n int64) *p4v1.DirectMeterEntry {
+		return &p4v1.DirectMeterEntry{TableEntry: key, Config: &p4v1.MeterConfig{Cir: n, Cburst: n, Pir: n, Pburst: n}}
+	}
+	f.must(t, p4msg.Modify(counter(100)), p4msg.Modify(meter(1)))
+	f.wantRead(t, &p4v1.DirectCounterEntry{TableEntry: key}, counter(100))
+	f.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(1))
+
+	entry := &p4v1.TableEntry{TableId: acl.ID, IsDefaultAction: true, CounterData: &p4v1.CounterData{PacketCount: 7}, MeterConfig: meter(2).Config}
+	undo := f.Inverse(p4msg.Modify(entry))
+	f.must(t, p4msg.Modify(entry))
+	f.wantRead(t, &p4v1.DirectCounterEntry{TableEntry: key}, counter(7))
+	f.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(2))
+	f.must(t, undo...)
+	f.wantRead(t, &p4v1.DirectCounterEntry{TableEntry: key}, counter(100))
+	f.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(1))
+
+	dump, err := f.Dump()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := newFixture(t)
+	other.must(t, dump...)
+	other.wantRead(t, &p4v1.DirectCounterEntry{TableEntry: key}, counter(100))
+	other.wantRead(t, &p4v1.DirectMeterEntry{TableEntry: key}, meter(1))
+
+	keyed := &p4v1.TableEntry{TableId: acl.ID, IsDefaultAction: true, Priority: 3}
+	f.fails(t, codes.InvalidArgument, p4msg.Modify(&p4v1.DirectCounterEntry{TableEntry: keyed, Data: &p4v1.CounterData{}}))
 }

@@ -8,6 +8,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 	"github.com/headgate/headgate/units"
 )
@@ -154,11 +155,18 @@ func (s *State) defaultEntry(t *table, req *p4v1.TableEntry) (*p4v1.TableEntry, 
 		setConst(out)
 	}
 	if req.CounterData != nil && t.spec.CounterID != 0 {
-		c, err := s.inst.DefaultCounter(t.spec.Name)
+		c, err := s.inst.EntryCounter(t.spec.Name, engine.DefaultEntry)
 		if err != nil {
 			return nil, fromEngine(err)
 		}
 		out.CounterData = counterData(c)
+	}
+	if req.MeterConfig != nil && t.spec.MeterID != 0 {
+		r, err := s.inst.EntryMeter(t.spec.Name, engine.DefaultEntry)
+		if err != nil {
+			return nil, fromEngine(err)
+		}
+		out.MeterConfig = meterConfig(r)
 	}
 	return out, nil
 }

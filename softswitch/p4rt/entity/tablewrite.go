@@ -73,7 +73,7 @@ func (s *State) insertEntry(t *table, in *p4v1.TableEntry) error {
 	e.refer(target, shot)
 	t.use(e, +1)
 	t.watch(e, in.IdleTimeoutNs)
-	return s.writeResources(t, e, in, false)
+	return s.writeResources(t, e.handle, in, false)
 }
 
 func (t *table) twice(in *p4v1.TableEntry) error {
@@ -92,7 +92,7 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 		if in.IdleTimeoutNs != 0 {
 			return denied("table %q: idle_timeout_ns is %d, const entries have none", t.spec.Name, in.IdleTimeoutNs)
 		}
-		return s.writeResources(t, e, in, true)
+		return s.writeResources(t, e.handle, in, true)
 	}
 	given := in.Action
 	if given == nil {
@@ -134,7 +134,7 @@ func (s *State) modifyEntry(t *table, in *p4v1.TableEntry) error {
 	e.refer(target, shot)
 	t.use(e, +1)
 	t.watch(e, in.IdleTimeoutNs)
-	return s.writeResources(t, e, in, true)
+	return s.writeResources(t, e.handle, in, true)
 }
 
 func (s *State) deleteEntry(t *table, in *p4v1.TableEntry) error {
@@ -158,20 +158,16 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 	switch {
 	case op != p4v1.Update_MODIFY:
 		return invalid("table %q: update type is %v, a default entry allows MODIFY", name, op)
-	case len(in.Match) > 0:
-		return invalid("table %q: match is set with is_default_action", name)
-	case in.Priority != 0:
-		return invalid("table %q: priority is %d with is_default_action, it must be 0", name, in.Priority)
 	case in.IdleTimeoutNs != 0:
 		return invalid("table %q: idle_timeout_ns is %d with is_default_action, it must be 0", name, in.IdleTimeoutNs)
 	case t.spec.ConstDefault != 0:
 		return denied("table %q: its default entry is const", name)
 	}
-	if err := t.checkOptions(in); err != nil {
+	if err := t.checkDefaultKey(in); err != nil {
 		return err
 	}
-	if in.CounterData != nil || in.MeterConfig != nil {
-		return errDefaultResources
+	if err := t.checkOptions(in); err != nil {
+		return err
 	}
 	if t.profile != nil {
 		return invalid("table %q: a table with an action profile has a constant default entry", name)
@@ -181,7 +177,7 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 			return fromEngine(err)
 		}
 		t.deflt = nil
-		return nil
+		return s.writeResources(t, engine.DefaultEntry, in, true)
 	}
 	a, ok := in.Action.Type.(*p4v1.TableAction_Action)
 	if !ok {
@@ -199,18 +195,29 @@ func (s *State) writeDefault(t *table, op p4v1.Update_Type, in *p4v1.TableEntry)
 		TableId: in.TableId, IsDefaultAction: true, Action: p4msg.Call(action),
 		ControllerMetadata: in.ControllerMetadata, Metadata: in.Metadata,
 	}
+	return s.writeResources(t, engine.DefaultEntry, in, true)
+}
+
+// checkDefaultKey refuses a default entry with a key.
+func (t *table) checkDefaultKey(in *p4v1.TableEntry) error {
+	switch {
+	case len(in.Match) > 0:
+		return invalid("table %q: match is set with is_default_action", t.spec.Name)
+	case in.Priority != 0:
+		return invalid("table %q: priority is %d with is_default_action, it must be 0", t.spec.Name, in.Priority)
+	}
 	return nil
 }
 
 // writeResources sets the direct counter and meter of an entry that checkOptions has accepted. A
 // modification without meter_config resets the meter.
-func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified bool) error {
+func (s *State) writeResources(t *table, h engine.Handle, in *p4v1.TableEntry, modified bool) error {
 	if in.CounterData != nil {
 		c, err := counterOf(in.CounterData)
 		if err != nil {
 			return err
 		}
-		if err := s.inst.SetEntryCounter(t.spec.Name, e.handle, c); err != nil {
+		if err := s.inst.SetEntryCounter(t.spec.Name, h, c); err != nil {
 			return fromEngine(err)
 		}
 	}
@@ -221,7 +228,7 @@ func (s *State) writeResources(t *table, e *entry, in *p4v1.TableEntry, modified
 	if err != nil {
 		return err
 	}
-	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, e.handle, r))
+	return fromEngine(s.inst.SetEntryMeter(t.spec.Name, h, r))
 }
 
 // target validates the action of an entry. A one-shot's target is set when it is made.

@@ -4,6 +4,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/softswitch/engine"
 )
 
 // Inverse returns the updates that undo u, to be applied after u succeeded. The caller must call it
@@ -47,10 +48,11 @@ func (s *State) inverseOfTable(op p4v1.Update_Type, in *p4v1.TableEntry) []*p4v1
 		return []*p4v1.Update{{Type: p4v1.Update_MODIFY, Entity: p4msg.Of(e)}}
 	}
 	if in.IsDefaultAction {
-		if t.deflt != nil {
-			return modify(t.deflt)
+		old := t.deflt
+		if old == nil {
+			old = &p4v1.TableEntry{TableId: in.TableId, IsDefaultAction: true}
 		}
-		return modify(&p4v1.TableEntry{TableId: in.TableId, IsDefaultAction: true})
+		return append(modify(old), s.defaultResources(t, true)...)
 	}
 	e, err := s.mustLocate(t, &s.key, in)
 	if err != nil {
@@ -76,9 +78,24 @@ func (s *State) full(t *table, e *entry) (*p4v1.TableEntry, error) {
 	if !e.fixed {
 		return w, nil
 	}
-	key := e.keyOnly() // a const entry is written without its action
+	key, _ := t.identify(e) // a const entry is written without its action
 	key.CounterData, key.MeterConfig = w.CounterData, w.MeterConfig
 	return key, nil
+}
+
+// defaultResources returns the updates that write the direct counter and meter of a table's default
+// entry as they are now: those that are not zero, or with all each that the table has.
+func (s *State) defaultResources(t *table, all bool) (out []*p4v1.Update) {
+	keep := func(e *p4v1.Entity) { out = append(out, &p4v1.Update{Type: p4v1.Update_MODIFY, Entity: e}) }
+	key, h := t.identify(nil)
+	// EntryCounter and EntryMeter fail only for a table without one.
+	if c, err := s.inst.EntryCounter(t.spec.Name, h); err == nil && (all || c != engine.Counter{}) {
+		keep(p4msg.Of(&p4v1.DirectCounterEntry{TableEntry: key, Data: counterData(c)}))
+	}
+	if r, err := s.inst.EntryMeter(t.spec.Name, h); err == nil && (all || r.Configured) {
+		keep(p4msg.Of(&p4v1.DirectMeterEntry{TableEntry: key, Config: meterConfig(r)}))
+	}
+	return out
 }
 
 // Dump returns the updates that turn a fresh pipeline's state into this one. Entities come before
@@ -118,6 +135,7 @@ func (s *State) Dump() ([]*p4v1.Update, error) {
 		if t.deflt != nil {
 			out = append(out, p4msg.Modify(t.deflt))
 		}
+		out = append(out, s.defaultResources(t, false)...)
 	}
 	read(p4v1.Update_MODIFY, &p4v1.Entity{Entity: &p4v1.Entity_CounterEntry{}}, func(e *p4v1.Entity) bool {
 		d := e.GetCounterEntry().GetData()

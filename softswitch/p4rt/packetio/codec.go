@@ -14,19 +14,19 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
 )
 
-// Encode builds the frame of a packet-out. h may be nil: then metadata must be empty. Every
-// field that is not padding must be given, once; errors name the field, the value and what
-// is allowed.
-func Encode(h *schema.Header, out *p4v1.PacketOut) ([]byte, error) {
+// Encode builds the frame of a packet-out. h may be nil: then metadata must be empty. A field that is
+// left out is 0, as in BMv2; missing names the first of these that the P4Info does not mark as padding,
+// "" when there is none. Errors name the field, the value and what is allowed.
+func Encode(h *schema.Header, out *p4v1.PacketOut) (frame []byte, missing string, err error) {
 	var fields []schema.HeaderField
 	size := 0
 	if h != nil {
 		fields, size = h.Fields, h.Bits/8
 	}
-	frame := make([]byte, size, size+len(out.Payload))
+	frame = make([]byte, size, size+len(out.Payload))
 	for i, m := range out.Metadata {
 		if !slices.ContainsFunc(fields, func(f schema.HeaderField) bool { return f.ID == m.GetMetadataId() }) {
-			return nil, fmt.Errorf("metadata[%d].metadata_id is %d, which is no field of packet_out", i, m.GetMetadataId())
+			return nil, "", fmt.Errorf("metadata[%d].metadata_id is %d, which is no field of packet_out", i, m.GetMetadataId())
 		}
 	}
 	at := 0
@@ -39,20 +39,20 @@ func Encode(h *schema.Header, out *p4v1.PacketOut) ([]byte, error) {
 				continue
 			}
 			if found {
-				return nil, fmt.Errorf("metadata %q is given twice", f.Name)
+				return nil, "", fmt.Errorf("metadata %q is given twice", f.Name)
 			}
 			value, found = m.Value, true
 		}
 		switch {
-		case !found && !f.Padding:
-			return nil, fmt.Errorf("metadata %q (id %d) is missing", f.Name, f.ID)
+		case !found && !f.Padding && missing == "":
+			missing = f.Name
 		case found && !canon.Fits(value, f.Bits):
-			return nil, fmt.Errorf("metadata %q is 0x%x, allowed is a number of 1 to %d bits", f.Name, value, f.Bits)
+			return nil, "", fmt.Errorf("metadata %q is 0x%x, allowed is a number of 1 to %d bits", f.Name, value, f.Bits)
 		}
 		put(frame, at, f.Bits, value)
 		at += f.Bits
 	}
-	return append(frame, out.Payload...), nil
+	return append(frame, out.Payload...), missing, nil
 }
 
 // Decode splits a frame that left on the CPU port into metadata and payload. The result shares no

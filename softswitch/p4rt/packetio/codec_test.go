@@ -28,23 +28,25 @@ func TestEncode(t *testing.T) {
 		meta   []*p4v1.PacketMetadata
 		frame  string // with payload "xy"
 		err    string
+		absent string
 	}{
-		{"in order", header, []*p4v1.PacketMetadata{meta(1, 1, 0x55), meta(2, 5), meta(9, 0xf)}, "\xaa\xdfxy", ""},
-		{"in any order, padding left out", header, []*p4v1.PacketMetadata{meta(2, 5), meta(1, 0, 1, 0x55)}, "\xaa\xd0xy", ""},
-		{"no header", nil, nil, "xy", ""},
-		{"no header, metadata", nil, []*p4v1.PacketMetadata{meta(1, 1)}, "", "metadata_id is 1, which is no field"},
-		{"unknown", header, []*p4v1.PacketMetadata{meta(1, 1), meta(2, 1), meta(3, 1)}, "", "metadata[2].metadata_id is 3"},
-		{"nil", header, []*p4v1.PacketMetadata{nil}, "", "metadata_id is 0"},
-		{"missing", header, []*p4v1.PacketMetadata{meta(1, 1)}, "", `metadata "queue" (id 2) is missing`},
-		{"twice", header, []*p4v1.PacketMetadata{meta(1, 1), meta(2, 1), meta(1, 1)}, "", `metadata "port" is given twice`},
-		{"too wide", header, []*p4v1.PacketMetadata{meta(1, 2, 0), meta(2, 1)}, "", `metadata "port" is 0x0200, allowed is a number of 1 to 9 bits`},
-		{"empty", header, []*p4v1.PacketMetadata{meta(1), meta(2, 1)}, "", `metadata "port" is 0x, allowed`},
+		{"in order", header, []*p4v1.PacketMetadata{meta(1, 1, 0x55), meta(2, 5), meta(9, 0xf)}, "\xaa\xdfxy", "", ""},
+		{"in any order, padding left out", header, []*p4v1.PacketMetadata{meta(2, 5), meta(1, 0, 1, 0x55)}, "\xaa\xd0xy", "", ""},
+		{"no header", nil, nil, "xy", "", ""},
+		{"no header, metadata", nil, []*p4v1.PacketMetadata{meta(1, 1)}, "", "metadata_id is 1, which is no field", ""},
+		{"unknown", header, []*p4v1.PacketMetadata{meta(1, 1), meta(2, 1), meta(3, 1)}, "", "metadata[2].metadata_id is 3", ""},
+		{"nil", header, []*p4v1.PacketMetadata{nil}, "", "metadata_id is 0", ""},
+		{"a field left out", header, []*p4v1.PacketMetadata{meta(1, 1)}, "\x00\x80xy", "", "queue"},
+		{"all left out", header, nil, "\x00\x00xy", "", "port"},
+		{"twice", header, []*p4v1.PacketMetadata{meta(1, 1), meta(2, 1), meta(1, 1)}, "", `metadata "port" is given twice`, ""},
+		{"too wide", header, []*p4v1.PacketMetadata{meta(1, 2, 0), meta(2, 1)}, "", `metadata "port" is 0x0200, allowed is a number of 1 to 9 bits`, ""},
+		{"empty", header, []*p4v1.PacketMetadata{meta(1), meta(2, 1)}, "", `metadata "port" is 0x, allowed`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Encode(c.header, &p4v1.PacketOut{Payload: []byte("xy"), Metadata: c.meta})
+			got, absent, err := Encode(c.header, &p4v1.PacketOut{Payload: []byte("xy"), Metadata: c.meta})
 			switch {
-			case c.err == "" && (err != nil || string(got) != c.frame):
-				t.Errorf("%x, %v; want %x", got, err, c.frame)
+			case c.err == "" && (err != nil || string(got) != c.frame || absent != c.absent):
+				t.Errorf("%x, %q, %v; want %x, %q", got, absent, err, c.frame, c.absent)
 			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 				t.Errorf("error %v, want one with %q", err, c.err)
 			}
@@ -88,7 +90,7 @@ func TestRoundTrip(t *testing.T) {
 		if rest := -h.Bits & 7; rest > 0 {
 			add(rest, []byte{0})
 		}
-		frame, err := Encode(h, out)
+		frame, _, err := Encode(h, out)
 		if err != nil {
 			t.Fatal(err)
 		}

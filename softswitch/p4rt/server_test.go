@@ -1,0 +1,53 @@
+package p4rt
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+)
+
+// TestKeepalive: a client that pings every second and a half, with no call open, keeps its connection.
+// gRPC's servers end it at the third ping by default.
+func TestKeepalive(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gs := grpc.NewServer(ServerOptions()...)
+	served := make(chan error, 1)
+	go func() { served <- gs.Serve(l) }()
+	defer func() { gs.Stop(); <-served }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
+		t.Fatal(err)
+	}
+	f := http2.NewFramer(conn, conn)
+	if err := f.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		time.Sleep(1100 * time.Millisecond)
+		if err := f.WritePing(false, [8]byte{byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+		for answered := false; !answered; {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				t.Fatalf("ping %d: %v", i, err)
+			}
+			switch frame := frame.(type) {
+			case *http2.GoAwayFrame:
+				t.Fatalf("ping %d: GOAWAY %v %q", i, frame.ErrCode, frame.DebugData())
+			case *http2.PingFrame:
+				answered = frame.IsAck()
+			}
+		}
+	}
+}
