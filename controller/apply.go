@@ -127,7 +127,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 			return 0, nil, fmt.Errorf("saving the configuration: %w", err)
 		}
 	}
-	c.slots.Resize(cfg.Controller.Comparisons)
+	c.reads.Resize(cfg.Controller.Comparisons)
 	next := &applied{inputs: in, devices: map[string]*unit{}, desired: desired}
 	c.install(next, fresh, generation)
 	if err := c.links.forget(cfg); err != nil {
@@ -182,7 +182,7 @@ func (c *Controller) newUnits(in *inputs) (map[string]*unit, error) {
 		dial, err := c.opts.Dial(s)
 		f.add(fmt.Sprintf("switches[%d]", i), "", err)
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: sp.election, Term: c.opts.Term, Pipeline: one.env.Pipeline, Features: c.features, Slots: c.slots, Dial: dial,
+			Switch: s, ElectionID: sp.election, Term: c.opts.Term, Pipeline: one.env.Pipeline, Features: c.features, Reads: c.reads, Dial: dial,
 			TrafficManager: one.driver, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log, Ports: func(ports map[uint32]view.PortState) { c.links.report(s.Name, ports) },

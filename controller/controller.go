@@ -75,7 +75,7 @@ type Controller struct {
 	links    *linkMonitor
 	log      *slog.Logger
 	replan   chan struct{} // the state of links changed; holds one token
-	slots    *device.Slots
+	reads    *device.ReadSemaphore
 
 	applying sync.Mutex
 	risk     string // what can go wrong with the routes; guarded by applying
@@ -150,7 +150,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		opts: o, log: o.Log, generation: o.Generation,
-		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), slots: device.NewSlots(config.Comparisons),
+		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), reads: device.NewReadSemaphore(config.Comparisons),
 	}
 	c.links = newLinkMonitor(c.event, c.wantReplan, o.Links)
 	for _, construct := range features() {

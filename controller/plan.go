@@ -36,12 +36,12 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	var wg sync.WaitGroup
 	for i, s := range cfg.Switches {
 		wg.Go(func() {
-			give, err := c.slots.Take(ctx)
+			release, err := c.reads.Acquire(ctx)
 			if err != nil {
 				plans[i] = view.Plan{Switch: s.Name, Unreachable: err.Error()}
 				return
 			}
-			defer give()
+			defer release()
 			plans[i] = c.planOne(ctx, s, in.switches[s.Name], desired[s.Name].Desired)
 		})
 	}

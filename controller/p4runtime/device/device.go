@@ -40,8 +40,8 @@ type Options struct {
 	// TrafficManagerTime bounds one comparison of the traffic manager, also where its server
 	// does not answer; default 5 s.
 	TrafficManagerTime time.Duration
-	// Slots bound how many devices read their switches at one time; nil does not.
-	Slots *Slots
+	// Reads bounds how many devices read their switches at one time; nil does not.
+	Reads *ReadSemaphore
 	// Dial says how to reach the switch; see session.Options.
 	Dial []grpc.DialOption
 	// RetryMin and RetryMax bound the waits between connections, default 100 ms and 5 s. The

@@ -24,8 +24,8 @@ func TestChangesBeforeComparisons(t *testing.T) {
 	for _, queued := range []bool{true, false} {
 		env := testenv.New(t, "../../..", nil)
 		env.Config.Controller.ResyncInterval = time.Millisecond
-		slots := NewSlots(1)
-		slots.calm <- struct{}{}
+		semaphore := NewReadSemaphore(1)
+		semaphore.periodic <- struct{}{}
 		var hang atomic.Bool          // reads do not end
 		var reads, ended atomic.Int64 // so many of them began, or were given up
 		released := make(chan struct{})
@@ -44,7 +44,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 		}))
 		d := New(Options{
 			Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1, Pipeline: env.Pipeline,
-			Slots: slots, RetryMin: time.Hour, RetryMax: time.Hour, Log: slog.New(slog.DiscardHandler),
+			Reads: semaphore, RetryMin: time.Hour, RetryMax: time.Hour, Log: slog.New(slog.DiscardHandler),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -67,7 +67,7 @@ func TestChangesBeforeComparisons(t *testing.T) {
 		}
 		hang.Store(true)
 		if !queued {
-			<-slots.calm
+			<-semaphore.periodic
 		}
 		for i := range int64(mostPutOff) {
 			if !queued {

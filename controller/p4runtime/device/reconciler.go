@@ -46,10 +46,10 @@ func (d *Device) reconciler(ctx context.Context) {
 	retry := session.Backoff{Min: max(10*d.opts.RetryMin, 100*time.Millisecond), Max: max(10*d.opts.RetryMax, 100*time.Millisecond)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var slot *slot // that the reconciler waits for, to read the switch; nil for none
+	var queue chan struct{} // that the reconciler waits in to read the switch; nil for none
 	periodic, putOff := false, 0
 	for {
-		taken := func() {}                // gives the slot back
+		release := func() {}              // gives its place back
 		trusted, givesWay := known, false // what a comparison that gives way leaves
 		select {
 		case <-ctx.Done():
@@ -57,16 +57,17 @@ func (d *Device) reconciler(ctx context.Context) {
 		case <-d.kick:
 			periodic = false
 		case <-timer.C:
-			slot = d.opts.Slots.slot(known.state != nil) // else the last attempt failed
+			queue = d.opts.Reads.queue(known.state != nil) // else the last attempt failed
 			continue
-		case slot.take() <- struct{}{}:
-			taken, periodic, givesWay, slot = slot.taken(), true, slot.calm && putOff < mostPutOff, nil
+		case queue <- struct{}{}:
+			givesWay = d.opts.Reads.isPeriodic(queue) && putOff < mostPutOff
+			release, periodic, queue = d.opts.Reads.acquired(queue), true, nil
 			known.state, known.trafficManager = nil, nil // do not trust them: read the switch
 		}
 		job, ready := d.job()
 		if !ready {
-			taken()
-			slot = nil
+			release()
+			queue = nil
 			timer.Stop()
 			continue
 		}
@@ -77,7 +78,7 @@ func (d *Device) reconciler(ctx context.Context) {
 			known = knownState{epoch: job.epoch}
 		}
 		if known.state == nil && !periodic {
-			slot = d.opts.Slots.slot(false)
+			queue = d.opts.Reads.queue(false)
 			continue
 		}
 		if known.state != nil && known.seq == job.seq {
@@ -93,7 +94,7 @@ func (d *Device) reconciler(ctx context.Context) {
 		}
 		job.givesWay = givesWay
 		ok, gaveWay := d.attempt(ctx, job, &known, periodic)
-		taken()
+		release()
 		if gaveWay {
 			known = trusted
 			putOff++

@@ -14,20 +14,20 @@ import (
 	"github.com/headgate/headgate/tests/switchtest"
 )
 
-// TestSlots: a switch whose device has no slot is not read, and is written to without one once it is
+// TestReadSemaphore: a switch whose device has no slot is not read, and is written to without one once it is
 // known what it holds.
-func TestSlots(t *testing.T) {
+func TestReadSemaphore(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	fake := switchtest.New(t, 1)
 	fake.Start()
-	slots := NewSlots(1)
-	give, err := slots.Take(t.Context())
+	reads := NewReadSemaphore(1)
+	give, err := reads.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := New(Options{
 		Switch: config.Switch{Name: "s1", DeviceID: 1, Address: fake.Address(), PriorityQueues: 8}, ElectionID: 1, Pipeline: env.Pipeline,
-		Slots: slots, Log: slog.New(slog.DiscardHandler),
+		Reads: reads, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -44,7 +44,7 @@ func TestSlots(t *testing.T) {
 	if r := d.Wait(ctx); r.Err != "" {
 		t.Fatalf("with a slot: %+v", r)
 	}
-	if give, err = slots.Take(ctx); err != nil {
+	if give, err = reads.Acquire(ctx); err != nil {
 		t.Fatal(err)
 	}
 	defer give()
@@ -56,13 +56,13 @@ func TestSlots(t *testing.T) {
 	if r := d.Wait(ctx); r.Err != "" || r.Inserted != 1 || d.Stats().Reads != 1 {
 		t.Errorf("a change without a slot: %+v, %+v", r, d.Stats())
 	}
-	slots.Resize(2)
+	reads.Resize(2)
 	for range 2 {
-		if _, err := slots.Take(ctx); err != nil {
+		if _, err := reads.Acquire(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := slots.Take(short); err == nil {
+	if _, err := reads.Acquire(short); err == nil {
 		t.Error("a third slot of two")
 	}
 }
