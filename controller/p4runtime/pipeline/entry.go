@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -272,32 +273,53 @@ func (p *Pipeline) action(name string, args []Arg) (*p4v1.Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := make(map[string][]byte, len(args))
-	for _, arg := range args {
-		if _, twice := given[arg.Name]; twice {
-			return nil, fmt.Errorf("action %s: parameter %q is given twice", name, arg.Name)
-		}
-		given[arg.Name] = arg.Value
-	}
 	out := &p4v1.Action{ActionId: a.GetPreamble().GetId()}
-	var names []string
-	for _, param := range a.GetParams() {
-		names = append(names, param.GetName())
-		v, ok := given[param.GetName()]
-		if !ok {
-			return nil, fmt.Errorf("action %s: parameter %q is missing", name, param.GetName())
-		}
-		delete(given, param.GetName())
-		v, err := value(fmt.Sprintf("action %s parameter %s", name, param.GetName()), v, param.GetBitwidth())
-		if err != nil {
-			return nil, err
-		}
-		out.Params = append(out.Params, &p4v1.Action_Param{ParamId: param.GetId(), Value: v})
-	}
-	for extra := range given {
-		return nil, fmt.Errorf("action %s has no parameter %q; it has %s", name, extra, orNone(names))
+	err = fill("action "+name, "parameter", a.GetParams(), args, func(id uint32, v []byte) {
+		out.Params = append(out.Params, &p4v1.Action_Param{ParamId: id, Value: v})
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// declared is a parameter of an action or a field of a controller header.
+type declared interface {
+	GetId() uint32
+	GetName() string
+	GetBitwidth() int32
+}
+
+// fill hands over the value of each parameter or field in the order of their declaration. Each must be
+// given exactly once.
+func fill[T declared](what, kind string, list []T, given []Arg, add func(id uint32, v []byte)) error {
+	for _, d := range list {
+		i := slices.IndexFunc(given, func(a Arg) bool { return a.Name == d.GetName() })
+		if i < 0 {
+			return fmt.Errorf("%s: %s %q is missing", what, kind, d.GetName())
+		}
+		v, err := value(what+" "+kind+" "+d.GetName(), given[i].Value, d.GetBitwidth())
+		if err != nil {
+			return err
+		}
+		add(d.GetId(), v)
+	}
+	if len(given) == len(list) {
+		return nil
+	}
+	var names []string
+	for _, d := range list {
+		names = append(names, d.GetName())
+	}
+	for i, a := range given {
+		switch {
+		case !slices.Contains(names, a.Name):
+			return fmt.Errorf("%s has no %s %q; it has %s", what, kind, a.Name, orNone(names))
+		case slices.ContainsFunc(given[:i], func(b Arg) bool { return b.Name == a.Name }):
+			return fmt.Errorf("%s: %s %q is given twice", what, kind, a.Name)
+		}
+	}
+	return nil
 }
 
 // short returns a name without what leads to it.

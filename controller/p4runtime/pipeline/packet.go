@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -23,38 +24,13 @@ func (p *Pipeline) PacketOut(payload []byte, fields ...Arg) (*p4v1.PacketOut, er
 		return nil, err
 	}
 	out := &p4v1.PacketOut{Payload: payload}
-	used := 0
-	for _, m := range h.GetMetadata() {
-		found := false
-		for _, f := range fields {
-			if f.Name != m.GetName() {
-				continue
-			}
-			v, err := value("packet_out field "+f.Name, f.Value, m.GetBitwidth())
-			if err != nil {
-				return nil, err
-			}
-			out.Metadata = append(out.Metadata, &p4v1.PacketMetadata{MetadataId: m.GetId(), Value: v})
-			found = true
-			used++
-			break
-		}
-		if !found {
-			return nil, fmt.Errorf("packet_out: field %q is missing", m.GetName())
-		}
-	}
-	if used != len(fields) {
-		return nil, fmt.Errorf("packet_out: %d fields are given, the header has %d of them (%s)", len(fields), used, fieldNames(h))
+	err = fill(packetOut, "field", h.GetMetadata(), fields, func(id uint32, v []byte) {
+		out.Metadata = append(out.Metadata, &p4v1.PacketMetadata{MetadataId: id, Value: v})
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
-}
-
-func fieldNames(h *p4configv1.ControllerPacketMetadata) string {
-	var names []string
-	for _, m := range h.GetMetadata() {
-		names = append(names, m.GetName())
-	}
-	return orNone(names)
 }
 
 // PacketIn is a packet that the switch sent up.
@@ -72,16 +48,11 @@ func (p *Pipeline) PacketIn(in *p4v1.PacketIn) (PacketIn, error) {
 	}
 	out := PacketIn{Fields: make(map[string]uint64, len(in.GetMetadata())), Payload: in.GetPayload()}
 	for _, m := range in.GetMetadata() {
-		name := ""
-		for _, d := range h.GetMetadata() {
-			if d.GetId() == m.GetMetadataId() {
-				name = d.GetName()
-			}
+		i := slices.IndexFunc(h.GetMetadata(), func(d *p4configv1.ControllerPacketMetadata_Metadata) bool { return d.GetId() == m.GetMetadataId() })
+		if i < 0 {
+			return PacketIn{}, fmt.Errorf("packet_in: the header has no field with id %d", m.GetMetadataId())
 		}
-		if name == "" {
-			return PacketIn{}, fmt.Errorf("packet_in: no field has id %d, the header has %s", m.GetMetadataId(), fieldNames(h))
-		}
-		out.Fields[name] = canon.Low64(m.GetValue())
+		out.Fields[h.GetMetadata()[i].GetName()] = canon.Low64(m.GetValue())
 	}
 	return out, nil
 }
