@@ -30,7 +30,6 @@ type inputs struct {
 type switchInputs struct {
 	env   *feature.Env
 	items []*reconcile.Item // all that it should hold but for its routes
-	usage pipeline.Usage    // of items
 	errs  error             // what the features cannot do
 	// trafficManager is what the traffic manager should do; nil for a switch without one.
 	trafficManager *trafficmanager.Config
@@ -78,7 +77,6 @@ func (c *Controller) ask(in *switchInputs) {
 			in.errs = errors.Join(in.errs, fmt.Errorf("%s: %w", f.Name(), err))
 			continue
 		}
-		in.usage.Add(pipeline.UsageOf(list))
 		for _, e := range list {
 			if err := state.Add(e); err != nil {
 				in.errs = errors.Join(in.errs, twice(f, in.env, err))
@@ -145,13 +143,7 @@ type desired map[string]*switchDesired
 type switchDesired struct {
 	device.Desired
 	routes  []topology.Route
-	entries []*routeEntries // one a route; nil where it has no next hops
-}
-
-// routeEntries is what switches hold for a route. It is immutable.
-type routeEntries struct {
-	items []*reconcile.Item
-	usage pipeline.Usage
+	entries [][]*reconcile.Item // of each route, shared with other switches; nil where it has no next hops
 }
 
 // routeKey is all that the entries of a route depend on.
@@ -169,7 +161,7 @@ type routeKey struct {
 func (c *Controller) desired(in *inputs, last desired) desired {
 	next := make(desired, len(in.switches))
 	all := in.graph.Routes(c.links.state())
-	cache := map[routeKey]*routeEntries{}
+	cache := map[routeKey][]*reconcile.Item{}
 	for name, one := range in.switches {
 		was, routes := last[name], all.Of(name)
 		if was != nil && slices.EqualFunc(was.routes, routes, topology.Route.Same) {
@@ -186,55 +178,51 @@ func (c *Controller) desired(in *inputs, last desired) desired {
 }
 
 // complete computes what a switch should hold. was is what it was told last, or nil.
-func (c *Controller) complete(d, was *switchDesired, in *switchInputs, cache map[routeKey]*routeEntries) error {
-	errs, usage := in.errs, slices.Clone(in.usage)
-	d.entries = make([]*routeEntries, len(d.routes))
+func (c *Controller) complete(d, was *switchDesired, in *switchInputs, cache map[routeKey][]*reconcile.Item) error {
+	errs := in.errs
+	d.entries = make([][]*reconcile.Item, len(d.routes))
 	n := len(in.items)
 	for i, r := range d.routes {
 		if len(r.NextHops) == 0 {
 			continue
 		}
-		if was != nil && was.entries != nil && was.entries[i] != nil && was.routes[i].Same(r) {
+		if was != nil && was.entries != nil && was.routes[i].Same(r) {
 			d.entries[i] = was.entries[i]
-		} else {
-			var err error
-			if d.entries[i], err = c.route(in.env, r, cache); err != nil {
-				errs = errors.Join(errs, err)
-				continue
-			}
 		}
-		usage.Add(d.entries[i].usage)
-		n += len(d.entries[i].items)
-	}
-	if errs = errors.Join(errs, c.overflows(usage, in.env)); errs != nil {
-		return errs
+		if d.entries[i] == nil {
+			var err error
+			d.entries[i], err = c.route(in.env, r, cache)
+			errs = errors.Join(errs, err)
+		}
+		n += len(d.entries[i])
 	}
 	items := append(make([]*reconcile.Item, 0, n), in.items...)
 	for _, e := range d.entries {
-		if e != nil {
-			items = append(items, e.items...)
-		}
+		items = append(items, e...)
 	}
+	state := reconcile.NewState(items)
+	errs = errors.Join(errs, c.overflows(pipeline.UsageOf(state.All()), in.env))
 	if was == nil {
 		if twice := duplicate(items, len(in.items)); twice != nil {
-			return fmt.Errorf("wanted twice: %s", in.env.Pipeline.Describe(twice.Entity))
+			errs = errors.Join(errs, fmt.Errorf("wanted twice: %s", in.env.Pipeline.Describe(twice.Entity)))
 		}
 	}
-	d.State, d.Usage, d.TrafficManager = reconcile.NewState(items), usage, in.trafficManager
-	return nil
+	if errs == nil {
+		d.State, d.TrafficManager = state, in.trafficManager
+	}
+	return errs
 }
 
 // route asks the feature that routes for the entries of a route, once for all switches that share them.
-func (c *Controller) route(env *feature.Env, r topology.Route, cache map[routeKey]*routeEntries) (*routeEntries, error) {
+func (c *Controller) route(env *feature.Env, r topology.Route, cache map[routeKey][]*reconcile.Item) (items []*reconcile.Item, err error) {
 	ports := make([]byte, 0, 64)
 	for _, hop := range r.NextHops {
 		ports = binary.AppendUvarint(ports, uint64(hop.Port))
 	}
 	key := routeKey{env.Pipeline, env.Switch.Target, r.Destination, string(ports)}
-	if e := cache[key]; e != nil {
-		return e, nil
+	if items = cache[key]; items != nil {
+		return items, nil
 	}
-	e := &routeEntries{}
 	for _, f := range c.features {
 		router, ok := f.(feature.Router)
 		if !ok {
@@ -242,15 +230,14 @@ func (c *Controller) route(env *feature.Env, r topology.Route, cache map[routeKe
 		}
 		list, err := router.Route(env, r)
 		if err == nil {
-			e.items, err = reconcile.NewItems(list)
+			items, err = reconcile.NewItems(list)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		e.usage = pipeline.UsageOf(list)
 	}
-	cache[key] = e
-	return e, nil
+	cache[key] = items
+	return items, nil
 }
 
 // duplicate returns an item of a route, from the n-th on, with the key of one before, nil where there

@@ -30,7 +30,7 @@ func TestCostOfAChange(t *testing.T) {
 		d := run(t, env, switchtest.New(t, 1))
 		reach := func(session uint32) {
 			list := []*p4v1.Entity{pipeline.CloneSession(session, 1)}
-			d.SetDesired(Desired{Env: env, State: reconcile.NewState(slices.Concat(large, items(list))), Usage: pipeline.UsageOf(list)})
+			d.SetDesired(Desired{Env: env, State: reconcile.NewState(slices.Concat(large, items(list)))})
 			if r := d.Wait(t.Context()); r.Err != "" {
 				t.Fatal(r.Err)
 			}

@@ -63,7 +63,6 @@ type Options struct {
 type Desired struct {
 	Env   *feature.Env
 	State *reconcile.State
-	Usage pipeline.Usage // what State takes
 	// TrafficManager is the desired state of the traffic manager; nil leaves it unchanged.
 	TrafficManager *trafficmanager.Config
 	// Err says why there is no state for this switch; State is nil then.

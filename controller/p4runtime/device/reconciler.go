@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -170,11 +171,9 @@ func (d *Device) attempt(ctx context.Context, j job, known *knownState, periodic
 		return false, false // the session will soon report why
 	}
 	d.done = outcome{seq: j.seq, result: res}
-	if j.desired.State != nil {
-		d.forwards = tookMost(err, j.desired.State.Len())
-	}
-	if j.desired.State != nil {
-		d.status.Entries, d.status.Tables = j.desired.State.Len(), d.opts.Pipeline.Uses(j.desired.Usage)
+	if s := j.desired.State; s != nil {
+		d.forwards = tookMost(err, s.Len())
+		d.status.Entries, d.status.Tables = s.Len(), d.opts.Pipeline.Uses(pipeline.UsageOf(s.All()))
 	}
 	d.status.Reconciles++
 	if d.inLine = err == nil; err != nil {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"iter"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
@@ -35,9 +36,9 @@ const (
 )
 
 // UsageOf counts what entities take.
-func UsageOf(list []*p4v1.Entity) Usage {
+func UsageOf(list iter.Seq[*p4v1.Entity]) Usage {
 	var u Usage
-	for _, e := range list {
+	for e := range list {
 		switch x := e.GetEntity().(type) {
 		case *p4v1.Entity_TableEntry:
 			if !x.TableEntry.GetIsDefaultAction() {
@@ -54,13 +55,6 @@ func UsageOf(list []*p4v1.Entity) Usage {
 		}
 	}
 	return u
-}
-
-// Add adds what others take.
-func (u *Usage) Add(o Usage) {
-	for _, x := range o {
-		u.add(x)
-	}
 }
 
 func (u *Usage) add(x use) {

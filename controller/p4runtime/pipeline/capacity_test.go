@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -31,19 +32,19 @@ func TestOverflows(t *testing.T) {
 		add(p.Group(ids.ProfileECMPName, g+1, []uint32{1, 2, 3, 4, 5, 6, 7, 8}))
 	}
 	add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, Arg{"bytes", p4msg.Uint(1)}).Entity())
-	if got := p.Overflows(UsageOf(list)); got != nil {
+	if got := p.Overflows(UsageOf(slices.Values(list))); got != nil {
 		t.Errorf("full tables: %v", got)
 	}
 	route(1 << 20)
 	add(p.Group(ids.ProfileECMPName, 1000, []uint32{1}))
 	want := "[{ingress.routing.ipv4_lpm 16385 entries of table ingress.routing.ipv4_lpm, which holds 16384} " +
 		"{ingress.routing.ecmp 257 groups with 2049 next hops together of action profile ingress.routing.ecmp, which holds 2048}]"
-	if got := fmt.Sprint(p.Overflows(UsageOf(list))); got != want {
+	if got := fmt.Sprint(p.Overflows(UsageOf(slices.Values(list)))); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	list = list[:3]
 	add(p.Member(ids.ProfileECMPName, 1, ids.ActionSetNextHopName, Arg{"port", p4msg.Uint(1)}, Arg{"src_mac", p4msg.Uint(2)}, Arg{"dst_mac", p4msg.Uint(3)}))
-	if got, want := fmt.Sprint(p.Uses(UsageOf(list))), "[{ingress.routing.ipv4_lpm 3 16384} {ingress.routing.ecmp 1 2048}]"; got != want {
+	if got, want := fmt.Sprint(p.Uses(UsageOf(slices.Values(list)))), "[{ingress.routing.ipv4_lpm 3 16384} {ingress.routing.ecmp 1 2048}]"; got != want {
 		t.Errorf("uses %s, want %s", got, want)
 	}
 }

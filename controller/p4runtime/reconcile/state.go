@@ -6,6 +6,7 @@ package reconcile
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -186,6 +187,22 @@ func (s *State) Items() []*Item {
 		items = append(items, &Item{k, s.entities[k]})
 	}
 	return items
+}
+
+// All yields all entities in no order.
+func (s *State) All() iter.Seq[*p4v1.Entity] {
+	return func(yield func(*p4v1.Entity) bool) {
+		for _, e := range s.entities {
+			if !yield(e) {
+				return
+			}
+		}
+		for _, it := range s.items {
+			if !yield(it.Entity) {
+				return
+			}
+		}
+	}
 }
 
 // Entities returns all entities in the order of their keys.
