@@ -42,6 +42,7 @@ type node struct {
 	edges []edge       // of ports
 	hosts []int        // indices
 	rack  *Destination // of its hosts for other switches; nil without hosts
+	own   Route        // to its hosts, in their order, while their links are up
 }
 
 // edge is the peer and the link of a port.
@@ -69,8 +70,6 @@ type Host struct {
 	Port   uint32
 
 	link int
-	own  *Destination // for its switch
-	last []NextHop    // of its switch
 }
 
 // New builds the graph of a configuration that was found free of faults.
@@ -105,10 +104,12 @@ func New(c *config.Config) *Graph {
 		leaf := &g.switches[g.index[end.Node]]
 		at, _ := slices.BinarySearchFunc(leaf.ports, end.Port, func(p port, n uint32) int { return cmp.Compare(p.number, n) })
 		leaf.hosts = append(leaf.hosts, len(g.hosts))
-		g.hosts = append(g.hosts, Host{
-			Host: h, Switch: end.Node, Port: end.Port, link: link, last: []NextHop{leaf.ports[at].hop()},
-			own: &Destination{Prefixes: []netip.Prefix{netip.PrefixFrom(h.IPv4, 32)}},
-		})
+		if leaf.own.Destination == nil {
+			leaf.own.Destination = &Destination{}
+		}
+		leaf.own.Prefixes = append(leaf.own.Prefixes, netip.PrefixFrom(h.IPv4, 32))
+		leaf.own.NextHops = append(leaf.own.NextHops, leaf.ports[at].hop())
+		g.hosts = append(g.hosts, Host{Host: h, Switch: end.Node, Port: end.Port, link: link})
 	}
 	g.addRacks()
 	return g

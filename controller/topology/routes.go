@@ -25,20 +25,21 @@ type NextHop struct {
 	DstMAC MAC
 }
 
-// Destination is hosts that a switch does the same for. It is immutable.
+// Destination is a leaf's hosts. It is immutable.
 type Destination struct {
 	// Group numbers the destination leaf from 1, in the file's order; all hosts behind it share
-	// their next hops, so a lost link changes one group. It is 0 for a host on the switch itself.
+	// their next hops, so a lost link changes one group. It is 0 for the leaf itself.
 	Group uint32
-	// Prefixes cover the hosts, and no host of another leaf: a few for a leaf, a /32 for a host on
-	// the switch itself.
+	// Prefixes cover the hosts, and no host of another leaf: as few as do for other switches, a /32
+	// for each host whose link is up for the leaf itself.
 	Prefixes []netip.Prefix
 }
 
 // Route is what one switch does with packets to a destination.
 type Route struct {
 	*Destination
-	// NextHops in the order of their ports; none when there is no way. They are never changed.
+	// NextHops in the order of their ports; none when there is no way. A leaf's route to its own hosts
+	// has one for each of Prefixes. They are never changed.
 	NextHops []NextHop
 }
 
@@ -46,13 +47,14 @@ const unreachable = -1
 
 // Same reports whether two routes of one graph are equal.
 func (r Route) Same(o Route) bool {
-	return r.Destination == o.Destination && slices.Equal(r.NextHops, o.NextHops)
+	same := r.Destination == o.Destination || r.Group == 0 && o.Group == 0 && slices.Equal(r.Prefixes, o.Prefixes)
+	return same && slices.Equal(r.NextHops, o.NextHops)
 }
 
 // Routes are those of all switches in one state of links and switches. They are immutable.
 type Routes struct {
 	graph *Graph
-	rows  [][]Route // by switch: a route for each of Graph.leaves, then one for each of its own hosts
+	rows  [][]Route // by switch: a route for each of Graph.leaves
 }
 
 // The levels: a switch takes the links of the first level by which there is a way.
@@ -74,22 +76,15 @@ const (
 	suspectB
 )
 
-// Of returns the routes of a switch: one to each leaf, the one to itself being empty, then one to
-// each of its own hosts. A place always has the same leaf or host. A route without a way has no next
-// hops.
+// Of returns the routes of a switch, one to each leaf. A place always has the same leaf.
 func (r *Routes) Of(sw string) []Route { return r.rows[r.graph.index[sw]] }
 
 // Routes returns the routes in a state. Every shortest path is used.
 func (g *Graph) Routes(s State) *Routes {
 	r := &Routes{graph: g, rows: make([][]Route, len(g.switches))}
 	links := g.conditions(s)
-	for i, n := range g.switches {
-		r.rows[i] = make([]Route, len(g.leaves)+len(n.hosts))
-		for place, h := range n.hosts {
-			if host := &g.hosts[h]; links[host.link]&down == 0 {
-				r.rows[i][len(g.leaves)+place] = Route{host.own, host.last}
-			}
-		}
+	for i := range g.switches {
+		r.rows[i] = make([]Route, len(g.leaves))
 	}
 	t := tree{graph: g, links: links}
 	last := make([][]NextHop, len(g.switches)) // leaves beside each other often have the same next hops: these are there once
@@ -97,10 +92,28 @@ func (g *Graph) Routes(s State) *Routes {
 		t.leaf, t.known = leaf, [levels]bool{}
 		for i := range g.switches {
 			if i == leaf {
+				r.rows[i][k] = g.own(i, links)
 				continue
 			}
 			last[i] = t.hops(i, last[i])
 			r.rows[i][k] = Route{g.switches[leaf].rack, last[i]}
+		}
+	}
+	return r
+}
+
+// own returns the route of a leaf to its own hosts.
+func (g *Graph) own(leaf int, links []condition) Route {
+	n := &g.switches[leaf]
+	isDown := func(h int) bool { return links[g.hosts[h].link]&down != 0 }
+	if !slices.ContainsFunc(n.hosts, isDown) {
+		return n.own
+	}
+	r := Route{Destination: &Destination{}}
+	for i, h := range n.hosts {
+		if !isDown(h) {
+			r.Prefixes = append(r.Prefixes, n.own.Prefixes[i])
+			r.NextHops = append(r.NextHops, n.own.NextHops[i])
 		}
 	}
 	return r

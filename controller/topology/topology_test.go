@@ -37,9 +37,11 @@ func lookup(routes *Routes, sw string, ip netip.Addr) (found Route) {
 		if len(r.NextHops) == 0 {
 			continue
 		}
-		for _, p := range r.Prefixes {
+		for i, p := range r.Prefixes {
 			if p.Contains(ip) && p.Bits() > bits {
-				found, bits = r, p.Bits()
+				if found, bits = r, p.Bits(); r.Group == 0 {
+					found.NextHops = r.NextHops[i : i+1]
+				}
 			}
 		}
 	}
@@ -101,8 +103,8 @@ func TestRoutes(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	g := leafSpine(t)
-	r := g.Routes(State{}).Of("leaf1") // four leaves, then h1 and h2
-	if got, want := r[4].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
+	r := g.Routes(State{}).Of("leaf1") // four leaves
+	if got, want := r[0].NextHops[0], (NextHop{1, MAC{2, 0, 0, 1, 0, 1}, MAC{6, 0, 10, 0, 1, 1}}); got != want {
 		t.Errorf("next hop to h1 = %v, want %v", got, want)
 	}
 	if got, want := r[1].NextHops[1], (NextHop{4, MAC{2, 0, 0, 1, 0, 4}, MAC{2, 0, 0, 6, 0, 1}}); got != want {

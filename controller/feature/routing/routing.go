@@ -55,11 +55,11 @@ var _ feature.Router = routing{}
 // these lead to.
 func (routing) Route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.Collect
-	for _, prefix := range r.Prefixes {
+	for i, prefix := range r.Prefixes {
 		addr := prefix.Addr().As4()
 		entry := env.Pipeline.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], prefix.Bits())
 		if r.Group == 0 {
-			c.Add(entry.Member(r.NextHops[0].Port).Entity())
+			c.Add(entry.Member(r.NextHops[i].Port).Entity())
 		} else {
 			c.Add(entry.Group(r.Group).Entity())
 		}
