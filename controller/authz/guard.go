@@ -130,7 +130,7 @@ func (g *Guard) decide(c Caller, method string) (confined, error) {
 	case len(r.roles) == 0:
 		return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has no role: see controller.policy", c.Identity))
 	}
-	return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has the role %s, which may not call this; %s may", c.Identity, names(r.roles), names(append(methods[method], Admin))))
+	return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has the role %s, which may not call this; %s may", c.Identity, names(r.roles), names(append(methods[method].roles, Admin))))
 }
 
 func names(roles []Role) string {

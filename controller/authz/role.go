@@ -24,73 +24,6 @@ var Roles = []Role{Viewer, Operator, Application, Host, Admin}
 // anyone is the role of those without one.
 const anyone Role = ""
 
-// A method's roles. Admin has every method.
-var (
-	free     = []Role{anyone}
-	reading  = []Role{Viewer, Operator}
-	own      = []Role{Viewer, Operator, Application} // an application sees its own
-	changing = []Role{Operator}
-	weighing = []Role{Operator, Application}
-	hosts    = []Role{Host}
-)
-
-// methods is who may call what. Metrics stands for the metrics of Prometheus.
-var methods = map[string][]Role{
-	"/headgate.v1.FabricService/GetFabric":       reading,
-	"/headgate.v1.FabricService/ListSwitches":    reading,
-	"/headgate.v1.FabricService/PlanConfig":      changing, // it reads files and calls addresses
-	"/headgate.v1.FabricService/ApplyConfig":     changing,
-	"/headgate.v1.FabricService/ConfirmConfig":   changing,
-	"/headgate.v1.FabricService/ListHistory":     reading,
-	"/headgate.v1.FabricService/GetPredictions":  reading,
-	"/headgate.v1.FabricService/SetLink":         changing,
-	"/headgate.v1.FabricService/WatchEvents":     reading,
-	"/headgate.v1.FabricService/StreamTelemetry": reading,
-
-	"/headgate.v1.StateService/BackupState":   changing, // it has the audit log
-	"/headgate.v1.StateService/ReplaceMember": changing,
-
-	"/headgate.v1.WeightService/SetWeight":    weighing,
-	"/headgate.v1.WeightService/SetWeights":   weighing,
-	"/headgate.v1.WeightService/DeleteFlow":   weighing,
-	"/headgate.v1.WeightService/ListWeights":  own,
-	"/headgate.v1.WeightService/WatchWeights": own,
-	"/headgate.v1.WeightService/SetBudget":    changing,
-	"/headgate.v1.WeightService/ListAudit":    changing,
-	"/headgate.v1.WeightService/ExportAudit":  changing,
-
-	"/headgate.v1.PriorityService/AllocatePriority": weighing,
-	"/headgate.v1.PriorityService/ReleasePriority":  weighing,
-	"/headgate.v1.PriorityService/ListPriorities":   own,
-	"/headgate.v1.PriorityService/WatchPriorities":  own,
-
-	"/headgate.v1.HostService/Attach":     hosts,
-	"/headgate.v1.HostService/ListFlows":  reading,
-	"/headgate.v1.HostService/WatchFlows": reading,
-	"/headgate.v1.HostService/GetTraffic": reading,
-
-	"/gnmi.gNMI/Capabilities": reading,
-	"/gnmi.gNMI/Get":          reading,
-	"/gnmi.gNMI/Subscribe":    reading,
-	"/gnmi.gNMI/Set":          reading, // which it refuses to all
-
-	// Whoever restarts processes asks for their health, and has no certificate.
-	"/grpc.health.v1.Health/Check": free,
-	"/grpc.health.v1.Health/List":  free,
-	"/grpc.health.v1.Health/Watch": free,
-
-	"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      reading,
-	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": reading,
-
-	Metrics: reading,
-}
-
-// Metrics is the method that a scrape counts as.
-const Metrics = "GET /metrics"
-
-// Known reports whether a method has roles; one without is refused to everybody.
-func Known(method string) bool { return methods[method] != nil }
-
 // rights is what the policy grants to an identity, all grants together.
 type rights struct {
 	roles        []Role
@@ -101,7 +34,7 @@ type rights struct {
 
 // allow reports whether a method is in the rights, and to what it is confined.
 func (r rights) allow(method string) (c confined, ok bool) {
-	list := methods[method]
+	list := methods[method].roles
 	if slices.Contains(list, anyone) {
 		return c, true
 	}

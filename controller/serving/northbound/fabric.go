@@ -27,20 +27,21 @@ import (
 type fabricService struct {
 	pb.UnimplementedFabricServiceServer
 	Options
+	fabric      func() view.Fabric
+	leader      func(context.Context) (string, error) // name of the member that leads; empty for nobody, and without a cluster
 	running     context.Context
 	predictions forecast.Book
 	completions func() map[observed.Sizes]observed.Completions
 }
 
-func (s *fabricService) GetFabric(context.Context, *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
-	return fabricToProto(s.Backend.Fabric(), s.Member), nil
-}
-
-// fabricToProto is FabricToProto with who leads, and with what is known of this process.
-func fabricToProto(f view.Fabric, leader string) *pb.GetFabricResponse {
-	out := FabricToProto(f)
+func (s *fabricService) GetFabric(ctx context.Context, _ *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {
+	leader, err := s.leader(ctx)
+	if err != nil {
+		return nil, status.Errorf(codes.Unavailable, "etcd does not say who leads: %v", err)
+	}
+	out := FabricToProto(s.fabric())
 	out.Member, out.Build, out.Time = leader, version.String(), timestamppb.Now()
-	return out
+	return out, nil
 }
 
 func (s *fabricService) ListSwitches(_ context.Context, r *pb.ListSwitchesRequest) (*pb.ListSwitchesResponse, error) {

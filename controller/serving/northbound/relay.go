@@ -104,7 +104,7 @@ func (r *Relay) leader(ctx context.Context, method string) (conn *grpc.ClientCon
 		select {
 		case <-changed:
 		case <-over.C:
-			return nil, "", status.Errorf(codes.Unavailable, "%s: %s, and no controller of the cluster has been leading for %v: a majority of them is not there", path.Base(method), cmp.Or(leaders[method], "the leader is asked"), r.Wait)
+			return nil, "", status.Errorf(codes.Unavailable, "%s: %s, and no controller of the cluster has been leading for %v: a majority of them is not there", path.Base(method), cmp.Or(authz.MethodOf(method).Leader, "the leader is asked"), r.Wait)
 		case <-ctx.Done():
 			return nil, "", status.FromContextError(ctx.Err()).Err()
 		}
@@ -178,8 +178,7 @@ const soon = time.Second
 // handle answers a call here, or has the leader answer it.
 func (r *Relay) handle(_ any, in grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(in)
-	answer, here := calls[method]
-	if !here {
+	if followerCalls[method] == nil {
 		return r.handOn(in, method)
 	}
 	ctx := in.Context()
@@ -187,7 +186,7 @@ func (r *Relay) handle(_ any, in grpc.ServerStream) error {
 	if err := in.RecvMsg(&request); err != nil {
 		return err
 	}
-	if address, _ := r.Leader(); leaderFirst[method] && address != "" {
+	if address, _ := r.Leader(); authz.MethodOf(method).LeaderFirst && address != "" {
 		ctx, cancel := context.WithTimeout(ctx, soon)
 		text, err := r.ask(ctx, method, request)
 		cancel()
@@ -197,7 +196,7 @@ func (r *Relay) handle(_ any, in grpc.ServerStream) error {
 	}
 	shared, err := r.Shared(ctx)
 	if err == nil && shared != nil {
-		m, admitted, err := answer(ctx, shared, method, request)
+		m, admitted, err := shared.call(ctx, method, request)
 		if admitted {
 			if err := in.SetHeader(metadata.Pairs(AnsweredBy, r.Member)); err != nil {
 				return err

@@ -148,7 +148,9 @@ func New(o Options) *Server {
 	running, stop := context.WithCancelCause(context.Background())
 	s.stop = func() { stop(errStopping) }
 	hosts := newHostService(o, running)
-	pb.RegisterFabricServiceServer(s.grpc, &fabricService{Options: o, running: running, completions: hosts.observed.Completions})
+	pb.RegisterFabricServiceServer(s.grpc, &fabricService{
+		Options: o, fabric: o.Backend.Fabric, leader: func(context.Context) (string, error) { return o.Member, nil }, running: running, completions: hosts.observed.Completions,
+	})
 	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, audit: o.Audit, running: running})
 	pb.RegisterStateServiceServer(s.grpc, &stateService{state: o.State, members: o.Members, audit: o.Audit})
 	pb.RegisterPriorityServiceServer(s.grpc, &priorityService{priorities: o.Priorities, audit: o.Audit, running: running})
