@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 )
 
@@ -97,6 +98,15 @@ func (q *bestPort) Flush() error {
 	return err
 }
 
+// OnOffload calls f once, whichever driver sees the frame.
+func (q *bestPort) OnOffload(f func()) {
+	f = sync.OnceFunc(f)
+	q.packetPort.OnOffload(f)
+	if q.xdp != nil {
+		q.xdp.OnOffload(f)
+	}
+}
+
 // Counters adds up what both lost.
 func (q *bestPort) Counters() Counters {
 	c := q.packetPort.Counters()
@@ -105,6 +115,7 @@ func (q *bestPort) Counters() Counters {
 		c.RxOverruns += x.RxOverruns
 		c.RxTruncated += x.RxTruncated
 		c.TxErrors += x.TxErrors
+		c.RxCompleted += x.RxCompleted
 	}
 	return c
 }

@@ -67,7 +67,7 @@ func (q *packetPort) open(fd int, ifi *net.Interface) error {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // bounded by net.core.wmem_max
 	}
-	if err := q.ring.open(fd, ifi.MTU); err != nil {
+	if err := q.ring.open(fd, ifi.Index, ifi.MTU); err != nil {
 		return err
 	}
 	promiscuous := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}

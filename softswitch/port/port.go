@@ -37,18 +37,26 @@ type Source interface {
 	Run(ctx context.Context, deliver func(*Batch)) error
 }
 
-// Counters count what a driver lost.
+// Counters count what a driver lost, and what it did for senders with offloads.
 type Counters struct {
 	RxOverruns  uint64 // frames that the kernel dropped because the switch was slow
-	RxTruncated uint64 // frames longer than a buffer, such as those of segmentation offload
+	RxTruncated uint64 // frames longer than a buffer that no port can cut: not TCP, and longer than the MTU
 	TxErrors    uint64 // frames that the interface refused
+	RxCompleted uint64 // frames whose checksum the port computed, since their sender left it to its interface
+	RxSplit     uint64 // long TCP segments that the port cut, for the same reason
 }
 
 // counters are the atomic form of Counters. The driver writes them; any goroutine may read them.
 type counters struct {
-	rxOverruns, rxTruncated, txErrors atomic.Uint64
+	rxOverruns, rxTruncated, txErrors, rxCompleted, rxSplit atomic.Uint64
+
+	offload func() // see OnOffload
 }
 
+// OnOffload makes the driver call f when it completes the first checksum, on its reader's goroutine. It
+// must be called before the Source runs.
+func (c *counters) OnOffload(f func()) { c.offload = f }
+
 func (c *counters) Counters() Counters {
-	return Counters{c.rxOverruns.Load(), c.rxTruncated.Load(), c.txErrors.Load()}
+	return Counters{c.rxOverruns.Load(), c.rxTruncated.Load(), c.txErrors.Load(), c.rxCompleted.Load(), c.rxSplit.Load()}
 }

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"bytes"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -20,6 +21,10 @@ type rxRing struct {
 	blocks    int
 	block     int // of the next frame
 	next      int // in its block
+
+	fd, index int
+	long      []byte   // room for a frame that exceeds a slot; nil until there is one
+	waiting   [][]byte // frames that became of it and are not in a batch
 }
 
 const (
@@ -34,10 +39,22 @@ const (
 	// vlanTag and linkHeader are the sizes of a VLAN tag and an Ethernet header.
 	vlanTag    = 4
 	linkHeader = 14
+	// longest is more than a frame that an interface without segmentation gets (GSO_MAX_SIZE, 64 KiB).
+	longest = 128 << 10
+	// longBuffer is how many bytes of such frames wait in the kernel.
+	longBuffer = 8 << 20
 )
 
-// open makes the ring of a socket, with frames large enough for an interface's MTU.
-func (r *rxRing) open(fd, mtu int) error {
+// open makes the ring of a socket, with frames large enough for an interface's present MTU. Longer frames,
+// of segmentation offload or of an MTU that was raised since, come through the socket's own queue.
+func (r *rxRing) open(fd, index, mtu int) error {
+	r.fd, r.index = fd, index
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_COPY_THRESH, 1); err != nil {
+		return fmt.Errorf("frames longer than the packet ring's: %w", err)
+	}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, longBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, longBuffer) // bounded by net.core.rmem_max
+	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VERSION, unix.TPACKET_V2); err != nil {
 		return fmt.Errorf("packet ring version 2: %w", err)
 	}
@@ -82,6 +99,13 @@ func (r *rxRing) close() error {
 // receive moves the next frame of the ring into b; false when there is none, or when b has no
 // room for it.
 func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
+	if len(r.waiting) > 0 {
+		if !b.Add(port, r.waiting[0]) {
+			return false
+		}
+		r.waiting = r.waiting[1:]
+		return true
+	}
 	start := r.block*ringBlock + r.next*r.frameSize
 	slot := r.mem[start : start+r.frameSize]
 	h := (*unix.Tpacket2Hdr)(unsafe.Pointer(&slot[0]))
@@ -91,10 +115,16 @@ func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 	}
 	length := int(h.Snaplen)
 	address := (*unix.RawSockaddrLinklayer)(unsafe.Pointer(&slot[tpacketAlign(int(unsafe.Sizeof(*h)))]))
+	var whole []byte
+	if status&unix.TP_STATUS_COPY != 0 {
+		whole = r.takeLong()
+	}
 	switch {
 	case address.Pkttype == unix.PACKET_OUTGOING:
 	case h.Snaplen != h.Len:
-		c.rxTruncated.Add(1)
+		if int(h.Len) != len(whole) || !r.divide(h, status, whole, c) {
+			c.rxTruncated.Add(1)
+		}
 	default:
 		frame := slot[h.Mac : int(h.Mac)+length]
 		tagged := status&unix.TP_STATUS_VLAN_VALID != 0 && length >= linkHeader
@@ -102,17 +132,19 @@ func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 			if !b.Add(port, frame) {
 				return false // the frame stays in the ring for the next batch
 			}
+			if status&unix.TP_STATUS_CSUMNOTREADY != 0 {
+				finishChecksum(b.Frames[len(b.Frames)-1].Data, c)
+			}
 			break
 		}
 		dst := b.reserve(port, length+vlanTag)
 		if dst == nil {
 			return false
 		}
-		tpid := h.Vlan_tpid
-		if status&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
-			tpid = 0x8100 // IEEE 802.1Q C-tag
+		insertTag(dst, frame, tpid(h, status), h.Vlan_tci)
+		if status&unix.TP_STATUS_CSUMNOTREADY != 0 {
+			finishChecksum(dst, c)
 		}
-		insertTag(dst, frame, tpid, h.Vlan_tci)
 	}
 	atomic.StoreUint32(&h.Status, unix.TP_STATUS_KERNEL)
 	if r.next++; r.next == r.perBlock {
@@ -122,6 +154,68 @@ func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 		}
 	}
 	return true
+}
+
+// tpid returns the tag protocol of a frame's VLAN tag.
+func tpid(h *unix.Tpacket2Hdr, status uint32) uint16 {
+	if status&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
+		return 0x8100 // IEEE 802.1Q C-tag
+	}
+	return h.Vlan_tpid
+}
+
+// takeLong returns the frame that exceeds its slot, valid until the next call; nil when there is none.
+func (r *rxRing) takeLong() []byte {
+	if r.long == nil {
+		r.long = make([]byte, longest)
+	}
+	n, _, err := unix.Recvfrom(r.fd, r.long, unix.MSG_DONTWAIT)
+	if err != nil {
+		return nil
+	}
+	return r.long[:n]
+}
+
+// divide makes frames of the interface's MTU of a frame that exceeds its slot. It returns false when the
+// frame has to be dropped: it is no TCP segment, and longer than the MTU.
+func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *counters) bool {
+	if status&unix.TP_STATUS_VLAN_VALID != 0 {
+		tagged := make([]byte, len(frame)+vlanTag)
+		insertTag(tagged, frame, tpid(h, status), h.Vlan_tci)
+		frame = tagged
+	} else {
+		frame = bytes.Clone(frame)
+	}
+	mtu := interfaceMTU(r.fd, r.index)
+	if len(frame) <= mtu+linkHeader+2*vlanTag {
+		if status&unix.TP_STATUS_CSUMNOTREADY != 0 {
+			finishChecksum(frame, c)
+		}
+		r.waiting = append(r.waiting[:0], frame)
+		return true
+	}
+	t, ok := transportOf(frame)
+	if !ok {
+		return false
+	}
+	if r.waiting = t.split(frame, mtu); r.waiting == nil {
+		return false
+	}
+	c.rxSplit.Add(1)
+	return true
+}
+
+// interfaceMTU asks a packet socket for the MTU of an interface, 0 when it is gone.
+func interfaceMTU(fd, index int) int {
+	ask, err := unix.NewIfreq("")
+	if err != nil {
+		return 0
+	}
+	ask.SetUint32(uint32(index))
+	if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, ask) != nil || unix.IoctlIfreq(fd, unix.SIOCGIFMTU, ask) != nil {
+		return 0
+	}
+	return int(ask.Uint32())
 }
 
 // insertTag copies frame to dst, which is longer by four bytes, and inserts a VLAN tag after the

@@ -153,6 +153,7 @@ func (q *xdpPort) fill(b *Batch) bool {
 		if !b.Add(q.named.Number, s.umem[d.Addr:d.Addr+uint64(d.Len)]) {
 			break // the frame stays in the ring for the next batch
 		}
+		finishChecksum(b.Frames[len(b.Frames)-1].Data, &q.counters) // AF_XDP does not say which are partial
 		s.fill.push(d.Addr &^ uint64(s.chunk-1))
 		s.received.next++
 	}

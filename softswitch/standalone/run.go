@@ -200,6 +200,11 @@ func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) er
 		if err != nil {
 			return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
 		}
+		if o, ok := driver.(interface{ OnOffload(func()) }); ok {
+			o.OnOffload(func() {
+				log.Info("a sender leaves checksums to its interface (offload): the switch completes them; said once a port", "port", p.Number, "interface", p.Name)
+			})
+		}
 		sources = append(sources, source)
 		if err := sw.AddPort(p, o.Rates[p.Number], driver); err != nil {
 			return errors.Join(err, driver.Close())
@@ -287,7 +292,8 @@ func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 	for _, p := range sw.PortStats() {
 		log.Info("port", "port", p.Port, "interface", p.Name,
 			"rxFrames", p.RxFrames, "txFrames", p.TxFrames, "queueDrops", p.Queues.Dropped().Packets,
-			"rxOverruns", p.Driver.RxOverruns, "rxTruncated", p.Driver.RxTruncated, "txErrors", p.Driver.TxErrors)
+			"rxOverruns", p.Driver.RxOverruns, "rxTruncated", p.Driver.RxTruncated, "txErrors", p.Driver.TxErrors,
+			"rxChecksumsCompleted", p.Driver.RxCompleted, "rxSegmentsCut", p.Driver.RxSplit)
 		if pfc := p.PFC; pfc != (softswitch.PFCStats{}) {
 			log.Info("PFC", "port", p.Port, "interface", p.Name, "frames", pfc.Frames, "pauses", pfc.Pauses, "resumes", pfc.Resumes,
 				"storms", pfc.Storms, "droppedInStorms", pfc.StormDropped, "pauseTimes", p.Queues.PauseTimes(), "withoutQueue", pfc.NoQueue, "malformed", pfc.Malformed, "otherMACControl", pfc.Other)
