@@ -166,7 +166,7 @@ p4-tofino: ## compile p4src for Tofino 1 and 2 with p4c-barefoot (minutes); CPU_
 	$(MAKE) -C p4src tofino CPU_PORT=$(CPU_PORT)
 
 proto: ## regenerate the Go code of all protobuf files (protoc, protoc-gen-go, protoc-gen-go-grpc)
-	protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative api/headgate/v1/headgate.proto controller/trafficmanager/tofino/bfrt/bfrtpb/bfruntime.proto
+	protoc --go_out=. --go_opt=paths=source_relative --go-grpc_out=. --go-grpc_opt=paths=source_relative api/headgate/v1/headgate.proto api/headgate/v1/status.proto controller/trafficmanager/tofino/bfrt/bfrtpb/bfruntime.proto
 
 clean: ## remove what make built
 	rm -rf bin

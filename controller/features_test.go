@@ -15,7 +15,6 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -51,30 +50,6 @@ func TestOrderOfFeatures(t *testing.T) {
 			t.Fatalf("round %d: got\n%s\nwant\n%s", round, got, want)
 		}
 	}
-}
-
-// TestGlance: only features with a wanted table are asked.
-func TestGlance(t *testing.T) {
-	first, second := &asked{name: "ports"}, &asked{name: "classes"}
-	c := &Controller{features: []feature.Feature{first, second}}
-	list := c.status("leaf1", func(t *view.Table) bool { return t.Name == "classes" })
-	if len(list) != 1 || list[0].Name != "classes" || first.times != 0 || second.times != 1 {
-		t.Errorf("%v, asked %d and %d times", list, first.times, second.times)
-	}
-}
-
-// asked is a feature that counts how often it is asked.
-type asked struct {
-	feature.Feature
-	name  string
-	times int
-}
-
-func (a *asked) Tables() []*view.Table { return []*view.Table{{Name: a.name}} }
-
-func (a *asked) Status(string) []view.Status {
-	a.times++
-	return []view.Status{{Table: a.Tables()[0]}}
 }
 
 // constructed returns all features, without a hub.

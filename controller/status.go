@@ -2,8 +2,8 @@ package controller
 
 import (
 	"net"
-	"slices"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
@@ -73,7 +73,7 @@ func (c *Controller) switches(a *applied) []view.Switch {
 
 func (c *Controller) oneSwitch(a *applied, name string) view.Switch {
 	v := a.devices[name].Status()
-	v.Ports, v.Status = c.ports(a, name), c.status(name, func(*view.Table) bool { return true })
+	v.Ports, v.Status = c.ports(a, name), c.status(name)
 	return v
 }
 
@@ -86,9 +86,9 @@ func (c *Controller) ports(a *applied, name string) []view.Port {
 	return list
 }
 
-// Glance returns the names and ports of the switch of a name, of all where it is "", and the status of the
-// features that have a wanted table.
-func (c *Controller) Glance(name string, wanted func(*view.Table) bool) []view.Switch {
+// Glance returns the names and ports of the switch of a name, of all where it is "", and what the features
+// know of them where that is wanted.
+func (c *Controller) Glance(name string, status bool) []view.Switch {
 	cur := c.snapshot()
 	if cur == nil {
 		return nil
@@ -96,31 +96,24 @@ func (c *Controller) Glance(name string, wanted func(*view.Table) bool) []view.S
 	var list []view.Switch
 	for _, s := range cur.config.Switches {
 		if name == "" || s.Name == name {
-			list = append(list, view.Switch{Name: s.Name, Ports: c.ports(cur, s.Name), Status: c.status(s.Name, wanted)})
+			v := view.Switch{Name: s.Name, Ports: c.ports(cur, s.Name)}
+			if status {
+				v.Status = c.status(s.Name)
+			}
+			list = append(list, v)
 		}
 	}
 	return list
 }
 
-// Tables returns what the features may show of switches.
-func (c *Controller) Tables() []*view.Table {
-	var list []*view.Table
+func (c *Controller) status(sw string) *pb.FeatureStatus {
+	s := &pb.FeatureStatus{}
 	for _, f := range c.features {
 		if m, ok := f.(feature.Monitor); ok {
-			list = append(list, m.Tables()...)
+			m.Status(sw, s)
 		}
 	}
-	return list
-}
-
-func (c *Controller) status(sw string, wanted func(*view.Table) bool) []view.Status {
-	var list []view.Status
-	for _, f := range c.features {
-		if m, ok := f.(feature.Monitor); ok && slices.ContainsFunc(m.Tables(), wanted) {
-			list = append(list, m.Status(sw)...)
-		}
-	}
-	return list
+	return s
 }
 
 // Config returns the running configuration, nil before the first Apply. It is immutable.

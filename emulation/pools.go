@@ -50,11 +50,7 @@ func unsteady(list []*pb.SwitchStatus, since time.Time) (bad []string) {
 
 // polled returns when a poll of a switch's buffer came back last; nil while none has.
 func polled(sw *pb.SwitchStatus) *timestamppb.Timestamp {
-	var at *timestamppb.Timestamp
-	for _, v := range sw.Values("buffer_last_poll_timestamp_seconds") {
-		at = v.GetTime()
-	}
-	return at
+	return sw.GetFeatures().GetBuffer().GetSwitch().GetPolled()
 }
 
 // PoolsOf returns the most that each pool held, by switch, as the controller knows it.
@@ -68,8 +64,8 @@ func PoolsOf(switches []*pb.SwitchStatus) map[string]Pools {
 			all = map[string]Pools{}
 		}
 		peaks := map[string]uint64{} // by pool
-		for keys, p := range sw.Values("buffer_peak_bytes") {
-			peaks[keys[len(keys)-1]] = p.GetBytes()
+		for _, p := range sw.GetFeatures().GetBuffer().GetPools() {
+			peaks[p.GetPool()] = p.GetPeakBytes()
 		}
 		all[sw.Name] = Pools{Private: peaks["private"], Shared: peaks["shared"], Headroom: peaks["headroom"], Insurance: peaks["insurance"]}
 	}

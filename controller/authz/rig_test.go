@@ -39,7 +39,7 @@ func (backend) Counted() []observed.Source                          { return nil
 func (backend) HostParameters() []view.HostParameter                { return nil }
 func (backend) Switches() []view.Switch                             { return nil }
 func (backend) Switch(string) (view.Switch, bool)                   { return view.Switch{}, false }
-func (backend) Glance(string, func(*view.Table) bool) []view.Switch { return nil }
+func (backend) Glance(string, bool) []view.Switch                   { return nil }
 func (backend) SetLink(context.Context, string, string, bool) error { return nil }
 func (backend) Plan(context.Context, string, []byte, int) ([]view.Plan, []string, error) {
 	return nil, nil, nil

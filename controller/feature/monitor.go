@@ -3,17 +3,15 @@ package feature
 import (
 	"sync"
 
-	"github.com/headgate/headgate/controller/view"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/preview/observed"
 )
 
 // Monitor is a feature that knows something of each switch which operators want to see, in
 // `headgate get status`, in the API and as metrics.
 type Monitor interface {
-	// Tables returns what the feature may show, always the same.
-	Tables() []*view.Table
-	// Status returns those of the tables that have something to show of a switch.
-	Status(sw string) []view.Status
+	// Status fills in the feature's field of what is known of a switch, where it knows something.
+	Status(sw string, s *pb.FeatureStatus)
 }
 
 // Counter is a feature by which switches count what goes between pairs of addresses.

@@ -2,7 +2,11 @@
 // translates them to protobuf, the command line and the live view print them.
 package view
 
-import "time"
+import (
+	"time"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+)
 
 // SwitchState is where a switch's session stands.
 type SwitchState uint8
@@ -38,7 +42,7 @@ type Switch struct {
 	Reconciles   uint64
 	Capabilities []Capability
 	Ports        []Port
-	Status       []Status // what the features know of it
+	Status       *pb.FeatureStatus // what the features know of it; nil where nobody has asked them
 
 	ElectionID string     // that the session bid with last; "" before it has
 	Program    uint64     // the cookie of the program that it should run

@@ -10,15 +10,11 @@ import (
 // Leaf is something that the models have. It is never changed.
 type Leaf struct {
 	elems []elem
-	keys  []string
+	keys  []string // what the keys of the lists above the leaf are, in order
 }
 
 // elem is an element of a path; key is the name of a list's key.
 type elem struct{ module, name, key string }
-
-// Keys returns what the keys of the lists above the leaf are: "port" (its number), "queue", "class"
-// or "pool".
-func (l *Leaf) Keys() []string { return l.keys }
 
 // Leaves are all that can be served.
 var Leaves []*Leaf

@@ -21,13 +21,13 @@ func everything() *fake {
 	state := State{Target: "leaf1"}
 	for _, l := range Leaves {
 		v := Value{Leaf: l, Is: known[l]}
-		for i, kind := range l.Keys() {
+		for i, kind := range l.keys {
 			v.Of[i] = keys[kind]
 		}
 		if v.Is == nil {
 			v.Is = uint64(1) << 60
 		}
-		if len(l.Keys()) == 0 || names[l.list(len(l.Keys()))] != l {
+		if len(l.keys) == 0 || names[l.list(len(l.keys))] != l {
 			state.Values = append(state.Values, v)
 		}
 	}

@@ -40,17 +40,18 @@ type Counters struct {
 func Read(at time.Time, switches []*pb.SwitchStatus, ended map[observed.Sizes]observed.Completions) Counters {
 	c := Counters{at: at, paused: map[string]time.Duration{}, ended: ended}
 	for _, s := range switches {
-		for keys, v := range s.Values("pfc_paused_seconds") {
-			port := s.GetName() + ":" + keys[0]
-			c.paused[port] = max(c.paused[port], time.Duration(v.GetNs()))
-		}
-		for _, v := range s.Values("pfc_lossless_dropped_packets") {
-			c.drops += v.GetCount()
+		buffer := s.GetFeatures().GetBuffer()
+		for _, class := range buffer.GetClasses() {
+			if class.PausedNs != nil {
+				port := fmt.Sprintf("%s:%d", s.GetName(), class.GetPort())
+				c.paused[port] = max(c.paused[port], time.Duration(class.GetPausedNs()))
+			}
+			c.drops += class.GetLosslessDrops()
 		}
 		held := uint64(0)
-		for keys, v := range s.Values("buffer_peak_bytes") {
-			if pool := keys[len(keys)-1]; pool == "headroom" || pool == "insurance" {
-				held += v.GetBytes()
+		for _, p := range buffer.GetPools() {
+			if p.GetPool() == "headroom" || p.GetPool() == "insurance" {
+				held += p.GetPeakBytes()
 			}
 		}
 		c.headroom = max(c.headroom, held)

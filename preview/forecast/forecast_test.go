@@ -17,20 +17,18 @@ var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // shown is what a switch shows: for how long the classes of its ports were paused, drops and the peak of headroom.
 func shown(name string, paused map[string]time.Duration, drops, peak uint64) *pb.SwitchStatus {
-	column := func(metric string) []*pb.StatusColumn { return []*pb.StatusColumn{{Metric: metric}} }
-	value := func(keys []string, v *pb.StatusValue) []*pb.StatusRow {
-		return []*pb.StatusRow{{Keys: keys, Values: []*pb.StatusValue{v}}}
+	b := &pb.BufferStatus{
+		Classes: []*pb.BufferClass{{Port: 1, Peer: "h", Class: 3, LosslessDrops: &drops}},
+		Pools:   []*pb.BufferPool{{Pool: "headroom", PeakBytes: peak}, {Pool: "shared", PeakBytes: 1 << 40}},
 	}
-	s := &pb.SwitchStatus{Name: name, Status: []*pb.StatusTable{
-		{Columns: column("pfc_lossless_dropped_packets"), Rows: value([]string{"1", "h", "3"}, &pb.StatusValue{Value: &pb.StatusValue_Count{Count: drops}})},
-		{Columns: column("buffer_peak_bytes"), Rows: append(
-			value([]string{"p", "headroom"}, &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: peak}}),
-			value([]string{"p", "shared"}, &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: 1 << 40}})...)},
-	}}
 	for port, t := range paused {
-		number, class, _ := strings.Cut(port, "/")
-		s.Status = append(s.Status, &pb.StatusTable{Columns: column("pfc_paused_seconds"), Rows: value([]string{number, "h", class}, &pb.StatusValue{Value: &pb.StatusValue_Ns{Ns: uint64(t)}})})
+		var number, class uint32
+		if _, err := fmt.Sscanf(port, "%d/%d", &number, &class); err != nil {
+			panic(err)
+		}
+		b.Classes = append(b.Classes, &pb.BufferClass{Port: number, Peer: "h", Class: class, PausedNs: proto.Uint64(uint64(t))})
 	}
+	s := &pb.SwitchStatus{Name: name, Features: &pb.FeatureStatus{Buffer: b}}
 	return s
 }
 

@@ -138,8 +138,8 @@ func (n *network) losslessBy() map[string]uint64 {
 	}
 	by := map[string]uint64{}
 	for _, sw := range list.GetSwitches() {
-		for keys, v := range sw.Values("pfc_lossless_dropped_packets") {
-			by[sw.GetName()+":"+keys[0]] += v.GetCount()
+		for _, c := range sw.GetFeatures().GetBuffer().GetClasses() {
+			by[fmt.Sprintf("%s:%d", sw.GetName(), c.GetPort())] += c.GetLosslessDrops()
 		}
 	}
 	return by

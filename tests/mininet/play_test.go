@@ -142,8 +142,8 @@ func (p *player) play(times []units.Time) *emulation.Record {
 	}
 	rec.Pools = emulation.PoolsOf(list.GetSwitches())
 	for _, sw := range list.GetSwitches() {
-		for _, v := range sw.Values("pfc_lossless_dropped_packets") {
-			rec.Losses.Lossless += v.GetCount()
+		for _, c := range sw.GetFeatures().GetBuffer().GetClasses() {
+			rec.Losses.Lossless += c.GetLosslessDrops()
 		}
 	}
 	rec.Losses.Buffer, rec.Losses.Admission = rec.Losses.Lossless, r.refused()

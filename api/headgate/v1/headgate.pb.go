@@ -772,7 +772,7 @@ type SwitchStatus struct {
 	Reconciles   uint64                 `protobuf:"varint,8,opt,name=reconciles,proto3" json:"reconciles,omitempty"`
 	Capabilities []*Capability          `protobuf:"bytes,9,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	Ports        []*PortStatus          `protobuf:"bytes,10,rep,name=ports,proto3" json:"ports,omitempty"`
-	// What the controller's features know of the switch.
+	// What the controller's features know of the switch, as tables for people; features has the same by fields.
 	Status []*StatusTable `protobuf:"bytes,11,rep,name=status,proto3" json:"status,omitempty"`
 	// P4Runtime's election id, by which the controller last bid for the switch, in decimal, and as
 	// HIGH·2^64+LOW in a cluster; empty before the first connection.
@@ -784,7 +784,9 @@ type SwitchStatus struct {
 	// empty.
 	Tables []*TableUse `protobuf:"bytes,14,rep,name=tables,proto3" json:"tables,omitempty"`
 	// Oldest first, as many as were asked for.
-	Events        []*Event `protobuf:"bytes,15,rep,name=events,proto3" json:"events,omitempty"`
+	Events []*Event `protobuf:"bytes,15,rep,name=events,proto3" json:"events,omitempty"`
+	// What the controller's features know of the switch.
+	Features      *FeatureStatus `protobuf:"bytes,16,opt,name=features,proto3" json:"features,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -920,6 +922,13 @@ func (x *SwitchStatus) GetTables() []*TableUse {
 func (x *SwitchStatus) GetEvents() []*Event {
 	if x != nil {
 		return x.Events
+	}
+	return nil
+}
+
+func (x *SwitchStatus) GetFeatures() *FeatureStatus {
+	if x != nil {
+		return x.Features
 	}
 	return nil
 }
@@ -5866,7 +5875,7 @@ var File_api_headgate_v1_headgate_proto protoreflect.FileDescriptor
 
 const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\n" +
-	"\x1eapi/headgate/v1/headgate.proto\x12\vheadgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
+	"\x1eapi/headgate/v1/headgate.proto\x12\vheadgate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1capi/headgate/v1/status.proto\"\x12\n" +
 	"\x10GetFabricRequest\"\xc0\x02\n" +
 	"\x11GetFabricResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12/\n" +
@@ -5902,7 +5911,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06recent\x18\x02 \x01(\rR\x06recent\"M\n" +
 	"\x14ListSwitchesResponse\x125\n" +
-	"\bswitches\x18\x01 \x03(\v2\x19.headgate.v1.SwitchStatusR\bswitches\"\xcd\x05\n" +
+	"\bswitches\x18\x01 \x03(\v2\x19.headgate.v1.SwitchStatusR\bswitches\"\x85\x06\n" +
 	"\fSwitchStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +
@@ -5922,7 +5931,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"electionId\x12\x18\n" +
 	"\aprogram\x18\r \x01(\x04R\aprogram\x12-\n" +
 	"\x06tables\x18\x0e \x03(\v2\x15.headgate.v1.TableUseR\x06tables\x12*\n" +
-	"\x06events\x18\x0f \x03(\v2\x12.headgate.v1.EventR\x06events\"\x84\x01\n" +
+	"\x06events\x18\x0f \x03(\v2\x12.headgate.v1.EventR\x06events\x126\n" +
+	"\bfeatures\x18\x10 \x01(\v2\x1a.headgate.v1.FeatureStatusR\bfeatures\"\x84\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12STATE_DISCONNECTED\x10\x01\x12\x10\n" +
@@ -6448,6 +6458,7 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*ReplaceMemberResponse)(nil),    // 90: headgate.v1.ReplaceMemberResponse
 	(*ListFlowsResponse)(nil),        // 91: headgate.v1.ListFlowsResponse
 	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
+	(*FeatureStatus)(nil),            // 93: headgate.v1.FeatureStatus
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,   // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
@@ -6465,125 +6476,126 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	14,  // 12: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	13,  // 13: headgate.v1.SwitchStatus.tables:type_name -> headgate.v1.TableUse
 	41,  // 14: headgate.v1.SwitchStatus.events:type_name -> headgate.v1.Event
-	15,  // 15: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
-	16,  // 16: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
-	17,  // 17: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	92,  // 18: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
-	1,   // 19: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
-	22,  // 20: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
-	23,  // 21: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
-	23,  // 22: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
-	2,   // 23: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
-	25,  // 24: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
-	28,  // 25: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
-	92,  // 26: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
-	92,  // 27: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
-	25,  // 28: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
-	30,  // 29: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	35,  // 30: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	92,  // 31: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	92,  // 32: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
-	39,  // 33: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	92,  // 34: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	3,   // 35: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	92,  // 36: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	92,  // 37: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	44,  // 38: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	45,  // 39: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	46,  // 40: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	44,  // 41: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	53,  // 42: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	54,  // 43: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	44,  // 44: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	53,  // 45: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	54,  // 46: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	61,  // 47: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	92,  // 48: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	44,  // 49: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	66,  // 50: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	92,  // 51: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	65,  // 52: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
-	92,  // 53: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
-	44,  // 54: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	71,  // 55: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	53,  // 56: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	70,  // 57: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	68,  // 58: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	69,  // 59: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	44,  // 60: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	71,  // 61: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	71,  // 62: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	79,  // 63: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	71,  // 64: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	92,  // 65: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	92,  // 66: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
-	84,  // 67: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
-	85,  // 68: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
-	83,  // 69: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
-	92,  // 70: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
-	84,  // 71: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
-	64,  // 72: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,   // 73: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10,  // 74: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	20,  // 75: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	24,  // 76: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	31,  // 77: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	33,  // 78: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	26,  // 79: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
-	36,  // 80: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	40,  // 81: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	42,  // 82: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	87,  // 83: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
-	89,  // 84: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
-	45,  // 85: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	47,  // 86: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	49,  // 87: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	51,  // 88: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	55,  // 89: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	57,  // 90: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	59,  // 91: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	62,  // 92: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	72,  // 93: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	74,  // 94: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	76,  // 95: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	77,  // 96: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	64,  // 97: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	80,  // 98: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	81,  // 99: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	86,  // 100: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,   // 101: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11,  // 102: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	21,  // 103: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	29,  // 104: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	32,  // 105: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	34,  // 106: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	27,  // 107: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
-	37,  // 108: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	41,  // 109: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	43,  // 110: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	88,  // 111: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
-	90,  // 112: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
-	46,  // 113: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	48,  // 114: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	50,  // 115: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	52,  // 116: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	56,  // 117: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	58,  // 118: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	60,  // 119: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	63,  // 120: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	73,  // 121: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	75,  // 122: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	78,  // 123: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	78,  // 124: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	67,  // 125: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	91,  // 126: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	82,  // 127: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	64,  // 128: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	101, // [101:129] is the sub-list for method output_type
-	73,  // [73:101] is the sub-list for method input_type
-	73,  // [73:73] is the sub-list for extension type_name
-	73,  // [73:73] is the sub-list for extension extendee
-	0,   // [0:73] is the sub-list for field type_name
+	93,  // 15: headgate.v1.SwitchStatus.features:type_name -> headgate.v1.FeatureStatus
+	15,  // 16: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
+	16,  // 17: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
+	17,  // 18: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
+	92,  // 19: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	1,   // 20: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
+	22,  // 21: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
+	23,  // 22: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
+	23,  // 23: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
+	2,   // 24: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
+	25,  // 25: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
+	28,  // 26: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
+	92,  // 27: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
+	92,  // 28: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
+	25,  // 29: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
+	30,  // 30: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
+	35,  // 31: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
+	92,  // 32: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	92,  // 33: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	39,  // 34: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	92,  // 35: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	3,   // 36: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	92,  // 37: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	92,  // 38: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	44,  // 39: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	45,  // 40: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	46,  // 41: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	44,  // 42: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	53,  // 43: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	54,  // 44: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	44,  // 45: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	53,  // 46: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	54,  // 47: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	61,  // 48: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	92,  // 49: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	44,  // 50: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	66,  // 51: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	92,  // 52: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	65,  // 53: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
+	92,  // 54: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
+	44,  // 55: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	71,  // 56: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	53,  // 57: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	70,  // 58: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	68,  // 59: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	69,  // 60: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	44,  // 61: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	71,  // 62: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	71,  // 63: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	79,  // 64: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	71,  // 65: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	92,  // 66: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	92,  // 67: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	84,  // 68: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	85,  // 69: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	83,  // 70: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
+	92,  // 71: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
+	84,  // 72: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
+	64,  // 73: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,   // 74: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10,  // 75: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	20,  // 76: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	24,  // 77: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	31,  // 78: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	33,  // 79: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	26,  // 80: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
+	36,  // 81: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	40,  // 82: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	42,  // 83: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	87,  // 84: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
+	89,  // 85: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
+	45,  // 86: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	47,  // 87: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	49,  // 88: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	51,  // 89: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	55,  // 90: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	57,  // 91: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	59,  // 92: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	62,  // 93: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	72,  // 94: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	74,  // 95: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	76,  // 96: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	77,  // 97: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	64,  // 98: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	80,  // 99: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	81,  // 100: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	86,  // 101: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,   // 102: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11,  // 103: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	21,  // 104: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	29,  // 105: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	32,  // 106: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	34,  // 107: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	27,  // 108: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	37,  // 109: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	41,  // 110: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	43,  // 111: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	88,  // 112: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
+	90,  // 113: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
+	46,  // 114: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	48,  // 115: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	50,  // 116: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	52,  // 117: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	56,  // 118: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	58,  // 119: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	60,  // 120: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	63,  // 121: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	73,  // 122: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	75,  // 123: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	78,  // 124: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	78,  // 125: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	67,  // 126: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	91,  // 127: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	82,  // 128: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	64,  // 129: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	102, // [102:130] is the sub-list for method output_type
+	74,  // [74:102] is the sub-list for method input_type
+	74,  // [74:74] is the sub-list for extension type_name
+	74,  // [74:74] is the sub-list for extension extendee
+	0,   // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -6591,6 +6603,7 @@ func file_api_headgate_v1_headgate_proto_init() {
 	if File_api_headgate_v1_headgate_proto != nil {
 		return
 	}
+	file_api_headgate_v1_status_proto_init()
 	file_api_headgate_v1_headgate_proto_msgTypes[13].OneofWrappers = []any{
 		(*StatusValue_Text)(nil),
 		(*StatusValue_Number)(nil),

@@ -4,20 +4,21 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/pollreport"
-	"github.com/headgate/headgate/units"
 )
 
 // TestStatus: what is known of a buffer stands at its metric, in base units.
 func TestStatus(t *testing.T) {
 	f := New(nil).(*feat)
-	if got := f.Status("s1"); got != nil {
+	if got := testenv.Shown(f, "s1").Status.GetBuffer(); got != nil {
 		t.Errorf("a switch of which nothing is known shows %v", got)
 	}
 	f.latest.Set("s1", &State{Policy: "off"})
-	if got := f.Status("s1"); len(got) != 1 || got[0].Rows[0].Values[0] != "off" {
+	if got := testenv.Shown(f, "s1").Status.GetBuffer(); !proto.Equal(got, &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: "off"}}) {
 		t.Errorf("without a policy: %v", got)
 	}
 	f.latest.Set("s1", &State{
@@ -30,7 +31,7 @@ func TestStatus(t *testing.T) {
 		}, {Number: 2, Peer: "h2", Paused: 0xff, PortPaused: true}},
 		Alarms: []Alarm{{Kind: StormAlarm, Port: 1, Class: -1, Text: "many"}, {Kind: StuckAlarm, Port: 1, Class: 3, Text: "long"}},
 	})
-	sw := view.Switch{Status: f.Status("s1")}
+	sw := testenv.Shown(f, "s1")
 	port, class := []string{"1", "h1"}, []string{"1", "h1", "3"}
 	for _, want := range []struct {
 		metric string
@@ -56,14 +57,11 @@ func TestStatus(t *testing.T) {
 	if _, ok := testenv.Number(sw, "pfc_ingress_shared_bytes", "1", "h1", "6"); ok {
 		t.Error("a class that holds nothing is shown")
 	}
-	rows := map[*view.Table][]view.Row{}
-	for _, s := range f.Status("s1") {
-		rows[s.Table] = s.Rows
-	}
-	if p := rows[portTable]; p[0].Values[0] != "3" || p[1].Values[0] != "port" || p[0].Values[6] != units.Bytes(9000) {
+	b := sw.Status.GetBuffer()
+	if p := b.GetPorts(); p[0].GetPaused() != "3" || p[1].GetPaused() != "port" || p[0].GetDepartedBytes() != 9000 {
 		t.Errorf("ports %v", p)
 	}
-	if a := rows[alarmTable]; a[0].Keys[2] != "" || a[1].Keys[2] != "3" || a[1].Values[1] != "long" {
+	if a := b.GetAlarms(); a[0].Class != nil || a[1].GetClass() != 3 || a[1].GetDetail() != "long" {
 		t.Errorf("alarms %v", a)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/canon"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
@@ -260,7 +259,7 @@ func TestLoop(t *testing.T) {
 	if m := cnps[0].GetMetadata(); canon.Low64(m[2].Value) != ids.PacketOutPipeline {
 		t.Errorf("the CNP's mode is %x, want through the pipeline", m[2].Value)
 	}
-	shown := view.Switch{Status: r.f.(feature.Monitor).Status("leaf1")}
+	shown := testenv.Shown(r.f, "leaf1")
 	for _, want := range []struct {
 		metric string
 		keys   []string

@@ -134,7 +134,7 @@ func TestStorms(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	tick(2, nil, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1, Dropped: 5})
-	status := view.Switch{Status: f.(feature.Monitor).Status("leaf1")}
+	status := testenv.Shown(f, "leaf1")
 	for metric, want := range map[string]float64{"pfc_storm": 1, "pfc_storms": 1, "pfc_storm_dropped_packets": 5} {
 		if got, ok := testenv.Number(status, metric, "1", "h1", "3"); !ok || got != want {
 			t.Errorf("%s = %v, %v, want %v", metric, got, ok, want)
@@ -153,7 +153,7 @@ func TestStorms(t *testing.T) {
 	if l := f.Attach(newEnv(t, f, "", nil), sw); l != nil || len(hub.Events) != 1 || hub.Events[0].Kind != "pfc.received_storm_over" {
 		t.Errorf("loop %v, events %v", l, hub.Events)
 	}
-	if got := f.(feature.Monitor).Status("leaf1"); got != nil {
+	if got := testenv.Shown(f, "leaf1").Status.GetPfcwatchdog(); got != nil {
 		t.Errorf("status %v", got)
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/pfcwd"
@@ -49,45 +49,25 @@ func (f *feat) forget(sw string) {
 	delete(f.switches, sw)
 }
 
-// The tables.
-var (
-	switchTable = &view.Table{Feature: "pfcwatchdog", Name: "switches", Columns: []view.Column{
-		{Head: "DETECTION"}, {Head: "RESTORATION"}, {Head: "ACTION"},
-		{Head: "READ", Metric: "pfc_storms_last_read_timestamp_seconds", Help: "When the storms of the switch were read last."},
-	}}
-	classTable = &view.Table{Feature: "pfcwatchdog", Name: "classes", Keys: []string{"port", "peer", "class"}, Columns: []view.Column{
-		{Head: "STORM", Metric: "pfc_storm", Help: "1 while the peer of the port pauses the class for longer than the watchdog allows."},
-		{Head: "SINCE"},
-		{Head: "STORMS", Metric: "pfc_storms", Help: "Times that it did.", Counter: true},
-		{Head: "DROPPED", Metric: "pfc_storm_dropped_packets", Help: "Packets of the class that the watchdog dropped in storms.", Counter: true},
-	}}
-)
-
-// Tables implements feature.Monitor.
-func (*feat) Tables() []*view.Table { return []*view.Table{switchTable, classTable} }
-
 // Status implements feature.Monitor.
-func (f *feat) Status(sw string) []view.Status {
+func (f *feat) Status(sw string, out *pb.FeatureStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.switches[sw]
 	if s == nil {
-		return nil
-	}
-	list := slices.SortedFunc(maps.Values(s.classes), func(a, b seen) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Class, b.Class))
-	})
-	var rows []view.Row
-	for _, n := range list {
-		rows = append(rows, view.Row{
-			Keys:   []string{strconv.Itoa(int(n.Port)), n.peer, strconv.Itoa(int(n.Class))},
-			Values: []any{n.On, n.since, n.Count, n.Dropped},
-		})
+		return
 	}
 	w := s.settings
-	return []view.Status{
-		{Table: switchTable, Rows: []view.Row{{Values: []any{w.Detection.Duration(), w.Restoration.Duration(), string(w.Action), s.seen}}}},
-		{Table: classTable, Rows: rows},
+	out.Pfcwatchdog = &pb.PFCWatchdogStatus{Switch: &pb.PFCWatchdogSwitch{
+		DetectionNs: view.Nanoseconds(w.Detection.Duration()), RestorationNs: view.Nanoseconds(w.Restoration.Duration()),
+		Action: string(w.Action), Read: view.Stamp(s.seen),
+	}}
+	for _, n := range slices.SortedFunc(maps.Values(s.classes), func(a, b seen) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Class, b.Class))
+	}) {
+		out.Pfcwatchdog.Classes = append(out.Pfcwatchdog.Classes, &pb.PFCWatchdogClass{
+			Port: n.Port, Peer: n.peer, Class: uint32(n.Class), Storm: n.On, Since: view.Stamp(n.since), Storms: n.Count, Dropped: n.Dropped,
+		})
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/internal/testenv"
-	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -42,7 +41,7 @@ func TestPolls(t *testing.T) {
 	if s.Time != start || s.Switch != "spine1" || s.Port != 3 || s.Peer != "leaf3" || s.QueueingDelay != 16*time.Microsecond || s.DepartureBytes != 5 || s.DeparturePackets != 6 || s.Drops != 7 {
 		t.Errorf("sample = %+v", s)
 	}
-	shown := view.Switch{Status: f.(feature.Monitor).Status("spine1")}
+	shown := testenv.Shown(f, "spine1")
 	for metric, want := range map[string]float64{
 		"port_queueing_delay_seconds": 16e-6, "port_transmitted_bytes": 5, "port_transmitted_packets": 6, "port_refused_packets": 7,
 	} {

@@ -12,6 +12,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"go.yaml.in/yaml/v3"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
@@ -167,14 +168,22 @@ func (s *Switch) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 	return s.Answer(requests), nil
 }
 
+// Shown returns a switch of a name with what a feature knows of it.
+func Shown(f feature.Feature, sw string) view.Switch {
+	s := view.Switch{Name: sw, Status: &pb.FeatureStatus{}}
+	f.(feature.Monitor).Status(sw, s.Status)
+	return s
+}
+
 // Number returns what a switch shows for a metric, by the keys of its row; false when it
 // shows none.
 func Number(s view.Switch, metric string, keys ...string) (float64, bool) {
-	for _, t := range s.Status {
-		c := slices.IndexFunc(t.Columns, func(c view.Column) bool { return c.Metric == metric })
-		r := slices.IndexFunc(t.Rows, func(r view.Row) bool { return slices.Equal(r.Keys, keys) })
+	for _, t := range view.Tables {
+		rows := t.Rows(s.Status)
+		c := slices.IndexFunc(t.Columns, func(c view.Column) bool { return c.GetMetric() == metric })
+		r := slices.IndexFunc(rows, func(r view.Row) bool { return slices.Equal(r.Keys, keys) })
 		if c >= 0 && r >= 0 {
-			return view.Number(t.Rows[r].Values[c])
+			return view.Number(rows[r].Values[c])
 		}
 	}
 	return 0, false

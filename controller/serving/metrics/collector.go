@@ -18,8 +18,6 @@ import (
 type Source interface {
 	Fabric() view.Fabric
 	Switches() []view.Switch
-	// Tables returns all tables that a switch's Status may have, always the same.
-	Tables() []*view.Table
 }
 
 // Options of a Collector. Source is required; what is nil is left out.
@@ -39,7 +37,7 @@ type Collector struct {
 // NewCollector returns a collector.
 func NewCollector(o Options) *Collector {
 	c := &Collector{Options: o, tables: map[*view.Table][]metric{}}
-	for _, t := range o.Source.Tables() {
+	for _, t := range view.Tables {
 		c.tables[t] = families(t)
 	}
 	return c
@@ -82,9 +80,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			}
 			ports = append(ports, one(truth(p.State == view.PortUp), s.Name, number(p.Number), p.Peer))
 		}
-		for _, t := range s.Status {
-			for _, r := range t.Rows {
-				rows[t.Table] = append(rows[t.Table], row(s.Name, r))
+		for _, t := range view.Tables {
+			for _, r := range t.Rows(s.Status) {
+				rows[t] = append(rows[t], row(s.Name, r))
 			}
 		}
 	}

@@ -7,51 +7,52 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/headgate/headgate/controller"
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/view"
 )
 
-// featureSource shows one row of every table that a feature has.
-type featureSource struct {
-	source
-	tables []*view.Table
-}
+// everyRow fills every table with a row.
+const everyRow = `{
+	"buffer": {"switch": {"threshold_bytes": 1, "polled": "2026-01-01T00:00:00Z"}, "pools": [{}], "ports": [{}],
+		"classes": [{"paused": true, "paused_ns": 1, "lossless_drops": 1}], "watchdog": [{}], "alarms": [{}]},
+	"pfcwatchdog": {"switch": {"read": "2026-01-01T00:00:00Z"}, "classes": [{}]},
+	"pacc": {"loop": {}, "ports": [{}]},
+	"telemetry": {"ports": [{"polled": "2026-01-01T00:00:00Z"}], "queues": [{}]}
+}`
 
-func (s *featureSource) Tables() []*view.Table { return s.tables }
-
-// TestFeatures holds what the real features show to Prometheus' conventions and to those of
+// TestFeatures holds what the features show to Prometheus' conventions and to those of
 // `headgate get status`.
 func TestFeatures(t *testing.T) {
-	core, err := controller.New(controller.Options{})
-	if err != nil {
+	status := &pb.FeatureStatus{}
+	if err := protojson.Unmarshal([]byte(everyRow), status); err != nil {
 		t.Fatal(err)
 	}
-	src, seen, columns := &featureSource{tables: core.Tables()}, map[string]bool{}, 0
-	sw := view.Switch{Name: "s1", State: view.Ready}
-	for _, table := range src.tables {
+	seen, columns := map[string]bool{}, 0
+	for _, table := range view.Tables {
 		name := table.Feature + " " + table.Name
 		if seen[name] {
 			t.Errorf("two tables %q", name)
 		}
 		seen[name] = true
-		row := view.Row{Keys: make([]string, len(table.Keys))}
+		if len(table.Rows(status)) != 1 {
+			t.Errorf("%s has no row", name)
+		}
 		for _, c := range table.Columns {
-			if c.Head == "" || c.Head != strings.ToUpper(c.Head) {
-				t.Errorf("%s: heading %q, want capitals", name, c.Head)
+			if c.GetHead() == "" || c.GetHead() != strings.ToUpper(c.GetHead()) {
+				t.Errorf("%s: heading %q, want capitals", name, c.GetHead())
 			}
-			if c.Metric != "" {
+			if c.GetMetric() != "" {
 				columns++
 			}
-			if seen[c.Metric] && c.Metric != "" {
-				t.Errorf("two metrics %q", c.Metric)
+			if seen[c.GetMetric()] && c.GetMetric() != "" {
+				t.Errorf("two metrics %q", c.GetMetric())
 			}
-			seen[c.Metric] = true
-			row.Values = append(row.Values, 1)
+			seen[c.GetMetric()] = true
 		}
-		sw.Status = append(sw.Status, view.Status{Table: table, Rows: []view.Row{row}})
 	}
-	src.switches = []view.Switch{sw}
+	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Status: status}}}
 	reg := prometheus.NewPedanticRegistry()
 	if err := reg.Register(NewCollector(Options{Source: src})); err != nil {
 		t.Fatal(err)

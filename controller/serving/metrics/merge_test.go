@@ -7,24 +7,29 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/units"
 )
 
 // many is a fabric of switches with 100 ports each, the last of which is down.
 func many(switches int) *source {
 	src := &source{}
 	for i := range switches {
-		s := view.Switch{Name: fmt.Sprintf("switch%d", i+1), State: view.Ready, Status: []view.Status{{Table: table}}}
+		s := view.Switch{Name: fmt.Sprintf("switch%d", i+1), State: view.Ready}
+		telemetry, classes := &pb.TelemetryStatus{}, &pb.BufferStatus{}
+		s.Status = &pb.FeatureStatus{Telemetry: telemetry, Buffer: classes}
 		for p := range 100 {
 			s.Ports = append(s.Ports, view.Port{Number: uint32(p + 1), Peer: fmt.Sprintf("host-%d-%d", i+1, p+1), State: view.PortUp})
-			s.Status[0].Rows = append(s.Status[0].Rows, view.Row{
-				Keys:   []string{fmt.Sprint(p + 1)},
-				Values: []any{"text", units.Bytes(p) * units.KB, uint64(p), nil, time.Unix(int64(1000+p), 0)},
+			telemetry.Ports = append(telemetry.Ports, &pb.TelemetryPort{
+				Port: uint32(p + 1), DelayNs: uint64(p) * 1e9, TransmittedBytes: uint64(p), Polled: timestamppb.New(time.Unix(int64(1000+p), 0)),
 			})
+			classes.Classes = append(classes.Classes, &pb.BufferClass{Port: uint32(p + 1)})
 		}
 		s.Ports[99].State = view.PortDown
-		s.Status[0].Rows[7].Values[3] = 2 * time.Second // that of the others is not known
+		classes.Classes[7].PausedNs = proto.Uint64(2e9) // that of the others is not known
 		src.switches = append(src.switches, s)
 	}
 	return src
@@ -33,13 +38,13 @@ func many(switches int) *source {
 // TestManyPorts: a fabric of 10 000 ports, and one of twice that, answer a scrape with a bounded
 // amount of text, and what stands for all ports of a switch says the right thing about them.
 func TestManyPorts(t *testing.T) {
-	perPort := `headgate_test_queue_bytes{port="100",switch="switch1"} 99000`
+	perPort := `headgate_port_queueing_delay_seconds{peer="",port="100",switch="switch1"} 99`
 	upPerPort := `headgate_port_up{peer="host-1-100",port="100",switch="switch1"} 0`
 	all := []string{
-		`headgate_test_queue_bytes{port="(all)",switch="switch1"} 99000`,
-		`headgate_test_sent_frames_total{port="(all)",switch="switch1"} 4950`,
-		`headgate_test_lateness_seconds{port="(all)",switch="switch1"} 2`,
-		`headgate_test_poll_timestamp_seconds{port="(all)",switch="switch1"} 1000`,
+		`headgate_port_queueing_delay_seconds{peer="(all)",port="(all)",switch="switch1"} 99`,
+		`headgate_port_transmitted_bytes_total{peer="(all)",port="(all)",switch="switch1"} 4950`,
+		`headgate_pfc_paused_seconds_total{class="0",peer="(all)",port="(all)",switch="switch1"} 2`,
+		`headgate_port_last_sample_timestamp_seconds{peer="(all)",port="(all)",switch="switch1"} 1000`,
 	}
 	upAll := `headgate_port_up{peer="(all)",port="(all)",switch="switch1"} 0`
 	for _, tt := range []struct {
@@ -47,8 +52,8 @@ func TestManyPorts(t *testing.T) {
 		want, not []string
 	}{
 		{10, []string{perPort, upPerPort, "headgate_port_merged_series 0"}, append(all, upAll)},
-		{100, append(all, upPerPort, "headgate_port_merged_series 39600"), []string{perPort, upAll}},
-		{200, append(all, upAll, "headgate_port_merged_series 99000"), []string{perPort, upPerPort}},
+		{100, append(all, upPerPort, "headgate_port_merged_series 108900"), []string{perPort, upAll}},
+		{200, append(all, upAll, "headgate_port_merged_series 237600"), []string{perPort, upPerPort}},
 	} {
 		h, err := Handler(NewCollector(Options{Source: many(tt.switches)}), HandlerOptions{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -17,11 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/units"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,17 +37,6 @@ func (s *source) Fabric() view.Fabric {
 		{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}},
 	}}
 }
-
-// table is what a feature shows.
-var table = &view.Table{Feature: "test", Name: "ports", Keys: []string{"port"}, Columns: []view.Column{
-	{Head: "TEXT"},
-	{Head: "QUEUE", Metric: "test_queue_bytes", Help: "Bytes in the queue."},
-	{Head: "SENT", Metric: "test_sent_frames", Help: "Frames that were sent.", Counter: true},
-	{Head: "LATE", Metric: "test_lateness_seconds", Help: "How late."},
-	{Head: "POLLED", Metric: "test_poll_timestamp_seconds", Help: "When it was polled."},
-}}
-
-func (s *source) Tables() []*view.Table { return []*view.Table{table} }
 
 func collector(t *testing.T) (*Collector, *source) {
 	t.Helper()
@@ -74,10 +64,12 @@ func collector(t *testing.T) (*Collector, *source) {
 	if _, err := reg.Set(weights.Caller{Peer: "test"}, weights.Change{Key: k, Weight: 9}); err == nil {
 		t.Fatal("over budget")
 	}
-	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", State: view.PortUp}, {Number: 2, Peer: "h2"}}, Status: []view.Status{{Table: table, Rows: []view.Row{
-		{Keys: []string{"1"}, Values: []any{"text", 2 * units.KB, uint64(7), 1500 * time.Millisecond, time.Unix(1000, 5e8)}},
-		{Keys: []string{"2"}, Values: []any{"text", nil, uint64(0), time.Duration(0), time.Time{}}},
-	}}}}}}
+	src := &source{switches: []view.Switch{{Name: "s1", State: view.Ready, Entries: 7, Reconciles: 2, Ports: []view.Port{{Number: 1, Peer: "h\xff", State: view.PortUp}, {Number: 2, Peer: "h2"}}, Status: &pb.FeatureStatus{
+		Telemetry: &pb.TelemetryStatus{Ports: []*pb.TelemetryPort{
+			{Port: 1, TransmittedBytes: 2000, TransmittedPackets: 7, DelayNs: 1.5e9, Polled: timestamppb.New(time.Unix(1000, 5e8))}, {Port: 2},
+		}},
+		Buffer: &pb.BufferStatus{Classes: []*pb.BufferClass{{Port: 2, Class: 3}}},
+	}}}}
 	c := NewCollector(Options{Source: src, Weights: reg, Events: events.NewBus[view.Event](0), Samples: events.NewBus[view.Sample](0)})
 	return c, src
 }
@@ -107,11 +99,11 @@ func TestMetrics(t *testing.T) {
 		`headgate_switch_entries{switch="s1"} 7`,
 		`headgate_switch_reconciles_total{switch="s1"} 2`,
 		`headgate_port_up{peer="h` + "\uFFFD" + `",port="1",switch="s1"} 1`,
-		`headgate_test_queue_bytes{port="1",switch="s1"} 2000`,
-		`headgate_test_sent_frames_total{port="1",switch="s1"} 7`,
-		`headgate_test_sent_frames_total{port="2",switch="s1"} 0`,
-		`headgate_test_lateness_seconds{port="1",switch="s1"} 1.5`,
-		`headgate_test_poll_timestamp_seconds{port="1",switch="s1"} 1000.5`,
+		`headgate_port_transmitted_bytes_total{peer="",port="1",switch="s1"} 2000`,
+		`headgate_port_transmitted_packets_total{peer="",port="1",switch="s1"} 7`,
+		`headgate_port_transmitted_packets_total{peer="",port="2",switch="s1"} 0`,
+		`headgate_port_queueing_delay_seconds{peer="",port="1",switch="s1"} 1.5`,
+		`headgate_port_last_sample_timestamp_seconds{peer="",port="1",switch="s1"} 1000.5`,
 		`headgate_weight_flows{application="a"} 1`,
 		`headgate_weight_used{application="a"} 2.5`,
 		`headgate_weight_limit{application="a"} 3`,
@@ -130,7 +122,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("missing: %s", want)
 		}
 	}
-	for _, unknown := range []string{`headgate_link_up{a="s1:2"`, `headgate_test_queue_bytes{port="2"`, `headgate_test_poll_timestamp_seconds{port="2"`, "TEXT"} {
+	for _, unknown := range []string{`headgate_link_up{a="s1:2"`, `headgate_pfc_paused{`, `headgate_port_last_sample_timestamp_seconds{peer="",port="2"`, "TEXT"} {
 		if strings.Contains(text, unknown) {
 			t.Errorf("%s is shown, which is not known or no metric", unknown)
 		}
@@ -152,14 +144,11 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := len(all) + len(table.Columns) - 1; len(families) != want {
-		t.Errorf("%d families are shown, %d are declared", len(families), want)
-	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) != 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
-	form := regexp.MustCompile(`^headgate_(config|link|switch|port|test|weight|bus)_[a-z_]+$`)
+	form := regexp.MustCompile(`^headgate_(config|link|switch|port|pfc|weight|bus)_[a-z_]+$`)
 	for _, f := range families {
 		name := f.GetName()
 		base := strings.TrimSuffix(name, "_total")

@@ -90,19 +90,16 @@ func (b *backend) Switch(name string) (view.Switch, bool) {
 	return s, name == s.Name
 }
 
-func (b *backend) Glance(name string, wanted func(*view.Table) bool) []view.Switch {
+func (b *backend) Glance(name string, status bool) []view.Switch {
 	s := b.Switches()[0]
 	if name != "" && name != s.Name {
 		return nil
 	}
-	if s.Status = nil; wanted(queues) {
-		s.Status = []view.Status{{Table: queues, Rows: []view.Row{{Keys: []string{"1", "7"}, Values: []any{9}}}}}
+	if s.Status = nil; status {
+		s.Status = &pb.FeatureStatus{Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Queue: 7, HeldBytes: 9}}}}
 	}
 	return []view.Switch{s}
 }
-
-// queues is a table of a feature.
-var queues = &view.Table{Keys: []string{"port", "queue"}, Columns: []view.Column{{Metric: "port_queue_bytes"}}}
 
 func (b *backend) check(config []byte) error {
 	if strings.Contains(string(config), "fault") {

@@ -2,111 +2,117 @@ package northbound
 
 import (
 	"context"
-	"slices"
-	"strconv"
-	"time"
+	"fmt"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/gnmi"
-	"github.com/headgate/headgate/units"
 )
 
 // openConfig is the fabric as gNMI shows it: each switch is a target.
 type openConfig struct{ Options }
 
-// shown are the leaves that features know: the columns of their tables, by their metrics.
-var shown = map[string]*gnmi.Leaf{
-	"port_transmitted_bytes":       gnmi.OutOctets,
-	"port_transmitted_packets":     gnmi.OutPkts,
-	"port_refused_packets":         gnmi.OutDiscards,
-	"port_queueing_delay_seconds":  gnmi.QueueingDelay,
-	"port_queue_bytes":             gnmi.QueueLen,
-	"pfc_pause_frames":             gnmi.PFCPauseFrames,
-	"pfc_resume_frames":            gnmi.PFCResumeFrames,
-	"pfc_refresh_frames":           gnmi.PFCRefreshFrames,
-	"pfc_departed_bytes":           gnmi.Departed,
-	"pfc_victim":                   gnmi.Victim,
-	"pfc_victim_turns":             gnmi.VictimTurns,
-	"pfc_ingress_private_bytes":    gnmi.ClassPrivate,
-	"pfc_ingress_shared_bytes":     gnmi.ClassShared,
-	"pfc_ingress_headroom_bytes":   gnmi.ClassHeadroom,
-	"pfc_paused":                   gnmi.PeerPaused,
-	"pfc_paused_seconds":           gnmi.PeerPausedTime,
-	"pfc_lossless_dropped_packets": gnmi.LosslessDrops,
-	"pfc_storm":                    gnmi.Storm,
-	"pfc_storms":                   gnmi.Storms,
-	"pfc_storm_dropped_packets":    gnmi.StormDrops,
-	"buffer_threshold_bytes":       gnmi.Threshold,
-	"buffer_size_bytes":            gnmi.PoolSize,
-	"buffer_used_bytes":            gnmi.PoolUsed,
-	"buffer_peak_bytes":            gnmi.PoolPeak,
-}
-
 // operStatus is what OpenConfig calls a port's state.
 var operStatus = map[view.PortState]string{view.PortUp: gnmi.Up, view.PortDown: gnmi.Down, view.PortUnknown: gnmi.Unknown}
+
+// ofPorts are the leaves that need no feature.
+var ofPorts = []*gnmi.Leaf{gnmi.Type, gnmi.Description, gnmi.ID, gnmi.AdminStatus, gnmi.OperStatus}
 
 // State implements gnmi.Source.
 func (o openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 	var states []gnmi.State
-	for _, s := range o.Backend.Glance(target, func(t *view.Table) bool {
-		return slices.ContainsFunc(t.Columns, func(c view.Column) bool { return wants[shown[c.Metric]] })
-	}) {
-		state := gnmi.State{Target: s.Name}
+	needed := 0
+	for _, leaf := range ofPorts {
+		if wants[leaf] {
+			needed++
+		}
+	}
+	for _, s := range o.Backend.Glance(target, len(wants) > needed) {
+		v := values{wants: wants}
 		for _, p := range s.Ports {
-			admin := gnmi.Up
-			if p.OutOfService {
-				admin = gnmi.Down
-			}
-			of := [2]string{strconv.FormatUint(uint64(p.Number), 10)}
-			for leaf, is := range map[*gnmi.Leaf]any{
-				gnmi.Type: gnmi.Ethernet, gnmi.Description: clean(p.Peer), gnmi.ID: p.Number, gnmi.AdminStatus: admin, gnmi.OperStatus: operStatus[p.State],
-			} {
-				if wants[leaf] {
-					state.Values = append(state.Values, gnmi.Value{Leaf: leaf, Of: of, Is: is})
-				}
-			}
+			v.addPort(p)
 		}
-		for _, t := range s.Status {
-			state.Values = append(state.Values, valuesOf(t, wants)...)
-		}
-		states = append(states, state)
+		v.addFeatures(s.Status)
+		states = append(states, gnmi.State{Target: s.Name, Values: v.list})
 	}
 	return states
 }
 
-// valuesOf returns those of a table that are wanted.
-func valuesOf(t view.Status, wants gnmi.Wants) []gnmi.Value {
-	var list []gnmi.Value
-	for i, c := range t.Columns {
-		leaf := shown[c.Metric]
-		if !wants[leaf] {
-			continue
-		}
-		for _, r := range t.Rows {
-			v := gnmi.Value{Leaf: leaf, Is: leafValue(r.Values[i])}
-			for k, kind := range leaf.Keys() {
-				v.Of[k] = clean(r.Keys[slices.Index(t.Keys, kind)])
-			}
-			if v.Is != nil {
-				list = append(list, v)
-			}
-		}
-	}
-	return list
+// values are those of a switch that are wanted.
+type values struct {
+	wants gnmi.Wants
+	list  []gnmi.Value
 }
 
-// leafValue returns a column's value as leaves have it; nil for what is unknown.
-func leafValue(v any) any {
-	switch v := v.(type) {
-	case int:
-		return uint64(max(v, 0))
-	case units.Bytes:
-		return uint64(max(v, 0))
-	case time.Duration:
-		return uint64(max(v, 0).Nanoseconds())
+// add adds a leaf, below what its path's keys say.
+func (v *values) add(leaf *gnmi.Leaf, is any, of ...any) {
+	if !v.wants[leaf] {
+		return
 	}
-	return v
+	value := gnmi.Value{Leaf: leaf, Is: is}
+	for i, key := range of {
+		value.Of[i] = fmt.Sprint(key)
+	}
+	v.list = append(v.list, value)
+}
+
+// addPort adds what is known of a port itself.
+func (v *values) addPort(p view.Port) {
+	admin := gnmi.Up
+	if p.OutOfService {
+		admin = gnmi.Down
+	}
+	v.add(gnmi.Type, gnmi.Ethernet, p.Number)
+	v.add(gnmi.Description, clean(p.Peer), p.Number)
+	v.add(gnmi.ID, p.Number, p.Number)
+	v.add(gnmi.AdminStatus, admin, p.Number)
+	v.add(gnmi.OperStatus, operStatus[p.State], p.Number)
+}
+
+// addFeatures adds what the features know. What is not known has no value.
+func (v *values) addFeatures(s *pb.FeatureStatus) {
+	for _, p := range s.GetTelemetry().GetPorts() {
+		v.add(gnmi.OutOctets, p.GetTransmittedBytes(), p.GetPort())
+		v.add(gnmi.OutPkts, p.GetTransmittedPackets(), p.GetPort())
+		v.add(gnmi.OutDiscards, p.GetRefusedPackets(), p.GetPort())
+		v.add(gnmi.QueueingDelay, p.GetDelayNs(), p.GetPort())
+	}
+	for _, q := range s.GetTelemetry().GetQueues() {
+		v.add(gnmi.QueueLen, q.GetHeldBytes(), q.GetPort(), q.GetQueue())
+	}
+	b := s.GetBuffer()
+	if t := b.GetSwitch(); t != nil && t.ThresholdBytes != nil {
+		v.add(gnmi.Threshold, t.GetThresholdBytes())
+	}
+	for _, p := range b.GetPools() {
+		v.add(gnmi.PoolSize, p.GetSizeBytes(), p.GetPool())
+		v.add(gnmi.PoolUsed, p.GetUsedBytes(), p.GetPool())
+		v.add(gnmi.PoolPeak, p.GetPeakBytes(), p.GetPool())
+	}
+	for _, p := range b.GetPorts() {
+		v.add(gnmi.PFCPauseFrames, p.GetPauses(), p.GetPort())
+		v.add(gnmi.PFCResumeFrames, p.GetResumes(), p.GetPort())
+		v.add(gnmi.PFCRefreshFrames, p.GetRefreshes(), p.GetPort())
+		v.add(gnmi.Departed, p.GetDepartedBytes(), p.GetPort())
+		v.add(gnmi.Victim, p.GetVictim(), p.GetPort())
+		v.add(gnmi.VictimTurns, p.GetTurns(), p.GetPort())
+	}
+	for _, c := range b.GetClasses() {
+		if c.Paused != nil {
+			v.add(gnmi.PeerPaused, c.GetPaused(), c.GetPort(), c.GetClass())
+			v.add(gnmi.PeerPausedTime, c.GetPausedNs(), c.GetPort(), c.GetClass())
+			v.add(gnmi.LosslessDrops, c.GetLosslessDrops(), c.GetPort(), c.GetClass())
+		}
+		v.add(gnmi.ClassPrivate, c.GetPrivateBytes(), c.GetPort(), c.GetClass())
+		v.add(gnmi.ClassShared, c.GetSharedBytes(), c.GetPort(), c.GetClass())
+		v.add(gnmi.ClassHeadroom, c.GetHeadroomBytes(), c.GetPort(), c.GetClass())
+	}
+	for _, c := range s.GetPfcwatchdog().GetClasses() {
+		v.add(gnmi.Storm, c.GetStorm(), c.GetPort(), c.GetClass())
+		v.add(gnmi.Storms, c.GetStorms(), c.GetPort(), c.GetClass())
+		v.add(gnmi.StormDrops, c.GetDropped(), c.GetPort(), c.GetClass())
+	}
 }
 
 // Changed implements gnmi.Source.

@@ -1,60 +1,54 @@
 package northbound
 
 import (
-	"slices"
+	"maps"
 	"testing"
-	"time"
 
-	"github.com/headgate/headgate/controller"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/gnmi"
-	"github.com/headgate/headgate/units"
 )
 
-// TestShown: each leaf is a column of a feature's table, whose rows have the keys of its path.
-func TestShown(t *testing.T) {
-	core, err := controller.New(controller.Options{})
-	if err != nil {
+// TestFeatureLeaves: features fill each leaf with the keys of its path, and what is unknown has no
+// value.
+func TestFeatureLeaves(t *testing.T) {
+	all := &pb.FeatureStatus{}
+	if err := protojson.Unmarshal([]byte(`{"buffer": {"switch": {"threshold_bytes": 1}, "pools": [{"pool": "shared"}], "ports": [{"port": 1}],
+			"classes": [{"port": 1, "class": 3, "paused": true, "paused_ns": 5, "lossless_drops": 6}]},
+			"pfcwatchdog": {"classes": [{"port": 1, "class": 3}]}, "telemetry": {"ports": [{"port": 1}], "queues": [{"port": 1, "queue": 2}]}}`), all); err != nil {
 		t.Fatal(err)
 	}
-	left := len(shown)
-	for _, table := range core.Tables() {
-		for _, c := range table.Columns {
-			leaf := shown[c.Metric]
-			if leaf == nil {
-				continue
-			}
-			left--
-			for _, kind := range leaf.Keys() {
-				if !slices.Contains(table.Keys, kind) {
-					t.Errorf("%s has no key %s for its leaf", c.Metric, kind)
-				}
-			}
+	wants := gnmi.Wants{}
+	for _, leaf := range gnmi.Leaves {
+		wants[leaf] = true
+	}
+	v, seen, keys := values{wants: wants}, map[*gnmi.Leaf]bool{}, map[[2]string]int{}
+	v.addFeatures(all)
+	for _, value := range v.list {
+		seen[value.Leaf] = true
+		keys[value.Of]++
+		switch value.Is.(type) {
+		case uint64, bool:
+		default:
+			t.Errorf("%v is a %T", value, value.Is)
 		}
 	}
-	if left != 0 {
-		t.Errorf("%d leaves are of metrics that no feature has", left)
+	if want := map[[2]string]int{{}: 1, {"1"}: 10, {"1", "2"}: 1, {"1", "3"}: 9, {"shared"}: 3}; len(seen) != 24 || len(v.list) != 24 || !maps.Equal(keys, want) {
+		t.Errorf("%d values of %d leaves, want 24 of each; keys %v, want %v", len(v.list), len(seen), keys, want)
+	}
+	v.list = nil
+	v.addFeatures(&pb.FeatureStatus{Buffer: &pb.BufferStatus{Switch: &pb.BufferSwitch{Policy: "off"}, Classes: []*pb.BufferClass{{Port: 1, Class: 5}}}})
+	if len(v.list) != 3 {
+		t.Errorf("a class that is not lossless has the values %v", v.list)
 	}
 }
 
-// TestOpenConfig: ports and tables become values, and what is unknown none.
+// TestOpenConfig: ports and status become the values that are wanted.
 func TestOpenConfig(t *testing.T) {
-	table := &view.Table{Keys: []string{"port", "peer", "queue"}, Columns: []view.Column{
-		{Head: "POLICY"}, {Metric: "port_queue_bytes"}, {Metric: "pfc_victim"}, {Metric: "pfc_paused_seconds"}, {Metric: "pfc_pause_frames"},
-	}}
 	wants := gnmi.Wants{gnmi.Victim: true, gnmi.OperStatus: true, gnmi.QueueLen: true}
-	list := valuesOf(view.Status{Table: &view.Table{Keys: table.Keys[:2], Columns: table.Columns[2:3]}, Rows: []view.Row{{Keys: []string{"4", "h1"}, Values: []any{true}}, {Keys: []string{"5", "h2"}, Values: []any{nil}}}}, wants)
-	if want := []gnmi.Value{{Leaf: gnmi.Victim, Of: [2]string{"4"}, Is: true}}; !slices.Equal(list, want) {
-		t.Errorf("%v, want %v", list, want)
-	}
-	for _, v := range []struct{ is, want any }{
-		{3, uint64(3)}, {2 * units.KB, uint64(2000)}, {-units.KB, uint64(0)}, {time.Millisecond, uint64(1e6)}, {uint64(7), uint64(7)}, {true, true}, {nil, nil},
-	} {
-		if got := leafValue(v.is); got != v.want {
-			t.Errorf("%v is %v, want %v", v.is, got, v.want)
-		}
-	}
 	o := openConfig{Options{Backend: &backend{}, Events: events.NewBus[view.Event](0)}}
 	for target, want := range map[string]int{"": 1, "s1": 1, "s9": 0} {
 		if got := o.State(target, nil); len(got) != want || want == 1 && len(got[0].Values) > 0 {

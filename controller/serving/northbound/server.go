@@ -53,8 +53,8 @@ type Backend interface {
 	// Switch is Switches for one; false when there is none of that name.
 	Switch(name string) (view.Switch, bool)
 	// Glance is cheaper than Switches and Switch: the names and ports of the switch of a name, of all where
-	// it is "", and the status of features that have a wanted table.
-	Glance(name string, wanted func(*view.Table) bool) []view.Switch
+	// it is "", and what features know of them where that is wanted.
+	Glance(name string, status bool) []view.Switch
 	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
 	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A
 	// configuration with faults gives an error that unwraps to a *yamlnode.Error.

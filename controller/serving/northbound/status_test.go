@@ -14,36 +14,34 @@ import (
 
 // TestStatusToProto: every kind of value arrives, and what is unknown is unset.
 func TestStatusToProto(t *testing.T) {
-	table := &view.Table{Feature: "f", Name: "ports", Keys: []string{"peer"}, Columns: []view.Column{{Head: "A", Metric: "a_total", Help: "Help."}}}
+	now := time.Now()
 	soon := time.Now().Add(time.Hour)
 	values := []struct {
 		value any
 		want  *pb.StatusValue
 	}{
-		{"x\xff", &pb.StatusValue{Value: &pb.StatusValue_Text{Text: "x\uFFFD"}, Shown: "x\uFFFD"}},
+		{"x", &pb.StatusValue{Value: &pb.StatusValue_Text{Text: "x"}, Shown: "x"}},
 		{true, &pb.StatusValue{Value: &pb.StatusValue_Truth{Truth: true}, Shown: "yes"}},
-		{7, &pb.StatusValue{Value: &pb.StatusValue_Count{Count: 7}, Shown: "7"}},
 		{uint64(8), &pb.StatusValue{Value: &pb.StatusValue_Count{Count: 8}, Shown: "8"}},
 		{1.5, &pb.StatusValue{Value: &pb.StatusValue_Number{Number: 1.5}, Shown: "1.5"}},
 		{2 * units.KB, &pb.StatusValue{Value: &pb.StatusValue_Bytes{Bytes: 2000}, Shown: "2KB"}},
 		{time.Millisecond, &pb.StatusValue{Value: &pb.StatusValue_Ns{Ns: 1e6}, Shown: "1ms"}},
 		{soon, &pb.StatusValue{Value: &pb.StatusValue_Time{Time: timestamppb.New(soon)}, Shown: "0s ago"}},
-		{time.Time{}, &pb.StatusValue{}},
 		{nil, &pb.StatusValue{}},
 	}
-	row := view.Row{Keys: []string{"h1\xff"}}
 	for _, v := range values {
-		row.Values = append(row.Values, v.value)
-	}
-	got := SwitchToProto(view.Switch{Name: "s1", Status: []view.Status{{Table: table, Rows: []view.Row{row}}}}).GetStatus()[0]
-	if got.GetFeature() != "f" || got.GetName() != "ports" || got.GetKeys()[0] != "peer" || got.GetColumns()[0].GetHead() != "A" ||
-		got.GetColumns()[0].GetMetric() != "a_total" || got.GetColumns()[0].GetHelp() != "Help." || got.GetRows()[0].GetKeys()[0] != "h1\uFFFD" {
-		t.Errorf("table %v", got)
-	}
-	for i, v := range values {
-		if g := got.GetRows()[0].GetValues()[i]; !proto.Equal(g, v.want) {
-			t.Errorf("%v arrives as %v, want %v", v.value, g, v.want)
+		if got := valueToProto(v.value, now); !proto.Equal(got, v.want) {
+			t.Errorf("%v arrives as %v, want %v", v.value, got, v.want)
 		}
+	}
+	status := &pb.FeatureStatus{Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Peer: "h1", Queue: 7, HeldBytes: 9}}}}
+	sw := SwitchToProto(view.Switch{Name: "s1", Status: status})
+	if got := sw.GetStatus(); len(got) != 1 || !proto.Equal(sw.GetFeatures(), status) || !proto.Equal(got[0], &pb.StatusTable{
+		Feature: "telemetry", Name: "queues", Keys: []string{"port", "peer", "queue"},
+		Columns: []*pb.StatusColumn{{Head: "HOLDS", Metric: "port_queue_bytes", Help: "Bytes in the queue of the port at the last poll."}},
+		Rows:    []*pb.StatusRow{{Keys: []string{"1", "h1", "7"}, Values: []*pb.StatusValue{{Value: &pb.StatusValue_Bytes{Bytes: 9}, Shown: "9B"}}}},
+	}) {
+		t.Errorf("tables %v", got)
 	}
 }
 

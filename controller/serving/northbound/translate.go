@@ -3,8 +3,6 @@ package northbound
 import (
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
@@ -23,7 +21,7 @@ func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{
-			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: nanoseconds(l.Delay), State: portStates[l.State], Reason: clean(l.Reason),
+			A: endpointToProto(l.A), B: endpointToProto(l.B), RateBps: l.RateBPS, DelayNs: view.Nanoseconds(l.Delay), State: portStates[l.State], Reason: clean(l.Reason),
 		})
 	}
 	return out
@@ -37,7 +35,7 @@ func endpointToProto(e view.Endpoint) *pb.Endpoint {
 func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	out := &pb.SwitchStatus{
 		Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address), State: stateToProto(s.State), Error: clean(s.Err),
-		Since: stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
+		Since: view.Stamp(s.Since), Entries: uint64(max(s.Entries, 0)), Reconciles: s.Reconciles,
 	}
 	for _, c := range s.Capabilities {
 		out.Capabilities = append(out.Capabilities, &pb.Capability{Name: clean(c.Name), Supported: c.Supported, By: clean(c.By), Detail: clean(c.Detail)})
@@ -45,9 +43,7 @@ func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	for _, p := range s.Ports {
 		out.Ports = append(out.Ports, &pb.PortStatus{Port: p.Number, Peer: clean(p.Peer), State: portStates[p.State], Reason: clean(p.Reason)})
 	}
-	for _, t := range s.Status {
-		out.Status = append(out.Status, statusToProto(t))
-	}
+	out.Features, out.Status = s.Status, tablesToProto(s.Status)
 	out.ElectionId, out.Program = clean(s.ElectionID), s.Program
 	for _, t := range s.Tables {
 		out.Tables = append(out.Tables, &pb.TableUse{Name: clean(t.Name), Entries: uint64(max(t.Entries, 0)), Size: uint64(max(t.Size, 0))})
@@ -55,46 +51,47 @@ func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	return out
 }
 
-func statusToProto(t view.Status) *pb.StatusTable {
+// tablesToProto returns what features show as tables for people.
+func tablesToProto(s *pb.FeatureStatus) (list []*pb.StatusTable) {
 	now := time.Now()
-	out := &pb.StatusTable{Feature: t.Feature, Name: t.Name, Keys: t.Keys}
-	for _, c := range t.Columns {
-		out.Columns = append(out.Columns, &pb.StatusColumn{Head: c.Head, Metric: c.Metric, Help: c.Help})
-	}
-	for _, r := range t.Rows {
-		row := &pb.StatusRow{}
-		for _, k := range r.Keys {
-			row.Keys = append(row.Keys, clean(k))
+	for _, t := range view.Tables {
+		rows := t.Rows(s)
+		if len(rows) == 0 {
+			continue
 		}
-		for _, v := range r.Values {
-			row.Values = append(row.Values, valueToProto(v, now))
+		out := &pb.StatusTable{Feature: t.Feature, Name: t.Name, Keys: t.Keys}
+		for _, c := range t.Columns {
+			out.Columns = append(out.Columns, &pb.StatusColumn{Head: c.GetHead(), Metric: c.GetMetric(), Help: c.GetHelp()})
 		}
-		out.Rows = append(out.Rows, row)
+		for _, r := range rows {
+			row := &pb.StatusRow{Keys: r.Keys}
+			for _, v := range r.Values {
+				row.Values = append(row.Values, valueToProto(v, now))
+			}
+			out.Rows = append(out.Rows, row)
+		}
+		list = append(list, out)
 	}
-	return out
+	return list
 }
 
 func valueToProto(v any, now time.Time) *pb.StatusValue {
-	out := &pb.StatusValue{Shown: clean(view.Text(v, now))}
+	out := &pb.StatusValue{Shown: view.Text(v, now)}
 	switch v := v.(type) {
 	case string:
-		out.Value = &pb.StatusValue_Text{Text: clean(v)}
+		out.Value = &pb.StatusValue_Text{Text: v}
 	case bool:
 		out.Value = &pb.StatusValue_Truth{Truth: v}
-	case int:
-		out.Value = &pb.StatusValue_Count{Count: uint64(max(v, 0))}
 	case uint64:
 		out.Value = &pb.StatusValue_Count{Count: v}
 	case float64:
 		out.Value = &pb.StatusValue_Number{Number: v}
 	case units.Bytes:
-		out.Value = &pb.StatusValue_Bytes{Bytes: uint64(max(v, 0))}
+		out.Value = &pb.StatusValue_Bytes{Bytes: uint64(v)}
 	case time.Duration:
-		out.Value = &pb.StatusValue_Ns{Ns: nanoseconds(v)}
+		out.Value = &pb.StatusValue_Ns{Ns: uint64(v)}
 	case time.Time:
-		if !v.IsZero() {
-			out.Value = &pb.StatusValue_Time{Time: stamp(v)}
-		}
+		out.Value = &pb.StatusValue_Time{Time: view.Stamp(v)}
 	}
 	return out
 }
@@ -138,11 +135,11 @@ func EventToProto(e view.Event) *pb.Event {
 	severities := [...]pb.Event_Severity{
 		view.Info: pb.Event_SEVERITY_INFO, view.Warning: pb.Event_SEVERITY_WARNING, view.Error: pb.Event_SEVERITY_ERROR,
 	}
-	out := &pb.Event{Time: stamp(e.Time), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message)}
+	out := &pb.Event{Time: view.Stamp(e.Time), Subject: clean(e.Subject), Kind: clean(e.Kind), Message: clean(e.Message)}
 	if int(e.Severity) < len(severities) {
 		out.Severity = severities[e.Severity]
 	}
-	out.Port, out.Since = e.Port, stamp(e.Since)
+	out.Port, out.Since = e.Port, view.Stamp(e.Since)
 	if e.Class != nil {
 		class := uint32(*e.Class)
 		out.Class = &class
@@ -152,19 +149,10 @@ func EventToProto(e view.Event) *pb.Event {
 
 func sampleToProto(s view.Sample) *pb.TelemetrySample {
 	return &pb.TelemetrySample{
-		Time: stamp(s.Time), Switch: clean(s.Switch), Port: s.Port, Peer: clean(s.Peer), QueueBytes: s.QueueBytes[:],
-		QueueingDelayNs: nanoseconds(s.QueueingDelay), DepartureBytes: s.DepartureBytes, DeparturePackets: s.DeparturePackets, Drops: s.Drops,
+		Time: view.Stamp(s.Time), Switch: clean(s.Switch), Port: s.Port, Peer: clean(s.Peer), QueueBytes: s.QueueBytes[:],
+		QueueingDelayNs: view.Nanoseconds(s.QueueingDelay), DepartureBytes: s.DepartureBytes, DeparturePackets: s.DeparturePackets, Drops: s.Drops,
 	}
 }
-
-func stamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
-
-func nanoseconds(d time.Duration) uint64 { return uint64(max(d, 0)) }
 
 func keyFromProto(k *pb.FlowKey) (weights.Key, error) {
 	return weights.NewKey(k.GetSrcIpv4(), k.GetDstIpv4(), k.GetSrcPort(), k.GetDstPort())
@@ -190,7 +178,7 @@ func budgetToProto(b weights.Budget) *pb.Budget {
 func entryToProto(e audit.Entry) *pb.AuditEntry {
 	flow, _ := weights.ParseKey(e.Flow) // an entry about no flow has none
 	return &pb.AuditEntry{
-		Time: stamp(e.Time), Peer: clean(e.Peer), Application: clean(e.Application), Flow: keyToProto(flow),
+		Time: view.Stamp(e.Time), Peer: clean(e.Peer), Application: clean(e.Application), Flow: keyToProto(flow),
 		Previous: e.Previous, Value: e.Value, What: e.What, Refused: clean(e.Refused), Subject: clean(e.Subject),
 		Identity: clean(e.Identity), Before: clean(e.Before), After: clean(e.After), Count: uint32(max(e.Count, 0)),
 	}

@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/units"
 )
 
 type source struct {
@@ -36,10 +36,6 @@ func (s *source) Events() *events.Bus[view.Event] { return s.events }
 
 // small is a fabric of two switches and two hosts, of which one is a victim and one is paused.
 func small() *source {
-	ports := &view.Table{Feature: "buffer", Name: "ports", Keys: []string{"port", "peer"}, Columns: []view.Column{
-		{Head: "PAUSED", Metric: "pfc_paused"}, {Head: "VICTIM", Metric: "pfc_victim"}, {Head: "QUEUE", Metric: "port_queue_bytes"}, {Head: "SINCE"},
-	}}
-	all := &view.Table{Feature: "buffer", Name: "switches", Columns: []view.Column{{Head: "POLICY"}}}
 	s := &source{
 		fabric: view.Fabric{
 			Name: "two <b>switches</b>", Generation: 7, Config: "secret: true", Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}},
@@ -50,9 +46,12 @@ func small() *source {
 			},
 		},
 		switches: []view.Switch{
-			{Name: "s1", State: view.Ready, Entries: 12, Status: []view.Status{
-				{Table: ports, Rows: []view.Row{{Keys: []string{"1", "h1"}, Values: []any{true, true, units.Bytes(40000), time.Time{}}}}},
-				{Table: all, Rows: []view.Row{{Values: []any{"dsh"}}}},
+			{Name: "s1", State: view.Ready, Entries: 12, Status: &pb.FeatureStatus{
+				Buffer: &pb.BufferStatus{
+					Switch: &pb.BufferSwitch{Policy: "dsh"}, Ports: []*pb.BufferPort{{Port: 1, Peer: "h1", Victim: true}},
+					Classes: []*pb.BufferClass{{Port: 1, Peer: "h1", Class: 3, Paused: proto.Bool(true)}},
+				},
+				Telemetry: &pb.TelemetryStatus{Queues: []*pb.TelemetryQueue{{Port: 1, Peer: "h1", Queue: 3, HeldBytes: 40000}}},
 			}},
 			{Name: "s2", State: view.Disconnected, Err: "connection refused"},
 		},
@@ -95,7 +94,11 @@ func TestState(t *testing.T) {
 			t.Errorf("before a configuration: no %s in %s", list, empty)
 		}
 	}
-	if v := sw.GetStatus()[0].GetRows()[0].GetValues(); v[0].GetShown() != "yes" || v[2].GetBytes() != 40000 || v[2].GetShown() != "40KB" {
+	if n := sw.GetFeatures().GetTelemetry().GetQueues()[0].GetHeldBytes(); n != 40000 {
+		t.Errorf("%d bytes", n)
+	}
+	tables := sw.GetStatus()
+	if v := tables[len(tables)-1].GetRows()[0].GetValues()[0]; v.GetBytes() != 40000 || v.GetShown() != "40KB" {
 		t.Errorf("%v", v)
 	}
 }

@@ -52,23 +52,15 @@ function place(f) {
   });
 }
 
-// value returns a port's number of a metric, the sum of its rows; undefined when nothing is known.
-function value(sw, metric, port) {
-  let sum;
-  for (const t of sw.status) {
-    const column = t.columns.findIndex(c => c.metric === metric), key = t.keys.indexOf('port');
-    if (column < 0 || key < 0) continue;
-    for (const r of t.rows) {
-      const n = number(r.values[column]);
-      if (r.keys[key] === String(port) && !isNaN(n)) sum = (sum ?? 0) + n;
-    }
-  }
-  return sum;
+// sum adds up a field of the rows of a port; undefined when there is none.
+function sum(rows, port, field) {
+  const known = (rows ?? []).filter(r => r.port === port && r[field] !== undefined && r[field] !== null);
+  return known.length ? known.reduce((n, r) => n + Number(r[field]), 0) : undefined;
 }
 
 // load is the share of a link's rate that left by the port since the last look that saw more.
 function load(sw, port, rate, time) {
-  const bytes = value(sw, 'port_transmitted_bytes', port);
+  const bytes = sum(sw.features?.telemetry?.ports, port, 'transmitted_bytes');
   if (bytes === undefined) return 0;
   const key = sw.name + ':' + port, was = before.get(key);
   if (!was || bytes < was.bytes) { before.set(key, {bytes, time, load: 0}); return 0; }
@@ -94,7 +86,8 @@ function draw(f) {
       if (!sw) continue;
       most = Math.max(most, load(sw, end.port, Number(l.rate_bps), time));
       marks.push({x: here.x + 0.24 * (there.x - here.x), y: here.y + 0.24 * (there.y - here.y), name: end.node + ':' + end.port,
-        queue: value(sw, 'port_queue_bytes', end.port) ?? 0, paused: value(sw, 'pfc_paused', end.port), victim: value(sw, 'pfc_victim', end.port)});
+        queue: sum(sw.features?.telemetry?.queues, end.port, 'held_bytes') ?? 0, paused: sum(sw.features?.buffer?.classes, end.port, 'paused'),
+        victim: sum(sw.features?.buffer?.ports, end.port, 'victim')});
     }
     const state = word(l.state).toLowerCase(), line = svg('line', {x1: a.x, y1: a.y, x2: b.x, y2: b.y, class: state}, s);
     if (state === 'up' || most > 0) line.style.strokeWidth = 1.5 + 7 * most;
