@@ -135,7 +135,7 @@ func (s *server) HostParameters() []view.HostParameter { return nil }
 
 func (s *server) Switch(string) (view.Switch, bool) { return view.Switch{}, false }
 
-func (s *server) Glance(string, func(*view.Table) bool) []view.Switch { return nil }
+func (s *server) Glance(string, bool) []view.Switch { return nil }
 
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{

@@ -331,10 +331,10 @@ func tsharkReadsCNPs(t *testing.T, cnps map[uint32][][]byte) {
 
 // shownNumber returns what a switch shows for a metric without keys.
 func shownNumber(s view.Switch, metric string) (float64, bool) {
-	for _, t := range s.Status {
+	for _, t := range view.Tables {
 		for i, c := range t.Columns {
-			if c.Metric == metric && len(t.Rows) > 0 {
-				return view.Number(t.Rows[0].Values[i])
+			if rows := t.Rows(s.Status); c.GetMetric() == metric && len(rows) > 0 {
+				return view.Number(rows[0].Values[i])
 			}
 		}
 	}
