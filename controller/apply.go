@@ -337,7 +337,7 @@ func (c *Controller) warn(a *applied) {
 	c.risk = risk
 }
 
-// checkHealth evaluates links and switches.
+// checkHealth evaluates links and switches, and sends new routes where these change.
 func (c *Controller) checkHealth(now time.Time) {
 	cur := c.snapshot()
 	if cur == nil {
@@ -347,5 +347,7 @@ func (c *Controller) checkHealth(now time.Time) {
 	for name, u := range cur.devices {
 		switches[name] = u.Health()
 	}
-	c.links.evaluate(cur.config, switches, now)
+	if c.links.evaluate(cur.config, switches, now) {
+		c.recompute()
+	}
 }

@@ -5,6 +5,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -74,7 +75,6 @@ type Controller struct {
 	samples  *events.Bus[view.Sample]
 	links    *linkMonitor
 	log      *slog.Logger
-	replan   chan struct{} // the state of links changed; holds one token
 	reads    *device.ReadSemaphore
 
 	applying sync.Mutex
@@ -120,12 +120,7 @@ type spec struct {
 
 // New returns a controller without a configuration; it does nothing until Run.
 func New(o Options) (*Controller, error) {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.ApplyTimeout <= 0 {
-		o.ApplyTimeout = 15 * time.Second
-	}
+	o.Log, o.ApplyTimeout = cmp.Or(o.Log, slog.Default()), cmp.Or(o.ApplyTimeout, 15*time.Second)
 	if o.Dial == nil {
 		o.Dial = func(s config.Switch) ([]grpc.DialOption, error) {
 			creds, err := session.Credentials(s.TLS, o.Files)
@@ -150,9 +145,9 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		opts: o, log: o.Log, generation: o.Generation,
-		events: o.Events, samples: o.Samples, replan: make(chan struct{}, 1), reads: device.NewReadSemaphore(config.Comparisons),
+		events: o.Events, samples: o.Samples, reads: device.NewReadSemaphore(config.Comparisons),
 	}
-	c.links = newLinkMonitor(c.event, c.wantReplan, o.Links)
+	c.links = newLinkMonitor(c.event, o.Links)
 	for _, construct := range features() {
 		c.features = append(c.features, construct(hub{c}))
 	}
@@ -182,12 +177,9 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.wg.Wait()
 			return ctx.Err()
 		case <-tick.C:
-			c.checkHealth(time.Now())
 		case <-c.links.reported:
-			c.checkHealth(time.Now())
-		case <-c.replan:
-			c.recompute()
 		}
+		c.checkHealth(time.Now())
 	}
 }
 
@@ -240,14 +232,6 @@ func (c *Controller) snapshot() *applied {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.current
-}
-
-// wantReplan asks Run for new routes.
-func (c *Controller) wantReplan() {
-	select {
-	case c.replan <- struct{}{}:
-	default:
-	}
 }
 
 // hub is what features see of the controller.

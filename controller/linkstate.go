@@ -23,7 +23,6 @@ import (
 // switches. Routes avoid what is suspect where there is another way.
 type linkMonitor struct {
 	event    func(view.Event)
-	change   func()        // asks for new routes
 	keeper   LinkKeeper    // nil: the operator's word is forgotten with the process
 	reported chan struct{} // a switch said something of its ports, which is to be evaluated; holds one token
 
@@ -64,9 +63,9 @@ type LinkKeeper interface {
 	SaveLink(name string, down bool) error
 }
 
-func newLinkMonitor(event func(view.Event), change func(), keeper LinkKeeper) *linkMonitor {
+func newLinkMonitor(event func(view.Event), keeper LinkKeeper) *linkMonitor {
 	m := &linkMonitor{
-		event: event, change: change, keeper: keeper, reported: make(chan struct{}, 1),
+		event: event, keeper: keeper, reported: make(chan struct{}, 1),
 		links: map[string]*linkState{}, switches: map[string]*switchState{},
 	}
 	if keeper != nil {
@@ -196,9 +195,9 @@ func (m *linkMonitor) portState(link string) (state view.PortState, why string, 
 // frozen or short of processor time. What it has not heard then it could not hear.
 const standstill = 4 * healthInterval
 
-// evaluate looks at everything once and asks for new routes when these change. After a
-// standstill all times begin anew.
-func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Health, now time.Time) {
+// evaluate looks at everything once and reports whether routes change. After a standstill all times
+// begin anew.
+func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Health, now time.Time) (changed bool) {
 	m.mu.Lock()
 	if now.Sub(m.evaluated) > standstill {
 		m.awake = now
@@ -223,9 +222,7 @@ func (m *linkMonitor) evaluate(c *config.Config, switches map[string]device.Heal
 	for _, e := range events {
 		m.event(e)
 	}
-	if len(events) > 0 || rerouted {
-		m.change()
-	}
+	return len(events) > 0 || rerouted
 }
 
 // tell adds an event to the evaluation.

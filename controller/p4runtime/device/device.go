@@ -148,18 +148,8 @@ const messageQueue = 4096
 
 // New returns a device that does nothing until Run.
 func New(o Options) *Device {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.TrafficManagerTime <= 0 {
-		o.TrafficManagerTime = trafficManagerTime
-	}
-	if o.RetryMin <= 0 {
-		o.RetryMin = 100 * time.Millisecond
-	}
-	if o.RetryMax <= 0 {
-		o.RetryMax = 5 * time.Second
-	}
+	o.Log, o.TrafficManagerTime = cmp.Or(o.Log, slog.Default()), cmp.Or(o.TrafficManagerTime, 5*time.Second)
+	o.RetryMin, o.RetryMax = cmp.Or(o.RetryMin, 100*time.Millisecond), cmp.Or(o.RetryMax, 5*time.Second)
 	if o.Events == nil {
 		o.Events = func(view.Event) {}
 	}

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 )
-
-// trafficManagerTime is the default of Options.TrafficManagerTime.
-const trafficManagerTime = 5 * time.Second
 
 // reconcileTrafficManager reconciles the traffic manager, publishes an event, and returns how
 // many rows it wrote.

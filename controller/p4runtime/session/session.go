@@ -5,6 +5,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,24 +85,9 @@ type Options struct {
 }
 
 func (o *Options) defaults() {
-	if o.RetryMin <= 0 {
-		o.RetryMin = 100 * time.Millisecond
-	}
-	if o.RetryMax <= 0 {
-		o.RetryMax = 5 * time.Second
-	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = 3 * time.Second
-	}
-	if o.BatchSize <= 0 {
-		o.BatchSize = 1000
-	}
-	if o.ElectionID == 0 {
-		o.ElectionID = 1
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.RetryMin, o.RetryMax = cmp.Or(o.RetryMin, 100*time.Millisecond), cmp.Or(o.RetryMax, 5*time.Second)
+	o.Heartbeat, o.BatchSize, o.ElectionID = cmp.Or(o.Heartbeat, 3*time.Second), cmp.Or(o.BatchSize, 1000), cmp.Or(o.ElectionID, 1)
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if len(o.Dial) == 0 {
 		o.Dial = []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}
 	}
@@ -190,7 +176,11 @@ func (s *Session) Run(ctx context.Context) error {
 		if time.Since(began) > s.opts.RetryMax {
 			wait.Reset() // it was up for a while: start afresh
 		}
-		s.report(err)
+		role := Disconnected
+		if refused := (*refusedError)(nil); errors.As(err, &refused) {
+			role = Backup // another controller has the switch
+		}
+		s.h.Role(role, err)
 		pause := wait.Next()
 		s.opts.Log.Debug("session ended", "switch", s.opts.Name, "err", err, "retry", pause)
 		select {
@@ -198,17 +188,6 @@ func (s *Session) Run(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
-}
-
-// report informs the handler why the stream ended. A stream that is refused for its election
-// id means that another controller has the switch, so this one is a backup.
-func (s *Session) report(err error) {
-	var refused *refusedError
-	if errors.As(err, &refused) {
-		s.h.Role(Backup, err)
-		return
-	}
-	s.h.Role(Disconnected, err)
 }
 
 // refusedError is a stream that ended with INVALID_ARGUMENT before any arbitration: both
