@@ -24,7 +24,7 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 		f.weight = weight
 		p := s.at(int(f.src))
 		p.armTimer(int32(i))
-		p.consider(int32(i))
+		p.scheduleFlow(int32(i))
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (s *Sim) SetLaw(group int, maker LawMaker) error {
 		f.tx.SetLaw(l, s.now)
 		p := s.at(int(f.src))
 		p.armTimer(int32(i))
-		p.consider(int32(i))
+		p.scheduleFlow(int32(i))
 	}
 	return nil
 }
@@ -89,9 +89,9 @@ func (s *Sim) SetLink(link int, down bool) error {
 			continue
 		}
 		if n := &s.nodes[p.node]; n.buffer != nil {
-			at.restate(int32(i))
+			at.resendPFC(int32(i))
 		}
-		at.kick(int32(i))
+		at.schedulePort(int32(i))
 	}
 	clear(s.cnpRoutes)
 	for i := range s.flows {
@@ -105,13 +105,13 @@ func (s *Sim) SetLink(link int, down bool) error {
 		}
 		s.routeCNPs(&s.flows[i])
 	}
-	s.share()
+	s.shareSlices()
 	return nil
 }
 
 // flushPort drops what waits at a port whose link has failed. What is on the wire is dropped
 // as it arrives.
-func (s *part) flushPort(i int32) {
+func (s *partition) flushPort(i int32) {
 	p := &s.ports[i]
 	if p.ctrl {
 		p.ctrl = false

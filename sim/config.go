@@ -45,7 +45,7 @@ type Config struct {
 	Groups int    // flow groups whose bytes are counted, at least 1
 	Driver Driver // told of flows with a Tag that end; may be nil
 	Limit  uint64 // events after which the run stops with an error; 0 for none
-	// Cores is how many parts of the fabric may run side by side, each on a processor; 0 stands
+	// Cores is how many partitions of the fabric may run in parallel, each on a processor; 0 stands
 	// for 1. Results are the same for any number.
 	Cores int
 }

@@ -18,7 +18,7 @@ type conn struct {
 }
 
 // queueMessage reports whether a flow has to wait for its connection.
-func (s *part) queueMessage(i int32) (waits bool) {
+func (s *partition) queueMessage(i int32) (waits bool) {
 	c := s.conns[s.flows[i].spec.Conn]
 	switch {
 	case c == nil:
@@ -63,7 +63,7 @@ func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
 }
 
 // nextMessage keeps the law of a message that is over and lets the next one begin, on its path.
-func (s *part) nextMessage(f *flow, law law.Law) error {
+func (s *partition) nextMessage(f *flow, law law.Law) error {
 	c := s.conns[f.spec.Conn]
 	c.law, c.busy = law, false
 	c.seq += uint64(f.spec.Size)

@@ -71,7 +71,7 @@ type seen struct {
 	Samples     []Flow
 }
 
-func (sc *scene) run(t *rapid.T, cores int, abreast bool) (*seen, Work) {
+func (sc *scene) run(t *rapid.T, cores int, parallel bool) (*seen, Work) {
 	c := sc.config
 	c.Cores = cores
 	r := &relay{left: 12}
@@ -80,7 +80,7 @@ func (sc *scene) run(t *rapid.T, cores int, abreast bool) (*seen, Work) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.windows.enough = math.MaxUint64; abreast {
+	if s.windows.enough = math.MaxUint64; parallel {
 		s.windows.enough = 0
 	}
 	if err := s.AddFlows(sc.flows); err != nil {

@@ -1,34 +1,32 @@
-// Package sim simulates a lossless Ethernet fabric packet by packet under a virtual
-// clock: hosts that run the transport and laws of package hosts, links, output-queued
-// store-and-forward switches with eight classes per port, PFC with its real response time,
-// ECN, in-band telemetry and Söze's maxQD. The buffer of a switch is whatever implements
-// Buffer; the policies live in package headroom.
+// Package sim simulates a lossless Ethernet fabric packet by packet under a virtual clock: hosts with the transport
+// and laws of package hosts, links, output-queued store-and-forward switches with eight classes per port, PFC with
+// its response time, ECN, in-band telemetry and Söze's maxQD. The buffer of a switch is whatever implements Buffer;
+// the policies are in package headroom.
 //
-// # How it is fast
+//	Sim ── actions (samples, link failures, changes) run between windows
+//	 │
+//	 ├─ partition 0 ── eventQueue ──► dispatch ──► host.go   senders and receivers
+//	 │                  ▲  timing wheel   │        switch.go  buffer, marking, forwarding
+//	 │                  ▲  FIFOs          │        port.go    queues, scheduling, links
+//	 │                  │                 ▼        pfc.go     PAUSE and RESUME
+//	 │                  └── next arrivals, ends of sending, timers
+//	 │                                    │
+//	 └─ partition 1 … ◄── outboxes ◄──────┘  packets that cross, taken at the next window
 //
-// Packets, ports and flows are values in slices and refer to each other by index; after
-// warming up nothing is allocated per packet. A packet takes 24 bytes, which hold all that a hop needs to know,
-// and goes from link to queue to link; a port has what a hop looks at in one cache line. A direction of a link has one pending event
-// however many packets are on it. A port that sends and has nothing more to send schedules
-// nothing: the time at which it is free again is only compared with. Flows carry their
-// path, so a switch looks nothing up. Events are small values dispatched by a switch
-// statement.
+// A packet is a value of 24 bytes. It is copied from the event queue of its link to the queue of a port and from
+// there to the next link. A flow has its path as a list of egress ports, so switches look nothing up. Packets,
+// ports and flows are in slices and refer to each other by index; a run that has warmed up allocates nothing per
+// packet. A port that sends and has nothing more to send schedules no event: its freeAt is compared with the time.
 //
-// # How it is deterministic
+// # Determinism
 //
-// Times are integer picoseconds, events of one time happen in the order of their kinds and of the
-// ports or flows they are about, and every node derives streams of its own for what it draws
-// from the run's one seed, so that what one of them draws never moves another. Runs of different
-// seeds share nothing and may run in parallel.
+// Times are integer picoseconds. Events of one time happen in the order of their kinds, then of their ports or
+// flows. Each node draws from random streams of its own, derived from the seed of the run. So results depend
+// neither on the number of partitions nor on other runs in the same process.
 //
-// # How it uses several processors
+// # Parallel runs
 //
-// A fabric can be parted among processors (Config.Cores): a part owns its nodes, their events and
-// packets, and runs by itself for as long as a packet takes at least to get into another part.
-// Then the parts hand over what they have sent each other, and the next window begins. Since
-// neither the order of a node's events nor its chance depends on the part it is in, results are the
-// same for any number of parts. What touches several parts at once happens between windows
-// (actions: samples, changes, failures of links), or in a window whose parts are run in order by one
-// processor: a flow's end that a Driver answers with other flows, and the end of the last flow.
-// Both are known a window ahead, by the acknowledgement on the wire to the sender.
+// Config.Cores divides the nodes into partitions. Each runs by itself for a window that is as long as a packet takes
+// at least into another partition; then they exchange packets. A window is run sequentially when a flow may end in
+// it that a Driver answers with other flows, or the last flow: both act on other partitions at once.
 package sim

@@ -128,8 +128,8 @@ func TestIncastIsLossless(t *testing.T) {
 		if err := s.Run(units.Second); err != nil {
 			t.Fatal(err)
 		}
-		if s.parts[0].live != 0 || s.pausedClasses() != 0 {
-			t.Fatalf("%d packets and %d pauses are left", s.parts[0].live, s.pausedClasses())
+		if s.partitions[0].live != 0 || s.pausedClasses() != 0 {
+			t.Fatalf("%d packets and %d pauses are left", s.partitions[0].live, s.pausedClasses())
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestTwoRunsAgree(t *testing.T) {
 
 // TestShares holds strict priority and DWRR against their shares.
 func TestShares(t *testing.T) {
-	share := func(strict uint8, quantum [NumClasses]units.Bytes) (shares [3]float64) {
+	shareSlices := func(strict uint8, quantum [NumClasses]units.Bytes) (shares [3]float64) {
 		g := must[*topo.Graph](t)(topo.Star(4, line100))
 		s := must[*Sim](t)(New(Config{Graph: g, Strict: &strict, Quantum: quantum, Groups: 3}))
 		for i := range 3 {
@@ -212,10 +212,10 @@ func TestShares(t *testing.T) {
 		return shares
 	}
 	near := func(got, want float64) bool { return math.Abs(got-want) < 0.02 }
-	if s := share(0xFF, [NumClasses]units.Bytes{}); !near(s[2], 1) || !near(s[0]+s[1], 0) {
+	if s := shareSlices(0xFF, [NumClasses]units.Bytes{}); !near(s[2], 1) || !near(s[0]+s[1], 0) {
 		t.Errorf("strict priority gives shares %v, want all to class 2", s)
 	}
-	if s := share(0x80, [NumClasses]units.Bytes{1600, 3200, 4800}); !near(s[0], 1./6) || !near(s[1], 2./6) || !near(s[2], 3./6) {
+	if s := shareSlices(0x80, [NumClasses]units.Bytes{1600, 3200, 4800}); !near(s[0], 1./6) || !near(s[1], 2./6) || !near(s[2], 3./6) {
 		t.Errorf("DWRR 1:2:3 gives shares %v", s)
 	}
 }

@@ -85,7 +85,7 @@ func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
 const noFlow = -1
 
 // flow is the state of a flow in the fabric: its sender at one host, in the first cache line of
-// 64 B, its receiver at the other in the second. They may be of different parts.
+// 64 B, its receiver at the other in the second. They may belong to different partitions.
 type flow struct {
 	tx         *transport.Sender // nil before the start and when over
 	wakeAt     units.Time        // of its pending evWake, MaxTime for none
@@ -156,7 +156,7 @@ func (s *Sim) admit(spec *FlowSpec) (int32, error) {
 	s.flows = append(s.flows, f)
 	s.results = append(s.results, Result{Spec: spec})
 	s.started = append(s.started, 0)
-	s.share()
+	s.shareSlices()
 	if spec.Stop > 0 {
 		s.At(spec.Stop, func(s *Sim) error { s.at(spec.Src).stop(i); return nil })
 	}
@@ -164,7 +164,7 @@ func (s *Sim) admit(spec *FlowSpec) (int32, error) {
 }
 
 // start lets a flow begin whose time has come, or wait for its connection.
-func (s *part) start(i int32) error {
+func (s *partition) start(i int32) error {
 	s.started[i-1] = s.now
 	if s.queueMessage(i) {
 		return nil
@@ -173,14 +173,14 @@ func (s *part) start(i int32) error {
 }
 
 // begin lets a flow send.
-func (s *part) begin(i int32) error {
+func (s *partition) begin(i int32) error {
 	f := &s.flows[i]
 	spec := f.spec
 	info := s.flowInfo(f)
 	f.weight = info.Weight
 	f.ideal = s.ideal(f)
 	info.Deadline = spec.deadline(f.ideal)
-	if err := s.govern(i, s.conns[spec.Conn], info); err != nil {
+	if err := s.attachLaw(i, s.conns[spec.Conn], info); err != nil {
 		return fmt.Errorf("flow %s → %s: %w", s.graph.Names[spec.Src], s.graph.Names[spec.Dst], err)
 	}
 	r := &s.results[i-1]
@@ -191,13 +191,13 @@ func (s *part) begin(i int32) error {
 		pair := pairOf(f.src, f.dst)
 		s.pairs[pair] = append(s.pairs[pair], i)
 	}
-	s.consider(i)
+	s.scheduleFlow(i)
 	s.armTimer(i)
 	return nil
 }
 
-// govern gives a flow its law, a connection's when it has one, and its sender.
-func (s *part) govern(i int32, c *conn, info FlowInfo) error {
+// attachLaw gives a flow its law, a connection's when it has one, and its sender.
+func (s *partition) attachLaw(i int32, c *conn, info FlowInfo) error {
 	f := &s.flows[i]
 	spec := f.spec
 	tx := transport.SenderConfig{MSS: s.mss, Size: spec.Size, InitialRTO: s.timeout(spec.Class), MinRTO: s.timeout(spec.Class)}
@@ -241,7 +241,7 @@ func (s *Sim) require(n Needs) {
 	s.needs.MaxQD = s.needs.MaxQD || n.MaxQD
 	s.needs.Delay = s.needs.Delay || n.Delay
 	if n != (Needs{}) {
-		for _, p := range s.parts {
+		for _, p := range s.partitions {
 			p.extras.wide = true
 		}
 	}
@@ -261,8 +261,8 @@ func (s *Sim) checkSpec(f *FlowSpec, start units.Time) error {
 		return fmt.Errorf("flow in class %d: want 0 to %d", f.Class, NumClasses-1)
 	case f.Precedence >= NumPrecedences:
 		return fmt.Errorf("flow with precedence %d: want 0 to %d", f.Precedence, NumPrecedences-1)
-	case f.Group < 0 || f.Group >= len(s.parts[0].groups):
-		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.parts[0].groups)-1)
+	case f.Group < 0 || f.Group >= len(s.partitions[0].groups):
+		return fmt.Errorf("flow in group %d: want 0 to %d", f.Group, len(s.partitions[0].groups)-1)
 	case f.Law == nil:
 		return fmt.Errorf("flow without a law")
 	case f.Deadline < 0 || !(f.DeadlineFactor >= 0) || f.DeadlineFactor > 1e6:
@@ -272,7 +272,7 @@ func (s *Sim) checkSpec(f *FlowSpec, start units.Time) error {
 }
 
 // finish ends a flow: all acknowledged, or stopped.
-func (s *part) finish(i int32) {
+func (s *partition) finish(i int32) {
 	f := &s.flows[i]
 	r := &s.results[i-1]
 	r.Stats = f.tx.Stats()
@@ -293,13 +293,13 @@ func (s *part) finish(i int32) {
 		s.Sim.now = s.now
 		s.driver.Done(s.Sim, spec)
 	}
-	if s.halting && !s.windows.abreast && s.Sim.running() == 0 {
+	if s.halting && !s.windows.parallel && s.Sim.running() == 0 {
 		s.halted, s.stopped = true, true
 	}
 }
 
 // stop ends an endless flow at its time.
-func (s *part) stop(i int32) {
+func (s *partition) stop(i int32) {
 	if s.flows[i].tx != nil {
 		s.finish(i)
 	}

@@ -14,11 +14,11 @@ type nic struct {
 func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
 
 // list puts a flow at the end of its host's list of ready flows.
-func (s *part) list(i int32) {
+func (s *partition) list(i int32) {
 	f := &s.flows[i]
 	f.listed = true
 	if s.ranked {
-		s.listRanked(i)
+		s.addReadyRanked(i)
 		return
 	}
 	f.next = 0
@@ -32,8 +32,8 @@ func (s *part) list(i int32) {
 	q.tail = i
 }
 
-// consider lists a flow that may send now and wakes it later if it may send later.
-func (s *part) consider(i int32) {
+// scheduleFlow lists a flow that may send now and wakes it later if it may send later.
+func (s *partition) scheduleFlow(i int32) {
 	f := &s.flows[i]
 	if f.listed {
 		f.stale = true
@@ -46,34 +46,34 @@ func (s *part) consider(i int32) {
 	switch at := f.tx.Ready(s.now); {
 	case at <= s.now:
 		s.list(i)
-		s.kick(port)
+		s.schedulePort(port)
 	case at < f.wakeAt:
 		f.wakeAt = at
-		s.agenda.Schedule(at, evWake, i)
+		s.events.schedule(at, evWake, i)
 	}
 }
 
 // wake looks at a flow again when its pacing says that it may send.
-func (s *part) wake(i int32) {
+func (s *partition) wake(i int32) {
 	f := &s.flows[i]
 	if f.wakeAt != s.now {
 		return // an earlier wake has overtaken this one
 	}
 	f.wakeAt = units.MaxTime
-	s.consider(i)
+	s.scheduleFlow(i)
 }
 
 // armTimer makes sure that a timer of the flow goes off by its deadline. A deadline that
 // moves later is looked at again when the earlier one comes.
-func (s *part) armTimer(i int32) {
+func (s *partition) armTimer(i int32) {
 	f := &s.flows[i]
 	if at := f.tx.Deadline(); at < f.timerAt {
 		f.timerAt = at
-		s.agenda.Schedule(at, evTimer, i)
+		s.events.schedule(at, evTimer, i)
 	}
 }
 
-func (s *part) timer(i int32) {
+func (s *partition) timer(i int32) {
 	f := &s.flows[i]
 	if f.timerAt != s.now {
 		return
@@ -84,18 +84,18 @@ func (s *part) timer(i int32) {
 	}
 	f.tx.OnTimer(s.now)
 	s.armTimer(i)
-	s.consider(i)
+	s.scheduleFlow(i)
 }
 
 // pull makes the next data packet of a class from the flow whose turn it is, or returns nil
 // when the flow may not send after all.
-func (s *part) pull(p *port, class uint8) *packet {
+func (s *partition) pull(p *port, class uint8) *packet {
 	q := &s.nics[p.node].ready[class]
 	i := q.head
 	f := &s.flows[i]
 	q.head = f.next
 	if s.ranked {
-		s.nicTails[p.node].left(class, f.precedence, i)
+		s.readyTails[p.node].left(class, f.precedence, i)
 	}
 	if q.head == 0 {
 		p.ready &^= 1 << class
@@ -109,7 +109,7 @@ func (s *part) pull(p *port, class uint8) *packet {
 		if at := f.tx.Ready(s.now); at > s.now {
 			if at < f.wakeAt {
 				f.wakeAt = at
-				s.agenda.Schedule(at, evWake, i)
+				s.events.schedule(at, evWake, i)
 			}
 			return nil
 		}
@@ -136,7 +136,7 @@ func (s *part) pull(p *port, class uint8) *packet {
 			x.tele = s.tele.get()
 		}
 	}
-	s.born()
+	s.alloc()
 	s.armTimer(i)
 	// The port is busy until then; if the flow may send by then it keeps its turn.
 	free := s.now + p.txTime(size)
@@ -145,13 +145,13 @@ func (s *part) pull(p *port, class uint8) *packet {
 		s.list(i)
 	case at < f.wakeAt:
 		f.wakeAt = at
-		s.agenda.Schedule(at, evWake, i)
+		s.events.schedule(at, evWake, i)
 	}
 	return e
 }
 
 // receive takes a packet that has arrived at a host.
-func (s *part) receive(p *port, e *packet) {
+func (s *partition) receive(p *port, e *packet) {
 	i := e.flow
 	f := &s.flows[i]
 	switch e.kind() {
@@ -162,7 +162,7 @@ func (s *part) receive(p *port, e *packet) {
 	case kindAck, kindNak, kindProbeAck, kindLastAck:
 		s.receiveAck(f, e)
 	case kindCNP:
-		s.discard(e)
+		s.free(e)
 		if !e.has(flagPair) {
 			s.congested(i)
 			return
@@ -171,11 +171,11 @@ func (s *part) receive(p *port, e *packet) {
 			s.congested(j)
 		}
 	default:
-		s.discard(e)
+		s.free(e)
 	}
 }
 
-func (s *part) receiveData(p *port, f *flow, e *packet) {
+func (s *partition) receiveData(p *port, f *flow, e *packet) {
 	last := e.has(flagLast)
 	deliver, reply, psn := f.rx.OnData(e.number(), last)
 	if deliver {
@@ -194,7 +194,7 @@ func (s *part) receiveData(p *port, f *flow, e *packet) {
 		s.marked(e.flow)
 	}
 	if reply == transport.Silent {
-		s.discard(e)
+		s.free(e)
 		return
 	}
 	kd := kindAck
@@ -209,7 +209,7 @@ func (s *part) receiveData(p *port, f *flow, e *packet) {
 }
 
 // answer sends a packet back as its own acknowledgement. It keeps its flags and its telemetry.
-func (s *part) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
+func (s *partition) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
 	if e.extra != 0 {
 		x := &s.extras.all[e.extra]
 		x.delay = s.now - x.sent
@@ -217,51 +217,51 @@ func (s *part) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
 	e.psn = e.psn>>flagShift<<flagShift | psn
 	e.what, e.route = pack(uint16(s.ackSize), s.ackClass, kd), f.back
 	s.enqueue(p, s.ackClass, e, 0)
-	s.kick(s.nicPort(p.node))
+	s.schedulePort(s.nicPort(p.node))
 }
 
 // congested hands a congestion notification to a flow's law.
-func (s *part) congested(i int32) {
+func (s *partition) congested(i int32) {
 	if f := &s.flows[i]; f.tx != nil {
 		s.results[i-1].CNPs++
 		f.tx.OnEvent(law.CNP, s.now)
 		s.armTimer(i)
-		s.consider(i)
+		s.scheduleFlow(i)
 	}
 }
 
 // marked is DCQCN's notification point for a packet of a flow that arrived marked.
-func (s *part) marked(i int32) {
+func (s *partition) marked(i int32) {
 	n := &s.flows[i].notify
 	waiting := n.Due() != units.MaxTime
 	if n.Marked(s.now, s.cnpGap) {
 		s.sendCNP(i)
 	} else if !waiting {
-		s.agenda.Schedule(n.Due(), evNotify, i)
+		s.events.schedule(n.Due(), evNotify, i)
 	}
 }
 
 // notifyOwed sends the CNP that a window owes which is over, while there is more to come.
-func (s *part) notifyOwed(i int32) {
+func (s *partition) notifyOwed(i int32) {
 	if f := &s.flows[i]; !f.delivered && f.notify.Expired(s.now, s.cnpGap) {
 		s.sendCNP(i)
-		s.kick(s.nicPort(f.dst))
+		s.schedulePort(s.nicPort(f.dst))
 	}
 }
 
 // sendCNP sends a congestion notification from a flow's receiver to its sender.
-func (s *part) sendCNP(i int32) {
+func (s *partition) sendCNP(i int32) {
 	f := &s.flows[i]
-	s.born()
+	s.alloc()
 	s.stats.CNPs++
 	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: i, route: f.back}
 	s.enqueue(&s.ports[s.nicPort(f.dst)], s.ackClass, &e, 0)
 }
 
-func (s *part) receiveAck(f *flow, e *packet) {
+func (s *partition) receiveAck(f *flow, e *packet) {
 	i := e.flow
 	if f.tx == nil {
-		s.discard(e)
+		s.free(e)
 		return
 	}
 	kd := e.kind()
@@ -280,23 +280,23 @@ func (s *part) receiveAck(f *flow, e *packet) {
 		}
 	}
 	f.tx.OnFeedback(&s.feedback, s.now)
-	s.discard(e)
+	s.free(e)
 	if f.tx.Done() {
 		s.finish(i)
 		return
 	}
 	s.armTimer(i)
-	s.consider(i)
+	s.scheduleFlow(i)
 }
 
-// born counts a packet that there is from now on.
-func (s *part) born() {
+// alloc counts a new packet.
+func (s *partition) alloc() {
 	s.live++
 	s.peak = max(s.peak, s.live)
 }
 
-// discard ends a packet and what hangs on it.
-func (s *part) discard(e *packet) {
+// free ends a packet and frees its extra and its telemetry record.
+func (s *partition) free(e *packet) {
 	s.live--
 	if e.extra != 0 {
 		if t := s.extras.all[e.extra].tele; t != 0 {

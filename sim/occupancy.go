@@ -41,7 +41,7 @@ func (s *Sim) Observe(port int, class uint8, from, to units.Time) *Occupancy {
 }
 
 // observe records the length of a class's queue, which has changed.
-func (s *part) observe(p *port, class uint8) {
+func (s *partition) observe(p *port, class uint8) {
 	for _, o := range s.observed[s.nodes[p.node].first+int32(p.local)] {
 		if o.class == class {
 			o.set(s.now, int64(p.queues[class].bytes))

@@ -63,7 +63,7 @@ func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 	}
 	s.paccs = make([]*paccPort, len(s.ports))
 	s.cnpRoutes = map[uint64]int32{}
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		p.pairs = map[uint64][]int32{}
 	}
 	phases := Stream(seed, "pacc")
@@ -91,7 +91,7 @@ func (s *Sim) buildPACC(c *PACC, seed uint64) error {
 }
 
 // count is RECEIVE_PACKET of Algorithm 1 for a data packet of flow i that is about to join the queue.
-func (p *paccPort) count(s *part, i int32, size uint16) {
+func (p *paccPort) count(s *partition, i int32, size uint16) {
 	if !p.ticking {
 		p.wake(s)
 	}
@@ -113,14 +113,14 @@ func (p *paccPort) count(s *part, i int32, size uint16) {
 
 // wake starts ticking again. The queue has been empty until now: so it was at the tick that
 // would have been the last.
-func (p *paccPort) wake(s *part) {
+func (p *paccPort) wake(s *partition) {
 	last := s.now - (s.now+p.interval-p.phase)%p.interval
 	p.engine.Tick(max(last, 0), 0, nil)
 	p.ticking = true
-	s.agenda.Schedule(last+p.interval, evTick, p.port)
+	s.events.schedule(last+p.interval, evTick, p.port)
 }
 
-func (p *paccPort) onTick(s *part) {
+func (p *paccPort) onTick(s *partition) {
 	queue := s.ports[p.port].queues[p.class].bytes
 	p.forget()
 	p.pacer.Add(s.now, p.engine.Tick(s.now, queue, p.counts))
@@ -130,7 +130,7 @@ func (p *paccPort) onTick(s *part) {
 	p.arm(s)
 	p.ticking = len(p.rows) > 0 || queue > 0 || p.pacer.Len() > 0
 	if p.ticking {
-		s.agenda.Schedule(s.now+p.interval, evTick, p.port)
+		s.events.schedule(s.now+p.interval, evTick, p.port)
 	}
 }
 
@@ -151,14 +151,14 @@ func (p *paccPort) forget() {
 }
 
 // arm makes sure that onSend is called when the next CNP is due.
-func (p *paccPort) arm(s *part) {
+func (p *paccPort) arm(s *partition) {
 	if at := p.pacer.Next(); at < p.sendAt {
 		p.sendAt = at
-		s.agenda.Schedule(at, evCNP, p.port)
+		s.events.schedule(at, evCNP, p.port)
 	}
 }
 
-func (p *paccPort) onSend(s *part) {
+func (p *paccPort) onSend(s *partition) {
 	if p.sendAt == s.now {
 		p.sendAt = units.MaxTime
 	}
@@ -179,7 +179,7 @@ func (p *paccPort) onSend(s *part) {
 // notifySource sends a CNP from the switch of a port to the source of a pair, in the class of
 // ACKs. PACC counts by pairs of addresses, not by five-tuples, as a NIC with a limiter per destination
 // has them, so it is for all flows of the pair. It is lost where a link has failed.
-func (s *part) notifySource(port int32, r *paccRow) {
+func (s *partition) notifySource(port int32, r *paccRow) {
 	route, ok := s.cnpRoutes[pairOf(s.ports[port].node, s.flows[r.flow].src)]
 	if !ok {
 		return
@@ -189,16 +189,16 @@ func (s *part) notifySource(port int32, r *paccRow) {
 	if o.down {
 		return
 	}
-	s.born()
+	s.alloc()
 	s.stats.CNPs++
 	e := packet{what: pack(uint16(s.ackSize), s.ackClass, kindCNP), flow: r.flow, route: route}
 	e.set(flagPair)
 	s.enqueue(o, s.ackClass, &e, ownPacket)
-	s.kick(out)
+	s.schedulePort(out)
 }
 
 // unpair takes a flow that is over out of its pair.
-func (s *part) unpair(i int32) {
+func (s *partition) unpair(i int32) {
 	pair := pairOf(s.flows[i].src, s.flows[i].dst)
 	left := slices.DeleteFunc(s.pairs[pair], func(j int32) bool { return j == i })
 	if len(left) == 0 {

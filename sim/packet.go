@@ -96,7 +96,7 @@ type extra struct {
 	next  int32      // in the free list
 }
 
-// extras owns those of all packets of a part. They have no pointers, so the garbage collector does not
+// extras owns those of all packets of a partition. They have no pointers, so the garbage collector does not
 // look into them. Pointers into it are invalid after get. Packets that were sent when no law needed them
 // have none.
 type extras struct {

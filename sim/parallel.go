@@ -2,16 +2,17 @@ package sim
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/headgate/headgate/sim/event"
 	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )
 
-// outboxes hold what a part sends to others and says to the Sim. What one window puts in is
-// taken out in the next: there are two of each, used in turn.
+// outboxes hold the packets that a partition sends to others in a window, which these take at the beginning of
+// the next one. So there are two sets, used in turn. The other fields are for the Sim.
 type outboxes struct {
-	out     [2][]outbox // by receiving part
+	out     [2][]outbox // by receiving partition
 	turn    int
 	sent    units.Time // when the first of what is in them arrives, MaxTime for nothing
 	endings []ending
@@ -19,18 +20,18 @@ type outboxes struct {
 	before  uint64 // events before the window
 }
 
-// outbox holds packets for the ports of another part.
+// outbox holds packets for the ports of another partition.
 type outbox struct {
-	parcels []parcel
-	extras  []extra // of those that have some
+	packets []xferPacket
+	extras  []extra // of the packets that have one
 	teles   []teleRecord
 }
 
-// parcel is a packet on its way into another part, in half a cache line.
-type parcel struct {
+// xferPacket is a packet with the port where it arrives, in half a cache line.
+type xferPacket struct {
 	packet
 	port int32 // where it arrives
-	lane int32 // by which it does in the other part, negative for none
+	fifo int32 // in the other partition, negative for none
 }
 
 // ending is an acknowledgement of all of a flow, which ends it when it arrives.
@@ -43,31 +44,31 @@ func newOutboxes(n int) outboxes {
 	return outboxes{out: [2][]outbox{make([]outbox, n), make([]outbox, n)}, sent: units.MaxTime}
 }
 
-// windows is how a run of several parts goes: in windows of the virtual time that it takes at
-// least to get from one part to another (the conservative algorithm YAWNS; Nicol, 1993).
+// windows is the state of a run with several partitions. Time passes in windows that are as long as a packet
+// takes at least from one partition to another (the conservative algorithm YAWNS; Nicol, 1993).
 type windows struct {
-	look    units.Time // the least time from sending to arriving in another part
-	team    *team      // nil when it rests
-	last    uint64     // events of the last window
-	enough  uint64     // events that a window must have for other processors to be woken for it
-	abreast bool       // parts run side by side at present
-	work    Work
+	look     units.Time  // the least time from sending a packet to its arrival in another partition
+	workers  *workerPool // nil before the first parallel window of a Run
+	last     uint64      // events of the last window
+	enough   uint64      // a window is run in parallel if the one before had so many events
+	parallel bool        // partitions run in parallel at present
+	work     Work
 }
 
 // Work says how a run was shared between processors.
 type Work struct {
-	Cores    int    // parts of the fabric
+	Cores    int    // partitions
 	Why      string // that there is one, where more were asked for
-	Windows  uint64 // of more than one part
-	Serial   uint64 // those whose parts could not go side by side
+	Windows  uint64 // with several partitions
+	Serial   uint64 // windows that had to be run sequentially
 	Events   uint64 // in windows
-	Critical uint64 // in the part of each window that had most, or in all of a serial one
+	Critical uint64 // in the partition that had most in a window, or all of a sequential window
 }
 
 // Work returns how the run has been shared so far. It is of no consequence for results.
 func (s *Sim) Work() Work { return s.windows.work }
 
-// plan parts the nodes among as many processors as make sense.
+// plan assigns nodes to at most Config.Cores partitions.
 func (s *Sim) plan(c *Config) (of []int32, n int) {
 	of, n = make([]int32, len(s.nodes)), max(c.Cores, 1)
 	s.windows.work.Cores = 1
@@ -95,8 +96,8 @@ func (s *Sim) plan(c *Config) (of []int32, n int) {
 		s.windows.work.Why = "a link's delay of " + look.String() + " leaves too little to do side by side"
 	default:
 		s.windows.look, s.windows.enough, s.windows.work.Cores = look, worthwhile, n
-		for node, part := range split {
-			of[node] = int32(part)
+		for node, partition := range split {
+			of[node] = int32(partition)
 		}
 		return of, n
 	}
@@ -106,15 +107,14 @@ func (s *Sim) plan(c *Config) (of []int32, n int) {
 	return of, 1
 }
 
-// minLook is the shortest window worth its barrier, and worthwhile the fewest events of one that
-// other processors are woken for.
+// minLook is the shortest window worth its barrier. worthwhile is the value of windows.enough.
 const (
 	minLook    = 50 * units.Nanosecond
 	worthwhile = 400
 )
 
-// post sends a packet to another part.
-func (s *part) post(p *port, at units.Time, e *packet) {
+// deliverRemote sends a packet to another partition.
+func (s *partition) deliverRemote(p *port, at units.Time, e *packet) {
 	box := &s.out[s.turn][p.into]
 	if e.extra != 0 {
 		x := &s.extras.all[e.extra]
@@ -123,21 +123,21 @@ func (s *part) post(p *port, at units.Time, e *packet) {
 			box.teles = append(box.teles, s.tele.records[x.tele])
 		}
 	}
-	box.parcels = append(box.parcels, parcel{})
-	m := &box.parcels[len(box.parcels)-1]
+	box.packets = append(box.packets, xferPacket{})
+	m := &box.packets[len(box.packets)-1]
 	m.become(e.on(at), e)
-	m.port, m.lane = p.peer, int32(s.laneFor(p.lanes>>4, e.size()))
-	s.discard(e)
+	m.port, m.fifo = p.peer, int32(s.fifoFor(p.fifos>>4, e.size()))
+	s.free(e)
 	s.sent = min(s.sent, at)
 }
 
-// drain takes what other parts have sent in the window before.
-func (s *part) drain() {
-	for _, from := range s.parts {
+// drain takes the packets that other partitions have sent in the window before.
+func (s *partition) drain() {
+	for _, from := range s.partitions {
 		box := &from.out[1-s.turn][s.number]
 		extras, teles := box.extras, box.teles
-		for i := range box.parcels {
-			m := &box.parcels[i]
+		for i := range box.packets {
+			m := &box.packets[i]
 			e := &m.packet
 			if e.extra != 0 {
 				e.extra = s.extras.get()
@@ -148,57 +148,57 @@ func (s *part) drain() {
 					s.tele.records[x.tele], teles = teles[0], teles[1:]
 				}
 			}
-			s.born()
-			if at := e.due(s.Sim.now); m.lane >= 0 {
-				s.push(int(m.lane), at, m.port, e)
+			s.alloc()
+			if at := e.due(s.Sim.now); m.fifo >= 0 {
+				s.events.fifos.push(int(m.fifo), at, m.port, e)
 			} else {
-				s.land(m.port, at, e)
+				s.appendToLink(m.port, at, e)
 			}
 		}
-		box.parcels, box.extras, box.teles = box.parcels[:0], box.extras[:0], box.teles[:0]
+		box.packets, box.extras, box.teles = box.packets[:0], box.extras[:0], box.teles[:0]
 	}
 }
 
-// window runs what happens from a time on, not beyond limit.
+// window runs the events from a time on, for one window and not beyond limit.
 func (s *Sim) window(from, limit units.Time) {
-	if len(s.parts) == 1 {
-		s.serially(limit)
-		s.meet()
+	if len(s.partitions) == 1 {
+		s.runSequential(limit)
+		s.collectErrors()
 		return
 	}
 	end := limit
 	if limit-from >= s.windows.look {
 		end = from + s.windows.look - 1
 	}
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		p.turn = 1 - p.turn
 		p.sent = units.MaxTime
 		p.before = p.stats.Events
 	}
 	if s.mustBeSerial(from, end) {
-		for _, p := range s.parts {
+		for _, p := range s.partitions {
 			p.drain()
 		}
-		s.serially(end)
-		s.meet()
-		s.windows.count(s.parts, true)
+		s.runSequential(end)
+		s.collectErrors()
+		s.windows.count(s.partitions, true)
 		return
 	}
 	s.admitDue(end)
 	if s.err == nil {
-		s.windows.abreast = true
+		s.windows.parallel = true
 		s.windows.each(s, end)
-		s.windows.abreast = false
+		s.windows.parallel = false
 	}
-	s.meet()
-	s.windows.count(s.parts, false)
+	s.collectErrors()
+	s.windows.count(s.partitions, false)
 }
 
-// earliest returns when the next thing happens that is not an action, MaxTime for nothing.
+// earliest returns the time of the next event, actions apart; MaxTime for none.
 func (s *Sim) earliest() units.Time {
 	at := s.nextStart()
-	for _, p := range s.parts {
-		if e, ok := p.peek(); ok {
+	for _, p := range s.partitions {
+		if e, ok := p.events.peek(); ok {
 			at = min(at, e.At)
 		}
 		at = min(at, p.sent)
@@ -206,12 +206,12 @@ func (s *Sim) earliest() units.Time {
 	return at
 }
 
-// mustBeSerial reports whether something may happen in a window that reaches another part at
-// once: a flow's end that a Driver answers with other flows, or the last of all. Only what is on
-// the wire to a host when the window begins can arrive there before it is over.
+// mustBeSerial reports whether a window may contain an event that acts on another partition at once: the end of
+// a flow that a Driver answers with other flows, or of the last flow. Such an end is known a window ahead, as the
+// acknowledgement is on the wire to the host when the window begins.
 func (s *Sim) mustBeSerial(from, end units.Time) bool {
 	ends, tagged := 0, false
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		p.endings = slices.DeleteFunc(p.endings, func(e ending) bool { return e.at < from })
 		for _, e := range p.endings {
 			if e.at <= end {
@@ -223,8 +223,8 @@ func (s *Sim) mustBeSerial(from, end units.Time) bool {
 	return tagged || s.halting && s.running() <= ends
 }
 
-// serially runs what happens until a time, in order over all parts.
-func (s *Sim) serially(end units.Time) {
+// runSequential runs the events of all partitions until a time in their common order.
+func (s *Sim) runSequential(end units.Time) {
 	for s.err == nil {
 		if !s.step(min(s.untilAction(end), s.nextStart()-1)) {
 			return
@@ -237,23 +237,23 @@ func (s *Sim) serially(end units.Time) {
 	}
 }
 
-// step lets happen what is due until a time and known, and reports whether the run goes on.
+// step runs the events that are scheduled up to a time; false when a partition has stopped.
 func (s *Sim) step(until units.Time) bool {
-	if len(s.parts) == 1 {
-		s.parts[0].run(until)
-		return !s.parts[0].stopped
+	if len(s.partitions) == 1 {
+		s.partitions[0].run(until)
+		return !s.partitions[0].stopped
 	}
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		p.until = until
 	}
 	for {
-		var first *part
+		var first *partition
 		at := event.Event{At: units.MaxTime}
-		for _, p := range s.parts {
+		for _, p := range s.partitions {
 			if p.stopped {
 				return false
 			}
-			if e, ok := p.peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
+			if e, ok := p.events.peek(); ok && e.At <= p.until && (first == nil || e.Before(at)) {
 				first, at = p, e
 			}
 		}
@@ -266,17 +266,17 @@ func (s *Sim) step(until units.Time) bool {
 	}
 }
 
-// notBeyond keeps events after a time from happening before something else has.
-func (s *Sim) notBeyond(t units.Time) {
-	for _, p := range s.parts {
+// limitUntil keeps events after a time from being run, because something new happens before.
+func (s *Sim) limitUntil(t units.Time) {
+	for _, p := range s.partitions {
 		p.until = min(p.until, t)
 	}
 }
 
-// meet takes note of what parts say at the end of a window.
-func (s *Sim) meet() {
-	var failed *part
-	for _, p := range s.parts {
+// collectErrors takes over the time and the first error of the partitions at the end of a window.
+func (s *Sim) collectErrors() {
+	var failed *partition
+	for _, p := range s.partitions {
 		s.now = max(s.now, p.now)
 		if p.failure != nil && (failed == nil || p.now < failed.now) {
 			failed = p
@@ -287,22 +287,22 @@ func (s *Sim) meet() {
 	}
 }
 
-// gather brings all parts to the time of the run, with nothing on its way between them.
-func (s *Sim) gather() {
-	for _, p := range s.parts {
+// synchronise brings all partitions to the time of the run and empties their outboxes.
+func (s *Sim) synchronise() {
+	for _, p := range s.partitions {
 		p.turn = 1 - p.turn
 		p.sent = units.MaxTime
 		p.now = s.now
 	}
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		p.drain()
 	}
 }
 
-// count adds a window to what is said of the work.
-func (w *windows) count(parts []*part, serial bool) {
+// count adds a window to Work.
+func (w *windows) count(partitions []*partition, serial bool) {
 	most, all := uint64(0), uint64(0)
-	for _, p := range parts {
+	for _, p := range partitions {
 		n := p.stats.Events - p.before
 		most, all = max(most, n), all+n
 	}
@@ -316,28 +316,107 @@ func (w *windows) count(parts []*part, serial bool) {
 	w.work.Critical += most
 }
 
-// each runs a window of all parts, side by side if there is enough to do.
+// each runs a window of all partitions, in parallel if there is enough to do.
 func (w *windows) each(s *Sim, end units.Time) {
 	do := func(i int) {
-		s.parts[i].drain()
-		s.parts[i].run(end)
+		s.partitions[i].drain()
+		s.partitions[i].run(end)
 	}
 	if w.last < w.enough {
-		for i := range s.parts {
+		for i := range s.partitions {
 			do(i)
 		}
 		return
 	}
-	if w.team == nil {
-		w.team = newTeam(len(s.parts))
+	if w.workers == nil {
+		w.workers = newWorkerPool(len(s.partitions))
 	}
-	w.team.run(do)
+	w.workers.run(do)
 }
 
-// rest sends the helpers home.
-func (w *windows) rest() {
-	if w.team != nil {
-		w.team.close()
-		w.team = nil
+// workerPool runs the partitions of one window after the other, each on a goroutine of its own but the first,
+// which the caller runs.
+type workerPool struct {
+	do      func(i int) // nil ends the workers
+	round   atomic.Uint32
+	left    atomic.Int32 // workers that have not ended the round
+	caller  barrier
+	workers []*barrier // of partitions 1 and up
+}
+
+// newWorkerPool returns a pool for n partitions.
+func newWorkerPool(n int) *workerPool {
+	t := &workerPool{caller: newBarrier()}
+	for i := 1; i < n; i++ {
+		b := newBarrier()
+		t.workers = append(t.workers, &b)
+		go t.serve(i, &b)
+	}
+	return t
+}
+
+// run calls do for each partition in parallel and returns when all calls have returned.
+func (t *workerPool) run(do func(i int)) {
+	t.start(do)
+	do(0)
+	t.caller.wait(func() bool { return t.left.Load() == 0 })
+}
+
+func (t *workerPool) start(do func(i int)) {
+	t.do = do
+	t.left.Store(int32(len(t.workers)))
+	t.round.Add(1)
+	for _, b := range t.workers {
+		b.release()
+	}
+}
+
+// close ends the goroutines.
+func (t *workerPool) close() { t.start(nil) }
+
+func (t *workerPool) serve(i int, b *barrier) {
+	for round := uint32(1); ; round++ {
+		b.wait(func() bool { return t.round.Load() == round })
+		if t.do == nil {
+			return
+		}
+		t.do(i)
+		if t.left.Add(-1) == 0 {
+			t.caller.release()
+		}
+	}
+}
+
+// spins is how often a barrier polls before it sleeps, some 5 µs: the next window mostly begins sooner.
+const spins = 2000
+
+// barrier lets a goroutine wait for a condition that others make true.
+type barrier struct {
+	asleep atomic.Bool
+	wake   chan struct{}
+}
+
+func newBarrier() barrier { return barrier{wake: make(chan struct{}, 1)} }
+
+// wait returns once the condition holds. Whoever makes it true calls release afterwards, which may be late:
+// wait checks the condition again.
+func (b *barrier) wait(holds func() bool) {
+	for range spins {
+		if holds() {
+			return
+		}
+	}
+	for !holds() {
+		b.asleep.Store(true)
+		if holds() && b.asleep.CompareAndSwap(true, false) {
+			return
+		}
+		<-b.wake // the sender has reset asleep
+	}
+}
+
+func (b *barrier) release() {
+	if b.asleep.Load() && b.asleep.CompareAndSwap(true, false) {
+		b.wake <- struct{}{}
 	}
 }

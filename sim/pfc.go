@@ -22,17 +22,17 @@ type PFC struct {
 // pauseState is what PFC keeps per port: as one that sends PAUSE for its ingress, and as
 // one that obeys for its egress.
 type pauseState struct {
-	asked    uint8  // classes that this port has paused its peer for
-	refresh  bool   // an evRefresh is due
-	expiring bool   // an evExpire is due
-	frame    packet // that waits to be sent, see port.ctrl
-	obeying  list   // frames that have arrived and not taken effect
-	until    [NumClasses]units.Time
-	since    [NumClasses]units.Time
-	total    [NumClasses]units.Time // paused, over periods that have ended
-	count    [NumClasses]uint32     // PAUSE frames that stopped a class
-	frames   uint32                 // PAUSE frames that stopped any
-	whole    uint32                 // those of frames that stopped all
+	asked      uint8  // classes that this port has paused its peer for
+	refresh    bool   // an evRefresh is due
+	expiring   bool   // an evExpire is due
+	frame      packet // that waits to be sent, see port.ctrl
+	pendingPFC list   // frames that have arrived and not taken effect
+	until      [NumClasses]units.Time
+	since      [NumClasses]units.Time
+	total      [NumClasses]units.Time // paused, over periods that have ended
+	count      [NumClasses]uint32     // PAUSE frames that stopped a class
+	frames     uint32                 // PAUSE frames that stopped any
+	whole      uint32                 // those of frames that stopped all
 }
 
 // pfcDelay returns how long a port takes from the arrival of a PFC frame to its effect.
@@ -44,7 +44,7 @@ func (s *Sim) pauseTime(p *port, quanta uint16) units.Time {
 }
 
 // signal sends the PFC frames that a switch's buffer asks for.
-func (s *part) signal(node int32, signals []Signal) {
+func (s *partition) signal(node int32, signals []Signal) {
 	for _, g := range signals {
 		i := s.nodes[node].first + int32(g.Port)
 		st := &s.pauses[i]
@@ -67,27 +67,27 @@ func (s *part) signal(node int32, signals []Signal) {
 // sendPFC sends a PFC frame that pauses classes for quanta, or resumes them when that is 0.
 // A frame that still waits for the packet on the wire takes the change along, as a MAC
 // fills in class-enable vector and times when it begins to send.
-func (s *part) sendPFC(i int32, classes uint8, quanta uint16) {
+func (s *partition) sendPFC(i int32, classes uint8, quanta uint16) {
 	e := &s.pauses[i].frame
 	if !s.ports[i].ctrl {
 		s.ports[i].ctrl = true
 		*e = packet{flow: noFlow}
-		s.born()
+		s.alloc()
 	}
 	e.set(classes)
 	e.psn &^= uint32(classes) << pauseShift
 	if quanta > 0 {
 		e.psn = e.psn&^0xFFFF | uint32(classes)<<pauseShift | uint32(quanta)
 	}
-	s.kick(i)
+	s.schedulePort(i)
 }
 
 // pauseShift is where, above the quanta, psn of a PFC frame holds which of its classes are
 // paused; the others have time 0.
 const pauseShift = 16
 
-// restate sends one PFC frame that says of each class whether it is paused.
-func (s *part) restate(i int32) {
+// resendPFC sends one PFC frame that says of each class whether it is paused.
+func (s *partition) resendPFC(i int32) {
 	st := &s.pauses[i]
 	s.sendPFC(i, ^st.asked, 0)
 	if st.asked != 0 {
@@ -97,15 +97,15 @@ func (s *part) restate(i int32) {
 }
 
 // awaitRefresh makes sure that a PAUSE is repeated when half of its time is over.
-func (s *part) awaitRefresh(i int32) {
+func (s *partition) awaitRefresh(i int32) {
 	if st := &s.pauses[i]; !st.refresh {
 		st.refresh = true
-		s.agenda.Schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
+		s.events.schedule(s.now+s.pauseTime(&s.ports[i], s.pfc.Quanta)/2, evRefresh, i)
 	}
 }
 
 // refresh repeats a PAUSE that still holds before it expires.
-func (s *part) refresh(i int32) {
+func (s *partition) refresh(i int32) {
 	st := &s.pauses[i]
 	st.refresh = false
 	if st.asked == 0 || s.ports[i].down {
@@ -116,13 +116,13 @@ func (s *part) refresh(i int32) {
 	s.sendPFC(i, st.asked, s.pfc.Quanta)
 }
 
-// obey lets the first PFC frame that waits at a port take effect.
-func (s *part) obey(i int32) {
-	e := s.store.pop(&s.pauses[i].obeying)
+// applyPFC lets the first PFC frame that waits at a port take effect.
+func (s *partition) applyPFC(i int32) {
+	e := s.store.pop(&s.pauses[i].pendingPFC)
 	quanta, mask := uint16(e.psn), uint8(e.psn>>pauseShift)
 	over := uint8(e.psn>>flagShift) &^ mask
-	s.discard(e)
-	s.obeying--
+	s.free(e)
+	s.pendingPFC--
 	p, st := &s.ports[i], &s.pauses[i]
 	if mask == 0 {
 		s.resume(i, p.paused&over)
@@ -146,13 +146,13 @@ func (s *part) obey(i int32) {
 	p.paused |= mask
 	if !st.expiring {
 		st.expiring = true
-		s.agenda.Schedule(until, evExpire, i)
+		s.events.schedule(until, evExpire, i)
 	}
 	s.resume(i, p.paused&over)
 }
 
 // resume lets a port send the classes of mask, which were paused, again.
-func (s *part) resume(i int32, mask uint8) {
+func (s *partition) resume(i int32, mask uint8) {
 	if mask == 0 {
 		return
 	}
@@ -163,12 +163,12 @@ func (s *part) resume(i int32, mask uint8) {
 	}
 	p.paused &^= mask
 	if (p.active|p.ready)&mask != 0 {
-		s.kick(i)
+		s.schedulePort(i)
 	}
 }
 
 // expire ends the pauses of port i whose time is over.
-func (s *part) expire(i int32) {
+func (s *partition) expire(i int32) {
 	p, st := &s.ports[i], &s.pauses[i]
 	st.expiring = false
 	next := units.MaxTime
@@ -183,7 +183,7 @@ func (s *part) expire(i int32) {
 	}
 	if next != units.MaxTime {
 		st.expiring = true
-		s.agenda.Schedule(next, evExpire, i)
+		s.events.schedule(next, evExpire, i)
 	}
 	s.resume(i, over)
 }

@@ -18,7 +18,7 @@ type port struct {
 	delay    units.Time // propagation
 	txBytes  uint64
 	mmu      *headroom.MMU // the node's buffer, if it is one
-	wire     list          // packets on their way to this port that have no lane
+	wire     list          // packets on their way to this port that have no FIFO
 	perByte  int32         // ps that a byte lasts at the link's rate; 0 when that is not whole
 	node     int32
 	peer     int32
@@ -32,19 +32,19 @@ type port struct {
 	down     bool
 	special  bool  // jitter, cross or toHost
 	observed bool  // there are observers
-	lanes    uint8 // of arrivals of the full frames it sends, 0 for none, in bits 4 to 7, of when they are sent below
+	fifos    uint8 // FIFOs for full frames that it sends, plus 1: bits 4 to 7 for the arrival, 0 to 3 for the end of sending; 0 for none
 
 	queues [NumClasses]queue
 
-	deficit [NumClasses]int32
-	ranks   *ranks     // nil unless flows have precedences
-	dropped uint64     // packets that came by this port, by its switch's buffer
-	arrives units.Time // with jitter: when the last packet that it sent does
-	jitter  int32      // ps that a frame is late at most
-	turn    uint8      // class whose DWRR turn it is
-	into    uint16     // with cross: the part of the peer, kept here since a look at the peer takes its cache line from there
-	cross   bool       // the peer is of another part
-	toHost  bool       // the peer is a host; kept where there are several parts
+	deficit         [NumClasses]int32
+	precedenceLists *precedenceLists // nil unless flows have precedences
+	dropped         uint64           // packets that came by this port, by its switch's buffer
+	arrives         units.Time       // with jitter: when the last packet that it sent does
+	jitter          int32            // ps that a frame is late at most
+	turn            uint8            // class whose DWRR turn it is
+	into            uint16           // with cross: the partition of the peer, kept here since a look at the peer takes its cache line from there
+	cross           bool             // the peer is in another partition
+	toHost          bool             // the peer is a host; set only with several partitions
 
 	rate units.Rate
 	_    [48]byte
@@ -80,8 +80,8 @@ func (p *port) idle(now units.Time, class uint8) bool {
 	return p.freeAt <= now && !p.pending && (p.active&^p.paused)|(p.active|p.paused)&(1<<class) == 0 && !p.ctrl && !p.down
 }
 
-// kick lets port i send if it is idle, or makes sure that it looks again when it is free.
-func (s *part) kick(i int32) {
+// schedulePort lets port i send if it is idle, else when it is free.
+func (s *partition) schedulePort(i int32) {
 	p := &s.ports[i]
 	if p.pending {
 		return
@@ -91,11 +91,11 @@ func (s *part) kick(i int32) {
 		return
 	}
 	p.pending = true
-	s.agenda.Schedule(p.freeAt, evFree, i)
+	s.events.schedule(p.freeAt, evFree, i)
 }
 
 // transmit sends the next packet of an idle port, if there is one that may go.
-func (s *part) transmit(i int32) {
+func (s *partition) transmit(i int32) {
 	p := &s.ports[i]
 	if p.down {
 		return
@@ -136,42 +136,42 @@ func (s *part) transmit(i int32) {
 }
 
 // send puts a packet on the wire of an idle port.
-func (s *part) send(i int32, p *port, size uint16, e *packet) {
+func (s *partition) send(i int32, p *port, size uint16, e *packet) {
 	p.freeAt = s.now + p.txTime(size)
 	p.txBytes += uint64(size)
 	at := p.freeAt + p.delay
 	if p.special {
 		s.sendSpecial(p, at, e)
 	} else {
-		s.carry(p, size, at, e)
+		s.deliverLocal(p, size, at, e)
 	}
 	if (p.active|p.ready)&^p.paused != 0 || p.ctrl {
 		p.pending = true
-		if lane := s.laneFor(p.lanes&0xF, size); lane >= 0 {
-			s.push(lane, p.freeAt, i, e)
+		if fifo := s.fifoFor(p.fifos&0xF, size); fifo >= 0 {
+			s.events.fifos.push(fifo, p.freeAt, i, e)
 		} else {
-			s.agenda.Schedule(p.freeAt, evFree, i)
+			s.events.schedule(p.freeAt, evFree, i)
 		}
 	}
 }
 
-// carry puts a packet on a link within the part.
-func (s *part) carry(p *port, size uint16, at units.Time, e *packet) {
-	if lane := s.laneFor(p.lanes>>4, size); lane >= 0 {
-		s.push(lane, at, p.peer, e)
+// deliverLocal puts a packet on a link within the partition.
+func (s *partition) deliverLocal(p *port, size uint16, at units.Time, e *packet) {
+	if fifo := s.fifoFor(p.fifos>>4, size); fifo >= 0 {
+		s.events.fifos.push(fifo, at, p.peer, e)
 	} else {
-		s.land(p.peer, at, e)
+		s.appendToLink(p.peer, at, e)
 	}
 }
 
 // freed lets a port that has sent its packet send the next.
-func (s *part) freed(i int32) {
+func (s *partition) freed(i int32) {
 	s.ports[i].pending = false
 	s.transmit(i)
 }
 
 // sendSpecial puts a packet on a link that is not like most, or has to be known of.
-func (s *part) sendSpecial(p *port, at units.Time, e *packet) {
+func (s *partition) sendSpecial(p *port, at units.Time, e *packet) {
 	if p.jitter != 0 {
 		// A frame is not before the one ahead of it.
 		p.arrives = max(p.arrives, at+units.Time(s.chances[p.node].jitter.Int64N(int64(p.jitter)+1)))
@@ -181,17 +181,17 @@ func (s *part) sendSpecial(p *port, at units.Time, e *packet) {
 		s.endings = append(s.endings, ending{at, s.flows[e.flow].spec.Tag != 0})
 	}
 	if p.cross {
-		s.post(p, at, e)
+		s.deliverRemote(p, at, e)
 	} else {
-		s.carry(p, e.size(), at, e)
+		s.deliverLocal(p, e.size(), at, e)
 	}
 }
 
-// land puts a packet on the wire to a port, where it arrives at a time, not before those sent earlier.
-func (s *part) land(port int32, at units.Time, e *packet) {
+// appendToLink puts a packet on the wire to a port, where it arrives at a time, not before those sent earlier.
+func (s *partition) appendToLink(port int32, at units.Time, e *packet) {
 	w := &s.ports[port].wire
 	if w.head == 0 {
-		s.agenda.Schedule(at, evArrive, port)
+		s.events.schedule(at, evArrive, port)
 	}
 	to := s.store.push(w, e)
 	to.arriving(at)
@@ -199,7 +199,7 @@ func (s *part) land(port int32, at units.Time, e *packet) {
 }
 
 // enqueue lets a packet that came by the port with number in wait in a class of a port of the same node.
-func (s *part) enqueue(p *port, class uint8, e *packet, in int32) {
+func (s *partition) enqueue(p *port, class uint8, e *packet, in int32) {
 	if e.extra != 0 {
 		s.extras.all[e.extra].since = s.now
 	}
@@ -219,7 +219,7 @@ func (s *part) enqueue(p *port, class uint8, e *packet, in int32) {
 
 // dequeue takes the first packet of a class of a port, which is not empty. It stays where it is until another packet
 // leaves a queue or a link.
-func (s *part) dequeue(p *port, class uint8) *packet {
+func (s *partition) dequeue(p *port, class uint8) *packet {
 	q := &p.queues[class]
 	e := s.store.pop(p.first(class))
 	q.bytes -= units.Bytes(e.size())
@@ -235,8 +235,8 @@ func (s *part) dequeue(p *port, class uint8) *packet {
 
 // first returns the list of the packet of a class that is next.
 func (p *port) first(class uint8) *list {
-	if p.ranks != nil {
-		return p.ranks.first(class, &p.queues[class].list)
+	if p.precedenceLists != nil {
+		return p.precedenceLists.first(class, &p.queues[class].list)
 	}
 	return &p.queues[class].list
 }

@@ -5,7 +5,7 @@ import "math/bits"
 // pick returns the class to send next among the eligible ones, of which there is at least
 // one: the highest strict class, else the class whose turn deficit weighted round robin
 // says it is (Shreedhar and Varghese, SIGCOMM 1995, §3).
-func (s *part) pick(p *port, eligible uint8) uint8 {
+func (s *partition) pick(p *port, eligible uint8) uint8 {
 	if strict := eligible & s.strict; strict != 0 {
 		return uint8(bits.Len8(strict) - 1)
 	}

@@ -16,15 +16,15 @@ import (
 // Sim is one run. It owns all state of its fabric and is used from one goroutine; what it does
 // on others itself, see Config.Cores, shows nowhere.
 type Sim struct {
-	now     units.Time
-	parts   []*part
-	partOf  []int32      // per node
-	control *event.Queue // what touches several parts: actions, by their numbers
-	ports   []port
-	nodes   []node // hosts, then switches
-	nics    []nic  // per host
-	routes  []int32
-	flows   []flow // flow 0 stands for none
+	now         units.Time
+	partitions  []*partition
+	partitionOf []int32      // per node
+	control     *event.Queue // actions, which may act on all partitions, by their numbers
+	ports       []port
+	nodes       []node // hosts, then switches
+	nics        []nic  // per host
+	routes      []int32
+	flows       []flow // flow 0 stands for none
 
 	pauses    []pauseState     // per port
 	reds      []red            // per port and class, nil without ECN
@@ -45,24 +45,24 @@ type Sim struct {
 	maxQDUnit            maxqd.Unit
 	lossless             uint8 // classes of which no buffer drops a packet
 
-	graph    *topo.Graph
-	layout   *topo.Ports
-	router   *topo.Router
-	driver   Driver
-	specs    []FlowSpec // by start
-	nextSpec int
-	ranked   bool    // flows have precedences
-	nicTails []tails // per host, if so
-	halting  bool    // Run returns once no flow runs or waits
-	halted   bool
-	results  []Result // of flow i at i − 1
-	started  []units.Time
-	actions  []func(*Sim) error
-	path     []int32
-	ecmpSeed uint64
-	chances  []chance // per node
-	noise    Noise
-	windows  windows
+	graph      *topo.Graph
+	layout     *topo.Ports
+	router     *topo.Router
+	driver     Driver
+	specs      []FlowSpec // by start
+	nextSpec   int
+	ranked     bool              // flows have precedences
+	readyTails []precedenceTails // per host, if so
+	halting    bool              // Run returns once no flow runs or waits
+	halted     bool
+	results    []Result // of flow i at i − 1
+	started    []units.Time
+	actions    []func(*Sim) error
+	path       []int32
+	ecmpSeed   uint64
+	chances    []chance // per node
+	noise      Noise
+	windows    windows
 
 	deadlock      *Deadlock
 	deadlockEvery units.Time
@@ -122,7 +122,7 @@ func (s *Sim) build(c *Config) error {
 		}
 		longest = max(longest, link.Delay+link.Jitter+link.Spread+link.Rate.TxTime(units.Bytes(s.mtu)))
 	}
-	s.divide(c, longest)
+	s.makePartitions(c, longest)
 	for n := range s.nodes {
 		s.nodes[n].first = int32(l.First[n])
 		if g.IsHost(n) || c.NewBuffer == nil {
@@ -178,7 +178,7 @@ func (s *Sim) AddFlows(specs []FlowSpec) error {
 	left := append(slices.Clone(s.specs[s.nextSpec:]), specs...)
 	slices.SortStableFunc(left, func(a, b FlowSpec) int { return cmp.Compare(a.Start, b.Start) })
 	s.specs, s.nextSpec = left, 0
-	s.notBeyond(first - 1)
+	s.limitUntil(first - 1)
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (s *Sim) At(t units.Time, fn func(*Sim) error) {
 	t = max(t, s.now)
 	s.control.Schedule(t, 0, int32(len(s.actions)))
 	s.actions = append(s.actions, fn)
-	s.notBeyond(t - 1)
+	s.limitUntil(t - 1)
 }
 
 // untilAction returns up to when things happen before the next action, but not after a time.
@@ -207,7 +207,7 @@ func (s *Sim) Now() units.Time { return s.now }
 // those that have yet to start.
 func (s *Sim) Running() int {
 	n := 0
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		n += p.running
 	}
 	return n
@@ -216,7 +216,7 @@ func (s *Sim) Running() int {
 // Waiting returns the number of flows that have yet to start.
 func (s *Sim) Waiting() int {
 	n := len(s.specs) - s.nextSpec
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		n += p.waiting
 	}
 	return n
@@ -240,8 +240,13 @@ func (s *Sim) running() int { return s.Running() + s.Waiting() }
 // Run runs until a time, or until nothing is left to do. It may be called again with a
 // later time.
 func (s *Sim) Run(until units.Time) error {
-	defer s.windows.rest()
-	for _, p := range s.parts {
+	defer func() {
+		if s.windows.workers != nil {
+			s.windows.workers.close()
+			s.windows.workers = nil
+		}
+	}()
+	for _, p := range s.partitions {
 		p.stopped = p.failure != nil
 	}
 	for s.err == nil && !s.halted {
@@ -258,12 +263,12 @@ func (s *Sim) Run(until units.Time) error {
 			break
 		}
 		s.now = action.At
-		s.gather()
+		s.synchronise()
 		fn := s.actions[action.Arg()]
 		s.actions[action.Arg()] = nil
 		s.fail(fn(s))
 	}
-	s.gather()
+	s.synchronise()
 	return s.err
 }
 
@@ -287,7 +292,7 @@ func (s *Sim) admitDue(until units.Time) {
 		}
 		p := s.at(spec.Src)
 		p.waiting++
-		p.agenda.Schedule(spec.Start, evStart, i)
+		p.events.schedule(spec.Start, evStart, i)
 	}
 }
 

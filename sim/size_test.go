@@ -14,7 +14,7 @@ func TestLayout(t *testing.T) {
 	if n := unsafe.Sizeof(packet{}); n != 24 {
 		t.Errorf("a packet takes %d B, want 24", n)
 	}
-	if n := unsafe.Sizeof(parcel{}); n != 32 {
+	if n := unsafe.Sizeof(xferPacket{}); n != 32 {
 		t.Errorf("a parcel takes %d B, want 32", n)
 	}
 	var f flow

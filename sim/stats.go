@@ -31,7 +31,7 @@ type Stats struct {
 // Stats returns the counts so far.
 func (s *Sim) Stats() Stats {
 	var sum Stats
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		sum.add(&p.stats)
 	}
 	return sum
@@ -63,7 +63,7 @@ func (s *Sim) StartOf(i int) units.Time { return s.started[i] }
 // Delivered returns the payload that the flows of a group have delivered in order.
 func (s *Sim) Delivered(group int) units.Bytes {
 	var sum units.Bytes
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		sum += p.groups[group]
 	}
 	return sum
@@ -95,9 +95,9 @@ func (s *Sim) Flows(fn func(*Flow)) {
 }
 
 // PeakPackets returns for how many packets there is memory: the largest number that were in
-// the fabric at once, or in parts of it, in sum.
+// the fabric at once, in the sum over partitions.
 func (s *Sim) PeakPackets() (n int) {
-	for _, p := range s.parts {
+	for _, p := range s.partitions {
 		n += p.peak
 	}
 	return n

@@ -1,6 +1,6 @@
 package sim
 
-// store is where the links and queues of a part keep their packets: in blocks, which they take and give back
+// store is where the links and queues of a partition keep their packets: in blocks, which they take and give back
 // as they grow and shrink. So what is in one lies together in the order in which it leaves, and a
 // block that is taken was in use a moment ago: what is in the cache is hardly more than the packets that
 // are there.

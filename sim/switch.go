@@ -85,27 +85,27 @@ func (s *Sim) setBuffer(n int, b Buffer) {
 	}
 }
 
-// arrive takes the packet of port i's wire that is due.
-func (s *part) arrive(i int32) {
-	p := &s.ports[i]
-	e := s.store.pop(&p.wire)
-	if p.wire.head != 0 {
-		s.agenda.Schedule(s.store.slots[p.wire.head].due(s.now), evArrive, i)
+// takeFromLink takes the first packet of the link to port i, whose arrival is due.
+func (s *partition) takeFromLink(i int32) *packet {
+	l := &s.ports[i].wire
+	e := s.store.pop(l)
+	if l.head != 0 {
+		s.events.schedule(s.store.slots[l.head].due(s.now), evArrive, i)
 	}
-	s.take(i, p, e)
+	return e
 }
 
-// take takes a packet that has arrived at port i.
-func (s *part) take(i int32, p *port, e *packet) {
+// arriveAt takes a packet that has arrived at port i.
+func (s *partition) arriveAt(i int32, p *port, e *packet) {
 	if p.down {
 		s.lose(e, &s.stats.LostOnLinks)
 		return
 	}
 	if e.kind() == kindPFC {
 		// The receiver takes its processing time before it stops sending.
-		s.agenda.Schedule(s.now+s.pfcDelay(p), evPause, i)
-		s.obeying++
-		s.store.push(&s.pauses[i].obeying, e)
+		s.events.schedule(s.now+s.pfcDelay(p), evPause, i)
+		s.pendingPFC++
+		s.store.push(&s.pauses[i].pendingPFC, e)
 		return
 	}
 	s.stats.PacketHops++
@@ -117,7 +117,7 @@ func (s *part) take(i int32, p *port, e *packet) {
 	o := &s.ports[out]
 	class, size := e.class(), e.size()
 	if o.idle(s.now, class) && s.paccs == nil && p.mmu != nil && p.mmu.Through(int(p.local), class, units.Bytes(size)) {
-		s.straight(out, o, size, e)
+		s.sendAtOnce(out, o, size, e)
 		return
 	}
 	ok, signals := true, []Signal(nil)
@@ -146,7 +146,7 @@ func (s *part) take(i int32, p *port, e *packet) {
 }
 
 // forward hands a packet that came by a port of its switch, number in there, to its egress port.
-func (s *part) forward(in int32, e *packet) {
+func (s *partition) forward(in int32, e *packet) {
 	out := s.routes[e.route]
 	o := &s.ports[out]
 	class, size := e.class(), e.size()
@@ -159,18 +159,18 @@ func (s *part) forward(in int32, e *packet) {
 		s.paccs[out].count(s, e.flow, size)
 	}
 	if o.idle(s.now, class) {
-		s.straight(out, o, size, e)
+		s.sendAtOnce(out, o, size, e)
 		s.release(o, in, class, units.Bytes(size))
 		return
 	}
 	s.enqueue(o, class, e, in)
 	if !o.pending {
-		s.kick(out)
+		s.schedulePort(out)
 	}
 }
 
-// straight sends a packet that has nothing to wait for. What stamp does for one that has waited does not apply.
-func (s *part) straight(out int32, o *port, size uint16, e *packet) {
+// sendAtOnce sends a packet that has nothing to wait for. What stamp does for one that has waited does not apply.
+func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	if s.needs.INT && e.extra != 0 {
 		s.extras.all[e.extra].since = s.now
 		s.stamp(out, o, e)
@@ -179,7 +179,7 @@ func (s *part) straight(out int32, o *port, size uint16, e *packet) {
 }
 
 // stamp does what a switch's egress does to a packet that leaves now.
-func (s *part) stamp(i int32, p *port, e *packet) {
+func (s *partition) stamp(i int32, p *port, e *packet) {
 	if kd := e.kind(); kd == kindData || kd == kindProbe {
 		class := e.class()
 		if s.reds != nil && s.reds[i*NumClasses+int32(class)].marks(p.queues[class].bytes, s.chances[p.node].ecn) {
@@ -201,7 +201,7 @@ func (s *part) stamp(i int32, p *port, e *packet) {
 
 // release gives a packet's bytes back to the buffer of a port's switch, which it came into by the port with
 // number in there. That port itself is not looked at: in a large fabric it is in no cache by now.
-func (s *part) release(p *port, in int32, class uint8, n units.Bytes) {
+func (s *partition) release(p *port, in int32, class uint8, n units.Bytes) {
 	if in == ownPacket {
 		return
 	}
@@ -217,7 +217,7 @@ func (s *part) release(p *port, in int32, class uint8, n units.Bytes) {
 }
 
 // lose frees a packet that does not arrive.
-func (s *part) lose(e *packet, count *uint64) {
+func (s *partition) lose(e *packet, count *uint64) {
 	*count++
-	s.discard(e)
+	s.free(e)
 }

@@ -49,7 +49,7 @@ func (t *telePool) hops(i int32) []law.Hop {
 
 // record adds the hop of an egress port that starts to send a packet (HPCC, SIGCOMM 2019,
 // §3.1 and Figure 7: what is queued behind the packet, and the bytes sent before it).
-func (s *part) record(tele int32, p *port, class uint8) {
+func (s *partition) record(tele int32, p *port, class uint8) {
 	r := &s.tele.records[tele]
 	if int(r.n) == len(r.hop) {
 		return

@@ -9,7 +9,7 @@ import (
 )
 
 // Delays is a distribution of times: a cumulative distribution, linear between points. It
-// implements fabric.Noise.
+// implements sim.Noise.
 type Delays struct{ ps *Sizes }
 
 // NewDelays returns the distribution through points of a time and its cumulative

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Chain starts flows when others have ended. It implements fabric.Driver for one run and
+// Chain starts flows when others have ended. It implements sim.Driver for one run and
 // is owned by it.
 type Chain struct {
 	stages []stage // by tag; tag 0 stands for none
@@ -30,7 +30,7 @@ type stage struct {
 // NewChain returns a driver without stages.
 func NewChain() *Chain { return &Chain{stages: make([]stage, 1), jobs: make([]int, 1)} }
 
-// Done implements fabric.Driver.
+// Done implements sim.Driver.
 func (c *Chain) Done(s *sim.Sim, f *sim.FlowSpec) {
 	if f.Tag == 0 {
 		return

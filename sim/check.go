@@ -11,8 +11,8 @@ import (
 // queues are the sum of their packets; and the accounts of every buffer agree. An error is a fault
 // of the simulator.
 func (s *Sim) Check() error {
-	found, tele := make([]int, len(s.parts)), make([]int, len(s.parts))
-	see := func(at *part, e *packet) {
+	found, tele := make([]int, len(s.partitions)), make([]int, len(s.partitions))
+	see := func(at *partition, e *packet) {
 		found[at.number]++
 		if e.extra != 0 && at.extras.all[e.extra].tele != 0 {
 			tele[at.number]++
@@ -42,13 +42,13 @@ func (s *Sim) Check() error {
 			}
 		}
 	}
-	for i, p := range s.parts {
-		p.lanes.each(func(e *packet) { see(p, e) })
-		if found[i]+p.obeying != p.live {
-			return fmt.Errorf("part %d: %d packets are in the fabric and %d PFC frames take effect, but %d are alive", i, found[i], p.obeying, p.live)
+	for i, p := range s.partitions {
+		p.events.fifos.each(func(e *packet) { see(p, e) })
+		if found[i]+p.pendingPFC != p.live {
+			return fmt.Errorf("partition %d: %d packets are in the fabric and %d PFC frames take effect, but %d are alive", i, found[i], p.pendingPFC, p.live)
 		}
 		if tele[i] != p.tele.live {
-			return fmt.Errorf("part %d: %d packets carry telemetry, but %d records are alive", i, tele[i], p.tele.live)
+			return fmt.Errorf("partition %d: %d packets carry telemetry, but %d records are alive", i, tele[i], p.tele.live)
 		}
 	}
 	for i := range s.nodes {

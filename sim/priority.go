@@ -3,28 +3,28 @@ package sim
 // NumPrecedences is how many precedences flows of a class can have.
 const NumPrecedences = 16
 
-// ranks are the queues of a port for precedences above 0, by the precedence less 1; what has none is in the
+// precedenceLists are the queues of a port for precedences above 0, by the precedence less 1; what has none is in the
 // class's own.
-type ranks [NumClasses][NumPrecedences - 1]list
+type precedenceLists [NumClasses][NumPrecedences - 1]list
 
 // rank returns the list for packets of a class and a precedence.
 func (p *port) rank(class, precedence uint8) *list {
 	if precedence == 0 {
 		return &p.queues[class].list
 	}
-	return &p.ranks[class][precedence-1]
+	return &p.precedenceLists[class][precedence-1]
 }
 
 // precedences returns how many lists a class of the port has.
 func (p *port) precedences() uint8 {
-	if p.ranks == nil {
+	if p.precedenceLists == nil {
 		return 1
 	}
 	return NumPrecedences
 }
 
 // first returns the list of the highest precedence in a class that is not empty; own is that of precedence 0.
-func (r *ranks) first(class uint8, own *list) *list {
+func (r *precedenceLists) first(class uint8, own *list) *list {
 	for i := len(r[class]) - 1; i >= 0; i-- {
 		if r[class][i].head != 0 {
 			return &r[class][i]
@@ -33,8 +33,8 @@ func (r *ranks) first(class uint8, own *list) *list {
 	return own
 }
 
-// tails are the last flows of each precedence in the lists of a host, 0 for none.
-type tails [NumClasses][NumPrecedences]int32
+// precedenceTails are the last flows of each precedence in the lists of a host, 0 for none.
+type precedenceTails [NumClasses][NumPrecedences]int32
 
 // rank makes queues and hosts serve flows by precedence from now on.
 func (s *Sim) rank() {
@@ -43,13 +43,13 @@ func (s *Sim) rank() {
 	}
 	s.ranked = true
 	for i := range s.ports {
-		s.ports[i].ranks = &ranks{}
+		s.ports[i].precedenceLists = &precedenceLists{}
 	}
-	s.nicTails = make([]tails, len(s.nics))
+	s.readyTails = make([]precedenceTails, len(s.nics))
 	for h := range s.nics {
 		for c := range s.nics[h].ready {
 			if q := &s.nics[h].ready[c]; q.head != 0 {
-				s.nicTails[h][c][0] = q.tail // what waits has precedence 0
+				s.readyTails[h][c][0] = q.tail // what waits has precedence 0
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func (s *Sim) rank() {
 
 // after returns behind what an entry of a precedence belongs, 0 for the head, and makes the
 // entry the last of its precedence.
-func (t *tails) after(class, precedence uint8, entry int32) (before int32) {
+func (t *precedenceTails) after(class, precedence uint8, entry int32) (before int32) {
 	for p := precedence; p < NumPrecedences && before == 0; p++ {
 		before = t[class][p]
 	}
@@ -66,18 +66,18 @@ func (t *tails) after(class, precedence uint8, entry int32) (before int32) {
 }
 
 // left records that an entry has left the head.
-func (t *tails) left(class, precedence uint8, entry int32) {
+func (t *precedenceTails) left(class, precedence uint8, entry int32) {
 	if t[class][precedence] == entry {
 		t[class][precedence] = 0
 	}
 }
 
-// listRanked puts a flow into its host's list behind those of its precedence.
-func (s *part) listRanked(i int32) {
+// addReadyRanked puts a flow into its host's list behind those of its precedence.
+func (s *partition) addReadyRanked(i int32) {
 	f := &s.flows[i]
 	q := &s.nics[f.src].ready[f.class]
 	next := &q.head
-	if before := s.nicTails[f.src].after(f.class, f.precedence, i); before != 0 {
+	if before := s.readyTails[f.src].after(f.class, f.precedence, i); before != 0 {
 		next = &s.flows[before].next
 	}
 	f.next, *next = *next, i

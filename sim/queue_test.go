@@ -11,13 +11,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestLanesAgainstList holds lanes against a plain list: events of several lanes, many of one time, come in the order of
+// TestFIFOsAgainstList holds FIFOs against a plain list: events of several FIFOs, many of one time, come in the order of
 // time, kind and port with the packets that they were given, and a packet that was taken stays as it is until the next is.
-func TestLanesAgainstList(t *testing.T) {
+func TestFIFOsAgainstList(t *testing.T) {
 	sim := must[*Sim](t)(New(Config{Graph: must[*topo.Graph](t)(topo.Star(2, line100))}))
 	rapid.Check(t, func(t *rapid.T) {
-		sim.addLanes()
-		l := &sim.parts[0].lanes
+		sim.addFIFOs()
+		l := &sim.partitions[0].events.fifos
 		delays := []units.Time{84, 5, maxAhead, 600_000}
 		type entry struct {
 			event.Event
@@ -25,23 +25,23 @@ func TestLanesAgainstList(t *testing.T) {
 		}
 		var want []entry
 		now, flow := units.Time(rapid.Int64Range(0, 1<<50).Draw(t, "start")), int32(0)
-		push := func(lane int, port int32, e *packet) {
-			happens := event.Event{At: now + delays[lane], What: event.What(l.rings[lane].key>>laneBits) + event.What(port)}
+		push := func(fifo int, port int32, e *packet) {
+			happens := event.Event{At: now + delays[fifo], What: event.What(l.rings[fifo].key>>fifoBits) + event.What(port)}
 			if slices.ContainsFunc(want, func(o entry) bool { return o.Event == happens }) {
 				return // a port has one event of a kind at a time
 			}
 			want = append(want, entry{happens, e.flow, e.route + 1})
-			l.push(lane, happens.At, port, e)
+			l.push(fifo, happens.At, port, e)
 		}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			for range rapid.IntRange(0, 4).Draw(t, "pushed") {
 				flow++
-				push(rapid.IntRange(0, len(delays)-1).Draw(t, "lane"), rapid.Int32Range(0, 40).Draw(t, "port"),
+				push(rapid.IntRange(0, len(delays)-1).Draw(t, "fifo"), rapid.Int32Range(0, 40).Draw(t, "port"),
 					&packet{what: pack(64, 3, kindData), flow: flow, route: flow % 7})
 			}
 			if len(want) == 0 {
 				if l.next != (event.Event{At: units.MaxTime, What: event.Never}) {
-					t.Fatalf("empty lanes say that %+v is next", l.next)
+					t.Fatalf("empty FIFOs say that %+v is next", l.next)
 				}
 				now += units.Time(rapid.Int64Range(0, 1000).Draw(t, "idle"))
 				continue

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// TestTeamMeets: nobody begins a round before all have ended the one before, also when a call to
+// TestWorkerPoolRounds: nobody begins a round before all have ended the one before, also when a call to
 // wake comes late.
-func TestTeamMeets(t *testing.T) {
+func TestWorkerPoolRounds(t *testing.T) {
 	const n, rounds = 4, 300
-	team := newTeam(n)
-	defer team.close()
+	pool := newWorkerPool(n)
+	defer pool.close()
 	var done [n]atomic.Int64
 	for round := range int64(rounds) {
-		team.run(func(i int) {
+		pool.run(func(i int) {
 			for j := range done {
 				if d := done[j].Load(); d < round {
-					t.Errorf("part %d is in round %d while part %d has done %d", i, round, j, d)
+					t.Errorf("partition %d is in round %d while partition %d has done %d", i, round, j, d)
 				}
 			}
 			done[i].Add(1)
@@ -25,19 +25,19 @@ func TestTeamMeets(t *testing.T) {
 	}
 }
 
-// TestSleeperLateRouse: a sleeper whose condition does not hold sleeps on when it is roused.
-func TestSleeperLateRouse(t *testing.T) {
-	s := newSleeper()
+// TestBarrierLateRelease: a goroutine whose condition does not hold waits on after a release.
+func TestBarrierLateRelease(t *testing.T) {
+	s := newBarrier()
 	var ready atomic.Bool
 	woke := make(chan struct{})
 	go func() {
-		s.until(ready.Load)
+		s.wait(ready.Load)
 		close(woke)
 	}()
 	for !s.asleep.Load() {
 		runtime.Gosched()
 	}
-	s.rouse()
+	s.release()
 	for !s.asleep.Load() {
 		select {
 		case <-woke:
@@ -47,7 +47,7 @@ func TestSleeperLateRouse(t *testing.T) {
 		}
 	}
 	ready.Store(true)
-	s.rouse()
-	s.rouse()
+	s.release()
+	s.release()
 	<-woke
 }

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/headgate/headgate/hosts/transport"
+	"github.com/headgate/headgate/sim/event"
+	"github.com/headgate/headgate/units"
+)
+
+// Kinds of events; the argument is a port unless it says otherwise. Events of one time happen in
+// this order, and those of a kind in the order of their arguments.
+const (
+	evArrive  = iota // the first packet on the link is here
+	evFree           // the port has sent its packet and others wait
+	evPause          // a PFC frame takes effect
+	evRefresh        // a PAUSE should be repeated
+	evExpire         // a PAUSE may be over
+	evWake           // pacing lets a flow send (flow)
+	evTimer          // a timer of a flow (flow)
+	evNotify         // a receiver may owe a CNP (flow)
+	evTick           // a period of PACC is over
+	evCNP            // a CNP of PACC's is due
+	evStart          // a flow of the list starts (flow)
+)
+
+// partition owns some of a fabric's nodes, their events and packets. A run has one, or one for each processor.
+// Its methods touch nothing of other nodes: packets for them go through its outboxes. Fields of the Sim are read
+// only, but for those of its nodes and flows: a flow's sender belongs to the partition of its source, its receiver
+// to that of its destination.
+type partition struct {
+	*Sim
+	number     int
+	now        units.Time
+	until      units.Time // run handles events up to here at present
+	events     eventQueue
+	extras     extras
+	store      store
+	ports      []port // these four are the Sim's
+	nodes      []node
+	routes     []int32
+	flows      []flow
+	tele       telePool
+	pairs      map[uint64][]int32 // with PACC: flows that run, by source and destination
+	stats      Stats
+	groups     []units.Bytes // payload delivered
+	running    int           // flows that have started and not ended
+	waiting    int           // flows that are known and have yet to start
+	live       int           // packets
+	peak       int           // the most of them at once
+	pendingPFC int           // PFC frames that have arrived and not taken effect
+	feedback   transport.Feedback
+	pulled     packet // see pull
+	stopped    bool
+	single     bool // run handles one event
+	outboxes
+}
+
+// chance is what a node draws; each kind has a stream of its own.
+type chance struct {
+	ecn, laws, jitter, noise *rand.Rand
+}
+
+// makePartitions makes the partitions of a configuration. Most events are not further ahead than horizon.
+func (s *Sim) makePartitions(c *Config, horizon units.Time) {
+	of, n := s.plan(c)
+	s.partitionOf = of
+	for i := range s.ports {
+		p := &s.ports[i]
+		p.special = p.jitter != 0 || p.cross || p.toHost
+		p.into = uint16(of[s.ports[p.peer].node])
+	}
+	s.chances = make([]chance, len(s.nodes))
+	for i := range s.chances {
+		draw := func(what string) *rand.Rand { return Stream(c.Seed, fmt.Sprintf("%s %d", what, i)) }
+		s.chances[i] = chance{draw("ecn"), draw("laws"), draw("jitter"), draw("noise")}
+	}
+	for i := range n {
+		p := &partition{
+			Sim: s, number: i, events: eventQueue{wheel: event.NewQueue(horizon)}, store: newStore(), tele: newTelePool(),
+			groups: make([]units.Bytes, c.Groups), outboxes: newOutboxes(n),
+		}
+		s.partitions = append(s.partitions, p)
+	}
+	s.addFIFOs()
+	s.shareSlices()
+}
+
+// shareSlices tells the partitions where ports, routes and flows are, which move as they grow.
+func (s *Sim) shareSlices() {
+	for _, p := range s.partitions {
+		p.ports, p.nodes, p.routes, p.flows = s.ports, s.nodes, s.routes, s.flows
+	}
+}
+
+// at returns the partition of a node.
+func (s *Sim) at(node int) *partition { return s.partitions[s.partitionOf[node]] }
+
+// run handles the events that are due until a time, with single only the first of them.
+func (s *partition) run(until units.Time) {
+	s.until = until
+	for !s.stopped {
+		e, p := s.events.next(s.until)
+		if e.What == event.Never {
+			return
+		}
+		s.now = e.At
+		s.stats.Events++
+		s.dispatch(e.What, p)
+		if s.single {
+			return
+		}
+	}
+}
+
+// dispatch handles an event, p is its packet where the event queue holds that.
+func (s *partition) dispatch(what event.What, p *packet) {
+	switch i := what.Arg(); what.Kind() {
+	case evArrive:
+		if p == nil {
+			p = s.takeFromLink(i)
+		}
+		s.arriveAt(i, &s.ports[i], p)
+		return
+	case evFree:
+		s.freed(i)
+		return
+	case evPause:
+		s.applyPFC(i)
+	case evRefresh:
+		s.refresh(i)
+	case evExpire:
+		s.expire(i)
+	case evWake:
+		s.wake(i)
+	case evTimer:
+		s.timer(i)
+	case evNotify:
+		s.notifyOwed(i)
+	case evTick:
+		s.paccs[i].onTick(s)
+	case evCNP:
+		s.paccs[i].onSend(s)
+	case evStart:
+		s.waiting--
+		s.fail(s.start(i))
+	}
+	if s.limit > 0 && s.stats.Events > s.limit {
+		s.fail(ErrLimit)
+	}
+}
+
+// fail stops the partition. The Sim takes the error over at the end of the window.
+func (s *partition) fail(err error) {
+	if err != nil && s.failure == nil {
+		s.failure, s.stopped = fmt.Errorf("at %v: %w", s.now, err), true
+	}
+}
