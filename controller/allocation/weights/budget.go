@@ -15,8 +15,7 @@ func (r *Registry) SetBudget(by Caller, application string, limit float64) error
 	r.write.Lock()
 	defer r.write.Unlock()
 	s := r.ledger.stage()
-	entry := audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: application, Value: limit, What: audit.Budget,
-		Previous: r.ledger.apps[application].Limit.Float()}
+	entry := by.entry(audit.Budget, application, Key{}, r.ledger.apps[application].Limit, limit)
 	err := CheckApplication(application)
 	if err == nil {
 		var w Weight
@@ -65,7 +64,7 @@ func (r *Registry) restore(peer string, before []Budget) {
 	var entries []audit.Entry
 	for _, b := range before {
 		a := s.app(b.Application)
-		entries = append(entries, audit.Entry{Peer: peer, Application: b.Application, Previous: a.Limit.Float(), Value: b.Limit.Float(), What: audit.Budget})
+		entries = append(entries, Caller{Peer: peer}.entry(audit.Budget, b.Application, Key{}, a.Limit, b.Limit.Float()))
 		a.Limit, a.Configured = b.Limit, b.Configured
 		s.apps[b.Application] = a
 	}
@@ -83,7 +82,7 @@ func (r *Registry) configured(cfg *config.Config) (*stage, []audit.Entry, error)
 	set := func(name, field string, value float64) error {
 		named[name] = true
 		a := s.app(name)
-		e := audit.Entry{Peer: "configuration " + cfg.File, Application: name, Previous: a.Limit.Float(), Value: value, What: audit.Budget}
+		e := Caller{Peer: "configuration " + cfg.File}.entry(audit.Budget, name, Key{}, a.Limit, value)
 		limit, err := LimitFromFloat(value)
 		switch {
 		case err == nil && a.Configured == limit:

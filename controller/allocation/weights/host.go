@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -45,7 +46,7 @@ func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, err
 	slices.SortFunc(gone, Key.Compare)
 	for _, k := range gone {
 		old, err := s.delete(k)
-		log(deletion(by, k, old), err)
+		log(by.entry(audit.Delete, old.Application, k, old.Weight, 0), err)
 	}
 
 	answers := make([]Answer, len(flows))
@@ -55,10 +56,7 @@ func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, err
 			answers[i].Flow = f
 			continue
 		}
-		e := audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: c.Application, Flow: c.Key.String(), Value: c.Weight, What: audit.Weight}
-		if e.Application == "" {
-			e.Application = DefaultApplication
-		}
+		e := by.entry(audit.Weight, cmp.Or(c.Application, DefaultApplication), c.Key, 0, c.Weight)
 		var applied []Applied
 		var err error = &ForeignError{Flow: c.Key, Owner: e.Application}
 		if by.May(e.Application) {

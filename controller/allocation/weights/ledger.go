@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -120,15 +121,9 @@ func (s *stage) set(host string, changes []Change) ([]Applied, error) {
 			t.after -= old.Weight
 			sums[old.Application] = t
 		}
-		f := Flow{Key: c.Key, Weight: w, Application: c.Application, Host: host}
+		f := Flow{Key: c.Key, Weight: w, Application: cmp.Or(c.Application, old.Application, DefaultApplication), Host: host}
 		if known {
 			f.Host = old.Host
-		}
-		if f.Application == "" {
-			f.Application = DefaultApplication
-			if known {
-				f.Application = old.Application
-			}
 		}
 		if err := CheckApplication(f.Application); err != nil {
 			return nil, err

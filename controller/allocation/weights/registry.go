@@ -66,11 +66,8 @@ type Registry struct {
 // New returns a registry with what the keeper holds.
 func New(o Options) *Registry {
 	r := &Registry{
-		keeper: o.Keeper, audit: o.Audit, slog: o.Log, ledger: newLedger(),
+		keeper: o.Keeper, audit: o.Audit, slog: cmp.Or(o.Log, slog.Default()), ledger: newLedger(),
 		updates: events.NewBus[Update](0), refused: map[string]map[Key]Change{},
-	}
-	if r.slog == nil {
-		r.slog = slog.Default()
 	}
 	if r.audit == nil {
 		r.audit = audit.New(audit.Options{Log: r.slog})
@@ -108,6 +105,14 @@ func (c Caller) May(application string) bool {
 	return c.Applications == nil || slices.Contains(c.Applications, cmp.Or(application, DefaultApplication))
 }
 
+// entry returns a line of the audit log; k is the zero Key where it is about no flow.
+func (c Caller) entry(what, application string, k Key, previous Weight, value float64) audit.Entry {
+	return audit.Entry{
+		Identity: c.Identity, Peer: c.Peer, Application: application, Flow: k.String(),
+		Previous: previous.Float(), Value: value, What: what,
+	}
+}
+
 // mayChange refuses a flow of somebody else; one that is not known is nobody's.
 func (c Caller) mayChange(f Flow) error {
 	if f.Weight == 0 || c.May(f.Application) {
@@ -135,8 +140,7 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	entries := make([]audit.Entry, len(changes))
 	for i, c := range changes {
 		old := r.ledger.flows[c.Key]
-		entries[i] = audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: cmp.Or(c.Application, old.Application, DefaultApplication),
-			Flow: c.Key.String(), Previous: old.Weight.Float(), Value: c.Weight, What: audit.Weight}
+		entries[i] = by.entry(audit.Weight, cmp.Or(c.Application, old.Application, DefaultApplication), c.Key, old.Weight, c.Weight)
 		if err == nil {
 			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
 		}
@@ -157,7 +161,7 @@ func (r *Registry) Delete(by Caller, k Key) error {
 	if err == nil {
 		old, err = s.delete(k)
 	}
-	return r.finish(s, []audit.Entry{deletion(by, k, old)}, err)
+	return r.finish(s, []audit.Entry{by.entry(audit.Delete, old.Application, k, old.Weight, 0)}, err)
 }
 
 // Refuse records a change that was refused before it came here: its flow could not be read.
@@ -222,10 +226,6 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 		}
 	}
 	return nil
-}
-
-func deletion(by Caller, k Key, old Flow) audit.Entry {
-	return audit.Entry{Identity: by.Identity, Peer: by.Peer, Application: old.Application, Flow: k.String(), Previous: old.Weight.Float(), What: audit.Delete}
 }
 
 // Flow returns a flow.
