@@ -6,6 +6,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/packetio"
@@ -31,7 +32,7 @@ func (s *Server) PacketIn(frame []byte) {
 		if x.scope != nil && !x.scope.packetIn {
 			continue
 		}
-		if !x.box.offer(m, 1) {
+		if !x.box.offer(m, len(in.Payload), 1) {
 			s.stats.packetIn.Add(1)
 		}
 	}
@@ -52,16 +53,16 @@ func (s *Server) Digest(name string, fields [][]byte) {
 func (s *Server) sendDigest(l *live, d *p4v1.DigestList) {
 	d.Timestamp = time.Now().UnixNano()
 	m := &p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Digest{Digest: d}}
-	if s.broadcast(l, d.DigestId, m) == 0 {
+	if s.broadcast(l, d.DigestId, m, proto.Size(d)) == 0 {
 		s.stats.digest.Add(uint64(len(d.Data)))
 	}
 }
 
 // broadcast offers a message about one object to every primary whose scope contains the object. It
 // returns the number of primaries that had room for it.
-func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse) (delivered int) {
+func (s *Server) broadcast(l *live, object uint32, m *p4v1.StreamMessageResponse, size int) (delivered int) {
 	for _, x := range *s.listeners.Load() {
-		if x.scope.allows(l.schema, object) && x.box.offer(m, 1) {
+		if x.scope.allows(l.schema, object) && x.box.offer(m, size, 1) {
 			delivered++
 		}
 	}
@@ -86,7 +87,7 @@ func (s *Server) Sweep(now units.Time) {
 	for _, n := range idle {
 		n.Timestamp = time.Now().UnixNano()
 		m := &p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_IdleTimeoutNotification{IdleTimeoutNotification: n}}
-		if s.broadcast(l, n.TableEntry[0].TableId, m) == 0 {
+		if s.broadcast(l, n.TableEntry[0].TableId, m, proto.Size(n)) == 0 {
 			s.stats.idle.Add(1)
 		}
 	}

@@ -101,9 +101,10 @@ type Server struct {
 	// listeners are the streams of the primaries, replaced as a whole.
 	listeners atomic.Pointer[[]listener]
 
-	stats   counters
-	closing chan struct{}
-	closed  sync.Once
+	stats    counters
+	outBytes atomic.Int64 // that wait in all outboxes
+	closing  chan struct{}
+	closed   sync.Once
 }
 
 // Stats counts the messages that the server dropped so that the switch need not wait, and those that

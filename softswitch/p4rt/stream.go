@@ -3,10 +3,12 @@ package p4rt
 import (
 	"errors"
 	"io"
+	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 )
@@ -18,46 +20,73 @@ var (
 	errSlow    = status.Error(codes.ResourceExhausted, "the client does not read its stream")
 )
 
-// StreamChannel runs one client's session. This goroutine sends. Another one receives, and ends the
-// session when the client closes the stream or there is an error.
+// echoBytes is how much of the payload of a refused packet-out its error repeats.
+const echoBytes = 256
+
+// stallTime is how long a client may leave a message unread that it has to take before others.
+const stallTime = 30 * time.Second
+
+// StreamChannel runs one client's session. One goroutine receives, and ends the session when the client
+// closes the stream or there is an error; another one sends. A client that does not read its stream loses
+// it: it would keep messages in memory for ever.
 func (s *Server) StreamChannel(stream channel) error {
-	box := newOutbox(s.opts.StreamQueue)
+	box := newOutbox(s.opts.StreamQueue, &s.outBytes)
 	c, ok := s.connect(box)
 	if !ok {
 		return errClosing
 	}
-	done := make(chan error, 1)
+	defer box.close()
+	received, sent := make(chan error, 1), make(chan error, 1)
 	go func() {
 		err := s.receive(stream, c, box)
 		s.disconnect(c)
-		done <- err
+		received <- err
 	}()
+	go func() { sent <- send(stream, box) }() // ends with the stream at the latest
+	stall := time.NewTicker(stallTime / 2)
+	defer stall.Stop()
+	var end error
+	var before uint64
+	still := 0 // half stall times without progress
 	for {
 		select {
-		case <-box.wake:
-			if err := send(stream, box); err != nil {
-				return err
-			}
-		case err := <-done:
-			if sent := send(stream, box); sent != nil && err == nil {
-				return sent
+		case err := <-sent:
+			if end != nil {
+				return end
 			}
 			return err
+		case end = <-received:
+			box.finish()
 		case <-s.closing:
 			return errClosing
+		case <-stall.C:
+			done, waiting := box.progress()
+			if still++; !waiting || done != before {
+				still = 0
+			}
+			if before = done; still > 1 {
+				return errSlow
+			}
 		}
 	}
 }
 
+// send sends what is in the box until the last message.
 func send(stream channel, box *outbox) error {
-	queue, ok := box.drain()
-	for _, m := range queue {
-		if err := stream.Send(m); err != nil {
-			return err
+	for range box.wake {
+		queue, bytes, last, full := box.drain()
+		for i, m := range queue {
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+			box.sent(i == len(queue)-1, bytes)
 		}
-	}
-	if !ok {
-		return errSlow
+		switch {
+		case full:
+			return errSlow
+		case last:
+			return nil
+		}
 	}
 	return nil
 }
@@ -106,9 +135,14 @@ func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) erro
 				return err
 			}
 		case *p4v1.StreamMessageRequest_Packet:
-			s.reject(box, s.packetOut(c, u.Packet), &p4v1.StreamError{
-				Details: &p4v1.StreamError_PacketOut{PacketOut: &p4v1.PacketOutError{PacketOut: u.Packet}},
-			})
+			if err := s.packetOut(c, u.Packet); err != nil {
+				if p := u.Packet; len(p.GetPayload()) > echoBytes {
+					p.Payload = append([]byte(nil), p.Payload[:echoBytes]...) // the rest is the client's own
+				}
+				s.reject(box, err, &p4v1.StreamError{
+					Details: &p4v1.StreamError_PacketOut{PacketOut: &p4v1.PacketOutError{PacketOut: u.Packet}},
+				})
+			}
 		case *p4v1.StreamMessageRequest_DigestAck:
 			s.reject(box, s.digestAck(c, u.DigestAck), &p4v1.StreamError{
 				Details: &p4v1.StreamError_DigestListAck{DigestListAck: &p4v1.DigestListAckError{DigestListAck: u.DigestAck}},
@@ -128,7 +162,7 @@ func (s *Server) reject(box *outbox, err error, e *p4v1.StreamError) {
 		return
 	}
 	e.CanonicalCode, e.Message, e.Space = int32(status.Code(err)), status.Convert(err).Message(), errorSpace
-	if !box.offer(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Error{Error: e}}, 2) {
+	if !box.offer(&p4v1.StreamMessageResponse{Update: &p4v1.StreamMessageResponse_Error{Error: e}}, proto.Size(e), 2) {
 		s.stats.streamError.Add(1)
 	}
 }
