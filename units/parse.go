@@ -28,6 +28,25 @@ var (
 	}
 )
 
+// Patterns of the texts that ParseTime, ParseBytes and ParseRate take, as regular expressions.
+var (
+	TimePattern  = pattern(timeScales)
+	BytesPattern = pattern(byteScales)
+	RatePattern  = pattern(rateScales)
+)
+
+func pattern(scales []scale) string {
+	return ` *[0-9.]+ *(` + strings.Join(suffixes(scales), "|") + `) *`
+}
+
+func suffixes(scales []scale) []string {
+	names := make([]string, len(scales))
+	for i, sc := range scales {
+		names[i] = sc.suffix
+	}
+	return names
+}
+
 // ParseTime reads a time such as "80us", "1.5ms" or "2s". Allowed units: ps, ns, us, µs, ms, s.
 func ParseTime(s string) (Time, error) {
 	v, err := parse("time", s, timeScales)
@@ -71,11 +90,7 @@ func parse(what, s string, scales []scale) (int64, error) {
 		}
 		return n.Int64(), nil
 	}
-	names := make([]string, len(scales))
-	for i, sc := range scales {
-		names[i] = sc.suffix
-	}
-	return 0, fmt.Errorf("%q is not a %s: want a non-negative number with one of the units %s", s, what, strings.Join(names, ", "))
+	return 0, fmt.Errorf("%q is not a %s: want a non-negative number with one of the units %s", s, what, strings.Join(suffixes(scales), ", "))
 }
 
 // format prints v in the largest unit that needs at most three decimals.

@@ -9,16 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/controller/config/reference"
+	"github.com/headgate/headgate/internal/jsonfile"
 )
 
 // newExplainCommand is "explain", which says what the keys of the fabric file and of a policy are.
 func newExplainCommand() *cobra.Command {
+	var schema bool
 	c := &cobra.Command{
 		Use:   "explain [KEY]",
 		Short: "Say what a key of the fabric file or of a policy is, what it may be and what it is by default",
 		Long: "Explains a key such as links.rate, with those below it: what may stand there, what does by default, and\n" +
 			"what it does. Without a key it lists the sections. Keys of a policy have policy. before them, as in\n" +
-			"policy.grants.who. docs/keys.md has all of them.",
+			"policy.grants.who. docs/keys.md has all of them. With --schema it prints a JSON schema of the fabric file, or with\n" +
+			"the key policy of a policy, for editors and for checks before a file reaches a controller.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := newEnv(cmd)
@@ -26,11 +29,26 @@ func newExplainCommand() *cobra.Command {
 				return err
 			}
 			defer e.conn.Close()
+			if schema {
+				return explainSchema(e, strings.Join(args, ""))
+			}
 			return explainKey(e, strings.Join(args, ""))
 		},
 	}
 	addOutputFlag(c)
+	c.Flags().BoolVar(&schema, "schema", false, "print a JSON schema of the fabric file, or of a policy for the key policy")
 	return c
+}
+
+func explainSchema(e *env, of string) error {
+	if of != "" && of != reference.Policy {
+		return fmt.Errorf("--schema: want no key, or %s", reference.Policy)
+	}
+	keys, err := reference.Keys()
+	if err != nil {
+		return err
+	}
+	return jsonfile.Encode(e.Out, reference.Schema(keys, of))
 }
 
 func explainKey(e *env, path string) error {

@@ -111,7 +111,7 @@ func TestOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Controller.Listen != "127.0.0.1:8" || c.Controller.Metrics != "127.0.0.1:7" || c.Controller.PollInterval >= 0 {
+	if c.Controller.Listen != "127.0.0.1:8" || c.Controller.Metrics != "127.0.0.1:7" || c.Controller.PollInterval != 0 {
 		t.Errorf("controller = %+v", c.Controller)
 	}
 	t.Setenv("HEADGATE_CONTROLLER_ELECTION_ID", "minus one")

@@ -137,6 +137,7 @@ func readController(m *yamlnode.Map) Controller {
 	if v.TLS.Cert != "" && v.Policy == "" {
 		m.Fault("tls", "is given without a policy, so that nobody could call: want policy too, the file that says who may do what")
 	}
+	m.Computed("probe_timeout", "flap_hold_max")
 	v.ProbeTimeout = m.Wall("probe_timeout", max(900*time.Millisecond, 3*v.ProbeInterval), 20*time.Millisecond, time.Hour)
 	v.FlapHold = m.WallOrOff("flap_hold", time.Second, 10*time.Millisecond, time.Hour)
 	v.FlapHoldMax = m.Wall("flap_hold_max", max(time.Minute, v.FlapHold), 10*time.Millisecond, 24*time.Hour)

@@ -12,9 +12,7 @@ func readCluster(m *yamlnode.Map) Cluster {
 	v := Cluster{Etcd: m.Texts("etcd"), Lease: m.Wall("lease", MinLease, MinLease, time.Minute)}
 	v.Members = yamlnode.List(m, "members", func(m *yamlnode.Map) Member {
 		m.Need("name", "relay")
-		if len(v.Etcd) == 0 {
-			m.Need("raft")
-		}
+		m.NeedIf(len(v.Etcd) == 0, "raft")
 		return Member{Name: m.Word("name", ""), Raft: m.HostPort("raft", ""), Relay: m.HostPort("relay", "")}
 	})
 	if n := len(v.Members); !slices.Contains([]int{1, 3, 5, 7}, n) {

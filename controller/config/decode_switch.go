@@ -32,8 +32,11 @@ func (c *Config) readSwitch(m *yamlnode.Map, sections []Section) Switch {
 	if s.Target == tofinoAlias {
 		s.Target = Tofino1
 	}
-	low, high := s.Target.cpuPorts()
-	s.CPUPort = uint32(m.Int("cpu_port", int(s.Target.cpuPort()), low, high))
+	m.Computed("cpu_port")
+	s.CPUPort = uint32(m.Int("cpu_port", int(s.Target.cpuPort()), 0, ids.CPUPort))
+	if fixed := s.Target.Chip() == ""; fixed != (s.CPUPort == ids.CPUPort) {
+		m.Fault("cpu_port", `is "%d", want %s`, s.CPUPort, map[bool]string{true: "510", false: "an integer from 0 to 509"}[fixed])
+	}
 	m.Sub("tls", func(m *yamlnode.Map) { s.TLS = readTLS(m) })
 	for _, own := range sections {
 		if own.ReadSwitch != nil {

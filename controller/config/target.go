@@ -56,11 +56,3 @@ func (t Target) cpuPort() uint32 {
 	}
 	return ids.CPUPort
 }
-
-// cpuPorts returns the range of CPU ports that a build of the target's program may have.
-func (t Target) cpuPorts() (low, high int) {
-	if t.Chip() != "" {
-		return 0, maxPort
-	}
-	return ids.CPUPort, ids.CPUPort
-}

@@ -106,10 +106,17 @@ func (m *Map) Need(keys ...string) {
 	}
 }
 
+// NeedIf is Need where a condition on other keys holds.
+func (m *Map) NeedIf(need bool, keys ...string) {
+	if need && m.d.described == nil {
+		m.Need(keys...)
+	}
+}
+
 // Sub calls read for the mapping of a key, and reports whether it is there.
 func (m *Map) Sub(key string, read func(*Map)) bool {
 	if m.d.described != nil {
-		read(m.holds(key, m.join(key), "a mapping"))
+		read(m.holds(key, m.join(key), "a mapping", Object()))
 		return true
 	}
 	n := m.Node(key)
@@ -134,7 +141,7 @@ func Section[T any](m *Map, key string, read func(*Map) T) (v T) {
 // Each calls read for each mapping of a list.
 func (m *Map) Each(key string, read func(*Map)) {
 	if m.d.described != nil {
-		read(m.holds(key, m.join(key)+"[]", "a list of mappings"))
+		read(m.holds(key, m.join(key)+"[]", "a list of mappings", list(Object())))
 		return
 	}
 	for i, n := range m.list(key) {

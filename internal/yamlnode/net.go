@@ -4,30 +4,25 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
+// word is what Word takes.
+var word = regexp.MustCompile(`^[0-9A-Za-z][-_.0-9A-Za-z]{0,62}$`)
+
 // Word returns a name that may stand in paths, metrics and log lines.
 func (m *Map) Word(key, def string) string {
 	const want = "a word of 1 to 63 letters, digits, '-', '_' or '.', starting with a letter or digit"
-	return Scalar(m, key, def, want, func(s string) (string, error) { return check(s, IsWord(s)) })
+	schema := anyText
+	schema.Pattern = word.String()
+	return scalar(m, key, def, kind[string]{want, schema, func(s string) (string, error) { return check(s, IsWord(s)) }})
 }
 
 // IsWord reports whether Word takes a text.
-func IsWord(s string) bool {
-	if s == "" || len(s) > 63 {
-		return false
-	}
-	for i, r := range s {
-		alnum := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !alnum && (i == 0 || !strings.ContainsRune("-_.", r)) {
-			return false
-		}
-	}
-	return true
-}
+func IsWord(s string) bool { return word.MatchString(s) }
 
 // HostPort returns host:port, or one of the words that are allowed in its place.
 func (m *Map) HostPort(key, def string, words ...string) string {

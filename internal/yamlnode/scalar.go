@@ -20,23 +20,35 @@ var ErrNotAllowed = errors.New("not allowed")
 // unitError is an error of package units, which says value and what is wanted itself.
 type unitError struct{ error }
 
-// Scalar reads a key's text with a parser; want says what is allowed.
-func Scalar[T any](m *Map, key string, def T, want string, parse func(string) (T, error)) T {
-	if m.d.described != nil {
-		return describe(m, key, def, want, parse)
-	}
-	return element(m, m.Node(key), m.join(key), def, want, parse)
+// kind is what a value may be: in words, as a JSON schema, and as a parser that refuses the rest.
+type kind[T any] struct {
+	want   string
+	schema Schema
+	parse  func(string) (T, error)
 }
 
-func element[T any](m *Map, n *yaml.Node, path string, def T, want string, parse func(string) (T, error)) T {
+// Scalar reads a key's text with a parser; want says what is allowed.
+func Scalar[T any](m *Map, key string, def T, want string, parse func(string) (T, error)) T {
+	return scalar(m, key, def, kind[T]{want, anyText, parse})
+}
+
+func scalar[T any](m *Map, key string, def T, k kind[T]) T {
+	if m.d.described != nil {
+		describe(m, key, def, k)
+		return def
+	}
+	return element(m, m.Node(key), m.join(key), def, k)
+}
+
+func element[T any](m *Map, n *yaml.Node, path string, def T, k kind[T]) T {
 	if n == nil {
 		return def
 	}
 	if n.Kind != yaml.ScalarNode || isNull(n) {
-		m.d.add(n.Line, path, "is %s, want %s", kindName(n), want)
+		m.d.add(n.Line, path, "is %s, want %s", kindName(n), k.want)
 		return def
 	}
-	v, err := parse(n.Value)
+	v, err := k.parse(n.Value)
 	if err == nil {
 		return v
 	}
@@ -44,9 +56,9 @@ func element[T any](m *Map, n *yaml.Node, path string, def T, want string, parse
 	case errors.As(err, new(unitError)):
 		m.d.add(n.Line, path, "%v", err)
 	case errors.Is(err, ErrNotAllowed):
-		m.d.add(n.Line, path, "is %q, want %s", clip(n.Value), want)
+		m.d.add(n.Line, path, "is %q, want %s", clip(n.Value), k.want)
 	default:
-		m.d.add(n.Line, path, "is %q: %v, want %s", clip(n.Value), err, want)
+		m.d.add(n.Line, path, "is %q: %v, want %s", clip(n.Value), err, k.want)
 	}
 	return def
 }
@@ -60,20 +72,21 @@ func check[T any](v T, ok bool) (T, error) {
 }
 
 // elements reads each scalar of a list.
-func elements[T any](m *Map, key, want string, parse func(string) (T, error)) []T {
+func elements[T any](m *Map, key string, k kind[T]) []T {
+	var none T
 	if m.d.described != nil {
-		return describeList(m, key, want, parse)
+		m.d.described.add(Key{Path: m.join(key), Allowed: "a list, of each " + nameOf(none) + k.want, Schema: list(k.schema)})
+		return nil
 	}
-	var list []T
+	var values []T
 	for i, n := range m.list(key) {
 		path, faults := m.index(key, i), len(m.d.faults)
-		var none T
 		m.d.lines[path] = n.Line
-		if v := element(m, n, path, none, want, parse); len(m.d.faults) == faults {
-			list = append(list, v)
+		if v := element(m, n, path, none, k); len(m.d.faults) == faults {
+			values = append(values, v)
 		}
 	}
-	return list
+	return values
 }
 
 func same(s string) (string, error) { return s, nil }
@@ -82,69 +95,68 @@ func same(s string) (string, error) { return s, nil }
 func (m *Map) Text(key, def string) string { return Scalar(m, key, def, "a text", same) }
 
 // Texts returns a list of words.
-func (m *Map) Texts(key string) []string { return elements(m, key, "a word", same) }
+func (m *Map) Texts(key string) []string {
+	return elements(m, key, kind[string]{"a word", anyText, same})
+}
 
 // OneOf returns a word out of a list.
 func (m *Map) OneOf(key, def string, allowed ...string) string {
-	return Scalar(m, key, def, "one of "+strings.Join(allowed, ", "), func(s string) (string, error) {
+	return scalar(m, key, def, kind[string]{"one of " + strings.Join(allowed, ", "), Schema{Enum: allowed}, func(s string) (string, error) {
 		return check(s, slices.Contains(allowed, s))
-	})
+	}})
 }
 
 // Bool returns true or false.
 func (m *Map) Bool(key string, def bool) bool {
-	return Scalar(m, key, def, "true or false", func(s string) (bool, error) {
+	return scalar(m, key, def, kind[bool]{"true or false", Schema{Type: "boolean"}, func(s string) (bool, error) {
 		return check(s == "true", s == "true" || s == "false")
-	})
+	}})
 }
 
 // Int returns an integer from low to high.
-func (m *Map) Int(key string, def, low, high int) int {
-	want, parse := integer(low, high)
-	return Scalar(m, key, def, want, parse)
-}
+func (m *Map) Int(key string, def, low, high int) int { return scalar(m, key, def, integer(low, high)) }
 
 // Ints returns a list of integers from low to high.
-func (m *Map) Ints(key string, low, high int) []int {
-	want, parse := integer(low, high)
-	return elements(m, key, want, parse)
-}
+func (m *Map) Ints(key string, low, high int) []int { return elements(m, key, integer(low, high)) }
 
-func integer(low, high int) (string, func(string) (int, error)) {
+func integer(low, high int) kind[int] {
 	want := fmt.Sprintf("an integer from %d to %d", low, high)
 	if low == high {
 		want = strconv.Itoa(low)
 	}
-	return want, func(s string) (int, error) {
+	return kind[int]{want, Schema{Type: "integer", Minimum: low, Maximum: high}, func(s string) (int, error) {
 		v, err := strconv.ParseInt(s, 0, 64)
 		return check(int(v), err == nil && int64(low) <= v && v <= int64(high))
-	}
+	}}
 }
 
 // Float returns a number from low to high.
 func (m *Map) Float(key string, def, low, high float64) float64 {
-	return m.number(key, def, "a number from "+plain(low)+" to "+plain(high), func(v float64) bool { return low <= v && v <= high })
+	return m.number(key, def, "a number from "+plain(low)+" to "+plain(high), Schema{Minimum: low, Maximum: high},
+		func(v float64) bool { return low <= v && v <= high })
 }
 
 // Above returns a finite number above low and at most high, which may be infinite.
 func (m *Map) Above(key string, def, low, high float64) float64 {
-	want := "a finite number above " + plain(low)
+	want, schema := "a finite number above "+plain(low), Schema{Above: low}
 	if !math.IsInf(high, 1) {
-		want = "a number above " + plain(low) + " and at most " + plain(high)
+		want, schema.Maximum = "a number above "+plain(low)+" and at most "+plain(high), high
 	}
-	return m.number(key, def, want, func(v float64) bool { return low < v && v <= high })
+	return m.number(key, def, want, schema, func(v float64) bool { return low < v && v <= high })
 }
 
 // Between returns a number above low and below high.
 func (m *Map) Between(key string, def, low, high float64) float64 {
-	return m.number(key, def, "a number above "+plain(low)+" and below "+plain(high), func(v float64) bool { return low < v && v < high })
+	return m.number(key, def, "a number above "+plain(low)+" and below "+plain(high), Schema{Above: low, Below: high},
+		func(v float64) bool { return low < v && v < high })
 }
 
-func (m *Map) number(key string, def float64, want string, ok func(float64) bool) float64 {
-	return Scalar(m, key, def, want, func(s string) (float64, error) {
+func (m *Map) number(key string, def float64, want string, s Schema, ok func(float64) bool) float64 {
+	s.Type = "number"
+	return scalar(m, key, def, kind[float64]{want, s, func(s string) (float64, error) {
 		v, err := strconv.ParseFloat(s, 64)
 		return check(v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) && ok(v))
-	})
+	}})
 }
 
 // plain prints a bound without an exponent.
@@ -152,45 +164,40 @@ func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // Bytes returns an amount such as "16MB" from low to high.
 func (m *Map) Bytes(key string, def, low, high units.Bytes) units.Bytes {
-	return quantity(m, key, def, low, high, units.ParseBytes)
+	return scalar(m, key, def, quantity(low, high, units.BytesPattern, units.ParseBytes))
 }
 
 // Amounts returns a list of amounts from low to high.
 func (m *Map) Amounts(key string, low, high units.Bytes) []units.Bytes {
-	want, parse := amount(low, high, units.ParseBytes)
-	return elements(m, key, want, parse)
+	return elements(m, key, quantity(low, high, units.BytesPattern, units.ParseBytes))
 }
 
 // Time returns a time such as "2us" from low to high.
 func (m *Map) Time(key string, def, low, high units.Time) units.Time {
-	return quantity(m, key, def, low, high, units.ParseTime)
+	return scalar(m, key, def, duration(low, high))
 }
 
 // Rate returns a rate such as "100Gbps" from low to high.
 func (m *Map) Rate(key string, def, low, high units.Rate) units.Rate {
-	return quantity(m, key, def, low, high, units.ParseRate)
+	return scalar(m, key, def, quantity(low, high, units.RatePattern, units.ParseRate))
 }
 
-// measured is what carries a unit.
-type measured interface {
+func duration(low, high units.Time) kind[units.Time] {
+	return quantity(low, high, units.TimePattern, units.ParseTime)
+}
+
+// quantity is a number with a unit from low to high.
+func quantity[T interface {
 	~int64
 	String() string
-}
-
-func quantity[T measured](m *Map, key string, def, low, high T, parse func(string) (T, error)) T {
-	want, within := amount(low, high, parse)
-	return Scalar(m, key, def, want, within)
-}
-
-// amount returns what is wanted of an amount from low to high, and its parser.
-func amount[T measured](low, high T, parse func(string) (T, error)) (string, func(string) (T, error)) {
-	return low.String() + " to " + high.String(), func(s string) (T, error) {
+}](low, high T, pattern string, parse func(string) (T, error)) kind[T] {
+	return kind[T]{low.String() + " to " + high.String(), Schema{Type: "string", Pattern: "^" + pattern + "$"}, func(s string) (T, error) {
 		v, err := parse(s)
 		if err != nil {
 			return v, unitError{err}
 		}
 		return check(v, low <= v && v <= high)
-	}
+	}}
 }
 
 // Wall returns a wall-clock time from low to high.
@@ -198,18 +205,16 @@ func (m *Map) Wall(key string, def, low, high time.Duration) time.Duration {
 	return m.Time(key, units.FromDuration(def), units.FromDuration(low), units.FromDuration(high)).Duration()
 }
 
-// WallOrOff returns a wall-clock time from low to high, or −1 for "off".
+// WallOrOff returns a wall-clock time from low to high, or 0 for "off".
 func (m *Map) WallOrOff(key string, def, low, high time.Duration) time.Duration {
-	const off = -1
-	want, within := amount(units.FromDuration(low), units.FromDuration(high), units.ParseTime)
-	v := Scalar(m, key, units.FromDuration(def), "off, or "+want, func(s string) (units.Time, error) {
-		if s == "off" {
-			return off, nil
-		}
-		return within(s)
-	})
-	if v == off {
-		return off
-	}
-	return v.Duration()
+	within := duration(units.FromDuration(low), units.FromDuration(high))
+	return scalar(m, key, units.FromDuration(def), kind[units.Time]{
+		"off, or " + within.want, Schema{Type: "string", Pattern: within.schema.Pattern + "|^off$"},
+		func(s string) (units.Time, error) {
+			if s == "off" {
+				return 0, nil
+			}
+			return within.parse(s)
+		},
+	}).Duration()
 }

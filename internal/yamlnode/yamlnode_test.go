@@ -54,7 +54,7 @@ func TestReads(t *testing.T) {
 		`{int: 5, ints: [1, 0x2], float: 0, above: 9, between: 8.9, bool: false, text: 5, texts: [a], word: b, one: b, time: 2us, bytes: 16MB,
 		  rate: 1Mbps, wall: 1ms, off: off, addr: off, ipv4: 10.0.0.1, mac: "02:00:00:00:00:01", sub: {x: 0}, list: [{x: 1}], entries: {k: {x: 2}}}`: {
 			5, []int{1, 2}, 0.0, 9.0, 8.9, false, "5", []string{"a"}, "b", "b", 2 * units.Microsecond, 16 * units.MB,
-			units.Mbps, time.Millisecond, time.Duration(-1), "off", netip.MustParseAddr("10.0.0.1"), [6]byte{2, 0, 0, 0, 0, 1}, 0, []int{1}, "k", 2},
+			units.Mbps, time.Millisecond, time.Duration(0), "off", netip.MustParseAddr("10.0.0.1"), [6]byte{2, 0, 0, 0, 0, 1}, 0, []int{1}, "k", 2},
 	} {
 		got, err := read(text)
 		if err != nil || !reflect.DeepEqual(got, want) {

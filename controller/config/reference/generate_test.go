@@ -43,9 +43,9 @@ func descriptions(keys []Key) (texts map[string]string, faults []error) {
 			text = begin.ReplaceAllString(s.of(section)[""], "")
 		case section != nil:
 			text = s.find(section, path[1:])
-		case k.Path == policy:
+		case k.Path == Policy:
 			text = "The file that `controller.policy` names, with these keys, but without `policy.` before them: who may do what at the controller."
-		case path[0] == policy:
+		case path[0] == Policy:
 			text = s.find(reflect.TypeFor[authz.Policy](), path[1:])
 		case len(path) == 2 && path[0] == "switches" && top[path[1]] != nil:
 			text = "In place of keys of `" + path[1] + "`, for this switch alone."
@@ -188,7 +188,8 @@ func draw(keys []Key) string {
 	var b strings.Builder
 	b.WriteString("# Every key of the fabric file, and of a policy\n\n" +
 		"Written by the test of `controller/config/reference` with its flag `-update`, from the functions that read the files and the comments of their types;\n" +
-		"`headgate explain KEY` shows the same. [`examples/leaf-spine.yaml`](../examples/leaf-spine.yaml) has every key in place.\n\n" +
+		"`headgate explain KEY` shows the same. [`fabric.schema.json`](fabric.schema.json) and [`policy.schema.json`](policy.schema.json) say it to editors\n" +
+		"(`# yaml-language-server: $schema=docs/fabric.schema.json` as a file's first line) and to checks without Headgate; `headgate explain --schema` prints them. [`examples/leaf-spine.yaml`](../examples/leaf-spine.yaml) has every key in place.\n\n" +
 		"Rates have a unit (bps, Kbps, Mbps, Gbps), amounts too (B, KB = 1000 B, KiB = 1024 B, …), times (ns, us, ms, s). Times of\n" +
 		"the network are as at line rate and multiplied by `scale`; those of `controller` are by the clock on the wall. `[]` stands\n" +
 		"for each element of a list.\n\n")

@@ -1,7 +1,7 @@
 // Package reference says what each key of the fabric file and of a policy is: what may stand there and what does by
 // default, as the functions that read the files ask for it, and what the comments of the
-// configuration's types say. The comments are in keys.json, and all of it is in docs/keys.md; both are
-// written by the package's test with -update.
+// configuration's types say. The comments are in keys.json, all of it is in docs/keys.md, and as JSON schemas in
+// docs/fabric.schema.json and docs/policy.schema.json. The package's test writes these files with -update.
 package reference
 
 import (
@@ -22,6 +22,8 @@ type Key struct {
 	Default     string `json:"default"` // Required, Computed, Told, None, or the value
 	Description string `json:"description,omitempty"`
 	Holds       bool   `json:"-"` // other keys
+
+	schema yamlnode.Schema
 }
 
 // What stands for a default that is no value.
@@ -32,8 +34,8 @@ const (
 	Told     = "see the description"
 )
 
-// policy is before keys of a policy. The fabric file has no such key.
-const policy = "policy"
+// Policy is before keys of a policy. The fabric file has no such key.
+const Policy = "policy"
 
 //go:embed keys.json
 var comments []byte
@@ -44,20 +46,20 @@ func Keys() ([]Key, error) {
 	if err := json.Unmarshal(comments, &texts); err != nil {
 		return nil, err
 	}
-	read := append(config.Keys(controller.Sections()), yamlnode.Key{Path: policy, Allowed: "a file of its own", Holds: true})
+	read := append(config.Keys(controller.Sections()), yamlnode.Key{Path: Policy, Allowed: "a file of its own", Holds: true})
 	for _, k := range authz.PolicyKeys() {
-		k.Path = policy + "." + k.Path
+		k.Path = Policy + "." + k.Path
 		read = append(read, k)
 	}
 	var list []Key
 	for _, k := range read {
 		text := texts[plain(k.Path)]
-		list = append(list, Key{Path: k.Path, Allowed: k.Allowed, Default: defaultOf(k, text), Description: text, Holds: k.Holds})
+		list = append(list, Key{Path: k.Path, Allowed: k.Allowed, Default: defaultOf(k, text), Description: text, Holds: k.Holds, schema: k.Schema})
 	}
 	for i, k := range list {
 		rest, own := strings.CutPrefix(k.Path, "switches[].")
 		if of, _, section := Find(list, rest); own && section && strings.Contains(rest, ".") {
-			list[i].Default, list[i].Description = "that of "+rest, of.Description
+			list[i].Default, list[i].Description, list[i].schema.Default = "that of "+rest, of.Description, nil
 		}
 	}
 	return list, nil
@@ -90,6 +92,26 @@ func Find(keys []Key, path string) (found Key, below []Key, ok bool) {
 		}
 	}
 	return found, below, ok
+}
+
+// Schema returns a JSON schema of the fabric file for "", of a policy for Policy.
+func Schema(keys []Key, of string) yamlnode.Schema {
+	var own []yamlnode.Key
+	for _, k := range keys {
+		path, below := strings.CutPrefix(k.Path, Policy+".")
+		if below != (of == Policy) || k.Path == Policy {
+			continue
+		}
+		k.schema.Description = k.Description
+		if !k.Holds {
+			k.schema.Description += " Allowed: " + k.Allowed + ". Default: " + k.Default + "."
+		}
+		own = append(own, yamlnode.Key{Path: path, Required: k.Default == Required, Schema: k.schema})
+	}
+	s := yamlnode.Object()
+	s.Version = "https://json-schema.org/draft/2020-12/schema"
+	s.Put(own)
+	return s
 }
 
 // plain returns a path without brackets.

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite keys.json and docs/keys.md")
 
-const page = "../../../docs/keys.md"
+const docs = "../../../docs/"
 
 // What is committed is what the sources give.
 func TestCommitted(t *testing.T) {
@@ -24,17 +24,13 @@ func TestCommitted(t *testing.T) {
 	for _, f := range faults {
 		t.Error(f)
 	}
-	var want bytes.Buffer
-	e := json.NewEncoder(&want)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(texts); err != nil {
-		t.Fatal(err)
-	}
 	for i, k := range keys {
 		keys[i].Description = texts[plain(k.Path)] // which keys.json may not have yet
 	}
-	for name, text := range map[string]string{"keys.json": want.String(), page: draw(keys)} {
+	for name, text := range map[string]string{
+		"keys.json": encode(t, texts), docs + "keys.md": draw(keys),
+		docs + "fabric.schema.json": encode(t, Schema(keys, "")), docs + "policy.schema.json": encode(t, Schema(keys, Policy)),
+	} {
 		if *update {
 			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -42,6 +38,46 @@ func TestCommitted(t *testing.T) {
 		}
 		if is, err := os.ReadFile(name); err != nil || string(is) != text {
 			t.Errorf("%s is not what the configuration's types say (%v): go test ./controller/config/reference -update", name, err)
+		}
+	}
+}
+
+func encode(t *testing.T, v any) string {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// The schema has each key where the files have it.
+func TestSchema(t *testing.T) {
+	keys, err := Keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		path, below := strings.CutPrefix(k.Path, Policy+".")
+		if k.Path == Policy {
+			continue
+		}
+		s := Schema(keys, map[bool]string{true: Policy}[below])
+		at := &s
+		for name := range strings.SplitSeq(path, ".") {
+			name, list := strings.CutSuffix(name, "[]")
+			if at = at.Properties[name]; at == nil {
+				t.Fatalf("%s: not in the schema", k.Path)
+			}
+			if list {
+				at = at.Items
+			}
+		}
+		if at.Description == "" && !k.Holds || at.Type == nil && at.Enum == nil {
+			t.Errorf("%s: %+v", k.Path, at)
 		}
 	}
 }

@@ -68,10 +68,12 @@ func (b *Config) read(m *yamlnode.Map) {
 	b.Share = m.Int("share", b.Share, 1, 1000)
 	m.Sub("dsh", b.readDSH)
 	m.Sub("spfc", func(m *yamlnode.Map) {
+		m.Computed("period")
 		b.K = m.Int("k", b.K, 2, 64)
 		b.Period = m.Time("period", b.Period, units.Nanosecond, units.Second)
 	})
 	m.Sub("watchdog", func(m *yamlnode.Map) {
+		m.Computed("storm", "stuck")
 		b.Storm = uint64(m.Int("storm", int(b.Storm), 1, maxStorm))
 		b.StormWindow = m.Wall("window", b.StormWindow, 100*time.Millisecond, time.Hour)
 		b.Stuck = m.Wall("stuck", b.Stuck, 10*time.Millisecond, 24*time.Hour)

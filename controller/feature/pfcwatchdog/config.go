@@ -49,7 +49,7 @@ func readSwitch(m *yamlnode.Map, c *config.Config) any {
 // read reads a section over what c is.
 func (c Config) read(m *yamlnode.Map) Config {
 	const low, high = time.Millisecond, time.Hour
-	c.DetectionTime = max(0, m.WallOrOff("detection_time", c.DetectionTime, low, high))
+	c.DetectionTime = m.WallOrOff("detection_time", c.DetectionTime, low, high)
 	c.RestorationTime = m.Wall("restoration_time", c.RestorationTime, low, high)
 	c.Action = pfcwd.Action(m.OneOf("action", string(c.Action), string(pfcwd.Drop), string(pfcwd.Forward), string(pfcwd.Alert)))
 	if c.DetectionTime == 0 && (m.Has("restoration_time") || m.Has("action")) {

@@ -71,6 +71,7 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 
 func readClass(m *yamlnode.Map) Class {
 	m.Need("dscp", "class")
+	m.Computed("queue")
 	class := m.Int("class", 0, 0, 7)
 	return Class{DSCP: uint8(m.Int("dscp", 0, 0, 63)), Class: uint8(class), Queue: uint8(m.Int("queue", class, 0, 7))}
 }

@@ -90,6 +90,7 @@ func read(m *yamlnode.Map, c *config.Config) any {
 	if fastest == 0 {
 		fastest = units.Gbps // no host, nothing to share
 	}
+	m.Computed("alpha", "beta", "shift")
 	s := Config{
 		P:     m.Time("p", 3*units.Microsecond, units.Nanosecond, units.Second),
 		K:     m.Time("k", 37*units.Microsecond, units.Nanosecond, units.Second),
