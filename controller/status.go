@@ -86,9 +86,9 @@ func (c *Controller) ports(a *applied, name string) []view.Port {
 	return list
 }
 
-// Glance returns the names and ports of the switch of a name, of all where it is "", and what the features
+// SwitchSummaries returns the names and ports of the switch of a name, of all where it is "", and what the features
 // know of them where that is wanted.
-func (c *Controller) Glance(name string, status bool) []view.Switch {
+func (c *Controller) SwitchSummaries(name string, status bool) []view.Switch {
 	cur := c.snapshot()
 	if cur == nil {
 		return nil

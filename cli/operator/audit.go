@@ -63,7 +63,7 @@ func exportAudit(ctx context.Context, e *env, name string, from uint64) error {
 		_ = os.Remove(name) // no copy is better than a part of one
 		return err
 	}
-	if err := os.WriteFile(audit.HeadOf(name), []byte(head), 0o600); err != nil {
+	if err := os.WriteFile(audit.HeadName(name), []byte(head), 0o600); err != nil {
 		return err
 	}
 	last, _, err := audit.Verify(name, from)

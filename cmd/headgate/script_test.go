@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 type server struct {
 	address string
 	weights *weights.Registry
-	history *history.Book
+	history *history.Store
 	events  *events.Bus[view.Event]
 	samples *events.Bus[view.Sample]
 	stop    func()
@@ -104,7 +104,7 @@ prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
 		return nil, err
 	}
 	s.history = history.New(kept, slog.New(slog.DiscardHandler))
-	api := northbound.New(northbound.Options{Backend: s, History: s.history, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Guard: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
+	api := northbound.New(northbound.Options{Backend: s, History: s.history, Weights: reg, Audit: log, Priorities: priorities, Events: s.events, Samples: s.samples, Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
 	done := make(chan error, 1)
 	go func() { done <- api.Serve(ctx, lis) }()
 	s.stop = sync.OnceFunc(func() { cancel(); <-done })
@@ -135,7 +135,7 @@ func (s *server) HostParameters() []view.HostParameter { return nil }
 
 func (s *server) Switch(string) (view.Switch, bool) { return view.Switch{}, false }
 
-func (s *server) Glance(string, bool) []view.Switch { return nil }
+func (s *server) SwitchSummaries(string, bool) []view.Switch { return nil }
 
 func (s *server) Switches() []view.Switch {
 	return []view.Switch{

@@ -16,29 +16,29 @@ import (
 const applyMethod = "/headgate.v1.FabricService/ApplyConfig"
 
 // Check implements controller.Participant.
-func (g *Guard) Check(cfg *config.Config) error {
-	_, err := load(cfg, g.Files)
+func (a *Authorizer) Check(cfg *config.Config) error {
+	_, err := load(cfg, a.Files)
 	return err
 }
 
 // Configure implements controller.Participant: it puts the policy in force that the configuration
 // names.
-func (g *Guard) Configure(cfg *config.Config) (undo func(), err error) {
-	p, err := load(cfg, g.Files)
+func (a *Authorizer) Configure(cfg *config.Config) (undo func(), err error) {
+	p, err := load(cfg, a.Files)
 	if err != nil {
 		return nil, err
 	}
-	before := g.change(p)
+	before := a.change(p)
 	record := func(from, to *policy) {
 		if !slices.Equal(from.lines, to.lines) {
-			g.Audit.Record(audit.Entry{
+			a.Audit.Record(audit.Entry{
 				What: audit.Policy, Peer: "configuration " + cfg.File, Subject: cfg.Controller.Policy,
 				Before: short(from.lines), After: short(to.lines),
 			}, nil)
 		}
 	}
 	record(before, p)
-	return func() { g.change(before); record(p, before) }, nil
+	return func() { a.change(before); record(p, before) }, nil
 }
 
 // short is a policy in a line of the audit log.
@@ -52,14 +52,14 @@ func short(lines []string) string {
 }
 
 // Changes implements controller.Planner.
-func (g *Guard) Changes(cfg *config.Config) []view.Change {
-	p, err := load(cfg, g.Files)
+func (a *Authorizer) Changes(cfg *config.Config) []view.Change {
+	p, err := load(cfg, a.Files)
 	if err != nil {
 		return nil // Check has said so
 	}
-	g.mu.Lock()
-	now := g.policy.lines
-	g.mu.Unlock()
+	a.mu.Lock()
+	now := a.policy.lines
+	a.mu.Unlock()
 	var list []view.Change
 	for _, l := range now {
 		if !slices.Contains(p.lines, l) {
@@ -84,24 +84,24 @@ func AllowLockout(ctx context.Context) context.Context {
 // CheckCaller says why the caller of ctx may not apply a configuration, with a yamlnode.Fault:
 // an operator leaves the policy as it is, and nobody locks themselves out by mistake. It has
 // nothing to say where no call is.
-func (g *Guard) CheckCaller(ctx context.Context, cfg *config.Config) error {
+func (a *Authorizer) CheckCaller(ctx context.Context, cfg *config.Config) error {
 	c, called := ctx.Value(callerKey{}).(Caller)
 	if !called || c.Owner {
 		return nil
 	}
-	next, err := load(cfg, g.Files)
+	next, err := load(cfg, a.Files)
 	if err != nil {
 		return nil // Check says so
 	}
-	g.mu.Lock()
-	now := g.policy
-	g.mu.Unlock()
+	a.mu.Lock()
+	now := a.policy
+	a.mu.Unlock()
 	fault := func(text string) error {
 		return yamlnode.Fault{Field: "controller.policy", Text: fmt.Sprintf("is %q, "+text, cfg.Controller.Policy)}
 	}
 	roles := now.rights(c.Identity).roles
 	if c.Name == loopback {
-		roles = append(roles, g.Loopback)
+		roles = append(roles, a.Loopback)
 	}
 	if !slices.Contains(roles, Admin) && !slices.Equal(now.lines, next.lines) {
 		return fault(fmt.Sprintf("which changes who may do what: that is for the role admin, %v has %s", c.Identity, names(roles)))

@@ -1,5 +1,5 @@
-// Package access decides who may do what: who calls (identity.go), what the policy grants to
-// whom (policy.go, role.go), and how much of it at a time (limits.go). A Guard stands before the
+// Package authz decides who may do what: who calls (identity.go), what the policy grants to
+// whom (policy.go, role.go), and how much of it at a time (limits.go). An Authorizer stands before the
 // API and the metrics; what the table of methods does not name is refused.
 //
 // A caller is known by what it cannot forge: a client certificate, a bearer token, or the

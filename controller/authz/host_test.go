@@ -106,9 +106,9 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// BenchmarkGuard is what the guard adds to a call of a client with a certificate, under a policy of so many
+// BenchmarkAuthorizer is what the authorizer adds to a call of a client with a certificate, under a policy of so many
 // grants: who it is, its limits, its rights, and what the message is about.
-func BenchmarkGuard(b *testing.B) {
+func BenchmarkAuthorizer(b *testing.B) {
 	for _, grants := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("grants=%d", grants), func(b *testing.B) { guarding(b, grants) })
 	}

@@ -34,35 +34,35 @@ func (c Caller) key() string {
 }
 
 // bucket returns a caller's. The caller holds mu.
-func (g *Guard) bucket(c Caller, now time.Time) *bucket {
+func (a *Authorizer) bucket(c Caller, now time.Time) *bucket {
 	key := c.key()
-	b := g.buckets[key]
+	b := a.buckets[key]
 	if b != nil {
 		return b
 	}
-	if len(g.buckets) >= maxBuckets {
-		for k, old := range g.buckets { // those that have everything are as if they were new
+	if len(a.buckets) >= maxBuckets {
+		for k, old := range a.buckets { // those that have everything are as if they were new
 			if old.running == 0 && old.TokensAt(now) >= float64(old.Burst()) {
-				delete(g.buckets, k)
+				delete(a.buckets, k)
 			}
 		}
 	}
-	b = &bucket{Limiter: rate.NewLimiter(rate.Limit(g.policy.limits.Rate), g.policy.limits.Burst)}
-	g.buckets[key] = b
+	b = &bucket{Limiter: rate.NewLimiter(rate.Limit(a.policy.limits.Rate), a.policy.limits.Burst)}
+	a.buckets[key] = b
 	return b
 }
 
-// charge counts a call, or a message of a stream, and refuses one too many.
-func (g *Guard) charge(c Caller, method string) error {
+// limit counts a call, or a message of a stream, and refuses one too many.
+func (a *Authorizer) limit(c Caller, method string) error {
 	now := time.Now()
-	g.mu.Lock()
-	ok := g.bucket(c, now).AllowN(now, 1)
-	limits := g.policy.limits
-	g.mu.Unlock()
+	a.mu.Lock()
+	ok := a.bucket(c, now).AllowN(now, 1)
+	limits := a.policy.limits
+	a.mu.Unlock()
 	if ok {
 		return nil
 	}
-	return g.refuse(c, method, codes.ResourceExhausted, fmt.Sprintf("%s calls more often than %g times a second: call later (limits.rate of the policy)", c.key(), limits.Rate))
+	return a.refuse(c, method, codes.ResourceExhausted, fmt.Sprintf("%s calls more often than %g times a second: call later (limits.rate of the policy)", c.key(), limits.Rate))
 }
 
 // running is a call that is under way.
@@ -74,26 +74,26 @@ type running struct {
 }
 
 // begin counts a call that is under way, and refuses one too many.
-func (g *Guard) begin(ctx context.Context, method string) (*running, error) {
+func (a *Authorizer) begin(ctx context.Context, method string) (*running, error) {
 	r := &running{caller: CallerOf(ctx), method: method}
-	g.mu.Lock()
-	b := g.bucket(r.caller, time.Now())
-	most := g.policy.limits.Streams
+	a.mu.Lock()
+	b := a.bucket(r.caller, time.Now())
+	most := a.policy.limits.Streams
 	if b.running >= most {
-		g.mu.Unlock()
-		return nil, g.refuse(r.caller, method, codes.ResourceExhausted, fmt.Sprintf("%s has %s under way, which is the most: end some (limits.streams of the policy)", r.caller.key(), units.Count(most, "call")))
+		a.mu.Unlock()
+		return nil, a.refuse(r.caller, method, codes.ResourceExhausted, fmt.Sprintf("%s has %s under way, which is the most: end some (limits.streams of the policy)", r.caller.key(), units.Count(most, "call")))
 	}
 	b.running++
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	g.streams[r] = struct{}{}
-	g.mu.Unlock()
+	a.streams[r] = struct{}{}
+	a.mu.Unlock()
 	return r, nil
 }
 
-func (g *Guard) end(r *running) {
+func (a *Authorizer) end(r *running) {
 	r.cancel(nil)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.streams, r)
-	g.bucket(r.caller, time.Now()).running--
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.streams, r)
+	a.bucket(r.caller, time.Now()).running--
 }

@@ -39,7 +39,7 @@ func (backend) Counted() []observed.Source                          { return nil
 func (backend) HostParameters() []view.HostParameter                { return nil }
 func (backend) Switches() []view.Switch                             { return nil }
 func (backend) Switch(string) (view.Switch, bool)                   { return view.Switch{}, false }
-func (backend) Glance(string, bool) []view.Switch                   { return nil }
+func (backend) SwitchSummaries(string, bool) []view.Switch          { return nil }
 func (backend) SetLink(context.Context, string, string, bool) error { return nil }
 func (backend) Plan(context.Context, string, []byte, int) ([]view.Plan, []string, error) {
 	return nil, nil, nil
@@ -51,7 +51,7 @@ func (backend) Apply(context.Context, string, []byte) (uint64, []view.Result, er
 // rig is the API's server with TLS, on a Unix socket, and in plain text.
 type rig struct {
 	*testcert.Authority
-	guard         *authz.Guard
+	guard         *authz.Authorizer
 	weights       *weights.Registry
 	secure, plain string
 	socket        string
@@ -97,7 +97,7 @@ func start(t testing.TB, loopback authz.Role, policy string) *rig {
 // serve runs a server until the test ends.
 func (r *rig) serve(t testing.TB, secure *tls.Config, more net.Listener) string {
 	t.Helper()
-	srv := northbound.New(northbound.Options{Backend: backend{}, Weights: r.weights, Audit: r.audit, Guard: r.guard, TLS: secure, Log: slog.New(slog.DiscardHandler)})
+	srv := northbound.New(northbound.Options{Backend: backend{}, Weights: r.weights, Audit: r.audit, Authorizer: r.guard, TLS: secure, Log: slog.New(slog.DiscardHandler)})
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

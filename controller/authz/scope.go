@@ -13,11 +13,11 @@ import (
 // named are requests about one application.
 type named interface{ GetApplication() string }
 
-// cover refuses a message that is about what its caller has nothing to do with. Flows of others
+// checkScope refuses a message that is about what its caller has nothing to do with. Flows of others
 // the registry refuses, which knows whose they are.
-func (g *Guard) cover(c Caller, method string, m any) error {
+func (a *Authorizer) checkScope(c Caller, method string, m any) error {
 	if r, ok := m.(*pb.HostReport); ok && c.hosts != nil && r.GetHost() != "" && !slices.Contains(c.hosts, r.GetHost()) {
-		return g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("host: %v may attach as %s, not as %q", c.Identity, strings.Join(c.hosts, ", "), r.GetHost()))
+		return a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("host: %v may attach as %s, not as %q", c.Identity, strings.Join(c.hosts, ", "), r.GetHost()))
 	}
 	if c.Applications == nil {
 		return nil
@@ -33,7 +33,7 @@ func (g *Guard) cover(c Caller, method string, m any) error {
 	}
 	for _, r := range list {
 		if name := r.GetApplication(); !slices.Contains(c.Applications, name) {
-			return g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("application: %q is not one of %v: want %s", name, c.Identity, strings.Join(c.Applications, ", ")))
+			return a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("application: %q is not one of %v: want %s", name, c.Identity, strings.Join(c.Applications, ", ")))
 		}
 	}
 	return nil

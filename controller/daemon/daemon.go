@@ -61,16 +61,16 @@ type Options struct {
 // daemon is a process that was started with Options. Run's goroutine owns it but for file.
 type daemon struct {
 	Options
-	seat
-	db       *store.Store
-	history  *history.Book
-	registry *weights.Registry
-	trail    *audit.Trail // nil without
-	audit    *audit.Log
-	guard    *authz.Guard
-	core     *controller.Controller
-	file     atomic.Pointer[config.Config] // of the operator, as it was read last
-	refused  atomic.Pointer[error]         // why that of the start was not taken; nil when one was
+	leadership
+	db         *store.Store
+	history    *history.Store
+	registry   *weights.Registry
+	auditFile  *audit.File // nil without
+	audit      *audit.Log
+	authorizer *authz.Authorizer
+	core       *controller.Controller
+	file       atomic.Pointer[config.Config] // of the operator, as it was read last
+	refused    atomic.Pointer[error]         // why that of the start was not taken; nil when one was
 }
 
 // Run serves until ctx ends, which is not an error. What cannot be had at all (an address
@@ -83,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	switch members := o.Config.Controller.Cluster.Members; {
 	case len(members) > 0:
-		return o.join(ctx)
+		return o.runMember(ctx)
 	case o.Member != "":
 		return fmt.Errorf("--member %q: the configuration has no controller.cluster", o.Member)
 	case o.Restore != "":
@@ -93,41 +93,41 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return o.control(ctx, db, seat{})
+	return o.run(ctx, db, leadership{})
 }
 
-// seat is what is different for the leader of a cluster; the zero seat is no cluster's.
-type seat struct {
+// leadership is what is different for the leader of a cluster; the zero leadership is no cluster's.
+type leadership struct {
 	term    uint64       // as of cluster.Term
 	members *tls.Config  // what the other members are served with; nil: plain text
 	relayed net.Listener // where they call
 	cluster northbound.Members
 }
 
-// control drives the switches until ctx ends, and closes the store.
-func (o Options) control(ctx context.Context, db *store.Store, at seat) error {
+// run drives the switches until ctx ends, and closes the store.
+func (o Options) run(ctx context.Context, db *store.Store, at leadership) error {
 	defer db.Close()
-	trail, err := o.openTrail()
+	file, err := o.openAudit()
 	if err != nil {
 		return err
 	}
-	if trail != nil {
-		defer trail.Close()
+	if file != nil {
+		defer file.Close()
 	}
-	log := audit.New(audit.Options{Keeper: db, Trail: trail, Log: o.Log})
+	log := audit.New(audit.Options{Keeper: db, File: file, Log: o.Log})
 	defer log.Close()
-	d := &daemon{Options: o, seat: at, db: db, history: history.New(db, o.Log), trail: trail, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
+	d := &daemon{Options: o, leadership: at, db: db, history: history.New(db, o.Log), auditFile: file, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
 	files, err := o.files()
 	if err != nil {
 		return err
 	}
-	d.guard = authz.New(authz.Options{Loopback: o.Loopback, Files: files, Audit: log})
+	d.authorizer = authz.New(authz.Options{Loopback: o.Loopback, Files: files, Audit: log})
 	priorities := priority.New(db)
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
 		Flags: o.Flags, Generation: saved.Generation, Term: at.term, Log: o.Log, Links: db, Save: d.save,
-		CheckCaller: d.guard.CheckCaller, Files: files,
-		Participants: []controller.Participant{process{o.Config.Controller}, d.guard, d.registry, priorities},
+		CheckCaller: d.authorizer.CheckCaller, Files: files,
+		Participants: []controller.Participant{process{o.Config.Controller}, d.authorizer, d.registry, priorities},
 	}); err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (o Options) control(ctx context.Context, db *store.Store, at seat) error {
 	return nil
 }
 
-// openTrail opens the audit log's file, nil for none.
-func (o Options) openTrail() (*audit.Trail, error) {
+// openAudit opens the audit log's file, nil for none.
+func (o Options) openAudit() (*audit.File, error) {
 	if name := o.Config.Controller.Audit; name != "" && name != "off" {
-		return audit.OpenTrail(name, o.Log)
+		return audit.OpenFile(name, o.Log)
 	}
 	return nil, nil
 }
@@ -157,7 +157,7 @@ func (o Options) openTrail() (*audit.Trail, error) {
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved history.Entry) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
-	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, May: d.guard.Request, Pages: web.Handler(core, d.Log), Log: d.Log})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Allow: d.authorizer.Request, Pages: web.Handler(core, d.Log), Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 	api := northbound.New(northbound.Options{
 		Member: d.Member, Members: d.cluster, State: d.db,
 		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
-		Guard: d.guard, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
+		Authorizer: d.authorizer, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(ctx, core.Run(ctx)) })

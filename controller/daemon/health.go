@@ -12,8 +12,8 @@ import (
 // controller helps no switch that is dead.
 func (d *daemon) health() []metrics.Check {
 	list := []metrics.Check{{Part: "state store", Err: d.db.Err()}}
-	if d.trail != nil {
-		list = append(list, metrics.Check{Part: "audit log", Err: d.trail.Err()})
+	if d.auditFile != nil {
+		list = append(list, metrics.Check{Part: "audit log", Err: d.auditFile.Err()})
 	}
 	return list
 }

@@ -47,8 +47,8 @@ type member struct {
 	tls   *tls.Config                      // with which it serves the others
 }
 
-// join stands by and leads, in turns, until ctx ends.
-func (o Options) join(ctx context.Context) error {
+// runMember stands by and leads, in turns, until ctx ends.
+func (o Options) runMember(ctx context.Context) error {
 	m, err := o.member()
 	if err != nil {
 		return err
@@ -60,9 +60,9 @@ func (o Options) join(ctx context.Context) error {
 	pause, pauses := time.Duration(0), session.Backoff{Min: firstPause, Max: 10 * time.Second}
 	for err == nil && ctx.Err() == nil {
 		var term *cluster.Term
-		if term, err = m.standBy(ctx, pause); err == nil && term != nil {
+		if term, err = m.runFollower(ctx, pause); err == nil && term != nil {
 			began := time.Now()
-			err = m.lead(term)
+			err = m.runLeader(term)
 			_ = term.Resign() // where it cannot, the lease ends by itself
 			if time.Since(began) > steady {
 				pauses.Reset()
@@ -147,9 +147,9 @@ func (m *member) secure(files confine.Dirs) error {
 	return nil
 }
 
-// standBy answers what the members share, and hands other calls on to the leader, until this member leads, for
+// runFollower answers what the members share, and hands other calls on to the leader, until this member leads, for
 // which it stands after a pause, or until ctx ends and there is no term.
-func (m *member) standBy(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
+func (m *member) runFollower(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
 	files, err := m.files()
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (m *member) standBy(ctx context.Context, pause time.Duration) (*cluster.Ter
 	if err != nil {
 		return nil, err
 	}
-	handler, err := metrics.Handler(nil, metrics.HandlerOptions{Ready: m.standing, May: m.may, Log: m.Log})
+	handler, err := metrics.Handler(nil, metrics.HandlerOptions{Ready: m.standing, Allow: m.may, Log: m.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -229,9 +229,9 @@ func (m *member) standing() []metrics.Check {
 	return []metrics.Check{c}
 }
 
-// lead controls until the lead is lost, or the term's context ends otherwise. An error is one that no other
-// lead would mend.
-func (m *member) lead(term *cluster.Term) (err error) {
+// runLeader controls until the lead is lost, or the term's context ends otherwise. An error is one that no other
+// leader would mend.
+func (m *member) runLeader(term *cluster.Term) (err error) {
 	ctx := term.Context
 	m.Log.Info("this controller leads the cluster", "member", m.own.Name, "term", term.Number)
 	defer func() {
@@ -247,11 +247,11 @@ func (m *member) lead(term *cluster.Term) (err error) {
 	defer relayed.Close()
 	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{Restore: m.Restore})
 	if err == nil {
-		at := seat{term: term.Number, members: m.tls, relayed: relayed}
+		at := leadership{term: term.Number, members: m.tls, relayed: relayed}
 		if len(m.conf.Etcd) == 0 {
 			at.cluster = m.Member
 		}
-		err = m.control(ctx, db, at)
+		err = m.run(ctx, db, at)
 	}
 	if ctx.Err() != nil {
 		return nil

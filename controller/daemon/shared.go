@@ -21,8 +21,8 @@ import (
 // follower is what a member that stands by knows of the state that the leader writes.
 type follower struct {
 	*member
-	journal *store.Follower
-	guard   *authz.Guard
+	journal    *store.Follower
+	authorizer *authz.Authorizer
 
 	mu     sync.Mutex // guards what follows
 	at     store.Position
@@ -34,8 +34,8 @@ type follower struct {
 }
 
 func (m *member) follow(files confine.Dirs) *follower {
-	quiet := audit.New(audit.Options{Log: slog.New(slog.DiscardHandler)}) // the leader records what it refuses
-	return &follower{member: m, journal: store.Follow(m.Client()), guard: authz.New(authz.Options{Loopback: m.Loopback, Files: files, Audit: quiet})}
+	discard := audit.New(audit.Options{Log: slog.New(slog.DiscardHandler)}) // the leader records what it refuses
+	return &follower{member: m, journal: store.Follow(m.Client()), authorizer: authz.New(authz.Options{Loopback: m.Loopback, Files: files, Audit: discard})}
 }
 
 // read is northbound.RelayOptions.Shared.
@@ -77,7 +77,7 @@ func (f *follower) configure(saved history.Entry, leader string) error {
 			return err
 		}
 	}
-	if _, err := f.guard.Configure(cfg); err != nil {
+	if _, err := f.authorizer.Configure(cfg); err != nil {
 		return err
 	}
 	f.cfg, f.number, f.led, f.state = cfg, saved.Generation, leader, nil
@@ -88,7 +88,7 @@ func (f *follower) configure(saved history.Entry, leader string) error {
 func (f *follower) derive() *northbound.Shared {
 	db, cfg, number := f.db, f.cfg, f.number
 	return &northbound.Shared{
-		Guard: f.guard, History: history.New(db, f.Log), Leader: f.AskLeader,
+		Authorizer: f.authorizer, History: history.New(db, f.Log), Leader: f.AskLeader,
 		Fabric: func() view.Fabric {
 			down := map[string]bool{}
 			for _, name := range db.DownLinks() {

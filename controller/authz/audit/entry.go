@@ -1,6 +1,6 @@
 // Package audit is the log of who changed what, and of what was refused: weights and budgets,
 // configurations, links and virtual priorities. An Entry is one line; a Log has the newest,
-// a Keeper makes them durable, and a Trail has all of them.
+// a Keeper makes them durable, and a File has all of them.
 package audit
 
 import (

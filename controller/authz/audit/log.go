@@ -23,7 +23,7 @@ type Keeper interface {
 // Options of a Log. The zero value keeps everything in memory.
 type Options struct {
 	Keeper Keeper           // nil: nothing outlives the process
-	Trail  *Trail           // nil: none has all lines
+	File   *File            // nil: none has all lines
 	Now    func() time.Time // nil: time.Now
 	Limit  int              // entries kept; 0 means DefaultLimit
 	Log    *slog.Logger     // nil: slog.Default
@@ -50,7 +50,7 @@ func Newest(r *ring.Last[Entry], application string, n int) []Entry {
 // Log is safe for concurrent use.
 type Log struct {
 	keeper   Keeper
-	trail    *Trail
+	file     *File
 	now      func() time.Time
 	slog     *slog.Logger
 	refusals refusals
@@ -59,9 +59,9 @@ type Log struct {
 	unkept *ring.Last[Entry] // what the keeper does not have: all entries where there is none
 }
 
-// New returns a log with what the keeper holds. The trail gets what of that a crash kept from it.
+// New returns a log with what the keeper holds. The file gets what of that a crash kept from it.
 func New(o Options) *Log {
-	l := &Log{keeper: o.Keeper, trail: o.Trail, now: o.Now, slog: o.Log, unkept: NewRing(o.Limit)}
+	l := &Log{keeper: o.Keeper, file: o.File, now: o.Now, slog: o.Log, unkept: NewRing(o.Limit)}
 	if l.now == nil {
 		l.now = time.Now
 	}
@@ -72,8 +72,8 @@ func New(o Options) *Log {
 		e.Time = l.now()
 		l.keep([]Entry{e})
 	}}
-	if l.keeper != nil && l.trail != nil {
-		if err := l.trail.catchUp(l.keeper.ListAudit("", math.MaxInt)); err != nil {
+	if l.keeper != nil && l.file != nil {
+		if err := l.file.catchUp(l.keeper.ListAudit("", math.MaxInt)); err != nil {
 			l.slog.Error("lines are missing from the audit log's file", "err", err)
 		}
 	}
@@ -105,10 +105,10 @@ func (l *Log) Append(entries ...Entry) {
 	if l.keeper == nil {
 		l.show(entries)
 	}
-	if l.trail == nil || len(entries) == 0 {
+	if l.file == nil || len(entries) == 0 {
 		return
 	}
-	if err := l.trail.Append(entries...); err != nil {
+	if err := l.file.Append(entries...); err != nil {
 		l.slog.Error("lines are missing from the audit log's file until it can be written", "err", err)
 	}
 }
@@ -141,15 +141,15 @@ func (l *Log) keep(entries []Entry) {
 	l.Append(entries...)
 }
 
-// ErrNoTrail says that no file has all lines.
-var ErrNoTrail = errors.New("the controller keeps no audit log in a file: want controller.audit, or controller.state")
+// ErrNoFile says that no file has all lines.
+var ErrNoFile = errors.New("the controller keeps no audit log in a file: want controller.audit, or controller.state")
 
-// Export hands each line of the trail to line, and returns what the file beside it says.
+// Export hands each line of the file to line, and returns what the file beside it says.
 func (l *Log) Export(line func(text []byte) error) (head string, err error) {
-	if l.trail == nil {
-		return "", ErrNoTrail
+	if l.file == nil {
+		return "", ErrNoFile
 	}
-	return l.trail.Export(line)
+	return l.file.Export(line)
 }
 
 // List returns the newest n entries of an application ("" for all), oldest first.

@@ -65,7 +65,7 @@ func (r *refusals) first(entries []Entry) []Entry {
 			c = r.counts[k]
 		}
 		if c == nil {
-			r.counts[k] = &count{timer: time.AfterFunc(Window, func() { r.end(k) })}
+			r.counts[k] = &count{timer: time.AfterFunc(Window, func() { r.flush(k) })}
 			out = append(out, e)
 			continue
 		}
@@ -75,8 +75,8 @@ func (r *refusals) first(entries []Entry) []Entry {
 	return out
 }
 
-// end records what was counted of a kind.
-func (r *refusals) end(k kind) {
+// flush records what was counted of a kind.
+func (r *refusals) flush(k kind) {
 	r.mu.Lock()
 	c := r.counts[k]
 	delete(r.counts, k)
@@ -100,6 +100,6 @@ func (r *refusals) close() {
 	}
 	r.mu.Unlock()
 	for _, k := range list {
-		r.end(k)
+		r.flush(k)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// part is a file of a trail. One that is full has the number of its first line behind its name.
+// part is a file of a log. One that is full has the number of its first line behind its name.
 type part struct {
 	path  string
 	first uint64 // line; 0 in the file that is not full
@@ -30,7 +30,7 @@ func (p part) name() string {
 	return fmt.Sprintf("%s.%d", p.path, p.first)
 }
 
-// parts returns a trail's files in the order of their lines. Full ones may be elsewhere, the oldest
+// parts returns a log's files in the order of their lines. Full ones may be elsewhere, the oldest
 // first, as long as one stays.
 func parts(path string) ([]part, error) {
 	dir, err := os.ReadDir(filepath.Dir(path))
@@ -49,7 +49,7 @@ func parts(path string) ([]part, error) {
 	return append(list, part{path: path}), nil
 }
 
-// Verify checks a trail's files, or an exported copy, with the file beside it that says where it
+// Verify checks a log's files, or an exported copy, with the file beside it that says where it
 // ends. Its first line must have the number from; those before are in files that were moved away. It
 // returns the number of the last line and its hash in hexadecimal. A last line that
 // was not written whole and that the head does not know is no damage: a crash leaves that.
@@ -65,13 +65,13 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 	if err := w.open(list); err != nil {
 		return 0, "", err
 	}
-	text, err := os.ReadFile(HeadOf(path))
+	text, err := os.ReadFile(HeadName(path))
 	if err == nil {
-		if w.want, err = parseMark(text); err != nil {
-			err = &DamagedError{Path: HeadOf(path), Err: err}
+		if w.want, err = parseHead(text); err != nil {
+			err = &DamagedError{Path: HeadName(path), Err: err}
 		}
 	} else if errors.Is(err, os.ErrNotExist) {
-		err = &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadOf(path))}
+		err = &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(path))}
 	} else {
 		err = fmt.Errorf("audit log: %w", err)
 	}
@@ -87,12 +87,12 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 type walker struct {
 	begin uint64 // the number of the first line; 0 for 1
 	last  uint64 // the number of the last one that is of interest; 0 for all
-	want  mark   // whose line must be there
+	want  head   // whose line must be there
 	each  func(line, entry []byte) error
 
 	files []*os.File
 
-	end   mark   // of the last whole line
+	end   head   // of the last whole line
 	first uint64 // line of the last file
 	size  int64  // of that file's whole lines
 	torn  int64  // bytes behind them
@@ -128,7 +128,7 @@ func (w *walker) close() {
 // read reads what is open, and closes it.
 func (w *walker) read() error {
 	defer w.close()
-	if w.want.seq == 0 && w.want != (mark{}) {
+	if w.want.seq == 0 && w.want != (head{}) {
 		return w.damaged(w.files[len(w.files)-1], 0, "the file that ends in .head is wrong")
 	}
 	if w.begin > 1 {
@@ -192,7 +192,7 @@ func (w *walker) line(f *os.File, text []byte) error {
 		w.at.Err = errors.New("it was changed: the line after it has the hash of another")
 		return &w.at
 	}
-	w.end, w.at = mark{number, sha256.Sum256(text)}, at
+	w.end, w.at = head{number, sha256.Sum256(text)}, at
 	if number == w.want.seq && w.end.hash != w.want.hash {
 		return w.damaged(f, at.Line, "it was changed: the file that ends in .head has the hash of another")
 	}

@@ -24,10 +24,10 @@ type HandlerOptions struct {
 	Health, Ready func() []Check
 	// Pages serves every other path, for those who may see the metrics; nil has none.
 	Pages http.Handler
-	// May says with a status of HTTP who may see more than that all is well, or is not: 200 for
+	// Allow says with a status of HTTP who may see more than that all is well, or is not: 200 for
 	// yes. nil: everyone.
-	May func(*http.Request) (code int, why string)
-	Log *slog.Logger // nil: slog.Default
+	Allow func(*http.Request) (code int, why string)
+	Log   *slog.Logger // nil: slog.Default
 }
 
 // Check is the verdict on one part; a nil Err is good.
@@ -53,25 +53,25 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	if o.May == nil {
-		o.May = func(*http.Request) (int, string) { return http.StatusOK, "" }
+	if o.Allow == nil {
+		o.Allow = func(*http.Request) (int, string) { return http.StatusOK, "" }
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", o.guard(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", o.allowed(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError, Registry: reg,
 	})))
 	mux.HandleFunc("GET /healthz", o.verdict(o.Health))
 	mux.HandleFunc("GET /readyz", o.verdict(o.Ready))
 	if o.Pages != nil {
-		mux.Handle("GET /", o.guard(o.Pages))
+		mux.Handle("GET /", o.allowed(o.Pages))
 	}
 	return mux, nil
 }
 
-// guard answers those who may not see h.
-func (o HandlerOptions) guard(h http.Handler) http.Handler {
+// allowed answers those who may not see h.
+func (o HandlerOptions) allowed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if code, why := o.May(r); code != http.StatusOK {
+		if code, why := o.Allow(r); code != http.StatusOK {
 			http.Error(w, why, code)
 			return
 		}
@@ -93,7 +93,7 @@ func (o HandlerOptions) verdict(checks func() []Check) http.HandlerFunc {
 				text += c.Part + ": " + state + "\n"
 			}
 		}
-		if may, _ := o.May(r); may != http.StatusOK {
+		if may, _ := o.Allow(r); may != http.StatusOK {
 			text = ""
 			if code != http.StatusOK {
 				text = "not ok\n"

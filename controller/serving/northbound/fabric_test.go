@@ -294,7 +294,7 @@ func TestStreamsEndWhenTheServerStops(t *testing.T) {
 // Two listeners are one API: who attaches at one is seen at the other. When one fails, both end.
 func TestTwoListeners(t *testing.T) {
 	reg := weights.New(weights.Options{})
-	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Guard: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
+	srv := New(Options{Backend: &backend{}, Weights: reg, Audit: audit.New(audit.Options{}), Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
 	first, second := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(t.Context(), first, second) }()

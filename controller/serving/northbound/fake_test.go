@@ -90,7 +90,7 @@ func (b *backend) Switch(name string) (view.Switch, bool) {
 	return s, name == s.Name
 }
 
-func (b *backend) Glance(name string, status bool) []view.Switch {
+func (b *backend) SwitchSummaries(name string, status bool) []view.Switch {
 	s := b.Switches()[0]
 	if name != "" && name != s.Name {
 		return nil
@@ -155,7 +155,7 @@ func start(t *testing.T) *rig {
 	log := audit.New(audit.Options{Now: func() time.Time { return clock }})
 	reg := weights.New(weights.Options{Audit: log})
 	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
-	srv := New(Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Guard: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
+	srv := New(Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
 	lis := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -75,7 +75,7 @@ func TestLeaseEndsWeights(t *testing.T) {
 		if _, err := reg.Set(weights.Caller{Peer: "operator"}, weights.Change{Key: key(2), Weight: 3}); err != nil {
 			t.Fatal(err)
 		}
-		srv := New(Options{Backend: &backend{}, Weights: reg, Audit: log, Guard: authz.New(authz.Options{}), Log: slog.New(slog.DiscardHandler)})
+		srv := New(Options{Backend: &backend{}, Weights: reg, Audit: log, Authorizer: authz.New(authz.Options{}), Log: slog.New(slog.DiscardHandler)})
 		defer srv.stop()
 		time.Sleep(DefaultLease - time.Second)
 		if n := len(reg.Flows("")); n != 2 {

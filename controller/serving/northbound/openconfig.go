@@ -28,7 +28,7 @@ func (o openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 			needed++
 		}
 	}
-	for _, s := range o.Backend.Glance(target, len(wants) > needed) {
+	for _, s := range o.Backend.SwitchSummaries(target, len(wants) > needed) {
 		v := values{wants: wants}
 		for _, p := range s.Ports {
 			v.addPort(p)

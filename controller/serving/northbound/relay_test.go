@@ -114,7 +114,7 @@ func TestStandingBy(t *testing.T) {
 	state := func(role authz.Role) func(context.Context) (*Shared, error) {
 		return func(context.Context) (*Shared, error) {
 			return &Shared{
-				Guard: authz.New(authz.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
+				Authorizer: authz.New(authz.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
 				Weights: func() *weights.Registry { return weights.New(weights.Options{}) }, Audit: func() *audit.Log { return log },
 				Leader:     func(context.Context) (string, error) { return "", nil },
 				Priorities: func() (*priority.Registry, error) { return priority.New(nil), nil },
@@ -126,7 +126,7 @@ func TestStandingBy(t *testing.T) {
 	never := make(chan struct{})
 	leads := func() (string, <-chan struct{}) { return leader.address, never }
 	nobody := func() (string, <-chan struct{}) { return "", never }
-	services := New(Options{Backend: &backend{}, Weights: weights.New(weights.Options{}), Audit: log, Guard: authz.New(authz.Options{})}).grpc.GetServiceInfo()
+	services := New(Options{Backend: &backend{}, Weights: weights.New(weights.Options{}), Audit: log, Authorizer: authz.New(authz.Options{})}).grpc.GetServiceInfo()
 	count := 0
 	for name, service := range services {
 		if name == "grpc.health.v1.Health" { // of the process

@@ -52,9 +52,9 @@ type Backend interface {
 	Switches() []view.Switch
 	// Switch is Switches for one; false when there is none of that name.
 	Switch(name string) (view.Switch, bool)
-	// Glance is cheaper than Switches and Switch: the names and ports of the switch of a name, of all where
+	// SwitchSummaries is cheaper than Switches and Switch: the names and ports of the switch of a name, of all where
 	// it is "", and what features know of them where that is wanted.
-	Glance(name string, status bool) []view.Switch
+	SwitchSummaries(name string, status bool) []view.Switch
 	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
 	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A
 	// configuration with faults gives an error that unwraps to a *yamlnode.Error.
@@ -67,12 +67,12 @@ type Backend interface {
 	SetLink(ctx context.Context, a, b string, up bool) error
 }
 
-// Options of a Server. Backend, Weights, Audit and Guard are required.
+// Options of a Server. Backend, Weights, Audit and Authorizer are required.
 type Options struct {
 	Backend    Backend
 	Weights    *weights.Registry
 	Audit      *audit.Log               // the one that Weights has
-	History    *history.Book            // nil: what was applied is not kept
+	History    *history.Store           // nil: what was applied is not kept
 	Priorities *priority.Registry       // nil: no virtual priorities
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
@@ -80,7 +80,7 @@ type Options struct {
 	State      State                    // nil: nothing outlives the process
 	Members    Members                  // nil: no cluster, or one whose state others keep
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
-	Guard      *authz.Guard             // who may call what
+	Authorizer *authz.Authorizer        // who may call what
 	TLS        *tls.Config              // nil: plain text
 	MembersTLS *tls.Config              // of listeners that access.Members returns
 	Log        *slog.Logger             // nil: slog.Default
@@ -138,11 +138,11 @@ func New(o Options) *Server {
 	})
 	s.grpc = grpc.NewServer(
 		grpc.Creds(authz.Credentials(o.TLS, o.MembersTLS)),
-		grpc.InTapHandle(o.Guard.Tap),
+		grpc.InTapHandle(o.Authorizer.Tap),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),
-		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), o.Guard.Unary),
-		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Guard.Stream),
+		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), o.Authorizer.Unary),
+		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Authorizer.Stream),
 		keepAlive, enforced,
 	)
 	running, stop := context.WithCancelCause(context.Background())

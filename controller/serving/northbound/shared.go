@@ -23,8 +23,8 @@ const AnsweredBy = "headgate-member"
 
 // Shared is the replicated state of a cluster as a follower knows it.
 type Shared struct {
-	Guard      *authz.Guard // by the policy that the configuration in force names
-	History    *history.Book
+	Authorizer *authz.Authorizer // by the policy that the configuration in force names
+	History    *history.Store
 	Fabric     func() view.Fabric // the links' states are those that operators gave them
 	Weights    func() *weights.Registry
 	Audit      func() *audit.Log
@@ -60,11 +60,11 @@ var handlers = func() map[string]grpc.MethodHandler {
 	return by
 }()
 
-// call answers a request from the state. It is not admitted where the guard refuses it, or where the state
+// call answers a request from the state. It is not admitted where the authorizer refuses it, or where the state
 // lacks what is asked for.
 func (s *Shared) call(ctx context.Context, method string, request raw) (answer any, admitted bool, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
-	if ctx, err = s.Guard.Tap(ctx, &tap.Info{FullMethodName: method, Header: md}); err != nil {
+	if ctx, err = s.Authorizer.Tap(ctx, &tap.Info{FullMethodName: method, Header: md}); err != nil {
 		return nil, false, err
 	}
 	service, err := followerCalls[method](s)
@@ -75,7 +75,7 @@ func (s *Shared) call(ctx context.Context, method string, request raw) (answer a
 		return encoding.GetCodecV2("proto").Unmarshal(mem.BufferSlice{mem.SliceBuffer(request)}, m)
 	}
 	answer, err = handlers[method](service, ctx, decode, func(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		return s.Guard.Unary(ctx, in, info, func(ctx context.Context, in any) (any, error) {
+		return s.Authorizer.Unary(ctx, in, info, func(ctx context.Context, in any) (any, error) {
 			admitted = true
 			return next(ctx, in)
 		})

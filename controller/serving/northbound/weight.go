@@ -146,7 +146,7 @@ func (s *weightService) ExportAudit(_ *pb.ExportAuditRequest, stream grpc.Server
 	})
 	var damaged *audit.DamagedError
 	switch {
-	case errors.Is(err, audit.ErrNoTrail):
+	case errors.Is(err, audit.ErrNoFile):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.As(err, &damaged):
 		return status.Error(codes.DataLoss, clean(err.Error()))

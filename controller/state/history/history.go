@@ -89,8 +89,8 @@ type Keeper interface {
 // retry is how long a rollback that failed waits for the next one.
 const retry = 10 * time.Second
 
-// Book is safe for concurrent use: mu makes one of a confirmation and a new entry come first.
-type Book struct {
+// Store is safe for concurrent use: mu makes one of a confirmation and a new entry come first.
+type Store struct {
 	keeper Keeper
 	log    *slog.Logger
 
@@ -99,61 +99,61 @@ type Book struct {
 }
 
 // New returns a book of what the keeper has; nil has nothing.
-func New(k Keeper, log *slog.Logger) *Book {
-	return &Book{keeper: k, log: log, changed: make(chan struct{})}
+func New(k Keeper, log *slog.Logger) *Store {
+	return &Store{keeper: k, log: log, changed: make(chan struct{})}
 }
 
 // List returns the entries that are kept, the one in force last.
-func (b *Book) List() []Entry {
-	if b.keeper == nil {
+func (s *Store) List() []Entry {
+	if s.keeper == nil {
 		return nil
 	}
-	return b.keeper.History()
+	return s.keeper.History()
 }
 
 // Save adds an entry with what the context's note says of it.
-func (b *Book) Save(ctx context.Context, e Entry) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (s *Store) Save(ctx context.Context, e Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := NoteOf(ctx)
-	if _, _, waits := b.pending(); n.unconfirmed && !waits {
+	if _, _, waits := s.pending(); n.unconfirmed && !waits {
 		return ErrConfirmed
 	}
 	e.By, e.Why, e.Confirm = n.By, n.Why, n.Confirm
-	if err := b.keeper.SaveConfig(e); err != nil {
+	if err := s.keeper.SaveConfig(e); err != nil {
 		return err
 	}
-	b.notify()
+	s.notify()
 	return nil
 }
 
 // Confirm lets the generation in force stay, which must be the one named; 0 names any.
-func (b *Book) Confirm(generation uint64) (Entry, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	last, _, waits := b.pending()
+func (s *Store) Confirm(generation uint64) (Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, _, waits := s.pending()
 	switch {
 	case generation != 0 && generation != last.Generation:
 		return last, &GenerationError{Is: last.Generation, Want: generation}
 	case !waits:
 		return last, ErrConfirmed
 	}
-	if err := b.keeper.ConfirmConfig(); err != nil {
+	if err := s.keeper.ConfirmConfig(); err != nil {
 		return last, fmt.Errorf("nothing was confirmed, the state store failed: %w", err)
 	}
-	b.notify()
+	s.notify()
 	return last, nil
 }
 
-func (b *Book) notify() {
-	close(b.changed)
-	b.changed = make(chan struct{})
+func (s *Store) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // pending returns the entry in force, whether it waits to be confirmed, and the one that takes its
 // place if it is not.
-func (b *Book) pending() (last, before Entry, waits bool) {
-	list := b.List()
+func (s *Store) pending() (last, before Entry, waits bool) {
+	list := s.List()
 	if len(list) == 0 {
 		return last, before, false
 	}
@@ -170,14 +170,14 @@ func (b *Book) pending() (last, before Entry, waits bool) {
 // that call says so: its apply fails when somebody confirms at the last moment. The time passes as it
 // does for people, not as the clock is set, but for what passed before Run: of that the clock tells,
 // and it cannot make the time longer.
-func (b *Book) Run(ctx context.Context, rollback func(ctx context.Context, to Entry) error) {
+func (s *Store) Run(ctx context.Context, rollback func(ctx context.Context, to Entry) error) {
 	var known uint64
 	var due time.Time
 	for {
-		b.mu.Lock()
-		changed := b.changed
-		last, before, waits := b.pending()
-		b.mu.Unlock()
+		s.mu.Lock()
+		changed := s.changed
+		last, before, waits := s.pending()
+		s.mu.Unlock()
 		var over <-chan time.Time
 		if waits {
 			if last.Generation != known {
@@ -196,7 +196,7 @@ func (b *Book) Run(ctx context.Context, rollback func(ctx context.Context, to En
 		}
 		n := Note{By: "controller", Why: fmt.Sprintf("generation %d was not confirmed within %v", last.Generation, last.Confirm), Expect: &last.Generation, unconfirmed: true}
 		if err := rollback(With(ctx, n), before); err != nil && ctx.Err() == nil && !errors.Is(err, ErrConfirmed) {
-			b.log.Error("a configuration that nobody confirmed stays in force: that before could not be applied", "generation", last.Generation, "before", before.Generation, "retry", retry, "err", err)
+			s.log.Error("a configuration that nobody confirmed stays in force: that before could not be applied", "generation", last.Generation, "before", before.Generation, "retry", retry, "err", err)
 			due = time.Now().Add(retry)
 		}
 	}

@@ -61,13 +61,13 @@ func (l *list) String() string {
 
 // desk is a book whose configurations are applied at once.
 type desk struct {
-	*Book
+	*Store
 	*list
 }
 
 func newDesk(entries ...Entry) *desk {
 	l := &list{entries: entries}
-	return &desk{Book: New(l, slog.New(slog.DiscardHandler)), list: l}
+	return &desk{Store: New(l, slog.New(slog.DiscardHandler)), list: l}
 }
 
 func (d *desk) apply(ctx context.Context, yaml string) error {

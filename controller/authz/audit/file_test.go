@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// trail makes a trail of so many entries, closed, and returns its name.
-func trail(t *testing.T, entries int) string {
+// logFile makes an audit log of so many entries, closed, and returns its name.
+func logFile(t *testing.T, entries int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit")
-	l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+	l, err := OpenFile(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func content(t *testing.T, path string) []byte {
 	return text
 }
 
-// Whatever is done to a trail, Verify names the line, and no controller goes on with it.
+// Whatever is done to a log, Verify names the line, and no controller goes on with it.
 func TestTampering(t *testing.T) {
 	nth := func(text []byte, n int) (start, end int) {
 		for range n - 1 {
@@ -82,18 +82,18 @@ func TestTampering(t *testing.T) {
 		{"the head is none", func(text, _ []byte) ([]byte, []byte) { return text, []byte("x") }, ".head"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := trail(t, 5)
-			text, head := c.do(content(t, path), content(t, HeadOf(path)))
-			if err := errors.Join(os.WriteFile(path, text, 0o600), os.Remove(HeadOf(path))); err != nil {
+			path := logFile(t, 5)
+			text, head := c.do(content(t, path), content(t, HeadName(path)))
+			if err := errors.Join(os.WriteFile(path, text, 0o600), os.Remove(HeadName(path))); err != nil {
 				t.Fatal(err)
 			}
 			if head != nil {
-				if err := os.WriteFile(HeadOf(path), head, 0o600); err != nil {
+				if err := os.WriteFile(HeadName(path), head, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			lines, _, err := Verify(path, 1)
-			l, openErr := OpenTrail(path, slog.New(slog.DiscardHandler))
+			l, openErr := OpenFile(path, slog.New(slog.DiscardHandler))
 			if openErr == nil {
 				_ = l.Close()
 			}
@@ -116,7 +116,7 @@ func TestTampering(t *testing.T) {
 
 // TestTornLine: a crash in the middle of a line leaves a whole log, which says what it removes.
 func TestTornLine(t *testing.T) {
-	path := trail(t, 3)
+	path := logFile(t, 3)
 	whole := content(t, path)
 	for _, torn := range []string{`{"seq":4,"prev":"`, "{"} {
 		if err := os.WriteFile(path, append(bytes.Clone(whole), torn...), 0o600); err != nil {
@@ -126,7 +126,7 @@ func TestTornLine(t *testing.T) {
 			t.Errorf("%q: %d lines, %v", torn, n, err)
 		}
 		var log strings.Builder
-		l, err := OpenTrail(path, slog.New(slog.NewTextHandler(&log, nil)))
+		l, err := OpenFile(path, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,11 +138,11 @@ func TestTornLine(t *testing.T) {
 		}
 	}
 	// A head that is behind the lines: the crash came between the two.
-	behind := content(t, HeadOf(trail(t, 0)))
-	if err := os.WriteFile(HeadOf(path), behind, 0o600); err != nil {
+	behind := content(t, HeadName(logFile(t, 0)))
+	if err := os.WriteFile(HeadName(path), behind, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+	l, err := OpenFile(path, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = errors.Join(l.Append(Entry{What: Apply}), l.Close())
 	}
@@ -151,7 +151,7 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// TestCatchUp: what a keeper has and a crash kept from the trail is added, once.
+// TestCatchUp: what a keeper has and a crash kept from the file is added, once.
 func TestCatchUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	k := &keeper{}
@@ -159,11 +159,11 @@ func TestCatchUp(t *testing.T) {
 		k.kept = append(k.kept, Entry{What: Weight, Value: float64(i)})
 	}
 	for range 2 {
-		tr, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+		tr, err := OpenFile(path, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		New(Options{Keeper: k, Trail: tr}).Record(Entry{What: Apply}, nil)
+		New(Options{Keeper: k, File: tr}).Record(Entry{What: Apply}, nil)
 		k.kept = append(k.kept, Entry{What: LinkUp, Value: float64(len(k.kept))}) // and a crash
 		if err := tr.Close(); err != nil {
 			t.Fatal(err)
@@ -177,7 +177,7 @@ func TestCatchUp(t *testing.T) {
 // TestFullDisk: what could not be written is written with the next line that can.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
-	l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+	l, err := OpenFile(path, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,10 +242,10 @@ func TestRefusalsAreSummarised(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	f.Add([]byte(`{"seq":1,"prev":"","entry":{}}`+"\n"), []byte(mark{}.String()))
+	f.Add([]byte(`{"seq":1,"prev":"","entry":{}}`+"\n"), []byte(head{}.String()))
 	f.Fuzz(func(t *testing.T, text, head []byte) {
 		path := filepath.Join(t.TempDir(), "audit")
-		if err := errors.Join(os.WriteFile(path, text, 0o600), os.WriteFile(HeadOf(path), head, 0o600)); err != nil {
+		if err := errors.Join(os.WriteFile(path, text, 0o600), os.WriteFile(HeadName(path), head, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		lines, _, err := Verify(path, 1)
@@ -255,12 +255,12 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// parted makes a trail whose parts have few lines, with 20 lines, and returns the names of its parts.
+// parted makes a log whose parts have few lines, with 20 lines, and returns the names of its parts.
 func parted(t *testing.T) (path string, names []string, firsts []uint64) {
 	t.Helper()
-	path = trail(t, 0)
+	path = logFile(t, 0)
 	for range 4 { // a restart goes on where it was
-		l, err := OpenTrail(path, slog.New(slog.DiscardHandler))
+		l, err := OpenFile(path, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,14 +292,14 @@ func TestParts(t *testing.T) {
 	for _, n := range names {
 		all += string(content(t, n))
 	}
-	open := func() (*Trail, error) { return OpenTrail(path, slog.New(slog.DiscardHandler)) }
+	open := func() (*File, error) { return OpenFile(path, slog.New(slog.DiscardHandler)) }
 	l, err := open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
 	head, err := l.Export(func(line []byte) error { out.Write(append(line, '\n')); return nil })
-	if err != nil || out.String() != all || head != string(content(t, HeadOf(path))) {
+	if err != nil || out.String() != all || head != string(content(t, HeadName(path))) {
 		t.Errorf("%v, head %s, exported:\n%s", err, head, &out)
 	}
 	if err := l.Close(); err != nil {

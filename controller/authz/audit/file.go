@@ -17,23 +17,23 @@ import (
 	"github.com/headgate/headgate/internal/ring"
 )
 
-// link is a line of a trail.
+// link is a line of a log.
 type link struct {
 	Seq   uint64          `json:"seq"`  // from 1 without a gap
 	Prev  string          `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
 	Entry json.RawMessage `json:"entry"`
 }
 
-// mark is the end of a chain: the last line's number and SHA-256.
-type mark struct {
+// head is the end of a chain: the last line's number and SHA-256.
+type head struct {
 	seq  uint64
 	hash [sha256.Size]byte
 }
 
-// String writes a mark as it stands in the file that ends in .head.
-func (m mark) String() string { return fmt.Sprintf("%020d %x\n", m.seq, m.hash) }
+// String writes a head as it stands in the file that ends in .head.
+func (m head) String() string { return fmt.Sprintf("%020d %x\n", m.seq, m.hash) }
 
-func parseMark(text []byte) (m mark, err error) {
+func parseHead(text []byte) (m head, err error) {
 	var hash string
 	if _, err = fmt.Sscanf(string(text), "%d %s\n", &m.seq, &hash); err != nil {
 		return m, err
@@ -46,50 +46,50 @@ func parseMark(text []byte) (m mark, err error) {
 	return m, nil
 }
 
-// HeadOf is the name of the file that says where a trail ends.
-func HeadOf(path string) string { return path + ".head" }
+// HeadName is the name of the file that says where a log ends.
+func HeadName(path string) string { return path + ".head" }
 
-// fileSize is how large a trail's file becomes, in bytes, before the next one is begun.
+// fileSize is how large a file becomes, in bytes, before the next one is begun.
 const fileSize = 64 << 20
 
-// remembered is how many of the last entries a trail compares with those of a keeper.
+// remembered is how many of the last entries a log compares with those of a keeper.
 const remembered = 4096
 
-// Trail is the whole audit log as a file to which lines are added, each of which has the hash of
+// File is the whole audit log as a file to which lines are added, each of which has the hash of
 // the one before. When it is full it gets the number of its first line behind its name, and the
 // chain goes on in a new one. Beside it stands a file with the hash of the last line. Whoever changes or
 // removes a line must change every later one, and that file, and each copy of either that was
 // taken. It is safe for concurrent use.
-type Trail struct {
+type File struct {
 	path string
 	most int64 // as fileSize
 
-	mu     sync.Mutex // guards what follows
-	file   *os.File
-	head   *os.File // locked by the process that has the trail open
-	first  uint64   // line of file
-	size   int64
-	end    mark
-	failed error
-	late   [][]byte // entries that could not be written yet
-	recent *ring.Last[string]
+	mu       sync.Mutex // guards what follows
+	file     *os.File
+	headFile *os.File // locked by the process that has the file open
+	first    uint64   // line of file
+	size     int64
+	end      head
+	failed   error
+	late     [][]byte // entries that could not be written yet
+	recent   *ring.Last[string]
 }
 
-// OpenTrail opens or creates a trail and checks the file that is written and the one before, which is
-// all that a restart must wait for: Verify checks all. A trail that was changed or cut is refused
+// OpenFile opens or creates a log and checks the file that is written and the one before, which is
+// all that a restart must wait for: Verify checks all. A log that was changed or cut is refused
 // with a *DamagedError; a last line that a crash cut short is removed, and the log says so.
-func OpenTrail(path string, log *slog.Logger) (*Trail, error) {
+func OpenFile(path string, log *slog.Logger) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)
 	}
-	t := &Trail{path: path, most: fileSize, recent: ring.NewLast[string](remembered)}
+	t := &File{path: path, most: fileSize, recent: ring.NewLast[string](remembered)}
 	if err := t.begin(log); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (t *Trail) begin(log *slog.Logger) error {
+func (t *File) begin(log *slog.Logger) error {
 	list, err := parts(t.path)
 	if err != nil {
 		return err
@@ -103,22 +103,22 @@ func (t *Trail) begin(log *slog.Logger) error {
 	if empty {
 		flags |= os.O_CREATE
 	}
-	if t.head, err = os.OpenFile(HeadOf(t.path), flags, 0o600); errors.Is(err, os.ErrNotExist) {
-		return &DamagedError{Path: t.path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadOf(t.path))}
+	if t.headFile, err = os.OpenFile(HeadName(t.path), flags, 0o600); errors.Is(err, os.ErrNotExist) {
+		return &DamagedError{Path: t.path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(t.path))}
 	} else if err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	if err := syscall.Flock(int(t.head.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := syscall.Flock(int(t.headFile.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("audit log %s is in use by another process", t.path)
 	}
-	text, err := io.ReadAll(io.LimitReader(t.head, 200))
+	text, err := io.ReadAll(io.LimitReader(t.headFile, 200))
 	if err != nil {
 		return err
 	}
-	var want mark
+	var want head
 	if len(text) > 0 || !empty {
-		if want, err = parseMark(text); err != nil {
-			return &DamagedError{Path: HeadOf(t.path), Err: err}
+		if want, err = parseHead(text); err != nil {
+			return &DamagedError{Path: HeadName(t.path), Err: err}
 		}
 	}
 	// A crash may have come after the last one got its number.
@@ -141,17 +141,17 @@ func (t *Trail) begin(log *slog.Logger) error {
 }
 
 // writeHead follows the lines: after a crash it may be behind them, never ahead.
-func (t *Trail) writeHead() error {
-	_, err := t.head.WriteAt([]byte(t.end.String()), 0)
+func (t *File) writeHead() error {
+	_, err := t.headFile.WriteAt([]byte(t.end.String()), 0)
 	return err
 }
 
 // Close releases the files.
-func (t *Trail) Close() error {
+func (t *File) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var err error
-	for _, f := range []*os.File{t.file, t.head} {
+	for _, f := range []*os.File{t.file, t.headFile} {
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}
@@ -160,15 +160,15 @@ func (t *Trail) Close() error {
 }
 
 // Err returns why the last line could not be written, nil when it was.
-func (t *Trail) Err() error {
+func (t *File) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failed
 }
 
-// catchUp adds the entries of a keeper that a crash kept from the trail: of the last ones those
+// catchUp adds the entries of a keeper that a crash kept from the file: of the last ones those
 // that it does not have, and all of them when it is empty.
-func (t *Trail) catchUp(kept []Entry) error {
+func (t *File) catchUp(kept []Entry) error {
 	known := map[string]bool{}
 	t.mu.Lock()
 	for _, e := range t.recent.All() {
@@ -199,7 +199,7 @@ const maxLate = 1 << 16
 
 // Append adds entries, on disk when it returns nil. What cannot be written is written with the
 // next entry that can.
-func (t *Trail) Append(entries ...Entry) error {
+func (t *File) Append(entries ...Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range entries {
@@ -216,7 +216,7 @@ func (t *Trail) Append(entries ...Entry) error {
 }
 
 // turn gives a file that is full its number, and begins the next one.
-func (t *Trail) turn() error {
+func (t *File) turn() error {
 	if t.size < t.most {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (t *Trail) turn() error {
 	return err
 }
 
-func (t *Trail) flush() error {
+func (t *File) flush() error {
 	if err := t.turn(); err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (t *Trail) flush() error {
 		if err != nil {
 			return err
 		}
-		end = mark{end.seq + 1, sha256.Sum256(text)}
+		end = head{end.seq + 1, sha256.Sum256(text)}
 		out.Write(text)
 		out.WriteByte('\n')
 	}
@@ -265,7 +265,7 @@ func (t *Trail) flush() error {
 }
 
 // Export calls line for each line as it is now, and returns the content of the file with the head.
-func (t *Trail) Export(line func(text []byte) error) (head string, err error) {
+func (t *File) Export(line func(text []byte) error) (head string, err error) {
 	t.mu.Lock()
 	end := t.end
 	w := walker{want: end, each: func(text, _ []byte) error { return line(text) }}

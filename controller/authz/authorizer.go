@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/confine"
 )
 
-// Options of a Guard.
+// Options of an Authorizer.
 type Options struct {
 	// Loopback is the role of callers without credentials, on a connection without TLS; empty
 	// for none. Whoever sets it listens on loopback alone.
@@ -29,8 +29,8 @@ type Options struct {
 	Audit *audit.Log
 }
 
-// Guard is safe for concurrent use.
-type Guard struct {
+// Authorizer is safe for concurrent use.
+type Authorizer struct {
 	Options
 
 	mu      sync.Mutex
@@ -40,11 +40,11 @@ type Guard struct {
 }
 
 // New returns a guard that lets nobody in but the owner, and callers on loopback as Options say.
-func New(o Options) *Guard {
+func New(o Options) *Authorizer {
 	if o.Audit == nil {
 		o.Audit = audit.New(audit.Options{})
 	}
-	return &Guard{Options: o, policy: closed(), buckets: map[string]*bucket{}, streams: map[*running]struct{}{}}
+	return &Authorizer{Options: o, policy: closed(), buckets: map[string]*bucket{}, streams: map[*running]struct{}{}}
 }
 
 // Caller is who makes a call, and what the call is confined to.
@@ -58,7 +58,7 @@ type Caller struct {
 
 type callerKey struct{}
 
-// CallerOf returns who makes a call that the guard has let in.
+// CallerOf returns who makes a call that the authorizer has let in.
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
@@ -67,23 +67,23 @@ func CallerOf(ctx context.Context) Caller {
 // Tap implements tap.ServerInHandle: it lets a call in, or not, before its message is read. It
 // runs under the lock of the connection, so that what needs the network, a token of OpenID
 // Connect, is left to the interceptors.
-func (g *Guard) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+func (a *Authorizer) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	id, address, secure := identify(ctx, info.Header)
 	if bearer, ok := bearerOf(info.Header); ok {
 		if !secure {
-			return nil, g.refuse(Caller{Identity: id, Address: address}, info.FullMethodName, codes.Unauthenticated, "a token is a secret: want TLS or the Unix socket")
+			return nil, a.refuse(Caller{Identity: id, Address: address}, info.FullMethodName, codes.Unauthenticated, "a token is a secret: want TLS or the Unix socket")
 		}
-		g.mu.Lock()
-		p := g.policy
-		g.mu.Unlock()
+		a.mu.Lock()
+		p := a.policy
+		a.mu.Unlock()
 		if id, ok = p.static(bearer); !ok && p.oidc != nil {
-			return ctx, g.charge(Caller{Address: address}, info.FullMethodName) // authenticate goes on
+			return ctx, a.limit(Caller{Address: address}, info.FullMethodName) // authenticate goes on
 		}
 		if !ok {
-			return nil, g.refuse(Caller{Address: address}, info.FullMethodName, codes.Unauthenticated, "the token is not known")
+			return nil, a.refuse(Caller{Address: address}, info.FullMethodName, codes.Unauthenticated, "the token is not known")
 		}
 	}
-	return g.admit(ctx, Caller{Identity: id, Address: address}, info.FullMethodName)
+	return a.admit(ctx, Caller{Identity: id, Address: address}, info.FullMethodName)
 }
 
 func bearerOf(md metadata.MD) (string, bool) {
@@ -99,11 +99,11 @@ func bearerOf(md metadata.MD) (string, bool) {
 }
 
 // admit is the decision about a caller whose identity is certain.
-func (g *Guard) admit(ctx context.Context, c Caller, method string) (context.Context, error) {
-	if err := g.charge(c, method); err != nil {
+func (a *Authorizer) admit(ctx context.Context, c Caller, method string) (context.Context, error) {
+	if err := a.limit(c, method); err != nil {
 		return nil, err
 	}
-	conf, err := g.decide(c, method)
+	conf, err := a.decide(c, method)
 	if err != nil {
 		return nil, err
 	}
@@ -112,25 +112,25 @@ func (g *Guard) admit(ctx context.Context, c Caller, method string) (context.Con
 }
 
 // decide asks the policy.
-func (g *Guard) decide(c Caller, method string) (confined, error) {
-	g.mu.Lock()
-	r := g.policy.rights(c.Identity)
-	g.mu.Unlock()
-	if c.Name == loopback && g.Loopback != "" {
-		r.roles = append(r.roles, g.Loopback)
+func (a *Authorizer) decide(c Caller, method string) (confined, error) {
+	a.mu.Lock()
+	r := a.policy.rights(c.Identity)
+	a.mu.Unlock()
+	if c.Name == loopback && a.Loopback != "" {
+		r.roles = append(r.roles, a.Loopback)
 	}
 	conf, ok := r.allow(method)
 	switch {
 	case ok:
 		return conf, nil
 	case !Known(method):
-		return conf, g.refuse(c, method, codes.Unimplemented, "no such method")
+		return conf, a.refuse(c, method, codes.Unimplemented, "no such method")
 	case c.Name == "":
-		return conf, g.refuse(c, method, codes.Unauthenticated, "want a client certificate or a token")
+		return conf, a.refuse(c, method, codes.Unauthenticated, "want a client certificate or a token")
 	case len(r.roles) == 0:
-		return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has no role: see controller.policy", c.Identity))
+		return conf, a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has no role: see controller.policy", c.Identity))
 	}
-	return conf, g.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has the role %s, which may not call this; %s may", c.Identity, names(r.roles), names(append(methods[method].roles, Admin))))
+	return conf, a.refuse(c, method, codes.PermissionDenied, fmt.Sprintf("%v has the role %s, which may not call this; %s may", c.Identity, names(r.roles), names(append(methods[method].roles, Admin))))
 }
 
 func names(roles []Role) string {
@@ -142,49 +142,49 @@ func names(roles []Role) string {
 }
 
 // refuse returns the status of a refusal.
-func (g *Guard) refuse(c Caller, method string, code codes.Code, why string) error {
+func (a *Authorizer) refuse(c Caller, method string, code codes.Code, why string) error {
 	if !Known(method) {
 		method = "unknown" // what strangers call is theirs to choose
 	}
-	g.Audit.Record(audit.Entry{What: audit.Denied, Identity: strings.ToValidUTF8(c.Name, "?"), Peer: c.Address, Subject: method}, errors.New(why))
+	a.Audit.Record(audit.Entry{What: audit.Denied, Identity: strings.ToValidUTF8(c.Name, "?"), Peer: c.Address, Subject: method}, errors.New(why))
 	return status.Error(code, strings.ToValidUTF8(why, "?"))
 }
 
 // authenticate takes over from Tap where that left a token.
-func (g *Guard) authenticate(ctx context.Context, method string) (context.Context, error) {
+func (a *Authorizer) authenticate(ctx context.Context, method string) (context.Context, error) {
 	if _, in := ctx.Value(callerKey{}).(Caller); in {
 		return ctx, nil
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
 	_, address, secure := identify(ctx, md)
 	bearer, ok := bearerOf(md)
-	g.mu.Lock()
-	p := g.policy
-	g.mu.Unlock()
+	a.mu.Lock()
+	p := a.policy
+	a.mu.Unlock()
 	if !ok || !secure || p.oidc == nil {
-		return nil, g.refuse(Caller{Address: address}, method, codes.Unauthenticated, "want a client certificate or a token")
+		return nil, a.refuse(Caller{Address: address}, method, codes.Unauthenticated, "want a client certificate or a token")
 	}
 	within, cancel := context.WithTimeout(ctx, issuerWait)
 	defer cancel()
 	id, err := p.oidc.verify(within, bearer)
 	if err != nil {
-		return nil, g.refuse(Caller{Address: address}, method, codes.Unauthenticated, "the token is refused: "+err.Error())
+		return nil, a.refuse(Caller{Address: address}, method, codes.Unauthenticated, "the token is refused: "+err.Error())
 	}
-	return g.admit(ctx, Caller{Identity: id, Address: address}, method)
+	return a.admit(ctx, Caller{Identity: id, Address: address}, method)
 }
 
 // Unary is the interceptor of calls with one message.
-func (g *Guard) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	ctx, err := g.authenticate(ctx, info.FullMethod)
+func (a *Authorizer) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx, err := a.authenticate(ctx, info.FullMethod)
 	if err != nil {
 		return nil, err
 	}
-	call, err := g.begin(ctx, info.FullMethod)
+	call, err := a.begin(ctx, info.FullMethod)
 	if err != nil {
 		return nil, err
 	}
-	defer g.end(call)
-	if err := g.cover(CallerOf(ctx), info.FullMethod, req); err != nil {
+	defer a.end(call)
+	if err := a.checkScope(CallerOf(ctx), info.FullMethod, req); err != nil {
 		return nil, err
 	}
 	return next(ctx, req)
@@ -192,62 +192,62 @@ func (g *Guard) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 
 // Stream is the interceptor of streams. A stream ends when the policy no longer allows it, or
 // allows something else.
-func (g *Guard) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	ctx, err := g.authenticate(ss.Context(), info.FullMethod)
+func (a *Authorizer) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	ctx, err := a.authenticate(ss.Context(), info.FullMethod)
 	if err != nil {
 		return err
 	}
-	call, err := g.begin(ctx, info.FullMethod)
+	call, err := a.begin(ctx, info.FullMethod)
 	if err != nil {
 		return err
 	}
-	defer g.end(call)
-	err = next(srv, &guarded{ServerStream: ss, guard: g, ctx: call.ctx, method: info.FullMethod})
+	defer a.end(call)
+	err = next(srv, &checkedStream{ServerStream: ss, authz: a, ctx: call.ctx, method: info.FullMethod})
 	if cause := context.Cause(call.ctx); err != nil && cause != nil && status.Code(cause) != codes.Unknown {
 		return cause // the policy has ended it, whatever the handler makes of that
 	}
 	return err
 }
 
-// guarded is a stream whose messages are looked at too. Each but the first counts as a call.
-type guarded struct {
+// checkedStream is a stream whose messages are looked at too. Each but the first counts as a call.
+type checkedStream struct {
 	grpc.ServerStream
-	guard  *Guard
+	authz  *Authorizer
 	ctx    context.Context
 	method string
 	more   bool // the first was received
 }
 
 // Context implements grpc.ServerStream.
-func (s *guarded) Context() context.Context { return s.ctx }
+func (s *checkedStream) Context() context.Context { return s.ctx }
 
 // RecvMsg implements grpc.ServerStream.
-func (s *guarded) RecvMsg(m any) error {
+func (s *checkedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
 	if s.more {
-		if err := s.guard.charge(CallerOf(s.ctx), s.method); err != nil {
+		if err := s.authz.limit(CallerOf(s.ctx), s.method); err != nil {
 			return err
 		}
 	}
 	s.more = true
-	return s.guard.cover(CallerOf(s.ctx), s.method, m)
+	return s.authz.checkScope(CallerOf(s.ctx), s.method, m)
 }
 
 // change puts another policy in force, and ends the streams that it does not allow as they are.
-func (g *Guard) change(p *policy) (before *policy) {
-	g.mu.Lock()
-	before, g.policy = g.policy, p
-	clear(g.buckets) // limits may be others; what is under way counts on
+func (a *Authorizer) change(p *policy) (before *policy) {
+	a.mu.Lock()
+	before, a.policy = a.policy, p
+	clear(a.buckets) // limits may be others; what is under way counts on
 	var list []*running
-	for r := range g.streams {
+	for r := range a.streams {
 		list = append(list, r)
-		g.bucket(r.caller, time.Now()).running++
+		a.bucket(r.caller, time.Now()).running++
 	}
-	g.mu.Unlock()
+	a.mu.Unlock()
 	for _, r := range list {
-		conf, err := g.decide(r.caller, r.method)
+		conf, err := a.decide(r.caller, r.method)
 		if err == nil && !conf.equal(confined{r.caller.Applications, r.caller.hosts}) {
 			err = status.Error(codes.Unavailable, "who may do what has changed: call again")
 		}
