@@ -92,7 +92,6 @@ type applied struct {
 	*inputs
 	devices map[string]*unit
 	desired desired // what they were told last; applying guards it
-	risk    string  // what can go wrong with these routes; applying guards it
 }
 
 // unit is a device and what ends it.

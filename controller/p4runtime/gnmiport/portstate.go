@@ -1,4 +1,4 @@
-// Package portstate learns from a switch which of its ports are up. P4Runtime has no word for it,
+// Package gnmiport learns from a switch which of its ports are up. P4Runtime has no word for it,
 // but many switches serve gNMI at the same address, where OpenConfig's interfaces have an oper-status.
 package gnmiport
 

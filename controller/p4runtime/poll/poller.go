@@ -1,4 +1,4 @@
-// Package poller sends the poll packets of a switch. P4Runtime on BMv2 cannot read
+// Package poll sends the poll packets of a switch. P4Runtime on BMv2 cannot read
 // registers: a poll goes out to a port instead, whose egress writes the port's registers
 // into it and sends a copy to the controller (package pollreport).
 package poll

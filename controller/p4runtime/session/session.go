@@ -154,14 +154,11 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 // switch's address.
 var ErrRefused = errors.New("nothing listens at the switch's address")
 
-// nobody is an error that wraps ErrRefused and reads as before.
-type nobody struct{ error }
+// connectionRefused is an error that wraps ErrRefused and reads as before.
+type connectionRefused struct{ error }
 
-// Is makes errors.Is find ErrRefused.
-func (nobody) Is(target error) bool { return target == ErrRefused }
-
-// Unwrap returns the error as gRPC has it.
-func (e nobody) Unwrap() error { return e.error }
+// Unwrap returns ErrRefused and the error as gRPC has it.
+func (e connectionRefused) Unwrap() []error { return []error{ErrRefused, e.error} }
 
 // Run connects and keeps connected until the context ends; it returns the context's error.
 func (s *Session) Run(ctx context.Context) error {
@@ -218,7 +215,7 @@ func (s *Session) once(until context.Context) error {
 	defer conn.Close()
 	refused := func(err error) error {
 		if err != nil && d.refused.Load() {
-			return nobody{err}
+			return connectionRefused{err}
 		}
 		return err
 	}
