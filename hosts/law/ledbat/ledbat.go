@@ -105,3 +105,75 @@ func (l *Law) OnEvent(e law.Event, now units.Time) {
 func (l *Law) SetTarget(base, target units.Time) {
 	l.base, l.target, l.Least = base, target-base, 1
 }
+
+// Params are the parameters of the law; Visit says what each is.
+type Params struct {
+	LineRate                            units.Rate
+	MSS                                 units.Bytes
+	Target                              units.Time
+	Gain                                float64
+	Filter                              int
+	BaseDelay                           units.Time
+	BaseHistory                         int
+	BaseInterval                        units.Time
+	AllowedIncrease                     float64
+	MinWindow, InitialWindow, MaxWindow units.Bytes
+}
+
+// maxTarget is the most that RFC 6817 allows, for the Internet.
+const maxTarget = 100 * units.Millisecond
+
+// Visit visits the parameters.
+func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
+	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
+	base := f.BaseRTT
+	if f.OneWay > 0 { // both clocks are one: it can be measured
+		base = 0
+	}
+	param.Of(s, "target", &p.Target, min(f.Stretch(25*units.Microsecond), maxTarget), param.AboveTo(0, maxTarget), "TARGET, the queueing delay sought")
+	param.Of(s, "gain", &p.Gain, 1, param.AboveTo(0, 100), "GAIN, the packets that the window grows by in a round trip on an empty path; at most 1 by the RFC")
+	param.Of(s, "filter", &p.Filter, 4, param.From(1, maxKept), "CURRENT_FILTER, of how many delays the least counts")
+	param.Of(s, "base_delay", &p.BaseDelay, base, param.AtLeast(0), "delay of an empty path; 0s takes the least of base_history intervals; default the base round trip where one-way delays are unknown")
+	param.Of(s, "base_history", &p.BaseHistory, 10, param.From(1, maxKept), "BASE_HISTORY, intervals of which the least delay counts")
+	param.Of(s, "base_interval", &p.BaseInterval, 60*units.Second, param.Above(0), "length of an interval, a minute in the RFC")
+	param.Of(s, "allowed_increase", &p.AllowedIncrease, 1, param.AtLeast(0), "ALLOWED_INCREASE, how many packets the window may grow beyond what is in flight")
+	param.Of(s, "min_window", &p.MinWindow, 2*p.MSS, param.Above(0), "MIN_CWND, may be less than a packet; default two packets; PrioPlus, which steers the law, has none")
+	param.Of(s, "initial_window", &p.InitialWindow, max(2*p.MSS, p.MinWindow), param.AtLeast(p.MinWindow), "INIT_CWND; default two packets")
+	param.Of(s, "max_window", &p.MaxWindow, 0, param.AtLeast(0), "bound of the window; 0B for none")
+	if p.MaxWindow > 0 && p.MaxWindow < p.InitialWindow {
+		s.Fault("max_window", p.MaxWindow, "want at least initial_window, %v, or 0B for no bound", p.InitialWindow)
+	}
+}
+
+// maxKept bounds the delays and intervals that are kept.
+const maxKept = 16
+
+// minimum is the least of the last few values, at most maxKept.
+type minimum struct {
+	kept [maxKept]units.Time
+	n    int // values kept
+	next int // where the next goes
+}
+
+// add keeps v as the latest of at most size values.
+func (m *minimum) add(v units.Time, size int) {
+	m.kept[m.next] = v
+	m.next = (m.next + 1) % size
+	m.n = min(m.n+1, size)
+}
+
+// lower makes the latest value no larger than v; there must be one.
+func (m *minimum) lower(v units.Time, size int) {
+	last := (m.next + size - 1) % size
+	m.kept[last] = min(m.kept[last], v)
+}
+
+// get returns the least value kept; there must be one.
+func (m *minimum) get() units.Time {
+	least := m.kept[0]
+	for _, v := range m.kept[1:m.n] {
+		least = min(least, v)
+	}
+	return least
+}
