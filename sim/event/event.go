@@ -1,6 +1,6 @@
-// Package event is the simulator's agenda: events in the order (time, kind, argument). The order
+// Package event is the simulator's event queue: events in the order (time, kind, argument). The order
 // knows nothing of when an event was scheduled, so that the events of a node happen in the same
-// order whether its fabric has one agenda or several.
+// order whether its fabric has one queue or several.
 //
 // An event is a value, not a function: a kind and an argument that the owner dispatches on.
 // Nothing is allocated per event. There is no cancelling: an owner keeps one pending event
@@ -12,10 +12,11 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/headgate/headgate/internal/heap"
 	"github.com/headgate/headgate/units"
 )
 
-// Event is one entry of the agenda.
+// Event is one entry of a Queue.
 type Event struct {
 	At units.Time
 	What
@@ -58,8 +59,7 @@ const (
 	maxShift     = 32 // a time within a bucket has 32 bits
 )
 
-// Queue is an agenda; the zero value is an empty one with the shortest horizon. It is owned by one simulator and not
-// safe for concurrent use.
+// Queue is a queue of events, owned by one simulator and not safe for concurrent use.
 //
 // It is a timing wheel (Brown's calendar queue with fixed buckets): an event within the
 // wheel's horizon goes to the bucket of its time, an unordered list; a bitmap finds the
@@ -77,7 +77,7 @@ type Queue struct {
 	nodes []node // the first stands for none
 	used  [words]uint64
 	sum   [words / 64]uint64
-	far   farHeap
+	far   heap.Heap[Event]
 	soon  units.Time   // no event is earlier; when the first of the present bucket happens, if it has one
 	heads [slots]int32 // per slot: the first of its events
 }
@@ -87,10 +87,10 @@ type node struct {
 	next int32
 }
 
-// NewQueue returns an agenda whose wheel covers at least horizon: the time from scheduling
+// NewQueue returns an empty queue whose wheel covers at least horizon: the time from scheduling
 // to happening that most events stay below.
 func NewQueue(horizon units.Time) *Queue {
-	q := &Queue{shift: defaultShift}
+	q := &Queue{shift: defaultShift, far: heap.New(Event.Before, func(Event, int) {})}
 	for q.shift < maxShift && units.Time(slots)<<q.shift < horizon {
 		q.shift++
 	}
@@ -101,7 +101,7 @@ func NewQueue(horizon units.Time) *Queue {
 func (q *Queue) Now() units.Time { return q.now }
 
 // Len returns the number of events that wait.
-func (q *Queue) Len() int { return q.size + len(q.keys) + len(q.far.events) }
+func (q *Queue) Len() int { return q.size + len(q.keys) + q.far.Len() }
 
 // Schedule adds an event. A time before Now is taken as Now: an effect never precedes its cause.
 func (q *Queue) Schedule(at units.Time, kind uint32, arg int32) {
@@ -115,7 +115,7 @@ func (q *Queue) insert(at units.Time, what What) {
 	switch ahead := bucket - q.cur; {
 	case ahead >= slots:
 		q.soon = min(q.soon, at)
-		q.far.push(at, what)
+		q.far.Push(Event{at, what})
 		return
 	case ahead == 0:
 		q.insertNow(key)
@@ -172,7 +172,7 @@ func (q *Queue) Next(until units.Time) (Event, bool) {
 func (q *Queue) Soon() units.Time { return q.soon }
 
 // Before reports whether the earliest event happens before another one. If so Take takes it; if not, the other
-// one, or one that has been scheduled before it, has to happen next: the agenda may have moved on to its time.
+// one, or one that has been scheduled before it, has to happen next: the queue may have moved on to its time.
 func (q *Queue) Before(at units.Time, what What) bool {
 	if len(q.keys) == 0 && (q.soon > at || !q.advance(at)) {
 		return false
@@ -204,9 +204,8 @@ func (q *Queue) Peek() (Event, bool) {
 	case q.size > 0:
 		slot := q.first()
 		return event(units.Time(q.bucket(slot))<<q.shift, q.least(slot)), true
-	case len(q.far.events) > 0:
-		e := q.far.events[0]
-		return Event{e.at, e.what}, true
+	case q.far.Len() > 0:
+		return q.far.First(), true
 	}
 	return Event{}, false
 }
@@ -311,11 +310,11 @@ func (q *Queue) first() uint {
 
 // jump moves an empty wheel to the earliest event of the heap, if it is due.
 func (q *Queue) jump(until units.Time) bool {
-	if len(q.far.events) == 0 {
+	if q.far.Len() == 0 {
 		q.soon = units.MaxTime
 		return false
 	}
-	q.soon = q.far.events[0].at
+	q.soon = q.far.First().At
 	if q.soon > until {
 		return false
 	}
@@ -328,12 +327,12 @@ func (q *Queue) jump(until units.Time) bool {
 // draw moves the heap's events that the horizon has reached into the wheel.
 func (q *Queue) draw() {
 	for q.reached() {
-		e := q.far.pop()
-		q.insert(e.at, e.what)
+		e := q.far.Remove(0)
+		q.insert(e.At, e.What)
 	}
 }
 
 // reached reports whether the horizon has reached an event of the heap.
 func (q *Queue) reached() bool {
-	return len(q.far.events) > 0 && int64(q.far.events[0].at)>>(q.shift%64)-q.cur < slots
+	return q.far.Len() > 0 && int64(q.far.First().At)>>(q.shift%64)-q.cur < slots
 }

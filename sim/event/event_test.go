@@ -14,7 +14,7 @@ import (
 
 func TestOrderIsTimeThenKindThenArgument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q Queue
+		q := NewQueue(0)
 		var want []Event
 		for i, at := range rapid.SliceOf(rapid.Int64Range(0, 20)).Draw(t, "times") {
 			e := Event{units.Time(at), Of(rapid.Uint32Range(0, MaxKind-1).Draw(t, "kind"), int32(i^5))}
@@ -42,7 +42,7 @@ func byOrder(a, b Event) int {
 }
 
 func TestNextHonoursUntil(t *testing.T) {
-	var q Queue
+	q := NewQueue(0)
 	q.Schedule(10, 1, 0)
 	if _, ok := q.Next(9); ok {
 		t.Error("an event after until was taken")
@@ -53,7 +53,7 @@ func TestNextHonoursUntil(t *testing.T) {
 }
 
 func TestThePastIsNow(t *testing.T) {
-	var q Queue
+	q := NewQueue(0)
 	q.Schedule(10, 0, 0)
 	q.Next(10)
 	q.Schedule(3, 0, 0)
