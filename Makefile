@@ -86,7 +86,7 @@ lint: ## gofmt, go vet, staticcheck, and no function that the programs do not re
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(TOOLS) vet $(PKGS)
 	$(TOOLS) tool staticcheck $(PKGS)
-	@dead=$$($(TOOLS) tool deadcode ./cmd/... ./p4src/...) || exit 1; if [ -n "$$dead" ]; then echo "no program calls these:"; echo "$$dead"; exit 1; fi
+	@dead=$$($(TOOLS) tool deadcode ./cmd/... ./p4src/... ./softswitch/native/gen) || exit 1; if [ -n "$$dead" ]; then echo "no program calls these:"; echo "$$dead"; exit 1; fi
 
 test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_grpc (root, Mininet)
 	@command -v simple_switch_grpc >/dev/null || { echo "simple_switch_grpc is not on the PATH: install p4lang's packages, see README"; exit 1; }
@@ -160,7 +160,7 @@ image: build ## the OCI image headgate (docker, or DOCKER=podman or buildah)
 
 p4: ## recompile p4src for BMv2 with p4c and regenerate its constants and its translation to Go
 	$(MAKE) -C p4src
-	go generate ./softswitch/engine
+	go generate ./softswitch/native/gen
 
 p4-tofino: ## compile p4src for Tofino 1 and 2 with p4c-barefoot (minutes); CPU_PORT=192 for another CPU port
 	$(MAKE) -C p4src tofino CPU_PORT=$(CPU_PORT)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/pacc"

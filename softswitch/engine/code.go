@@ -2,8 +2,8 @@ package engine
 
 // The loader lowers the pipelines to a list of instructions. Conditions, tables and actions then
 // run in one loop over a flat array. Operands are words of the packet header vector, where the
-// temporaries follow the fields. Headgate's own program runs their translation to Go instead, see
-// translator. A change of an instruction must be made in both.
+// temporaries follow the fields. A program that is linked in runs as Go instead, see Native. A change
+// of an instruction must be made in nativeWriter too.
 
 type opcode uint8
 
@@ -84,21 +84,20 @@ type code struct {
 
 	fragments []uint32 // first instructions of the code that runs outside of the pipelines
 
-	native   translation // the zero value where the program is interpreted
-	entries  []uint16    // for the translation, as translator.entries
-	parseOps []parseOp   // for the translation, as translator.ops
+	native    Native    // the zero value where the program is interpreted
+	parserOps []parseOp // by parseStep.number
 }
 
 // exec runs code from instruction pc to its end, or to exit, and returns its result.
 func (p *Packet) exec(pc uint32) uint64 {
-	if run := p.in.prog.code.native.exec; run != nil {
+	if run := p.in.prog.code.native.Exec; run != nil {
 		return run(p, pc)
 	}
-	return p.interpret(pc)
+	return p.Interpret(pc)
 }
 
-// interpret is exec without a translation.
-func (p *Packet) interpret(pc uint32) uint64 {
+// Interpret is exec without a Native.
+func (p *Packet) Interpret(pc uint32) uint64 {
 	in := p.in
 	c := &in.prog.code
 	list, w := c.list, p.W
@@ -122,7 +121,7 @@ func (p *Packet) interpret(pc uint32) uint64 {
 		case opJump:
 			pc = i.d
 		case opTable:
-			s := in.tables[i.a].match(p)
+			s := in.tables[i.a].Match(p)
 			p.Args, pc, ret = s.args, s.pc, s.ret
 		case opArgs:
 			p.Args = c.args[i.a]
@@ -236,7 +235,7 @@ func (p *Packet) interpret(pc uint32) uint64 {
 			}
 		case opCount:
 			if n := in.counters[i.a]; w[i.b] < uint64(len(n)) {
-				n[w[i.b]].add(p.Bytes)
+				n[w[i.b]].Add(p.Bytes)
 			}
 		}
 	}

@@ -87,15 +87,15 @@ func newTable(t *tableSpec) *table {
 	return x
 }
 
-// match looks the packet up and returns where the code goes on.
-func (t *table) match(p *Packet) *step {
+// Match looks the packet up and returns where the code goes on.
+func (t *table) Match(p *Packet) *step {
 	if !t.used {
-		return t.missed(p)
+		return t.Missed(p)
 	}
 	n := t.spec.words
 	if n == 1 {
 		p.key[0] = t.spec.word(p)
-		return t.lookup(p, p.key[:1])
+		return t.Lookup(p, p.key[:1])
 	}
 	key := p.key[:]
 	if n > len(key) {
@@ -106,23 +106,23 @@ func (t *table) match(p *Packet) *step {
 	}
 	key = key[:n]
 	t.spec.build(p, key)
-	return t.lookup(p, key)
+	return t.Lookup(p, key)
 }
 
-// lookup is match with the packed key.
-func (t *table) lookup(p *Packet, key []uint64) *step {
+// Lookup is Match with the packed key.
+func (t *table) Lookup(p *Packet, key []uint64) *step {
 	if found := t.look.Find(key, &p.found); found != nil {
 		return t.hit(p, found.Owner.(*entry))
 	}
-	return t.missed(p)
+	return t.Missed(p)
 }
 
-// missed counts and meters a packet that no entry matches under the default entry (P4Runtime 9.1: it has
+// Missed counts and meters a packet that no entry matches under the default entry (P4Runtime 9.1: it has
 // direct resources as every other entry), and returns where the code goes on. Without a configuration
 // the meter leaves the packet's colour as it is, as BMv2 does.
-func (t *table) missed(p *Packet) *step {
+func (t *table) Missed(p *Packet) *step {
 	if t.spec.counters {
-		t.missUse.count.add(p.Bytes)
+		t.missUse.count.Add(p.Bytes)
 	}
 	if s := t.spec.meter; s != nil && t.missUse.meter.get().Configured {
 		p.W[s.target.Word()] = t.missUse.meter.run(p.Bytes, s, p.now) & s.target.F.Mask
@@ -134,7 +134,7 @@ func (t *table) missed(p *Packet) *step {
 func (t *table) hit(p *Packet, e *entry) *step {
 	s := t.spec
 	if s.counters {
-		e.count.add(p.Bytes)
+		e.count.Add(p.Bytes)
 	}
 	if s.timeout {
 		e.lastHit.Store(int64(p.now))

@@ -68,7 +68,7 @@ func Load(doc []byte) (*Program, error) {
 		if err != nil {
 			return nil, err
 		}
-		prog.doc = doc
+		prog.doc, prog.code.native = doc, natives[nativeKey(doc)]
 		p := weak.Make(prog)
 		inUse.Store(key, p)
 		runtime.AddCleanup(prog, func(key string) { inUse.CompareAndDelete(key, p) }, key)
@@ -152,9 +152,6 @@ func compile(j *bmv2json.Program, reference bool) (prog *Program, err error) {
 	c.finishDeparser()
 	c.finishStandardFields()
 	c.finishHeaders()
-	if !reference {
-		c.link()
-	}
 	return c.Program, nil
 }
 

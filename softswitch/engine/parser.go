@@ -27,6 +27,7 @@ type parseOp func(p *Packet) bool
 // length which belongs to no stack or union.
 type parseStep struct {
 	op           parseOp
+	number       int         // of op among the program's
 	pc           uint32      // code that cannot fail, 0 for none
 	h            *phv.Header // nil when the step is not an extraction
 	bytes, valid int
@@ -57,7 +58,8 @@ type parseCase struct {
 	next        *parseState
 }
 
-const maxParseStates = 4096
+// MaxParserStates is how many states a parser visits before it ends with ParserTimeout.
+const MaxParserStates = 4096
 
 func (c *compiler) buildParser(j *bmv2json.Program) {
 	c.parser = &parser{codes: parserCodes{
@@ -204,7 +206,7 @@ func (p *Packet) parse() {
 	ps := p.in.prog.parser
 	p.parserError, p.checksumBad = ps.codes.noError, false
 	p.base, p.nPlaced = p.head, 0
-	if run := p.in.prog.code.native.parse; run != nil {
+	if run := p.in.prog.code.native.Parse; run != nil {
 		run(p)
 	} else {
 		p.states(ps.start)
@@ -220,7 +222,7 @@ func (p *Packet) parse() {
 func (p *Packet) states(s *parseState) {
 	ps := p.in.prog.parser
 	for n := 0; s != nil; n++ {
-		if n > maxParseStates {
+		if n > MaxParserStates {
 			p.parserError = ps.codes.timeout
 			break
 		}

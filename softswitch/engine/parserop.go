@@ -57,6 +57,10 @@ func (c *compiler) parserOps(s *parseState, js []bmv2json.ParserOp) {
 			case "advance":
 				step.op = advance(c.locate(c.operand(j.Parameters[0], expr.Data)))
 			}
+			if step.op != nil {
+				step.number = len(c.code.parserOps)
+				c.code.parserOps = append(c.code.parserOps, step.op)
+			}
 			flush()
 			s.steps = append(s.steps, step)
 		})

@@ -100,7 +100,8 @@ func (c *compiler) reserve(name string, size, cell int) {
 // counterCell counts packets and bytes. It is safe for concurrent use.
 type counterCell struct{ packets, bytes atomic.Uint64 }
 
-func (c *counterCell) add(n int) {
+// Add counts one packet of n bytes.
+func (c *counterCell) Add(n int) {
 	c.packets.Add(1)
 	c.bytes.Add(uint64(n))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine"
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
 )
 
 // multicast holds the nodes that simple_switch_CLI's commands create, by handle, and the

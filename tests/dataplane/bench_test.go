@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine"
+	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
 	"github.com/headgate/headgate/tests/dataplane/bmv2"
 	"github.com/headgate/headgate/tests/dataplane/control"
 	"github.com/headgate/headgate/tests/dataplane/embedded"

@@ -7,8 +7,8 @@ import (
 )
 
 // parse writes the parser, unless a state holds a lock, or chooses the next one by a wide key or by
-// a value set.
-func (t *translator) parse() {
+// a value set; it then returns false.
+func (t *nativeWriter) parse() bool {
 	var list []*parseState
 	number := map[*parseState]int{}
 	for todo := []*parseState{t.prog.parser.start}; len(todo) > 0; {
@@ -18,20 +18,20 @@ func (t *translator) parse() {
 			continue
 		}
 		if s.lock >= 0 || len(s.key) > 0 && !s.narrow {
-			return
+			return false
 		}
 		number[s] = len(list)
 		list = append(list, s)
 		todo = append(todo, s.next)
 		for i := range s.cases {
 			if s.cases[i].vset != nil {
-				return
+				return false
 			}
 			todo = append(todo, s.cases[i].next)
 		}
 	}
-	t.out("func translatedParse(p *Packet) {")
-	t.out("c := &p.in.prog.code\nw := (*[%d]uint64)(p.W)\nvisited := 0", int(t.prog.code.base)+t.prog.code.temps)
+	t.out("func parse(p *engine.Packet) {")
+	t.out("w := (*[%d]uint64)(p.W)\nvisited := 0", int(t.prog.code.base)+t.prog.code.temps)
 	next := func(s *parseState) string {
 		if s == nil {
 			return "return"
@@ -40,7 +40,7 @@ func (t *translator) parse() {
 	}
 	t.out("%s", next(t.prog.parser.start))
 	for i, s := range list {
-		t.out("s%d:\nif visited++; visited > maxParseStates+1 {\np.parserError = p.in.prog.parser.codes.timeout\nreturn\n}", i)
+		t.out("s%d:\nif visited++; visited > engine.MaxParserStates+1 {\np.Timeout()\nreturn\n}", i)
 		for k := range s.steps {
 			t.parseStep(&s.steps[k])
 		}
@@ -50,10 +50,11 @@ func (t *translator) parse() {
 		t.out("%s", next(s.next))
 	}
 	t.out("}\n")
+	return true
 }
 
 // transition writes the choice of the next state.
-func (t *translator) transition(s *parseState, next func(*parseState) string) {
+func (t *nativeWriter) transition(s *parseState, next func(*parseState) string) {
 	v := word64(uint32(s.key[0].word))
 	for _, k := range s.key[1:] {
 		v = fmt.Sprintf("(%s)<<%d | w[%d]", v, padded(k.bits), k.word)
@@ -67,7 +68,7 @@ func (t *translator) transition(s *parseState, next func(*parseState) string) {
 }
 
 // parseStep writes one step of a state.
-func (t *translator) parseStep(o *parseStep) {
+func (t *nativeWriter) parseStep(o *parseStep) {
 	switch {
 	case o.pc != 0 && t.straight(o.pc):
 		for i := o.pc; t.prog.code.list[i].op != opEnd; i++ {
@@ -75,17 +76,16 @@ func (t *translator) parseStep(o *parseStep) {
 		}
 		return
 	case o.pc != 0:
-		t.out("p.exec(%d)", o.pc)
+		t.out("exec(p, %d)", o.pc)
 		return
 	case o.op != nil:
-		t.out("if !c.parseOps[%d](p) {\nreturn\n}", len(t.ops))
-		t.ops = append(t.ops, o.op)
+		t.out("if !p.Machine().ParserOp(%d)(p) {\nreturn\n}", o.number)
 		return
 	}
-	t.out("if p.dataEnd()-p.head < %d {\np.parseFail(p.in.prog.parser.codes.tooShort)\nreturn\n}", o.bytes)
-	t.out("if n := p.nPlaced; uint(n) < uint(len(p.placed)) {")
+	t.out("if p.Left() < %d {\np.TooShort()\nreturn\n}", o.bytes)
+	t.out("if p.HasPlace() {")
 	if len(o.loads) > 0 {
-		t.out("b := (*[%d]byte)(p.buf[p.head:])", o.bytes+phv.Slack)
+		t.out("b := (*[%d]byte)(p.Rest())", o.bytes+phv.Slack)
 	}
 	for i := range o.loads {
 		l := &o.loads[i]
@@ -95,13 +95,13 @@ func (t *translator) parseStep(o *parseStep) {
 		}
 		t.out("w[%d] = %s", l.Word, under(e, l.Mask|^(allBits>>l.Shift)))
 	}
-	t.out("p.placed[n] = placement{%d, uint32(p.head)}\np.nPlaced = n + 1", o.h.Index)
-	t.out("} else {\np.extractUnplaced(p.in.prog.layout.List[%d])\n}", o.h.Index)
-	t.out("w[%d] = 1\np.head += %d", o.valid, o.bytes)
+	t.out("p.Place(%d)", o.h.Index)
+	t.out("} else {\np.ExtractUnplaced(%d)\n}", o.h.Index)
+	t.out("w[%d] = 1\np.Advance(%d)", o.valid, o.bytes)
 }
 
 // straight reports whether code runs from an instruction to its end without a jump or a call.
-func (t *translator) straight(pc uint32) bool {
+func (t *nativeWriter) straight(pc uint32) bool {
 	for ; ; pc++ {
 		switch op := t.prog.code.list[pc].op; {
 		case op == opEnd:
