@@ -1,4 +1,4 @@
-// Package telemetry is the feature that has every port polled (package poller) and
+// Package telemetry is the feature that has every port polled (package poll) and
 // publishes what the reports say of queues, delays and departures.
 package telemetry
 
