@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/headgate/headgate/internal/gnmi"
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/softswitch/p4rt"
 )
 
@@ -35,11 +36,13 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	if g.running != nil {
 		return nil, ErrServing
 	}
-	network, at := "tcp", addr
-	if path, unix := strings.CutPrefix(addr, "unix:"); unix {
-		network, at = "unix", strings.TrimPrefix(path, "//") // gRPC's unix:path and unix:///path
+	var l net.Listener
+	var err error
+	if path, unix := strings.CutPrefix(addr, "unix:"); unix { // gRPC's unix:path and unix:///path
+		l, err = service.ListenUnix(context.Background(), strings.TrimPrefix(path, "//"))
+	} else {
+		l, err = net.Listen("tcp", addr)
 	}
-	l, err := net.Listen(network, at)
 	if err != nil {
 		return nil, fmt.Errorf("P4Runtime server: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
@@ -128,17 +129,9 @@ func (o Options) socket(ctx context.Context) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(o.Socket), 0o755); err != nil {
 		return nil, fmt.Errorf("--socket: %w", err)
 	}
-	// What a daemon that was killed left behind is no listener any more.
-	if conn, err := net.Dial("unix", o.Socket); err == nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("--socket %s: another process listens there", o.Socket)
-	}
-	if err := os.Remove(o.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("--socket: %w", err)
-	}
-	unix, err := (&net.ListenConfig{}).Listen(ctx, "unix", o.Socket)
+	unix, err := service.ListenUnix(ctx, o.Socket)
 	if err != nil {
-		return nil, fmt.Errorf("--socket %s: %w", o.Socket, err)
+		return nil, fmt.Errorf("--socket: %w", err)
 	}
 	if err := os.Chmod(o.Socket, 0o666); err != nil {
 		return nil, errors.Join(fmt.Errorf("--socket: %w", err), unix.Close())
