@@ -107,7 +107,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	}
 	defer in.close()
 	f := faults{cfg: cfg}
-	for _, r := range c.foresee(context.Background(), cfg, in.graph, nil, 0) {
+	for _, r := range c.validate(context.Background(), cfg, in.graph, nil, 0) {
 		f.add("", "", r.Refused)
 	}
 	if err := f.err(); err != nil {
@@ -323,7 +323,7 @@ func (c *Controller) warn(a *applied) {
 		maps.Copy(state.DownLinks, avoided)
 	}
 	var texts []string
-	for _, r := range c.foresee(context.Background(), a.config, a.graph, state.DownLinks, 0) {
+	for _, r := range c.validate(context.Background(), a.config, a.graph, state.DownLinks, 0) {
 		texts = append(texts, r.Text)
 	}
 	risk := strings.Join(texts, "; ")

@@ -148,7 +148,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c.links = newLinkMonitor(c.event, o.Links)
 	for _, construct := range features() {
-		c.features = append(c.features, construct(hub{c}))
+		c.features = append(c.features, construct(callbacks{c}))
 	}
 	return c, nil
 }
@@ -233,14 +233,14 @@ func (c *Controller) snapshot() *applied {
 	return c.current
 }
 
-// hub is what features see of the controller.
-type hub struct{ c *Controller }
+// callbacks are what features see of the controller.
+type callbacks struct{ c *Controller }
 
-// Sample implements feature.Hub.
-func (h hub) Sample(s view.Sample) { h.c.samples.Publish(s) }
+// Sample implements feature.Callbacks.
+func (h callbacks) Sample(s view.Sample) { h.c.samples.Publish(s) }
 
-// LinkSeen implements feature.Hub.
-func (h hub) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }
+// LinkSeen implements feature.Callbacks.
+func (h callbacks) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }
 
-// Event implements feature.Hub.
-func (h hub) Event(e view.Event) { h.c.event(e) }
+// Event implements feature.Callbacks.
+func (h callbacks) Event(e view.Event) { h.c.event(e) }

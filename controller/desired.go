@@ -94,12 +94,10 @@ func (c *Controller) shape(in *switchInputs) (err error) {
 		m.Ports = append(m.Ports, trafficmanager.Port{Number: p.Number, Rate: p.Rate})
 	}
 	for _, f := range c.features {
-		shaper, ok := f.(feature.Shaper)
-		if !ok {
-			continue
-		}
-		if err := shaper.Shape(env, m); err != nil {
-			return fmt.Errorf("%s: %w", f.Name(), err)
+		if shape := f.Describe().Shape; shape != nil {
+			if err := shape(env, m); err != nil {
+				return fmt.Errorf("%s: %w", f.Name(), err)
+			}
 		}
 	}
 	if in.driver, err = c.opts.TrafficManagers(*s); err != nil {
@@ -125,8 +123,8 @@ func (c *Controller) unshaped(env *feature.Env, err error) error {
 	}
 	field := env.Config.Path(s)
 	for _, f := range c.features {
-		if shaper, ok := f.(feature.Shaper); ok {
-			field = cmp.Or(shaper.ShapedBy(env, fault.Field), field)
+		if by := f.Describe().ShapedBy; by != nil {
+			field = cmp.Or(by(env, fault.Field), field)
 		}
 	}
 	text := fmt.Sprintf("makes %s %s for the traffic manager of the switch %q, want %s", fault.Field, fault.Value, s.Name, fault.Allowed)
@@ -277,7 +275,7 @@ func (c *Controller) overflows(u pipeline.Usage, env *feature.Env) error {
 // filledBy returns the field of the configuration that an object of the program is filled by.
 func (c *Controller) filledBy(object string, env *feature.Env) string {
 	for _, f := range c.features {
-		for _, p := range f.Parts() {
+		for _, p := range f.Describe().Capabilities {
 			if p.FilledBy != "" && (slices.Contains(p.Objects.Tables, object) || slices.Contains(p.Objects.Profiles, object)) {
 				return p.FilledBy
 			}

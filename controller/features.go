@@ -34,8 +34,8 @@ func features() []feature.Constructor {
 // udpPort returns the UDP port of maxQD's packets in a configuration, and the key that sets it.
 func udpPort(cfg *config.Config) (port uint16, key string) {
 	for _, construct := range features() {
-		if f, ok := construct(nil).(feature.Ported); ok {
-			return f.UDPPort(cfg)
+		if port := construct(nil).Describe().UDPPort; port != nil {
+			return port(cfg)
 		}
 	}
 	return ids.UDPPortMaxQD, ""
@@ -45,8 +45,8 @@ func udpPort(cfg *config.Config) (port uint16, key string) {
 func Sections() []config.Section {
 	list := []config.Section{priority.Section()}
 	for _, construct := range features() {
-		if f, ok := construct(nil).(feature.Configured); ok {
-			list = append(list, f.Section())
+		if s := construct(nil).Describe().Section; s.Key != "" {
+			list = append(list, s)
 		}
 	}
 	return list

@@ -65,7 +65,7 @@ func constructed() []feature.Feature {
 // of each kind; it returns all that they did, sorted.
 func runFeatures(t *testing.T, env *feature.Env, list []feature.Constructor) string {
 	t.Helper()
-	hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "leaf1"}
+	hub, sw := &testenv.Callbacks{}, &testenv.Switch{Switch: "leaf1"}
 	var lines []string
 	var loops []feature.Loop
 	for _, construct := range list {
@@ -123,7 +123,7 @@ func lldpFrom(t *testing.T, env *feature.Env) []byte {
 	t.Helper()
 	peer := &testenv.Switch{Switch: "leaf2"}
 	for _, construct := range features() {
-		f := construct(&testenv.Hub{})
+		f := construct(&testenv.Callbacks{})
 		if l := f.Attach(testenv.At(env, peer.Name()), peer); f.Name() == "linkprobe" {
 			if err := l.Tick(context.Background(), time.Now()); err != nil {
 				t.Fatal(err)

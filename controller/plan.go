@@ -64,14 +64,14 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 // notes says what can go wrong with a configuration in the fabric as a whole: what Apply would refuse,
 // and what follows from links that an operator took out of service.
 func (c *Controller) notes(ctx context.Context, cfg *config.Config, g *topology.Graph, failures int) (notes []string) {
-	whole := c.foresee(ctx, cfg, g, nil, failures)
+	whole := c.validate(ctx, cfg, g, nil, failures)
 	for _, r := range whole {
 		if r.Refused != nil {
 			r.Text = "apply refuses this: " + r.Refused.Error()
 		}
 		notes = append(notes, r.Text)
 	}
-	for _, r := range c.foresee(ctx, cfg, g, c.links.state().DownLinks, 0) {
+	for _, r := range c.validate(ctx, cfg, g, c.links.state().DownLinks, 0) {
 		if !slices.ContainsFunc(whole, func(w feature.Risk) bool { return w.Text == r.Text }) {
 			notes = append(notes, "with the links that are out of service now: "+r.Text)
 		}
@@ -79,11 +79,11 @@ func (c *Controller) notes(ctx context.Context, cfg *config.Config, g *topology.
 	return notes
 }
 
-// foresee asks the features.
-func (c *Controller) foresee(ctx context.Context, cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
+// validate asks the features.
+func (c *Controller) validate(ctx context.Context, cfg *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
 	for _, f := range c.features {
-		if f, ok := f.(feature.Foreseer); ok {
-			risks = append(risks, f.Foresee(ctx, cfg, g, down, failures)...)
+		if validate := f.Describe().Validate; validate != nil {
+			risks = append(risks, validate(ctx, cfg, g, down, failures)...)
 		}
 	}
 	return risks
@@ -97,8 +97,8 @@ func (c *Controller) advice(env *feature.Env) []string {
 	}
 	var notes []string
 	for _, f := range c.features {
-		if f, ok := f.(feature.Adviser); ok {
-			notes = append(notes, f.Advise(env, running)...)
+		if advise := f.Describe().Advise; advise != nil {
+			notes = append(notes, advise(env, running)...)
 		}
 	}
 	return notes

@@ -132,12 +132,14 @@ func (c *Controller) HostParameters() []view.HostParameter {
 	}
 	var list []view.HostParameter
 	for _, f := range c.features {
-		if s, ok := f.(feature.Shared); ok {
-			list = append(list, s.HostParameters(cfg)...)
+		if parameters := f.Describe().HostParameters; parameters != nil {
+			list = append(list, parameters(cfg)...)
 		}
 	}
 	for _, p := range c.opts.Participants {
-		if s, ok := p.(feature.Shared); ok {
+		if s, ok := p.(interface {
+			HostParameters(c *config.Config) []view.HostParameter
+		}); ok {
 			list = append(list, s.HostParameters(cfg)...)
 		}
 	}

@@ -32,9 +32,8 @@ type Env struct {
 type Feature interface {
 	// Name is a word, unique among the features.
 	Name() string
-	// Parts returns what the feature can do and what each part takes, always the same. What
-	// the pipeline of a switch lacks is not used there.
-	Parts() []Part
+	// Describe returns what the feature declares of itself, always the same.
+	Describe() Description
 	// Desired returns what the feature wants on a switch. It is a pure function of its
 	// arguments. Two features must not want entities with one key. A feature that ever
 	// states the default entry of a table states it always, since default entries cannot
@@ -48,6 +47,33 @@ type Feature interface {
 	Attach(env *Env, sw Switch) Loop
 }
 
+// Description is what a feature declares of itself. Its functions are pure and optional: nil is one
+// that the feature does not need. Errors are as Desired's.
+type Description struct {
+	// Capabilities are what the feature can do. What the pipeline of a switch lacks is not used there.
+	Capabilities []Capability
+	// Section is the feature's part of the configuration; the zero Section for none.
+	Section config.Section
+	// HostParameters returns what all hosts must agree on with a configuration, always in one order.
+	HostParameters func(c *config.Config) []view.HostParameter
+	// UDPPort returns the UDP port of maxQD's packets, a constant of the program, and the key that sets it.
+	UDPPort func(c *config.Config) (port uint16, key string)
+	// Probes returns what to read from a switch to learn what neither program nor configuration tells.
+	Probes func(s *config.Switch) []Probe
+	// Shape adds to what the traffic manager of a switch should do. It is called for switches
+	// that have one (config.Switch.TrafficManager).
+	Shape func(env *Env, c *trafficmanager.Config) error
+	// ShapedBy returns the field of the configuration that a field of Shape's result follows from, which
+	// is named as a driver's *units.FieldError does; "" for one that the feature does not set.
+	ShapedBy func(env *Env, field string) string
+	// Advise returns a line for each thing that whoever plans a configuration should know, beside what
+	// changes on a switch. running is the switch in the running configuration, nil where it is not in there.
+	Advise func(env *Env, running *config.Switch) []string
+	// Validate looks at the fabric of a configuration while links, by name, are out of service, and, where
+	// failures is more than 0, while up to so many others fail besides, which may take a minute.
+	Validate func(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
+}
+
 // Router is the feature that wants something for the routes of a switch, beside Desired. There is at
 // most one.
 type Router interface {
@@ -57,62 +83,11 @@ type Router interface {
 	Route(env *Env, r topology.Route) ([]*p4v1.Entity, error)
 }
 
-// Configured is a feature with a section of the configuration.
-type Configured interface {
-	Section() config.Section
-}
-
-// Shared is a feature whose hosts must agree on something.
-type Shared interface {
-	// HostParameters returns what they must agree on with a configuration, always in one order.
-	HostParameters(c *config.Config) []view.HostParameter
-}
-
-// Ported is the feature that has the UDP port of maxQD's packets, a constant of the program, as a
-// key of the configuration.
-type Ported interface {
-	// UDPPort returns the port, and the key that sets it.
-	UDPPort(c *config.Config) (port uint16, key string)
-}
-
-// Shaper is a feature that has a say in what a traffic manager does.
-type Shaper interface {
-	// Shape adds to what the traffic manager of a switch should do. It is asked for switches
-	// that have one (config.Switch.TrafficManager), and is a pure function of its arguments but
-	// for c. The error is as Desired's.
-	Shape(env *Env, c *trafficmanager.Config) error
-	// ShapedBy returns the field of the configuration that a field of c follows from, which is
-	// named as a driver's *units.FieldError does; "" for one that the feature does not set.
-	ShapedBy(env *Env, field string) string
-}
-
-// Adviser is a feature that has something to say to whoever plans a configuration, beside what
-// changes on a switch.
-type Adviser interface {
-	// Advise returns a line for each thing. running is the switch in the running configuration,
-	// nil where it is not in there.
-	Advise(env *Env, running *config.Switch) []string
-}
-
-// Prober is a feature that finds out what a switch can do where neither program nor configuration
-// tells.
-type Prober interface {
-	// Probes returns what to read from a switch.
-	Probes(s *config.Switch) []Probe
-}
-
 // Probe is a capability that a switch has when it answers a read.
 type Probe struct {
 	Name    string // of the capability
 	Instead string // what to do where the switch does not have it
 	Request *p4v1.Entity
-}
-
-// Foreseer is a feature that knows how a fabric as a whole can go wrong.
-type Foreseer interface {
-	// Foresee looks at a configuration while links, by name, are out of service, and, where
-	// failures is more than 0, while up to so many others fail besides, which may take a minute.
-	Foresee(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
 }
 
 // Risk is something that whoever plans a configuration should know.
@@ -186,8 +161,8 @@ type TrafficManager interface {
 	Victims(ports []uint32) error
 }
 
-// Hub is what the controller does for features. Its methods never wait.
-type Hub interface {
+// Callbacks are what the controller does for features. Its methods never wait.
+type Callbacks interface {
 	// Sample publishes what a poll brought back.
 	Sample(s view.Sample)
 	// LinkSeen says that a packet came to the switch at over a link, by its name, just now.
@@ -197,16 +172,16 @@ type Hub interface {
 }
 
 // Constructor makes a feature.
-type Constructor func(hub Hub) Feature
+type Constructor func(callbacks Callbacks) Feature
 
-// Collect joins entities and errors of builders: e.Add(p.Entry(…).Entity()).
-type Collect struct {
+// EntityList collects the results of builders: e.Add(p.Entry(…).Entity()).
+type EntityList struct {
 	Entities []*p4v1.Entity
 	Err      error // the first one, and all faults behind it
 }
 
 // Add takes what a builder returns; nil is nothing.
-func (c *Collect) Add(e *p4v1.Entity, err error) {
+func (c *EntityList) Add(e *p4v1.Entity, err error) {
 	switch {
 	case err != nil:
 		var refused yamlnode.Fault
@@ -222,7 +197,7 @@ func (c *Collect) Add(e *p4v1.Entity, err error) {
 }
 
 // Result returns the entities, or what was wrong.
-func (c *Collect) Result() ([]*p4v1.Entity, error) {
+func (c *EntityList) Result() ([]*p4v1.Entity, error) {
 	if c.Err != nil {
 		return nil, c.Err
 	}

@@ -20,15 +20,15 @@ type Counter interface {
 	Counted(sw string) (observed.Traffic, bool)
 }
 
-// Latest keeps what a feature last knew of each switch. It is safe for concurrent use; a
+// LastValue keeps what a feature last knew of each switch. It is safe for concurrent use; a
 // value must not be changed once it is in.
-type Latest[T any] struct {
+type LastValue[T any] struct {
 	mu sync.Mutex
 	by map[string]T
 }
 
 // Set replaces what is known of a switch.
-func (l *Latest[T]) Set(sw string, v T) {
+func (l *LastValue[T]) Set(sw string, v T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.by == nil {
@@ -38,7 +38,7 @@ func (l *Latest[T]) Set(sw string, v T) {
 }
 
 // Get returns what is known of a switch; false when nothing is.
-func (l *Latest[T]) Get(sw string) (T, bool) {
+func (l *LastValue[T]) Get(sw string) (T, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v, ok := l.by[sw]
@@ -46,7 +46,7 @@ func (l *Latest[T]) Get(sw string) (T, bool) {
 }
 
 // Forget forgets a switch.
-func (l *Latest[T]) Forget(sw string) {
+func (l *LastValue[T]) Forget(sw string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.by, sw)

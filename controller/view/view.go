@@ -67,6 +67,7 @@ type Capability struct {
 
 // What does what a target can do.
 const (
+	ByNothing        = ""
 	ByProgram        = "program"         // the P4 program that it runs
 	ByTrafficManager = "traffic manager" // set through BF Runtime
 	ByTarget         = "target"          // the target itself, with any program

@@ -11,10 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-var _ feature.Adviser = (*feat)(nil)
-
-// Advise implements feature.Adviser.
-func (f *feat) Advise(env *feature.Env, running *config.Switch) []string {
+// advise is feature.Description.Advise.
+func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	s := env.Switch
 	h, numbers, on := Headroom(env.Config, s)
 	if !on {

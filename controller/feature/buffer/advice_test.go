@@ -19,15 +19,15 @@ func TestAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := New(nil).(*feat)
-	if got := f.Advise(spfc, nil); !slices.Equal(got, []string{starved}) {
+	if got := f.advise(spfc, nil); !slices.Equal(got, []string{starved}) {
 		t.Errorf("a new switch: %q", got)
 	}
-	if got := f.Advise(environment(t, "policy: dsh", "policy: spfc", "private: 3KB", "private: 3KB\n  lossy_private: 3KB"), nil); got != nil {
+	if got := f.advise(environment(t, "policy: dsh", "policy: spfc", "private: 3KB", "private: 3KB\n  lossy_private: 3KB"), nil); got != nil {
 		t.Errorf("with private buffer: %q", got)
 	}
 	change := func() string {
 		t.Helper()
-		got := f.Advise(dsh, spfc.Config.Switch("leaf1"))
+		got := f.advise(dsh, spfc.Config.Switch("leaf1"))
 		if len(got) != 1 {
 			t.Fatalf("%d notes: %q", len(got), got)
 		}
@@ -54,10 +54,10 @@ func TestAdvice(t *testing.T) {
 	if got := change(); !strings.Contains(got, "the threshold 0B") || !strings.HasSuffix(got, "what is lossy is dropped as long as the pool is full") {
 		t.Error(got)
 	}
-	if got := f.Advise(dsh, dsh.Config.Switch("leaf1")); got != nil {
+	if got := f.advise(dsh, dsh.Config.Switch("leaf1")); got != nil {
 		t.Errorf("nothing changes: %q", got)
 	}
-	if got := f.Advise(environment(t, "policy: dsh", `policy: "off"`), dsh.Config.Switch("leaf1")); got != nil {
+	if got := f.advise(environment(t, "policy: dsh", `policy: "off"`), dsh.Config.Switch("leaf1")); got != nil {
 		t.Errorf("off: %q", got)
 	}
 }

@@ -14,14 +14,14 @@ import (
 // base is what the loops of a program and of a chip share: ports, and what their counters
 // were. Its loop owns its ports.
 type base struct {
-	hub    feature.Hub
-	latest *feature.Latest[*State]
-	sw     feature.Switch
-	buffer Config
-	memory *memory
-	mmu    headroom.Config
-	ports  []*port
-	macs   bool // it is a chip: only the MACs of the ports know of their pauses
+	callbacks feature.Callbacks
+	latest    *feature.LastValue[*State]
+	sw        feature.Switch
+	buffer    Config
+	memory    *memory
+	mmu       headroom.Config
+	ports     []*port
+	macs      bool // it is a chip: only the MACs of the ports know of their pauses
 }
 
 // open gives the base its ports, which go on with the sums of the loop before.
@@ -75,7 +75,7 @@ func (b *base) counted(at time.Time, read map[uint32]totals) {
 		}
 	}
 	if len(back) > 0 {
-		b.hub.Event(view.Event{
+		b.callbacks.Event(view.Event{
 			Time: at, Severity: view.Warning, Subject: b.sw.Name(), Kind: "buffer.restarted",
 			Message: "counters ran backwards, so the switch was restarted: the states of its ports begin anew; " + strings.Join(back, ", "),
 		})

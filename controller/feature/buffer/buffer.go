@@ -44,17 +44,17 @@ import (
 // feat is the feature. mu guards the memories and the last wants; each memory is owned by
 // the loop of its switch.
 type feat struct {
-	hub    feature.Hub
-	latest feature.Latest[*State]
+	callbacks feature.Callbacks
+	latest    feature.LastValue[*State]
 
 	mu       sync.Mutex
 	memories map[string]*memory
 	wants    wants
 }
 
-// The parts.
+// The capabilities.
 var (
-	accountPart = feature.Part{
+	accountCapability = feature.Capability{
 		Name: "buffer.policy",
 		Objects: pipeline.Objects{
 			Tables:   []string{ids.TableBufferPolicyName, ids.TableBufferPortName},
@@ -63,7 +63,7 @@ var (
 		TrafficManager: "holds the pools, thresholds and headroom",
 		Instead:        "buffer.policy must be off",
 	}
-	pausePart = feature.Part{
+	pauseCapability = feature.Capability{
 		Name: "buffer.pfc",
 		Objects: pipeline.Objects{
 			Tables:   []string{ids.TablePFCPortName},
@@ -73,32 +73,39 @@ var (
 		TrafficManager: "has the ports send PAUSE and RESUME",
 		Instead:        "it sends no PFC frames, and buffer.policy must be off",
 	}
-	estimatePart = feature.Part{
+	estimateCapability = feature.Capability{
 		Name:    "buffer.dsh_estimate",
 		Objects: pipeline.Objects{Tables: []string{ids.TableBufferPolicyName, ids.TableLog2BytesName, ids.TableLog2TicksName, ids.TableExp2Name, ids.TableHeadroomForName}},
 		Instead: "the policies dsh and dsh+spfc pause at their thresholds, not before by DSH's estimate",
 	}
-	victimPart = feature.Part{
+	victimCapability = feature.Capability{
 		Name:           "buffer.spfc_victims",
 		Objects:        pipeline.Objects{Tables: []string{ids.TableBufferPolicyName}},
 		TrafficManager: "gives a victim port the whole shared pool",
 		Instead:        "the policies spfc and dsh+spfc cannot be had",
 	}
-	departPart = feature.Part{
+	departCapability = feature.Capability{
 		Name:    "buffer.spfc_departures",
 		Objects: pipeline.Objects{Counters: []string{ids.CounterIngressDeparturesName}},
 		Instead: "the policies spfc and dsh+spfc cannot be had",
 	}
 )
 
-// Parts implements feature.Feature.
-func (*feat) Parts() []feature.Part {
-	return []feature.Part{accountPart, pausePart, estimatePart, reportPart, victimPart, departPart}
+// Describe implements feature.Feature.
+func (f *feat) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, reportCapability, victimCapability, departCapability},
+		Section:      config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check},
+		Shape:        shape,
+		ShapedBy:     shapedBy,
+		Advise:       f.advise,
+		Validate:     validate,
+	}
 }
 
 // New returns the feature.
-func New(hub feature.Hub) feature.Feature {
-	return &feat{hub: hub, memories: map[string]*memory{}}
+func New(callbacks feature.Callbacks) feature.Feature {
+	return &feat{callbacks: callbacks, memories: map[string]*memory{}}
 }
 
 // Name implements feature.Feature.
@@ -176,9 +183,9 @@ const (
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Switch
-	b := base{hub: f.hub, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name())}
+	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name())}
 	h, numbers, on := Headroom(env.Config, s)
-	if !accountPart.In(env.Pipeline) || !pausePart.In(env.Pipeline) {
+	if !accountCapability.In(env.Pipeline) || !pauseCapability.In(env.Pipeline) {
 		// Nothing of the buffer but departures can be seen over P4Runtime.
 		f.latest.Set(sw.Name(), &State{Policy: string(Of(s).Policy)})
 		manager, managed := sw.(feature.TrafficManager)
@@ -232,7 +239,7 @@ func (l *loop) schedule(poll time.Duration) {
 func (l *loop) announce(now time.Time) {
 	for _, p := range l.ports {
 		if p.half < minRefresh {
-			l.hub.Event(view.Event{
+			l.callbacks.Event(view.Event{
 				Time: now, Severity: view.Warning, Subject: l.sw.Name(), Kind: "pfc.refresh_off", Port: p.Number,
 				Message: fmt.Sprintf("%s: a PAUSE of %d quanta lasts %v at %v, too short for the controller to repeat it; only packets that come and go make the switch repeat it",
 					p.name(), l.buffer.PauseQuanta, units.FromDuration(2*p.half), p.rate),

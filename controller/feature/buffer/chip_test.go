@@ -43,8 +43,8 @@ type chipRig struct {
 
 func newChipRig(t *testing.T, edits ...string) *chipRig {
 	t.Helper()
-	hub := &testenv.Hub{}
-	r := &chipRig{rig: &rig{T: t, f: New(hub), hub: hub, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}}
+	callbacks := &testenv.Callbacks{}
+	r := &chipRig{rig: &rig{T: t, f: New(callbacks), callbacks: callbacks, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}}
 	r.m = &managed{pauses: map[uint32]trafficmanager.PauseCounters{}}
 	r.m.Switch = testenv.Switch{Switch: "leaf1", Answer: r.read}
 	r.sw = &r.m.Switch
@@ -146,7 +146,7 @@ func TestChipRestart(t *testing.T) {
 		if r.state().Victim || len(r.m.victims) != 0 || r.events() != "buffer.restarted" {
 			t.Errorf("after the restart: %+v", r.state())
 		}
-		r.hub.Events = nil
+		r.callbacks.Events = nil
 		r.run(500*time.Millisecond, r.departing(0.5))
 		if !r.state().Victim {
 			t.Error("the state machine does not run again")
@@ -181,8 +181,8 @@ func TestChipUnread(t *testing.T) {
 
 // There is a loop only for policies that have victims, where a traffic manager is.
 func TestChipWithoutLoop(t *testing.T) {
-	hub := &testenv.Hub{}
-	f, chip := New(hub), testenv.Tofino(t, "tofino2")
+	callbacks := &testenv.Callbacks{}
+	f, chip := New(callbacks), testenv.Tofino(t, "tofino2")
 	if l := f.Attach(testenv.On(environment(t), chip), &managed{Switch: testenv.Switch{Switch: "leaf1"}}); l != nil {
 		t.Error("a loop for dsh")
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/tables/log2"
@@ -29,7 +28,7 @@ func lossless(t *testing.T, edits ...string) *config.Config {
 		}
 		yaml = strings.Replace(yaml, edits[i], edits[i+1], 1)
 	}
-	c, err := config.Parse("lossless.yaml", []byte(yaml), nil, New(nil).(feature.Configured).Section(), qos.New(nil).(feature.Configured).Section())
+	c, err := config.Parse("lossless.yaml", []byte(yaml), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +98,7 @@ links:
   - {a: "s1:1", b: h1, rate: 50Mbps, delay: 1us}
   - {a: "s1:2", b: "s2:1", rate: 50Mbps, delay: 1us}
 `
-	c, err := config.Parse("f", []byte(text), nil, New(nil).(feature.Configured).Section(), qos.New(nil).(feature.Configured).Section())
+	c, err := config.Parse("f", []byte(text), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +110,7 @@ links:
 	if Of(c.Switch("s2")).On() || c.Section("buffer").(Config).On() {
 		t.Error("another switch has the policy")
 	}
-	c, err = config.Parse("f", []byte(strings.Replace(text, "scale: 2000", "scale: 1", 1)), nil, New(nil).(feature.Configured).Section(), qos.New(nil).(feature.Configured).Section())
+	c, err = config.Parse("f", []byte(strings.Replace(text, "scale: 2000", "scale: 1", 1)), nil, New(nil).Describe().Section, qos.New(nil).Describe().Section)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/buffer"
@@ -19,12 +20,12 @@ func desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	by, err := means(env)
 	switch {
-	case err != nil || by == feature.ByNothing:
+	case err != nil || by == view.ByNothing:
 		return nil, err
-	case by == feature.ByTrafficManager:
+	case by == view.ByTrafficManager:
 		return estimates(env)
 	}
-	var c feature.Collect
+	var c feature.EntityList
 	p := env.Pipeline
 	c.Add(p.Default(ids.TablePFCPortName).Action(ids.ActionSetPFCPortName,
 		pipeline.Arg{Name: "src_mac", Value: p4msg.Uint(0)}, pipeline.Arg{Name: "quanta", Value: p4msg.Uint(buffer.DefaultQuanta)}).Entity())

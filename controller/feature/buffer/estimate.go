@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// reportPart is DSH's estimate of egress queues where nothing in the switch acts on it: polls
+// reportCapability is DSH's estimate of egress queues where nothing in the switch acts on it: polls
 // bring it up (pollreport.Estimate).
-var reportPart = feature.Part{
+var reportCapability = feature.Capability{
 	Name: "buffer.dsh_report",
 	Objects: pipeline.Objects{
 		Tables:  []string{ids.TableLog2BytesName, ids.TableLog2TicksName, ids.TableExp2Name, ids.TableHeadroomForName, estimate.PortTable},
@@ -30,7 +30,7 @@ var reportPart = feature.Part{
 // without them.
 func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
-	if !Of(s).Shares() || !reportPart.In(env.Pipeline) {
+	if !Of(s).Shares() || !reportCapability.In(env.Pipeline) {
 		return nil, nil
 	}
 	h, numbers, _ := Headroom(env.Config, s)
@@ -50,7 +50,7 @@ func estimates(env *feature.Env) ([]*p4v1.Entity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("estimate of policy %s: %w", Of(s).Policy, err)
 	}
-	var c feature.Collect
+	var c feature.EntityList
 	for _, t := range tables.Entries() {
 		c.Add(Entity(env.Pipeline, t))
 	}

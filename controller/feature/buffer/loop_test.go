@@ -55,10 +55,10 @@ func TestRestart(t *testing.T) {
 	if r.state().Victim {
 		t.Errorf("after the restart: %+v", r.state())
 	}
-	if len(r.hub.Events) != 1 || r.hub.Events[0].Kind != "buffer.restarted" || !strings.Contains(r.hub.Events[0].Message, "port 2 had 5000 B departed and now has 0 B") {
-		t.Errorf("events = %+v", r.hub.Events)
+	if len(r.callbacks.Events) != 1 || r.callbacks.Events[0].Kind != "buffer.restarted" || !strings.Contains(r.callbacks.Events[0].Message, "port 2 had 5000 B departed and now has 0 B") {
+		t.Errorf("events = %+v", r.callbacks.Events)
 	}
-	r.hub.Events = nil
+	r.callbacks.Events = nil
 	r.run(time.Second, r.departing(0.5))
 	clear(r.counters)
 	r.attach(spfc...)

@@ -11,11 +11,6 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Section implements feature.Configured.
-func (*feat) Section() config.Section {
-	return config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check}
-}
-
 // read is config.Section.Read.
 func read(m *yamlnode.Map, c *config.Config) any {
 	b := defaults(c.Scale)

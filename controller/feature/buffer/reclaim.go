@@ -47,7 +47,7 @@ func (l *loop) reclaim(now time.Time) error {
 		}
 		p.moved = now // if it has no effect, not at once again
 		errs = errors.Join(errs, l.ask(p, "forget", ids.PacketOutForget))
-		l.hub.Event(view.Event{
+		l.callbacks.Event(view.Event{
 			Time: now, Severity: view.Warning, Subject: l.sw.Name(), Kind: "buffer.reclaimed", Port: p.Number,
 			Message: fmt.Sprintf("%s: paused, and nothing of it has left for %v, in which every queue empties: the switch has dropped packets that are still accounted, and its accounts begin anew; give its queues more room (simple_switch_CLI: set_queue_depth)",
 				p.name(), now.Sub(since).Round(roundedTime)),

@@ -40,22 +40,22 @@ func environment(t *testing.T, edits ...string) *feature.Env {
 // rig is a loop on leaf1 with a clock, counters and registers of its own.
 type rig struct {
 	*testing.T
-	f        feature.Feature
-	hub      *testenv.Hub
-	sw       *testenv.Switch
-	loop     feature.Loop
-	now      time.Time
-	counters map[[2]int64]int64
-	report   pollreport.Report // of port 1; Time follows the clock
-	dead     bool              // polls are not answered
-	refresh  []time.Time
-	forget   []time.Time
+	f         feature.Feature
+	callbacks *testenv.Callbacks
+	sw        *testenv.Switch
+	loop      feature.Loop
+	now       time.Time
+	counters  map[[2]int64]int64
+	report    pollreport.Report // of port 1; Time follows the clock
+	dead      bool              // polls are not answered
+	refresh   []time.Time
+	forget    []time.Time
 }
 
 func newRig(t *testing.T, edits ...string) *rig {
 	t.Helper()
-	hub := &testenv.Hub{}
-	r := &rig{T: t, f: New(hub), hub: hub, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}
+	callbacks := &testenv.Callbacks{}
+	r := &rig{T: t, f: New(callbacks), callbacks: callbacks, now: time.Unix(1000, 0), counters: map[[2]int64]int64{}}
 	r.attach(edits...)
 	return r
 }
@@ -139,9 +139,9 @@ func (r *rig) state() PortState {
 // events takes the kinds of the events so far.
 func (r *rig) events() string {
 	var kinds []string
-	for _, e := range r.hub.Events {
+	for _, e := range r.callbacks.Events {
 		kinds = append(kinds, e.Kind)
 	}
-	r.hub.Events = nil
+	r.callbacks.Events = nil
 	return strings.Join(kinds, " ")
 }

@@ -7,35 +7,36 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
 // means says who keeps the policy of a switch: its program, its traffic manager, or nobody,
 // because there is none. The error says that the policy is not to be had.
-func means(env *feature.Env) (feature.Means, error) {
+func means(env *feature.Env) (string, error) {
 	s := env.Switch
-	program := accountPart.In(env.Pipeline) && pausePart.In(env.Pipeline)
+	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)
 	field, value := env.Config.Origin(s, "buffer.policy"), fmt.Sprintf("%q", Of(s).Policy)
 	switch {
 	case program: // which has entries even where it is off
-		return feature.ByProgram, nil
+		return view.ByProgram, nil
 	case !Of(s).On():
-		return feature.ByNothing, nil
-	case env.Means(accountPart) == feature.ByNothing:
-		return feature.ByNothing, env.Refuse(field, value, accountPart)
-	case env.Means(pausePart) == feature.ByNothing:
-		return feature.ByNothing, env.Refuse(field, value, pausePart)
-	case Of(s).Victims() && env.Means(departPart) == feature.ByNothing:
-		return feature.ByNothing, env.Refuse(field, value, departPart)
+		return view.ByNothing, nil
+	case env.By(accountCapability) == view.ByNothing:
+		return view.ByNothing, env.Refuse(field, value, accountCapability)
+	case env.By(pauseCapability) == view.ByNothing:
+		return view.ByNothing, env.Refuse(field, value, pauseCapability)
+	case Of(s).Victims() && env.By(departCapability) == view.ByNothing:
+		return view.ByNothing, env.Refuse(field, value, departCapability)
 	}
-	return feature.ByTrafficManager, nil
+	return view.ByTrafficManager, nil
 }
 
-// Shape implements feature.Shaper.
-func (*feat) Shape(env *feature.Env, c *trafficmanager.Config) error {
+// shape is feature.Description.Shape.
+func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
 	by, err := means(env)
-	if by != feature.ByTrafficManager || err != nil {
+	if by != view.ByTrafficManager || err != nil {
 		return err
 	}
 	h, _, on := Headroom(env.Config, s)
@@ -53,8 +54,8 @@ func (*feat) Shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// ShapedBy implements feature.Shaper. Its are the fields of the policy; lists are others'.
-func (*feat) ShapedBy(env *feature.Env, field string) string {
+// shapedBy is feature.Description.ShapedBy. Its are the fields of the policy; lists are others'.
+func shapedBy(env *feature.Env, field string) string {
 	switch {
 	case strings.Contains(field, "["):
 		return ""
@@ -63,5 +64,3 @@ func (*feat) ShapedBy(env *feature.Env, field string) string {
 	}
 	return env.Config.Origin(env.Switch, "buffer."+field)
 }
-
-var _ feature.Shaper = (*feat)(nil)

@@ -109,14 +109,14 @@ func (l *loop) alarm(now time.Time, kind string, p *port, class int, on bool, te
 	}
 	a = Alarm{Kind: kind, Port: p.Number, Class: class, Since: now, Text: p.name() + where(class) + ": " + text()}
 	l.memory.alarms[key] = a
-	l.hub.Event(event(now, l.sw.Name(), severities[kind], kind, a))
+	l.callbacks.Event(event(now, l.sw.Name(), severities[kind], kind, a))
 }
 
 // over ends an alarm.
 func (l *loop) over(now time.Time, key alarmKey, a Alarm) {
 	delete(l.memory.alarms, key)
 	a.Text = fmt.Sprintf("port %d%s: over after %v", a.Port, where(a.Class), now.Sub(a.Since).Round(roundedTime))
-	l.hub.Event(event(now, l.sw.Name(), view.Info, key.kind+overSuffix, a))
+	l.callbacks.Event(event(now, l.sw.Name(), view.Info, key.kind+overSuffix, a))
 }
 
 func where(class int) string {

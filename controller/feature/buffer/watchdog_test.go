@@ -27,10 +27,10 @@ func TestStorm(t *testing.T) {
 		t.Fatalf("events = %q", got)
 	}
 	r.run(3*time.Second, at(150))
-	if len(r.hub.Events) != 1 {
-		t.Fatalf("events = %+v", r.hub.Events)
+	if len(r.callbacks.Events) != 1 {
+		t.Fatalf("events = %+v", r.callbacks.Events)
 	}
-	e := r.hub.Events[0]
+	e := r.callbacks.Events[0]
 	if e.Kind != StormAlarm || e.Subject != "leaf1" || e.Port != 1 || e.Class != nil || e.Since.IsZero() || e.Severity != view.Warning || !strings.Contains(e.Message, "port 1 (h1): ") {
 		t.Errorf("event = %+v", e)
 	}
@@ -65,7 +65,7 @@ func TestStuck(t *testing.T) {
 	if len(a) != 1 || a[0].Kind != StuckAlarm || a[0].Class != 3 || !strings.Contains(a[0].Text, "port 1 (h1) class 3: ") || !strings.Contains(a[0].Text, "4000 B") {
 		t.Errorf("alarms = %+v", a)
 	}
-	if e := r.hub.Events[0]; e.Class == nil || *e.Class != 3 {
+	if e := r.callbacks.Events[0]; e.Class == nil || *e.Class != 3 {
 		t.Errorf("event = %+v", e)
 	}
 	// It lasts over a new session, and while nothing is heard of the port.
@@ -92,8 +92,8 @@ func TestLosslessDrops(t *testing.T) {
 	}
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 2)
 	r.run(500*time.Millisecond, nil)
-	if len(r.hub.Events) != 1 || r.hub.Events[0].Kind != DropAlarm || r.hub.Events[0].Severity != view.Error || *r.hub.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
-		t.Fatalf("events = %+v, port %+v", r.hub.Events, r.state())
+	if len(r.callbacks.Events) != 1 || r.callbacks.Events[0].Kind != DropAlarm || r.callbacks.Events[0].Severity != view.Error || *r.callbacks.Events[0].Class != 3 || r.state().LosslessDrops[3] != 7 {
+		t.Fatalf("events = %+v, port %+v", r.callbacks.Events, r.state())
 	}
 	r.add(ids.CounterLosslessDrops, 1<<3|3, 1) // the same alarm
 	r.run(3*time.Second, nil)

@@ -34,11 +34,6 @@ func (c Config) args() []pipeline.Arg {
 	}
 }
 
-// Section implements feature.Configured.
-func (*linkprobe) Section() config.Section {
-	return config.Section{Key: "punt", Read: read}
-}
-
 // read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{Rate: m.Int("rate", 100, 0, 1_000_000), Burst: m.Int("burst", 100, 1, 1000)}

@@ -24,18 +24,23 @@ import (
 // reason is the punt reason of probes in the packet_in header.
 const reason = 2
 
-type linkprobe struct{ hub feature.Hub }
+type linkprobe struct{ callbacks feature.Callbacks }
 
 // New returns the feature.
-func New(hub feature.Hub) feature.Feature { return &linkprobe{hub: hub} }
+func New(callbacks feature.Callbacks) feature.Feature { return &linkprobe{callbacks: callbacks} }
 
 // Name implements feature.Feature.
 func (*linkprobe) Name() string { return "linkprobe" }
 
-// Parts implements feature.Feature.
-func (*linkprobe) Parts() []feature.Part { return []feature.Part{probePart, limitPart} }
+// Describe implements feature.Feature.
+func (*linkprobe) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{probeCapability, limitCapability},
+		Section:      config.Section{Key: "punt", Read: read},
+	}
+}
 
-var probePart = feature.Part{
+var probeCapability = feature.Capability{
 	Name: "linkprobe.lldp",
 	Objects: pipeline.Objects{
 		Tables:  []string{ids.TablePuntTableName},
@@ -44,8 +49,8 @@ var probePart = feature.Part{
 	Instead: "its links to switches are never seen to work",
 }
 
-// limitPart is the bound on what a port may send to the controller.
-var limitPart = feature.Part{
+// limitCapability is the bound on what a port may send to the controller.
+var limitCapability = feature.Capability{
 	Name:    "linkprobe.punt_limit",
 	Objects: pipeline.Objects{Tables: []string{ids.TablePuntLimitName}},
 	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",
@@ -54,11 +59,11 @@ var limitPart = feature.Part{
 // Desired implements feature.Feature: LLDP frames go to the controller, and never further,
 // whether or not this controller probes; of each port only so many.
 func (*linkprobe) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	var c feature.Collect
+	var c feature.EntityList
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", p4msg.Uint(etherType), p4msg.Uint(0xffff)).Priority(10).
 		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: p4msg.Uint(reason)}).Entity())
-	if limitPart.In(env.Pipeline) {
+	if limitCapability.In(env.Pipeline) {
 		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, Of(env.Config).args()...).Entity())
 	}
 	return c.Result()
@@ -70,7 +75,7 @@ func (f *linkprobe) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		return nil
 	}
 	l := &loop{
-		hub: f.hub, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: env.Switch.PriorityQueues - 1,
+		callbacks: f.callbacks, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: env.Switch.PriorityQueues - 1,
 		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout,
 	}
 	for _, p := range env.Graph.Ports(sw.Name()) {
@@ -83,15 +88,15 @@ func (f *linkprobe) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 
 // loop probes the links of one switch; it owns wrong.
 type loop struct {
-	hub      feature.Hub
-	sw       feature.Switch
-	pipe     *pipeline.Pipeline
-	fabric   string
-	queue    int
-	ports    []topology.Port
-	interval time.Duration
-	ttl      time.Duration
-	wrong    map[uint32]bool // ports with another neighbour than the configured one
+	callbacks feature.Callbacks
+	sw        feature.Switch
+	pipe      *pipeline.Pipeline
+	fabric    string
+	queue     int
+	ports     []topology.Port
+	interval  time.Duration
+	ttl       time.Duration
+	wrong     map[uint32]bool // ports with another neighbour than the configured one
 }
 
 // Interval implements feature.Loop.
@@ -130,7 +135,7 @@ func (l *loop) Receive(_ time.Time, m feature.Message) {
 	for _, p := range l.ports {
 		if p.Number == port && p.Peer == got.node && p.PeerPort == got.port {
 			l.rewired(port)
-			l.hub.LinkSeen(p.Link, l.sw.Name())
+			l.callbacks.LinkSeen(p.Link, l.sw.Name())
 			return
 		}
 	}
@@ -143,7 +148,7 @@ func (l *loop) rewired(port uint32) {
 		return
 	}
 	delete(l.wrong, port)
-	l.hub.Event(view.Event{
+	l.callbacks.Event(view.Event{
 		Severity: view.Info, Subject: l.sw.Name(), Kind: "link.miswired_over", Port: port,
 		Message: fmt.Sprintf("port %d is connected as the configuration says", port),
 	})
@@ -165,7 +170,7 @@ func (l *loop) miswired(port uint32, neighbour string) {
 			want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
 		}
 	}
-	l.hub.Event(view.Event{
+	l.callbacks.Event(view.Event{
 		Severity: view.Error, Subject: l.sw.Name(), Kind: "link.miswired", Port: port,
 		Message: fmt.Sprintf("port %d is connected to %s, the configuration says %s", port, neighbour, want),
 	})

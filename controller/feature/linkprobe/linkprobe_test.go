@@ -22,8 +22,8 @@ func arrival(port uint64, why uint64, frame []byte) feature.Message {
 
 func TestProbes(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
-	hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "leaf1"}
-	f := New(hub)
+	callbacks, sw := &testenv.Callbacks{}, &testenv.Switch{Switch: "leaf1"}
+	f := New(callbacks)
 	l := f.Attach(testenv.At(env, sw.Name()), sw)
 	if err := l.Tick(context.Background(), time.Now()); err != nil || len(sw.Out) != 2 {
 		t.Fatalf("%d probes, %v, want one on each of ports 3 and 4", len(sw.Out), err)
@@ -35,15 +35,15 @@ func TestProbes(t *testing.T) {
 	// spine1 receives what leaf1 sent out of port 3.
 	spine := f.Attach(testenv.At(env, "spine1"), &testenv.Switch{Switch: "spine1"})
 	spine.Receive(time.Now(), arrival(1, reason, sw.Out[0].GetPayload()))
-	if !slices.Equal(hub.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
-		t.Errorf("seen = %v", hub.Seen)
+	if !slices.Equal(callbacks.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
+		t.Errorf("seen = %v", callbacks.Seen)
 	}
 	// On another port it is a cable in the wrong place, told once.
 	spine.Receive(time.Now(), arrival(2, reason, sw.Out[0].GetPayload()))
 	spine.Receive(time.Now(), arrival(2, reason, sw.Out[0].GetPayload()))
-	if len(hub.Seen) != 1 || len(hub.Events) != 1 || hub.Events[0].Kind != "link.miswired" ||
-		hub.Events[0].Message != "port 2 is connected to leaf1:3, the configuration says leaf2:3" {
-		t.Errorf("events = %+v", hub.Events)
+	if len(callbacks.Seen) != 1 || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "link.miswired" ||
+		callbacks.Events[0].Message != "port 2 is connected to leaf1:3, the configuration says leaf2:3" {
+		t.Errorf("events = %+v", callbacks.Events)
 	}
 	// Nor does a host that makes up neighbours fill the events.
 	for i := range 100 {
@@ -51,25 +51,25 @@ func TestProbes(t *testing.T) {
 		spine.Receive(time.Now(), arrival(2, reason, made))
 		spine.Receive(time.Now(), arrival(9, reason, made))
 	}
-	if len(hub.Events) != 2 || hub.Events[1].Message != "port 9 is connected to switch0:1, the configuration says nothing" {
-		t.Errorf("events = %+v", hub.Events)
+	if len(callbacks.Events) != 2 || callbacks.Events[1].Message != "port 9 is connected to switch0:1, the configuration says nothing" {
+		t.Errorf("events = %+v", callbacks.Events)
 	}
 	right := probe{fabric: env.Config.Name, node: "leaf2", port: 3}.encode(topology.MAC{2})
 	for range 2 {
 		spine.Receive(time.Now(), arrival(2, reason, right))
 	}
-	if len(hub.Events) != 3 || hub.Events[2].Kind != "link.miswired_over" || hub.Events[2].Port != 2 {
-		t.Errorf("events = %+v", hub.Events)
+	if len(callbacks.Events) != 3 || callbacks.Events[2].Kind != "link.miswired_over" || callbacks.Events[2].Port != 2 {
+		t.Errorf("events = %+v", callbacks.Events)
 	}
-	hub.Seen = hub.Seen[:1]
+	callbacks.Seen = callbacks.Seen[:1]
 	// Foreign LLDP and other packets are ignored.
 	foreign := probe{fabric: "other", node: "leaf1", port: 3}.encode(topology.MAC{2})
 	spine.Receive(time.Now(), arrival(1, reason, foreign))
 	spine.Receive(time.Now(), arrival(1, reason, []byte("x")))
 	spine.Receive(time.Now(), arrival(1, reason+1, sw.Out[0].GetPayload()))
 	spine.Receive(time.Now(), feature.Message{})
-	if len(hub.Seen) != 1 {
-		t.Errorf("seen = %v", hub.Seen)
+	if len(callbacks.Seen) != 1 {
+		t.Errorf("seen = %v", callbacks.Seen)
 	}
 }
 

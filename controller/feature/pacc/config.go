@@ -72,11 +72,6 @@ const minControllerPeriod = 5 * units.Millisecond
 // operating system's timers, not the loop, set the pace.
 const minSwitchPeriod = 80 * units.Microsecond
 
-// Section implements feature.Configured.
-func (*feat) Section() config.Section {
-	return config.Section{Key: "pacc", Read: read, Check: check}
-}
-
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "pacc") }
 

@@ -16,11 +16,11 @@ import (
 // loop is PACC on one switch.
 type loop struct {
 	*cnpgen.Loop
-	hub    feature.Hub
-	latest *feature.Latest[state]
-	sw     *overP4Runtime
-	began  time.Time
-	gap    time.Duration
+	callbacks feature.Callbacks
+	latest    *feature.LastValue[state]
+	sw        *overP4Runtime
+	began     time.Time
+	gap       time.Duration
 
 	evicted  uint64    // when it was last told
 	reported time.Time // of evictions
@@ -50,7 +50,7 @@ func (l *loop) reportEvictions(now time.Time, s cnpgen.LoopStats) {
 	if s.Evicted == l.evicted || now.Sub(l.reported) < reportEvery {
 		return
 	}
-	l.hub.Event(view.Event{
+	l.callbacks.Event(view.Event{
 		Time: now, Severity: view.Warning, Subject: l.sw.sw.Name(), Kind: "pacc.evicted",
 		Message: fmt.Sprintf("the flow table is full with %s: %d left it for others, the least congested first", units.Count(s.Flows, "flow"), s.Evicted-l.evicted),
 	})

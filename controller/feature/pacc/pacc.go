@@ -11,8 +11,10 @@ import (
 
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/preview/observed"
@@ -20,13 +22,13 @@ import (
 )
 
 type feat struct {
-	hub    feature.Hub
-	latest feature.Latest[state]
-	tables feature.Latest[*observed.Table]
+	callbacks feature.Callbacks
+	latest    feature.LastValue[state]
+	tables    feature.LastValue[*observed.Table]
 }
 
 // New returns the feature.
-func New(hub feature.Hub) feature.Feature { return &feat{hub: hub} }
+func New(callbacks feature.Callbacks) feature.Feature { return &feat{callbacks: callbacks} }
 
 // Name implements feature.Feature.
 func (*feat) Name() string { return "pacc" }
@@ -38,8 +40,8 @@ const (
 	digestHold = 20 * time.Millisecond
 )
 
-// watchPart is all that the pipeline does: without any of it there is no loop.
-var watchPart = feature.Part{
+// watchCapability is all that the pipeline does: without any of it there is no loop.
+var watchCapability = feature.Capability{
 	Name: "pacc.flows",
 	Objects: pipeline.Objects{
 		Tables:         []string{ids.TableWatchedQueueName, ids.TableFlowName, ids.TableCongestedFlowName},
@@ -50,8 +52,8 @@ var watchPart = feature.Part{
 	Instead: "it sends no congestion notifications",
 }
 
-// queuePairPart is the learning of sources' queue pairs from acknowledgements.
-var queuePairPart = feature.Part{
+// queuePairCapability is the learning of sources' queue pairs from acknowledgements.
+var queuePairCapability = feature.Capability{
 	Name: "pacc.queue_pairs",
 	Objects: pipeline.Objects{
 		Tables:  []string{ids.TableQueuePairName},
@@ -60,16 +62,21 @@ var queuePairPart = feature.Part{
 	Instead: "its congestion notifications carry queue pair 0, which Headgate's hosts take for all their flows to an address",
 }
 
-// Parts implements feature.Feature.
-func (*feat) Parts() []feature.Part { return []feature.Part{watchPart, queuePairPart} }
+// Describe implements feature.Feature.
+func (*feat) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{watchCapability, queuePairCapability},
+		Section:      config.Section{Key: "pacc", Read: read, Check: check},
+	}
+}
 
 // Desired implements feature.Feature: an entry for each watched queue, and the learning of
 // flows and queue pairs. Where the loop is the switch's own, the entries carry its parameters,
 // and the switch learns for itself.
 func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	cfg := Of(env.Config)
-	var c feature.Collect
-	learns := queuePairPart.In(env.Pipeline)
+	var c feature.EntityList
+	learns := queuePairCapability.In(env.Pipeline)
 	if learns {
 		// By default the table reports nothing.
 		action := ids.ActionKnowQueuePairName
@@ -81,8 +88,8 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if !cfg.Enabled {
 		return c.Result()
 	}
-	if env.Means(watchPart) != feature.ByProgram {
-		return nil, env.Refuse("pacc.enabled", "true", watchPart)
+	if env.By(watchCapability) != view.ByProgram {
+		return nil, env.Refuse("pacc.enabled", "true", watchCapability)
 	}
 	for _, p := range portsOf(env) {
 		w := flowtable.Watched{Port: p.Port, Queue: cfg.Queue, Threshold: p.Params.Threshold}
@@ -115,13 +122,13 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	cfg := Of(env.Config)
 	f.latest.Forget(sw.Name())
 	f.tables.Forget(sw.Name())
-	if env.Means(watchPart) != feature.ByProgram {
+	if env.By(watchCapability) != view.ByProgram {
 		return nil
 	}
 	switch {
 	case !cfg.Enabled:
 		s := &sweeper{sw: sw, tables: flowtable.Learned}
-		if !queuePairPart.In(env.Pipeline) {
+		if !queuePairCapability.In(env.Pipeline) {
 			s.tables = slices.DeleteFunc(slices.Clone(s.tables), func(id uint32) bool { return id == ids.TableQueuePair })
 		}
 		return s
@@ -137,7 +144,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	}
 	table.Together = ports[0].Params.Interval.Duration() // whose ports are read in turn within it
 	l := &loop{
-		hub: f.hub, latest: &f.latest, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
+		callbacks: f.callbacks, latest: &f.latest, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
 		sw: &overP4Runtime{
 			sw: sw, pipe: env.Pipeline, queue: cfg.Queue, ageing: cfg.Ageing, cnp: cnpgen.CNPBuilder{DSCP: cfg.CNPDSCP},
 		},
@@ -146,12 +153,12 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		Ports: ports, MaxFlows: cfg.MaxFlows, Phases: cnpgen.Phases(ports[0].Params.Interval, len(ports), phases),
 		Counted: func(sent map[cnpgen.FlowKey]uint64) { table.Counted(l.sw.now, sent) },
 	}
-	if queuePairPart.In(env.Pipeline) {
+	if queuePairCapability.In(env.Pipeline) {
 		lc.QueuePairs = l.sw
 	}
 	var err error
 	if l.Loop, err = cnpgen.NewLoop(lc, l.sw); err != nil {
-		f.hub.Event(failed(sw.Name(), err))
+		f.callbacks.Event(failed(sw.Name(), err))
 		return nil
 	}
 	f.tables.Set(sw.Name(), table)

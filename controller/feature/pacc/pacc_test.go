@@ -123,7 +123,7 @@ func TestCounted(t *testing.T) {
 				}
 				return list
 			}}
-			f := New(&testenv.Hub{})
+			f := New(&testenv.Callbacks{})
 			counter := f.(feature.Counter)
 			loop := f.Attach(testenv.New(t, "../../..", enabled(", at: "+at), New(nil), qos.New(nil)), sw)
 			if _, ok := counter.Counted("leaf1"); ok {
@@ -165,16 +165,16 @@ func TestCounted(t *testing.T) {
 // rig is a loop on a switch whose table the test holds.
 type rig struct {
 	*testing.T
-	f    feature.Feature
-	sw   *testenv.Switch
-	hub  *testenv.Hub
-	loop *loop
-	now  time.Time
-	rows []*p4v1.TableEntry // with counters
+	f         feature.Feature
+	sw        *testenv.Switch
+	callbacks *testenv.Callbacks
+	loop      *loop
+	now       time.Time
+	rows      []*p4v1.TableEntry // with counters
 }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{T: t, hub: &testenv.Hub{}, sw: &testenv.Switch{Switch: "leaf1"}, now: time.Now()}
+	r := &rig{T: t, callbacks: &testenv.Callbacks{}, sw: &testenv.Switch{Switch: "leaf1"}, now: time.Now()}
 	r.sw.Answer = func(requests []*p4v1.Entity) []*p4v1.Entity {
 		var list []*p4v1.Entity
 		for _, q := range requests {
@@ -186,7 +186,7 @@ func newRig(t *testing.T) *rig {
 		}
 		return list
 	}
-	r.f = New(r.hub)
+	r.f = New(r.callbacks)
 	l := r.f.Attach(testenv.New(t, "../../..", enabled(""), New(nil), qos.New(nil)), r.sw)
 	r.loop = l.(*loop)
 	r.loop.began = r.now
@@ -366,7 +366,7 @@ func TestEvictionsAreTold(t *testing.T) {
 	r.loop.reportEvictions(r.now, cnpgen.LoopStats{Evicted: 3, Flows: 9})
 	r.loop.reportEvictions(r.now.Add(time.Second), cnpgen.LoopStats{Evicted: 4})
 	r.loop.reportEvictions(r.now.Add(time.Minute), cnpgen.LoopStats{Evicted: 5})
-	if len(r.hub.Events) != 2 || r.hub.Events[0].Kind != "pacc.evicted" || !strings.Contains(r.hub.Events[1].Message, "2 left it") {
-		t.Errorf("events %+v, want two", r.hub.Events)
+	if len(r.callbacks.Events) != 2 || r.callbacks.Events[0].Kind != "pacc.evicted" || !strings.Contains(r.callbacks.Events[1].Message, "2 left it") {
+		t.Errorf("events %+v, want two", r.callbacks.Events)
 	}
 }

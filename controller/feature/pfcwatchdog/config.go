@@ -33,11 +33,6 @@ func (c Config) settings() (pfcwd.Settings, error) {
 // Of returns the section of a switch.
 func Of(s *config.Switch) Config { return config.Of[Config](s, "pfc_watchdog") }
 
-// Section implements feature.Configured.
-func (*feat) Section() config.Section {
-	return config.Section{Key: "pfc_watchdog", Read: read, ReadSwitch: readSwitch}
-}
-
 // read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any { return Config{Action: pfcwd.Drop}.read(m) }
 

@@ -21,20 +21,22 @@ import (
 )
 
 type feat struct {
-	hub feature.Hub
+	callbacks feature.Callbacks
 
 	mu       sync.Mutex
 	switches map[string]*state
 }
 
 // New returns the feature.
-func New(hub feature.Hub) feature.Feature { return &feat{hub: hub, switches: map[string]*state{}} }
+func New(callbacks feature.Callbacks) feature.Feature {
+	return &feat{callbacks: callbacks, switches: map[string]*state{}}
+}
 
 // Name implements feature.Feature.
 func (*feat) Name() string { return "pfcwatchdog" }
 
-// watchPart is the watchdog of the target.
-var watchPart = feature.Part{
+// watchCapability is the watchdog of the target.
+var watchCapability = feature.Capability{
 	Name:    "pfcwatchdog.received",
 	Externs: []uint32{pfcwd.SettingsID},
 	Without: func(t config.Target) string {
@@ -49,19 +51,23 @@ var watchPart = feature.Part{
 	Instead: "pfc_watchdog.detection_time must be off",
 }
 
-// Parts implements feature.Feature.
-func (*feat) Parts() []feature.Part { return []feature.Part{watchPart} }
+// Describe implements feature.Feature.
+func (*feat) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{watchCapability},
+		Section:      config.Section{Key: "pfc_watchdog", Read: read, ReadSwitch: readSwitch},
+		Probes:       probes,
+	}
+}
 
-// Probes implements feature.Prober. The embedded switch has the watchdog, which no program declares,
+// probes is feature.Description.Probes. The embedded switch has the watchdog, which no program declares,
 // where it obeys PFC.
-func (*feat) Probes(s *config.Switch) []feature.Probe {
+func probes(s *config.Switch) []feature.Probe {
 	if s.Target != config.Embedded {
 		return nil
 	}
 	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(pfcwd.StormsID)}}
 }
-
-var _ feature.Prober = (*feat)(nil)
 
 // Desired implements feature.Feature. Without a detection time the switch has what its flags
 // say.
@@ -70,8 +76,8 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if c.DetectionTime == 0 {
 		return nil, nil
 	}
-	if env.Means(watchPart) == feature.ByNothing {
-		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), c.DetectionTime.String(), watchPart)
+	if env.By(watchCapability) == view.ByNothing {
+		return nil, env.Refuse(env.Config.Origin(env.Switch, "pfc_watchdog.detection_time"), c.DetectionTime.String(), watchCapability)
 	}
 	settings, err := c.settings()
 	if err != nil {
@@ -87,7 +93,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		l.peers[p.Number] = p.Peer
 	}
 	settings, err := Of(env.Switch).settings()
-	if err != nil || settings.Detection == 0 || env.Means(watchPart) == feature.ByNothing {
+	if err != nil || settings.Detection == 0 || env.By(watchCapability) == view.ByNothing {
 		l.see(time.Now(), nil)
 		f.forget(sw.Name())
 		return nil
@@ -138,7 +144,7 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 // backwards are those of a switch that was restarted.
 func (l *loop) see(now time.Time, storms []pfcwd.Storm) {
 	for _, e := range l.update(now, storms) {
-		l.hub.Event(e)
+		l.callbacks.Event(e)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	s := &config.Switch{Name: "t", Target: config.Tofino2}
-	if on := watchPart.On(testenv.Tofino(t, "tofino2"), s); on.Means != feature.ByNothing || !strings.Contains(on.Lacking, "BF Runtime") {
+	if on := watchCapability.On(testenv.Tofino(t, "tofino2"), s); on.Supported || !strings.Contains(on.Detail, "BF Runtime") {
 		t.Errorf("tofino2: %+v", on)
 	}
 }
@@ -89,12 +89,12 @@ func TestFaults(t *testing.T) {
 
 func own(t *testing.T) config.Section {
 	t.Helper()
-	return New(nil).(feature.Configured).Section()
+	return New(nil).Describe().Section
 }
 
 func TestStorms(t *testing.T) {
-	hub := &testenv.Hub{}
-	f := New(hub)
+	callbacks := &testenv.Callbacks{}
+	f := New(callbacks)
 	env := newEnv(t, f, watched, nil)
 	var storms []pfcwd.Storm
 	sw := &testenv.Switch{Switch: "leaf1", Answer: func(r []*p4v1.Entity) []*p4v1.Entity {
@@ -110,12 +110,12 @@ func TestStorms(t *testing.T) {
 	start := time.Now()
 	tick := func(at time.Duration, want []string, now ...pfcwd.Storm) {
 		t.Helper()
-		storms, hub.Events = now, nil
+		storms, callbacks.Events = now, nil
 		if err := l.Tick(context.Background(), start.Add(at*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, e := range hub.Events {
+		for _, e := range callbacks.Events {
 			got = append(got, e.Kind+" "+e.Message)
 		}
 		if !slices.Equal(got, want) {
@@ -130,7 +130,7 @@ func TestStorms(t *testing.T) {
 	// What was over before the controller came is no news.
 	tick(0, nil, other)
 	tick(1, []string{begins}, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
-	if e := hub.Events[0]; e.Severity != view.Error || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since.IsZero() {
+	if e := callbacks.Events[0]; e.Severity != view.Error || e.Port != 1 || e.Class == nil || *e.Class != 3 || e.Since.IsZero() {
 		t.Errorf("event %+v", e)
 	}
 	tick(2, nil, other, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1, Dropped: 5})
@@ -148,10 +148,10 @@ func TestStorms(t *testing.T) {
 	tick(5, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 4})
 	tick(6, []string{"pfc.received_storm_over port 1 (h1) class 3: over; 4 storms so far, which dropped 0 frames"})
 	tick(7, []string{begins}, pfcwd.Storm{Port: 1, Class: 3, On: true, Count: 1})
-	hub.Events = nil
+	callbacks.Events = nil
 	// Without a watchdog all ends.
-	if l := f.Attach(newEnv(t, f, "", nil), sw); l != nil || len(hub.Events) != 1 || hub.Events[0].Kind != "pfc.received_storm_over" {
-		t.Errorf("loop %v, events %v", l, hub.Events)
+	if l := f.Attach(newEnv(t, f, "", nil), sw); l != nil || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "pfc.received_storm_over" {
+		t.Errorf("loop %v, events %v", l, callbacks.Events)
 	}
 	if got := testenv.Shown(f, "leaf1").Status.GetPfcwatchdog(); got != nil {
 		t.Errorf("status %v", got)

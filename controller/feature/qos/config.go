@@ -55,11 +55,6 @@ func (q Config) ClassOf(dscp uint8) Class {
 	return Class{DSCP: dscp}
 }
 
-// Section implements feature.Configured.
-func (qos) Section() config.Section {
-	return config.Section{Key: "qos", Read: read, Check: check}
-}
-
 // read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{

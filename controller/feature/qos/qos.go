@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/trafficmanager"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
@@ -20,61 +21,68 @@ import (
 type qos struct{}
 
 // New returns the feature; it has no loop.
-func New(feature.Hub) feature.Feature { return qos{} }
+func New(feature.Callbacks) feature.Feature { return qos{} }
 
 // Name implements feature.Feature.
 func (qos) Name() string { return "qos" }
 
-// The parts.
+// The capabilities.
 var (
-	classPart = feature.Part{
+	classCapability = feature.Capability{
 		Name:    "qos.classes",
 		Objects: pipeline.Objects{Tables: []string{ids.TableDSCPToClassName}},
 		Instead: "every packet has class 0 and queue 0",
 	}
-	limitPart = feature.Part{
+	limitCapability = feature.Capability{
 		Name:           "qos.queue_limit",
 		Objects:        pipeline.Objects{Tables: []string{ids.TableQueueLimitName}},
 		TrafficManager: "holds the limit",
 		Instead:        "queues have no limit but the switch's own",
 	}
-	markPart = feature.Part{
+	markCapability = feature.Capability{
 		Name:    "qos.ecn",
 		Objects: pipeline.Objects{Tables: []string{ids.TableECNREDName}},
 		Instead: "nothing is marked",
 	}
 )
 
-// Parts implements feature.Feature.
-func (qos) Parts() []feature.Part { return []feature.Part{classPart, limitPart, markPart} }
+// Describe implements feature.Feature.
+func (qos) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{classCapability, limitCapability, markCapability},
+		Section:      config.Section{Key: "qos", Read: read, Check: check},
+		Shape:        shape,
+		ShapedBy:     shapedBy,
+	}
+}
 
 // Attach implements feature.Feature.
 func (qos) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
 // Desired implements feature.Feature.
 func (qos) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	var c feature.Collect
+	var c feature.EntityList
 	s := env.Switch
 	q := Of(env.Config)
-	has := func(p feature.Part) bool { return env.Means(p) == feature.ByProgram }
+	has := func(p feature.Capability) bool { return env.By(p) == view.ByProgram }
 	switch {
-	case has(classPart):
+	case has(classCapability):
 		classes(&c, env.Pipeline, q.Classes)
 	case len(q.Classes) > 0:
-		c.Add(nil, env.Refuse("qos.classes", fmt.Sprintf("a list of %d", len(q.Classes)), classPart))
+		c.Add(nil, env.Refuse("qos.classes", fmt.Sprintf("a list of %d", len(q.Classes)), classCapability))
 	}
-	if has(limitPart) {
+	if has(limitCapability) {
 		limits(&c, env.Pipeline, q, s)
 	} else {
 		c.Add(nil, refuseLimits(env))
 	}
 	switch {
-	case has(markPart):
+	case has(markCapability):
 		for _, e := range q.ECN {
 			marks(&c, env.Pipeline, e)
 		}
 	case len(q.ECN) > 0:
-		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markPart))
+		c.Add(nil, env.Refuse("qos.ecn", fmt.Sprintf("a list of %d", len(q.ECN)), markCapability))
 	}
 	return c.Result()
 }
@@ -85,7 +93,7 @@ func arg(name string, v uint64) pipeline.Arg {
 
 // classes leaves out what the default does anyway, except that an entry for it costs
 // nothing and shows the operator what was written.
-func classes(c *feature.Collect, p *pipeline.Pipeline, list []Class) {
+func classes(c *feature.EntityList, p *pipeline.Pipeline, list []Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, arg("class", 0), arg("queue", 0)).Entity())
 	for _, k := range list {
 		c.Add(p.Entry(ids.TableDSCPToClassName).Exact("dscp", p4msg.Uint(uint64(k.DSCP))).
@@ -94,7 +102,7 @@ func classes(c *feature.Collect, p *pipeline.Pipeline, list []Class) {
 }
 
 // limits states the fabric's limit as the default, and entries for ports that differ.
-func limits(c *feature.Collect, p *pipeline.Pipeline, q Config, s *config.Switch) {
+func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Switch) {
 	c.Add(p.Default(ids.TableQueueLimitName).Action(ids.ActionSetQueueLimitName, arg("bytes", uint64(q.QueueLimit))).Entity())
 	for _, port := range s.Ports {
 		if port.QueueLimit == 0 || port.QueueLimit == q.QueueLimit {
@@ -110,23 +118,23 @@ func limits(c *feature.Collect, p *pipeline.Pipeline, q Config, s *config.Switch
 
 // refuseLimits returns an error when the file has limits that nobody would hold.
 func refuseLimits(env *feature.Env) error {
-	if env.Means(limitPart) == feature.ByTrafficManager {
+	if env.By(limitCapability) == view.ByTrafficManager {
 		return nil
 	}
 	if limit := Of(env.Config).QueueLimit; limit != ids.Unlimited {
-		return env.Refuse("qos.queue_limit", limit.String(), limitPart)
+		return env.Refuse("qos.queue_limit", limit.String(), limitCapability)
 	}
 	for i, port := range env.Switch.Ports {
 		if port.QueueLimit != 0 && port.QueueLimit != ids.Unlimited {
-			return env.Refuse(fmt.Sprintf("%s.ports[%d].queue_limit", env.Config.Path(env.Switch), i), port.QueueLimit.String(), limitPart)
+			return env.Refuse(fmt.Sprintf("%s.ports[%d].queue_limit", env.Config.Path(env.Switch), i), port.QueueLimit.String(), limitCapability)
 		}
 	}
 	return nil
 }
 
-// Shape implements feature.Shaper. Where the program holds the limits, the traffic manager
+// shape is feature.Description.Shape. Where the program holds the limits, the traffic manager
 // must not drop before it does.
-func (qos) Shape(env *feature.Env, c *trafficmanager.Config) error {
+func shape(env *feature.Env, c *trafficmanager.Config) error {
 	s := env.Switch
 	for _, port := range c.Ports {
 		limit := Of(env.Config).QueueLimit
@@ -143,19 +151,17 @@ func (qos) Shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// ShapedBy implements feature.Shaper.
-func (qos) ShapedBy(_ *feature.Env, field string) string {
+// shapedBy is feature.Description.ShapedBy.
+func shapedBy(_ *feature.Env, field string) string {
 	if strings.HasPrefix(field, "queue_limits[") {
 		return "qos.queue_limit"
 	}
 	return ""
 }
 
-var _ feature.Shaper = qos{}
-
 // marks turns a RED curve into ranges of depth. They do not overlap, so their priority,
 // which the table demands, is always 1.
-func marks(c *feature.Collect, p *pipeline.Pipeline, e ECN) {
+func marks(c *feature.EntityList, p *pipeline.Pipeline, e ECN) {
 	entries, err := red.Entries(red.Config{Kmin: e.KMin, Kmax: e.KMax, Pmax: e.PMax}, red.DefaultSteps)
 	if err != nil {
 		c.Add(nil, fmt.Errorf("ecn of queue %d: %w", e.Queue, err))

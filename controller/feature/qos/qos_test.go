@@ -59,7 +59,7 @@ func TestTofino(t *testing.T) {
 		t.Errorf("%d entries:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 	c := trafficmanager.Config{Ports: []trafficmanager.Port{{Number: 1}, {Number: 2}}}
-	if err := New(nil).(feature.Shaper).Shape(env, &c); err != nil || len(c.QueueLimits) != 16 {
+	if err := shape(env, &c); err != nil || len(c.QueueLimits) != 16 {
 		t.Fatalf("%+v, %v", c.QueueLimits, err)
 	}
 	for i, want := range map[int]trafficmanager.QueueLimit{

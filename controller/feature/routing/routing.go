@@ -18,19 +18,21 @@ import (
 type routing struct{}
 
 // New returns the feature; it has no loop.
-func New(feature.Hub) feature.Feature { return routing{} }
+func New(feature.Callbacks) feature.Feature { return routing{} }
 
 // Name implements feature.Feature.
 func (routing) Name() string { return "routing" }
 
-// Parts implements feature.Feature.
-func (routing) Parts() []feature.Part {
-	return []feature.Part{{
-		Name:     "routing.ipv4",
-		Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
-		FilledBy: "hosts", // and each switch with hosts has a group
-		Instead:  "nothing is forwarded",
-	}}
+// Describe implements feature.Feature.
+func (routing) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{{
+			Name:     "routing.ipv4",
+			Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
+			FilledBy: "hosts", // and each switch with hosts has a group
+			Instead:  "nothing is forwarded",
+		}},
+	}
 }
 
 // Attach implements feature.Feature.
@@ -38,7 +40,7 @@ func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
 // Desired implements feature.Feature: a member for each port.
 func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	var c feature.Collect
+	var c feature.EntityList
 	for _, p := range env.Graph.Ports(env.Switch.Name) {
 		c.Add(env.Pipeline.Member(ids.ProfileECMPName, p.Number, ids.ActionSetNextHopName,
 			pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(p.Number))},
@@ -54,7 +56,7 @@ var _ feature.Router = routing{}
 // Route implements feature.Router: an entry for each prefix and, towards another leaf, the group that
 // these lead to.
 func (routing) Route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
-	var c feature.Collect
+	var c feature.EntityList
 	for i, prefix := range r.Prefixes {
 		addr := prefix.Addr().As4()
 		entry := env.Pipeline.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], prefix.Bits())

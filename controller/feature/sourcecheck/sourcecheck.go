@@ -31,26 +31,26 @@ func read(m *yamlnode.Map, _ *config.Config) any {
 type feat struct{}
 
 // New returns the feature; it has no loop.
-func New(feature.Hub) feature.Feature { return feat{} }
+func New(feature.Callbacks) feature.Feature { return feat{} }
 
 // Name implements feature.Feature.
 func (feat) Name() string { return "sourcecheck" }
 
-// Section implements feature.Configured.
-func (feat) Section() config.Section {
-	return config.Section{Key: "source_check", Read: read}
-}
-
-// checkPart is the table of sources.
-var checkPart = feature.Part{
+// checkCapability is the table of sources.
+var checkCapability = feature.Capability{
 	Name:     "sourcecheck.ipv4",
 	Objects:  pipeline.Objects{Tables: []string{ids.TableSourceCheckName}},
 	FilledBy: "hosts",
 	Instead:  "source_check.edge_ports must be false",
 }
 
-// Parts implements feature.Feature.
-func (feat) Parts() []feature.Part { return []feature.Part{checkPart} }
+// Describe implements feature.Feature.
+func (feat) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{checkCapability},
+		Section:      config.Section{Key: "source_check", Read: read},
+	}
+}
 
 // Attach implements feature.Feature.
 func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
@@ -61,10 +61,10 @@ func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	if !Of(env.Config).EdgePorts {
 		return nil, nil
 	}
-	if !checkPart.In(env.Pipeline) {
-		return nil, env.Refuse("source_check.edge_ports", "true", checkPart)
+	if !checkCapability.In(env.Pipeline) {
+		return nil, env.Refuse("source_check.edge_ports", "true", checkCapability)
 	}
-	var c feature.Collect
+	var c feature.EntityList
 	for _, port := range env.Graph.Ports(env.Switch.Name) {
 		host := env.Config.Host(port.Peer)
 		if host == nil {

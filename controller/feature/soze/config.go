@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -47,8 +46,8 @@ func (s Config) Unit() units.Time { return units.Microsecond << s.Shift }
 // Of returns the section of a configuration.
 func Of(c *config.Config) Config { return config.Of[Config](c, "soze") }
 
-// HostParameters implements feature.Shared.
-func (feat) HostParameters(c *config.Config) []view.HostParameter {
+// hostParameters is feature.Description.HostParameters.
+func hostParameters(c *config.Config) []view.HostParameter {
 	s := Of(c)
 	list := []view.HostParameter{
 		{Name: "p", Value: c.Scaled(s.P).String()}, {Name: "k", Value: c.Scaled(s.K).String()},
@@ -61,19 +60,9 @@ func (feat) HostParameters(c *config.Config) []view.HostParameter {
 	return append(list, view.HostParameter{Name: "udp-port", Value: strconv.Itoa(int(s.UDPPort))})
 }
 
-// UDPPort implements feature.Ported.
-func (feat) UDPPort(c *config.Config) (port uint16, key string) {
+// udpPort is feature.Description.UDPPort.
+func udpPort(c *config.Config) (port uint16, key string) {
 	return cmp.Or(Of(c).UDPPort, ids.UDPPortMaxQD), "soze.udp_port"
-}
-
-var (
-	_ feature.Shared = feat{}
-	_ feature.Ported = feat{}
-)
-
-// Section implements feature.Configured.
-func (feat) Section() config.Section {
-	return config.Section{Key: "soze", Read: read, Check: check}
 }
 
 // noShift marks a shift that the file does not set.

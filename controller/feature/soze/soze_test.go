@@ -62,7 +62,7 @@ func TestFilter(t *testing.T) {
 	}
 	var c trafficmanager.Config
 	env = on(t, "tofino1", runtime, nil)
-	if err := New(nil).(feature.Shaper).Shape(env, &c); err != nil || c.Filters[delayFilter] != 20*units.Millisecond {
+	if err := shape(env, &c); err != nil || c.Filters[delayFilter] != 20*units.Millisecond {
 		t.Errorf("time constant %v at scale 2000, %v; want 20ms", c.Filters, err)
 	}
 }
@@ -74,7 +74,7 @@ func TestSection(t *testing.T) {
 	if s.Shift != 3 || s.Unit() != 8*units.Microsecond {
 		t.Errorf("shift = %d", s.Shift)
 	}
-	c, err := config.Parse("f", []byte("name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"), nil, New(nil).(feature.Configured).Section())
+	c, err := config.Parse("f", []byte("name: f\nswitches: [{name: s1, device_id: 0, address: 'h:1'}]\n"), nil, New(nil).Describe().Section)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSection(t *testing.T) {
 // TestHostParameters: hosts get what the switches and the file have, times as the fabric runs.
 func TestHostParameters(t *testing.T) {
 	var got []string
-	for _, p := range New(nil).(feature.Shared).HostParameters(on(t, "embedded", "", nil).Config) {
+	for _, p := range hostParameters(on(t, "embedded", "", nil).Config) {
 		got = append(got, p.Law+" "+p.Name+" "+p.Value)
 	}
 	want := []string{"soze p 6ms", "soze k 74ms", "soze alpha 50Mbps", "soze beta 500Kbps", "soze m 0.2", "soze maxqd-unit 8us", " udp-port 50151"}

@@ -19,8 +19,8 @@ import (
 )
 
 type telemetry struct {
-	hub  feature.Hub
-	last feature.Latest[*samples]
+	callbacks feature.Callbacks
+	last      feature.LastValue[*samples]
 }
 
 // samples are the last ones of a switch.
@@ -44,21 +44,25 @@ func (l *samples) all() map[uint32]view.Sample {
 }
 
 // New returns the feature.
-func New(hub feature.Hub) feature.Feature { return &telemetry{hub: hub} }
+func New(callbacks feature.Callbacks) feature.Feature { return &telemetry{callbacks: callbacks} }
 
 // Name implements feature.Feature.
 func (*telemetry) Name() string { return "telemetry" }
 
-// pollPart is the answering of polls.
-var pollPart = feature.Part{
+// pollCapability is the answering of polls.
+var pollCapability = feature.Capability{
 	Name:    "telemetry.polls",
 	Objects: pipeline.Objects{Headers: []string{ids.HeaderPacketOutName, ids.HeaderPacketInName}},
 	Queues:  ids.HighestQueue + 1,
 	Instead: "there are no samples of its ports",
 }
 
-// Parts implements feature.Feature.
-func (*telemetry) Parts() []feature.Part { return []feature.Part{pollPart} }
+// Describe implements feature.Feature.
+func (*telemetry) Describe() feature.Description {
+	return feature.Description{
+		Capabilities: []feature.Capability{pollCapability},
+	}
+}
 
 // Desired implements feature.Feature: the clone session by which reports come up.
 func (*telemetry) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
@@ -70,11 +74,11 @@ func (*telemetry) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 // drops what is bound for a queue that it does not have.
 func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	t.last.Forget(sw.Name())
-	if env.Config.Controller.PollInterval <= 0 || env.Means(pollPart) != feature.ByProgram {
+	if env.Config.Controller.PollInterval <= 0 || env.By(pollCapability) != view.ByProgram {
 		return nil
 	}
 	l := &loop{
-		hub: t.hub, last: &samples{port: map[uint32]view.Sample{}}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
+		callbacks: t.callbacks, last: &samples{port: map[uint32]view.Sample{}}, sw: sw, unit: soze.Of(env.Config).Unit(), interval: env.Config.Controller.PollInterval,
 		peers: map[uint32]string{}, due: map[uint32]time.Time{},
 	}
 	t.last.Set(sw.Name(), l.last)
@@ -87,14 +91,14 @@ func (t *telemetry) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 
 // loop has the ports of one switch polled; it owns due.
 type loop struct {
-	hub      feature.Hub
-	last     *samples
-	sw       feature.Switch
-	unit     units.Time // of the reported delay
-	ports    []uint32
-	peers    map[uint32]string // by port
-	interval time.Duration
-	due      map[uint32]time.Time // the next sample of a port
+	callbacks feature.Callbacks
+	last      *samples
+	sw        feature.Switch
+	unit      units.Time // of the reported delay
+	ports     []uint32
+	peers     map[uint32]string // by port
+	interval  time.Duration
+	due       map[uint32]time.Time // the next sample of a port
 }
 
 // Interval implements feature.Loop.
@@ -122,5 +126,5 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 		DeparturePackets: r.DepartedPackets, Drops: uint64(r.AdmissionDrops),
 	}
 	l.last.set(s)
-	l.hub.Sample(s)
+	l.callbacks.Sample(s)
 }

@@ -18,8 +18,8 @@ import (
 
 func TestPolls(t *testing.T) {
 	env := testenv.New(t, "../../..", nil, soze.New(nil))
-	hub, sw := &testenv.Hub{}, &testenv.Switch{Switch: "spine1"}
-	f := New(hub)
+	callbacks, sw := &testenv.Callbacks{}, &testenv.Switch{Switch: "spine1"}
+	f := New(callbacks)
 	if lines := testenv.Lines(t, f, env, "spine1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, ids.CPUPort) {
 		t.Errorf("wants %v", lines)
 	}
@@ -34,10 +34,10 @@ func TestPolls(t *testing.T) {
 	report := &feature.Report{Report: pollreport.Report{Port: 3, LastDelay: 2, DepartedBytes: 5, DepartedPackets: 6, AdmissionDrops: 7, QueueBytes: [8]uint32{6: 1500}}}
 	l.Receive(start, feature.Message{})
 	l.Receive(start, feature.Message{Report: report})
-	if len(hub.Samples) != 1 {
-		t.Fatalf("samples = %v", hub.Samples)
+	if len(callbacks.Samples) != 1 {
+		t.Fatalf("samples = %v", callbacks.Samples)
 	}
-	s := hub.Samples[0]
+	s := callbacks.Samples[0]
 	if s.Time != start || s.Switch != "spine1" || s.Port != 3 || s.Peer != "leaf3" || s.QueueingDelay != 16*time.Microsecond || s.DepartureBytes != 5 || s.DeparturePackets != 6 || s.Drops != 7 {
 		t.Errorf("sample = %+v", s)
 	}
@@ -62,13 +62,13 @@ func TestPolls(t *testing.T) {
 // early or late, there is one sample of it per interval.
 func TestOneSampleAnInterval(t *testing.T) {
 	for _, gap := range []time.Duration{5 * time.Millisecond, 30 * time.Millisecond, 99 * time.Millisecond, 101 * time.Millisecond} {
-		hub := &testenv.Hub{}
-		l := New(hub).Attach(testenv.At(testenv.New(t, "../../..", nil, soze.New(nil)), "spine1"), &testenv.Switch{Switch: "spine1"})
+		callbacks := &testenv.Callbacks{}
+		l := New(callbacks).Attach(testenv.At(testenv.New(t, "../../..", nil, soze.New(nil)), "spine1"), &testenv.Switch{Switch: "spine1"})
 		start := time.Unix(1000, 0)
 		for at := time.Duration(0); at < 10*time.Second; at += gap {
 			l.Receive(start.Add(at), feature.Message{Report: &feature.Report{Report: pollreport.Report{Port: 3}}})
 		}
-		if n := len(hub.Samples); n < 98 || n > 102 {
+		if n := len(callbacks.Samples); n < 98 || n > 102 {
 			t.Errorf("reports each %v: %d samples in 10 s, want 100", gap, n)
 		}
 	}
@@ -94,7 +94,7 @@ func TestTofino(t *testing.T) {
 		})
 		env = testenv.On(env, testenv.Tofino(t, env.Config.Switch("leaf1").Target.Chip()))
 		sw := &testenv.Switch{Switch: "leaf1"}
-		f := New(&testenv.Hub{})
+		f := New(&testenv.Callbacks{})
 		if lines := testenv.Lines(t, f, env, "leaf1"); len(lines) != 1 || lines[0] != fmt.Sprintf("clone session %d → ports %d", ids.PollCloneSession, cpu) {
 			t.Errorf("%s wants %v", target, lines)
 		}

@@ -36,9 +36,9 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 	sections := []config.Section{}
 	read := map[string]bool{}
 	for _, f := range features {
-		if f, ok := f.(feature.Configured); ok {
-			sections = append(sections, f.Section())
-			read[f.Section().Key] = true
+		if s := f.Describe().Section; s.Key != "" {
+			sections = append(sections, s)
+			read[s.Key] = true
 		}
 	}
 	keys := map[string]any{}
@@ -112,21 +112,21 @@ func describe(env *feature.Env, list []*p4v1.Entity) []string {
 	return lines
 }
 
-// Hub records what features say.
-type Hub struct {
+// Callbacks records what features say.
+type Callbacks struct {
 	Samples []view.Sample
 	Seen    []string
 	Events  []view.Event
 }
 
-// Sample implements feature.Hub.
-func (h *Hub) Sample(s view.Sample) { h.Samples = append(h.Samples, s) }
+// Sample implements feature.Callbacks.
+func (h *Callbacks) Sample(s view.Sample) { h.Samples = append(h.Samples, s) }
 
-// LinkSeen implements feature.Hub.
-func (h *Hub) LinkSeen(link, at string) { h.Seen = append(h.Seen, link+" at "+at) }
+// LinkSeen implements feature.Callbacks.
+func (h *Callbacks) LinkSeen(link, at string) { h.Seen = append(h.Seen, link+" at "+at) }
 
-// Event implements feature.Hub.
-func (h *Hub) Event(e view.Event) { h.Events = append(h.Events, e) }
+// Event implements feature.Callbacks.
+func (h *Callbacks) Event(e view.Event) { h.Events = append(h.Events, e) }
 
 // Switch records packets, polled ports and writes.
 type Switch struct {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
@@ -29,8 +28,8 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 		tried = append(tried, try(ctx, c, "counter_read", "drops are not counted by reason", p4msg.Of(&p4v1.CounterEntry{CounterId: id, Index: &p4v1.Index{Index: 0}})))
 	}
 	for _, f := range o.Features {
-		if f, ok := f.(feature.Prober); ok {
-			for _, p := range f.Probes(&o.Switch) {
+		if probes := f.Describe().Probes; probes != nil {
+			for _, p := range probes(&o.Switch) {
 				tried = append(tried, try(ctx, c, p.Name, p.Instead, p.Request))
 			}
 		}
@@ -46,34 +45,14 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 func parts(o Options, tried []view.Capability) []view.Capability {
 	var list []view.Capability
 	for _, f := range o.Features {
-		for _, p := range f.Parts() {
-			list = append(list, capability(p, o))
+		for _, p := range f.Describe().Capabilities {
+			list = append(list, p.On(o.Pipeline, &o.Switch))
 		}
 	}
 	list = append(list, tried...)
 	return append(list, slices.DeleteFunc(static(o.Switch), func(c view.Capability) bool {
 		return slices.ContainsFunc(tried, func(t view.Capability) bool { return t.Name == c.Name })
 	})...)
-}
-
-func capability(p feature.Part, o Options) view.Capability {
-	on := p.On(o.Pipeline, &o.Switch)
-	c := view.Capability{Name: p.Name, Supported: on.Means != feature.ByNothing}
-	switch on.Means {
-	case feature.ByProgram:
-		c.By = view.ByProgram
-	case feature.ByTarget:
-		c.By = view.ByTarget
-	case feature.ByTrafficManager:
-		c.By, c.Detail = view.ByTrafficManager, "the traffic manager "+p.TrafficManager
-	default:
-		c.Detail = on.Lacking
-		if p.TrafficManager != "" && o.Switch.Target.Chip() != "" {
-			c.Detail += ", bf_runtime is not set"
-		}
-		c.Detail += "; " + p.Instead
-	}
-	return c
 }
 
 // has returns a capability that a switch has by some means.

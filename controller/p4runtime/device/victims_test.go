@@ -44,7 +44,7 @@ func limit(p *pipeline.Pipeline, port, bytes uint64) *p4v1.Entity {
 	return e
 }
 
-func (a *attacher) Parts() []feature.Part { return nil }
+func (a *attacher) Describe() feature.Description { return feature.Description{} }
 
 func (a *attacher) Desired(*feature.Env) ([]*p4v1.Entity, error) {
 	return []*p4v1.Entity{limit(a.pipe, 1, 100)}, nil

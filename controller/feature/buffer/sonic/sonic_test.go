@@ -44,7 +44,7 @@ func fabric(links []link, sections string) string {
 func parse(text string) (*config.Config, error) {
 	var sections []config.Section
 	for _, f := range []feature.Feature{buffer.New(nil), qos.New(nil), pfcwatchdog.New(nil)} {
-		sections = append(sections, f.(feature.Configured).Section())
+		sections = append(sections, f.Describe().Section)
 	}
 	return config.Parse("f.yaml", []byte(text), nil, sections...)
 }

@@ -14,11 +14,9 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-var _ feature.Foreseer = (*feat)(nil)
-
-// Foresee implements feature.Foreseer: routes of lossless classes must have no cyclic buffer
+// validate is feature.Description.Validate: routes of lossless classes must have no cyclic buffer
 // dependency, unless the file allows it.
-func (*feat) Foresee(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
+func validate(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) (risks []feature.Risk) {
 	fabric := config.Of[Config](c, "buffer")
 	for _, set := range losslessSets(c) {
 		found := g.Cycles(ctx, down, failures, func(sw string) bool { return Of(c.Switch(sw)).On() && Of(c.Switch(sw)).Lossless&set != 0 })
