@@ -3,6 +3,7 @@ package gnmi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
@@ -14,10 +15,8 @@ import (
 var encodings = []gpb.Encoding{gpb.Encoding_JSON, gpb.Encoding_JSON_IETF, gpb.Encoding_PROTO}
 
 func checkEncoding(e gpb.Encoding) error {
-	for _, known := range encodings {
-		if e == known {
-			return nil
-		}
+	if slices.Contains(encodings, e) {
+		return nil
 	}
 	return status.Errorf(codes.Unimplemented, "encoding: %v is not served: want JSON, JSON_IETF or PROTO", e)
 }

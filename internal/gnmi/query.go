@@ -98,8 +98,10 @@ func wants(queries ...query) Wants {
 	for _, q := range queries {
 		for l := range q {
 			w[l] = true
-			for _, in := range inside[l] {
-				w[in] = true
+			for _, in := range Leaves {
+				if slices.Contains(in.names, l) {
+					w[in] = true
+				}
 			}
 		}
 	}

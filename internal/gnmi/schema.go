@@ -11,6 +11,7 @@ import (
 type Leaf struct {
 	elems []elem
 	keys  []string // what the keys of the lists above the leaf are, in order
+	names []*Leaf  // of those lists, the leaves that repeat their keys
 }
 
 // elem is an element of a path; key is the name of a list's key.
@@ -19,7 +20,7 @@ type elem struct{ module, name, key string }
 // Leaves are all that can be served.
 var Leaves []*Leaf
 
-// names are the leaves that repeat the key of a list, by the path of the list.
+// names are the first leaves of each list, which repeat its key, by the path of the list.
 var names = map[string]*Leaf{}
 
 // The leaves. An element is written with its module where that differs from the one before, and with its key and what that is.
@@ -37,7 +38,7 @@ const (
 
 // Of a port. Values are uint64 where nothing is said.
 var (
-	_             = name(oneInterface + "state/name")
+	_             = leaf(oneInterface + "state/name")
 	Type          = leaf(oneInterface + "state/type")               // string
 	Description   = leaf(oneInterface + "state/description")        // string
 	AdminStatus   = leaf(oneInterface + "state/admin-status")       // Up or Down
@@ -53,13 +54,13 @@ var (
 	OutDiscards   = leaf(counters + "out-discards")
 	OutErrors     = leaf(counters + "out-errors")
 	InMACControl  = leaf(oneInterface + "openconfig-if-ethernet:ethernet/state/counters/in-mac-control-frames")
-	_             = name(qosInterface + "state/interface-id")
+	_             = leaf(qosInterface + "state/interface-id")
 	QueueingDelay = leaf(qosInterface + "output/state/headgate-buffer:queueing-delay") // ns
 )
 
 // Of a queue of a port.
 var (
-	_               = name(queue + "name")
+	_               = leaf(queue + "name")
 	MaxQueueLen     = leaf(queue + "max-queue-len") // bytes, as all lengths and pools
 	TransmitPkts    = leaf(queue + "transmit-pkts")
 	TransmitOctets  = leaf(queue + "transmit-octets")
@@ -80,7 +81,7 @@ var (
 	Victim           = leaf(pfc + "state/victim") // bool
 	VictimTurns      = leaf(pfc + "state/victim-turns")
 
-	_              = name(class + "class")
+	_              = leaf(class + "class")
 	ClassPrivate   = leaf(class + "private-bytes")
 	ClassShared    = leaf(class + "shared-bytes")
 	ClassHeadroom  = leaf(class + "headroom-bytes")
@@ -97,7 +98,7 @@ var (
 // Of a switch's buffer.
 var (
 	Threshold = leaf(buffer + "state/threshold")
-	_         = name(pool + "name")
+	_         = leaf(pool + "name")
 	PoolSize  = leaf(pool + "size")
 	PoolUsed  = leaf(pool + "used")
 	PoolPeak  = leaf(pool + "peak")
@@ -123,22 +124,11 @@ var models = []*gpb.ModelData{
 // EthernetHeader is what MTU counts and an interface's MTU in the kernel does not, in bytes.
 const EthernetHeader = 14
 
-// inside are the leaves of a list, by the one that repeats its key.
-var inside = func() map[*Leaf][]*Leaf {
-	by := map[*Leaf][]*Leaf{}
-	for _, l := range Leaves {
-		for n := range l.keys {
-			name := names[l.list(n+1)]
-			by[name] = append(by[name], l)
-		}
-	}
-	return by
-}()
-
-// leaf adds a leaf to Leaves.
+// leaf adds a leaf to Leaves. The leaf that repeats the key of a list is added before the others in the list.
 func leaf(text string) *Leaf {
-	l, module := &Leaf{}, ""
+	l, module, path := &Leaf{}, "", ""
 	for word := range strings.SplitSeq(text, "/") {
+		path += "/" + word
 		if m, rest, ok := strings.Cut(word, ":"); ok {
 			module, word = m, rest
 		}
@@ -148,32 +138,15 @@ func leaf(text string) *Leaf {
 			e.name = n
 			e.key, kind, _ = strings.Cut(key, "=")
 			l.keys = append(l.keys, kind)
+			if names[path] == nil {
+				names[path] = l
+			}
+			l.names = append(l.names, names[path])
 		}
 		l.elems = append(l.elems, e)
 	}
 	Leaves = append(Leaves, l)
 	return l
-}
-
-// name is leaf for one that repeats the key of its list.
-func name(text string) *Leaf {
-	l := leaf(text)
-	names[l.list(len(l.keys))] = l
-	return l
-}
-
-// list returns the path of the leaf up to its list number n, counted from 1.
-func (l *Leaf) list(n int) string {
-	var b strings.Builder
-	for _, e := range l.elems {
-		b.WriteString("/" + e.name)
-		if e.key != "" {
-			if n--; n == 0 {
-				break
-			}
-		}
-	}
-	return b.String()
 }
 
 // Value is what a leaf of a switch is now. Of is as long as the leaf's Keys, with "" for the rest;
@@ -207,8 +180,8 @@ func complete(values []Value) []Value {
 	seen := map[entry]bool{}
 	out := slices.Clone(values)
 	for _, v := range values {
-		for n := range v.Leaf.keys {
-			e := entry{Leaf: names[v.Leaf.list(n+1)]}
+		for n, name := range v.Leaf.names {
+			e := entry{Leaf: name}
 			copy(e.of[:n+1], v.Of[:])
 			if !seen[e] {
 				seen[e] = true

@@ -27,7 +27,7 @@ func everything() *fake {
 		if v.Is == nil {
 			v.Is = uint64(1) << 60
 		}
-		if len(l.keys) == 0 || names[l.list(len(l.keys))] != l {
+		if len(l.keys) == 0 || l.names[len(l.keys)-1] != l {
 			state.Values = append(state.Values, v)
 		}
 	}

@@ -49,6 +49,14 @@ func parseHead(text []byte) (m head, err error) {
 // HeadName is the name of the file that says where a log ends.
 func HeadName(path string) string { return path + ".head" }
 
+// headError is why that file cannot be opened.
+func headError(path string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(path))}
+	}
+	return fmt.Errorf("audit log: %w", err)
+}
+
 // fileSize is how large a file becomes, in bytes, before the next one is begun.
 const fileSize = 64 << 20
 
@@ -103,10 +111,8 @@ func (t *File) begin(log *slog.Logger) error {
 	if empty {
 		flags |= os.O_CREATE
 	}
-	if t.headFile, err = os.OpenFile(HeadName(t.path), flags, 0o600); errors.Is(err, os.ErrNotExist) {
-		return &DamagedError{Path: t.path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(t.path))}
-	} else if err != nil {
-		return fmt.Errorf("audit log: %w", err)
+	if t.headFile, err = os.OpenFile(HeadName(t.path), flags, 0o600); err != nil {
+		return headError(t.path, err)
 	}
 	if err := syscall.Flock(int(t.headFile.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("audit log %s is in use by another process", t.path)

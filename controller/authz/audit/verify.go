@@ -66,14 +66,10 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 		return 0, "", err
 	}
 	text, err := os.ReadFile(HeadName(path))
-	if err == nil {
-		if w.want, err = parseHead(text); err != nil {
-			err = &DamagedError{Path: HeadName(path), Err: err}
-		}
-	} else if errors.Is(err, os.ErrNotExist) {
-		err = &DamagedError{Path: path, Err: fmt.Errorf("%s is missing, which says where it ends", HeadName(path))}
-	} else {
-		err = fmt.Errorf("audit log: %w", err)
+	if err != nil {
+		err = headError(path, err)
+	} else if w.want, err = parseHead(text); err != nil {
+		err = &DamagedError{Path: HeadName(path), Err: err}
 	}
 	if err != nil {
 		w.close()

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"github.com/headgate/headgate/internal/ring"
 )
@@ -18,15 +17,13 @@ const DefaultBuffer = 1024
 var ErrClosed = errors.New("the event bus is closed")
 
 // Bus hands every published value to every subscriber. It is safe for concurrent use; the
-// bus owns the history and the set of subscribers, both under mu.
+// bus owns what follows mu, under mu.
 type Bus[T any] struct {
-	published atomic.Uint64
-	dropped   atomic.Uint64
-
-	mu      sync.Mutex
-	history *ring.Last[T]
-	subs    map[*Subscription[T]]struct{}
-	closed  bool
+	mu                 sync.Mutex
+	history            *ring.Last[T]
+	subs               map[*Subscription[T]]struct{}
+	published, dropped uint64
+	closed             bool
 }
 
 // NewBus returns a bus that remembers the last history values for late subscribers;
@@ -43,11 +40,11 @@ func (b *Bus[T]) Publish(v T) {
 	if b.closed {
 		return
 	}
-	b.published.Add(1)
+	b.published++
 	b.history.Push(v)
 	for s := range b.subs {
 		if s.push(v) {
-			b.dropped.Add(1)
+			b.dropped++
 		}
 	}
 }
@@ -120,7 +117,7 @@ type Stats struct {
 func (b *Bus[T]) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return Stats{Published: b.published.Load(), Dropped: b.dropped.Load(), Subscribers: len(b.subs)}
+	return Stats{Published: b.published, Dropped: b.dropped, Subscribers: len(b.subs)}
 }
 
 // Subscription is one follower of a bus. It owns its buffer, under mu; one goroutine reads.

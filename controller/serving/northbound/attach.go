@@ -193,8 +193,7 @@ func (a *attached) findAddress() error {
 		a.address = address
 		return nil
 	}
-	text := fmt.Sprintf("%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
-	return violations("host: "+text, violation("host", text))
+	return invalid("host", "%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
 }
 
 // handleReport registers what a report says and answers what was refused, once per reason, and where
@@ -202,8 +201,7 @@ func (a *attached) findAddress() error {
 func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	r.Time, r.Detached = timestamppb.New(time.Now()), false
 	if r.GetHost() != a.host && r.GetHost() != "" {
-		text := fmt.Sprintf("%q is not allowed: this stream is that of host %q", r.GetHost(), a.host)
-		return violations("host: "+text, violation("host", text))
+		return invalid("host", "%q is not allowed: this stream is that of host %q", r.GetHost(), a.host)
 	}
 	r.Host = a.host
 	a.service.hosts.report(a.host, me, r)

@@ -108,6 +108,12 @@ func violation(field, description string) *errdetails.BadRequest_FieldViolation 
 	return &errdetails.BadRequest_FieldViolation{Field: clean(field), Description: clean(description)}
 }
 
+// invalid refuses the value of a field.
+func invalid(field, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	return violations(field+": "+text, violation(field, text))
+}
+
 func violations(message string, v ...*errdetails.BadRequest_FieldViolation) error {
 	return detailed(codes.InvalidArgument, message, &errdetails.BadRequest{FieldViolations: v})
 }

@@ -82,8 +82,7 @@ const maxFailures = 2
 func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest) (*pb.PlanConfigResponse, error) {
 	file := fileName(r.GetFile())
 	if n := r.GetFailures(); n > maxFailures {
-		text := fmt.Sprintf("%d is not allowed: want 0 to %d", n, maxFailures)
-		return nil, violations("failures: "+text, violation("failures", text))
+		return nil, invalid("failures", "%d is not allowed: want 0 to %d", n, maxFailures)
 	}
 	plans, notes, err := s.Backend.Plan(ctx, file, []byte(r.GetConfig()), int(r.GetFailures()))
 	if err != nil {
@@ -110,7 +109,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 		return nil, err
 	}
 	if field, text := forecast.Check(r.GetPredictedTraffic(), r.GetPredictions()); field != "" {
-		return nil, violations(field+": "+text, violation(field, text))
+		return nil, invalid(field, "%s", text)
 	}
 	ctx = history.With(ctx, note)
 	before := s.Backend.Fabric()
@@ -144,8 +143,7 @@ func (s *fabricService) SetLink(ctx context.Context, r *pb.SetLinkRequest) (*pb.
 	a, b := r.GetA(), r.GetB()
 	for _, n := range []struct{ field, name string }{{"a", a}, {"b", b}} {
 		if n.name == "" {
-			text := `"" is not allowed: want the name of a switch or host`
-			return nil, violations(n.field+": "+text, violation(n.field, text))
+			return nil, invalid(n.field, `"" is not allowed: want the name of a switch or host`)
 		}
 	}
 	before := s.Backend.Fabric()
@@ -263,8 +261,7 @@ func (s *fabricService) checkSwitches(names []string) error {
 	for i, n := range names {
 		if !slices.Contains(known, n) {
 			field := fmt.Sprintf("switches[%d]", i)
-			text := fmt.Sprintf("%q is not allowed: want one of %s", n, strings.Join(known, ", "))
-			return violations(field+": "+text, violation(field, text))
+			return invalid(field, "%q is not allowed: want one of %s", n, strings.Join(known, ", "))
 		}
 	}
 	return nil

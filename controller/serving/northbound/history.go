@@ -22,12 +22,10 @@ import (
 func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error) {
 	n := history.Note{By: authz.CallerOf(ctx).Name, Why: r.GetWhy(), Expect: r.ExpectGeneration, Confirm: time.Duration(r.GetConfirmNs())}
 	if len(n.Why) > history.MaxWhy || strings.ContainsFunc(n.Why, unicode.IsControl) {
-		text := fmt.Sprintf("%d bytes are not allowed: want one line of at most %d", len(n.Why), history.MaxWhy)
-		return n, violations("why: "+text, violation("why", text))
+		return n, invalid("why", "%d bytes are not allowed: want one line of at most %d", len(n.Why), history.MaxWhy)
 	}
 	if n.Confirm != 0 && (n.Confirm < history.MinConfirm || n.Confirm > history.MaxConfirm) {
-		text := fmt.Sprintf("%v is not allowed: want %v to %v, or 0", n.Confirm, history.MinConfirm, history.MaxConfirm)
-		return n, violations("confirm_ns: "+text, violation("confirm_ns", text))
+		return n, invalid("confirm_ns", "%v is not allowed: want %v to %v, or 0", n.Confirm, history.MinConfirm, history.MaxConfirm)
 	}
 	return n, nil
 }

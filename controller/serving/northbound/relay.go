@@ -63,9 +63,7 @@ type Relay struct {
 
 // NewRelay returns a relay that is ready to Serve once.
 func NewRelay(o RelayOptions) *Relay {
-	if o.Wait <= 0 {
-		o.Wait = leaderWait
-	}
+	o.Wait = cmp.Or(o.Wait, leaderWait)
 	r := &Relay{RelayOptions: o}
 	r.grpc = grpc.NewServer(
 		grpc.Creds(authz.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.handle),

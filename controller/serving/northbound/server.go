@@ -5,6 +5,7 @@
 package northbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -76,7 +77,7 @@ type Options struct {
 	Priorities *priority.Registry       // nil: no virtual priorities
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
-	Member     string                   // of a cluster, as which this one leads; empty without
+	Member     string                   // this one's name in its cluster, which it leads; empty without
 	State      State                    // nil: nothing outlives the process
 	Members    Members                  // nil: no cluster, or one whose state others keep
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
@@ -109,24 +110,12 @@ var (
 
 // New returns a server that is ready to Serve once.
 func New(o Options) *Server {
-	if o.Priorities == nil {
-		o.Priorities = priority.New(nil)
-	}
-	if o.Events == nil {
-		o.Events = events.NewBus[view.Event](0)
-	}
-	if o.History == nil {
-		o.History = history.New(nil, o.Log)
-	}
-	if o.Samples == nil {
-		o.Samples = events.NewBus[view.Sample](0)
-	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.Lease <= 0 {
-		o.Lease = DefaultLease
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
+	o.Priorities = cmp.Or(o.Priorities, priority.New(nil))
+	o.History = cmp.Or(o.History, history.New(nil, o.Log))
+	o.Events = cmp.Or(o.Events, events.NewBus[view.Event](0))
+	o.Samples = cmp.Or(o.Samples, events.NewBus[view.Sample](0))
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
 	s := &Server{health: health.NewServer(), log: o.Log}
 	calls := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
 		o.Log.Log(ctx, slog.Level(level), msg, fields...)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -74,31 +75,39 @@ func (c *contents) summary() Summary {
 
 // Backup checks a state file, which a controller may have open, and copies it to a new file.
 func Backup(path, to string) (Summary, error) {
-	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
-		return Summary{}, fmt.Errorf("%s is there already: name a new file", to)
+	c, _, err := load(path)
+	if err != nil {
+		return Summary{}, err
 	}
-	return copyTo(path, to, func(temporary string) error { return os.Link(temporary, to) })
+	return c.create(to)
 }
 
 // Take keeps a backup that a controller has sent as a new file, once it was checked.
 func Take(text []byte, to string) (Summary, error) {
-	received, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".*"+partial)
-	if err != nil {
-		return Summary{}, fmt.Errorf("state file: %w", err)
+	c := newContents(0)
+	if _, _, err := c.read("the backup", bytes.NewReader(text)); err != nil {
+		return Summary{}, err
 	}
-	defer func() { _ = os.Remove(received.Name()) }()
-	_, err = received.Write(text)
-	if err = errors.Join(err, received.Close()); err != nil {
-		return Summary{}, fmt.Errorf("state file: %w", err)
+	return c.create(to)
+}
+
+// create puts the contents into a new file.
+func (c *contents) create(to string) (Summary, error) {
+	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
+		return Summary{}, fmt.Errorf("%s is there already: name a new file", to)
 	}
-	return Backup(received.Name(), to)
+	return c.summary(), c.place(to, func(temporary string) error { return os.Link(temporary, to) })
 }
 
 // Restore checks a backup and puts a copy of it in a state file's place, which no controller
 // may have open. What stood there is kept under the same name with ".old" behind it, which is
 // returned; "" when nothing did.
 func Restore(from, path string) (sum Summary, old string, err error) {
-	sum, err = copyTo(from, path, func(temporary string) error {
+	c, sum, err := load(from)
+	if err != nil {
+		return sum, "", err
+	}
+	err = c.place(path, func(temporary string) error {
 		current, err := lock(path, os.O_RDWR)
 		if errors.Is(err, os.ErrNotExist) {
 			return os.Rename(temporary, path)
@@ -116,24 +125,20 @@ func Restore(from, path string) (sum Summary, old string, err error) {
 	return sum, old, err
 }
 
-// copyTo writes a sound file's copy beside its place, durably, and lets put move it there.
-func copyTo(path, to string, put func(temporary string) error) (Summary, error) {
-	c, sum, err := load(path)
-	if err != nil {
-		return sum, err
-	}
+// place writes the contents to a temporary file beside to, durably, and lets put move it there.
+func (c *contents) place(to string, put func(temporary string) error) error {
 	// A name of its own: the controller that has the file open uses the usual one.
 	temporary := fmt.Sprintf("%s.%d%s", to, os.Getpid(), partial)
 	f, _, err := c.write(temporary)
 	if err != nil {
-		return sum, err
+		return err
 	}
 	defer func() { _ = os.Remove(temporary) }()
 	defer f.Close()
 	if err := put(temporary); err != nil {
-		return sum, err
+		return err
 	}
-	return sum, syncFolder(filepath.Dir(to))
+	return syncFolder(filepath.Dir(to))
 }
 
 func syncFolder(name string) error {

@@ -94,7 +94,7 @@ func (f *Follower) next(opts ...clientv3.OpOption) clientv3.Op {
 
 // again reads a journal from its beginning.
 func (f *Follower) again(ctx context.Context, epoch uint64, revision int64) error {
-	s := &Store{state: newContents(0), journal: foreign{}}
+	s := &Store{state: newContents(0), journal: noJournal{ErrNotLeader}}
 	in := f.lead.journal(ctx, epoch, revision)
 	if _, _, err := s.state.read(inEtcd, in); err != nil {
 		return err
@@ -102,10 +102,3 @@ func (f *Follower) again(ctx context.Context, epoch uint64, revision int64) erro
 	f.now, f.seen = s, Position{epoch, in.lines}
 	return nil
 }
-
-// foreign is a journal that this process does not write.
-type foreign struct{}
-
-func (foreign) append(record, *contents) error { return ErrNotLeader }
-func (foreign) tidy(*contents) error           { return nil }
-func (foreign) close() error                   { return nil }

@@ -42,12 +42,12 @@ type journal interface {
 	close() error
 }
 
-// memory is a journal that keeps nothing.
-type memory struct{}
+// noJournal keeps nothing. refusal is what each change is refused with; nil lets changes be made in memory.
+type noJournal struct{ refusal error }
 
-func (memory) append(record, *contents) error { return nil }
-func (memory) tidy(*contents) error           { return nil }
-func (memory) close() error                   { return nil }
+func (j noJournal) append(record, *contents) error { return j.refusal }
+func (noJournal) tidy(*contents) error             { return nil }
+func (noJournal) close() error                     { return nil }
 
 var (
 	_ weights.Keeper = (*Store)(nil)
@@ -57,7 +57,7 @@ var (
 // Open opens or creates a file, with its folder; one that is damaged is refused with a
 // *DamagedError. A second Open of the same path fails. An empty path keeps nothing on disk.
 func Open(path string, o Options) (*Store, error) {
-	s := &Store{state: newContents(o.Audit), journal: memory{}}
+	s := &Store{state: newContents(o.Audit), journal: noJournal{}}
 	if path == "" {
 		return s, nil
 	}
