@@ -74,7 +74,7 @@ export GORACE ?= atexit_sleep_ms=50
 unit:
 	@[ -n "$(RACE)" ] || echo "no C compiler: testing without the race detector"
 	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -p 4 -timeout 40m $$($(GO) list $(PKGS) | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
-	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestTeam|TestSleeper' ./sim
+	CGO_ENABLED=$(if $(RACE),1,0) $(TOOLS) test $(RACE) -vet=off -run 'TestCoresAgree|TestWorkerPool|TestBarrier' ./sim
 
 sequential:
 	$(TOOLS) test -vet=off -timeout 40m $(SEQUENTIAL) $(SIMULATED)

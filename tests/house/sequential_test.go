@@ -58,7 +58,7 @@ func TestSequentialPackages(t *testing.T) {
 
 // cores is where the simulator starts goroutines, in runs on several cores alone. The Makefile has the
 // tests of those run by themselves under the race detector.
-const cores = "/sim/team"
+const cores = "/sim/parallel"
 
 // starters are functions and methods of others that start goroutines.
 var starters = map[string]bool{
