@@ -221,7 +221,7 @@ func (t *learned) write(sw Switch, st *LoopStats) error {
 		}
 	}
 	if len(add) == 0 && len(remove) == 0 {
-		t.add = t.add[:copy(t.add, t.add[n:])]
+		t.add = slices.Delete(t.add, 0, n)
 		return nil
 	}
 	refused, err := sw.Write(add, remove)
@@ -231,8 +231,8 @@ func (t *learned) write(sw Switch, st *LoopStats) error {
 	for _, f := range remove {
 		delete(t.removing, f)
 	}
-	t.remove = t.remove[:copy(t.remove, t.remove[len(remove):])]
-	t.add = t.add[:copy(t.add, t.add[n:])]
+	t.remove = slices.Delete(t.remove, 0, len(remove))
+	t.add = slices.Delete(t.add, 0, n)
 	for _, f := range add {
 		if s := t.flows[f]; s != nil {
 			s.written = true

@@ -1,6 +1,9 @@
 package cnpgen
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // QueuePair is a queue pair of a source. The acknowledgements from its destination name it. Data
 // packets name the destination's queue pair, so a switch that sees only data does not know it.
@@ -67,13 +70,7 @@ func (q *queuePairs) forget(p QueuePair) {
 	}
 	delete(q.known, p)
 	q.remove = append(q.remove, p)
-	list := q.of[p.FlowKey]
-	for i, qp := range list {
-		if qp == p.QP {
-			list = append(list[:i], list[i+1:]...)
-			break
-		}
-	}
+	list := slices.DeleteFunc(q.of[p.FlowKey], func(qp uint32) bool { return qp == p.QP })
 	if q.of[p.FlowKey] = list; len(list) == 0 {
 		delete(q.of, p.FlowKey)
 	}
@@ -106,8 +103,8 @@ func (q *queuePairs) write() error {
 	if errors.Is(err, ErrBusy) {
 		return nil
 	}
-	q.remove = q.remove[:copy(q.remove, q.remove[len(remove):])]
-	q.add = q.add[:copy(q.add, q.add[len(add):])]
+	q.remove = slices.Delete(q.remove, 0, len(remove))
+	q.add = slices.Delete(q.add, 0, len(add))
 	return err
 }
 

@@ -1,6 +1,7 @@
 package cnpgen
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -166,19 +167,11 @@ func (t *table) fit(least float64, st *Stats) {
 // compare orders entries by congestion, most congested first. The other criteria make the order
 // total.
 func (e *entry) compare(o *entry) int {
+	order := cmp.Or(cmp.Compare(o.congested, e.congested), cmp.Compare(o.bytes, e.bytes))
 	switch {
-	case e.congested != o.congested:
-		return less(e.congested > o.congested)
-	case e.bytes != o.bytes:
-		return less(e.bytes > o.bytes)
-	case e.live != o.live:
-		return less(e.live)
-	}
-	return int(e.row - o.row)
-}
-
-func less(yes bool) int {
-	if yes {
+	case order != 0 || e.live == o.live:
+		return cmp.Or(order, cmp.Compare(e.row, o.row))
+	case e.live:
 		return -1
 	}
 	return 1

@@ -38,7 +38,7 @@ func (r *rule) mmu(t *testing.T, local bool) *MMU {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.apart = false
+	m.perQueueThreshold = false
 	if m.size != units.Bytes(r.pool)*packet || m.ports[0].phi != units.Bytes(r.phi)*packet {
 		t.Fatalf("a pool of %d B and Φ of %d B, want %+v", m.size, m.ports[0].phi, r)
 	}

@@ -101,7 +101,7 @@ func (r *rule) threshold(free uint8) uint8 {
 // arrive places a packet of a queue and returns false when it is dropped (Algorithm 1).
 func (a *accounts) arrive(r *rule, s safeguards, q int, tau uint8) (ok bool, frames []frame) {
 	told := a.told()
-	whole := r.victims && a.victim
+	victimUnlimited := r.victims && a.victim
 	free := a.free(r, s)
 	level, limit := a.shared[q], r.threshold(free)
 	if r.insured {
@@ -113,8 +113,8 @@ func (a *accounts) arrive(r *rule, s safeguards, q int, tau uint8) (ok bool, fra
 	case a.private[q] < r.private:
 		a.private[q]++
 	case total >= r.pool+r.reserve():
-		return false, a.stop(r, s, q, whole, true, true, told)
-	case free > 0 && (whole || level+1 < limit):
+		return false, a.stop(r, s, q, victimUnlimited, true, true, told)
+	case free > 0 && (victimUnlimited || level+1 < limit):
 		a.shared[q]++
 	case r.insured && a.insured < r.phi:
 		a.shared[q]++
@@ -124,19 +124,19 @@ func (a *accounts) arrive(r *rule, s safeguards, q int, tau uint8) (ok bool, fra
 		a.head[q]++
 		inHeadroom = true
 	default:
-		return false, a.stop(r, s, q, whole, true, true, told)
+		return false, a.stop(r, s, q, victimUnlimited, true, true, told)
 	}
 	if r.estimate {
 		a.tau[q] = tau
 	}
-	return true, a.stop(r, s, q, whole, inHeadroom, insured, told)
+	return true, a.stop(r, s, q, victimUnlimited, inHeadroom, insured, told)
 }
 
 // stop pauses what a packet has filled.
-func (a *accounts) stop(r *rule, s safeguards, q int, whole, stopQueue, stopPort bool, told uint8) []frame {
+func (a *accounts) stop(r *rule, s safeguards, q int, victimUnlimited, stopQueue, stopPort bool, told uint8) []frame {
 	queueLimit := r.threshold(a.free(r, s))
 	portLimit := 2 * queueLimit
-	if whole {
+	if victimUnlimited {
 		queueLimit, portLimit = r.pool, r.pool
 	}
 	if a.length(q) > 0 && (stopQueue || a.shared[q]+a.tau[q] > queueLimit) {

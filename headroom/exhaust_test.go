@@ -336,9 +336,9 @@ func (m *checker) load(s *state) *MMU {
 	if spfc := mmu.rules.spfc; spfc != nil {
 		spfc.ports[0].Meter = Meter{limit: depart, count: uint64(s.count), victim: s.victim, paused: s.off != 0}
 	}
-	mmu.portWakes.remove(0)
+	mmu.pausedPorts.remove(0)
 	for q := range s.shared {
-		mmu.queueWakes.remove(int32(q))
+		mmu.pausedQueues.remove(int32(q))
 		mmu.updateWaiting(0, uint8(q))
 	}
 	return mmu

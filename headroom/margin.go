@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -37,22 +38,15 @@ const (
 // Margin analyses K and Period at a line rate with so many burst ports, a congested part ε of the
 // victim port's traffic and packets of a size. The *units.FieldError names what is out of range.
 func (c SPFCConfig) Margin(rate units.Rate, bursts int, congested float64, packet units.Bytes) (SPFCMargin, error) {
-	bad := func(field, value, allowed string) (SPFCMargin, error) {
-		return SPFCMargin{}, &units.FieldError{Field: field, Value: value, Allowed: allowed}
-	}
-	switch {
-	case rate <= 0:
-		return bad("rate", rate.String(), "more than 0")
-	case c.K < 2 || c.K > 64:
-		return bad("k", fmt.Sprint(c.K), "2 to 64")
-	case c.Period <= 0:
-		return bad("period", c.Period.String(), "more than 0")
-	case bursts < 1 || bursts > MaxPorts:
-		return bad("bursts", fmt.Sprint(bursts), fmt.Sprintf("1 to %d", MaxPorts))
-	case !(congested > 0 && congested <= 1):
-		return bad("congested", fmt.Sprint(congested), "more than 0 to 1")
-	case packet < 64 || packet > 65535:
-		return bad("packet", fmt.Sprintf("%d B", packet), "64 to 65535 B")
+	if err := cmp.Or(
+		fault(rate <= 0, "rate", rate, "more than 0", ""),
+		fault(c.K < 2 || c.K > 64, "k", c.K, "2 to 64", ""),
+		fault(c.Period <= 0, "period", c.Period, "more than 0", ""),
+		fault(bursts < 1 || bursts > MaxPorts, "bursts", bursts, fmt.Sprintf("1 to %d", MaxPorts), ""),
+		fault(!(congested > 0 && congested <= 1), "congested", congested, "more than 0 to 1", ""),
+		fault(packet < 64 || packet > 65535, "packet", inBytes(packet), "64 to 65535 B", ""),
+	); err != nil {
+		return SPFCMargin{}, err
 	}
 	n, k, line := float64(bursts+1), float64(c.K), float64(rate)
 	// What comes for the congested port may be less than its share.

@@ -23,24 +23,24 @@ type MMU struct {
 	queues []queue     // port · 8 + class
 	free   units.Bytes // of the shared pool
 
-	private    [2]units.Bytes // of a queue that is lossy, or lossless
-	least      units.Bytes    // of the shared pool that was free before a departure
-	queueWakes wakes          // paused, but with nothing in headroom
+	private      [2]units.Bytes // of a queue that is lossy, or lossless
+	least        units.Bytes    // of the shared pool that was free before a departure
+	pausedQueues resumeHeap     // paused, but with nothing in headroom
 
-	portWakes wakes
-	size      units.Bytes // shared pool
-	nq        units.Bytes // Nq
-	stats     Stats
+	pausedPorts resumeHeap
+	size        units.Bytes // shared pool
+	nq          units.Bytes // Nq
+	stats       Stats
 
-	ports   []port
-	touched []int32 // empty between calls
-	totals  Usage
-	gap     units.Bytes // δ
-	portGap units.Bytes // δp
-	reach   units.Bytes // the shared pool and all headroom
-	loose   bool        // a victim's port may fill both
-	out     []Signal
-	config  Config // last: no packet looks at it
+	ports              []port
+	touched            []int32 // empty between calls
+	totals             Usage
+	gap                units.Bytes // δ
+	portGap            units.Bytes // δp
+	reach              units.Bytes // the shared pool and all headroom
+	spfcMayUseHeadroom bool        // a victim's port may fill both
+	out                []Signal
+	config             Config // last: no packet looks at it
 }
 
 // queue is one ingress queue's account.
@@ -90,10 +90,10 @@ func New(c Config) (*MMU, error) {
 		rules: rules, queues: make([]queue, n*Classes), ports: make([]port, n),
 		size: layout.Shared, free: layout.Shared, least: layout.Shared,
 		gap: c.ResumeGap, portGap: c.PortResumeGap, nq: units.Bytes(c.PortQueues),
-		queueWakes: newWakes(n * Classes), portWakes: newWakes(n),
+		pausedQueues: newResumeHeap(n * Classes), pausedPorts: newResumeHeap(n),
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
 	}
-	m.reach, m.loose = layout.Shared+layout.Headroom, c.SPFC.Whole
+	m.reach, m.spfcMayUseHeadroom = layout.Shared+layout.Headroom, c.SPFC.Whole
 	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {
 		m.ports[i].phi = layout.Phi[i]
@@ -115,7 +115,7 @@ func (m *MMU) Lossless() uint8 {
 func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
 	q := &m.queues[port*Classes+int(class)]
 	lossless := m.lossless>>class&1 != 0
-	if free := m.free - n; m.plain && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) {
+	if free := m.free - n; m.simplePolicy && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) {
 		// What most packets meet: the queue is below the threshold with them, too, so that nothing but
 		// the shared pool changes. If it is paused it has its place among those that wait, or headroom
 		// that has to leave first.
@@ -124,7 +124,7 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 		return true, nil
 	}
 	p := &m.ports[port]
-	at, whole := m.place(now, port, q, p, class, n)
+	at, victimUnlimited := m.place(now, port, q, p, class, n)
 	switch at {
 	case placePrivate:
 		q.private += n
@@ -154,16 +154,16 @@ func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok b
 	if at != placeNone && m.grows != nil {
 		q.tau = m.grows.arrived(now, port, class, q.length())
 	}
-	m.recheck(port, class, q, p, at, whole)
+	m.recheck(port, class, q, p, at, victimUnlimited)
 	return at != placeNone, m.signals(now)
 }
 
-// Through accounts for a packet of n bytes that arrives and departs at once, and reports whether that is all there is to
+// TryCutThrough accounts for a packet of n bytes that arrives and departs at once, and reports whether that is all there is to
 // it. If not nothing has changed, and Arrive has to be asked.
-func (m *MMU) Through(port int, class uint8, n units.Bytes) bool {
+func (m *MMU) TryCutThrough(port int, class uint8, n units.Bytes) bool {
 	q := &m.queues[port*Classes+int(class)]
-	if free := m.free - n; m.plain && !m.local && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) &&
-		!q.off && q.headroom == 0 && len(m.queueWakes.order) == 0 {
+	if free := m.free - n; m.simplePolicy && !m.local && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) &&
+		!q.off && q.headroom == 0 && len(m.pausedQueues.order) == 0 {
 		m.least = min(m.least, free)
 		return true
 	}
@@ -175,7 +175,7 @@ func (m *MMU) Through(port int, class uint8, n units.Bytes) bool {
 func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
 	q := &m.queues[port*Classes+int(class)]
 	m.least = min(m.least, m.free)
-	if m.plain && !m.local && !q.off && q.headroom == 0 && q.shared >= n && len(m.queueWakes.order) == 0 {
+	if m.simplePolicy && !m.local && !q.off && q.headroom == 0 && q.shared >= n && len(m.pausedQueues.order) == 0 {
 		// What most packets leave: a queue that has them in the shared pool, where nobody waits for memory.
 		q.shared -= n
 		m.free += n
@@ -189,7 +189,7 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 	if m.lossless>>class&1 == 0 {
 		m.free += s
 		if s > 0 && !m.local {
-			m.wake()
+			m.resumeWaiting()
 		}
 		return m.signals(now)
 	}
@@ -207,12 +207,12 @@ func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Sig
 		m.spfc.departed(now, port, n)
 	}
 	if m.local {
-		m.wakeLocal(port, class)
+		m.resumeLocal(port, class)
 	} else {
 		if q.off || m.insured && m.ports[port].off {
 			m.updateWaiting(port, class)
 		}
-		m.wake()
+		m.resumeWaiting()
 	}
 	return m.signals(now)
 }

@@ -4,12 +4,12 @@ import "github.com/headgate/headgate/units"
 
 // recheck pauses the queue, and with DSH the port, that a packet was placed for (Fig. 3 and
 // §IV-E), and keeps the order in which paused ones will be woken.
-func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, whole bool) {
+func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, victimUnlimited bool) {
 	was := q.off
 	free := m.free
 	limit := m.reach // a victim's: it finds no place before, unless it may fill headroom
 	t := m.threshold(free)
-	if !whole {
+	if !victimUnlimited {
 		limit = t
 	}
 	if !q.off && m.mayPause(q.length()) && (q.shared > limit-q.tau || at == placeHeadroom || at == placeNone) {
@@ -20,7 +20,7 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, wh
 	}
 	if m.insured {
 		portLimit := m.size
-		if !whole {
+		if !victimUnlimited {
 			portLimit = m.nq * t
 		}
 		if !p.off && m.mayPause(p.shared) && (p.shared > portLimit || at == placeInsurance || at == placeNone) {
@@ -34,7 +34,7 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, wh
 	}
 	m.updateWaiting(port, class)
 	if was && m.grows != nil {
-		m.wake() // τ may have fallen, and no departure need follow
+		m.resumeWaiting() // τ may have fallen, and no departure need follow
 	}
 }
 
@@ -44,64 +44,64 @@ func (m *MMU) mayPause(n units.Bytes) bool { return n > 0 || !m.local }
 
 // updateWaiting gives a queue and its port their places among those that wait for memory: paused,
 // and with nothing in headroom that has to leave first. Places are looked at again when
-// their turn comes (see wake), so it is enough that none is too late: what has grown since,
+// their turn comes (see resumeFirst), so it is enough that none is too late: what has grown since,
 // or has bytes in headroom again, keeps its old place.
 func (m *MMU) updateWaiting(port int, class uint8) {
 	i := port*Classes + int(class)
 	if q := &m.queues[i]; q.off && q.headroom == 0 {
-		m.queueWakes.lower(int32(i), q.shared+q.tau)
+		m.pausedQueues.lower(int32(i), q.shared+q.tau)
 	}
 	if p := &m.ports[port]; p.off && p.insured == 0 {
-		m.portWakes.lower(int32(port), p.shared)
+		m.pausedPorts.lower(int32(port), p.shared)
 	}
 }
 
-// wake resumes all queues and ports that the present threshold allows to. Paused ports are
+// resumeWaiting resumes all queues and ports that the present threshold allows to. Paused ports are
 // never victims, so one threshold holds for all.
-func (m *MMU) wake() {
-	if len(m.queueWakes.order)+len(m.portWakes.order) > 0 {
-		m.wakeWaiting()
+func (m *MMU) resumeWaiting() {
+	if len(m.pausedQueues.order)+len(m.pausedPorts.order) > 0 {
+		m.resumeFirst()
 	}
 }
 
-// wakeWaiting does so where there are some.
-func (m *MMU) wakeWaiting() {
+// resumeFirst resumes those at the top of the heaps for as long as the threshold allows.
+func (m *MMU) resumeFirst() {
 	t := m.threshold(m.free)
 	for {
-		i, key, ok := m.queueWakes.first()
+		i, key, ok := m.pausedQueues.first()
 		if !ok || key+m.gap >= t {
 			break
 		}
 		q := &m.queues[i]
 		if now := q.shared + q.tau; q.headroom == 0 && now > key {
-			m.queueWakes.put(i, now)
+			m.pausedQueues.put(i, now)
 			continue
 		}
-		m.queueWakes.remove(i)
+		m.pausedQueues.remove(i)
 		if q.headroom == 0 {
 			m.resumeQueue(int(i)/Classes, uint8(i%Classes))
 		}
 	}
 	for {
-		i, key, ok := m.portWakes.first()
+		i, key, ok := m.pausedPorts.first()
 		if !ok || key+m.portGap >= m.nq*t {
 			break
 		}
 		p := &m.ports[i]
 		if p.insured == 0 && p.shared > key {
-			m.portWakes.put(i, p.shared)
+			m.pausedPorts.put(i, p.shared)
 			continue
 		}
-		m.portWakes.remove(i)
+		m.pausedPorts.remove(i)
 		if p.insured == 0 {
 			m.resumePort(int(i))
 		}
 	}
 }
 
-// wakeLocal resumes the queue and port that a packet has left, if the threshold allows it
+// resumeLocal resumes the queue and port that a packet has left, if the threshold allows it
 // or nothing is left whose departure could.
-func (m *MMU) wakeLocal(port int, class uint8) {
+func (m *MMU) resumeLocal(port int, class uint8) {
 	q, p := &m.queues[port*Classes+int(class)], &m.ports[port]
 	if !q.off && !p.off {
 		return

@@ -23,10 +23,10 @@ func TestPlainWayIsTheLongOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !short.plain {
+		if !short.simplePolicy {
 			t.Fatalf("policy %s has no short way", c.Policy)
 		}
-		long.plain = false
+		long.simplePolicy = false
 		type held struct {
 			port  int
 			class uint8
@@ -36,7 +36,7 @@ func TestPlainWayIsTheLongOne(t *testing.T) {
 		for range rapid.IntRange(50, 400).Draw(t, "steps") {
 			if len(stored) == 0 || rapid.IntRange(0, 9).Draw(t, "step") < 6 {
 				p := held{rapid.IntRange(0, len(c.Ports)-1).Draw(t, "port"), rapid.SampledFrom([]uint8{0, 3, 7}).Draw(t, "class"), c.MTU}
-				through := rapid.Bool().Draw(t, "through") && short.Through(p.port, p.class, p.n)
+				through := rapid.Bool().Draw(t, "through") && short.TryCutThrough(p.port, p.class, p.n)
 				ok, signals := through, []Signal(nil)
 				if !through {
 					ok, signals = short.Arrive(0, p.port, p.class, p.n)

@@ -6,23 +6,23 @@ import "github.com/headgate/headgate/units"
 // keep no account of memory. They are parts and not an interface, because they are asked
 // five times per packet and each dynamic call would cost as much as what it asks for.
 type rules struct {
-	fixed    units.Bytes // Static's threshold; 0 for the dynamic one
-	alpha    Alpha       // of Eq. 2
-	lossless uint8
-	insured  bool     // headroom is per port
-	apart    bool     // insured, but a queue's own threshold bounds it
-	local    bool     // recheck only where a packet leaves
-	plain    bool     // neither headroom per port nor victims: what a queue holds decides alone
-	grows    *shared  // DSH's τ; nil for none
-	spfc     *victims // nil when no port may use the whole pool
+	fixed             units.Bytes // Static's threshold; 0 for the dynamic one
+	alpha             Alpha       // of Eq. 2
+	lossless          uint8
+	insured           bool     // headroom is per port
+	perQueueThreshold bool     // insured, but a queue's own threshold bounds it
+	local             bool     // recheck only where a packet leaves
+	simplePolicy      bool     // neither headroom per port nor victims: what a queue holds decides alone
+	grows             *shared  // DSH's τ; nil for none
+	spfc              *victims // nil when no port may use the whole pool
 }
 
 // newRules returns the rules of a valid Config with defaults.
 func newRules(c *Config) (rules, error) {
 	r := rules{
 		alpha: c.Alpha, lossless: c.Lossless, local: c.LocalResume,
-		insured: c.Policy.insured(), apart: c.Policy.insured() && c.DSH.NoSharedHeadroom,
-		plain: !c.Policy.insured() && !c.Policy.victims(),
+		insured: c.Policy.insured(), perQueueThreshold: c.Policy.insured() && c.DSH.NoSharedHeadroom,
+		simplePolicy: !c.Policy.insured() && !c.Policy.victims(),
 	}
 	switch {
 	case c.Policy == Static:
@@ -49,8 +49,8 @@ func (r *rules) threshold(free units.Bytes) units.Bytes {
 	return r.alpha.Of(free)
 }
 
-// whole reports whether a port's threshold is the whole shared pool instead.
-func (r *rules) whole(now units.Time, port int) bool {
+// victimUnlimited reports whether a port's threshold is the whole shared pool instead.
+func (r *rules) victimUnlimited(now units.Time, port int) bool {
 	return r.spfc != nil && r.spfc.at(now, port).Victim()
 }
 
@@ -67,28 +67,28 @@ const (
 
 // place chooses the pool of an arriving packet by Algorithm 1 and reports whether its port
 // may use the whole shared pool.
-func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n units.Bytes) (at placement, whole bool) {
+func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n units.Bytes) (at placement, victimUnlimited bool) {
 	lossless := m.lossless>>class&1 != 0
-	whole = lossless && m.whole(now, port)
+	victimUnlimited = lossless && m.victimUnlimited(now, port)
 	if q.private+n <= m.private[m.lossless>>class&1] {
-		return placePrivate, whole
+		return placePrivate, victimUnlimited
 	}
-	if whole && m.loose && m.fits(n) {
-		return placeShared, whole
+	if victimUnlimited && m.spfcMayUseHeadroom && m.fits(n) {
+		return placeShared, victimUnlimited
 	}
-	if free := m.free; n <= free && (whole || m.below(p, q, lossless, n, m.threshold(free))) {
-		return placeShared, whole
+	if free := m.free; n <= free && (victimUnlimited || m.below(p, q, lossless, n, m.threshold(free))) {
+		return placeShared, victimUnlimited
 	}
 	if !lossless {
-		return placeNone, whole
+		return placeNone, victimUnlimited
 	}
 	switch {
 	case m.insured && p.insured+n <= p.phi:
-		return placeInsurance, whole
+		return placeInsurance, victimUnlimited
 	case !m.insured && q.headroom+n <= p.phi && m.fits(n):
-		return placeHeadroom, whole
+		return placeHeadroom, victimUnlimited
 	}
-	return placeNone, whole
+	return placeNone, victimUnlimited
 }
 
 // fits reports whether there is memory for n more bytes in the shared pool and headroom together. For headroom
@@ -98,7 +98,7 @@ func (m *MMU) fits(n units.Bytes) bool { return m.size-m.free+m.totals.Headroom+
 // below reports whether n more shared bytes keep a queue, or with DSH its port, below the
 // threshold.
 func (m *MMU) below(p *port, q *queue, lossless bool, n, t units.Bytes) bool {
-	if m.insured && lossless && !m.apart {
+	if m.insured && lossless && !m.perQueueThreshold {
 		return p.shared+n < m.nq*t
 	}
 	return q.shared+n < t

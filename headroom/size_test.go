@@ -8,8 +8,8 @@ import (
 // TestLayout keeps what most packets look at in two cache lines of 64 B.
 func TestLayout(t *testing.T) {
 	var m MMU
-	private, wakes := unsafe.Offsetof(m.private), unsafe.Offsetof(m.queueWakes)
-	if wakes += unsafe.Sizeof(m.queueWakes.order); private != 64 || wakes > 128 {
-		t.Errorf("private memory at %d, the order of who waits ends at %d; want 64, 128 at most", private, wakes)
+	private, resumeHeap := unsafe.Offsetof(m.private), unsafe.Offsetof(m.pausedQueues)
+	if resumeHeap += unsafe.Sizeof(m.pausedQueues.order); private != 64 || resumeHeap > 128 {
+		t.Errorf("private memory at %d, the order of who waits ends at %d; want 64, 128 at most", private, resumeHeap)
 	}
 }

@@ -173,8 +173,8 @@ func TestWholeBuffer(t *testing.T) {
 		Policy: SPFC, Lossless: 1, Buffer: 100_000, Headroom: 20_000, Alpha: 1, AllowLoss: true,
 		Ports: []Port{{Rate: units.Gbps, Victim: true}, {Rate: units.Gbps}},
 	}
-	for whole, most := range map[bool]units.Bytes{false: 60_000, true: 100_000} {
-		c.SPFC.Whole = whole
+	for victimUnlimited, most := range map[bool]units.Bytes{false: 60_000, true: 100_000} {
+		c.SPFC.Whole = victimUnlimited
 		m, err := New(c)
 		if err != nil {
 			t.Fatal(err)
@@ -190,14 +190,14 @@ func TestWholeBuffer(t *testing.T) {
 		m.Depart(0, 0, 0, 1000) // and is a victim
 		for range most / 1000 {
 			if ok, paused := arrive(0); !ok || paused {
-				t.Fatalf("whole %v: refused or paused with %v", whole, m.Usage())
+				t.Fatalf("whole %v: refused or paused with %v", victimUnlimited, m.Usage())
 			}
 		}
-		if ok, paused := arrive(0); ok == whole || !paused {
-			t.Errorf("whole %v, all in use: stored %v, paused %v", whole, ok, paused)
+		if ok, paused := arrive(0); ok == victimUnlimited || !paused {
+			t.Errorf("whole %v, all in use: stored %v, paused %v", victimUnlimited, ok, paused)
 		}
-		if ok, paused := arrive(1); ok == whole || !paused {
-			t.Errorf("whole %v, a port with headroom that a victim fills: stored %v, paused %v", whole, ok, paused)
+		if ok, paused := arrive(1); ok == victimUnlimited || !paused {
+			t.Errorf("whole %v, a port with headroom that a victim fills: stored %v, paused %v", victimUnlimited, ok, paused)
 		}
 		for range 100 { // nobody is left behind
 			if m.queues[0].length() > 0 {
@@ -207,7 +207,7 @@ func TestWholeBuffer(t *testing.T) {
 			}
 		}
 		if m.Depart(0, 0, 0, 0); m.Usage().Total() > 1000 || m.Paused(0) != 0 || m.Paused(1) != 0 {
-			t.Errorf("whole %v: %+v are left, paused %b and %b", whole, m.Usage(), m.Paused(0), m.Paused(1))
+			t.Errorf("whole %v: %+v are left, paused %b and %b", victimUnlimited, m.Usage(), m.Paused(0), m.Paused(1))
 		}
 	}
 	for _, bad := range []Config{{Policy: SPFC}, {Policy: DSHSPFC, AllowLoss: true}} {

@@ -74,7 +74,7 @@ func (m *MMU) Off(port int) uint8 { return m.ports[port].classes }
 func (m *MMU) PortPaused(port int) bool { return m.ports[port].off }
 
 // Victim reports whether SPFC takes a port for a victim's.
-func (m *MMU) Victim(now units.Time, port int) bool { return m.whole(now, port) }
+func (m *MMU) Victim(now units.Time, port int) bool { return m.victimUnlimited(now, port) }
 
 // Threshold returns T(t), or Static's threshold.
 func (m *MMU) Threshold() units.Bytes { return m.threshold(m.free) }
@@ -130,7 +130,7 @@ func (m *MMU) Audit() error {
 	if sum != m.Usage() {
 		return fmt.Errorf("queues add up to %+v, pools to %+v", sum, m.Usage())
 	}
-	if sum.Shared > m.size && !m.loose || sum.Total() > m.config.Buffer {
+	if sum.Shared > m.size && !m.spfcMayUseHeadroom || sum.Total() > m.config.Buffer {
 		return fmt.Errorf("in use are %+v of a buffer of %d B with a shared pool of %d B", sum, m.config.Buffer, m.size)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,37 +24,30 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func between(field string, v, low, high units.Bytes) error {
-	if v >= low && v <= high {
+// fault returns a *units.FieldError if bad, nil else.
+func fault(bad bool, field string, value any, allowed, because string) error {
+	if !bad {
 		return nil
 	}
-	return &units.FieldError{Field: field, Value: fmt.Sprintf("%d B", v), Allowed: fmt.Sprintf("%d to %d B", low, high)}
+	return &units.FieldError{Field: field, Value: fmt.Sprint(value), Allowed: allowed, Because: because}
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// inBytes prints an amount for an error, always in bytes.
+func inBytes(n units.Bytes) string { return fmt.Sprintf("%d B", n) }
+
+func between(field string, v, low, high units.Bytes) error {
+	return fault(v < low || v > high, field, inBytes(v), fmt.Sprintf("%d to %d B", low, high), "")
 }
 
 func (c *Config) checkRanges() error {
-	if !slices.Contains(Kinds(), c.Policy) {
-		var names []string
-		for _, k := range Kinds() {
-			names = append(names, string(k))
-		}
-		return &units.FieldError{Field: "policy", Value: fmt.Sprintf("%q", c.Policy), Allowed: "one of " + strings.Join(names, ", ")}
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, string(k))
 	}
-	if c.Lossless == 0 {
-		return &units.FieldError{Field: "lossless", Value: "no class", Allowed: "at least one of the classes 0 to 7"}
-	}
-	if c.PortQueues < 1 || c.PortQueues > Classes {
-		return &units.FieldError{Field: "port_queues", Value: fmt.Sprint(c.PortQueues), Allowed: "1 to 8"}
-	}
-	return firstError(
+	return cmp.Or(
+		fault(!slices.Contains(Kinds(), c.Policy), "policy", fmt.Sprintf("%q", c.Policy), "one of "+strings.Join(names, ", "), ""),
+		fault(c.Lossless == 0, "lossless", "no class", "at least one of the classes 0 to 7", ""),
+		fault(c.PortQueues < 1 || c.PortQueues > Classes, "port_queues", c.PortQueues, "1 to 8", ""),
 		between("buffer", c.Buffer, 1, MaxBuffer),
 		between("mtu", c.MTU, 64, 65535),
 		between("private", c.Private, 0, c.Buffer),
@@ -65,95 +59,79 @@ func (c *Config) checkRanges() error {
 }
 
 func (c *Config) checkPorts() error {
-	if n := len(c.Ports); n < 1 || n > MaxPorts {
-		return &units.FieldError{Field: "ports", Value: fmt.Sprint(n), Allowed: fmt.Sprintf("1 to %d", MaxPorts)}
-	}
+	n := len(c.Ports)
+	err := fault(n < 1 || n > MaxPorts, "ports", n, fmt.Sprintf("1 to %d", MaxPorts), "")
 	for i, p := range c.Ports {
-		name := func(field string) string { return fmt.Sprintf("ports[%d].%s", i, field) }
-		switch {
-		case p.Rate <= 0 || p.Rate > 10_000*units.Gbps:
-			return &units.FieldError{Field: name("rate"), Value: p.Rate.String(), Allowed: "more than 0 to 10 000 Gbps"}
-		case p.Victim && !c.Policy.victims():
-			return &units.FieldError{Field: name("victim"), Value: "true", Allowed: "false with policy " + string(c.Policy), Because: "only spfc and dsh+spfc have victims"}
-		case p.Delay < 0 || p.Delay > units.Second:
-			return &units.FieldError{Field: name("delay"), Value: p.Delay.String(), Allowed: "0 to 1 s"}
+		if err != nil {
+			break
 		}
-		if err := between(name("headroom"), p.Headroom, 0, c.Buffer); err != nil {
-			return err
-		}
+		port := fmt.Sprintf("ports[%d].", i)
+		err = cmp.Or(
+			fault(p.Rate <= 0 || p.Rate > 10_000*units.Gbps, port+"rate", p.Rate, "more than 0 to 10 000 Gbps", ""),
+			fault(p.Victim && !c.Policy.victims(), port+"victim", true, "false with policy "+string(c.Policy), "only spfc and dsh+spfc have victims"),
+			fault(p.Delay < 0 || p.Delay > units.Second, port+"delay", p.Delay, "0 to 1 s", ""),
+			between(port+"headroom", p.Headroom, 0, c.Buffer),
+		)
 	}
-	return nil
+	return err
 }
 
 func (c *Config) checkPolicy() error {
-	if c.Policy == Static {
-		if c.Threshold <= 0 {
-			return &units.FieldError{Field: "threshold", Value: fmt.Sprintf("%d B", c.Threshold), Allowed: "1 B or more"}
-		}
-	} else if c.Alpha < MinAlpha || c.Alpha > MaxAlpha {
-		return &units.FieldError{Field: "alpha", Value: fmt.Sprintf("2^%d", int8(c.Alpha)), Allowed: alphaAllowed}
+	err := cmp.Or(
+		fault(c.Policy == Static && c.Threshold <= 0, "threshold", inBytes(c.Threshold), "1 B or more", ""),
+		fault(c.Policy != Static && (c.Alpha < MinAlpha || c.Alpha > MaxAlpha), "alpha", fmt.Sprintf("2^%d", int8(c.Alpha)), alphaAllowed, ""),
+		fault(c.Share < 1 || c.Share > 1000, "share", fmt.Sprintf("%d ‰", c.Share), "1 to 1000 ‰", ""),
+	)
+	if err == nil && c.Policy.insured() {
+		err = c.checkDSH()
 	}
-	if c.Share < 1 || c.Share > 1000 {
-		return &units.FieldError{Field: "share", Value: fmt.Sprintf("%d ‰", c.Share), Allowed: "1 to 1000 ‰"}
+	if err == nil && c.Policy.victims() {
+		err = c.checkSPFC()
 	}
-	if c.Policy.insured() {
-		d := &c.DSH
-		if d.Window <= 0 {
-			return &units.FieldError{Field: "dsh.window", Value: d.Window.String(), Allowed: "more than 0; the paper has 10 ms"}
-		}
-		if err := d.Precision.Validate(); err != nil {
-			return fmt.Errorf("dsh.precision: %w", err)
-		}
-		if d.Tick < 0 || d.Tick > phi.MaxTick {
-			return &units.FieldError{Field: "dsh.tick", Value: d.Tick.String(), Allowed: fmt.Sprintf("0 to %v", phi.MaxTick)}
-		}
-		if d.Entries < phi.MinEntries || d.Entries > phi.MaxEntries {
-			return &units.FieldError{Field: "dsh.entries", Value: fmt.Sprint(d.Entries), Allowed: fmt.Sprintf("%d to %d", phi.MinEntries, phi.MaxEntries)}
-		}
-		if d.NoInsurance && !c.AllowLoss {
-			return &units.FieldError{Field: "dsh.no_insurance", Value: "true", Allowed: "false unless allow_loss is set",
-				Because: "shared headroom is not guaranteed, so a full pool drops"}
-		}
+	return err
+}
+
+func (c *Config) checkDSH() error {
+	d := &c.DSH
+	if err := fault(d.Window <= 0, "dsh.window", d.Window, "more than 0; the paper has 10 ms", ""); err != nil {
+		return err
 	}
-	if c.Policy.victims() {
-		return c.checkSPFC()
+	if err := d.Precision.Validate(); err != nil {
+		return fmt.Errorf("dsh.precision: %w", err)
 	}
-	return nil
+	return cmp.Or(
+		fault(d.Tick < 0 || d.Tick > phi.MaxTick, "dsh.tick", d.Tick, fmt.Sprintf("0 to %v", phi.MaxTick), ""),
+		fault(d.Entries < phi.MinEntries || d.Entries > phi.MaxEntries, "dsh.entries", d.Entries, fmt.Sprintf("%d to %d", phi.MinEntries, phi.MaxEntries), ""),
+		fault(d.NoInsurance && !c.AllowLoss, "dsh.no_insurance", true, "false unless allow_loss is set",
+			"shared headroom is not guaranteed, so a full pool drops"),
+	)
 }
 
 func (c *Config) checkSPFC() error {
 	s := &c.SPFC
-	if s.K < 2 || s.K > 64 {
-		return &units.FieldError{Field: "spfc.k", Value: fmt.Sprint(s.K), Allowed: "2 to 64"}
-	}
-	if s.Packet < 0 || s.Packet > 65535 {
-		return &units.FieldError{Field: "spfc.packet", Value: fmt.Sprintf("%d B", s.Packet), Allowed: "0 (count bytes) to 65535 B"}
-	}
-	if s.Whole && (c.Policy != SPFC || !c.AllowLoss) {
-		return &units.FieldError{Field: "spfc.whole", Value: "true", Allowed: "false unless the policy is spfc and allow_loss is set",
-			Because: "a victim's port fills headroom that others may need, and DSH has none of each queue"}
-	}
+	err := cmp.Or(
+		fault(s.K < 2 || s.K > 64, "spfc.k", s.K, "2 to 64", ""),
+		fault(s.Packet < 0 || s.Packet > 65535, "spfc.packet", inBytes(s.Packet), "0 (count bytes) to 65535 B", ""),
+		fault(s.Whole && (c.Policy != SPFC || !c.AllowLoss), "spfc.whole", true, "false unless the policy is spfc and allow_loss is set",
+			"a victim's port fills headroom that others may need, and DSH has none of each queue"),
+	)
 	for i, p := range c.Ports {
-		// One hop and back is the shortest RTT there can be.
-		if least := 8 * p.Delay; s.Period < max(least, 1) {
-			return &units.FieldError{Field: "spfc.period", Value: s.Period.String(), Allowed: fmt.Sprintf("%v or more", max(least, 1)),
-				Because: fmt.Sprintf("TC ≥ 4 RTT, and ports[%d] alone has an RTT of 2 · %v", i, p.Delay)}
+		if err != nil {
+			break
 		}
-		if DepartLimit(p.Rate, s.Period, s.K, s.Packet) < 1 {
-			return &units.FieldError{Field: "spfc.period", Value: s.Period.String(), Allowed: "a period in which one packet or byte can leave at C/K",
-				Because: fmt.Sprintf("ports[%d]: %v · %v / %d is below one", i, p.Rate, s.Period, s.K)}
+		least := max(8*p.Delay, 1) // one hop and back is the shortest RTT there can be
+		if err = fault(s.Period < least, "spfc.period", s.Period, fmt.Sprintf("%v or more", least),
+			fmt.Sprintf("TC ≥ 4 RTT, and ports[%d] alone has an RTT of 2 · %v", i, p.Delay)); err == nil {
+			err = fault(DepartLimit(p.Rate, s.Period, s.K, s.Packet) < 1, "spfc.period", s.Period, "a period in which one packet or byte can leave at C/K",
+				fmt.Sprintf("ports[%d]: %v · %v / %d is below one", i, p.Rate, s.Period, s.K))
 		}
 	}
-	return nil
+	return err
 }
 
 func (c *Config) checkPools() error {
 	l := c.layout()
-	if l.Shared > 0 {
-		return nil
-	}
-	return &units.FieldError{Field: "buffer", Value: fmt.Sprintf("%d B", c.Buffer),
-		Allowed: fmt.Sprintf("more than %d B", l.Private+l.Headroom+l.Insurance), Because: c.poolsText(&l)}
+	return fault(l.Shared <= 0, "buffer", inBytes(c.Buffer), fmt.Sprintf("more than %d B", l.Private+l.Headroom+l.Insurance), c.poolsText(&l))
 }
 
 func (c *Config) checkLossless() error {
@@ -170,8 +148,7 @@ func (c *Config) checkLossless() error {
 		if p.Headroom != 0 {
 			field = fmt.Sprintf("ports[%d].headroom", i)
 		}
-		return &units.FieldError{Field: field, Value: fmt.Sprintf("%d B", have), Allowed: fmt.Sprintf("%d B or more", need),
-			Because: fmt.Sprintf("ports[%d] needs %s", i, requiredText(p.Rate, p.Delay, c.MTU))}
+		return fault(true, field, inBytes(have), fmt.Sprintf("%d B or more", need), fmt.Sprintf("ports[%d] needs %s", i, requiredText(p.Rate, p.Delay, c.MTU)))
 	}
 	return nil
 }
@@ -183,8 +160,7 @@ func (c *Config) checkThresholds() error {
 	top, text := c.Threshold, ""
 	if c.Policy == Static {
 		if c.Threshold > l.Shared {
-			return &units.FieldError{Field: "threshold", Value: fmt.Sprintf("%d B", c.Threshold), Allowed: fmt.Sprintf("1 to %d B", l.Shared),
-				Because: fmt.Sprintf("the shared pool has %d B − %s = %d B", c.Buffer, c.poolsText(&l), l.Shared)}
+			return fault(true, "threshold", inBytes(c.Threshold), fmt.Sprintf("1 to %d B", l.Shared), fmt.Sprintf("the shared pool has %d B − %s = %d B", c.Buffer, c.poolsText(&l), l.Shared))
 		}
 	} else {
 		top = c.Alpha.Of(l.Shared)
@@ -204,17 +180,14 @@ func (c *Config) checkThresholds() error {
 	}
 	field, value := "alpha", c.Alpha.String()
 	if c.Policy == Static {
-		field, value = "threshold", fmt.Sprintf("%d B", c.Threshold)
+		field, value = "threshold", inBytes(c.Threshold)
 	}
-	return &units.FieldError{Field: field, Value: value, Allowed: fmt.Sprintf("a threshold of %d B or more with an empty pool", need),
-		Because: fmt.Sprintf("otherwise a queue could pause at its first packet and never resume (%sless δ = %d B and MTU = %d B)", text, c.ResumeGap, c.MTU)}
+	return fault(true, field, value, fmt.Sprintf("a threshold of %d B or more with an empty pool", need),
+		fmt.Sprintf("otherwise a queue could pause at its first packet and never resume (%sless δ = %d B and MTU = %d B)", text, c.ResumeGap, c.MTU))
 }
 
 func (c *Config) checkPortThreshold(top units.Bytes) error {
-	if !c.Policy.insured() || units.Bytes(c.PortQueues)*top > c.PortResumeGap {
-		return nil
-	}
-	return &units.FieldError{Field: "port_resume_gap", Value: fmt.Sprintf("%d B", c.PortResumeGap),
-		Allowed: fmt.Sprintf("less than %d B", units.Bytes(c.PortQueues)*top),
-		Because: fmt.Sprintf("Xpoff = Nq·T = %d · %d B with an empty pool, and no port could ever resume", c.PortQueues, top)}
+	most := units.Bytes(c.PortQueues) * top
+	return fault(c.Policy.insured() && most <= c.PortResumeGap, "port_resume_gap", inBytes(c.PortResumeGap), fmt.Sprintf("less than %d B", most),
+		fmt.Sprintf("Xpoff = Nq·T = %d · %d B with an empty pool, and no port could ever resume", c.PortQueues, top))
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/headgate/headgate/hosts/law"
 )
@@ -9,11 +10,7 @@ import (
 // SetWeight changes the weight of all flows of a group that run now. A flow whose law has
 // no weight is an error.
 func (s *Sim) SetWeight(group int, weight float64) error {
-	for i := range s.flows {
-		f := &s.flows[i]
-		if f.tx == nil || f.spec.Group != group {
-			continue
-		}
+	return s.change(group, func(f *flow) error {
 		l, ok := f.tx.Law().(law.Weighted)
 		if !ok {
 			return fmt.Errorf("weight of group %d: the law of its flows has none", group)
@@ -22,6 +19,20 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 			return fmt.Errorf("weight of group %d: %w", group, err)
 		}
 		f.weight = weight
+		return nil
+	})
+}
+
+// change calls fn for the flows of a group that run now, and schedules them anew.
+func (s *Sim) change(group int, fn func(f *flow) error) error {
+	for i := range s.flows {
+		f := &s.flows[i]
+		if f.tx == nil || f.spec.Group != group {
+			continue
+		}
+		if err := fn(f); err != nil {
+			return err
+		}
 		p := s.at(int(f.src))
 		p.armTimer(int32(i))
 		p.scheduleFlow(int32(i))
@@ -32,11 +43,7 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 // SetLaw puts another law in the place of that of all flows of a group that run now, such as
 // one of another priority. It begins as with a flow that starts; what is in flight stays so.
 func (s *Sim) SetLaw(group int, maker LawMaker) error {
-	for i := range s.flows {
-		f := &s.flows[i]
-		if f.tx == nil || f.spec.Group != group {
-			continue
-		}
+	return s.change(group, func(f *flow) error {
 		info := s.flowInfo(f)
 		info.Weight, info.Deadline = f.weight, f.spec.deadline(f.ideal)
 		l, err := maker.NewLaw(info)
@@ -48,11 +55,8 @@ func (s *Sim) SetLaw(group int, maker LawMaker) error {
 			s.require(f.needs)
 		}
 		f.tx.SetLaw(l, s.now)
-		p := s.at(int(f.src))
-		p.armTimer(int32(i))
-		p.scheduleFlow(int32(i))
-	}
-	return nil
+		return nil
+	})
 }
 
 // SetClass puts the packets that flows of a group send from now on into another class. It is
@@ -144,10 +148,5 @@ func (s *Sim) reroute(i int32, link int) error {
 }
 
 func (s *Sim) crosses(at, hops int32, link int) bool {
-	for _, port := range s.routes[at : at+hops] {
-		if s.layout.Link[port] == link {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.routes[at:at+hops], func(port int32) bool { return s.layout.Link[port] == link })
 }

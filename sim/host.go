@@ -47,7 +47,14 @@ func (s *partition) scheduleFlow(i int32) {
 	case at <= s.now:
 		s.list(i)
 		s.schedulePort(port)
-	case at < f.wakeAt:
+	default:
+		s.wakeFlow(i, at)
+	}
+}
+
+// wakeFlow makes sure that a flow is looked at by a time.
+func (s *partition) wakeFlow(i int32, at units.Time) {
+	if f := &s.flows[i]; at < f.wakeAt {
 		f.wakeAt = at
 		s.events.schedule(at, evWake, i)
 	}
@@ -107,10 +114,7 @@ func (s *partition) pull(p *port, class uint8) *packet {
 	if f.stale {
 		f.stale = false
 		if at := f.tx.Ready(s.now); at > s.now {
-			if at < f.wakeAt {
-				f.wakeAt = at
-				s.events.schedule(at, evWake, i)
-			}
+			s.wakeFlow(i, at)
 			return nil
 		}
 	}
@@ -143,9 +147,8 @@ func (s *partition) pull(p *port, class uint8) *packet {
 	switch at := f.tx.Ready(s.now); {
 	case at <= free:
 		s.list(i)
-	case at < f.wakeAt:
-		f.wakeAt = at
-		s.events.schedule(at, evWake, i)
+	default:
+		s.wakeFlow(i, at)
 	}
 	return e
 }

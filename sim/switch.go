@@ -116,7 +116,7 @@ func (s *partition) arriveAt(i int32, p *port, e *packet) {
 	out := s.routes[e.route]
 	o := &s.ports[out]
 	class, size := e.class(), e.size()
-	if o.idle(s.now, class) && s.paccs == nil && p.mmu != nil && p.mmu.Through(int(p.local), class, units.Bytes(size)) {
+	if o.idle(s.now, class) && s.paccs == nil && p.mmu != nil && p.mmu.TryCutThrough(int(p.local), class, units.Bytes(size)) {
 		s.sendAtOnce(out, o, size, e)
 		return
 	}

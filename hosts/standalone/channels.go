@@ -11,18 +11,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// planValue is a flag such as "fluctuation=6.4ms,noise=1.6ms".
-type planValue struct{ v *channel.Plan }
-
-func (f planValue) Type() string { return "plan" }
-func (f planValue) String() string {
-	if *f.v == (channel.Plan{}) {
+func (o *Options) printChannels() string {
+	if o.Channels == (channel.Plan{}) {
 		return ""
 	}
-	return fmt.Sprintf("fluctuation=%v,noise=%v", f.v.Fluctuation, f.v.Noise)
+	return fmt.Sprintf("fluctuation=%v,noise=%v", o.Channels.Fluctuation, o.Channels.Noise)
 }
 
-func (f planValue) Set(s string) error {
+// setChannels reads a plan such as "fluctuation=6.4ms,noise=1.6ms".
+func (o *Options) setChannels(s string) error {
 	var plan channel.Plan
 	for field := range strings.SplitSeq(s, ",") {
 		key, value, _ := strings.Cut(field, "=")
@@ -41,7 +38,7 @@ func (f planValue) Set(s string) error {
 	if err := plan.Check(); err != nil {
 		return err
 	}
-	*f.v = plan
+	o.Channels = plan
 	return nil
 }
 

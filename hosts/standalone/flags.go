@@ -14,61 +14,67 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-type addrValue struct{ v *netip.Addr }
+// textFlag is a flag that is read and printed by functions, a pflag.Value.
+type textFlag struct {
+	kind  string
+	print func() string // nil or "" for no default
+	set   func(text string) error
+}
 
-func (f addrValue) Type() string { return "address" }
-func (f addrValue) String() string {
-	if !f.v.IsValid() {
+func (f textFlag) Type() string       { return f.kind }
+func (f textFlag) Set(s string) error { return f.set(s) }
+func (f textFlag) String() string {
+	if f.print == nil {
 		return ""
 	}
-	return f.v.String()
-}
-func (f addrValue) Set(s string) error {
-	a, err := netip.ParseAddr(s)
-	if err != nil || !a.Is4() {
-		return fmt.Errorf("%q: want an IPv4 address", s)
-	}
-	*f.v = a
-	return nil
+	return f.print()
 }
 
-type macValue struct{ v *packet.MAC }
-
-func (f macValue) Type() string { return "MAC" }
-func (f macValue) String() string {
-	if *f.v == (packet.MAC{}) {
+func (o *Options) printIP() string {
+	if !o.IP.IsValid() {
 		return ""
 	}
-	return f.v.String()
+	return o.IP.String()
 }
-func (f macValue) Set(s string) error {
+
+// setAddr returns what reads an IPv4 address.
+func setAddr(v *netip.Addr) func(string) error {
+	return func(s string) error {
+		a, err := netip.ParseAddr(s)
+		if err != nil || !a.Is4() {
+			return fmt.Errorf("%q: want an IPv4 address", s)
+		}
+		*v = a
+		return nil
+	}
+}
+
+func (o *Options) printGateway() string {
+	if o.Gateway == (packet.MAC{}) {
+		return ""
+	}
+	return o.Gateway.String()
+}
+
+func (o *Options) setGateway(s string) error {
 	m, err := net.ParseMAC(s)
-	if err != nil || len(m) != len(f.v) {
+	if err != nil || len(m) != len(o.Gateway) {
 		return fmt.Errorf("%q: want a MAC address such as 02:00:00:00:00:01", s)
 	}
-	copy(f.v[:], m)
+	copy(o.Gateway[:], m)
 	return nil
 }
 
-type flowsValue struct{ v *[]agent.FlowSpec }
-
-func (f flowsValue) Type() string   { return "flow" }
-func (f flowsValue) String() string { return "" }
-func (f flowsValue) Set(s string) error {
+func (o *Options) addFlow(s string) error {
 	spec, err := ParseFlow(s)
-	if err != nil {
-		return err
+	if err == nil {
+		o.Flows = append(o.Flows, spec)
 	}
-	*f.v = append(*f.v, spec)
-	return nil
+	return err
 }
 
-// classesValue is a flag such as "26=3".
-type classesValue struct{ v map[uint8]uint8 }
-
-func (f classesValue) Type() string   { return "DSCP=CLASS" }
-func (f classesValue) String() string { return "" }
-func (f classesValue) Set(s string) error {
+// addClass reads a class of a DSCP such as "26=3".
+func (o *Options) addClass(s string) error {
 	dscp, class, _ := strings.Cut(s, "=")
 	d, err := strconv.ParseUint(dscp, 10, 6)
 	if err != nil {
@@ -78,7 +84,7 @@ func (f classesValue) Set(s string) error {
 	if err != nil {
 		return fmt.Errorf("%q: want DSCP=CLASS with a class of 0 to 7", s)
 	}
-	f.v[uint8(d)] = uint8(c)
+	o.Classes[uint8(d)] = uint8(c)
 	return nil
 }
 
@@ -110,7 +116,7 @@ func ParseFlow(s string) (agent.FlowSpec, error) {
 func setField(spec *agent.FlowSpec, key, value string) (err error) {
 	switch key {
 	case "dst":
-		if err := (addrValue{&spec.Dst}).Set(value); err != nil {
+		if err := setAddr(&spec.Dst)(value); err != nil {
 			return fmt.Errorf("dst %w", err)
 		}
 	case "weight":

@@ -6,6 +6,7 @@ package maxmin
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // None is the bottleneck of a flow that its own limit holds.
@@ -67,7 +68,7 @@ func Solve(capacity []float64, flows []Flow) (Allocation, error) {
 			continue
 		}
 		for i, f := range flows {
-			if !fixed[i] && crosses(f, link) {
+			if !fixed[i] && slices.Contains(f.Path, link) {
 				fixed[i] = true
 				a.Rate[i], a.Bottleneck[i] = level*f.Weight, link
 				rising--
@@ -75,15 +76,6 @@ func Solve(capacity []float64, flows []Flow) (Allocation, error) {
 		}
 	}
 	return a, nil
-}
-
-func crosses(f Flow, link int) bool {
-	for _, l := range f.Path {
-		if l == link {
-			return true
-		}
-	}
-	return false
 }
 
 func check(capacity []float64, flows []Flow) error {

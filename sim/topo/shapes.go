@@ -37,9 +37,7 @@ func Star(hosts int, host Line) (*Graph, error) {
 	g := &Graph{}
 	g.addHosts(hosts, "h%d")
 	s := g.addSwitches(1, "s%d")
-	for h := range hosts {
-		g.join(h, s, host)
-	}
+	g.attach(s, hosts, host)
 	return g, g.Check()
 }
 
@@ -76,14 +74,8 @@ func LeafSpine(leaves, spines, perLeaf int, host, up Line) (*Graph, error) {
 	g.addHosts(leaves*perLeaf, "h%d")
 	leaf := g.addSwitches(leaves, "leaf%d")
 	spine := g.addSwitches(spines, "spine%d")
-	for h := range g.Hosts {
-		g.join(h, leaf+h/perLeaf, host)
-	}
-	for l := range leaves {
-		for s := range spines {
-			g.join(leaf+l, spine+s, up)
-		}
-	}
+	g.attach(leaf, perLeaf, host)
+	g.joinAll(leaf, leaves, spine, spines, up)
 	return g, g.Check()
 }
 
@@ -99,22 +91,12 @@ func FatTree(k int, host, edge, core Line) (*Graph, error) {
 	e := g.addSwitches(k*half, "edge%d")
 	a := g.addSwitches(k*half, "agg%d")
 	c := g.addSwitches(half*half, "core%d")
-	for h := range g.Hosts {
-		g.join(h, e+h/half, host)
-	}
+	g.attach(e, half, host)
 	for pod := range k {
-		for i := range half {
-			for j := range half {
-				g.join(e+pod*half+i, a+pod*half+j, edge)
-			}
-		}
+		g.joinAll(e+pod*half, half, a+pod*half, half, edge)
 	}
-	for pod := range k {
-		for j := range half {
-			for i := range half {
-				g.join(a+pod*half+j, c+j*half+i, core)
-			}
-		}
+	for i := range k * half {
+		g.joinAll(a+i, 1, c+i%half*half, half, core)
 	}
 	return g, g.Check()
 }
@@ -146,22 +128,12 @@ func Clos(s ClosSpec) (*Graph, error) {
 	t := g.addSwitches(s.Pods*s.ToRs, "tor%d")
 	l := g.addSwitches(s.Pods*s.Leaves, "leaf%d")
 	p := g.addSwitches(s.Leaves*s.Spines, "spine%d")
-	for h := range g.Hosts {
-		g.join(h, t+h/s.PerToR, s.Host)
-	}
+	g.attach(t, s.PerToR, s.Host)
 	for pod := range s.Pods {
-		for i := range s.ToRs {
-			for j := range s.Leaves {
-				g.join(t+pod*s.ToRs+i, l+pod*s.Leaves+j, s.Leaf)
-			}
-		}
+		g.joinAll(t+pod*s.ToRs, s.ToRs, l+pod*s.Leaves, s.Leaves, s.Leaf)
 	}
-	for pod := range s.Pods {
-		for j := range s.Leaves {
-			for i := range s.Spines {
-				g.join(l+pod*s.Leaves+j, p+j*s.Spines+i, s.Spine)
-			}
-		}
+	for i := range s.Pods * s.Leaves {
+		g.joinAll(l+i, 1, p+i%s.Leaves*s.Spines, s.Spines, s.Spine)
 	}
 	return g, g.Check()
 }

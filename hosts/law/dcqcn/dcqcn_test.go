@@ -203,7 +203,7 @@ func TestFlowsConverge(t *testing.T) {
 			NIC: 40 * units.Gbps, Back: 4 * us, CNPGap: 50 * us,
 		})
 	}
-	n.Run(20 * units.Millisecond)
+	n.RunUntil(20 * units.Millisecond)
 	r := n.Rates(20 * units.Millisecond)
 	if j := lawtest.Jain(r); j < 0.99 {
 		t.Errorf("rates %v: fairness %v", r, j)

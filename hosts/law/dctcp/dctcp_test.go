@@ -150,7 +150,7 @@ func network(n int, law func(i int) law.Law, size units.Bytes) (*lawtest.Net, *l
 // flows share the link.
 func TestQueueStaysAroundK(t *testing.T) {
 	n, l := network(4, func(int) law.Law { return newLaw(t, params()) }, 0)
-	n.Run(5 * units.Millisecond)
+	n.RunUntil(5 * units.Millisecond)
 	q := n.Watch(l, 10*us)
 	r := n.Rates(10 * units.Millisecond)
 	if j := lawtest.Jain(r); j < 0.97 {
@@ -173,7 +173,7 @@ func TestNearDeadlineGoesFirst(t *testing.T) {
 	n, _ := network(2, func(i int) law.Law {
 		return newLaw(t, d2tcp(law.Flow{Rate: 100 * units.Gbps, MSS: 1000, Size: size, Deadline: units.Time(1+i) * 900 * us}))
 	}, size)
-	n.Run(5 * units.Millisecond)
+	n.RunUntil(5 * units.Millisecond)
 	first, second := n.Flows[0].FCT, n.Flows[1].FCT
 	t.Logf("near deadline done after %v, far after %v", first, second)
 	if first == 0 || second == 0 || float64(first) > 0.9*float64(second) {

@@ -172,7 +172,7 @@ func TestFullLinkWithoutAQueue(t *testing.T) {
 			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 5 * us,
 		})
 	}
-	n.Run(6 * units.Millisecond)
+	n.RunUntil(6 * units.Millisecond)
 	q := n.Watch(l, us)
 	from := l.Sent
 	r := n.Rates(4 * units.Millisecond)

@@ -174,7 +174,7 @@ func TestFullLinkShortQueueFairShares(t *testing.T) {
 					Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 5 * us,
 				})
 			}
-			n.Run(4 * units.Millisecond)
+			n.RunUntil(4 * units.Millisecond)
 			q := n.Watch(l, us)
 			r := n.Rates(4 * units.Millisecond)
 			use := floats.Sum(r) / lawtest.Goodput(l.Rate)

@@ -98,7 +98,7 @@ func TestStrictPriorityAndWorkConservation(t *testing.T) {
 				}
 			}
 			check := func(active int) {
-				b.Run(b.Now + hold/2)
+				b.RunUntil(b.Now() + hold/2)
 				q := b.Watch(b.link, 2*us)
 				r := b.Rates(hold / 2)
 				var own, others float64
@@ -154,7 +154,7 @@ func TestLEDBATGivesWayInCrowds(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		b.Run(b.Now + hold/3)
+		b.RunUntil(b.Now() + hold/3)
 		r := b.Rates(hold - hold/3)
 		own := floats.Sum(r[i*each : (i+1)*each])
 		t.Logf("priority %d: %.1f Gb/s", i+1, own/1e9)
@@ -172,7 +172,7 @@ func crowd(t *testing.T, flows int, change func(*prioplus.Params)) (q lawtest.Qu
 		change(&p)
 		b.start(0, p, 0)
 	}
-	b.Run(1500 * us)
+	b.RunUntil(1500 * us)
 	w := b.Watch(b.link, us)
 	r := b.Rates(2500 * us)
 	use = floats.Sum(r) / lawtest.Goodput(line)
@@ -214,11 +214,11 @@ func TestDualRTTDoesNotOvershoot(t *testing.T) {
 		for range 4 {
 			b.start(0, b.channel(50*units.KB, 80*units.KB), 0)
 		}
-		b.Run(2 * ms)
+		b.RunUntil(2 * ms)
 		for range 2 {
 			p := b.channel(300*units.KB, 1000*units.KB)
 			p.EveryRTT = every
-			b.start(b.Now, p, 0)
+			b.start(b.Now(), p, 0)
 		}
 		b.link.Peak = 0
 		r := b.Rates(ms)
@@ -251,7 +251,7 @@ func TestFilterBearsNoise(t *testing.T) {
 				return 0
 			}
 		}
-		b.Run(ms)
+		b.RunUntil(ms)
 		use = floats.Sum(b.Rates(3*ms)) / lawtest.Goodput(line)
 		for _, f := range b.Flows {
 			probes += f.Probes
@@ -280,7 +280,7 @@ func TestLostProbes(t *testing.T) {
 		}
 		return false
 	}
-	b.Run(50 * ms)
+	b.RunUntil(50 * ms)
 	if f.FCT == 0 || lost != 2 || f.Sender.Stats().Probes != 3 {
 		t.Errorf("done after %v with %d probes lost of %d", f.FCT, lost, f.Sender.Stats().Probes)
 	}
@@ -301,11 +301,11 @@ func TestReferenceCrowd(t *testing.T) {
 		for range flows {
 			b.start(0, b.channel(200*units.KB, 230*units.KB), 500*units.KB)
 		}
-		b.Run(ms)
+		b.RunUntil(ms)
 		w := b.Watch(b.link, us)
-		b.Run(12 * ms)
+		b.RunUntil(12 * ms)
 		q := append(lawtest.Queues(nil), *w...)
-		b.Run(30 * ms)
+		b.RunUntil(30 * ms)
 		fct := make([]float64, flows)
 		for i, f := range b.Flows {
 			fct[i] = f.FCT.Seconds() * 1e3

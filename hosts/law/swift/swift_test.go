@@ -157,7 +157,7 @@ func TestDelayStaysAtTheTarget(t *testing.T) {
 			Law: newLaw(t, p), Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 6 * us,
 		})
 	}
-	n.Run(4 * units.Millisecond)
+	n.RunUntil(4 * units.Millisecond)
 	q := n.Watch(l, us)
 	r := n.Rates(4 * units.Millisecond)
 	if use := floats.Sum(r) / lawtest.Goodput(l.Rate); use < 0.99 {

@@ -157,7 +157,7 @@ func TestRoundTripStaysBetweenTheThresholds(t *testing.T) {
 			Path: []*lawtest.Link{l}, NIC: 10 * units.Gbps, Back: 6 * us,
 		})
 	}
-	n.Run(20 * units.Millisecond)
+	n.RunUntil(20 * units.Millisecond)
 	q := n.Watch(l, 20*us)
 	r := n.Rates(40 * units.Millisecond)
 	// Pacing packet by packet instead of in segments makes the gradient's cuts deep (same

@@ -42,11 +42,11 @@ type Flow struct {
 func (n *Net) Start(at units.Time, f *Flow) *Flow {
 	f.net = n
 	n.Flows = append(n.Flows, f)
-	n.At(at, func() {
-		f.wakeAt, f.timerAt, f.Started = units.MaxTime, units.MaxTime, n.Now
+	n.Schedule(at, func() {
+		f.wakeAt, f.timerAt, f.Started = units.MaxTime, units.MaxTime, n.Now()
 		s, err := transport.NewSender(transport.SenderConfig{
 			Law: f.Law, MSS: MSS, Size: f.Size, InitialRTO: 5 * units.Millisecond, MinRTO: units.Millisecond,
-		}, n.Now)
+		}, n.Now())
 		if err != nil {
 			panic(err)
 		}
@@ -73,7 +73,7 @@ func (f *Flow) Stop() { f.Stopped = true }
 
 func (f *Flow) after() {
 	if f.Sender.Done() && f.FCT == 0 {
-		f.FCT = f.net.Now - f.Started
+		f.FCT = f.net.Now() - f.Started
 		f.Stopped = true
 	}
 	f.arm()
@@ -83,44 +83,44 @@ func (f *Flow) after() {
 func (f *Flow) arm() {
 	if at := f.Sender.Deadline(); at < f.timerAt {
 		f.timerAt = at
-		f.net.At(at, f.timer)
+		f.net.Schedule(at, f.timer)
 	}
 }
 
 func (f *Flow) timer() {
-	if f.Stopped || f.timerAt != f.net.Now {
+	if f.Stopped || f.timerAt != f.net.Now() {
 		return
 	}
 	f.timerAt = units.MaxTime
-	f.Sender.OnTimer(f.net.Now)
+	f.Sender.OnTimer(f.net.Now())
 	f.after()
 }
 
 // pump sends what may be sent now and comes back when more may.
 func (f *Flow) pump() {
 	n := f.net
-	if f.wakeAt <= n.Now {
+	if f.wakeAt <= n.Now() {
 		f.wakeAt = units.MaxTime
 	}
 	for !f.Stopped {
-		at := f.Sender.Ready(n.Now)
+		at := f.Sender.Ready(n.Now())
 		if at == units.MaxTime {
 			return
 		}
-		if at = max(at, f.nicFree); at > n.Now {
+		if at = max(at, f.nicFree); at > n.Now() {
 			if at < f.wakeAt {
 				f.wakeAt = at
-				n.At(at, f.pump)
+				n.Schedule(at, f.pump)
 			}
 			return
 		}
-		seg := f.Sender.Send(n.Now)
-		p := &packet{flow: f, psn: transport.PSN(seg.Index), size: Frame - MSS + seg.Len, sent: n.Now, probe: seg.Probe, last: seg.Last}
+		seg := f.Sender.Send(n.Now())
+		p := &packet{flow: f, psn: transport.PSN(seg.Index), size: Frame - MSS + seg.Len, sent: n.Now(), probe: seg.Probe, last: seg.Last}
 		if seg.Probe {
 			p.size = Probe
 		}
-		f.nicFree = n.Now + f.NIC.TxTime(p.size)
-		n.At(f.nicFree, func() { n.arrive(p) })
+		f.nicFree = n.Now() + f.NIC.TxTime(p.size)
+		n.Schedule(f.nicFree, func() { n.arrive(p) })
 		f.arm()
 	}
 }
@@ -128,13 +128,13 @@ func (f *Flow) pump() {
 // received is the receiver.
 func (f *Flow) received(p *packet) {
 	n := f.net
-	p.delay = n.Now - p.sent
+	p.delay = n.Now() - p.sent
 	if p.ce && f.CNPGap > 0 {
-		if f.notify.Marked(n.Now, f.CNPGap) {
-			n.At(n.Now+f.Back, f.cnp)
+		if f.notify.Marked(n.Now(), f.CNPGap) {
+			n.Schedule(n.Now()+f.Back, f.cnp)
 		} else if at := f.notify.Due(); !f.owed {
 			f.owed = true
-			n.At(at, f.owes)
+			n.Schedule(at, f.owes)
 		}
 	}
 	if !p.probe {
@@ -144,20 +144,20 @@ func (f *Flow) received(p *packet) {
 			return
 		}
 	}
-	n.At(n.Now+f.Back, func() { f.acked(p) })
+	n.Schedule(n.Now()+f.Back, func() { f.acked(p) })
 }
 
 // owes sends the notification that a window owes at its end.
 func (f *Flow) owes() {
 	f.owed = false
-	if f.notify.Expired(f.net.Now, f.CNPGap) {
-		f.net.At(f.net.Now+f.Back, f.cnp)
+	if f.notify.Expired(f.net.Now(), f.CNPGap) {
+		f.net.Schedule(f.net.Now()+f.Back, f.cnp)
 	}
 }
 
 func (f *Flow) cnp() {
 	if !f.Stopped {
-		f.Sender.OnEvent(law.CNP, f.net.Now)
+		f.Sender.OnEvent(law.CNP, f.net.Now())
 		f.after()
 	}
 }
@@ -175,7 +175,7 @@ func (f *Flow) acked(p *packet) {
 		if p.probe {
 			f.Probes++
 		}
-		f.Sender.OnFeedback(&f.fb, n.Now)
+		f.Sender.OnFeedback(&f.fb, n.Now())
 		f.after()
 	}
 }

@@ -20,7 +20,7 @@ func (n *Net) Rates(span units.Time) []float64 {
 	for i, f := range n.Flows {
 		from[i] = f.Delivered()
 	}
-	n.Run(n.Now + span)
+	n.RunUntil(n.Now() + span)
 	out := make([]float64, len(n.Flows))
 	for i, f := range n.Flows {
 		out[i] = float64(f.Delivered()-from[i]) * 8 / span.Seconds()

@@ -3,8 +3,8 @@ package lawtest
 import (
 	"math/rand/v2"
 
+	"github.com/headgate/headgate/clock"
 	"github.com/headgate/headgate/hosts/law"
-	"github.com/headgate/headgate/internal/heap"
 	"github.com/headgate/headgate/internal/ring"
 	"github.com/headgate/headgate/units"
 )
@@ -16,29 +16,16 @@ const (
 	Probe units.Bytes = 64
 )
 
-// Net is the network; the test that makes it owns it. Its events are one queue of functions.
+// Net is the network; the test that makes it owns it.
 type Net struct {
-	Now    units.Time
-	Links  []*Link
-	Flows  []*Flow
-	Rand   *rand.Rand
-	seq    uint64
-	events heap.Heap[event]
-}
-
-// event is something that happens at a time; of those of one time the one with the lesser number
-// is first.
-type event struct {
-	at  units.Time
-	seq uint64
-	do  func()
+	*clock.Loop
+	Links []*Link
+	Flows []*Flow
+	Rand  *rand.Rand
 }
 
 // New returns an empty network.
-func New() *Net {
-	before := func(a, b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
-	return &Net{Rand: rand.New(rand.NewPCG(1, 2)), events: heap.New(before, func(event, int) {})}
-}
+func New() *Net { return &Net{Loop: clock.NewLoop(), Rand: rand.New(rand.NewPCG(1, 2))} }
 
 // Link is an output queue and the link behind it.
 type Link struct {
@@ -80,26 +67,10 @@ type packet struct {
 	delay units.Time
 }
 
-// At calls fn at a time, or now if that has passed.
-func (n *Net) At(at units.Time, fn func()) {
-	n.seq++
-	n.events.Push(event{max(at, n.Now), n.seq, fn})
-}
-
 // Every calls fn now and after each interval, until the test stops running the network.
 func (n *Net) Every(interval units.Time, fn func()) {
 	fn()
-	n.At(n.Now+interval, func() { n.Every(interval, fn) })
-}
-
-// Run runs the network until a time.
-func (n *Net) Run(until units.Time) {
-	for n.events.Len() > 0 && n.events.First().at <= until {
-		e := n.events.Remove(0)
-		n.Now = e.at
-		e.do()
-	}
-	n.Now = until
+	n.Schedule(n.Now()+interval, func() { n.Every(interval, fn) })
 }
 
 // arrive is a packet at the end of a link, or of its host's.
@@ -113,7 +84,7 @@ func (n *Net) arrive(p *packet) {
 	if f.Drop != nil && p.hop == 0 && f.Drop(p.psn, p.probe) {
 		return
 	}
-	p.came = n.Now
+	p.came = n.Now()
 	if !p.probe {
 		p.ce = p.ce || l.mark()
 	}
@@ -142,13 +113,13 @@ func (l *Link) serve() {
 	}
 	p := l.fifo.Pop()
 	l.Queue -= p.size
-	p.maxQD = max(p.maxQD, l.net.Now-p.came)
+	p.maxQD = max(p.maxQD, l.net.Now()-p.came)
 	if p.hop < len(p.int) {
-		p.int[p.hop] = law.Hop{Rate: l.Rate, Time: l.net.Now, TxBytes: l.Sent, Queue: l.Queue}
+		p.int[p.hop] = law.Hop{Rate: l.Rate, Time: l.net.Now(), TxBytes: l.Sent, Queue: l.Queue}
 	}
 	l.Sent += p.size
 	p.hop++
-	done := l.net.Now + l.Rate.TxTime(p.size)
-	l.net.At(done, l.serve)
-	l.net.At(done+l.Delay, func() { l.net.arrive(p) })
+	done := l.net.Now() + l.Rate.TxTime(p.size)
+	l.net.Schedule(done, l.serve)
+	l.net.Schedule(done+l.Delay, func() { l.net.arrive(p) })
 }

@@ -23,7 +23,7 @@ func TestLoneFlow(t *testing.T) {
 	f := n.Start(units.Microsecond, &lawtest.Flow{
 		Law: a, Path: []*lawtest.Link{l}, NIC: 100 * units.Gbps, Back: 3 * units.Microsecond, Size: packets * lawtest.MSS,
 	})
-	n.Run(units.Millisecond)
+	n.RunUntil(units.Millisecond)
 	_, rtt := lawtest.Base(f.NIC, f.Back, l)
 	if want := rtt + (packets-1)*l.Rate.TxTime(lawtest.Frame); f.FCT != want {
 		t.Errorf("done after %v, want %v", f.FCT, want)

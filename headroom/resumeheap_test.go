@@ -8,10 +8,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func TestWakesAreInOrder(t *testing.T) {
+func TestResumeHeapAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const n = 20
-		w := newWakes(n)
+		w := newResumeHeap(n)
 		model := map[int32]units.Bytes{}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			id := rapid.Int32Range(0, n-1).Draw(t, "id")

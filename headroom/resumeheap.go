@@ -2,18 +2,18 @@ package headroom
 
 import "github.com/headgate/headgate/units"
 
-// wakes is a heap of paused queues or ports by what they hold, least first. A key may be
+// resumeHeap is a heap of paused queues or ports by what they hold, least first. A key may be
 // less than what its queue holds by now: most grow and shrink many times before their turn
 // comes, and moving them each time would cost more than all else. Its owner is an MMU. It
 // never grows beyond the size it was made with.
-type wakes struct {
-	order []waiting
+type resumeHeap struct {
+	order []resumeEntry
 	place []int32 // per id: place in order + 1, or 0
 }
 
-// waiting is a paused queue or port. The key is beside its id, since a comparison that has
+// resumeEntry is a paused queue or port. The key is beside its id, since a comparison that has
 // to look it up elsewhere costs as much as all the rest of a step.
-type waiting struct {
+type resumeEntry struct {
 	key units.Bytes
 	id  int32
 }
@@ -21,10 +21,10 @@ type waiting struct {
 // degree of the heap: four children share a cache line.
 const degree = 4
 
-func newWakes(n int) wakes { return wakes{make([]waiting, 0, n), make([]int32, n)} }
+func newResumeHeap(n int) resumeHeap { return resumeHeap{make([]resumeEntry, 0, n), make([]int32, n)} }
 
 // first returns the id with the least key; ok is false when there is none.
-func (w *wakes) first() (id int32, key units.Bytes, ok bool) {
+func (w *resumeHeap) first() (id int32, key units.Bytes, ok bool) {
 	if len(w.order) == 0 {
 		return 0, 0, false
 	}
@@ -32,35 +32,35 @@ func (w *wakes) first() (id int32, key units.Bytes, ok bool) {
 }
 
 // put adds an id or changes its key.
-func (w *wakes) put(id int32, key units.Bytes) {
+func (w *resumeHeap) put(id int32, key units.Bytes) {
 	at := int(w.place[id]) - 1
 	switch {
 	case at < 0:
 		w.add(id, key)
 	case key < w.order[at].key:
-		w.rise(at, waiting{key, id})
+		w.rise(at, resumeEntry{key, id})
 	case key > w.order[at].key:
-		w.sink(at, waiting{key, id})
+		w.sink(at, resumeEntry{key, id})
 	}
 }
 
 // lower adds an id or lowers its key; a key that is lower already stays.
-func (w *wakes) lower(id int32, key units.Bytes) {
+func (w *resumeHeap) lower(id int32, key units.Bytes) {
 	at := int(w.place[id]) - 1
 	if at < 0 {
 		w.add(id, key)
 	} else if key < w.order[at].key {
-		w.rise(at, waiting{key, id})
+		w.rise(at, resumeEntry{key, id})
 	}
 }
 
-func (w *wakes) add(id int32, key units.Bytes) {
-	w.order = append(w.order, waiting{})
-	w.rise(len(w.order)-1, waiting{key, id})
+func (w *resumeHeap) add(id int32, key units.Bytes) {
+	w.order = append(w.order, resumeEntry{})
+	w.rise(len(w.order)-1, resumeEntry{key, id})
 }
 
 // remove takes an id out, if it is there.
-func (w *wakes) remove(id int32) {
+func (w *resumeHeap) remove(id int32) {
 	at := int(w.place[id]) - 1
 	if at < 0 {
 		return
@@ -79,7 +79,7 @@ func (w *wakes) remove(id int32) {
 }
 
 // rise puts x at a free place or above it.
-func (w *wakes) rise(at int, x waiting) {
+func (w *resumeHeap) rise(at int, x resumeEntry) {
 	order, place := w.order, w.place
 	for at > 0 {
 		parent := (at - 1) / degree
@@ -96,7 +96,7 @@ func (w *wakes) rise(at int, x waiting) {
 }
 
 // sink puts x at a free place or below it.
-func (w *wakes) sink(at int, x waiting) {
+func (w *resumeHeap) sink(at int, x resumeEntry) {
 	order, place := w.order, w.place
 	for {
 		child := degree*at + 1
