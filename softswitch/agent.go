@@ -24,7 +24,7 @@ func (h agentHost) TryControl(use func(*entity.State, *engine.Instance)) bool {
 // Inject implements pacc.Host.
 func (h agentHost) Inject(frame []byte, now units.Time) {
 	h.s.mu.Lock()
-	h.s.core.receive(h.s.cpu, frame, now)
+	h.s.dataplane.receive(h.s.cpu, frame, now)
 	h.s.mu.Unlock()
 }
 

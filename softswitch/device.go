@@ -13,9 +13,9 @@ var _ p4rt.Device = (*Switch)(nil)
 
 // Commit implements p4rt.Device: cfg runs from the next packet on.
 func (s *Switch) Commit(cfg *p4rt.Pipeline) {
-	s.runner.post(func() {
+	s.driver.post(func() {
 		s.mu.Lock()
-		s.core.install(cfg.Instance)
+		s.dataplane.install(cfg.Instance)
 		s.mu.Unlock()
 		s.log.Debug("pipeline runs", "switch", s.name)
 	})
@@ -24,15 +24,15 @@ func (s *Switch) Commit(cfg *p4rt.Pipeline) {
 // PacketOut implements p4rt.Device: the frame arrives on the CPU port.
 func (s *Switch) PacketOut(frame []byte) {
 	frame = bytes.Clone(frame)
-	s.runner.post(func() {
+	s.driver.post(func() {
 		s.mu.Lock()
-		s.core.receive(s.cpu, frame, s.runner.time())
+		s.dataplane.receive(s.cpu, frame, s.driver.time())
 		s.mu.Unlock()
 	})
 }
 
 // Now implements p4rt.Device.
-func (s *Switch) Now() units.Time { return s.runner.time() }
+func (s *Switch) Now() units.Time { return s.driver.time() }
 
 // portState reports to the P4Runtime server that a port went up or down: the server switches the
 // members of action selector groups that watch the port, and gNMI's streams look at once. It waits for

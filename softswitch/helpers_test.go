@@ -149,8 +149,8 @@ func (c *fakeControl) Digest(string, [][]byte) {}
 // control replaces the switch's P4Runtime server in what the data plane does.
 func (s *Switch) fakeControl() *fakeControl {
 	c := &fakeControl{}
-	s.core.control = c
-	s.core.ports[cpuPort].out = cpuSender{c}
+	s.dataplane.control = c
+	s.dataplane.ports[cpuPort].out = cpuSender{c}
 	return c
 }
 

@@ -48,30 +48,30 @@ func TestTurnsAreBounded(t *testing.T) {
 			s, p := onLoop(t, loop, "a", 3, 0)
 			program := loops(t)
 			sessions(t, program.Instance)
-			s.core.install(program.Instance)
+			s.dataplane.install(program.Instance)
 			out := &frames{}
 			for _, x := range p[1:] {
 				x.Attach(out)
 				x.SetUp(true)
 			}
 			for range 4 {
-				s.core.receive(1, kindFrame(kind), 0)
+				s.dataplane.receive(1, kindFrame(kind), 0)
 			}
 			for i := range 5 {
 				now := units.Time(i+1) * units.Second // a microsecond and a pass each would be a million
-				s.core.run(now)
+				s.dataplane.run(now)
 				other := kindFrame(kindForward)
 				other[33] = byte(i + 1)
-				s.core.receive(3, other, now)
-				s.core.run(now)
+				s.dataplane.receive(3, other, now)
+				s.dataplane.run(now)
 				if !slices.ContainsFunc(out.got, func(r report) bool { return r.seq == uint32(i+1) }) {
 					t.Errorf("turn %d: no frame of another port got through", i)
 				}
-				if at, ok := s.core.next(); !ok || at <= now {
+				if at, ok := s.dataplane.next(); !ok || at <= now {
 					t.Errorf("turn %d: next at %v, want it after %v", i, at, now)
 				}
 			}
-			if st := s.Stats(); st.Unfinished == 0 || st.Again > 20*roundPackets {
+			if st := s.Stats(); st.Unfinished == 0 || st.Recirculated > 20*roundPackets {
 				t.Errorf("stats %+v, want turns without an end and at most %d passes", st, 20*roundPackets)
 			}
 		})
@@ -185,7 +185,7 @@ func TestEndlessPacketsLeaveTheSwitchUsable(t *testing.T) {
 	start := time.Now()
 	answers(t, "the end", stop)
 	t.Logf("the end took %v", time.Since(start))
-	if st := s.Stats(); st.Again == 0 {
+	if st := s.Stats(); st.Recirculated == 0 {
 		t.Errorf("stats %+v, want passes back to ingress", st)
 	}
 }

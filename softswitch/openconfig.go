@@ -65,12 +65,12 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 			add(uint64(q.Dequeued.Bytes), gnmi.TransmitOctets, port, n)
 			add(q.Dropped.Packets, gnmi.DroppedPkts, port, n)
 			add(uint64(q.Dropped.Bytes), gnmi.DroppedOctets, port, n)
-			if s.core.pfc != nil {
+			if s.dataplane.pfc != nil {
 				add(q.Paused.Count, gnmi.QueuePauses, port, n)
 				add(uint64(q.Paused.Time.Duration()), gnmi.QueuePausedTime, port, n)
 			}
 		}
-		if s.core.pfc == nil {
+		if s.dataplane.pfc == nil {
 			continue
 		}
 		add(p.PFC.Frames+p.PFC.Malformed+p.PFC.Other, gnmi.InMACControl, port)

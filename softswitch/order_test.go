@@ -44,7 +44,7 @@ func TestSignalsLeaveInTheOrderOfTheirCauses(t *testing.T) {
 			}
 			program := loops(t)
 			sessions(t, program.Instance)
-			s.core.install(program.Instance)
+			s.dataplane.install(program.Instance)
 			arrive := func(frames int) {
 				b := port.NewBatch(96, 64<<10)
 				for range frames {

@@ -57,7 +57,7 @@ type PFCStats struct {
 	Other     uint64 // MAC control frames with another opcode; ignored
 }
 
-// flowControl is what a core knows to obey PFC. It does not change.
+// flowControl is what the data plane knows to obey PFC. It does not change.
 type flowControl struct {
 	PFC
 	cpu    uint32 // whose frames come from the controller; beyond all ports when there is none

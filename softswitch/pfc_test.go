@@ -224,13 +224,13 @@ func testPFCInABatch(t *testing.T, ahead bool) {
 		t.Fatal(err)
 	}
 	out := &frames{}
-	c := &core{tm: m, pfc: pfc, old: map[uint32]*pipeline{}}
+	c := &dataplane{tm: m, pfc: pfc, old: map[uint32]*pipeline{}}
 	if err := m.AddPort(1, pfcRate); err != nil {
 		t.Fatal(err)
 	}
 	c.ports[1] = &portState{out: out, up: true, info: PortStats{Port: 1}}
 	c.install(echo(t, 8).Instance)
-	a, b := &arrivals{}, port.NewBatch(96, 64<<10)
+	a, b := &rxBatch{}, port.NewBatch(96, 64<<10)
 	for _, f := range [][]byte{frame(1, 3, 0, 100), pauseFrame(100, 3), frame(1, 3, 1, 100), frame(1, 4, 2, 100), pauseFrame(0, 3)[:20], frame(1, 3, 3, 100)} {
 		b.Add(1, f)
 	}

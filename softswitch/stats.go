@@ -7,12 +7,12 @@ import (
 
 // Stats are a switch's counters that belong to no port.
 type Stats struct {
-	Pipelines    uint64 // how many pipelines have been committed
-	NoPipeline   uint64 // frames that came before the first pipeline, dropped
-	UnknownPort  uint64 // frames to or from ports that do not exist, dropped
-	Again        uint64 // passes back to ingress, by resubmission or recirculation
-	AgainDropped uint64 // those dropped because too many were under way
-	Unfinished   uint64 // rounds that ended before everything due was processed, see roundPackets
+	Pipelines             uint64 // how many pipelines have been committed
+	NoPipeline            uint64 // frames that came before the first pipeline, dropped
+	UnknownPort           uint64 // frames to or from ports that do not exist, dropped
+	Recirculated          uint64 // passes back to ingress, by resubmission or recirculation
+	RecirculationsDropped uint64 // those dropped because too many were under way
+	Unfinished            uint64 // rounds that ended before everything due was processed, see roundPackets
 }
 
 // PortStats are a port's counters.

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// received is the state of the pauses of one class that a port's peer sent. The core owns it.
+// received is the state of the pauses of one class that a port's peer sent. The data plane owns it.
 type received struct {
 	since, until units.Time // of the pause in force, or of the last one; refreshes prolong it
 	heard        units.Time // when a PAUSE came last
@@ -41,7 +41,7 @@ func (r *received) next(w pfcwd.Settings) units.Time {
 }
 
 // watchStorms begins and ends the storms that are due by now, and computes the time of the next check.
-func (c *core) watchStorms(now units.Time) {
+func (c *dataplane) watchStorms(now units.Time) {
 	c.stormAt = units.MaxTime
 	for number, p := range c.ports {
 		if p == nil {
@@ -65,7 +65,7 @@ func (c *core) watchStorms(now units.Time) {
 }
 
 // unpause ends the pause of a class for which the watchdog acts.
-func (c *core) unpause(number uint32, class int, now units.Time) {
+func (c *dataplane) unpause(number uint32, class int, now units.Time) {
 	if c.watch.Action == pfcwd.Alert {
 		return
 	}
@@ -76,7 +76,7 @@ func (c *core) unpause(number uint32, class int, now units.Time) {
 
 // setWatch replaces the watchdog's settings, also those of storms in progress. Without a watchdog all
 // storms end, and their classes obey from the next PAUSE on.
-func (c *core) setWatch(w pfcwd.Settings, now units.Time) {
+func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watch = w
 	for number, p := range c.ports {
 		for class := 0; p != nil && class < packet.PFCClasses; class++ {
@@ -105,7 +105,7 @@ type watchdog struct {
 func (w *watchdog) Settings() (pfcwd.Settings, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.core.watch, w.set != nil
+	return w.dataplane.watch, w.set != nil
 }
 
 // Set implements entity.Watchdog.
@@ -116,9 +116,9 @@ func (w *watchdog) Set(s *pfcwd.Settings) {
 	if s == nil {
 		s = &w.initial
 	}
-	w.core.setWatch(*s, w.runner.time())
+	w.dataplane.setWatch(*s, w.driver.time())
 	w.log.Info("PFC watchdog", "switch", w.name, "settings", s)
-	w.runner.post(func() {}) // makes the runner compute anew what is due next
+	w.driver.post(func() {}) // makes the driver compute anew what is due next
 }
 
 // Storms implements entity.Watchdog.
@@ -126,7 +126,7 @@ func (w *watchdog) Storms() []pfcwd.Storm {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []pfcwd.Storm
-	for number, p := range w.core.ports {
+	for number, p := range w.dataplane.ports {
 		for class := 0; p != nil && class < packet.PFCClasses; class++ {
 			if n := p.info.PFC.Storms[class]; n > 0 {
 				list = append(list, pfcwd.Storm{
@@ -142,7 +142,7 @@ var _ entity.Watchdog = (*watchdog)(nil)
 
 // drops reports whether the watchdog drops the packets of a queue. They are dropped after egress and
 // not before, so that the pipeline accounts for them.
-func (c *core) drops(p *portState, queue int) bool {
+func (c *dataplane) drops(p *portState, queue int) bool {
 	if c.pfc == nil || c.watch.Action != pfcwd.Drop || queue < 0 {
 		return false
 	}

@@ -44,8 +44,8 @@ type Sender interface {
 	Send(frame []byte, finish units.Time)
 }
 
-// runner is what drives a switch: a loop, or Run.
-type runner interface {
+// driver is what drives a switch: a loop, or Run.
+type driver interface {
 	// post runs fn soon on the goroutine that runs the switch, and then what is due; from any
 	// goroutine.
 	post(fn func())
@@ -54,13 +54,13 @@ type runner interface {
 }
 
 // Switch is an embedded switch. All methods may be called from any goroutine unless they
-// say otherwise; the lock guards the core, and the methods of Sender, of ports' drivers and
+// say otherwise; the lock guards the data plane, and the methods of Sender, of ports' drivers and
 // PacketIn and Digest of the P4Runtime server are called with it held.
 type Switch struct {
 	name   string
 	log    *slog.Logger
 	cpu    uint32
-	runner runner
+	driver driver
 	server *p4rt.Server
 	agent  *pacc.Agent
 	grpc   grpcServer
@@ -69,12 +69,12 @@ type Switch struct {
 
 	watchdog *watchdog // nil without PFC
 
-	mu   sync.Mutex
-	core core
+	mu        sync.Mutex
+	dataplane dataplane
 }
 
 // newSwitch makes a switch that nothing drives yet.
-func newSwitch(c Config, r runner) (*Switch, error) {
+func newSwitch(c Config, r driver) (*Switch, error) {
 	if c.DropPort == 0 {
 		c.DropPort = DefaultDropPort
 	}
@@ -91,7 +91,7 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, runner: r}
+	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, driver: r}
 	if s.cpu == 0 {
 		s.cpu = noPort
 	}
@@ -99,12 +99,12 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.core = core{tm: m, pfc: pfc, old: map[uint32]*pipeline{}, stormAt: units.MaxTime, stormed: func(port uint32, class int, begins bool) {
-		s.log.Warn("PFC storm", "switch", s.name, "port", port, "class", class, "begins", begins, "action", s.core.watch.Action)
+	s.dataplane = dataplane{tm: m, pfc: pfc, old: map[uint32]*pipeline{}, stormAt: units.MaxTime, stormed: func(port uint32, class int, begins bool) {
+		s.log.Warn("PFC storm", "switch", s.name, "port", port, "class", class, "begins", begins, "action", s.dataplane.watch.Action)
 	}}
 	var dog entity.Watchdog
 	if pfc != nil {
-		s.core.watch = pfc.Watch
+		s.dataplane.watch = pfc.Watch
 		s.watchdog = &watchdog{Switch: s, initial: pfc.Watch}
 		dog = s.watchdog
 	}
@@ -117,7 +117,7 @@ func newSwitch(c Config, r runner) (*Switch, error) {
 		Log:      c.Log,
 	}, s)
 	s.agent = pacc.New(agentHost{s}, c.Log.With("switch", c.Name))
-	s.core.control = learning{s.server, s.agent}
+	s.dataplane.control = learning{s.server, s.agent}
 	if c.CPUPort != 0 {
 		if err := s.addPort(c.CPUPort, "cpu", 0, cpuSender{s.server}); err != nil {
 			return nil, err
@@ -145,10 +145,10 @@ func (s *Switch) addPort(n uint32, name string, rate units.Rate, out Sender) err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.core.tm.AddPort(n, rate); err != nil {
+	if err := s.dataplane.tm.AddPort(n, rate); err != nil {
 		return err
 	}
-	s.core.ports[n] = &portState{out: out, up: out != nil, info: PortStats{Port: n, Name: name}}
+	s.dataplane.ports[n] = &portState{out: out, up: out != nil, info: PortStats{Port: n, Name: name}}
 	return nil
 }
 
@@ -157,10 +157,10 @@ func (s *Switch) addPort(n uint32, name string, rate units.Rate, out Sender) err
 func (s *Switch) SetPortRate(n uint32, r units.Rate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.core.tm.SetRate(n, r, s.runner.time()); err != nil {
+	if err := s.dataplane.tm.SetRate(n, r, s.driver.time()); err != nil {
 		return err
 	}
-	s.runner.post(func() {}) // makes the runner compute anew what is due next
+	s.driver.post(func() {}) // makes the driver compute anew what is due next
 	return nil
 }
 
@@ -173,10 +173,10 @@ func (s *Switch) SetQueueLimit(n uint32, queue int, l tm.Limit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if queue != AllQueues {
-		return s.core.tm.SetLimit(n, queue, l)
+		return s.dataplane.tm.SetLimit(n, queue, l)
 	}
-	for q := range s.core.tm.Queues() {
-		if err := s.core.tm.SetLimit(n, q, l); err != nil {
+	for q := range s.dataplane.tm.Queues() {
+		if err := s.dataplane.tm.SetLimit(n, q, l); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func (s *Switch) SetQueueLimit(n uint32, queue int, l tm.Limit) error {
 func (s *Switch) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.core.stats
+	return s.dataplane.stats
 }
 
 // PortStats returns the counters of all ports, the CPU port among them, in order. Pause
@@ -196,15 +196,15 @@ func (s *Switch) PortStats() []PortStats {
 	var all []PortStats
 	drivers := map[uint32]port.Port{}
 	s.mu.Lock()
-	now := s.runner.time()
-	for i, p := range s.core.ports {
+	now := s.driver.time()
+	for i, p := range s.dataplane.ports {
 		if p == nil {
 			continue
 		}
 		n := uint32(i)
 		st := p.info
 		st.Up, st.PFC.Storming = p.up, p.stormMask()
-		s.core.tm.Stats(n, &st.Queues)
+		s.dataplane.tm.Stats(n, &st.Queues)
 		for q := range st.Queues.Queues {
 			st.Queues.Queues[q].Paused.Time = st.Queues.Queues[q].Paused.By(now)
 		}

@@ -82,7 +82,7 @@ func (f *Fabric) Losses(ctx context.Context) (l Losses, err error) {
 func switchLosses(n *node) Losses {
 	var l Losses
 	st := n.sw.Stats()
-	l.Switches = st.NoPipeline + st.UnknownPort + st.AgainDropped
+	l.Switches = st.NoPipeline + st.UnknownPort + st.RecirculationsDropped
 	for _, p := range n.sw.PortStats() {
 		l.Queues += p.Queues.Dropped().Packets
 		l.Links += p.TxLost

@@ -31,9 +31,9 @@ type Out interface {
 	Enqueue(p *Packet)
 	// Transmit receives a frame that leaves on port. The bytes are valid until it returns.
 	Transmit(port uint32, frame []byte)
-	// Again receives a resubmitted or recirculated packet, which must be passed to Ingress
+	// Recirculate receives a resubmitted or recirculated packet, which must be passed to Ingress
 	// later.
-	Again(p *Packet)
+	Recirculate(p *Packet)
 	// Digest receives one learning message. The bytes are valid until it returns.
 	// Fields are in declaration order, each padded to whole bytes, in big-endian order.
 	Digest(name string, fields [][]byte)

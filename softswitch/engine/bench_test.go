@@ -19,8 +19,8 @@ type sink struct {
 	frame []byte
 }
 
-func (s *sink) Enqueue(p *Packet) { s.queue = append(s.queue, p) }
-func (s *sink) Again(p *Packet)   { s.again = append(s.again, p) }
+func (s *sink) Enqueue(p *Packet)     { s.queue = append(s.queue, p) }
+func (s *sink) Recirculate(p *Packet) { s.again = append(s.again, p) }
 func (s *sink) Transmit(port uint32, frame []byte) {
 	s.sent++
 	s.port = port

@@ -8,7 +8,7 @@ import (
 )
 
 // Packet is a packet inside the switch, between ingress and egress. It has one owner at a time:
-// Ingress and Egress give it to the engine, Enqueue and Again to an Out, and Free to the pool.
+// Ingress and Egress give it to the engine, Enqueue and Recirculate to an Out, and Free to the pool.
 type Packet struct {
 	IngressPort uint32
 	EgressPort  uint32

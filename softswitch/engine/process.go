@@ -85,9 +85,9 @@ func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Burst) {
 	}
 	switch spec := uint32(s.spec.get(p)); {
 	case p.resubmit != 0:
-		q := p.again(p.frame(), p.resubmit, typeResubmitted)
+		q := p.reenter(p.frame(), p.resubmit, typeResubmitted)
 		t.put(p)
-		out.Again(q)
+		out.Recirculate(q)
 	case group != 0:
 		s.instanceType.set(p, typeReplicated)
 		p.clearRequests()
@@ -168,9 +168,9 @@ func (p *Packet) digest(out Out) {
 	out.Digest(l.name, fields)
 }
 
-// again passes a frame to ingress once more. Of the metadata it keeps only the fields of the field
+// reenter passes a frame to ingress once more. Of the metadata it keeps only the fields of the field
 // list.
-func (p *Packet) again(frame []byte, list uint32, kind uint64) *Packet {
+func (p *Packet) reenter(frame []byte, list uint32, kind uint64) *Packet {
 	s := &p.in.prog.std
 	q := p.cloneFrame(frame)
 	q.size = len(frame)
@@ -241,10 +241,10 @@ func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Burst) {
 	}
 	p.deparse()
 	if p.recirculate != 0 {
-		q := p.again(p.buf[p.head:p.end], p.recirculate, typeRecirculated)
+		q := p.reenter(p.buf[p.head:p.end], p.recirculate, typeRecirculated)
 		q.Bytes = q.size
 		t.put(p)
-		out.Again(q)
+		out.Recirculate(q)
 		return
 	}
 	out.Transmit(p.EgressPort, p.payload())

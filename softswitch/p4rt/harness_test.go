@@ -91,7 +91,7 @@ type pass struct {
 }
 
 func (o *pass) Enqueue(p *engine.Packet) { o.p.Instance.Egress(p, o.d.Now(), o) }
-func (o *pass) Again(p *engine.Packet)   { p.Free() }
+func (o *pass) Recirculate(p *engine.Packet)   { p.Free() }
 
 func (o *pass) Transmit(port uint32, frame []byte) {
 	o.d.mu.Lock()

@@ -22,7 +22,7 @@ type bestPort struct {
 // OpenBest opens a network interface as a switch port by AF_PACKET, and by AF_XDP besides where it can,
 // which it uses while nothing else uses the interface and no VLAN tag can be lost. It needs what
 // OpenInterface needs.
-func OpenBest(p Named, users *Users) (Port, Source, error) {
+func OpenBest(p Named, users *IfaceUsers) (Port, Source, error) {
 	slow, _, err := OpenInterface(p)
 	if err != nil {
 		return nil, nil, err
@@ -39,7 +39,7 @@ func OpenBest(p Named, users *Users) (Port, Source, error) {
 }
 
 // beside opens an interface's AF_XDP sockets beside its packet socket.
-func beside(p Named, users *Users) (*xdpPort, error) {
+func beside(p Named, users *IfaceUsers) (*xdpPort, error) {
 	ifi, err := net.InterfaceByName(p.Name)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func beside(p Named, users *Users) (*xdpPort, error) {
 }
 
 // Choose implements Chooser.
-func (q *bestPort) Choose(users *Users) (driver, why string) {
+func (q *bestPort) Choose(users *IfaceUsers) (driver, why string) {
 	if q.xdp == nil {
 		return "afpacket", q.none
 	}

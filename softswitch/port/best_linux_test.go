@@ -14,13 +14,13 @@ import (
 )
 
 // receiveBest is open by OpenBest, on a machine that has AF_XDP.
-func receiveBest(t *testing.T, name string) (*receiver, *port.Users) {
+func receiveBest(t *testing.T, name string) (*receiver, *port.IfaceUsers) {
 	t.Helper()
 	driver, _ := openXDP(t, name) // skips where there is no AF_XDP
 	if err := driver.Close(); err != nil {
 		t.Fatal(err)
 	}
-	users, err := port.OpenUsers()
+	users, err := port.OpenIfaceUsers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestBestNone(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	driver, _ := openXDP(t, p.Switch)
 	defer driver.Close()
-	users, err := port.OpenUsers()
+	users, err := port.OpenIfaceUsers()
 	if err != nil {
 		t.Fatal(err)
 	}

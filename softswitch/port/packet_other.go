@@ -13,21 +13,21 @@ func OpenInterface(p Named) (Port, Source, error) {
 }
 
 // OpenBest is for Linux only.
-func OpenBest(p Named, _ *Users) (Port, Source, error) { return OpenInterface(p) }
+func OpenBest(p Named, _ *IfaceUsers) (Port, Source, error) { return OpenInterface(p) }
 
-// Users is for Linux only.
-type Users struct{}
+// IfaceUsers is for Linux only.
+type IfaceUsers struct{}
 
-// OpenUsers is for Linux only.
-func OpenUsers() (*Users, error) {
+// OpenIfaceUsers is for Linux only.
+func OpenIfaceUsers() (*IfaceUsers, error) {
 	return nil, fmt.Errorf("network interfaces: %w", errors.ErrUnsupported)
 }
 
 // Look is for Linux only.
-func (*Users) Look(bool) error { return nil }
+func (*IfaceUsers) Look(bool) error { return nil }
 
 // Close is for Linux only.
-func (*Users) Close() error { return nil }
+func (*IfaceUsers) Close() error { return nil }
 
 // Gather is for Linux only.
 func Gather(sources []Source, _ int) []Source { return sources }

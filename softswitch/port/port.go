@@ -27,7 +27,7 @@ type Port interface {
 type Chooser interface {
 	// Choose decides anew and returns the driver, afpacket or xdp, and why. Any goroutine that
 	// may use users may call it.
-	Choose(users *Users) (driver, why string)
+	Choose(users *IfaceUsers) (driver, why string)
 }
 
 // Source is where frames come from: one port, or several when their order matters.

@@ -97,7 +97,7 @@ func (r *reader) Run(ctx context.Context, deliver func(*Batch)) error {
 		_ = unix.Close(stop)
 	}()
 	w := newWaiter(stop, r.inputs)
-	t, ended := startTransmitter(r.inputs)
+	t, ended := startTxWorker(r.inputs)
 	defer ended()
 	pause := unix.NsecToTimespec(rest.Nanoseconds())
 	last := 0 // frames of the last batch

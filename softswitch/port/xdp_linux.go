@@ -28,7 +28,7 @@ type xdpPort struct {
 	free     []uint64 // stack of the addresses of idle chunks to send from
 	detached bool     // the last attempt to send found the interface down
 
-	transmitter atomic.Pointer[transmitter] // nil while its reader does not run
+	txWorker atomic.Pointer[txWorker] // nil while its reader does not run
 }
 
 // OpenXDP opens a network interface as a switch port by AF_XDP, in the driver if it can

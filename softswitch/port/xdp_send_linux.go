@@ -42,7 +42,7 @@ func (q *xdpPort) Flush() error {
 		s.send.publish()
 	}
 	if s.send.pending() > 0 {
-		if !q.transmitter.Load().takes(q) {
+		if !q.txWorker.Load().takes(q) {
 			q.kick()
 		}
 		q.reap()

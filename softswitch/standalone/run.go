@@ -187,9 +187,9 @@ func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) er
 		return err
 	}
 	sw.SetLinkEvents(events)
-	var users *port.Users
+	var users *port.IfaceUsers
 	if o.Driver == "auto" {
-		if users, err = port.OpenUsers(); err != nil {
+		if users, err = port.OpenIfaceUsers(); err != nil {
 			return err
 		}
 		sw.SetUsers(users)
@@ -220,7 +220,7 @@ func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) er
 }
 
 // open opens an interface with the driver that was asked for.
-func (o *Options) open(p port.Named, users *port.Users, log *slog.Logger) (port.Port, port.Source, error) {
+func (o *Options) open(p port.Named, users *port.IfaceUsers, log *slog.Logger) (port.Port, port.Source, error) {
 	switch o.Driver {
 	case "auto":
 		return port.OpenBest(p, users)
@@ -288,7 +288,7 @@ func (t *TLSOptions) credentials(log *slog.Logger) (credentials.TransportCredent
 func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 	st := sw.Stats()
 	log.Info("switch", "pipelines", st.Pipelines, "withoutPipeline", st.NoPipeline, "unknownPort", st.UnknownPort,
-		"passes", st.Again, "passesDropped", st.AgainDropped, "unfinishedRounds", st.Unfinished)
+		"passes", st.Recirculated, "passesDropped", st.RecirculationsDropped, "unfinishedRounds", st.Unfinished)
 	for _, p := range sw.PortStats() {
 		log.Info("port", "port", p.Port, "interface", p.Name,
 			"rxFrames", p.RxFrames, "txFrames", p.TxFrames, "queueDrops", p.Queues.Dropped().Packets,

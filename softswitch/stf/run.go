@@ -124,8 +124,8 @@ func (r *Runner) Enqueue(p *engine.Packet) {
 	r.egress = append(r.egress, p)
 }
 
-// Again implements engine.Out.
-func (r *Runner) Again(p *engine.Packet) { r.ingress = append(r.ingress, p) }
+// Recirculate implements engine.Out.
+func (r *Runner) Recirculate(p *engine.Packet) { r.ingress = append(r.ingress, p) }
 
 // Transmit implements engine.Out.
 func (r *Runner) Transmit(port uint32, frame []byte) {

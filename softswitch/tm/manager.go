@@ -13,13 +13,13 @@ import (
 // Manager is a switch's traffic manager. It is owned by the goroutine that runs the switch.
 //
 // For each packet the caller calls Enqueue; when Next is due it calls Dequeue, runs the
-// packet's egress, and reports with Sent what goes out:
+// packet's egress, and reports with OnTransmit what goes out:
 //
 //	for d, ok := m.Dequeue(now); ok; d, ok = m.Dequeue(now) {
 //		for _, frame := range egress(d.Packet, d.At) {
-//			finish := m.Sent(units.Bytes(len(frame)))
+//			finish := m.OnTransmit(units.Bytes(len(frame)))
 //		}
-//		m.Done()
+//		m.Complete()
 //	}
 //
 // Before the caller enqueues a packet it dequeues everything that is due by then. Otherwise packets
@@ -31,12 +31,12 @@ type Manager struct {
 	rest   *port            // port for packets whose egress port does not exist
 	heap   heap.Heap[*port] // of ports with something to send, see newDepartures
 	added  int
-	busy   *port // between Dequeue and Done
+	busy   *port // between Dequeue and Complete
 	strict bool  // every queue has a level of its own
 }
 
-// Departure is a packet that leaves its queue.
-type Departure struct {
+// Dequeued is a packet that leaves its queue.
+type Dequeued struct {
 	Packet *engine.Packet
 	Port   uint32     // a port of the manager; Packet.EgressPort may not exist
 	Known  bool       // whether the egress port exists
@@ -143,7 +143,7 @@ func (m *Manager) SetLimit(id uint32, q int, l Limit) error {
 
 // Enqueue puts a packet into the queue of its EgressPort and Queue at time now. It fills in the
 // packet's enqueue time and depth: the number of packets in the queue before it, as in BMv2. The
-// packet's Departure carries epoch. When the queue is full or does not exist, Enqueue counts the
+// packet's Dequeued carries epoch. When the queue is full or does not exist, Enqueue counts the
 // drop and returns false, and the caller keeps the packet. now never decreases.
 func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool {
 	var p *port
@@ -176,10 +176,10 @@ func (m *Manager) Enqueue(pkt *engine.Packet, epoch uint32, now units.Time) bool
 	return true
 }
 
-// Pass is Enqueue followed by Dequeue, for a packet whose port is idle: it leaves at now. That is the
-// common case on a port without a rate. In all other cases Pass does nothing and returns false. The
-// caller must call Done afterwards, as after Dequeue.
-func (m *Manager) Pass(pkt *engine.Packet, now units.Time) bool {
+// TryBypass is Enqueue followed by Dequeue, for a packet whose port is idle: it leaves at now. That is the
+// common case on a port without a rate. In all other cases TryBypass does nothing and returns false. The
+// caller must call Complete afterwards, as after Dequeue.
+func (m *Manager) TryBypass(pkt *engine.Packet, now units.Time) bool {
 	if pkt.EgressPort >= uint32(len(m.low)) || !m.strict || m.busy != nil || m.heap.Len() > 0 && m.heap.First().departure <= now {
 		return false
 	}
@@ -213,13 +213,13 @@ func (m *Manager) Next() (units.Time, bool) {
 
 // Dequeue removes the packet that leaves first, if it leaves by now. It fills in the packet's
 // dequeue time and depth: the number of packets that were in the queue behind it at that time, as
-// in BMv2. The caller must call Done before the next Dequeue.
-func (m *Manager) Dequeue(now units.Time) (Departure, bool) {
+// in BMv2. The caller must call Complete before the next Dequeue.
+func (m *Manager) Dequeue(now units.Time) (Dequeued, bool) {
 	if m.heap.Len() == 0 || m.heap.First().departure > now {
-		return Departure{}, false
+		return Dequeued{}, false
 	}
 	if m.busy != nil {
-		panic("tm: Dequeue before Done")
+		panic("tm: Dequeue before Complete")
 	}
 	p := m.heap.First()
 	at := p.departure
@@ -236,13 +236,13 @@ func (m *Manager) Dequeue(now units.Time) (Departure, bool) {
 
 	s.p.DeqTime = at
 	s.p.DeqDepth = uint32(q.arrived(at))
-	return Departure{Packet: s.p, Port: p.id, Known: p != m.rest, Epoch: s.epoch, At: at}, true
+	return Dequeued{Packet: s.p, Port: p.id, Known: p != m.rest, Epoch: s.epoch, At: at}, true
 }
 
-// Sent accounts for a frame of n bytes that egress made of the packet from the last Dequeue. It
+// OnTransmit accounts for a frame of n bytes that egress made of the packet from the last Dequeue. It
 // returns when the frame's last bit leaves. The caller does not call it for a packet that egress
 // drops.
-func (m *Manager) Sent(bytes units.Bytes) (finish units.Time) {
+func (m *Manager) OnTransmit(bytes units.Bytes) (finish units.Time) {
 	p := m.busy
 	p.sent.add(bytes)
 	p.wire += bytes
@@ -252,7 +252,7 @@ func (m *Manager) Sent(bytes units.Bytes) (finish units.Time) {
 	return p.free
 }
 
-// Sending returns the queue of the packet between Dequeue and Done; -1 when there is none.
+// Sending returns the queue of the packet between Dequeue and Complete; -1 when there is none.
 func (m *Manager) Sending() int {
 	if m.busy == nil {
 		return -1
@@ -260,8 +260,8 @@ func (m *Manager) Sending() int {
 	return m.busy.sending
 }
 
-// Done reports that the packet from the last Dequeue has left egress.
-func (m *Manager) Done() {
+// Complete reports that the packet from the last Dequeue has left egress.
+func (m *Manager) Complete() {
 	p := m.busy
 	m.busy = nil
 	q := &p.queues[p.sending]

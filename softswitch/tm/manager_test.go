@@ -39,8 +39,8 @@ type sent struct {
 // drain dequeues all that leaves by now.
 func drain(m *tm.Manager, now units.Time) (out []sent) {
 	for d, ok := m.Dequeue(now); ok; d, ok = m.Dequeue(now) {
-		out = append(out, sent{d.Packet, d.At, m.Sent(units.Bytes(d.Packet.Bytes))})
-		m.Done()
+		out = append(out, sent{d.Packet, d.At, m.OnTransmit(units.Bytes(d.Packet.Bytes))})
+		m.Complete()
 	}
 	return out
 }
@@ -92,9 +92,9 @@ func TestWireTimeIsThatOfTheFrameAsSent(t *testing.T) {
 		}
 		at = append(at, d.At)
 		for _, n := range frames {
-			m.Sent(n)
+			m.OnTransmit(n)
 		}
-		m.Done()
+		m.Complete()
 	}
 	if want := []units.Time{0, 124 * us, 124 * us, 264 * us}; !slices.Equal(at, want) {
 		t.Errorf("left at %v, want %v", at, want)
@@ -110,15 +110,15 @@ func TestUnlimitedAndUnknownPorts(t *testing.T) {
 	m := newManager(t, tm.Config{}, 0)
 	m.Enqueue(packet(1, 0, 1500), 7, 5*us)
 	m.Enqueue(packet(99, 0, 1500), 8, 5*us)
-	for _, want := range []tm.Departure{{Port: 1, Known: true, Epoch: 7}, {Port: 0, Epoch: 8}} {
+	for _, want := range []tm.Dequeued{{Port: 1, Known: true, Epoch: 7}, {Port: 0, Epoch: 8}} {
 		d, ok := m.Dequeue(5 * us)
 		if !ok || d.Port != want.Port || d.Known != want.Known || d.Epoch != want.Epoch || d.At != 5*us {
 			t.Errorf("departure %+v, %v, want %+v", d, ok, want)
 		}
-		if finish := m.Sent(1500); finish != 5*us {
+		if finish := m.OnTransmit(1500); finish != 5*us {
 			t.Errorf("finished at %v, want at once", finish)
 		}
-		m.Done()
+		m.Complete()
 	}
 	var st tm.PortStats
 	if m.Rest(&st); st.Sent.Packets != 1 {
@@ -225,8 +225,8 @@ func TestZeroAllocations(t *testing.T) {
 		}
 		now += units.Millisecond
 		for d, ok := m.Dequeue(now); ok; d, ok = m.Dequeue(now) {
-			m.Sent(units.Bytes(d.Packet.Bytes))
-			m.Done()
+			m.OnTransmit(units.Bytes(d.Packet.Bytes))
+			m.Complete()
 		}
 	}
 	round()
@@ -261,8 +261,8 @@ func BenchmarkManager(b *testing.B) {
 					continue
 				}
 				if d, ok := m.Dequeue(units.MaxTime - 1); ok {
-					m.Sent(units.Bytes(d.Packet.Bytes))
-					m.Done()
+					m.OnTransmit(units.Bytes(d.Packet.Bytes))
+					m.Complete()
 				}
 			}
 		})

@@ -269,13 +269,13 @@ func TestSharesUnderPauses(t *testing.T) {
 			if !ok {
 				rt.Fatal("nothing leaves")
 			}
-			m.Sent(size)
+			m.OnTransmit(size)
 			if d.At >= next {
 				pause(t, m, 1, 0, d.At+length, d.At)
 				next = d.At + gap
 			}
 			m.Enqueue(d.Packet, 0, d.At)
-			m.Done()
+			m.Complete()
 			got[d.Packet.Queue] += size
 		}
 		round := 0.0
@@ -319,8 +319,8 @@ func TestPausesAllocateNothing(t *testing.T) {
 
 func drain2(m *tm.Manager, now units.Time) (n int) {
 	for d, ok := m.Dequeue(now); ok; d, ok = m.Dequeue(now) {
-		m.Sent(units.Bytes(d.Packet.Bytes))
-		m.Done()
+		m.OnTransmit(units.Bytes(d.Packet.Bytes))
+		m.Complete()
 		n++
 	}
 	return n
@@ -340,8 +340,8 @@ func backlog(t *testing.T, quanta [2]units.Bytes, size int) *tm.Manager {
 // one lets the next packet leave.
 func one(m *tm.Manager) (queue uint8, finish units.Time) {
 	d, _ := m.Dequeue(units.MaxTime - 1)
-	finish = m.Sent(units.Bytes(d.Packet.Bytes))
-	m.Done()
+	finish = m.OnTransmit(units.Bytes(d.Packet.Bytes))
+	m.Complete()
 	return d.Packet.Queue, finish
 }
 

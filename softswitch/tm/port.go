@@ -30,7 +30,7 @@ type port struct {
 	index     int        // in the heap; -1 when the port is not in it
 	order     int        // rank in which the port was added, to break ties
 
-	sending int         // queue of the packet between Dequeue and Done; -1 when none
+	sending int         // queue of the packet between Dequeue and Complete; -1 when none
 	wire    units.Bytes // bytes of that packet on the wire so far
 	sent    Counter
 }

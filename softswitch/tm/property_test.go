@@ -99,10 +99,10 @@ func TestPassIsEnqueueAndDequeue(t *testing.T) {
 					}
 				}
 				if pass {
-					if m.Pass(p, a.at) {
+					if m.TryBypass(p, a.at) {
 						passed++
-						collect([]sent{{p, a.at, m.Sent(units.Bytes(a.bytes))}})
-						m.Done()
+						collect([]sent{{p, a.at, m.OnTransmit(units.Bytes(a.bytes))}})
+						m.Complete()
 						continue
 					}
 				}
@@ -222,9 +222,9 @@ func TestDWRRShares(t *testing.T) {
 			d, _ := m.Dequeue(units.MaxTime - 1)
 			q := d.Packet.Queue
 			n := sizes[q] + grow[q]
-			m.Sent(units.Bytes(n))
+			m.OnTransmit(units.Bytes(n))
 			m.Enqueue(d.Packet, 0, 0) // always full
-			m.Done()
+			m.Complete()
 			got[q] += float64(n)
 			total += float64(n)
 		}

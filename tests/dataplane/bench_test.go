@@ -29,9 +29,9 @@ func (p *pump) Enqueue(pkt *engine.Packet) {
 	pkt.EnqTime, pkt.DeqTime = 1, 1
 	p.in.Egress(pkt, 1, p)
 }
-func (p *pump) Transmit(uint32, []byte)  { p.sent++ }
-func (p *pump) Again(pkt *engine.Packet) { pkt.Free() }
-func (p *pump) Digest(string, [][]byte)  {}
+func (p *pump) Transmit(uint32, []byte)        { p.sent++ }
+func (p *pump) Recirculate(pkt *engine.Packet) { pkt.Free() }
+func (p *pump) Digest(string, [][]byte)        {}
 
 // BenchmarkPipeline is one packet with a maxQD shim through Headgate's whole program on the
 // engine: parser, routing with ECMP, admission, egress, deparser.

@@ -120,8 +120,8 @@ func (b *both) Enqueue(p *engine.Packet) { b.enqueued = append(b.enqueued, p) }
 // Transmit implements engine.Out.
 func (b *both) Transmit(_ uint32, frame []byte) { b.sent = append(b.sent, bytes.Clone(frame)) }
 
-// Again implements engine.Out.
-func (b *both) Again(*engine.Packet) { panic("the program sends nothing round again") }
+// Recirculate implements engine.Out.
+func (b *both) Recirculate(*engine.Packet) { panic("the program sends nothing round again") }
 
 // Digest implements engine.Out.
 func (b *both) Digest(name string, fields [][]byte) {

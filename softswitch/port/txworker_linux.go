@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// transmitAhead is how many frames of a port may wait for its reader's transmitter. With more the
+	// transmitAhead is how many frames of a port may wait for its reader's txWorker. With more the
 	// switch makes the kernel send them itself, so that no frame waits long, PAUSE frames least of all.
 	transmitAhead = 2 * batchFrames
-	// transmitLooks is how often a transmitter looks for frames before it waits to be woken, some 30 µs.
+	// transmitLooks is how often a txWorker looks for frames before it waits to be woken, some 30 µs.
 	transmitLooks = 1000
 )
 
-// transmitter makes the kernel send the frames of AF_XDP ports on a core of its own: for veth a system call does all
+// txWorker makes the kernel send the frames of AF_XDP ports on a core of its own: for veth a system call does all
 // that is due with a frame up to its receiver, which takes longer than a P4 program. A reader
 // that cannot keep up has one; otherwise to wake it would cost more than it saves.
-type transmitter struct {
+type txWorker struct {
 	busy   atomic.Bool // the reader's last batch was full
 	parked atomic.Bool
 	wake   chan struct{}
@@ -27,10 +27,10 @@ type transmitter struct {
 	tried  []uint32 // of each port, what had been published when the kernel last left frames in the ring
 }
 
-// startTransmitter gives the AF_XDP ports among inputs a transmitter until stop is called. Where there is no core for
+// startTxWorker gives the AF_XDP ports among inputs a txWorker until stop is called. Where there is no core for
 // it there is none, nil.
-func startTransmitter(inputs []input) (t *transmitter, stop func()) {
-	t = &transmitter{wake: make(chan struct{}, 1)}
+func startTxWorker(inputs []input) (t *txWorker, stop func()) {
+	t = &txWorker{wake: make(chan struct{}, 1)}
 	for _, in := range inputs {
 		switch q := in.(type) {
 		case *xdpPort:
@@ -52,19 +52,19 @@ func startTransmitter(inputs []input) (t *transmitter, stop func()) {
 		close(ended)
 	}()
 	for _, q := range t.ports {
-		q.transmitter.Store(t)
+		q.txWorker.Store(t)
 	}
 	return t, func() {
 		for _, q := range t.ports {
-			q.transmitter.Store(nil)
+			q.txWorker.Store(nil)
 		}
 		cancel()
 		<-ended
 	}
 }
 
-// takes reports whether the transmitter sends what a port has published.
-func (t *transmitter) takes(q *xdpPort) bool {
+// takes reports whether the txWorker sends what a port has published.
+func (t *txWorker) takes(q *xdpPort) bool {
 	if t == nil || !t.busy.Load() || q.sockets.send.pending() > transmitAhead {
 		return false
 	}
@@ -74,7 +74,7 @@ func (t *transmitter) takes(q *xdpPort) bool {
 	return true
 }
 
-func (t *transmitter) run(ctx context.Context) {
+func (t *txWorker) run(ctx context.Context) {
 	for looks := 0; ctx.Err() == nil; looks++ {
 		if t.send() {
 			looks = 0
@@ -97,7 +97,7 @@ func (t *transmitter) run(ctx context.Context) {
 
 // send makes the kernel send once what each port has published, and reports whether there was anything new. What the
 // kernel leaves in a ring waits for the port's next Flush.
-func (t *transmitter) send() bool {
+func (t *txWorker) send() bool {
 	did := false
 	for i, q := range t.ports {
 		r := &q.sockets.send

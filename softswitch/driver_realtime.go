@@ -18,16 +18,16 @@ import (
 // Realtime is a switch on the wall clock with real ports. Add ports before Run.
 type Realtime struct {
 	*Switch
-	r *realRunner
+	r *realtimeDriver
 }
 
-// realRunner runs a switch on the goroutine of Run, which owns the fields that no comment gives to
+// realtimeDriver runs a switch on the goroutine of Run, which owns the fields that no comment gives to
 // another owner.
-type realRunner struct {
+type realtimeDriver struct {
 	start time.Time
 	wake  chan struct{}
-	work  chan *arrivals
-	idle  sync.Pool // of *arrivals
+	work  chan *rxBatch
+	idle  sync.Pool // of *rxBatch
 
 	mu      sync.Mutex
 	posted  []func()     // owned by mu
@@ -36,30 +36,30 @@ type realRunner struct {
 	armed   units.Time   // what the alarm is set for; the switch's lock guards it
 	failure chan error   // of a flush on a source's goroutine
 
-	drivers []port.Port
-	sources []port.Source
-	capture *port.Capture    // nil: none
-	links   *port.LinkEvents // nil: none
-	choice  choice
+	drivers      []port.Port
+	sources      []port.Source
+	capture      *port.Capture    // nil: none
+	links        *port.LinkEvents // nil: none
+	driverSelect driverSelect
 }
 
 // NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
 func NewRealtime(c Config) (*Realtime, error) {
-	r := &realRunner{
-		start: time.Now(), wake: make(chan struct{}, 1), work: make(chan *arrivals, 16),
+	r := &realtimeDriver{
+		start: time.Now(), wake: make(chan struct{}, 1), work: make(chan *rxBatch, 16),
 		armed: units.MaxTime, failure: make(chan error, 1),
 	}
 	s, err := newSwitch(c, r)
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
 	}
-	r.idle.New = func() any { return &arrivals{} }
+	r.idle.New = func() any { return &rxBatch{} }
 	return &Realtime{s, r}, nil
 }
 
-func (r *realRunner) time() units.Time { return units.FromDuration(time.Since(r.start)) }
+func (r *realtimeDriver) time() units.Time { return units.FromDuration(time.Since(r.start)) }
 
-func (r *realRunner) post(fn func()) {
+func (r *realtimeDriver) post(fn func()) {
 	r.mu.Lock()
 	r.posted = append(r.posted, fn)
 	r.pending.Add(1)
@@ -70,7 +70,7 @@ func (r *realRunner) post(fn func()) {
 	}
 }
 
-func (r *realRunner) runPosted() {
+func (r *realtimeDriver) runPosted() {
 	if r.pending.Load() == 0 {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *Realtime) AddSource(src port.Source) { s.r.sources = append(s.r.sources
 // SetCapture records the frames of all ports. Run closes it.
 func (s *Realtime) SetCapture(c *port.Capture) {
 	s.r.capture = c
-	s.core.tap = func(n uint32, d port.Direction, frame []byte) { c.Frame(n, d, frame, time.Now()) }
+	s.dataplane.tap = func(n uint32, d port.Direction, frame []byte) { c.Frame(n, d, frame, time.Now()) }
 }
 
 // SetLinkEvents makes the switch check its interfaces as soon as the kernel reports a change. Without
@@ -152,7 +152,7 @@ func (s *Realtime) Run(ctx context.Context) error {
 	for _, d := range s.r.drivers {
 		err = errors.Join(err, d.Close())
 	}
-	err = errors.Join(err, s.r.choice.close())
+	err = errors.Join(err, s.r.driverSelect.close())
 	if s.r.capture != nil {
 		err = errors.Join(err, s.r.capture.Close())
 	}
@@ -170,14 +170,14 @@ func (s *Realtime) Run(ctx context.Context) error {
 // Files always have more, so that their goroutine reads on while the switch's processes all of what it has
 // read: to move a packet with its fields from one core to another takes longer than its ingress.
 func (s *Realtime) deliver(ctx context.Context, b *port.Batch, files bool) {
-	a := s.r.idle.Get().(*arrivals)
+	a := s.r.idle.Get().(*rxBatch)
 	a.fill(b)
 	if !files {
 		if (len(b.Frames) < cap(b.Frames) || runtime.GOMAXPROCS(0) <= 2) && s.direct(a) {
 			return
 		}
 		if s.r.pending.Load() == 0 {
-			a.ingressAhead(&s.core, s.r.time())
+			a.ingressAhead(&s.dataplane, s.r.time())
 		}
 	}
 	s.r.queued.Add(1)
@@ -189,7 +189,7 @@ func (s *Realtime) deliver(ctx context.Context, b *port.Batch, files bool) {
 }
 
 // direct processes a batch if the switch is idle, and returns false if it is not.
-func (s *Realtime) direct(a *arrivals) bool {
+func (s *Realtime) direct(a *rxBatch) bool {
 	r := s.r
 	idle := func() bool { return r.queued.Load() == 0 && r.pending.Load() == 0 }
 	if !idle() || !s.mu.TryLock() {
@@ -204,7 +204,7 @@ func (s *Realtime) direct(a *arrivals) bool {
 	if r.queued.Load() == 0 { // otherwise the loop sends, with the frames of the queued batches
 		err = r.flush(false)
 	}
-	at, waits := s.core.next()
+	at, waits := s.dataplane.next()
 	waits = waits && at != r.armed
 	s.mu.Unlock()
 	r.done(a)
@@ -224,15 +224,15 @@ func (s *Realtime) direct(a *arrivals) bool {
 }
 
 // receiveBatch processes a batch. The caller holds the lock, which is released between rounds.
-func (s *Realtime) receiveBatch(a *arrivals) {
-	for now := s.r.time(); s.core.receiveBatch(a, now); {
+func (s *Realtime) receiveBatch(a *rxBatch) {
+	for now := s.r.time(); s.dataplane.receiveBatch(a, now); {
 		s.mu.Unlock()
 		s.mu.Lock()
 	}
 }
 
-// done releases a batch and keeps its arrivals for reuse.
-func (r *realRunner) done(a *arrivals) {
+// done releases a batch and keeps it for reuse.
+func (r *realtimeDriver) done(a *rxBatch) {
 	a.batch.Release()
 	a.reset()
 	r.idle.Put(a)
@@ -258,7 +258,7 @@ func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 		st := s.Stats()
 		if now := st.Unfinished > unfinished; now != behind {
 			behind = now
-			s.log.Warn("packets that go back to ingress or are cloned in egress", "switch", s.name, "moreThanCanBeTaken", behind, "passes", st.Again)
+			s.log.Warn("packets that go back to ingress or are cloned in egress", "switch", s.name, "moreThanCanBeTaken", behind, "passes", st.Recirculated)
 		}
 		unfinished = st.Unfinished
 		for _, p := range s.PortStats() {
@@ -298,7 +298,7 @@ func (s *Realtime) loop(ctx context.Context) error {
 		next := s.agent.Next()
 		s.mu.Lock()
 		err := r.flush(false)
-		at, ok := s.core.next()
+		at, ok := s.dataplane.next()
 		if next < units.MaxTime && (!ok || next < at) {
 			at, ok = next, true
 		}
@@ -353,12 +353,12 @@ func (s *Realtime) runReady() {
 		s.agent.Run(now)
 	}
 	s.mu.Lock()
-	s.core.run(s.r.time())
+	s.dataplane.run(s.r.time())
 	s.mu.Unlock()
 }
 
 // process runs a batch of frames through the switch, after what was posted before them.
-func (s *Realtime) process(a *arrivals) {
+func (s *Realtime) process(a *rxBatch) {
 	s.r.runPosted()
 	s.mu.Lock()
 	s.receiveBatch(a)
@@ -376,7 +376,7 @@ func (s *Realtime) flush() error {
 
 // flush makes the drivers send the frames that they keep. Unless all is set, a driver that writes in
 // large pieces may keep its frames a little longer. The caller holds the switch's lock.
-func (r *realRunner) flush(all bool) error {
+func (r *realtimeDriver) flush(all bool) error {
 	for _, d := range r.drivers {
 		send := d.Flush
 		if soon, ok := d.(interface{ FlushSoon() error }); ok && !all {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestTransmitter sends back what comes in full batches, the last of which nothing follows that would make the
-// kernel send what the transmitter leaves.
+// kernel send what the txWorker leaves.
 func TestTransmitter(t *testing.T) {
 	p := veth.New(t, 1)[0]
 	driver, src := openXDP(t, p.Switch)

@@ -10,34 +10,34 @@ import (
 // sweepPeriod is the interval at which the P4Runtime server checks idle timeouts and digests.
 const sweepPeriod = 100 * units.Millisecond
 
-// loopRunner runs a switch on a clock.Loop. The loop's goroutine owns it.
-type loopRunner struct {
+// virtualDriver runs a switch on a clock.Loop. The loop's goroutine owns it.
+type virtualDriver struct {
 	loop  *clock.Loop
 	sw    *Switch
-	timer *clock.Timer // for the core
+	timer *clock.Timer // for the data plane
 	sweep *clock.Timer
 	agent *clock.Timer // for PACC's agent
 }
 
-func (r *loopRunner) post(fn func()) {
+func (r *virtualDriver) post(fn func()) {
 	r.loop.Post(func() {
 		fn()
 		r.due()
 	})
 }
 
-func (r *loopRunner) time() units.Time { return r.loop.Time() }
+func (r *virtualDriver) time() units.Time { return r.loop.Time() }
 
 // due processes what is due and sets the timer for the next time.
-func (r *loopRunner) due() {
+func (r *virtualDriver) due() {
 	r.sw.mu.Lock()
-	r.sw.core.run(r.loop.Now())
-	at, ok := r.sw.core.next()
+	r.sw.dataplane.run(r.loop.Now())
+	at, ok := r.sw.dataplane.next()
 	r.sw.mu.Unlock()
 	r.arm(at, ok)
 }
 
-func (r *loopRunner) arm(at units.Time, ok bool) {
+func (r *virtualDriver) arm(at units.Time, ok bool) {
 	if !ok {
 		r.timer.Stop()
 		return
@@ -47,20 +47,20 @@ func (r *loopRunner) arm(at units.Time, ok bool) {
 	}
 }
 
-func (r *loopRunner) sweepNow() {
+func (r *virtualDriver) sweepNow() {
 	r.sw.server.Sweep(r.loop.Now())
 	r.sw.agent.Sweep(r.loop.Now())
 	r.armAgent()
 	r.sweep.Reset(r.loop.Now() + sweepPeriod)
 }
 
-func (r *loopRunner) runAgent() {
+func (r *virtualDriver) runAgent() {
 	r.sw.agent.Run(r.loop.Now())
 	r.armAgent()
 	r.due()
 }
 
-func (r *loopRunner) armAgent() {
+func (r *virtualDriver) armAgent() {
 	if at := r.sw.agent.Next(); at < units.MaxTime {
 		r.agent.Reset(at)
 	} else {
@@ -71,7 +71,7 @@ func (r *loopRunner) armAgent() {
 // NewOnLoop makes a switch that runs on a loop. Call it before the loop runs, or on the
 // loop's goroutine.
 func NewOnLoop(loop *clock.Loop, c Config) (*Switch, error) {
-	r := &loopRunner{loop: loop}
+	r := &virtualDriver{loop: loop}
 	s, err := newSwitch(c, r)
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", c.Name, err)
@@ -88,20 +88,20 @@ func NewOnLoop(loop *clock.Loop, c Config) (*Switch, error) {
 // unlimited. The switch must run on a loop; call it before the loop runs or on its
 // goroutine.
 func (s *Switch) AddPort(n uint32, rate units.Rate) (*Port, error) {
-	r, ok := s.runner.(*loopRunner)
+	r, ok := s.driver.(*virtualDriver)
 	if !ok {
 		return nil, fmt.Errorf("switch %s: port %d: in-process ports need a switch on a loop", s.name, n)
 	}
 	if err := s.addPort(n, "", rate, nil); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", s.name, err)
 	}
-	return &Port{number: n, runner: r, state: s.core.ports[n]}, nil
+	return &Port{number: n, driver: r, state: s.dataplane.ports[n]}, nil
 }
 
 // Port is an in-process port, one end of a Link.
 type Port struct {
 	number uint32
-	runner *loopRunner
+	driver *virtualDriver
 	state  *portState
 }
 
@@ -112,14 +112,14 @@ func (p *Port) Number() uint32 { return p.number }
 
 // Attach implements Endpoint.
 func (p *Port) Attach(out Sender) {
-	p.runner.sw.mu.Lock()
+	p.driver.sw.mu.Lock()
 	p.state.out = out
-	p.runner.sw.mu.Unlock()
+	p.driver.sw.mu.Unlock()
 }
 
 // SetUp implements Endpoint.
 func (p *Port) SetUp(up bool) {
-	s := p.runner.sw
+	s := p.driver.sw
 	s.mu.Lock()
 	p.state.up = up
 	s.mu.Unlock()
@@ -128,10 +128,10 @@ func (p *Port) SetUp(up bool) {
 
 // Receive implements Endpoint.
 func (p *Port) Receive(frame []byte, now units.Time) {
-	s := p.runner.sw
+	s := p.driver.sw
 	s.mu.Lock()
-	s.core.receive(p.number, frame, now)
-	at, ok := s.core.next()
+	s.dataplane.receive(p.number, frame, now)
+	at, ok := s.dataplane.next()
 	s.mu.Unlock()
-	p.runner.arm(at, ok)
+	p.driver.arm(at, ok)
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// arrivals is a batch of frames that enters the switch; frames enter in no other way.
-// core.receiveBatch runs ingress for each frame and queues the resulting packets before the next.
+// rxBatch is a batch of frames that enters the switch; frames enter in no other way.
+// dataplane.receiveBatch runs ingress for each frame and queues the resulting packets before the next.
 //
 // Where the program allows it, the goroutine that read the frames may call ingressAhead
 // before, without the switch's lock, so that ingress and egress use different cores. The
 // batch then implements the engine's Out: it keeps what leaves ingress until receiveBatch
 // queues it. Who holds a batch owns it; the zero value is ready.
-type arrivals struct {
+type rxBatch struct {
 	*pipeline // that the frames go through, nil while there is none
 
 	frames  []port.Frame
@@ -35,23 +35,23 @@ type arrival struct {
 
 // result is a packet that left ingress.
 type result struct {
-	packet *engine.Packet
-	again  bool // it goes to ingress once more, not to a queue
+	packet       *engine.Packet
+	recirculated bool // it goes to ingress once more, not to a queue
 }
 
-var _ engine.Out = (*arrivals)(nil)
+var _ engine.Out = (*rxBatch)(nil)
 
 // Enqueue implements engine.Out.
-func (a *arrivals) Enqueue(p *engine.Packet) { a.results = append(a.results, result{p, false}) }
+func (a *rxBatch) Enqueue(p *engine.Packet) { a.results = append(a.results, result{p, false}) }
 
-// Again implements engine.Out.
-func (a *arrivals) Again(p *engine.Packet) { a.results = append(a.results, result{p, true}) }
+// Recirculate implements engine.Out.
+func (a *rxBatch) Recirculate(p *engine.Packet) { a.results = append(a.results, result{p, true}) }
 
 // fill gives an empty batch its frames.
-func (a *arrivals) fill(b *port.Batch) { a.batch, a.frames = b, b.Frames }
+func (a *rxBatch) fill(b *port.Batch) { a.batch, a.frames = b, b.Frames }
 
 // reset makes a batch empty.
-func (a *arrivals) reset() {
+func (a *rxBatch) reset() {
 	clear(a.results)
 	a.pipeline, a.frames, a.next, a.waits, a.batch = nil, nil, 0, 0, nil
 	a.ahead, a.results = a.ahead[:0], a.results[:0]
@@ -59,7 +59,7 @@ func (a *arrivals) reset() {
 
 // ingressAhead runs ingress of the running pipeline for all frames, unless the pipeline depends
 // on the order of ingress and egress. It needs no lock.
-func (a *arrivals) ingressAhead(c *core, now units.Time) {
+func (a *rxBatch) ingressAhead(c *dataplane, now units.Time) {
 	pl := c.running.Load()
 	if pl == nil || pl.ordered || len(a.frames) == 0 {
 		return
@@ -74,7 +74,7 @@ func (a *arrivals) ingressAhead(c *core, now units.Time) {
 
 // ingress runs ingress for a frame as part of the burst. This is the one place where PFC
 // decides whether a frame is for the port's MAC, for the pipeline, or for both.
-func (a *arrivals) ingress(c *core, f *port.Frame, now units.Time) arrival {
+func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	n := int32(len(a.results))
 	r := arrival{from: n, to: n}
 	if r.known = c.port(f.Port) != nil; !r.known {
@@ -100,7 +100,7 @@ const patience = 16
 // now. It first processes what was due before, so that packets that should have left do not count
 // against the queues' limits. It returns true when the round ends before the last frame: the
 // caller then releases the lock, acquires it and calls again.
-func (c *core) receiveBatch(a *arrivals, now units.Time) (more bool) {
+func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 	c.run(now)
 	late := c.budget <= 0
 	if late && a.waits < patience {
@@ -140,7 +140,7 @@ func (c *core) receiveBatch(a *arrivals, now units.Time) (more bool) {
 }
 
 // receive is receiveBatch for one frame. It waits for earlier events for one round at most.
-func (c *core) receive(number uint32, frame []byte, now units.Time) {
+func (c *dataplane) receive(number uint32, frame []byte, now units.Time) {
 	a := &c.single
 	c.frame[0] = port.Frame{Port: number, Data: frame}
 	a.frames, a.waits = c.frame[:], patience
@@ -150,7 +150,7 @@ func (c *core) receive(number uint32, frame []byte, now units.Time) {
 
 // forward counts a frame, obeys it when it is a MAC control frame, and queues the packets that
 // ingress made of it.
-func (c *core) forward(a *arrivals, f *port.Frame, r arrival) {
+func (c *dataplane) forward(a *rxBatch, f *port.Frame, r arrival) {
 	if !r.known {
 		c.stats.UnknownPort++
 		return
@@ -173,8 +173,8 @@ func (c *core) forward(a *arrivals, f *port.Frame, r arrival) {
 	}
 	for _, x := range a.results[r.from:r.to] {
 		switch {
-		case x.again:
-			a.pipeline.Again(x.packet)
+		case x.recirculated:
+			a.pipeline.Recirculate(x.packet)
 		case r.to-r.from == 1 && c.pass(a.pipeline, x.packet): // others would have to be queued before it leaves
 		default:
 			a.pipeline.Enqueue(x.packet)

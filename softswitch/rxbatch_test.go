@@ -24,14 +24,14 @@ func TestArrivalsAcrossSwap(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &frames{}
-	c := &core{tm: m, old: map[uint32]*pipeline{}}
+	c := &dataplane{tm: m, old: map[uint32]*pipeline{}}
 	for n := uint32(1); n <= 2; n++ {
 		if err := m.AddPort(n, 0); err != nil {
 			t.Fatal(err)
 		}
 		c.ports[n] = &portState{out: out, up: true, info: PortStats{Port: n}}
 	}
-	a, b := &arrivals{}, port.NewBatch(96, 64<<10)
+	a, b := &rxBatch{}, port.NewBatch(96, 64<<10)
 	b.Add(7, frame(2, 0, 9, 64)) // no such port
 	for seq := range uint32(3) {
 		b.Add(1, frame(2, 0, seq, 64))
@@ -68,23 +68,23 @@ func TestArrivalsAcrossSwap(t *testing.T) {
 func TestArrivalsWaitForWhatIsDue(t *testing.T) {
 	const ports, limit, more = 16, 200, 90
 	s, p := onLoop(t, clock.NewLoop(), "a", ports, 8*units.Mbps) // a byte lasts 1 us
-	s.core.install(echo(t, 8).Instance)
+	s.dataplane.install(echo(t, 8).Instance)
 	for _, x := range p[1:] {
 		x.SetUp(true)
 		if err := s.SetQueueLimit(x.Number(), AllQueues, tm.Limit{Packets: limit}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range limit {
-			s.core.receive(1, frame(uint8(x.Number()), 0, uint32(i), 60), 0)
+			s.dataplane.receive(1, frame(uint8(x.Number()), 0, uint32(i), 60), 0)
 		}
 	}
-	a, b := &arrivals{}, port.NewBatch(96, 64<<10)
+	a, b := &rxBatch{}, port.NewBatch(96, 64<<10)
 	for i := range more {
 		b.Add(1, frame(1, 0, uint32(i), 60))
 	}
 	a.fill(b)
 	turns := 1
-	for s.core.receiveBatch(a, units.Second) {
+	for s.dataplane.receiveBatch(a, units.Second) {
 		turns++
 	}
 	for _, st := range s.PortStats() {

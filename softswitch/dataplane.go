@@ -12,28 +12,28 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// againDelay is how long a resubmitted or recirculated packet takes back to ingress. It is
+// recirculationDelay is how long a resubmitted or recirculated packet takes back to ingress. It is
 // not zero, so that a program that recirculates for ever cannot stop the clock.
-const againDelay = units.Microsecond
+const recirculationDelay = units.Microsecond
 
-// againLimit is how many of them may be under way: simple_switch.cpp's input buffer.
-const againLimit = 1024
+// recirculationLimit is how many of them may be under way: simple_switch.cpp's input buffer.
+const recirculationLimit = 1024
 
 // roundPackets bounds a round, the work between acquiring and releasing the switch's lock, to
 // about a millisecond. A packet that recirculates for ever, or that egress clones for ever, is
 // processed in every round, but no round waits for its end.
 const roundPackets = 1024
 
-// control is what the core needs of a P4Runtime server.
+// control is what the data plane needs of a P4Runtime server.
 type control interface {
 	PacketIn(frame []byte)
 	Digest(name string, fields [][]byte)
 }
 
-// core is a switch without clock and goroutines: the running pipeline, the traffic
+// dataplane is a switch without clock and goroutines: the running pipeline, the traffic
 // manager and the ports. The Switch's lock guards it; ingressAhead reads ports and pfc,
 // which do not change, without it.
-type core struct {
+type dataplane struct {
 	tm      *tm.Manager
 	ports   [maxPort + 1]*portState // nil: no such port; does not change while a Realtime runs
 	control control
@@ -44,26 +44,26 @@ type core struct {
 	stormAt units.Time                                // when watchStorms is due; MaxTime for not at all
 	stormed func(port uint32, class int, begins bool) // called when a storm begins or ends
 
-	running atomic.Pointer[pipeline] // nil before the first; written with the lock held
-	old     map[uint32]*pipeline     // others that have packets in the queues, by epoch
-	epoch   uint32
-	again   ring.Ring[returning]
-	single  arrivals // of receive
-	frame   [1]port.Frame
-	burst   *engine.Burst // of the batch being processed, nil between batches
-	now     units.Time    // the time of the current event; it never decreases
-	budget  int           // packets that the round may still process
-	stats   Stats
+	running        atomic.Pointer[pipeline] // nil before the first; written with the lock held
+	old            map[uint32]*pipeline     // others that have packets in the queues, by epoch
+	epoch          uint32
+	recirculations ring.Ring[recirculation]
+	single         rxBatch // of receive
+	frame          [1]port.Frame
+	burst          *engine.Burst // of the batch being processed, nil between batches
+	now            units.Time    // the time of the current event; it never decreases
+	budget         int           // packets that the round may still process
+	stats          Stats
 }
 
-// returning is a packet on its way back to ingress.
-type returning struct {
+// recirculation is a packet on its way back to ingress.
+type recirculation struct {
 	packet   *engine.Packet
 	pipeline *pipeline
 	due      units.Time
 }
 
-// portState is a port of the core.
+// portState is a port of the data plane.
 type portState struct {
 	out Sender // nil: nothing attached
 	up  bool
@@ -75,10 +75,10 @@ type portState struct {
 // pipeline is one program that runs, or has packets left from when it ran. It is the
 // engine's Out.
 type pipeline struct {
-	core    *core
-	data    *engine.Instance
-	epoch   uint32
-	packets int // in queues or on their way back to ingress
+	dataplane *dataplane
+	data      *engine.Instance
+	epoch     uint32
+	packets   int // in queues or on their way back to ingress
 
 	// ordered says that ingress and egress share registers. No egress may then run between the
 	// ingress of a frame and its queueing: otherwise a RESUME that egress sends could overtake
@@ -88,17 +88,17 @@ type pipeline struct {
 
 // install makes d the running pipeline. Packets in the queues still pass the egress of the
 // pipeline whose ingress they passed, as in BMv2.
-func (c *core) install(d *engine.Instance) {
+func (c *dataplane) install(d *engine.Instance) {
 	if pl := c.running.Load(); pl != nil && pl.packets > 0 {
 		c.old[pl.epoch] = pl
 	}
 	c.epoch++
-	c.running.Store(&pipeline{core: c, data: d, epoch: c.epoch, ordered: d.Program().SharesRegisters()})
+	c.running.Store(&pipeline{dataplane: c, data: d, epoch: c.epoch, ordered: d.Program().SharesRegisters()})
 	c.stats.Pipelines++
 }
 
 // port returns a port's state, nil when it does not exist.
-func (c *core) port(n uint32) *portState {
+func (c *dataplane) port(n uint32) *portState {
 	if n > maxPort {
 		return nil
 	}
@@ -106,36 +106,36 @@ func (c *core) port(n uint32) *portState {
 }
 
 // next returns when to call run again; false when nothing is due.
-func (c *core) next() (units.Time, bool) {
+func (c *dataplane) next() (units.Time, bool) {
 	at, ok := c.tm.Next()
-	if c.again.Len() > 0 && (!ok || c.again.Front().due < at) {
-		at, ok = c.again.Front().due, true
+	if c.recirculations.Len() > 0 && (!ok || c.recirculations.Front().due < at) {
+		at, ok = c.recirculations.Front().due, true
 	}
 	if c.pfc != nil && c.stormAt < units.MaxTime && (!ok || c.stormAt < at) {
 		at, ok = c.stormAt, true
 	}
 	if c.budget <= 0 {
-		at = max(at, c.now+againDelay) // what never ends must not stop the clock
+		at = max(at, c.now+recirculationDelay) // what never ends must not stop the clock
 	}
 	return at, ok
 }
 
 // run is a round: it processes what is due by now.
-func (c *core) run(now units.Time) {
+func (c *dataplane) run(now units.Time) {
 	c.budget = roundPackets
 	c.runDue(max(c.now, now))
 }
 
 // runDue processes what is due by now, in order of time, until the round's budget is used up.
 // What remains is processed in later rounds, at their time, so later events do not wait for it.
-func (c *core) runDue(now units.Time) {
+func (c *dataplane) runDue(now units.Time) {
 	if c.pfc != nil && c.stormAt <= now {
 		c.watchStorms(now)
 	}
 	for {
 		at, departs := c.tm.Next()
 		departs = departs && at <= now
-		returns := c.again.Len() > 0 && c.again.Front().due <= now && (!departs || c.again.Front().due < at)
+		returns := c.recirculations.Len() > 0 && c.recirculations.Front().due <= now && (!departs || c.recirculations.Front().due < at)
 		if !returns && !departs {
 			break
 		}
@@ -145,7 +145,7 @@ func (c *core) runDue(now units.Time) {
 		}
 		c.budget--
 		if returns {
-			c.reenter(c.again.Pop())
+			c.reenter(c.recirculations.Pop())
 		} else {
 			c.depart(at)
 		}
@@ -153,7 +153,7 @@ func (c *core) runDue(now units.Time) {
 	c.now = now
 }
 
-func (c *core) reenter(r returning) {
+func (c *dataplane) reenter(r recirculation) {
 	c.now = max(c.now, r.due)
 	if t := c.burst; t.Of(r.pipeline.data) {
 		t.Ingress(r.packet, c.now, r.pipeline) // a second lock of the instance could deadlock
@@ -163,7 +163,7 @@ func (c *core) reenter(r returning) {
 	c.release(r.pipeline)
 }
 
-func (c *core) depart(at units.Time) {
+func (c *dataplane) depart(at units.Time) {
 	d, _ := c.tm.Dequeue(at)
 	c.now = max(c.now, at)
 	pl := c.running.Load()
@@ -176,8 +176,8 @@ func (c *core) depart(at units.Time) {
 
 // pass sends a packet through the traffic manager and egress at once. It returns false when the
 // packet would have to wait or something else is due before it.
-func (c *core) pass(pl *pipeline, p *engine.Packet) bool {
-	if !c.tm.Pass(p, c.now) {
+func (c *dataplane) pass(pl *pipeline, p *engine.Packet) bool {
+	if !c.tm.TryBypass(p, c.now) {
 		return false
 	}
 	c.egress(pl, p, c.now)
@@ -185,25 +185,25 @@ func (c *core) pass(pl *pipeline, p *engine.Packet) bool {
 }
 
 // egress runs egress for a packet that has left its queue at a time.
-func (c *core) egress(pl *pipeline, p *engine.Packet, at units.Time) {
+func (c *dataplane) egress(pl *pipeline, p *engine.Packet, at units.Time) {
 	if t := c.burst; t.Of(pl.data) {
 		t.Egress(p, at, pl)
 	} else {
 		pl.data.Egress(p, at, pl)
 	}
-	c.tm.Done()
+	c.tm.Complete()
 }
 
 // retain counts a packet of a pipeline that enters a queue or goes back to ingress. It keeps an
 // old pipeline when its first packet is queued only after the new pipeline was installed.
-func (c *core) retain(pl *pipeline) {
+func (c *dataplane) retain(pl *pipeline) {
 	if pl.packets++; pl.packets == 1 && pl != c.running.Load() {
 		c.old[pl.epoch] = pl
 	}
 }
 
 // release is the opposite of retain. It forgets an old pipeline with its last packet.
-func (c *core) release(pl *pipeline) {
+func (c *dataplane) release(pl *pipeline) {
 	if pl.packets--; pl.packets == 0 && pl != c.running.Load() {
 		delete(c.old, pl.epoch)
 	}
@@ -214,17 +214,17 @@ var _ engine.Out = (*pipeline)(nil)
 
 // Enqueue implements engine.Out.
 func (pl *pipeline) Enqueue(p *engine.Packet) {
-	if !pl.core.tm.Enqueue(p, pl.epoch, pl.core.now) {
+	if !pl.dataplane.tm.Enqueue(p, pl.epoch, pl.dataplane.now) {
 		p.Free()
 		return
 	}
-	pl.core.retain(pl)
+	pl.dataplane.retain(pl)
 }
 
 // Transmit implements engine.Out.
 func (pl *pipeline) Transmit(number uint32, frame []byte) {
-	c := pl.core
-	finish := c.tm.Sent(units.Bytes(len(frame)))
+	c := pl.dataplane
+	finish := c.tm.OnTransmit(units.Bytes(len(frame)))
 	p := c.port(number)
 	if p == nil {
 		c.stats.UnknownPort++
@@ -245,22 +245,22 @@ func (pl *pipeline) Transmit(number uint32, frame []byte) {
 	p.out.Send(frame, finish)
 }
 
-// Again implements engine.Out.
-func (pl *pipeline) Again(p *engine.Packet) {
-	c := pl.core
-	if c.again.Len() == againLimit {
-		c.stats.AgainDropped++
+// Recirculate implements engine.Out.
+func (pl *pipeline) Recirculate(p *engine.Packet) {
+	c := pl.dataplane
+	if c.recirculations.Len() == recirculationLimit {
+		c.stats.RecirculationsDropped++
 		p.Free()
 		return
 	}
-	c.stats.Again++
+	c.stats.Recirculated++
 	c.retain(pl)
-	*c.again.Push() = returning{p, pl, c.now + againDelay}
+	*c.recirculations.Push() = recirculation{p, pl, c.now + recirculationDelay}
 }
 
 // Digest implements engine.Out.
 func (pl *pipeline) Digest(name string, fields [][]byte) {
-	if pl == pl.core.running.Load() { // the server knows the digests of the running program only
-		pl.core.control.Digest(name, fields)
+	if pl == pl.dataplane.running.Load() { // the server knows the digests of the running program only
+		pl.dataplane.control.Digest(name, fields)
 	}
 }

@@ -2,9 +2,9 @@ package softswitch
 
 import "github.com/headgate/headgate/softswitch/port"
 
-// choice is which drivers the ports have chosen. The goroutine that watches the ports owns it.
-type choice struct {
-	users *port.Users // nil: no port chooses its driver
+// driverSelect is which drivers the ports have chosen. The goroutine that watches the ports owns it.
+type driverSelect struct {
+	users *port.IfaceUsers // nil: no port chooses its driver
 	last  map[uint32]chosen
 }
 
@@ -12,14 +12,14 @@ type chosen struct{ driver, why string }
 
 // SetUsers makes the ports that choose their drivers choose again when something else begins or ends
 // to use their interfaces, at once or at most watchPeriod later. Run closes it.
-func (s *Realtime) SetUsers(u *port.Users) {
-	s.r.choice = choice{users: u, last: map[uint32]chosen{}}
+func (s *Realtime) SetUsers(u *port.IfaceUsers) {
+	s.r.driverSelect = driverSelect{users: u, last: map[uint32]chosen{}}
 }
 
 // choose lets the ports choose, and logs what is new and why; event tells that the interfaces may have
 // changed.
 func (s *Realtime) choose(event bool) {
-	c := &s.r.choice
+	c := &s.r.driverSelect
 	if c.users == nil {
 		return
 	}
@@ -27,7 +27,7 @@ func (s *Realtime) choose(event bool) {
 		s.log.Error("ports keep their drivers", "switch", s.name, "err", err)
 		return
 	}
-	for i, p := range s.core.ports {
+	for i, p := range s.dataplane.ports {
 		if p == nil {
 			continue
 		}
@@ -43,7 +43,7 @@ func (s *Realtime) choose(event bool) {
 	}
 }
 
-func (c *choice) close() error {
+func (c *driverSelect) close() error {
 	if c.users == nil {
 		return nil
 	}

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users tell what else uses the interfaces of a network namespace, which AF_XDP would take their frames
+// IfaceUsers tell what else uses the interfaces of a network namespace, which AF_XDP would take their frames
 // away from: that of the thread that opened them. One goroutine at a time may use them.
-type Users struct {
+type IfaceUsers struct {
 	netlink *netlink.Handle
 	packets *os.File // /proc/net/packet
 
@@ -31,8 +31,8 @@ type peer struct {
 	here  bool // in the same network namespace
 }
 
-// OpenUsers looks for users a first time.
-func OpenUsers() (*Users, error) {
+// OpenIfaceUsers looks for users a first time.
+func OpenIfaceUsers() (*IfaceUsers, error) {
 	packets, err := os.Open("/proc/thread-self/net/packet")
 	if err != nil {
 		return nil, fmt.Errorf("who listens on interfaces: %w", err)
@@ -41,7 +41,7 @@ func OpenUsers() (*Users, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("who uses interfaces: %w", err), packets.Close())
 	}
-	u := &Users{netlink: handle, packets: packets, own: map[uint64]bool{}}
+	u := &IfaceUsers{netlink: handle, packets: packets, own: map[uint64]bool{}}
 	if err := u.Look(true); err != nil {
 		return nil, errors.Join(err, u.Close())
 	}
@@ -50,7 +50,7 @@ func OpenUsers() (*Users, error) {
 
 // Look looks again: for packet sockets, which no event tells of, and at all if there was an event
 // (LinkEvents).
-func (u *Users) Look(event bool) error {
+func (u *IfaceUsers) Look(event bool) error {
 	if event {
 		if err := u.look(); err != nil {
 			return fmt.Errorf("who uses interfaces: %w", err)
@@ -60,7 +60,7 @@ func (u *Users) Look(event bool) error {
 }
 
 // look lists interfaces above others, addresses and queueing disciplines.
-func (u *Users) look() error {
+func (u *IfaceUsers) look() error {
 	u.links, u.peers, u.tagged = map[int]string{}, map[int]peer{}, map[int]string{}
 	links, err := u.netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -102,7 +102,7 @@ func (u *Users) look() error {
 
 // listen reads which packet sockets there are. Its lines are: address, references, type, protocol,
 // interface, running, memory, user, inode.
-func (u *Users) listen() error {
+func (u *IfaceUsers) listen() error {
 	if _, err := u.packets.Seek(0, 0); err != nil {
 		return fmt.Errorf("who listens on interfaces: %w", err)
 	}
@@ -135,7 +135,7 @@ func parseListeners(text []byte, own map[uint64]bool) map[int]string {
 }
 
 // of says what else uses an interface; empty for nothing.
-func (u *Users) of(index int) string {
+func (u *IfaceUsers) of(index int) string {
 	for _, why := range []string{u.links[index], u.listeners[index], u.listeners[0]} {
 		if why != "" {
 			return why
@@ -148,7 +148,7 @@ func (u *Users) of(index int) string {
 }
 
 // disregard does not count a packet socket as a user.
-func (u *Users) disregard(socket int) error {
+func (u *IfaceUsers) disregard(socket int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(socket, &st); err != nil {
 		return fmt.Errorf("inode of a packet socket: %w", err)
@@ -161,7 +161,7 @@ func (u *Users) disregard(socket int) error {
 // hardware resets it. A sender in another namespace may leave VLAN tags to the interface, and an XDP
 // program would not see them: only the kernel's own interfaces and queueing disciplines do so, not
 // packet sockets.
-func (u *Users) never(index int) string {
+func (u *IfaceUsers) never(index int) string {
 	p, veth := u.peers[index]
 	switch {
 	case !veth:
@@ -173,7 +173,7 @@ func (u *Users) never(index int) string {
 }
 
 // Close ends the look-out.
-func (u *Users) Close() error {
+func (u *IfaceUsers) Close() error {
 	u.netlink.Close()
 	return u.packets.Close()
 }

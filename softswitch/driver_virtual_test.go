@@ -159,14 +159,14 @@ func TestRecirculation(t *testing.T) {
 	h := &host{loop: loop}
 	connect(t, loop, 0, h, p[1])
 	h.send(us, frame(255, 0, 3, 60))
-	for range againLimit + 5 {
+	for range recirculationLimit + 5 {
 		h.send(10*us, frame(255, 0, 4, 60))
 	}
 	loop.RunUntil(ms)
-	if a := h.got[0]; a.seq != 3 || a.rounds != 1 || a.at != us+againDelay {
-		t.Errorf("received %+v, want it %v later after one round", a, againDelay)
+	if a := h.got[0]; a.seq != 3 || a.rounds != 1 || a.at != us+recirculationDelay {
+		t.Errorf("received %+v, want it %v later after one round", a, recirculationDelay)
 	}
-	if st := s.Stats(); st.Again != againLimit+1 || st.AgainDropped != 5 || len(h.got) != againLimit+1 {
+	if st := s.Stats(); st.Recirculated != recirculationLimit+1 || st.RecirculationsDropped != 5 || len(h.got) != recirculationLimit+1 {
 		t.Errorf("%d arrived, stats %+v", len(h.got), st)
 	}
 }
@@ -184,8 +184,8 @@ func TestSwapKeepsQueuedPackets(t *testing.T) {
 	s.Commit(echo(t, 8))
 	h.send(60*us, frame(1, 0, 4, 100))
 	loop.RunUntil(55 * us)
-	if len(s.core.old) != 1 {
-		t.Errorf("%d old pipelines, want one with packets", len(s.core.old))
+	if len(s.dataplane.old) != 1 {
+		t.Errorf("%d old pipelines, want one with packets", len(s.dataplane.old))
 	}
 	loop.RunUntil(10 * ms)
 	seqs := []uint32{}
@@ -195,8 +195,8 @@ func TestSwapKeepsQueuedPackets(t *testing.T) {
 	if !slices.Equal(seqs, []uint32{0, 1, 2, 4, 3}) {
 		t.Errorf("received %v", seqs)
 	}
-	if len(s.core.old) != 0 || s.Stats().Pipelines != 2 {
-		t.Errorf("%d old pipelines left of %d", len(s.core.old), s.Stats().Pipelines)
+	if len(s.dataplane.old) != 0 || s.Stats().Pipelines != 2 {
+		t.Errorf("%d old pipelines left of %d", len(s.dataplane.old), s.Stats().Pipelines)
 	}
 }
 
