@@ -90,8 +90,8 @@ type pass struct {
 	p *Pipeline
 }
 
-func (o *pass) Enqueue(p *engine.Packet) { o.p.Instance.Egress(p, o.d.Now(), o) }
-func (o *pass) Recirculate(p *engine.Packet)   { p.Free() }
+func (o *pass) Enqueue(p *engine.Packet)     { o.p.Instance.Egress(p, o.d.Now(), o) }
+func (o *pass) Recirculate(p *engine.Packet) { p.Free() }
 
 func (o *pass) Transmit(port uint32, frame []byte) {
 	o.d.mu.Lock()
