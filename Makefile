@@ -47,8 +47,8 @@ RACE := $(shell [ "$(CGO)" = 1 ] && command -v $$($(GO) env CC) >/dev/null && ec
 # Packages that start no goroutine, which tests/house checks: the race detector finds nothing there
 # and makes the simulator fifteen times slower; of that only a run on several cores does.
 SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/feature ./controller/feature/buffer ./controller/feature/buffer/sonic \
-	./controller/feature/linkprobe ./controller/feature/pfcwatchdog ./controller/feature/qos \
-	./controller/feature/routing ./controller/feature/sourcecheck ./controller/feature/soze \
+	./controller/feature/lldp ./controller/feature/pfcwatchdog ./controller/feature/qos \
+	./controller/feature/routing ./controller/feature/sourceguard ./controller/feature/soze \
 	./controller/feature/telemetry ./controller/p4runtime/pipeline ./controller/p4runtime/poll ./controller/p4runtime/reconcile \
 	./controller/topology ./controller/trafficmanager ./sim ./sim/event \
 	./sim/maxmin ./sim/topo ./sim/workload ./headroom/... ./hosts/agent ./hosts/law/... \

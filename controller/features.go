@@ -5,12 +5,12 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/buffer"
-	"github.com/headgate/headgate/controller/feature/linkprobe"
+	"github.com/headgate/headgate/controller/feature/lldp"
 	"github.com/headgate/headgate/controller/feature/pacc"
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/feature/routing"
-	"github.com/headgate/headgate/controller/feature/sourcecheck"
+	"github.com/headgate/headgate/controller/feature/sourceguard"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/feature/telemetry"
 	"github.com/headgate/headgate/p4src/ids"
@@ -20,14 +20,14 @@ import (
 func features() []feature.Constructor {
 	return []feature.Constructor{
 		routing.New,
-		sourcecheck.New,
+		sourceguard.New,
 		qos.New,
 		soze.New,
 		buffer.New,
 		pfcwatchdog.New,
 		pacc.New,
 		telemetry.New,
-		linkprobe.New,
+		lldp.New,
 	}
 }
 

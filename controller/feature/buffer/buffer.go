@@ -29,8 +29,6 @@ import (
 	"sync"
 	"time"
 
-	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
-
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
@@ -41,7 +39,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// feat is the feature. mu guards the memories and the last wants; each memory is owned by
+// feat is the feature. mu guards the memories; each memory is owned by
 // the loop of its switch.
 type feat struct {
 	callbacks feature.Callbacks
@@ -49,7 +47,6 @@ type feat struct {
 
 	mu       sync.Mutex
 	memories map[string]*memory
-	wants    wants
 }
 
 // The capabilities.
@@ -110,29 +107,6 @@ func New(callbacks feature.Callbacks) feature.Feature {
 
 // Name implements feature.Feature.
 func (*feat) Name() string { return "buffer" }
-
-// wants are the entities of the last configuration: routes change often, buffers do not.
-type wants struct {
-	config *config.Config
-	lists  map[string][]*p4v1.Entity
-}
-
-// Desired implements feature.Feature.
-func (f *feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.wants.config != env.Config {
-		f.wants = wants{config: env.Config, lists: map[string][]*p4v1.Entity{}}
-	}
-	if list, known := f.wants.lists[env.Switch.Name]; known {
-		return list, nil
-	}
-	list, err := desired(env)
-	if err == nil {
-		f.wants.lists[env.Switch.Name] = list
-	}
-	return list, err
-}
 
 // memory is what of a switch outlives its loops, which end with every session and
 // configuration. It is locked because a switch that changes its address may have two loops

@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/tables/buffer"
 )
 
-// desired returns a switch's entities: how PFC frames leave it, the policy, and what the
+// Desired implements feature.Feature: how PFC frames leave the switch, the policy, and what the
 // policy needs.
-func desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	s := env.Switch
 	by, err := means(env)
 	switch {

@@ -49,7 +49,7 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 	}
 	err = errors.Join(err, l.failed, l.refresh(now), l.reclaim(now))
 	l.failed = nil
-	l.watch(now)
+	l.monitor(now)
 	l.publish()
 	return err
 }

@@ -57,8 +57,8 @@ type PortState struct {
 
 // Kinds of alarms.
 const (
-	StormAlarm = "pfc.storm"            // more PAUSE frames than the watchdog allows
-	StuckAlarm = "pfc.stuck"            // paused for longer than the watchdog allows
+	StormAlarm = "pfc.storm"            // more PAUSE frames than section buffer.watchdog allows
+	StuckAlarm = "pfc.stuck"            // paused for longer than section buffer.watchdog allows
 	LateAlarm  = "pfc.refresh_late"     // a PAUSE expired before it was repeated
 	DropAlarm  = "buffer.lossless_drop" // a packet of a lossless class was dropped
 )

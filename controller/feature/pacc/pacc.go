@@ -125,8 +125,7 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	if env.By(watchCapability) != view.ByProgram {
 		return nil
 	}
-	switch {
-	case !cfg.Enabled:
+	if !cfg.Enabled {
 		s := &sweeper{sw: sw, tables: flowtable.Learned}
 		if !queuePairCapability.In(env.Pipeline) {
 			s.tables = slices.DeleteFunc(slices.Clone(s.tables), func(id uint32) bool { return id == ids.TableQueuePair })

@@ -32,7 +32,10 @@ type overP4Runtime struct {
 	index  map[cnpgen.Flow]int // scratch of Counters
 }
 
-var _ cnpgen.Switch = (*overP4Runtime)(nil)
+var (
+	_ cnpgen.Switch         = (*overP4Runtime)(nil)
+	_ cnpgen.QueuePairTable = (*overP4Runtime)(nil)
+)
 
 // readTimeout and writeTimeout bound the calls of a tick.
 const (
@@ -133,6 +136,37 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 		}
 	}
 	return list, err
+}
+
+// QueuePairs implements cnpgen.QueuePairTable.
+func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
+	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
+	defer cancel()
+	list, err := o.sw.Read(ctx, p4msg.Of(&p4v1.TableEntry{TableId: ids.TableQueuePair}))
+	if err != nil {
+		return dst, fmt.Errorf("queue pairs: %w", err)
+	}
+	for _, e := range list {
+		if q, ok := flowtable.ReadQueuePair(e.GetTableEntry()); ok {
+			dst = append(dst, q)
+		}
+	}
+	return dst, nil
+}
+
+// WriteQueuePairs implements cnpgen.QueuePairTable.
+func (o *overP4Runtime) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
+	var updates []*p4v1.Update
+	for _, q := range remove {
+		updates = append(updates, p4msg.Delete(flowtable.QueuePairEntry(q, o.ageing)))
+	}
+	for _, q := range add {
+		updates = append(updates, p4msg.Insert(flowtable.QueuePairEntry(q, o.ageing)))
+	}
+	if err := o.write(updates); err != nil {
+		return fmt.Errorf("learning %d queue pairs: %w", len(add), err)
+	}
+	return nil
 }
 
 // write sends updates. It is no error if an entry to be added is there already, or one to be removed

@@ -1,7 +1,7 @@
-// Package sourcecheck is the feature that keeps hosts to their own addresses: a port that
+// Package sourceguard is the IP source guard, which keeps hosts to their own addresses: a port that
 // leads to a host takes IPv4 only from the host's address (RFC 2827, BCP 38). What it drops is
 // counted as source.
-package sourcecheck
+package sourceguard
 
 import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"

@@ -1,4 +1,4 @@
-package linkprobe
+package lldp
 
 import (
 	"context"

@@ -29,23 +29,23 @@ var severities = map[string]view.Severity{
 	StormAlarm: view.Warning, StuckAlarm: view.Warning, LateAlarm: view.Error, DropAlarm: view.Error,
 }
 
-// watch begins and ends alarms.
-func (l *loop) watch(now time.Time) {
+// monitor begins and ends alarms.
+func (l *loop) monitor(now time.Time) {
 	l.memory.Lock()
 	defer l.memory.Unlock()
 	for _, p := range l.ports {
-		l.watchStorm(now, p)
-		l.watchDrops(now, p)
+		l.monitorStorm(now, p)
+		l.monitorDrops(now, p)
 		if p.polled.IsZero() || now.Sub(p.polled) > stalePolls*l.every {
 			continue // what it was is not what it is
 		}
-		l.watchStuck(now, p)
-		l.watchRefresh(now, p)
+		l.monitorStuck(now, p)
+		l.monitorRefresh(now, p)
 	}
 }
 
-// watchStorm compares the PAUSE frames of a window with the bound.
-func (l *loop) watchStorm(now time.Time, p *port) {
+// monitorStorm compares the PAUSE frames of a window with the bound.
+func (l *loop) monitorStorm(now time.Time, p *port) {
 	window := l.buffer.StormWindow
 	for len(p.storm) > 2 && now.Sub(p.storm[1].at) >= window {
 		p.storm = p.storm[1:]
@@ -68,8 +68,8 @@ func (l *loop) watchStorm(now time.Time, p *port) {
 	})
 }
 
-// watchDrops raises the alarm for lossless packets that were dropped in the last window.
-func (l *loop) watchDrops(now time.Time, p *port) {
+// monitorDrops raises the alarm for lossless packets that were dropped in the last window.
+func (l *loop) monitorDrops(now time.Time, p *port) {
 	for c, at := range p.drop {
 		on := !at.IsZero() && now.Sub(at) <= l.buffer.StormWindow
 		l.alarm(now, DropAlarm, p, c, on, func() string {
@@ -78,7 +78,7 @@ func (l *loop) watchDrops(now time.Time, p *port) {
 	}
 }
 
-func (l *loop) watchStuck(now time.Time, p *port) {
+func (l *loop) monitorStuck(now time.Time, p *port) {
 	for c, since := range p.since {
 		on := !since.IsZero() && now.Sub(since) > l.buffer.Stuck
 		l.alarm(now, StuckAlarm, p, c, on, func() string {
@@ -87,8 +87,8 @@ func (l *loop) watchStuck(now time.Time, p *port) {
 	}
 }
 
-// watchRefresh raises the alarm when a PAUSE has expired that should still hold.
-func (l *loop) watchRefresh(now time.Time, p *port) {
+// monitorRefresh raises the alarm when a PAUSE has expired that should still hold.
+func (l *loop) monitorRefresh(now time.Time, p *port) {
 	on := p.Paused != 0 && p.age >= 2*p.half
 	l.alarm(now, LateAlarm, p, everyClass, on, func() string {
 		return fmt.Sprintf("its PAUSE was sent %v ago and lasts %v, so its peer may send again; %s had no effect",

@@ -1,8 +1,8 @@
-// Package linkprobe is the feature that finds out which links between switches work.
+// Package lldp is the feature that finds out which links between switches work.
 // P4Runtime has no port state, and a port that is up need not lead anywhere, so each switch
 // sends an LLDP frame (IEEE 802.1AB) out of every port that leads to another switch, and punts
 // those that arrive to the controller. Who misses the probes of a link, and what follows, is decided by the controller.
-package linkprobe
+package lldp
 
 import (
 	"context"
@@ -24,16 +24,16 @@ import (
 // reason is the punt reason of probes in the packet_in header.
 const reason = 2
 
-type linkprobe struct{ callbacks feature.Callbacks }
+type lldp struct{ callbacks feature.Callbacks }
 
 // New returns the feature.
-func New(callbacks feature.Callbacks) feature.Feature { return &linkprobe{callbacks: callbacks} }
+func New(callbacks feature.Callbacks) feature.Feature { return &lldp{callbacks: callbacks} }
 
 // Name implements feature.Feature.
-func (*linkprobe) Name() string { return "linkprobe" }
+func (*lldp) Name() string { return "linkprobe" }
 
 // Describe implements feature.Feature.
-func (*linkprobe) Describe() feature.Description {
+func (*lldp) Describe() feature.Description {
 	return feature.Description{
 		Capabilities: []feature.Capability{probeCapability, limitCapability},
 		Section:      config.Section{Key: "punt", Read: read},
@@ -58,7 +58,7 @@ var limitCapability = feature.Capability{
 
 // Desired implements feature.Feature: LLDP frames go to the controller, and never further,
 // whether or not this controller probes; of each port only so many.
-func (*linkprobe) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
+func (*lldp) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", p4msg.Uint(etherType), p4msg.Uint(0xffff)).Priority(10).
@@ -70,7 +70,7 @@ func (*linkprobe) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 }
 
 // Attach implements feature.Feature.
-func (f *linkprobe) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
+func (f *lldp) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	if env.Config.Controller.ProbeInterval <= 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package sourcecheck
+package sourceguard
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package linkprobe
+package lldp
 
 import (
 	"github.com/headgate/headgate/controller/config"
