@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/headgate/headgate/sim/experiment"
+	"github.com/headgate/headgate/plotting"
 	"github.com/headgate/headgate/units"
 )
 
@@ -35,19 +35,19 @@ func (p *Preview) Worst() []Link {
 }
 
 // Plot draws slowdown and completion times by size, and the links that are stopped longest with the headroom that they
-// use, before and after, into a file that experiment.CheckPicture takes. Whiskers are the spread of
+// use, before and after, into a file that plotting.Check takes. Whiskers are the spread of
 // the seeds.
 func (p *Preview) Plot(file string) error {
-	panels := []experiment.Bars{
+	panels := []plotting.Panel{
 		p.bySize("slowdown", "slowdown of flows"), p.bySize("fct", "completion time of flows (µs)"),
 		p.byLink("pause time (%)", func(s *LinkSide) *Range { return s.Paused }), p.byLink("headroom in use (KB)", func(s *LinkSide) *Range { return s.Headroom }),
 	}
-	panels = slices.DeleteFunc(panels, func(p experiment.Bars) bool { return len(p.Categories) == 0 })
+	panels = slices.DeleteFunc(panels, func(p plotting.Panel) bool { return len(p.Categories) == 0 })
 	if len(panels) == 0 {
 		return fmt.Errorf("no flow has ended and no link was stopped: there is nothing to draw")
 	}
-	title := fmt.Sprintf("%s, %s: victim flows %s, drops %s", p.Traffic, units.Count(p.Seeds, "seed"), p.change("victim_flows"), p.change("drops"))
-	return experiment.DrawBars(file, title, panels...)
+	panels[0].Title = fmt.Sprintf("%s, %s: victim flows %s, drops %s", p.Traffic, units.Count(p.Seeds, "seed"), p.change("victim_flows"), p.change("drops"))
+	return plotting.Save(file, panels...)
 }
 
 // change is a measure's mean on both sides.
@@ -65,19 +65,19 @@ func (p *Preview) change(name string) string {
 	return text(m.Before) + " → " + text(m.After)
 }
 
-// bar adds a range to a set of bars.
-func bar(s *experiment.BarSet, r *Range) {
+// bar adds a range to a line that is drawn as bars.
+func bar(l *plotting.Line, r *Range) {
 	low, mean, high := math.NaN(), math.NaN(), math.NaN()
 	if r != nil && r.Mean != nil {
 		low, mean, high = r.Low, *r.Mean, r.High
 	}
-	s.Mean, s.Low, s.High = append(s.Mean, mean), append(s.Low, low), append(s.High, high)
+	l.X, l.Y, l.Low, l.High = append(l.X, 0), append(l.Y, mean), append(l.Low, low), append(l.High, high)
 }
 
 // bySize draws the mean and the 99th percentile of what flows of each size came to.
-func (p *Preview) bySize(what, label string) experiment.Bars {
-	panel := experiment.Bars{X: "size of the flow", Y: label}
-	lines := map[string]*experiment.BarSet{}
+func (p *Preview) bySize(what, label string) plotting.Panel {
+	panel := plotting.Panel{X: "size of the flow", Y: label}
+	lines := map[string]*plotting.Line{}
 	for _, m := range list() {
 		got := p.Measure(m.Name)
 		if m.What != what || m.Sizes == "" || (got.Before == nil || got.Before.Mean == nil) && got.After.Mean == nil {
@@ -95,14 +95,14 @@ func (p *Preview) bySize(what, label string) experiment.Bars {
 			}
 			name := side.name + ", " + m.Stat
 			if lines[name] == nil {
-				lines[name] = &experiment.BarSet{Name: name}
+				lines[name] = &plotting.Line{Name: name}
 			}
 			bar(lines[name], side.r)
 		}
 	}
 	for _, name := range []string{before + ", mean", after + ", mean", before + ", p99", after + ", p99"} {
 		if l := lines[name]; l != nil {
-			panel.Sets = append(panel.Sets, *l)
+			panel.Lines = append(panel.Lines, *l)
 		}
 	}
 	for i, sizes := range panel.Categories {
@@ -112,9 +112,9 @@ func (p *Preview) bySize(what, label string) experiment.Bars {
 }
 
 // byLink draws a number of the links that are worst.
-func (p *Preview) byLink(label string, of func(*LinkSide) *Range) experiment.Bars {
-	panel := experiment.Bars{X: "link", Y: label}
-	sides := []experiment.BarSet{{Name: before}, {Name: after}}
+func (p *Preview) byLink(label string, of func(*LinkSide) *Range) plotting.Panel {
+	panel := plotting.Panel{X: "link", Y: label}
+	sides := []plotting.Line{{Name: before}, {Name: after}}
 	used := []bool{false, false}
 	worst := p.Worst()
 	for _, l := range worst[:min(len(worst), mostDrawn)] {
@@ -129,7 +129,7 @@ func (p *Preview) byLink(label string, of func(*LinkSide) *Range) experiment.Bar
 	}
 	for i, l := range sides {
 		if used[i] {
-			panel.Sets = append(panel.Sets, l)
+			panel.Lines = append(panel.Lines, l)
 		}
 	}
 	return panel

@@ -164,15 +164,11 @@ func (p *Preview) Measure(name string) Measure {
 // fill reads a report.
 func (p *Preview) fill(rep *experiment.Report) {
 	for _, s := range rep.Summaries() {
-		i := slices.IndexFunc(p.Measures, func(m Measure) bool { return m.Name == s.Measure })
-		if i < 0 {
-			i = len(p.Measures)
-			p.Measures = append(p.Measures, Measure{Name: s.Measure, Unit: s.Unit})
-		}
+		m := entry(&p.Measures, func(m Measure) bool { return m.Name == s.Measure }, Measure{Name: s.Measure, Unit: s.Unit})
 		if s.Variant == before {
-			p.Measures[i].Before = rangeOf(s.Sample)
+			m.Before = rangeOf(s.Sample)
 		} else {
-			p.Measures[i].After = rangeOf(s.Sample)
+			m.After = rangeOf(s.Sample)
 		}
 	}
 	for _, variant := range []string{before, after} {
@@ -209,15 +205,11 @@ func (p *Preview) group(rep *experiment.Report, variant string, g int, name stri
 		FCT:      col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return ended(g.FCT.Mean, g) }),
 		Slowdown: col(func(_ *experiment.Outcome, g *experiment.Group) float64 { return ended(g.Slowdown.Mean, g) }),
 	}
-	i := slices.IndexFunc(p.Groups, func(g Group) bool { return g.Name == name })
-	if i < 0 {
-		i = len(p.Groups)
-		p.Groups = append(p.Groups, Group{Name: name})
-	}
+	out := entry(&p.Groups, func(g Group) bool { return g.Name == name }, Group{Name: name})
 	if variant == before {
-		p.Groups[i].Before = side
+		out.Before = side
 	} else {
-		p.Groups[i].After = side
+		out.After = side
 	}
 }
 
@@ -235,12 +227,17 @@ func (p *Preview) link(rep *experiment.Report, variant string, l int, at *experi
 		p.Links = append(p.Links, Link{From: at.From, To: at.To, Before: side})
 		return
 	}
-	i := slices.IndexFunc(p.Links, func(l Link) bool { return l.From == at.From && l.To == at.To && l.After == nil })
+	entry(&p.Links, func(l Link) bool { return l.From == at.From && l.To == at.To && l.After == nil }, Link{From: at.From, To: at.To}).After = side
+}
+
+// entry returns the first entry of a list that matches, or adds one.
+func entry[T any](list *[]T, matches func(T) bool, added T) *T {
+	i := slices.IndexFunc(*list, matches)
 	if i < 0 {
-		i = len(p.Links)
-		p.Links = append(p.Links, Link{From: at.From, To: at.To})
+		i = len(*list)
+		*list = append(*list, added)
 	}
-	p.Links[i].After = side
+	return &(*list)[i]
 }
 
 func rangeOf(s experiment.Sample) *Range {

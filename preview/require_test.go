@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/hosts/agent"
-	"github.com/headgate/headgate/preview/forecast"
 	"github.com/headgate/headgate/preview/observed"
 )
 
@@ -107,7 +106,7 @@ func TestSizesAreReported(t *testing.T) {
 			s.Below, below = uint64(agent.SizeBounds[i]), agent.SizeBounds[i].String()
 		}
 		for _, what := range []string{"fct", "slowdown"} {
-			want = append(want, what+forecast.SizeName(s)+" of "+from+"-"+below)
+			want = append(want, what+observed.SizeName(s)+" of "+from+"-"+below)
 		}
 	}
 	for _, m := range list() {

@@ -17,8 +17,8 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/plotting"
 	"github.com/headgate/headgate/preview"
-	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
 
@@ -49,7 +49,7 @@ func (p *previewFlags) check(f *pflag.FlagSet, on bool, with string) error {
 		return fmt.Errorf("--seeds: %d is not allowed: want 1 to %d", p.seeds, maxSeeds)
 	}
 	if p.plot != "" {
-		if err := experiment.CheckPicture(p.plot); err != nil {
+		if err := plotting.Check(p.plot); err != nil {
 			return fmt.Errorf("--plot: %w", err)
 		}
 	}

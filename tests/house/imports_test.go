@@ -21,7 +21,7 @@ const module = "github.com/headgate/headgate/"
 // sockets and no daemon, so that the simulator, the switch and the agent can share them.
 var allowed = map[string][]string{
 	"api":        {},
-	"cli":        {"api", "cnpgen", "controller", "emulation", "headroom", "hosts", "internal", "preview", "sim", "softswitch", "units"},
+	"cli":        {"api", "cnpgen", "controller", "emulation", "headroom", "hosts", "internal", "plotting", "preview", "sim", "softswitch", "units"},
 	"clock":      {"units"},
 	"cmd":        {"cli"},
 	"cnpgen":     {"internal", "p4src", "packet", "units"},
@@ -35,7 +35,7 @@ var allowed = map[string][]string{
 	"p4src":      {"units"},
 	"packet":     {"int", "units"},
 	"plotting":   {},
-	"preview":    {"api", "cnpgen", "controller", "headroom", "p4src", "sim", "units"},
+	"preview":    {"api", "cnpgen", "controller", "headroom", "p4src", "plotting", "sim", "units"},
 	"sim":        {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},
 	"softswitch": {"clock", "cnpgen", "internal", "p4src", "packet", "units"},
 	"tables":     {"headroom", "p4src", "units"},

@@ -19,7 +19,6 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"
-	"github.com/headgate/headgate/preview/forecast"
 	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
@@ -30,7 +29,7 @@ type fabricService struct {
 	fabric      func() view.Fabric
 	leader      func(context.Context) (string, error) // name of the member that leads; empty for nobody, and without a cluster
 	running     context.Context
-	predictions forecast.Book
+	predictions observed.Predictions
 	completions func() map[observed.Sizes]observed.Completions
 }
 
@@ -68,12 +67,12 @@ func (s *fabricService) GetPredictions(context.Context, *pb.GetPredictionsReques
 }
 
 // counters reads what switches and hosts have counted.
-func (s *fabricService) counters() forecast.Counters {
+func (s *fabricService) counters() observed.Counters {
 	var list []*pb.SwitchStatus
 	for _, sw := range s.Backend.Switches() {
 		list = append(list, SwitchToProto(sw))
 	}
-	return forecast.Read(time.Now(), list, s.completions())
+	return observed.ReadCounters(time.Now(), list, s.completions())
 }
 
 // maxFailures is how many links at a time a plan may have fail: there are too many triples.
@@ -108,7 +107,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if err != nil {
 		return nil, err
 	}
-	if field, text := forecast.Check(r.GetPredictedTraffic(), r.GetPredictions()); field != "" {
+	if field, text := observed.CheckPredictions(r.GetPredictedTraffic(), r.GetPredictions()); field != "" {
 		return nil, invalid(field, "%s", text)
 	}
 	ctx = history.With(ctx, note)
@@ -122,7 +121,7 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 		return nil, configStatus(file, err)
 	}
 	now := s.Backend.Fabric()
-	s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), forecast.Fabric{Links: len(now.Links), Scale: now.Scale})
+	s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), observed.Fabric{Links: len(now.Links), Scale: now.Scale})
 	out := &pb.ApplyConfigResponse{Generation: generation}
 	for _, p := range results {
 		out.Switches = append(out.Switches, &pb.SwitchResult{

@@ -1,7 +1,7 @@
 // Package northbound serves the gRPC API headgate.v1, and gNMI beside it. It only translates: between protobuf
 // and the plain types of controller/view and controller/allocation/weights, and between errors and
-// status codes. What it knows of its own is which hosts are attached, what they reported (package observed) and
-// what callers predicted (package forecast).
+// status codes. What it knows of its own is which hosts are attached, what they reported and
+// what callers predicted (package observed).
 package northbound
 
 import (

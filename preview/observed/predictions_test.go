@@ -1,4 +1,4 @@
-package forecast
+package observed
 
 import (
 	"fmt"
@@ -10,10 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/preview/observed"
 )
-
-var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // shown is what a switch shows: for how long the classes of its ports were paused, drops and the peak of headroom.
 func shown(name string, paused map[string]time.Duration, drops, peak uint64) *pb.SwitchStatus {
@@ -32,7 +29,7 @@ func shown(name string, paused map[string]time.Duration, drops, peak uint64) *pb
 	return s
 }
 
-func list(b *Book, generation uint64, now Counters) string {
+func list(b *Predictions, generation uint64, now Counters) string {
 	text := ""
 	for _, c := range b.List(generation, now) {
 		text += fmt.Sprintf("%d over %v %v:", c.GetGeneration(), c.GetOver(), c.GetUntil() != nil)
@@ -56,11 +53,11 @@ func TestScores(t *testing.T) {
 		return out
 	}
 	read := func(seconds int, a, b time.Duration, drops, peak uint64) Counters {
-		return Read(begin.Add(time.Duration(seconds)*time.Second), []*pb.SwitchStatus{
+		return ReadCounters(begin.Add(time.Duration(seconds)*time.Second), []*pb.SwitchStatus{
 			shown("s1", map[string]time.Duration{"1/3": a, "1/4": a / 2}, drops, peak), shown("s2", map[string]time.Duration{"1/3": b}, 0, 5),
 		}, nil)
 	}
-	var book Book
+	var book Predictions
 	book.Applied(1, "", nil, read(0, 0, 0, 0, 0), Fabric{Links: 5, Scale: 1}) // nobody predicted it
 	if got := list(&book, 1, read(1, 0, 0, 0, 0)); got != "" {
 		t.Errorf("%q of what nobody predicted", got)
@@ -99,9 +96,9 @@ func TestScores(t *testing.T) {
 
 // TestFlowsScore: completion times and slowdown are those of flows that ended while the change was in force, at line rate.
 func TestFlowsScore(t *testing.T) {
-	small, large := observed.Sizes{Below: 10_000}, observed.Sizes{From: 1_000_000}
-	before := Read(begin, nil, map[observed.Sizes]observed.Completions{small: {Flows: 2, FCT: 1e9, Slowdown: 50}})
-	after := Read(begin.Add(time.Second), nil, map[observed.Sizes]observed.Completions{
+	small, large := Sizes{Below: 10_000}, Sizes{From: 1_000_000}
+	before := ReadCounters(begin, nil, map[Sizes]Completions{small: {Flows: 2, FCT: 1e9, Slowdown: 50}})
+	after := ReadCounters(begin.Add(time.Second), nil, map[Sizes]Completions{
 		small: {Flows: 5, FCT: 1e9 + 90_000, Slowdown: 56}, large: {Flows: 1, FCT: 510_000, Slowdown: 6},
 	})
 	for _, tc := range []struct {
@@ -121,7 +118,7 @@ func TestFlowsScore(t *testing.T) {
 		{"fct_p99", after, 1, "NaN false"},      // means only
 		{"slowdown_p99_to_10KB", after, 1, "NaN false"},
 		{"victim_flows", after, 1, "NaN false"},
-		{"fct", Read(begin.Add(time.Second), nil, before.ended), 1, "NaN false"},
+		{"fct", ReadCounters(begin.Add(time.Second), nil, before.ended), 1, "NaN false"},
 	} {
 		v, ok := tc.now.measured(tc.measure, before, Fabric{Scale: tc.scale})
 		if !ok {
@@ -148,12 +145,12 @@ func TestCheck(t *testing.T) {
 		"no number":  bad(func(p *pb.Prediction) { p.High = math.Inf(1) }),
 		fmt.Sprintf("are %d, want at most %d", MaxPredictions+1, MaxPredictions): make([]*pb.Prediction, MaxPredictions+1),
 	} {
-		if field, text := Check("", list); !strings.Contains(text, want) || (field == "") != (want == "") {
+		if field, text := CheckPredictions("", list); !strings.Contains(text, want) || (field == "") != (want == "") {
 			t.Errorf("%q: %s %s", want, field, text)
 		}
 	}
 	for n, want := range map[int]string{MaxTraffic: "", MaxTraffic + 1: "predicted_traffic"} {
-		if field, text := Check(strings.Repeat("x", n), nil); field != want || field != "" && !strings.Contains(text, fmt.Sprint(MaxTraffic)) {
+		if field, text := CheckPredictions(strings.Repeat("x", n), nil); field != want || field != "" && !strings.Contains(text, fmt.Sprint(MaxTraffic)) {
 			t.Errorf("%d bytes: field %q, %s", n, field, text)
 		}
 	}

@@ -1,7 +1,4 @@
-// Package forecast keeps what was predicted of the configurations that were applied, and what then was
-// measured. Predictions are the caller's, who simulated the change (package preview); the measurements are
-// those of the features' status tables and of hosts' reports, so that a measure that nobody counts has none.
-package forecast
+package observed
 
 import (
 	"fmt"
@@ -14,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/preview/observed"
 	"github.com/headgate/headgate/units"
 )
 
@@ -33,11 +29,11 @@ type Counters struct {
 	paused   map[string]time.Duration // by switch and port: of the class that its peer was paused for longest
 	drops    uint64                   // packets of lossless classes
 	headroom uint64                   // bytes: the most that a switch held since it started
-	ended    map[observed.Sizes]observed.Completions
+	ended    map[Sizes]Completions
 }
 
-// Read reads the counters from what switches show; ended is what hosts counted of flows, and is kept.
-func Read(at time.Time, switches []*pb.SwitchStatus, ended map[observed.Sizes]observed.Completions) Counters {
+// ReadCounters reads the counters from what switches show; ended is what hosts counted of flows, and is kept.
+func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Completions) Counters {
 	c := Counters{at: at, paused: map[string]time.Duration{}, ended: ended}
 	for _, s := range switches {
 		buffer := s.GetFeatures().GetBuffer()
@@ -66,7 +62,7 @@ type Fabric struct {
 }
 
 // SizeName is how measures name a range of sizes: "_to_10KB" for those below 10 KB, "_from_1MB" for those without an upper bound.
-func SizeName(s observed.Sizes) string {
+func SizeName(s Sizes) string {
 	if s.Below > 0 {
 		return "_to_" + units.Bytes(s.Below).String()
 	}
@@ -76,7 +72,7 @@ func SizeName(s observed.Sizes) string {
 // flows returns the mean of what hosts counted of flows since before, of all sizes or of those that a measure
 // names; false where none has ended.
 func (c Counters) flows(measure string, before Counters, f Fabric) (float64, bool) {
-	var sum observed.Completions
+	var sum Completions
 	kind, _, bySize := strings.Cut(measure, "_")
 	for s, n := range c.ended {
 		if !bySize || measure == kind+SizeName(s) {
@@ -127,15 +123,16 @@ type change struct {
 	list       []*pb.Prediction
 }
 
-// Book keeps the changes. It is safe for concurrent use; its zero value is ready. A restart of the
-// controller empties it.
-type Book struct {
+// Predictions keeps what callers predicted of the configurations that they applied (package preview), beside what was
+// measured afterwards. Measurements come from the features' status and from hosts' reports; a measure that nobody
+// counts has none. It is safe for concurrent use; its zero value is ready. A restart of the controller empties it.
+type Predictions struct {
 	mu   sync.Mutex
 	list []*change
 }
 
-// Check returns the field of a request that is wrong and what is allowed; "" when nothing is.
-func Check(traffic string, list []*pb.Prediction) (field, text string) {
+// CheckPredictions returns the field of a request that is wrong and what is allowed; "" when nothing is.
+func CheckPredictions(traffic string, list []*pb.Prediction) (field, text string) {
 	if len(traffic) > MaxTraffic {
 		return "predicted_traffic", fmt.Sprintf("has %d bytes, want at most %d", len(traffic), MaxTraffic)
 	}
@@ -157,11 +154,11 @@ func Check(traffic string, list []*pb.Prediction) (field, text string) {
 
 // Applied notes that a configuration is in force from now on, with what was predicted of it, which may be
 // nothing. What was measured of the one before is kept as it is now.
-func (b *Book) Applied(generation uint64, traffic string, list []*pb.Prediction, now Counters, f Fabric) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n := len(b.list); n > 0 && !b.list[n-1].over {
-		if last := b.list[n-1]; last.generation+1 == generation {
+func (l *Predictions) Applied(generation uint64, traffic string, list []*pb.Prediction, now Counters, f Fabric) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.list); n > 0 && !l.list[n-1].over {
+		if last := l.list[n-1]; last.generation+1 == generation {
 			last.score(now)
 			last.over, last.until = true, now.at
 		} else {
@@ -174,17 +171,17 @@ func (b *Book) Applied(generation uint64, traffic string, list []*pb.Prediction,
 	for _, p := range list {
 		p.Measured = nil
 	}
-	b.list = append(b.list, &change{generation: generation, traffic: traffic, before: now, fabric: f, list: list})
-	b.list = b.list[max(0, len(b.list)-Kept):]
+	l.list = append(l.list, &change{generation: generation, traffic: traffic, before: now, fabric: f, list: list})
+	l.list = l.list[max(0, len(l.list)-Kept):]
 }
 
 // List returns the changes, oldest first, with what was measured until now, or while they were in force.
 // generation is the one in force: others are over, whoever ended them.
-func (b *Book) List(generation uint64, now Counters) []*pb.PredictedChange {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (l *Predictions) List(generation uint64, now Counters) []*pb.PredictedChange {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	var out []*pb.PredictedChange
-	for _, c := range b.list {
+	for _, c := range l.list {
 		if c.generation != generation {
 			c.over = true
 		}
