@@ -205,5 +205,5 @@ func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Of(s, "additive_increase", &p.AdditiveIncrease, max(def.AdditiveIncrease, 1), param.Above(0), "what an event adds to the target rate; default 40 Mb/s at 40 Gb/s, NICs' 8 Mb/s")
 	param.Of(s, "hyper_increase", &p.HyperIncrease, max(def.HyperIncrease, 1), param.Above(0), "the same in hyper increase; default 400 Mb/s at 40 Gb/s, NICs' 80 Mb/s")
 	param.Of(s, "cut_interval", &p.CutInterval, f.Stretch(def.CutInterval), param.AtLeast(0), "least time between two cuts, a notification that comes sooner waits for it; 0s cuts at each, as the paper does")
-	param.Of(s, "keep_target", &p.KeepTarget, def.KeepTarget, param.Any, "leave the target rate alone when a flow is cut again before it has increased, as NICs do; the paper lowers it with each cut")
+	param.Bool(s, "keep_target", &p.KeepTarget, def.KeepTarget, "leave the target rate alone when a flow is cut again before it has increased, as NICs do; the paper lowers it with each cut")
 }

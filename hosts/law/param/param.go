@@ -23,9 +23,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Value is what a parameter may be. Times, amounts and rates carry units.
+// Value is what a parameter with a range may be. Times, amounts and rates carry units.
 type Value interface {
-	units.Time | units.Bytes | units.Rate | float64 | int | bool
+	units.Time | units.Bytes | units.Rate | float64 | int
 }
 
 // Set is what a Visit does: one of fill, check and describe.
@@ -163,77 +163,77 @@ func Path[T Value](s *Set, name string, v *T, value T, r Range) {
 
 // Of visits a parameter.
 func Of[T Value](s *Set, name string, v *T, def T, r Range, doc string) {
-	switch s.mode {
-	case describe:
-		*v = def
-		if slices.Contains(s.hidden, name) {
-			return
-		}
-		full := s.prefix + name
-		s.infos = append(s.infos, Info{full, kindOf(def), fmt.Sprint(def), want[T](r), doc})
-		if given, ok := s.given[full]; ok && s.err == nil {
-			value, err := parse(def, given)
-			if err != nil {
-				s.err = &Error{full, given, err.Error()}
-				return
-			}
-			s.parsed[full] = value
-		}
-	case fill:
-		*v = def
-		if len(s.parsed) > 0 {
-			if value, ok := s.parsed[s.prefix+name]; ok {
-				*v = value.(T)
-			}
-		}
+	if s.mode == describe {
+		s.describe(Info{name, kindOf(def), fmt.Sprint(def), want[T](r), doc}, func(text string) (any, error) { return parse(def, text) })
 	}
+	give(s, name, v, def)
 	verify(s, name, *v, r)
+}
+
+// Bool visits a parameter that is true or false.
+func Bool(s *Set, name string, v *bool, def bool, doc string) {
+	if s.mode == describe {
+		s.describe(Info{name, "true or false", strconv.FormatBool(def), "", doc}, func(text string) (any, error) {
+			if text != "true" && text != "false" {
+				return nil, errors.New("want true or false")
+			}
+			return text == "true", nil
+		})
+	}
+	give(s, name, v, def)
 }
 
 // Choice visits a parameter that is one of a few words, in the order of its values.
 func Choice[T ~uint8](s *Set, name string, v *T, def T, words []string, doc string) {
 	if s.mode == describe {
-		full := s.prefix + name
-		s.infos = append(s.infos, Info{full, OneOf(words), words[def], "", doc})
-		if given, ok := s.given[full]; ok && s.err == nil {
-			at := slices.Index(words, given)
+		s.describe(Info{name, OneOf(words), words[def], "", doc}, func(text string) (any, error) {
+			at := slices.Index(words, text)
 			if at < 0 {
-				s.err = &Error{full, given, "want " + OneOf(words)}
+				return nil, errors.New("want " + OneOf(words))
 			}
-			s.parsed[full] = T(at)
-		}
+			return T(at), nil
+		})
 	}
-	if s.mode == fill {
-		*v = def
-		if value, ok := s.parsed[s.prefix+name]; ok {
-			*v = value.(T)
-		}
-	}
+	give(s, name, v, def)
 	if int(*v) >= len(words) {
 		s.Fault(name, uint8(*v), "want %s", OneOf(words))
 	}
 }
 
-func verify[T Value](s *Set, name string, v T, r Range) {
-	if !r.has(number(v)) {
-		s.Fault(name, v, "want %s", want[T](r))
+// describe adds a parameter that can be set, and parses what it is given as.
+func (s *Set) describe(info Info, parse func(string) (any, error)) {
+	if slices.Contains(s.hidden, info.Name) {
+		return
+	}
+	info.Name = s.prefix + info.Name
+	s.infos = append(s.infos, info)
+	if text, ok := s.given[info.Name]; ok && s.err == nil {
+		value, err := parse(text)
+		if err != nil {
+			s.err = &Error{info.Name, text, err.Error()}
+			return
+		}
+		s.parsed[info.Name] = value
 	}
 }
 
-func number(v any) float64 {
-	switch v := v.(type) {
-	case units.Time:
-		return float64(v)
-	case units.Bytes:
-		return float64(v)
-	case units.Rate:
-		return float64(v)
-	case int:
-		return float64(v)
-	case float64:
-		return v
+// give gives a parameter the value that was parsed, or its default.
+func give[T any](s *Set, name string, v *T, def T) {
+	if s.mode == check {
+		return
 	}
-	return 0
+	*v = def
+	if s.mode == fill && len(s.parsed) > 0 {
+		if value, ok := s.parsed[s.prefix+name]; ok {
+			*v = value.(T)
+		}
+	}
+}
+
+func verify[T Value](s *Set, name string, v T, r Range) {
+	if !r.has(float64(v)) {
+		s.Fault(name, v, "want %s", want[T](r))
+	}
 }
 
 func kindOf(v any) string {
@@ -246,8 +246,6 @@ func kindOf(v any) string {
 		return "rate"
 	case int:
 		return "whole number"
-	case bool:
-		return "true or false"
 	}
 	return "number"
 }
@@ -264,29 +262,23 @@ func parse(as any, s string) (any, error) {
 		if v, err := strconv.Atoi(s); err == nil {
 			return v, nil
 		}
-	case float64:
-		if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			return v, nil
-		}
-	case bool:
-		if s == "true" || s == "false" {
-			return s == "true", nil
-		}
+		return nil, errors.New("want a whole number")
 	}
-	return nil, errors.New("want " + article[kindOf(as)] + kindOf(as))
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil, errors.New("want a finite number")
+	}
+	return v, nil
 }
-
-// article stands before kinds that are no list of words.
-var article = map[string]string{"number": "a finite ", "whole number": "a "}
 
 // OneOf lists words for an error.
 func OneOf(words []string) string {
-	switch n := len(words); n {
-	case 0:
+	last := len(words) - 1
+	switch last {
+	case -1:
 		return "none"
-	case 1:
+	case 0:
 		return words[0]
-	default:
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
 	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

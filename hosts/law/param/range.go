@@ -63,22 +63,10 @@ func want[T Value](r Range) string {
 
 // bound prints a bound, "" for none.
 func bound[T Value](v float64) string {
-	var none T
-	switch {
-	case math.IsInf(v, 0):
-		return ""
-	case math.Abs(v) >= 1<<62:
+	if math.Abs(v) >= 1<<62 {
 		return ""
 	}
-	switch any(none).(type) {
-	case units.Time:
-		return units.Time(v).String()
-	case units.Bytes:
-		return units.Bytes(v).String()
-	case units.Rate:
-		return units.Rate(v).String()
-	}
-	return fmt.Sprint(v)
+	return fmt.Sprint(T(v))
 }
 
 // PacketTime returns the least base round trip for a window of a packet: how long the packet
