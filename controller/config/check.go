@@ -16,7 +16,7 @@ func (c *Config) check(d *yamlnode.Doc) bool {
 	c.checkTargets(d)
 	c.checkHosts(d)
 	known := c.checkLinks(d)
-	if known {
+	if known && len(c.Switches) > 0 {
 		c.checkConnected(d)
 		c.checkPorts(d)
 	}
@@ -121,9 +121,6 @@ func (c *Config) nodeNames() string {
 
 // checkConnected reports nodes that cannot be reached from the first switch.
 func (c *Config) checkConnected(d *yamlnode.Doc) {
-	if len(c.Switches) == 0 {
-		return
-	}
 	next := map[string][]string{}
 	for _, l := range c.Links {
 		next[l.A.Node] = append(next[l.A.Node], l.B.Node)
@@ -131,10 +128,8 @@ func (c *Config) checkConnected(d *yamlnode.Doc) {
 	}
 	start := c.Switches[0].Name
 	reached, queue := map[string]bool{start: true}, []string{start}
-	for len(queue) > 0 {
-		node := queue[0]
-		queue = queue[1:]
-		for _, n := range next[node] {
+	for i := 0; i < len(queue); i++ {
+		for _, n := range next[queue[i]] {
 			if !reached[n] {
 				reached[n] = true
 				queue = append(queue, n)

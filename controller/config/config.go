@@ -16,6 +16,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -334,25 +335,32 @@ func (c *Config) LineRate(rate units.Rate) (units.Rate, bool) {
 	return rate * units.Rate(c.Scale), mulFits(int64(rate), c.Scale)
 }
 
+// HostRates returns the rates of the slowest and of the fastest link of a host, 1 Gb/s without hosts.
+func (c *Config) HostRates() (slowest, fastest units.Rate) {
+	for _, l := range c.Links {
+		if l.A.Port == 0 || l.B.Port == 0 {
+			slowest, fastest = min(cmp.Or(slowest, l.Rate), l.Rate), max(fastest, l.Rate)
+		}
+	}
+	return cmp.Or(slowest, units.Gbps), cmp.Or(fastest, units.Gbps)
+}
+
 // Switch returns the switch of that name, nil when there is none.
 func (c *Config) Switch(name string) *Switch {
-	return named(c.Switches, c.switches, name, func(s *Switch) string { return s.Name })
+	return named(c.Switches, c.switches, name, func(s Switch) string { return s.Name })
 }
 
 // named returns the element with a name, by an index of all names where there is one.
-func named[T any](list []T, index map[string]int, name string, of func(*T) string) *T {
-	if index != nil {
-		if i, ok := index[name]; ok {
-			return &list[i]
-		}
+func named[T any](list []T, index map[string]int, name string, of func(T) string) *T {
+	i, ok := index[name]
+	if index == nil {
+		i = slices.IndexFunc(list, func(v T) bool { return of(v) == name })
+		ok = i >= 0
+	}
+	if !ok {
 		return nil
 	}
-	for i := range list {
-		if of(&list[i]) == name {
-			return &list[i]
-		}
-	}
-	return nil
+	return &list[i]
 }
 
 // index makes the indices of names; of two with one name it has the first.
@@ -384,7 +392,7 @@ func (c *Config) Origin(s *Switch, key string) string {
 
 // Host returns the host of that name, nil when there is none.
 func (c *Config) Host(name string) *Host {
-	return named(c.Hosts, c.hosts, name, func(h *Host) string { return h.Name })
+	return named(c.Hosts, c.hosts, name, func(h Host) string { return h.Name })
 }
 
 // Port returns what the file sets for a port; the zero Port with its number when nothing.

@@ -30,7 +30,7 @@ func example(t *testing.T) []byte {
 var marker = Section{
 	Key: "qos",
 	Read: func(m *yamlnode.Map, c *Config) any {
-		m.Blind()
+		m.AllowUnknown()
 		return len(c.Links)
 	},
 	Check: func(c *Config, d *yamlnode.Doc) {

@@ -46,7 +46,6 @@ func read(d *yamlnode.Doc, sections []Section) *Config {
 	c := &Config{lines: d.Lines(), sections: map[string]any{}}
 	d.Read(func(m *yamlnode.Map) {
 		c.read(m)
-		c.defaults()
 		for _, s := range sections {
 			c.sections[s.Key] = yamlnode.Section(m, s.Key, func(m *yamlnode.Map) any { return s.Read(m, c) })
 		}
@@ -72,7 +71,12 @@ func (c *Config) read(m *yamlnode.Map) {
 
 func readHost(m *yamlnode.Map) Host {
 	m.Need("name", "ipv4")
-	return Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), MAC: m.MAC("mac")}
+	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), MAC: m.MAC("mac")}
+	if h.MAC == ([6]byte{}) && h.IPv4.IsValid() {
+		a := h.IPv4.As4()
+		h.MAC = [6]byte{0x06, 0, a[0], a[1], a[2], a[3]}
+	}
+	return h
 }
 
 // MaxRate is the highest rate of a link: no network is faster.
@@ -120,7 +124,7 @@ func readController(m *yamlnode.Map) Controller {
 		ProbeInterval:    m.WallOrOff("probe_interval", 300*time.Millisecond, 10*time.Millisecond, time.Hour),
 		UnreachableAfter: m.WallOrOff("unreachable_after", 5*time.Second, 100*time.Millisecond, 24*time.Hour),
 		ResyncInterval:   m.WallOrOff("resync_interval", time.Minute, time.Second, 24*time.Hour),
-		Comparisons:      int(m.Int("comparisons", Comparisons, 1, 1000)),
+		Comparisons:      m.Int("comparisons", Comparisons, 1, 1000),
 	}
 	m.Sub("tls", func(m *yamlnode.Map) {
 		m.Need("cert", "key")

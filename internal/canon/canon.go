@@ -78,17 +78,9 @@ func Low64(b []byte) (v uint64) {
 // SignExtend returns the canonical form of the two's complement number of width bits that
 // is held, not sign-extended, in the low bits of b.
 func SignExtend(b []byte, width int) []byte {
-	n := (width + 7) / 8
-	out := make([]byte, n)
-	for i := 1; i <= n && i <= len(b); i++ {
-		out[n-i] = b[len(b)-i]
-	}
-	if top := width - 8*(n-1); top < 8 {
-		if out[0]>>(top-1)&1 == 1 {
-			out[0] |= 0xff << top
-		} else {
-			out[0] &= 1<<top - 1
-		}
+	out := low(b, width, 0)
+	if top := (width - 1) % 8; width > 0 && out[0]>>top&1 == 1 {
+		out[0] |= 0xff << top
 	}
 	return SignedOf(out)
 }
@@ -116,21 +108,19 @@ func FitsSigned(b []byte, width int) bool {
 
 // Truncate returns the low width bits of a two's complement number, as an unsigned one.
 func Truncate(b []byte, width int) []byte {
-	n := (width + 7) / 8
-	out := make([]byte, n)
 	fill := byte(0)
 	if len(b) > 0 && b[0] >= 0x80 {
 		fill = 0xff
 	}
-	for i := 1; i <= n; i++ {
-		if i <= len(b) {
-			out[n-i] = b[len(b)-i]
-		} else {
-			out[n-i] = fill
-		}
+	return Of(low(b, width, fill))
+}
+
+// low returns the low width bits of b, which has bytes of fill before it, in as few bytes as hold them.
+func low(b []byte, width int, fill byte) []byte {
+	n := (width + 7) / 8
+	out := append(bytes.Repeat([]byte{fill}, max(0, n-len(b))), b[max(0, len(b)-n):]...)
+	if n > 0 {
+		out[0] &= 0xff >> (8*n - width)
 	}
-	if top := width - 8*(n-1); n > 0 && top < 8 {
-		out[0] &= 1<<top - 1
-	}
-	return Of(out)
+	return out
 }

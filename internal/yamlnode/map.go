@@ -15,12 +15,12 @@ const maxList = 65536
 // Map is a mapping being read. Each method makes the keys known that it is asked for.
 // A getter whose key is missing or wrong returns the default that it is given.
 type Map struct {
-	d      *Doc
-	n      *yaml.Node
-	path   string
-	values map[string]*yaml.Node // nil when the node is no mapping
-	known  map[string]bool
-	blind  bool // after a fault that hides which keys there are
+	d            *Doc
+	n            *yaml.Node
+	path         string
+	values       map[string]*yaml.Node // nil when the node is no mapping
+	known        map[string]bool
+	allowUnknown bool // after a fault that hides which keys there are
 }
 
 func (d *Doc) mapping(n *yaml.Node, path string) *Map {
@@ -77,9 +77,9 @@ func (m *Map) Fault(key, format string, args ...any) {
 	m.d.add(line, path, format, args...)
 }
 
-// Blind keeps keys that nobody asked for from being faults, since an earlier fault hides which
+// AllowUnknown takes keys that nobody asked for, where an earlier fault hides which
 // keys there are.
-func (m *Map) Blind() { m.blind = true }
+func (m *Map) AllowUnknown() { m.allowUnknown = true }
 
 // done reports a node that is no mapping, and keys that nobody asked for.
 func (m *Map) done() {
@@ -88,7 +88,7 @@ func (m *Map) done() {
 		m.d.add(m.n.Line, m.path, "is %s, want a mapping with the keys %s", kindName(m.n), keys)
 		return
 	}
-	for i := 0; i+1 < len(m.n.Content) && !m.blind; i += 2 {
+	for i := 0; i+1 < len(m.n.Content) && !m.allowUnknown; i += 2 {
 		if key := m.n.Content[i]; !m.known[key.Value] {
 			m.d.add(key.Line, m.join(key.Value), "unknown key, want one of %s", keys)
 		}

@@ -162,7 +162,7 @@ func (d *flowDecoder) source(m *yamlnode.Map) {
 	}
 	switch kind {
 	case "":
-		m.Blind()
+		m.AllowUnknown()
 	case "flow":
 		d.single(m, pat, start)
 	case "shift", "permutation":

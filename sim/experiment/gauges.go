@@ -148,7 +148,7 @@ func (p *Plan) decodeGauge(m *yamlnode.Map) gaugeRef {
 	g := gaugeRef{name: m.Text("name", ""), port: -1, class: -1}
 	what := m.OneOf("what", "", slices.Sorted(maps.Keys(gaugeKinds))...)
 	if g.kind = gaugeKinds[what]; g.kind == nil {
-		m.Blind()
+		m.AllowUnknown()
 		return g
 	}
 	if g.kind.at == atGroup {

@@ -42,7 +42,7 @@ func decodeLaws(root *yamlnode.Map, own map[string]lawOf) map[string]lawOf {
 		m.Need("kind")
 		k := registry.Find(m.OneOf("kind", "", registry.Names()...))
 		if k == nil {
-			m.Blind()
+			m.AllowUnknown()
 			return
 		}
 		made, err := k.With(readParams(m, k))

@@ -84,7 +84,7 @@ func (p *Plan) decodeMeasure(m *yamlnode.Map) Measure {
 	me.meter = meters[what]
 	if me.meter == nil {
 		me.meter = &meter{}
-		m.Blind()
+		m.AllowUnknown()
 		return me
 	}
 	me.unit, me.scale = me.meter.unit, 1e3

@@ -40,12 +40,12 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 		})
 	case "custom":
 		if g = custom(m); g == nil {
-			m.Blind()
+			m.AllowUnknown()
 			return nil
 		}
 		err = g.Check()
 	default:
-		m.Blind()
+		m.AllowUnknown()
 		return nil
 	}
 	if err == nil {

@@ -79,13 +79,8 @@ func read(m *yamlnode.Map, c *config.Config) any {
 
 // slowestHost is the rate of the slowest host's link: there a step swings the delay most.
 func slowestHost(c *config.Config) units.Rate {
-	least := units.Rate(0)
-	for _, l := range c.Links {
-		if (l.A.Port == 0 || l.B.Port == 0) && (least == 0 || l.Rate < least) {
-			least = l.Rate
-		}
-	}
-	return cmp.Or(least, units.Gbps) // no host, nothing to prefer
+	slowest, _ := c.HostRates()
+	return slowest
 }
 
 // Plan is how a fabric divides the delays of a queue. Times are the fabric's own.

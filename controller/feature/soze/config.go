@@ -70,15 +70,7 @@ const noShift = 255
 
 // read is config.Section.Read.
 func read(m *yamlnode.Map, c *config.Config) any {
-	fastest := units.Rate(0)
-	for _, l := range c.Links {
-		if (l.A.Port == 0 || l.B.Port == 0) && l.Rate > fastest {
-			fastest = l.Rate
-		}
-	}
-	if fastest == 0 {
-		fastest = units.Gbps // no host, nothing to share
-	}
+	_, fastest := c.HostRates()
 	m.Computed("alpha", "beta", "shift")
 	s := Config{
 		P:     m.Time("p", 3*units.Microsecond, units.Nanosecond, units.Second),

@@ -65,7 +65,7 @@ func New(t testing.TB, dir string, edit func(string) string, features ...feature
 // unread is a section of the file that the test's features do not have.
 func unread(key string) config.Section {
 	read := func(m *yamlnode.Map, _ *config.Config) any {
-		m.Blind()
+		m.AllowUnknown()
 		return nil
 	}
 	return config.Section{Key: key, Read: read, ReadSwitch: read}
