@@ -90,14 +90,31 @@ func (d *data) CNP(f cnpgen.Flow, qp uint32) error {
 	return nil
 }
 
+// control calls use with the entities of the pipeline that d belongs to, and reports whether that runs. If not, the
+// next Sweep stops this loop. The error is cnpgen.ErrBusy when a client is writing.
+func (d *data) control(use func(*entity.State)) (running bool, err error) {
+	if !d.host.TryControl(func(st *entity.State, in *engine.Instance) {
+		if running = in == d.in; running {
+			use(st)
+		}
+	}) {
+		err = cnpgen.ErrBusy
+	}
+	return running, err
+}
+
+// unless returns err if it has another status code.
+func unless(code codes.Code, err error) error {
+	if status.Code(err) == code {
+		return nil
+	}
+	return err
+}
+
 // Write implements cnpgen.Switch.
 func (d *data) Write(add, remove []cnpgen.Flow) (refused []cnpgen.Flow, err error) {
 	var errs error
-	done := d.host.TryControl(func(st *entity.State, in *engine.Instance) {
-		if in != d.in {
-			refused = add
-			return // the next Sweep stops this loop
-		}
+	running, err := d.control(func(st *entity.State) {
 		for _, f := range remove {
 			errs = errors.Join(errs, d.remove(st, f))
 		}
@@ -108,17 +125,44 @@ func (d *data) Write(add, remove []cnpgen.Flow) (refused []cnpgen.Flow, err erro
 			}
 		}
 	})
-	if !done {
-		return nil, cnpgen.ErrBusy
+	if err == nil && !running {
+		refused = add
 	}
-	return refused, errs
+	return refused, errors.Join(err, errs)
+}
+
+// QueuePairs implements cnpgen.QueuePairTable. The agent has emptied the table before, so it contains
+// no other entries.
+func (d *data) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
+	return slices.AppendSeq(dst, maps.Keys(d.pairs)), nil
+}
+
+// WriteQueuePairs implements cnpgen.QueuePairTable.
+func (d *data) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
+	var errs error
+	_, err := d.control(func(st *entity.State) {
+		for _, q := range remove {
+			delete(d.pairs, q)
+			errs = errors.Join(errs, unless(codes.NotFound, st.Apply(p4msg.Delete(flowtable.QueuePairEntry(q, d.ageing)))))
+		}
+		for _, q := range add {
+			e := flowtable.QueuePairEntry(q, d.ageing)
+			if err := unless(codes.AlreadyExists, st.Apply(p4msg.Insert(e))); err != nil {
+				errs = errors.Join(errs, fmt.Errorf("learning %v: %w", q, err))
+				continue
+			}
+			if h, ok := st.Handle(e); ok {
+				d.pairs[q] = h
+			}
+		}
+	})
+	return errors.Join(err, errs)
 }
 
 func (d *data) add(st *entity.State, f cnpgen.Flow) error {
 	var handles [2]engine.Handle
 	for i, e := range flowtable.FlowEntries(f, d.ageing) {
-		err := st.Apply(p4msg.Insert(e))
-		if err != nil && status.Code(err) != codes.AlreadyExists {
+		if err := unless(codes.AlreadyExists, st.Apply(p4msg.Insert(e))); err != nil {
 			return fmt.Errorf("learning %v: %w", f, errors.Join(err, d.drop(st, f)))
 		}
 		h, ok := st.Handle(e)
@@ -147,10 +191,7 @@ func (d *data) remove(st *entity.State, f cnpgen.Flow) error {
 func (d *data) drop(st *entity.State, f cnpgen.Flow) error {
 	var errs error
 	for _, e := range flowtable.FlowEntries(f, d.ageing) {
-		err := st.Apply(p4msg.Delete(e))
-		if err != nil && status.Code(err) != codes.NotFound {
-			errs = errors.Join(errs, err)
-		}
+		errs = errors.Join(errs, unless(codes.NotFound, st.Apply(p4msg.Delete(e))))
 	}
 	return errs
 }
@@ -174,6 +215,19 @@ func (d *data) idleFlows(now units.Time) []cnpgen.Flow {
 		for _, r := range d.flows {
 			if gone[r.all] {
 				list = append(list, r.Flow)
+			}
+		}
+	}
+	return list
+}
+
+// idleQueuePairs returns the queue pairs that no acknowledgement has named for the ageing time.
+func (d *data) idleQueuePairs(now units.Time) []cnpgen.QueuePair {
+	var list []cnpgen.QueuePair
+	if gone := d.expired(ids.TableQueuePairName, now); len(gone) > 0 {
+		for q, h := range d.pairs {
+			if gone[h] {
+				list = append(list, q)
 			}
 		}
 	}
