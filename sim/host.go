@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// nic is a host's sending side: the flows that may send, in turn, per class.
+// nic is the sending side of a host: for each class a list of the flows that may send, served round robin.
 type nic struct {
 	ready [NumClasses]struct{ head, tail int32 }
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Occupancy is for how long something had which value within a span of time, such as an egress
-// queue its length in bytes. It is exact: the value is taken at each change, not sampled. A
-// packet on the wire is no part of a queue.
+// Occupancy records for how long a value held each of its levels within a span of time, such as the length of an
+// egress queue in bytes. It is exact: each change is recorded, nothing is sampled. A packet on the wire does not
+// count as queued.
 type Occupancy struct {
 	class    uint8
 	from, to units.Time

@@ -27,17 +27,21 @@ const (
 	flagPair             // of a CNP: for all flows from the same source to the same destination
 )
 
-// packet is one frame in the fabric, 24 bytes: a value that goes from the ring of a link to a queue to the
-// next ring, so that a node looks at nothing else to pass it on. What has, from the lowest bit on, the kind and
-// the class in three bits each, the size in 14, and above them on a link the time of arrival
-// modulo 2^44 ps, in a queue the number of the port of its node by which it came. The largest frame at the lowest rate of a link
-// and the longest delay that topo allows together stay well below 2^44 ps, 17.6 s.
+// packet is one frame in the fabric, a value of 24 bytes that is copied from queue to queue. It holds all that a hop
+// needs. The field what has, from the lowest bit on:
+//
+//	bits 0-2    kind
+//	bits 3-5    class
+//	bits 6-19   size in bytes
+//	bits 20-63  on a link the time of arrival modulo 2^44 ps, in a queue the local number of the ingress port
+//
+// 2^44 ps are 17.6 s, more than the largest frame takes at the lowest rate and the longest delay that topo allows.
 type packet struct {
 	what  uint64
-	route int32  // index in Sim.routes of the port it leaves by, once it is on a link the next node
+	route int32  // index in Sim.routes of its next egress port
 	flow  int32  // noFlow for PFC frames
-	psn   uint32 // packet sequence number, of a PFC frame quanta and what it pauses; above its 24 bits flags, of a PFC frame classes
-	extra int32  // index of what it carries for laws, 0 for none
+	psn   uint32 // packet sequence number in 24 bits, flags above; of a PFC frame see sendPFC
+	extra int32  // index in extras, 0 for none
 }
 
 const (
@@ -69,8 +73,8 @@ func (e *packet) arriving(at units.Time) { e.what = e.on(at) }
 // on returns what it is on a link where it arrives at a time.
 func (e *packet) on(at units.Time) uint64 { return e.what&(1<<whatShift-1) | uint64(at)<<whatShift }
 
-// become makes a packet another one but for what it is. It does so field by field, for a packet that is put together first and then
-// copied has to wait for its parts.
+// become makes e a copy of o with another what. It copies field by field, because a processor stalls when it copies
+// a struct whose fields were written just before.
 func (e *packet) become(what uint64, o *packet) {
 	e.what, e.route, e.flow, e.psn, e.extra = what, o.route, o.flow, o.psn, o.extra
 }

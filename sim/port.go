@@ -10,9 +10,9 @@ import (
 // NumClasses is the number of traffic classes of a port (IEEE 802.1Q priorities).
 const NumClasses = 8
 
-// port is where a link attaches to a node: its egress side sends to the peer port, its
-// ingress side receives what the peer sends. It is laid out in cache lines of 64 B: a packet that arrives or is sent
-// touches the first, one that waits that of its queue.
+// port is one end of a link: its egress side sends to the peer port, its ingress side receives from it. Its fields
+// are in the order of cache lines of 64 B: a packet that arrives or is sent touches the first line only, one that
+// waits also that of its queue.
 type port struct {
 	freeAt   units.Time // when the packet being sent has left
 	delay    units.Time // propagation
@@ -75,7 +75,7 @@ func perByteOf(r units.Rate) int32 {
 
 func bytesOf(size uint16) units.Bytes { return units.Bytes(size) }
 
-// idle reports whether a packet of a class has nothing to wait for at a port.
+// idle reports whether a packet of a class could be sent at once.
 func (p *port) idle(now units.Time, class uint8) bool {
 	return p.freeAt <= now && !p.pending && (p.active&^p.paused)|(p.active|p.paused)&(1<<class) == 0 && !p.ctrl && !p.down
 }
@@ -170,10 +170,10 @@ func (s *partition) freed(i int32) {
 	s.transmit(i)
 }
 
-// sendSpecial puts a packet on a link that is not like most, or has to be known of.
+// sendSpecial puts a packet on a link with jitter, to another partition or to a host.
 func (s *partition) sendSpecial(p *port, at units.Time, e *packet) {
 	if p.jitter != 0 {
-		// A frame is not before the one ahead of it.
+		// Frames keep their order.
 		p.arrives = max(p.arrives, at+units.Time(s.chances[p.node].jitter.Int64N(int64(p.jitter)+1)))
 		at = p.arrives
 	}

@@ -1,16 +1,15 @@
 package sim
 
-// store is where the links and queues of a partition keep their packets: in blocks, which they take and give back
-// as they grow and shrink. So what is in one lies together in the order in which it leaves, and a
-// block that is taken was in use a moment ago: what is in the cache is hardly more than the packets that
-// are there.
+// store holds the packets of a partition's links and queues. Each list of packets is a chain of blocks, which are
+// allocated and freed as it grows and shrinks. So the packets of a list are contiguous, and a block that is
+// allocated is one that was freed a moment ago and is in the cache.
 type store struct {
 	slots []packet // the first of each block names the next one; block 0 stands for none
 	free  int32    // the first slot of the first free block
 	left  int32    // of the block that is free once another is left
 }
 
-// block is how many slots one has, a power of two: three cache lines of 64 B.
+// block is the number of slots of a block, a power of two: three cache lines of 64 B.
 const (
 	block   = 8
 	inBlock = block - 1
@@ -23,8 +22,8 @@ type list struct {
 	head, tail int32 // slots of the first and the last, 0 for none
 }
 
-// push puts a packet at the end of a list and returns it in its new place. What is to change of it is to
-// change there: a processor waits to copy what was written in part a moment ago.
+// push puts a copy of a packet at the end of a list and returns it, for changes: changing the original first would
+// stall the copy.
 func (s *store) push(l *list, e *packet) *packet {
 	i := l.tail + 1
 	if i&inBlock < 2 { // behind a block's end, or the first of all

@@ -169,7 +169,7 @@ func (s *partition) forward(in int32, e *packet) {
 	}
 }
 
-// sendAtOnce sends a packet that has nothing to wait for. What stamp does for one that has waited does not apply.
+// sendAtOnce sends a packet that need not wait. Of what stamp does only telemetry applies.
 func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	if s.needs.INT && e.extra != 0 {
 		s.extras.all[e.extra].since = s.now
@@ -216,7 +216,7 @@ func (s *partition) release(p *port, in int32, class uint8, n units.Bytes) {
 	}
 }
 
-// lose frees a packet that does not arrive.
+// lose counts and frees a packet that does not arrive.
 func (s *partition) lose(e *packet, count *uint64) {
 	*count++
 	s.free(e)
