@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/pacc"
 	"github.com/headgate/headgate/controller/feature/qos"
@@ -94,4 +95,112 @@ func DefaultLaw(c *config.Config) string {
 		return "dcqcn-vendor"
 	}
 	return "none"
+}
+
+// Ports is what switches count at their ports to hosts, which is all that is known of hosts that do not report.
+type Ports struct {
+	// Rates is what leaves switches for each host, by its name; frames.
+	Rates map[string]units.Rate
+	// Hosts are those that report, with their flows.
+	Hosts []*pb.HostReport
+}
+
+// What frames take that are no payload of a reported flow, of its rate: headers at the receiver, and
+// acknowledgements at the sender. Both are rounded up, so that they do not pass for traffic of others.
+const (
+	headerPart = 0.2
+	ackPart    = 0.1
+)
+
+// leastPart is what of its link's rate a host must be sent by others to count: polls and probes are less.
+const leastPart = 0.01
+
+// Silent returns the hosts of a configuration that do not report.
+func (p Ports) Silent(c *config.Config) (names []string) {
+	reports := map[string]bool{}
+	for _, h := range p.Hosts {
+		reports[h.GetHost()] = !h.GetDetached()
+	}
+	for _, h := range c.Hosts {
+		if !reports[h.Name] {
+			names = append(names, h.Name)
+		}
+	}
+	return names
+}
+
+// unexplained returns what leaves for a host more than reported flows send and acknowledge, and switches counted of hosts that
+// do not report, in the fabric's own rates.
+func (o *observation) unexplained(p Ports, host string) units.Rate {
+	address := ""
+	if h := o.c.Host(host); h != nil {
+		address = h.IPv4.String()
+	}
+	rest := float64(p.Rates[host])
+	for _, r := range p.Hosts {
+		for _, f := range r.GetFlows() {
+			if f.GetFlow().GetDstIpv4() == address {
+				rest -= (1 + headerPart) * float64(f.GetRateBps())
+			}
+			if r.GetHost() == host {
+				rest -= ackPart * float64(f.GetRateBps())
+			}
+		}
+	}
+	for _, s := range o.counted {
+		for _, pair := range s.GetPairs() {
+			if pair.GetDst() == host {
+				rest -= o.rates[[2]string{pair.GetSrc(), host}]
+			}
+		}
+	}
+	for _, l := range o.c.Links {
+		if (l.A.Node == host || l.B.Node == host) && rest < leastPart*float64(l.Rate) {
+			return 0
+		}
+	}
+	return units.Rate(rest)
+}
+
+// unreported adds flows of steady rates for what hosts that neither report nor are counted are taken to send: what leaves for each
+// host more than is known, in equal parts from all of them.
+func (o *observation) unreported(p Ports) {
+	for _, dst := range o.c.Hosts {
+		n := len(o.unseen)
+		for _, src := range o.unseen {
+			if src == dst.Name {
+				n--
+			}
+		}
+		rate, ok := o.c.LineRate(o.unexplained(p, dst.Name))
+		if !ok || rate <= 0 || n == 0 || o.flows+n > maxObserved {
+			continue
+		}
+		o.receivers++
+		law := fmt.Sprintf("unreported-%d", o.receivers)
+		o.steady(law, float64(rate)/(1+headerPart)/float64(n))
+		for _, src := range o.unseen {
+			if src != dst.Name {
+				fmt.Fprintf(&o.text, "  - {kind: flow, group: unreported, from: %q, to: %q, class: %d, law: %s, stop: %v}\n", src, dst.Name, o.class(), law, o.length)
+				o.flows++
+			}
+		}
+	}
+	if o.receivers > 0 {
+		o.says = append(o.says, fmt.Sprintf("%s: what leaves for %s more than was reported is taken to come from them in equal parts, at steady rates, as ports counted it just now; "+
+			"who sends, how much at a time and with which law is not known", doNotReport(o.unseen), units.Count(o.receivers, "host")))
+	}
+}
+
+// steady adds a law with a rate at line rate, in bits a second.
+func (o *observation) steady(name string, rate float64) {
+	fmt.Fprintf(&o.laws, "  %s: {kind: none, rate: %dbps}\n", name, max(int64(rate), 1))
+}
+
+func doNotReport(silent []string) string {
+	const most = 8
+	if len(silent) > most {
+		return fmt.Sprintf("%s and %d more hosts do not report", strings.Join(silent[:most], ", "), len(silent)-most)
+	}
+	return "hosts that do not report are " + strings.Join(silent, ", ")
 }

@@ -232,9 +232,7 @@ func (r *run) finish() {
 			g.Victims = r.victims(i)
 		}
 		if len(fct) > 1 {
-			for q := 0; q <= 100; q++ {
-				g.Quantiles = append(g.Quantiles, quantile(fct, float64(q)/100))
-			}
+			g.Quantiles = percentiles(func(q float64) float64 { return quantile(fct, q) })
 		}
 	}
 	for _, res := range s.Results() {

@@ -11,7 +11,7 @@ import (
 
 // xoff measures what a switch's ports hold when they send a PAUSE, and how fast ingress queues
 // fill and drain from then on until the last packet that comes in spite of it (DSH, Figures 8 to
-// 10). It implements fabric.Follower.
+// 10). It implements sim.Follower.
 type xoff struct {
 	from, to time
 	off      []*episode // of queues at XOFF
@@ -32,7 +32,7 @@ type episode struct {
 	outUntilLast units.Bytes
 }
 
-// Packet implements fabric.Follower.
+// Packet implements sim.Follower.
 func (x *xoff) Packet(m *headroom.MMU, now time, port int, class uint8, n units.Bytes, arrived bool) {
 	x.pause(m, now, port, arrived)
 	x.off = slices.DeleteFunc(x.off, func(e *episode) bool {
