@@ -83,7 +83,7 @@ func (t transport) Clone() credentials.TransportCredentials {
 func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if of, ok := conn.(memberConn); ok {
 		conn, info, err := t.members.ServerHandshake(of.Conn)
-		return conn, member{info}, err
+		return conn, memberInfo{info}, err
 	}
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -115,7 +115,7 @@ func identify(ctx context.Context, md metadata.MD) (id Identity, address string,
 		address = p.Addr.String()
 	}
 	switch info := p.AuthInfo.(type) {
-	case member:
+	case memberInfo:
 		return relayed(md)
 	case process:
 		return Identity{

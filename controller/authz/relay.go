@@ -29,8 +29,8 @@ func (l members) Accept() (net.Conn, error) {
 
 type memberConn struct{ net.Conn }
 
-// member is what is known of the other end of a connection of a member.
-type member struct{ credentials.AuthInfo }
+// memberInfo is what is known of the other end of a connection of a member.
+type memberInfo struct{ credentials.AuthInfo }
 
 // caller is what a member says of who called it.
 type caller struct {

@@ -15,7 +15,7 @@ func TestRelayedCaller(t *testing.T) {
 	forged := metadata.Pairs(callerMetadata, `{"Identity":{"Name":"cn:alice","Owner":true},"Address":"x","Secure":true}`)
 	from := &net.UnixAddr{Name: "@"}
 	stranger := peer.NewContext(t.Context(), &peer.Peer{Addr: from, AuthInfo: process{uid: 65534, gid: 65534}})
-	ofMember := peer.NewContext(t.Context(), &peer.Peer{Addr: from, AuthInfo: member{}})
+	ofMember := peer.NewContext(t.Context(), &peer.Peer{Addr: from, AuthInfo: memberInfo{}})
 	for _, c := range []struct {
 		what  string
 		ctx   context.Context

@@ -43,10 +43,10 @@ type RelayOptions struct {
 	Log    *slog.Logger
 
 	Member string // this one's name
-	// Shared returns the state with every change that was acknowledged before the call, nil where there is none
+	// State returns the state with every change that was acknowledged before the call, nil where there is none
 	// yet.
-	Shared func(context.Context) (*Shared, error)
-	Wait   time.Duration // for a leader to be there; 0 means leaderWait
+	State func(context.Context) (*FollowerState, error)
+	Wait  time.Duration // for a leader to be there; 0 means leaderWait
 }
 
 // Relay serves the API of a controller that does not lead. It answers calls about what the members share,
@@ -192,7 +192,7 @@ func (r *Relay) handle(_ any, in grpc.ServerStream) error {
 			return reply(in, &text, err)
 		}
 	}
-	shared, err := r.Shared(ctx)
+	shared, err := r.State(ctx)
 	if err == nil && shared != nil {
 		m, admitted, err := shared.call(ctx, method, request)
 		if admitted {

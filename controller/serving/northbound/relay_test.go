@@ -111,9 +111,9 @@ func asking(t *testing.T, o RelayOptions, method string) (by string, err error) 
 func TestStandingBy(t *testing.T) {
 	leader := newStandIn(t)
 	log := audit.New(audit.Options{})
-	state := func(role authz.Role) func(context.Context) (*Shared, error) {
-		return func(context.Context) (*Shared, error) {
-			return &Shared{
+	state := func(role authz.Role) func(context.Context) (*FollowerState, error) {
+		return func(context.Context) (*FollowerState, error) {
+			return &FollowerState{
 				Authorizer: authz.New(authz.Options{Loopback: role}), History: history.New(nil, nil), Fabric: func() view.Fabric { return view.Fabric{} },
 				Weights: func() *weights.Registry { return weights.New(weights.Options{}) }, Audit: func() *audit.Log { return log },
 				Leader:     func(context.Context) (string, error) { return "", nil },
@@ -121,8 +121,8 @@ func TestStandingBy(t *testing.T) {
 			}, nil
 		}
 	}
-	broken := func(context.Context) (*Shared, error) { return nil, errors.New("no majority of etcd") }
-	none := func(context.Context) (*Shared, error) { return nil, nil }
+	broken := func(context.Context) (*FollowerState, error) { return nil, errors.New("no majority of etcd") }
+	none := func(context.Context) (*FollowerState, error) { return nil, nil }
 	never := make(chan struct{})
 	leads := func() (string, <-chan struct{}) { return leader.address, never }
 	nobody := func() (string, <-chan struct{}) { return "", never }
@@ -144,7 +144,7 @@ func TestStandingBy(t *testing.T) {
 				for _, c := range []struct {
 					what   string
 					leader func() (string, <-chan struct{})
-					shared func(context.Context) (*Shared, error)
+					shared func(context.Context) (*FollowerState, error)
 					by     string   // who answers, empty for the leader
 					want   []string // of the error, nil for none
 				}{
@@ -155,7 +155,7 @@ func TestStandingBy(t *testing.T) {
 					{"nobody leads", nobody, state(authz.Admin), map[bool]string{true: "c2"}[here], map[bool][]string{false: {m.Name, why, "no controller of the cluster has been leading"}}[here]},
 					{"neither leader nor state", nobody, broken, "", []string{m.Name, map[bool]string{true: "no majority of etcd", false: why}[here]}},
 				} {
-					by, err := asking(t, RelayOptions{Leader: c.leader, Creds: insecure.NewCredentials(), Member: "c2", Shared: c.shared, Wait: time.Millisecond, Log: slog.New(slog.DiscardHandler)}, method)
+					by, err := asking(t, RelayOptions{Leader: c.leader, Creds: insecure.NewCredentials(), Member: "c2", State: c.shared, Wait: time.Millisecond, Log: slog.New(slog.DiscardHandler)}, method)
 					asked := leader.took()
 					if c.want == nil && (err != nil || by != c.by || slices.Contains(asked, method) == (by != "")) {
 						t.Errorf("%s: %q answers and the leader was asked %v, error %v, want %q", c.what, by, asked, err, c.by)

@@ -83,7 +83,7 @@ type Options struct {
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
 	Authorizer *authz.Authorizer        // who may call what
 	TLS        *tls.Config              // nil: plain text
-	MembersTLS *tls.Config              // of listeners that access.Members returns
+	MembersTLS *tls.Config              // of listeners that authz.Members returns
 	Log        *slog.Logger             // nil: slog.Default
 }
 

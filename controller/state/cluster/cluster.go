@@ -25,7 +25,7 @@ const leaderKey = "/headgate/leader"
 // says so again.
 const startWait = 10 * time.Second
 
-// Options of a Member.
+// Options of a Node.
 type Options struct {
 	Cluster config.Cluster
 	Name    string // of one of Cluster.Members
@@ -33,8 +33,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Member is this process in a cluster. It is safe for concurrent use.
-type Member struct {
+// Node is this process in a cluster. It is safe for concurrent use.
+type Node struct {
 	Options
 	server *server // nil: etcd runs elsewhere
 	client *clientv3.Client
@@ -47,8 +47,8 @@ type Member struct {
 }
 
 // Start joins the cluster, which takes until a majority is there.
-func Start(ctx context.Context, o Options) (*Member, error) {
-	m := &Member{Options: o, changed: make(chan struct{})}
+func Start(ctx context.Context, o Options) (*Node, error) {
+	m := &Node{Options: o, changed: make(chan struct{})}
 	var err error
 	if len(o.Cluster.Etcd) > 0 {
 		m.client, err = o.outside()
@@ -65,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Member, error) {
 }
 
 // embed starts etcd in this process.
-func (m *Member) embed(ctx context.Context) error {
+func (m *Node) embed(ctx context.Context) error {
 	var err error
 	if m.server, err = m.serve(); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (m *Member) embed(ctx context.Context) error {
 }
 
 // Close leaves the cluster. A lead must have ended before.
-func (m *Member) Close() error {
+func (m *Node) Close() error {
 	m.cancel()
 	m.wg.Wait()
 	err := m.client.Close()
@@ -101,17 +101,17 @@ func (m *Member) Close() error {
 }
 
 // Client is how the member reaches etcd.
-func (m *Member) Client() *clientv3.Client { return m.client }
+func (m *Node) Client() *clientv3.Client { return m.client }
 
 // Leader returns the name of the member that leads, empty when nobody is known to, and a channel
 // that is closed when that changes.
-func (m *Member) Leader() (name string, changed <-chan struct{}) {
+func (m *Node) Leader() (name string, changed <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leader, m.changed
 }
 
-func (m *Member) setLeader(name string) {
+func (m *Node) setLeader(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if name == m.leader {
@@ -123,7 +123,7 @@ func (m *Member) setLeader(name string) {
 }
 
 // follow watches who leads. It asks now and then too: etcd in this process watches on where the majority is gone.
-func (m *Member) follow(ctx context.Context) {
+func (m *Node) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		watch, stop := context.WithCancel(ctx)
 		events := m.client.Watch(clientv3.WithRequireLeader(watch), leaderKey+"/", clientv3.WithPrefix())
@@ -150,7 +150,7 @@ func (m *Member) follow(ctx context.Context) {
 }
 
 // look asks who leads, and keeps that.
-func (m *Member) look(ctx context.Context) error {
+func (m *Node) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	name, err := m.AskLeader(ctx)
@@ -161,7 +161,7 @@ func (m *Member) look(ctx context.Context) error {
 }
 
 // AskLeader asks etcd which member leads; empty for none. It is a linearizable read.
-func (m *Member) AskLeader(ctx context.Context) (name string, err error) {
+func (m *Node) AskLeader(ctx context.Context) (name string, err error) {
 	r, err := m.client.Get(ctx, leaderKey+"/", clientv3.WithFirstCreate()...)
 	if err != nil || len(r.Kvs) == 0 {
 		return "", err
@@ -184,7 +184,7 @@ type Term struct {
 
 // Stand waits until this member leads, or until standing ends, whose error it returns. The lead ends
 // with ctx.
-func (m *Member) Stand(ctx, standing context.Context) (*Term, error) {
+func (m *Node) Stand(ctx, standing context.Context) (*Term, error) {
 	for {
 		t, err := m.stand(ctx, standing)
 		if err == nil {
@@ -201,7 +201,7 @@ func (m *Member) Stand(ctx, standing context.Context) (*Term, error) {
 	}
 }
 
-func (m *Member) stand(ctx, standing context.Context) (*Term, error) {
+func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 	granting, cancelGrant := context.WithTimeout(standing, 5*time.Second)
 	defer cancelGrant()
 	lease, err := m.client.Grant(granting, int64(m.Cluster.Lease/time.Second))

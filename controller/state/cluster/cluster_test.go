@@ -34,7 +34,7 @@ func TestTerms(t *testing.T) {
 		Cluster: config.Cluster{Lease: time.Minute, Members: []config.Member{{Name: "c1", Raft: address(t), Relay: "127.0.0.1:0"}}},
 	}
 	ctx := t.Context()
-	open := func(m *cluster.Member) (*cluster.Term, *store.Store) {
+	open := func(m *cluster.Node) (*cluster.Term, *store.Store) {
 		t.Helper()
 		term, err := m.Stand(ctx, ctx)
 		if err != nil {

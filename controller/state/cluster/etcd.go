@@ -113,7 +113,7 @@ type server struct {
 }
 
 // serve starts etcd in this process.
-func (m *Member) serve() (*server, error) {
+func (m *Node) serve() (*server, error) {
 	var own types.URLs
 	all := types.URLsMap{}
 	for _, other := range m.Cluster.Members {

@@ -19,7 +19,7 @@ const answers = 2 * time.Second
 
 // awaited reports whether the others wait for this member to begin with an empty disk, in the place of
 // one that was replaced.
-func (m *Member) awaited(c etcdconfig.ServerConfig) bool {
+func (m *Node) awaited(c etcdconfig.ServerConfig) bool {
 	if wal.Exist(c.WALDir()) {
 		return false
 	}
@@ -49,7 +49,7 @@ func (m *Member) awaited(c etcdconfig.ServerConfig) bool {
 
 // Replace takes a member that is lost out of etcd's cluster and lets one with its name and addresses,
 // and an empty disk, join it. It can be called again where it failed.
-func (m *Member) Replace(ctx context.Context, name string) error {
+func (m *Node) Replace(ctx context.Context, name string) error {
 	lost, ok := m.Cluster.Member(name)
 	switch {
 	case !ok:
@@ -87,6 +87,6 @@ func (m *Member) Replace(ctx context.Context, name string) error {
 }
 
 // is reports whether a member of etcd has a name, or has none yet and will be reached there.
-func (*Member) is(o *etcdserverpb.Member, name, at string) bool {
+func (*Node) is(o *etcdserverpb.Member, name, at string) bool {
 	return o.Name == name || o.Name == "" && o.PeerURLs[0] == at
 }

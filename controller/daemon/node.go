@@ -37,10 +37,10 @@ const (
 	steady     = time.Minute
 )
 
-// member is this process in a cluster. Run's goroutine owns it.
-type member struct {
+// node is this process in a cluster. Run's goroutine owns it.
+type node struct {
 	Options
-	*cluster.Member
+	*cluster.Node
 	own   config.Member
 	conf  config.Cluster                   // with the names of files as etcd can open them
 	creds credentials.TransportCredentials // with which it calls the leader
@@ -49,11 +49,11 @@ type member struct {
 
 // runMember stands by and leads, in turns, until ctx ends.
 func (o Options) runMember(ctx context.Context) error {
-	m, err := o.member()
+	m, err := o.newNode()
 	if err != nil {
 		return err
 	}
-	if m.Member, err = cluster.Start(ctx, cluster.Options{Cluster: m.conf, Name: o.Member, Dir: o.Config.Controller.State, Log: o.Log}); err != nil {
+	if m.Node, err = cluster.Start(ctx, cluster.Options{Cluster: m.conf, Name: o.Member, Dir: o.Config.Controller.State, Log: o.Log}); err != nil {
 		return err
 	}
 	err = m.checkRestore(ctx)
@@ -75,7 +75,7 @@ func (o Options) runMember(ctx context.Context) error {
 
 // checkRestore refuses a state file where the cluster has begun without it. What etcd does not say yet it says when
 // this member leads.
-func (m *member) checkRestore(ctx context.Context) error {
+func (m *node) checkRestore(ctx context.Context) error {
 	if m.Restore == "" {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (m *member) checkRestore(ctx context.Context) error {
 	return nil
 }
 
-// member checks what the configuration says of this process.
-func (o Options) member() (*member, error) {
+// newNode checks what the configuration says of this process.
+func (o Options) newNode() (*node, error) {
 	c := &o.Config.Controller.Cluster
 	own, ok := c.Member(o.Member)
 	switch {
@@ -105,7 +105,7 @@ func (o Options) member() (*member, error) {
 			return nil, fmt.Errorf("--restore: %w", err)
 		}
 	}
-	m := &member{Options: o, own: own, conf: *c, creds: insecure.NewCredentials()}
+	m := &node{Options: o, own: own, conf: *c, creds: insecure.NewCredentials()}
 	files, err := o.files()
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (o Options) member() (*member, error) {
 }
 
 // secure reads the cluster's certificates. etcd reads them by their names.
-func (m *member) secure(files confine.Dirs) error {
+func (m *node) secure(files confine.Dirs) error {
 	c := &m.conf
 	named := tlsfiles.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, Prefix: "controller.cluster.tls.", Read: files.Secret}
 	var err error
@@ -149,7 +149,7 @@ func (m *member) secure(files confine.Dirs) error {
 
 // runFollower answers what the members share, and hands other calls on to the leader, until this member leads, for
 // which it stands after a pause, or until ctx ends and there is no term.
-func (m *member) runFollower(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
+func (m *node) runFollower(ctx context.Context, pause time.Duration) (*cluster.Term, error) {
 	files, err := m.files()
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (m *member) runFollower(ctx context.Context, pause time.Duration) (*cluster
 		return nil, err
 	}
 	relay := northbound.NewRelay(northbound.RelayOptions{
-		Leader: m.leader, Creds: m.creds, TLS: l.tls, Log: m.Log, Member: m.own.Name, Shared: m.follow(files).read,
+		Leader: m.leader, Creds: m.creds, TLS: l.tls, Log: m.Log, Member: m.own.Name, State: m.follow(files).read,
 	})
 	var term *cluster.Term
 	serving, stop := context.WithCancel(ctx)
@@ -205,7 +205,7 @@ func (m *member) runFollower(ctx context.Context, pause time.Duration) (*cluster
 }
 
 // leader returns where the leader takes calls of members.
-func (m *member) leader() (string, <-chan struct{}) {
+func (m *node) leader() (string, <-chan struct{}) {
 	name, changed := m.Leader()
 	other, _ := m.Config.Controller.Cluster.Member(name)
 	if name == m.own.Name {
@@ -215,13 +215,13 @@ func (m *member) leader() (string, <-chan struct{}) {
 }
 
 // may refuses everybody: metrics and pages are the leader's, and who may see them it knows.
-func (m *member) may(*http.Request) (int, string) {
+func (m *node) may(*http.Request) (int, string) {
 	name, _ := m.Leader()
 	return http.StatusServiceUnavailable, fmt.Sprintf("%s stands by, %s leads: metrics and pages are there", m.own.Name, cmp.Or(name, "nobody"))
 }
 
 // standing says who leads.
-func (m *member) standing() []metrics.Check {
+func (m *node) standing() []metrics.Check {
 	c := metrics.Check{Part: "leader"}
 	if name, _ := m.Leader(); name == "" {
 		c.Err = errors.New("nobody is known to lead")
@@ -231,7 +231,7 @@ func (m *member) standing() []metrics.Check {
 
 // runLeader controls until the lead is lost, or the term's context ends otherwise. An error is one that no other
 // leader would mend.
-func (m *member) runLeader(term *cluster.Term) (err error) {
+func (m *node) runLeader(term *cluster.Term) (err error) {
 	ctx := term.Context
 	m.Log.Info("this controller leads the cluster", "member", m.own.Name, "term", term.Number)
 	defer func() {
@@ -249,7 +249,7 @@ func (m *member) runLeader(term *cluster.Term) (err error) {
 	if err == nil {
 		at := leadership{term: term.Number, members: m.tls, relayed: relayed}
 		if len(m.conf.Etcd) == 0 {
-			at.cluster = m.Member
+			at.cluster = m.Node
 		}
 		err = m.run(ctx, db, at)
 	}

@@ -21,8 +21,8 @@ import (
 // AnsweredBy is the key of the header in which a follower that answers a call itself says its name.
 const AnsweredBy = "headgate-member"
 
-// Shared is the replicated state of a cluster as a follower knows it.
-type Shared struct {
+// FollowerState is the replicated state of a cluster as a follower knows it.
+type FollowerState struct {
 	Authorizer *authz.Authorizer // by the policy that the configuration in force names
 	History    *history.Store
 	Fabric     func() view.Fabric // the links' states are those that operators gave them
@@ -34,18 +34,18 @@ type Shared struct {
 
 // followerCalls are the methods that a follower answers itself, with what makes the service for that from the
 // state. Each has one request and one answer.
-var followerCalls = map[string]func(*Shared) (any, error){
-	pb.FabricService_GetFabric_FullMethodName:   (*Shared).fabricService,
-	pb.FabricService_ListHistory_FullMethodName: (*Shared).fabricService,
-	pb.WeightService_ListWeights_FullMethodName: func(s *Shared) (any, error) { return &weightService{weights: s.Weights()}, nil },
-	pb.WeightService_ListAudit_FullMethodName:   func(s *Shared) (any, error) { return &weightService{audit: s.Audit()}, nil },
-	pb.PriorityService_ListPriorities_FullMethodName: func(s *Shared) (any, error) {
+var followerCalls = map[string]func(*FollowerState) (any, error){
+	pb.FabricService_GetFabric_FullMethodName:   (*FollowerState).fabricService,
+	pb.FabricService_ListHistory_FullMethodName: (*FollowerState).fabricService,
+	pb.WeightService_ListWeights_FullMethodName: func(s *FollowerState) (any, error) { return &weightService{weights: s.Weights()}, nil },
+	pb.WeightService_ListAudit_FullMethodName:   func(s *FollowerState) (any, error) { return &weightService{audit: s.Audit()}, nil },
+	pb.PriorityService_ListPriorities_FullMethodName: func(s *FollowerState) (any, error) {
 		r, err := s.Priorities()
 		return &priorityService{priorities: r}, err
 	},
 }
 
-func (s *Shared) fabricService() (any, error) {
+func (s *FollowerState) fabricService() (any, error) {
 	return &fabricService{Options: Options{History: s.History}, fabric: s.Fabric, leader: s.Leader}, nil
 }
 
@@ -62,7 +62,7 @@ var handlers = func() map[string]grpc.MethodHandler {
 
 // call answers a request from the state. It is not admitted where the authorizer refuses it, or where the state
 // lacks what is asked for.
-func (s *Shared) call(ctx context.Context, method string, request raw) (answer any, admitted bool, err error) {
+func (s *FollowerState) call(ctx context.Context, method string, request raw) (answer any, admitted bool, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if ctx, err = s.Authorizer.Tap(ctx, &tap.Info{FullMethodName: method, Header: md}); err != nil {
 		return nil, false, err

@@ -20,7 +20,7 @@ import (
 
 // follower is what a member that stands by knows of the state that the leader writes.
 type follower struct {
-	*member
+	*node
 	journal    *store.Follower
 	authorizer *authz.Authorizer
 
@@ -30,16 +30,16 @@ type follower struct {
 	led    string       // who led when the policy was read
 	cfg    *config.Config
 	number uint64 // of cfg
-	state  *northbound.Shared
+	state  *northbound.FollowerState
 }
 
-func (m *member) follow(files confine.Dirs) *follower {
+func (m *node) follow(files confine.Dirs) *follower {
 	discard := audit.New(audit.Options{Log: slog.New(slog.DiscardHandler)}) // the leader records what it refuses
-	return &follower{member: m, journal: store.Follow(m.Client()), authorizer: authz.New(authz.Options{Loopback: m.Loopback, Files: files, Audit: discard})}
+	return &follower{node: m, journal: store.Follow(m.Client()), authorizer: authz.New(authz.Options{Loopback: m.Loopback, Files: files, Audit: discard})}
 }
 
-// read is northbound.RelayOptions.Shared.
-func (f *follower) read(ctx context.Context) (*northbound.Shared, error) {
+// read is northbound.RelayOptions.State.
+func (f *follower) read(ctx context.Context) (*northbound.FollowerState, error) {
 	db, at, err := f.journal.Read(ctx)
 	if err != nil || db == nil {
 		return nil, err
@@ -85,9 +85,9 @@ func (f *follower) configure(saved history.Entry, leader string) error {
 }
 
 // derive returns what calls can ask for.
-func (f *follower) derive() *northbound.Shared {
+func (f *follower) derive() *northbound.FollowerState {
 	db, cfg, number := f.db, f.cfg, f.number
-	return &northbound.Shared{
+	return &northbound.FollowerState{
 		Authorizer: f.authorizer, History: history.New(db, f.Log), Leader: f.AskLeader,
 		Fabric: func() view.Fabric {
 			down := map[string]bool{}
