@@ -50,9 +50,9 @@ type dataplane struct {
 	recirculations ring.Ring[recirculation]
 	single         rxBatch // of receive
 	frame          [1]port.Frame
-	burst          *engine.Burst // of the batch being processed, nil between batches
-	now            units.Time    // the time of the current event; it never decreases
-	budget         int           // packets that the round may still process
+	worker         *engine.Worker // of the batch being processed, nil between batches
+	now            units.Time     // the time of the current event; it never decreases
+	budget         int            // packets that the round may still process
 	stats          Stats
 }
 
@@ -77,6 +77,7 @@ type portState struct {
 type pipeline struct {
 	dataplane *dataplane
 	data      *engine.Instance
+	worker    engine.Worker // for packets outside of batches; the switch\'s lock guards it
 	epoch     uint32
 	packets   int // in queues or on their way back to ingress
 
@@ -93,7 +94,7 @@ func (c *dataplane) install(d *engine.Instance) {
 		c.old[pl.epoch] = pl
 	}
 	c.epoch++
-	c.running.Store(&pipeline{dataplane: c, data: d, epoch: c.epoch, ordered: d.Program().SharesRegisters()})
+	c.running.Store(&pipeline{dataplane: c, data: d, worker: d.Worker(), epoch: c.epoch, ordered: d.Program().SharesRegisters()})
 	c.stats.Pipelines++
 }
 
@@ -155,11 +156,7 @@ func (c *dataplane) runDue(now units.Time) {
 
 func (c *dataplane) reenter(r recirculation) {
 	c.now = max(c.now, r.due)
-	if t := c.burst; t.Of(r.pipeline.data) {
-		t.Ingress(r.packet, c.now, r.pipeline) // a second lock of the instance could deadlock
-	} else {
-		r.pipeline.data.Ingress(r.packet, c.now, r.pipeline)
-	}
+	c.workerOf(r.pipeline).Ingress(r.packet, c.now, r.pipeline)
 	c.release(r.pipeline)
 }
 
@@ -186,12 +183,17 @@ func (c *dataplane) pass(pl *pipeline, p *engine.Packet) bool {
 
 // egress runs egress for a packet that has left its queue at a time.
 func (c *dataplane) egress(pl *pipeline, p *engine.Packet, at units.Time) {
-	if t := c.burst; t.Of(pl.data) {
-		t.Egress(p, at, pl)
-	} else {
-		pl.data.Egress(p, at, pl)
-	}
+	c.workerOf(pl).Egress(p, at, pl)
 	c.tm.Complete()
+}
+
+// workerOf returns the worker for packets of a pipeline: that of the batch in progress, because a
+// second lock of the instance could deadlock, or the pipeline's own.
+func (c *dataplane) workerOf(pl *pipeline) *engine.Worker {
+	if c.worker.Of(pl.data) {
+		return c.worker
+	}
+	return &pl.worker
 }
 
 // retain counts a packet of a pipeline that enters a queue or goes back to ingress. It keeps an

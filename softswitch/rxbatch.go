@@ -22,7 +22,7 @@ type rxBatch struct {
 	batch   *port.Batch // that the frames belong to, nil when they belong to none
 	ahead   []arrival   // of each frame, when ingress was ahead; empty otherwise
 	results []result
-	burst   engine.Burst
+	worker  engine.Worker
 }
 
 // arrival is what became of one frame in ingress.
@@ -65,14 +65,14 @@ func (a *rxBatch) ingressAhead(c *dataplane, now units.Time) {
 		return
 	}
 	a.pipeline = pl
-	a.burst.BeginIngress(pl.data, a.frames[0].Port)
+	a.worker.BeginIngress(pl.data, a.frames[0].Port)
 	for i := range a.frames {
 		a.ahead = append(a.ahead, a.ingress(c, &a.frames[i], now))
 	}
-	a.burst.End()
+	a.worker.End()
 }
 
-// ingress runs ingress for a frame as part of the burst. This is the one place where PFC
+// ingress runs ingress for a frame as part of the batch. This is the one place where PFC
 // decides whether a frame is for the port's MAC, for the pipeline, or for both.
 func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	n := int32(len(a.results))
@@ -86,7 +86,7 @@ func (a *rxBatch) ingress(c *dataplane, f *port.Frame, now units.Time) arrival {
 	case a.pipeline == nil:
 		r.unseen = true
 	default:
-		a.burst.Ingress(a.burst.Receive(f.Port, f.Data, now), now, a)
+		a.worker.Ingress(a.worker.Receive(f.Port, f.Data, now), now, a)
 		r.to = int32(len(a.results))
 	}
 	return r
@@ -113,11 +113,11 @@ func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 	}
 	if pl := a.pipeline; pl != nil && a.next < len(a.frames) {
 		if first := a.frames[a.next].Port; ahead {
-			a.burst.BeginEgress(pl.data, first)
+			a.worker.BeginEgress(pl.data, first)
 		} else {
-			a.burst.BeginIngress(pl.data, first)
+			a.worker.BeginIngress(pl.data, first)
 		}
-		c.burst = &a.burst
+		c.worker = &a.worker
 	}
 	for c.budget = roundPackets; a.next < len(a.frames) && c.budget > 0; a.next++ {
 		c.budget--
@@ -132,9 +132,9 @@ func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 			c.runDue(c.now)
 		}
 	}
-	if c.burst != nil {
-		c.burst.End()
-		c.burst = nil
+	if c.worker != nil {
+		c.worker.End()
+		c.worker = nil
 	}
 	return a.next < len(a.frames)
 }

@@ -35,7 +35,7 @@ func newLocks() []lock {
 // goroutines at a time.
 //
 // Locking: a packet holds one reader lock during Ingress and another during Egress, both chosen by
-// its ingress port. It holds none while an Out is called. A Burst holds one reader lock for all of
+// its ingress port. It holds none while an Out is called. A Worker's batch holds one reader lock for all of
 // its packets. A control method that changes tables, profiles, value sets, groups or sessions
 // acquires all reader locks, so a packet sees either the whole change or none of it. Counters are
 // atomic. Meters and registers have their own locks. An action holds the locks of all registers it

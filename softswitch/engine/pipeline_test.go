@@ -109,7 +109,7 @@ func l3Frames(n int) [][]byte {
 // through egress.
 type turns struct {
 	sink
-	turn Burst
+	turn Worker
 }
 
 func (s *turns) pass(in *Instance, port uint32, frames [][]byte, now units.Time) {

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"sync"
-
 	"github.com/headgate/headgate/units"
 )
 
@@ -17,19 +15,22 @@ const (
 	typeResubmitted
 )
 
-// Receive makes a packet of a frame (copied) that arrived on port at now.
+// Receive is Worker.Receive; any goroutine may call it.
 func (in *Instance) Receive(port uint32, frame []byte, now units.Time) *Packet {
-	return in.receive(in.get(), port, frame, now)
+	w := in.Worker()
+	return w.Receive(port, frame, now)
 }
 
-func (in *Instance) receive(p *Packet, port uint32, frame []byte, now units.Time) *Packet {
-	p.IngressPort, p.Bytes, p.size, p.now = port, len(frame), len(frame), now
-	p.load(frame)
-	s := &in.prog.std
-	s.ingressPort.set(p, uint64(port))
-	s.packetLength.set(p, uint64(len(frame)))
-	s.ingressTime.set(p, micros(now))
-	return p
+// Ingress is Worker.Ingress; any goroutine may call it.
+func (in *Instance) Ingress(p *Packet, now units.Time, out Out) {
+	w := in.Worker()
+	w.Ingress(p, now, out)
+}
+
+// Egress is Worker.Egress; any goroutine may call it.
+func (in *Instance) Egress(p *Packet, now units.Time, out Out) {
+	w := in.Worker()
+	w.Egress(p, now, out)
 }
 
 func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
@@ -37,18 +38,12 @@ func micros(t units.Time) uint64 { return uint64(t / units.Microsecond) }
 // Ingress runs the parser and the ingress pipeline on a packet and passes the results to out, in
 // simple_switch's order: a clone first, then the digest, then either the resubmitted packet, or its
 // multicast copies, or the packet itself, or nothing.
-func (in *Instance) Ingress(p *Packet, now units.Time, out Out) { in.ingress(p, now, out, nil) }
-
-// ingress is Ingress, within the burst t unless that is nil.
-func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Burst) {
+func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
+	in := t.in
 	s := &in.prog.std
 	in.advanceClock(now)
 	p.now = now
-	var mu *sync.RWMutex
-	if t == nil {
-		mu = in.reader(0, p.IngressPort)
-		mu.RLock()
-	}
+	mu := t.acquire(0, p.IngressPort)
 	p.parse()
 	s.parserError.set(p, uint64(p.parserError))
 	if p.checksumBad {
@@ -79,9 +74,7 @@ func (in *Instance) ingress(p *Packet, now units.Time, out Out, t *Burst) {
 		clone.toSession(session, out)
 	}
 	if p.learnList != 0 {
-		t.pause() // a digest may reach someone who calls control methods
-		p.digest(out)
-		t.resume()
+		t.digest(p, out)
 	}
 	switch spec := uint32(s.spec.get(p)); {
 	case p.resubmit != 0:
@@ -194,10 +187,8 @@ func (p *Packet) enqueue(port uint32, out Out) {
 
 // Egress runs the egress pipeline and the deparser on a packet and passes the results to out: a
 // clone first, then either nothing, the recirculated packet, or the frame.
-func (in *Instance) Egress(p *Packet, now units.Time, out Out) { in.egress(p, now, out, nil) }
-
-// egress is Egress, within the burst t unless that is nil.
-func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Burst) {
+func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
+	in := t.in
 	s := &in.prog.std
 	in.advanceClock(now)
 	p.now = now
@@ -215,11 +206,7 @@ func (in *Instance) egress(p *Packet, now units.Time, out Out, t *Burst) {
 	s.spec.set(p, uint64(in.opts.DropPort)+1)
 	s.packetLength.set(p, uint64(p.size))
 
-	var mu *sync.RWMutex
-	if t == nil {
-		mu = in.reader(1, p.IngressPort)
-		mu.RLock()
-	}
+	mu := t.acquire(1, p.IngressPort)
 	if pc := in.prog.code.egress; pc != 0 { // not an empty control
 		p.exec(pc)
 	}
