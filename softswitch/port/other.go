@@ -3,6 +3,7 @@
 package port
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -31,3 +32,20 @@ func (*IfaceUsers) Close() error { return nil }
 
 // Gather is for Linux only.
 func Gather(sources []Source, _ int) []Source { return sources }
+
+// OpenXDP is for Linux only.
+func OpenXDP(p Named) (Port, Source, error) { return OpenInterface(p) }
+
+// LinkEvents are for Linux only.
+type LinkEvents struct{}
+
+// OpenLinkEvents is for Linux only.
+func OpenLinkEvents() (*LinkEvents, error) {
+	return nil, fmt.Errorf("link events: %w", errors.ErrUnsupported)
+}
+
+// Run waits for the end of ctx.
+func (*LinkEvents) Run(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return nil
+}
