@@ -22,8 +22,8 @@
 //   - Registers, value sets, class_of_service and packet_length_bytes work, unlike on BMv2.
 //     Per-colour meter counters and externs are UNIMPLEMENTED, but for the watchdog for
 //     received PFC, which is a part of the switch and in no P4Info (package pfcwd).
-//   - Missing packet-out metadata is an error, unless the field is annotated @padding.
-//     StreamError is always on.
+//   - Metadata that a packet-out leaves out is 0, as in BMv2; the log says so once, and they are
+//     counted. StreamError is always on.
 //   - @p4runtime_translation to numbers is the identity, on exact and optional fields and
 //     action parameters. A program with a translation to strings runs, and entries that need
 //     one are INVALID_ARGUMENT. Translated types in controller headers, registers and digests

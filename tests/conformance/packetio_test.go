@@ -55,7 +55,6 @@ func testPacketOutRefused(r *rig) {
 		want codes.Code
 	}{
 		{"from a backup", backup, packetOut("x", number(5), number(0)), codes.PermissionDenied},
-		{"without metadata", r.primary, packetOut("x"), codes.InvalidArgument},
 		{"a port too wide", r.primary, packetOut("x", number(512), number(0)), codes.InvalidArgument},
 	} {
 		c.from.send(c.out)
