@@ -27,26 +27,29 @@ func TestCostOfAChange(t *testing.T) {
 		}
 		large := items(routes(t, env.Pipeline, entries, 1).Entities())
 		d := run(t, env, switchtest.New(t, 1))
-		reach := func(session uint32) {
-			list := []*p4v1.Entity{pipeline.CloneSession(session, 1)}
-			all := make([]*reconcile.Item, 0, len(large)+1) // slices.Concat takes twice that under the race detector
-			d.SetDesired(Desired{Env: env, State: reconcile.NewState(append(append(all, large...), items(list)...))})
+		state := func(session uint32) *reconcile.State { // of 8 bytes an entry, which its maker takes
+			all := append(make([]*reconcile.Item, 0, len(large)+1), large...)
+			return reconcile.NewState(append(all, items([]*p4v1.Entity{pipeline.CloneSession(session, 1)})...))
+		}
+		reach := func(s *reconcile.State) {
+			d.SetDesired(Desired{Env: env, State: s})
 			if r := d.Wait(t.Context()); r.Err != "" {
 				t.Fatal(r.Err)
 			}
 		}
-		reach(1)
+		reach(state(1))
 		least := uint64(math.MaxUint64) // of several: the switch of the test, and pools that were emptied, take some now and then
 		for i := range uint32(100) {
+			s := state(2 + i)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			reach(2 + i)
+			reach(s)
 			runtime.ReadMemStats(&after)
 			least = min(least, after.TotalAlloc-before.TotalAlloc)
 		}
 		return least
 	}
-	const few, many, each = 10, 10000, 10 // bytes an entry, where sorting them takes 160
+	const few, many, each = 10, 10000, 5 // bytes an entry, where sorting them takes 160
 	if a, b := cost(few), cost(many); b > a+each*many {
 		t.Errorf("a change takes %d bytes where the switch holds %d entries, and %d where it holds %d", a, few, b, many)
 	}
