@@ -115,7 +115,8 @@ func (s *partition) run(until units.Time) {
 	}
 }
 
-// dispatch handles an event, p is its packet where the event queue holds that.
+// dispatch handles an event. p is the packet that the event queue held with it, nil when the packet
+// waits in its link's list or there is none.
 func (s *partition) dispatch(what event.What, p *packet) {
 	switch i := what.Arg(); what.Kind() {
 	case evArrive:

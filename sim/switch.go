@@ -169,7 +169,7 @@ func (s *partition) forward(in int32, e *packet) {
 	}
 }
 
-// sendAtOnce sends a packet that need not wait. Of what stamp does only telemetry applies.
+// sendAtOnce sends a packet that does not wait. Of all that stamp does, it needs the in-band telemetry only.
 func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	if s.needs.INT && e.extra != 0 {
 		s.extras.all[e.extra].since = s.now

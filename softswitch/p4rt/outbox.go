@@ -57,8 +57,8 @@ func (o *outbox) add(m *p4v1.StreamMessageResponse, size int64) {
 	o.all.Add(size)
 }
 
-// mustSend adds a message without payload that must not be lost. When twice the limit of messages waits already, it
-// ends the client's stream instead.
+// mustSend adds a message without payload that must not be lost. When twice the limit of messages waits
+// already, it ends the client's stream instead.
 func (o *outbox) mustSend(m *p4v1.StreamMessageResponse) {
 	o.mu.Lock()
 	switch {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// TestKeepalive: a client that pings every second and a half, with no call open, keeps its connection.
+// TestKeepalive: a client that pings every 1.1 s, with no call open, keeps its connection.
 // gRPC's servers end it at the third ping by default.
 func TestKeepalive(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

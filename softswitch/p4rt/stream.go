@@ -23,7 +23,8 @@ var (
 // echoBytes is how much of the payload of a refused packet-out its error repeats.
 const echoBytes = 256
 
-// stallTime is how long a client may leave a message unread that it has to take before others.
+// stallTime is how long a client may take no message while some wait for it, at least. Its stream ends
+// within half of that time more.
 const stallTime = 30 * time.Second
 
 // StreamChannel runs one client's session. One goroutine receives, and ends the session when the client
@@ -64,7 +65,7 @@ func (s *Server) StreamChannel(stream channel) error {
 			if still++; !waiting || done != before {
 				still = 0
 			}
-			if before = done; still > 1 {
+			if before = done; still > 2 { // the first tick may come just after the last message was taken
 				return errSlow
 			}
 		}

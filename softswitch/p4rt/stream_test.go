@@ -312,7 +312,10 @@ func TestUnreadStream(t *testing.T) {
 			go func() { ended <- s.StreamChannel(c) }()
 		}
 		synctest.Wait()
-		if time.Sleep(2 * stallTime); len(ended) != 1 {
+		if time.Sleep(stallTime); len(ended) != 0 {
+			t.Fatalf("a stream ended within %v", stallTime)
+		}
+		if time.Sleep(stallTime); len(ended) != 1 {
 			t.Fatalf("%d streams ended, want 1", len(ended))
 		}
 		if err := <-ended; status.Code(err) != codes.ResourceExhausted {

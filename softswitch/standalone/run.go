@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/internal/tlsfiles"
 	"github.com/headgate/headgate/internal/version"
 	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/port"
 )
 
@@ -289,6 +290,10 @@ func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 	st := sw.Stats()
 	log.Info("switch", "pipelines", st.Pipelines, "withoutPipeline", st.NoPipeline, "unknownPort", st.UnknownPort,
 		"passes", st.Recirculated, "passesDropped", st.RecirculationsDropped, "unfinishedRounds", st.Unfinished)
+	if c := sw.Server().Stats(); c != (p4rt.Stats{}) {
+		log.Info("P4Runtime", "packetInsDropped", c.PacketInDropped, "digestsDropped", c.DigestDropped, "idleDropped", c.IdleDropped,
+			"errorsDropped", c.ErrorDropped, "packetOutsWithoutMetadata", c.PacketOutPartial)
+	}
 	for _, p := range sw.PortStats() {
 		log.Info("port", "port", p.Port, "interface", p.Name,
 			"rxFrames", p.RxFrames, "txFrames", p.TxFrames, "queueDrops", p.Queues.Dropped().Packets,
