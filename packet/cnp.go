@@ -8,7 +8,7 @@ import (
 // CNPReserved is the length of a CNP's payload, which is zero (annex A17.9.3).
 const CNPReserved = 16
 
-// CNPLen is the length of a CNP frame, in bytes.
+// CNPLen is the length of a CNP frame over IPv4, in bytes; IPv6Extra more over IPv6.
 const CNPLen = ethernetLen + ipv4Len + udpLen + BTHLen + CNPReserved + ICRCLen
 
 // Errors of frames that are no CNP as the annex prescribes, to be tested with errors.Is.
@@ -24,13 +24,13 @@ var cnpReserved [CNPReserved]byte
 // flow, from the flow's destination to its source as if the receiver had sent it, whoever
 // does. One that is kept encodes and decodes without allocating.
 //
-//	Ethernet 14 | IPv4 20 | UDP 8 to port 4791 | BTH 12, opcode 0x81, BECN | 0 16 | ICRC 4
+//	Ethernet 14 | IPv4 20 or IPv6 40 | UDP 8 to port 4791 | BTH 12, opcode 0x81, BECN | 0 16 | ICRC 4
 type Notification struct {
 	DstMAC, SrcMAC   MAC
-	FlowSrc, FlowDst netip.Addr // IPv4; the CNP goes from FlowDst to FlowSrc
+	FlowSrc, FlowDst netip.Addr // both IPv4 or both IPv6; the CNP goes from FlowDst to FlowSrc
 	DSCP             uint8      // 0 to 63; NICs use 48, the highest priority
 	TTL              uint8
-	SrcPort          uint16 // of UDP, chooses the path
+	SrcPort          uint16 // of UDP, chooses the path; the flow label of IPv6, too
 	// DestQP is the source's queue pair. A switch that knows flows by their addresses alone
 	// leaves it 0, and means all flows between the two.
 	DestQP uint32
@@ -45,7 +45,10 @@ func (n *Notification) Append(b []byte) []byte {
 	f.DstMAC, f.SrcMAC = n.DstMAC, n.SrcMAC
 	f.Src, f.Dst = n.FlowDst, n.FlowSrc
 	f.DSCP, f.ECN, f.TTL = n.DSCP, NotECT, n.TTL
-	f.SrcPort, f.DstPort = n.SrcPort, RoCEv2Port
+	f.SrcPort, f.DstPort, f.FlowLabel = n.SrcPort, RoCEv2Port, 0
+	if n.FlowSrc.Is6() {
+		f.FlowLabel = uint32(n.SrcPort)
+	}
 	f.BTH = BTH{Opcode: CNP, PKey: DefaultPKey, BECN: true, DestQP: n.DestQP}
 	f.Payload = cnpReserved[:]
 	return f.Append(b)

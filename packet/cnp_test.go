@@ -59,6 +59,10 @@ func TestCNPRoundTrip(t *testing.T) {
 		n.SrcPort = rapid.Uint16().Draw(t, "port")
 		n.DestQP = rapid.Uint32Range(0, packet.MaxQP).Draw(t, "qp")
 		n.FlowSrc = netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "src")))
+		if rapid.Bool().Draw(t, "IPv6") {
+			n.FlowSrc = netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "src")))
+			n.FlowDst = netip.MustParseAddr("2001:db8:4::1")
+		}
 		var got packet.Notification
 		if err := got.Decode(n.Append(nil)); err != nil {
 			t.Fatal(err)
@@ -103,6 +107,8 @@ func TestCNPRefuses(t *testing.T) {
 
 func FuzzCNP(f *testing.F) {
 	n := cnp()
+	f.Add(n.Append(nil))
+	n.FlowSrc, n.FlowDst = netip.MustParseAddr("2001:db8:1::1"), netip.MustParseAddr("2001:db8:4::1")
 	f.Add(n.Append(nil))
 	hardware, err := hex.DecodeString(strings.ReplaceAll(capturedCNP, "\n", ""))
 	if err != nil {

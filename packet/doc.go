@@ -1,8 +1,8 @@
 // Package packet builds and reads the frames that hosts exchange: RoCEv2 (InfiniBand
-// Architecture Specification, volume 1, annex A17) in UDP over IPv4, with or without the
+// Architecture Specification, volume 1, annex A17) in UDP over IPv4 or IPv6, with or without the
 // maxQD shim in between.
 //
-//	Ethernet 14 | IPv4 20 | UDP 8 | [maxQD shim 4] | BTH 12 | [AETH 4] | payload, pad 0–3 | ICRC 4
+//	Ethernet 14 | IPv4 20 or IPv6 40 | UDP 8 | [maxQD shim 4] | BTH 12 | [AETH 4] | payload, pad 0–3 | ICRC 4
 //
 // and PFC frames (IEEE Std 802.1Qbb), which a port's MAC exchanges with its peer's.
 //

@@ -17,22 +17,30 @@ const RoCEv2Port = 4791
 const (
 	ethernetLen = 14
 	ipv4Len     = 20
+	ipv6Len     = 40
 	udpLen      = 8
 
 	etherTypeIPv4 = 0x0800
+	etherTypeIPv6 = 0x86dd
 	protocolUDP   = 17
 	dontFragment  = 0x4000
 )
 
 // DataOverhead is what a full data packet has around its payload with the shim, without
-// preamble, FCS and gap, in bytes.
+// preamble, FCS and gap, in bytes over IPv4; IPv6Extra more over IPv6.
 const DataOverhead = ethernetLen + ipv4Len + udpLen + maxqd.Len + BTHLen + ICRCLen
 
-// ACKLen is the length of an acknowledgement with the shim, in bytes.
+// IPv6Extra is how much longer the header of IPv6 is than that of IPv4, in bytes.
+const IPv6Extra = ipv6Len - ipv4Len
+
+// ACKLen is the length of an acknowledgement with the shim, in bytes over IPv4.
 const ACKLen = DataOverhead + AETHLen
 
 // MaxPayload is the largest payload that an IPv4 packet of 65 535 bytes holds.
 const MaxPayload = 65535 - (DataOverhead - ethernetLen) - AETHLen - 3
+
+// MaxFlowLabel bounds the 20-bit field of IPv6 (RFC 6437).
+const MaxFlowLabel = 1<<20 - 1
 
 // ECN is the two-bit field of RFC 3168.
 type ECN uint8
@@ -49,7 +57,7 @@ const (
 type MAC [6]byte
 
 // Gateway is where hosts of a fabric send their frames when nothing else is known. Switches route
-// by IPv4 alone, whatever the destination MAC; this one, locally administered (IEEE Std 802, 8.2), is
+// by the IP address alone, whatever the destination MAC; this one, locally administered (IEEE Std 802, 8.2), is
 // no machine's, so that no kernel between takes the frames for its own.
 var Gateway = MAC{0x02, 0, 0, 0, 0, 0xfe}
 
@@ -62,13 +70,15 @@ func (m MAC) String() string {
 // transport headers' come on top.
 var (
 	ErrShort     = errors.New("frame: shorter than its headers")
-	ErrNotIPv4   = errors.New("frame: EtherType is not IPv4")
+	ErrNotIP     = errors.New("frame: EtherType is neither IPv4 nor IPv6")
 	ErrIPv4      = errors.New("IPv4: version is not 4 or the header is not 20 bytes")
 	ErrIPv4Sum   = errors.New("IPv4: wrong header checksum")
 	ErrFragment  = errors.New("IPv4: a fragment")
 	ErrIPv4Len   = errors.New("IPv4: total length does not fit the frame")
-	ErrNotUDP    = errors.New("IPv4: protocol is not UDP")
-	ErrUDPLen    = errors.New("UDP: length does not fit the IPv4 packet")
+	ErrIPv6      = errors.New("IPv6: version is not 6")
+	ErrIPv6Len   = errors.New("IPv6: payload length does not fit the frame")
+	ErrNotUDP    = errors.New("IP: what follows the header is not UDP")
+	ErrUDPLen    = errors.New("UDP: length does not fit the IP packet")
 	ErrPort      = errors.New("UDP: destination port is neither RoCEv2's nor the shim's")
 	ErrNotBTH    = errors.New("maxQD shim: next header is not BTH")
 	ErrTransport = errors.New("RoCEv2: shorter than its padding and ICRC")
@@ -79,10 +89,11 @@ var (
 // shim's port or RoCEv2Port. AETH belongs to Acknowledge alone.
 type Frame struct {
 	DstMAC, SrcMAC   MAC
-	Src, Dst         netip.Addr // IPv4
+	Src, Dst         netip.Addr // both IPv4, or both IPv6 without a zone
 	DSCP             uint8      // 0 to 63
 	ECN              ECN
-	TTL              uint8
+	TTL              uint8  // IPv6's hop limit
+	FlowLabel        uint32 // of IPv6, at most MaxFlowLabel; 0 over IPv4
 	SrcPort, DstPort uint16
 	ShimPort         uint16 // of UDP with a shim, given to Decode too; 0 for maxqd.Port
 	Shim             maxqd.Shim
@@ -98,8 +109,8 @@ func (f *Frame) HasShim() bool { return f.DstPort == cmp.Or(f.ShimPort, maxqd.Po
 
 // Append appends the frame's wire form with checksums, padding and ICRC; it sets the
 // shim's next header and the BTH's pad count. UDP's checksum is 0, which RFC 768 allows
-// over IPv4: switches change what it would cover. Src and Dst must be IPv4 addresses and
-// the payload at most MaxPayload.
+// over IPv4 and RFC 6935 over IPv6: switches change what it would cover. The payload must be at most
+// MaxPayload.
 func (f *Frame) Append(b []byte) []byte {
 	f.BTH.Pad = uint8(-len(f.Payload) & 3)
 	udpBytes := udpLen + BTHLen + len(f.Payload) + int(f.BTH.Pad) + ICRCLen
@@ -112,16 +123,14 @@ func (f *Frame) Append(b []byte) []byte {
 	}
 	b = append(b, f.DstMAC[:]...)
 	b = append(b, f.SrcMAC[:]...)
-	b = binary.BigEndian.AppendUint16(b, etherTypeIPv4)
-
-	ip := len(b)
-	src, dst := f.Src.As4(), f.Dst.As4()
-	// An unfragmentable datagram needs no identification (RFC 6864 §4.1).
-	b = append(b, 0x45, f.DSCP<<2|byte(f.ECN), byte((ipv4Len+udpBytes)>>8), byte(ipv4Len+udpBytes),
-		0, 0, dontFragment>>8, 0, f.TTL, protocolUDP, 0, 0,
-		src[0], src[1], src[2], src[3], dst[0], dst[1], dst[2], dst[3])
-	binary.BigEndian.PutUint16(b[ip+10:], ^onesSum(b[ip:ip+ipv4Len]))
-
+	ip := len(b) + 2
+	if f.Src.Is4() {
+		b = binary.BigEndian.AppendUint16(b, etherTypeIPv4)
+		b = f.appendIPv4(b, udpBytes)
+	} else {
+		b = binary.BigEndian.AppendUint16(b, etherTypeIPv6)
+		b = f.appendIPv6(b, udpBytes)
+	}
 	udp := len(b)
 	b = append(b, byte(f.SrcPort>>8), byte(f.SrcPort), byte(f.DstPort>>8), byte(f.DstPort), byte(udpBytes>>8), byte(udpBytes), 0, 0)
 	if shim {
@@ -135,22 +144,44 @@ func (f *Frame) Append(b []byte) []byte {
 	}
 	b = append(b, f.Payload...)
 	b = append(b, "\x00\x00\x00"[:f.BTH.Pad]...)
-	crc := icrc(&f.pseudo, b[ip:], b[udp:], b[bth:], b[bth+BTHLen:])
+	crc := icrc(&f.pseudo, b[ip:udp], b[udp:], b[bth:], b[bth+BTHLen:])
 	return binary.LittleEndian.AppendUint32(b, crc)
 }
 
+// appendIPv4 appends the IPv4 header of a packet with so many bytes behind it.
+func (f *Frame) appendIPv4(b []byte, length int) []byte {
+	ip, total := len(b), ipv4Len+length
+	src, dst := f.Src.As4(), f.Dst.As4()
+	// An unfragmentable datagram needs no identification (RFC 6864 §4.1).
+	b = append(b, 0x45, f.DSCP<<2|byte(f.ECN), byte(total>>8), byte(total),
+		0, 0, dontFragment>>8, 0, f.TTL, protocolUDP, 0, 0,
+		src[0], src[1], src[2], src[3], dst[0], dst[1], dst[2], dst[3])
+	binary.BigEndian.PutUint16(b[ip+10:], ^onesSum(b[ip:]))
+	return b
+}
+
 // Decode reads a frame, checks checksum and ICRC, and leaves f's payload pointing into b.
-// Ethernet's padding behind the IPv4 packet is ignored.
+// Ethernet's padding behind the IP packet is ignored.
 func (f *Frame) Decode(b []byte) error {
 	if len(b) < ethernetLen+ipv4Len+udpLen {
 		return ErrShort
 	}
-	if binary.BigEndian.Uint16(b[12:]) != etherTypeIPv4 {
-		return ErrNotIPv4
-	}
 	copy(f.DstMAC[:], b)
 	copy(f.SrcMAC[:], b[6:])
-	udp, err := f.decodeIPv4(b[ethernetLen:])
+	ip := b[ethernetLen:]
+	header := ip[:ipv4Len]
+	var udp []byte
+	var err error
+	switch binary.BigEndian.Uint16(b[12:]) {
+	case etherTypeIPv4:
+		udp, err = f.decodeIPv4(ip)
+	case etherTypeIPv6:
+		if udp, err = f.decodeIPv6(ip); err == nil {
+			header = ip[:ipv6Len]
+		}
+	default:
+		err = ErrNotIP
+	}
 	if err != nil {
 		return err
 	}
@@ -174,7 +205,7 @@ func (f *Frame) Decode(b []byte) error {
 	default:
 		return ErrPort
 	}
-	return f.decodeTransport(b[ethernetLen:], udp, rest)
+	return f.decodeTransport(header, udp, rest)
 }
 
 // decodeIPv4 reads the IPv4 header and returns the packet behind it.
@@ -192,7 +223,7 @@ func (f *Frame) decodeIPv4(b []byte) ([]byte, error) {
 	case b[9] != protocolUDP:
 		return nil, ErrNotUDP
 	}
-	f.DSCP, f.ECN, f.TTL = b[1]>>2, ECN(b[1]&3), b[8]
+	f.DSCP, f.ECN, f.FlowLabel, f.TTL = b[1]>>2, ECN(b[1]&3), 0, b[8]
 	f.Src, f.Dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
 	return b[ipv4Len:total], nil
 }
@@ -234,29 +265,36 @@ func onesSum(b []byte) uint16 {
 	return uint16(sum)
 }
 
-// icrcPseudo is the length of what precedes the payload in the ICRC: eight bytes of ones
-// in place of InfiniBand's local route header, IPv4, UDP and BTH.
-const icrcPseudo = 8 + ipv4Len + udpLen + BTHLen
+// icrcPseudo is the most that precedes the payload in the ICRC: eight bytes of ones in place of
+// InfiniBand's local route header, IPv6, UDP and BTH.
+const icrcPseudo = 8 + ipv6Len + udpLen + BTHLen
 
 // icrc computes the invariant CRC (annex A17.3.3 with §7.8.1): the CRC-32 of Ethernet over
-// the packet with every field that may change on the way replaced by ones. ip, udp and
-// bth are whole headers; rest runs from the AETH or payload to the end of the padding. A
+// the packet with every field that may change on the way replaced by ones. ip is the whole header,
+// udp and bth begin with theirs; rest runs from the AETH or payload to the end of the padding. A
 // shim is not among them: switches change it. The result goes out least significant byte
 // first. p is scratch: on the stack it would escape into hash/crc32.
 func icrc(p *[icrcPseudo]byte, ip, udp, bth, rest []byte) uint32 {
+	const ones = 0xff
 	for i := range 8 {
-		p[i] = 0xff
+		p[i] = ones
 	}
 	h := p[8:]
-	copy(h, ip[:ipv4Len])
-	h[1] = 0xff               // DSCP and ECN
-	h[8] = 0xff               // TTL
-	h[10], h[11] = 0xff, 0xff // checksum
-	h = h[ipv4Len:]
+	n := copy(h, ip)
+	if n == ipv4Len {
+		h[1] = ones               // DSCP and ECN
+		h[8] = ones               // TTL
+		h[10], h[11] = ones, ones // checksum
+	} else {
+		h[0] |= 0xf                         // traffic class
+		h[1], h[2], h[3] = ones, ones, ones // and flow label
+		h[7] = ones                         // hop limit
+	}
+	h = h[n:]
 	copy(h, udp[:udpLen])
-	h[6], h[7] = 0xff, 0xff // checksum
+	h[6], h[7] = ones, ones // checksum
 	h = h[udpLen:]
 	copy(h, bth[:BTHLen])
-	h[4] = 0xff // FECN, BECN, reserved
-	return crc32.Update(crc32.ChecksumIEEE(p[:]), crc32.IEEETable, rest)
+	h[4] = ones // FECN, BECN, reserved
+	return crc32.Update(crc32.ChecksumIEEE(p[:8+n+udpLen+BTHLen]), crc32.IEEETable, rest)
 }

@@ -80,6 +80,10 @@ func TestICRCOfHardware(t *testing.T) {
 
 func frames(t *rapid.T) packet.Frame {
 	f := data()
+	if rapid.Bool().Draw(t, "IPv6") {
+		f = dataIPv6()
+		f.FlowLabel = rapid.Uint32Range(0, packet.MaxFlowLabel).Draw(t, "flow label")
+	}
 	f.DSCP = rapid.Uint8Range(0, 63).Draw(t, "dscp")
 	f.ECN = packet.ECN(rapid.Uint8Range(0, 3).Draw(t, "ecn"))
 	f.TTL = rapid.Uint8().Draw(t, "ttl")
@@ -167,7 +171,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		{"nothing", func(b []byte) []byte { return nil }, packet.ErrShort},
 		{"headers cut", func(b []byte) []byte { return b[:41] }, packet.ErrShort},
-		{"ARP", func(b []byte) []byte { b[13] = 6; return b }, packet.ErrNotIPv4},
+		{"ARP", func(b []byte) []byte { b[13] = 6; return b }, packet.ErrNotIP},
 		{"IPv4 options", func(b []byte) []byte { b[ip] = 0x46; return b }, packet.ErrIPv4},
 		{"IPv6 in disguise", func(b []byte) []byte { b[ip] = 0x65; return b }, packet.ErrIPv4},
 		{"frame cut", func(b []byte) []byte { return b[:100] }, packet.ErrIPv4Len},
@@ -193,42 +197,47 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// gopacket reads from our frames what we put in, and we read what gopacket builds.
+// gopacket reads from our frames what we put in, and builds the same bytes up to UDP.
 func TestAgainstGopacket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := frames(t)
 		wire := f.Append(nil)
 		p := gopacket.NewPacket(wire, layers.LayerTypeEthernet, gopacket.DecodeOptions{Lazy: false, NoCopy: true})
 		eth, _ := p.Layer(layers.LayerTypeEthernet).(*layers.Ethernet)
-		ip, _ := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
 		udp, _ := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
-		if eth == nil || ip == nil || udp == nil {
+		if eth == nil || p.NetworkLayer() == nil || udp == nil {
 			t.Fatalf("gopacket sees %v", p)
 			return
 		}
 		if !bytes.Equal(eth.SrcMAC, f.SrcMAC[:]) || !bytes.Equal(eth.DstMAC, f.DstMAC[:]) {
 			t.Fatalf("addresses %v, %v", eth.SrcMAC, eth.DstMAC)
 		}
-		if ip.SrcIP.String() != f.Src.String() || ip.DstIP.String() != f.Dst.String() || ip.TOS != f.DSCP<<2|uint8(f.ECN) || ip.TTL != f.TTL {
-			t.Fatalf("IPv4 %+v", ip)
-		}
 		if uint16(udp.SrcPort) != f.SrcPort || uint16(udp.DstPort) != f.DstPort || udp.Checksum != 0 {
 			t.Fatalf("UDP %+v", udp)
 		}
-		buf := gopacket.NewSerializeBuffer()
-		ip2 := layers.IPv4{Version: 4, TTL: f.TTL, TOS: ip.TOS, Protocol: layers.IPProtocolUDP, Flags: layers.IPv4DontFragment,
-			SrcIP: net.IP(f.Src.AsSlice()), DstIP: net.IP(f.Dst.AsSlice())}
-		udp2 := layers.UDP{SrcPort: udp.SrcPort, DstPort: udp.DstPort}
 		eth2 := layers.Ethernet{SrcMAC: f.SrcMAC[:], DstMAC: f.DstMAC[:], EthernetType: layers.EthernetTypeIPv4}
-		opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-		if err := udp2.SetNetworkLayerForChecksum(&ip2); err != nil {
+		udp2 := layers.UDP{SrcPort: udp.SrcPort, DstPort: udp.DstPort}
+		udpAt := 34
+		var ip interface {
+			gopacket.NetworkLayer
+			gopacket.SerializableLayer
+		} = &layers.IPv4{Version: 4, TTL: f.TTL, TOS: f.DSCP<<2 | uint8(f.ECN), Protocol: layers.IPProtocolUDP, Flags: layers.IPv4DontFragment,
+			SrcIP: net.IP(f.Src.AsSlice()), DstIP: net.IP(f.Dst.AsSlice())}
+		if f.Src.Is6() {
+			eth2.EthernetType, udpAt = layers.EthernetTypeIPv6, 54
+			ip = &layers.IPv6{Version: 6, HopLimit: f.TTL, TrafficClass: f.DSCP<<2 | uint8(f.ECN), FlowLabel: f.FlowLabel, NextHeader: layers.IPProtocolUDP,
+				SrcIP: net.IP(f.Src.AsSlice()), DstIP: net.IP(f.Dst.AsSlice())}
+		}
+		if err := udp2.SetNetworkLayerForChecksum(ip); err != nil {
 			t.Fatal(err)
 		}
-		if err := gopacket.SerializeLayers(buf, opts, &eth2, &ip2, &udp2, gopacket.Payload(wire[42:])); err != nil {
+		buf := gopacket.NewSerializeBuffer()
+		opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+		if err := gopacket.SerializeLayers(buf, opts, &eth2, ip, &udp2, gopacket.Payload(wire[udpAt+8:])); err != nil {
 			t.Fatal(err)
 		}
 		theirs := buf.Bytes()
-		theirs[40], theirs[41] = 0, 0 // we send no UDP checksum
+		theirs[udpAt+6], theirs[udpAt+7] = 0, 0 // we send no UDP checksum
 		if !bytes.Equal(theirs[:len(wire)], wire) {
 			t.Fatalf("differ:\n%x ours\n%x gopacket's", wire, theirs)
 		}
@@ -237,8 +246,10 @@ func TestAgainstGopacket(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	d, a := data(), ack()
+	six := dataIPv6()
 	f.Add(d.Append(nil))
 	f.Add(a.Append(nil))
+	f.Add(six.Append(nil))
 	cnp, err := hex.DecodeString(strings.ReplaceAll(capturedCNP, "\n", ""))
 	if err != nil {
 		f.Fatal(err)

@@ -2,6 +2,7 @@ package packet_test
 
 import (
 	"bytes"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,9 +113,13 @@ func TestTsharkReadsPFC(t *testing.T) {
 // Wireshark reads our CNPs as RoCEv2 to the BTH's last field. Version 4.0 knows neither their
 // opcode by name nor BECN, and it checks no ICRC: that is TestICRCOfHardware's.
 func TestTsharkReadsCNP(t *testing.T) {
-	n := cnp()
-	got := tshark(t, [][]byte{n.Append(nil)},
-		"_ws.col.Protocol", "ip.src", "ip.dst", "ip.dsfield.dscp", "ip.checksum.status", "udp.dstport",
+	n, six := cnp(), cnp()
+	six.FlowSrc, six.FlowDst = netip.MustParseAddr("2001:db8:1::1"), netip.MustParseAddr("2001:db8:4::1")
+	got := tshark(t, [][]byte{n.Append(nil), six.Append(nil)},
+		"_ws.col.Protocol", "ip.src", "ipv6.src", "ip.dst", "ipv6.dst", "ip.dsfield.dscp", "ipv6.tclass.dscp", "ipv6.flow", "ip.checksum.status", "udp.dstport",
 		"infiniband.bth.opcode", "infiniband.bth.p_key", "infiniband.bth.destqp", "infiniband.bth.psn", "_ws.malformed")
-	compareLines(t, got, []string{"RRoCE|10.0.4.1|10.0.1.1|48|1|4791|129|65535|0x000118|0|"})
+	compareLines(t, got, []string{
+		"RRoCE|10.0.4.1||10.0.1.1||48|||1|4791|129|65535|0x000118|0|",
+		"RRoCE||2001:db8:4::1||2001:db8:1::1||48|0x00c350||4791|129|65535|0x000118|0|",
+	})
 }
