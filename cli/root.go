@@ -2,6 +2,7 @@
 //
 //   - operator has the clients of the controller's API, a verb and a noun each (get links, set weight),
 //     and the tools for its files;
+//   - p4 talks to any P4Runtime switch, without a controller;
 //   - node has the long-running programs of a network: controller, switch and host;
 //   - lab has what runs without a network: the emulated fabric, the simulator and the analyses.
 //
@@ -15,6 +16,7 @@ import (
 	"github.com/headgate/headgate/cli/lab"
 	"github.com/headgate/headgate/cli/node"
 	"github.com/headgate/headgate/cli/operator"
+	"github.com/headgate/headgate/cli/p4"
 	"github.com/headgate/headgate/internal/version"
 )
 
@@ -29,7 +31,7 @@ laws that go with it, and an embedded switch so that all of it runs on a laptop.
 		Version: version.String(),
 	}
 	command.AddServerFlags(root)
-	for _, commands := range [][]*cobra.Command{node.Commands(), lab.Commands(), operator.Commands()} {
+	for _, commands := range [][]*cobra.Command{node.Commands(), lab.Commands(), operator.Commands(), p4.Commands()} {
 		root.AddCommand(commands...)
 	}
 	return root

@@ -111,6 +111,14 @@ func (e *Entry) Range(name string, low, high []byte) *Entry {
 	})
 }
 
+// Optional sets the value of an optional key field.
+func (e *Entry) Optional(name string, v []byte) *Entry {
+	return e.match(name, p4configv1.MatchField_OPTIONAL, func(what string, f *p4configv1.MatchField) (*p4v1.FieldMatch, error) {
+		v, err := value(what, v, f.GetBitwidth())
+		return p4msg.Optional(f.GetId(), v), err
+	})
+}
+
 func (e *Entry) match(name string, kind p4configv1.MatchField_MatchType, build func(string, *p4configv1.MatchField) (*p4v1.FieldMatch, error)) *Entry {
 	if e.err != nil {
 		return e

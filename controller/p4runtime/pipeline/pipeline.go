@@ -30,6 +30,7 @@ type Pipeline struct {
 	actions  index[*p4configv1.Action]
 	profiles index[*p4configv1.ActionProfile]
 	counters index[*p4configv1.Counter]
+	meters   index[*p4configv1.Meter]
 	regs     index[*p4configv1.Register]
 	digests  index[*p4configv1.Digest]
 	headers  index[*p4configv1.ControllerPacketMetadata]
@@ -58,6 +59,7 @@ func New(info *p4configv1.P4Info, device []byte) (*Pipeline, error) {
 		p.actions.build("action", info.GetActions()),
 		p.profiles.build("action profile", info.GetActionProfiles()),
 		p.counters.build("counter", info.GetCounters()),
+		p.meters.build("meter", info.GetMeters()),
 		p.regs.build("register", info.GetRegisters()),
 		p.digests.build("digest", info.GetDigests()),
 		p.headers.build("controller header", info.GetControllerPacketMetadata()),

@@ -139,6 +139,23 @@ func (c *Client) Compare(ctx context.Context, p *pipeline.Pipeline) (Running, er
 	return Same, nil
 }
 
+// Pipeline returns the pipeline that the switch runs, by its P4Info alone: it cannot be pushed.
+func (c *Client) Pipeline(ctx context.Context) (*pipeline.Pipeline, error) {
+	r, err := c.rpc.GetForwardingPipelineConfig(ctx, &p4v1.GetForwardingPipelineConfigRequest{
+		DeviceId: c.device, ResponseType: p4v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE,
+	})
+	switch {
+	case isCode(err, codes.FailedPrecondition) || err == nil && r.GetConfig().GetP4Info() == nil:
+		return nil, ErrNoPipeline
+	case err != nil:
+		return nil, fmt.Errorf("reading the pipeline: %w", err)
+	}
+	return pipeline.New(r.GetConfig().GetP4Info(), nil)
+}
+
+// ErrNoPipeline is in the error of Pipeline where the switch runs none.
+var ErrNoPipeline = errors.New("the switch runs no pipeline")
+
 // ErrNoDevice is what a push without a device configuration gets.
 var ErrNoDevice = errors.New("there is no device configuration to push")
 

@@ -168,7 +168,7 @@ func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 		}
 		role = Primary
 	case codes.AlreadyExists:
-		why = fmt.Errorf("another controller is primary, with election id %s", idText(a.GetElectionId()))
+		why = &HeldError{Election: idText(a.GetElectionId())}
 	case codes.NotFound:
 		if s.late != nil {
 			why = s.later()
@@ -191,6 +191,13 @@ func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	s.role = role
 	h.Role(role, why)
 	return nil
+}
+
+// HeldError is why a session is a backup where another controller is primary.
+type HeldError struct{ Election string }
+
+func (e *HeldError) Error() string {
+	return "another controller is primary, with election id " + e.Election
 }
 
 func (s *stream) later() error {

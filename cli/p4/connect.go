@@ -1,0 +1,251 @@
+package p4
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/cli/command"
+	"github.com/headgate/headgate/controller/p4runtime/pipeline"
+	"github.com/headgate/headgate/controller/p4runtime/session"
+	"github.com/headgate/headgate/internal/confine"
+	"github.com/headgate/headgate/internal/tlsfiles"
+)
+
+// maxFile is the largest file of a program, an update or a packet in bytes.
+const maxFile = 64 << 20
+
+// target is the switch that a command talks to, and where its results go.
+type target struct {
+	Address  string
+	Device   uint64
+	Election uint64
+	Timeout  time.Duration
+	Info     string // file with the P4Info; "" asks the switch
+	JSON     bool
+	In       io.Reader
+	Out      io.Writer
+	creds    grpc.DialOption
+}
+
+// newTarget reads the flags.
+func newTarget(cmd *cobra.Command) (*target, error) {
+	v, err := command.Settings(cmd)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{
+		Address: v.GetString("switch"), Device: v.GetUint64("device-id"), Election: v.GetUint64("election-id"),
+		Timeout: v.GetDuration("timeout"), Info: v.GetString("p4info"), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+		creds: grpc.WithTransportCredentials(insecure.NewCredentials()),
+	}
+	switch format := v.GetString("output"); format {
+	case "table", "":
+	case "json":
+		t.JSON = true
+	default:
+		return nil, fmt.Errorf("--output: %q is not allowed: want table or json", format)
+	}
+	if t.Timeout <= 0 {
+		return nil, fmt.Errorf("--timeout: %v is not allowed: want more than 0", t.Timeout)
+	}
+	if t.Election == 0 {
+		return nil, errors.New("--election-id: 0 is not allowed: want a number from 1 on")
+	}
+	if c := command.Credentials(v); c.CA != "" {
+		creds, err := tlsfiles.Client(tlsfiles.Files{CA: c.CA, Cert: c.Cert, Key: c.Key, Prefix: "--tls-", Read: confine.Dirs(nil).Secret})
+		if err != nil {
+			return nil, err
+		}
+		t.creds = grpc.WithTransportCredentials(creds)
+	}
+	return t, nil
+}
+
+// reader returns a client that only reads, and what closes it.
+func (t *target) reader() (*session.Client, func() error, error) {
+	return session.Dial(t.Address, t.Device, t.creds)
+}
+
+// pipeline returns the program by the P4Info of --p4info, or of the switch.
+func (t *target) pipeline(ctx context.Context) (*pipeline.Pipeline, error) {
+	if t.Info != "" {
+		info, err := readInfo(t.Info)
+		if err != nil {
+			return nil, err
+		}
+		return pipeline.New(info, nil)
+	}
+	c, done, err := t.reader()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	p, err := c.Pipeline(ctx)
+	if errors.Is(err, session.ErrNoPipeline) {
+		err = fmt.Errorf("%w: load one with \"headgate p4 load\", or name a P4Info with --p4info", err)
+	}
+	return p, t.named(err)
+}
+
+// named adds the switch's address to an error.
+func (t *target) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("switch %s, device %d: %w", t.Address, t.Device, err)
+}
+
+// readInfo reads a P4Info in protobuf's text or binary format.
+func readInfo(file string) (*p4configv1.P4Info, error) {
+	text, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	info := &p4configv1.P4Info{}
+	// A newer p4c writes fields that the Go module of P4Runtime in use does not have.
+	err = prototext.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, info)
+	if err != nil && proto.Unmarshal(text, info) != nil {
+		return nil, fmt.Errorf("%s: neither a P4Info in protobuf's binary format nor in its text format: %w", file, err)
+	}
+	return info, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s: more than %d MiB are too many", name, maxFile>>20)
+	}
+	return text, err
+}
+
+// handler takes what comes from the switch while a command runs.
+type handler struct {
+	roles   chan roleChange
+	message func(*p4v1.StreamMessageResponse) // nil drops messages
+	refused chan error
+}
+
+type roleChange struct {
+	role session.Role
+	why  error
+}
+
+func (h *handler) Role(r session.Role, why error) {
+	select {
+	case h.roles <- roleChange{r, why}:
+	default: // nobody waits any more
+	}
+}
+
+func (h *handler) Message(m *p4v1.StreamMessageResponse) {
+	if h.message != nil {
+		h.message(m)
+	}
+}
+
+func (h *handler) PacketRefused(why error) {
+	select {
+	case h.refused <- why:
+	default:
+	}
+}
+
+// asPrimary runs fn with a session that is the switch's primary controller, and leaves the switch after it.
+func (t *target) asPrimary(ctx context.Context, fn func(ctx context.Context, s *session.Session, c *session.Client, refused <-chan error) error) error {
+	h := &handler{roles: make(chan roleChange, 16), refused: make(chan error, 1)}
+	s, stop := t.session(ctx, h)
+	defer stop()
+	deadline := time.After(t.Timeout)
+	for last := error(nil); ; {
+		select {
+		case r := <-h.roles:
+			switch {
+			case r.role == session.Primary:
+				c, err := s.Client()
+				if err != nil {
+					return t.named(err)
+				}
+				ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+				defer cancel()
+				return t.named(fn(ctx, s, c, h.refused))
+			case r.role == session.Disconnected:
+				return t.named(cmp.Or(r.why, session.ErrDisconnected))
+			}
+			last = r.why
+			if held := (*session.HeldError)(nil); errors.As(r.why, &held) {
+				return t.named(fmt.Errorf("%w: --election-id with a higher number takes the switch over", r.why))
+			}
+		case <-deadline:
+			return t.named(fmt.Errorf("the switch did not make this client its primary controller within %v: %w", t.Timeout, cmp.Or(last, context.DeadlineExceeded)))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// session starts a session; stop ends it and waits until the switch has seen that.
+func (t *target) session(ctx context.Context, h *handler) (s *session.Session, stop func()) {
+	s = session.New(session.Options{
+		Name: t.Address, DeviceID: t.Device, Address: t.Address, ElectionID: t.Election,
+		Dial: []grpc.DialOption{t.creds}, Log: slog.New(slog.DiscardHandler),
+	}, h)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Run(ctx) // its errors are roles
+	}()
+	return s, func() {
+		cancel()
+		<-done
+	}
+}
+
+// print writes lines for people, or a JSON array of objects.
+func (t *target) print(list []pipeline.Named) error {
+	if t.JSON {
+		if list == nil {
+			list = []pipeline.Named{}
+		}
+		return t.object(list)
+	}
+	for _, n := range list {
+		line := n.String()
+		if (n.Action != "" || n.Use != "") && len(n.Data) > 0 {
+			line += "  [" + n.Data.String() + "]"
+		}
+		if _, err := fmt.Fprintln(t.Out, command.Clean(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *target) object(v any) error {
+	enc := json.NewEncoder(t.Out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
