@@ -1,8 +1,9 @@
 package cnpgen
 
 import (
-	"cmp"
+	"container/list"
 	"errors"
+	"net/netip"
 	"slices"
 )
 
@@ -16,12 +17,15 @@ type count struct{ bytes, congested uint64 }
 // flowState is a flow that is in the switch's table or will be written to it. The differences of
 // its counters are taken here and nowhere else.
 type flowState struct {
-	now     count  // counters at the last reading
-	base    count  // counters when its port was last computed; never above now in a reading
-	last    count  // the difference that its port was last computed with
-	sent    uint64 // bytes of the last reading that the one before did not have
-	since   uint64 // the period in which it was learned
-	seen    uint64 // the last reading that contained it
+	flow    Flow
+	share   [2]place // among the flows of its port and of its source
+	now     count    // counters at the last reading
+	base    count    // counters when its port was last computed; never above now in a reading
+	last    count    // the difference that its port was last computed with
+	sent    uint64   // bytes of the last reading that the one before did not have
+	hit     bool     // congested packets likewise
+	since   uint64   // the period in which it was learned
+	seen    uint64   // the last reading that contained it
 	written bool
 	gone    bool // left the table
 	row     int  // index in the last reading
@@ -36,9 +40,12 @@ type row struct {
 // learned is what a loop knows of the switch's flow table. The loop owns it.
 type learned struct {
 	most     int
+	ports    int // that are watched
 	watches  func(port uint32) bool
 	flows    map[Flow]*flowState
-	add      []Flow // to be written; a flow that is gone meanwhile is skipped
+	ofPort   map[uint32]*list.List     // of *flowState: the one that has sent nothing for longest first
+	ofSource map[netip.Addr]*list.List // likewise
+	add      []Flow                    // to be written; a flow that is gone meanwhile is skipped
 	remove   []Flow
 	removing map[Flow]bool // the flows in remove
 	fresh    []Flow        // written since the last reading
@@ -46,11 +53,81 @@ type learned struct {
 	rows     []row         // scratch
 	churn    int           // flows evicted in period churned
 	churned  uint64
-	rank     []Flow // scratch
 }
 
-func newLearned(most int, watches func(uint32) bool) learned {
-	return learned{most: most, watches: watches, flows: make(map[Flow]*flowState), removing: map[Flow]bool{}}
+func newLearned(most, ports int, watches func(uint32) bool) learned {
+	return learned{
+		most: most, ports: ports, watches: watches, flows: make(map[Flow]*flowState), removing: map[Flow]bool{},
+		ofPort: map[uint32]*list.List{}, ofSource: map[netip.Addr]*list.List{},
+	}
+}
+
+// Quotas keep the flows of a port, or of one address that sends to very many, from filling the table. While several
+// ports are watched, one holds at most portShare times what is free, as the dynamic threshold of a shared buffer
+// does, so that a port that has none finds room; its even part of the table it may have always. A source holds at
+// most 1/sourceShare of the table, and sourceLeast where that is less.
+const (
+	portShare   = 4
+	sourceShare = 16
+	sourceLeast = 16
+)
+
+// place is where a flow stands among others.
+type place struct {
+	list *list.List
+	at   *list.Element
+}
+
+func join[K comparable](groups map[K]*list.List, k K, s *flowState) place {
+	l := groups[k]
+	if l == nil {
+		l = list.New()
+		groups[k] = l
+	}
+	return place{l, l.PushBack(s)}
+}
+
+func leave[K comparable](groups map[K]*list.List, k K, p place) {
+	if p.list.Remove(p.at); p.list.Len() == 0 {
+		delete(groups, k)
+	}
+}
+
+func length(l *list.List) int {
+	if l == nil {
+		return 0
+	}
+	return l.Len()
+}
+
+// put enters a flow as the last one that its port and its source give up.
+func (t *learned) put(f Flow, s *flowState) {
+	s.flow, s.share = f, [2]place{join(t.ofPort, f.Port, s), join(t.ofSource, f.Src, s)}
+	t.flows[f] = s
+}
+
+// drop takes a flow out.
+func (t *learned) drop(f Flow, s *flowState) {
+	leave(t.ofPort, f.Port, s.share[0])
+	leave(t.ofSource, f.Src, s.share[1])
+	s.gone = true
+	delete(t.flows, f)
+}
+
+// use makes a flow the last one that its port and its source give up.
+func (s *flowState) use() {
+	for _, p := range s.share {
+		p.list.MoveToBack(p.at)
+	}
+}
+
+// full returns the flows one of which has to go before f can be learned; none when there is room.
+func (t *learned) full(f Flow) (of *list.List, full bool) {
+	if l := t.ofSource[f.Src]; length(l) >= max(t.most/sourceShare, sourceLeast) {
+		return l, true
+	}
+	l, free := t.ofPort[f.Port], t.most-len(t.flows)
+	return l, free <= 0 || t.ports > 1 && length(l) >= max(t.most/t.ports, portShare*free)
 }
 
 // learn makes room for a flow and plans its entries. It ignores a flow whose old entries are still
@@ -59,11 +136,11 @@ func (t *learned) learn(f Flow, tick uint64, st *LoopStats) {
 	if t.flows[f] != nil || t.removing[f] || !t.watches(f.Port) {
 		return
 	}
-	if len(t.flows) >= t.most && !t.evict(tick, st) {
+	if of, full := t.full(f); full && !t.evict(of, tick, st) {
 		st.Refused++
 		return
 	}
-	t.flows[f] = &flowState{since: tick}
+	t.put(f, &flowState{since: tick})
 	t.add = append(t.add, f)
 }
 
@@ -71,39 +148,23 @@ func (t *learned) learn(f Flow, tick uint64, st *LoopStats) {
 // flows would evict the long ones before these are seen to be congested.
 const churnShare = 8
 
-// evict removes the least congested flow, and among equals the one that sends least. It does not
-// consider flows that have not been in the table for a whole period. It returns false when it finds
-// none.
-func (t *learned) evict(tick uint64, st *LoopStats) bool {
+// evict removes the flow of a list that has sent nothing for longest, and among those that send one without
+// congested packets. It leaves flows that have not been in the table for a whole period. It returns false when it
+// removes none. Its cost does not grow with the table.
+func (t *learned) evict(of *list.List, tick uint64, st *LoopStats) bool {
 	if t.churned != tick {
-		t.churned, t.churn, t.rank = tick, 0, t.candidates(tick)
+		t.churned, t.churn = tick, 0
 	}
-	for t.churn < max(1, t.most/churnShare) && len(t.rank) > 0 {
-		f := t.rank[0]
-		t.rank = t.rank[1:]
-		if t.forget(f) {
-			t.churn++
-			st.Evicted++
-			return true
-		}
+	if length(of) == 0 || t.churn >= max(1, t.most/churnShare) {
+		return false
 	}
-	return false
-}
-
-// candidates returns the flows that may be evicted in this tick, in the order of eviction.
-func (t *learned) candidates(tick uint64) []Flow {
-	list := t.rank[:0]
-	for f, s := range t.flows {
-		if s.written && s.since+1 < tick {
-			list = append(list, f)
-		}
+	s := of.Front().Value.(*flowState)
+	if !s.written || s.since+1 >= tick || !t.forget(s.flow) {
+		return false
 	}
-	slices.SortFunc(list, func(a, b Flow) int {
-		x, y := t.flows[a], t.flows[b]
-		return cmp.Or(cmp.Compare(x.last.congested, y.last.congested), cmp.Compare(x.last.bytes, y.last.bytes),
-			a.Src.Compare(b.Src), a.Dst.Compare(b.Dst), cmp.Compare(a.Port, b.Port))
-	})
-	return list[:min(len(list), max(1, t.most/churnShare))]
+	t.churn++
+	st.Evicted++
+	return true
 }
 
 // forget forgets a flow and plans to remove its entries. It returns false for an unknown flow.
@@ -112,8 +173,7 @@ func (t *learned) forget(f Flow) bool {
 	if s == nil {
 		return false
 	}
-	delete(t.flows, f)
-	s.gone = true
+	t.drop(f, s)
 	if s.written {
 		t.planRemoval(f)
 	}
@@ -147,14 +207,14 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 			}
 			// It is unknown when the flow sent what is counted so far, so that does not count.
 			s = &flowState{since: tick, now: count{c.Bytes, c.Congested}, base: count{c.Bytes, c.Congested}}
-			t.flows[c.Flow] = s
+			t.put(c.Flow, s)
 		}
 		s.written, s.seen = true, reading
 		if c.Partial {
 			t.forget(c.Flow)
 			continue
 		}
-		s.sent = c.Bytes - min(c.Bytes, s.now.bytes)
+		s.sent, s.hit = c.Bytes-min(c.Bytes, s.now.bytes), c.Congested > s.now.congested
 		s.now = count{c.Bytes, c.Congested}
 		if s.now.bytes < s.base.bytes || s.now.congested < s.base.congested {
 			s.base = s.now // the switch was restarted, or the entry was written anew
@@ -162,16 +222,23 @@ func (t *learned) read(counts []Counters, tick, reading uint64) {
 		s.row = len(t.rows)
 		t.rows = append(t.rows, row{c.Flow, s})
 	}
+	for _, congested := range [...]bool{false, true} {
+		for _, r := range t.rows {
+			if r.state.sent > 0 && r.state.hit == congested {
+				r.state.use()
+			}
+		}
+	}
 	t.before, t.rows = t.rows, t.before
 	// Flows whose entries should be in the table but are not may be learned again.
 	for _, r := range t.rows {
 		if !r.state.gone && r.state.seen != reading {
-			t.discard(r.Flow, r.state)
+			t.drop(r.Flow, r.state)
 		}
 	}
 	for _, f := range t.fresh {
 		if s := t.flows[f]; s != nil && s.seen != reading {
-			t.discard(f, s)
+			t.drop(f, s)
 		}
 	}
 	t.fresh = t.fresh[:0]
@@ -201,12 +268,6 @@ func (t *learned) find(f Flow, at *int) *flowState {
 		*at = s.row + 1
 	}
 	return s
-}
-
-// discard forgets a flow that is not in the switch's table.
-func (t *learned) discard(f Flow, s *flowState) {
-	s.gone = true
-	delete(t.flows, f)
 }
 
 // write makes some of the planned changes, at most writeMost additions and as many removals.
@@ -243,7 +304,7 @@ func (t *learned) write(sw Switch, st *LoopStats) error {
 	st.Refused += uint64(len(refused))
 	for _, f := range refused {
 		if s := t.flows[f]; s != nil {
-			t.discard(f, s)
+			t.drop(f, s)
 		}
 	}
 	st.Flows = len(t.flows)
@@ -260,7 +321,7 @@ type Meter struct {
 
 // NewMeter returns a meter for a table of at most so many flows.
 func NewMeter(most int) *Meter {
-	return &Meter{table: newLearned(most, func(uint32) bool { return true }), bytes: map[FlowKey]uint64{}}
+	return &Meter{table: newLearned(most, 1, func(uint32) bool { return true }), bytes: map[FlowKey]uint64{}}
 }
 
 // Read takes the counters of all flows. It returns what pairs of addresses have sent since the reading before, nothing for the
@@ -270,7 +331,7 @@ func (m *Meter) Read(counts []Counters) map[FlowKey]uint64 {
 	m.reading++
 	for _, c := range counts {
 		if m.reading > 1 && m.table.flows[c.Flow] == nil && len(m.table.flows) < m.table.most {
-			m.table.flows[c.Flow] = &flowState{}
+			m.table.put(c.Flow, &flowState{})
 		}
 	}
 	m.table.read(counts, 0, m.reading)

@@ -155,7 +155,7 @@ func NewLoop(c LoopConfig, sw Switch) (*Loop, error) {
 		g := l.groups[i%phases]
 		g.ports = append(g.ports, p)
 	}
-	l.table = newLearned(c.MaxFlows, l.watches)
+	l.table = newLearned(c.MaxFlows, len(l.ports), l.watches)
 	l.pairs = newQueuePairs(c.QueuePairs, c.MaxFlows)
 	return l, nil
 }
@@ -360,7 +360,7 @@ type LoopStats struct {
 	Flows   int    // flows in the table now
 	Learned uint64 // flows added to the table
 	Aged    uint64 // flows removed because they were idle
-	Evicted uint64 // flows removed to make room, the least congested first
+	Evicted uint64 // flows removed to make room, the one that has sent nothing for longest first
 	Refused uint64 // flows for which there was no room, or which the switch refused
 
 	QueuePairs int // queue pairs of sources that are known now

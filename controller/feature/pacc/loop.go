@@ -22,8 +22,9 @@ type loop struct {
 	began     time.Time
 	gap       time.Duration
 
-	evicted  uint64    // when it was last told
-	reported time.Time // of evictions
+	full    bool      // and said so
+	pressed uint64    // flows that were evicted or refused
+	last    time.Time // when that last grew
 }
 
 // Interval implements feature.Loop: CNPs are due more often than ticks.
@@ -38,23 +39,31 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 	err := l.Run(l.clock(now))
 	s := l.Stats()
 	l.latest.Set(l.sw.sw.Name(), state{s, l.Ports()})
-	l.reportEvictions(now, s)
+	l.reportFull(now, s)
 	return err
 }
 
-// reportEvery bounds the events about one thing.
-const reportEvery = 10 * time.Second
+// quiet is for how long no flow has left or been refused when a table counts as no longer full.
+const quiet = time.Minute
 
-// reportEvictions publishes that the table is too small, once in a while.
-func (l *loop) reportEvictions(now time.Time, s cnpgen.LoopStats) {
-	if s.Evicted == l.evicted || now.Sub(l.reported) < reportEvery {
-		return
+// reportFull publishes once that flows do not find room, and once that they do again.
+func (l *loop) reportFull(now time.Time, s cnpgen.LoopStats) {
+	event := view.Event{Time: now, Subject: l.sw.sw.Name(), Severity: view.Warning, Kind: "pacc.full"}
+	pressed := s.Evicted + s.Refused
+	switch {
+	case pressed != l.pressed && !l.full:
+		event.Message = fmt.Sprintf("the flow table, or the share of a port or of a source in it, is full with %s: "+
+			"the one that has sent nothing for longest makes room, and new ones get no notifications where none does", units.Count(s.Flows, "flow"))
+	case pressed == l.pressed && l.full && now.Sub(l.last) > quiet:
+		event.Kind, event.Severity, event.Message = "pacc.full_over", view.Info, fmt.Sprintf("flows find room: %d had made it for others so far, %d were refused", s.Evicted, s.Refused)
 	}
-	l.callbacks.Event(view.Event{
-		Time: now, Severity: view.Warning, Subject: l.sw.sw.Name(), Kind: "pacc.evicted",
-		Message: fmt.Sprintf("the flow table is full with %s: %d left it for others, the least congested first", units.Count(s.Flows, "flow"), s.Evicted-l.evicted),
-	})
-	l.evicted, l.reported = s.Evicted, now
+	if event.Message != "" {
+		l.full = !l.full
+		l.callbacks.Event(event)
+	}
+	if pressed != l.pressed {
+		l.pressed, l.last = pressed, now
+	}
 }
 
 func failed(sw string, err error) view.Event {

@@ -360,13 +360,27 @@ func TestQueuePairs(t *testing.T) {
 	}
 }
 
-func TestEvictionsAreTold(t *testing.T) {
+// TestFullTableIsToldOnce: a table without room is told of once, and once that there is room again.
+func TestFullTableIsToldOnce(t *testing.T) {
 	r := newRig(t)
-	r.loop.reportEvictions(r.now, cnpgen.LoopStats{})
-	r.loop.reportEvictions(r.now, cnpgen.LoopStats{Evicted: 3, Flows: 9})
-	r.loop.reportEvictions(r.now.Add(time.Second), cnpgen.LoopStats{Evicted: 4})
-	r.loop.reportEvictions(r.now.Add(time.Minute), cnpgen.LoopStats{Evicted: 5})
-	if len(r.callbacks.Events) != 2 || r.callbacks.Events[0].Kind != "pacc.evicted" || !strings.Contains(r.callbacks.Events[1].Message, "2 left it") {
-		t.Errorf("events %+v, want two", r.callbacks.Events)
+	for _, step := range []struct {
+		after time.Duration
+		stats cnpgen.LoopStats
+		kind  string
+	}{
+		{0, cnpgen.LoopStats{}, ""},
+		{0, cnpgen.LoopStats{Evicted: 3, Flows: 9}, "pacc.full"},
+		{50 * time.Second, cnpgen.LoopStats{Evicted: 4}, ""},
+		{50 * time.Second, cnpgen.LoopStats{Evicted: 4, Refused: 1}, ""},
+		{50 * time.Second, cnpgen.LoopStats{Evicted: 4, Refused: 1}, ""},
+		{50 * time.Second, cnpgen.LoopStats{Evicted: 4, Refused: 1}, "pacc.full_over"},
+		{50 * time.Second, cnpgen.LoopStats{Evicted: 4, Refused: 1}, ""},
+		{0, cnpgen.LoopStats{Evicted: 4, Refused: 2}, "pacc.full"},
+	} {
+		r.now, r.callbacks.Events = r.now.Add(step.after), nil
+		r.loop.reportFull(r.now, step.stats)
+		if len(r.callbacks.Events) > 1 || len(r.callbacks.Events) == 1 != (step.kind != "") || step.kind != "" && r.callbacks.Events[0].Kind != step.kind {
+			t.Errorf("%+v: events %+v", step, r.callbacks.Events)
+		}
 	}
 }

@@ -1,0 +1,41 @@
+// Package cost holds what a stranger's frame or message costs to what it may: the same in a full table as in an
+// empty one.
+package cost
+
+import (
+	"testing"
+	"time"
+)
+
+// Many is the size of the full table.
+const Many = 1 << 16
+
+// ratio is what the full table may cost more than the small one. Memory that is not in the processor's cache costs
+// about 5 times as much as that which is; a scan of the table costs thousands of times as much.
+const ratio = 40
+
+// Flat calls what prepare returns, for a table of 1 entry and for one of Many, and fails when a call costs much more
+// in the second. A call must not change the size of the table. It compares the fastest of several rounds, so that
+// other work on the machine does not count.
+func Flat(t *testing.T, prepare func(size int) func()) {
+	t.Helper()
+	small, large := best(prepare(1)), best(prepare(Many))
+	t.Logf("%v with 1 entry, %v with %d", small, large, Many)
+	if large > ratio*max(small, 20*time.Nanosecond) {
+		t.Errorf("a call takes %v with %d entries and %v with one, want at most %d times as much", large, Many, small, ratio)
+	}
+}
+
+// best returns the least time of a call over rounds of calls.
+func best(call func()) time.Duration {
+	const rounds, calls = 20, 50
+	least := time.Hour
+	for range rounds {
+		began := time.Now()
+		for range calls {
+			call()
+		}
+		least = min(least, time.Since(began)/calls)
+	}
+	return least
+}
