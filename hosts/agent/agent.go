@@ -35,6 +35,7 @@ type Agent struct {
 
 	flows  map[FlowKey]*flow
 	byQP   map[uint32]*flow
+	byDst  map[netip.Addr][]*flow // those in byQP
 	nextQP uint32
 	issued uint32 // queue pairs from the first on, up to packet.MaxQP
 	port   uint16
@@ -44,7 +45,7 @@ type Agent struct {
 	virtual float64          // the NIC's virtual time: start tag of the flow served last
 	nicFree units.Time
 
-	peers   map[peerKey]*peer
+	peers   peers
 	paths   map[netip.Addr]units.Time // the shortest round trip to each destination of flows that have ended
 	answers ring.Ring[answer]
 	windows []window // of the notification point, by their end
@@ -69,7 +70,7 @@ func New(cfg Config, send func(frame []byte)) (*Agent, error) {
 	return &Agent{
 		cfg: cfg, send: send, classes: cfg.classes(), ackClass: cfg.classes()[cfg.AckDSCP],
 		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
-		peers: map[peerKey]*peer{}, paths: map[netip.Addr]units.Time{}, ready: newReady(), timers: newTimers(),
+		peers: newPeers(), byDst: map[netip.Addr][]*flow{}, paths: map[netip.Addr]units.Time{}, ready: newReady(), timers: newTimers(),
 		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+3),
 		payload: make([]byte, cfg.MSS),
 	}, nil
@@ -151,7 +152,7 @@ func (a *Agent) connect(f *flow, size units.Bytes, now units.Time) error {
 		return err
 	}
 	f.qp, f.s, f.frame.BTH.DestQP = qp, s, qp
-	a.byQP[qp] = f
+	a.bind(f)
 	a.schedule(f, now)
 	return nil
 }
@@ -169,7 +170,7 @@ func (a *Agent) newLaw(f *flow, size units.Bytes, now units.Time) (law.Law, erro
 // acknowledged.
 func (a *Agent) restart(f *flow, now units.Time) {
 	a.unschedule(f)
-	delete(a.byQP, f.qp)
+	a.unbind(f)
 	left := f.left()
 	f.base = f.totals()
 	f.resets++
@@ -318,14 +319,35 @@ func (a *Agent) renew(f *flow, now units.Time) error {
 
 func (a *Agent) remove(f *flow) {
 	a.unschedule(f)
-	delete(a.byQP, f.qp)
+	a.unbind(f)
 	delete(a.flows, f.key)
+}
+
+// bind makes frames that name a flow's queue pair, or its destination, find it.
+func (a *Agent) bind(f *flow) {
+	a.byQP[f.qp] = f
+	f.dstAt = len(a.byDst[f.key.Dst])
+	a.byDst[f.key.Dst] = append(a.byDst[f.key.Dst], f)
+}
+
+// unbind undoes bind, if that was not done already.
+func (a *Agent) unbind(f *flow) {
+	if a.byQP[f.qp] != f {
+		return
+	}
+	delete(a.byQP, f.qp)
+	list := a.byDst[f.key.Dst]
+	last := list[len(list)-1]
+	list[f.dstAt], last.dstAt, list[len(list)-1] = last, f.dstAt, nil
+	if a.byDst[f.key.Dst] = list[:len(list)-1]; len(list) == 1 {
+		delete(a.byDst, f.key.Dst)
+	}
 }
 
 // finish keeps a flow that is done for reports, and nothing else.
 func (a *Agent) finish(f *flow, now units.Time) {
 	a.unschedule(f)
-	delete(a.byQP, f.qp)
+	a.unbind(f)
 	f.finished = max(now, 1)
 }
 

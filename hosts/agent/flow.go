@@ -19,6 +19,7 @@ type flow struct {
 	app    string
 	weight float64
 	qp     uint32
+	dstAt  int // place in Agent.byDst
 	s      *transport.Sender
 	frame  packet.Frame // its unchanging fields are set once
 

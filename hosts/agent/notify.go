@@ -62,11 +62,9 @@ func (a *Agent) onCNP(now units.Time, f *packet.Frame) {
 			a.congested(fl, now)
 		}
 	} else {
-		for _, fl := range a.byQP {
-			if fl.key.Dst == f.Src {
-				found = true
-				a.congested(fl, now)
-			}
+		for _, fl := range a.byDst[f.Src] {
+			found = true
+			a.congested(fl, now)
 		}
 	}
 	if !found {

@@ -1,36 +1,10 @@
 package agent
 
 import (
-	"net/netip"
-
-	"github.com/headgate/headgate/hosts/law/dcqcn"
 	"github.com/headgate/headgate/hosts/transport"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
-
-// Bounds of what senders can make this host remember.
-const (
-	maxPeers   = 1 << 16
-	maxAnswers = 1 << 16
-	// peerIdle is after which silence a flow that is received may be forgotten when there
-	// is no room for another; its sender then starts it anew.
-	peerIdle = 10 * units.Second
-)
-
-type peerKey struct {
-	src     netip.Addr
-	srcPort uint16
-	qp      uint32
-}
-
-// peer is one flow that this host receives.
-type peer struct {
-	key    peerKey
-	r      transport.Receiver
-	seen   units.Time
-	notify dcqcn.NotificationPoint
-}
 
 // Receive takes a frame from the link; the agent keeps nothing of it. Frames that are
 // malformed, for another host or of no flow are counted and dropped.
@@ -67,17 +41,11 @@ func (a *Agent) Receive(now units.Time, frame []byte) {
 }
 
 func (a *Agent) onData(now units.Time, f *packet.Frame) {
-	key := peerKey{f.Src, f.SrcPort, f.BTH.DestQP}
-	p := a.peers[key]
+	p := a.peers.heard(now, peerKey{f.Src, f.SrcPort, f.BTH.DestQP})
 	if p == nil {
-		if len(a.peers) >= maxPeers && !a.forgetIdle(now) {
-			a.counts.Refused++
-			return
-		}
-		p = &peer{key: key}
-		a.peers[key] = p
+		a.counts.Refused++
+		return
 	}
-	p.seen = now
 	deliver, reply, psn := p.r.OnData(f.BTH.PSN, f.BTH.Opcode.EndsMessage())
 	a.counts.DataReceived++
 	if f.ECN == packet.CE {
@@ -130,14 +98,4 @@ func (a *Agent) flowOf(f *packet.Frame) *flow {
 		return nil
 	}
 	return fl
-}
-
-// forgetIdle makes room among the flows received; false when all are in use.
-func (a *Agent) forgetIdle(now units.Time) bool {
-	for k, p := range a.peers {
-		if now-p.seen > peerIdle {
-			delete(a.peers, k)
-		}
-	}
-	return len(a.peers) < maxPeers
 }

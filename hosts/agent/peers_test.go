@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/tests/cost"
+	"github.com/headgate/headgate/units"
+)
+
+// source is the n-th of many addresses.
+func source(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, 10<<24|uint32(n+1))))
+}
+
+// receiver is an agent that receives so many flows, each of an address of its own, all heard at units.Second.
+func receiver(flows int) *Agent {
+	ip := netip.MustParseAddr("9.0.0.1")
+	a := &Agent{cfg: Config{IP: ip}, peers: newPeers(), byQP: map[uint32]*flow{}, byDst: map[netip.Addr][]*flow{}}
+	for i := range flows {
+		a.peers.heard(units.Second, peerKey{source(i), 1, 7})
+	}
+	return a
+}
+
+// dataFrom is a data frame of one of the flows of receiver, or of one that it does not know.
+func dataFrom(a *Agent, src netip.Addr, qp uint32) *packet.Frame {
+	return &packet.Frame{Src: src, Dst: a.cfg.IP, SrcPort: 1, BTH: packet.BTH{DestQP: qp, Opcode: packet.SendOnly}}
+}
+
+// TestFrameCostsTheSame: a data frame of a known flow, one that finds no room, one that takes the place of an idle
+// flow, and a notification that is for none of the host's flows cost the same however many flows there are.
+func TestFrameCostsTheSame(t *testing.T) {
+	for name, call := range map[string]func(size int) func(){
+		"known": func(size int) func() {
+			a := receiver(size)
+			n := 0
+			return func() {
+				n++
+				a.onData(units.Second, dataFrom(a, source(n*7919%size), 7))
+				a.answers.Pop()
+			}
+		},
+		"no room": func(size int) func() {
+			a := receiver(size)
+			n := uint32(8)
+			return func() {
+				n++
+				before := a.counts.Refused
+				if a.onData(units.Second, dataFrom(a, source(0), n)); size == maxPeers && a.counts.Refused != before+1 {
+					panic("a flow beyond the bound was taken")
+				}
+			}
+		},
+		"in place of an idle one": func(size int) func() {
+			a := receiver(size)
+			n := uint32(8)
+			return func() {
+				n++
+				if a.onData(units.Second+peerIdle+1, dataFrom(a, source(int(n)), n)); len(a.peers.by) > maxPeers || a.counts.Refused > 0 {
+					panic(fmt.Sprint(len(a.peers.by), a.counts.Refused))
+				}
+			}
+		},
+		"a stranger's notification": func(size int) func() {
+			a := receiver(0)
+			for i := range size {
+				a.bind(&flow{key: FlowKey{Dst: source(i)}, qp: uint32(i + 1)})
+			}
+			f := &packet.Frame{Src: source(1 << 20), Dst: a.cfg.IP, BTH: packet.BTH{Opcode: packet.CNP, BECN: true}}
+			return func() { a.onCNP(units.Second, f) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) { cost.Flat(t, call) })
+	}
+}
+
+// TestPeersOfOneSource: one address does not fill the table, and its own idle flow makes room for its next one.
+func TestPeersOfOneSource(t *testing.T) {
+	a := receiver(1)
+	for i := range uint32(maxPeersOfSource + 10) {
+		a.onData(units.Second, dataFrom(a, source(0), 100+i))
+	}
+	if n := len(a.peers.by); n != maxPeersOfSource || a.counts.Refused != 11 {
+		t.Errorf("%d flows of one address, %d refused, want %d and 11", n, a.counts.Refused, maxPeersOfSource)
+	}
+	later := units.Second + peerIdle + 1
+	a.peers.heard(later, peerKey{source(0), 1, 7}) // the oldest, which is in use again
+	if a.onData(later, dataFrom(a, source(0), 7000000)); a.counts.Refused != 11 || len(a.peers.by) != maxPeersOfSource {
+		t.Errorf("%d refused, %d flows: an idle flow did not make room", a.counts.Refused, len(a.peers.by))
+	}
+	if a.peers.by[peerKey{source(0), 1, 7}] == nil || a.peers.by[peerKey{source(0), 1, 100}] != nil {
+		t.Error("the flow in use was forgotten instead of the one that was silent for longest")
+	}
+	if a.onData(units.Second, dataFrom(a, source(1), 1)); len(a.peers.by) != maxPeersOfSource+1 {
+		t.Error("another address finds no room")
+	}
+}
+
+// TestFlowsByDestination: a flow is found by its destination as long as it is by its queue pair.
+func TestFlowsByDestination(t *testing.T) {
+	a := receiver(0)
+	var list []*flow
+	for i := range 5 {
+		list = append(list, &flow{key: FlowKey{Dst: source(i % 2)}, qp: uint32(i + 1)})
+		a.bind(list[i])
+	}
+	for _, i := range []int{0, 4, 4, 2, 1, 3} {
+		a.unbind(list[i])
+		for dst, flows := range a.byDst {
+			for at, f := range flows {
+				if f.dstAt != at || f.key.Dst != dst || a.byQP[f.qp] != f {
+					t.Errorf("after flow %d: flow %d is at %d of %v", i, f.qp, at, dst)
+				}
+			}
+		}
+	}
+	if len(a.byDst)+len(a.byQP) != 0 {
+		t.Errorf("%d destinations and %d queue pairs are left", len(a.byDst), len(a.byQP))
+	}
+}
+
+// BenchmarkData is a data frame of a known flow, and one of a flow for which there is no room.
+func BenchmarkData(b *testing.B) {
+	for _, size := range []int{1, maxPeers} {
+		a := receiver(size)
+		b.Run(fmt.Sprintf("known/%d", size), func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				a.onData(units.Second, dataFrom(a, source(n*7919%size), 7))
+				a.answers.Pop()
+			}
+		})
+		b.Run(fmt.Sprintf("unknown/%d", size), func(b *testing.B) {
+			for n := uint32(8); b.Loop(); n++ {
+				a.onData(units.Second, dataFrom(a, source(0), n))
+			}
+		})
+	}
+}
