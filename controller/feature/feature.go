@@ -97,12 +97,17 @@ type Risk struct {
 	Refused error
 }
 
+// ProbeReason is the reason in the packet_in header of the frames that probe links. A switch's loops receive
+// them before everything else.
+const ProbeReason = 2
+
 // Loop is a feature's work on one switch. Its methods are called by one goroutine at a
-// time. A loop must not keep goroutines.
+// time, and the loops of other features beside it. A loop must not keep goroutines.
 type Loop interface {
 	// Interval is how often Tick is called, 0 for never; it is asked once.
 	Interval() time.Duration
-	// Tick does what is due. It must return soon. An error is logged, and the ticks go on.
+	// Tick does what is due. Until it returns the loop receives nothing: what comes meanwhile waits, up to a bound.
+	// An error is logged, and the ticks go on.
 	Tick(ctx context.Context, now time.Time) error
 	// Receive is given every message of the switch, as all loops are, in no order. What m
 	// points to is valid until it returns and must not be changed.

@@ -40,6 +40,7 @@ type Switch struct {
 	Since        time.Time
 	Entries      int
 	Reconciles   uint64
+	Dropped      uint64 // messages of the switch that came faster than a loop took them
 	Capabilities []Capability
 	Ports        []Port
 	Status       *pb.FeatureStatus // what the features know of it; nil where nobody has asked them

@@ -21,9 +21,6 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// reason is the punt reason of probes in the packet_in header.
-const reason = 2
-
 type lldp struct{ callbacks feature.Callbacks }
 
 // New returns the feature.
@@ -62,7 +59,7 @@ func (*lldp) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).
 		Ternary("ether_type", p4msg.Uint(etherType), p4msg.Uint(0xffff)).Priority(10).
-		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: p4msg.Uint(reason)}).Entity())
+		Action(ids.ActionPuntToCPUName, pipeline.Arg{Name: "reason", Value: p4msg.Uint(feature.ProbeReason)}).Entity())
 	if limitCapability.In(env.Pipeline) {
 		c.Add(env.Pipeline.Default(ids.TablePuntLimitName).Action(ids.ActionSetPuntLimitName, Of(env.Config).args()...).Entity())
 	}
@@ -124,7 +121,7 @@ func (l *loop) Tick(context.Context, time.Time) error {
 
 // Receive implements feature.Loop.
 func (l *loop) Receive(_ time.Time, m feature.Message) {
-	if m.Packet == nil || m.Packet.Fields["reason"] != reason {
+	if m.Packet == nil || m.Packet.Fields["reason"] != feature.ProbeReason {
 		return
 	}
 	got, err := decode(m.Packet.Payload)

@@ -34,13 +34,13 @@ func TestProbes(t *testing.T) {
 	}
 	// spine1 receives what leaf1 sent out of port 3.
 	spine := f.Attach(testenv.At(env, "spine1"), &testenv.Switch{Switch: "spine1"})
-	spine.Receive(time.Now(), arrival(1, reason, sw.Out[0].GetPayload()))
+	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, sw.Out[0].GetPayload()))
 	if !slices.Equal(callbacks.Seen, []string{"leaf1:3-spine1:1 at spine1"}) {
 		t.Errorf("seen = %v", callbacks.Seen)
 	}
 	// On another port it is a cable in the wrong place, told once.
-	spine.Receive(time.Now(), arrival(2, reason, sw.Out[0].GetPayload()))
-	spine.Receive(time.Now(), arrival(2, reason, sw.Out[0].GetPayload()))
+	spine.Receive(time.Now(), arrival(2, feature.ProbeReason, sw.Out[0].GetPayload()))
+	spine.Receive(time.Now(), arrival(2, feature.ProbeReason, sw.Out[0].GetPayload()))
 	if len(callbacks.Seen) != 1 || len(callbacks.Events) != 1 || callbacks.Events[0].Kind != "link.miswired" ||
 		callbacks.Events[0].Message != "port 2 is connected to leaf1:3, the configuration says leaf2:3" {
 		t.Errorf("events = %+v", callbacks.Events)
@@ -48,15 +48,15 @@ func TestProbes(t *testing.T) {
 	// Nor does a host that makes up neighbours fill the events.
 	for i := range 100 {
 		made := probe{fabric: env.Config.Name, node: fmt.Sprint("switch", i), port: 1}.encode(topology.MAC{2})
-		spine.Receive(time.Now(), arrival(2, reason, made))
-		spine.Receive(time.Now(), arrival(9, reason, made))
+		spine.Receive(time.Now(), arrival(2, feature.ProbeReason, made))
+		spine.Receive(time.Now(), arrival(9, feature.ProbeReason, made))
 	}
 	if len(callbacks.Events) != 2 || callbacks.Events[1].Message != "port 9 is connected to switch0:1, the configuration says nothing" {
 		t.Errorf("events = %+v", callbacks.Events)
 	}
 	right := probe{fabric: env.Config.Name, node: "leaf2", port: 3}.encode(topology.MAC{2})
 	for range 2 {
-		spine.Receive(time.Now(), arrival(2, reason, right))
+		spine.Receive(time.Now(), arrival(2, feature.ProbeReason, right))
 	}
 	if len(callbacks.Events) != 3 || callbacks.Events[2].Kind != "link.miswired_over" || callbacks.Events[2].Port != 2 {
 		t.Errorf("events = %+v", callbacks.Events)
@@ -64,9 +64,9 @@ func TestProbes(t *testing.T) {
 	callbacks.Seen = callbacks.Seen[:1]
 	// Foreign LLDP and other packets are ignored.
 	foreign := probe{fabric: "other", node: "leaf1", port: 3}.encode(topology.MAC{2})
-	spine.Receive(time.Now(), arrival(1, reason, foreign))
-	spine.Receive(time.Now(), arrival(1, reason, []byte("x")))
-	spine.Receive(time.Now(), arrival(1, reason+1, sw.Out[0].GetPayload()))
+	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, foreign))
+	spine.Receive(time.Now(), arrival(1, feature.ProbeReason, []byte("x")))
+	spine.Receive(time.Now(), arrival(1, feature.ProbeReason+1, sw.Out[0].GetPayload()))
 	spine.Receive(time.Now(), feature.Message{})
 	if len(callbacks.Seen) != 1 {
 		t.Errorf("seen = %v", callbacks.Seen)

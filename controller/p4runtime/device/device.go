@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -78,25 +79,25 @@ type Stats struct {
 	Pushes                uint64 // of the pipeline
 	Connects              uint64
 	Messages              uint64 // from the switch
-	DroppedMessages       uint64 // messages that came faster than the loops handled them
+	DroppedMessages       uint64 // messages, or pieces of them, that came faster than a loop handled them
 	LoopErrors            uint64 // failed ticks
 	TrafficManagerApplies uint64 // times that the traffic manager was reconciled
 	TrafficManagerRows    uint64 // rows written to the traffic manager
 	TrafficManagerErrors  uint64 // times that reconciling the traffic manager failed
 }
 
-// Device is one switch. Three goroutines run it: the session, the reconciler and the
-// loops. They share what mu guards; each change of it wakes those who wait.
+// Device is one switch. A goroutine for the session, one for the reconciler and one for each loop run it. They
+// share what mu guards; each change of it wakes those who wait.
 type Device struct {
 	opts    Options
 	session *session.Session
-	poller  *poll.Poller // the loops' goroutine owns it
+	poller  *poll.Poller
 	log     *slog.Logger
 	silence time.Duration // poller.Patience times so long without an answer, the switch counts as sending no packets
 
-	kick     chan struct{} // wakes the reconciler; holds one token
-	reattach chan struct{} // wakes the loops; holds one token
-	messages chan *message
+	kick     chan struct{}             // wakes the reconciler; holds one token
+	reattach chan struct{}             // wakes what starts the loops; holds one token
+	running  atomic.Pointer[[]*runner] // the loops of the attachment; nil while there are none
 
 	mu             sync.Mutex
 	changed        chan struct{} // closed and replaced at every change
@@ -126,25 +127,17 @@ type outcome struct {
 }
 
 // attachment is the environment of the loops, which do not run without one. It is immutable except
-// for the victims, which the device's mu guards.
+// for victims and overrun, which the device's mu guards.
 type attachment struct {
 	env     *feature.Env
 	epoch   uint64
 	since   time.Time
 	victims []uint32 // ports that a loop wants to have the whole shared pool
-}
-
-// message is a message from the switch, with the time of its arrival.
-type message struct {
-	*p4v1.StreamMessageResponse
-	at time.Time
+	overrun bool     // messages were dropped, and an event said so
 }
 
 // silence is the default of a session's heartbeat.
 const silence = 3 * time.Second
-
-// messageQueue is how many messages may wait for the loops.
-const messageQueue = 4096
 
 // New returns a device that does nothing until Run.
 func New(o Options) *Device {
@@ -159,7 +152,7 @@ func New(o Options) *Device {
 	d := &Device{
 		opts: o, log: o.Log.With("switch", o.Switch.Name), silence: cmp.Or(o.Heartbeat, silence),
 		kick: make(chan struct{}, 1), reattach: make(chan struct{}, 1),
-		messages: make(chan *message, messageQueue), changed: make(chan struct{}),
+		changed: make(chan struct{}),
 		status: view.Switch{
 			Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address,
 			State: view.Disconnected, Err: "not connected yet", Since: time.Now(),
@@ -201,6 +194,7 @@ func (d *Device) Status() view.Switch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.status
+	s.Dropped = d.stats.DroppedMessages
 	s.Program = d.opts.Pipeline.Cookie()
 	if d.portState.Name != "" {
 		s.Capabilities = append(slices.Clip(s.Capabilities), d.portState)
@@ -357,20 +351,31 @@ func (h handler) Role(r session.Role, why error) {
 	signal(d.reattach)
 }
 
-// Message implements session.Handler. It passes the message to the loops, and drops it when too many
-// wait.
+// Message implements session.Handler. It passes the message to the loops, and drops it for those that have too
+// many waiting.
 func (h handler) Message(m *p4v1.StreamMessageResponse) {
 	dropped := uint64(0)
-	select {
-	case h.messages <- &message{m, time.Now()}:
-	default:
-		dropped = 1
+	if running := h.running.Load(); running != nil {
+		lane, list := h.sort(m, time.Now())
+		for _, r := range *running {
+			for _, x := range list {
+				if !r.inbox.offer(lane, x) {
+					dropped++
+				}
+			}
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heard = h.heard || m.GetPacket() != nil
 	h.stats.Messages++
-	h.stats.DroppedMessages += dropped
+	if h.stats.DroppedMessages += dropped; dropped > 0 && h.attached != nil && !h.attached.overrun {
+		h.attached.overrun = true
+		h.opts.Events(view.Event{
+			Time: time.Now(), Severity: view.Warning, Subject: h.opts.Switch.Name, Kind: "session.messages_dropped",
+			Message: "the switch sends more than the controller takes: the least urgent, digests and idle timeouts, is dropped and counted",
+		})
+	}
 }
 
 // PacketRefused implements session.Handler. A switch that cannot be polled or probed is degraded,

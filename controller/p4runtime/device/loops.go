@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -12,21 +13,77 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 )
 
-// runningLoop is a feature's loop and the time of its next tick.
-type runningLoop struct {
+// runner runs one feature's loop in a goroutine of its own, so that no loop waits for the tick of another.
+type runner struct {
 	feature.Loop
 	name  string
-	every time.Duration
-	next  time.Time
+	d     *Device
+	inbox *inbox
 }
 
-// loops runs the features' loops until the context ends. It alone owns them.
-func (d *Device) loops(ctx context.Context) {
-	var running []*runningLoop
-	var current *attachment
-	silent := false
+// turn is for how long a loop receives messages before a tick that is due.
+const turn = 5 * time.Millisecond
+
+// run calls the loop's methods until the context ends. A loop that missed ticks gets one tick for all of them.
+// The next tick then follows after a pause as long as that tick took, or an interval, so that at most half of the
+// time goes into ticks and messages are received in between.
+func (r *runner) run(ctx context.Context) {
+	const never = time.Hour
+	every := r.Interval()
+	next := time.Now()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	for ctx.Err() == nil {
+		more := r.receive(ctx)
+		wait := never
+		if every > 0 {
+			began := time.Now()
+			if !next.After(began) {
+				if err := r.Tick(ctx, began); err != nil {
+					r.d.log.Debug("feature loop", "feature", r.name, "err", err)
+					r.d.count(func(s *Stats) { s.LoopErrors++ })
+				}
+				ended := time.Now()
+				if next = next.Add(every); !next.After(ended) {
+					next = ended.Add(max(every, ended.Sub(began)))
+				}
+			}
+			wait = time.Until(next)
+		}
+		if more {
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-r.inbox.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// receive passes the messages that wait to the loop, for one turn. It returns whether some are left.
+func (r *runner) receive(ctx context.Context) bool {
+	for end := time.Now().Add(turn); ctx.Err() == nil; {
+		m := r.inbox.take()
+		if m == nil {
+			return false
+		}
+		if r.Receive(m.at, m.Message); time.Now().After(end) {
+			return true
+		}
+	}
+	return false
+}
+
+// loops runs the features' loops, those of one attachment at a time, until the context ends.
+func (d *Device) loops(ctx context.Context) {
+	var current *attachment
+	stop := func() {}
+	defer func() { stop() }()
+	silent := false
+	look := time.NewTicker(max(d.silence/4, time.Millisecond))
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,28 +93,26 @@ func (d *Device) loops(ctx context.Context) {
 			a := d.attached
 			d.mu.Unlock()
 			if a != current {
-				current, running = a, d.attachAll(a)
-				d.poller.Reset()
+				stop()
+				current, stop = a, d.startLoops(ctx, a)
 			}
-		case m := <-d.messages:
-			d.deliver(m, running)
-		case <-timer.C:
+		case <-look.C:
 		}
-		wait := d.tick(ctx, running)
 		if now := d.poller.Silent(time.Now(), d.silence); now != silent {
 			silent = now
 			d.setSilent(silent)
 		}
-		timer.Reset(wait)
 	}
 }
 
-func (d *Device) attachAll(a *attachment) []*runningLoop {
+// startLoops starts the loops of an attachment, none for nil. The function that it returns ends them and waits
+// until they have ended.
+func (d *Device) startLoops(ctx context.Context, a *attachment) (stop func()) {
+	d.poller.Reset()
 	if a == nil {
-		return nil
+		return func() {}
 	}
-	var list []*runningLoop
-	now := time.Now()
+	var list []*runner
 	for _, f := range d.opts.Features {
 		own := ownSwitch{d, a}
 		sw := feature.Switch(own)
@@ -65,57 +120,19 @@ func (d *Device) attachAll(a *attachment) []*runningLoop {
 			sw = managedSwitch{own}
 		}
 		if l := f.Attach(a.env, sw); l != nil {
-			list = append(list, &runningLoop{Loop: l, name: f.Name(), every: l.Interval(), next: now})
+			list = append(list, &runner{l, f.Name(), d, newInbox()})
 		}
 	}
-	return list
-}
-
-// tick calls the loops that are due and returns the time until the next one is. A loop that
-// missed ticks gets one tick for all of them.
-func (d *Device) tick(ctx context.Context, running []*runningLoop) time.Duration {
-	const idle = time.Hour
-	wait := idle
-	now := time.Now()
-	for _, l := range running {
-		if l.every <= 0 {
-			continue
-		}
-		if !l.next.After(now) {
-			if err := l.Tick(ctx, now); err != nil {
-				d.log.Debug("feature loop", "feature", l.name, "err", err)
-				d.count(func(s *Stats) { s.LoopErrors++ })
-			}
-			if l.next = l.next.Add(l.every); !l.next.After(now) {
-				l.next = now.Add(l.every)
-			}
-		}
-		wait = min(wait, l.next.Sub(now))
+	d.running.Store(&list)
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for _, r := range list {
+		wg.Go(func() { r.run(ctx) })
 	}
-	return wait
-}
-
-// deliver passes a message to all loops.
-func (d *Device) deliver(m *message, running []*runningLoop) {
-	msg := feature.Message{Digest: m.GetDigest(), Idle: m.GetIdleTimeoutNotification()}
-	if p := m.GetPacket(); p != nil {
-		in, err := d.opts.Pipeline.PacketIn(p)
-		if err != nil {
-			d.log.Debug("packet-in", "err", err)
-			return
-		}
-		report, ok := d.poller.Report(&in)
-		switch {
-		case !ok:
-			msg.Packet = &in
-		case report == nil:
-			return
-		default:
-			msg.Report = report
-		}
-	}
-	for _, l := range running {
-		l.Receive(m.at, msg)
+	return func() {
+		d.running.Store(nil)
+		cancel()
+		wg.Wait()
 	}
 }
 

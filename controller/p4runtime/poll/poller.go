@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -19,14 +20,15 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// Poller sends all polls of one switch. Its owner uses it from one goroutine.
+// Poller sends all polls of one switch. It is safe for concurrent use.
 type Poller struct {
 	pipe  *pipeline.Pipeline
 	send  func(*p4v1.PacketOut) error
 	began time.Time
 	mark  []byte // begins the payload of this poller's polls; when they were sent follows
-	last  map[uint32]time.Time
 
+	mu         sync.Mutex // guards what follows
+	last       map[uint32]time.Time
 	unanswered int       // polls since the last answer, or since Reset
 	looks      int       // since the first of them was sent, a step or more from one to the next
 	looked     time.Time // when that was sent, or at the last look
@@ -43,6 +45,8 @@ func New(pipe *pipeline.Pipeline, send func(*p4v1.PacketOut) error) *Poller {
 
 // Poll implements feature.Packets; now is when the caller's tick began.
 func (p *Poller) Poll(now time.Time, quiet time.Duration, ports ...uint32) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var errs error
 	for _, port := range ports {
 		if last, ok := p.last[port]; ok && now.Sub(last) < quiet {
@@ -78,6 +82,8 @@ const Patience = 3
 // often: a caller that stood still, and has not read what was answered meanwhile, adds one step by
 // that, however long it was.
 func (p *Poller) Silent(now time.Time, step time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.unanswered > 0 && now.Sub(p.looked) >= step {
 		p.looks++
 		p.looked = now
@@ -86,7 +92,11 @@ func (p *Poller) Silent(now time.Time, step time.Duration) bool {
 }
 
 // Reset forgets which polls were not answered: another session begins.
-func (p *Poller) Reset() { p.unanswered = 0 }
+func (p *Poller) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unanswered = 0
+}
 
 // Report returns the answer to a poll; nil when the packet is none, is broken or answers
 // the poll of another controller. ok is false when the packet is no report at all.
@@ -98,7 +108,7 @@ func (p *Poller) Report(in *pipeline.PacketIn) (r *feature.Report, ok bool) {
 	if err != nil || len(rest) < len(p.mark)+8 || !bytes.HasPrefix(rest, p.mark) {
 		return nil, true
 	}
-	p.unanswered = 0
+	p.Reset()
 	sent := time.Duration(binary.BigEndian.Uint64(rest[len(p.mark):]))
 	return &feature.Report{Report: report, Asked: p.began.Add(sent)}, true
 }

@@ -74,6 +74,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		switchEntries.send(ch, float64(s.Entries), s.Name)
 		switchReconciles.send(ch, float64(s.Reconciles), s.Name)
+		switchDropped.send(ch, float64(s.Dropped), s.Name)
 		for _, p := range s.Ports {
 			if p.State == view.PortUnknown {
 				continue

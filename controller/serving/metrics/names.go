@@ -31,6 +31,7 @@ var (
 	switchState      = gauge("switch_state", "1 for the state that the switch's session is in, 0 for the others.", "switch", "state")
 	switchEntries    = gauge("switch_entries", "Table entries and groups that the controller keeps on the switch.", "switch")
 	switchReconciles = counter("switch_reconciles", "Times that the switch was brought in line.", "switch")
+	switchDropped    = counter("switch_messages_dropped", "Messages of the switch that came faster than a loop of the controller took them: digests first, then idle timeouts.", "switch")
 
 	portUp = gauge("port_up", "1 when probes come over the port's link, 0 when they do not or the link is out of service; absent while nothing tells.", "switch", "port", "peer")
 
@@ -48,7 +49,7 @@ var (
 	busSubscribers = gauge("bus_subscribers", "Subscribers of the events or samples.", "bus")
 
 	all = []metric{
-		generation, linkUp, switchState, switchEntries, switchReconciles, portUp, merged,
+		generation, linkUp, switchState, switchEntries, switchReconciles, switchDropped, portUp, merged,
 		weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
 	}
 )
