@@ -35,9 +35,11 @@ type Keeper interface {
 	SavePriority(priority int, application string) error
 }
 
-// Registry knows the plan and who has which priority. It is safe for concurrent use.
+// Registry knows the plan and who has which priority. It is safe for concurrent use. The lock write serialises
+// changes, from their check to their commit; mu guards what readers see and is never held while the keeper works.
 type Registry struct {
 	keeper  Keeper // nil: allocations live as long as the registry
+	write   sync.Mutex
 	mu      sync.Mutex
 	plan    *Plan // nil: the configuration has none
 	taken   map[int]string
@@ -64,6 +66,8 @@ func (r *Registry) Check(cfg *config.Config) error {
 
 // Configure implements controller.Participant.
 func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
+	r.write.Lock()
+	defer r.write.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.plan
@@ -72,6 +76,8 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 	}
 	r.replace(PlanOf(cfg))
 	return func() {
+		r.write.Lock()
+		defer r.write.Unlock()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.replace(before)
@@ -103,13 +109,15 @@ func (r *Registry) check(p *Plan) error {
 	return nil
 }
 
-// assign makes a priority an application's, "" for nobody's. The caller holds mu.
+// assign makes a priority an application's, "" for nobody's. The caller holds write, but not mu.
 func (r *Registry) assign(number int, application string) error {
 	if r.keeper != nil {
 		if err := r.keeper.SavePriority(number, application); err != nil {
 			return fmt.Errorf("nothing was changed, the state store failed: %w", err)
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if application == "" {
 		delete(r.taken, number)
 	} else {
@@ -139,6 +147,23 @@ func (r *Registry) Plan() (Plan, bool) {
 // that is free. What it has already is given again.
 func (r *Registry) Allocate(application string, number int) (Priority, error) {
 	application = cmp.Or(application, DefaultApplication)
+	r.write.Lock()
+	defer r.write.Unlock()
+	p, err := r.choose(application, number)
+	if err != nil {
+		return Priority{}, err
+	}
+	if p.Application == "" {
+		if err := r.assign(p.Number, application); err != nil {
+			return Priority{}, err
+		}
+	}
+	p.Application = application
+	return p, nil
+}
+
+// choose returns the priority that an application may have: its own, or nobody's.
+func (r *Registry) choose(application string, number int) (Priority, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.plan == nil {
@@ -157,25 +182,15 @@ func (r *Registry) Allocate(application string, number int) (Priority, error) {
 	if owner := r.taken[number]; owner != "" && owner != application {
 		return Priority{}, &TakenError{number, owner}
 	}
-	p, err := r.priority(number)
-	if err != nil {
-		return Priority{}, err
-	}
-	if r.taken[number] == "" {
-		if err := r.assign(number, application); err != nil {
-			return Priority{}, err
-		}
-	}
-	p.Application = application
-	return p, nil
+	return r.priority(number)
 }
 
 // Release takes a priority from the application that has it.
 func (r *Registry) Release(application string, number int) error {
 	application = cmp.Or(application, DefaultApplication)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch owner := r.taken[number]; owner {
+	r.write.Lock()
+	defer r.write.Unlock()
+	switch owner := r.owner(number); owner {
 	case "":
 		return fmt.Errorf("priority %d: %w", number, ErrFree)
 	case application:
@@ -183,6 +198,13 @@ func (r *Registry) Release(application string, number int) error {
 		return &TakenError{number, owner}
 	}
 	return r.assign(number, "")
+}
+
+// owner returns the application that has a priority, "" for nobody.
+func (r *Registry) owner(number int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.taken[number]
 }
 
 // Channel returns the channel of a flow of an application that wants a priority, with the

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
@@ -179,5 +180,53 @@ func TestConcurrentAllocation(t *testing.T) {
 	wg.Wait()
 	if len(owners) != 64 {
 		t.Errorf("%d priorities were given, want 64", len(owners))
+	}
+}
+
+// slowKeeper begins a write, and ends it when it is told to.
+type slowKeeper struct{ began, end chan struct{} }
+
+func (slowKeeper) Priorities() map[int]string { return map[int]string{} }
+
+func (k slowKeeper) SavePriority(int, string) error {
+	k.began <- struct{}{}
+	<-k.end
+	return nil
+}
+
+// TestReadersWaitForNoWrite: while an allocation is written to a store that is slow, hosts' streams get their
+// channels.
+func TestReadersWaitForNoWrite(t *testing.T) {
+	k := slowKeeper{make(chan struct{}), make(chan struct{})}
+	r := New(k)
+	if _, err := r.Configure(paper(t, 4)); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if p, err := r.Allocate("web", 2); err != nil || p.Application != "web" {
+			t.Errorf("%+v, %v", p, err)
+		}
+	})
+	<-k.began
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		if _, _, err := r.Channel("batch", 2); err != nil {
+			t.Errorf("a priority that is nobody's yet: %v", err)
+		}
+		r.Changed()
+		r.List()
+	}()
+	select {
+	case <-read:
+	case <-time.After(5 * time.Second):
+		t.Error("readers wait for the store")
+	}
+	close(k.end)
+	wg.Wait()
+	<-read
+	if _, _, err := r.Channel("batch", 2); err == nil {
+		t.Error("another application has a channel of a priority that is taken")
 	}
 }

@@ -82,7 +82,9 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 		return err
 	}
 	me := &attachment{cancel: cancelCause}
-	s.hosts.attach(a.host, me)
+	if err := s.hosts.attach(ctx, a.host, me); err != nil {
+		return streamEnd(ctx, err)
+	}
 	defer s.detach(a.host, me)
 	if err := a.handleReport(me, first); err != nil {
 		return err

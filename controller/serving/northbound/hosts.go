@@ -25,12 +25,13 @@ const DefaultLease = time.Minute
 type hostTable struct {
 	reports *events.Bus[*pb.HostReport]
 	lease   time.Duration
-	expire  func(host string) // called under mu, so that the host cannot attach meanwhile
+	expire  func(host string) // writes to the store: never called under mu; the host cannot attach meanwhile
 
 	mu     sync.Mutex
 	hosts  map[string]*attachment
-	absent map[string]*time.Timer // leases of hosts that are not attached
-	closed bool                   // no lease ends any more
+	absent map[string]*time.Timer   // leases of hosts that are not attached
+	ending map[string]chan struct{} // of hosts that expire is working on; closed when it is done
+	closed bool                     // no lease ends any more
 }
 
 // attachment is one Attach stream.
@@ -43,7 +44,7 @@ type attachment struct {
 func newHostTable(lease time.Duration, absent []string, expire func(host string)) *hostTable {
 	t := &hostTable{
 		reports: events.NewBus[*pb.HostReport](0), lease: lease, expire: expire,
-		hosts: map[string]*attachment{}, absent: map[string]*time.Timer{},
+		hosts: map[string]*attachment{}, absent: map[string]*time.Timer{}, ending: map[string]chan struct{}{},
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,11 +62,21 @@ func (t *hostTable) startLease(host string) {
 	var timer *time.Timer
 	timer = time.AfterFunc(t.lease, func() {
 		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.absent[host] == timer {
+		over := t.absent[host] == timer
+		done := make(chan struct{})
+		if over {
 			delete(t.absent, host)
-			t.expire(host)
+			t.ending[host] = done
 		}
+		t.mu.Unlock()
+		if !over {
+			return
+		}
+		t.expire(host)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.ending, host)
+		close(done)
 	})
 	t.absent[host] = timer
 }
@@ -82,9 +93,20 @@ func (t *hostTable) close() {
 }
 
 // attach makes a the host's stream and ends the one before: after a broken connection the
-// agent is back before the old stream is found dead.
-func (t *hostTable) attach(host string, a *attachment) {
+// agent is back before the old stream is found dead. It waits until what the end of the host's lease undoes is
+// undone, at most until ctx ends.
+func (t *hostTable) attach(ctx context.Context, host string, a *attachment) error {
 	t.mu.Lock()
+	for t.ending[host] != nil {
+		done := t.ending[host]
+		t.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		t.mu.Lock()
+	}
 	defer t.mu.Unlock()
 	if old := t.hosts[host]; old != nil {
 		old.cancel(errSuperseded)
@@ -94,6 +116,7 @@ func (t *hostTable) attach(host string, a *attachment) {
 		delete(t.absent, host)
 	}
 	t.hosts[host] = a
+	return nil
 }
 
 // report keeps a report, unless the stream was superseded.

@@ -1,6 +1,8 @@
 package northbound
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -8,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
@@ -23,6 +26,12 @@ func TestLease(t *testing.T) {
 			defer mu.Unlock()
 			gone = append(gone, host)
 		})
+		attach := func(host string, a *attachment) {
+			t.Helper()
+			if err := table.attach(t.Context(), host, a); err != nil {
+				t.Error(err)
+			}
+		}
 		expect := func(when string, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -34,13 +43,13 @@ func TestLease(t *testing.T) {
 		}
 		nothing := func(error) {}
 		first, again := &attachment{cancel: nothing}, &attachment{cancel: nothing}
-		table.attach("h1", first)
-		table.attach("late", &attachment{cancel: nothing})
+		attach("h1", first)
+		attach("late", &attachment{cancel: nothing})
 		time.Sleep(time.Minute)
 		expect("after a minute", "never")
 		table.detach("h1", first)
 		time.Sleep(59 * time.Second)
-		table.attach("h1", again)
+		attach("h1", again)
 		table.detach("h1", first) // the end of a stream that was replaced
 		time.Sleep(time.Hour)
 		expect("attached", "never")
@@ -53,6 +62,47 @@ func TestLease(t *testing.T) {
 		table.close()
 		time.Sleep(time.Hour)
 		expect("closed", "h1", "never")
+	})
+}
+
+// TestSlowStore: while the end of one host's lease is written to a store that is slow, other hosts attach, report and
+// leave, and that host waits.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := make(chan struct{})
+		table := newHostTable(time.Minute, []string{"gone"}, func(string) { <-written })
+		defer table.close()
+		me := &attachment{cancel: func(error) {}}
+		time.Sleep(2 * time.Minute)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := table.attach(t.Context(), "h1", me); err != nil {
+				t.Error(err)
+			}
+			table.report("h1", me, &pb.HostReport{Host: "h1"})
+			if n := len(table.list()); n != 1 {
+				t.Errorf("%d reports, want 1", n)
+			}
+			table.detach("h1", me)
+		}()
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+			t.Error("a slow write for one host holds up another")
+			close(written)
+			<-done
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := table.attach(ctx, "gone", me); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the host attached while its lease was being ended: %v", err)
+		}
+		close(written)
+		if err := table.attach(t.Context(), "gone", me); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
