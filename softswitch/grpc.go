@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/softswitch/p4rt"
@@ -46,7 +47,8 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	if err != nil {
 		return nil, fmt.Errorf("P4Runtime server: %w", err)
 	}
-	opts := p4rt.ServerOptions()
+	l = clients.Limit(l, clients.Options{Name: "p4runtime", Log: s.log})
+	opts := p4rt.ServerOptions(clients.Process)
 	if creds != nil {
 		opts = append(opts, grpc.Creds(creds))
 	}

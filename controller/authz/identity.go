@@ -9,11 +9,12 @@ import (
 	"os"
 
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // Identity is who calls.
@@ -85,21 +86,12 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 		conn, info, err := t.members.ServerHandshake(of.Conn)
 		return conn, memberInfo{info}, err
 	}
-	socket, ok := conn.(*net.UnixConn)
-	if !ok {
-		return t.TransportCredentials.ServerHandshake(conn)
-	}
-	raw, err := socket.SyscallConn()
+	cred, err := clients.Caller(conn)
 	if err != nil {
 		return nil, nil, err
 	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return nil, nil, err
-	}
-	if failed != nil {
-		return nil, nil, fmt.Errorf("credentials of the socket's other end: %w", failed)
+	if cred == nil {
+		return t.TransportCredentials.ServerHandshake(conn)
 	}
 	// What the kernel hands from one process to another nobody else reads.
 	return conn, process{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, cred.Uid, cred.Gid}, nil

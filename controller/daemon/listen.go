@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/headgate/headgate/controller/serving/northbound"
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/internal/tlsfiles"
@@ -99,9 +100,11 @@ func (o Options) open(ctx context.Context, l *listeners) error {
 		if err := o.plain("metrics", c.Metrics, l); err != nil {
 			return err
 		}
-		if l.metrics, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Metrics); err != nil {
+		lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Metrics)
+		if err != nil {
 			return fmt.Errorf("controller.metrics %q: %w", c.Metrics, err)
 		}
+		l.metrics = clients.Limit(lis, clients.Options{Name: "metrics", Log: o.Log})
 	}
 	return nil
 }
@@ -136,5 +139,5 @@ func (o Options) socket(ctx context.Context) (net.Listener, error) {
 	if err := os.Chmod(o.Socket, 0o666); err != nil {
 		return nil, errors.Join(fmt.Errorf("--socket: %w", err), unix.Close())
 	}
-	return unix, nil
+	return clients.Limit(unix, clients.Options{Name: "socket", Log: o.Log}), nil
 }

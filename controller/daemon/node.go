@@ -22,6 +22,7 @@ import (
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/state/cluster"
 	"github.com/headgate/headgate/controller/state/store"
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/internal/tlsfiles"
@@ -244,6 +245,7 @@ func (m *node) runLeader(term *cluster.Term) (err error) {
 	if err != nil {
 		return fmt.Errorf("controller.cluster: relay %q: %w", m.own.Relay, err)
 	}
+	relayed = clients.Limit(relayed, clients.Options{Name: "members", Log: m.Log})
 	defer relayed.Close()
 	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{Restore: m.Restore})
 	if err == nil {

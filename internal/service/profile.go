@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // OnLoopback reports whether the host of a request of HTTP, with or without a port, is this machine.
@@ -51,10 +53,10 @@ func Profile(ctx context.Context, address string, log *slog.Logger) error {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	s := &http.Server{Handler: local, ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: local, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	go func() {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.Serve(clients.Limit(l, clients.Options{Name: "pprof", Most: 16, Log: log})); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("profiles are not served any more", "error", err)
 		}
 	}()

@@ -29,6 +29,9 @@
 //     one are INVALID_ARGUMENT. Translated types in controller headers, registers and digests
 //     are refused with the pipeline.
 //   - A group whose members' watch ports are all down acts like an empty group.
+//   - A stream or Read of which the client reads nothing for 30 s ends with RESOURCE_EXHAUSTED. 64 MiB
+//     wait for all clients of a process at most, messages of the switch beyond are dropped and
+//     counted. A connection has 256 calls under way, and a listener 4096 connections.
 //   - Fields that P4Runtime 1.4.0 added after 1.4.0-rc.5, the version of the Go module, are
 //     served where they matter: TableEntry.is_const and Replica.port.
 package p4rt

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
@@ -125,7 +126,7 @@ func newRig(t testing.TB, edit ...func(*Options)) *rig {
 	s := New(opts, dev)
 	dev.server = s
 	l := bufconn.Listen(1 << 20)
-	gs := grpc.NewServer(ServerOptions()...)
+	gs := grpc.NewServer(ServerOptions(clients.Process)...)
 	s.Register(gs)
 	served := make(chan struct{})
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
@@ -56,7 +57,7 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 type reading struct {
 	next func() (wire.Encoded, bool)
 	stop func()
-	made []wire.Encoded // responses that a writer has made
+	made []wire.Encoded // responses that a writer has made, with their bytes of the budget
 	err  error          // set behind the last response
 }
 
@@ -81,6 +82,9 @@ func (s *Server) endRead(r *reading) {
 	s.readingsMu.Lock()
 	defer s.readingsMu.Unlock()
 	r.stop()
+	for _, encoded := range r.made {
+		s.opts.Budget.Release(int64(len(encoded)))
+	}
 	delete(s.readings, r)
 }
 
@@ -92,14 +96,20 @@ func (s *Server) nextResponse(r *reading) (wire.Encoded, bool) {
 	}
 	encoded := r.made[0]
 	r.made = r.made[1:]
+	s.opts.Budget.Release(int64(len(encoded)))
 	return encoded, true
 }
 
 // finishReads makes the responses of all reads in progress, so that they do not see what the caller,
-// who holds mu, is about to write.
+// who holds mu, is about to write. A read whose responses have no room in the budget ends with an error.
 func (s *Server) finishReads() {
 	for r := range s.readings {
 		for encoded, ok := r.next(); ok; encoded, ok = r.next() {
+			if !s.opts.Budget.Take(int64(len(encoded)), 2) {
+				r.stop()
+				r.err = clients.Full("a read that a write came into")
+				break
+			}
 			r.made = append(r.made, encoded)
 		}
 	}

@@ -5,8 +5,11 @@ import (
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
@@ -120,5 +123,39 @@ func TestReadBesideWrites(t *testing.T) {
 	}
 	if len(s.readings) != 0 {
 		t.Errorf("%d reads are in progress, want none", len(s.readings))
+	}
+}
+
+// TestReadsOfSlowClients: what a write makes for reads in progress is bounded in bytes, by the server's budget.
+func TestReadsOfSlowClients(t *testing.T) {
+	const reads, most = 40, 512 << 10
+	s, write := filled(t, 1000)
+	s.opts.Budget = clients.New(most)
+	var list []*reading
+	for range reads {
+		r, err := s.beginRead(everything.Entities, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	write(p4msg.Insert(l2(5000, 1)))
+	if got := s.opts.Budget.Stats().Bytes; got > most || got < most/4 {
+		t.Errorf("%d bytes wait for reads, want up to %d", got, most)
+	}
+	refused := 0
+	for _, r := range list {
+		for ok := true; ok; {
+			_, ok = s.nextResponse(r)
+		}
+		if status.Code(r.err) == codes.ResourceExhausted {
+			refused++
+		} else if r.err != nil {
+			t.Error(r.err)
+		}
+		s.endRead(r)
+	}
+	if got := s.opts.Budget.Stats().Bytes; got != 0 || refused == 0 || refused == reads {
+		t.Errorf("%d of %d reads were refused, %d bytes are left", refused, reads, got)
 	}
 }

@@ -1,6 +1,7 @@
 package p4rt
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -64,6 +66,8 @@ type Options struct {
 	// StreamQueue is how many packet-ins, digests and notifications wait for a slow
 	// client before more are dropped; 0 means 1024.
 	StreamQueue int
+	// Budget is what may wait for clients; nil is the process's.
+	Budget *clients.Budget
 	// Log gets one line per event of the control plane; nil logs nothing.
 	Log *slog.Logger
 }
@@ -101,10 +105,9 @@ type Server struct {
 	// listeners are the streams of the primaries, replaced as a whole.
 	listeners atomic.Pointer[[]listener]
 
-	stats    counters
-	outBytes atomic.Int64 // that wait in all outboxes
-	closing  chan struct{}
-	closed   sync.Once
+	stats   counters
+	closing chan struct{}
+	closed  sync.Once
 }
 
 // Stats counts the messages that the server dropped so that the switch need not wait, and those that
@@ -131,6 +134,7 @@ func New(opts Options, dev Device) *Server {
 	if opts.StreamQueue == 0 {
 		opts.StreamQueue = 1024
 	}
+	opts.Budget = cmp.Or(opts.Budget, clients.Process)
 	s := &Server{
 		opts: opts, dev: dev, log: opts.Log,
 		down: map[uint32]bool{}, readings: map[*reading]bool{},
@@ -164,18 +168,21 @@ func (s *Server) Register(gs *grpc.Server) {
 
 // ServerOptions are the options that a gRPC server for P4Runtime needs: among others, pipelines and
 // batches can exceed gRPC's limit of 4 MB for received messages.
-func ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
+func ServerOptions(b *clients.Budget) []grpc.ServerOption {
+	return append(clients.ServerOptions(b, wire.NewCodec()),
 		grpc.MaxRecvMsgSize(maxReceive),
-		grpc.ForceServerCodecV2(wire.NewCodec()),
+		grpc.MaxConcurrentStreams(maxCalls),
 		// Clients may ping once a second, with or without a stream. gRPC's own limit is five minutes;
 		// it ends the connection of a client that pings every 10 s, a usual value.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 		// Stop must wait for the handlers of streams. Otherwise a controller that reconnects
 		// at once to a restarted server finds its election id used by its own old stream.
 		grpc.WaitForHandlers(true),
-	}
+	)
 }
+
+// maxCalls bounds the calls of one connection that are under way.
+const maxCalls = 256
 
 // maxReceive bounds a received message, 128 MB as the specification's appendix suggests.
 const maxReceive = 128 << 20

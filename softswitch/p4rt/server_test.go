@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
+
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // TestKeepalive: a client that pings every 1.1 s, with no call open, keeps its connection.
@@ -16,7 +18,7 @@ func TestKeepalive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gs := grpc.NewServer(ServerOptions()...)
+	gs := grpc.NewServer(ServerOptions(clients.Process)...)
 	served := make(chan error, 1)
 	go func() { served <- gs.Serve(l) }()
 	defer func() { gs.Stop(); <-served }()

@@ -3,7 +3,6 @@ package p4rt
 import (
 	"errors"
 	"io"
-	"time"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -23,15 +22,10 @@ var (
 // echoBytes is how much of the payload of a refused packet-out its error repeats.
 const echoBytes = 256
 
-// stallTime is how long a client may take no message while some wait for it, at least. Its stream ends
-// within half of that time more.
-const stallTime = 30 * time.Second
-
 // StreamChannel runs one client's session. One goroutine receives, and ends the session when the client
-// closes the stream or there is an error; another one sends. A client that does not read its stream loses
-// it: it would keep messages in memory for ever.
+// closes the stream or there is an error; another one sends.
 func (s *Server) StreamChannel(stream channel) error {
-	box := newOutbox(s.opts.StreamQueue, &s.outBytes)
+	box := newOutbox(s.opts.StreamQueue, s.opts.Budget)
 	c, ok := s.connect(box)
 	if !ok {
 		return errClosing
@@ -44,11 +38,7 @@ func (s *Server) StreamChannel(stream channel) error {
 		received <- err
 	}()
 	go func() { sent <- send(stream, box) }() // ends with the stream at the latest
-	stall := time.NewTicker(stallTime / 2)
-	defer stall.Stop()
 	var end error
-	var before uint64
-	still := 0 // half stall times without progress
 	for {
 		select {
 		case err := <-sent:
@@ -60,14 +50,6 @@ func (s *Server) StreamChannel(stream channel) error {
 			box.finish()
 		case <-s.closing:
 			return errClosing
-		case <-stall.C:
-			done, waiting := box.progress()
-			if still++; !waiting || done != before {
-				still = 0
-			}
-			if before = done; still > 2 { // the first tick may come just after the last message was taken
-				return errSlow
-			}
 		}
 	}
 }
@@ -76,12 +58,12 @@ func (s *Server) StreamChannel(stream channel) error {
 func send(stream channel, box *outbox) error {
 	for range box.wake {
 		queue, bytes, last, full := box.drain()
-		for i, m := range queue {
+		for _, m := range queue {
 			if err := stream.Send(m); err != nil {
 				return err
 			}
-			box.sent(i == len(queue)-1, bytes)
 		}
+		box.sent(bytes)
 		switch {
 		case full:
 			return errSlow

@@ -3,19 +3,15 @@ package p4rt
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/p4msg"
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/units"
@@ -253,7 +249,7 @@ func TestPacketInWithoutClient(t *testing.T) {
 }
 
 func TestOutboxOverflow(t *testing.T) {
-	o := newOutbox(2, new(atomic.Int64))
+	o := newOutbox(2, clients.New(1<<20))
 	for range 4 {
 		o.mustSend(&p4v1.StreamMessageResponse{})
 	}
@@ -274,11 +270,11 @@ func TestOutboxOverflow(t *testing.T) {
 // TestOutboxBytes: what clients do not read is bounded in bytes, a stream's and a server's, and is given
 // back with the stream.
 func TestOutboxBytes(t *testing.T) {
-	var all atomic.Int64
-	const payload = 1 << 20
+	const payload, most = 1 << 20, 64 << 20
+	all := clients.New(most)
 	var boxes []*outbox
 	for range 20 {
-		o := newOutbox(1024, &all)
+		o := newOutbox(1024, all)
 		n := 0
 		for o.offer(&p4v1.StreamMessageResponse{}, payload, 1) {
 			n++
@@ -288,75 +284,16 @@ func TestOutboxBytes(t *testing.T) {
 		}
 		boxes = append(boxes, o)
 	}
-	if got := all.Load(); got > outBytes || got < outBytes/2 {
-		t.Errorf("all streams hold %d bytes, want up to %d", got, outBytes)
+	if got := all.Stats().Bytes; got > most || got < most/2 {
+		t.Errorf("all streams hold %d bytes, want up to %d", got, most)
 	}
 	_, bytes, _, _ := boxes[0].drain()
-	boxes[0].sent(true, bytes)
+	boxes[0].sent(bytes)
 	for _, o := range boxes {
 		o.close()
-		o.sent(true, payload) // a message that was under way
+		o.sent(payload) // a message that was under way
 	}
-	if got := all.Load(); got != 0 || boxes[0].offer(&p4v1.StreamMessageResponse{}, 0, 1) {
+	if got := all.Stats().Bytes; got != 0 || boxes[0].offer(&p4v1.StreamMessageResponse{}, 0, 1) {
 		t.Errorf("%d bytes are left of streams that are closed", got)
 	}
-}
-
-// TestUnreadStream: a client that does not read its stream loses it; one that has read all keeps it.
-func TestUnreadStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		idle, unread := newStalled(false), newStalled(true)
-		s := New(Options{DeviceID: deviceID}, &device{})
-		ended := make(chan error, 2)
-		for _, c := range []*stalled{idle, unread} {
-			go func() { ended <- s.StreamChannel(c) }()
-		}
-		synctest.Wait()
-		if time.Sleep(stallTime); len(ended) != 0 {
-			t.Fatalf("a stream ended within %v", stallTime)
-		}
-		if time.Sleep(stallTime); len(ended) != 1 {
-			t.Fatalf("%d streams ended, want 1", len(ended))
-		}
-		if err := <-ended; status.Code(err) != codes.ResourceExhausted {
-			t.Errorf("the unread stream ended with %v", err)
-		}
-		if s.outBytes.Load() != 0 {
-			t.Errorf("%d bytes are left", s.outBytes.Load())
-		}
-		s.Close()
-		<-ended
-		close(idle.end)
-		close(unread.end)
-	})
-}
-
-// stalled is a client that sends an arbitration and then reads nothing of its stream, or all.
-type stalled struct {
-	channel
-	first chan *p4v1.StreamMessageRequest
-	end   chan struct{}
-	block bool
-}
-
-func newStalled(block bool) *stalled {
-	c := &stalled{first: make(chan *p4v1.StreamMessageRequest, 1), end: make(chan struct{}), block: block}
-	c.first <- &p4v1.StreamMessageRequest{Update: &p4v1.StreamMessageRequest_Arbitration{Arbitration: &p4v1.MasterArbitrationUpdate{DeviceId: deviceID}}}
-	return c
-}
-
-func (c *stalled) Recv() (*p4v1.StreamMessageRequest, error) {
-	select {
-	case m := <-c.first:
-		return m, nil
-	case <-c.end:
-		return nil, io.EOF
-	}
-}
-
-func (c *stalled) Send(*p4v1.StreamMessageResponse) error {
-	if c.block {
-		<-c.end
-	}
-	return nil
 }

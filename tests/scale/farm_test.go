@@ -12,6 +12,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/softswitch/p4rt"
@@ -86,7 +87,7 @@ func (s *server) start() error {
 		return err
 	}
 	p := p4rt.New(p4rt.Options{DeviceID: uint64(s.at + 1), CPUPort: ids.CPUPort, Queues: ids.QueuesPerPort}, s)
-	g := grpc.NewServer(append(p4rt.ServerOptions(), grpc.UnaryInterceptor(s.count))...)
+	g := grpc.NewServer(append(p4rt.ServerOptions(clients.Process), grpc.UnaryInterceptor(s.count))...)
 	p.Register(g)
 	s.mu.Lock()
 	s.addr, s.p4rt, s.grpc = l.Addr().String(), p, g

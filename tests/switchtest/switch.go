@@ -21,6 +21,7 @@ import (
 
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/units"
@@ -92,7 +93,7 @@ func (s *Switch) Start(opts ...grpc.ServerOption) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	g := grpc.NewServer(append(append(p4rt.ServerOptions(), opts...), grpc.ChainUnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream))...)
+	g := grpc.NewServer(append(append(p4rt.ServerOptions(clients.Process), opts...), grpc.ChainUnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream))...)
 	s.mu.Lock()
 	s.p4rt.Register(g)
 	s.server = g

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // Source is the part of the controller's core that is measured.
@@ -120,6 +121,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	if c.Samples != nil {
 		bus(ch, "samples", c.Samples.Stats())
 	}
+	budget(ch, clients.Process.Stats())
 }
 
 // status sends what a feature shows of all switches, and returns how many series were saved.
@@ -168,6 +170,19 @@ func bus(ch chan<- prometheus.Metric, name string, s events.Stats) {
 	busPublished.send(ch, float64(s.Published), name)
 	busDropped.send(ch, float64(s.Dropped), name)
 	busSubscribers.send(ch, float64(s.Subscribers), name)
+}
+
+func budget(ch chan<- prometheus.Metric, s clients.Stats) {
+	waitingBytes.send(ch, float64(s.Bytes))
+	waitingLimit.send(ch, float64(s.Limit))
+	clientCalls.send(ch, float64(s.Calls))
+	unreadStreams.send(ch, float64(s.Unread))
+	unreadConns.send(ch, float64(s.Closed))
+	refusedCalls.send(ch, float64(s.Refused))
+	for _, l := range s.Listeners {
+		openConns.send(ch, float64(l.Open), l.Name)
+		refusedConns.send(ch, float64(l.Refused), l.Name)
+	}
 }
 
 func truth(b bool) float64 {

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // HandlerOptions says what is served beside the metrics.
@@ -68,11 +70,23 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	return mux, nil
 }
 
-// allowed answers those who may not see h.
+// maxAnswers bounds the answers that are made, or wait for clients, at once: one of a large fabric has megabytes.
+const maxAnswers = 16
+
+// allowed answers those who may not see h, and too many at once.
 func (o HandlerOptions) allowed(h http.Handler) http.Handler {
+	room := make(chan struct{}, maxAnswers)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if code, why := o.Allow(r); code != http.StatusOK {
 			http.Error(w, why, code)
+			return
+		}
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, fmt.Sprintf("%d requests are being answered, which is the limit: try again", maxAnswers), http.StatusServiceUnavailable)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -111,7 +125,7 @@ func Serve(ctx context.Context, lis net.Listener, secure *tls.Config, h http.Han
 	if secure != nil {
 		lis = tls.NewListener(lis, secure)
 	}
-	srv := &http.Server{Handler: h, MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute}
+	srv := &http.Server{Handler: h, MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: clients.Unread, IdleTimeout: time.Minute}
 	stopped := make(chan struct{})
 	ended := context.AfterFunc(ctx, func() {
 		defer close(stopped)

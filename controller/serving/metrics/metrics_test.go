@@ -148,7 +148,7 @@ func TestNames(t *testing.T) {
 	if err != nil || len(problems) != 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
 	}
-	form := regexp.MustCompile(`^headgate_(config|link|switch|port|pfc|weight|bus)_[a-z_]+$`)
+	form := regexp.MustCompile(`^headgate_(config|link|switch|port|pfc|weight|bus|client)_[a-z_]+$`)
 	for _, f := range families {
 		name := f.GetName()
 		base := strings.TrimSuffix(name, "_total")

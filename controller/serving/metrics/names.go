@@ -48,8 +48,18 @@ var (
 	busDropped     = counter("bus_dropped", "Events or samples that subscribers missed because they read too slowly.", "bus")
 	busSubscribers = gauge("bus_subscribers", "Subscribers of the events or samples.", "bus")
 
+	waitingBytes  = gauge("client_waiting_bytes", "Memory of what waits to be sent to all clients.")
+	waitingLimit  = gauge("client_limit_bytes", "Memory that what waits for all clients may take.")
+	clientCalls   = gauge("client_calls", "Calls under way, with streams.")
+	unreadStreams = counter("client_unread_streams", "Streams that ended because their clients did not read them.")
+	unreadConns   = counter("client_unread_connections", "Connections that were closed because their clients did not read the answers of calls.")
+	refusedCalls  = counter("client_refused_calls", "Calls refused because too many were under way, or too much waited for clients.")
+	openConns     = gauge("client_connections", "Open connections of clients.", "listener")
+	refusedConns  = counter("client_refused_connections", "Connections that were closed at once because as many as may be were open.", "listener")
+
 	all = []metric{
 		generation, linkUp, switchState, switchEntries, switchReconciles, switchDropped, portUp, merged,
+		waitingBytes, waitingLimit, clientCalls, unreadStreams, unreadConns, refusedCalls, openConns, refusedConns,
 		weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
 	}
 )

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // leaderWait is how long a call waits for a leader to be there.
@@ -65,10 +66,10 @@ type Relay struct {
 func NewRelay(o RelayOptions) *Relay {
 	o.Wait = cmp.Or(o.Wait, leaderWait)
 	r := &Relay{RelayOptions: o}
-	r.grpc = grpc.NewServer(
-		grpc.Creds(authz.Credentials(o.TLS, nil)), grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(r.handle),
+	r.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, rawCodec{}),
+		grpc.Creds(authz.Credentials(o.TLS, nil)), grpc.UnknownServiceHandler(r.handle),
 		grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxCalls), keepAlive, enforced,
-	)
+	)...)
 	healthpb.RegisterHealthServer(r.grpc, health.NewServer()) // the process lives; the rest is the leader's to say
 	return r
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/preview/observed"
@@ -125,7 +126,7 @@ func New(o Options) *Server {
 		o.Log.ErrorContext(ctx, "a call of the API panicked", "panic", p, "stack", string(debug.Stack()))
 		return status.Error(codes.Internal, "internal error: the controller's log has the details")
 	})
-	s.grpc = grpc.NewServer(
+	s.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, nil),
 		grpc.Creds(authz.Credentials(o.TLS, o.MembersTLS)),
 		grpc.InTapHandle(o.Authorizer.Tap),
 		grpc.MaxRecvMsgSize(maxRequest),
@@ -133,7 +134,7 @@ func New(o Options) *Server {
 		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), o.Authorizer.Unary),
 		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Authorizer.Stream),
 		keepAlive, enforced,
-	)
+	)...)
 	running, stop := context.WithCancelCause(context.Background())
 	s.stop = func() { stop(errStopping) }
 	hosts := newHostService(o, running)
@@ -170,7 +171,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("controller.listen %q: %w", address, err)
 	}
-	return lis, nil
+	return clients.Limit(lis, clients.Options{Name: "api"}), nil
 }
 
 // Serve answers calls on the listeners, which it closes, until ctx ends; it then lets running

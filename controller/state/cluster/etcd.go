@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -150,10 +151,10 @@ func (m *Node) serve() (*server, error) {
 	}
 	etcd.Start()
 	s := &server{EtcdServer: etcd, http: &http.Server{
-		Handler: etcdhttp.NewPeerHandler(c.Logger, etcd), ReadTimeout: 5 * time.Minute, ErrorLog: slog.NewLogLogger(m.Log.Handler(), slog.LevelDebug),
+		Handler: etcdhttp.NewPeerHandler(c.Logger, etcd), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Minute, ErrorLog: slog.NewLogLogger(m.Log.Handler(), slog.LevelDebug),
 	}}
 	s.wg.Go(func() {
-		if err := s.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(clients.Limit(lis, clients.Options{Name: "raft", Log: m.Log})); !errors.Is(err, http.ErrServerClosed) {
 			m.Log.Error("the other members cannot reach this one's etcd any more", "err", err)
 		}
 	})

@@ -1,0 +1,139 @@
+// Package clients bounds what the clients of a process can cost it: the bytes that wait for them, their connections,
+// and their calls. All servers of a process share the Budget Process.
+//
+// Bytes are counted from when a message is encoded until it is written to the connection, or its connection is
+// gone. A stream whose client reads nothing for Unread ends with RESOURCE_EXHAUSTED; the connection of a client that
+// does not read the answer of a call that has ended is closed after the same time.
+package clients
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Bounds of a process.
+const (
+	maxBytes = 64 << 20 // that wait for all clients
+	maxCalls = 8192     // under way; a stream costs some 30 KB
+	reserved = 8        // root's, and the process's own user's, Unix sockets have 1/reserved of both on top
+)
+
+// Unread is how long messages may wait for a client that takes none of them.
+const Unread = 30 * time.Second
+
+// sweepEvery is how often unread messages are looked for.
+const sweepEvery = Unread / 6
+
+// Process is the budget of this process.
+var Process = New(maxBytes)
+
+// Budget is what all clients of some servers may cost. It is safe for concurrent use.
+type Budget struct {
+	limit       int64 // bytes
+	used, calls atomic.Int64
+
+	unread, closed, refused, full atomic.Uint64
+
+	mu       sync.Mutex // guards what follows
+	conns    map[*conn]struct{}
+	sweeping bool // a timer runs sweep
+	served   map[string]*served
+}
+
+// New returns a budget of so many bytes.
+func New(limit int64) *Budget {
+	return &Budget{limit: limit, conns: map[*conn]struct{}{}, served: map[string]*served{}}
+}
+
+// Take takes n bytes for something that waits for clients until Release, and reports whether there were as many in a
+// 1/share of the budget. Nothing is taken otherwise.
+func (b *Budget) Take(n, share int64) bool {
+	if b.used.Add(n) <= b.limit/share {
+		return true
+	}
+	b.used.Add(-n)
+	b.full.Add(1)
+	return false
+}
+
+// Release gives back what Take took.
+func (b *Budget) Release(n int64) { b.used.Add(-n) }
+
+// Full is the status of a call that has no room in a budget.
+func Full(what string) error {
+	return status.Errorf(codes.ResourceExhausted, "%s: what waits for clients takes all memory that is meant for it: try again", what)
+}
+
+// Stats is the use of a budget.
+type Stats struct {
+	Bytes, Limit int64  // that wait, and may
+	Calls        int64  // under way
+	Unread       uint64 // streams that ended because their clients did not read them
+	Closed       uint64 // connections that were closed because answers were not read
+	Refused      uint64 // calls, for want of room
+	Full         uint64 // messages and requests that found no room
+	Listeners    []Listener
+}
+
+// Listener is what is known of the connections of listeners of a name.
+type Listener struct {
+	Name    string
+	Open    int64
+	Refused uint64
+}
+
+// Stats returns the use of the budget now.
+func (b *Budget) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Stats{
+		Bytes: b.used.Load(), Limit: b.limit, Calls: b.calls.Load(),
+		Unread: b.unread.Load(), Closed: b.closed.Load(), Refused: b.refused.Load(), Full: b.full.Load(),
+	}
+	for name, l := range b.served {
+		s.Listeners = append(s.Listeners, Listener{name, l.open.Load(), l.refused.Load()})
+	}
+	slices.SortFunc(s.Listeners, func(a, b Listener) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// add begins to sweep a connection, and remove ends it.
+func (b *Budget) add(c *conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns[c] = struct{}{}
+	if !b.sweeping {
+		b.sweeping = true
+		time.AfterFunc(sweepEvery, b.sweep)
+	}
+}
+
+func (b *Budget) remove(c *conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, c)
+}
+
+// sweep ends the streams and connections that are not read. It runs again as long as there are connections.
+func (b *Budget) sweep() {
+	b.mu.Lock()
+	conns := slices.Collect(maps.Keys(b.conns))
+	if b.sweeping = len(conns) > 0; b.sweeping {
+		time.AfterFunc(sweepEvery, b.sweep)
+	}
+	b.mu.Unlock()
+	now := time.Now()
+	for _, c := range conns {
+		if c.endUnread(now) {
+			b.closed.Add(1)
+			_ = c.Close()
+		}
+	}
+}

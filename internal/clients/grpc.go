@@ -1,0 +1,253 @@
+package clients
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	_ "google.golang.org/grpc/encoding/proto" // the codec of servers that have none of their own
+)
+
+// handshake is how long a client may take to begin: with TLS, and with HTTP/2's preface.
+const handshake = 10 * time.Second
+
+// ServerOptions keep a gRPC server within a budget. They come first among its options, as their interceptors must be
+// the outermost. codec encodes messages; nil is protobuf's. Connections are closed in the end, and counted, where
+// Limit returned the server's listener.
+func ServerOptions(b *Budget, codec encoding.CodecV2) []grpc.ServerOption {
+	if codec == nil {
+		codec = encoding.GetCodecV2("proto")
+	}
+	return []grpc.ServerOption{
+		grpc.ConnectionTimeout(handshake),
+		grpc.ForceServerCodecV2(counting{codec}),
+		grpc.ChainUnaryInterceptor(b.unary),
+		grpc.ChainStreamInterceptor(b.stream),
+	}
+}
+
+var errUnread = status.Errorf(codes.ResourceExhausted, "the client read nothing of its stream for %v while messages waited", Unread)
+
+// call is a call that is under way, or whose last messages are. The connection's lock guards it.
+type call struct {
+	conn    *conn
+	waiting int64     // bytes
+	taken   time.Time // when the client took a message last, or the call began or ended
+	live    bool      // a stream whose handler runs
+	unread  chan struct{}
+	flushed chan struct{} // has a token when nothing waits any more
+}
+
+// begin counts a call.
+func (b *Budget) begin(ctx context.Context) (*call, error) {
+	c := &call{taken: time.Now(), flushed: make(chan struct{}, 1)}
+	if p, ok := peer.FromContext(ctx); ok {
+		if a, ok := p.Addr.(addr); ok {
+			c.conn = a.conn
+		}
+	}
+	if c.conn == nil {
+		c.conn = &conn{budget: b}
+	}
+	if b.calls.Add(1) > c.conn.share(maxCalls) {
+		b.calls.Add(-1)
+		b.refused.Add(1)
+		return nil, status.Errorf(codes.ResourceExhausted, "%d calls are under way, which is the limit: try again", maxCalls)
+	}
+	if b.used.Load() > c.conn.share(b.limit) {
+		b.calls.Add(-1)
+		b.refused.Add(1)
+		return nil, Full("call")
+	}
+	return c, nil
+}
+
+// share adds what is kept for the owner of a Unix socket.
+func (c *conn) share(limit int64) int64 {
+	if c.owner {
+		return limit + limit/reserved
+	}
+	return limit
+}
+
+func (b *Budget) unary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	c, err := b.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer b.calls.Add(-1)
+	answer, err := handler(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if c.conn.Conn == nil {
+		return answer, nil
+	}
+	return &message{answer, c}, nil
+}
+
+func (b *Budget) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	c, err := b.begin(s.Context())
+	if err != nil {
+		return err
+	}
+	c.live, c.unread = true, make(chan struct{})
+	if c.conn.Conn == nil {
+		b.add(c.conn)
+		defer c.conn.Close()
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer b.calls.Add(-1)
+		done <- handler(srv, &serverStream{s, c})
+	}()
+	select {
+	case err := <-done:
+		c.conn.mu.Lock()
+		defer c.conn.mu.Unlock()
+		c.end(time.Now())
+		return err
+	case <-c.unread:
+		return errUnread // which ends the handler's Send, and its context
+	}
+}
+
+// end notes that the client is told of the call's end.
+func (c *call) end(now time.Time) { c.live, c.taken = false, now }
+
+// serverStream sends messages that are counted.
+type serverStream struct {
+	grpc.ServerStream
+	call *call
+}
+
+// SendMsg implements grpc.ServerStream. It waits where gRPC would not: where much of the budget is used, a stream has
+// one message that waits.
+func (s *serverStream) SendMsg(m any) error {
+	c, b := s.call, s.call.conn.budget
+	for {
+		used := b.used.Load()
+		c.conn.mu.Lock()
+		waiting := c.waiting > 0
+		c.conn.mu.Unlock()
+		switch {
+		case !waiting && used > c.conn.share(b.limit):
+			b.full.Add(1)
+			return Full("stream")
+		case !waiting || used <= b.limit/2:
+			return s.ServerStream.SendMsg(&message{m, c})
+		}
+		select {
+		case <-c.flushed:
+		case <-s.Context().Done():
+			return status.FromContextError(s.Context().Err()).Err()
+		}
+	}
+}
+
+// message is one that is counted for a call from when it is encoded.
+type message struct {
+	m    any
+	call *call
+}
+
+// counting is a codec that counts messages.
+type counting struct{ encoding.CodecV2 }
+
+// Marshal implements encoding.CodecV2.
+func (c counting) Marshal(v any) (mem.BufferSlice, error) {
+	w, ok := v.(*message)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	buffers, err := c.CodecV2.Marshal(w.m)
+	if w.m = nil; err != nil { // gRPC holds v until the message is sent
+		return nil, err
+	}
+	for i, b := range buffers {
+		if b.Len() > 0 {
+			buffers[i] = w.call.add(b)
+		}
+	}
+	return buffers, nil
+}
+
+// out is encoded bytes that wait.
+type out struct {
+	mem.SliceBuffer
+	of         mem.Buffer
+	call       *call
+	refs       atomic.Int32
+	since      time.Time
+	prev, next *out
+}
+
+// add counts a buffer until it is free.
+func (c *call) add(of mem.Buffer) *out {
+	o := &out{SliceBuffer: of.ReadOnlyData(), of: of, call: c, since: time.Now()}
+	o.refs.Store(1)
+	conn, n := c.conn, int64(cap(o.SliceBuffer))
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	if conn.closed {
+		return o
+	}
+	conn.budget.used.Add(n)
+	conn.waiting += n
+	c.waiting += n
+	if o.prev = conn.last; o.prev != nil {
+		o.prev.next = o
+	} else {
+		conn.first = o
+	}
+	conn.last = o
+	return o
+}
+
+// Ref implements mem.Buffer.
+func (o *out) Ref() { o.refs.Add(1) }
+
+// Free implements mem.Buffer.
+func (o *out) Free() {
+	if o.refs.Add(-1) > 0 {
+		return
+	}
+	o.call.remove(o, int64(cap(o.SliceBuffer)))
+	o.of.Free()
+}
+
+// remove is the end of what add did.
+func (c *call) remove(o *out, n int64) {
+	conn := c.conn
+	conn.mu.Lock()
+	defer conn.mu.Unlock()
+	c.taken = time.Now()
+	if c.waiting -= n; c.waiting == 0 {
+		select {
+		case c.flushed <- struct{}{}:
+		default:
+		}
+	}
+	if conn.closed {
+		return
+	}
+	conn.budget.used.Add(-n)
+	conn.waiting -= n
+	if o.prev != nil {
+		o.prev.next = o.next
+	} else {
+		conn.first = o.next
+	}
+	if o.next != nil {
+		o.next.prev = o.prev
+	} else {
+		conn.last = o.prev
+	}
+}
