@@ -19,16 +19,16 @@ const maxFaults = 100
 var known = map[string]string{
 	tablePool:    "no priority group of a port has this pool, or the field is not of its policy",
 	tableProfile: "no priority group of a port has this profile, or the field is not of its policy",
-	tablePG:      "the port has no PORT_QOS_MAP",
+	tablePG:      "no such port has PFC",
 	tableQueue:   "egress queues have no limit below the buffer here",
-	tableCable:   "the port has no PORT_QOS_MAP",
+	tableCable:   "no such port has PFC",
 	tablePortQoS: "the sections have no such setting of a port",
 	tableDSCP:    "no port has this map",
 	tableTCQueue: "no port has this map",
 	tableTCPG:    "no port has this map",
 	tablePFC:     "no port has this map",
 	tablePFCPG:   "no port has this map",
-	tablePFCWD:   "the sections have no such setting of the watchdog, or the port has no PORT_QOS_MAP",
+	tablePFCWD:   "the sections have no such setting of the watchdog",
 
 	"BUFFER_PORT_INGRESS_PROFILE_LIST":  "ports have no limit beside those of their queues here",
 	"BUFFER_PORT_EGRESS_PROFILE_LIST":   "ports have no limit beside those of their queues here",
@@ -57,13 +57,20 @@ func read(text []byte, tables ...string) (db DB, faults []yamlnode.Fault) {
 		fault("", "is no JSON object of tables: %v", err)
 		return nil, faults
 	}
+	dump, err := dumped(all)
+	if err != nil {
+		fault("", "%v", err)
+		return nil, faults
+	}
 	for _, table := range tables {
-		if all[table] == nil {
-			continue
+		rows := dump[table]
+		if dump == nil && all[table] != nil {
+			if err := json.Unmarshal(all[table], &rows); err != nil {
+				fault(table, "is not an object of rows, each an object of fields: %v", err)
+				continue
+			}
 		}
-		var rows map[string]map[string]json.RawMessage
-		if err := json.Unmarshal(all[table], &rows); err != nil {
-			fault(table, "is not an object of rows, each an object of fields: %v", err)
+		if rows == nil {
 			continue
 		}
 		db[table] = map[string]map[string]string{}
@@ -74,6 +81,7 @@ func read(text []byte, tables ...string) (db DB, faults []yamlnode.Fault) {
 				value := rows[key][field]
 				var s string
 				switch err := json.Unmarshal(value, &s); {
+				case field == empty && s == empty:
 				case err == nil && !bytes.Equal(value, []byte("null")):
 					row[field] = s
 				case table != tablePort && slices.Contains(owned, table):
@@ -83,6 +91,47 @@ func read(text []byte, tables ...string) (db DB, faults []yamlnode.Fault) {
 		}
 	}
 	return db, faults
+}
+
+// empty is the field, and its value, that a row without fields has in the database.
+const empty = "NULL"
+
+// dumped returns the tables of a dump of the database, as sonic-db-dump and redis-dump write it: a key for each row,
+// with the row as value. It returns nil for a file of tables.
+func dumped(all map[string]json.RawMessage) (map[string]map[string]map[string]json.RawMessage, error) {
+	var dump map[string]map[string]map[string]json.RawMessage
+	other := ""
+	for key, text := range all {
+		var row struct {
+			Type  string
+			Value json.RawMessage
+		}
+		if err := json.Unmarshal(text, &row); err != nil || row.Type == "" || row.Value == nil {
+			continue // a table
+		}
+		table, name, ok := strings.Cut(key, "|")
+		if !ok {
+			if strings.Contains(key, ":") {
+				other = max(other, key)
+			}
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(row.Value, &fields); err != nil {
+			return nil, fmt.Errorf("is a dump of a database, whose key %q has %.40s as value, want an object of fields", key, row.Value)
+		}
+		if dump == nil {
+			dump = map[string]map[string]map[string]json.RawMessage{}
+		}
+		if dump[table] == nil {
+			dump[table] = map[string]map[string]json.RawMessage{}
+		}
+		dump[table][name] = fields
+	}
+	if dump == nil && other != "" {
+		return nil, fmt.Errorf("is a dump of another database, with the key %q, want that of CONFIG_DB: sonic-db-dump -n CONFIG_DB -y, or /etc/sonic/config_db.json", other)
+	}
+	return dump, nil
 }
 
 // ReadPorts reads the table PORT of a CONFIG_DB, for Options.Switch. The error is as Import's.

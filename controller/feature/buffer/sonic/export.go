@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
@@ -72,14 +74,14 @@ func (e *exporter) buffer() {
 	}
 	at := func(key string) string { return e.key("buffer." + key) }
 	policy := func(nearest headroom.Kind, what string) {
-		e.unlike(at("policy"), string(b.Policy), "static, dt, sih, adaptive or oversubscribed, which SONiC has", string(nearest)+what)
+		e.unlike(at("policy"), string(b.Policy), "static, dt, sih, adaptive or oversubscribed, which SONiC has", what)
 		h.Policy = nearest
 	}
 	switch {
 	case b.Shares():
-		policy(headroom.SIH, ": each lossless queue has headroom of its own, and no port is paused as a whole")
+		policy(headroom.DSH, "a shared headroom pool: all lossless queues share a pool of headroom that has Φ for each port, and no port is paused as a whole")
 	case b.Victims():
-		policy(headroom.DT, ": no port has more than the threshold")
+		policy(headroom.DT, "dt: no port has more than the threshold")
 	}
 	if h.Policy != headroom.Static && h.Alpha < minAlpha {
 		e.unlike(at("alpha"), h.Alpha.String(), fmt.Sprintf("%v or more: dynamic_th is -8 or more", minAlpha), minAlpha.String())
@@ -92,32 +94,57 @@ func (e *exporter) buffer() {
 		e.fault(at("mtu"), "is %v, want %v to %v, which SONiC's PORT takes", h.MTU, minFrame, maxFrame)
 	}
 	e.p.mmu = h
+	names := own(e.Switch)
 	for _, n := range numbers {
 		name, lanes := fmt.Sprintf("Ethernet%d", int(n-1)*e.Lanes), ""
 		for i := range e.Lanes {
 			lanes += fmt.Sprintf(",%d", int(n-1)*e.Lanes+1+i)
 		}
-		e.p.ports = append(e.p.ports, port{n, name, lanes[min(1, len(lanes)):]})
+		p := port{n, fmt.Sprint(n), name, lanes[min(1, len(lanes)):]}
 		if e.Switch != nil {
-			e.found(&e.p.ports[len(e.p.ports)-1])
+			p.name = names[p.index]
+			row := e.Switch[tablePort][p.name]
+			if row == nil {
+				e.fault("", "port %d of %s: the switch's CONFIG_DB has no PORT with lanes for it, want one with this index, or as many by their lanes where ports share an index", n, e.s.Name)
+				continue
+			}
+			p.index, p.lanes = row["index"], row["lanes"]
 		}
+		e.p.ports = append(e.p.ports, p)
 	}
 }
 
-// found gives a port the name and the lanes that the SONiC switch has for its index.
-func (e *exporter) found(p *port) {
-	var names []string
-	for name, row := range e.Switch[tablePort] {
-		if row["index"] == fmt.Sprint(p.number) {
-			names = append(names, name)
+// own returns the ports of the SONiC switch by their numbers: the index, or, where ports share one, as the parts of a
+// front-panel port that is broken out do, the place among all ports in the order of their lanes.
+func own(sw DB) map[string]string {
+	type lane struct {
+		first int
+		name  string
+	}
+	var order []lane
+	byIndex := map[string]string{}
+	for name, row := range sw[tablePort] {
+		first, _, _ := strings.Cut(row["lanes"], ",")
+		n, err := strconv.Atoi(first)
+		if err != nil {
+			continue // such as a port inside of the switch
+		}
+		order = append(order, lane{n, name})
+		if row["index"] != "" {
+			byIndex[row["index"]] = name
 		}
 	}
-	slices.Sort(names)
-	if len(names) != 1 || e.Switch[tablePort][names[0]]["lanes"] == "" {
-		e.fault("", "port %d of %s: the switch's CONFIG_DB has %q with this index, want one PORT with index and lanes", p.number, e.s.Name, names)
-		return
+	if len(byIndex) == len(order) {
+		return byIndex
 	}
-	p.name, p.lanes = names[0], e.Switch[tablePort][names[0]]["lanes"]
+	slices.SortFunc(order, func(a, b lane) int {
+		return cmp.Or(a.first-b.first, len(a.name)-len(b.name), cmp.Compare(a.name, b.name))
+	})
+	byLane := map[string]string{}
+	for i, l := range order {
+		byLane[strconv.Itoa(i+1)] = l.name
+	}
+	return byLane
 }
 
 // links takes rates and delays.
@@ -139,6 +166,10 @@ func (e *exporter) links() {
 				e.unlike(path+".delay", l.Delay.String(), fmt.Sprintf("a multiple of %v, which is a metre of cable, and not 0", metre), fmt.Sprintf("%dm", metres))
 			}
 			e.p.mmu.Ports[at].Rate, e.p.mmu.Ports[at].Delay = rate, metres*metre
+			speed, _, _ := e.p.link(at)
+			if own := e.Switch[tablePort][e.p.ports[at].name]["speed"]; own != "" && own != speed {
+				e.warnings = append(e.warnings, fmt.Sprintf("%s.rate: is %v, at line rate %v, and %s of the switch has a speed of %s: exported as the link's", path, l.Rate, rate, e.p.ports[at].name, own))
+			}
 			if own := e.s.Port(end.Port); own.Rate != 0 && own.Rate != l.Rate {
 				e.unlike(fmt.Sprintf("%s.ports[%d].rate", e.c.Path(e.s), slices.Index(e.s.Ports, own)), own.Rate.String(),
 					fmt.Sprintf("the link's %v: these tables shape no egress", l.Rate), "the link's")
@@ -147,26 +178,54 @@ func (e *exporter) links() {
 	}
 }
 
-// queues takes the queues of classes. No limit of a queue is below the buffer, which package buffer refuses.
+// queues takes the classes and queues of DSCPs: a traffic class for each pair of them. That is the queue's number if it
+// is free, as in SONiC's own maps. No limit of a queue is below the buffer, which package buffer refuses.
 func (e *exporter) queues() {
 	q := qos.Of(e.c)
+	type pair struct{ class, queue uint8 }
+	known := map[pair]uint8{}
+	e.p.traffic = map[uint8]qos.Class{}
+	add := func(k qos.Class, tc uint8) {
+		if _, used := e.p.traffic[tc]; !used && tc < trafficClasses {
+			known[pair{k.Class, k.Queue}], e.p.traffic[tc] = tc, k
+		}
+	}
+	for dscp := range uint8(dscps) { // those of the usual numbers first
+		if k := q.ClassOf(dscp); k.Class == k.Queue {
+			add(k, k.Queue)
+		}
+	}
 	var used uint8
 	for i := range e.p.queue {
 		e.p.queue[i] = uint8(i)
 	}
 	for dscp := range uint8(dscps) {
 		k := q.ClassOf(dscp)
-		e.p.class[dscp] = k.Class
-		if other := e.p.queue[k.Class]; has(used, int(k.Class)) && other != k.Queue {
+		at := pair{k.Class, k.Queue}
+		for tc := k.Queue; tc < trafficClasses; tc++ {
+			if _, ok := known[at]; !ok {
+				add(k, tc)
+			}
+		}
+		tc, ok := known[at]
+		if !ok {
+			e.fault("qos.classes", "has more than %d pairs of class and queue, which SONiC's traffic classes are, at DSCP %d", trafficClasses, dscp)
+			return
+		}
+		e.p.tc[dscp] = tc
+		switch other := e.p.queue[k.Class]; {
+		case !has(used, int(k.Class)):
+			used |= 1 << k.Class
+			e.p.queue[k.Class] = k.Queue
+		case other != k.Queue && has(e.p.mmu.Lossless, int(k.Class)):
 			path := "qos.classes"
 			if i := slices.Index(q.Classes, k); i >= 0 {
 				path = fmt.Sprintf("qos.classes[%d].queue", i)
 			}
-			e.fault(path, "is %d for DSCP %d, and other DSCPs of class %d have queue %d, want one: SONiC's TC_TO_QUEUE_MAP has one queue for a class", k.Queue, dscp, k.Class, other)
+			e.fault(path, "is %d for DSCP %d, and other DSCPs of the lossless class %d have queue %d, want one: SONiC's MAP_PFC_PRIORITY_TO_QUEUE has one queue for a class",
+				k.Queue, dscp, k.Class, other)
 			return
 		}
-		used |= 1 << k.Class
-		e.p.queue[k.Class] = k.Queue
 	}
 	if len(q.ECN) > 0 {
 		e.warnings = append(e.warnings, "qos.ecn: is left out: the switch keeps its WRED_PROFILE and QUEUE")

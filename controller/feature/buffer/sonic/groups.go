@@ -61,8 +61,8 @@ func (r *importer) profileOf(key string) *profile {
 	return p
 }
 
-// groups are the priority groups of all ports.
-type groups struct {
+// sums are the priority groups of all ports under PFC, in order.
+type sums struct {
 	lossless, lossy []*profile
 	phi             []units.Bytes // of each port
 	xoff, size      units.Bytes   // sums over the lossless ones
@@ -105,8 +105,8 @@ func (r *importer) buffer() {
 		r.h.Buffer = size + g.size + g.lossySize
 		r.reserve(g, func(p *profile) units.Bytes { return p.size - p.xoff })
 	} else {
-		r.share(pool, size, g)
 		r.reserve(g, func(p *profile) units.Bytes { return p.size })
+		r.share(pool, size, g)
 	}
 	if r.h.Buffer > maxBytes {
 		r.fault(path(tablePool, pool), "and the priority groups have %d B, want at most %d B", r.h.Buffer, maxBytes)
@@ -118,9 +118,9 @@ func (r *importer) buffer() {
 	}
 }
 
-// readGroups reads the profile of each priority group.
-func (r *importer) readGroups() groups {
-	rows := map[string][headroom.Classes]string{}
+// rows finds the row of each priority group.
+func (r *importer) rows() {
+	r.groups = map[string][headroom.Classes]string{}
 	for _, key := range slices.Sorted(maps.Keys(r.db[tablePG])) {
 		ports, low, high, ok := members(key)
 		if !ok {
@@ -128,17 +128,21 @@ func (r *importer) readGroups() groups {
 			continue
 		}
 		for _, port := range ports {
-			row := rows[port]
+			row := r.groups[port]
 			for class := low; class <= min(high, headroom.Classes-1); class++ {
-				if row[class] != "" && slices.Contains(r.ports, port) {
+				if row[class] != "" {
 					r.fault(path(tablePG, key), "has priority group %d, which %q has as well, want one", class, row[class])
 				}
 				row[class] = key
 			}
-			rows[port] = row
+			r.groups[port] = row
 		}
 	}
-	var g groups
+}
+
+// readGroups reads the profile of each priority group.
+func (r *importer) readGroups() sums {
+	var g sums
 	var used uint8
 	for _, k := range r.class {
 		used |= 1 << k.Class
@@ -146,7 +150,7 @@ func (r *importer) readGroups() groups {
 	known := map[string]*profile{}
 	for _, port := range r.ports {
 		phi := units.Bytes(0)
-		for class, key := range rows[port] {
+		for class, key := range r.groups[port] {
 			lossless, at := has(r.h.Lossless, class), path(tablePG, port+"|"+strconv.Itoa(class), "profile")
 			if key == "" {
 				switch {
@@ -197,7 +201,7 @@ func (r *importer) pool(key string) units.Bytes {
 }
 
 // limits reads thresholds, and when queues resume. PAUSE begins no later than in the tables.
-func (r *importer) limits(g groups) {
+func (r *importer) limits(g sums) {
 	first := g.lossless[0]
 	var limit []at[int64]
 	var offset []at[units.Bytes]
@@ -230,7 +234,7 @@ func (r *importer) limits(g groups) {
 // reserve reads what each queue has for itself; of gives it for a lossless one. There a queue is resumed
 // below xon or xon_offset under its threshold, whichever is more, and here by the latter alone: that is the same
 // where xon is in what the queue has for itself.
-func (r *importer) reserve(g groups, of func(*profile) units.Bytes) {
+func (r *importer) reserve(g sums, of func(*profile) units.Bytes) {
 	var private, lossy []at[units.Bytes]
 	for _, p := range g.lossless {
 		if of(p) < 0 {
@@ -259,7 +263,7 @@ func (r *importer) reserve(g groups, of func(*profile) units.Bytes) {
 }
 
 // headroom reads Φ. Ports have the same, or what their links require, or the same part of it.
-func (r *importer) headroom(g groups) {
+func (r *importer) headroom(g sums) {
 	h := &r.h
 	required := make([]units.Bytes, len(h.Ports))
 	enough := true
@@ -299,40 +303,55 @@ func (r *importer) headroom(g groups) {
 }
 
 // share reads the headroom that a pool has beside its size. More than the priority groups can take has no
-// meaning; less is what they share, and no policy here has that.
-func (r *importer) share(pool string, size units.Bytes, g groups) {
+// meaning. Of less each may take its xoff while others do not, as with DSH, which adds that a port is paused
+// before it runs out. Where the switch cannot have that, each has a part of its xoff.
+func (r *importer) share(pool string, size units.Bytes, g sums) {
 	xoff := r.bytes(tablePool, pool, "xoff")
+	field := path(tablePool, pool, "xoff")
 	if xoff >= g.xoff {
 		if xoff > g.xoff {
-			r.notes = append(r.notes, fmt.Sprintf("%s: of %d only %d are taken, the xoff of all priority groups, which is all that they can use", path(tablePool, pool, "xoff"), xoff, g.xoff))
+			r.notes = append(r.notes, fmt.Sprintf("%s: of %d only %d are taken, the xoff of all priority groups, which is all that they can use", field, xoff, g.xoff))
 		}
 		r.h.Buffer = size + g.xoff
 		return
 	}
+	unlike := func(h headroom.Config, nearest string) {
+		r.unlike(field, amount(xoff), fmt.Sprintf("%d, the xoff of all priority groups: no policy here has exactly headroom that they take from a pool as they need it", g.xoff), nearest)
+		r.h = h
+	}
+	h := r.h
+	h.Buffer = size + xoff
+	shared, text := h, "policy sih: each has its xoff"
+	if len(g.lossless) > len(g.phi) {
+		shared.Policy, text = headroom.DSH, "policy dsh: they share headroom of one xoff for each port, which is paused as a whole before it has more"
+	}
+	if h.Policy == headroom.SIH {
+		if _, err := shared.Layout(); err == nil {
+			unlike(shared, text)
+			return
+		}
+	}
 	full := units.Bytes(0)
-	for _, at := range r.h.Ports {
-		phi := r.h.Headroom
+	for _, at := range h.Ports {
+		phi := h.Headroom
 		if phi == 0 {
-			phi = headroom.Required(at.Rate, at.Delay, r.h.MTU)
+			phi = headroom.Required(at.Rate, at.Delay, h.MTU)
 		}
 		full += phi * units.Bytes(len(g.lossless)/len(g.phi))
 	}
-	share := int(xoff * 1000 / full)
-	field := path(tablePool, pool, "xoff")
-	if share == 0 || r.h.Policy == headroom.Static {
+	h.Policy, h.Share = headroom.Oversubscribed, int(xoff*1000/full)
+	if h.Share == 0 || r.h.Policy == headroom.Static {
 		r.fault(field, "is %d, want %d, the xoff of all priority groups, or a thousandth of it and dynamic thresholds", xoff, g.xoff)
 		return
 	}
-	r.unlike(field, amount(xoff), fmt.Sprintf("%d, the xoff of all priority groups: no policy here has headroom that they take from a pool as they need it", g.xoff),
-		fmt.Sprintf("policy oversubscribed, share %d: each has so many thousandths of its xoff", share))
-	r.h.Policy, r.h.Share, r.h.Buffer = headroom.Oversubscribed, share, size+xoff
+	unlike(h, fmt.Sprintf("policy oversubscribed, share %d: each has so many thousandths of its xoff", h.Share))
 }
 
 // queues looks for egress queues that have no limit below the buffer; what has one is left.
 func (r *importer) queues() {
 	for _, key := range slices.Sorted(maps.Keys(r.db[tableQueue])) {
 		ports, _, _, ok := members(key)
-		if !ok || slices.ContainsFunc(ports, func(port string) bool { return !slices.Contains(r.ports, port) }) {
+		if !ok || !slices.ContainsFunc(ports, r.has) {
 			continue
 		}
 		profile := name(r.db[tableQueue][key]["profile"])

@@ -3,6 +3,7 @@ package sonic
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -26,17 +27,18 @@ type Imported struct {
 	Left []string
 }
 
-// importer makes a policy of tables. Ports are those of PORT_QOS_MAP, in its order.
+// importer makes a policy of tables.
 type importer struct {
 	report
 	db    DB
 	taken map[string]bool // paths of values
 	notes []string        // of Imported.Left, beside values
 
-	ports []string
-	h     headroom.Config
-	class [dscps]qos.Class
-	dog   pfcwatchdog.Config
+	groups map[string][headroom.Classes]string // keys of BUFFER_PG by port and priority group
+	ports  []string                            // those under PFC, sorted
+	h      headroom.Config
+	class  [dscps]qos.Class
+	dog    pfcwatchdog.Config
 }
 
 // Import returns the sections of a fabric file that say what the tables of a CONFIG_DB do: when which
@@ -44,18 +46,24 @@ type importer struct {
 // names table, key and field; with approximate the nearest is taken, where there is one. What else
 // the tables have is in Imported.Left. Tables of other purposes are not looked at.
 func Import(file string, text []byte, approximate bool) (*Imported, error) {
-	r := &importer{report: report{approximate: approximate, done: "imported", line: func(string) int { return 0 }}, taken: map[string]bool{}}
-	r.db, r.faults = read(text, append(slices.Sorted(maps.Keys(known)), tablePort)...)
-	r.broken = len(r.faults) > 0
+	r := newImporter(text, approximate)
 	for _, step := range []func(){r.links, r.classes, r.buffer, r.queues, r.watch} {
 		if !r.broken {
 			step()
 		}
 	}
-	if err := yamlnode.NewError(file, r.faults, maxFaults); err != nil {
+	if err := yamlnode.NewError(file, merged(r.faults), maxFaults); err != nil {
 		return nil, err
 	}
 	return &Imported{sections(r.h, r.class, r.dog), r.warnings, r.left()}, nil
+}
+
+// newImporter reads the tables.
+func newImporter(text []byte, approximate bool) *importer {
+	r := &importer{report: report{approximate: approximate, done: "imported", line: func(string) int { return 0 }}, taken: map[string]bool{}}
+	r.db, r.faults = read(text, append(slices.Sorted(maps.Keys(known)), tablePort)...)
+	r.broken = len(r.faults) > 0
+	return r
 }
 
 // number returns a value as a number; low where it is none in range.
@@ -118,11 +126,48 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// links reads what ports are there, which classes are lossless, and the links.
+// links reads which ports take part in PFC, which classes are lossless, and the links. One port may have no PFC
+// where another has it: those are left out of the policy.
 func (r *importer) links() {
-	r.ports = slices.DeleteFunc(slices.Sorted(maps.Keys(r.db[tablePortQoS])), func(port string) bool { return port == "global" })
+	r.rows()
+	all, without := map[string]bool{}, map[string][]string{}
+	for _, names := range []iter.Seq[string]{maps.Keys(r.db[tablePort]), maps.Keys(r.db[tablePortQoS]), maps.Keys(r.groups)} {
+		for port := range names {
+			all[port] = true
+		}
+	}
+	delete(all, "global")
+	for _, port := range slices.Sorted(maps.Keys(all)) {
+		why := r.without(port)
+		if why == "" {
+			r.ports = append(r.ports, port)
+			continue
+		}
+		without[why] = append(without[why], port)
+		row, _ := r.cable(port)
+		r.take(tablePortQoS, port)
+		r.take(tablePFCWD, port)
+		r.get(tableCable, row, port)
+		for _, key := range r.groups[port] {
+			r.take(tableProfile, name(r.db[tablePG][key]["profile"]))
+		}
+	}
+	for _, table := range []string{tablePG, tableQueue} {
+		for key := range r.db[table] {
+			if ports, _, _, ok := members(key); ok && !slices.ContainsFunc(ports, r.has) {
+				r.take(table, key)
+			}
+		}
+	}
+	var reasons []string
+	for _, why := range slices.Sorted(maps.Keys(without)) {
+		reasons = append(reasons, portList(without[why])+" ("+why+")")
+	}
+	if len(reasons) > 0 {
+		r.notes = append(r.notes, "ports without PFC: "+strings.Join(reasons, ", ")+": the policy is that of the other ports")
+	}
 	if len(r.ports) == 0 {
-		r.fault(tablePortQoS, "has no port")
+		r.fault(tablePortQoS, "has no port with PFC: %s", cmp.Or(strings.Join(reasons, ", "), "it has no port"))
 		return
 	}
 	if len(r.ports) > headroom.MaxPorts {
@@ -130,36 +175,88 @@ func (r *importer) links() {
 		return
 	}
 	var mtu []at[int64]
+	var asym []string
 	for i, port := range r.ports {
 		value, _ := r.get(tablePortQoS, port, "pfc_enable")
 		switch mask, ok := classList(value); {
-		case !ok || mask == 0:
+		case !ok:
 			r.fault(path(tablePortQoS, port, "pfc_enable"), "is %q, want classes under PFC, such as 3,4", value)
 		case i == 0:
 			r.h.Lossless = mask
 		case mask != r.h.Lossless:
 			r.fault(path(tablePortQoS, port, "pfc_enable"), "is %q, want %q as %s: classes are lossless on a whole switch", value, list(r.h.Lossless), r.ports[0])
 		}
-		mtu = append(mtu, at[int64]{path(tablePort, port, "mtu"), r.number(int64(minFrame), int64(maxFrame), tablePort, port, "mtu")})
+		size := at[int64]{path(tablePort, port, "mtu"), defaultFrame}
+		if _, given := r.db[tablePort][port]["mtu"]; given {
+			size.is = r.number(int64(minFrame), int64(maxFrame), tablePort, port, "mtu")
+		}
+		mtu = append(mtu, size)
 		r.h.Ports = append(r.h.Ports, headroom.Port{
 			Rate: units.Rate(r.number(1, int64(maxSpeed/units.Mbps), tablePort, port, "speed")) * units.Mbps, Delay: r.delay(port),
 		})
+		if r.db[tablePort][port]["pfc_asym"] == "on" {
+			asym = append(asym, port)
+		}
+	}
+	if len(asym) > 0 {
+		r.notes = append(r.notes, path(tablePort, portList(asym), "pfc_asym")+": is on, so the port obeys PAUSE of every priority: here a port obeys that of lossless classes only")
 	}
 	if !r.broken {
 		r.h.MTU = units.Bytes(same(r, mtu, slices.Max))
 	}
 }
 
-// delay returns that of a port's cable.
-func (r *importer) delay(port string) units.Time {
-	row := cables
+// without returns why a port takes no part in PFC, "" where it does.
+func (r *importer) without(port string) string {
+	mask, ok := classList(r.db[tablePortQoS][port]["pfc_enable"])
+	_, cable := r.cable(port)
+	switch {
+	case r.db[tablePortQoS][port] == nil:
+		return "no PORT_QOS_MAP"
+	case ok && mask == 0:
+		return "no pfc_enable"
+	case r.db[tablePort][port]["admin_status"] == "down":
+		return "admin_status down"
+	case cable == "0m":
+		return "cable 0m"
+	}
+	zero := 0
+	for class, key := range r.groups[port] {
+		if !has(mask, class) || key == "" {
+			continue
+		}
+		row := r.db[tableProfile][name(r.db[tablePG][key]["profile"])]
+		if row["size"] != "0" || row["xoff"] != "" {
+			return ""
+		}
+		zero++
+	}
+	if zero > 0 {
+		return "a profile of size 0"
+	}
+	return ""
+}
+
+// has tells whether a port takes part in PFC.
+func (r *importer) has(port string) bool {
+	_, ok := slices.BinarySearch(r.ports, port)
+	return ok
+}
+
+// cable returns the row that has a port's cable, and its length.
+func (r *importer) cable(port string) (row, length string) {
 	for _, key := range slices.Sorted(maps.Keys(r.db[tableCable])) {
-		if r.db[tableCable][key][port] != "" {
-			row = key
-			break
+		if length := r.db[tableCable][key][port]; length != "" {
+			return key, length
 		}
 	}
-	text, _ := r.get(tableCable, row, port)
+	return cables, ""
+}
+
+// delay returns that of a port's cable.
+func (r *importer) delay(port string) units.Time {
+	row, text := r.cable(port)
+	r.get(tableCable, row, port)
 	n, err := strconv.ParseInt(strings.TrimSuffix(text, "m"), 10, 64)
 	if most := int64(units.Second / metre); err != nil || n < 1 || n > most || !strings.HasSuffix(text, "m") {
 		r.fault(path(tableCable, row, port), "is %q, want 1m to %dm", text, most)

@@ -1,10 +1,9 @@
 package sonic
 
 import (
+	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -56,22 +55,17 @@ func TestOrdinary(t *testing.T) {
 // fabricOf returns a fabric file with the ports of a CONFIG_DB, and the sections imported from it.
 func fabricOf(t *testing.T, text []byte, found *Imported) string {
 	t.Helper()
-	db, faults := read(text, tablePort, tableCable, tablePortQoS)
-	if len(faults) > 0 {
-		t.Fatal("imported with ", faults)
-	}
+	r := newImporter(text, true)
+	r.links()
 	var links []link
-	for _, name := range slices.Sorted(maps.Keys(db[tablePortQoS])) {
-		if name == "global" {
-			continue
-		}
+	for _, name := range r.ports {
 		metres := 0
-		for _, row := range db[tableCable] {
+		for _, row := range r.db[tableCable] {
 			if metres == 0 {
 				_, _ = fmt.Sscanf(row[name], "%dm", &metres)
 			}
 		}
-		links = append(links, link{uint32(len(links) + 1), db[tablePort][name]["speed"] + "Kbps", fmt.Sprintf("%dns", metres*5)})
+		links = append(links, link{uint32(len(links) + 1), r.db[tablePort][name]["speed"] + "Kbps", fmt.Sprintf("%dns", metres*5)})
 	}
 	return fabric(links, string(found.Sections))
 }
@@ -97,7 +91,11 @@ func TestImportFaults(t *testing.T) {
 		"no pool":             {sih, `"pool": "ingress_lossless_pool"`, `"pool": "x"`, `BUFFER_PROFILE|ingress_lossy_profile|pool: is "x", want a row of BUFFER_POOL`},
 		"an egress pool":      {sih, `"type": "ingress"`, `"type": "egress"`, `BUFFER_POOL|ingress_lossless_pool|type: is "egress", want ingress or both`},
 		"no mode":             {sih, `"mode": "dynamic"`, `"mode": "quiet"`, `BUFFER_POOL|ingress_lossless_pool|mode: is "quiet", want dynamic or static`},
-		"no PFC":              {sih, `"pfc_enable": "3,4"`, `"pfc_enable": ""`, `PORT_QOS_MAP|Ethernet0|pfc_enable: is "", want classes under PFC`},
+		"no PFC":              {sih, `"pfc_enable": "3,4"`, `"pfc_enable": "8"`, `PORT_QOS_MAP|Ethernet0|pfc_enable: is "8", want classes under PFC`},
+		"no PFC at all":       {ordinaryPFC(sih, ""), "{", "{", `PORT_QOS_MAP: has no port with PFC: Ethernet0 Ethernet8 (no pfc_enable)`},
+		"another database":    {`{"BUFFER_PG_TABLE:Ethernet0:3-4": {"type": "hash", "value": {"profile": "x"}}}`, "{", "{", `is a dump of another database, with the key "BUFFER_PG_TABLE:Ethernet0:3-4", want that of CONFIG_DB`},
+		"a dump of a list":    {`{"PORT|Ethernet0": {"type": "list", "value": ["x"]}}`, "{", "{", `is a dump of a database, whose key "PORT|Ethernet0" has ["x"] as value`},
+		"many ports":          {strings.ReplaceAll(sih, `"speed"`, `"speeds"`), "{", "{", `PORT|Ethernet0 Ethernet8|speed: is missing, want 1 to`},
 		"other classes":       {sih, `"pfc_enable": "3,4"`, `"pfc_enable": "3"`, `PORT_QOS_MAP|Ethernet8|pfc_enable: is "3,4", want "3" as Ethernet0`},
 		"a cable":             {sih, `"Ethernet0": "40m"`, `"Ethernet0": "40"`, `CABLE_LENGTH|AZURE|Ethernet0: is "40", want 1m`},
 		"another PG":          {sih, `"Ethernet0|0-2"`, `"Ethernet0|0-3"`, `BUFFER_PG|Ethernet0|3-4: has priority group 3, which "Ethernet0|0-3" has as well`},
@@ -129,6 +127,70 @@ func TestImportFaults(t *testing.T) {
 	}
 }
 
+func ordinaryPFC(text, classes string) string {
+	return strings.ReplaceAll(text, `"pfc_enable": "3,4"`, `"pfc_enable": "`+classes+`"`)
+}
+
+func tables(t *testing.T, text string) (db DB) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &db); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// A port without PFC is left out with one note, whatever makes it so; a PORT without mtu has 9100.
+func TestWithoutPFC(t *testing.T) {
+	const port = "Ethernet8"
+	text := strings.ReplaceAll(golden(t, "sih"), `"240000"`, `"120000"`)
+	for why, edit := range map[string]func(DB){
+		"no pfc_enable":     func(db DB) { db[tablePortQoS][port] = map[string]string{"pfc_enable": ""} },
+		"no PORT_QOS_MAP":   func(db DB) { delete(db[tablePortQoS], port) },
+		"admin_status down": func(db DB) { db[tablePort][port]["admin_status"] = "down" },
+		"cable 0m":          func(db DB) { db[tableCable][cables][port] = "0m" },
+		"a profile of size 0": func(db DB) {
+			db[tableProfile]["zero"] = map[string]string{"pool": ingressPool, "size": "0", "static_th": "0"}
+			db[tablePG][port+"|3-4"]["profile"] = "zero"
+		},
+	} {
+		db := tables(t, text)
+		edit(db)
+		found, err := Import("db.json", encode(t, db), false)
+		if at := "ports without PFC: Ethernet8 (" + why + "): the policy is that of the other ports"; err != nil || found.Left[0] != at {
+			t.Errorf("%v, %+v, want %s", err, found, at)
+		}
+	}
+	found, err := Import("db.json", []byte(strings.ReplaceAll(text, `"mtu": "1500"`, `"pfc_asym": "on"`)), true)
+	if err != nil || !strings.Contains(string(found.Sections), "mtu: 9100B") {
+		t.Errorf("%v without mtu", err)
+	} else if want := "PORT|Ethernet0 Ethernet8|pfc_asym: is on, "; !strings.HasPrefix(found.Left[0], want) {
+		t.Errorf("%q, want %q", found.Left, want)
+	}
+}
+
+// A dump of the database says what the file of tables says.
+func TestDump(t *testing.T) {
+	dump := map[string]any{"CONFIG_DB_INITIALIZED": map[string]any{"type": "string", "value": "1"}}
+	for table, rows := range tables(t, golden(t, "oversubscribed")) {
+		for key, row := range rows {
+			row[empty] = empty
+			dump[table+"|"+key] = map[string]any{"type": "hash", "value": row, "ttl": -0.001}
+		}
+	}
+	text, err := json.Marshal(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Import("db.json", []byte(golden(t, "oversubscribed")), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Import("db.json", text, false)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 // What is imported is a valid fabric with the same ports, and says what is exported of it again, if that can be.
 func FuzzImport(f *testing.F) {
 	for name := range goldens {
@@ -150,7 +212,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return // such as a class with two queues
 		}
-		again, err := Import("db.json", encode(t, db), false)
+		again, err := Import("db.json", encode(t, db), true)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, found.Sections)
 		}

@@ -2,6 +2,8 @@ package sonic
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/headgate/headgate/internal/yamlnode"
 )
@@ -33,4 +35,44 @@ func (r *report) unlike(path, is, want, nearest string) {
 		return
 	}
 	r.add(path, "is %s, want %s; with --approximate it would be %s as %s", is, want, r.done, nearest)
+}
+
+// merged returns faults with those alike of several rows of a table as one, which names the rows.
+func merged(faults []yamlnode.Fault) (all []yamlnode.Fault) {
+	type kind struct{ table, field, text string }
+	rows := map[kind][]string{}
+	var order []kind
+	for _, f := range faults {
+		k := kind{text: f.Text}
+		var row string
+		if k.table, row, _ = strings.Cut(f.Field, "|"); row != "" {
+			row, k.field, _ = strings.Cut(row, "|")
+		}
+		if rows[k] == nil {
+			order = append(order, k)
+		}
+		if !slices.Contains(rows[k], row) {
+			rows[k] = append(rows[k], row)
+		}
+	}
+	for _, k := range order {
+		field := k.table
+		if names := portList(rows[k]); names != "" {
+			field = path(field, names)
+		}
+		if k.field != "" {
+			field = path(field, k.field)
+		}
+		all = append(all, yamlnode.Fault{Field: field, Text: k.text})
+	}
+	return all
+}
+
+// portList writes names, and of many the first ones and how many others there are.
+func portList(names []string) string {
+	const most = 8
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d others", strings.Join(names[:most], " "), len(names)-most)
+	}
+	return strings.Join(names, " ")
 }

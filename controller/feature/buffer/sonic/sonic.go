@@ -4,7 +4,7 @@
 //
 // A SONiC switch counts at its ingress, as package headroom does: a priority group is a queue of a
 // port, dynamic_th is the exponent of α, xoff is Φ. The pool's xoff is the sum of all Φ, so that no
-// priority group borrows from another.
+// priority group borrows from another. With less, they share a pool of headroom, which is nearest to DSH.
 package sonic
 
 import (
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
+	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/units"
 )
@@ -49,12 +50,13 @@ var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, ta
 
 // Limits of SONiC's YANG.
 const (
-	minAlpha             headroom.Alpha = -8
-	minFrame, maxFrame                  = 68 * units.Byte, 9216 * units.Byte
-	maxSpeed                            = 1_600_000 * units.Mbps
-	minWatch, maxDetect                 = 100 * time.Millisecond, 5 * time.Second
-	maxRestore, maxPolls                = time.Minute, 200 * time.Millisecond
-	dscps                               = 64
+	minAlpha              headroom.Alpha = -8
+	minFrame, maxFrame                   = 68 * units.Byte, 9216 * units.Byte
+	defaultFrame                         = 9100 // of a PORT without mtu: DEFAULT_MTU of sonic-swss' portmgrd
+	maxSpeed                             = 1_600_000 * units.Mbps
+	minWatch, maxDetect                  = 100 * time.Millisecond, 5 * time.Second
+	maxRestore, maxPolls                 = time.Minute, 200 * time.Millisecond
+	dscps, trafficClasses                = 64, 16
 )
 
 // metre is the delay of a metre of cable.
@@ -62,15 +64,16 @@ const metre = 5 * units.Nanosecond
 
 // port is a port of the switch.
 type port struct {
-	number      uint32
-	name, lanes string
+	number             uint32
+	index, name, lanes string
 }
 
 // policy is what a fragment says.
 type policy struct {
-	mmu      headroom.Config // its ports are at line rate, their delays whole metres
-	ports    []port          // in the order of mmu's
-	class    [dscps]uint8
+	mmu      headroom.Config         // its ports are at line rate, their delays whole metres
+	ports    []port                  // in the order of mmu's
+	tc       [dscps]uint8            // traffic class of each DSCP
+	traffic  map[uint8]qos.Class     // class and queue of each traffic class that a DSCP has
 	queue    [headroom.Classes]uint8 // of each class; that of its number where no DSCP has it
 	watchdog pfcwatchdog.Config      // without DetectionTime there is none
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
 	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/jsonfile"
+	"github.com/headgate/headgate/units"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -176,9 +178,9 @@ func TestUnlike(t *testing.T) {
 		nearest  string // "" where there is none
 	}{
 		"no policy":      {two, "", "buffer.policy: is off", ""},
-		"shared":         {two, classes + strings.Replace(policy, "dt", "dsh", 1) + "}", "buffer.policy: is dsh", "sih"},
+		"shared":         {two, classes + strings.Replace(policy, "dt", "dsh", 1) + "}", "buffer.policy: is dsh", "a shared headroom pool"},
 		"victims":        {two, classes + strings.Replace(policy, "dt", "spfc", 1) + "}", "buffer.policy: is spfc", "dt"},
-		"both":           {two, classes + strings.Replace(policy, "dt", "dsh+spfc", 1) + "}", "buffer.policy: is dsh+spfc", "sih"},
+		"both":           {two, classes + strings.Replace(policy, "dt", "dsh+spfc", 1) + "}", "buffer.policy: is dsh+spfc", "a shared headroom pool"},
 		"alpha":          {two, classes + policy + ", alpha: 1/512}", "buffer.alpha: is 1/512", "1/256"},
 		"quanta":         {two, classes + policy + ", pause_quanta: 100}", "buffer.pause_quanta: is 100", "what the switch has"},
 		"frames":         {two, classes + policy + ", mtu: 10KB}", "buffer.mtu: is 10KB", ""},
@@ -189,7 +191,8 @@ func TestUnlike(t *testing.T) {
 		"a quick dog":    {two, classes + policy + "}\npfc_watchdog: {detection_time: 50ms}", "pfc_watchdog.detection_time: is 50ms", "100ms"},
 		"another queue": {two, strings.Replace(classes, "class: 3", "class: 3, queue: 2", 1) + policy + "}\npfc_watchdog: {detection_time: 1s}",
 			"pfc_watchdog.detection_time: is 1s, and class 3 has queue 2", ""},
-		"memory": {two, classes + "buffer: {policy: dsh, size: 110KB, lossless: [3, 4], headroom: 30KB, alpha: 2}", "buffer.policy: is dsh", "-"},
+		"a longer cable": {[]link{{1, "100Mbps", "7ns"}}, classes + policy + fmt.Sprintf(", headroom: %dB}", headroom.Required(100*units.Gbps, 7*units.Nanosecond, 1500)),
+			"links[0].delay: is 7ns", "-"},
 	} {
 		f := must(t, fabric(c.links, c.sections+"\n"))
 		_, _, err := Export(f, &f.Switches[0], Options{Lanes: 4})
@@ -203,40 +206,83 @@ func TestUnlike(t *testing.T) {
 				t.Errorf("%s: approximately %v, want %q", name, err, c.field)
 			}
 		case "-":
-			if err == nil || !strings.Contains(err.Error(), "is exported as sih, which this switch cannot have") {
+			if err == nil || !strings.Contains(err.Error(), "is exported as dt, which this switch cannot have") {
 				t.Errorf("%s: approximately %v", name, err)
 			}
 		default:
 			if err != nil || len(warnings) == 0 || !strings.Contains(warnings[0], c.field) || !strings.Contains(warnings[0], "exported as "+c.nearest) {
 				t.Errorf("%s: approximately %v, %q, want %q", name, err, warnings, c.nearest)
-			} else if _, err := Import("db.json", encode(t, db), false); err != nil {
+			} else if _, err := Import("db.json", encode(t, db), true); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
 }
 
-// The ports of the switch itself are taken by their indices.
+// Shared headroom is exported as a pool of it, and imported as shared headroom again.
+func TestSharedPool(t *testing.T) {
+	const sections = "buffer:\n  policy: dsh\n  size: 16000000B\n  lossless: [3, 4]\n  mtu: 1500B\n  private: 0B\n  lossy_private: 0B\n  resume_gap: 0B\n  headroom: 60000B\n  alpha: 1\n"
+	c := must(t, fabric(two, sections+"qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4}]}\n"))
+	db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4, Approximate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := db[tablePool][ingressPool]; got["xoff"] != "120000" || got["size"] != "15880000" {
+		t.Errorf("%v, want a pool with 60000 of headroom for each port", got)
+	}
+	found, err := Import("db.json", encode(t, db), true)
+	if err != nil || len(found.Warnings) != 1 || !strings.Contains(found.Warnings[0], "imported as policy dsh") || !strings.HasPrefix(string(found.Sections), sections) {
+		t.Errorf("%v, %+v\n%s", err, found, found.Sections)
+	}
+}
+
+// Classes without PFC may have several queues: each pair of class and queue is a traffic class.
+func TestTrafficClasses(t *testing.T) {
+	text := fabric(two, "qos: {classes: [{dscp: 8, class: 0, queue: 1}, {dscp: 46, class: 0, queue: 5}, {dscp: 26, class: 3}, {dscp: 5, class: 5}]}\nbuffer: {policy: sih, size: 16MB, lossless: [3], headroom: 60KB}\n")
+	c := must(t, text)
+	db, _, err := Export(c, &c.Switches[0], Options{Lanes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dscp, want := range map[string][3]string{"0": {"0", "0", "0"}, "8": {"1", "0", "1"}, "46": {"6", "0", "5"}, "26": {"3", "3", "3"}, "5": {"5", "5", "5"}} {
+		tc := db[tableDSCP][mapName][dscp]
+		if got := [3]string{tc, db[tableTCPG][mapName][tc], db[tableTCQueue][mapName][tc]}; got != want {
+			t.Errorf("DSCP %s has traffic class, priority group and queue %q, want %q", dscp, got, want)
+		}
+	}
+	again(t, c, db)
+}
+
+// The ports of the switch itself are taken by their indices, or by their lanes where a port is broken out.
 func TestPorts(t *testing.T) {
 	c := must(t, fabric(two, goldens["sih"]))
-	own, err := ReadPorts("db.json", []byte(`{"PORT": {"Ethernet8": {"index": "3", "lanes": "9,10", "adv_speeds": ["all"]}, "etp1": {"index": "1", "lanes": "7"}}, "VLAN": 1}`))
-	if err != nil {
-		t.Fatal(err)
+	for name, x := range map[string]struct {
+		ports string
+		want  map[string]map[string]string
+	}{
+		"index": {`{"Ethernet8": {"index": "3", "lanes": "9,10", "adv_speeds": ["all"]}, "etp1": {"index": "1", "lanes": "7"}}`,
+			map[string]map[string]string{"etp1": {"index": "1", "lanes": "7", "mtu": "1500", "speed": "100000"}, "Ethernet8": {"index": "3", "lanes": "9,10", "mtu": "1500", "speed": "40000"}}},
+		"breakout": {`{"Ethernet10": {"index": "2", "lanes": "10"}, "Ethernet9": {"index": "2", "lanes": "9", "speed": "25000"}, "Ethernet0": {"index": "1", "lanes": "1,2"}, "Bridge": {}}`,
+			map[string]map[string]string{"Ethernet0": {"index": "1", "lanes": "1,2", "mtu": "1500", "speed": "100000"}, "Ethernet10": {"index": "2", "lanes": "10", "mtu": "1500", "speed": "40000"}}},
+		"no index": {`{"Ethernet1": {"lanes": "2"}, "Ethernet2": {"lanes": "3"}, "Ethernet0": {"lanes": "1"}}`,
+			map[string]map[string]string{"Ethernet0": {"lanes": "1", "mtu": "1500", "speed": "100000"}, "Ethernet2": {"lanes": "3", "mtu": "1500", "speed": "40000"}}},
+		"fewer": {`{"Ethernet0": {"index": "1", "lanes": "1"}}`, nil},
+	} {
+		own, err := ReadPorts("db.json", []byte(`{"PORT": `+x.ports+`, "VLAN": 1}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, _, err := Export(c, &c.Switches[0], Options{Switch: own})
+		if (err == nil) != (x.want != nil) || err != nil && !strings.Contains(err.Error(), "port 3 of s1") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(x.want, db["PORT"]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
-	db, _, err := Export(c, &c.Switches[0], Options{Switch: own})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]map[string]string{
-		"etp1":      {"index": "1", "lanes": "7", "mtu": "1500", "speed": "100000"},
-		"Ethernet8": {"index": "3", "lanes": "9,10", "mtu": "1500", "speed": "40000"},
-	}
-	if diff := cmp.Diff(want, db["PORT"]); diff != "" {
-		t.Error(diff)
-	}
-	delete(own["PORT"], "etp1")
-	if _, _, err := Export(c, &c.Switches[0], Options{Switch: own}); err == nil || !strings.Contains(err.Error(), "port 1 of s1") {
-		t.Errorf("%v, want port 1 named", err)
+	own, _ := ReadPorts("db.json", []byte(`{"PORT": {"Ethernet0": {"index": "1", "lanes": "1", "speed": "25000"}, "Ethernet8": {"index": "3", "lanes": "9", "speed": "40000"}}}`))
+	if _, warnings, err := Export(c, &c.Switches[0], Options{Switch: own}); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "Ethernet0 of the switch has a speed of 25000") {
+		t.Errorf("%v, %q, want another speed named", err, warnings)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sonic
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -21,19 +20,21 @@ func (p *policy) tables() (DB, error) {
 	if p.mmu.Policy == headroom.Static {
 		mode, limit = "static", amount(p.mmu.Threshold)
 	}
-	queues := map[string]map[string]string{mapName: {}}
-	groups := map[string]map[string]string{mapName: {}}
-	for class, queue := range p.queue {
-		queues[mapName][strconv.Itoa(class)] = strconv.Itoa(int(queue))
-		groups[mapName][strconv.Itoa(class)] = strconv.Itoa(class)
+	pauses, queues, groups := map[string]string{}, map[string]string{}, map[string]string{}
+	for i, queue := range p.queue {
+		class := strconv.Itoa(i)
+		pauses[class], queues[class], groups[class] = strconv.Itoa(int(queue)), strconv.Itoa(int(queue)), class
+	}
+	for tc, k := range p.traffic {
+		queues[strconv.Itoa(int(tc))], groups[strconv.Itoa(int(tc))] = strconv.Itoa(int(k.Queue)), strconv.Itoa(int(k.Class))
 	}
 	codes := map[string]string{}
-	for dscp, class := range p.class {
-		codes[strconv.Itoa(dscp)] = strconv.Itoa(int(class))
+	for dscp, tc := range p.tc {
+		codes[strconv.Itoa(dscp)] = strconv.Itoa(int(tc))
 	}
 	db := DB{
 		tablePool: {
-			ingressPool: {"type": "ingress", "mode": mode, "size": amount(l.Private + l.Shared), "xoff": amount(l.Headroom)},
+			ingressPool: {"type": "ingress", "mode": mode, "size": amount(l.Private + l.Shared), "xoff": amount(l.Headroom + l.Insurance)},
 			egressPool:  {"type": "egress", "mode": "static", "size": amount(p.mmu.Buffer)},
 		},
 		tableProfile: {
@@ -41,12 +42,15 @@ func (p *policy) tables() (DB, error) {
 			egressLossless: {"pool": egressPool, "size": "0", "static_th": amount(p.mmu.Buffer)},
 			egressLossy:    {"pool": egressPool, "size": "0", "static_th": amount(p.mmu.Buffer)},
 		},
-		tableDSCP: {mapName: codes}, tableTCQueue: queues, tablePFC: queues, tableTCPG: groups,
+		tableDSCP: {mapName: codes}, tableTCQueue: {mapName: queues}, tablePFC: {mapName: pauses}, tableTCPG: {mapName: groups},
 		tablePG: {}, tableQueue: {}, tablePort: {}, tableCable: {cables: {}}, tablePortQoS: {},
 	}
 	for i, at := range p.ports {
 		speed, cable, profile := p.link(i)
-		db[tablePort][at.name] = map[string]string{"index": fmt.Sprint(at.number), "lanes": at.lanes, "speed": speed, "mtu": amount(p.mmu.MTU)}
+		db[tablePort][at.name] = map[string]string{"lanes": at.lanes, "speed": speed, "mtu": amount(p.mmu.MTU)}
+		if at.index != "" {
+			db[tablePort][at.name]["index"] = at.index
+		}
 		db[tableCable][cables][at.name] = cable
 		db[tableProfile][profile] = map[string]string{
 			"pool": ingressPool, "size": amount(p.mmu.Private), "xon": "0", "xon_offset": amount(p.mmu.ResumeGap), "xoff": amount(l.Phi[i]), mode + "_th": limit,
