@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 )
@@ -54,6 +54,10 @@ func (c *Controller) check(ctx context.Context, cfg *config.Config) (*inputs, de
 // Apply parses a configuration and applies it with ApplyConfig. One with faults gives a
 // *yamlnode.Error, and nothing is applied.
 func (c *Controller) Apply(ctx context.Context, file string, yaml []byte) (uint64, []view.Result, error) {
+	var generation uint64
+	if outcome.RequestOf(ctx).Again(&generation) {
+		return generation, c.resultsOf(ctx, generation), nil
+	}
 	cfg, err := config.Parse(file, yaml, c.opts.Flags, Sections()...)
 	if err != nil {
 		return 0, nil, err
@@ -73,6 +77,17 @@ func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint6
 		return 0, nil, err
 	}
 	return generation, c.awaitResults(ctx, next), nil
+}
+
+// resultsOf returns what switches make of a generation that is in force, nil for another.
+func (c *Controller) resultsOf(ctx context.Context, generation uint64) []view.Result {
+	c.mu.RLock()
+	cur, is := c.current, c.generation
+	c.mu.RUnlock()
+	if is != generation {
+		return nil
+	}
+	return c.awaitResults(ctx, cur)
 }
 
 // Resume makes the configuration that was saved last the desired one again, before Run. It keeps its
@@ -121,6 +136,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	if err != nil {
 		return 0, nil, err
 	}
+	defer c.opts.Pending.Begin()()
 	if save != nil {
 		if err := save(ctx, cfg, generation); err != nil {
 			undo()
@@ -157,6 +173,9 @@ func (c *Controller) configure(cfg *config.Config) (undo func(), err error) {
 		back, err := part.Configure(cfg)
 		if err != nil {
 			undo()
+			if outcome.Tells(err) { // the configuration is not at fault
+				return nil, err
+			}
 			f := faults{cfg: cfg}
 			f.add("", "", err)
 			return nil, f.err()
@@ -265,26 +284,25 @@ func (c *Controller) SetLink(ctx context.Context, a, b string, up bool) error {
 	if err != nil {
 		return err
 	}
-	changed := false
-	for _, name := range names {
-		var set bool
-		if set, err = c.links.set(name, up); err != nil {
-			break
-		}
-		if !set {
-			continue
-		}
-		changed = true
+	by := outcome.RequestOf(ctx)
+	if by.Again(nil) {
+		return nil
+	}
+	changed, err := c.links.set(names, up, by.With(nil))
+	if err != nil {
+		return err
+	}
+	for _, name := range changed {
 		kind, text := "link.enabled", "an operator put the link into service"
 		if !up {
 			kind, text = "link.disabled", "an operator took the link out of service"
 		}
 		c.event(view.Event{Severity: view.Warning, Subject: name, Kind: kind, Message: text})
 	}
-	if changed {
+	if len(changed) > 0 {
 		c.distribute(cur)
 	}
-	return cmp.Or(err, ctx.Err())
+	return nil
 }
 
 // recompute sends new routes to the switches.

@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/serving/events"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"
@@ -53,6 +54,8 @@ type Options struct {
 	// Save keeps an applied configuration, with what history.NoteOf the context says; when it fails
 	// nothing is applied.
 	Save func(ctx context.Context, cfg *config.Config, generation uint64) error
+	// Pending has the changes that are being made; nil where nobody waits for them.
+	Pending *outcome.Pending
 	// Links keeps which links an operator took out of service; nil: nobody does.
 	Links LinkKeeper
 	// RetryMin, RetryMax and Heartbeat are the sessions'; see session.Options.

@@ -54,7 +54,7 @@ func TestLinkEvents(t *testing.T) {
 		{"s0:3-h0-0", true, "s0"},
 		{"s0:1-s3:1", true, "s0 s1 s2 s3"},
 	} {
-		if changed, err := c.links.set(e.link, e.up); err != nil || !changed {
+		if changed, err := c.links.set([]string{e.link}, e.up, nil); err != nil || len(changed) != 1 {
 			t.Fatalf("%s: %v, %v", e.link, changed, err)
 		}
 		next, fresh := c.desired(in, last), c.desired(in, nil)
@@ -95,7 +95,7 @@ func BenchmarkLinkEvent(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				up = !up
-				if _, err := c.links.set(in.config.Links[0].Name, up); err != nil {
+				if _, err := c.links.set([]string{in.config.Links[0].Name}, up, nil); err != nil {
 					b.Fatal(err)
 				}
 				next := c.desired(in, last)

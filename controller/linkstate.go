@@ -1,13 +1,13 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/device"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/units"
@@ -60,7 +60,8 @@ const OutOfService = "an operator took it out of service"
 type LinkKeeper interface {
 	// DownLinks returns the links that are out of service, by name.
 	DownLinks() []string
-	SaveLink(name string, down bool) error
+	// SaveLinks keeps whether links are out of service, by name, and what was done for which request, nil for none.
+	SaveLinks(down map[string]bool, done *outcome.Done) error
 }
 
 func newLinkMonitor(event func(view.Event), keeper LinkKeeper) *linkMonitor {
@@ -110,21 +111,26 @@ func (m *linkMonitor) report(sw string, ports map[uint32]view.PortState) {
 	}
 }
 
-// set is the operator's word; it reports whether it changed anything.
-func (m *linkMonitor) set(link string, up bool) (changed bool, err error) {
+// set is the operator's word on links, on all or none. It returns those that it changed.
+func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.link(link)
-	if l.disabled != up {
-		return false, nil
-	}
-	if m.keeper != nil {
-		if err := m.keeper.SaveLink(link, !up); err != nil {
-			return false, fmt.Errorf("the link %s stays as it is, the state store failed: %w", link, err)
+	down := map[string]bool{}
+	for _, name := range links {
+		if m.link(name).disabled == up {
+			changed = append(changed, name)
+			down[name] = !up
 		}
 	}
-	l.disabled = !up
-	return true, nil
+	if m.keeper != nil && len(changed) > 0 {
+		if err := m.keeper.SaveLinks(down, done); err != nil {
+			return nil, outcome.Of(err)
+		}
+	}
+	for _, name := range changed {
+		m.link(name).disabled = !up
+	}
+	return changed, nil
 }
 
 // forget drops what is known of links and switches that a new configuration lacks.
@@ -135,14 +141,18 @@ func (m *linkMonitor) forget(c *config.Config) (err error) {
 	for _, k := range c.Links {
 		known[k.Name] = true
 	}
+	gone := map[string]bool{}
 	for name, l := range m.links {
 		if known[name] {
 			continue
 		}
 		delete(m.links, name)
-		if l.disabled && m.keeper != nil {
-			err = errors.Join(err, m.keeper.SaveLink(name, false))
+		if l.disabled {
+			gone[name] = false
 		}
+	}
+	if m.keeper != nil && len(gone) > 0 {
+		err = m.keeper.SaveLinks(gone, nil)
 	}
 	for name := range m.switches {
 		if c.Switch(name) == nil {

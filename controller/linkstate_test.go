@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/p4runtime/device"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/view"
 )
 
@@ -29,12 +30,14 @@ type keptLinks map[string]bool
 
 func (k keptLinks) DownLinks() []string { return slices.Collect(maps.Keys(k)) }
 
-func (k keptLinks) SaveLink(name string, down bool) error {
-	if name == "h" {
+func (k keptLinks) SaveLinks(links map[string]bool, _ *outcome.Done) error {
+	if _, bad := links["h"]; bad {
 		return errors.New("disk full")
 	}
-	if k[name] = true; !down {
-		delete(k, name)
+	for name, down := range links {
+		if k[name] = true; !down {
+			delete(k, name)
+		}
 	}
 	return nil
 }
@@ -241,11 +244,11 @@ func TestGone(t *testing.T) {
 func TestOperatorsWordLasts(t *testing.T) {
 	j := newMonitor(t)
 	for i, want := range []bool{true, false} {
-		if changed, err := j.set("l", false); changed != want || err != nil {
+		if changed, err := j.set([]string{"l"}, false, nil); len(changed) == 1 != want || err != nil {
 			t.Errorf("set %d: %v, %v", i, changed, err)
 		}
 	}
-	if changed, err := j.set("h", false); changed || err == nil || j.state().DownLinks["h"] {
+	if changed, err := j.set([]string{"m", "h"}, false, nil); len(changed) > 0 || err == nil || j.state().DownLinks["h"] || j.state().DownLinks["m"] {
 		t.Errorf("set while the store fails: %v, %v", changed, err)
 	}
 	j.is("the operator's word", view.PortDown)

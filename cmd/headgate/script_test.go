@@ -97,7 +97,7 @@ prioplus: {base_rtt: %v, fluctuation: %v, noise: %v, priorities: 3}
 	}
 	kept, err := store.Open("", store.Options{})
 	if err == nil {
-		err = kept.SaveConfig(history.Entry{File: "tiny.yaml", YAML: "name: tiny\n", Generation: 3, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), By: "controller", Why: "the file at the start"})
+		err = kept.SaveConfig(history.Entry{File: "tiny.yaml", YAML: "name: tiny\n", Generation: 3, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), By: "controller", Why: "the file at the start"}, nil)
 	}
 	if err != nil {
 		cancel()

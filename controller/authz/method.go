@@ -83,6 +83,9 @@ var methods = map[string]Method{
 	Metrics:                        {roles: reading},
 }
 
+// Changes reports whether a method changes what the controllers keep.
+func (m Method) Changes() bool { return m.Leader == changes }
+
 // Known reports whether a method is in the table.
 func Known(method string) bool { return methods[method].roles != nil }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/serving/web"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/internal/service"
 )
@@ -69,6 +70,7 @@ type daemon struct {
 	audit      *audit.Log
 	authorizer *authz.Authorizer
 	core       *controller.Controller
+	pending    *outcome.Pending
 	file       atomic.Pointer[config.Config] // of the operator, as it was read last
 	refused    atomic.Pointer[error]         // why that of the start was not taken; nil when one was
 }
@@ -102,6 +104,7 @@ type leadership struct {
 	members *tls.Config  // what the other members are served with; nil: plain text
 	relayed net.Listener // where they call
 	cluster northbound.Members
+	leads   func() error // as northbound.Options.Leads
 }
 
 // run drives the switches until ctx ends, and closes the store.
@@ -114,18 +117,20 @@ func (o Options) run(ctx context.Context, db *store.Store, at leadership) error 
 	if file != nil {
 		defer file.Close()
 	}
+	pending := &outcome.Pending{}
 	log := audit.New(audit.Options{Keeper: db, File: file, Log: o.Log})
 	defer log.Close()
-	d := &daemon{Options: o, leadership: at, db: db, history: history.New(db, o.Log), auditFile: file, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log})}
+	d := &daemon{Options: o, leadership: at, db: db, history: history.New(db, o.Log), auditFile: file, audit: log, registry: weights.New(weights.Options{Keeper: db, Audit: log, Log: o.Log, Pending: pending}), pending: pending}
 	files, err := o.files()
 	if err != nil {
 		return err
 	}
 	d.authorizer = authz.New(authz.Options{Loopback: o.Loopback, Files: files, Audit: log})
 	priorities := priority.New(db)
+	priorities.Pending = pending
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
-		Flags: o.Flags, Generation: saved.Generation, Term: at.term, Log: o.Log, Links: db, Save: d.save,
+		Flags: o.Flags, Generation: saved.Generation, Term: at.term, Log: o.Log, Links: db, Save: d.save, Pending: pending,
 		CheckCaller: d.authorizer.CheckCaller, Files: files,
 		Participants: []controller.Participant{process{o.Config.Controller}, d.authorizer, d.registry, priorities},
 	}); err != nil {
@@ -157,7 +162,7 @@ func (o Options) openAudit() (*audit.File, error) {
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved history.Entry) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
-	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Allow: d.authorizer.Request, Pages: web.Handler(core, d.Log), Log: d.Log})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Allow: d.authorizer.Request, Leads: d.leads, Pages: web.Handler(core, d.Log), Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -165,7 +170,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		return err
 	}
 	api := northbound.New(northbound.Options{
-		Member: d.Member, Members: d.cluster, State: d.db,
+		Member: d.Member, Members: d.cluster, State: d.db, Leads: d.leads, Pending: d.pending,
 		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
 		Authorizer: d.authorizer, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
 	})

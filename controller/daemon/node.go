@@ -249,7 +249,7 @@ func (m *node) runLeader(term *cluster.Term) (err error) {
 	defer relayed.Close()
 	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{Restore: m.Restore})
 	if err == nil {
-		at := leadership{term: term.Number, members: m.tls, relayed: relayed}
+		at := leadership{term: term.Number, leads: term.Leads, members: m.tls, relayed: relayed}
 		if len(m.conf.Etcd) == 0 {
 			at.cluster = m.Node
 		}

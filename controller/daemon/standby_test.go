@@ -105,7 +105,7 @@ func TestRestoreIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(db.SaveLink("l", true), db.Close()); err != nil {
+	if err := errors.Join(db.SaveLinks(map[string]bool{"l": true}, nil), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -90,7 +90,7 @@ func (s *soak) prepare() {
 	}
 	now := time.Now()
 	for i := range uint64(keptConfigs) {
-		if err := db.SaveConfig(history.Entry{File: "fabric.yaml", YAML: s.yaml, Generation: i + 1, Applied: now, By: "uid 0"}); err != nil {
+		if err := db.SaveConfig(history.Entry{File: "fabric.yaml", YAML: s.yaml, Generation: i + 1, Applied: now, By: "uid 0"}, nil); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
@@ -31,13 +32,16 @@ type Priority struct {
 type Keeper interface {
 	// Priorities returns which application has which priority.
 	Priorities() map[int]string
-	// SavePriority keeps who has a priority; "" is nobody.
-	SavePriority(priority int, application string) error
+	// SavePriority keeps who has a priority, "" for nobody, and what was done for which request, nil for none.
+	SavePriority(priority int, application string, done *outcome.Done) error
 }
 
 // Registry knows the plan and who has which priority. It is safe for concurrent use. The lock write serialises
 // changes, from their check to their commit; mu guards what readers see and is never held while the keeper works.
 type Registry struct {
+	// Pending has the changes that are being made; nil where nobody waits for them. It is set before the first call.
+	Pending *outcome.Pending
+
 	keeper  Keeper // nil: allocations live as long as the registry
 	write   sync.Mutex
 	mu      sync.Mutex
@@ -110,10 +114,11 @@ func (r *Registry) check(p *Plan) error {
 }
 
 // assign makes a priority an application's, "" for nobody's. The caller holds write, but not mu.
-func (r *Registry) assign(number int, application string) error {
+func (r *Registry) assign(number int, application string, done *outcome.Done) error {
+	defer r.Pending.Begin()()
 	if r.keeper != nil {
-		if err := r.keeper.SavePriority(number, application); err != nil {
-			return fmt.Errorf("nothing was changed, the state store failed: %w", err)
+		if err := r.keeper.SavePriority(number, application, done); err != nil {
+			return outcome.Of(err)
 		}
 	}
 	r.mu.Lock()
@@ -144,17 +149,21 @@ func (r *Registry) Plan() (Plan, bool) {
 }
 
 // Allocate gives a priority to an application: the one it asks for, or with 0 the lowest
-// that is free. What it has already is given again.
-func (r *Registry) Allocate(application string, number int) (Priority, error) {
+// that is free. What it has already is given again. by is the request, nil for one without an id.
+func (r *Registry) Allocate(by *outcome.Request, application string, number int) (Priority, error) {
 	application = cmp.Or(application, DefaultApplication)
 	r.write.Lock()
 	defer r.write.Unlock()
+	if by.Again(&number) {
+		c, _, err := r.channel(number)
+		return Priority{number, application, c}, err
+	}
 	p, err := r.choose(application, number)
 	if err != nil {
 		return Priority{}, err
 	}
 	if p.Application == "" {
-		if err := r.assign(p.Number, application); err != nil {
+		if err := r.assign(p.Number, application, by.With(p.Number)); err != nil {
 			return Priority{}, err
 		}
 	}
@@ -185,11 +194,14 @@ func (r *Registry) choose(application string, number int) (Priority, error) {
 	return r.priority(number)
 }
 
-// Release takes a priority from the application that has it.
-func (r *Registry) Release(application string, number int) error {
+// Release takes a priority from the application that has it. by is as Allocate's.
+func (r *Registry) Release(by *outcome.Request, application string, number int) error {
 	application = cmp.Or(application, DefaultApplication)
 	r.write.Lock()
 	defer r.write.Unlock()
+	if by.Again(nil) {
+		return nil
+	}
 	switch owner := r.owner(number); owner {
 	case "":
 		return fmt.Errorf("priority %d: %w", number, ErrFree)
@@ -197,7 +209,7 @@ func (r *Registry) Release(application string, number int) error {
 	default:
 		return &TakenError{number, owner}
 	}
-	return r.assign(number, "")
+	return r.assign(number, "", by.With(nil))
 }
 
 // owner returns the application that has a priority, "" for nobody.
@@ -211,6 +223,14 @@ func (r *Registry) owner(number int) string {
 // delay of an empty path that the plan assumes.
 func (r *Registry) Channel(application string, number int) (c channel.Channel, base units.Time, err error) {
 	application = cmp.Or(application, DefaultApplication)
+	if owner := r.owner(number); owner != "" && owner != application {
+		return c, 0, &TakenError{number, owner}
+	}
+	return r.channel(number)
+}
+
+// channel is Channel, whoever has the priority.
+func (r *Registry) channel(number int) (c channel.Channel, base units.Time, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -218,8 +238,6 @@ func (r *Registry) Channel(application string, number int) (c channel.Channel, b
 		return c, 0, ErrNoPlan
 	case number < 1 || number > r.plan.Priorities:
 		return c, 0, &RangeError{number, r.plan.Priorities}
-	case r.taken[number] != "" && r.taken[number] != application:
-		return c, 0, &TakenError{number, r.taken[number]}
 	}
 	p, err := r.priority(number)
 	return p.Channel, r.plan.Base, err

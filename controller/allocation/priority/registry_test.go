@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )
@@ -37,42 +38,42 @@ func configured(t *testing.T, cfg *config.Config) *Registry {
 // The paper's numbers: D_target = base + i * 4 us, D_limit = D_target + 2.4 us (§4.3.2, §6).
 func TestAllocate(t *testing.T) {
 	r := configured(t, paper(t, 4))
-	p, err := r.Allocate("web", 2)
+	p, err := r.Allocate(nil, "web", 2)
 	if want := (Priority{2, "web", channel.Channel{Target: 20 * us, Limit: 22*us + 400*units.Nanosecond}}); err != nil || p != want {
 		t.Fatalf("priority %+v, %v, want %+v", p, err, want)
 	}
 	for i, want := range []int{1, 3, 4} {
-		if p, err := r.Allocate("", 0); err != nil || p.Number != want || p.Application != DefaultApplication {
+		if p, err := r.Allocate(nil, "", 0); err != nil || p.Number != want || p.Application != DefaultApplication {
 			t.Fatalf("free priority %d: %+v, %v, want %d", i, p, err, want)
 		}
 	}
-	if _, err := r.Allocate("web", 0); !errors.Is(err, ErrFull) {
+	if _, err := r.Allocate(nil, "web", 0); !errors.Is(err, ErrFull) {
 		t.Errorf("a fifth priority: %v", err)
 	}
-	if p, err := r.Allocate("web", 2); err != nil || p.Number != 2 {
+	if p, err := r.Allocate(nil, "web", 2); err != nil || p.Number != 2 {
 		t.Errorf("the same priority again: %+v, %v", p, err)
 	}
 	var taken *TakenError
-	if _, err := r.Allocate("batch", 2); !errors.As(err, &taken) || taken.Owner != "web" {
+	if _, err := r.Allocate(nil, "batch", 2); !errors.As(err, &taken) || taken.Owner != "web" {
 		t.Errorf("another's priority: %v", err)
 	}
-	if err := r.Release("batch", 2); !errors.As(err, &taken) {
+	if err := r.Release(nil, "batch", 2); !errors.As(err, &taken) {
 		t.Errorf("release of another's: %v", err)
 	}
-	if err := r.Release("web", 2); err != nil {
+	if err := r.Release(nil, "web", 2); err != nil {
 		t.Error(err)
 	}
-	if err := r.Release("web", 2); !errors.Is(err, ErrFree) {
+	if err := r.Release(nil, "web", 2); !errors.Is(err, ErrFree) {
 		t.Errorf("release twice: %v", err)
 	}
-	if p, err := r.Allocate("batch", 0); err != nil || p.Number != 2 {
+	if p, err := r.Allocate(nil, "batch", 0); err != nil || p.Number != 2 {
 		t.Errorf("after the release: %+v, %v", p, err)
 	}
 }
 
 func TestChannelOfAFlow(t *testing.T) {
 	r := configured(t, paper(t, 3))
-	if _, err := r.Allocate("web", 2); err != nil {
+	if _, err := r.Allocate(nil, "web", 2); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -100,7 +101,7 @@ func TestChannelOfAFlow(t *testing.T) {
 // allocated is refused, and changes nothing.
 func TestConfigure(t *testing.T) {
 	r := configured(t, paper(t, 4))
-	if _, err := r.Allocate("web", 3); err != nil {
+	if _, err := r.Allocate(nil, "web", 3); err != nil {
 		t.Fatal(err)
 	}
 	_, changed := r.List()
@@ -143,7 +144,7 @@ func TestConfigure(t *testing.T) {
 
 func TestWithoutPlan(t *testing.T) {
 	r := New(nil)
-	if _, err := r.Allocate("web", 1); !errors.Is(err, ErrNoPlan) {
+	if _, err := r.Allocate(nil, "web", 1); !errors.Is(err, ErrNoPlan) {
 		t.Errorf("Allocate: %v", err)
 	}
 	if _, _, err := r.Channel("web", 1); !errors.Is(err, ErrNoPlan) {
@@ -167,7 +168,7 @@ func TestConcurrentAllocation(t *testing.T) {
 		name := string(rune('a' + app))
 		wg.Go(func() {
 			for range 8 {
-				p, err := r.Allocate(name, 0)
+				p, err := r.Allocate(nil, name, 0)
 				mu.Lock()
 				if err != nil || owners[p.Number] != "" {
 					t.Errorf("%s got %+v, %v, which %q has", name, p, err, owners[p.Number])
@@ -188,7 +189,7 @@ type slowKeeper struct{ began, end chan struct{} }
 
 func (slowKeeper) Priorities() map[int]string { return map[int]string{} }
 
-func (k slowKeeper) SavePriority(int, string) error {
+func (k slowKeeper) SavePriority(int, string, *outcome.Done) error {
 	k.began <- struct{}{}
 	<-k.end
 	return nil
@@ -204,7 +205,7 @@ func TestReadersWaitForNoWrite(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if p, err := r.Allocate("web", 2); err != nil || p.Application != "web" {
+		if p, err := r.Allocate(nil, "web", 2); err != nil || p.Application != "web" {
 			t.Errorf("%+v, %v", p, err)
 		}
 	})

@@ -14,7 +14,11 @@ import (
 func (r *Registry) SetBudget(by Caller, application string, limit float64) error {
 	r.write.Lock()
 	defer r.write.Unlock()
+	if by.Request.Again(nil) {
+		return nil
+	}
 	s := r.ledger.stage()
+	s.done = by.Request.With(nil)
 	entry := by.entry(audit.Budget, application, Key{}, r.ledger.apps[application].Limit, limit)
 	err := CheckApplication(application)
 	if err == nil {
@@ -49,7 +53,7 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 			before = append(before, r.ledger.app(name))
 		}
 		err = r.finish(s, entries, err)
-		undo = func() { r.restore("configuration "+cfg.File+", not applied", before) }
+		undo = func() { r.restore("configuration "+cfg.File+", taken back", before) }
 	} else {
 		undo = func() {}
 	}
@@ -69,7 +73,7 @@ func (r *Registry) restore(peer string, before []Budget) {
 		s.apps[b.Application] = a
 	}
 	if err := r.finish(s, entries, nil); err != nil {
-		r.slog.Error("the budgets of a configuration that was not applied remain", "file", peer, "err", err)
+		r.slog.Error("the budgets of a configuration that was taken back remain", "file", peer, "err", err)
 	}
 }
 

@@ -71,14 +71,3 @@ type ForeignError struct {
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("flow %v is of application %q, which the policy does not grant to the caller", e.Flow, e.Owner)
 }
-
-// KeepError is a change that was not made because it could not be made durable.
-type KeepError struct{ Err error }
-
-// Error says what the store said.
-func (e *KeepError) Error() string {
-	return fmt.Sprintf("nothing was changed, the state store failed: %v", e.Err)
-}
-
-// Unwrap returns the store's error.
-func (e *KeepError) Unwrap() error { return e.Err }

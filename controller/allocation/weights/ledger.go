@@ -6,6 +6,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // DefaultApplication pays for flows that name none.
@@ -64,6 +66,7 @@ type stage struct {
 	flows  map[Key]Flow      // new values; a zero Weight means deleted
 	apps   map[string]Budget // new values
 	grown  int               // flows added less flows deleted
+	done   *outcome.Done     // of the request that asks for them; nil for none
 }
 
 func (l *ledger) stage() *stage {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // Keeper makes changes durable. Calls never overlap.
@@ -35,6 +36,7 @@ type Commit struct {
 	Delete  []Key         `json:"delete,omitempty"`
 	Budgets []Budget      `json:"budgets,omitempty"` // new limits; a budget without limits is to be forgotten
 	Audit   []audit.Entry `json:"audit,omitempty"`
+	Done    *outcome.Done `json:"-"` // what is kept for the request that asked for it; nil for none
 }
 
 // Options of a Registry. The zero value keeps everything in memory.
@@ -42,14 +44,17 @@ type Options struct {
 	Keeper Keeper       // nil: nothing outlives the process
 	Audit  *audit.Log   // nil: one in memory
 	Log    *slog.Logger // nil: slog.Default
+	// Pending has the changes that are being made; nil where nobody waits for them.
+	Pending *outcome.Pending
 }
 
 // Registry is safe for concurrent use. The lock write serialises changes, from their check to
 // their commit; mu guards what readers and watchers see and is never held while the keeper works.
 type Registry struct {
-	keeper Keeper
-	audit  *audit.Log
-	slog   *slog.Logger
+	keeper  Keeper
+	audit   *audit.Log
+	slog    *slog.Logger
+	pending *outcome.Pending
 
 	write   sync.Mutex
 	refused map[string]map[Key]Change // by host: what its last report was refused; guarded by write
@@ -66,7 +71,7 @@ type Registry struct {
 // New returns a registry with what the keeper holds.
 func New(o Options) *Registry {
 	r := &Registry{
-		keeper: o.Keeper, audit: o.Audit, slog: cmp.Or(o.Log, slog.Default()), ledger: newLedger(),
+		keeper: o.Keeper, audit: o.Audit, slog: cmp.Or(o.Log, slog.Default()), pending: o.Pending, ledger: newLedger(),
 		updates: events.NewBus[Update](0), refused: map[string]map[Key]Change{},
 	}
 	if r.audit == nil {
@@ -98,6 +103,8 @@ type Caller struct {
 	Identity, Peer string // for the audit log
 	// Applications are those whose flows it may change, nil for all.
 	Applications []string
+	// Request is the one it asks with, nil for one without an id.
+	Request *outcome.Request
 }
 
 // May reports whether it may have flows of an application.
@@ -122,10 +129,13 @@ func (c Caller) mayChange(f Flow) error {
 }
 
 // Set makes all changes or none, checked against the budgets at one moment. On refusal the
-// error is an *InvalidError, a *BudgetError, an *UnknownApplicationError, a *ForeignError, ErrFull or a *KeepError.
+// error is an *InvalidError, a *BudgetError, an *UnknownApplicationError, a *ForeignError or ErrFull; otherwise one of outcome.Of.
 func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 	r.write.Lock()
 	defer r.write.Unlock()
+	if applied, again := earlier(by.Request, changes); again {
+		return applied, nil
+	}
 	s := r.ledger.stage()
 	var err error
 	for _, c := range changes {
@@ -145,6 +155,7 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 			entries[i].Application, entries[i].Value = applied[i].Flow.Application, applied[i].Flow.Weight.Float()
 		}
 	}
+	s.done = by.Request.With(resultOf(applied))
 	if err := r.finish(s, entries, err); err != nil {
 		return nil, err
 	}
@@ -155,7 +166,11 @@ func (r *Registry) Set(by Caller, changes ...Change) ([]Applied, error) {
 func (r *Registry) Delete(by Caller, k Key) error {
 	r.write.Lock()
 	defer r.write.Unlock()
+	if by.Request.Again(nil) {
+		return nil
+	}
 	s := r.ledger.stage()
+	s.done = by.Request.With(nil)
 	old := r.ledger.flows[k]
 	err := by.mayChange(old)
 	if err == nil {
@@ -194,7 +209,8 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 	all := entries
 	entries = r.audit.First(entries)
 	if r.keeper != nil && len(entries)+len(s.flows)+len(s.apps) > 0 {
-		c := Commit{Audit: entries}
+		defer r.pending.Begin()()
+		c := Commit{Audit: entries, Done: s.done}
 		for k, f := range s.flows {
 			if f.Weight == 0 {
 				c.Delete = append(c.Delete, k)
@@ -208,7 +224,7 @@ func (r *Registry) commit(s *stage, entries []audit.Entry) error {
 			}
 		}
 		if err := r.keeper.CommitWeights(c); err != nil {
-			return &KeepError{err}
+			return outcome.Of(err)
 		}
 	}
 	r.mu.Lock()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -312,7 +313,7 @@ func TestNothingChangesWhenTheKeeperFails(t *testing.T) {
 	r := open(t, k)
 	mustSet(t, r, 1, "a", 1)
 	k.err = errors.New("disk full")
-	var keep *KeepError
+	var keep *outcome.NotMadeError
 	if _, err := r.Set(Caller{Peer: "test"}, Change{key(2), 1, "a"}); !errors.As(err, &keep) || !errors.Is(err, k.err) {
 		t.Errorf("Set: %v", err)
 	}

@@ -29,6 +29,8 @@ type HandlerOptions struct {
 	// Allow says with a status of HTTP who may see more than that all is well, or is not: 200 for
 	// yes. nil: everyone.
 	Allow func(*http.Request) (code int, why string)
+	// Leads says why the process may not say what it knows of the fabric any more; nil: it may.
+	Leads func() error
 	Log   *slog.Logger // nil: slog.Default
 }
 
@@ -89,8 +91,39 @@ func (o HandlerOptions) allowed(h http.Handler) http.Handler {
 			http.Error(w, fmt.Sprintf("%d requests are being answered, which is the limit: try again", maxAnswers), http.StatusServiceUnavailable)
 			return
 		}
+		if o.Leads != nil {
+			w = &led{ResponseWriter: w, leads: o.Leads}
+		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// led answers as long as the process leads, and else with 503.
+type led struct {
+	http.ResponseWriter
+	leads func() error
+	begun bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (l *led) WriteHeader(code int) {
+	if l.leads() == nil {
+		l.begun = true
+		l.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (l *led) Write(text []byte) (int, error) {
+	if err := l.leads(); err != nil {
+		if !l.begun {
+			l.begun = true
+			http.Error(l.ResponseWriter, err.Error(), http.StatusServiceUnavailable)
+		}
+		return 0, err
+	}
+	l.begun = true
+	return l.ResponseWriter.Write(text)
 }
 
 // verdict answers with a line for each part, and 503 when one of them is not good. Whoever may not

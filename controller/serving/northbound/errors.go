@@ -15,9 +15,23 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
+
+// errorDomain is that of the google.rpc.ErrorInfo which says what became of a change: OUTCOME_UNKNOWN or NOT_MADE.
+const errorDomain = "headgate"
+
+// tells reports whether an error says what became of a change.
+func tells(err error) bool {
+	for _, d := range status.Convert(err).Details() {
+		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == errorDomain {
+			return true
+		}
+	}
+	return false
+}
 
 // toStatus gives an error of the core its status code. Errors that have one keep it.
 func toStatus(err error) error {
@@ -27,10 +41,18 @@ func toStatus(err error) error {
 	var invalid *weights.InvalidError
 	var budget *weights.BudgetError
 	var unknown *weights.UnknownApplicationError
-	var keep *weights.KeepError
+	var kept *outcome.NotMadeError
 	var foreign *weights.ForeignError
 	var generation *history.GenerationError
 	switch {
+	case errors.Is(err, outcome.ErrUnknown):
+		return detailed(codes.Unavailable, err.Error(), &errdetails.ErrorInfo{Domain: errorDomain, Reason: "OUTCOME_UNKNOWN"})
+	case errors.As(err, &kept):
+		code := codes.Internal
+		if errors.Is(err, outcome.ErrNotLeader) {
+			code = codes.Unavailable
+		}
+		return detailed(code, err.Error(), &errdetails.ErrorInfo{Domain: errorDomain, Reason: "NOT_MADE"})
 	case errors.As(err, &invalid):
 		field := invalid.Field
 		switch field {
@@ -50,8 +72,6 @@ func toStatus(err error) error {
 		return status.Error(codes.PermissionDenied, clean(err.Error()))
 	case errors.As(err, &generation), errors.Is(err, history.ErrConfirmed):
 		return status.Error(codes.FailedPrecondition, clean(err.Error()))
-	case errors.As(err, &keep):
-		return status.Error(codes.Internal, clean(err.Error()))
 	case errors.Is(err, events.ErrClosed):
 		return errStopping
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -17,6 +17,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/version"
 	"github.com/headgate/headgate/preview/observed"
@@ -120,8 +121,10 @@ func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigReques
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
-	now := s.Backend.Fabric()
-	s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), observed.Fabric{Links: len(now.Links), Scale: now.Scale})
+	if !outcome.RequestOf(ctx).Again(nil) {
+		now := s.Backend.Fabric()
+		s.predictions.Applied(generation, clean(r.GetPredictedTraffic()), r.GetPredictions(), s.counters(), observed.Fabric{Links: len(now.Links), Scale: now.Scale})
+	}
 	out := &pb.ApplyConfigResponse{Generation: generation}
 	for _, p := range results {
 		out.Switches = append(out.Switches, &pb.SwitchResult{

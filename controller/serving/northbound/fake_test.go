@@ -150,12 +150,17 @@ type rig struct {
 	stop       func() // stops the server and waits for it
 }
 
-func start(t *testing.T) *rig {
+func start(t *testing.T) *rig { return startWith(t, func(*rig, *Options) {}) }
+
+// startWith is start with other options, and what they are of in the rig.
+func startWith(t *testing.T, change func(*rig, *Options)) *rig {
 	t.Helper()
 	log := audit.New(audit.Options{Now: func() time.Time { return clock }})
 	reg := weights.New(weights.Options{Audit: log})
 	r := &rig{backend: &backend{}, weights: reg, audit: log, priorities: priority.New(nil), events: events.NewBus[view.Event](16), samples: events.NewBus[view.Sample](0)}
-	srv := New(Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)})
+	o := Options{Backend: r.backend, Weights: reg, Audit: log, Priorities: r.priorities, Events: r.events, Samples: r.samples, Authorizer: authz.New(authz.Options{Loopback: authz.Admin}), Log: slog.New(slog.DiscardHandler)}
+	change(r, &o)
+	srv := New(o)
 	lis := bufconn.Listen(1 << 20)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

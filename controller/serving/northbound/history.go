@@ -31,7 +31,7 @@ func noteOf(ctx context.Context, r *pb.ApplyConfigRequest) (history.Note, error)
 }
 
 func (s *fabricService) ConfirmConfig(ctx context.Context, r *pb.ConfirmConfigRequest) (*pb.ConfirmConfigResponse, error) {
-	e, err := s.History.Confirm(r.GetGeneration())
+	e, err := s.History.Confirm(ctx, r.GetGeneration())
 	record(ctx, s.Audit, audit.Entry{What: audit.Confirm, Subject: clean(e.File), Value: float64(e.Generation)}, err)
 	if err != nil {
 		return nil, toStatus(err)

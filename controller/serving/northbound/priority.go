@@ -15,6 +15,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )
@@ -31,7 +32,7 @@ func (s *priorityService) AllocatePriority(ctx context.Context, r *pb.AllocatePr
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.priorities.Allocate(r.GetApplication(), number)
+	p, err := s.priorities.Allocate(outcome.RequestOf(ctx), r.GetApplication(), number)
 	record(ctx, s.audit, audit.Entry{What: audit.Priority, Application: clean(r.GetApplication()), Value: float64(cmp.Or(p.Number, number)), After: clean(p.Application)}, err)
 	if err != nil {
 		return nil, priorityStatus(err)
@@ -45,7 +46,7 @@ func (s *priorityService) ReleasePriority(ctx context.Context, r *pb.ReleasePrio
 	if err != nil {
 		return nil, err
 	}
-	err = s.priorities.Release(r.GetApplication(), number)
+	err = s.priorities.Release(outcome.RequestOf(ctx), r.GetApplication(), number)
 	record(ctx, s.audit, audit.Entry{What: audit.Release, Application: clean(r.GetApplication()), Value: float64(number), Before: clean(r.GetApplication())}, err)
 	if err != nil {
 		return nil, priorityStatus(err)

@@ -95,11 +95,11 @@ func TestHostFollowsChannels(t *testing.T) {
 	until("more noise", func(f agent.FlowReport) bool {
 		return f.Channel == channel.Channel{Target: 22400 * units.Nanosecond, Limit: 26 * units.Microsecond}
 	})
-	if _, err := r.priorities.Allocate("web", 2); err != nil {
+	if _, err := r.priorities.Allocate(nil, "web", 2); err != nil {
 		t.Fatal(err)
 	}
 	until("web's priority", func(f agent.FlowReport) bool { return f.Waiting })
-	if err := r.priorities.Release("web", 2); err != nil {
+	if err := r.priorities.Release(nil, "web", 2); err != nil {
 		t.Fatal(err)
 	}
 	until("anybody's again", func(f agent.FlowReport) bool { return !f.Waiting })

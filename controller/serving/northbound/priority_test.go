@@ -110,7 +110,7 @@ func TestWatchPriorities(t *testing.T) {
 	if m := next(); m.Plan.GetNoiseNs() != 800 || m.Plan.GetFluctuationNs() != 3200 || m.Plan.GetFlows() != 0 || len(m.Channels) != 3 || m.Channels[2].TargetNs != 24000 {
 		t.Errorf("now: %v", m)
 	}
-	if _, err := r.priorities.Allocate("web", 2); err != nil {
+	if _, err := r.priorities.Allocate(nil, "web", 2); err != nil {
 		t.Fatal(err)
 	}
 	if m := next(); m.Channels[1].GetApplication() != "web" {
@@ -131,7 +131,7 @@ func TestWatchPriorities(t *testing.T) {
 func TestAttachGivesChannels(t *testing.T) {
 	r := start(t)
 	configure(t, r, plan(t, paperNoise))
-	if _, err := r.priorities.Allocate("web", 3); err != nil {
+	if _, err := r.priorities.Allocate(nil, "web", 3); err != nil {
 		t.Fatal(err)
 	}
 	wants := func(port, priority uint32, has *pb.Channel) *pb.FlowReport {
@@ -168,7 +168,7 @@ func TestAttachGivesChannels(t *testing.T) {
 	if c := next(); c.Flow.SrcPort != 1 || c.Channel.GetTargetNs() != 22400 {
 		t.Errorf("after more noise: %v", c)
 	}
-	if err := r.priorities.Release("web", 3); err != nil {
+	if err := r.priorities.Release(nil, "web", 3); err != nil {
 		t.Fatal(err)
 	}
 	for {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/controller/authz"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/internal/clients"
 )
 
@@ -137,19 +139,22 @@ func (r *Relay) hold(ctx context.Context, address string) (context.Context, cont
 	return ctx, cancel
 }
 
-// statusOf is the error of a call, with the caller's context, of who leads, or led, at an address.
-func (r *Relay) statusOf(ctx context.Context, address string, err error) error {
+// statusOf is the error of a call of a method, with the caller's context, of who leads, or led, at an address.
+func (r *Relay) statusOf(ctx context.Context, method, address string, err error) error {
 	c := status.Code(err)
-	if c != codes.Canceled && c != codes.Unavailable {
+	if err == nil || c != codes.Canceled && c != codes.Unavailable || tells(err) || ctx.Err() != nil { // or the caller has gone
 		return err
 	}
+	why := fmt.Errorf("the leader did not answer to the end: %s", status.Convert(err).Message())
 	if other, _ := r.another(address); other {
-		return status.Errorf(codes.Unavailable, "another controller leads since this call was handed on: what became of it is not known here (%s)", clean(err.Error()))
+		why = fmt.Errorf("another controller leads since this call was handed on: %s", status.Convert(err).Message())
+	} else if c == codes.Canceled {
+		why = errors.New("this controller begins to lead, or stops, since it handed this call on")
 	}
-	if c == codes.Canceled && ctx.Err() == nil { // not by the caller
-		return status.Errorf(codes.Unavailable, "this controller begins to lead, or stops, since it handed this call on: what became of it is not known here (%s)", clean(err.Error()))
+	if authz.MethodOf(method).Changes() {
+		return toStatus(outcome.Unknown(why))
 	}
-	return err
+	return status.Error(codes.Unavailable, clean(why.Error()))
 }
 
 func (r *Relay) dial(address string) (*grpc.ClientConn, error) {
@@ -226,7 +231,7 @@ func (r *Relay) ask(ctx context.Context, method string, request raw) (answer raw
 	held, done := r.hold(authz.Relay(ctx), address)
 	defer done()
 	err = conn.Invoke(held, method, &request, &answer)
-	return answer, r.statusOf(ctx, address, err)
+	return answer, r.statusOf(ctx, method, address, err)
 }
 
 // handOn lets the leader answer a call, as long as it leads.
@@ -239,7 +244,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 	defer cancel()
 	out, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
-		return r.statusOf(in.Context(), address, err)
+		return r.statusOf(in.Context(), method, address, err)
 	}
 	go func() {
 		for {
@@ -268,7 +273,7 @@ func (r *Relay) handOn(in grpc.ServerStream, method string) error {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
-			return r.statusOf(in.Context(), address, err)
+			return r.statusOf(in.Context(), method, address, err)
 		}
 		if err := in.SendMsg(&m); err != nil {
 			return err

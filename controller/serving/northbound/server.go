@@ -32,6 +32,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/clients"
 	"github.com/headgate/headgate/internal/gnmi"
@@ -80,6 +81,8 @@ type Options struct {
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
 	Member     string                   // this one's name in its cluster, which it leads; empty without
 	State      State                    // nil: nothing outlives the process
+	Leads      func() error             // why this controller may not lead any more; nil: it is alone
+	Pending    *outcome.Pending         // the changes that are being made; nil: none
 	Members    Members                  // nil: no cluster, or one whose state others keep
 	Lease      time.Duration            // of an absent host's weights; 0 means DefaultLease
 	Authorizer *authz.Authorizer        // who may call what
@@ -117,6 +120,10 @@ func New(o Options) *Server {
 	o.Events = cmp.Or(o.Events, events.NewBus[view.Event](0))
 	o.Samples = cmp.Or(o.Samples, events.NewBus[view.Sample](0))
 	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	if o.Leads == nil {
+		o.Leads = func() error { return nil }
+	}
+	led, once := lead{o.Leads, o.Pending}, &requests{state: o.State, open: map[string]chan struct{}{}}
 	s := &Server{health: health.NewServer(), log: o.Log}
 	calls := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
 		o.Log.Log(ctx, slog.Level(level), msg, fields...)
@@ -128,11 +135,11 @@ func New(o Options) *Server {
 	})
 	s.grpc = grpc.NewServer(append(clients.ServerOptions(clients.Process, nil),
 		grpc.Creds(authz.Credentials(o.TLS, o.MembersTLS)),
-		grpc.InTapHandle(o.Authorizer.Tap),
+		grpc.InTapHandle(led.tap(o.Authorizer.Tap)),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxConcurrentStreams(maxCalls),
-		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), o.Authorizer.Unary),
-		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), o.Authorizer.Stream),
+		grpc.ChainUnaryInterceptor(logging.UnaryServerInterceptor(calls, logged...), recovery.UnaryServerInterceptor(recovered), led.unary, o.Authorizer.Unary, once.unary),
+		grpc.ChainStreamInterceptor(logging.StreamServerInterceptor(calls, logged...), recovery.StreamServerInterceptor(recovered), led.stream, o.Authorizer.Stream),
 		keepAlive, enforced,
 	)...)
 	running, stop := context.WithCancelCause(context.Background())

@@ -10,12 +10,15 @@ import (
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // State is what outlives the controller. It is safe for concurrent use.
 type State interface {
 	// Backup returns the state file of a controller by itself that holds what is kept.
 	Backup() ([]byte, error)
+	// Done returns what was done for a request, by its key.
+	Done(key string) (outcome.Done, bool)
 }
 
 // Members are those of the controller's cluster. It is safe for concurrent use.
@@ -57,6 +60,9 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 	}
 	err := s.members.Replace(ctx, r.GetName())
 	record(ctx, s.audit, audit.Entry{What: audit.Replace, Subject: clean(r.GetName())}, err)
+	if outcome.Tells(err) {
+		return nil, toStatus(err)
+	}
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, clean(err.Error()))
 	}

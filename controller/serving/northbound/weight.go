@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // defaultAudit is how many entries ListAudit returns when the client names no number.
@@ -28,12 +29,15 @@ type weightService struct {
 // callerOf is the caller for the registry and the audit log.
 func callerOf(ctx context.Context) weights.Caller {
 	c := authz.CallerOf(ctx)
-	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications}
+	return weights.Caller{Identity: clean(c.Name), Peer: clean(c.Address), Applications: c.Applications, Request: outcome.RequestOf(ctx)}
 }
 
-// record puts what a caller asked for into the audit log.
+// record puts what a caller asked for into the audit log, the first time.
 func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
 	by := callerOf(ctx)
+	if by.Request.Again(nil) {
+		return
+	}
 	e.Identity, e.Peer = by.Identity, by.Peer
 	l.Record(e, err)
 }

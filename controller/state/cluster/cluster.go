@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -180,6 +181,7 @@ type Term struct {
 	cancel  context.CancelCauseFunc
 	session *concurrency.Session
 	stop    func() bool
+	until   atomic.Int64 // bootTime at which the lease may be over
 }
 
 // Stand waits until this member leads, or until standing ends, whose error it returns. The lead ends
@@ -204,6 +206,7 @@ func (m *Node) Stand(ctx, standing context.Context) (*Term, error) {
 func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 	granting, cancelGrant := context.WithTimeout(standing, 5*time.Second)
 	defer cancelGrant()
+	began := bootTime()
 	lease, err := m.client.Grant(granting, int64(m.Cluster.Lease/time.Second))
 	if err != nil {
 		return nil, err
@@ -231,6 +234,8 @@ func (m *Node) stand(ctx, standing context.Context) (*Term, error) {
 		Number: uint64(e.Rev()), Context: term, cancel: end, session: s, stop: stop,
 		Fence: clientv3.Compare(clientv3.CreateRevision(e.Key()), "=", e.Rev()),
 	}
+	t.until.Store(leaseEnd(began, lease.TTL))
+	go m.renew(term, t, lease.ID)
 	// The lease may have ended while others led: then the key that stood for election is gone.
 	asking, done := context.WithTimeout(term, 5*time.Second)
 	defer done()

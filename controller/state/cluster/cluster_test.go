@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/cluster"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/state/store"
 )
 
@@ -53,11 +54,11 @@ func TestTerms(t *testing.T) {
 	first, s := open(m)
 	text := strings.Repeat("#", 10_000)
 	for i := range 130 {
-		if err := s.SaveConfig(history.Entry{YAML: text, Generation: uint64(i + 1)}); err != nil {
+		if err := s.SaveConfig(history.Entry{YAML: text, Generation: uint64(i + 1)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.SaveLink("l", true); err != nil {
+	if err := s.SaveLinks(map[string]bool{"l": true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Resign(); err != nil {
@@ -73,7 +74,7 @@ func TestTerms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.SaveLink("m", true); !errors.Is(err, store.ErrNotLeader) || !errors.Is(lost, store.ErrNotLeader) {
+	if err := late.SaveLinks(map[string]bool{"m": true}, nil); !errors.Is(err, outcome.ErrNotLeader) || !errors.Is(lost, outcome.ErrNotLeader) {
 		t.Errorf("a write of the leader before: %v, and the lead ends with %v", err, lost)
 	}
 	if got := next.DownLinks(); !slices.Equal(got, []string{"l"}) || len(next.History()) != 100 {
@@ -89,7 +90,7 @@ func TestTerms(t *testing.T) {
 	if err := errors.Join(second.Resign(), m.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := next.SaveLink("n", true); err == nil || context.Cause(second.Context) == nil {
+	if err := next.SaveLinks(map[string]bool{"n": true}, nil); err == nil || context.Cause(second.Context) == nil {
 		t.Errorf("a write after the end: %v", err)
 	}
 

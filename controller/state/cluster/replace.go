@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -12,6 +11,8 @@ import (
 	etcdconfig "go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // answers is how long a member that lives may take to accept a connection.
@@ -77,11 +78,11 @@ func (m *Node) Replace(ctx context.Context, name string) error {
 			return nil // it is awaited
 		}
 		if _, err := m.client.MemberRemove(ctx, o.ID); err != nil {
-			return fmt.Errorf("member %s was not replaced: %w", name, err)
+			return outcome.Unknown(fmt.Errorf("member %s: etcd does not answer: %w", name, err))
 		}
 	}
 	if _, err := m.client.MemberAdd(ctx, []string{at.String()}); err != nil {
-		return errors.Join(fmt.Errorf("member %s was removed, and not added again: replace it again", name), err)
+		return outcome.Unknown(fmt.Errorf("member %s was removed, and etcd does not say whether it was added again: %w", name, err))
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // Entry is a configuration that was applied.
@@ -80,10 +82,10 @@ type Keeper interface {
 	// History returns the entries that are kept, the one in force last. The last one that needed no
 	// confirmation is always among them.
 	History() []Entry
-	// SaveConfig adds an entry.
-	SaveConfig(Entry) error
+	// SaveConfig adds an entry, and what was done for which request, nil for none.
+	SaveConfig(Entry, *outcome.Done) error
 	// ConfirmConfig lets the entry in force stay.
-	ConfirmConfig() error
+	ConfirmConfig(*outcome.Done) error
 }
 
 // retry is how long a rollback that failed waits for the next one.
@@ -120,17 +122,22 @@ func (s *Store) Save(ctx context.Context, e Entry) error {
 		return ErrConfirmed
 	}
 	e.By, e.Why, e.Confirm = n.By, n.Why, n.Confirm
-	if err := s.keeper.SaveConfig(e); err != nil {
-		return err
+	if err := s.keeper.SaveConfig(e, outcome.RequestOf(ctx).With(e.Generation)); err != nil {
+		return outcome.Of(err)
 	}
 	s.notify()
 	return nil
 }
 
-// Confirm lets the generation in force stay, which must be the one named; 0 names any.
-func (s *Store) Confirm(generation uint64) (Entry, error) {
+// Confirm lets the generation in force stay, which must be the one named; 0 names any. The context may have a
+// request.
+func (s *Store) Confirm(ctx context.Context, generation uint64) (Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	by := outcome.RequestOf(ctx)
+	if by.Again(&generation) {
+		return Entry{Generation: generation}, nil
+	}
 	last, _, waits := s.pending()
 	switch {
 	case generation != 0 && generation != last.Generation:
@@ -138,8 +145,8 @@ func (s *Store) Confirm(generation uint64) (Entry, error) {
 	case !waits:
 		return last, ErrConfirmed
 	}
-	if err := s.keeper.ConfirmConfig(); err != nil {
-		return last, fmt.Errorf("nothing was confirmed, the state store failed: %w", err)
+	if err := s.keeper.ConfirmConfig(by.With(last.Generation)); err != nil {
+		return last, outcome.Of(err)
 	}
 	s.notify()
 	return last, nil

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // list is a Keeper in memory.
@@ -33,7 +35,7 @@ func (l *list) fail(change, apply error) {
 	l.err, l.refuse = change, apply
 }
 
-func (l *list) SaveConfig(e Entry) error {
+func (l *list) SaveConfig(e Entry, _ *outcome.Done) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -42,7 +44,7 @@ func (l *list) SaveConfig(e Entry) error {
 	return l.err
 }
 
-func (l *list) ConfirmConfig() error {
+func (l *list) ConfirmConfig(*outcome.Done) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -137,25 +139,25 @@ func TestUnconfirmedIsRolledBack(t *testing.T) {
 
 func TestConfirmed(t *testing.T) {
 	play(t, nil, func(t *testing.T, d *desk) {
-		_, err := d.Confirm(0)
+		_, err := d.Confirm(t.Context(), 0)
 		if !errors.Is(err, ErrConfirmed) {
 			t.Errorf("nothing was applied: %v", err)
 		}
 		_, _ = d.apply(context.Background(), "a"), d.apply(within(time.Minute), "b")
 		var other *GenerationError
-		if _, err := d.Confirm(1); !errors.As(err, &other) || other.Is != 2 {
+		if _, err := d.Confirm(t.Context(), 1); !errors.As(err, &other) || other.Is != 2 {
 			t.Errorf("another generation: %v", err)
 		}
 		full := errors.New("disk full")
 		d.fail(full, nil)
-		if _, err := d.Confirm(2); !errors.Is(err, full) {
+		if _, err := d.Confirm(t.Context(), 2); !errors.Is(err, full) {
 			t.Errorf("the store failed: %v", err)
 		}
 		d.fail(nil, nil)
-		if e, err := d.Confirm(2); err != nil || e.Generation != 2 || e.By != "cn:alice" || e.Why != "a try" {
+		if e, err := d.Confirm(t.Context(), 2); err != nil || e.Generation != 2 || e.By != "cn:alice" || e.Why != "a try" {
 			t.Errorf("Confirm = %+v, %v", e, err)
 		}
-		if _, err := d.Confirm(2); !errors.Is(err, ErrConfirmed) {
+		if _, err := d.Confirm(t.Context(), 2); !errors.Is(err, ErrConfirmed) {
 			t.Errorf("twice: %v", err)
 		}
 		time.Sleep(time.Hour)
@@ -226,7 +228,7 @@ func TestConfirmedAtTheLastMoment(t *testing.T) {
 		go func() {
 			defer close(done)
 			d.Run(ctx, func(ctx context.Context, to Entry) error {
-				if _, err := d.Confirm(2); err != nil {
+				if _, err := d.Confirm(t.Context(), 2); err != nil {
 					t.Errorf("Confirm: %v", err)
 				}
 				err := d.apply(ctx, to.YAML)

@@ -31,8 +31,8 @@ func full(t *testing.T) string {
 		}
 	}
 	for _, err := range []error{
-		r.SetBudget(weights.Caller{Peer: "peer"}, "default", 1000), s.SaveLink("a-b", true), s.SaveLink("c-d", true), s.SaveLink("c-d", false), s.SavePriority(3, "web"),
-		s.SaveConfig(history.Entry{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}), s.Close(),
+		r.SetBudget(weights.Caller{Peer: "peer"}, "default", 1000), s.SaveLinks(map[string]bool{"a-b": true}, nil), s.SaveLinks(map[string]bool{"c-d": true}, nil), s.SaveLinks(map[string]bool{"c-d": false}, nil), s.SavePriority(3, "web", nil),
+		s.SaveConfig(history.Entry{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, nil), s.Close(),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestDamage(t *testing.T) {
 		case (cerr == nil) != (err == nil):
 			t.Errorf("%s: Check = %v, Open = %v", name, cerr, err)
 		case err == nil:
-			if err := s.SaveLink("x", true); err != nil {
+			if err := s.SaveLinks(map[string]bool{"x": true}, nil); err != nil {
 				t.Errorf("%s: it opened, then: %v", name, err)
 			}
 			_ = s.Close()

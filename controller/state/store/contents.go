@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/internal/ring"
 )
 
@@ -31,6 +32,7 @@ type record struct {
 	Links      map[string]bool `json:"links,omitempty"`      // true: an operator took it out of service
 	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
 	Weights    *weights.Commit `json:"weights,omitempty"`
+	Done       *outcome.Done   `json:"done,omitempty"` // for which request the rest of the record was done
 }
 
 // header says how many lines follow that were written with it, at once.
@@ -83,6 +85,7 @@ type contents struct {
 	flows      map[weights.Key]weights.Flow
 	budgets    map[string]weights.Budget
 	audit      *ring.Last[audit.Entry]
+	done       outcome.Book
 }
 
 func newContents(limit int) *contents {
@@ -94,6 +97,7 @@ func newContents(limit int) *contents {
 
 // apply makes a change that check has passed.
 func (c *contents) apply(r record) {
+	c.done.Add(r.Done)
 	if r.Config != nil {
 		c.history = trim(append(c.history, *r.Config))
 	}
@@ -177,6 +181,9 @@ func (c *contents) records() []record {
 	}
 	for part := range slices.Chunk(c.audit.All(), most) {
 		list = append(list, record{Weights: &weights.Commit{Audit: part}})
+	}
+	for _, d := range c.done.All() {
+		list = append(list, record{Done: &d})
 	}
 	return slices.Insert(list, 0, record{Header: &header{Version, len(list)}})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // Follower reads the journal in etcd that another process writes. It is safe for concurrent use.
@@ -94,7 +96,7 @@ func (f *Follower) next(opts ...clientv3.OpOption) clientv3.Op {
 
 // again reads a journal from its beginning.
 func (f *Follower) again(ctx context.Context, epoch uint64, revision int64) error {
-	s := &Store{state: newContents(0), journal: noJournal{ErrNotLeader}}
+	s := &Store{state: newContents(0), journal: noJournal{outcome.ErrNotLeader}}
 	in := f.lead.journal(ctx, epoch, revision)
 	if _, _, err := s.state.read(inEtcd, in); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/tests/etcdtest"
 )
 
@@ -45,13 +46,13 @@ func TestFollower(t *testing.T) {
 			t.Errorf("%s: read up to %v after %v", step, at, last)
 		}
 		last = at
-		if err := s.SaveLink("x", true); !errors.Is(err, ErrNotLeader) {
+		if err := s.SaveLinks(map[string]bool{"x": true}, nil); !errors.Is(err, outcome.ErrNotLeader) {
 			t.Errorf("%s: a follower writes: %v", step, err)
 		}
 	}
 	link := func(i int) {
 		t.Helper()
-		if err := leader.SaveLink(fmt.Sprint("l", i), true); err != nil {
+		if err := leader.SaveLinks(map[string]bool{fmt.Sprint("l", i): true}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +66,7 @@ func TestFollower(t *testing.T) {
 	check("changes of three pages", true)
 	journal := leader.journal.(*replicated)
 	for n := uint64(1); journal.epoch == last.epoch; n++ {
-		if err := leader.SaveConfig(history.Entry{YAML: strings.Repeat("#", 20_000), Generation: n}); err != nil {
+		if err := leader.SaveConfig(history.Entry{YAML: strings.Repeat("#", 20_000), Generation: n}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

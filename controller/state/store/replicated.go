@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // Keys in etcd. Numbers have 16 hexadecimal digits, so that keys are in their order.
@@ -48,9 +50,6 @@ func (l Lead) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*
 	}
 	return r, err
 }
-
-// ErrNotLeader says that another controller leads.
-var ErrNotLeader = errors.New("this controller does not lead the cluster any more: nothing was changed")
 
 // OpenReplicated reads the journal in etcd, which is made when there is none. ctx is the lead's.
 func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
@@ -125,6 +124,9 @@ func (*replicated) close() error { return nil }
 
 // write does all of it or nothing, as the leader. Where that is not certain the lead is over.
 func (j *replicated) write(ops ...clientv3.Op) error {
+	if j.ctx.Err() != nil { // what was written last may be in the place of this
+		return outcome.ErrNotLeader
+	}
 	ctx, cancel := context.WithTimeout(j.ctx, answerWait)
 	defer cancel()
 	answer, err := j.Client.Txn(ctx).If(j.Fence).Then(ops...).Commit()
@@ -132,12 +134,12 @@ func (j *replicated) write(ops ...clientv3.Op) error {
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), errors.Is(err, rpctypes.ErrNoSpace), errors.Is(err, rpctypes.ErrTooManyOps):
 		return fmt.Errorf("etcd: %w", err) // it was refused
 	case err != nil:
-		err = fmt.Errorf("etcd does not say whether the change was made: %w", err)
+		err = outcome.Unknown(fmt.Errorf("etcd does not answer: %w", err))
 		j.Lost(err)
 		return err
 	case !answer.Succeeded:
-		j.Lost(ErrNotLeader)
-		return ErrNotLeader
+		j.Lost(outcome.ErrNotLeader)
+		return outcome.ErrNotLeader
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 // Options of a Store.
@@ -35,7 +36,8 @@ type Store struct {
 
 // journal is where changes are durable. Its methods are not called at the same time.
 type journal interface {
-	// append keeps a change of the state, all of it or nothing.
+	// append keeps a change of the state, all of it or nothing. Where it cannot know which, the error wraps
+	// outcome.ErrUnknown.
 	append(r record, state *contents) error
 	// tidy may put a journal of nothing but the state in this one's place. When it fails, this one goes on.
 	tidy(state *contents) error
@@ -92,7 +94,15 @@ func (s *Store) Err() error {
 	return s.failed
 }
 
-// change makes a change, which is durable when it returns nil and not made otherwise.
+// Done returns what was done for a request, by its key.
+func (s *Store) Done(key string) (outcome.Done, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.done.Get(key)
+}
+
+// change makes a change, which is durable when it returns nil. It may be where the error wraps outcome.ErrUnknown,
+// and is not made where it is another.
 func (s *Store) change(r record) error {
 	if err := r.check(); err != nil {
 		return err
@@ -108,10 +118,14 @@ func (s *Store) change(r record) error {
 }
 
 // SaveConfig implements history.Keeper.
-func (s *Store) SaveConfig(c history.Entry) error { return s.change(record{Config: &c}) }
+func (s *Store) SaveConfig(c history.Entry, done *outcome.Done) error {
+	return s.change(record{Config: &c, Done: done})
+}
 
 // ConfirmConfig implements history.Keeper.
-func (s *Store) ConfirmConfig() error { return s.change(record{Confirmed: true}) }
+func (s *Store) ConfirmConfig(done *outcome.Done) error {
+	return s.change(record{Confirmed: true, Done: done})
+}
 
 // LoadConfig returns the configuration in force; false when none was saved yet.
 func (s *Store) LoadConfig() (history.Entry, bool) {
@@ -127,9 +141,9 @@ func (s *Store) History() []history.Entry {
 	return slices.Clone(s.state.history)
 }
 
-// SaveLink keeps whether an operator took a link out of service.
-func (s *Store) SaveLink(name string, down bool) error {
-	return s.change(record{Links: map[string]bool{name: down}})
+// SaveLinks keeps whether an operator took links out of service, by name.
+func (s *Store) SaveLinks(down map[string]bool, done *outcome.Done) error {
+	return s.change(record{Links: down, Done: done})
 }
 
 // DownLinks returns the links that an operator took out of service.
@@ -140,8 +154,8 @@ func (s *Store) DownLinks() []string {
 }
 
 // SavePriority keeps which application has a virtual priority; "" is nobody.
-func (s *Store) SavePriority(priority int, application string) error {
-	return s.change(record{Priorities: map[int]string{priority: application}})
+func (s *Store) SavePriority(priority int, application string, done *outcome.Done) error {
+	return s.change(record{Priorities: map[int]string{priority: application}, Done: done})
 }
 
 // Priorities returns which application has which virtual priority.
@@ -152,7 +166,9 @@ func (s *Store) Priorities() map[int]string {
 }
 
 // CommitWeights implements weights.Keeper.
-func (s *Store) CommitWeights(c weights.Commit) error { return s.change(record{Weights: &c}) }
+func (s *Store) CommitWeights(c weights.Commit) error {
+	return s.change(record{Weights: &c, Done: c.Done})
+}
 
 // LoadWeights implements weights.Keeper.
 func (s *Store) LoadWeights() weights.State {

@@ -63,7 +63,7 @@ func TestConfigSurvives(t *testing.T) {
 			t.Error("a new store holds a configuration")
 		}
 		want := history.Entry{File: "fabric.yaml", YAML: "name: x\n", Generation: 7, Applied: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
-		if err := s.SaveConfig(want); err != nil {
+		if err := s.SaveConfig(want, nil); err != nil {
 			t.Fatal(err)
 		}
 		if p != "" {
@@ -204,7 +204,7 @@ func TestCompacts(t *testing.T) {
 	s := open(t, path, Options{NoSync: true})
 	text := strings.Repeat("#", 10_000)
 	for i := range 400 {
-		if err := s.SaveConfig(history.Entry{YAML: text, Generation: uint64(i + 1)}); err != nil {
+		if err := s.SaveConfig(history.Entry{YAML: text, Generation: uint64(i + 1)}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +223,7 @@ func TestCompacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.journal.(*file).torn = true
-	if err := s.SaveLink("l", true); err != nil {
+	if err := s.SaveLinks(map[string]bool{"l": true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if sum, err := Check(path); err != nil || sum.DownLinks != 1 || sum.Config.Generation != 400 {
@@ -232,7 +232,7 @@ func TestCompacts(t *testing.T) {
 	if err := s.journal.(*file).file.Close(); err != nil { // no write can succeed any more
 		t.Fatal(err)
 	}
-	if err := s.SaveLink("l", false); err == nil || s.Err() == nil || !slices.Equal(s.DownLinks(), []string{"l"}) {
+	if err := s.SaveLinks(map[string]bool{"l": false}, nil); err == nil || s.Err() == nil || !slices.Equal(s.DownLinks(), []string{"l"}) {
 		t.Errorf("a write that failed: %v, %v, links %v", err, s.Err(), s.DownLinks())
 	}
 }
@@ -322,7 +322,7 @@ func TestHistory(t *testing.T) {
 	s := open(t, path, Options{NoSync: true})
 	save := func(e history.Entry) {
 		t.Helper()
-		if err := s.SaveConfig(e); err != nil {
+		if err := s.SaveConfig(e, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -352,7 +352,7 @@ func TestHistory(t *testing.T) {
 	if got := s.History(); !slices.Equal(generations(), want) || got[0].By != "cn:alice" || got[0].Why != "it is time" || got[4].Confirm != time.Minute {
 		t.Errorf("after a restart %v", generations())
 	}
-	if err := s.ConfirmConfig(); err != nil {
+	if err := s.ConfirmConfig(nil); err != nil {
 		t.Fatal(err)
 	}
 	reopen()
