@@ -73,6 +73,7 @@ func FuzzSubscribe(f *testing.F) {
 			}
 			return
 		}
+		defer follower.close()
 		synced := false
 		follower.send = func(r *gpb.SubscribeResponse) error {
 			if _, err := proto.Marshal(r); err != nil || synced {

@@ -117,6 +117,9 @@ func old(p *gpb.Path) bool {
 // elements before have selected, with so many keys.
 func match(path []*gpb.PathElem, leaf []elem, s selection, keys int, list []selection) []selection {
 	if len(path) == 0 {
+		if slices.ContainsFunc(list, func(o selection) bool { return o.of == s.of }) {
+			return list // the one before is found first
+		}
 		return append(list, s)
 	}
 	p := path[0]

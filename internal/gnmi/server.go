@@ -1,10 +1,12 @@
 package gnmi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
@@ -12,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // Source is what a server shows. Its methods are safe for concurrent use.
@@ -39,7 +43,13 @@ type server struct {
 	gpb.UnimplementedGNMIServer
 	source  Source
 	running context.Context
+	budget  *clients.Budget // nil: the process's
+
+	mu     sync.Mutex // guards what follows
+	recent map[string]*snapshot
 }
+
+func (s *server) clients() *clients.Budget { return cmp.Or(s.budget, clients.Process) }
 
 // Register adds gNMI to a gRPC server. Streams end with running, with its cause.
 func Register(s *grpc.Server, source Source, running context.Context) {
@@ -72,6 +82,18 @@ func (s *server) Get(_ context.Context, r *gpb.GetRequest) (*gpb.GetResponse, er
 	if err != nil {
 		return nil, err
 	}
+	asked := 0
+	for _, q := range queries {
+		asked += q.count(states)
+	}
+	if asked > maxValues {
+		return nil, status.Errorf(codes.ResourceExhausted, "path: %d values are asked for: want at most %d in one answer: ask for less, or Subscribe", asked, maxValues)
+	}
+	if cost := int64(asked) * updateBytes; !s.clients().Take(cost, 1) {
+		return nil, clients.Full("get")
+	} else {
+		defer s.clients().Release(cost)
+	}
 	out := &gpb.GetResponse{}
 	for i, q := range queries {
 		found := len(r.GetPrefix().GetElem())+len(paths[i].GetElem()) == 0
@@ -89,6 +111,21 @@ func (s *server) Get(_ context.Context, r *gpb.GetRequest) (*gpb.GetResponse, er
 		}
 	}
 	return out, nil
+}
+
+// maxValues bounds an answer to Get.
+const maxValues = 32768
+
+// count returns how many values the query selects.
+func (q query) count(states []State) (n int) {
+	for _, state := range states {
+		for _, v := range state.Values {
+			if _, ok := q.selects(v); ok {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // updates returns what the query selects.

@@ -10,6 +10,8 @@ import (
 	gpb "github.com/openconfig/gnmi/proto/gnmi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/headgate/headgate/internal/clients"
 )
 
 // Intervals of streams.
@@ -17,6 +19,13 @@ const (
 	minInterval = 100 * time.Millisecond // that a client may ask for
 	maxInterval = 24 * time.Hour
 	scan        = time.Second // between two looks for changes that nothing tells of, and the default
+)
+
+// Bounds of a stream.
+const (
+	maxSelected = 4096    // leaves that its paths select
+	maxUpdates  = 100     // in a message, which then has some 12 KB: gRPC's buffers have 16
+	maxRate     = 100_000 // values that it samples a second: a switch of 64 ports has 10 000
 )
 
 // Subscribe implements gNMI.
@@ -33,6 +42,7 @@ func (s *server) Subscribe(stream gpb.GNMI_SubscribeServer) error {
 	if err != nil {
 		return err
 	}
+	defer f.close()
 	f.send = stream.Send
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
@@ -49,9 +59,13 @@ func (s *server) Subscribe(stream gpb.GNMI_SubscribeServer) error {
 // follower is a call of Subscribe.
 type follower struct {
 	*server
-	list *gpb.SubscriptionList
-	subs []*subscription
-	send func(*gpb.SubscribeResponse) error
+	list  *gpb.SubscriptionList
+	subs  []*subscription
+	wants Wants
+	key   string    // of snapshots that it has in common with others
+	told  time.Time // when the source told of a change that was not sent yet
+	bytes int64     // that it took of the budget
+	send  func(*gpb.SubscribeResponse) error
 }
 
 // subscription is one path of a call.
@@ -60,7 +74,7 @@ type subscription struct {
 	sample, suppress    bool
 	interval, heartbeat time.Duration // heartbeat is 0 for none
 	due, beat           time.Time
-	last                map[place]any // what was sent
+	last                *snapshot // what was sent; nil: nothing
 }
 
 // place is a leaf of a target.
@@ -86,9 +100,26 @@ func (s *server) follow(list *gpb.SubscriptionList) (*follower, error) {
 	if _, ok := gpb.SubscriptionList_Mode_name[int32(list.GetMode())]; !ok {
 		return nil, status.Errorf(codes.InvalidArgument, "subscribe.mode: %d: want STREAM, ONCE or POLL", list.GetMode())
 	}
-	f := &follower{server: s, list: list}
+	f := &follower{server: s, list: list, wants: wants(queries...)}
+	selected := 0
+	for _, q := range queries {
+		for _, l := range q {
+			selected += len(l)
+		}
+	}
+	if selected > maxSelected {
+		return nil, status.Errorf(codes.InvalidArgument, "subscribe.subscription: the paths select %d leaves: want at most %d: leave out paths that others contain", selected, maxSelected)
+	}
+	f.key = list.GetPrefix().GetTarget() + "\x00"
+	for _, l := range Leaves {
+		if f.wants[l] {
+			f.key += "1"
+		} else {
+			f.key += "0"
+		}
+	}
 	for i, sub := range list.GetSubscription() {
-		one := &subscription{query: queries[i], sample: sub.GetMode() == gpb.SubscriptionMode_SAMPLE, suppress: sub.GetSuppressRedundant(), last: map[place]any{}}
+		one := &subscription{query: queries[i], sample: sub.GetMode() == gpb.SubscriptionMode_SAMPLE, suppress: sub.GetSuppressRedundant()}
 		field := fmt.Sprintf("subscribe.subscription[%d].", i)
 		if _, ok := gpb.SubscriptionMode_name[int32(sub.GetMode())]; !ok {
 			return nil, status.Errorf(codes.InvalidArgument, "%smode: %d: want TARGET_DEFINED, ON_CHANGE or SAMPLE", field, sub.GetMode())
@@ -104,8 +135,21 @@ func (s *server) follow(list *gpb.SubscriptionList) (*follower, error) {
 		}
 		f.subs = append(f.subs, one)
 	}
-	_, err = s.states(list.GetPrefix().GetTarget(), nil)
-	return f, err
+	if _, err = s.states(list.GetPrefix().GetTarget(), nil); err != nil {
+		return nil, err
+	}
+	if f.bytes = int64(selected * selectionBytes); !s.clients().Take(f.bytes, 1) {
+		return nil, clients.Full("subscribe")
+	}
+	return f, nil
+}
+
+// close gives back what the call took.
+func (f *follower) close() {
+	f.clients().Release(f.bytes)
+	for _, sub := range f.subs {
+		f.release(sub.last)
+	}
 }
 
 // interval checks one of a request, in ns; 0 is none.
@@ -118,11 +162,18 @@ func interval(field string, ns uint64) (time.Duration, error) {
 
 // once sends everything, and that this was it.
 func (f *follower) once() error {
+	now := time.Now()
 	for _, sub := range f.subs {
-		clear(sub.last)
-		sub.due, sub.beat = time.Time{}, time.Time{}
+		f.release(sub.last)
+		sub.last, sub.due, sub.beat = nil, time.Time{}, time.Time{}
 	}
-	if err := f.round(time.Now(), false, f.list.GetUpdatesOnly()); err != nil {
+	if f.list.GetMode() != gpb.SubscriptionList_STREAM {
+		f.told = now // no sample that others have taken
+	}
+	if err := f.round(now, false, f.list.GetUpdatesOnly()); err != nil {
+		return err
+	}
+	if err := f.checkRate(); err != nil {
 		return err
 	}
 	return f.send(&gpb.SubscribeResponse{Response: &gpb.SubscribeResponse_SyncResponse{SyncResponse: true}})
@@ -190,8 +241,8 @@ func (f *follower) stream(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-listen:
-			told = true
-			f.hasten(time.Now())
+			told, f.told = true, time.Now()
+			f.hasten(f.told)
 		case <-timer.C:
 			told = false
 			if err := f.round(time.Now(), true, false); err != nil {
@@ -215,76 +266,102 @@ func (f *follower) hasten(now time.Time) {
 // round sends what is due. With gone, also that something is not there any more; silent only notes what
 // would be sent.
 func (f *follower) round(now time.Time, gone, silent bool) error {
-	var due []*subscription
-	var ask []query
+	after := now.Add(-share)
+	if f.told.After(after) {
+		after = f.told
+	}
+	var state *snapshot // of all that is due
 	for _, sub := range f.subs {
-		if !sub.due.After(now) {
-			due, ask = append(due, sub), append(ask, sub.query)
+		if sub.due.After(now) {
+			continue
 		}
-	}
-	if len(due) == 0 {
-		return nil
-	}
-	states, _ := f.states(f.list.GetPrefix().GetTarget(), wants(ask...)) // a target may have left since
-	for _, sub := range due {
-		for _, n := range sub.notifications(states, now, f.list, gone) {
-			if silent {
-				continue
+		if state == nil {
+			var err error
+			if state, err = f.snapshot(f.key, f.list.GetPrefix().GetTarget(), f.wants, after); err != nil {
+				return err
 			}
-			if err := f.send(&gpb.SubscribeResponse{Response: &gpb.SubscribeResponse_Update{Update: n}}); err != nil {
+			defer f.release(state)
+		}
+		if !silent {
+			if err := f.notify(sub, state, now, gone); err != nil {
 				return err
 			}
 		}
-		sub.due = now.Add(sub.interval)
+		f.release(sub.last)
+		sub.last, sub.due = f.keep(state), now.Add(sub.interval)
 	}
 	return nil
 }
 
-// notifications returns what a subscription has to send, and notes it as sent.
-func (s *subscription) notifications(states []State, now time.Time, list *gpb.SubscriptionList, gone bool) []*gpb.Notification {
+// notify sends what a subscription has to send of a state, in messages of at most maxUpdates. The next one is made
+// when the one before was sent.
+func (f *follower) notify(s *subscription, state *snapshot, now time.Time, gone bool) error {
 	every := s.sample && !s.suppress
 	if s.heartbeat > 0 && !now.Before(s.beat) {
 		every, s.beat = true, now.Add(s.heartbeat)
 	}
-	var out []*gpb.Notification
-	last := s.last
-	s.last = make(map[place]any, len(last))
-	for _, state := range states {
-		n := notification(list.GetPrefix(), state.Target)
-		for _, v := range state.Values {
+	n := &gpb.Notification{}
+	flush := func(target string, least int) error {
+		if len(n.Update)+len(n.Delete) < least {
+			return nil
+		}
+		full := notification(f.list.GetPrefix(), target)
+		full.Update, full.Delete = n.Update, n.Delete
+		n = &gpb.Notification{}
+		return f.send(&gpb.SubscribeResponse{Response: &gpb.SubscribeResponse_Update{Update: full}})
+	}
+	for _, target := range state.states {
+		for _, v := range target.Values {
 			if _, ok := s.selects(v); !ok {
 				continue
 			}
-			at := place{state.Target, v.Leaf, v.Of}
-			before, known := last[at]
-			delete(last, at)
-			s.last[at] = v.Is
-			if every || !known || before != v.Is {
-				n.Update = append(n.Update, v.update(list.GetEncoding()))
+			if before, known := s.last.value(target.Target, v); every || !known || before != v.Is {
+				n.Update = append(n.Update, v.update(f.list.GetEncoding()))
+				if err := flush(target.Target, maxUpdates); err != nil {
+					return err
+				}
 			}
 		}
-		if len(n.Update) > 0 {
-			out = append(out, n)
+		if err := flush(target.Target, 1); err != nil {
+			return err
 		}
 	}
-	if gone {
-		out = append(out, s.deletes(last, list)...)
+	if !gone || s.last == nil {
+		return nil
 	}
-	return out
+	for _, target := range s.last.states {
+		for _, v := range target.Values {
+			if _, ok := s.selects(v); !ok {
+				continue
+			}
+			if _, there := state.value(target.Target, v); !there {
+				n.Delete = append(n.Delete, v.path(len(v.Leaf.elems)))
+				if err := flush(target.Target, maxUpdates); err != nil {
+					return err
+				}
+			}
+		}
+		if err := flush(target.Target, 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// deletes says that what was sent before is not there any more.
-func (s *subscription) deletes(left map[place]any, list *gpb.SubscriptionList) []*gpb.Notification {
-	by := map[string]*gpb.Notification{}
-	var out []*gpb.Notification
-	for at := range left {
-		n := by[at.target]
-		if n == nil {
-			n = notification(list.GetPrefix(), at.target)
-			by[at.target] = n
-			out = append(out, n)
-		}
-		n.Delete = append(n.Delete, Value{Leaf: at.leaf, Of: at.of}.path(len(at.leaf.elems)))
+// checkRate refuses a stream whose samples are too many, after the first of each. It says so to the client before
+// others bear the cost.
+func (f *follower) checkRate() error {
+	if f.list.GetMode() != gpb.SubscriptionList_STREAM {
+		return nil
 	}
-	return out
+	rate := 0.0
+	for _, s := range f.subs {
+		if s.sample {
+			rate += float64(s.count(s.last.states)) / s.interval.Seconds()
+		}
+	}
+	if rate > maxRate {
+		return status.Errorf(codes.ResourceExhausted, "subscribe.subscription: the samples are %.0f values a second: want at most %d: longer intervals, or fewer paths", rate, maxRate)
+	}
+	return nil
 }
