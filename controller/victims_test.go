@@ -33,8 +33,8 @@ func TestChipVictims(t *testing.T) {
 		policy string
 		pool   uint64 // cells of the shared pool
 	}{
-		"tofino1": {320, "spfc", 49568},
-		"tofino2": {0, "dsh+spfc", 22503},
+		"tofino1": {320, "spfc", 48560},
+		"tofino2": {0, "dsh+spfc", 21991},
 	} {
 		t.Run(chip, func(t *testing.T) {
 			t.Parallel()

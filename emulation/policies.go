@@ -13,7 +13,7 @@ var dshFabric []byte
 
 // dshScenario is DSH's Figure 14(b).
 func dshScenario() Scenario {
-	const buffer = "buffer: {size: 16MB, private: 3KB, headroom: 60KB, lossless: [0, 1, 2, 3, 4, 5, 6], "
+	const buffer = "buffer: {headroom_method: dsh, size: 16MB, private: 3KB, headroom: 60KB, lossless: [0, 1, 2, 3, 4, 5, 6], "
 	policy := func(name, more string) Variant {
 		return Variant{Name: name, Config: buffer + "policy: " + name + more + "}"}
 	}
@@ -69,7 +69,7 @@ var spfcFabric []byte
 
 // spfcScenario is SPFC's Figures 4 and 5.
 func spfcScenario() Scenario {
-	const buffer = "buffer: {size: 16MB, lossless: [0], lossy_private: 3KB, policy: "
+	const buffer = "buffer: {headroom_method: dsh, size: 16MB, lossless: [0], lossy_private: 3KB, policy: "
 	variant := func(name, more string) Variant {
 		return Variant{Name: name, CNPGap: notifyGap, Config: buffer + name + more + "}"}
 	}
@@ -144,7 +144,7 @@ func mixes() []Scenario {
 // for each, DSH for both together. 600 KB is what leaves SIH too little for these bursts.
 func mix(name, title, source string, calm, busy []Action) Scenario {
 	policy := func(name, more string) Variant {
-		return Variant{Name: name, Config: "buffer: {size: 600KB, private: 3KB, headroom: 60KB, resume_gap: 3KB, port_resume_gap: 3KB, policy: " + name + more + "}"}
+		return Variant{Name: name, Config: "buffer: {headroom_method: dsh, size: 600KB, private: 3KB, headroom: 60KB, resume_gap: 3KB, port_resume_gap: 3KB, policy: " + name + more + "}"}
 	}
 	limits := map[string]float64{}
 	for _, h := range hosts("h", 1, 8) {

@@ -41,7 +41,7 @@ func TestPoolsOfThePaper(t *testing.T) {
 	for kind, want := range map[Kind]Layout{
 		SIH: {Private: 672_000, Headroom: 13_440_000, Shared: 1_888_000},
 		DSH: {Private: 672_000, Insurance: 1_920_000, Shared: 13_408_000},
-		// 56 840 + 1500 + 672 B for each queue.
+		// 56 840 + 1500 + 672 B for each queue by Eq. 1.
 		Adaptive:       {Private: 672_000, Headroom: 224 * 59_012, Shared: 16_000_000 - 672_000 - 224*59_012},
 		Oversubscribed: {Private: 672_000, Headroom: 10_752_000, Shared: 4_576_000},
 	} {
@@ -60,7 +60,7 @@ func TestPoolsOfThePaper(t *testing.T) {
 func tomahawk(k Kind) Config {
 	c := Config{
 		Policy: k, Buffer: 16 * units.MB, Lossless: 0x7F, Private: 3 * units.KB,
-		Headroom: 60_000, Alpha: -4, Threshold: 20_000,
+		Headroom: 60_000, Method: ByEq1, Alpha: -4, Threshold: 20_000,
 	}
 	for range 32 {
 		c.Ports = append(c.Ports, Port{Rate: 100 * units.Gbps, Delay: 2 * units.Microsecond})
@@ -68,10 +68,43 @@ func tomahawk(k Kind) Config {
 	return c
 }
 
+// TestRequired: what a peer that takes all that it may sends after the decision to pause, and what of
+// that a chip's cells hold.
 func TestRequired(t *testing.T) {
-	// Eq. 1, the pausing packet, and eight PFC frames of 84 B: below the paper's 60 000 B.
-	if got := Required(100*units.Gbps, 2*units.Microsecond, 1500); got != 56_840+1500+672 {
-		t.Errorf("%d B", got)
+	const g = units.Gbps
+	for _, tc := range []struct {
+		name string
+		link Link
+		want units.Bytes
+	}{
+		// Eq. 1, the pausing packet, and eight PFC frames of 84 B: below the paper's 60 000 B.
+		{"DSH's evaluation", Link{Rate: 100 * g, Delay: 2 * units.Microsecond, MTU: 1500, Response: Processing}, 56_840 + 1500 + 672},
+		{"100 Gb/s, 40 m", Link{Rate: 100 * g, Delay: 200 * units.Nanosecond, MTU: 9100, Response: 394 * 64}, 2*2500 + 3*9100 + 394*64 + 672},
+		{"400 Gb/s, 5 m", Link{Rate: 400 * g, Delay: 25 * units.Nanosecond, MTU: 1500, Response: 905 * 64}, 2*1250 + 3*1500 + 905*64 + 672},
+		// Cells of 80 B: 1500 B take 19 of them, 1520 B.
+		{"cells, large packets", Link{Rate: 10 * g, MTU: 1500, Response: 3840, Cell: 80}, 7680 + 1520},
+		// The worst packet is one of 81 B in two cells: 160/81 of 7512 B are 14 839 B, 186 cells.
+		{"cells, small packets", Link{Rate: 10 * g, MTU: 1500, Response: 3840, Cell: 80, SmallPackets: 100}, 186*80 + 1520},
+		// A cell of 208 B for each packet of 64 B; 1500 B take 8 of them, 1664 B.
+		{"cells, half of them small", Link{Rate: 10 * g, MTU: 1500, Response: 3840, Cell: 208, SmallPackets: 50}, 79*208 + 1664},
+	} {
+		if got := tc.link.Required(); got != tc.want {
+			t.Errorf("%s: %d B, want %d B", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestResponse(t *testing.T) {
+	last := units.Bytes(0)
+	for _, tc := range []struct {
+		gbps   float64
+		quanta units.Bytes
+	}{{0.01, 60}, {1, 60}, {2.5, 67}, {10, 67}, {25, 80}, {40, 118}, {50, 147}, {56, 394}, {100, 394}, {200, 453}, {400, 905}, {800, 905}, {1600, 1810}} {
+		got := Response(units.Rate(tc.gbps * float64(units.Gbps)))
+		if got != tc.quanta*Quantum || got < last {
+			t.Errorf("at %v Gb/s: %d B, want %d quanta, and no less than at lower rates", tc.gbps, got, tc.quanta)
+		}
+		last = got
 	}
 }
 

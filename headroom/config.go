@@ -45,6 +45,9 @@ type Port struct {
 	Delay units.Time // propagation one way, 0 or more
 	// Headroom is Φ, for each lossless queue or, with DSH, the port. 0 means that of Config.
 	Headroom units.Bytes
+	// Response is how much the peer may still send after a PAUSE has arrived. 0 means what
+	// Config.Method has for the rate.
+	Response units.Bytes
 	// Victim is for SPFC and DSHSPFC: the port is a victim whenever it is not paused, and where one
 	// is told so no other port ever is, whatever departs. SPFC §III raises a threshold so, by hand.
 	Victim bool
@@ -64,9 +67,14 @@ type Config struct {
 	// nothing while lossless ones fill the shared pool, which Static and SPFC let them do:
 	// acknowledgements in a lossy class are dropped then. DSH §V has 3 KB.
 	LossyPrivate units.Bytes
-	// Headroom is Φ of ports that have none of their own. 0 means what Required gives for
-	// each port's link.
+	// Headroom is Φ of ports that have none of their own. 0 means what each port's link requires
+	// (Link.Required) by Method, Standard by default.
 	Headroom units.Bytes
+	Method   Method
+	// Cell is the unit of memory, 0 (none) to 64 KB, and SmallPackets the share of packets that waste
+	// most of it, 0 to 100 %: both are Link's.
+	Cell         units.Bytes
+	SmallPackets int
 
 	Alpha     Alpha       // of all policies but Static; 1 by default
 	Threshold units.Bytes // of Static: Xoff; positive and at most the shared pool
@@ -126,6 +134,9 @@ const (
 func (c Config) WithDefaults() Config {
 	if c.MTU == 0 {
 		c.MTU = 1500
+	}
+	if c.Method == "" {
+		c.Method = Standard
 	}
 	if c.Share == 0 {
 		c.Share = 800

@@ -25,7 +25,7 @@ func smallSwitch(t *rapid.T, kinds ...Kind) Config {
 	c.LossyPrivate = c.MTU * units.Bytes(rapid.IntRange(0, 1).Draw(t, "lossy private"))
 	for range rapid.IntRange(1, 4).Draw(t, "ports") {
 		c.Ports = append(c.Ports, Port{
-			Rate:  rapid.SampledFrom([]units.Rate{10 * units.Gbps, 25 * units.Gbps, 100 * units.Gbps}).Draw(t, "rate"),
+			Rate:  rapid.SampledFrom([]units.Rate{10 * units.Gbps, 25 * units.Gbps, 100 * units.Gbps, 400 * units.Gbps}).Draw(t, "rate"),
 			Delay: units.Time(rapid.Int64Range(0, int64(3*units.Microsecond)).Draw(t, "delay")),
 		})
 	}
@@ -73,7 +73,7 @@ func TestNothingLosslessIsEverDropped(t *testing.T) {
 
 // blast is a switch of two ports with seven classes, in which DSH's shared pool is soon full.
 func blast(k Kind) Config {
-	c := Config{Policy: k, Lossless: 0x7F, Alpha: 0, AllowLoss: true,
+	c := Config{Policy: k, Lossless: 0x7F, Alpha: 0, Method: ByEq1, AllowLoss: true,
 		Ports: slices.Repeat([]Port{{Rate: 100 * units.Gbps, Delay: 2 * units.Microsecond}}, 2)}
 	c.SPFC.Period = 24 * units.Microsecond
 	return c
@@ -106,7 +106,8 @@ func TestSafeguardsAreNeeded(t *testing.T) {
 		return fit(c, 0)
 	}
 	link := blast(SIH).Ports[0]
-	eq1, full := Eq1(link.Rate, link.Delay, 1500), Required(link.Rate, link.Delay, 1500)
+	eq1 := Eq1(link.Rate, link.Delay, 1500)
+	full := eq1 + 1500 + Classes*FrameWire
 	uninsured := blast(DSH)
 	uninsured.DSH.NoInsurance = true
 	uninsured = fit(uninsured, 0)
@@ -140,8 +141,8 @@ func TestSafeguardsAreNeeded(t *testing.T) {
 func TestPausingPacketNeedsHeadroomToo(t *testing.T) {
 	link := Port{Rate: 100 * units.Gbps, Delay: 2 * units.Microsecond}
 	eq1 := Eq1(link.Rate, link.Delay, 1500)
-	for phi, want := range map[units.Bytes]bool{eq1: true, Required(link.Rate, link.Delay, 1500): false} {
-		c := fit(Config{Policy: SIH, Lossless: 1, Ports: []Port{link}, Headroom: phi, AllowLoss: true}, 1500)
+	for phi, want := range map[units.Bytes]bool{eq1: true, eq1 + 1500 + Classes*FrameWire: false} {
+		c := fit(Config{Policy: SIH, Lossless: 1, Ports: []Port{link}, Headroom: phi, Method: ByEq1, AllowLoss: true}, 1500)
 		m, err := New(c)
 		if err != nil {
 			t.Fatal(err)

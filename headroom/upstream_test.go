@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// world is an MMU between senders that obey PFC as late as Eq. 1 allows and a drain that
+// world is an MMU between senders that obey PFC as late as the Config's method allows and a drain that
 // works against it. It checks the MMU's accounts as it goes.
 type world struct {
 	m      *MMU
@@ -212,7 +212,7 @@ func (w *world) send(port int) {
 	w.schedule(event{at: end + link.Delay, kind: evArrive, port: port, class: p.class, n: n})
 }
 
-// signal delivers PFC frames after the waiting, propagation and processing delays of Eq. 1;
+// signal delivers PFC frames after the waiting, propagation and processing delays of Config.Method;
 // the response delay and the last packet's propagation are the peer's.
 func (w *world) signal(signals []Signal) {
 	for _, s := range signals {
@@ -220,7 +220,7 @@ func (w *world) signal(signals []Signal) {
 			continue
 		}
 		link := w.c.Ports[s.Port]
-		at := w.now + link.Rate.TxTime(w.c.MTU) + link.Rate.TxTime(FrameWire) + link.Delay + link.Rate.TxTime(Processing)
+		at := w.now + link.Rate.TxTime(w.c.MTU) + link.Rate.TxTime(FrameWire) + link.Delay + link.Rate.TxTime(w.c.Link(s.Port).Response)
 		w.schedule(event{at: at, kind: evObey, port: s.Port, sig: s})
 	}
 }

@@ -46,6 +46,9 @@ func (c *Config) checkRanges() error {
 	}
 	return cmp.Or(
 		fault(!slices.Contains(Kinds(), c.Policy), "policy", fmt.Sprintf("%q", c.Policy), "one of "+strings.Join(names, ", "), ""),
+		fault(!slices.Contains(Methods(), c.Method), "headroom_method", fmt.Sprintf("%q", c.Method), fmt.Sprintf("%s or %s", Standard, ByEq1), ""),
+		fault(c.SmallPackets < 0 || c.SmallPackets > 100, "small_packets", fmt.Sprintf("%d %%", c.SmallPackets), "0 to 100 %", ""),
+		between("cell_size", c.Cell, 0, 65536),
 		fault(c.Lossless == 0, "lossless", "no class", "at least one of the classes 0 to 7", ""),
 		fault(c.PortQueues < 1 || c.PortQueues > Classes, "port_queues", c.PortQueues, "1 to 8", ""),
 		between("buffer", c.Buffer, 1, MaxBuffer),
@@ -71,6 +74,7 @@ func (c *Config) checkPorts() error {
 			fault(p.Victim && !c.Policy.victims(), port+"victim", true, "false with policy "+string(c.Policy), "only spfc and dsh+spfc have victims"),
 			fault(p.Delay < 0 || p.Delay > units.Second, port+"delay", p.Delay, "0 to 1 s", ""),
 			between(port+"headroom", p.Headroom, 0, c.Buffer),
+			between(port+"response", p.Response, 0, 65535*Quantum),
 		)
 	}
 	return err
@@ -134,13 +138,16 @@ func (c *Config) checkPools() error {
 	return fault(l.Shared <= 0, "buffer", inBytes(c.Buffer), fmt.Sprintf("more than %d B", l.Private+l.Headroom+l.Insurance), c.poolsText(&l))
 }
 
+// checkLossless refuses headroom below Least. More than that may still be below Link.Required; whoever
+// configures a switch says so.
 func (c *Config) checkLossless() error {
 	if c.AllowLoss || c.Policy == Oversubscribed {
 		return nil
 	}
 	for i := range c.Ports {
 		p := &c.Ports[i]
-		have, need := c.phiOf(p), Required(p.Rate, p.Delay, c.MTU)
+		least := c.least(p)
+		have, need := c.phiOf(p), least.Required()
 		if have >= need {
 			continue
 		}
@@ -148,7 +155,7 @@ func (c *Config) checkLossless() error {
 		if p.Headroom != 0 {
 			field = fmt.Sprintf("ports[%d].headroom", i)
 		}
-		return fault(true, field, inBytes(have), fmt.Sprintf("%d B or more", need), fmt.Sprintf("ports[%d] needs %s", i, requiredText(p.Rate, p.Delay, c.MTU)))
+		return fault(true, field, inBytes(have), fmt.Sprintf("%d B or more", need), fmt.Sprintf("ports[%d] needs %s", i, least.text()))
 	}
 	return nil
 }

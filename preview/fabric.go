@@ -73,6 +73,10 @@ func (t *translation) note(format string, args ...any) {
 // queues sets what the switches' queues do.
 func (t *translation) queues(c *config.Config) {
 	for _, e := range qos.Of(c).ECN {
+		if e.Switch != "" || e.Rate != 0 {
+			t.note("the thresholds of ECN of queue %d are those of no switch and no rate: the simulator has one curve for a class", e.Queue)
+			continue
+		}
 		t.Config.ECN[classIn(c, e.Queue)] = &sim.RED{KMin: e.KMin, KMax: e.KMax, PMax: e.PMax}
 	}
 	for _, k := range qos.Of(c).Classes {

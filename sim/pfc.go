@@ -12,6 +12,8 @@ type PFC struct {
 	// besides the packet on the wire: 3840 B by default (IEEE 802.1Q, Annex O: the delays
 	// of the interface and of higher layers).
 	Processing units.Bytes
+	// Response is Processing by a port's rate; nil is Processing at every rate.
+	Response func(units.Rate) units.Bytes
 	// Quanta is the time in a PAUSE, in units of 512 bit times; 65 535 by default. The
 	// sender of a PAUSE repeats it when half of that is over.
 	Quanta uint16
@@ -36,7 +38,12 @@ type pauseState struct {
 }
 
 // pfcDelay returns how long a port takes from the arrival of a PFC frame to its effect.
-func (s *Sim) pfcDelay(p *port) units.Time { return p.rate.TxTime(s.pfc.Processing) }
+func (s *Sim) pfcDelay(p *port) units.Time {
+	if s.pfc.Response != nil {
+		return p.rate.TxTime(s.pfc.Response(p.rate))
+	}
+	return p.rate.TxTime(s.pfc.Processing)
+}
 
 // pauseTime returns how long a full PAUSE lasts at a port.
 func (s *Sim) pauseTime(p *port, quanta uint16) units.Time {

@@ -57,7 +57,7 @@ func TestAdaptiveKnowsDelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, d := range info.Delay {
-		if want := headroom.Required(info.Rates[i], d, 1500); layout.Phi[i] != want {
+		if want := headroom.Eq1(info.Rates[i], d, 1500) + 1500 + headroom.Classes*headroom.FrameWire; layout.Phi[i] != want {
 			t.Errorf("port %d over %v has headroom %v, want %v", i, d, layout.Phi[i], want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/sim"
 	"github.com/headgate/headgate/sim/topo"
@@ -205,6 +206,13 @@ func decodeClasses(m *yamlnode.Map, c *sim.Config) {
 
 func decodePFC(m *yamlnode.Map, c *sim.Config) {
 	c.PFC.Processing = m.Bytes("processing", 3840, 0, units.MB)
+	// All that the standard lets a port take at its rate, or what DSH's Eq. 1 has.
+	if m.OneOf("response", string(headroom.ByEq1), string(headroom.Standard), string(headroom.ByEq1)) == string(headroom.Standard) {
+		c.PFC.Response = headroom.Response
+		if m.Has("processing") {
+			m.Fault("processing", "is given, and response is standard, want one of them: both say when a PAUSE takes effect")
+		}
+	}
 	c.PFC.Quanta = uint16(m.Int("quanta", 65535, 1, 65535))
 }
 

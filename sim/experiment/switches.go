@@ -40,7 +40,9 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		MTU: m.Bytes("mtu", max(1500, payload+100), 64, 65535), Private: m.Bytes("private", 0, 0, maxBytes),
 		LossyPrivate: m.Bytes("lossy_private", 0, 0, maxBytes), ResumeGap: m.Bytes("resume_gap", 0, 0, maxBytes),
 		PortResumeGap: m.Bytes("port_resume_gap", 0, 0, maxBytes), PortQueues: m.Int("port_queues", 0, 0, headroom.Classes),
-		Share: m.Int("share", 0, 0, 1000), LocalResume: m.Bool("local_resume", false), AllowLoss: m.Bool("allow_loss", false),
+		// The papers' figures have Eq. 1.
+		Method: headroom.Method(m.OneOf("headroom_method", string(headroom.ByEq1), string(headroom.Standard), string(headroom.ByEq1))),
+		Share:  m.Int("share", 0, 0, 1000), LocalResume: m.Bool("local_resume", false), AllowLoss: m.Bool("allow_loss", false),
 	}
 	if classes := m.Ints("lossless", 0, headroom.Classes-1); len(classes) > 0 {
 		c.Lossless = 0

@@ -115,8 +115,9 @@ func (c *Config) refresh(i int) uint64 {
 // response returns after how long a PAUSE has stopped the peer of a port, in ticks: the time
 // of the bytes that its headroom is for.
 func (c *Config) response(i int) uint64 {
-	p := c.MMU.Ports[i]
-	t := p.Rate.TxTime(headroom.Required(p.Rate, p.Delay, c.MMU.MTU))
+	l := c.MMU.Link(i)
+	l.Cell = 0 // the wire has none
+	t := l.Rate.TxTime(l.Required())
 	return uint64(min((t+Tick-1)/Tick, ids.Unlimited))
 }
 

@@ -15,7 +15,7 @@ import (
 
 // tomahawk is the switch of DSH's evaluation (§V-A), with n ports.
 func tomahawk(kind headroom.Kind, n int) Config {
-	c := Config{MMU: headroom.Config{
+	c := Config{MMU: headroom.Config{Method: headroom.ByEq1,
 		Policy: kind, Lossless: 0x7f, Buffer: 16 * units.MB, Private: 3 * units.KB, Headroom: 60 * units.KB, Alpha: -4, Threshold: 100 * units.KB,
 	}}
 	for i := range n {

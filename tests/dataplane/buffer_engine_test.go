@@ -116,7 +116,7 @@ func (v *versus) unknown(port int) bool {
 	p := v.c.MMU.Ports[port]
 	half := max(1, p.Rate.PauseTime(v.c.Quanta)/2)
 	age := (v.now - (v.refresh[port].Next() - half)) / units.Microsecond
-	obeys := p.Rate.TxTime(headroom.Required(p.Rate, p.Delay, v.c.MMU.MTU))
+	obeys := p.Rate.TxTime(v.c.MMU.Link(port).Required())
 	return age*units.Microsecond >= obeys
 }
 

@@ -248,7 +248,7 @@ func TestPausedPeerForgets(t *testing.T) {
 			t.Fatal("the port never pauses")
 		}
 	}
-	response := c.MMU.Ports[1].Rate.TxTime(headroom.Required(10*units.Mbps, 0, bufferBytes))
+	response := c.MMU.Ports[1].Rate.TxTime(c.MMU.Link(1).Required())
 	response += units.Microsecond - response%units.Microsecond // the switch's clock
 	for _, s := range []struct {
 		after units.Time

@@ -3,6 +3,7 @@ package buffer
 import (
 	"fmt"
 	"math/bits"
+	"reflect"
 	"strings"
 
 	"github.com/headgate/headgate/controller/config"
@@ -23,7 +24,7 @@ func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
 			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))
 	}
-	if running == nil || !Of(running).On() || Of(running) == Of(s) {
+	if running == nil || !Of(running).On() || reflect.DeepEqual(Of(running), Of(s)) {
 		return notes
 	}
 	state := f.State(s.Name)

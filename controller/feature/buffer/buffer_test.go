@@ -38,13 +38,13 @@ func TestDesired(t *testing.T) {
 	// 16 MB − 4 · 60 KB insurance − 4 · 3 KB private are shared; α = 1/16, δ = 3 KB, window 10 s.
 	dsh := testenv.Lines(t, New(nil), environment(t), "leaf1")
 	has(t, dsh, append(always,
-		"ingress.buffer.buffer_policy default → set_buffer_policy(flags=7, lossless=8, shared=15748000, private_pool=12000, headroom_pool=0, insurance_pool=240000, private=3000, lossy_private=0, threshold=0, alpha_up=0, alpha_down=4, resume_gap=3000, port_resume_gap=3000, port_queues=1, window=10000000, period=0)",
-		"ingress.buffer.buffer_port ingress_port=1 → set_buffer_port(headroom=60000, refresh=167",
+		"ingress.buffer.buffer_policy default → set_buffer_policy(flags=7, lossless=8, shared=15664000, private_pool=12000, headroom_pool=0, insurance_pool=324000, private=3000, lossy_private=0, threshold=0, alpha_up=0, alpha_down=4, resume_gap=3000, port_resume_gap=3000, port_queues=1, window=10000000, period=0)",
+		"ingress.buffer.buffer_port ingress_port=1 → set_buffer_port(headroom=81000, refresh=167",
 		"ingress.buffer.exp2 ", "ingress.buffer.log2_bytes ", "ingress.buffer.log2_ticks ", "ingress.buffer.headroom_for ",
 	)...)
 	// SIH has headroom for its one lossless queue, and needs no tables.
 	sih := testenv.Lines(t, New(nil), environment(t, "policy: dsh ", "policy: sih "), "leaf1")
-	has(t, sih, append(always, "ingress.buffer.buffer_policy default → set_buffer_policy(flags=1, lossless=8, shared=15748000,")...)
+	has(t, sih, append(always, "ingress.buffer.buffer_policy default → set_buffer_policy(flags=1, lossless=8, shared=15664000,")...)
 	if len(sih) != len(off)+4 {
 		t.Errorf("%d entries for SIH, want a port's more for each port than %d", len(sih), len(off))
 	}

@@ -33,9 +33,24 @@ type Config struct {
 	MTU units.Bytes
 	// Private is ρ of each lossless queue, LossyPrivate of each other one; default 0.
 	Private, LossyPrivate units.Bytes
-	// Headroom is Φ of each lossless queue or, with DSH, of each port; 0, the default, is what
-	// each port's link requires (headroom.Required).
+	// Headroom is Φ of each lossless queue or, with DSH, of each port; 0, the default, is that of
+	// headroom_profiles for the port's link, or else what the link requires by headroom_method.
 	Headroom units.Bytes
+	// HeadroomMethod is standard, which counts the response time that IEEE 802.3 Annex 31B.3.7 allows the
+	// peer at the line rate of the link, or dsh, which is DSH's Eq. 1 with 60 quanta at every rate and
+	// loses packets of peers above 10 Gb/s that take longer; default standard.
+	HeadroomMethod headroom.Method
+	// PeerResponse is the response time of all peers to a PAUSE, in quanta of 512 bit times, 0 … 65535;
+	// 0, the default, is what headroom_method has for the link's rate.
+	PeerResponse int
+	// CellSize is the unit in which the switch's memory is given to packets, 1 B … 64 KB, by which headroom is
+	// counted; default 1 B. The driver of a Tofino counts in the chip's cells by itself.
+	CellSize units.Bytes
+	// SmallPackets is how much of what arrives during a PAUSE is packets of the size that wastes most of
+	// its cells, 0 … 100 %; default 100. Without cells it changes nothing.
+	SmallPackets int
+	// HeadroomProfiles are a vendor's own, such as pg_profile_lookup.ini of SONiC; none by default.
+	HeadroomProfiles []HeadroomProfile
 	// Alpha is a power of two, 1/1024 … 64, by which what is free of the shared pool is multiplied
 	// for a queue's threshold; default 1.
 	Alpha headroom.Alpha
@@ -84,6 +99,29 @@ type Config struct {
 	Stuck time.Duration `key:"watchdog.stuck"`
 }
 
+// HeadroomProfile is the headroom of links of one rate. Of several with the rate, a link has that with the least
+// delay that is not below its own.
+type HeadroomProfile struct {
+	// Rate is the line rate of the link, which is its rate times scale, > 0. Required.
+	Rate units.Rate
+	// Delay is the longest one-way propagation delay of the link at line rate, 0 … 1 s, 5 ns for each
+	// metre of cable; default 0.
+	Delay units.Time
+	// Headroom is Φ, as the key of the same name above this list, 1 B … 2 GB; xoff in SONiC. Required.
+	Headroom units.Bytes
+}
+
+// Profile returns the headroom of the profile for a link at line rate, 0 where there is none.
+func (b Config) Profile(rate units.Rate, delay units.Time) units.Bytes {
+	var found HeadroomProfile
+	for _, p := range b.HeadroomProfiles {
+		if p.Rate == rate && p.Delay >= delay && (found.Rate == 0 || p.Delay < found.Delay) {
+			found = p
+		}
+	}
+	return found.Headroom
+}
+
 // MinPeriod is the shortest wall-clock time between two readings of a switch's counters.
 const MinPeriod = 5 * time.Millisecond
 
@@ -116,7 +154,7 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 	}
 	h = headroom.Config{
 		Policy: b.Policy, Buffer: b.Size, Lossless: b.Lossless, MTU: b.MTU,
-		Private: b.Private, LossyPrivate: b.LossyPrivate, Headroom: b.Headroom,
+		Private: b.Private, LossyPrivate: b.LossyPrivate, Headroom: b.Headroom, Method: b.HeadroomMethod, Cell: b.CellSize, SmallPackets: b.SmallPackets,
 		Alpha: b.Alpha, Threshold: b.Threshold, ResumeGap: b.ResumeGap, PortResumeGap: b.PortResumeGap,
 		PortQueues: b.PortQueues, Share: b.Share,
 		DSH:  headroom.DSHConfig{Window: c.Scaled(b.Window), Precision: b.Precision, Entries: b.Entries},
@@ -125,7 +163,15 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 		LocalResume: true,
 	}
 	for _, p := range switchPorts(c, s.Name) {
-		h.Ports = append(h.Ports, headroom.Port{Rate: p.Rate, Delay: c.Scaled(p.Delay)})
+		port := headroom.Port{Rate: p.Rate, Delay: c.Scaled(p.Delay), Response: units.Bytes(b.PeerResponse) * headroom.Quantum}
+		line, _ := c.LineRate(p.Rate)
+		if port.Response == 0 && b.HeadroomMethod == headroom.Standard {
+			port.Response = headroom.Response(line)
+		}
+		if b.Headroom == 0 {
+			port.Headroom = b.Profile(line, p.Delay)
+		}
+		h.Ports = append(h.Ports, port)
 		ports = append(ports, p.number)
 	}
 	return h.WithDefaults(), ports, true

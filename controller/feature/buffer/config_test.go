@@ -43,13 +43,13 @@ func TestLosslessExample(t *testing.T) {
 	}
 	want := headroom.Config{
 		Policy: headroom.DSH, Buffer: 16 * units.MB, Lossless: 1 << 3, MTU: 1500, Private: 3 * units.KB,
-		Headroom: 60 * units.KB, Alpha: -3, ResumeGap: 3 * units.KB, PortResumeGap: 3 * units.KB, PortQueues: 1, Share: 800,
+		Headroom: 81 * units.KB, Method: headroom.Standard, Cell: 1, SmallPackets: 100, Alpha: -3, ResumeGap: 3 * units.KB, PortResumeGap: 3 * units.KB, PortQueues: 1, Share: 800,
 		DSH:         headroom.DSHConfig{Window: 10 * units.Second, Precision: log2.Default(), Entries: 64},
 		SPFC:        headroom.SPFCConfig{K: 5, Period: 100 * units.Millisecond},
 		LocalResume: true,
 	}
 	for range 4 {
-		want.Ports = append(want.Ports, headroom.Port{Rate: 100 * units.Mbps, Delay: 2 * units.Millisecond})
+		want.Ports = append(want.Ports, headroom.Port{Rate: 100 * units.Mbps, Delay: 2 * units.Millisecond, Response: 394 * headroom.Quantum})
 	}
 	if diff := cmp.Diff(want, h); diff != "" {
 		t.Errorf("headroom (-want +got):\n%s", diff)

@@ -81,11 +81,11 @@ func TestPausedTimeAndPools(t *testing.T) {
 	if d := p.PausedTime[3] - time.Second; d < -100*time.Millisecond || d > 100*time.Millisecond || p.PausedTime[2] != 0 {
 		t.Errorf("paused for %v", p.PausedTime)
 	}
-	if p.Private[3] != 3000 || p.Shared[0] != 5 || p.Insured != 9 || b.Used != (pollreport.Pools{Shared: 748000, Insurance: 9}) || b.Peak.Shared != 800000 || b.Size.Shared != 15748000 {
+	if p.Private[3] != 3000 || p.Shared[0] != 5 || p.Insured != 9 || b.Used != (pollreport.Pools{Shared: 748000, Insurance: 9}) || b.Peak.Shared != 800000 || b.Size.Shared != 15664000 {
 		t.Errorf("shown is %+v", b)
 	}
-	// T = (15 748 000 − 748 000) / 16.
-	if b.Threshold != 937500 || b.Policy != "dsh" || b.Time.IsZero() {
+	// T = (15 664 000 − 748 000) / 16.
+	if b.Threshold != 932250 || b.Policy != "dsh" || b.Time.IsZero() {
 		t.Errorf("shown is %+v", b)
 	}
 }

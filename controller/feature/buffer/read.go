@@ -33,7 +33,7 @@ func Of(s *config.Switch) Config { return config.Of[Config](s, "buffer") }
 func defaults(scale int64) Config {
 	least := units.FromDuration(MinPeriod)
 	return Config{
-		Policy: Off, MTU: 1500, Share: 800, PauseQuanta: 65535,
+		Policy: Off, MTU: 1500, Share: 800, PauseQuanta: 65535, HeadroomMethod: headroom.Standard, CellSize: 1, SmallPackets: 100,
 		Window: 10 * units.Millisecond, Precision: log2.Default(), Entries: phi.DefaultEntries,
 		K: 5, Period: max(100*units.Microsecond, (least+units.Time(scale)-1)/units.Time(scale)),
 		Storm: max(1, 100_000/uint64(scale)), StormWindow: time.Second,
@@ -54,6 +54,14 @@ func (b *Config) read(m *yamlnode.Map) {
 	b.Private = m.Bytes("private", b.Private, 0, maxBuffer)
 	b.LossyPrivate = m.Bytes("lossy_private", b.LossyPrivate, 0, maxBuffer)
 	b.Headroom = m.Bytes("headroom", b.Headroom, 0, maxBuffer)
+	b.HeadroomMethod = headroom.Method(m.OneOf("headroom_method", string(b.HeadroomMethod), string(headroom.Standard), string(headroom.ByEq1)))
+	b.PeerResponse = m.Int("peer_response", b.PeerResponse, 0, 65535)
+	b.CellSize = m.Bytes("cell_size", b.CellSize, 1, 64*units.KiB)
+	b.SmallPackets = m.Int("small_packets", b.SmallPackets, 0, 100)
+	profiles := yamlnode.List(m, "headroom_profiles", readProfile)
+	if m.Has("headroom_profiles") {
+		b.HeadroomProfiles = profiles
+	}
 	b.Alpha = yamlnode.Scalar(m, "alpha", b.Alpha, `a power of two from 1/1024 to 64, such as "1/16" or 2: the pipeline multiplies by shifting`, readAlpha)
 	b.Threshold = m.Bytes("threshold", b.Threshold, 1, maxBuffer)
 	b.ResumeGap = m.Bytes("resume_gap", b.ResumeGap, 0, maxBuffer)
@@ -86,6 +94,13 @@ func (b *Config) readDSH(m *yamlnode.Map) {
 	}
 	b.Entries = m.Int("entries", b.Entries, phi.MinEntries, phi.MaxEntries)
 	b.Window = m.Time("window", b.Window, units.Nanosecond, units.Second)
+}
+
+func readProfile(m *yamlnode.Map) HeadroomProfile {
+	m.Need("rate", "headroom")
+	return HeadroomProfile{
+		Rate: m.Rate("rate", 0, 1, config.MaxRate), Delay: m.Time("delay", 0, 0, units.Second), Headroom: m.Bytes("headroom", 0, 1, maxBuffer),
+	}
 }
 
 func readAlpha(s string) (headroom.Alpha, error) {

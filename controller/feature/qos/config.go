@@ -1,11 +1,14 @@
 package qos
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tables/red"
 	"github.com/headgate/headgate/units"
 )
 
@@ -31,15 +34,53 @@ type Class struct {
 	Queue uint8
 }
 
-// ECN is RED on one queue with DCQCN's parameters.
+// ECN is RED on one queue with DCQCN's parameters: at all ports of the fabric, or at those that switch, port
+// and rate name. Of several for a queue, a port has that with its port, else its switch and rate, else its
+// switch, else its rate.
 type ECN struct {
-	// Queue is the priority queue, 0 … 7, each at most once. Required.
+	// Queue is the priority queue, 0 … 7, at most once for each combination of switch, port and rate.
+	// Required.
 	Queue uint8
+	// Switch is the switch at whose ports this holds; default all.
+	Switch string
+	// Port is the number of the only port of the switch at which this holds; default 0, all of them.
+	Port uint32
+	// Rate is the line rate of the ports at which this holds, which is the link's rate times scale; default
+	// 0, all of them.
+	Rate units.Rate
 	// KMin and KMax bound the depth between which the probability rises from 0 to PMax;
-	// 64 B ≤ KMin < KMax ≤ 4 MB. Above KMax every packet is marked. Required.
+	// 64 B ≤ KMin ≤ KMax ≤ 2 GB, which is as large as a buffer. From KMax on every packet is marked; with
+	// KMin = KMax none is below, as DCTCP has it. Required.
 	KMin, KMax units.Bytes
 	// PMax is the probability at KMax, 0 < PMax ≤ 1. Required.
 	PMax float64
+}
+
+// rank orders what holds for a port: the more it says, the higher.
+func (e ECN) rank() (n int) {
+	for i, given := range []bool{e.Rate != 0, e.Switch != "", e.Port != 0} {
+		if given {
+			n += 1 << i
+		}
+	}
+	return n
+}
+
+// ECNAt returns the curve of each queue at a port of a switch whose line rate is given, by queue.
+func (q Config) ECNAt(sw string, port uint32, rate units.Rate) []ECN {
+	var list []ECN
+	for _, e := range q.ECN {
+		if e.Switch != "" && e.Switch != sw || e.Port != 0 && e.Port != port || e.Rate != 0 && e.Rate != rate {
+			continue
+		}
+		if i := slices.IndexFunc(list, func(o ECN) bool { return o.Queue == e.Queue }); i < 0 {
+			list = append(list, e)
+		} else if e.rank() > list[i].rank() {
+			list[i] = e
+		}
+	}
+	slices.SortFunc(list, func(a, b ECN) int { return cmp.Compare(a.Queue, b.Queue) })
+	return list
 }
 
 // Of returns the section of a configuration.
@@ -73,10 +114,10 @@ func readClass(m *yamlnode.Map) Class {
 
 func readECN(m *yamlnode.Map) ECN {
 	m.Need("queue", "kmin", "kmax", "pmax")
-	// The depth key counts cells of 64 bytes in 16 bits, saturating.
-	const low, high = 64 * units.Byte, 4 * units.MB
+	const low, high = red.Cell, 2 * units.GB
 	return ECN{
-		Queue: uint8(m.Int("queue", 0, 0, 7)), KMin: m.Bytes("kmin", 0, low, high), KMax: m.Bytes("kmax", 0, low, high),
+		Queue: uint8(m.Int("queue", 0, 0, 7)), Switch: m.Text("switch", ""), Port: uint32(m.Int("port", 0, 0, 509)),
+		Rate: m.Rate("rate", 0, 0, config.MaxRate), KMin: m.Bytes("kmin", 0, low, high), KMax: m.Bytes("kmax", 0, low, high),
 		PMax: m.Above("pmax", 0, 0, 1),
 	}
 }
@@ -94,7 +135,7 @@ func check(c *config.Config, d *yamlnode.Doc) {
 			d.Fault(path, "is %d, but the switch %q has %d priority queues, want 0 to %d", q, fewest.Name, most, most-1)
 		}
 	}
-	dscps, queues := yamlnode.Unique[uint8]{}, yamlnode.Unique[uint8]{}
+	dscps, curves := yamlnode.Unique[uint8]{}, yamlnode.Unique[ECN]{}
 	for i, k := range Of(c).Classes {
 		path := fmt.Sprintf("qos.classes[%d]", i)
 		dscps.Use(d, k.DSCP, path+".dscp", fmt.Sprint(k.DSCP))
@@ -102,10 +143,37 @@ func check(c *config.Config, d *yamlnode.Doc) {
 	}
 	for i, e := range Of(c).ECN {
 		path := fmt.Sprintf("qos.ecn[%d]", i)
-		queues.Use(d, e.Queue, path+".queue", fmt.Sprint(e.Queue))
+		curves.Use(d, ECN{Queue: e.Queue, Switch: e.Switch, Port: e.Port, Rate: e.Rate}, path+".queue", fmt.Sprint(e.Queue))
 		queue(path+".queue", e.Queue)
-		if e.KMin >= e.KMax {
-			d.Fault(path+".kmin", "is %v, want less than kmax, which is %v", e.KMin, e.KMax)
+		if e.KMin > e.KMax {
+			d.Fault(path+".kmin", "is %v, want at most kmax, which is %v", e.KMin, e.KMax)
 		}
+		checkPlace(c, d, path, e)
+	}
+}
+
+// checkPlace makes sure that there is a port at which a curve holds.
+func checkPlace(c *config.Config, d *yamlnode.Doc, path string, e ECN) {
+	switch {
+	case e.Switch != "" && c.Switch(e.Switch) == nil:
+		d.Fault(path+".switch", "is %q, want the name of a switch", e.Switch)
+		return
+	case e.Switch == "" && e.Port != 0:
+		d.Fault(path+".port", "is %d, want a switch as well: ports have numbers at their switch", e.Port)
+		return
+	}
+	for _, l := range c.Links {
+		line, _ := c.LineRate(l.Rate)
+		for _, end := range []config.Endpoint{l.A, l.B} {
+			if end.Port != 0 && (e.Switch == "" || e.Switch == end.Node) && (e.Port == 0 || e.Port == end.Port) && (e.Rate == 0 || e.Rate == line) {
+				return
+			}
+		}
+	}
+	switch {
+	case e.Rate != 0:
+		d.Fault(path+".rate", "is %v, want the rate of a link times scale %d: no port has this line rate here", e.Rate, c.Scale)
+	case e.Port != 0:
+		d.Fault(path+".port", "is %d, want a port of %s that has a link", e.Port, e.Switch)
 	}
 }

@@ -4,6 +4,7 @@ package qos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/p4msg"
+	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/tables/red"
 )
@@ -78,7 +80,7 @@ func (qos) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	}
 	switch {
 	case has(markCapability):
-		for _, e := range q.ECN {
+		for _, e := range curves(env, q, &c) {
 			marks(&c, env.Pipeline, e)
 		}
 	case len(q.ECN) > 0:
@@ -157,6 +159,37 @@ func shapedBy(_ *feature.Env, field string) string {
 		return "qos.queue_limit"
 	}
 	return ""
+}
+
+// curves returns the curves of a switch's queues. The table ecn_red has one for a queue at all ports, and
+// depths up to red.MaxDepth.
+func curves(env *feature.Env, q Config, c *feature.EntityList) (list []ECN) {
+	first, at := "", []config.Endpoint(nil)
+	for _, l := range env.Config.Links {
+		for _, end := range []config.Endpoint{l.A, l.B} {
+			if end.Node != env.Switch.Name {
+				continue
+			}
+			line, _ := env.Config.LineRate(l.Rate)
+			own := q.ECNAt(end.Node, end.Port, line)
+			for i := range own {
+				own[i].Switch, own[i].Port, own[i].Rate = "", 0, 0
+			}
+			if at == nil {
+				list, first, at = own, l.Name, append(at, end)
+			} else if !slices.Equal(own, list) {
+				c.Add(nil, yamlnode.Fault{Field: "qos.ecn", Text: fmt.Sprintf("differs between the port %d (%s) and the port %d (%s) of the switch %q: its program has one curve for a queue at all ports",
+					at[0].Port, first, end.Port, l.Name, env.Switch.Name)})
+				return nil
+			}
+		}
+	}
+	for _, e := range list {
+		if e.KMax > red.MaxDepth {
+			c.Add(nil, yamlnode.Fault{Field: "qos.ecn", Text: fmt.Sprintf("has kmax %v for queue %d, which the switch %q cannot tell from %v: its program counts depth in 16 bits", e.KMax, e.Queue, env.Switch.Name, red.MaxDepth)})
+		}
+	}
+	return list
 }
 
 // marks turns a RED curve into ranges of depth. They do not overlap, so their priority,

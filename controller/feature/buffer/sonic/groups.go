@@ -267,9 +267,9 @@ func (r *importer) headroom(g sums) {
 	h := &r.h
 	required := make([]units.Bytes, len(h.Ports))
 	enough := true
-	for i, at := range h.Ports {
-		required[i] = headroom.Required(at.Rate, at.Delay, h.MTU)
-		enough = enough && g.phi[i] >= required[i]
+	for i := range h.Ports {
+		required[i] = h.Link(i).Required()
+		enough = enough && g.phi[i] >= h.Least(i)
 	}
 	fits := func() bool {
 		for i := range required {
@@ -287,7 +287,7 @@ func (r *importer) headroom(g sums) {
 	default:
 		for h.Share = 999; h.Share > 0 && !fits(); h.Share-- {
 		}
-		if h.Share == 0 {
+		if enough = enough && h.Share == 0; h.Share == 0 {
 			h.Share, h.Headroom = 1000, slices.Max(g.phi)
 			i, j := slices.Index(g.phi, slices.Min(g.phi)), slices.Index(g.phi, h.Headroom)
 			r.unlike(tableProfile, fmt.Sprintf("xoff %d at %s and %d at %s", g.phi[i], r.ports[i], h.Headroom, r.ports[j]),
@@ -332,10 +332,10 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 		}
 	}
 	full := units.Bytes(0)
-	for _, at := range h.Ports {
+	for i := range h.Ports {
 		phi := h.Headroom
 		if phi == 0 {
-			phi = headroom.Required(at.Rate, at.Delay, h.MTU)
+			phi = h.Link(i).Required()
 		}
 		full += phi * units.Bytes(len(g.lossless)/len(g.phi))
 	}

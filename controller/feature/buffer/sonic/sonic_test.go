@@ -191,7 +191,7 @@ func TestUnlike(t *testing.T) {
 		"a quick dog":    {two, classes + policy + "}\npfc_watchdog: {detection_time: 50ms}", "pfc_watchdog.detection_time: is 50ms", "100ms"},
 		"another queue": {two, strings.Replace(classes, "class: 3", "class: 3, queue: 2", 1) + policy + "}\npfc_watchdog: {detection_time: 1s}",
 			"pfc_watchdog.detection_time: is 1s, and class 3 has queue 2", ""},
-		"a longer cable": {[]link{{1, "100Mbps", "7ns"}}, classes + policy + fmt.Sprintf(", headroom: %dB}", headroom.Required(100*units.Gbps, 7*units.Nanosecond, 1500)),
+		"a longer cable": {[]link{{1, "100Mbps", "7ns"}}, classes + policy + fmt.Sprintf(", headroom: %dB}", headroom.Link{Rate: 100 * units.Gbps, Delay: 7 * units.Nanosecond, MTU: 1500, Response: headroom.Processing}.Required()),
 			"links[0].delay: is 7ns", "-"},
 	} {
 		f := must(t, fabric(c.links, c.sections+"\n"))

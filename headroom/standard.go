@@ -1,0 +1,150 @@
+package headroom
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/headgate/headgate/units"
+)
+
+// Method names how the headroom of a link is computed (Link.Required).
+type Method string
+
+// The methods.
+const (
+	// Standard counts the response time that IEEE 802.3 Annex 31B.3.7 allows at the link's speed.
+	// It is the default.
+	Standard Method = "standard"
+	// ByEq1 counts 60 quanta at every speed, as DSH's Eq. 1 does. It is for the papers' figures: a
+	// peer above 10 Gb/s may take longer, and then packets are lost.
+	ByEq1 Method = "dsh"
+)
+
+// Methods returns all methods.
+func Methods() []Method { return []Method{Standard, ByEq1} }
+
+// Sizes that the calculators know.
+const (
+	// Quantum is a pause quantum, 512 bit times (IEEE 802.3 Annex 31B.2).
+	Quantum units.Bytes = 64
+	// Processing is how much a port may still send between the arrival of a PFC frame and
+	// its effect: 60 quanta of 512 bit times (IEEE 802.1Qbb; DSH §II-C part 3).
+	Processing = 60 * Quantum
+	// FrameWire is what one PFC frame takes on the wire: 64 B, preamble and gap.
+	FrameWire units.Bytes = 64 + 20
+	// smallest is the smallest frame of Ethernet.
+	smallest units.Bytes = 64
+	// Classes is the number of PFC classes (IEEE 802.1Q).
+	Classes = 8
+)
+
+// responses has the quanta within which IEEE 802.3 Annex 31B.3.7 bounds the response to a PAUSE:
+// from its arrival at the peer's connector (MDI) to the last moment at which the peer may begin a
+// frame. The source is the table in sonic-net/sonic-mgmt issue 6223; sonic-swss
+// cfgmgr/buffer_headroom_mellanox.lua has the same values, and 905 for 800 Gb/s, which its author
+// says the standard shares with 400 Gb/s (sonic-swss pull request 2860). The clause has 1 and 2
+// quanta up to 1 Gb/s; there the 60 quanta of IEEE 802.1Qbb count.
+var responses = []struct {
+	rate   units.Rate
+	quanta units.Bytes
+}{
+	{10 * units.Gbps, 67}, {25 * units.Gbps, 80}, {40 * units.Gbps, 118}, {50 * units.Gbps, 147},
+	{100 * units.Gbps, 394}, {200 * units.Gbps, 453}, {400 * units.Gbps, 905}, {800 * units.Gbps, 905},
+}
+
+// Response returns how much a peer that keeps to IEEE 802.3 Annex 31B.3.7 may still send at a rate
+// between the arrival of a PAUSE and its effect. No public source has a value for other rates: up to
+// 1 Gb/s they have Processing, between two rates of the table the value of the higher one, and above
+// the last one its response time.
+func Response(rate units.Rate) units.Bytes {
+	if rate <= units.Gbps {
+		return Processing
+	}
+	for _, r := range responses {
+		if rate <= r.rate {
+			return r.quanta * Quantum
+		}
+	}
+	last := responses[len(responses)-1]
+	return units.Bytes(math.Ceil(float64(last.quanta*Quantum) * float64(rate) / float64(last.rate)))
+}
+
+// Link is what the headroom of an ingress queue follows from.
+type Link struct {
+	Rate  units.Rate
+	Delay units.Time // propagation one way
+	MTU   units.Bytes
+	// Response is how much the peer may still send after a PAUSE has arrived.
+	Response units.Bytes
+	// Cell is the unit in which the memory is given to packets; up to 1 B is none.
+	Cell units.Bytes
+	// SmallPackets is how much of what arrives is packets of the size that wastes most of its cells, in
+	// percent; the rest is of the size of the MTU.
+	SmallPackets int
+}
+
+// Eq1 returns the worst-case headroom of DSH's Eq. 1 for one ingress queue,
+// Φ = 2(C·Dprop + L_MTU) + 3840 B: what arrives after a PAUSE has been decided on.
+func Eq1(rate units.Rate, delay units.Time, mtu units.Bytes) units.Bytes {
+	return Link{Rate: rate, Delay: delay, MTU: mtu, Response: Processing}.arrives()
+}
+
+// arrives is Eq. 1 with the peer's response in place of 3840 B.
+func (l Link) arrives() units.Bytes { return 2*(l.Rate.In(l.Delay)+l.MTU) + l.Response }
+
+// Required returns the headroom that makes a queue lossless in a switch whose PAUSE is
+// decided by the packet that no longer fits: what arrives after it, that packet itself (which is
+// already in the headroom), and up to one PFC frame of each class on the wire, which Eq. 1 takes to
+// be sent in no time. With cells this is what the packets occupy, in whole cells; the occupancy of
+// small packets is that of sonic-swss buffer_headroom_mellanox.lua.
+func (l Link) Required() units.Bytes {
+	bytes := l.arrives() + Classes*FrameWire
+	if l.Cell <= 1 {
+		return bytes + l.MTU
+	}
+	up := func(n units.Bytes) units.Bytes { return (n + l.Cell - 1) / l.Cell * l.Cell }
+	return up(units.Bytes(math.Ceil(float64(bytes)*l.occupancy()))) + up(l.MTU)
+}
+
+// occupancy is how many bytes of cells a byte of packets takes.
+func (l Link) occupancy() float64 {
+	in := func(n units.Bytes) float64 { return float64((n+l.Cell-1)/l.Cell*l.Cell) / float64(n) }
+	// The worst packet is the smallest one, or the first that needs one more cell than it.
+	worst := max(in(smallest), in((smallest+l.Cell-1)/l.Cell*l.Cell+1))
+	return (float64(100-l.SmallPackets)*in(l.MTU) + float64(l.SmallPackets)*worst) / 100
+}
+
+// text shows the arithmetic of Required.
+func (l Link) text() string {
+	s := fmt.Sprintf("%d B = 2·(%v · %v = %d B + MTU %d B) + %d B that the peer sends before it responds (%d quanta) + the pausing packet %d B + %d PFC frames %d B",
+		l.Required(), l.Rate, l.Delay, l.Rate.In(l.Delay), l.MTU, l.Response, l.Response/Quantum, l.MTU, Classes, Classes*FrameWire)
+	if l.Cell > 1 {
+		s += fmt.Sprintf(", times %.3f in cells of %d B with %d %% small packets", l.occupancy(), l.Cell, l.SmallPackets)
+	}
+	return s
+}
+
+// link returns what the headroom of a port follows from.
+func (c *Config) link(p *Port) Link {
+	l := Link{Rate: p.Rate, Delay: p.Delay, MTU: c.MTU, Response: p.Response, Cell: c.Cell, SmallPackets: c.SmallPackets}
+	if l.Response == 0 && c.Method == ByEq1 {
+		l.Response = Processing
+	} else if l.Response == 0 {
+		l.Response = Response(p.Rate)
+	}
+	return l
+}
+
+// least is link with a peer that responds as fast as Eq. 1 has it, or faster where Port.Response says so.
+func (c *Config) least(p *Port) Link {
+	l := c.link(p)
+	l.Response = min(l.Response, Processing)
+	return l
+}
+
+// Least returns the headroom below which port i loses packets of every peer that Eq. 1 has in mind; Validate
+// refuses less.
+func (c *Config) Least(i int) units.Bytes { return c.least(&c.Ports[i]).Required() }
+
+// Link returns what the headroom of port i follows from.
+func (c *Config) Link(i int) Link { return c.link(&c.Ports[i]) }
