@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/cli/command"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/metadata"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/internal/dial"
@@ -98,11 +99,22 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 	e.conn, err = dial.Client(e.Server, command.Credentials(v),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithChainUnaryInterceptor(requestID(v.GetString("request-id")), pb.AskAgain),
 	)
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// requestID names changes that were asked for before; an empty id names none.
+func requestID(id string) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if id != "" && pb.Changes(method) {
+			ctx = metadata.AppendToOutgoingContext(ctx, pb.RequestIDKey, id)
+		}
+		return invoke(ctx, method, in, out, conn, opts...)
+	}
 }
 
 func (e *env) fabric() pb.FabricServiceClient { return pb.NewFabricServiceClient(e.conn) }

@@ -50,6 +50,9 @@ func explain(server string, err error) []string {
 	}
 	switch s.Code() {
 	case codes.Unavailable:
+		if strings.HasPrefix(s.Message(), "outcome unknown") {
+			return []string{s.Message() + " (--request-id)"}
+		}
 		if why, ok := unreachable(s.Message()); ok {
 			return []string{fmt.Sprintf("no controller answers at %s (%s): start one with `headgate run` or `headgate controller`, or name it with --server or HEADGATE_SERVER",
 				server, why)}

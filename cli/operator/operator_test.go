@@ -35,6 +35,7 @@ func TestCallErrorNamesTheServer(t *testing.T) {
 	}{
 		{status.Error(codes.NotFound, "no such flow"), "no such flow"},
 		{status.Error(codes.Unimplemented, "unknown method"), "the server at x:1 is not a controller of this version: unknown method"},
+		{status.Error(codes.Unavailable, "outcome unknown: x: dial tcp"), "outcome unknown: x: dial tcp (--request-id)"},
 		{context.DeadlineExceeded, "context deadline exceeded"},
 	} {
 		if got := (&callError{"x:1", tt.err}).Error(); got != tt.want {

@@ -31,7 +31,7 @@ type requests struct {
 // unary is a grpc.UnaryServerInterceptor, behind the authorizer's.
 func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	id := metadata.ValueFromIncomingContext(ctx, pb.RequestIDKey)
-	if len(id) == 0 || !authz.MethodOf(info.FullMethod).Changes() {
+	if len(id) == 0 || !pb.Changes(info.FullMethod) {
 		return next(ctx, in)
 	}
 	if len(id) > 1 || id[0] == "" || len(id[0]) > maxRequestID || strings.ContainsFunc(id[0], func(r rune) bool { return r <= ' ' || r > '~' }) {

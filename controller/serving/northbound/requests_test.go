@@ -18,6 +18,7 @@ import (
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
+	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/state/store"
 )
@@ -45,6 +46,12 @@ func asked(t *testing.T, id string) context.Context {
 // TestRequestIDs: a change with an id is made once, answered again, and the id is good for no other change.
 func TestRequestIDs(t *testing.T) {
 	r := kept(t, func(*Options) {})
+	if _, err := r.weights.Set(weights.Caller{}, weights.Change{Key: mustKey(t, "10.0.0.3:1,10.0.0.9:50151"), Weight: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.priorities.Allocate(nil, "batch", 3); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		call  func(ctx context.Context, other bool) (proto.Message, error)
 		undo  func() error // so that another change would be seen
@@ -64,6 +71,12 @@ func TestRequestIDs(t *testing.T) {
 		}, func() error { return nil }, 1},
 		"AllocatePriority": {func(ctx context.Context, other bool) (proto.Message, error) {
 			return r.channel().AllocatePriority(ctx, &pb.AllocatePriorityRequest{Application: "web" + name(other)})
+		}, func() error { return nil }, 1},
+		"DeleteFlow": {func(ctx context.Context, other bool) (proto.Message, error) {
+			return r.weight().DeleteFlow(ctx, &pb.DeleteFlowRequest{Flow: flow("10.0.0.3", 1+uint32(len(name(other))))})
+		}, func() error { return nil }, 1},
+		"ReleasePriority": {func(ctx context.Context, other bool) (proto.Message, error) {
+			return r.channel().ReleasePriority(ctx, &pb.ReleasePriorityRequest{Application: "batch" + name(other), Priority: 3})
 		}, func() error { return nil }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +116,20 @@ func name(other bool) string {
 		return "other"
 	}
 	return ""
+}
+
+// TestChangesHaveIDs: each method that the leader alone answers, as it changes something, is one that takes an id, but
+// for those that can be called again without.
+func TestChangesHaveIDs(t *testing.T) {
+	without := map[string]bool{pb.StateService_ReplaceMember_FullMethodName: true}
+	for _, s := range []grpc.ServiceDesc{pb.FabricService_ServiceDesc, pb.StateService_ServiceDesc, pb.WeightService_ServiceDesc, pb.PriorityService_ServiceDesc, pb.HostService_ServiceDesc} {
+		for _, m := range s.Methods {
+			name := "/" + s.ServiceName + "/" + m.MethodName
+			if changes := authz.MethodOf(name).Changes() && !without[name]; changes != pb.Changes(name) {
+				t.Errorf("%s changes something: %v, takes an id: %v", name, changes, pb.Changes(name))
+			}
+		}
+	}
 }
 
 // TestRequestsTakeTurns: calls with one id at one time make one change.
