@@ -23,7 +23,7 @@ import (
 func newControllerCommand() *cobra.Command {
 	var restore, file, member, socket, loopback, profile string
 	var format service.Format
-	var verbose, replace bool
+	var verbose, replace, acceptLoss bool
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Run the daemon against switches that are already there",
@@ -46,6 +46,7 @@ func newControllerCommand() *cobra.Command {
 	f.StringVar(&loopback, "insecure-loopback", "", "without controller.tls, let everyone on this machine call at controller.listen and see controller.metrics, with this `role`")
 	f.Lookup("insecure-loopback").NoOptDefVal = string(authz.Admin)
 	f.BoolVar(&replace, "replace", false, "apply the fabric file even if another configuration was applied through the API since")
+	f.BoolVar(&acceptLoss, "accept-loss", false, "start with a state file or an audit log that is damaged, or older than the other one says, and go on with what it has")
 	f.BoolVarP(&verbose, "verbose", "v", false, "log every call of the API")
 	f.Var(&format, "log-format", service.FormatUsage)
 	f.StringVar(&profile, "pprof", "", service.ProfileUsage)
@@ -84,7 +85,7 @@ func newControllerCommand() *cobra.Command {
 		signal.Notify(reload, syscall.SIGHUP)
 		defer signal.Stop(reload)
 		return daemon.Run(c.Context(), daemon.Options{
-			Config: cfg, Member: member, Restore: restore, Replace: replace, Reload: reload, Load: load, Flags: flags,
+			Config: cfg, Member: member, Restore: restore, AcceptLoss: acceptLoss, Replace: replace, Reload: reload, Load: load, Flags: flags,
 			Socket: socket, MayLackSocket: !given, Loopback: authz.Role(loopback), Log: log,
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -27,6 +28,7 @@ import (
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/state/store"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/service"
 )
 
@@ -46,6 +48,8 @@ type Options struct {
 	// Restore is a state file with which an empty cluster begins; empty for none. A cluster that began
 	// otherwise is refused.
 	Restore string
+	// AcceptLoss starts with a state file or an audit log that is damaged, or older than the other one says.
+	AcceptLoss bool
 	// Flags override keys of every configuration that is applied; see config.Options.
 	Flags map[string]*pflag.Flag
 	// Socket is the path of a Unix socket on which the API is served, with or without TLS
@@ -91,9 +95,12 @@ func Run(ctx context.Context, o Options) error {
 	case o.Restore != "":
 		return errors.New("--restore: the configuration has no controller.cluster: use `headgate state restore`")
 	}
-	db, err := store.Open(o.Config.Controller.State, store.Options{})
+	db, err := store.Open(o.Config.Controller.State, store.Options{AcceptLoss: o.AcceptLoss})
 	if err != nil {
-		return err
+		return o.withGeneration(err)
+	}
+	if err := db.Err(); err != nil {
+		o.Log.Error("the state file cannot be written: it is read, and changes are refused until it can be", "err", err)
 	}
 	return o.run(ctx, db, leadership{})
 }
@@ -110,12 +117,15 @@ type leadership struct {
 // run drives the switches until ctx ends, and closes the store.
 func (o Options) run(ctx context.Context, db *store.Store, at leadership) error {
 	defer db.Close()
-	file, err := o.openAudit()
+	file, lost, err := o.openAudit(db.AuditLog())
 	if err != nil {
 		return err
 	}
 	if file != nil {
 		defer file.Close()
+		if err := db.Beside(file); err != nil {
+			return err
+		}
 	}
 	pending := &outcome.Pending{}
 	log := audit.New(audit.Options{Keeper: db, File: file, Log: o.Log})
@@ -136,6 +146,9 @@ func (o Options) run(ctx context.Context, db *store.Store, at leadership) error 
 	}); err != nil {
 		return err
 	}
+	if lost = errors.Join(db.Loss(), lost); lost != nil {
+		d.acceptLoss(lost, saved.Generation)
+	}
 	listeners, err := o.listen(ctx, files)
 	if err != nil {
 		return err
@@ -150,19 +163,50 @@ func (o Options) run(ctx context.Context, db *store.Store, at leadership) error 
 	return nil
 }
 
-// openAudit opens the audit log's file, nil for none.
-func (o Options) openAudit() (*audit.File, error) {
-	if name := o.Config.Controller.Audit; name != "" && name != "off" {
-		return audit.OpenFile(name, o.Log)
+// openAudit opens the audit log's file, nil for none, whose lines a state file knows up to one. What --accept-loss accepts
+// of it is lost.
+func (o Options) openAudit(known audit.Head) (file *audit.File, lost, err error) {
+	name := o.Config.Controller.Audit
+	if name == "" || name == "off" {
+		return nil, nil, nil
 	}
-	return nil, nil
+	var damaged *audit.DamagedError
+	if file, err = audit.OpenFile(name, known, o.Log); errors.As(err, &damaged) && known != (audit.Head{}) {
+		if o.AcceptLoss {
+			lost = err
+			file, err = audit.OpenFile(name, audit.Head{}, o.Log)
+		} else {
+			err = fmt.Errorf("%w; put the log back, or start with --accept-loss to go on with the lines that it has", err)
+		}
+	}
+	return file, lost, err
+}
+
+// withGeneration adds to why a state file cannot be read which generation the audit log says was in force.
+func (o Options) withGeneration(err error) error {
+	var damaged *store.DamagedError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	if file, _, err2 := o.openAudit(audit.Head{}); err2 == nil && file != nil {
+		defer file.Close()
+		err = fmt.Errorf("%w; the audit log says that generation %d was applied last", err, file.Said().Generation)
+	}
+	return err
+}
+
+// acceptLoss says that --accept-loss was needed.
+func (d *daemon) acceptLoss(lost error, generation uint64) {
+	d.Log.Error("the state is not what it was, which --accept-loss accepts", "generation", generation, "err", lost)
+	d.audit.Record(audit.Entry{Peer: "controller", What: audit.AcceptLoss, Subject: d.Config.Controller.State, Value: float64(generation), After: lost.Error()}, nil)
+	d.core.Events().Publish(view.Event{Time: time.Now(), Severity: view.Error, Subject: d.Config.Controller.State, Kind: "state.loss", Message: lost.Error()})
 }
 
 // serve applies the configuration and runs everything until ctx ends.
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved history.Entry) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
-	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Health: d.health, Ready: d.ready, Allow: d.authorizer.Request, Leads: d.leads, Pages: web.Handler(core, d.Log), Log: d.Log})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Ready: d.ready, Allow: d.authorizer.Request, Leads: d.leads, Pages: web.Handler(core, d.Log), Log: d.Log})
 	if err != nil {
 		return err
 	}
@@ -182,7 +226,8 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 	}
 	group.Go(func() error { return d.reloads(ctx) })
 	group.Go(func() error { d.history.Run(ctx, d.rollback); return nil })
-	service.Ready(ctx, d.Log, func(context.Context) error { return d.db.Err() })
+	// A store that hangs is cured by a restart, and one whose disk is full is not.
+	service.Ready(ctx, d.Log, func(context.Context) error { _ = d.db.Err(); return nil })
 	return group.Wait()
 }
 

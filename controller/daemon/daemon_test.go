@@ -151,7 +151,7 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/healthz": "200 state store: ok\n",
+		"/healthz": "200 ok\n",
 		"/readyz":  "503 state store: ok\nconfiguration: ok\nswitch s1: disconnected: ",
 	} {
 		// Over a connection of its own, which leaves nothing behind.

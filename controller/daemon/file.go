@@ -21,7 +21,7 @@ import (
 // A file that became impossible since it was read last, such as one with fewer priorities than
 // are allocated, is no reason to leave the fabric alone: what was applied last stays, and log,
 // events and /readyz say so until a file is taken. With --replace it is an error: that was an
-// order.
+// order. So it is where the file cannot be kept, as on a full disk.
 //
 // In a cluster only the first file is applied, by whoever leads first.
 func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
@@ -39,13 +39,14 @@ func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
 	}
 	_, err := d.apply(history.With(ctx, history.Note{By: "controller", Why: "the file at the start"}), d.Config) // no switch can hold it before the core runs
 	var faults *yamlnode.Error
+	unkept := err != nil && d.db.Err() != nil
 	switch {
-	case !errors.As(err, &faults) || saved.YAML == "" || saved.YAML == string(d.Config.Source):
+	case !unkept && (!errors.As(err, &faults) || saved.YAML == string(d.Config.Source)), saved.YAML == "":
 		return err
 	case d.Replace:
 		return fmt.Errorf("%w; without --replace the configuration of %s stays, which was applied last, and what stands against the file can be changed", err, saved.File)
 	}
-	if err := d.resume(ctx, saved); err != nil {
+	if err := d.resume(ctx, saved); err != nil || saved.YAML == string(d.Config.Source) {
 		return err
 	}
 	err = fmt.Errorf("%w; the configuration stays that was applied last, on %s: mend the file, or what stands against it, and send SIGHUP", err, saved.Applied.Format(time.DateTime))

@@ -8,19 +8,12 @@ import (
 	"github.com/headgate/headgate/controller/view"
 )
 
-// health says whether the process works. What it drives is no part of that: to restart a
-// controller helps no switch that is dead.
-func (d *daemon) health() []metrics.Check {
+// ready says whether what changes can be kept, and whether the fabric is as the configuration wants it, switch by switch.
+func (d *daemon) ready() []metrics.Check {
 	list := []metrics.Check{{Part: "state store", Err: d.db.Err()}}
 	if d.auditFile != nil {
 		list = append(list, metrics.Check{Part: "audit log", Err: d.auditFile.Err()})
 	}
-	return list
-}
-
-// ready says whether the fabric is as the configuration wants it, switch by switch.
-func (d *daemon) ready() []metrics.Check {
-	list := d.health()
 	fabric := d.core.Fabric()
 	configuration := metrics.Check{Part: "configuration"}
 	if fabric.Name == "" {

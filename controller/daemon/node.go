@@ -98,6 +98,8 @@ func (o Options) newNode() (*node, error) {
 			names = append(names, m.Name)
 		}
 		return nil, fmt.Errorf("--member %q is not allowed: want one of controller.cluster.members, which are %v", o.Member, names)
+	case o.AcceptLoss:
+		return nil, errors.New("--accept-loss: a cluster's state is in etcd")
 	case o.Replace:
 		return nil, errors.New("--replace: a cluster's configuration comes by `headgate apply`")
 	}
@@ -247,9 +249,9 @@ func (m *node) runLeader(term *cluster.Term) (err error) {
 	}
 	relayed = clients.Limit(relayed, clients.Options{Name: "members", Log: m.Log})
 	defer relayed.Close()
-	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End}, store.Options{Restore: m.Restore})
+	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End, Term: term.Number}, store.Options{Restore: m.Restore})
 	if err == nil {
-		at := leadership{term: term.Number, leads: term.Leads, members: m.tls, relayed: relayed}
+		at := leadership{term: db.Term(), leads: term.Leads, members: m.tls, relayed: relayed}
 		if len(m.conf.Etcd) == 0 {
 			at.cluster = m.Node
 		}

@@ -13,12 +13,15 @@ import (
 // Ready tells systemd, for units of Type=notify with WatchdogSec= (systemd.service(5), sd_notify(3)),
 // how the program is; without systemd it does nothing. It reports that the program does its work from now on. Where the unit has a watchdog, it also
 // reports, twice in the watchdog's time, that the program is alive, for as long as ctx has not ended and
-// healthy returns nil within half the watchdog's time, when its context ends. systemd restarts a program
-// that stops reporting.
+// healthy returns nil within half the watchdog's time, when its context ends; a nil healthy is always well. systemd
+// restarts a program that stops reporting.
 func Ready(ctx context.Context, log *slog.Logger, healthy func(context.Context) error) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
 		log.Warn("systemd was not told of readiness", "error", err)
 		return
+	}
+	if healthy == nil {
+		healthy = func(context.Context) error { return nil }
 	}
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

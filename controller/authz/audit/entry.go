@@ -29,6 +29,9 @@ const (
 	Denied   = "denied" // Subject is the method that was called
 	Backup   = "backup"
 	Replace  = "replace member" // Subject is its name
+	// AcceptLoss is a start with a state file that is not what the audit log says: Subject is the file, Value the
+	// generation that it has.
+	AcceptLoss = "accept loss"
 )
 
 // Entry is one line of the log: a change, or a refusal, with who asked.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/headgate/headgate/internal/ring"
@@ -19,31 +20,37 @@ import (
 
 // link is a line of a log.
 type link struct {
-	Seq   uint64          `json:"seq"`  // from 1 without a gap
-	Prev  string          `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
+	Seq   uint64          `json:"seq"`            // from 1 without a gap
+	Prev  string          `json:"prev"`           // SHA-256 of the line before, without its end; zeros for the first
+	State Head            `json:"state,omitzero"` // of the state file when the line was written
 	Entry json.RawMessage `json:"entry"`
 }
 
-// head is the end of a chain: the last line's number and SHA-256.
-type head struct {
-	seq  uint64
-	hash [sha256.Size]byte
+// Head is the end of a chain: the number and the SHA-256 of the last line of a log, or of the last change of a state
+// file. The zero Head is that of an empty chain.
+type Head struct {
+	Seq  uint64
+	Hash [sha256.Size]byte
 }
 
 // String writes a head as it stands in the file that ends in .head.
-func (m head) String() string { return fmt.Sprintf("%020d %x\n", m.seq, m.hash) }
+func (m Head) String() string { return fmt.Sprintf("%020d %x\n", m.Seq, m.Hash) }
 
-func parseHead(text []byte) (m head, err error) {
+// MarshalText writes a head on one line.
+func (m Head) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%d %x", m.Seq, m.Hash), nil }
+
+// UnmarshalText reads what String and MarshalText write.
+func (m *Head) UnmarshalText(text []byte) error {
 	var hash string
-	if _, err = fmt.Sscanf(string(text), "%d %s\n", &m.seq, &hash); err != nil {
-		return m, err
+	if _, err := fmt.Sscanf(string(text), "%d %s", &m.Seq, &hash); err != nil {
+		return err
 	}
 	raw, err := hex.DecodeString(hash)
-	if err != nil || len(raw) != len(m.hash) {
-		return m, errors.New("it holds no SHA-256")
+	if err != nil || len(raw) != len(m.Hash) {
+		return errors.New("it holds no SHA-256")
 	}
-	copy(m.hash[:], raw)
-	return m, nil
+	copy(m.Hash[:], raw)
+	return nil
 }
 
 // HeadName is the name of the file that says where a log ends.
@@ -77,27 +84,55 @@ type File struct {
 	headFile *os.File // locked by the process that has the file open
 	first    uint64   // line of file
 	size     int64
-	end      head
+	end      Head
 	failed   error
 	late     [][]byte // entries that could not be written yet
 	recent   *ring.Last[string]
+	said     Said
+	state    func() Head // nil: no state file is beside it
+
+	written atomic.Pointer[Head] // end, for whoever must not wait for mu
+}
+
+// Said is what a log says of the state file beside it.
+type Said struct {
+	State      Head   // when the last line was written; zero where no line says it
+	Generation uint64 // that was applied last, 0 for none
+	Last       string // the last line's entry, as it stands there
 }
 
 // OpenFile opens or creates a log and checks the file that is written and the one before, which is
-// all that a restart must wait for: Verify checks all. A log that was changed or cut is refused
-// with a *DamagedError; a last line that a crash cut short is removed, and the log says so.
-func OpenFile(path string, log *slog.Logger) (*File, error) {
+// all that a restart must wait for: Verify checks all. A log that was changed or cut, or is not the one whose
+// end a state file knows, is refused with a *DamagedError; a last line that a crash cut short is removed, and the
+// log says so.
+func OpenFile(path string, known Head, log *slog.Logger) (*File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)
 	}
 	t := &File{path: path, most: fileSize, recent: ring.NewLast[string](remembered)}
-	if err := t.begin(log); err != nil {
+	if err := t.begin(known, log); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-func (t *File) begin(log *slog.Logger) error {
+// Path returns the name of the file that is written.
+func (t *File) Path() string { return t.path }
+
+// Said returns what the log said of the state file when it was opened.
+func (t *File) Said() Said { return t.said }
+
+// Follow lets each line say how far a state file is. The function must not wait for the log.
+func (t *File) Follow(state func() Head) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state = state
+}
+
+// End returns the last line that is on disk. It waits for nobody.
+func (t *File) End() Head { return *t.written.Load() }
+
+func (t *File) begin(known Head, log *slog.Logger) error {
 	list, err := parts(t.path)
 	if err != nil {
 		return err
@@ -121,9 +156,9 @@ func (t *File) begin(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	var want head
+	var want Head
 	if len(text) > 0 || !empty {
-		if want, err = parseHead(text); err != nil {
+		if err := want.UnmarshalText(text); err != nil {
 			return &DamagedError{Path: HeadName(t.path), Err: err}
 		}
 	}
@@ -132,23 +167,39 @@ func (t *File) begin(log *slog.Logger) error {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	list = list[max(0, len(list)-2):]
-	w := walker{begin: list[0].first, want: want, each: func(_, entry []byte) error { t.recent.Push(string(entry)); return nil }}
+	w := walker{begin: list[0].first, want: want, known: known, each: t.remember}
 	if err := w.walk(list); err != nil {
 		return err
 	}
-	t.end, t.first, t.size = w.end, w.first, w.size
+	t.end, t.first, t.size, t.said.State = w.end, w.first, w.size, w.state
 	if w.torn > 0 {
-		log.Warn("the last line of the audit log was not written whole, as when the machine stops, and is removed", "file", t.path, "line", t.end.seq+1, "bytes", w.torn)
+		log.Warn("the last line of the audit log was not written whole, as when the machine stops, and is removed", "file", t.path, "line", t.end.Seq+1, "bytes", w.torn)
 		if err := t.file.Truncate(t.size); err != nil {
 			return err
 		}
 	}
-	return t.writeHead()
+	t.failed = t.writeHead() // a disk that is full is no reason not to start
+	return nil
+}
+
+// remember keeps what is of interest of a line that is there already.
+func (t *File) remember(_, entry []byte) error {
+	t.recent.Push(string(entry))
+	t.said.Last = string(entry)
+	for _, what := range []string{Apply, AcceptLoss} {
+		var e Entry
+		if bytes.Contains(entry, []byte(`"`+what+`"`)) && json.Unmarshal(entry, &e) == nil && e.What == what && e.Refused == "" {
+			t.said.Generation = uint64(e.Value)
+		}
+	}
+	return nil
 }
 
 // writeHead follows the lines: after a crash it may be behind them, never ahead.
 func (t *File) writeHead() error {
-	_, err := t.headFile.WriteAt([]byte(t.end.String()), 0)
+	end := t.end
+	t.written.Store(&end)
+	_, err := t.headFile.WriteAt([]byte(end.String()), 0)
 	return err
 }
 
@@ -165,10 +216,13 @@ func (t *File) Close() error {
 	return err
 }
 
-// Err returns why the last line could not be written, nil when it was.
+// Err returns why lines wait to be written, nil when none does. It tries again.
 func (t *File) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.failed != nil {
+		t.failed = t.flush()
+	}
 	return t.failed
 }
 
@@ -237,7 +291,7 @@ func (t *File) turn() error {
 		return errors.Join(err, f.Close())
 	}
 	err = t.file.Close() // what was written is on disk
-	t.file, t.first, t.size = f, t.end.seq+1, 0
+	t.file, t.first, t.size = f, t.end.Seq+1, 0
 	return err
 }
 
@@ -246,13 +300,17 @@ func (t *File) flush() error {
 		return err
 	}
 	var out bytes.Buffer
+	var state Head
+	if t.state != nil {
+		state = t.state()
+	}
 	end := t.end
 	for _, e := range t.late {
-		text, err := json.Marshal(link{Seq: end.seq + 1, Prev: hex.EncodeToString(end.hash[:]), Entry: e})
+		text, err := json.Marshal(link{Seq: end.Seq + 1, Prev: hex.EncodeToString(end.Hash[:]), State: state, Entry: e})
 		if err != nil {
 			return err
 		}
-		end = head{end.seq + 1, sha256.Sum256(text)}
+		end = Head{end.Seq + 1, sha256.Sum256(text)}
 		out.Write(text)
 		out.WriteByte('\n')
 	}
@@ -283,7 +341,7 @@ func (t *File) Export(line func(text []byte) error) (head string, err error) {
 	if err != nil {
 		return "", err
 	}
-	w.begin, w.last = list[0].first, end.seq
+	w.begin, w.last = list[0].first, end.Seq
 	return end.String(), w.read()
 }
 

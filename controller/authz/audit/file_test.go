@@ -17,7 +17,7 @@ import (
 func logFile(t *testing.T, entries int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit")
-	l, err := OpenFile(path, slog.New(slog.DiscardHandler))
+	l, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestTampering(t *testing.T) {
 				}
 			}
 			lines, _, err := Verify(path, 1)
-			l, openErr := OpenFile(path, slog.New(slog.DiscardHandler))
+			l, openErr := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 			if openErr == nil {
 				_ = l.Close()
 			}
@@ -126,7 +126,7 @@ func TestTornLine(t *testing.T) {
 			t.Errorf("%q: %d lines, %v", torn, n, err)
 		}
 		var log strings.Builder
-		l, err := OpenFile(path, slog.New(slog.NewTextHandler(&log, nil)))
+		l, err := OpenFile(path, Head{}, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestTornLine(t *testing.T) {
 	if err := os.WriteFile(HeadName(path), behind, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := OpenFile(path, slog.New(slog.DiscardHandler))
+	l, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = errors.Join(l.Append(Entry{What: Apply}), l.Close())
 	}
@@ -159,7 +159,7 @@ func TestCatchUp(t *testing.T) {
 		k.kept = append(k.kept, Entry{What: Weight, Value: float64(i)})
 	}
 	for range 2 {
-		tr, err := OpenFile(path, slog.New(slog.DiscardHandler))
+		tr, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestCatchUp(t *testing.T) {
 // TestFullDisk: what could not be written is written with the next line that can.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
-	l, err := OpenFile(path, slog.New(slog.DiscardHandler))
+	l, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestRefusalsAreSummarised(t *testing.T) {
 }
 
 func FuzzVerify(f *testing.F) {
-	f.Add([]byte(`{"seq":1,"prev":"","entry":{}}`+"\n"), []byte(head{}.String()))
+	f.Add([]byte(`{"seq":1,"prev":"","entry":{}}`+"\n"), []byte(Head{}.String()))
 	f.Fuzz(func(t *testing.T, text, head []byte) {
 		path := filepath.Join(t.TempDir(), "audit")
 		if err := errors.Join(os.WriteFile(path, text, 0o600), os.WriteFile(HeadName(path), head, 0o600)); err != nil {
@@ -260,7 +260,7 @@ func parted(t *testing.T) (path string, names []string, firsts []uint64) {
 	t.Helper()
 	path = logFile(t, 0)
 	for range 4 { // a restart goes on where it was
-		l, err := OpenFile(path, slog.New(slog.DiscardHandler))
+		l, err := OpenFile(path, Head{}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +292,7 @@ func TestParts(t *testing.T) {
 	for _, n := range names {
 		all += string(content(t, n))
 	}
-	open := func() (*File, error) { return OpenFile(path, slog.New(slog.DiscardHandler)) }
+	open := func() (*File, error) { return OpenFile(path, Head{}, slog.New(slog.DiscardHandler)) }
 	l, err := open()
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 	text, err := os.ReadFile(HeadName(path))
 	if err != nil {
 		err = headError(path, err)
-	} else if w.want, err = parseHead(text); err != nil {
+	} else if err = w.want.UnmarshalText(text); err != nil {
 		err = &DamagedError{Path: HeadName(path), Err: err}
 	}
 	if err != nil {
@@ -76,19 +76,21 @@ func Verify(path string, from uint64) (last uint64, hash string, err error) {
 		return 0, "", err
 	}
 	err = w.read()
-	return w.end.seq, hex.EncodeToString(w.end.hash[:]), err
+	return w.end.Seq, hex.EncodeToString(w.end.Hash[:]), err
 }
 
 // walker reads and checks lines.
 type walker struct {
 	begin uint64 // the number of the first line; 0 for 1
 	last  uint64 // the number of the last one that is of interest; 0 for all
-	want  head   // whose line must be there
+	want  Head   // whose line must be there, as the file that ends in .head says
+	known Head   // whose line must be there, as a state file says; zero where none says it
 	each  func(line, entry []byte) error
 
 	files []*os.File
 
-	end   head   // of the last whole line
+	end   Head   // of the last whole line
+	state Head   // of the last line that says one
 	first uint64 // line of the last file
 	size  int64  // of that file's whole lines
 	torn  int64  // bytes behind them
@@ -124,22 +126,26 @@ func (w *walker) close() {
 // read reads what is open, and closes it.
 func (w *walker) read() error {
 	defer w.close()
-	if w.want.seq == 0 && w.want != (head{}) {
+	if w.want.Seq == 0 && w.want != (Head{}) {
 		return w.damaged(w.files[len(w.files)-1], 0, "the file that ends in .head is wrong")
 	}
 	if w.begin > 1 {
-		w.end.seq = w.begin - 1 // what its hash is the first line says
+		w.end.Seq = w.begin - 1 // what its hash is the first line says
 	}
 	for i, f := range w.files {
 		if err := w.file(f); err != nil {
 			return err
 		}
 		if w.torn > 0 && i < len(w.files)-1 {
-			return w.damaged(f, w.end.seq-w.first+2, "it was cut: the line is not whole, and others follow")
+			return w.damaged(f, w.end.Seq-w.first+2, "it was cut: the line is not whole, and others follow")
 		}
 	}
-	if w.end.seq < w.want.seq {
-		return w.damaged(w.files[len(w.files)-1], w.end.seq-w.first+2, "it was cut: %d lines are missing", w.want.seq-w.end.seq)
+	if most := max(w.want.Seq, w.known.Seq); w.end.Seq < most {
+		by := "the file that ends in .head"
+		if w.want.Seq < most {
+			by = "the state file"
+		}
+		return w.damaged(w.files[len(w.files)-1], w.end.Seq-w.first+2, "it was cut: %d lines are missing, as %s says", most-w.end.Seq, by)
 	}
 	return nil
 }
@@ -150,8 +156,8 @@ func (w *walker) damaged(f *os.File, line uint64, format string, args ...any) er
 
 func (w *walker) file(f *os.File) error {
 	in := bufio.NewReader(f)
-	w.first, w.size, w.torn = w.end.seq+1, 0, 0
-	for w.last == 0 || w.end.seq < w.last {
+	w.first, w.size, w.torn = w.end.Seq+1, 0, 0
+	for w.last == 0 || w.end.Seq < w.last {
 		text, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
 			w.torn = int64(len(text))
@@ -169,7 +175,7 @@ func (w *walker) file(f *os.File) error {
 }
 
 func (w *walker) line(f *os.File, text []byte) error {
-	number := w.end.seq + 1
+	number := w.end.Seq + 1
 	at := DamagedError{Path: f.Name(), Line: number - w.first + 1}
 	var l link
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -181,16 +187,22 @@ func (w *walker) line(f *os.File, text []byte) error {
 		return w.damaged(f, at.Line, "it is no line of an audit log")
 	case l.Seq != number:
 		return w.damaged(f, at.Line, "it has the number %d, want %d: lines were removed, added or moved", l.Seq, number)
-	case l.Prev != hex.EncodeToString(w.end.hash[:]) && !begins:
+	case l.Prev != hex.EncodeToString(w.end.Hash[:]) && !begins:
 		if w.at.Line == 0 {
 			w.at = at
 		}
 		w.at.Err = errors.New("it was changed: the line after it has the hash of another")
 		return &w.at
 	}
-	w.end, w.at = head{number, sha256.Sum256(text)}, at
-	if number == w.want.seq && w.end.hash != w.want.hash {
+	w.end, w.at = Head{number, sha256.Sum256(text)}, at
+	if l.State != (Head{}) {
+		w.state = l.State
+	}
+	switch {
+	case number == w.want.Seq && w.end != w.want:
 		return w.damaged(f, at.Line, "it was changed: the file that ends in .head has the hash of another")
+	case number == w.known.Seq && w.end != w.known:
+		return w.damaged(f, at.Line, "it was changed: the state file has the hash of another")
 	}
 	return w.each(text, l.Entry)
 }

@@ -21,9 +21,9 @@ import (
 
 // HandlerOptions says what is served beside the metrics.
 type HandlerOptions struct {
-	// Health says for /healthz whether the parts of the process work, and Ready for /readyz
-	// whether they and all that the process drives do; nil has no parts.
-	Health, Ready func() []Check
+	// Ready says for /readyz whether the parts of the process and all that it drives work; nil has no parts.
+	// /healthz says that the process answers: a restart cures nothing else.
+	Ready func() []Check
 	// Pages serves every other path, for those who may see the metrics; nil has none.
 	Pages http.Handler
 	// Allow says with a status of HTTP who may see more than that all is well, or is not: 200 for
@@ -64,7 +64,7 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	mux.Handle("GET /metrics", o.allowed(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError, Registry: reg,
 	})))
-	mux.HandleFunc("GET /healthz", o.verdict(o.Health))
+	mux.HandleFunc("GET /healthz", o.verdict(nil))
 	mux.HandleFunc("GET /readyz", o.verdict(o.Ready))
 	if o.Pages != nil {
 		mux.Handle("GET /", o.allowed(o.Pages))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -49,8 +50,11 @@ func toStatus(err error) error {
 		return detailed(codes.Unavailable, err.Error(), &errdetails.ErrorInfo{Domain: errorDomain, Reason: "OUTCOME_UNKNOWN"})
 	case errors.As(err, &kept):
 		code := codes.Internal
-		if errors.Is(err, outcome.ErrNotLeader) {
+		switch {
+		case errors.Is(err, outcome.ErrNotLeader):
 			code = codes.Unavailable
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+			code = codes.ResourceExhausted
 		}
 		return detailed(code, err.Error(), &errdetails.ErrorInfo{Domain: errorDomain, Reason: "NOT_MADE"})
 	case errors.As(err, &invalid):

@@ -8,12 +8,18 @@ import (
 	"path/filepath"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/units"
 )
 
 // partial ends the names of files that are not whole yet.
 const partial = ".part"
+
+// mostReads is how often a file is read that changes meanwhile.
+const mostReads = 100
 
 // Summary says what a state file holds.
 type Summary struct {
@@ -36,34 +42,50 @@ func (s Summary) String() string {
 type DamagedError struct {
 	Name string // such as "state file state.db"
 	Err  error
+	Has  string // what can be read before the damage; empty where it is of no use
 }
 
 // Error says what to do about it.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s is damaged: %v; put a backup in its place with `headgate state restore`, or move it away to begin with an empty one", e.Name, e.Err)
+	text := fmt.Sprintf("%s is damaged: %v; put a backup in its place with `headgate state restore`", e.Name, e.Err)
+	if e.Has != "" {
+		text += ", or start with --accept-loss to go on with what comes before that: " + e.Has
+	}
+	return text
 }
 
 // Unwrap returns what was found.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Check reads every line of a state file and changes nothing. A controller may have the file
+// Check reads a state file, of this version or an older one, and changes nothing. A controller may have the file
 // open: a change that it is writing at that moment is not part of the summary.
 func Check(path string) (Summary, error) {
-	_, sum, err := load(path)
-	return sum, err
+	c, _, err := read(path)
+	if err != nil {
+		return Summary{}, err
+	}
+	return c.summary(), nil
 }
 
-func load(path string) (*contents, Summary, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, Summary{}, fmt.Errorf("state file: %w", err)
+// read reads a state file, which a controller may write meanwhile: then what was read is of no one moment, which
+// shows as damage, and is read again.
+func read(path string) (c *contents, l chain, err error) {
+	var before []byte
+	for range mostReads {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, l, fmt.Errorf("state file: %w", err)
+		}
+		c = newContents(0)
+		l, err = c.load("state file "+path, data)
+		var damaged *DamagedError
+		if !errors.As(err, &damaged) || bytes.Equal(before, data) {
+			return c, l, err
+		}
+		before = data
+		time.Sleep(10 * time.Millisecond)
 	}
-	defer f.Close()
-	c := newContents(0)
-	if _, _, err := c.read("state file "+path, f); err != nil {
-		return nil, Summary{}, err
-	}
-	return c, c.summary(), nil
+	return nil, l, fmt.Errorf("state file %s changes while it is read: let the controller that has it open make the backup", path)
 }
 
 func (c *contents) summary() Summary {
@@ -73,72 +95,77 @@ func (c *contents) summary() Summary {
 	}
 }
 
-// Backup checks a state file, which a controller may have open, and copies it to a new file.
+// text returns a backup whose changes end with the one of a number.
+func (c *contents) text(end audit.Head) (text []byte, err error) {
+	records, _, err := c.seal(end, audit.Head{})
+	for _, r := range records {
+		text = appendLine(text, r)
+	}
+	return text, err
+}
+
+// Backup checks a state file, which a controller may have open, and copies it to a new file, as text.
 func Backup(path, to string) (Summary, error) {
-	c, _, err := load(path)
+	c, l, err := read(path)
 	if err != nil {
 		return Summary{}, err
 	}
-	return c.create(to)
+	text, err := c.text(l.end)
+	if err != nil {
+		return Summary{}, err
+	}
+	return c.create(text, to)
 }
 
 // Take keeps a backup that a controller has sent as a new file, once it was checked.
 func Take(text []byte, to string) (Summary, error) {
 	c := newContents(0)
-	if _, _, err := c.read("the backup", bytes.NewReader(text)); err != nil {
+	if _, err := c.load("the backup", text); err != nil {
 		return Summary{}, err
 	}
-	return c.create(to)
+	return c.create(text, to)
 }
 
-// create puts the contents into a new file.
-func (c *contents) create(to string) (Summary, error) {
-	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
+// create puts a text of the contents into a new file.
+func (c *contents) create(text []byte, to string) (Summary, error) {
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
 		return Summary{}, fmt.Errorf("%s is there already: name a new file", to)
 	}
-	return c.summary(), c.place(to, func(temporary string) error { return os.Link(temporary, to) })
+	if err != nil {
+		return Summary{}, fmt.Errorf("state file: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close(), syncFolder(filepath.Dir(to))); err != nil {
+		return Summary{}, errors.Join(err, os.Remove(to))
+	}
+	return c.summary(), nil
 }
 
-// Restore checks a backup and puts a copy of it in a state file's place, which no controller
+// Restore checks a backup and puts a state file with its contents in a state file's place, which no controller
 // may have open. What stood there is kept under the same name with ".old" behind it, which is
 // returned; "" when nothing did.
 func Restore(from, path string) (sum Summary, old string, err error) {
-	c, sum, err := load(from)
+	c, l, err := read(from)
 	if err != nil {
 		return sum, "", err
 	}
-	err = c.place(path, func(temporary string) error {
-		current, err := lock(path, os.O_RDWR)
-		if errors.Is(err, os.ErrNotExist) {
-			return os.Rename(temporary, path)
-		}
-		if err != nil {
-			return err
-		}
-		defer current.Close()
-		old = path + ".old"
-		if err := os.Rename(path, old); err != nil {
-			return err
-		}
-		return os.Rename(temporary, path)
-	})
-	return sum, old, err
-}
-
-// place writes the contents to a temporary file beside to, durably, and lets put move it there.
-func (c *contents) place(to string, put func(temporary string) error) error {
-	// A name of its own: the controller that has the file open uses the usual one.
-	temporary := fmt.Sprintf("%s.%d%s", to, os.Getpid(), partial)
-	f, _, err := c.write(temporary)
-	if err != nil {
-		return err
+	f := &file{path: path, sync: true, update: (*bolt.DB).Update}
+	// The summary of a backup has the number that it got: a change that it does not have may have it too.
+	if f.end = l.before; l.records > l.summary || l.end.Seq == 0 {
+		f.end = l.end
 	}
-	defer func() { _ = os.Remove(temporary) }()
-	defer f.Close()
-	if err := put(temporary); err != nil {
-		return err
+	current, err := lock(path, os.O_RDWR)
+	switch {
+	case err == nil:
+		f.old, f.aside = current, path+".old"
+	case errors.Is(err, os.ErrNotExist):
+		f.fresh = true
+	default:
+		return sum, "", err
 	}
-	return syncFolder(filepath.Dir(to))
+	err = f.rewrite(c)
+	return c.summary(), f.kept, errors.Join(err, f.close())
 }
 
 func syncFolder(name string) error {

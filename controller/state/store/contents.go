@@ -1,17 +1,13 @@
 package store
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"maps"
-	"os"
 	"slices"
-	"syscall"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
@@ -20,44 +16,70 @@ import (
 	"github.com/headgate/headgate/internal/ring"
 )
 
-// Version is the layout of the file. A file of another version is refused, never guessed at.
-const Version = 2
+// Version is the layout of a state file: records in bbolt, or as lines of text in a backup. Each record has the hash of
+// the one before.
+const Version = 3
 
-// record is a line of the file: a change of what is not nil. The first line has nothing but
-// Header.
+// lineVersion is the layout of the journal in etcd, and of state files that were journals: lines, each by itself. A file
+// of another version is refused, never guessed at.
+const lineVersion = 2
+
+// record is a change of what is not nil. The first record has nothing but Header, Prev and AuditLog.
 type record struct {
+	Prev       string          `json:"prev,omitempty"` // SHA-256 of the record before
 	Header     *header         `json:"header,omitempty"`
 	Config     *history.Entry  `json:"config,omitempty"`
 	Confirmed  bool            `json:"confirmed,omitempty"`  // the configuration in force is to stay
 	Links      map[string]bool `json:"links,omitempty"`      // true: an operator took it out of service
 	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
 	Weights    *weights.Commit `json:"weights,omitempty"`
-	Done       *outcome.Done   `json:"done,omitempty"` // for which request the rest of the record was done
+	Done       *outcome.Done   `json:"done,omitempty"`     // for which request the rest of the record was done
+	AuditLog   audit.Head      `json:"audit_log,omitzero"` // the audit log's last line when the change was made
 }
 
-// header says how many lines follow that were written with it, at once.
+// header says how many records follow that were written with it, at once: they sum all changes up.
 type header struct {
-	Version int `json:"version"`
-	Lines   int `json:"lines"`
+	Version int    `json:"version"`
+	Lines   int    `json:"lines"`
+	Change  uint64 `json:"change,omitempty"` // the number of the summary, which counts as a change; 0 in version 2
+	Term    uint64 `json:"term,omitempty"`   // as Store.Term
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// line returns a record as it stands in the file: the CRC-32C of its JSON, a space, the JSON.
+// line returns a record as a line of text.
 func line(r record) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.Checksum(text, castagnoli), text), nil
+	return appendLine(nil, text), nil
+}
+
+// appendLine adds the CRC-32C of a record's JSON, a space, the JSON.
+func appendLine(to, text []byte) []byte {
+	return fmt.Appendf(to, "%08x %s\n", crc32.Checksum(text, castagnoli), text)
+}
+
+// cut returns the JSON of a line without its end.
+func cut(text []byte) ([]byte, error) {
+	sum, text, ok := bytes.Cut(text, []byte(" "))
+	if !ok || string(sum) != fmt.Sprintf("%08x", crc32.Checksum(text, castagnoli)) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	return text, nil
 }
 
 // parse reads a line without its end.
 func parse(text []byte) (r record, err error) {
-	sum, text, ok := bytes.Cut(text, []byte(" "))
-	if !ok || string(sum) != fmt.Sprintf("%08x", crc32.Checksum(text, castagnoli)) {
-		return r, errors.New("its checksum is wrong")
+	if text, err = cut(text); err != nil {
+		return r, err
 	}
+	return decode(text)
+}
+
+// decode reads a record.
+func decode(text []byte) (r record, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		return r, err
 	}
@@ -86,6 +108,7 @@ type contents struct {
 	budgets    map[string]weights.Budget
 	audit      *ring.Last[audit.Entry]
 	done       outcome.Book
+	term       uint64 // see Store.Term
 }
 
 func newContents(limit int) *contents {
@@ -170,7 +193,7 @@ func change[K, V comparable](to, from map[K]V) {
 
 // records returns the changes that make these contents from nothing, behind a header. Lines of bounded length
 // keep reading and writing in bounded memory.
-func (c *contents) records() []record {
+func (c *contents) records(version int) []record {
 	const most = 1000 // flows or entries
 	list := []record{{Links: c.links, Priorities: c.priorities, Weights: &weights.Commit{Budgets: slices.Collect(maps.Values(c.budgets))}}}
 	for i := range c.history {
@@ -185,80 +208,5 @@ func (c *contents) records() []record {
 	for _, d := range c.done.All() {
 		list = append(list, record{Done: &d})
 	}
-	return slices.Insert(list, 0, record{Header: &header{Version, len(list)}})
-}
-
-// put writes the lines of a file with these contents.
-func (c *contents) put(out io.Writer) (size int64, err error) {
-	for _, r := range c.records() {
-		text, err := line(r)
-		if err != nil {
-			return size, err
-		}
-		n, err := out.Write(text)
-		size += int64(n)
-		if err != nil {
-			return size, err
-		}
-	}
-	return size, nil
-}
-
-// write makes a new file with these contents, locked and on disk.
-func (c *contents) write(path string) (*os.File, int64, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, 0, fmt.Errorf("state file: %w", err)
-	}
-	size := int64(0)
-	err = func() error {
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-			return fmt.Errorf("state file %s is in use by another process", path)
-		}
-		out := bufio.NewWriter(f)
-		var err error
-		if size, err = c.put(out); err != nil {
-			return err
-		}
-		return errors.Join(out.Flush(), f.Sync())
-	}()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close(), os.Remove(path))
-	}
-	return f, size, nil
-}
-
-// read adds what a journal says, with a name for messages. It returns where its last whole line ends and where the file
-// ends: what is between was never confirmed to whoever asked for the change.
-func (c *contents) read(name string, from io.Reader) (whole, end int64, err error) {
-	in := bufio.NewReader(from)
-	least := 1 // lines
-	for n := 0; ; n++ {
-		text, err := in.ReadBytes('\n')
-		end += int64(len(text))
-		if errors.Is(err, io.EOF) {
-			if end > 0 && n < least {
-				return 0, end, &DamagedError{name, fmt.Errorf("it ends after %d of %d lines", n, least)}
-			}
-			return whole, end, nil
-		}
-		if err != nil {
-			return 0, end, fmt.Errorf("%s: %w", name, err)
-		}
-		whole = end
-		r, err := parse(text[:len(text)-1])
-		if err == nil && (r.Header != nil) != (n == 0) {
-			err = errors.New("a header belongs into the first line and nowhere else")
-		}
-		if err != nil {
-			return 0, end, &DamagedError{name, fmt.Errorf("line %d: %w", n+1, err)}
-		}
-		if h := r.Header; h != nil {
-			if h.Version != Version {
-				return 0, end, fmt.Errorf("%s: its layout has version %d, this program reads version %d: use the program that wrote it, or move it away", name, h.Version, Version)
-			}
-			least += h.Lines
-		}
-		c.apply(r)
-	}
+	return slices.Insert(list, 0, record{Header: &header{Version: version, Lines: len(list), Term: c.term}})
 }

@@ -1,12 +1,24 @@
 package store
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/state/outcome"
 )
 
 const (
@@ -14,40 +26,73 @@ const (
 	lockWait = time.Second
 	// slack is how many bytes a journal may always grow by before it is compacted.
 	slack = 1 << 20
+	// endBucket has, under its own name, the end of the chain: apart from the records, so that no older page of those
+	// is taken for the last one.
+	endBucket    = "end"
+	recordBucket = "records" // number of the record → its JSON
 )
 
-// file is a journal in a file that no other process has open. The Store's lock guards it.
+func recordKey(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+// file is a state file: a chain of records in bbolt, which no other process has open. The Store's lock guards it.
 type file struct {
+	chain
 	path  string
 	sync  bool
-	file  *os.File
-	size  int64 // of the file's whole lines
-	limit int64 // the size at which the file is compacted
-	torn  bool  // the file may end with a line that was not written whole
+	db    *bolt.DB
+	old   io.Closer // what has the file locked until it is written anew; nil when db does
+	aside string    // what the old file is to be called; empty for not to be kept
+	kept  string    // what it is called since
+	fresh bool      // there was none
+	limit int64     // the size of the records at which the file is written anew
+	// update makes a transaction; db.Update but in tests.
+	update func(*bolt.DB, func(*bolt.Tx) error) error
 }
 
-// openFile opens or creates a file and adds what it says to an empty state.
-func openFile(path string, sync bool, state *contents) (*file, error) {
+// openFile opens or creates a file and adds what it says to an empty state. It is written anew when it is of an older
+// version, and when it is damaged and that is accepted: then damaged says how.
+func openFile(path string, o Options, state *contents) (f *file, damaged error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, fmt.Errorf("state file %s: %w", path, err)
+		return nil, nil, fmt.Errorf("state file %s: %w", path, err)
 	}
-	j := &file{path: path, sync: sync, limit: slack}
-	var err error
-	if j.file, err = lock(path, os.O_RDWR|os.O_CREATE); err != nil {
-		return nil, err
+	f = &file{path: path, sync: !o.NoSync, limit: slack, update: (*bolt.DB).Update}
+	in, err := lock(path, os.O_RDWR)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		f.fresh = true
+		return f, nil, f.rewrite(state)
+	case err != nil:
+		return nil, nil, err
 	}
-	var end int64
-	if j.size, end, err = state.read("state file "+path, j.file); err == nil {
-		if end == 0 {
-			err = j.compact(state)
-		} else if j.size < end { // a line that a crash cut short
-			err = j.file.Truncate(j.size)
-		}
+	data, err := io.ReadAll(in)
+	if err == nil {
+		f.chain, err = state.load("state file "+path, data)
 	}
-	if err != nil {
-		return nil, errors.Join(err, j.file.Close())
+	var bad *DamagedError
+	switch {
+	case errors.As(err, &bad) && o.AcceptLoss:
+		f.old, f.aside, damaged = in, path+".damaged", bad.Err
+		err = f.rewrite(state)
+	case bad != nil:
+		bad.Has = state.summary().String()
+		f.old = in
+	case err != nil:
+		f.old = in
+	case isText(data):
+		f.old, f.aside = in, path+".version2"
+		err = f.rewrite(state)
+	default:
+		f.db, err = f.open(in)
 	}
-	return j, nil
+	if err != nil && !IsDiskFull(err) {
+		return nil, nil, errors.Join(err, f.close())
+	}
+	return f, damaged, err // the next change tries again
+}
+
+// IsDiskFull reports whether an error is that a disk, or somebody's share of it, has no room.
+func IsDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // lock opens a file and makes sure that no other process has it open through lock.
@@ -70,53 +115,158 @@ func lock(path string, flags int) (*os.File, error) {
 	}
 }
 
-func (j *file) close() error { return j.file.Close() }
+// open gives a file that is locked, and sound or empty, to bbolt, which closes it.
+func (f *file) open(in *os.File) (*bolt.DB, error) {
+	return bolt.Open(in.Name(), 0o600, &bolt.Options{
+		Timeout: lockWait, NoSync: !f.sync, NoGrowSync: !f.sync, NoStatistics: true,
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return in, nil },
+	})
+}
 
-// append writes a change to the end of the file.
-func (j *file) append(r record, state *contents) error {
-	if j.torn {
-		if err := j.compact(state); err != nil {
+func (f *file) close() error {
+	var err error
+	for _, c := range []io.Closer{f.db, f.old} {
+		if c != nil && c != (*bolt.DB)(nil) {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return err
+}
+
+// append adds a change to the chain.
+func (f *file) append(r record, state *contents) error {
+	if f.db == nil {
+		if err := f.rewrite(state); err != nil {
 			return err
 		}
 	}
-	text, err := line(r)
+	r.Prev = hex.EncodeToString(f.end.Hash[:])
+	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	_, err = j.file.WriteAt(text, j.size)
-	if err == nil && j.sync {
-		err = j.file.Sync()
+	end := audit.Head{Seq: f.end.Seq + 1, Hash: sha256.Sum256(text)}
+	if err := f.put(f.db, f.records, end, text); err != nil {
+		if !IsDiskFull(err) { // nobody knows what is on disk now
+			f.db, f.old = nil, held{f.db}
+			return outcome.Unknown(fmt.Errorf("state file: %w", err))
+		}
+		return fmt.Errorf("state file: %w", err)
 	}
-	if err != nil {
-		j.torn = j.file.Truncate(j.size) != nil
-		return err
-	}
-	j.size += int64(len(text))
+	f.records, f.end, f.size, f.log = f.records+1, end, f.size+int64(len(text)), cmp.Or(r.AuditLog, f.log)
 	return nil
 }
 
-func (j *file) tidy(state *contents) error {
-	if j.size <= j.limit {
+// held keeps a file locked that has failed. It is not closed: bbolt may wait for ever for what has failed.
+type held struct{ *bolt.DB }
+
+// Close implements io.Closer.
+func (held) Close() error { return nil }
+
+// put writes records, from one number on, and the end of the chain. A panic, as of a page that somebody else has
+// overwritten, is an error.
+func (f *file) put(db *bolt.DB, from int, end audit.Head, texts ...[]byte) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: %v", f.path, p)
+		}
+	}()
+	return f.update(db, func(tx *bolt.Tx) error {
+		for bucket, write := range map[string]func(*bolt.Bucket) error{
+			endBucket: func(b *bolt.Bucket) error {
+				text, err := end.MarshalText()
+				return errors.Join(err, b.Put([]byte(endBucket), text))
+			},
+			recordBucket: func(b *bolt.Bucket) error {
+				b.FillPercent = 1 // records are added at the end
+				for i, text := range texts {
+					if err := b.Put(recordKey(from+i), text); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+		} {
+			b, err := tx.CreateBucketIfNotExists([]byte(bucket))
+			if err == nil {
+				err = write(b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (f *file) tidy(state *contents) error {
+	if f.size <= f.limit {
 		return nil
 	}
-	j.limit = 2 * j.size
-	return j.compact(state)
+	f.limit = 2 * f.size
+	return f.rewrite(state)
 }
 
-// compact puts a file with nothing but the state in the place of the journal.
-func (j *file) compact(state *contents) error {
-	f, size, err := state.write(j.path + partial)
+// rewrite puts a file that sums up the state in the place of the one that is there. That counts as a change.
+func (f *file) rewrite(state *contents) error {
+	texts, l, err := state.seal(f.end, f.log)
 	if err != nil {
 		return err
 	}
-	err = os.Rename(j.path+partial, j.path)
-	if err == nil && j.sync {
-		err = syncFolder(filepath.Dir(j.path))
+	// A name of its own, as no lock keeps another process from it.
+	temporary := fmt.Sprintf("%s.%d%s", f.path, os.Getpid(), partial)
+	db, err := f.write(temporary, texts, l)
+	if err != nil {
+		return err
+	}
+	if f.aside != "" {
+		f.kept, err = keep(f.path, f.aside)
+	}
+	place := os.Rename
+	if f.fresh {
+		place = os.Link // which fails where another process was faster
+	}
+	if err == nil {
+		err = place(temporary, f.path)
+	}
+	_ = os.Remove(temporary)
+	if err == nil && f.sync {
+		err = syncFolder(filepath.Dir(f.path))
 	}
 	if err != nil {
-		return errors.Join(err, f.Close())
+		return errors.Join(fmt.Errorf("state file: %w", err), db.Close())
 	}
-	_ = j.file.Close()
-	j.file, j.size, j.limit, j.torn = f, size, 2*size+slack, false
+	_ = f.close()
+	f.chain, f.db, f.old, f.aside, f.fresh, f.limit = l, db, nil, "", false, 2*l.size+slack
 	return nil
+}
+
+// write makes a new file of a chain's records, locked and on disk.
+func (f *file) write(path string, texts [][]byte, l chain) (*bolt.DB, error) {
+	in, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("state file: %w", err)
+	}
+	db, err := f.open(in)
+	if err == nil {
+		if err = f.put(db, 0, l.end, texts...); err != nil {
+			_ = db.Close()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("state file: %w", err), os.Remove(path))
+	}
+	return db, nil
+}
+
+// keep gives a file one more name, with a number behind it where that is taken.
+func keep(path, as string) (name string, err error) {
+	name = as
+	for n := 2; ; n++ {
+		if err := os.Link(path, name); !errors.Is(err, os.ErrExist) {
+			return name, err
+		}
+		name = fmt.Sprintf("%s.%d", as, n)
+	}
 }

@@ -7,7 +7,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/headgate/headgate/controller/state/lie"
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
@@ -44,9 +43,6 @@ func (f *Follower) Read(ctx context.Context) (*Store, Position, error) {
 		return nil, Position{}, fmt.Errorf("etcd does not say what the state is: %w", ctx.Err())
 	}
 	defer func() { <-f.turn }()
-	if lie.Stale && f.now != nil {
-		return f.now, f.seen, nil
-	}
 	err := f.read(ctx)
 	return f.now, f.seen, err
 }
@@ -76,7 +72,7 @@ func (f *Follower) read(ctx context.Context) error {
 		for _, kv := range page.Kvs {
 			change, err := parse(bytes.TrimSuffix(kv.Value, []byte("\n")))
 			if err != nil {
-				return &DamagedError{inEtcd, fmt.Errorf("%s: %w", kv.Key, err)}
+				return &DamagedError{Name: inEtcd, Err: fmt.Errorf("%s: %w", kv.Key, err)}
 			}
 			f.now.state.apply(change)
 			f.seen.lines++

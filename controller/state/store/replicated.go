@@ -11,7 +11,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/headgate/headgate/controller/state/lie"
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
@@ -39,7 +38,13 @@ type Lead struct {
 	// Lost ends the lead: somebody else has it, or nobody knows whether the last change is in the
 	// journal.
 	Lost func(error)
+	// Term is the number of the lead. What the state began with comes on top: see Store.Term.
+	Term uint64
 }
+
+// termStep is how much higher the terms of a cluster are that begins with a backup: etcd counts changes anew there,
+// and made fewer after the backup than that.
+const termStep = 1 << 40
 
 // get reads keys. A leader that cannot read has none to lead: etcd's own leader may have changed, or
 // the majority is gone.
@@ -61,6 +66,7 @@ func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { s.term = s.state.term + l.Term }()
 	if len(epoch.Kvs) == 0 {
 		return s, j.begin(s, o.Restore)
 	}
@@ -84,9 +90,10 @@ func (j *replicated) begin(s *Store, file string) error {
 	if err != nil {
 		return err
 	}
-	if s.state, _, err = load(file); err != nil {
+	if s.state, _, err = read(file); err != nil {
 		return err
 	}
+	s.state.term += termStep
 	return j.compact(s.state, clientv3.OpPut(restoredKey, sum))
 }
 
@@ -97,7 +104,7 @@ const inEtcd = "state in etcd"
 func number(epoch []byte) (uint64, error) {
 	n, err := strconv.ParseUint(string(epoch), 16, 64)
 	if err != nil {
-		return 0, &DamagedError{inEtcd, fmt.Errorf("%s: %w", epochKey, err)}
+		return 0, &DamagedError{Name: inEtcd, Err: fmt.Errorf("%s: %w", epochKey, err)}
 	}
 	return n, nil
 }
@@ -150,10 +157,7 @@ func (j *replicated) append(r record, _ *contents) error {
 	if err != nil {
 		return err
 	}
-	put := clientv3.OpPut(lineKey(j.epoch, j.lines), string(text))
-	if lie.Early {
-		time.AfterFunc(100*time.Millisecond, func() { _ = j.write(put) })
-	} else if err := j.write(put); err != nil {
+	if err := j.write(clientv3.OpPut(lineKey(j.epoch, j.lines), string(text))); err != nil {
 		return err
 	}
 	j.lines++
@@ -178,7 +182,7 @@ func (j *replicated) compact(state *contents, also ...clientv3.Op) error {
 	}
 	var batch []clientv3.Op
 	bytes := 0
-	for _, r := range state.records() {
+	for _, r := range state.records(lineVersion) {
 		text, err := line(r)
 		if err != nil {
 			return err

@@ -1,15 +1,19 @@
 // Package store keeps what the controller must not forget: the configurations that were applied, the
 // last of which is in force, the operator's word on links, virtual priorities, weights, budgets and
-// the audit log. It is a journal of changes, in a file or in etcd. Every change is durable before the
+// the audit log. It is a journal of changes, in a file of bbolt or in etcd. Every change is durable before the
 // call returns, so a crash at any moment leaves the last whole change. When the journal has grown to
 // more than twice what it says, a new one with only that takes its place.
+//
+// In a file each change has a number and the hash of the one before, and says how long the audit log was; each
+// line of that says how many changes there were. So each shows whether the other is the one that was beside it.
 package store
 
 import (
-	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
@@ -24,6 +28,9 @@ type Options struct {
 	// Restore is a state file that a journal in etcd begins with; empty for none. Where there is a
 	// journal it is not read: see CheckRestore.
 	Restore string
+	// AcceptLoss goes on with what can be read of a damaged file, or with one that lacks changes which the audit log
+	// knows. See Store.Loss.
+	AcceptLoss bool
 }
 
 // Store is safe for concurrent use.
@@ -31,7 +38,12 @@ type Store struct {
 	mu      sync.Mutex // guards what follows
 	state   *contents
 	journal journal
-	failed  error // of the last write
+	failed  error       // of the last write
+	tried   time.Time   // when that was
+	log     *audit.File // that is beside the file; nil for none
+	options Options
+	lost    error // see Loss
+	term    uint64
 }
 
 // journal is where changes are durable. Its methods are not called at the same time.
@@ -57,17 +69,21 @@ var (
 )
 
 // Open opens or creates a file, with its folder; one that is damaged is refused with a
-// *DamagedError. A second Open of the same path fails. An empty path keeps nothing on disk.
+// *DamagedError. A second Open of the same path fails. An empty path keeps nothing on disk. A full disk lets a file that
+// is there be read; changes are refused until there is room.
 func Open(path string, o Options) (*Store, error) {
-	s := &Store{state: newContents(o.Audit), journal: noJournal{}}
+	s := &Store{state: newContents(o.Audit), journal: noJournal{}, options: o}
 	if path == "" {
 		return s, nil
 	}
-	f, err := openFile(path, !o.NoSync, s.state)
-	if err != nil {
+	f, damaged, err := openFile(path, o, s.state)
+	if f == nil {
 		return nil, err
 	}
-	s.journal = f
+	s.journal, s.failed, s.term = f, err, s.state.term
+	if damaged != nil {
+		s.lost = fmt.Errorf("state file %s was damaged: %w; it goes on with what came before that: %v", path, damaged, s.state.summary())
+	}
 	return s, nil
 }
 
@@ -78,19 +94,33 @@ func (s *Store) Close() error {
 	return s.journal.close()
 }
 
-// Backup returns the state file that holds what the store does.
+// Term returns the highest upper half of a P4Runtime election id that was used with this state, as far as it is known:
+// of the cluster that leads, or of those whose backups it began with.
+func (s *Store) Term() uint64 { return s.term }
+
+// Backup returns a state file that holds what the store does, as text.
 func (s *Store) Backup() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out bytes.Buffer
-	_, err := s.state.put(&out)
-	return out.Bytes(), err
+	state := *s.state
+	state.term = s.term
+	var end audit.Head
+	if f, ok := s.journal.(*file); ok {
+		end = f.end
+	}
+	return state.text(end)
 }
 
-// Err returns why the last write failed, nil when it did not.
+// retry is how often Err tries to write again.
+const retry = time.Second
+
+// Err returns why the last write failed, nil when it did not. It tries again with a change of nothing.
 func (s *Store) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, ok := s.journal.(*file); ok && s.failed != nil && time.Since(s.tried) > retry {
+		_ = s.write(record{})
+	}
 	return s.failed
 }
 
@@ -109,6 +139,15 @@ func (s *Store) change(r record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.write(r)
+}
+
+// write is change for a change that was checked. The caller holds mu.
+func (s *Store) write(r record) error {
+	if s.log != nil {
+		r.AuditLog = s.log.End()
+	}
+	s.tried = time.Now()
 	if s.failed = s.journal.append(r, s.state); s.failed != nil {
 		return s.failed
 	}

@@ -1,0 +1,51 @@
+// Package smalldisk gives tests a disk that can be full.
+package smalldisk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Disk is a tmpfs of its own.
+type Disk struct{ Dir string }
+
+// New mounts a disk of so many bytes until the test ends. The test is skipped where that is not allowed.
+func New(t testing.TB, size int) Disk {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		t.Skipf("needs root and a tmpfs of its own: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return Disk{dir}
+}
+
+func (d Disk) filling() string { return filepath.Join(d.Dir, "filling") }
+
+// Fill leaves no room.
+func (d Disk) Fill(t testing.TB) {
+	t.Helper()
+	f, err := os.Create(d.filling())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+// Free gives the room back.
+func (d Disk) Free(t testing.TB) {
+	t.Helper()
+	if err := os.Remove(d.filling()); err != nil {
+		t.Fatal(err)
+	}
+}
