@@ -158,11 +158,19 @@ type CNPBuilder struct {
 // Append appends the CNP that the flow's destination would send to its source about a queue pair of
 // the source. Queue pair 0 means that none is known: the CNP is then for everything that the source
 // sends to the destination, and NICs may ignore it. The Ethernet addresses are 0, because the
-// pipeline that routes the frame sets them. Both addresses of the flow must be IPv4.
+// pipeline that routes the frame sets them. The flow's addresses are of one version of IP.
 func (b *CNPBuilder) Append(dst []byte, flow FlowKey, qp uint32) []byte {
-	src, to := flow.Src.As4(), flow.Dst.As4()
+	var raw [32]byte
+	addresses := raw[:0]
+	if flow.Src.Is4() {
+		src, to := flow.Src.As4(), flow.Dst.As4()
+		addresses = append(append(addresses, src[:]...), to[:]...)
+	} else {
+		src, to := flow.Src.As16(), flow.Dst.As16()
+		addresses = append(append(addresses, src[:]...), to[:]...)
+	}
 	b.note.FlowSrc, b.note.FlowDst, b.note.DSCP, b.note.TTL, b.note.DestQP = flow.Src, flow.Dst, b.DSCP, cnpTTL, qp
 	// The source port is entropy for ECMP, in the dynamic range of RFC 6335.
-	b.note.SrcPort = 0xc000 | uint16(crc32.ChecksumIEEE(append(src[:], to[:]...)))&0x3fff
+	b.note.SrcPort = 0xc000 | uint16(crc32.ChecksumIEEE(addresses))&0x3fff
 	return b.note.Append(dst)
 }

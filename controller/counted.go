@@ -28,7 +28,7 @@ func (c *Controller) Counted() []observed.Source {
 			sw, host = host, sw
 		}
 		if t, counts := by[sw]; counts && cfg.Host(host) != nil {
-			list = append(list, t.Source(host, cfg.Host(host).IPv4, sw))
+			list = append(list, t.Source(host, cfg.Host(host).Addresses(), sw))
 		}
 	}
 	return list

@@ -2,11 +2,13 @@ package controller
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/headgate/headgate/controller/config"
@@ -82,7 +84,7 @@ func FuzzConfig(f *testing.F) {
 		if err != nil {
 			t.Fatalf("parsed once, but then: %v", err)
 		}
-		if diff := cmp.Diff(c, again, cmp.AllowUnexported(config.Config{}, config.Switch{}), cmp.Comparer(func(a, b config.Host) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(c, again, cmp.AllowUnexported(config.Config{}, config.Switch{}), cmp.Comparer(func(a, b config.Host) bool { return a == b }), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Fatal(diff)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/buffer"
+	"github.com/headgate/headgate/controller/feature/gateway"
 	"github.com/headgate/headgate/controller/feature/lldp"
 	"github.com/headgate/headgate/controller/feature/pacc"
 	"github.com/headgate/headgate/controller/feature/pfcwatchdog"
@@ -21,6 +22,7 @@ func features() []feature.Constructor {
 	return []feature.Constructor{
 		routing.New,
 		sourceguard.New,
+		gateway.New,
 		qos.New,
 		soze.New,
 		buffer.New,

@@ -34,7 +34,7 @@ func FabricOf(cfg *config.Config, generation uint64, state func(link string) (vi
 		f.Switches = append(f.Switches, view.Switch{Name: s.Name, DeviceID: s.DeviceID, Address: s.Address})
 	}
 	for _, h := range cfg.Hosts {
-		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, IPv4: h.IPv4.String(), MAC: net.HardwareAddr(h.MAC[:]).String()})
+		f.Hosts = append(f.Hosts, view.Host{Name: h.Name, Addresses: h.Addresses(), MAC: net.HardwareAddr(h.MAC[:]).String()})
 	}
 	for _, l := range cfg.Links {
 		link := view.Link{A: view.Endpoint(l.A), B: view.Endpoint(l.B), RateBPS: uint64(l.Rate), Delay: cfg.Scaled(l.Delay).Duration()}

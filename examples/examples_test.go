@@ -68,7 +68,7 @@ func TestExamplesParse(t *testing.T) {
 			}
 		}
 	}
-	if used != 3 {
-		t.Errorf("%d sections are commented out, want buffer, pfc_watchdog and pacc", used)
+	if used != 4 {
+		t.Errorf("%d sections are commented out, want buffer, ecmp, pfc_watchdog and pacc", used)
 	}
 }

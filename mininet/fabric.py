@@ -87,7 +87,7 @@ class Controller:
 
 
 def derive(path, kind, folder):
-    """Write the file that the controller reads: the given one, with this kind of switches."""
+    """Write the file that the controller reads: the given one, with this kind of switches, and IPv6 for all hosts."""
     import yaml
     with open(path) as text:
         source = text.read()
@@ -97,6 +97,8 @@ def derive(path, kind, folder):
             switch["target"] = TARGET[kind]
             if kind == "bmv2":
                 switch |= {"thrift": f"127.0.0.1:{THRIFT + number}", "packet_size": f"{FRAME}B"}
+        for host in fabric["hosts"]:
+            host.setdefault("ipv6", f"fd00::{host['ipv4']}")  # the last 32 bits are the IPv4 address
         source = yaml.safe_dump(fabric, sort_keys=False)
     except (yaml.YAMLError, KeyError, TypeError):
         pass  # the controller says what is wrong

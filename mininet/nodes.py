@@ -15,7 +15,7 @@ from mininet.node import Host, Switch
 
 CPU_PORT = 510
 PRIORITY_QUEUES = 8
-GATEWAY = "02:00:00:00:00:fe"
+GATEWAY = {4: "169.254.1.1", 6: "fe80::1"}  # what leaves answer for by default
 # More packets than admission lets into a queue of the embedded switch.
 QUEUE_PACKETS = 16384
 
@@ -25,7 +25,8 @@ def plain(node, interface):
     libpcap expects frames of 64 KB, and has room for 32 before BMv2 takes them."""
     for feature in ("rx", "tx", "sg", "tso", "gso", "gro"):
         node.cmd(f"ethtool -K {interface} {feature} off")
-    node.cmd(f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1")
+    if isinstance(node, Switch):
+        node.cmd(f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1")
 
 
 class P4Switch(Switch):
@@ -71,16 +72,19 @@ class P4Switch(Switch):
 
 
 class RoutedHost(Host):
-    """A host in a subnet of its own: everything else is behind a gateway whose address
-    is known beforehand, since the switches route and do not answer ARP."""
+    """An ordinary host: an address of each version of IP, and a default route to its leaf, which answers
+    ARP and neighbour solicitations."""
 
-    def config(self, **params):
+    def config(self, ipv6=None, **params):
         result = super().config(**params)
         intf = self.defaultIntf().name
         plain(self, intf)
-        gateway = self.IP().rpartition(".")[0] + ".254"
-        self.cmd(f"ip route replace default via {gateway} dev {intf} onlink")
-        self.cmd(f"ip neigh replace {gateway} lladdr {GATEWAY} dev {intf} nud permanent")
+        self.cmd(f"ip route replace default via {GATEWAY[4]} dev {intf} onlink")
+        if ipv6:
+            self.cmd(f"ip -6 addr add {ipv6}/128 dev {intf}")
+            self.cmd(f"ip -6 route replace default via {GATEWAY[6]} dev {intf}")
+        else:
+            self.cmd(f"sysctl -qw net.ipv6.conf.{intf}.disable_ipv6=1")
         return result
 
 
@@ -95,7 +99,7 @@ def build(fabric, kind, headgate, folder, pcap, thrift):
             s["name"], cls=P4Switch, kind=kind, headgate=headgate, device_id=int(s["device_id"]), address=s["address"],
             thrift_port=thrift + i, rates=rates, folder=folder, pcap=pcap)
     for h in fabric["hosts"]:
-        nodes[h["name"]] = net.addHost(h["name"], cls=RoutedHost, ip=h["ipv4"] + "/32", mac=h["mac"])
+        nodes[h["name"]] = net.addHost(h["name"], cls=RoutedHost, ip=h["ipv4"] + "/32", mac=h["mac"], ipv6=h.get("ipv6"))
     for link in fabric["links"]:
         a, b = link["a"], link["b"]
         net.addLink(nodes[a["node"]], nodes[b["node"]], port1=a.get("port"), port2=b.get("port"))

@@ -3,25 +3,26 @@
 // Headgate's pipeline for v1model (BMv2's simple_switch and the embedded switch): the
 // order in which the features are applied, and nothing else.
 //
-//   frame ──► SwitchParser ──► VerifyIpv4Checksum
+//   frame ──► SwitchParser ──► VerifyChecksums
 //                                   │
-//   ingress     Arrival ─ Validate ─ PacketOut ─ Classify ─ Punt ─ Routing ─ Admission ─ Admit ─┐
-//                            │           │                    │       │                    │     │
-//                            └─ drop     └─ port, poll ───────┴───────┴──► queue           └ drop│
-//                                                                                                ▼
-//                                                                 Memory ─ Pacc ─ Learn ─ Enqueue
-//                                                                    │                           │
-//                       PAUSE: clone to the ingress port ◄───────────┴─ drop                     ▼
-//                                                                        queues of the egress port
-//                                                                                                   │
-//   egress      Departure ─ Release ─ Vacate ─┬─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ─────────┤
-//                                      │      ├─ Poll ──► clone to the CPU port                     │
-//                                      │      └─ Refresh ─┐                                         │
-//     RESUME: clone to the ingress port ◄                 ▼                                         │
-//   egress of a clone                                  SendPfc ─────────────────────────────────────┤
-//                                                                                                   ▼
-//                                                     UpdateIpv4Checksum ──► SwitchDeparser ──► frame
+//   ingress     Arrival ─ Validate ─ PacketOut ─ Classify ─ Gateway ─ Punt ─ Routing ─ Admission ─ Admit ─┐
+//                            │           │                     │       │        │                     │   │
+//                            └─ drop     └─ port, poll ────────┴───────┴────────┴──► queue            └─  │
+//                                                                                                    drop │
+//                                                                          Memory ─ Pacc ─ Learn ─ Enqueue
+//                                                                             │                           │
+//                                PAUSE: clone to the ingress port ◄───────────┴─ drop                     ▼
+//                                                                                 queues of the egress port
+//                                                                                                         │
+//   egress      Departure ─ Release ─ Vacate ─┬─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ───────────────┤
+//                                      │      ├─ Poll ──► clone to the CPU port                           │
+//                                      │      └─ Refresh ─┐                                               │
+//     RESUME: clone to the ingress port ◄                 ▼                                               │
+//   egress of a clone                                  SendPfc ───────────────────────────────────────────┤
+//                                                                                                         ▼
+//                                                              UpdateChecksums ──► SwitchDeparser ──► frame
 //
+// What a feature does for IPv6 stands behind it, in v1model/ipv6.p4.
 // A feature is a control in shared/ that knows only headers_t and metadata_t; what it needs
 // of the target (registers, clones, random numbers), and what Tofino's own hardware does
 // instead, stands in v1model/. A new one adds its file, its ids and sizes, one include and
@@ -29,13 +30,14 @@
 // A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
-#define HEADGATE_VERSION "1.3.0"
+#define HEADGATE_VERSION "1.4.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
 // 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
 // 1.2.0  Pools count what an older policy holds; SPFC's port states in the pipeline; a limit
 //        of what each port sends to the controller; a check of sources at edge ports.
 // 1.3.0  Queue pairs of sources are learned from acknowledgements; what is not ours on the
 //        shim's UDP port passes.
+// 1.4.0  IPv6, in all that IPv4 has; the gateway, which answers ARP, neighbour solicitations and pings.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -45,21 +47,23 @@
 #include "shared/size.p4"
 #include "shared/constants.p4"
 #include "v1model/constants.p4"
-#include "shared/headers.p4"
+#include "v1model/headers.p4"
 #include "v1model/target.p4"
 #include "shared/metadata.p4"
 #include "v1model/registers.p4"
 #include "shared/validate.p4"
 #include "shared/packet_io.p4"
-#include "shared/classify.p4"
+#include "v1model/classify.p4"
 #include "shared/punt.p4"
 #include "v1model/foreign.p4"
 #include "v1model/punt_limit.p4"
 #include "v1model/source_check.p4"
-#include "shared/routing.p4"
+#include "v1model/gateway.p4"
+#include "v1model/routing.p4"
 #include "v1model/admission.p4"
 #include "shared/pacc.p4"
 #include "shared/ecn.p4"
+#include "v1model/ipv6.p4"
 #include "v1model/scale.p4"
 #include "shared/maxqd.p4"
 #include "v1model/policy.p4"
@@ -83,8 +87,11 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Foreign() foreign;
     Validate() validate;
     Pardon() pardon;
+    ValidateIpv6() validate_ipv6;
     PacketOut() controller;
     SourceCheck() source_check;
+    SourceCheckIpv6() source_check_ipv6;
+    Gateway() gateway;
     Classify() classify;
     Punt() punt;
     PuntLimit() punt_limit;
@@ -94,6 +101,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
     Memory() memory;
     Pacc() pacc;
     PaccCongestion() pacc_congestion;
+    PaccIpv6() pacc_ipv6;
     Learn() learn;
     LearnQueuePair() learn_queue_pair;
     Enqueue() enqueue;
@@ -103,14 +111,21 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         foreign.apply(hdr, meta);
         validate.apply(hdr, meta);
         pardon.apply(hdr, meta);
+        validate_ipv6.apply(hdr, meta);
         if (meta.drop_reason == DROP_NONE) {
             controller.apply(hdr, meta);
         }
         if (meta.drop_reason == DROP_NONE && meta.arrival.port != CPU_PORT) {
             source_check.apply(hdr, meta);
+            source_check_ipv6.apply(hdr, meta);
         }
         if (meta.drop_reason == DROP_NONE && meta.decided == 0) {
             classify.apply(hdr, meta);
+            if ((hdr.arp.isValid() || hdr.icmp.isValid()) && meta.arrival.port != CPU_PORT) {
+                gateway.apply(hdr, meta);
+            }
+        }
+        if (meta.drop_reason == DROP_NONE && meta.decided == 0) {
             punt.apply(hdr, meta);
             if (meta.decided == 1 && meta.arrival.port != CPU_PORT) {
                 punt_limit.apply(meta, standard);
@@ -127,6 +142,7 @@ control ingress(inout headers_t hdr, inout metadata_t meta,
         if (meta.drop_reason == DROP_NONE) {
             pacc.apply(hdr, meta);
             pacc_congestion.apply(hdr, meta);
+            pacc_ipv6.apply(hdr, meta);
             learn.apply(hdr, meta);
             learn_queue_pair.apply(hdr, meta);
         }
@@ -144,6 +160,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     Release() release;
     Poll() poll;
     Ecn() ecn;
+    EcnIpv6() ecn_ipv6;
     CountMarks() count_marks;
     MaxQd() maxqd;
     PortStatistics() statistics;
@@ -170,6 +187,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
                 // The controller sees a packet as it arrived.
                 if (meta.departure.port != CPU_PORT) {
                     ecn.apply(hdr, meta);
+                    ecn_ipv6.apply(hdr, meta);
                     count_marks.apply(meta);
                     maxqd.apply(hdr, meta);
                 }
@@ -184,5 +202,5 @@ control egress(inout headers_t hdr, inout metadata_t meta,
 }
 
 @pkginfo(name = "headgate", version = HEADGATE_VERSION, organization = "Headgate")
-V1Switch(SwitchParser(), VerifyIpv4Checksum(), ingress(), egress(), UpdateIpv4Checksum(),
+V1Switch(SwitchParser(), VerifyChecksums(), ingress(), egress(), UpdateChecksums(),
          SwitchDeparser()) main;

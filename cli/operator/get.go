@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,9 +37,18 @@ func getFabric(ctx context.Context, e *env, config bool) error {
 			row(w, s.GetName(), s.GetDeviceId(), s.GetAddress())
 		}
 		_, _ = fmt.Fprintln(w)
-		row(w, "HOST", "IPV4", "MAC")
+		six := slices.ContainsFunc(r.GetHosts(), func(h *pb.Host) bool { return h.GetIpv6() != "" })
+		if six {
+			row(w, "HOST", "IPV4", "IPV6", "MAC")
+		} else {
+			row(w, "HOST", "IPV4", "MAC")
+		}
 		for _, h := range r.GetHosts() {
-			row(w, h.GetName(), h.GetIpv4(), h.GetMac())
+			if six {
+				row(w, h.GetName(), h.GetIpv4(), cmp.Or(h.GetIpv6(), "-"), h.GetMac())
+			} else {
+				row(w, h.GetName(), h.GetIpv4(), h.GetMac())
+			}
 		}
 	})
 }

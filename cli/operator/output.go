@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -111,7 +113,8 @@ func flowText(k *pb.FlowKey) string {
 	if k == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s:%d,%s:%d", k.GetSrcIpv4(), k.GetSrcPort(), k.GetDstIpv4(), k.GetDstPort())
+	port := func(p uint32) string { return strconv.FormatUint(uint64(p), 10) }
+	return net.JoinHostPort(k.GetSrcIpv4(), port(k.GetSrcPort())) + "," + net.JoinHostPort(k.GetDstIpv4(), port(k.GetDstPort()))
 }
 
 func nanoseconds(n uint64) units.Time { return units.Time(n) * units.Nanosecond }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,7 +122,7 @@ func (s *server) Fabric() view.Fabric {
 	return view.Fabric{
 		Name: "tiny", Generation: 3, Config: "name: tiny\n",
 		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}, {Name: "s2", DeviceID: 2, Address: "127.0.0.1:9560"}},
-		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}},
+		Hosts:    []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, MAC: "02:00:00:00:00:01"}},
 		Links: []view.Link{
 			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "s2", Port: 1}, RateBPS: 1e8, Delay: 50 * time.Microsecond, State: state},
 			{A: view.Endpoint{Node: "s1", Port: 2}, B: view.Endpoint{Node: "h1"}, RateBPS: 4e7, Delay: time.Microsecond},

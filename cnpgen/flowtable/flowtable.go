@@ -1,10 +1,9 @@
 // Package flowtable translates between package cnpgen and the tables and digests of the P4 program
 // that PACC uses: the watched queues, which a controller writes, and the flows and queue pairs, which
-// a loop learns. Addresses are IPv4.
+// a loop learns. Each version of IP has its own tables and digests.
 package flowtable
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -17,8 +16,63 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Learned are the tables whose entries a loop writes.
-var Learned = []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair}
+// Family is what the program has for flows of one version of IP: tables, and the digests of what these
+// lack.
+type Family struct {
+	Flow, Congested, QueuePair             uint32
+	FlowName, CongestedName, QueuePairName string
+
+	FlowDigest, QueuePairDigest         uint32
+	FlowDigestName, QueuePairDigestName string
+
+	KnowQueuePairName, LearnQueuePairName    string // actions
+	countFlow, countCongested, knowQueuePair uint32
+	addressBytes                             int
+}
+
+// IPv4 and IPv6 are the families.
+var (
+	IPv4 = Family{
+		Flow: ids.TableFlow, Congested: ids.TableCongestedFlow, QueuePair: ids.TableQueuePair,
+		FlowName: ids.TableFlowName, CongestedName: ids.TableCongestedFlowName, QueuePairName: ids.TableQueuePairName,
+		FlowDigest: ids.DigestFlowDigestT, QueuePairDigest: ids.DigestQueuePairDigestT,
+		FlowDigestName: ids.DigestFlowDigestTName, QueuePairDigestName: ids.DigestQueuePairDigestTName,
+		KnowQueuePairName: ids.ActionKnowQueuePairName, LearnQueuePairName: ids.ActionLearnQueuePairName,
+		countFlow: ids.ActionCountFlow, countCongested: ids.ActionCountCongested, knowQueuePair: ids.ActionKnowQueuePair,
+		addressBytes: 4,
+	}
+	IPv6 = Family{
+		Flow: ids.TableFlowIPv6, Congested: ids.TableCongestedFlowIPv6, QueuePair: ids.TableQueuePairIPv6,
+		FlowName: ids.TableFlowIPv6Name, CongestedName: ids.TableCongestedFlowIPv6Name, QueuePairName: ids.TableQueuePairIPv6Name,
+		FlowDigest: ids.DigestFlowIPv6DigestT, QueuePairDigest: ids.DigestQueuePairIPv6DigestT,
+		FlowDigestName: ids.DigestFlowIPv6DigestTName, QueuePairDigestName: ids.DigestQueuePairIPv6DigestTName,
+		KnowQueuePairName: ids.ActionKnowQueuePairIPv6Name, LearnQueuePairName: ids.ActionLearnQueuePairIPv6Name,
+		countFlow: ids.ActionCountFlowIPv6, countCongested: ids.ActionCountCongestedIPv6, knowQueuePair: ids.ActionKnowQueuePairIPv6,
+		addressBytes: 16,
+	}
+)
+
+// Of returns the family of a flow.
+func Of(k cnpgen.FlowKey) *Family {
+	if k.Src.Is4() {
+		return &IPv4
+	}
+	return &IPv6
+}
+
+// Families returns all of them.
+func Families() []*Family { return []*Family{&IPv4, &IPv6} }
+
+// Learned returns the tables whose entries a loop writes.
+func (f *Family) Learned() []uint32 { return []uint32{f.Flow, f.Congested, f.QueuePair} }
+
+// Names returns the names of these tables.
+func (f *Family) Names() []string { return []string{f.FlowName, f.CongestedName, f.QueuePairName} }
+
+// has reports whether a table is of the family.
+func (f *Family) has(table uint32) bool {
+	return table == f.Flow || table == f.Congested || table == f.QueuePair
+}
 
 // Watched is an entry of the table of watched queues.
 type Watched struct {
@@ -57,20 +111,21 @@ func ReadWatched(e *p4v1.TableEntry) Watched {
 // FlowEntries returns a flow's two entries: one counts all its packets, the other the congested ones.
 // The first ages, 0 for never.
 func FlowEntries(f cnpgen.Flow, ageing time.Duration) [2]*p4v1.TableEntry {
-	match := key(f.FlowKey, f.Port)
-	all := p4msg.Entry(ids.TableFlow, 0, p4msg.Do(ids.ActionCountFlow), match...)
+	match, of := key(f.FlowKey, f.Port), Of(f.FlowKey)
+	all := p4msg.Entry(of.Flow, 0, p4msg.Do(of.countFlow), match...)
 	all.IdleTimeoutNs = ageing.Nanoseconds()
-	return [2]*p4v1.TableEntry{all, p4msg.Entry(ids.TableCongestedFlow, 0, p4msg.Do(ids.ActionCountCongested), match...)}
+	return [2]*p4v1.TableEntry{all, p4msg.Entry(of.Congested, 0, p4msg.Do(of.countCongested), match...)}
 }
 
 // QueuePairEntry returns the entry of a queue pair, which the switch then does not report.
 func QueuePairEntry(q cnpgen.QueuePair, ageing time.Duration) *p4v1.TableEntry {
-	e := p4msg.Entry(ids.TableQueuePair, 0, p4msg.Do(ids.ActionKnowQueuePair), key(q.FlowKey, q.QP)...)
+	of := Of(q.FlowKey)
+	e := p4msg.Entry(of.QueuePair, 0, p4msg.Do(of.knowQueuePair), key(q.FlowKey, q.QP)...)
 	e.IdleTimeoutNs = ageing.Nanoseconds()
 	return e
 }
 
-// key is the key of the three learned tables: two addresses, and a port or a queue pair.
+// key is the key of the learned tables: two addresses, and a port or a queue pair.
 func key(k cnpgen.FlowKey, last uint32) []*p4v1.FieldMatch {
 	return []*p4v1.FieldMatch{
 		p4msg.Exact(ids.FieldFlowSrcAddr, k.Src.AsSlice()), p4msg.Exact(ids.FieldFlowDstAddr, k.Dst.AsSlice()),
@@ -91,12 +146,16 @@ func ReadQueuePair(e *p4v1.TableEntry) (cnpgen.QueuePair, bool) {
 }
 
 func readKey(e *p4v1.TableEntry) (k cnpgen.FlowKey, last uint32, ok bool) {
+	of := &IPv4
+	if IPv6.has(e.GetTableId()) {
+		of = &IPv6
+	}
 	for _, m := range e.GetMatch() {
 		switch v := m.GetExact().GetValue(); m.GetFieldId() {
 		case ids.FieldFlowSrcAddr:
-			k.Src = address(v)
+			k.Src = of.address(v)
 		case ids.FieldFlowDstAddr:
-			k.Dst = address(v)
+			k.Dst = of.address(v)
 		case ids.FieldFlowEgressPort:
 			last = uint32(canon.Low64(v))
 		}
@@ -104,23 +163,24 @@ func readKey(e *p4v1.TableEntry) (k cnpgen.FlowKey, last uint32, ok bool) {
 	return k, last, k.Src.IsValid() && k.Dst.IsValid()
 }
 
-// DigestFlow reads the members of flow_digest_t. It returns false when there are not three.
-func DigestFlow(members [][]byte) (cnpgen.Flow, bool) {
-	k, port, ok := digest(members)
+// ReadFlowDigest reads the members of a digest of flows. It returns false when there are not three.
+func (f *Family) ReadFlowDigest(members [][]byte) (cnpgen.Flow, bool) {
+	k, port, ok := f.digest(members)
 	return cnpgen.Flow{FlowKey: k, Port: port}, ok
 }
 
-// DigestQueuePair reads the members of queue_pair_digest_t. It returns false when there are not three.
-func DigestQueuePair(members [][]byte) (cnpgen.QueuePair, bool) {
-	k, qp, ok := digest(members)
+// ReadQueuePairDigest reads the members of a digest of queue pairs. It returns false when there are not
+// three.
+func (f *Family) ReadQueuePairDigest(members [][]byte) (cnpgen.QueuePair, bool) {
+	k, qp, ok := f.digest(members)
 	return cnpgen.QueuePair{FlowKey: k, QP: qp}, ok
 }
 
-func digest(members [][]byte) (k cnpgen.FlowKey, last uint32, ok bool) {
+func (f *Family) digest(members [][]byte) (k cnpgen.FlowKey, last uint32, ok bool) {
 	if len(members) != 3 {
 		return k, 0, false
 	}
-	return cnpgen.FlowKey{Src: address(members[0]), Dst: address(members[1])}, uint32(canon.Low64(members[2])), true
+	return cnpgen.FlowKey{Src: f.address(members[0]), Dst: f.address(members[1])}, uint32(canon.Low64(members[2])), true
 }
 
 // Members returns the members of a digest as P4Runtime sends it.
@@ -133,6 +193,12 @@ func Members(d *p4v1.P4Data) [][]byte {
 }
 
 // address reads a canonical byte string, which has no leading zeros.
-func address(b []byte) netip.Addr {
-	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(canon.Low64(b)))))
+func (f *Family) address(b []byte) netip.Addr {
+	var a [16]byte
+	b = b[max(0, len(b)-f.addressBytes):]
+	copy(a[len(a)-len(b):], b)
+	if f.addressBytes == 4 {
+		return netip.AddrFrom4([4]byte(a[12:]))
+	}
+	return netip.AddrFrom16(a)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type backend struct{}
 
 func (backend) Fabric() view.Fabric {
-	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}}}
+	return view.Fabric{Name: "lab", Hosts: []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}}}
 }
 func (backend) Counted() []observed.Source                          { return nil }
 func (backend) HostParameters() []view.HostParameter                { return nil }

@@ -48,7 +48,9 @@ func (c *Config) checkHosts(d *yamlnode.Doc) {
 	ips, macs := yamlnode.Unique[string]{}, yamlnode.Unique[[6]byte]{}
 	for i, h := range c.Hosts {
 		path := fmt.Sprintf("hosts[%d]", i)
-		ips.Use(d, h.IPv4.String(), path+".ipv4", h.IPv4.String())
+		for n, ip := range h.Addresses() {
+			ips.Use(d, ip.String(), path+[]string{".ipv4", ".ipv6"}[n], ip.String())
+		}
 		macPath := path + ".mac"
 		if !d.Given(macPath) {
 			macPath = path

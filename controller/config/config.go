@@ -192,9 +192,20 @@ type Host struct {
 	Name string
 	// IPv4 is the host's unicast address, unique. Required.
 	IPv4 netip.Addr
+	// IPv6 is the host's unicast address, not link-local, unique; default none. Targets: bmv2 and
+	// embedded.
+	IPv6 netip.Addr
 	// MAC is the host's unicast address at layer 2, unique; default 06:00 followed by the four
 	// bytes of IPv4, a locally administered address.
 	MAC [6]byte
+}
+
+// Addresses returns the host's IP addresses, IPv4 first.
+func (h *Host) Addresses() []netip.Addr {
+	if h.IPv6.IsValid() {
+		return []netip.Addr{h.IPv4, h.IPv6}
+	}
+	return []netip.Addr{h.IPv4}
 }
 
 // Endpoint is one end of a link.

@@ -71,7 +71,7 @@ func (c *Config) read(m *yamlnode.Map) {
 
 func readHost(m *yamlnode.Map) Host {
 	m.Need("name", "ipv4")
-	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), MAC: m.MAC("mac")}
+	h := Host{Name: m.Word("name", ""), IPv4: m.IPv4("ipv4"), IPv6: m.IPv6("ipv6"), MAC: m.MAC("mac")}
 	if h.MAC == ([6]byte{}) && h.IPv4.IsValid() {
 		a := h.IPv4.As4()
 		h.MAC = [6]byte{0x06, 0, a[0], a[1], a[2], a[3]}

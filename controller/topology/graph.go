@@ -40,9 +40,9 @@ type node struct {
 	name  string
 	ports []port       // by number
 	edges []edge       // of ports
-	hosts []int        // indices
+	hosts []int        // indices, one for each prefix of own
 	rack  *Destination // of its hosts for other switches; nil without hosts
-	own   Route        // to its hosts, in their order, while their links are up
+	own   Route        // to the addresses of its hosts, in their order, while their links are up
 }
 
 // edge is the peer and the link of a port.
@@ -103,12 +103,14 @@ func New(c *config.Config) *Graph {
 		}
 		leaf := &g.switches[g.index[end.Node]]
 		at, _ := slices.BinarySearchFunc(leaf.ports, end.Port, func(p port, n uint32) int { return cmp.Compare(p.number, n) })
-		leaf.hosts = append(leaf.hosts, len(g.hosts))
 		if leaf.own.Destination == nil {
 			leaf.own.Destination = &Destination{}
 		}
-		leaf.own.Prefixes = append(leaf.own.Prefixes, netip.PrefixFrom(h.IPv4, 32))
-		leaf.own.NextHops = append(leaf.own.NextHops, leaf.ports[at].hop())
+		for _, ip := range h.Addresses() {
+			leaf.hosts = append(leaf.hosts, len(g.hosts))
+			leaf.own.Prefixes = append(leaf.own.Prefixes, netip.PrefixFrom(ip, ip.BitLen()))
+			leaf.own.NextHops = append(leaf.own.NextHops, leaf.ports[at].hop())
+		}
 		g.hosts = append(g.hosts, Host{Host: h, Switch: end.Node, Port: end.Port, link: link})
 	}
 	g.addRacks()
@@ -125,28 +127,42 @@ func (g *Graph) addRacks() {
 			g.switches[i].rack = &Destination{Group: uint32(i + 1)}
 		}
 	}
-	hosts := slices.Clone(g.hosts)
-	slices.SortFunc(hosts, func(a, b Host) int { return a.IPv4.Compare(b.IPv4) })
-	var split func(hosts []Host)
-	split = func(hosts []Host) {
-		first, last := hosts[0], hosts[len(hosts)-1]
-		prefix := netip.PrefixFrom(first.IPv4, 32)
-		for !prefix.Contains(last.IPv4) {
-			prefix, _ = first.IPv4.Prefix(prefix.Bits() - 1)
+	var all []address
+	for _, h := range g.hosts {
+		for _, ip := range h.Addresses() {
+			all = append(all, address{ip, g.switches[g.index[h.Switch]].rack})
 		}
-		if !slices.ContainsFunc(hosts, func(h Host) bool { return h.Switch != first.Switch }) {
-			rack := g.switches[g.index[first.Switch]].rack
-			rack.Prefixes = append(rack.Prefixes, prefix)
-			return
-		}
-		half, _ := last.IPv4.Prefix(prefix.Bits() + 1)
-		at := slices.IndexFunc(hosts, func(h Host) bool { return half.Contains(h.IPv4) })
-		split(hosts[:at])
-		split(hosts[at:])
 	}
-	if len(hosts) > 0 {
-		split(hosts)
+	slices.SortFunc(all, func(a, b address) int { return a.ip.Compare(b.ip) }) // IPv4 comes first
+	six, _ := slices.BinarySearchFunc(all, netip.IPv6Unspecified(), func(a address, ip netip.Addr) int { return a.ip.Compare(ip) })
+	cover(all[:six])
+	cover(all[six:])
+}
+
+// address is a host's, and the rack that it is in.
+type address struct {
+	ip   netip.Addr
+	rack *Destination
+}
+
+// cover gives the racks the prefixes of sorted addresses of one family.
+func cover(all []address) {
+	if len(all) == 0 {
+		return
 	}
+	first, last := all[0], all[len(all)-1]
+	prefix := netip.PrefixFrom(first.ip, first.ip.BitLen())
+	for !prefix.Contains(last.ip) {
+		prefix, _ = first.ip.Prefix(prefix.Bits() - 1)
+	}
+	if !slices.ContainsFunc(all, func(a address) bool { return a.rack != first.rack }) {
+		first.rack.Prefixes = append(first.rack.Prefixes, prefix)
+		return
+	}
+	half, _ := last.ip.Prefix(prefix.Bits() + 1)
+	n := slices.IndexFunc(all, func(a address) bool { return half.Contains(a.ip) })
+	cover(all[:n])
+	cover(all[n:])
 }
 
 func (g *Graph) end(e config.Endpoint) int {

@@ -30,8 +30,9 @@ type Destination struct {
 	// Group numbers the destination leaf from 1, in the file's order; all hosts behind it share
 	// their next hops, so a lost link changes one group. It is 0 for the leaf itself.
 	Group uint32
-	// Prefixes cover the hosts, and no host of another leaf: as few as do for other switches, a /32
-	// for each host whose link is up for the leaf itself.
+	// Prefixes cover the hosts' addresses, and none of another leaf's hosts: as few of IPv4 and of IPv6
+	// as do for other switches, a /32 or /128 for each address of a host whose link is up for the leaf
+	// itself.
 	Prefixes []netip.Prefix
 }
 
@@ -110,7 +111,7 @@ func (g *Graph) own(leaf int, links []condition) Route {
 		return n.own
 	}
 	r := Route{Destination: &Destination{}}
-	for i, h := range n.hosts {
+	for i, h := range n.hosts { // one for each prefix
 		if !isDown(h) {
 			r.Prefixes = append(r.Prefixes, n.own.Prefixes[i])
 			r.NextHops = append(r.NextHops, n.own.NextHops[i])

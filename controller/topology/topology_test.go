@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -157,10 +158,17 @@ func drawFabric(t *rapid.T) *config.Config {
 	}
 	for i := range rapid.IntRange(1, 4).Draw(t, "hosts") {
 		h := config.Host{Name: fmt.Sprintf("h%d", i), IPv4: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
+		if rapid.Bool().Draw(t, "IPv6") {
+			h.IPv6 = ipv6(i + 1)
+		}
 		c.Hosts = append(c.Hosts, h)
 		link(port(rapid.IntRange(0, n-1).Draw(t, "at")), config.Endpoint{Node: h.Name})
 	}
 	return c
+}
+
+func ipv6(last int) netip.Addr {
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 15: byte(last)})
 }
 
 // drawState makes random faults.
@@ -191,10 +199,13 @@ func TestRoutesLeadThere(t *testing.T) {
 				t.Fatal("routes differ between two runs")
 			}
 			for _, h := range g.Hosts() {
-				follow(t, g, s, r, n.name, h.IPv4, len(c.Switches))
+				for _, ip := range h.Addresses() {
+					follow(t, g, s, r, n.name, ip, len(c.Switches))
+				}
 			}
-			for last := range 8 { // hosts have some of 10.0.0.0/29
+			for last := range 8 { // hosts have some of 10.0.0.0/29 and of 2001:db8::/125
 				follow(t, g, s, r, n.name, netip.AddrFrom4([4]byte{10, 0, 0, byte(last)}), len(c.Switches))
+				follow(t, g, s, r, n.name, ipv6(last), len(c.Switches))
 			}
 		}
 		everyoneReached(t, g, s, r)
@@ -218,7 +229,7 @@ func follow(t *rapid.T, g *Graph, s State, r *Routes, sw string, to netip.Addr, 
 				continue
 			}
 			for _, h := range g.Hosts() {
-				if h.Name == p.Peer && h.IPv4 != to {
+				if h.Name == p.Peer && !slices.Contains(h.Addresses(), to) {
 					t.Fatalf("a packet to %v comes to %s", to, h.Name)
 				}
 			}
@@ -232,31 +243,32 @@ func everyoneReached(t *rapid.T, g *Graph, s State, r *Routes) {
 		up := !s.DownLinks[g.links[h.link].Name]
 		dist := g.distances(nil, g.index[h.Switch], func(l int) bool { return !s.DownLinks[g.links[l].Name] })
 		for i, n := range g.switches {
-			has := len(lookup(r, n.name, h.IPv4).NextHops) > 0
 			want := dist[i] != unreachable
 			if n.name == h.Switch {
 				want = up
 			}
-			if has != want {
-				t.Fatalf("%s has a route to %s: %v, distance %d", n.name, h.Name, has, dist[i])
-			}
-			if want && up {
-				arrives(t, g, r, n.name, h)
+			for _, ip := range h.Addresses() {
+				if has := len(lookup(r, n.name, ip).NextHops) > 0; has != want {
+					t.Fatalf("%s has a route to %v: %v, distance %d", n.name, ip, has, dist[i])
+				}
+				if want && up {
+					arrives(t, g, r, n.name, ip)
+				}
 			}
 		}
 	}
 }
 
-// arrives checks that packets to a host come to it by every way.
-func arrives(t *rapid.T, g *Graph, r *Routes, sw string, h Host) {
-	hops := lookup(r, sw, h.IPv4).NextHops
+// arrives checks that packets to a host's address come to it by every way.
+func arrives(t *rapid.T, g *Graph, r *Routes, sw string, to netip.Addr) {
+	hops := lookup(r, sw, to).NextHops
 	if len(hops) == 0 {
-		t.Fatalf("packets to %s end at %s", h.Name, sw)
+		t.Fatalf("packets to %v end at %s", to, sw)
 	}
 	for _, hop := range hops {
 		for _, p := range g.Ports(sw) {
 			if p.Number == hop.Port && p.PeerPort != 0 {
-				arrives(t, g, r, p.Peer, h)
+				arrives(t, g, r, p.Peer, to)
 			}
 		}
 	}
@@ -265,17 +277,21 @@ func arrives(t *rapid.T, g *Graph, r *Routes, sw string, h Host) {
 // TestRacks: a leaf's prefixes are few, cover its hosts and no other leaf's.
 func TestRacks(t *testing.T) {
 	c := &config.Config{Switches: []config.Switch{{Name: "a", DeviceID: 1}, {Name: "b", DeviceID: 2}}}
-	for i, h := range []struct{ ip, at string }{
-		{"10.0.1.1", "a"}, {"10.0.1.2", "a"}, {"10.0.1.200", "a"}, {"10.0.2.1", "b"}, {"10.0.2.3", "b"},
-		{"192.168.0.1", "a"}, {"192.168.0.2", "b"}, {"192.168.0.3", "a"},
+	for i, h := range []struct{ ip, ipv6, at string }{
+		{"10.0.1.1", "2001:db8:1::1", "a"}, {"10.0.1.2", "2001:db8:1::2", "a"}, {"10.0.1.200", "", "a"}, {"10.0.2.1", "2001:db8:2::1", "b"}, {"10.0.2.3", "", "b"},
+		{"192.168.0.1", "2001:db8:1:8000::", "a"}, {"192.168.0.2", "", "b"}, {"192.168.0.3", "", "a"},
 	} {
 		name := fmt.Sprint("h", i)
-		c.Hosts = append(c.Hosts, config.Host{Name: name, IPv4: netip.MustParseAddr(h.ip)})
+		host := config.Host{Name: name, IPv4: netip.MustParseAddr(h.ip)}
+		if h.ipv6 != "" {
+			host.IPv6 = netip.MustParseAddr(h.ipv6)
+		}
+		c.Hosts = append(c.Hosts, host)
 		c.Links = append(c.Links, config.Link{Name: name, A: config.Endpoint{Node: h.at, Port: uint32(i + 1)}, B: config.Endpoint{Node: name}})
 	}
 	g := New(c)
 	for i, want := range []string{
-		"[10.0.1.0/24 192.168.0.1/32 192.168.0.3/32]", "[10.0.2.0/30 192.168.0.2/32]",
+		"[10.0.1.0/24 192.168.0.1/32 192.168.0.3/32 2001:db8:1::/48]", "[10.0.2.0/30 192.168.0.2/32 2001:db8:2::1/128]",
 	} {
 		if got := fmt.Sprint(g.switches[i].rack.Prefixes); got != want {
 			t.Errorf("%s: %s, want %s", c.Switches[i].Name, got, want)

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"net/netip"
 	"time"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -142,7 +143,10 @@ type Endpoint struct {
 }
 
 // Host is an end host.
-type Host struct{ Name, IPv4, MAC string }
+type Host struct {
+	Name, MAC string
+	Addresses []netip.Addr // IPv4 first
+}
 
 // HostParameter is something that all hosts of the fabric must agree on, for one of their laws, or for
 // all where Law is "": a flag of `headgate host` without dashes, and its value in the fabric as it runs.

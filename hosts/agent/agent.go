@@ -71,7 +71,7 @@ func New(cfg Config, send func(frame []byte)) (*Agent, error) {
 		cfg: cfg, send: send, classes: cfg.classes(), ackClass: cfg.classes()[cfg.AckDSCP],
 		flows: map[FlowKey]*flow{}, byQP: map[uint32]*flow{}, nextQP: cfg.FirstQP, port: cfg.FirstPort,
 		peers: newPeers(), byDst: map[netip.Addr][]*flow{}, paths: map[netip.Addr]units.Time{}, ready: newReady(), timers: newTimers(),
-		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+3),
+		buf:     make([]byte, 0, int(cfg.MSS)+packet.ACKLen+packet.IPv6Extra+3),
 		payload: make([]byte, cfg.MSS),
 	}, nil
 }
@@ -86,8 +86,8 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 	spec.DstPort = cmp.Or(spec.DstPort, a.cfg.ShimPort)
 	spec.DSCP = cmp.Or(spec.DSCP, a.cfg.DataDSCP)
 	switch {
-	case !spec.Dst.Is4():
-		return FlowKey{}, fmt.Errorf("flow destination %v: want an IPv4 address", spec.Dst)
+	case !spec.Dst.IsValid() || spec.Dst.BitLen() != a.cfg.IP.BitLen() || spec.Dst.Zone() != "":
+		return FlowKey{}, fmt.Errorf("flow destination %v: want an address of the version of IP that the host's is of, %v", spec.Dst, a.cfg.IP)
 	case spec.DstPort != a.cfg.ShimPort && spec.DstPort != packet.RoCEv2Port:
 		return FlowKey{}, fmt.Errorf("flow destination port %d: want %d, with the maxQD shim, or %d", spec.DstPort, a.cfg.ShimPort, packet.RoCEv2Port)
 	case spec.DSCP > 63:
@@ -120,7 +120,7 @@ func (a *Agent) StartFlow(now units.Time, spec FlowSpec) (FlowKey, error) {
 		readyAt: heap.Outside, timerAt: heap.Outside, class: a.classes[spec.DSCP],
 		frame: packet.Frame{
 			DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: key.Src, Dst: key.Dst,
-			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, SrcPort: key.SrcPort, DstPort: key.DstPort, ShimPort: a.cfg.ShimPort,
+			DSCP: spec.DSCP, ECN: packet.ECT0, TTL: a.cfg.TTL, FlowLabel: a.flowLabel(key.SrcPort), SrcPort: key.SrcPort, DstPort: key.DstPort, ShimPort: a.cfg.ShimPort,
 			BTH: packet.BTH{PKey: packet.DefaultPKey, AckReq: true},
 		},
 	}

@@ -18,7 +18,7 @@ type Config struct {
 	Name    string // in reports
 	MAC     packet.MAC
 	Gateway packet.MAC // next hop of every frame
-	IP      netip.Addr // IPv4
+	IP      netip.Addr // IPv4 or IPv6, as its flows are
 	Rate    units.Rate // of the NIC's link, counting frames without preamble and FCS
 	Unit    maxqd.Unit // of the fabric
 
@@ -79,8 +79,8 @@ func (c Config) withDefaults() (Config, error) {
 	c.MinRTO = cmp.Or(c.MinRTO, 250*units.Millisecond)
 	c.MaxRTO = cmp.Or(c.MaxRTO, 4*units.Second)
 	switch {
-	case !c.IP.Is4():
-		return c, fmt.Errorf("host %q: address %v: want an IPv4 address", c.Name, c.IP)
+	case !c.IP.IsValid() || c.IP.Is4In6() || c.IP.Zone() != "":
+		return c, fmt.Errorf("host %q: address %v: want an IPv4 or IPv6 address", c.Name, c.IP)
 	case c.Rate <= 0:
 		return c, fmt.Errorf("host %q: rate %v: want more than 0", c.Name, c.Rate)
 	case c.Unit.Time() <= 0:

@@ -91,12 +91,21 @@ func (a *Agent) answer(w answer) bool {
 	return true
 }
 
+// flowLabel returns a flow's, by which a switch may choose its path as by the source port (RFC 6437); 0
+// over IPv4.
+func (a *Agent) flowLabel(srcPort uint16) uint32 {
+	if a.cfg.IP.Is4() {
+		return 0
+	}
+	return uint32(srcPort)
+}
+
 func (a *Agent) sendAnswer() {
 	w := a.answers.Pop()
 	f := &a.in // not in use while sending
 	*f = packet.Frame{
 		DstMAC: a.cfg.Gateway, SrcMAC: a.cfg.MAC, Src: a.cfg.IP, Dst: w.dst,
-		DSCP: a.cfg.AckDSCP, ECN: packet.NotECT, TTL: a.cfg.TTL, SrcPort: w.srcPort, DstPort: w.dstPort, ShimPort: a.cfg.ShimPort,
+		DSCP: a.cfg.AckDSCP, ECN: packet.NotECT, TTL: a.cfg.TTL, FlowLabel: a.flowLabel(w.srcPort), SrcPort: w.srcPort, DstPort: w.dstPort, ShimPort: a.cfg.ShimPort,
 		Shim: maxqd.Shim{Echo: true, MaxQD: w.qd},
 		BTH:  packet.BTH{Opcode: packet.Acknowledge, PKey: packet.DefaultPKey, DestQP: w.qp, PSN: w.psn, BECN: w.ce},
 		AETH: packet.AETH{Syndrome: packet.ACK, MSN: w.msn},

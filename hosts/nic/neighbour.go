@@ -3,6 +3,7 @@ package nic
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -13,11 +14,15 @@ import (
 // resolveFor is how long the kernel may take to find the gateway's MAC address.
 const resolveFor = 3 * time.Second
 
-// gatewayMAC returns the MAC address of the interface's default gateway from the kernel's
+// gatewayMAC returns the MAC address of the interface's default gateway of an address's version of IP, from the kernel's
 // neighbour table, making the kernel ask for it when it is not there; packet.Gateway when the
 // interface has no default gateway.
-func gatewayMAC(index int, name string) (packet.MAC, error) {
-	gw, err := defaultGateway(index)
+func gatewayMAC(index int, name string, ip netip.Addr) (packet.MAC, error) {
+	family, network := netlink.FAMILY_V4, "udp4"
+	if ip.Is6() {
+		family, network = netlink.FAMILY_V6, "udp6"
+	}
+	gw, err := defaultGateway(index, family)
 	if err != nil {
 		return packet.MAC{}, fmt.Errorf("interface %q: %w", name, err)
 	}
@@ -25,14 +30,18 @@ func gatewayMAC(index int, name string) (packet.MAC, error) {
 		return packet.Gateway, nil
 	}
 	for deadline := time.Now().Add(resolveFor); ; {
-		if mac, ok := neighbour(index, gw); ok {
+		if mac, ok := neighbour(index, family, gw); ok {
 			return mac, nil
 		}
 		if time.Now().After(deadline) {
-			return packet.MAC{}, fmt.Errorf("interface %q: gateway %v does not answer ARP, as switches of a fabric do not: want its MAC address, which they do not look at: ip neighbour add %v lladdr %v dev %s", name, gw, gw, packet.Gateway, name)
+			return packet.MAC{}, fmt.Errorf("interface %q: gateway %v does not answer, as the switches on chips do not: want its MAC address, which they do not look at: ip neighbour add %v lladdr %v dev %s", name, gw, gw, packet.Gateway, name)
 		}
 		// Any datagram makes the kernel resolve the address; port 9 discards.
-		if c, err := net.Dial("udp4", net.JoinHostPort(gw.String(), "9")); err == nil {
+		host := gw.String()
+		if gw.IsLinkLocalUnicast() && ip.Is6() {
+			host += "%" + name
+		}
+		if c, err := net.Dial(network, net.JoinHostPort(host, "9")); err == nil {
 			_, _ = c.Write([]byte{0})
 			_ = c.Close()
 		}
@@ -41,12 +50,12 @@ func gatewayMAC(index int, name string) (packet.MAC, error) {
 }
 
 // defaultGateway returns nil when there is none.
-func defaultGateway(index int) (net.IP, error) {
+func defaultGateway(index, family int) (net.IP, error) {
 	link, err := netlink.LinkByIndex(index)
 	if err != nil {
 		return nil, err
 	}
-	routes, err := netlink.RouteList(link, netlink.FAMILY_V4)
+	routes, err := netlink.RouteList(link, family)
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
@@ -58,8 +67,8 @@ func defaultGateway(index int) (net.IP, error) {
 	return nil, nil
 }
 
-func neighbour(index int, ip net.IP) (packet.MAC, bool) {
-	list, err := netlink.NeighList(index, netlink.FAMILY_V4)
+func neighbour(index, family int, ip net.IP) (packet.MAC, bool) {
+	list, err := netlink.NeighList(index, family)
 	if err != nil {
 		return packet.MAC{}, false
 	}

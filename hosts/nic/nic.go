@@ -1,6 +1,6 @@
 // Package nic runs a host agent on a real interface, such as a Mininet host's: frames go
 // in and out through a packet socket (packet(7)), the clock is the machine's. Addresses
-// and ARP stay the kernel's business: the next hop's MAC address is configured or read
+// and ARP or neighbour discovery stay the kernel's business: the next hop's MAC address is configured or read
 // from the kernel's neighbour table. It needs CAP_NET_RAW.
 package nic
 
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -81,24 +82,28 @@ func Open(cfg Config) (*NIC, error) {
 	if ifi.Flags&net.FlagUp == 0 {
 		return nil, fmt.Errorf("interface %q is down: ip link set %s up", cfg.Interface, cfg.Interface)
 	}
-	if need := int(cfg.Agent.MSS) + packet.DataOverhead - 14; ifi.MTU < need {
+	need, family := int(cfg.Agent.MSS)+packet.DataOverhead-14, unix.ETH_P_IP
+	if cfg.Agent.IP.Is6() {
+		need, family = need+packet.IPv6Extra, unix.ETH_P_IPV6
+	}
+	if ifi.MTU < need {
 		return nil, fmt.Errorf("interface %q: MTU %d: want at least %d for packets of %v", cfg.Interface, ifi.MTU, need, cfg.Agent.MSS)
 	}
 	if cfg.Agent.MAC == (packet.MAC{}) {
 		copy(cfg.Agent.MAC[:], ifi.HardwareAddr)
 	}
 	if cfg.Agent.Gateway == (packet.MAC{}) {
-		if cfg.Agent.Gateway, err = gatewayMAC(ifi.Index, ifi.Name); err != nil {
+		if cfg.Agent.Gateway, err = gatewayMAC(ifi.Index, ifi.Name, cfg.Agent.IP); err != nil {
 			return nil, err
 		}
 	}
 	cfg.Agent.MaxLate = lateness
 	cfg.Agent.ShimPort = cmp.Or(cfg.Agent.ShimPort, maxqd.Port)
-	filter, err := portFilter(cfg.Agent.ShimPort)
+	filter, err := portFilter(cfg.Agent.IP, cfg.Agent.ShimPort)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := mpacket.Listen(ifi, mpacket.Raw, unix.ETH_P_IP, &mpacket.Config{Filter: filter})
+	conn, err := mpacket.Listen(ifi, mpacket.Raw, family, &mpacket.Config{Filter: filter})
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("%w (it needs CAP_NET_RAW)", err)
@@ -122,7 +127,7 @@ func Open(cfg Config) (*NIC, error) {
 		n.Close()
 		return nil, err
 	}
-	n.mutes = mute(cfg.Log, cfg.Agent.ShimPort)
+	n.mutes = mute(cfg.Log, cfg.Agent.IP, cfg.Agent.ShimPort)
 	return n, nil
 }
 
@@ -143,10 +148,14 @@ func listenPFC(ifi *net.Interface) (*mpacket.Conn, error) {
 
 // mute binds the ports of the frames to sockets that nobody reads, so that the kernel,
 // which sees the frames too, does not answer each with an ICMP port unreachable.
-func mute(log *slog.Logger, shim uint16) []*net.UDPConn {
+func mute(log *slog.Logger, ip netip.Addr, shim uint16) []*net.UDPConn {
 	var out []*net.UDPConn
+	network := "udp4"
+	if ip.Is6() {
+		network = "udp6"
+	}
 	for _, port := range []uint16{shim, packet.RoCEv2Port} {
-		c, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
+		c, err := net.ListenUDP(network, &net.UDPAddr{Port: int(port)})
 		if err != nil {
 			// Most likely another agent of this network namespace holds it already.
 			log.Debug("UDP port not bound", "port", port, "error", err)
@@ -158,15 +167,20 @@ func mute(log *slog.Logger, shim uint16) []*net.UDPConn {
 	return out
 }
 
-// portFilter accepts unfragmented UDP over IPv4 with a 20-byte header and one of our
-// destination ports, 2048 bytes of it.
-func portFilter(shim uint16) ([]bpf.RawInstruction, error) {
+// portFilter accepts unfragmented UDP over the address's version of IP, without options or extension
+// headers, to one of our destination ports, 2048 bytes of it.
+func portFilter(ip netip.Addr, shim uint16) ([]bpf.RawInstruction, error) {
+	first, mask, protocolAt, portAt := uint32(0x45), uint32(0xff), uint32(23), uint32(36)
+	if ip.Is6() {
+		first, mask, protocolAt, portAt = 0x60, 0xf0, 20, 56
+	}
 	filter, err := bpf.Assemble([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: 14, Size: 1},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 0x45, SkipTrue: 6},
-		bpf.LoadAbsolute{Off: 23, Size: 1},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: mask},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: first, SkipTrue: 6},
+		bpf.LoadAbsolute{Off: protocolAt, Size: 1},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 17, SkipTrue: 4},
-		bpf.LoadAbsolute{Off: 36, Size: 2},
+		bpf.LoadAbsolute{Off: portAt, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(shim), SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: packet.RoCEv2Port, SkipTrue: 1},
 		bpf.RetConstant{Val: frameMax},
@@ -184,7 +198,7 @@ func (n *NIC) follow() error {
 	if port == n.cfg.Agent.ShimPort {
 		return nil
 	}
-	filter, err := portFilter(port)
+	filter, err := portFilter(n.cfg.Agent.IP, port)
 	if err == nil {
 		err = n.conn.SetBPF(filter)
 	}
@@ -193,7 +207,7 @@ func (n *NIC) follow() error {
 	}
 	n.cfg.Agent.ShimPort = port
 	n.unmute()
-	n.mutes = mute(n.cfg.Log, port)
+	n.mutes = mute(n.cfg.Log, n.cfg.Agent.IP, port)
 	return nil
 }
 

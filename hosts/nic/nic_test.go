@@ -78,8 +78,13 @@ func pair(t *testing.T, a, b string) map[string]packet.MAC {
 	return macs
 }
 
-// Two agents at the ends of a veth pair.
+// Two agents at the ends of a veth pair, over each version of IP.
 func TestOverVeth(t *testing.T) {
+	t.Run("IPv4", func(t *testing.T) { overVeth(t, "192.0.2.1", "192.0.2.2") })
+	t.Run("IPv6", func(t *testing.T) { overVeth(t, "2001:db8::1", "2001:db8::2") })
+}
+
+func overVeth(t *testing.T, from, to string) {
 	a, b := "hgnica", "hgnicb"
 	macs := pair(t, a, b)
 	setDown := func(down bool) {
@@ -95,11 +100,11 @@ func TestOverVeth(t *testing.T) {
 		}
 	}
 	setDown(true)
-	if _, err := nic.Open(config(t, a, "192.0.2.1")); err == nil || !strings.Contains(err.Error(), "is down") {
+	if _, err := nic.Open(config(t, a, from)); err == nil || !strings.Contains(err.Error(), "is down") {
 		t.Errorf("an interface that is down: %v", err)
 	}
 	setDown(false)
-	alone, err := nic.Open(config(t, a, "192.0.2.1"))
+	alone, err := nic.Open(config(t, a, from))
 	if err != nil {
 		t.Fatalf("without a default route: %v", err)
 	}
@@ -132,7 +137,7 @@ func TestOverVeth(t *testing.T) {
 		})
 		return n
 	}
-	na, nb := open(a, b, "192.0.2.1"), open(b, a, "192.0.2.2")
+	na, nb := open(a, b, from), open(b, a, to)
 	for _, n := range []*nic.NIC{na, nb} { // the fabric's, which hosts learn when they run
 		if err := n.Do(ctx, func(ag *agent.Agent, _ units.Time) {
 			if err := ag.SetShimPort(4000); err != nil {
@@ -146,7 +151,7 @@ func TestOverVeth(t *testing.T) {
 	var key agent.FlowKey
 	if err := na.Do(ctx, func(ag *agent.Agent, now units.Time) {
 		var err error
-		if key, err = ag.StartFlow(now, agent.FlowSpec{Dst: netip.MustParseAddr("192.0.2.2"), Size: size}); err != nil {
+		if key, err = ag.StartFlow(now, agent.FlowSpec{Dst: netip.MustParseAddr(to), Size: size}); err != nil {
 			t.Error(err)
 		}
 	}); err != nil {

@@ -37,12 +37,12 @@ func (o *Options) printIP() string {
 	return o.IP.String()
 }
 
-// setAddr returns what reads an IPv4 address.
+// setAddr returns what reads an address of IPv4 or IPv6.
 func setAddr(v *netip.Addr) func(string) error {
 	return func(s string) error {
 		a, err := netip.ParseAddr(s)
-		if err != nil || !a.Is4() {
-			return fmt.Errorf("%q: want an IPv4 address", s)
+		if err != nil || a.Is4In6() || a.Is6() && a.IsLinkLocalUnicast() { // which no switch forwards
+			return fmt.Errorf("%q: want an IPv4 address, or an IPv6 address that is not link-local", s)
 		}
 		*v = a
 		return nil

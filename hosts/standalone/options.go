@@ -79,7 +79,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.flags = fs
 	fs.StringVar(&o.Interface, "interface", o.Interface, "network interface, such as h1-eth0")
 	fs.StringVar(&o.Name, "name", o.Name, "name of the host in the fabric's configuration (default: the interface's name)")
-	fs.Var(textFlag{"address", o.printIP, setAddr(&o.IP)}, "ip", "IPv4 address (default: the interface's)")
+	fs.Var(textFlag{"address", o.printIP, setAddr(&o.IP)}, "ip", "IPv4 or IPv6 address; flows are of the same version (default: the interface's first IPv4 address)")
 	fs.Var(textFlag{"MAC", o.printGateway, o.setGateway}, "gateway-mac", "MAC address of the next hop (default: the default route's from the kernel's neighbour table, 02:00:00:00:00:fe without such a route)")
 	fs.Var(units.Flag{Value: &o.Rate}, "rate", "rate of the link")
 	fs.Var(units.Flag{Value: &o.MSS}, "mss", "payload of a full packet")
@@ -139,11 +139,14 @@ func (o *Options) Check() error {
 		o.Scale = max(1, float64(paperRate)/float64(o.Rate))
 	}
 	fault(o.Interface == "", "--interface: want a network interface's name")
-	fault(o.IP.IsValid() && !o.IP.Is4(), "--ip %v: want an IPv4 address", o.IP)
 	fault(o.Rate <= 0, "--rate %v: want more than 0", o.Rate)
 	fault(o.DataDSCP > 63, "--data-dscp %d: want 0 to 63", o.DataDSCP)
 	fault(o.AckDSCP < 1 || o.AckDSCP > 63, "--ack-dscp %d: want 1 to 63", o.AckDSCP)
-	fault(o.MSS < 1 || o.MSS > 1438, "--mss %v: want 1B to 1438B, what fits an MTU of 1500", o.MSS)
+	most := units.Bytes(1500 - packet.DataOverhead)
+	if o.IP.Is6() {
+		most -= packet.IPv6Extra
+	}
+	fault(o.MSS < 1 || o.MSS > most, "--mss %v: want 1B to %v, what fits an MTU of 1500", o.MSS, most)
 	fault(o.UDPPort == 0 || o.UDPPort == packet.RoCEv2Port, "--udp-port %d: want 1 to 65535 but not %d, which is RoCEv2's", o.UDPPort, packet.RoCEv2Port)
 	fault(o.ListenOnly && len(o.Flows) > 0, "--listen-only and --flow exclude each other")
 	fault(!o.ListenOnly && len(o.Flows) == 0, "--flow: want at least one, or --listen-only")

@@ -60,6 +60,14 @@ func (m *Map) IPv4(key string) netip.Addr {
 	})
 }
 
+// IPv6 returns a unicast IPv6 address that is good beyond a link.
+func (m *Map) IPv6(key string) netip.Addr {
+	return Scalar(m, key, netip.Addr{}, `a unicast IPv6 address, not of a link alone, such as "2001:db8:1::1"`, func(s string) (netip.Addr, error) {
+		a, err := netip.ParseAddr(s)
+		return check(a, err == nil && a.Is6() && a.Zone() == "" && !a.Is4In6() && !a.IsMulticast() && !a.IsLoopback() && !a.IsUnspecified() && !a.IsLinkLocalUnicast())
+	})
+}
+
 // MAC returns a unicast MAC address.
 func (m *Map) MAC(key string) [6]byte {
 	var none [6]byte

@@ -92,13 +92,40 @@ const (
 
 // From v1model/constants.p4, where each has its reason.
 const (
-	DropPuntLimit       = 14 // more for the controller than its port may send
-	DropSource          = 15 // a source that the edge port does not have
-	SourceCheckEntries  = 2048
-	QueuePairEntries    = 16384
-	DefaultPartitionKey = 0xffff
-	ShimDatagramBytes   = 28
-	BTHAcknowledge      = 17
+	DropPuntLimit               = 14 // more for the controller than its port may send
+	DropSource                  = 15 // a source that the edge port does not have
+	DropIPv6Header              = 16 // version or payload length
+	DropHopLimit                = 17 // of IPv6
+	DropLinkScope               = 18 // IPv6 for the link alone, which the gateway did not answer
+	EtherTypeARP                = 0x806
+	EtherTypeIPv6               = 0x86dd
+	IPProtocolICMP              = 1
+	IPProtocolICMPv6            = 58
+	LinkLocal                   = 0x3fa
+	ARPEthernet                 = 1
+	ARPRequest                  = 1
+	ARPReply                    = 2
+	ICMPEcho                    = 8
+	ICMPEchoReply               = 0
+	ICMPv6Echo                  = 128
+	ICMPv6EchoReply             = 129
+	ICMPv6NeighborSolicitation  = 135
+	ICMPv6NeighborAdvertisement = 136
+	NDBytes                     = 24
+	NDBytesWithOption           = 32
+	NDHopLimit                  = 255
+	NDRouter                    = 0x80
+	NDSolicited                 = 0x40
+	NDOverride                  = 0x20
+	NDSourceMAC                 = 1
+	NDTargetMAC                 = 2
+	GatewayTTL                  = 64
+	GatewayEntries              = 1024
+	SourceCheckEntries          = 4096
+	QueuePairEntries            = 16384
+	DefaultPartitionKey         = 0xffff
+	ShimDatagramBytes           = 28
+	BTHAcknowledge              = 17
 )
 
 // DropReason names index i of counter ingress.drops, as metrics and messages do; "" when
@@ -135,6 +162,12 @@ func DropReason(i int) string {
 		return "punt_limit"
 	case DropSource:
 		return "source"
+	case DropIPv6Header:
+		return "ipv6_header"
+	case DropHopLimit:
+		return "hop_limit"
+	case DropLinkScope:
+		return "link_scope"
 	}
 	return ""
 }

@@ -6,12 +6,56 @@
 #ifndef HEADGATE_V1MODEL_CONSTANTS_P4
 #define HEADGATE_V1MODEL_CONSTANTS_P4
 
+typedef bit<128> ipv6_addr_t;
+
 // Further values of drop_reason_t. Never renumber.
 const drop_reason_t DROP_PUNT_LIMIT = 14;    // more for the controller than its port may send
 const drop_reason_t DROP_SOURCE = 15;        // a source that the edge port does not have
+const drop_reason_t DROP_IPV6_HEADER = 16;   // version or payload length
+const drop_reason_t DROP_HOP_LIMIT = 17;     // of IPv6
+const drop_reason_t DROP_LINK_SCOPE = 18;    // IPv6 for the link alone, which the gateway did not answer
 
-// Two entries for each port, and as many again for ports with several addresses.
-const bit<32> SOURCE_CHECK_ENTRIES = PORT_CELLS * 4;
+// EtherTypes (IEEE 802 numbers) and IP protocols (IANA) that shared/constants.p4 lacks.
+const bit<16> ETHER_TYPE_ARP = 0x0806;
+const bit<16> ETHER_TYPE_IPV6 = 0x86dd;
+const bit<8>  IP_PROTOCOL_ICMP = 1;
+const bit<8>  IP_PROTOCOL_ICMPV6 = 58;
+
+// The first ten bits of an address that is good on one link alone (RFC 4291 §2.5.6).
+const bit<10> LINK_LOCAL = 0x3fa;
+
+// ARP (RFC 826): Ethernet, and its operations.
+const bit<16> ARP_ETHERNET = 1;
+const bit<16> ARP_REQUEST = 1;
+const bit<16> ARP_REPLY = 2;
+
+// Types of ICMP (RFC 792) and ICMPv6 (RFC 4443, RFC 4861).
+const bit<8> ICMP_ECHO = 8;
+const bit<8> ICMP_ECHO_REPLY = 0;
+const bit<8> ICMPV6_ECHO = 128;
+const bit<8> ICMPV6_ECHO_REPLY = 129;
+const bit<8> ICMPV6_NEIGHBOR_SOLICITATION = 135;
+const bit<8> ICMPV6_NEIGHBOR_ADVERTISEMENT = 136;
+
+// Neighbour discovery (RFC 4861): lengths of a message, the hop limit that says that it did not pass a
+// router, flags of an advertisement, and options.
+const bit<16> ND_BYTES = 24;
+const bit<16> ND_BYTES_WITH_OPTION = 32;
+const bit<8> ND_HOP_LIMIT = 255;
+const bit<8> ND_ROUTER = 0x80;
+const bit<8> ND_SOLICITED = 0x40;
+const bit<8> ND_OVERRIDE = 0x20;
+const bit<8> ND_SOURCE_MAC = 1;
+const bit<8> ND_TARGET_MAC = 2;
+
+// TTL and hop limit of what the switch answers.
+const bit<8> GATEWAY_TTL = 64;
+
+// Addresses that a switch answers for, of each version of IP: a few own ones, and prefixes as a proxy.
+const bit<32> GATEWAY_ENTRIES = 1024;
+
+// Two entries of IPv4 and four of IPv6 for each port, and as many again for ports with several addresses.
+const bit<32> SOURCE_CHECK_ENTRIES = PORT_CELLS * 8;
 
 // A queue pair for each pair of addresses that PACC's flow table holds.
 const bit<32> QUEUE_PAIR_ENTRIES = FLOW_ENTRIES;

@@ -6,9 +6,19 @@
 #ifndef HEADGATE_V1MODEL_LEARN_P4
 #define HEADGATE_V1MODEL_LEARN_P4
 
+// A flow of IPv6 that PACC's table lacks.
+struct flow_ipv6_digest_t {
+    ipv6_addr_t src_addr;
+    ipv6_addr_t dst_addr;
+    port_id_t   egress_port;
+}
+
 control Learn(in headers_t hdr, in metadata_t meta) {
     apply {
-        if (meta.learn == 1) {
+        if (meta.learn == 1 && hdr.ipv6.isValid()) {
+            digest<flow_ipv6_digest_t>(FLOW_DIGEST_RECEIVER,
+                {hdr.ipv6.src_addr, hdr.ipv6.dst_addr, meta.egress_port});
+        } else if (meta.learn == 1) {
             digest<flow_digest_t>(FLOW_DIGEST_RECEIVER,
                 {hdr.ipv4.src_addr, hdr.ipv4.dst_addr, meta.egress_port});
         }

@@ -14,22 +14,43 @@ parser SwitchParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
+// The shared states, with choices of IPv6, ARP and ICMP put in front of others: what Tofino's
+// artefacts are made of stays as it is.
+#define ETHER_TYPE_MAC_CONTROL ETHER_TYPE_ARP: parse_arp; ETHER_TYPE_IPV6: parse_ipv6; ETHER_TYPE_MAC_CONTROL
+#define IP_PROTOCOL_UDP IP_PROTOCOL_ICMP): parse_icmp; (4, 5, 0, 0, IP_PROTOCOL_UDP
 #include "../shared/parser.p4"
+#undef ETHER_TYPE_MAC_CONTROL
+#undef IP_PROTOCOL_UDP
+#include "parse_ipv6.p4"
 }
 
+// What a neighbour's message has its checksum over, without an option.
+#define ND_CHECKSUM_FIELDS \
+    hdr.ipv6.src_addr, hdr.ipv6.dst_addr, 16w0, hdr.ipv6.payload_len, 24w0, hdr.ipv6.next_header, \
+    hdr.icmp.type, hdr.icmp.code, hdr.nd.flags, hdr.nd.reserved, hdr.nd.target
+#define ND_OPTION_FIELDS hdr.nd_option.type, hdr.nd_option.length, hdr.nd_option.mac
+
 // A header with options is dropped for them, so its checksum does not matter.
-control VerifyIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
+control VerifyChecksums(inout headers_t hdr, inout metadata_t meta) {
     apply {
         verify_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
                         IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
                         HashAlgorithm.csum16);
+        verify_checksum(hdr.nd.isValid() && !hdr.nd_option.isValid(),
+                        { ND_CHECKSUM_FIELDS }, hdr.icmp.checksum, HashAlgorithm.csum16);
+        verify_checksum(hdr.nd.isValid() && hdr.nd_option.isValid(),
+                        { ND_CHECKSUM_FIELDS, ND_OPTION_FIELDS }, hdr.icmp.checksum,
+                        HashAlgorithm.csum16);
     }
 }
 
-control UpdateIpv4Checksum(inout headers_t hdr, inout metadata_t meta) {
+control UpdateChecksums(inout headers_t hdr, inout metadata_t meta) {
     apply {
         update_checksum(hdr.ipv4.isValid() && hdr.ipv4.ihl == 5,
                         IPV4_CHECKSUM_FIELDS(hdr.ipv4), hdr.ipv4.checksum,
+                        HashAlgorithm.csum16);
+        update_checksum(meta.target.advertises == 1,
+                        { ND_CHECKSUM_FIELDS, ND_OPTION_FIELDS }, hdr.icmp.checksum,
                         HashAlgorithm.csum16);
     }
 }
@@ -43,7 +64,12 @@ control SwitchDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.mac_control);
         packet.emit(hdr.pfc);
         packet.emit(hdr.pfc_padding);
+        packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
+        packet.emit(hdr.ipv6);
+        packet.emit(hdr.icmp);
+        packet.emit(hdr.nd);
+        packet.emit(hdr.nd_option);
         packet.emit(hdr.udp);
         packet.emit(hdr.maxqd);
         packet.emit(hdr.bth);

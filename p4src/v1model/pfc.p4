@@ -31,7 +31,12 @@ control Pfc(inout headers_t hdr, inout metadata_t meta) {
         hdr.packet_in.setInvalid();
         hdr.poll_report.setInvalid();
         hdr.buffer_report.setInvalid();
+        hdr.arp.setInvalid();
         hdr.ipv4.setInvalid();
+        hdr.ipv6.setInvalid();
+        hdr.icmp.setInvalid();
+        hdr.nd.setInvalid();
+        hdr.nd_option.setInvalid();
         hdr.udp.setInvalid();
         hdr.maxqd.setInvalid();
         hdr.bth.setInvalid();

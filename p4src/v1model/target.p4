@@ -20,7 +20,7 @@
 #define IDLE_TIMEOUT support_timeout
 
 // What the parser does about the checksum of the IPv4 header that it has extracted.
-// VerifyIpv4Checksum does it all.
+// VerifyChecksums does it all.
 #define PARSED_IPV4
 
 // The pipeline has the buffer's accounts and makes PFC frames.
@@ -30,6 +30,13 @@
 // BufferPolicy sets them.
 struct target_t {
     bit<1>  foreign;        // to the shim's UDP port, and without a shim
+    bit<32> flow_hash;      // by which the next hop is chosen
+    bit<6>  dscp;           // of either version of IP
+    bit<1>  own;            // the address asked for is the gateway's
+    mac_t   gateway_mac;    // what to answer with; 0 for no answer
+    bit<32> asked_ipv4;     // the address asked for
+    ipv6_addr_t asked_ipv6;
+    bit<1>  advertises;     // the packet has become a neighbour advertisement
     bit<32> private_pool;   // what all queues may hold of their private memory
     bit<32> headroom_pool;  // and of headroom; 0 under DSH
     bit<32> insurance_pool; // and all ports of insurance; 0 but under DSH

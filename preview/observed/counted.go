@@ -44,14 +44,16 @@ type Source struct {
 }
 
 // Source returns what concerns one host, of a switch's Table.
-func (t Traffic) Source(host string, address netip.Addr, sw string) Source {
+func (t Traffic) Source(host string, addresses []netip.Addr, sw string) Source {
 	s := Source{Host: host, Switch: sw, Since: t.Since}
-	i, _ := slices.BinarySearchFunc(t.Pairs, address, func(p Pair, a netip.Addr) int { return p.Src.Compare(a) })
-	for ; i < len(t.Pairs) && t.Pairs[i].Src == address; i++ {
-		s.Pairs = append(s.Pairs, t.Pairs[i])
-	}
-	if i := slices.IndexFunc(t.FanIns, func(f FanIn) bool { return f.Dst == address }); i >= 0 {
-		s.FanIn = t.FanIns[i].Degree
+	for _, address := range addresses {
+		i, _ := slices.BinarySearchFunc(t.Pairs, address, func(p Pair, a netip.Addr) int { return p.Src.Compare(a) })
+		for ; i < len(t.Pairs) && t.Pairs[i].Src == address; i++ {
+			s.Pairs = append(s.Pairs, t.Pairs[i])
+		}
+		if i := slices.IndexFunc(t.FanIns, func(f FanIn) bool { return f.Dst == address }); i >= 0 {
+			s.FanIn += t.FanIns[i].Degree
+		}
 	}
 	return s
 }

@@ -36,11 +36,11 @@ func TestCounted(t *testing.T) {
 		table.Counted(begin.Add(time.Duration(i)*100*time.Millisecond), sent{pair(2, 8): 500})
 	}
 	all := table.Traffic()
-	got := all.Source("h2", netip.MustParseAddr("10.0.0.2"), "leaf1")
+	got := all.Source("h2", []netip.Addr{netip.MustParseAddr("10.0.0.2")}, "leaf1")
 	if len(got.Pairs) != 2 || got.Pairs[0].RunningBytes != 1500 || got.Pairs[0].RunningRate != 5000 || got.FanIn != 0 || got.Since != begin {
 		t.Errorf("%+v", got)
 	}
-	if got := all.Source("h9", netip.MustParseAddr("10.0.0.9"), "leaf1"); got.FanIn != 2 || len(got.Pairs) != 0 {
+	if got := all.Source("h9", []netip.Addr{netip.MustParseAddr("10.0.0.9")}, "leaf1"); got.FanIn != 2 || len(got.Pairs) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

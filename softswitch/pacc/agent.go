@@ -77,14 +77,16 @@ func (a *Agent) Digest(name string, fields [][]byte) {
 	if a.fresh == nil {
 		return
 	}
-	switch name {
-	case ids.DigestFlowDigestTName:
-		if f, ok := flowtable.DigestFlow(fields); ok && len(a.fresh.flows) < freshMost {
-			a.fresh.flows[f] = true
-		}
-	case ids.DigestQueuePairDigestTName:
-		if q, ok := flowtable.DigestQueuePair(fields); ok && len(a.fresh.queuePairs) < freshMost {
-			a.fresh.queuePairs[q] = true
+	for _, of := range flowtable.Families() {
+		switch name {
+		case of.FlowDigestName:
+			if f, ok := of.ReadFlowDigest(fields); ok && len(a.fresh.flows) < freshMost {
+				a.fresh.flows[f] = true
+			}
+		case of.QueuePairDigestName:
+			if q, ok := of.ReadQueuePairDigest(fields); ok && len(a.fresh.queuePairs) < freshMost {
+				a.fresh.queuePairs[q] = true
+			}
 		}
 	}
 }
@@ -148,7 +150,7 @@ func readWatched(st *entity.State) []flowtable.Watched {
 // purge empties the tables of flows and queue pairs.
 func purge(st *entity.State) error {
 	var errs error
-	for _, table := range flowtable.Learned {
+	for _, table := range slices.Concat(flowtable.IPv4.Learned(), flowtable.IPv6.Learned()) {
 		var updates []*p4v1.Update
 		err := st.Read(p4msg.Of(&p4v1.TableEntry{TableId: table}), func(f entity.Found) {
 			updates = append(updates, &p4v1.Update{Type: p4v1.Update_DELETE, Entity: f.Message()})

@@ -73,8 +73,9 @@ func (d *data) Poll(port uint32) error {
 // Counters implements cnpgen.Switch.
 func (d *data) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	for _, r := range d.flows {
-		all, err := d.in.EntryCounter(ids.TableFlowName, r.all)
-		congested, err2 := d.in.EntryCounter(ids.TableCongestedFlowName, r.congested)
+		of := flowtable.Of(r.FlowKey)
+		all, err := d.in.EntryCounter(of.FlowName, r.all)
+		congested, err2 := d.in.EntryCounter(of.CongestedName, r.congested)
 		// A client may have deleted an entry.
 		dst = append(dst, cnpgen.Counters{Flow: r.Flow, Bytes: all.Bytes, Congested: congested.Packets, Partial: err != nil || err2 != nil})
 	}
@@ -211,10 +212,12 @@ func (d *data) clear() error {
 // idleFlows returns the flows that no packet has hit for the ageing time.
 func (d *data) idleFlows(now units.Time) []cnpgen.Flow {
 	var list []cnpgen.Flow
-	if gone := d.expired(ids.TableFlowName, now); len(gone) > 0 {
-		for _, r := range d.flows {
-			if gone[r.all] {
-				list = append(list, r.Flow)
+	for _, of := range flowtable.Families() {
+		if gone := d.expired(of.FlowName, now); len(gone) > 0 {
+			for _, r := range d.flows {
+				if flowtable.Of(r.FlowKey) == of && gone[r.all] {
+					list = append(list, r.Flow)
+				}
 			}
 		}
 	}
@@ -224,10 +227,12 @@ func (d *data) idleFlows(now units.Time) []cnpgen.Flow {
 // idleQueuePairs returns the queue pairs that no acknowledgement has named for the ageing time.
 func (d *data) idleQueuePairs(now units.Time) []cnpgen.QueuePair {
 	var list []cnpgen.QueuePair
-	if gone := d.expired(ids.TableQueuePairName, now); len(gone) > 0 {
-		for q, h := range d.pairs {
-			if gone[h] {
-				list = append(list, q)
+	for _, of := range flowtable.Families() {
+		if gone := d.expired(of.QueuePairName, now); len(gone) > 0 {
+			for q, h := range d.pairs {
+				if flowtable.Of(q.FlowKey) == of && gone[h] {
+					list = append(list, q)
+				}
 			}
 		}
 	}

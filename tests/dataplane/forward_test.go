@@ -71,9 +71,12 @@ func ecmpGroup(r *rig, weights ...int32) frame {
 		group[i] = control.Weight{Member: uint32(2 + i), Weight: w}
 	}
 	r.write(control.Group(100, group...))
-	r.write(control.Route(netip.MustParsePrefix("10.9.0.0/16"), 100))
-	f := newFrame(1, 2)
+	r.write(control.Route(netip.MustParsePrefix("10.9.0.0/16"), 100), control.Route(netip.MustParsePrefix("2001:db8:9::/48"), 100))
+	f := r.frame(1, 2)
 	f.dst = netip.MustParseAddr("10.9.1.1")
+	if r.six {
+		f.dst = netip.MustParseAddr("2001:db8:9::1")
+	}
 	return f
 }
 
@@ -85,12 +88,12 @@ func portsOf(r *rig, frames [][]byte) []uint32 {
 	for chunk := range slices.Chunk(frames, 32) {
 		r.send(1, chunk...)
 		for _, got := range r.receive(anyPort, len(chunk)) {
-			byFlow[binary.BigEndian.Uint16(got.data[34:])] = got.port
+			byFlow[binary.BigEndian.Uint16(got.data[l4(got.data):])] = got.port
 		}
 	}
 	ports := make([]uint32, len(frames))
 	for i, f := range frames {
-		ports[i] = byFlow[binary.BigEndian.Uint16(f[34:])]
+		ports[i] = byFlow[binary.BigEndian.Uint16(f[l4(f):])]
 	}
 	return ports
 }
@@ -164,8 +167,8 @@ func testECMPFragments(r *rig) {
 func testClass(r *rig) {
 	const dscp, queue = 26, 5
 	r.write(control.Class(dscp, 3, queue))
-	r.write(control.PuntEtherType(ids.EtherTypeIPv4, 9))
-	f := newFrame(1, 2)
+	r.write(control.PuntEtherType(ids.EtherTypeIPv4, 9), control.PuntEtherType(ids.EtherTypeIPv6, 9))
+	f := r.frame(1, 2)
 	f.dscp, f.ecn = dscp, 1
 	r.send(1, f.bytes(r.T))
 	if in := r.packetIn(); in.Queue != queue {

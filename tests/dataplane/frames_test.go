@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/tests/dataplane/target"
 )
 
-// frame describes an IPv4 frame; gopacket builds it, so that the tests do not share
+// frame describes a frame of IPv4, or of IPv6 by its addresses; gopacket builds it, so that the tests do not share
 // mistakes with Headgate's own codecs.
 type frame struct {
 	inPort           uint32 // whose host sends it
@@ -22,6 +22,7 @@ type frame struct {
 	ttl, dscp, ecn   uint8
 	tcp              bool
 	udpChecksum      bool
+	flowLabel        uint32 // of IPv6
 	payload          []byte
 }
 
@@ -31,6 +32,23 @@ func newFrame(from, to uint32) frame {
 		inPort: from, src: address(from, 1), dst: address(to, 1), srcPort: 1000, dstPort: 2000,
 		ttl: 64, payload: make([]byte, 100-14-20-8),
 	}
+}
+
+// frame is newFrame, of IPv6 where the rig is.
+func (r *rig) frame(from, to uint32) frame {
+	f := newFrame(from, to)
+	if r.six {
+		f.src, f.dst, f.payload = addressIPv6(from, 1), addressIPv6(to, 1), make([]byte, 100-14-40-8)
+	}
+	return f
+}
+
+// l4 is where a frame has what follows IP's header.
+func l4(frame []byte) int {
+	if binary.BigEndian.Uint16(frame[12:]) == ids.EtherTypeIPv6 {
+		return 14 + 40
+	}
+	return 14 + 20
 }
 
 // shim makes the frame one with a maxQD shim and, behind it, the transport header of a host of ours.
@@ -50,28 +68,43 @@ func (f frame) shim(version uint8, echo bool, maxQD uint16) frame {
 func (f frame) bytes(t testing.TB) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: hostMAC(f.inPort), DstMAC: switchMAC(f.inPort), EthernetType: layers.EthernetTypeIPv4}
-	ip := &layers.IPv4{
-		Version: 4, TTL: f.ttl, TOS: f.dscp<<2 | f.ecn, Protocol: layers.IPProtocolUDP,
+	protocol := layers.IPProtocolUDP
+	if f.tcp {
+		protocol = layers.IPProtocolTCP
+	}
+	var ip interface {
+		gopacket.NetworkLayer
+		gopacket.SerializableLayer
+	} = &layers.IPv4{
+		Version: 4, TTL: f.ttl, TOS: f.dscp<<2 | f.ecn, Protocol: protocol,
 		SrcIP: f.src.AsSlice(), DstIP: f.dst.AsSlice(),
 	}
-	var l4 gopacket.SerializableLayer
+	if f.src.Is6() {
+		eth.EthernetType = layers.EthernetTypeIPv6
+		ip = &layers.IPv6{
+			Version: 6, HopLimit: f.ttl, TrafficClass: f.dscp<<2 | f.ecn, FlowLabel: f.flowLabel, NextHeader: protocol,
+			SrcIP: f.src.AsSlice(), DstIP: f.dst.AsSlice(),
+		}
+	}
+	var segment gopacket.SerializableLayer
+	length := len(f.payload) + 8
 	if f.tcp {
-		ip.Protocol = layers.IPProtocolTCP
 		tcp := &layers.TCP{SrcPort: layers.TCPPort(f.srcPort), DstPort: layers.TCPPort(f.dstPort), SYN: true}
 		must(t, tcp.SetNetworkLayerForChecksum(ip))
-		l4 = tcp
+		segment, length = tcp, len(f.payload)+20
 	} else {
 		udp := &layers.UDP{SrcPort: layers.UDPPort(f.srcPort), DstPort: layers.UDPPort(f.dstPort)}
 		must(t, udp.SetNetworkLayerForChecksum(ip))
-		l4 = udp
+		segment = udp
 	}
 	buf := gopacket.NewSerializeBuffer()
 	must(t, gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
-		eth, ip, l4, gopacket.Payload(f.payload)))
+		eth, ip, segment, gopacket.Payload(f.payload)))
 	b := buf.Bytes()
-	b = b[:14+int(ip.Length)] // without padding
+	at := l4(b)
+	b = b[:at+length] // without padding
 	if !f.tcp && !f.udpChecksum {
-		b[14+20+6], b[14+20+7] = 0, 0
+		b[at+6], b[at+7] = 0, 0
 	}
 	return b
 }
@@ -89,6 +122,7 @@ type decoded struct {
 	data []byte
 	eth  *layers.Ethernet
 	ip   *layers.IPv4
+	ip6  *layers.IPv6
 	udp  *layers.UDP
 }
 
@@ -99,15 +133,21 @@ func decode(t testing.TB, f target.Frame) decoded {
 	p := gopacket.NewPacket(f.Data, layers.LayerTypeEthernet, gopacket.NoCopy)
 	d.eth, _ = p.Layer(layers.LayerTypeEthernet).(*layers.Ethernet)
 	d.ip, _ = p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+	d.ip6, _ = p.Layer(layers.LayerTypeIPv6).(*layers.IPv6)
 	d.udp, _ = p.Layer(layers.LayerTypeUDP).(*layers.UDP)
-	if d.ip != nil && sum(f.Data[14:34]) != 0xffff {
+	if d.ip != nil && d.ip6 == nil && sum(f.Data[14:34]) != 0xffff {
 		t.Errorf("port %d: IPv4 checksum of %x is wrong", f.Port, f.Data)
 	}
 	return d
 }
 
 // ecn returns the ECN field.
-func (d decoded) ecn() uint8 { return d.ip.TOS & 3 }
+func (d decoded) ecn() uint8 {
+	if d.ip6 != nil {
+		return d.ip6.TrafficClass & 3
+	}
+	return d.ip.TOS & 3
+}
 
 // maxQD returns the value of the shim.
 func (d decoded) maxQD() uint16 { return binary.BigEndian.Uint16(d.udp.Payload[2:]) }

@@ -73,7 +73,7 @@ func malformedFrames(r *rig) []malformed {
 		{"PFC", ids.DropMACControl, pfc},
 		{"PAUSE", ids.DropMACControl, pause},
 		{"MAC control alone", ids.DropMACControl, pause[:16]},
-		{"IPv6", ids.DropNotIPv4, etherType(0x86dd, good())},
+		{"IPv4 in an IPv6 frame", ids.DropIPv6Header, etherType(0x86dd, good())},
 		{"VLAN", ids.DropNotIPv4, etherType(0x8100, good())},
 		{"Ethernet header alone", ids.DropNotIPv4, etherType(0x1234, good())[:14]},
 		{"no route", ids.DropNoRoute, noRoute.bytes(r.T)},
@@ -117,13 +117,17 @@ func garbage(r *rig, n int) [][]byte {
 		for j := range b {
 			b[j] = byte(rng.Uint32())
 		}
-		good := newFrame(1, uint32(1+rng.IntN(fencePort-1)))
+		r.six = rng.IntN(3) == 0
+		good := r.frame(1, uint32(1+rng.IntN(fencePort-1)))
 		if rng.IntN(2) == 0 {
 			good = good.shim(uint8(rng.IntN(3)), rng.IntN(2) == 0, uint16(rng.Uint32()))
 			good.payload[1] = byte(rng.IntN(3))
 		}
-		copy(b, good.bytes(r.T)[:rng.IntN(len(good.payload))+42])
-		if len(b) > 34 && rng.IntN(2) == 0 {
+		whole := good.bytes(r.T)
+		copy(b, whole[:rng.IntN(len(good.payload))+len(whole)-len(good.payload)])
+		if r.six {
+			mangleIPv6(b, rng)
+		} else if len(b) > 34 && rng.IntN(2) == 0 {
 			binary.BigEndian.PutUint16(b[16:], uint16(len(b)-14))
 			fixChecksum(b)
 		}
@@ -132,7 +136,26 @@ func garbage(r *rig, n int) [][]byte {
 		}
 		frames[i] = b
 	}
+	r.six = false
 	return frames
+}
+
+// mangleIPv6 makes an IPv6 frame one of random length or, half of the time, of its own, and at times a
+// message of ICMPv6 or something behind an extension header.
+func mangleIPv6(b []byte, rng *rand.Rand) {
+	if len(b) < 58 {
+		return
+	}
+	if rng.IntN(2) == 0 {
+		binary.BigEndian.PutUint16(b[18:], uint16(len(b)-54))
+	}
+	switch rng.IntN(4) {
+	case 0:
+		b[nextHeaderAt] = byte(rng.IntN(61))
+	case 1:
+		b[nextHeaderAt], b[54] = 58, byte(128+rng.IntN(10))
+		binary.BigEndian.PutUint16(b[18:], uint16(24+8*rng.IntN(2)))
+	}
 }
 
 // behaviour is what a switch made of frames: what left each port, in order, and how many

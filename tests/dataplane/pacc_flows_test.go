@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -21,6 +20,10 @@ func paccTests() map[string]func(*rig) {
 		"Learns": testPaccLearns,
 		"Ages":   testPaccAges,
 		"Off":    testPaccOff,
+
+		"CountsIPv6": ipv6(testPaccCounts),
+		"LearnsIPv6": ipv6(testPaccLearns),
+		"AgesIPv6":   ipv6(testPaccAges),
 	}
 }
 
@@ -61,8 +64,8 @@ func (r *rig) flows() map[cnpgen.Flow]control.FlowCount {
 // congested those that found more than the threshold in the queue.
 func testPaccCounts(r *rig) {
 	const threshold, burst = 450, 10
-	a, b := newFrame(1, 2), newFrame(3, 2)
-	other := newFrame(4, 2)
+	a, b := r.frame(1, 2), r.frame(3, 2)
+	other := r.frame(4, 2)
 	other.dscp = 8
 	r.write(control.Class(8, 1, 1), control.WatchQueue(2, 0, threshold))
 	for _, f := range []frame{a, b, other} {
@@ -99,18 +102,22 @@ func testPaccCounts(r *rig) {
 // the table.
 func testPaccLearns(r *rig) {
 	const flows = 40
-	r.write(control.WatchQueue(2, 0, 0), control.FlowDigest(16, 50*time.Millisecond))
+	r.write(control.WatchQueue(2, 0, 0))
+	r.write(control.FlowDigests(16, 50*time.Millisecond)...)
 	var frames [][]byte
 	want := map[cnpgen.Flow]bool{}
 	for i := range byte(flows) {
-		f := newFrame(1, 2)
-		f.src = netip.AddrFrom4([4]byte{10, 0, 1, 100 + i})
+		f := r.frame(1, 2)
+		f.src = address(1, 100+i)
+		if r.six {
+			f.src = addressIPv6(1, 100+i)
+		}
 		want[flowTo(f, 2)] = true
 		frames = append(frames, f.bytes(r.T))
 	}
 	r.send(1, frames...)
-	r.send(1, newFrame(1, 3).bytes(r.T)) // to a port that is not watched
-	r.send(1, make([]byte, 64))          // not IPv4
+	r.send(1, r.frame(1, 3).bytes(r.T)) // to a port that is not watched
+	r.send(1, make([]byte, 64))         // not IP
 	var entries []cnpgen.Flow
 	for len(want) > 0 {
 		learned, err := r.ctl.Learned(patience)
@@ -144,7 +151,7 @@ func testPaccLearns(r *rig) {
 
 // testPaccAges leaves one of two flows alone: it is reported, and the other is not.
 func testPaccAges(r *rig) {
-	busy, idle := newFrame(1, 2), newFrame(3, 2)
+	busy, idle := r.frame(1, 2), r.frame(3, 2)
 	r.write(control.WatchQueue(2, 0, 0))
 	r.write(control.LearnFlow(flowTo(busy, 2), time.Second)...)
 	r.write(control.LearnFlow(flowTo(idle, 2), time.Second)...)
@@ -171,10 +178,10 @@ func testPaccAges(r *rig) {
 
 // testPaccOff sends with nothing watched: nothing is learned and nothing counted.
 func testPaccOff(r *rig) {
-	f := newFrame(1, 2)
-	r.write(control.FlowDigest(1, 0))
+	f := r.frame(1, 2)
+	r.write(control.FlowDigests(1, 0)...)
 	r.write(control.LearnFlow(flowTo(f, 2), 0)...)
-	r.send(1, f.bytes(r.T), newFrame(3, 2).bytes(r.T))
+	r.send(1, f.bytes(r.T), r.frame(3, 2).bytes(r.T))
 	r.receive(2, 2)
 	if n := r.flows()[flowTo(f, 2)]; n != (control.FlowCount{}) {
 		r.Errorf("a flow counts %+v, want nothing", n)

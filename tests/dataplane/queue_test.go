@@ -30,7 +30,7 @@ func testECNThreshold(r *rig) {
 	must(r.T, err)
 	r.write(control.Marking(0, entries)...)
 	for ecn := range uint8(4) { // all at once, each to a port of its own
-		f := newFrame(1, 2+uint32(ecn))
+		f := r.frame(1, 2+uint32(ecn))
 		f.ecn = ecn
 		r.shape(2+uint32(ecn), target.Shape{PacketsPerSecond: 10, FrameBytes: 100, Depth: 1000})
 		r.send(1, repeat(r.T, f, burst, 1)...)
@@ -64,7 +64,7 @@ func testECNThreshold(r *rig) {
 func testECNProbability(r *rig) {
 	const packets = 1000
 	r.write(control.Marking(0, []red.Entry{{Low: 0, High: ids.Saturated16, P: red.Certain / 2}})...)
-	f := newFrame(1, 2)
+	f := r.frame(1, 2)
 	f.ecn = 2
 	marked := int64(0)
 	for range packets / 20 { // less than BMv2's queue at a time
@@ -156,19 +156,19 @@ func testMaxQDTwoHops(r *rig) {
 
 // testMaxQDEcho sends echoes through a queue: they stay as they are, checksum included.
 func testMaxQDEcho(r *rig) {
-	f := newFrame(1, 2).shim(ids.MaxQDVersion, true, 7)
+	f := r.frame(1, 2).shim(ids.MaxQDVersion, true, 7)
 	f.udpChecksum = true
 	frames := repeat(r.T, f, 5, 1)
 	for i, got := range burstWithShims(r, 2, frames).frames {
-		if string(got.data[34:]) != string(frames[i][34:]) {
-			r.Errorf("echo %d changed from %x to %x", i, frames[i][34:], got.data[34:])
+		if at := l4(got.data); string(got.data[at:]) != string(frames[i][at:]) {
+			r.Errorf("echo %d changed from %x to %x", i, frames[i][at:], got.data[at:])
 		}
 	}
 }
 
 func testMaxQDScale(r *rig) {
 	const burst, shift = 6, 6
-	f := newFrame(1, 2).shim(ids.MaxQDVersion, false, 0)
+	f := r.frame(1, 2).shim(ids.MaxQDVersion, false, 0)
 	r.write(control.Scale(shift))
 	scaled := burstWithShims(r, 2, repeat(r.T, f, burst, 1))
 	for i, got := range scaled.frames {
@@ -188,7 +188,7 @@ func testMaxQDScale(r *rig) {
 	// Beyond 16 bits it saturates: three packets at 100 ms each.
 	r.write(control.Scale(0))
 	r.shape(3, target.Shape{PacketsPerSecond: 10, FrameBytes: 100, Depth: 1000})
-	f = newFrame(1, 3).shim(ids.MaxQDVersion, false, 0)
+	f = r.frame(1, 3).shim(ids.MaxQDVersion, false, 0)
 	r.send(1, repeat(r.T, f, 4, 1)...)
 	if got := r.receive(3, 4)[3].maxQD(); got != ids.Saturated16 {
 		r.Errorf("300 ms are stamped as %d, want %d", got, ids.Saturated16)
@@ -201,7 +201,7 @@ func testAdmission(r *rig) {
 	const burst, limit = 50, 10
 	r.write(control.QueueLimit(2, 0, limit*100+50))
 	r.shape(2, slowShape())
-	r.send(1, repeat(r.T, newFrame(1, 2), burst, 1)...)
+	r.send(1, repeat(r.T, r.frame(1, 2), burst, 1)...)
 	r.fence()
 	full := r.poll(2)
 	dropped := r.drops(ids.DropAdmission)
@@ -225,11 +225,11 @@ func testAdmission(r *rig) {
 	r.noDropsBut(ids.DropAdmission)
 
 	// Other queues, and the same one later, are not affected.
-	r.send(1, newFrame(1, 2).bytes(r.T))
+	r.send(1, r.frame(1, 2).bytes(r.T))
 	r.receive(2, 1)
 	r.write(control.DefaultQueueLimit(0))
 	r.poll(3) // which has no limit
-	r.send(1, newFrame(1, 3).bytes(r.T), newFrame(1, 2).bytes(r.T))
+	r.send(1, r.frame(1, 3).bytes(r.T), r.frame(1, 2).bytes(r.T))
 	r.receive(2, 1)
 	if n, report := r.drops(ids.DropAdmission), r.poll(3); n != dropped+1 || report.AdmissionDrops != 1 {
 		r.Errorf("the default limit dropped %d packets, port 3 %d, want 1", n-dropped, report.AdmissionDrops)

@@ -25,12 +25,13 @@ const patience = 60 * time.Second
 // fencePort is where fences leave; tests do not use it otherwise.
 const fencePort = target.Ports
 
-// rig is a target with Headgate's program, a route 10.0.p.0/24 to every port p, and the
-// session for polls.
+// rig is a target with Headgate's program, routes 10.0.p.0/24 and 2001:db8:0:p::/64 to every port p, and
+// the session for polls.
 type rig struct {
 	*testing.T
 	target target.Target
 	ctl    *control.Client
+	six    bool // frames are of IPv6
 	fences uint16
 	polls  uint32
 }
@@ -60,7 +61,7 @@ func newRig(t *testing.T, tg target.Target) *rig {
 	for p := uint32(1); p <= target.Ports; p++ {
 		r.write(control.Member(p, p, switchMAC(p), hostMAC(p)))
 		r.write(control.Group(p, control.Weight{Member: p, Weight: 1}))
-		r.write(control.Route(netip.PrefixFrom(address(p, 0), 24), p))
+		r.write(control.Route(netip.PrefixFrom(address(p, 0), 24), p), control.Route(netip.PrefixFrom(addressIPv6(p, 0), 64), p))
 	}
 	return r
 }
@@ -71,6 +72,10 @@ func hostMAC(port uint32) net.HardwareAddr   { return net.HardwareAddr{2, 0, 0, 
 // address is a host behind a port.
 func address(port uint32, host byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 0, byte(port), host})
+}
+
+func addressIPv6(port uint32, host byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 7: byte(port), 15: host})
 }
 
 func (r *rig) write(updates ...*p4v1.Update) {

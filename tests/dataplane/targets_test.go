@@ -42,6 +42,29 @@ func tests() map[string]func(*rig) {
 		"BufferChange":       testBufferChange,
 		"BufferTshark":       testBufferTshark,
 		"SPFCPeriod":         testSPFCPeriod,
+
+		"IPv6Forward":            testForwardIPv6,
+		"IPv6Malformed":          testMalformedIPv6,
+		"IPv6SourceCheck":        testSourceCheckIPv6,
+		"IPv6ECMPFlowLabel":      testECMPFlowLabel,
+		"IPv6ECMPUsesAllMembers": ipv6(testECMPUsesAllMembers),
+		"IPv6Class":              ipv6(testClass),
+		"IPv6ECNThreshold":       ipv6(testECNThreshold),
+		"IPv6ECNProbability":     ipv6(testECNProbability),
+		"IPv6MaxQDEcho":          ipv6(testMaxQDEcho),
+		"IPv6MaxQDScale":         ipv6(testMaxQDScale),
+		"IPv6Admission":          ipv6(testAdmission),
+		"GatewayARP":             testGatewayARP,
+		"GatewayNeighbour":       testGatewayNeighbour,
+		"GatewayEcho":            testGatewayEcho,
+	}
+}
+
+// ipv6 makes a test send IPv6 instead of IPv4.
+func ipv6(test func(*rig)) func(*rig) {
+	return func(r *rig) {
+		r.six = true
+		test(r)
 	}
 }
 

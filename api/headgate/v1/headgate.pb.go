@@ -459,10 +459,12 @@ func (x *Switch) GetAddress() string {
 }
 
 type Host struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Ipv4          string                 `protobuf:"bytes,2,opt,name=ipv4,proto3" json:"ipv4,omitempty"`
-	Mac           string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Ipv4  string                 `protobuf:"bytes,2,opt,name=ipv4,proto3" json:"ipv4,omitempty"`
+	Mac   string                 `protobuf:"bytes,3,opt,name=mac,proto3" json:"mac,omitempty"`
+	// Empty for a host without.
+	Ipv6          string `protobuf:"bytes,4,opt,name=ipv6,proto3" json:"ipv6,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -514,6 +516,13 @@ func (x *Host) GetIpv4() string {
 func (x *Host) GetMac() string {
 	if x != nil {
 		return x.Mac
+	}
+	return ""
+}
+
+func (x *Host) GetIpv6() string {
+	if x != nil {
+		return x.Ipv6
 	}
 	return ""
 }
@@ -3050,7 +3059,7 @@ func (x *TelemetrySample) GetMissed() uint64 {
 	return 0
 }
 
-// FlowKey names a flow by its five-tuple; the protocol is UDP.
+// FlowKey names a flow by its five-tuple; the protocol is UDP. The addresses are of IPv4, or both of IPv6.
 type FlowKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	SrcIpv4       string                 `protobuf:"bytes,1,opt,name=src_ipv4,json=srcIpv4,proto3" json:"src_ipv4,omitempty"`
@@ -5892,11 +5901,12 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x06Switch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\x04R\bdeviceId\x12\x18\n" +
-	"\aaddress\x18\x03 \x01(\tR\aaddress\"@\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\"T\n" +
 	"\x04Host\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04ipv4\x18\x02 \x01(\tR\x04ipv4\x12\x10\n" +
-	"\x03mac\x18\x03 \x01(\tR\x03mac\"\xd9\x01\n" +
+	"\x03mac\x18\x03 \x01(\tR\x03mac\x12\x12\n" +
+	"\x04ipv6\x18\x04 \x01(\tR\x04ipv6\"\xd9\x01\n" +
 	"\x04Link\x12#\n" +
 	"\x01a\x18\x01 \x01(\v2\x15.headgate.v1.EndpointR\x01a\x12#\n" +
 	"\x01b\x18\x02 \x01(\v2\x15.headgate.v1.EndpointR\x01b\x12\x19\n" +

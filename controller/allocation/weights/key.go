@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Key names a flow by its five-tuple; the protocol is UDP. Addresses are IPv4, ports 1 to 65535.
-// It has 12 bytes and no pointer, a fifth of two netip.AddrPort: MaxFlows of them are kept twice.
+// Key names a flow by its five-tuple; the protocol is UDP. Addresses are of one version of IP, ports 1 to
+// 65535. It has 36 bytes and no pointer, of the 64 of two netip.AddrPort: MaxFlows of them are kept twice.
 type Key struct {
 	src, dst end
 }
 
 type end struct {
-	addr [4]byte
+	addr [16]byte // IPv4 mapped to IPv6
 	port uint16
 }
 
 func (e end) addrPort() netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(e.addr), e.port)
+	return netip.AddrPortFrom(netip.AddrFrom16(e.addr).Unmap(), e.port)
 }
 
 // Src returns the source's address and port.
@@ -40,6 +40,9 @@ func NewKey(src, dst string, srcPort, dstPort uint32) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
+	if s.BitLen() != d.BitLen() {
+		return Key{}, &InvalidError{Field: "dst_ipv4", Value: fmt.Sprintf("%q", dst), Allowed: fmt.Sprintf("an address of the version of IP that the source's is of, %v", s)}
+	}
 	for _, p := range []struct {
 		field string
 		port  uint32
@@ -48,13 +51,13 @@ func NewKey(src, dst string, srcPort, dstPort uint32) (Key, error) {
 			return Key{}, &InvalidError{Field: p.field, Value: fmt.Sprint(p.port), Allowed: "a UDP port from 1 to 65535"}
 		}
 	}
-	return Key{src: end{s.As4(), uint16(srcPort)}, dst: end{d.As4(), uint16(dstPort)}}, nil
+	return Key{src: end{s.As16(), uint16(srcPort)}, dst: end{d.As16(), uint16(dstPort)}}, nil
 }
 
 func address(field, text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
-	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return a, &InvalidError{Field: field, Value: fmt.Sprintf("%q", text), Allowed: "a unicast IPv4 address such as 10.0.0.1"}
+	if err != nil || a.Is4In6() || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return a, &InvalidError{Field: field, Value: fmt.Sprintf("%q", text), Allowed: "a unicast address such as 10.0.0.1 or 2001:db8::1"}
 	}
 	return a, nil
 }

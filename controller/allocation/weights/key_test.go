@@ -10,12 +10,14 @@ func TestParseKey(t *testing.T) {
 		{in: "10.0.0.1:1001,10.0.0.2:50151", want: "10.0.0.1:1001,10.0.0.2:50151"},
 		{in: " 10.0.0.1:1001 , 10.0.0.2:50151 ", want: "10.0.0.1:1001,10.0.0.2:50151"},
 		{in: "", field: "flow"},
+		{in: "[2001:db8::1]:1001,[2001:db8::2]:50151", want: "[2001:db8::1]:1001,[2001:db8::2]:50151"},
+		{in: "[2001:db8::1]:1001,10.0.0.2:50151", field: "dst_ipv4"},
+		{in: "[fe80::1%1]:1001,[fe80::2]:50151", field: "src_ipv4"},
 		{in: "10.0.0.1:1001", field: "flow"},
 		{in: "10.0.0.1,10.0.0.2:1", field: "flow"},
 		{in: "10.0.0.1:1,10.0.0.2:1,10.0.0.3:1", field: "flow"},
 		{in: "10.0.0.1:70000,10.0.0.2:1", field: "flow"},
 		{in: "10.0.0.01:1,10.0.0.2:1", field: "flow"},
-		{in: "[::1]:1,10.0.0.2:1", field: "src_ipv4"},
 		{in: "[::ffff:10.0.0.1]:1,10.0.0.2:1", field: "src_ipv4"},
 		{in: "10.0.0.1:1,224.0.0.1:1", field: "dst_ipv4"},
 		{in: "10.0.0.1:1,255.255.255.255:1", field: "dst_ipv4"},
@@ -52,7 +54,7 @@ func FuzzParseKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !k.Src().Addr().Is4() || !k.Dst().Addr().Is4() || k.Src().Port() == 0 || k.Dst().Port() == 0 {
+		if k.Src().Addr().BitLen() != k.Dst().Addr().BitLen() || k.Src().Port() == 0 || k.Dst().Port() == 0 {
 			t.Fatalf("ParseKey(%q) = %v", s, k)
 		}
 		again, err := ParseKey(k.String())

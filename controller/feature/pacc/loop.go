@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/view"
-	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
@@ -76,29 +77,42 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	switch {
 	case m.Report != nil:
 		l.Polled(l.clock(now), l.clock(m.Report.Asked), m.Report.Port, units.Bytes(m.Report.QueueBytes[l.sw.queue]))
-	case m.Digest != nil && m.Digest.GetDigestId() == ids.DigestFlowDigestT:
-		for _, d := range m.Digest.GetData() {
-			if f, ok := flowtable.DigestFlow(flowtable.Members(d)); ok {
-				l.Learned(f)
-			}
-		}
-	case m.Digest != nil && m.Digest.GetDigestId() == ids.DigestQueuePairDigestT:
-		for _, d := range m.Digest.GetData() {
-			if q, ok := flowtable.DigestQueuePair(flowtable.Members(d)); ok {
-				l.LearnedQueuePairs(q)
-			}
+	case m.Digest != nil:
+		for _, of := range l.sw.families {
+			l.receiveDigest(of, m.Digest)
 		}
 	case m.Idle != nil:
 		for _, e := range m.Idle.GetTableEntry() {
-			switch e.GetTableId() {
-			case ids.TableFlow:
-				if f, ok := flowtable.ReadFlow(e); ok {
-					l.Aged(f)
-				}
-			case ids.TableQueuePair:
-				if q, ok := flowtable.ReadQueuePair(e); ok {
-					l.AgedQueuePairs(q)
-				}
+			l.receiveIdle(e)
+		}
+	}
+}
+
+func (l *loop) receiveDigest(of *flowtable.Family, list *p4v1.DigestList) {
+	for _, d := range list.GetData() {
+		switch list.GetDigestId() {
+		case of.FlowDigest:
+			if f, ok := of.ReadFlowDigest(flowtable.Members(d)); ok {
+				l.Learned(f)
+			}
+		case of.QueuePairDigest:
+			if q, ok := of.ReadQueuePairDigest(flowtable.Members(d)); ok {
+				l.LearnedQueuePairs(q)
+			}
+		}
+	}
+}
+
+func (l *loop) receiveIdle(e *p4v1.TableEntry) {
+	for _, of := range l.sw.families {
+		switch e.GetTableId() {
+		case of.Flow:
+			if f, ok := flowtable.ReadFlow(e); ok {
+				l.Aged(f)
+			}
+		case of.QueuePair:
+			if q, ok := flowtable.ReadQueuePair(e); ok {
+				l.AgedQueuePairs(q)
 			}
 		}
 	}

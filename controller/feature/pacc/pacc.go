@@ -52,6 +52,25 @@ var watchCapability = feature.Capability{
 	Instead: "it sends no congestion notifications",
 }
 
+// ipv6Capability is all of it for IPv6.
+var ipv6Capability = feature.Capability{
+	Name: "pacc.ipv6",
+	Objects: pipeline.Objects{
+		Tables:         flowtable.IPv6.Names(),
+		DirectCounters: []string{ids.DirectCounterFlowIPv6CounterName, ids.DirectCounterCongestedIPv6CounterName},
+		Digests:        []string{flowtable.IPv6.FlowDigestName, flowtable.IPv6.QueuePairDigestName},
+	},
+	Instead: "IPv6 flows get no congestion notifications",
+}
+
+// families returns those whose tables a pipeline has.
+func families(pipe *pipeline.Pipeline) []*flowtable.Family {
+	if ipv6Capability.In(pipe) {
+		return flowtable.Families()
+	}
+	return []*flowtable.Family{&flowtable.IPv4}
+}
+
 // queuePairCapability is the learning of sources' queue pairs from acknowledgements.
 var queuePairCapability = feature.Capability{
 	Name: "pacc.queue_pairs",
@@ -65,7 +84,7 @@ var queuePairCapability = feature.Capability{
 // Describe implements feature.Feature.
 func (*feat) Describe() feature.Description {
 	return feature.Description{
-		Capabilities: []feature.Capability{watchCapability, queuePairCapability},
+		Capabilities: []feature.Capability{watchCapability, queuePairCapability, ipv6Capability},
 		Section:      config.Section{Key: "pacc", Read: read, Check: check},
 	}
 }
@@ -79,11 +98,13 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	learns := queuePairCapability.In(env.Pipeline)
 	if learns {
 		// By default the table reports nothing.
-		action := ids.ActionKnowQueuePairName
-		if cfg.Enabled {
-			action = ids.ActionLearnQueuePairName
+		for _, of := range families(env.Pipeline) {
+			action := of.KnowQueuePairName
+			if cfg.Enabled {
+				action = of.LearnQueuePairName
+			}
+			c.Add(env.Pipeline.Default(of.QueuePairName).Action(action).Entity())
 		}
-		c.Add(env.Pipeline.Default(ids.TableQueuePairName).Action(action).Entity())
 	}
 	if !cfg.Enabled {
 		return c.Result()
@@ -99,9 +120,11 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		c.Add(p4msg.Of(w.Entry()), nil)
 	}
 	if cfg.At == AtController {
-		c.Add(env.Pipeline.Digest(ids.DigestFlowDigestTName, digestMost, digestHold.Nanoseconds()))
-		if learns {
-			c.Add(env.Pipeline.Digest(ids.DigestQueuePairDigestTName, digestMost, digestHold.Nanoseconds()))
+		for _, of := range families(env.Pipeline) {
+			c.Add(env.Pipeline.Digest(of.FlowDigestName, digestMost, digestHold.Nanoseconds()))
+			if learns {
+				c.Add(env.Pipeline.Digest(of.QueuePairDigestName, digestMost, digestHold.Nanoseconds()))
+			}
 		}
 	}
 	return c.Result()
@@ -126,9 +149,12 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 		return nil
 	}
 	if !cfg.Enabled {
-		s := &sweeper{sw: sw, tables: flowtable.Learned}
+		s := &sweeper{sw: sw}
+		for _, of := range families(env.Pipeline) {
+			s.tables = append(s.tables, of.Learned()...)
+		}
 		if !queuePairCapability.In(env.Pipeline) {
-			s.tables = slices.DeleteFunc(slices.Clone(s.tables), func(id uint32) bool { return id == ids.TableQueuePair })
+			s.tables = slices.DeleteFunc(s.tables, func(id uint32) bool { return id == flowtable.IPv4.QueuePair })
 		}
 		return s
 	}
@@ -139,13 +165,13 @@ func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	table := &observed.Table{}
 	if cfg.At != AtController { // the switch keeps its own flows
 		f.tables.Set(sw.Name(), table)
-		return &reader{sw: &overP4Runtime{sw: sw}, meter: cnpgen.NewMeter(cfg.MaxFlows), table: table}
+		return &reader{sw: &overP4Runtime{sw: sw, families: families(env.Pipeline)}, meter: cnpgen.NewMeter(cfg.MaxFlows), table: table}
 	}
 	table.Together = ports[0].Params.Interval.Duration() // whose ports are read in turn within it
 	l := &loop{
 		callbacks: f.callbacks, latest: &f.latest, began: time.Now(), gap: max(minInterval, ports[0].Params.CNPGap.Duration()),
 		sw: &overP4Runtime{
-			sw: sw, pipe: env.Pipeline, queue: cfg.Queue, ageing: cfg.Ageing, cnp: cnpgen.CNPBuilder{DSCP: cfg.CNPDSCP},
+			sw: sw, pipe: env.Pipeline, families: families(env.Pipeline), queue: cfg.Queue, ageing: cfg.Ageing, cnp: cnpgen.CNPBuilder{DSCP: cfg.CNPDSCP},
 		},
 	}
 	lc := cnpgen.LoopConfig{

@@ -38,18 +38,21 @@ func TestDesired(t *testing.T) {
 	lines := testenv.Lines(t, New(nil), env, "leaf1")
 	want := []string{
 		"ingress.pacc.queue_pair default → learn_queue_pair()",
+		"ingress.pacc.queue_pair_ipv6 default → learn_queue_pair_ipv6()",
 		"ingress.pacc.watched_queue egress_port=1 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=2 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=3 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=4 queue=0 → watch(threshold=500000)",
 		"digest flow_digest_t",
 		"digest queue_pair_digest_t",
+		"digest flow_ipv6_digest_t",
+		"digest queue_pair_ipv6_digest_t",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("leaf1 gets\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 	off := testenv.Lines(t, New(nil), testenv.New(t, "../../..", nil, New(nil), qos.New(nil)), "leaf1")
-	if want := []string{"ingress.pacc.queue_pair default → know_queue_pair()"}; !slices.Equal(off, want) {
+	if want := []string{"ingress.pacc.queue_pair default → know_queue_pair()", "ingress.pacc.queue_pair_ipv6 default → know_queue_pair_ipv6()"}; !slices.Equal(off, want) {
 		t.Errorf("without PACC a switch gets %v, want %v", off, want)
 	}
 }
@@ -60,7 +63,7 @@ func TestSweep(t *testing.T) {
 		return p4msg.Of(&p4v1.TableEntry{TableId: table, IdleTimeoutNs: 5})
 	}
 	reads, rows := 0, map[uint32][]*p4v1.Entity{}
-	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePair} {
+	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow, ids.TableQueuePairIPv6} {
 		rows[table] = []*p4v1.Entity{row(table)}
 	}
 	sw := &testenv.Switch{Switch: "leaf1", Answer: func(requests []*p4v1.Entity) []*p4v1.Entity {
@@ -81,8 +84,8 @@ func TestSweep(t *testing.T) {
 	rows = nil
 	tick()
 	tick()
-	if len(sw.Written) != 3 || reads != 6 {
-		t.Errorf("%d updates and %d reads, want no more than 3 and 6", len(sw.Written), reads)
+	if len(sw.Written) != 3 || reads != 12 {
+		t.Errorf("%d updates and %d reads, want no more than 3 and 12", len(sw.Written), reads)
 	}
 }
 
@@ -91,10 +94,10 @@ func TestDesiredAtSwitch(t *testing.T) {
 	env := testenv.New(t, "../../..", enabled(", at: switch, threshold: 40KB, burst: 3KB, max_flows: 77"), New(nil), qos.New(nil))
 	f := New(nil)
 	list, err := f.Desired(env)
-	if err != nil || len(list) != 5 {
+	if err != nil || len(list) != 6 {
 		t.Fatalf("%d entities, %v", len(list), err)
 	}
-	list = list[1:] // behind the default action of the queue pairs
+	list = list[2:] // behind the default actions of the queue pairs
 	s, ok, err := cnpgen.ParseSettings(list[0].GetTableEntry().GetMetadata())
 	if !ok || err != nil || s.MaxFlows != 77 || s.DSCP != 48 || s.Ageing != 5*time.Second || s.Params.Threshold != 40_000 ||
 		s.Params.Burst != 3000 || s.Params.Interval.Duration() != 160*time.Millisecond || s.Params.CNPGap.Duration() != 8*time.Millisecond {

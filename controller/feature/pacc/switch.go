@@ -22,14 +22,15 @@ import (
 
 // overP4Runtime is a switch behind a session.
 type overP4Runtime struct {
-	sw     feature.Switch
-	pipe   *pipeline.Pipeline
-	queue  uint8 // that is watched
-	ageing time.Duration
-	cnp    cnpgen.CNPBuilder
-	ctx    context.Context     // of the tick under way
-	now    time.Time           // its time
-	index  map[cnpgen.Flow]int // scratch of Counters
+	sw       feature.Switch
+	pipe     *pipeline.Pipeline
+	families []*flowtable.Family // that the pipeline has
+	queue    uint8               // that is watched
+	ageing   time.Duration
+	cnp      cnpgen.CNPBuilder
+	ctx      context.Context     // of the tick under way
+	now      time.Time           // its time
+	index    map[cnpgen.Flow]int // scratch of Counters
 }
 
 var (
@@ -60,14 +61,18 @@ func (o *overP4Runtime) CNP(f cnpgen.Flow, qp uint32) error {
 	return o.sw.PacketOut(p)
 }
 
-// Counters implements cnpgen.Switch: both tables in one request.
+// Counters implements cnpgen.Switch: all tables in one request.
 func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
 	defer cancel()
 	ask := func(table uint32) *p4v1.Entity {
 		return p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}})
 	}
-	list, err := o.sw.Read(ctx, ask(ids.TableFlow), ask(ids.TableCongestedFlow))
+	var requests []*p4v1.Entity
+	for _, of := range o.families {
+		requests = append(requests, ask(of.Flow), ask(of.Congested))
+	}
+	list, err := o.sw.Read(ctx, requests...)
 	if err != nil {
 		return dst, err
 	}
@@ -76,11 +81,11 @@ func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, erro
 	}
 	clear(o.index)
 	// A flow is whole once both tables have named it.
-	for _, table := range []uint32{ids.TableFlow, ids.TableCongestedFlow} {
+	for _, congested := range []bool{false, true} {
 		for _, e := range list {
 			t := e.GetTableEntry()
 			f, ok := flowtable.ReadFlow(t)
-			if !ok || t.GetTableId() != table {
+			if !ok || congested != (t.GetTableId() == flowtable.Of(f.FlowKey).Congested) {
 				continue
 			}
 			i, known := o.index[f]
@@ -89,7 +94,7 @@ func (o *overP4Runtime) Counters(dst []cnpgen.Counters) ([]cnpgen.Counters, erro
 				o.index[f] = i
 				dst = append(dst, cnpgen.Counters{Flow: f, Partial: true})
 			}
-			if d := t.GetCounterData(); table == ids.TableFlow {
+			if d := t.GetCounterData(); !congested {
 				dst[i].Bytes = uint64(max(0, d.GetByteCount()))
 			} else {
 				dst[i].Congested = uint64(max(0, d.GetPacketCount()))
@@ -142,7 +147,11 @@ func (o *overP4Runtime) Write(add, remove []cnpgen.Flow) ([]cnpgen.Flow, error) 
 func (o *overP4Runtime) QueuePairs(dst []cnpgen.QueuePair) ([]cnpgen.QueuePair, error) {
 	ctx, cancel := context.WithTimeout(o.ctx, readTimeout)
 	defer cancel()
-	list, err := o.sw.Read(ctx, p4msg.Of(&p4v1.TableEntry{TableId: ids.TableQueuePair}))
+	var requests []*p4v1.Entity
+	for _, of := range o.families {
+		requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: of.QueuePair}))
+	}
+	list, err := o.sw.Read(ctx, requests...)
 	if err != nil {
 		return dst, fmt.Errorf("queue pairs: %w", err)
 	}

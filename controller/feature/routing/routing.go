@@ -1,10 +1,12 @@
-// Package routing is the feature that forwards IPv4: an entry for each prefix of another leaf's
-// hosts, a /32 entry for each host of the switch, one group of next hops for each other leaf, one
+// Package routing is the feature that forwards IPv4 and IPv6: an entry for each prefix of another leaf's
+// hosts, a /32 or /128 entry for each address of a host of the switch, one group of next hops for each other leaf, one
 // member for each port. Member ids are port numbers and group ids number the leaves, so that a lost
 // link changes the members of a few groups and nothing else.
 package routing
 
 import (
+	"fmt"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
@@ -16,6 +18,14 @@ import (
 )
 
 type routing struct{}
+
+// ipv6Capability is the forwarding of IPv6.
+var ipv6Capability = feature.Capability{
+	Name:     "routing.ipv6",
+	Objects:  pipeline.Objects{Tables: []string{ids.TableIPv6LPMName, ids.TableECMPHashIPv6Name}, Profiles: []string{ids.ProfileECMPName}},
+	FilledBy: "hosts",
+	Instead:  "hosts must have no ipv6",
+}
 
 // New returns the feature; it has no loop.
 func New(feature.Callbacks) feature.Feature { return routing{} }
@@ -31,16 +41,26 @@ func (routing) Describe() feature.Description {
 			Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
 			FilledBy: "hosts", // and each switch with hosts has a group
 			Instead:  "nothing is forwarded",
-		}},
+		}, ipv6Capability},
+		Section: section(),
 	}
 }
 
 // Attach implements feature.Feature.
 func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
-// Desired implements feature.Feature: a member for each port.
+// Desired implements feature.Feature: a member for each port, and what IPv6 is hashed by.
 func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
+	hash(&c, env)
+	if !ipv6Capability.In(env.Pipeline) {
+		for i, h := range env.Config.Hosts {
+			if h.IPv6.IsValid() {
+				c.Add(nil, env.Refuse(fmt.Sprintf("hosts[%d].ipv6", i), h.IPv6.String(), ipv6Capability))
+				break
+			}
+		}
+	}
 	for _, p := range env.Graph.Ports(env.Switch.Name) {
 		c.Add(env.Pipeline.Member(ids.ProfileECMPName, p.Number, ids.ActionSetNextHopName,
 			pipeline.Arg{Name: "port", Value: p4msg.Uint(uint64(p.Number))},
@@ -58,8 +78,13 @@ var _ feature.Router = routing{}
 func (routing) Route(env *feature.Env, r topology.Route) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	for i, prefix := range r.Prefixes {
-		addr := prefix.Addr().As4()
-		entry := env.Pipeline.Entry(ids.TableIPv4LPMName).LPM("dst_addr", addr[:], prefix.Bits())
+		table := ids.TableIPv4LPMName
+		if prefix.Addr().Is6() {
+			if table = ids.TableIPv6LPMName; !ipv6Capability.In(env.Pipeline) {
+				continue // Desired refuses it
+			}
+		}
+		entry := env.Pipeline.Entry(table).LPM("dst_addr", prefix.Addr().AsSlice(), prefix.Bits())
 		if r.Group == 0 {
 			c.Add(entry.Member(r.NextHops[i].Port).Entity())
 		} else {

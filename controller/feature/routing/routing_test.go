@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,13 +10,15 @@ import (
 
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/p4src/ids"
 )
 
 func TestDesired(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	lines := testenv.Lines(t, New(nil), env, "leaf2")
-	// 4 ports, 3 other leaves with a prefix and a group each, 2 hosts.
-	if len(lines) != 4+3*2+2 {
+	// A hash, 4 ports, 3 other leaves with a prefix and a group each, 2 hosts.
+	if len(lines) != 1+4+3*2+2 {
 		t.Errorf("%d entries: %v", len(lines), lines)
 	}
 	for _, want := range []string{
@@ -27,6 +30,53 @@ func TestDesired(t *testing.T) {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no %s in %v", want, lines)
 		}
+	}
+}
+
+// TestIPv6: routes of IPv6 use the groups and members of IPv4; a switch whose program has no IPv6 refuses hosts with it.
+func TestIPv6(t *testing.T) {
+	env := testenv.New(t, "../../..", func(s string) string {
+		s = strings.Replace(s, "ipv4: 10.0.1.1}", "ipv4: 10.0.1.1, ipv6: \"2001:db8:1::1\"}", 1)
+		s = strings.Replace(s, "ipv4: 10.0.1.2}", "ipv4: 10.0.1.2, ipv6: \"2001:db8:1::2\"}", 1)
+		return strings.Replace(s, "ipv4: 10.0.2.2}", "ipv4: 10.0.2.2, ipv6: \"2001:db8:2::2\"}", 1)
+	}, New(nil))
+	lines := testenv.Lines(t, New(nil), env, "leaf2")
+	for _, want := range []string{
+		"ingress.routing.ipv6_lpm dst_addr=2001:db8:1::/126 → group 1",
+		"ingress.routing.ipv6_lpm dst_addr=2001:db8:2::2/128 → member 2",
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no %s in %v", want, lines)
+		}
+	}
+	var refused yamlnode.Fault
+	if _, err := New(nil).Desired(testenv.On(env, testenv.Tofino(t, "tofino2"))); !errors.As(err, &refused) || refused.Field != "hosts[0].ipv6" {
+		t.Errorf("a program without IPv6: %v", err)
+	}
+}
+
+// TestHashIPv6: flow labels are hashed where the section says so, and refused where the program cannot.
+func TestHashIPv6(t *testing.T) {
+	for hash, want := range map[string][]string{
+		"five-tuple": {"default → hash_five_tuple_ipv6"},
+		"flow-label": {"default → hash_flow_label"},
+	} {
+		env := testenv.New(t, "../../..", func(s string) string { return s + "\necmp: {hash: " + hash + "}" }, New(nil))
+		var got []string
+		for _, line := range testenv.Lines(t, New(nil), env, "leaf1") {
+			if rest, ok := strings.CutPrefix(line, ids.TableECMPHashIPv6Name+" "); ok {
+				text, _, _ := strings.Cut(rest, "(")
+				got = append(got, text)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", hash, diff)
+		}
+	}
+	env := testenv.New(t, "../../..", func(s string) string { return s + "\necmp: {hash: flow-label}" }, New(nil))
+	var refused yamlnode.Fault
+	if _, err := New(nil).Desired(testenv.On(env, testenv.Tofino(t, "tofino2"))); !errors.As(err, &refused) || refused.Field != "ecmp.hash" {
+		t.Errorf("a program without flow labels: %v", err)
 	}
 }
 

@@ -1,9 +1,11 @@
 // Package sourceguard is the IP source guard, which keeps hosts to their own addresses: a port that
-// leads to a host takes IPv4 only from the host's address (RFC 2827, BCP 38). What it drops is
-// counted as source.
+// leads to a host takes IP only from the host's addresses (RFC 2827, BCP 38), and IPv6 from what is good
+// on the link alone, which no switch forwards. What it drops is counted as source.
 package sourceguard
 
 import (
+	"net/netip"
+
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/headgate/headgate/controller/config"
@@ -44,10 +46,18 @@ var checkCapability = feature.Capability{
 	Instead:  "source_check.edge_ports must be false",
 }
 
+// ipv6Capability is the same of IPv6; a program without it does not forward IPv6.
+var ipv6Capability = feature.Capability{
+	Name:     "sourcecheck.ipv6",
+	Objects:  pipeline.Objects{Tables: []string{ids.TableSourceCheckIPv6Name}},
+	FilledBy: "hosts",
+	Instead:  "IPv6 is not forwarded",
+}
+
 // Describe implements feature.Feature.
 func (feat) Describe() feature.Description {
 	return feature.Description{
-		Capabilities: []feature.Capability{checkCapability},
+		Capabilities: []feature.Capability{checkCapability, ipv6Capability},
 		Section:      config.Section{Key: "source_check", Read: read},
 	}
 }
@@ -70,12 +80,23 @@ func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		if host == nil {
 			continue // it leads to a switch
 		}
-		entry := func(addr [4]byte, prefix int, action string) {
-			c.Add(env.Pipeline.Entry(ids.TableSourceCheckName).Exact("ingress_port", p4msg.Uint(uint64(port.Number))).
-				LPM("src_addr", addr[:], prefix).Action(action).Entity())
+		entry := func(table string, prefix netip.Prefix, action string) {
+			c.Add(env.Pipeline.Entry(table).Exact("ingress_port", p4msg.Uint(uint64(port.Number))).
+				LPM("src_addr", prefix.Addr().AsSlice(), prefix.Bits()).Action(action).Entity())
 		}
-		entry(host.IPv4.As4(), 32, ids.ActionPermitSourceName)
-		entry([4]byte{}, 0, ids.ActionRefuseSourceName)
+		entry(ids.TableSourceCheckName, netip.PrefixFrom(host.IPv4, 32), ids.ActionPermitSourceName)
+		entry(ids.TableSourceCheckName, netip.PrefixFrom(netip.IPv4Unspecified(), 0), ids.ActionRefuseSourceName)
+		if !ipv6Capability.In(env.Pipeline) {
+			continue
+		}
+		permitted := []netip.Prefix{netip.MustParsePrefix("fe80::/10"), netip.PrefixFrom(netip.IPv6Unspecified(), 128)}
+		if host.IPv6.IsValid() {
+			permitted = append(permitted, netip.PrefixFrom(host.IPv6, 128))
+		}
+		for _, prefix := range permitted {
+			entry(ids.TableSourceCheckIPv6Name, prefix, ids.ActionPermitSourceIPv6Name)
+		}
+		entry(ids.TableSourceCheckIPv6Name, netip.PrefixFrom(netip.IPv6Unspecified(), 0), ids.ActionRefuseSourceIPv6Name)
 	}
 	return c.Result()
 }

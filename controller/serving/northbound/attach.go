@@ -90,8 +90,8 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 		return err
 	}
 
-	src := a.address
-	watcher := s.weights.Watch(func(f weights.Flow) bool { return f.Key.Src().Addr() == src }, 0)
+	own := a.addresses
+	watcher := s.weights.Watch(func(f weights.Flow) bool { return slices.Contains(own, f.Key.Src().Addr()) }, 0)
 	defer watcher.Close()
 	batches := make(chan weights.Batch)
 	go func() {
@@ -164,12 +164,12 @@ func receive(ctx context.Context, stream grpc.BidiStreamingServer[pb.HostReport,
 
 // attached is what one Attach stream knows of its host; only the stream's handler uses it.
 type attached struct {
-	service  *hostService
-	stream   grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
-	host     string
-	by       weights.Caller
-	address  netip.Addr
-	refusals map[string]string // refusals sent, by flow; replaced with every report
+	service   *hostService
+	stream    grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]
+	host      string
+	by        weights.Caller
+	addresses []netip.Addr      // of the host
+	refusals  map[string]string // refusals sent, by flow; replaced with every report
 
 	parameters []view.HostParameter // that the host was sent
 	greeted    bool                 // it was sent any, or that there are none
@@ -187,12 +187,7 @@ func (a *attached) findAddress() error {
 		if h.Name != a.host {
 			continue
 		}
-		text, _, _ := strings.Cut(h.IPv4, "/")
-		address, err := netip.ParseAddr(text)
-		if err != nil {
-			return toStatus(fmt.Errorf("host %q: address %q of the configuration: %w", a.host, h.IPv4, err))
-		}
-		a.address = address
+		a.addresses = h.Addresses
 		return nil
 	}
 	return invalid("host", "%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
@@ -286,11 +281,11 @@ func keyText(k *pb.FlowKey) string {
 // key reads a reported flow and refuses one that starts at another host.
 func (a *attached) key(p *pb.FlowKey) (weights.Key, error) {
 	k, err := keyFromProto(p)
-	if err != nil || k.Src().Addr() == a.address {
+	if err != nil || slices.Contains(a.addresses, k.Src().Addr()) {
 		return k, err
 	}
 	return k, &weights.InvalidError{
-		Field: "src_ipv4", Value: fmt.Sprintf("%q", p.GetSrcIpv4()), Allowed: fmt.Sprintf("the address of host %s, %v", a.host, a.address),
+		Field: "src_ipv4", Value: fmt.Sprintf("%q", p.GetSrcIpv4()), Allowed: fmt.Sprintf("an address of host %s, %s", a.host, strings.Trim(fmt.Sprint(a.addresses), "[]")),
 	}
 }
 

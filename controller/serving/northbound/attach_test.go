@@ -145,7 +145,7 @@ func TestAttachRefuses(t *testing.T) {
 	}
 	s = attach(t, r, "h2", bad...)
 	expect(t, s,
-		`1 0 src_ipv4: "10.0.0.1" is not allowed: want the address of host h2, 10.0.0.2`,
+		`1 0 src_ipv4: "10.0.0.1" is not allowed: want an address of host h2, 10.0.0.2`,
 		`2 0 dst_ipv4: "x" is not allowed`, `0 0 src_ipv4: "" is not allowed`, `3 0 weight: 0 is not allowed`)
 	before := len(r.audit.List("", 100))
 	send(t, s, "h2", append(bad, reported("10.0.0.2", 4, 1, ""))...)

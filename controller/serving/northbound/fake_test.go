@@ -69,7 +69,7 @@ func (b *backend) Fabric() view.Fabric {
 	return view.Fabric{
 		Name: "test", Generation: 3 + uint64(len(b.applied)), Config: "name: test\n",
 		Switches: []view.Switch{{Name: "s1", DeviceID: 1, Address: "127.0.0.1:9559"}},
-		Hosts:    []view.Host{{Name: "h1", IPv4: "10.0.0.1", MAC: "02:00:00:00:00:01"}, {Name: "h2", IPv4: "10.0.0.2/24"}},
+		Hosts:    []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, MAC: "02:00:00:00:00:01"}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}},
 		Links: []view.Link{
 			{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e8, Delay: time.Microsecond, State: view.PortUp},
 			{A: view.Endpoint{Node: "h2"}, B: view.Endpoint{Node: "s1", Port: 2}, RateBPS: 1e8},

@@ -3,7 +3,6 @@ package northbound
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -16,9 +15,8 @@ import (
 func (s *hostService) GetTraffic(context.Context, *pb.GetTrafficRequest) (*pb.GetTrafficResponse, error) {
 	names := map[netip.Addr]string{}
 	for _, h := range s.backend.Fabric().Hosts {
-		text, _, _ := strings.Cut(h.IPv4, "/")
-		if a, err := netip.ParseAddr(text); err == nil {
-			names[a] = h.Name
+		for _, ip := range h.Addresses {
+			names[ip] = h.Name
 		}
 	}
 	t := s.observed.Traffic()

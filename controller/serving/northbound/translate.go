@@ -17,7 +17,15 @@ func FabricToProto(f view.Fabric) *pb.GetFabricResponse {
 		out.Switches = append(out.Switches, &pb.Switch{Name: clean(s.Name), DeviceId: s.DeviceID, Address: clean(s.Address)})
 	}
 	for _, h := range f.Hosts {
-		out.Hosts = append(out.Hosts, &pb.Host{Name: clean(h.Name), Ipv4: clean(h.IPv4), Mac: clean(h.MAC)})
+		host := &pb.Host{Name: clean(h.Name), Mac: clean(h.MAC)}
+		for _, ip := range h.Addresses {
+			if ip.Is4() {
+				host.Ipv4 = ip.String()
+			} else {
+				host.Ipv6 = ip.String()
+			}
+		}
+		out.Hosts = append(out.Hosts, host)
 	}
 	for _, l := range f.Links {
 		out.Links = append(out.Links, &pb.Link{

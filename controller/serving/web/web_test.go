@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
@@ -38,7 +39,7 @@ func (s *source) Events() *events.Bus[view.Event] { return s.events }
 func small() *source {
 	s := &source{
 		fabric: view.Fabric{
-			Name: "two <b>switches</b>", Generation: 7, Config: "secret: true", Hosts: []view.Host{{Name: "h1", IPv4: "10.0.0.1"}, {Name: "h2", IPv4: "10.0.0.2"}},
+			Name: "two <b>switches</b>", Generation: 7, Config: "secret: true", Hosts: []view.Host{{Name: "h1", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}}, {Name: "h2", Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.2")}}},
 			Links: []view.Link{
 				{A: view.Endpoint{Node: "s1", Port: 1}, B: view.Endpoint{Node: "h1"}, RateBPS: 1e9},
 				{A: view.Endpoint{Node: "s2", Port: 1}, B: view.Endpoint{Node: "h2"}, RateBPS: 1e9},

@@ -6,10 +6,14 @@ import "strings"
 // word. It is a switch, not a map, so that nothing is global.
 func initialism(word string) string {
 	switch word {
-	case "cpu", "ecn", "ecmp", "dscp", "ip", "lpm", "mac", "pfc", "red", "tcp", "ttl", "udp", "qd", "ect", "ce", "bth", "id", "qp":
+	case "cpu", "ecn", "ecmp", "dscp", "ip", "lpm", "mac", "pfc", "red", "tcp", "ttl", "udp", "qd", "ect", "ce", "bth", "id", "qp", "arp", "icmp", "nd":
 		return strings.ToUpper(word)
 	case "ipv4":
 		return "IPv4"
+	case "ipv6":
+		return "IPv6"
+	case "icmpv6":
+		return "ICMPv6"
 	case "maxqd":
 		return "MaxQD"
 	case "roce":

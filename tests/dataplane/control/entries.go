@@ -42,9 +42,13 @@ func Group(id uint32, weights ...Weight) *p4v1.Update {
 
 // Route sends a prefix to a group.
 func Route(prefix netip.Prefix, group uint32) *p4v1.Update {
-	e := p4msg.Entry(ids.TableIPv4LPM, 0, &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: group}})
+	table, field := uint32(ids.TableIPv4LPM), uint32(ids.FieldIPv4LPMDstAddr)
+	if prefix.Addr().Is6() {
+		table, field = ids.TableIPv6LPM, ids.FieldIPv6LPMDstAddr
+	}
+	e := p4msg.Entry(table, 0, &p4v1.TableAction{Type: &p4v1.TableAction_ActionProfileGroupId{ActionProfileGroupId: group}})
 	if prefix.Bits() > 0 {
-		e.Match = []*p4v1.FieldMatch{p4msg.LPM(ids.FieldIPv4LPMDstAddr, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
+		e.Match = []*p4v1.FieldMatch{p4msg.LPM(field, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
 	}
 	return p4msg.Insert(e)
 }
@@ -97,14 +101,50 @@ func DisableStamping() *p4v1.Update {
 	return setDefault(ids.TableMaxQDScale, p4msg.Do(ids.ActionDisableStamping))
 }
 
-// Source permits a source at a port, or refuses all others there; the zero address is those.
+// Source permits a source at a port, or refuses all others there; the zero address is those
+// of IPv4, :: those of IPv6.
 func Source(port uint32, permitted netip.Addr) *p4v1.Update {
+	if permitted.Is6() {
+		return sourceIPv6(port, permitted)
+	}
 	e := p4msg.Entry(ids.TableSourceCheck, 0, p4msg.Do(ids.ActionRefuseSource), p4msg.Exact(ids.FieldSourceCheckIngressPort, uint64(port)))
 	if permitted.IsValid() {
 		e.Match = append(e.Match, p4msg.LPM(ids.FieldSourceCheckSrcAddr, permitted.AsSlice(), 32))
 		e.Action = p4msg.Do(ids.ActionPermitSource)
 	}
 	return p4msg.Insert(e)
+}
+
+func sourceIPv6(port uint32, permitted netip.Addr) *p4v1.Update {
+	e := p4msg.Entry(ids.TableSourceCheckIPv6, 0, p4msg.Do(ids.ActionRefuseSourceIPv6), p4msg.Exact(ids.FieldSourceCheckIPv6IngressPort, uint64(port)))
+	if !permitted.IsUnspecified() {
+		e.Match = append(e.Match, p4msg.LPM(ids.FieldSourceCheckIPv6SrcAddr, permitted.AsSlice(), 128))
+		e.Action = p4msg.Do(ids.ActionPermitSourceIPv6)
+	}
+	return p4msg.Insert(e)
+}
+
+// Gateway makes the switch answer for a prefix with a MAC address, as a proxy or for an address of its own.
+func Gateway(prefix netip.Prefix, own bool, mac net.HardwareAddr) *p4v1.Update {
+	table, field, action := uint32(ids.TableGatewayIPv4), uint32(ids.FieldGatewayIPv4Addr), uint32(ids.ActionProxyIPv4)
+	switch six := prefix.Addr().Is6(); {
+	case six && own:
+		table, field, action = ids.TableGatewayIPv6, ids.FieldGatewayIPv6Addr, ids.ActionOwnIPv6
+	case six:
+		table, field, action = ids.TableGatewayIPv6, ids.FieldGatewayIPv6Addr, ids.ActionProxyIPv6
+	case own:
+		action = ids.ActionOwnIPv4
+	}
+	e := p4msg.Entry(table, 0, p4msg.Do(action, canon.Low64(mac)))
+	if prefix.Bits() > 0 {
+		e.Match = []*p4v1.FieldMatch{p4msg.LPM(field, prefix.Masked().Addr().AsSlice(), int32(prefix.Bits()))}
+	}
+	return p4msg.Insert(e)
+}
+
+// HashFlowLabel makes ECMP of IPv6 hash addresses and flow label.
+func HashFlowLabel() *p4v1.Update {
+	return setDefault(ids.TableECMPHashIPv6, p4msg.Do(ids.ActionHashFlowLabel))
 }
 
 // PuntLimit lets a port send the controller a frame each interval, or by tolerance earlier, in

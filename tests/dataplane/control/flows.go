@@ -9,7 +9,6 @@ import (
 	"github.com/headgate/headgate/cnpgen"
 	"github.com/headgate/headgate/cnpgen/flowtable"
 	"github.com/headgate/headgate/internal/p4msg"
-	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/units"
 )
 
@@ -32,13 +31,17 @@ func LearnFlow(f cnpgen.Flow, idle time.Duration) []*p4v1.Update {
 	return []*p4v1.Update{p4msg.Insert(both[0]), p4msg.Insert(both[1])}
 }
 
-// FlowDigest switches the learning of flows on: lists of at most most flows, held back at
+// FlowDigests switches the learning of flows on: lists of at most most flows, held back at
 // most hold.
-func FlowDigest(most int32, hold time.Duration) *p4v1.Update {
-	return p4msg.Insert(&p4v1.DigestEntry{
-		DigestId: ids.DigestFlowDigestT,
-		Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: hold.Nanoseconds(), AckTimeoutNs: int64(10 * time.Second)},
-	})
+func FlowDigests(most int32, hold time.Duration) []*p4v1.Update {
+	var updates []*p4v1.Update
+	for _, of := range flowtable.Families() {
+		updates = append(updates, p4msg.Insert(&p4v1.DigestEntry{
+			DigestId: of.FlowDigest,
+			Config:   &p4v1.DigestEntry_Config{MaxListSize: most, MaxTimeoutNs: hold.Nanoseconds(), AckTimeoutNs: int64(10 * time.Second)},
+		}))
+	}
+	return updates
 }
 
 // Learned returns the flows of the next digest, which it acknowledges, waiting for it for
@@ -48,12 +51,15 @@ func (c *Client) Learned(wait time.Duration) ([]cnpgen.Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.GetDigestId() != ids.DigestFlowDigestT {
-		return nil, fmt.Errorf("digest %#x, want %#x", d.GetDigestId(), ids.DigestFlowDigestT)
+	of := &flowtable.IPv4
+	if d.GetDigestId() != of.FlowDigest {
+		if of = &flowtable.IPv6; d.GetDigestId() != of.FlowDigest {
+			return nil, fmt.Errorf("digest %#x, want one of flows", d.GetDigestId())
+		}
 	}
 	var flows []cnpgen.Flow
 	for _, v := range d.GetData() {
-		f, ok := flowtable.DigestFlow(flowtable.Members(v))
+		f, ok := of.ReadFlowDigest(flowtable.Members(v))
 		if !ok {
 			return nil, fmt.Errorf("the digest %v, want three members", v)
 		}
@@ -71,21 +77,24 @@ func (c *Client) Idle(wait time.Duration) ([]cnpgen.Flow, error) {
 	}
 	var flows []cnpgen.Flow
 	for _, e := range n.GetTableEntry() {
-		if e.GetTableId() != ids.TableFlow {
-			return nil, fmt.Errorf("an idle entry of table %#x, want %#x", e.GetTableId(), ids.TableFlow)
-		}
 		f, _ := flowtable.ReadFlow(e)
+		if want := flowtable.Of(f.FlowKey).Flow; e.GetTableId() != want {
+			return nil, fmt.Errorf("an idle entry of table %#x, want %#x", e.GetTableId(), want)
+		}
 		flows = append(flows, f)
 	}
 	return flows, nil
 }
 
-// Flows reads both tables in one request.
+// Flows reads all tables in one request.
 func (c *Client) Flows() (map[cnpgen.Flow]FlowCount, error) {
-	entries, err := c.read(
-		p4msg.Of(&p4v1.TableEntry{TableId: ids.TableFlow, CounterData: &p4v1.CounterData{}}),
-		p4msg.Of(&p4v1.TableEntry{TableId: ids.TableCongestedFlow, CounterData: &p4v1.CounterData{}}),
-	)
+	var requests []*p4v1.Entity
+	for _, of := range flowtable.Families() {
+		for _, table := range []uint32{of.Flow, of.Congested} {
+			requests = append(requests, p4msg.Of(&p4v1.TableEntry{TableId: table, CounterData: &p4v1.CounterData{}}))
+		}
+	}
+	entries, err := c.read(requests...)
 	flows := map[cnpgen.Flow]FlowCount{}
 	for _, e := range entries {
 		t := e.GetTableEntry()
@@ -95,7 +104,7 @@ func (c *Client) Flows() (map[cnpgen.Flow]FlowCount, error) {
 		if !seen {
 			n = FlowCount{-1, -1, -1, -1}
 		}
-		if t.GetTableId() == ids.TableFlow {
+		if t.GetTableId() == flowtable.Of(f.FlowKey).Flow {
 			n.Packets, n.Bytes = d.GetPacketCount(), d.GetByteCount()
 		} else {
 			n.Congested, n.CgBytes = d.GetPacketCount(), d.GetByteCount()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DSCP to traffic class (the PFC priority) and to the queue of the egress port, for both versions of
+// IP. shared/classify.p4 is the same for IPv4 alone.
+
+#ifndef HEADGATE_V1MODEL_CLASSIFY_P4
+#define HEADGATE_V1MODEL_CLASSIFY_P4
+
+control Classify(in headers_t hdr, inout metadata_t meta) {
+    @id(ID_ACTION_SET_CLASS)
+    action set_class(@id(1) @name("class") class_id_t traffic_class, @id(2) queue_id_t queue) {
+        meta.bridged.traffic_class = traffic_class;
+        meta.bridged.queue = queue;
+    }
+
+    @id(ID_TABLE_DSCP_TO_CLASS)
+    table dscp_to_class {
+        key = { meta.target.dscp : exact @id(1) @name("dscp"); }
+        actions = { set_class; }
+        default_action = set_class(0, 0);
+        size = DSCP_ENTRIES;
+    }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            meta.target.dscp = hdr.ipv4.dscp;
+            dscp_to_class.apply();
+        } else if (hdr.ipv6.isValid()) {
+            meta.target.dscp = hdr.ipv6.dscp;
+            dscp_to_class.apply();
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What shared/headers.p4 lacks: IPv6, and what a gateway answers. Tofino's artefacts are made of the
+// shared headers alone, so that the struct of all headers is v1model's own here.
+
+#ifndef HEADGATE_V1MODEL_HEADERS_P4
+#define HEADGATE_V1MODEL_HEADERS_P4
+
+#define headers_t tofino_headers_t
+#include "../shared/headers.p4"
+#undef headers_t
+
+// RFC 8200.
+header ipv6_t {
+    bit<4>      version;
+    bit<6>      dscp; // of the traffic class
+    bit<2>      ecn;
+    bit<20>     flow_label;
+    bit<16>     payload_len;
+    bit<8>      next_header;
+    bit<8>      hop_limit;
+    ipv6_addr_t src_addr;
+    ipv6_addr_t dst_addr;
+}
+
+// RFC 826, of Ethernet and IPv4.
+header arp_t {
+    bit<16>     hardware;
+    bit<16>     protocol;
+    bit<8>      hardware_len;
+    bit<8>      protocol_len;
+    bit<16>     operation;
+    mac_t       sender_mac;
+    ipv4_addr_t sender_addr;
+    mac_t       target_mac;
+    ipv4_addr_t target_addr;
+}
+
+// The head of ICMP (RFC 792) and ICMPv6 (RFC 4443).
+header icmp_t {
+    bit<8>  type;
+    bit<8>  code;
+    bit<16> checksum;
+}
+
+// A neighbour solicitation or advertisement behind icmp_t (RFC 4861 §4.3, §4.4).
+header nd_t {
+    bit<8>      flags; // ND_*; 0 in a solicitation
+    bit<24>     reserved;
+    ipv6_addr_t target;
+}
+
+// The link-layer address of Ethernet as an option (RFC 4861 §4.6.1).
+header nd_option_t {
+    bit<8> type;
+    bit<8> length; // in 8 bytes
+    mac_t  mac;
+}
+
+struct headers_t {
+    packet_out_header_t packet_out;
+    packet_in_header_t  packet_in;
+    poll_report_t       poll_report;
+    buffer_report_t     buffer_report;
+    ethernet_t          ethernet;
+    mac_control_t       mac_control;
+    pfc_t               pfc;
+    pfc_padding_t       pfc_padding;
+    arp_t               arp;
+    ipv4_t              ipv4;
+    ipv6_t              ipv6;
+    icmp_t              icmp;
+    nd_t                nd;
+    nd_option_t         nd_option;
+    udp_t               udp;
+    maxqd_t             maxqd;
+    bth_t               bth;
+}
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Longest-prefix match to a group of next hops, for both versions of IP; a hash of the flow chooses
+// among them, so that a flow keeps its way. shared/routing.p4 is the same for IPv4 alone.
+
+#ifndef HEADGATE_V1MODEL_ROUTING_P4
+#define HEADGATE_V1MODEL_ROUTING_P4
+
+#define CRC_32(result, ...) \
+    hash(result, HashAlgorithm.crc32, 32w0, { __VA_ARGS__ }, 64w0x100000000)
+
+control Routing(inout headers_t hdr, inout metadata_t meta) {
+    @id(ID_SELECTOR_ECMP)
+    @max_group_size(MAX_GROUP_MEMBERS)
+    ECMP_SELECTOR(ecmp, ECMP_MEMBERS, ECMP_HASH_BITS);
+
+    // Tables that share a selector must give it the same fields.
+    @hidden
+    action hash_ipv4() {
+        CRC_32(meta.target.flow_hash, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol,
+               meta.l4_src_port, meta.l4_dst_port);
+    }
+
+    // A fragment, and a packet with an extension header, have no ports.
+    @id(ID_ACTION_HASH_FIVE_TUPLE_IPV6)
+    action hash_five_tuple_ipv6() {
+        CRC_32(meta.target.flow_hash, hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.next_header,
+               meta.l4_src_port, meta.l4_dst_port);
+    }
+
+    // RFC 6438: addresses and flow label say what belongs together.
+    @id(ID_ACTION_HASH_FLOW_LABEL)
+    action hash_flow_label() {
+        CRC_32(meta.target.flow_hash, hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.flow_label);
+    }
+
+    @id(ID_TABLE_ECMP_HASH_IPV6)
+    table ecmp_hash_ipv6 {
+        actions = { hash_five_tuple_ipv6; hash_flow_label; }
+        default_action = hash_five_tuple_ipv6();
+        size = 1;
+    }
+
+    @id(ID_ACTION_SET_NEXT_HOP)
+    action set_next_hop(@id(1) port_id_t port, @id(2) mac_t src_mac, @id(3) mac_t dst_mac) {
+        meta.egress_port = port;
+        meta.decided = 1;
+        hdr.ethernet.src_addr = src_mac;
+        hdr.ethernet.dst_addr = dst_mac;
+    }
+
+    @id(ID_TABLE_IPV4_LPM)
+    table ipv4_lpm {
+        key = {
+            hdr.ipv4.dst_addr     : lpm @id(1) @name("dst_addr");
+            meta.target.flow_hash : selector;
+        }
+        actions = { set_next_hop; @defaultonly NoAction; }
+        const default_action = NoAction();
+        implementation = ECMP_IMPLEMENTATION(ecmp);
+        size = ROUTE_ENTRIES;
+    }
+
+    @id(ID_TABLE_IPV6_LPM)
+    table ipv6_lpm {
+        key = {
+            hdr.ipv6.dst_addr     : lpm @id(1) @name("dst_addr");
+            meta.target.flow_hash : selector;
+        }
+        actions = { set_next_hop; @defaultonly NoAction; }
+        const default_action = NoAction();
+        implementation = ECMP_IMPLEMENTATION(ecmp);
+        size = ROUTE_ENTRIES;
+    }
+
+    // The tables share the selector, and each has its own copy of its action. BMv2 finds the way on
+    // from a hit, but not from a copy that is the other table's.
+    apply {
+        if (hdr.ipv6.isValid()) {
+            // RFC 4291 §2.5.6: no router forwards to or from an address of a link.
+            if (hdr.ipv6.dst_addr[127:120] == 0xff || hdr.ipv6.dst_addr[127:118] == LINK_LOCAL ||
+                hdr.ipv6.src_addr[127:118] == LINK_LOCAL) {
+                meta.drop_reason = DROP_LINK_SCOPE;
+            } else {
+                ecmp_hash_ipv6.apply();
+                if (!ipv6_lpm.apply().hit || meta.decided == 0) {
+                    meta.drop_reason = DROP_NO_ROUTE;
+                } else if (hdr.ipv6.hop_limit <= 1) {
+                    meta.drop_reason = DROP_HOP_LIMIT;
+                } else {
+                    hdr.ipv6.hop_limit = hdr.ipv6.hop_limit - 1;
+                }
+            }
+        } else if (!hdr.ipv4.isValid()) {
+            meta.drop_reason = DROP_NOT_IPV4;
+        } else {
+            hash_ipv4();
+            if (!ipv4_lpm.apply().hit || meta.decided == 0) {
+                meta.drop_reason = DROP_NO_ROUTE;
+            } else if (hdr.ipv4.ttl <= 1) {
+                meta.drop_reason = DROP_TTL;
+            } else {
+                hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+            }
+        }
+    }
+}
+
+#endif
