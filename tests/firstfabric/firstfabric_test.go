@@ -1,4 +1,4 @@
-// Package firstfabric executes docs/first-fabric.md as an operator would: every block of
+// Package firstfabric executes docs/first-fabric.md and docs/your-program.md as an operator would: every block of
 // commands in order, in one shell, as root. The shell has network, process and mount
 // namespaces of its own, so that runs do not meet and nothing is left behind, however it ends.
 package firstfabric
@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,6 @@ import (
 
 const (
 	repository = "../.."
-	page       = "docs/first-fabric.md"
 	// most is when a shell that hangs is killed; it decides nothing else.
 	most = 5 * time.Minute
 	// cannot is the exit code of a shell that may not make the namespaces' contents.
@@ -40,6 +40,26 @@ var tools = map[string]string{
 }
 
 func TestFirstFabric(t *testing.T) {
+	files, late := play(t, "docs/first-fabric.md", nil)
+	share(t, files, late)
+}
+
+// TestYourProgram leaves the blocks for Python out where its modules are not installed.
+func TestYourProgram(t *testing.T) {
+	out, err := exec.Command("/usr/bin/python3", "-c", "import grpc, p4.v1.p4runtime_pb2, p4.tmp.p4config_pb2, p4runtime_lib.bmv2").CombinedOutput()
+	play(t, "docs/your-program.md", func(b block) bool {
+		if err != nil && strings.Contains(b.commands, "client.py ") {
+			t.Logf("line %d is left out: /usr/bin/python3: %v\n%s", b.line, err, out)
+			return true
+		}
+		return false
+	})
+}
+
+// play executes the blocks of a page but those to leave out, and compares what they print. It returns the
+// folder of temporary files and how late the machine was.
+func play(t *testing.T, page string, leaveOut func(block) bool) (files string, late time.Duration) {
+	t.Helper()
 	race.SkipRealTime(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make network namespaces and open packet sockets")
@@ -57,14 +77,17 @@ func TestFirstFabric(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", page, err)
 	}
-	if len(blocks) < 10 {
+	if leaveOut != nil {
+		blocks = slices.DeleteFunc(blocks, leaveOut)
+	}
+	if len(blocks) < 8 {
 		t.Fatalf("%s: only %d blocks of commands", page, len(blocks))
 	}
 
 	worst := lag.Watch()
-	files := t.TempDir()
+	files = t.TempDir()
 	out, err := run(t.Context(), blocks, files)
-	late := worst()
+	late = worst()
 	if err != nil {
 		if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == cannot {
 			t.Skipf("veth pairs or mounts are not allowed here: %s", out)
@@ -84,9 +107,9 @@ func TestFirstFabric(t *testing.T) {
 		t.Logf("%s", logs(files))
 	}
 	if t.Failed() {
-		return
+		t.FailNow()
 	}
-	share(t, files, late)
+	return files, late
 }
 
 // mark divides the blocks' outputs.
@@ -101,7 +124,7 @@ func run(ctx context.Context, blocks []block, files string) (string, error) {
 	}
 	// The page promises to leave nothing behind.
 	script.WriteString("[ -z \"$(ip netns)\" ] || { echo namespaces are left; exit 1; }\n")
-	script.WriteString("[ \"$(ip -oneline link | grep -c -e leaf -e spine)\" = 0 ] || { echo cables are left; exit 1; }\n")
+	script.WriteString("[ \"$(ip -oneline link | grep -c -e leaf -e spine -e l2-)\" = 0 ] || { echo cables are left; exit 1; }\n")
 
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -116,13 +116,12 @@ func (p *Pipeline) parseEntry(table string, words []string, isDefault, delete bo
 	if i >= 0 {
 		keys, call = words[:i], words[i:]
 	}
-	// priority and idle_timeout may stand at either end.
+	// priority and idle_timeout may stand at either end; the action's own parameters come first.
 	var params []string
 	for _, w := range call {
-		if e.option(w) {
-			continue
+		if name, _, _ := strings.Cut(w, "="); p.hasParam(call[0], name) || !e.option(w) {
+			params = append(params, w)
 		}
-		params = append(params, w)
 	}
 	for _, w := range keys {
 		if e.option(w) || e.err != nil {
@@ -143,6 +142,12 @@ func (p *Pipeline) parseEntry(table string, words []string, isDefault, delete bo
 		return p4msg.Of(e.entry), nil
 	}
 	return e.Entity()
+}
+
+// hasParam reports whether an action has a parameter of that name.
+func (p *Pipeline) hasParam(action, name string) bool {
+	a, err := p.actions.find(action)
+	return err == nil && slices.ContainsFunc(a.GetParams(), func(q *p4configv1.Action_Param) bool { return q.GetName() == name })
 }
 
 // option reads priority=N, idle_timeout=DURATION, member=N and group=N, unless the table has a key of that name.
