@@ -120,8 +120,8 @@ func (b *bufferRig) settle() {
 }
 
 func bufferFrame(r *rig, from, to uint32, class uint8) []byte {
-	f := newFrame(from, to)
-	f.dscp, f.payload = class, make([]byte, bufferBytes-14-20-8)
+	f := r.frame(from, to).long(bufferBytes)
+	f.dscp = class
 	return f.bytes(r.T)
 }
 

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -200,8 +201,9 @@ func (t *bufferTrace) depart() error {
 		return fmt.Errorf("class %d from port %d does not leave", s.class, t.numbers[s.port])
 	}
 	t.next += t.gap()
-	if got := decode(t.T, f); got.ip.TOS>>2 != s.class || got.ip.SrcIP.To4()[2] != byte(t.numbers[s.port]) {
-		return fmt.Errorf("class %d from %v leaves, want class %d from port %d: the switch has dropped another packet than the MMU", got.ip.TOS>>2, got.ip.SrcIP, s.class, t.numbers[s.port])
+	want := t.frame(t.numbers[s.port], slowPort)
+	if got := decode(t.T, f); got.trafficClass()>>2 != s.class || !bytes.Equal(got.source(), want.src.AsSlice()) {
+		return fmt.Errorf("class %d from %v leaves, want class %d from port %d: the switch has dropped another packet than the MMU", got.trafficClass()>>2, got.source(), s.class, t.numbers[s.port])
 	}
 	return t.expect(t.mmu.Depart(t.now, s.port, s.class, bufferBytes))
 }

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"bytes"
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -35,10 +36,22 @@ func newFrame(from, to uint32) frame {
 }
 
 // frame is newFrame, of IPv6 where the rig is.
-func (r *rig) frame(from, to uint32) frame {
+func (r *rig) frame(from, to uint32) frame { return frameOf(r.six, from, to) }
+
+func frameOf(six bool, from, to uint32) frame {
 	f := newFrame(from, to)
-	if r.six {
-		f.src, f.dst, f.payload = addressIPv6(from, 1), addressIPv6(to, 1), make([]byte, 100-14-40-8)
+	if six {
+		f.src, f.dst = addressIPv6(from, 1), addressIPv6(to, 1)
+		return f.long(100)
+	}
+	return f
+}
+
+// long gives the frame a length in bytes.
+func (f frame) long(bytes int) frame {
+	f.payload = make([]byte, bytes-14-20-8)
+	if f.src.Is6() {
+		f.payload = make([]byte, bytes-14-40-8)
 	}
 	return f
 }
@@ -141,12 +154,23 @@ func decode(t testing.TB, f target.Frame) decoded {
 	return d
 }
 
-// ecn returns the ECN field.
-func (d decoded) ecn() uint8 {
+// trafficClass returns DSCP and ECN.
+func (d decoded) trafficClass() uint8 {
 	if d.ip6 != nil {
-		return d.ip6.TrafficClass & 3
+		return d.ip6.TrafficClass
 	}
-	return d.ip.TOS & 3
+	return d.ip.TOS
+}
+
+// ecn returns the ECN field.
+func (d decoded) ecn() uint8 { return d.trafficClass() & 3 }
+
+// source returns the source's address.
+func (d decoded) source() net.IP {
+	if d.ip6 != nil {
+		return d.ip6.SrcIP
+	}
+	return d.ip.SrcIP.To4()
 }
 
 // maxQD returns the value of the shim.

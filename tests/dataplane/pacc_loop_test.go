@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,9 +43,9 @@ scale: 3125
 switches:
   - {name: s1, device_id: 1, address: "127.0.0.1:9", target: %s}
 hosts:
-  - {name: h1, ipv4: 10.0.1.1}
-  - {name: h2, ipv4: 10.0.2.1}
-  - {name: h3, ipv4: 10.0.3.1}
+  - {name: h1, ipv4: 10.0.1.1, ipv6: "2001:db8:0:1::1"}
+  - {name: h2, ipv4: 10.0.2.1, ipv6: "2001:db8:0:2::1"}
+  - {name: h3, ipv4: 10.0.3.1, ipv6: "2001:db8:0:3::1"}
 links:
   - {a: "s1:1", b: h1, rate: 8Mbps}
   - {a: "s1:2", b: h2, rate: 8Mbps}
@@ -63,9 +62,9 @@ const (
 )
 
 // acknowledgement is what host 2 sends to a queue pair of host 1.
-func acknowledgement(t *testing.T, shim bool, qp uint32) []byte {
+func acknowledgement(t *testing.T, six, shim bool, qp uint32) []byte {
 	t.Helper()
-	f := newFrame(2, 1)
+	f := frameOf(six, 2, 1)
 	f.dscp = 48
 	f.dstPort, f.payload = ids.UDPPortRoCE, make([]byte, 12+4+4)
 	bth := f.payload
@@ -82,20 +81,26 @@ func acknowledgement(t *testing.T, shim bool, qp uint32) []byte {
 func TestPaccEmbedded(t *testing.T) {
 	race.SkipRealTime(t)
 	for _, at := range []string{"controller", "switch"} {
-		t.Run(at, func(t *testing.T) {
-			t.Parallel()
-			s, err := embedded.Start()
-			if err != nil {
-				t.Fatal(err)
-			}
-			testPacc(t, s, fmt.Sprintf(paccFabric, config.Embedded, at))
-		})
+		for _, six := range []bool{false, true} {
+			t.Run(at+map[bool]string{true: "IPv6"}[six], func(t *testing.T) {
+				t.Parallel()
+				s, err := embedded.Start()
+				if err != nil {
+					t.Fatal(err)
+				}
+				testPacc(t, s, fmt.Sprintf(paccFabric, config.Embedded, at), six)
+			})
+		}
 	}
 }
 
 func TestPaccBMv2(t *testing.T) {
 	bmv2.Need(t)
-	testPacc(t, bmv2.Start(t), fmt.Sprintf(paccFabric, config.BMv2, pacc.AtController))
+	for _, six := range []bool{false, true} {
+		t.Run(map[bool]string{false: "IPv4", true: "IPv6"}[six], func(t *testing.T) {
+			testPacc(t, bmv2.Start(t), fmt.Sprintf(paccFabric, config.BMv2, pacc.AtController), six)
+		})
+	}
 }
 
 // startController has Headgate's controller bring a target in line with a configuration.
@@ -141,13 +146,11 @@ type paccSource struct {
 	n      int
 }
 
-func newPaccSource(t *testing.T, tg target.Target) *paccSource {
+func newPaccSource(t *testing.T, tg target.Target, six bool) *paccSource {
 	t.Helper()
 	s := &paccSource{t: t, target: tg}
 	for _, from := range []uint32{1, 1, 3} {
-		f := newFrame(from, 2)
-		f.payload = make([]byte, paccFrame-14-20-8)
-		s.frames = append(s.frames, f.bytes(t))
+		s.frames = append(s.frames, frameOf(six, from, 2).long(paccFrame).bytes(t))
 	}
 	return s
 }
@@ -173,7 +176,7 @@ func (s *paccSource) run(lasting time.Duration) {
 }
 
 // testPacc congests a port and looks at the notifications that come back.
-func testPacc(t *testing.T, tg target.Target, yaml string) {
+func testPacc(t *testing.T, tg target.Target, yaml string, six bool) {
 	t.Cleanup(func() {
 		if err := tg.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -181,7 +184,7 @@ func testPacc(t *testing.T, tg target.Target, yaml string) {
 	})
 	must(t, tg.Shape(2, target.Shape{PacketsPerSecond: 1000, FrameBytes: paccFrame, Depth: 2000}))
 	c := startController(t, tg, yaml)
-	src := newPaccSource(t, tg)
+	src := newPaccSource(t, tg, six)
 
 	// A queue below Q_burst: the flows are learned, and nobody is notified.
 	for range 3 {
@@ -195,7 +198,7 @@ func testPacc(t *testing.T, tg target.Target, yaml string) {
 	}
 	// Host 2 acknowledges a queue pair of host 1's, as a NIC and as our hosts do, and none of 3's.
 	for _, shim := range []bool{false, true} {
-		must(t, tg.Send(2, acknowledgement(t, shim, paccQP)))
+		must(t, tg.Send(2, acknowledgement(t, six, shim, paccQP)))
 		if _, ok := tg.Receive(1, patience); !ok {
 			t.Fatal("the acknowledgement does not arrive")
 		}
@@ -238,10 +241,10 @@ func testPacc(t *testing.T, tg target.Target, yaml string) {
 	})
 	for port, frames := range cnps {
 		for _, b := range frames {
-			checkCNP(t, port, b)
+			checkCNP(t, six, port, b)
 		}
 	}
-	tsharkReadsCNPs(t, cnps)
+	tsharkReadsCNPs(t, six, cnps)
 	if pacc.Of(c.Config()).At != pacc.AtController {
 		return
 	}
@@ -271,15 +274,18 @@ func testPacc(t *testing.T, tg target.Target, yaml string) {
 }
 
 // checkCNP holds a notification to what the destination's NIC would have sent.
-func checkCNP(t *testing.T, port uint32, b []byte) {
+func checkCNP(t *testing.T, six bool, port uint32, b []byte) {
 	t.Helper()
 	var n packet.Notification
 	if err := n.Decode(b); err != nil { // BECN, the reserved bytes and the ICRC too
 		t.Fatalf("port %d: %v: %x", port, err, b)
 	}
-	want := netip.AddrFrom4([4]byte{10, 0, byte(port), 1})
-	if n.FlowSrc != want || n.FlowDst != netip.MustParseAddr("10.0.2.1") || n.DSCP != 48 || n.TTL != 63 {
-		t.Fatalf("port %d: %+v, want a CNP from 10.0.2.1 to %v", port, n, want)
+	want, dst := address(port, 1), address(2, 1)
+	if n.FlowSrc.Is6() {
+		want, dst = addressIPv6(port, 1), addressIPv6(2, 1)
+	}
+	if n.FlowSrc != want || n.FlowDst != dst || n.FlowSrc.Is6() != six || n.DSCP != 48 || n.TTL != 63 {
+		t.Fatalf("port %d: %+v, want a CNP from %v to %v", port, n, dst, want)
 	}
 	if n.DestQP != queuePairOf(port) {
 		t.Fatalf("port %d: a CNP to queue pair %#x, want %#x", port, n.DestQP, queuePairOf(port))
@@ -296,7 +302,7 @@ func queuePairOf(port uint32) uint32 {
 
 // tsharkReadsCNPs has Wireshark read the frames: opcode 0x81, then the 16 zero bytes and the
 // ICRC, which checkCNP has verified and Wireshark 4.0 shows without a name.
-func tsharkReadsCNPs(t *testing.T, cnps map[uint32][][]byte) {
+func tsharkReadsCNPs(t *testing.T, six bool, cnps map[uint32][][]byte) {
 	t.Helper()
 	tshark, err := exec.LookPath("tshark")
 	if err != nil {
@@ -312,13 +318,21 @@ func tsharkReadsCNPs(t *testing.T, cnps map[uint32][][]byte) {
 	for port, frames := range cnps {
 		for _, b := range frames {
 			must(t, w.WritePacket(gopacket.CaptureInfo{Timestamp: time.Unix(1, 0), CaptureLength: len(b), Length: len(b)}, b))
-			want = append(want, fmt.Sprintf("129|0x%06x|10.0.2.1|10.0.%d.1|1|4791|%x|", queuePairOf(port), port, b[len(b)-20:]))
+			ends := fmt.Sprintf("10.0.2.1|10.0.%d.1|1", port)
+			if six {
+				ends = fmt.Sprintf("2001:db8:0:2::1|2001:db8:0:%d::1|", port)
+			}
+			want = append(want, fmt.Sprintf("129|0x%06x|%s|4791|%x|", queuePairOf(port), ends, b[len(b)-20:]))
 		}
 	}
 	must(t, out.Close())
+	src, dst := "ip.src", "ip.dst"
+	if six {
+		src, dst = "ipv6.src", "ipv6.dst"
+	}
 	var errs bytes.Buffer
 	cmd := exec.Command(tshark, "-r", file, "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|", "-E", "occurrence=l",
-		"-e", "infiniband.bth.opcode", "-e", "infiniband.bth.destqp", "-e", "ip.src", "-e", "ip.dst", "-e", "ip.checksum.status", "-e", "udp.dstport", "-e", "infiniband.vendor", "-e", "_ws.malformed")
+		"-e", "infiniband.bth.opcode", "-e", "infiniband.bth.destqp", "-e", src, "-e", dst, "-e", "ip.checksum.status", "-e", "udp.dstport", "-e", "infiniband.vendor", "-e", "_ws.malformed")
 	cmd.Stderr = &errs
 	text, err := cmd.Output()
 	if err != nil {

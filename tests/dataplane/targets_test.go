@@ -54,6 +54,7 @@ func tests() map[string]func(*rig) {
 		"IPv6MaxQDEcho":          ipv6(testMaxQDEcho),
 		"IPv6MaxQDScale":         ipv6(testMaxQDScale),
 		"IPv6Admission":          ipv6(testAdmission),
+		"IPv6BufferTrace":        ipv6(testBufferTrace),
 		"GatewayARP":             testGatewayARP,
 		"GatewayNeighbour":       testGatewayNeighbour,
 		"GatewayEcho":            testGatewayEcho,
