@@ -19,7 +19,7 @@ const repository = ".."
 
 // others are the programs of other projects that the documents call.
 var others = []string{
-	"[", "apt", "cat", "cd", "cp", "curl", "echo", "systemctl", "git", "gnmi_cli", "grep", "ip", "kill", "mktemp", "ping", "sed", "seq", "simple_switch_grpc", "sleep", "wait",
+	"[", "apt", "cat", "cd", "cp", "curl", "echo", "systemctl", "git", "gnmi_cli", "grep", "ip", "kill", "mktemp", "ping", "rm", "sed", "seq", "simple_switch_grpc", "sleep", "wait",
 	"./ns3", "csg-htsim/sim/datacenter/htsim_roce",
 }
 
@@ -158,7 +158,10 @@ func checkCall(args []string) error {
 		return checkMake(args[1:])
 	case name == "go" && len(args) > 1 && args[1] == "test":
 		return checkBenchmark(args[2:])
-	case strings.HasPrefix(name, "mininet/"):
+	case name == "go" && len(args) > 2 && args[1] == "run":
+		_, err := os.Stat(filepath.Join(repository, args[2], "main.go"))
+		return err
+	case strings.HasPrefix(name, "mininet/"), strings.HasPrefix(name, "examples/"):
 		_, err := os.Stat(filepath.Join(repository, name))
 		return err
 	case slices.Contains(others, name):
