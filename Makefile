@@ -95,8 +95,8 @@ test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_gr
 test-faults: ## kill, freeze and cut a fabric of processes, embedded and BMv2: lost packets (root; minutes)
 	HEADGATE_FAULTS=1 $(GO) test -v -count=1 -timeout 30m ./tests/faults
 
-test-ha: ## three controllers, killed, frozen, cut off, out of disk, back with another uptime, the wall clock of one set (root; HEADGATE_HA=10 times each, an hour)
-	HEADGATE_HA=$(or $(HEADGATE_HA),10) $(GO) test -v -count=1 -timeout 60m ./tests/cluster
+test-ha: ## three controllers, killed, frozen, cut off, out of disk, back with another uptime, the wall clock of one set, and a linearizability checker over what clients saw (root; HEADGATE_HA=10 times each, an hour)
+	HEADGATE_HA=$(or $(HEADGATE_HA),10) $(GO) test -v -count=1 -timeout 90m ./tests/cluster
 
 test-deploy: deb ## the manifest by Kubernetes' types; the package in a clean Debian: installed, its units' commands run, removed (root, debootstrap)
 	cd deploy && $(GO) test ./...

@@ -110,6 +110,7 @@ switches: [%s]
 hosts: [{name: h1, ipv4: 10.0.1.1}, {name: h2, ipv4: 10.0.2.1}]
 links: [%s, {a: "s1:2", b: "s2:2", rate: 10Mbps}]
 applications: [{name: web, budget: 1000000000}]
+prioplus: {base_rtt: 1ms, priorities: 3}
 qos: {queue_limit: %%dKB}
 controller: {listen: "127.0.0.1:0", metrics: "off", cluster: {members: [%s]%s}}
 `, strings.Join(switches, ", "), strings.Join(links, ", "), strings.Join(list, ", "), tls)

@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 // only are packages that, with those below them, one package alone may import.
 var only = []struct{ what, by, why string }{
 	{"github.com/spf13/cobra", module + "cli", "subcommands have one home"},
+	{module + "controller/state/lie", module + "controller/state", "what lies is for tests/cluster to find"},
 	{module + "controller/trafficmanager/tofino", module + "controller", "the rest sees package trafficmanager's Driver"},
 }
 

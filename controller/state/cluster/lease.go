@@ -9,6 +9,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/controller/state/lie"
 )
 
 // bootTime is CLOCK_BOOTTIME in ns. Go's own monotonic clock, CLOCK_MONOTONIC, stands still while the machine is
@@ -32,6 +34,9 @@ func leaseEnd(asked, seconds int64) int64 {
 // Leads says why somebody else may lead by now; nil where nobody can. It may say so for a while, and then not:
 // a lease that was renewed late is the same lead.
 func (t *Term) Leads() error {
+	if lie.Late {
+		return nil
+	}
 	if t.Context.Err() != nil {
 		return fmt.Errorf("this controller does not lead any more (%w): ask again", context.Cause(t.Context))
 	}
@@ -46,7 +51,7 @@ func (t *Term) Leads() error {
 func (m *Node) renew(ctx context.Context, t *Term, id clientv3.LeaseID) {
 	every := time.NewTicker(m.Cluster.Lease / 5)
 	defer every.Stop()
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !lie.Late {
 		asked := bootTime()
 		asking, done := context.WithTimeout(ctx, m.Cluster.Lease)
 		r, err := m.client.KeepAliveOnce(asking, id)

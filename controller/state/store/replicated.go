@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/headgate/headgate/controller/state/lie"
 	"github.com/headgate/headgate/controller/state/outcome"
 )
 
@@ -157,7 +158,10 @@ func (j *replicated) append(r record, _ *contents) error {
 	if err != nil {
 		return err
 	}
-	if err := j.write(clientv3.OpPut(lineKey(j.epoch, j.lines), string(text))); err != nil {
+	put := clientv3.OpPut(lineKey(j.epoch, j.lines), string(text))
+	if lie.Early {
+		time.AfterFunc(100*time.Millisecond, func() { _ = j.write(put) })
+	} else if err := j.write(put); err != nil {
 		return err
 	}
 	j.lines++
