@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/state/lie"
 	"github.com/headgate/headgate/tests/lag"
@@ -183,6 +187,45 @@ func (c *trio) thaw(t *testing.T) (stale, answers int) {
 	leader.signal(syscall.SIGCONT)
 	wg.Wait()
 	return stale, answers
+}
+
+// TestFrozenFollowers: a change whose outcome a leader without followers does not know is said to be unknown, and is
+// made once, however often it is asked for.
+func TestFrozenFollowers(t *testing.T) {
+	if os.Getenv("HEADGATE_HA") == "" {
+		t.Skip("needs HEADGATE_HA=10: it takes a quarter of a minute")
+	}
+	c := newTrio(t, false)
+	leader := c.leader()
+	set := func(n *node, id string, wait time.Duration) (*pb.AllocatePriorityResponse, error) {
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), pb.RequestIDKey, id), wait)
+		defer cancel()
+		return pb.NewPriorityServiceClient(n.conn).AllocatePriority(ctx, &pb.AllocatePriorityRequest{Application: "a1"})
+	}
+	lag.Await(t, "a priority", func() bool { _, err := set(leader, "first", tryWait); return err == nil })
+	for _, n := range c.nodes {
+		if n != leader {
+			n.signal(syscall.SIGSTOP)
+		}
+	}
+	_, err := set(leader, "second", time.Minute)
+	if status.Code(err) != codes.Unavailable || reason(err) != "OUTCOME_UNKNOWN" || !strings.Contains(err.Error(), "outcome unknown") || strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("the followers are frozen: %v", err)
+	}
+	for _, n := range c.nodes {
+		if n != leader {
+			n.signal(syscall.SIGCONT)
+		}
+	}
+	for i := range 6 {
+		lag.Await(t, "the outcome", func() bool {
+			r, err := set(c.nodes[i%members], "second", tryWait)
+			if err == nil && r.GetChannel().GetPriority() != 2 {
+				t.Errorf("asked again: %v", r)
+			}
+			return err == nil
+		})
+	}
 }
 
 // TestRounds plays kills, freezes, partitions and full disks, one or two at a time, to members while clients work at all
