@@ -133,7 +133,7 @@ func TestQueues(t *testing.T) {
 	}
 	// IPv4 with DSCP 6, which the entries give to queue 7 and to the controller.
 	const text = "add dscp_to_class dscp:6 set_class(class:1, queue:7)\nadd punt_table 1 ether_type:0x0800 punt_to_cpu(reason:2)\n" +
-		"packet 1 ffffffffffff 020000000001 0800 4518001400000000 0101a5cf 0a000001 0a000002\nexpect 510"
+		"packet 1 ffffffffffff 020000000001 0800 4518001400000000 01fda4d3 0a000001 0a000002\nexpect 510"
 	for queues, want := range map[int]string{0: "port 510: want packets, got none", 7: "port 510: want packets, got none", 8: ""} {
 		err := Run(prog, strings.NewReader(text), engine.Options{Queues: queues})
 		if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {

@@ -45,7 +45,7 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 		group := &p4v1.ActionProfileGroup{ActionProfileId: ids.ProfileECMP, GroupId: 1, MaxSize: ids.MaxGroupMembers}
 		for i := range uint32(members) {
 			a := hops[0].GetAction()
-			if i != crc32.ChecksumIEEE(tuple)%members {
+			if i != crc32.ChecksumIEEE(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(tuple)))%members {
 				a = proto.Clone(a).(*p4v1.Action)
 				a.Params[0].Value = p4msg.Uint(uint64(elsewhere(a.Params[0].Value, i)))
 			}
@@ -67,7 +67,7 @@ func elsewhere(port []byte, i uint32) uint32 {
 	return p
 }
 
-// fiveTuple is what p4src/shared/routing.p4 chooses a member by, nil without an IPv4 header:
+// fiveTuple is what p4src/v1model/routing.p4 chooses a member by the hash of, nil without an IPv4 header:
 // addresses, protocol, and ports where there are any.
 func fiveTuple(f []byte) []byte {
 	const ethernet, ip, udp, tcp = 14, 20, 17, 6
