@@ -111,22 +111,25 @@ func (m *linkMonitor) report(sw string, ports map[uint32]view.PortState) {
 	}
 }
 
-// set is the operator's word on links, on all or none. It returns those that it changed.
+// set is the operator's word on links, on all or none. It returns those that it changed. Calls of set and forget take turns,
+// and mu is not held while the keeper works: probes are noted meanwhile.
 func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed []string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	down := map[string]bool{}
+	m.mu.Lock()
 	for _, name := range links {
 		if m.link(name).disabled == up {
 			changed = append(changed, name)
 			down[name] = !up
 		}
 	}
+	m.mu.Unlock()
 	if m.keeper != nil && len(changed) > 0 {
 		if err := m.keeper.SaveLinks(down, done); err != nil {
 			return nil, outcome.Of(err)
 		}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, name := range changed {
 		m.link(name).disabled = !up
 	}
@@ -134,14 +137,13 @@ func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed 
 }
 
 // forget drops what is known of links and switches that a new configuration lacks.
-func (m *linkMonitor) forget(c *config.Config) (err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (m *linkMonitor) forget(c *config.Config) error {
 	known := make(map[string]bool, len(c.Links))
 	for _, k := range c.Links {
 		known[k.Name] = true
 	}
 	gone := map[string]bool{}
+	m.mu.Lock()
 	for name, l := range m.links {
 		if known[name] {
 			continue
@@ -151,15 +153,16 @@ func (m *linkMonitor) forget(c *config.Config) (err error) {
 			gone[name] = false
 		}
 	}
-	if m.keeper != nil && len(gone) > 0 {
-		err = m.keeper.SaveLinks(gone, nil)
-	}
 	for name := range m.switches {
 		if c.Switch(name) == nil {
 			delete(m.switches, name)
 		}
 	}
-	return err
+	m.mu.Unlock()
+	if m.keeper == nil || len(gone) == 0 {
+		return nil
+	}
+	return m.keeper.SaveLinks(gone, nil)
 }
 
 // state returns what the computation of routes needs.

@@ -274,3 +274,49 @@ func TestMonotonic(t *testing.T) {
 		t.Errorf("the probe of %v is noted as %v, which has no monotonic part", now, got)
 	}
 }
+
+// slowLinks is a store whose writes begin, and end when they are told to.
+type slowLinks struct{ began, end chan struct{} }
+
+func (slowLinks) DownLinks() []string { return nil }
+
+func (k slowLinks) SaveLinks(map[string]bool, *outcome.Done) error {
+	k.began <- struct{}{}
+	<-k.end
+	return nil
+}
+
+// TestProbesWaitForNoWrite: while the operator's word on a link, or the end of that of a link that is gone, is written to a
+// store that is slow, probes of all links are noted and ports reported.
+func TestProbesWaitForNoWrite(t *testing.T) {
+	k := slowLinks{make(chan struct{}), make(chan struct{})}
+	m := newLinkMonitor(func(view.Event) {}, k)
+	for name, write := range map[string]func() error{
+		"set":    func() error { _, err := m.set([]string{"a-b"}, false, nil); return err },
+		"forget": func() error { return m.forget(&config.Config{}) },
+	} {
+		m.mu.Lock()
+		m.link("a-b").disabled = name == "forget"
+		m.mu.Unlock()
+		written := make(chan error, 1)
+		go func() { written <- write() }()
+		<-k.began
+		noted := make(chan struct{})
+		go func() {
+			m.seen("c-d", "c", time.Now())
+			m.report("c", nil)
+			m.state()
+			close(noted)
+		}()
+		select {
+		case <-noted:
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s: probes wait for the store", name)
+		}
+		k.end <- struct{}{}
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+		<-noted
+	}
+}
