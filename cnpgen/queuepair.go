@@ -2,6 +2,7 @@ package cnpgen
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 )
 
@@ -38,20 +39,23 @@ type queuePairs struct {
 	begun       bool // the table's contents have been read
 	known       map[QueuePair]bool
 	of          map[FlowKey][]uint32
+	ofSource    map[netip.Addr]int // how many of known
 	add, remove []QueuePair // to be written
 	scratch     []uint32
 }
 
 func newQueuePairs(t QueuePairTable, most int) queuePairs {
-	return queuePairs{table: t, most: most, known: map[QueuePair]bool{}, of: map[FlowKey][]uint32{}}
+	return queuePairs{table: t, most: most, known: map[QueuePair]bool{}, of: map[FlowKey][]uint32{}, ofSource: map[netip.Addr]int{}}
 }
 
-// enter adds a queue pair. It returns false when the pair is known already or there is no room.
+// enter adds a queue pair. It returns false when the pair is known already or there is no room: in the table, or in the
+// share of its source, which also bounds what a notification to it looks at. Those that are known leave by their age.
 func (q *queuePairs) enter(p QueuePair) bool {
-	if q.table == nil || p.QP == 0 || q.known[p] || len(q.known) >= q.most {
+	if q.table == nil || p.QP == 0 || q.known[p] || len(q.known) >= q.most || q.ofSource[p.Src] >= max(q.most/sourceShare, sourceLeast) {
 		return false
 	}
 	q.known[p] = true
+	q.ofSource[p.Src]++
 	q.of[p.FlowKey] = append(q.of[p.FlowKey], p.QP)
 	return true
 }
@@ -69,6 +73,9 @@ func (q *queuePairs) forget(p QueuePair) {
 		return
 	}
 	delete(q.known, p)
+	if q.ofSource[p.Src]--; q.ofSource[p.Src] == 0 {
+		delete(q.ofSource, p.Src)
+	}
 	q.remove = append(q.remove, p)
 	list := slices.DeleteFunc(q.of[p.FlowKey], func(qp uint32) bool { return qp == p.QP })
 	if q.of[p.FlowKey] = list; len(list) == 0 {

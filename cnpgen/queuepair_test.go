@@ -82,7 +82,7 @@ func TestNotificationsGoToQueuePairs(t *testing.T) {
 
 // More queue pairs than a notification has frames are notified in turn.
 func TestManyQueuePairsTakeTurns(t *testing.T) {
-	q := newQueuePairs(&pairTable{rows: map[QueuePair]bool{}}, 100)
+	q := newQueuePairs(&pairTable{rows: map[QueuePair]bool{}}, 1000)
 	key := flow(1, 1).FlowKey
 	for qp := range uint32(40) {
 		q.learn(QueuePair{key, qp + 1})
@@ -127,5 +127,28 @@ func TestQueuePairsAreTakenOver(t *testing.T) {
 	table.fail = nil
 	if err := q.write(); err != nil || len(table.rows) != 0 || len(q.of) != 0 {
 		t.Errorf("%v, in the switch %v, known %v", err, table.rows, q.of)
+	}
+}
+
+// TestQueuePairsOfOneSource: an address with very many queue pairs leaves room for those of others.
+func TestQueuePairsOfOneSource(t *testing.T) {
+	const most = 1600
+	q := newQueuePairs(&pairTable{rows: map[QueuePair]bool{}}, most)
+	of := func(n byte, qp int) QueuePair { return QueuePair{flow(1, n).FlowKey, uint32(qp)} }
+	for qp := range most {
+		q.learn(of(1, qp+1))
+	}
+	if q.learn(of(2, 1)); len(q.known) != most/sourceShare+1 || !q.known[of(2, 1)] {
+		t.Errorf("%d queue pairs are known, want %d and one of another source", len(q.known), most/sourceShare)
+	}
+	q.forget(of(1, 1))
+	if q.learn(of(1, most)); !q.known[of(1, most)] {
+		t.Error("a queue pair finds no room where one has left")
+	}
+	for p := range q.known {
+		q.forget(p)
+	}
+	if len(q.of)+len(q.ofSource) != 0 {
+		t.Errorf("%d and %d are left", len(q.of), len(q.ofSource))
 	}
 }

@@ -4,6 +4,7 @@
 package digest
 
 import (
+	"container/list"
 	"sync"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -39,7 +40,8 @@ type buffer struct {
 	pending map[string]bool // keys of list
 	first   units.Time      // arrival of the oldest message in list
 	cache   map[string]bool // keys sent and not acknowledged
-	sent    []sentList      // oldest first
+	sent    list.List       // of sentList, oldest first
+	byList  map[uint64]*list.Element
 }
 
 type sentList struct {
@@ -53,7 +55,7 @@ type sentList struct {
 func New(s *schema.Schema, lists uint64) *Collector {
 	c := &Collector{digests: map[string]*buffer{}, byID: map[uint32]*buffer{}, nextID: lists}
 	for _, d := range s.Digests.List {
-		b := &buffer{spec: d, pending: map[string]bool{}, cache: map[string]bool{}}
+		b := &buffer{spec: d, pending: map[string]bool{}, cache: map[string]bool{}, byList: map[uint64]*list.Element{}}
 		c.digests[d.Name], c.byID[d.ID] = b, b
 	}
 	return c
@@ -74,7 +76,8 @@ func (c *Collector) Configure(id uint32, config *p4v1.DigestEntry_Config) {
 		clear(b.pending)
 	}
 	if config.GetAckTimeoutNs() <= 0 {
-		b.sent = nil
+		b.sent.Init()
+		clear(b.byList)
 		clear(b.cache)
 	}
 }
@@ -139,8 +142,8 @@ func (c *Collector) Sweep(now units.Time) []*p4v1.DigestList {
 		if b.config == nil {
 			continue
 		}
-		for len(b.sent) > 0 && now-b.sent[0].at >= nanoseconds(b.config.AckTimeoutNs) {
-			b.forget(0)
+		for at := b.sent.Front(); at != nil && now-at.Value.(sentList).at >= nanoseconds(b.config.AckTimeoutNs); at = b.sent.Front() {
+			b.forget(at)
 		}
 		if len(b.list) > 0 && now-b.first >= nanoseconds(b.config.MaxTimeoutNs) {
 			due = append(due, c.flush(b, now))
@@ -158,11 +161,8 @@ func (c *Collector) Ack(digest uint32, list uint64) bool {
 	if b == nil {
 		return false
 	}
-	for i := range b.sent {
-		if b.sent[i].id == list {
-			b.forget(i)
-			break
-		}
+	if at := b.byList[list]; at != nil {
+		b.forget(at)
 	}
 	return true
 }
@@ -181,18 +181,19 @@ func (c *Collector) flush(b *buffer, now units.Time) *p4v1.DigestList {
 		for _, k := range b.keys {
 			b.cache[k] = true
 		}
-		b.sent = append(b.sent, sentList{out.ListId, now, b.keys})
+		b.byList[out.ListId] = b.sent.PushBack(sentList{out.ListId, now, b.keys})
 	}
 	b.list, b.keys = nil, nil
 	clear(b.pending)
 	return out
 }
 
-func (b *buffer) forget(i int) {
-	for _, k := range b.sent[i].keys {
+func (b *buffer) forget(at *list.Element) {
+	l := b.sent.Remove(at).(sentList)
+	delete(b.byList, l.id)
+	for _, k := range l.keys {
 		delete(b.cache, k)
 	}
-	b.sent = append(b.sent[:i:i], b.sent[i+1:]...)
 }
 
 // nanoseconds converts a number of nanoseconds, saturating.

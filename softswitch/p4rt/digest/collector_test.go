@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate/softswitch/p4rt/internal/p4test"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
+	"github.com/headgate/headgate/tests/cost"
 	"github.com/headgate/headgate/units"
 )
 
@@ -128,4 +129,24 @@ func TestBounds(t *testing.T) {
 	if c.Add("learn_t", message(1)[:1], 0) != nil || c.Dropped() != 11 {
 		t.Error("a message that lacks a field was not dropped")
 	}
+}
+
+// TestAcknowledgementCostsTheSame: the message of a stranger's frame and the acknowledgement of its list cost the same
+// however many lists wait for theirs.
+func TestAcknowledgementCostsTheSame(t *testing.T) {
+	cost.Flat(t, func(size int) func() {
+		c, id := newCollector(t, &p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: math.MaxInt64})
+		n := uint64(0)
+		for ; n < uint64(min(size, maxCache-1)); n++ {
+			c.add(n, 0)
+		}
+		return func() {
+			n++
+			l := c.add(n, 0)
+			c.Sweep(units.Second)
+			if l == nil || !c.Ack(id, l.GetListId()) {
+				panic("not acknowledged")
+			}
+		}
+	})
 }

@@ -318,3 +318,20 @@ func TestDefaultEntryResources(t *testing.T) {
 	keyed := &p4v1.TableEntry{TableId: acl.ID, IsDefaultAction: true, Priority: 3}
 	f.fails(t, codes.InvalidArgument, p4msg.Modify(&p4v1.DirectCounterEntry{TableEntry: keyed, Data: &p4v1.CounterData{}}))
 }
+
+// TestIdleInPieces: a table of which very many entries time out at once is told of in pieces, each entry once.
+func TestIdleInPieces(t *testing.T) {
+	f := newFixture(t)
+	for mac := range uint64(idleMost + 10) {
+		f.must(t, p4msg.Insert(edit(l2(mac+1, 1), func(e *p4v1.TableEntry) { e.IdleTimeoutNs = 1e9 })))
+	}
+	for i, want := range []int{idleMost, 10, 0} {
+		n := 0
+		for _, x := range f.Idle(units.Second) {
+			n += len(x.TableEntry)
+		}
+		if n != want {
+			t.Errorf("piece %d has %d entries, want %d", i, n, want)
+		}
+	}
+}

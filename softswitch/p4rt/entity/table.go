@@ -195,8 +195,14 @@ func ttl(ns int64) time.Duration {
 	return min(time.Duration(ns), time.Duration(math.MaxInt64/int64(units.Nanosecond)))
 }
 
+// idleMost is how many entries of a table a notification names.
+const idleMost = 1024
+
 // Idle collects the entries whose idle timeout has passed since their last hit and their
 // last notification, in one notification per table. The caller sets the timestamps.
+//
+// Of each table it returns at most idleMost, so that it keeps frames waiting for a bounded time; the others follow with
+// the next calls.
 func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 	var out []*p4v1.IdleTimeoutNotification
 	for _, spec := range s.schema.Tables.List {
@@ -209,6 +215,9 @@ func (s *State) Idle(now units.Time) []*p4v1.IdleTimeoutNotification {
 			e := t.idle[h]
 			if e == nil || e.notified != 0 && now-e.notified < e.timeout {
 				continue
+			}
+			if len(list) == idleMost {
+				break
 			}
 			e.notified = now
 			w := t.entries.At(h.Slot()).message.decode()
