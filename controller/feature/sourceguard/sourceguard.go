@@ -4,7 +4,9 @@
 package sourceguard
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
@@ -18,8 +20,11 @@ import (
 
 // Config is the section source_check.
 type Config struct {
-	// EdgePorts says that ports to hosts are checked; default false.
+	// EdgePorts says that a port to a host takes IP from the host's own addresses alone; default true. A host that sends
+	// from others too, such as those of containers or virtual machines, wants false.
 	EdgePorts bool
+	// Demanded says that the configuration asks for it: a switch that cannot do it is then refused.
+	Demanded bool
 }
 
 // Of returns the section of a configuration.
@@ -27,7 +32,8 @@ func Of(c *config.Config) Config { return config.Of[Config](c, "source_check") }
 
 // read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
-	return Config{EdgePorts: m.Bool("edge_ports", false)}
+	on := m.Bool("edge_ports", true)
+	return Config{EdgePorts: on, Demanded: on && m.Has("edge_ports")}
 }
 
 type feat struct{}
@@ -43,7 +49,7 @@ var checkCapability = feature.Capability{
 	Name:     "sourcecheck.ipv4",
 	Objects:  pipeline.Objects{Tables: []string{ids.TableSourceCheckName}},
 	FilledBy: "hosts",
-	Instead:  "source_check.edge_ports must be false",
+	Instead:  "its hosts can send in each other's names, and source_check.edge_ports must not be true",
 }
 
 // ipv6Capability is the same of IPv6; a program without it does not forward IPv6.
@@ -59,6 +65,7 @@ func (feat) Describe() feature.Description {
 	return feature.Description{
 		Capabilities: []feature.Capability{checkCapability, ipv6Capability},
 		Section:      config.Section{Key: "source_check", Read: read},
+		Advise:       advise,
 	}
 }
 
@@ -68,11 +75,15 @@ func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 // Desired implements feature.Feature. The longer prefix wins: the host's address is permitted,
 // all others are refused.
 func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
-	if !Of(env.Config).EdgePorts {
+	cfg := Of(env.Config)
+	if !cfg.EdgePorts {
 		return nil, nil
 	}
 	if !checkCapability.In(env.Pipeline) {
-		return nil, env.Refuse("source_check.edge_ports", "true", checkCapability)
+		if cfg.Demanded {
+			return nil, env.Refuse("source_check.edge_ports", "true", checkCapability)
+		}
+		return nil, nil
 	}
 	var c feature.EntityList
 	for _, port := range env.Graph.Ports(env.Switch.Name) {
@@ -99,4 +110,32 @@ func (feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 		entry(ids.TableSourceCheckIPv6Name, netip.PrefixFrom(netip.IPv6Unspecified(), 0), ids.ActionRefuseSourceIPv6Name)
 	}
 	return c.Result()
+}
+
+// mostPorts is how many ports a note names.
+const mostPorts = 8
+
+// advise is feature.Description.Advise: it says which port takes which addresses.
+func advise(env *feature.Env, _ *config.Switch) []string {
+	if !Of(env.Config).EdgePorts || !checkCapability.In(env.Pipeline) {
+		return nil
+	}
+	var ports []string
+	for _, port := range env.Graph.Ports(env.Switch.Name) {
+		if host := env.Config.Host(port.Peer); host != nil {
+			var own []string
+			for _, a := range host.Addresses() {
+				own = append(own, a.String())
+			}
+			ports = append(ports, fmt.Sprintf("%d from %s (%s)", port.Number, strings.Join(own, " and "), host.Name))
+		}
+	}
+	if len(ports) == 0 {
+		return nil
+	}
+	if more := len(ports) - mostPorts; more > 0 {
+		ports = append(ports[:mostPorts], fmt.Sprintf("%d more likewise", more))
+	}
+	return []string{fmt.Sprintf("ports take IP from their host's own addresses alone, and drop the rest, counted as source: port %s; source_check: {edge_ports: false} ends that",
+		strings.Join(ports, ", "))}
 }

@@ -1,42 +1,82 @@
 package sourceguard
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/internal/testenv"
+	"github.com/headgate/headgate/internal/yamlnode"
 )
+
+// environment is the example fabric, in which h1 has an IPv6 address too, with a section, "" for none.
+func environment(t *testing.T, f feature.Feature, section string) *feature.Env {
+	t.Helper()
+	return testenv.New(t, "../../..", func(s string) string {
+		return strings.Replace(s, "ipv4: 10.0.1.1}", "ipv4: 10.0.1.1, ipv6: \"2001:db8:1::1\"}", 1) + "\n" + section
+	}, f)
+}
+
+const on, off = "source_check: {edge_ports: true}\n", "source_check: {edge_ports: false}\n"
 
 func TestDesired(t *testing.T) {
 	f := New(nil)
-	with := func(value string) []string {
-		return testenv.Lines(t, f, testenv.New(t, "../../..", func(s string) string {
-			s = strings.Replace(s, "ipv4: 10.0.1.1}", "ipv4: 10.0.1.1, ipv6: \"2001:db8:1::1\"}", 1)
-			return strings.Replace(s, "edge_ports: false", "edge_ports: "+value, 1)
-		}, f), "leaf1")
-	}
-	if lines := with("false"); len(lines) != 0 {
+	if lines := testenv.Lines(t, f, environment(t, f, off), "leaf1"); len(lines) != 0 {
 		t.Errorf("off, and it wants %v", lines)
 	}
 	// Ports 1 and 2 lead to hosts, 3 and 4 to spines.
-	lines := with("true")
-	for _, want := range []string{
-		"ingress.source_check.source_check ingress_port=1 src_addr=10.0.1.1/32 → permit_source()",
-		"ingress.source_check.source_check ingress_port=1 → refuse_source()",
-		"ingress.source_check.source_check ingress_port=2 src_addr=10.0.1.2/32 → permit_source()",
-		"ingress.source_check.source_check ingress_port=2 → refuse_source()",
-		"ingress.source_check.source_check_ipv6 ingress_port=1 src_addr=2001:db8:1::1/128 → permit_source_ipv6()",
-		"ingress.source_check.source_check_ipv6 ingress_port=1 src_addr=fe80::/10 → permit_source_ipv6()",
-		"ingress.source_check.source_check_ipv6 ingress_port=1 src_addr=::/128 → permit_source_ipv6()",
-		"ingress.source_check.source_check_ipv6 ingress_port=1 → refuse_source_ipv6()",
-		"ingress.source_check.source_check_ipv6 ingress_port=2 → refuse_source_ipv6()",
-	} {
-		if !slices.Contains(lines, want) {
-			t.Errorf("no %q in %q", want, lines)
+	for _, section := range []string{"", on} {
+		lines := testenv.Lines(t, f, environment(t, f, section), "leaf1")
+		for _, want := range []string{
+			"ingress.source_check.source_check ingress_port=1 src_addr=10.0.1.1/32 → permit_source()",
+			"ingress.source_check.source_check ingress_port=1 → refuse_source()",
+			"ingress.source_check.source_check ingress_port=2 src_addr=10.0.1.2/32 → permit_source()",
+			"ingress.source_check.source_check ingress_port=2 → refuse_source()",
+			"ingress.source_check.source_check_ipv6 ingress_port=1 src_addr=2001:db8:1::1/128 → permit_source_ipv6()",
+			"ingress.source_check.source_check_ipv6 ingress_port=1 src_addr=fe80::/10 → permit_source_ipv6()",
+			"ingress.source_check.source_check_ipv6 ingress_port=1 src_addr=::/128 → permit_source_ipv6()",
+			"ingress.source_check.source_check_ipv6 ingress_port=1 → refuse_source_ipv6()",
+			"ingress.source_check.source_check_ipv6 ingress_port=2 → refuse_source_ipv6()",
+		} {
+			if !slices.Contains(lines, want) {
+				t.Errorf("with %q no %q in %q", section, want, lines)
+			}
+		}
+		if len(lines) != 4+7 {
+			t.Errorf("with %q %d entries: %q", section, len(lines), lines)
 		}
 	}
-	if len(lines) != 4+7 {
-		t.Errorf("%d entries: %q", len(lines), lines)
+}
+
+// TestChips: the program for chips has no table of sources. That is a reason to refuse a configuration only where
+// it asks for one.
+func TestChips(t *testing.T) {
+	f := New(nil)
+	chip := func(section string) *feature.Env {
+		return testenv.On(environment(t, f, section), testenv.Tofino(t, "tofino1"))
+	}
+	if list, err := f.Desired(chip("")); err != nil || len(list) != 0 {
+		t.Errorf("by default: %v, %v", list, err)
+	}
+	var refused yamlnode.Fault
+	if _, err := f.Desired(chip(on)); !errors.As(err, &refused) || refused.Field != "source_check.edge_ports" {
+		t.Errorf("demanded: %v", err)
+	}
+}
+
+// TestPlanNames: the note of a plan names ports with their hosts' addresses.
+func TestPlanNames(t *testing.T) {
+	f := New(nil)
+	notes := func(section, sw string) []string {
+		return f.Describe().Advise(testenv.At(environment(t, f, section), sw), nil)
+	}
+	list := notes("", "leaf1")
+	if len(list) != 1 || !strings.Contains(list[0], "port 1 from 10.0.1.1 and 2001:db8:1::1 (h1), 2 from 10.0.1.2 (h2); ") {
+		t.Errorf("%q", list)
+	}
+	if list := append(notes(off, "leaf1"), notes("", "spine1")...); len(list) != 0 {
+		t.Errorf("off, or without hosts: %q", list)
 	}
 }
