@@ -14,55 +14,59 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// TestEmbeddedSwitches runs the controller against two real embedded switches, joined by
-// two links of which one is cut.
-func TestEmbeddedSwitches(t *testing.T) {
-	loop := clock.NewLoop()
-	var list [2]*softswitch.Switch
+// embedded are two real embedded switches, s1 and s2, joined at their ports 1 and 2. Their ports 3 are for hosts.
+type embedded struct {
+	loop      *clock.Loop
+	switches  [2]*softswitch.Switch
+	hosts     [2]*softswitch.Port
+	links     [2]*softswitch.Link
+	addresses [2]string
+}
+
+// newEmbedded runs the switches until the test ends.
+func newEmbedded(t *testing.T) *embedded {
+	t.Helper()
+	e := &embedded{loop: clock.NewLoop()}
 	var ports [2][2]*softswitch.Port
-	var addresses [2]string
-	for i := range list {
-		s, err := softswitch.NewOnLoop(loop, softswitch.Config{
+	for i := range e.switches {
+		s, err := softswitch.NewOnLoop(e.loop, softswitch.Config{
 			Name: fmt.Sprintf("s%d", i+1), DeviceID: uint64(i + 1), CPUPort: 510, Traffic: tm.Config{Queues: 8},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(s.Close)
 		for p := range 2 {
 			if ports[i][p], err = s.AddPort(uint32(p+1), 100*units.Mbps); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// The hosts' ports lead nowhere.
-		if _, err := s.AddPort(3, 100*units.Mbps); err != nil {
+		if e.hosts[i], err = s.AddPort(3, 100*units.Mbps); err != nil {
 			t.Fatal(err)
 		}
 		addr, err := s.ServeGRPC(switchtest.Loopback(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list[i], addresses[i] = s, addr.String()
+		e.switches[i], e.addresses[i] = s, addr.String()
 	}
-	var links [2]*softswitch.Link
-	for p := range links {
-		l, err := softswitch.Connect(loop, units.Millisecond, ports[0][p], ports[1][p])
+	for p := range e.links {
+		l, err := softswitch.Connect(e.loop, units.Millisecond, ports[0][p], ports[1][p])
 		if err != nil {
 			t.Fatal(err)
 		}
-		links[p] = l
+		e.links[p] = l
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = loop.RunReal(ctx) }()
-	defer func() { cancel(); <-ended }()
+	go func() { defer close(ended); _ = e.loop.RunReal(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return e
+}
 
-	f := &fabric{t: t}
-	f.c, f.stop = f.controller(options())
-	defer f.stop()
-	sub := f.c.Samples().Subscribe(events.Options[view.Sample]{Match: func(s view.Sample) bool { return s.Switch == "s1" && s.Port == 1 && s.DeparturePackets > 0 }})
-	defer sub.Close()
-	f.yaml = fmt.Appendf(nil, `
+// yaml is the fabric of the switches, with more sections.
+func (e *embedded) yaml(more string) []byte {
+	return fmt.Appendf(nil, `
 name: two
 switches:
   - {name: s1, device_id: 1, address: %q, target: embedded}
@@ -73,9 +77,22 @@ links:
   - {a: "s1:2", b: "s2:2", rate: 100Mbps}
   - {a: "s1:3", b: h1, rate: 100Mbps}
   - {a: "s2:3", b: h2, rate: 100Mbps}
-qos: {ecn: [{queue: 1, kmin: 10KB, kmax: 100KB, pmax: 0.5}]}
+%s`, e.addresses[0], e.addresses[1], more)
+}
+
+// TestEmbeddedSwitches runs the controller against two real embedded switches, joined by
+// two links of which one is cut.
+func TestEmbeddedSwitches(t *testing.T) {
+	e := newEmbedded(t)
+	ctx, loop, list, links, addresses := t.Context(), e.loop, e.switches, e.links, e.addresses
+	f := &fabric{t: t}
+	f.c, f.stop = f.controller(options())
+	defer f.stop()
+	sub := f.c.Samples().Subscribe(events.Options[view.Sample]{Match: func(s view.Sample) bool { return s.Switch == "s1" && s.Port == 1 && s.DeparturePackets > 0 }})
+	defer sub.Close()
+	f.yaml = e.yaml(`qos: {ecn: [{queue: 1, kmin: 10KB, kmax: 100KB, pmax: 0.5}]}
 controller: {poll_interval: 20ms, probe_interval: 20ms, probe_timeout: 1s}
-`, addresses[0], addresses[1])
+`)
 	for _, r := range f.apply() {
 		if r.Err != "" || r.Inserted == 0 {
 			t.Errorf("result = %+v", r)

@@ -73,11 +73,12 @@ func (f *lldp) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	}
 	l := &loop{
 		callbacks: f.callbacks, sw: sw, pipe: env.Pipeline, fabric: env.Config.Name, queue: env.Switch.PriorityQueues - 1,
-		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout,
+		interval: env.Config.Controller.ProbeInterval, ttl: env.Config.Controller.ProbeTimeout, by: map[uint32]topology.Port{},
 	}
 	for _, p := range env.Graph.Ports(sw.Name()) {
 		if p.PeerPort != 0 {
 			l.ports = append(l.ports, p)
+			l.by[p.Number] = p
 		}
 	}
 	return l
@@ -91,6 +92,7 @@ type loop struct {
 	fabric    string
 	queue     int
 	ports     []topology.Port
+	by        map[uint32]topology.Port // ports by number
 	interval  time.Duration
 	ttl       time.Duration
 	wrong     map[uint32]bool // ports with another neighbour than the configured one
@@ -129,12 +131,10 @@ func (l *loop) Receive(_ time.Time, m feature.Message) {
 		return // LLDP of something that is not ours
 	}
 	port := uint32(m.Packet.Fields["ingress_port"])
-	for _, p := range l.ports {
-		if p.Number == port && p.Peer == got.node && p.PeerPort == got.port {
-			l.rewired(port)
-			l.callbacks.LinkSeen(p.Link, l.sw.Name())
-			return
-		}
+	if p := l.by[port]; p.PeerPort != 0 && p.Peer == got.node && p.PeerPort == got.port {
+		l.rewired(port)
+		l.callbacks.LinkSeen(p.Link, l.sw.Name())
+		return
 	}
 	l.miswired(port, config.Endpoint{Node: got.node, Port: got.port}.String())
 }
@@ -162,10 +162,8 @@ func (l *loop) miswired(port uint32, neighbour string) {
 	}
 	l.wrong[port] = true
 	want := "nothing"
-	for _, p := range l.ports {
-		if p.Number == port {
-			want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
-		}
+	if p := l.by[port]; p.PeerPort != 0 {
+		want = config.Endpoint{Node: p.Peer, Port: p.PeerPort}.String()
 	}
 	l.callbacks.Event(view.Event{
 		Severity: view.Error, Subject: l.sw.Name(), Kind: "link.miswired", Port: port,
