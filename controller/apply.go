@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/p4runtime/device"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
@@ -146,6 +147,7 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	c.reads.Resize(cfg.Controller.Comparisons)
 	next := &applied{inputs: in, devices: map[string]*unit{}, desired: desired}
 	c.install(next, fresh, generation)
+	c.conduct.Configure(judged(cfg, in.graph), soze.Of(cfg).UDPPort)
 	if err := c.links.forget(cfg); err != nil {
 		c.log.Error("links that are gone may come back out of service", "err", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
+	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/p4runtime/device"
@@ -79,6 +80,10 @@ type Controller struct {
 	links    *linkMonitor
 	log      *slog.Logger
 	reads    *device.ReadSemaphore
+	conduct  *conduct.Judge
+
+	alarmsMu sync.Mutex
+	alarms   map[view.HostAlarm]uint64 // guarded by alarmsMu
 
 	applying sync.Mutex
 	risk     string // what can go wrong with the routes; guarded by applying
@@ -150,6 +155,7 @@ func New(o Options) (*Controller, error) {
 		events: o.Events, samples: o.Samples, reads: device.NewReadSemaphore(config.Comparisons),
 	}
 	c.links = newLinkMonitor(c.event, o.Links)
+	c.conduct, c.alarms = conduct.New(c.event, c.Counted), map[view.HostAlarm]uint64{}
 	for _, construct := range features() {
 		c.features = append(c.features, construct(callbacks{c}))
 	}
@@ -225,6 +231,7 @@ func (c *Controller) event(e view.Event) {
 	case view.Error:
 		level = slog.LevelError
 	}
+	c.countAlarm(e)
 	c.log.Log(context.Background(), level, e.Message, "event", e.Kind, "subject", e.Subject)
 	c.events.Publish(e)
 }
@@ -240,7 +247,10 @@ func (c *Controller) snapshot() *applied {
 type callbacks struct{ c *Controller }
 
 // Sample implements feature.Callbacks.
-func (h callbacks) Sample(s view.Sample) { h.c.samples.Publish(s) }
+func (h callbacks) Sample(s view.Sample) {
+	h.c.conduct.Sampled(s)
+	h.c.samples.Publish(s)
+}
 
 // LinkSeen implements feature.Callbacks.
 func (h callbacks) LinkSeen(link, at string) { h.c.links.seen(link, at, time.Now()) }

@@ -205,7 +205,7 @@ func (d *daemon) acceptLoss(lost error, generation uint64) {
 // serve applies the configuration and runs everything until ctx ends.
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved history.Entry) error {
 	core := d.core
-	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples()})
+	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples(), HostAlarms: core.HostAlarms})
 	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Ready: d.ready, Allow: d.authorizer.Request, Leads: d.leads, Pages: web.Handler(core, d.Log), Log: d.Log})
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 	}
 	api := northbound.New(northbound.Options{
 		Member: d.Member, Members: d.cluster, State: d.db, Leads: d.leads, Pending: d.pending,
-		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Events: core.Events(), Samples: core.Samples(),
+		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Conduct: core.Conduct(), Events: core.Events(), Samples: core.Samples(),
 		Authorizer: d.authorizer, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
 	})
 	group, ctx := errgroup.WithContext(ctx)

@@ -177,6 +177,11 @@ type Sample struct {
 	Drops            uint64
 }
 
+// HostAlarm is something that a host of the fabric was found to do.
+type HostAlarm struct {
+	Host, Alarm string // Alarm is the kind of the event that tells of it, without "host." in front
+}
+
 // Severity grades an event.
 type Severity uint8
 

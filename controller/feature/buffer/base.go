@@ -19,14 +19,17 @@ type base struct {
 	sw        feature.Switch
 	buffer    Config
 	memory    *memory
+	pausers   *pausers
+	env       *feature.Env
 	mmu       headroom.Config
 	ports     []*port
-	macs      bool // it is a chip: only the MACs of the ports know of their pauses
+	by        map[uint32]*port // ports by number
+	macs      bool             // it is a chip: only the MACs of the ports know of their pauses
 }
 
 // open gives the base its ports, which go on with the sums of the loop before.
 func (b *base) open(h headroom.Config, numbers []uint32, ports []topology.Port) {
-	b.mmu = h
+	b.mmu, b.by = h, map[uint32]*port{}
 	b.memory.Lock()
 	defer b.memory.Unlock()
 	for i, at := range ports {
@@ -34,6 +37,7 @@ func (b *base) open(h headroom.Config, numbers []uint32, ports []topology.Port) 
 		s := b.memory.sums[p.Number]
 		p.PausedTime, p.Turns, p.MostLate = s.paused, s.turns, s.mostLate
 		b.ports = append(b.ports, p)
+		b.by[p.Number] = p
 	}
 }
 

@@ -44,6 +44,7 @@ import (
 type feat struct {
 	callbacks feature.Callbacks
 	latest    feature.LastValue[*State]
+	pausers   pausers
 
 	mu       sync.Mutex
 	memories map[string]*memory
@@ -157,7 +158,7 @@ const (
 // Attach implements feature.Feature.
 func (f *feat) Attach(env *feature.Env, sw feature.Switch) feature.Loop {
 	s := env.Switch
-	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name())}
+	b := base{callbacks: f.callbacks, latest: &f.latest, sw: sw, buffer: Of(s), memory: f.memory(sw.Name()), pausers: &f.pausers, env: env}
 	h, numbers, on := Headroom(env.Config, s)
 	if !accountCapability.In(env.Pipeline) || !pauseCapability.In(env.Pipeline) {
 		// Nothing of the buffer but departures can be seen over P4Runtime.

@@ -62,12 +62,12 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	if m.Report == nil {
 		return
 	}
-	for _, p := range l.ports {
-		if r := &m.Report.Report; p.Number == r.Port {
-			p.observe(now, r)
-			p.setVictim(r.Buffer.Victim)
-			l.polled, l.used, l.peak = now, r.Buffer.Used, r.Buffer.Peak
-		}
+	r := &m.Report.Report
+	if p := l.by[r.Port]; p != nil {
+		p.observe(now, r)
+		p.out.observe(m.Report)
+		p.setVictim(r.Buffer.Victim)
+		l.polled, l.used, l.peak = now, r.Buffer.Used, r.Buffer.Peak
 	}
 }
 
@@ -78,15 +78,14 @@ func (l *loop) returns(now time.Time, in *pipeline.PacketIn) {
 	if len(in.Payload) < 14 || binary.BigEndian.Uint16(in.Payload[12:]) != etherTypeLLDP || l.silence <= 0 {
 		return
 	}
-	for _, p := range l.ports {
-		if uint64(p.Number) != in.Fields["ingress_port"] {
-			continue
-		}
-		if now.Sub(p.probed) > l.silence {
-			l.failed = errors.Join(l.failed, l.repeat(p))
-		}
-		p.probed = now
+	p := l.by[uint32(in.Fields["ingress_port"])]
+	if p == nil {
+		return
 	}
+	if now.Sub(p.probed) > l.silence {
+		l.failed = errors.Join(l.failed, l.repeat(p))
+	}
+	p.probed = now
 }
 
 // refresh repeats the PAUSEs that are half over.

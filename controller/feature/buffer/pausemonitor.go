@@ -108,13 +108,19 @@ func (l *loop) alarm(now time.Time, kind string, p *port, class int, on bool, te
 		return
 	}
 	a = Alarm{Kind: kind, Port: p.Number, Class: class, Since: now, Text: p.name() + where(class) + ": " + text()}
+	if kind == StuckAlarm || kind == StormAlarm {
+		why, host := l.cause(p, class)
+		a.Text, a.pauser = a.Text+why, host
+	}
 	l.memory.alarms[key] = a
 	l.callbacks.Event(event(now, l.sw.Name(), severities[kind], kind, a))
+	l.blame(now, a, true)
 }
 
 // over ends an alarm.
 func (l *loop) over(now time.Time, key alarmKey, a Alarm) {
 	delete(l.memory.alarms, key)
+	l.blame(now, a, false)
 	a.Text = fmt.Sprintf("port %d%s: over after %v", a.Port, where(a.Class), now.Sub(a.Since).Round(roundedTime))
 	l.callbacks.Event(event(now, l.sw.Name(), view.Info, key.kind+overSuffix, a))
 }

@@ -53,6 +53,8 @@ type PortState struct {
 	Departed uint64
 	// LosslessDrops are packets of each class under PFC that were dropped: an error.
 	LosslessDrops [8]uint64
+
+	out egress
 }
 
 // Kinds of alarms.
@@ -74,4 +76,6 @@ type Alarm struct {
 	Class int
 	Since time.Time
 	Text  string
+
+	pauser string // the host whose PAUSEs it is, "" where it is none's
 }

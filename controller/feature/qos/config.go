@@ -96,6 +96,16 @@ func (q Config) ClassOf(dscp uint8) Class {
 	return Class{DSCP: dscp}
 }
 
+// QueuesOf returns the queues of a class, each once.
+func (q Config) QueuesOf(class uint8) (list []uint8) {
+	for _, k := range q.Classes {
+		if k.Class == class && !slices.Contains(list, k.Queue) {
+			list = append(list, k.Queue)
+		}
+	}
+	return list
+}
+
 // read is config.Section.Read.
 func read(m *yamlnode.Map, _ *config.Config) any {
 	return Config{

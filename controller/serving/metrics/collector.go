@@ -27,6 +27,8 @@ type Options struct {
 	Weights *weights.Registry
 	Events  *events.Bus[view.Event]
 	Samples *events.Bus[view.Sample]
+	// HostAlarms returns how often each host was found to do something.
+	HostAlarms func() map[view.HostAlarm]uint64
 }
 
 // Collector implements prometheus.Collector. It is safe for concurrent use.
@@ -122,6 +124,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		bus(ch, "samples", c.Samples.Stats())
 	}
 	budget(ch, clients.Process.Stats())
+	if c.HostAlarms != nil {
+		for a, n := range c.HostAlarms() {
+			hostAlarms.send(ch, float64(n), a.Host, a.Alarm)
+		}
+	}
 }
 
 // status sends what a feature shows of all switches, and returns how many series were saved.

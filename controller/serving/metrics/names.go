@@ -33,6 +33,8 @@ var (
 	switchReconciles = counter("switch_reconciles", "Times that the switch was brought in line.", "switch")
 	switchDropped    = counter("switch_messages_dropped", "Messages of the switch that came faster than a loop of the controller took them: digests first, then idle timeouts.", "switch")
 
+	hostAlarms = counter("host_alarms", "Times that the host was found to stop others by PAUSEs (pauses), to take more than its share while others starve (over_share), or to report telemetry that cannot be (telemetry).", "host", "alarm")
+
 	portUp = gauge("port_up", "1 when probes come over the port's link, 0 when they do not or the link is out of service; absent while nothing tells.", "switch", "port", "peer")
 
 	merged = gauge("port_merged_series", "Time series of ports that this scrape lacks, as there were too many: one of each switch, with the port \"(all)\", stands for them.")
@@ -58,7 +60,7 @@ var (
 	refusedConns  = counter("client_refused_connections", "Connections that were closed at once because as many as may be were open.", "listener")
 
 	all = []metric{
-		generation, linkUp, switchState, switchEntries, switchReconciles, switchDropped, portUp, merged,
+		generation, linkUp, switchState, switchEntries, switchReconciles, switchDropped, hostAlarms, portUp, merged,
 		waitingBytes, waitingLimit, clientCalls, unreadStreams, unreadConns, refusedCalls, openConns, refusedConns,
 		weightFlows, weightUsed, weightLimit, weightChanges, weightRefusals, weightWatchers, busPublished, busDropped, busSubscribers,
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/priority"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/preview/observed"
 )
@@ -28,11 +30,12 @@ type hostService struct {
 	priorities *priority.Registry
 	hosts      *hostTable
 	observed   observed.Table
+	conduct    *conduct.Judge
 	running    context.Context
 }
 
 func newHostService(o Options, running context.Context) *hostService {
-	s := &hostService{backend: o.Backend, weights: o.Weights, priorities: o.Priorities, running: running}
+	s := &hostService{backend: o.Backend, weights: o.Weights, priorities: o.Priorities, running: running, conduct: o.Conduct}
 	s.hosts = newHostTable(o.Lease, o.Weights.Hosts(), func(host string) {
 		if _, err := o.Weights.Report(weights.Caller{Peer: fmt.Sprintf("host %s, not attached for %v", host, o.Lease)}, host, nil); err != nil {
 			o.Log.Error("the weights of a host that is gone remain", "host", host, "err", err)
@@ -131,6 +134,14 @@ func (s *hostService) Attach(stream grpc.BidiStreamingServer[pb.HostReport, pb.H
 func (s *hostService) detach(host string, me *attachment) {
 	if s.hosts.detach(host, me) {
 		s.observed.Gone(host)
+		s.judge(host, nil)
+	}
+}
+
+// judge hands on what a host reports, where somebody judges it.
+func (s *hostService) judge(host string, flows []conduct.Flow) {
+	if s.conduct != nil {
+		s.conduct.Reported(host, time.Now(), flows)
 	}
 }
 
@@ -209,6 +220,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	changes := make([]weights.Change, 0, len(r.GetFlows()))
 	reports := make([]*pb.FlowReport, 0, len(r.GetFlows()))
 	seen := make([]observed.Flow, 0, len(r.GetFlows()))
+	flows := make([]conduct.Flow, 0, len(r.GetFlows()))
 	refusals := map[string]string{}
 	for _, f := range r.GetFlows() {
 		k, err := a.key(f.GetFlow())
@@ -229,8 +241,13 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 		seen = append(seen, observed.Flow{
 			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(), Priority: f.GetVirtualPriority(), MaxQD: f.GetMaxQdNs() > 0,
 		})
+		flows = append(flows, conduct.Flow{
+			Src: k.Src(), Dst: k.Dst(), Acked: f.GetAckedBytes(), Weight: f.GetWeight(),
+			MaxQD: time.Duration(min(f.GetMaxQdNs(), math.MaxInt64)), RTT: time.Duration(min(f.GetRttNs(), math.MaxInt64)),
+		})
 	}
 	a.service.observed.Report(a.host, r.GetTime().AsTime(), seen)
+	a.service.judge(a.host, flows)
 	ended := map[observed.Sizes]observed.Completions{}
 	for _, c := range r.GetCompletions() {
 		ended[observed.Sizes{From: c.GetFromBytes(), Below: c.GetBelowBytes()}] = observed.Completions{Flows: c.GetFlows(), FCT: c.GetFctNs(), Slowdown: c.GetSlowdown()}

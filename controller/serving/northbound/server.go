@@ -30,6 +30,7 @@ import (
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
+	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
@@ -77,6 +78,7 @@ type Options struct {
 	Audit      *audit.Log               // the one that Weights has
 	History    *history.Store           // nil: what was applied is not kept
 	Priorities *priority.Registry       // nil: no virtual priorities
+	Conduct    *conduct.Judge           // nil: nobody judges what hosts report
 	Events     *events.Bus[view.Event]  // nil: nothing happens
 	Samples    *events.Bus[view.Sample] // nil: no telemetry
 	Member     string                   // this one's name in its cluster, which it leads; empty without

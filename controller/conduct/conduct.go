@@ -1,0 +1,239 @@
+// Package conduct finds hosts that take more of a link than their weights give them while others starve, and telemetry
+// that cannot be true. It compares what hosts report of their flows with what polls say of the ports that lead to
+// hosts, and with what switches count by source where they do. It names hosts, and changes nothing.
+package conduct
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/preview/observed"
+	"github.com/headgate/headgate/units"
+)
+
+// A port is judged once a window. An alarm begins, and ends, after as many judgments in a row as insist says, so that flows
+// that begin or end, and laws that converge, raise none.
+const (
+	window = time.Second
+	insist = 2
+)
+
+// What is too much, and what cannot be.
+const (
+	fullShare    = 0.8 // of its rate, and a port that leads to a host is a bottleneck
+	overShare    = 1.5 // times its share by weights: more than a flow of a law takes for longer than a window
+	starvedShare = 0.5 // of its share
+	disbelief    = 4   // a queue that delayed packets so many times longer than their maxQD says was left out of it
+	leastQueue   = 12 * units.KB
+	leastSamples = 3 // of a queue in a window
+)
+
+// Kinds of events; with "_over" behind them they tell of the end.
+const (
+	OverShare = "host.over_share"
+	Telemetry = "host.telemetry"
+)
+
+// Port leads to a host.
+type Port struct {
+	Switch  string
+	Number  uint32
+	Host    string
+	Address netip.Addr
+	Rate    units.Rate
+	Queue   int // of Söze's data
+}
+
+// Flow is one flow of a report.
+type Flow struct {
+	Src, Dst   netip.AddrPort
+	Acked      uint64 // payload bytes since it began
+	Weight     float64
+	MaxQD, RTT time.Duration // as the host says, 0 for unknown
+}
+
+// name names the flow for people.
+func (f Flow) name() string { return fmt.Sprintf("%v,%v", f.Src, f.Dst) }
+
+type key struct{ src, dst netip.AddrPort }
+
+// at is a flow as its host reported it last.
+type at struct {
+	Flow
+	host string
+	when time.Time
+}
+
+type place struct {
+	sw   string
+	port uint32
+}
+
+// port is a Port with what was seen of it.
+type port struct {
+	Port
+	began   view.Sample // of the window; its Time is zero before the first
+	least   uint32      // bytes of the queue, in all samples of the window
+	samples int
+	flows   map[key]at            // at the beginning of the window
+	counted map[netip.Addr]uint64 // bytes to the host that the switches had counted then, nil where nobody asked
+	asked   time.Time
+}
+
+// alarm is something that a host does to what goes to another, in one flow or in many.
+type alarm struct{ kind, host, to string }
+
+// standing is how an alarm stands.
+type standing struct {
+	on     bool
+	streak int // judgments in a row that contradict on
+	at     place
+	since  time.Time
+}
+
+// Judge judges. It is safe for concurrent use. Its memory grows with the flows that hosts report.
+type Judge struct {
+	event   func(view.Event)
+	counted func() []observed.Source
+
+	mu      sync.Mutex
+	udpPort uint16 // of packets that carry maxQD
+	names   map[netip.Addr]string
+	ports   map[place]*port
+	to      map[netip.Addr]map[string]map[key]at // flows by the address that they go to and the host that reported them
+	from    map[string]map[netip.Addr]bool       // the addresses under which to has flows of a host
+	alarms  map[alarm]*standing
+}
+
+// New returns a judge that knows no ports. It publishes by event, which must not call it, and asks counted what switches
+// count by source; nil counts nothing.
+func New(event func(view.Event), counted func() []observed.Source) *Judge {
+	return &Judge{
+		event: event, counted: counted, ports: map[place]*port{}, to: map[netip.Addr]map[string]map[key]at{},
+		from: map[string]map[netip.Addr]bool{}, alarms: map[alarm]*standing{},
+	}
+}
+
+// Configure replaces the ports that are judged, and ends the alarms of those that are no more.
+func (j *Judge) Configure(ports []Port, udpPort uint16) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.udpPort, j.names = udpPort, map[netip.Addr]string{}
+	before := j.ports
+	j.ports = map[place]*port{}
+	for _, p := range ports {
+		j.names[p.Address] = p.Host
+		w := place{p.Switch, p.Number}
+		if old := before[w]; old != nil && old.Port == p {
+			j.ports[w] = old
+		} else {
+			j.ports[w] = &port{Port: p}
+		}
+	}
+	for a, s := range j.alarms {
+		if j.ports[s.at] != before[s.at] {
+			j.end(time.Now(), a, s)
+		}
+	}
+}
+
+// Reported takes all flows of a host; none of one that is not attached any more.
+func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for dst := range j.from[host] {
+		if delete(j.to[dst], host); len(j.to[dst]) == 0 {
+			delete(j.to, dst)
+		}
+	}
+	delete(j.from, host)
+	for _, f := range flows {
+		dst := f.Dst.Addr()
+		if j.names[dst] == "" {
+			continue
+		}
+		if j.to[dst] == nil {
+			j.to[dst] = map[string]map[key]at{}
+		}
+		if j.to[dst][host] == nil {
+			j.to[dst][host] = map[key]at{}
+			if j.from[host] == nil {
+				j.from[host] = map[netip.Addr]bool{}
+			}
+			j.from[host][dst] = true
+		}
+		j.to[dst][host][key{f.Src, f.Dst}] = at{f, host, when}
+	}
+}
+
+// Sampled takes what a poll of a port brought back.
+func (j *Judge) Sampled(s view.Sample) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := j.ports[place{s.Switch, s.Port}]
+	if p == nil {
+		return
+	}
+	if p.began.Time.IsZero() || s.DepartureBytes < p.began.DepartureBytes {
+		j.begin(p, s)
+		return
+	}
+	p.least, p.samples = min(p.least, s.QueueBytes[p.Queue]), p.samples+1
+	if s.Time.Sub(p.began.Time) < window {
+		return
+	}
+	j.judge(p, s)
+	j.begin(p, s)
+}
+
+// begin begins a window.
+func (j *Judge) begin(p *port, s view.Sample) {
+	p.began, p.least, p.samples, p.flows = s, s.QueueBytes[p.Queue], 1, map[key]at{}
+	for _, flows := range j.to[p.Address] {
+		for k, f := range flows {
+			p.flows[k] = f
+		}
+	}
+}
+
+// set says of an alarm whether a judgment found it. The caller holds mu.
+func (j *Judge) set(now time.Time, p *port, a alarm, found bool, text string) {
+	s := j.alarms[a]
+	if s == nil {
+		if !found {
+			return
+		}
+		s = &standing{at: place{p.Switch, p.Number}}
+		j.alarms[a] = s
+	}
+	if found == s.on {
+		if s.streak = 0; !s.on {
+			delete(j.alarms, a)
+		}
+		return
+	}
+	if s.streak++; s.streak < insist {
+		return
+	}
+	s.streak = 0
+	if !found {
+		j.end(now, a, s)
+		return
+	}
+	s.on, s.since = true, now
+	j.event(view.Event{Time: now, Severity: view.Warning, Subject: a.host, Kind: a.kind, Port: p.Number, Since: now, Message: text})
+}
+
+// end ends an alarm. The caller holds mu.
+func (j *Judge) end(now time.Time, a alarm, s *standing) {
+	delete(j.alarms, a)
+	if s.on {
+		j.event(view.Event{
+			Time: now, Severity: view.Info, Subject: a.host, Kind: a.kind + "_over", Port: s.at.port, Since: s.since,
+			Message: fmt.Sprintf("%s to %s: over after %v", a.host, a.to, now.Sub(s.since).Round(time.Millisecond)),
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package buffer
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/controller/feature"
+	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// PauserAlarm is the kind of the event that names a host whose PAUSEs stop other ports of the fabric, and with
+// "_over" behind it of its end.
+const PauserAlarm = "host.pauses"
+
+// heldShare is the part of its rate below which a port that has something to send is held up by its peer.
+const heldShare = 0.5
+
+// cause follows a pause that a port of the loop's switch sends to where it began: from the ingress port to the egress port with
+// the longest queue of the class, to that one's peer where it pauses the class itself, and so on. It returns what
+// it found for people, "" for nothing, and the host whose PAUSEs it is, "" where it is none's. Of pauses of every class it
+// follows the first that leads anywhere.
+func (l *loop) cause(p *port, class int) (text, host string) {
+	if class == everyClass {
+		for c := range headroom.Classes {
+			if p.Lossless>>c&1 != 0 && text == "" {
+				text, host = l.cause(p, c)
+			}
+		}
+		return text, host
+	}
+	queues := qos.Of(l.env.Config).QueuesOf(uint8(class))
+	sw, in := l.sw.Name(), p.Number
+	for seen := map[string]bool{}; ; {
+		if seen[sw] {
+			return fmt.Sprintf("; the pauses lead in a circle through %s", sw), ""
+		}
+		seen[sw] = true
+		s, _ := l.latest.Get(sw)
+		out := s.longest(in, queues)
+		if out == nil {
+			return "", ""
+		}
+		at := fmt.Sprintf("%s:%d", sw, out.Number)
+		i := portIndex(l.env.Graph.Ports(sw), out.Number)
+		if i < 0 {
+			return "", ""
+		}
+		to := l.env.Graph.Ports(sw)[i]
+		took := fmt.Sprintf("%s sends %v of %v to %s with %v queued", at, out.out.rate, to.Rate, to.Peer, out.held(queues))
+		held := float64(out.out.rate) < heldShare*float64(to.Rate)
+		if to.PeerPort == 0 {
+			if held {
+				return fmt.Sprintf("; it began at host %s, which pauses its port: %s", to.Peer, took), to.Peer
+			}
+			return "; it began with more for one host than its link carries: " + took, ""
+		}
+		next, _ := l.latest.Get(to.Peer)
+		if p := next.port(to.PeerPort); p == nil || p.Paused>>class&1 == 0 {
+			if held {
+				return "; it began at a switch that pauses without being paused: " + took, ""
+			}
+			return "; it began with more for one link than it carries: " + took, ""
+		}
+		sw, in = to.Peer, to.PeerPort
+	}
+}
+
+func portIndex(ports []topology.Port, number uint32) int {
+	for i, p := range ports {
+		if p.Number == number {
+			return i
+		}
+	}
+	return -1
+}
+
+// port returns a port, nil when it is not known.
+func (s *State) port(number uint32) *PortState {
+	if s == nil {
+		return nil
+	}
+	for i := range s.Ports {
+		if s.Ports[i].Number == number {
+			return &s.Ports[i]
+		}
+	}
+	return nil
+}
+
+// longest returns the port whose queues hold most, but for one; nil when none holds anything.
+func (s *State) longest(but uint32, queues []uint8) (most *PortState) {
+	if s == nil {
+		return nil
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if p.Number != but && p.held(queues) > 0 && (most == nil || p.held(queues) > most.held(queues)) {
+			most = p
+		}
+	}
+	return most
+}
+
+// egress is a port's own queues at the last poll, and the rate that left it since the one before.
+type egress struct {
+	queues   [8]uint32
+	rate     units.Rate
+	departed uint64
+	ticks    uint64 // µs
+}
+
+// observe takes a report; the first one tells no rate.
+func (e *egress) observe(r *feature.Report) {
+	if e.ticks > 0 && r.Time > e.ticks && r.DepartedBytes >= e.departed {
+		e.rate = units.RateOf(units.Bytes(r.DepartedBytes-e.departed), units.Time(r.Time-e.ticks)*units.Microsecond)
+	}
+	e.queues, e.departed, e.ticks = r.QueueBytes, r.DepartedBytes, r.Time
+}
+
+// held returns the bytes in some of a port's queues.
+func (p *PortState) held(queues []uint8) (sum units.Bytes) {
+	for _, q := range queues {
+		sum += units.Bytes(p.out.queues[q])
+	}
+	return sum
+}
+
+// pausers are the hosts whose PAUSEs stop other ports, each with the alarms that led to it.
+type pausers struct {
+	mu sync.Mutex
+	of map[string]map[string]bool
+}
+
+// begin notes that an alarm, by its name, led to a host. It reports whether it is the first that does.
+func (p *pausers) begin(host, alarm string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[string]map[string]bool{}
+	}
+	first := len(p.of[host]) == 0
+	if first {
+		p.of[host] = map[string]bool{}
+	}
+	p.of[host][alarm] = true
+	return first
+}
+
+// end notes that an alarm is over. It reports whether it was the last that led to the host.
+func (p *pausers) end(host, alarm string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.of[host][alarm] {
+		return false
+	}
+	delete(p.of[host], alarm)
+	if len(p.of[host]) > 0 {
+		return false
+	}
+	delete(p.of, host)
+	return true
+}
+
+// blame tells of a host that an alarm led to, and that nothing leads to it any more.
+func (b *base) blame(now time.Time, a Alarm, on bool) {
+	if a.pauser == "" {
+		return
+	}
+	name := fmt.Sprintf("%s %s %d %d", b.sw.Name(), a.Kind, a.Port, a.Class)
+	e := view.Event{Time: now, Severity: view.Warning, Subject: a.pauser, Kind: PauserAlarm, Since: a.Since}
+	switch {
+	case on && b.pausers.begin(a.pauser, name):
+		e.Message = fmt.Sprintf("its PAUSEs stop other ports of the fabric: %s %s", b.sw.Name(), a.Text)
+	case !on && b.pausers.end(a.pauser, name):
+		e.Severity, e.Kind, e.Message = view.Info, PauserAlarm+overSuffix, "its PAUSEs stop no other port any more"
+	default:
+		return
+	}
+	b.callbacks.Event(e)
+}
