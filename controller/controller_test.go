@@ -98,7 +98,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("plan without h8 = %+v, %v", plans, err)
 	}
 	generation, results, err := f.c.Apply(context.Background(), "fabric.yaml", []byte(fewer))
-	if err != nil || generation != 3 || results[0].Inserted != 1 || results[0].Deleted != 1 || results[3].Deleted != 6 {
+	if err != nil || generation != 3 || results[0].Inserted != 1 || results[0].Deleted != 1 || results[3].Deleted != 9 {
 		t.Errorf("apply without h8 = %d, %+v, %v", generation, results, err)
 	}
 }
