@@ -40,7 +40,7 @@ type queuePairs struct {
 	known       map[QueuePair]bool
 	of          map[FlowKey][]uint32
 	ofSource    map[netip.Addr]int // how many of known
-	add, remove []QueuePair // to be written
+	add, remove []QueuePair        // to be written
 	scratch     []uint32
 }
 
