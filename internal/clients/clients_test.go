@@ -81,7 +81,7 @@ func watch(t *testing.T, conn *grpc.ClientConn) grpc.ClientStream {
 // meanwhile, the streams end with RESOURCE_EXHAUSTED, and the connections of those that read nothing are closed.
 func TestUnreadStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const limit = 4 << 20
+		const limit = 6 << 20
 		b := New(limit)
 		dial := serve(t, b)
 		var unread []grpc.ClientStream

@@ -25,11 +25,14 @@ func ServerOptions(b *Budget, codec encoding.CodecV2) []grpc.ServerOption {
 	if codec == nil {
 		codec = encoding.GetCodecV2("proto")
 	}
+	stream := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		return b.stream(srv, s, counting{codec}, handler)
+	}
 	return []grpc.ServerOption{
 		grpc.ConnectionTimeout(handshake),
 		grpc.ForceServerCodecV2(counting{codec}),
 		grpc.ChainUnaryInterceptor(b.unary),
-		grpc.ChainStreamInterceptor(b.stream),
+		grpc.ChainStreamInterceptor(stream),
 	}
 }
 
@@ -42,7 +45,7 @@ type call struct {
 	taken   time.Time // when the client took a message last, or the call began or ended
 	live    bool      // a stream whose handler runs
 	unread  chan struct{}
-	flushed chan struct{} // has a token when nothing waits any more
+	flushed chan struct{} // has a token when less waits
 }
 
 // begin counts a call.
@@ -90,10 +93,10 @@ func (b *Budget) unary(ctx context.Context, r any, _ *grpc.UnaryServerInfo, hand
 	if c.conn.Conn == nil {
 		return answer, nil
 	}
-	return &message{answer, c}, nil
+	return &message{m: answer, call: c}, nil
 }
 
-func (b *Budget) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (b *Budget) stream(srv any, s grpc.ServerStream, codec counting, handler grpc.StreamHandler) error {
 	c, err := b.begin(s.Context())
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (b *Budget) stream(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, 
 	done := make(chan error, 1)
 	go func() {
 		defer b.calls.Add(-1)
-		done <- handler(srv, &serverStream{s, c})
+		done <- handler(srv, &serverStream{s, c, codec})
 	}()
 	select {
 	case err := <-done:
@@ -125,37 +128,53 @@ func (c *call) end(now time.Time) { c.live, c.taken = false, now }
 // serverStream sends messages that are counted.
 type serverStream struct {
 	grpc.ServerStream
-	call *call
+	call  *call
+	codec counting
 }
 
 // SendMsg implements grpc.ServerStream. It waits where gRPC would not: where much of the budget is used, a stream has
-// one message that waits.
+// one message that waits, which is encoded, as it is smaller so.
 func (s *serverStream) SendMsg(m any) error {
-	c, b := s.call, s.call.conn.budget
-	for {
-		used := b.used.Load()
-		c.conn.mu.Lock()
-		waiting := c.waiting > 0
-		c.conn.mu.Unlock()
-		switch {
-		case !waiting && used > c.conn.share(b.limit):
-			b.full.Add(1)
-			return Full("stream")
-		case !waiting || used <= b.limit/2:
-			return s.ServerStream.SendMsg(&message{m, c})
-		}
+	b, w := s.call.conn.budget, &message{m: m, call: s.call}
+	m = nil
+	switch used, waiting := b.used.Load(), s.call.waits(0); {
+	case !waiting && used > s.call.conn.share(b.limit):
+		b.full.Add(1)
+		return Full("stream")
+	case !waiting || used <= b.limit/2:
+		return s.ServerStream.SendMsg(w)
+	}
+	var err error
+	if w.encoded, err = s.codec.Marshal(w); err != nil {
+		return err
+	}
+	own := int64(0)
+	for _, e := range w.encoded {
+		own += int64(cap(e.ReadOnlyData()))
+	}
+	for s.call.waits(own) && b.used.Load() > b.limit/2 {
 		select {
-		case <-c.flushed:
+		case <-s.call.flushed:
 		case <-s.Context().Done():
+			w.encoded.Free()
 			return status.FromContextError(s.Context().Err()).Err()
 		}
 	}
+	return s.ServerStream.SendMsg(w)
+}
+
+// waits reports whether more than so many bytes wait.
+func (c *call) waits(own int64) bool {
+	c.conn.mu.Lock()
+	defer c.conn.mu.Unlock()
+	return c.waiting > own
 }
 
 // message is one that is counted for a call from when it is encoded.
 type message struct {
-	m    any
-	call *call
+	m       any
+	encoded mem.BufferSlice // in place of m
+	call    *call
 }
 
 // counting is a codec that counts messages.
@@ -166,6 +185,9 @@ func (c counting) Marshal(v any) (mem.BufferSlice, error) {
 	w, ok := v.(*message)
 	if !ok {
 		return c.CodecV2.Marshal(v)
+	}
+	if w.encoded != nil {
+		return w.encoded, nil
 	}
 	buffers, err := c.CodecV2.Marshal(w.m)
 	if w.m = nil; err != nil { // gRPC holds v until the message is sent
@@ -229,11 +251,10 @@ func (c *call) remove(o *out, n int64) {
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
 	c.taken = time.Now()
-	if c.waiting -= n; c.waiting == 0 {
-		select {
-		case c.flushed <- struct{}{}:
-		default:
-		}
+	c.waiting -= n
+	select {
+	case c.flushed <- struct{}{}:
+	default:
 	}
 	if conn.closed {
 		return

@@ -155,7 +155,9 @@ func TestBounds(t *testing.T) {
 		f, err := s.follow(r.GetSubscribe())
 		if err == nil {
 			f.send = func(*gpb.SubscribeResponse) error { return nil }
-			err = f.once()
+			if err = f.checkRate(); err == nil {
+				err = f.once()
+			}
 			f.close()
 		}
 		if used := s.budget.Stats().Bytes; used != 0 {

@@ -40,7 +40,7 @@ func (s *server) snapshot(key, target string, w Wants, after time.Time) (*snapsh
 	for _, state := range n.states {
 		n.bytes += valueBytes * int64(len(state.Values))
 	}
-	if !s.clients().Take(n.bytes, 1) {
+	if !s.clients().Take(n.bytes, 2) {
 		return nil, clients.Full("subscribe")
 	}
 	n.values = make(map[place]any, n.bytes/valueBytes)

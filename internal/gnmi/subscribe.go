@@ -173,9 +173,6 @@ func (f *follower) once() error {
 	if err := f.round(now, false, f.list.GetUpdatesOnly()); err != nil {
 		return err
 	}
-	if err := f.checkRate(); err != nil {
-		return err
-	}
 	return f.send(&gpb.SubscribeResponse{Response: &gpb.SubscribeResponse_SyncResponse{SyncResponse: true}})
 }
 
@@ -219,6 +216,9 @@ func (f *follower) poll(ctx context.Context, stream gpb.GNMI_SubscribeServer) er
 
 // stream sends what is due, until ctx ends.
 func (f *follower) stream(ctx context.Context) error {
+	if err := f.checkRate(); err != nil {
+		return err
+	}
 	changed := f.source.Changed(ctx)
 	if err := f.once(); err != nil {
 		return err
@@ -348,16 +348,17 @@ func (f *follower) notify(s *subscription, state *snapshot, now time.Time, gone 
 	return nil
 }
 
-// checkRate refuses a stream whose samples are too many, after the first of each. It says so to the client before
-// others bear the cost.
+// checkRate refuses a stream whose samples would be too many.
 func (f *follower) checkRate() error {
-	if f.list.GetMode() != gpb.SubscriptionList_STREAM {
-		return nil
+	state, err := f.snapshot(f.key, f.list.GetPrefix().GetTarget(), f.wants, time.Now().Add(-share))
+	if err != nil {
+		return err
 	}
+	defer f.release(state)
 	rate := 0.0
 	for _, s := range f.subs {
 		if s.sample {
-			rate += float64(s.count(s.last.states)) / s.interval.Seconds()
+			rate += float64(s.count(state.states)) / s.interval.Seconds()
 		}
 	}
 	if rate > maxRate {
