@@ -148,10 +148,14 @@ func (s *Realtime) Run(ctx context.Context) error {
 	}
 	group.Go(func() error { s.watch(ctx, changed); return nil })
 	err := group.Wait()
-	s.Close()
-	for _, d := range s.r.drivers {
-		err = errors.Join(err, d.Close())
+	errs := make([]error, len(s.r.drivers))
+	var closing sync.WaitGroup
+	for i, d := range s.r.drivers { // at once: the kernel takes some 30 ms to end a socket with rings
+		closing.Go(func() { errs[i] = d.Close() })
 	}
+	s.Close()
+	closing.Wait()
+	err = errors.Join(err, errors.Join(errs...))
 	err = errors.Join(err, s.r.driverSelect.close())
 	if s.r.capture != nil {
 		err = errors.Join(err, s.r.capture.Close())

@@ -271,3 +271,33 @@ func TestServeGRPC(t *testing.T) {
 		t.Errorf("bad address: %v", err)
 	}
 }
+
+// slowPort takes as long to close as a socket with rings in the kernel.
+type slowPort struct{ *fakePort }
+
+func (slowPort) Close() error {
+	time.Sleep(50 * time.Millisecond)
+	return nil
+}
+
+// TestEndsAtOnce: a switch of 64 ports ends within a second, its ports' sockets at the same time.
+func TestEndsAtOnce(t *testing.T) {
+	s, err := NewRealtime(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint32(64) {
+		if err := s.AddPort(port.Named{Number: n + 1, Name: "p"}, 0, slowPort{newFakePort()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	start := time.Now()
+	if err := s.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("the end took %v", took)
+	}
+}

@@ -71,10 +71,11 @@ func (r *rxRing) open(fd, index, mtu int) error {
 	if err := unix.SetsockoptTpacketReq(fd, unix.SOL_PACKET, unix.PACKET_RX_RING, &req); err != nil {
 		return fmt.Errorf("packet ring of %d bytes: %w", bytes, err)
 	}
-	mem, err := unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	start, err := unix.MmapPtr(fd, 0, nil, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("mapping the packet ring: %w", err)
 	}
+	mem := unsafe.Slice((*byte)(start), bytes)
 	r.mem, r.frameSize, r.perBlock, r.blocks = mem, size, perBlock, blocks
 	return nil
 }
@@ -93,7 +94,7 @@ func (r *rxRing) close() error {
 	}
 	mem := r.mem
 	r.mem = nil
-	return unix.Munmap(mem)
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))) // unix.Munmap ends one ring at a time
 }
 
 // receive moves the next frame of the ring into b; false when there is none, or when b has no
