@@ -22,7 +22,7 @@ func newStateCommand() *cobra.Command {
 	backup := askWith("", "", nil, func(ctx context.Context, e *env, args []string) error { return backupState(ctx, e, args[0]) })
 	return command.OneOf(c,
 		&cobra.Command{
-			Use: "check FILE", Short: "Read every line of a state file, which a controller may have open", Args: cobra.ExactArgs(1),
+			Use: "check FILE", Short: "Read and check all of a state file or a backup, of this version or an older one, which a controller may have open", Args: cobra.ExactArgs(1),
 			RunE: func(c *cobra.Command, args []string) error {
 				sum, err := store.Check(args[0])
 				if err != nil {

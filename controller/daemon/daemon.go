@@ -171,13 +171,15 @@ func (o Options) openAudit(known audit.Head) (file *audit.File, lost, err error)
 		return nil, nil, nil
 	}
 	var damaged *audit.DamagedError
-	if file, err = audit.OpenFile(name, known, o.Log); errors.As(err, &damaged) && known != (audit.Head{}) {
-		if o.AcceptLoss {
-			lost = err
-			file, err = audit.OpenFile(name, audit.Head{}, o.Log)
-		} else {
-			err = fmt.Errorf("%w; put the log back, or start with --accept-loss to go on with the lines that it has", err)
-		}
+	if file, err = audit.OpenFile(name, known, o.Log); !errors.As(err, &damaged) || known == (audit.Head{}) {
+		return file, nil, err
+	}
+	lost = err
+	switch file, err = audit.OpenFile(name, audit.Head{}, o.Log); {
+	case err != nil:
+		err = fmt.Errorf("%w; put the log back, or move it away and start with --accept-loss", lost)
+	case !o.AcceptLoss:
+		err = errors.Join(fmt.Errorf("%w; put the log back, or start with --accept-loss to go on with the lines that it has", lost), file.Close())
 	}
 	return file, lost, err
 }

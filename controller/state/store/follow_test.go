@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -74,4 +76,53 @@ func TestFollower(t *testing.T) {
 	check("another journal", true)
 	link(-2)
 	check("a change of it", true)
+}
+
+// TestTermAfterRestore: a cluster that begins with a backup has higher terms than the one that was lost, whose term the
+// backup has, after its leader changes and with the next backup too.
+func TestTermAfterRestore(t *testing.T) {
+	lead := func(etcd string, term uint64, o Options) *Store {
+		t.Helper()
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = client.Close() })
+		s, err := OpenReplicated(t.Context(), Lead{Client: client, Term: term, Fence: clientv3.Compare(clientv3.CreateRevision("none"), "=", 0), Lost: func(err error) { t.Error(err) }}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	backup := func(s *Store) string {
+		t.Helper()
+		text, err := s.Backup()
+		path := filepath.Join(t.TempDir(), "backup.db")
+		if err := errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	last := lead(etcdtest.Start(t, etcdtest.Options{}), 1_000_000, Options{})
+	if last.Term() != 1_000_000 {
+		t.Errorf("the first cluster has term %d", last.Term())
+	}
+	for range 2 {
+		file := filepath.Join(t.TempDir(), "state.db") // by way of a controller by itself
+		if _, _, err := Restore(backup(last), file); err != nil {
+			t.Fatal(err)
+		}
+		alone := open(t, file, Options{})
+		if err := alone.SaveLinks(map[string]bool{"l": true}, nil); err != nil || alone.Term() != last.Term() {
+			t.Errorf("a controller by itself has term %d, want %d: %v", alone.Term(), last.Term(), err)
+		}
+		etcd, from := etcdtest.Start(t, etcdtest.Options{}), backup(alone)
+		for term := range uint64(3) {
+			next := lead(etcd, 5+term, Options{Restore: from})
+			if next.Term() <= last.Term() || next.Term() <= 1_000_000+termStep/2 {
+				t.Errorf("after a restore term %d follows on %d", next.Term(), last.Term())
+			}
+			last = next
+		}
+	}
 }
