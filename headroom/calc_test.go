@@ -18,14 +18,14 @@ func TestEquation1(t *testing.T) {
 		{"SPFC's evaluation", 100 * units.Gbps, 9 * units.Microsecond, 231_840},
 		{"no cable", 100 * units.Gbps, 0, 6840},
 	} {
-		if got := Eq1(tc.rate, tc.delay, 1500); got != tc.want {
+		if got := eq1Of(tc.rate, tc.delay, 1500); got != tc.want {
 			t.Errorf("%s: %d B, want %d B", tc.name, got, tc.want)
 		}
 	}
 }
 
 func TestPoolsOfThePaper(t *testing.T) {
-	trident := staticPool(32, 8, Eq1(40*units.Gbps, 1500*units.Nanosecond, 1500))
+	trident := staticPool(32, 8, eq1Of(40*units.Gbps, 1500*units.Nanosecond, 1500))
 	if trident != 5_591_040 {
 		t.Errorf("Trident2: %d B", trident)
 	}
@@ -115,3 +115,8 @@ func staticPool(ports, queues int, phi units.Bytes) units.Bytes {
 
 // insurancePool is DSH's insurance of a whole switch, Eq. 9: B_i = Np·Φ.
 func insurancePool(ports int, phi units.Bytes) units.Bytes { return units.Bytes(ports) * phi }
+
+// eq1Of is DSH's Eq. 1.
+func eq1Of(rate units.Rate, delay units.Time, mtu units.Bytes) units.Bytes {
+	return Link{Rate: rate, Delay: delay, MTU: mtu, Response: Processing}.arrives()
+}

@@ -106,7 +106,7 @@ func TestSafeguardsAreNeeded(t *testing.T) {
 		return fit(c, 0)
 	}
 	link := blast(SIH).Ports[0]
-	eq1 := Eq1(link.Rate, link.Delay, 1500)
+	eq1 := eq1Of(link.Rate, link.Delay, 1500)
 	full := eq1 + 1500 + Classes*FrameWire
 	uninsured := blast(DSH)
 	uninsured.DSH.NoInsurance = true
@@ -140,7 +140,7 @@ func TestSafeguardsAreNeeded(t *testing.T) {
 // top. One queue that nobody drains and that always has an MTU to send shows it.
 func TestPausingPacketNeedsHeadroomToo(t *testing.T) {
 	link := Port{Rate: 100 * units.Gbps, Delay: 2 * units.Microsecond}
-	eq1 := Eq1(link.Rate, link.Delay, 1500)
+	eq1 := eq1Of(link.Rate, link.Delay, 1500)
 	for phi, want := range map[units.Bytes]bool{eq1: true, eq1 + 1500 + Classes*FrameWire: false} {
 		c := fit(Config{Policy: SIH, Lossless: 1, Ports: []Port{link}, Headroom: phi, Method: ByEq1, AllowLoss: true}, 1500)
 		m, err := New(c)

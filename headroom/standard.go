@@ -83,13 +83,8 @@ type Link struct {
 	SmallPackets int
 }
 
-// Eq1 returns the worst-case headroom of DSH's Eq. 1 for one ingress queue,
-// Φ = 2(C·Dprop + L_MTU) + 3840 B: what arrives after a PAUSE has been decided on.
-func Eq1(rate units.Rate, delay units.Time, mtu units.Bytes) units.Bytes {
-	return Link{Rate: rate, Delay: delay, MTU: mtu, Response: Processing}.arrives()
-}
-
-// arrives is Eq. 1 with the peer's response in place of 3840 B.
+// arrives returns what arrives after a PAUSE has been decided on in the worst case: DSH's Eq. 1,
+// Φ = 2(C·Dprop + L_MTU) + 3840 B, with the peer's response in place of 3840 B.
 func (l Link) arrives() units.Bytes { return 2*(l.Rate.In(l.Delay)+l.MTU) + l.Response }
 
 // Required returns the headroom that makes a queue lossless in a switch whose PAUSE is

@@ -99,6 +99,7 @@ func ofFile(ctx context.Context, file string, answers bool) []doctor.Finding {
 	list := doctor.Certificates(cfg, dirs, time.Now())
 	list = append(list, doctor.Listeners(ctx, cfg, answers)...)
 	list = append(list, doctor.Switches(ctx, cfg, dirs)...)
+	list = append(list, doctor.Lossless(cfg)...)
 	return append(list, doctor.Frames(ctx, cfg, dirs)...)
 }
 

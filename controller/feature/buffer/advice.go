@@ -15,11 +15,11 @@ import (
 // advise is feature.Description.Advise.
 func (f *feat) advise(env *feature.Env, running *config.Switch) []string {
 	s := env.Switch
+	notes := Warnings(env.Config, s)
 	h, numbers, on := Headroom(env.Config, s)
 	if !on {
-		return nil
+		return notes
 	}
-	var notes []string
 	if starves(h) {
 		notes = append(notes, fmt.Sprintf("%s is 0: under the policy %s lossless queues can take all of the shared pool, and then packets of the other classes, "+
 			"such as ACKs and CNPs, are dropped; 3KB for each queue avoid it", env.Config.Origin(s, "buffer.lossy_private"), h.Policy))

@@ -58,7 +58,7 @@ func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []st
 	if err := yamlnode.NewError(c.File, e.faults, len(e.faults)); err != nil {
 		return nil, nil, err
 	}
-	return db, e.warnings, nil
+	return db, append(e.warnings, buffer.LowHeadroom(c, s)...), nil
 }
 
 // key returns the path of a key of the switch.

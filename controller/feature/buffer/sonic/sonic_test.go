@@ -118,7 +118,7 @@ func again(t *testing.T, c *config.Config, db DB) {
 	}
 	back := must(t, text+"\n"+string(found.Sections))
 	twice, warnings, err := Export(back, &back.Switches[0], Options{Lanes: 4})
-	if diff := cmp.Diff(db, twice); err != nil || len(warnings) > 0 || diff != "" {
+	if diff := cmp.Diff(db, twice); err != nil || len(warnings) > len(buffer.LowHeadroom(back, &back.Switches[0])) || diff != "" {
 		t.Errorf("%v, %q, after\n%s\nof\n%s\n(-exported +imported and exported)\n%s", err, warnings, found.Sections, c.Source, diff)
 	}
 }
