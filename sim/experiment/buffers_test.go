@@ -57,7 +57,7 @@ func TestAdaptiveKnowsDelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, d := range info.Delay {
-		if want := headroom.Link{Rate: info.Rates[i], Delay: d, MTU: 1500, Response: headroom.Processing}.Required(); layout.Phi[i] != want {
+		if want := (headroom.Link{Rate: info.Rates[i], Delay: d, MTU: 1500, Response: headroom.Processing}).Required(); layout.Phi[i] != want {
 			t.Errorf("port %d over %v has headroom %v, want %v", i, d, layout.Phi[i], want)
 		}
 	}
