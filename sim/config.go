@@ -30,6 +30,7 @@ type Config struct {
 	ECN       [NumClasses]*RED // nil: no marking
 	PACC      *PACC            // switches send CNPs; nil: they do not
 	CNPGap    units.Time       // receivers answer CE with a CNP, at most one per gap and flow; 0 never
+	CNPDelay  units.Time       // what a receiver's NIC takes to make a CNP; 0 by default
 	// MaxQDUnit is what a step of the 16-bit maxQD field stands for, by which delays are
 	// rounded down and bounded; 4 ns by default, which holds 262 µs.
 	MaxQDUnit units.Time
@@ -123,6 +124,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("class of ACKs: %d, want 0 to %d", *c.AckClass, NumClasses-1)
 	case c.CNPGap < 0:
 		return fmt.Errorf("cnp gap: %v, want 0 (no CNPs) or more", c.CNPGap)
+	case c.CNPDelay < 0:
+		return fmt.Errorf("cnp delay: %v, want 0 or more", c.CNPDelay)
 	case c.RTO < 0:
 		return fmt.Errorf("rto: %v, want more than 0", c.RTO)
 	case c.Groups < 1:

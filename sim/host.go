@@ -238,7 +238,7 @@ func (s *partition) marked(i int32) {
 	n := &s.flows[i].notify
 	waiting := n.Due() != units.MaxTime
 	if n.Marked(s.now, s.cnpGap) {
-		s.sendCNP(i)
+		s.makeCNP(i)
 	} else if !waiting {
 		s.events.schedule(n.Due(), evNotify, i)
 	}
@@ -247,9 +247,18 @@ func (s *partition) marked(i int32) {
 // notifyOwed sends the CNP that a window owes which is over, while there is more to come.
 func (s *partition) notifyOwed(i int32) {
 	if f := &s.flows[i]; !f.delivered && f.notify.Expired(s.now, s.cnpGap) {
-		s.sendCNP(i)
+		s.makeCNP(i)
 		s.schedulePort(s.nicPort(f.dst))
 	}
+}
+
+// makeCNP begins to make a congestion notification, which takes the receiver's NIC cnpDelay.
+func (s *partition) makeCNP(i int32) {
+	if s.cnpDelay > 0 {
+		s.events.schedule(s.now+s.cnpDelay, evMade, i)
+		return
+	}
+	s.sendCNP(i)
 }
 
 // sendCNP sends a congestion notification from a flow's receiver to its sender.

@@ -61,22 +61,25 @@ func TestPACCPortsTickApart(t *testing.T) {
 	}
 }
 
-// counting is a law at half of the line rate that counts its CNPs.
+// counting is a law at half of the line rate that counts its CNPs, and keeps when the first came.
 type counting struct {
 	law.Law
-	cnps *int
+	cnps  *int
+	first *units.Time
 }
 
 func (c counting) OnEvent(e law.Event, now units.Time) {
 	if e == law.CNP {
-		*c.cnps++
+		if *c.cnps++; *c.cnps == 1 && c.first != nil {
+			*c.first = now
+		}
 	}
 	c.Law.OnEvent(e, now)
 }
 
 func (c counting) NewLaw(f FlowInfo) (law.Law, error) {
 	l, err := none.New(f.Rate/2, 0)
-	return counting{l, c.cnps}, err
+	return counting{l, c.cnps, c.first}, err
 }
 
 // TestNotificationPointOwes marks all packets of a burst of 20 µs: one CNP at once, and at
@@ -100,5 +103,32 @@ func TestNotificationPointOwes(t *testing.T) {
 	}
 	if first != 1 || cnps != 2 {
 		t.Errorf("%d CNPs within the gap and %d by 70 µs, want 1 and 2", first, cnps)
+	}
+}
+
+// TestCNPDelay: a CNP comes so much later as the receiver's NIC takes to make it, those that are owed too.
+func TestCNPDelay(t *testing.T) {
+	run := func(delay units.Time) (cnps int, first units.Time) {
+		g := must[*topo.Graph](t)(topo.Star(3, line25))
+		s := must[*Sim](t)(New(Config{Graph: g, CNPGap: 50 * units.Microsecond, CNPDelay: delay, ECN: [NumClasses]*RED{0: {KMin: 1, KMax: 1, PMax: 1}}}))
+		if err := s.AddFlows([]FlowSpec{
+			{Src: 0, Dst: 2, Size: 60 * units.KB, Law: lineRate{}},
+			{Src: 1, Dst: 2, Stop: units.Millisecond, Law: counting{cnps: &cnps, first: &first}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(70*units.Microsecond + delay); err != nil {
+			t.Fatal(err)
+		}
+		return cnps, first
+	}
+	cnps, first := run(0)
+	const late = 13 * units.Microsecond
+	// ACKs in front of a CNP at the receiver's NIC may move it by a frame of 64 B, 20 ns.
+	if n, at := run(late); n != cnps || at < first+late || at > first+late+25*units.Nanosecond {
+		t.Errorf("%d CNPs, the first at %v, want %d and %v later than %v", n, at, cnps, late, first)
+	}
+	if _, err := New(Config{Graph: must[*topo.Graph](t)(topo.Star(2, line25)), CNPDelay: -1}); err == nil {
+		t.Error("a CNP before its cause")
 	}
 }

@@ -21,6 +21,7 @@ const (
 	evWake           // pacing lets a flow send (flow)
 	evTimer          // a timer of a flow (flow)
 	evNotify         // a receiver may owe a CNP (flow)
+	evMade           // a receiver's NIC has made a CNP (flow)
 	evTick           // a period of PACC is over
 	evCNP            // a CNP of PACC's is due
 	evStart          // a flow of the list starts (flow)
@@ -140,6 +141,9 @@ func (s *partition) dispatch(what event.What, p *packet) {
 		s.timer(i)
 	case evNotify:
 		s.notifyOwed(i)
+	case evMade:
+		s.sendCNP(i)
+		s.schedulePort(s.nicPort(s.flows[i].dst))
 	case evTick:
 		s.paccs[i].onTick(s)
 	case evCNP:

@@ -40,7 +40,7 @@ type Sim struct {
 	quantum              [NumClasses]int32
 	needs                Needs // of any flow so far
 	pfc                  PFC
-	cnpGap               units.Time
+	cnpGap, cnpDelay     units.Time
 	rto                  units.Time // 0 for the default of the flow's class
 	maxQDUnit            maxqd.Unit
 	lossless             uint8 // classes of which no buffer drops a packet
@@ -80,7 +80,7 @@ func New(c Config) (*Sim, error) {
 	s := &Sim{
 		flows: make([]flow, 1), graph: c.Graph, control: event.NewQueue(0),
 		mss: c.Payload, header: c.Header, ackSize: c.Ack, mtu: int32(max(c.Payload+c.Header, minFrame)),
-		strict: *c.Strict, ackClass: *c.AckClass, pfc: c.PFC, cnpGap: c.CNPGap, rto: c.RTO, lossless: 0xFF,
+		strict: *c.Strict, ackClass: *c.AckClass, pfc: c.PFC, cnpGap: c.CNPGap, cnpDelay: c.CNPDelay, rto: c.RTO, lossless: 0xFF,
 		driver: c.Driver, limit: c.Limit, ecmpSeed: Stream(c.Seed, "ecmp").Uint64(), noise: c.Noise,
 	}
 	for i, q := range c.Quantum {

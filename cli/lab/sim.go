@@ -129,7 +129,9 @@ func newSimRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run NAME|FILE.yaml",
 		Short: "Run an experiment and print its results beside the paper's",
-		Args:  cobra.ExactArgs(1),
+		Long: `Run an experiment and print its results beside the paper's. The exit code is 1 where a claim of the
+file disagrees with them.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			open := experiment.Open
 			if full {
@@ -157,10 +159,15 @@ func newSimRunCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := deliver(c, rep, out, asRaw); err != nil || out == "" || b.Shards > 1 {
+			if err := deliver(c, rep, out, asRaw); err != nil {
 				return err
 			}
-			return f.WritePictures(filepath.Join(out, f.Name), rep, "svg", "png")
+			if out != "" && b.Shards == 1 {
+				if err := f.WritePictures(filepath.Join(out, f.Name), rep, "svg", "png"); err != nil {
+					return err
+				}
+			}
+			return verdict(rep)
 		},
 	}
 	c.Flags().Uint64Var(&b.Seed, "seed", 1, "seed of the first run")
@@ -186,7 +193,10 @@ func newSimMergeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return deliver(c, rep, out, asRaw)
+			if err := deliver(c, rep, out, asRaw); err != nil {
+				return err
+			}
+			return verdict(rep)
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
@@ -207,6 +217,16 @@ func parseShard(s string) (i, n int, err error) {
 
 // errInterrupted makes the command fail after it has written its partial results.
 var errInterrupted = errors.New("interrupted: the results are partial")
+
+// verdict makes a command fail, after it has written its results, where they disagree with what the experiment claims.
+func verdict(rep *experiment.Report) error {
+	for _, j := range rep.Judgements {
+		if j.Verdict == experiment.Disagrees || j.Verdict == experiment.NoValue {
+			return fmt.Errorf("the claims of %s: %s", rep.Experiment, experiment.Sum(rep.Judgements))
+		}
+	}
+	return nil
+}
 
 // deliver prints and writes a report.
 func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) error {

@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,5 +128,40 @@ func TestSimFigures(t *testing.T) {
 	}
 	if _, _, err := sim(t, "figures", "load-90"); err == nil || !strings.Contains(err.Error(), "makes no figure") {
 		t.Errorf("load-90: %v", err)
+	}
+}
+
+// TestSimVerdicts: what a command finds reaches its exit code, after it has written what that is.
+func TestSimVerdicts(t *testing.T) {
+	ring := `
+topology:
+  kind: custom
+  hosts: [h0, h1, h2, h3, h4]
+  switches: [s0, s1, s2, s3, s4]
+  links:
+`
+	for i := range 5 {
+		ring += fmt.Sprintf("    - {a: s%d, b: h%[1]d, rate: 100Gbps, delay: 1us}\n    - {a: s%[1]d, b: s%d, rate: 100Gbps, delay: 1us}\n", i, (i+1)%5)
+	}
+	ring += "flows: [{kind: permutation, size: 100KB}]\nrun: {until: 1ms}\nmeasures: [{name: f, what: fct}]\n"
+	claim := func(text string) string {
+		return tiny + "figure: {paper: headgate, number: a}\nclaims: [{name: it is quick, measure: FCT, " + text + "}]\n"
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args    []string
+		out, in string // of the error
+	}{
+		{[]string{"cycles", file(t, ring)}, "s0→s1→", "there is a cycle"},
+		{[]string{"cycles", file(t, tiny)}, "no cycle", ""},
+		{[]string{"run", file(t, claim("below: 1"))}, "disagrees", "the claims of tiny: disagrees"},
+		{[]string{"run", file(t, claim("below: 1")), "--out", dir, "--seeds", "2", "--shard", "0/2"}, "", ""},
+		{[]string{"run", file(t, claim("below: 1")), "--out", dir, "--seeds", "2", "--shard", "1/2"}, "", ""},
+		{[]string{"run", file(t, claim("below: 10"))}, "agrees", ""},
+	} {
+		out, _, err := sim(t, c.args...)
+		if !strings.Contains(out, c.out) || (err != nil) != (c.in != "") || err != nil && !strings.Contains(err.Error(), c.in) {
+			t.Errorf("%v: %v, want %q\n%s", c.args, err, c.in, out)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -8,13 +9,18 @@ import (
 	"github.com/headgate/headgate/sim/experiment"
 )
 
+// errCycle makes the command fail after it has said what the cycle is.
+var errCycle = errors.New("there is a cycle of buffers that depend on each other")
+
 // newSimCyclesCommand looks for cyclic buffer dependencies in an experiment's fabric.
 func newSimCyclesCommand() *cobra.Command {
 	var failures int
 	c := &cobra.Command{
 		Use:   "cycles NAME|FILE.yaml",
 		Short: "Say whether an experiment's paths can deadlock under PFC, as they are and after failures of links",
-		Args:  cobra.ExactArgs(1),
+		Long: `Say whether an experiment's paths can deadlock under PFC, as they are and after failures of links.
+The exit code is 1 where they can.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if failures < 0 || failures > 2 {
 				return fmt.Errorf("--any-k-failures: %d is not allowed: want 0 to 2", failures)
@@ -24,11 +30,17 @@ func newSimCyclesCommand() *cobra.Command {
 				return err
 			}
 			var last string
+			found := false
 			for _, p := range f.Plans {
-				if text := p.Config.Graph.Cycles(c.Context(), failures).Text(failures); text != last {
+				cycles := p.Config.Graph.Cycles(c.Context(), failures)
+				found = found || cycles.Now != "" || cycles.With > 0
+				if text := cycles.Text(failures); text != last {
 					fmt.Fprintf(c.OutOrStdout(), "%s %s: %s\n", f.Name, p.Variant, text)
 					last = text
 				}
+			}
+			if found {
+				return errCycle
 			}
 			return nil
 		},

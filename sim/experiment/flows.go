@@ -297,7 +297,7 @@ func (d *flowDecoder) splitBy(p *workload.Pattern, s *workload.Sizes, flows int)
 	}
 }
 
-// sizes reads a distribution by name, from a .cdf file beside the experiment, or a single size.
+// sizes reads a distribution by name, from a file beside the experiment, whose name has an ending, or a single size.
 func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 	name := m.Text("sizes", "")
 	size := m.Bytes("size", 0, 1, maxBytes)
@@ -310,10 +310,12 @@ func (d *flowDecoder) sizes(m *yamlnode.Map) *workload.Sizes {
 	}
 	var s *workload.Sizes
 	var err error
-	if filepath.Ext(name) == ".cdf" {
+	if filepath.Ext(name) != "" {
 		var f *os.File
 		if f, err = os.Open(beside(m, name)); err == nil {
-			s, err = workload.ReadSizes(f)
+			if s, err = workload.ReadSizes(f); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
 			f.Close()
 		}
 	} else {

@@ -27,7 +27,7 @@ type Law struct {
 	Params map[string]string
 }
 
-// Over reads traffic, which is an experiment's sections packet, cnp_gap, noise, laws, flows, events and
+// Over reads traffic, which is an experiment's sections packet, cnp_gap, cnp_delay, noise, laws, flows, events and
 // run, and makes an experiment of it over given fabrics, a variant each. What is measured is an
 // experiment's sections gauges and measures. Faults are a *yamlnode.Error of the traffic's file, whose
 // folder is where traces are. A cycle of stopped ports that holds for a tenth of the run is a deadlock where

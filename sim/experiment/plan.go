@@ -98,6 +98,7 @@ func (p *Plan) decodeHosts(root *yamlnode.Map) {
 		p.Config.MaxQDUnit = m.Time("maxqd_unit", p.Config.MaxQDUnit, units.Picosecond, units.Millisecond)
 	})
 	p.Config.CNPGap = root.Time("cnp_gap", 0, 0, units.Millisecond)
+	p.Config.CNPDelay = root.Time("cnp_delay", 0, 0, units.Millisecond)
 	root.Sub("noise", func(m *yamlnode.Map) { decodeNoise(m, &p.Config) })
 }
 

@@ -2,10 +2,12 @@ package experiment
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/headgate/headgate/internal/yamlnode"
+	"github.com/headgate/headgate/sim/hpcc"
 	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )
@@ -16,7 +18,7 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 	var g *topo.Graph
 	var err error
 	const most = 1 << 18
-	switch m.OneOf("kind", "", "star", "dumbbell", "leaf-spine", "fat-tree", "clos", "custom") {
+	switch m.OneOf("kind", "", "star", "dumbbell", "leaf-spine", "fat-tree", "clos", "custom", "file") {
 	case "star":
 		m.Need("hosts")
 		g, err = topo.Star(m.Int("hosts", 2, 2, most), line(m, "host", nil))
@@ -48,6 +50,18 @@ func decodeTopology(m *yamlnode.Map) *topo.Graph {
 			return nil
 		}
 		err = g.Check()
+	case "file":
+		m.Need("file")
+		name := m.Text("file", "")
+		var f *os.File
+		if f, err = os.Open(beside(m, name)); err == nil {
+			g, err = hpcc.Topology(f)
+			f.Close()
+		}
+		if err != nil {
+			m.Fault("file", "%s: %v", name, err)
+			return nil
+		}
 	default:
 		m.AllowUnknown()
 		return nil

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -13,11 +14,13 @@ import (
 
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/sim"
+	"github.com/headgate/headgate/sim/hpcc"
 	"github.com/headgate/headgate/sim/workload"
 	"github.com/headgate/headgate/units"
 )
 
-// trace reads "kind: trace, file: flows.csv", a CSV beside the experiment with a line per flow.
+// trace reads "kind: trace, file: flows.csv", a file beside the experiment with a line per flow: in the form of the
+// public HPCC simulator, which begins with a line that has their number alone, or a CSV.
 // Its first line names the columns: start, src, dst and size, and if wanted class, weight, group
 // and job. Times and sizes have units; hosts are names or numbers; flows of one job have the
 // same word there. What a column does not say is the entry's.
@@ -40,7 +43,13 @@ func (d *flowDecoder) trace(m *yamlnode.Map, pat workload.Pattern, start time) {
 	}
 	defer f.Close()
 	t := traceReader{d: d, pat: pat, start: start, jobs: map[string]int{}}
-	if err := t.read(f); err != nil {
+	text := bufio.NewReader(f)
+	head, _ := text.Peek(64) //nolint:errcheck // read tells it again
+	read := t.read
+	if hpcc.IsFlows(head) {
+		read = func(r io.Reader) error { return t.readHPCC(r, m.Has("class") || len(pat.Ranks) > 0) }
+	}
+	if err := read(text); err != nil {
 		m.Fault("file", "%s: %v", name, err)
 		return
 	}
@@ -97,6 +106,45 @@ func (t *traceReader) read(r io.Reader) error {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 	}
+}
+
+// readHPCC reads flows of the public HPCC simulator. The first starts when the entry does; the class is the
+// priority group, unless the entry has one.
+func (t *traceReader) readHPCC(r io.Reader, class bool) error {
+	list, err := hpcc.Flows(r)
+	if err != nil {
+		return err
+	}
+	g := t.d.plan.Graph
+	hosts := make(map[int]int, g.Nodes()) // by id, which a node of a fabric in this form has as its name
+	for n := range g.Nodes() {
+		if id, err := strconv.Atoi(g.Names[n]); err == nil {
+			hosts[id] = n
+		} else if g.IsHost(n) {
+			hosts[n] = n
+		}
+	}
+	for _, line := range list {
+		f := t.pat.Flow(nil, 0, 0, line.Size, t.start+line.Start)
+		if !class {
+			f.Class = uint8(line.Class)
+		}
+		for _, end := range []struct {
+			id int
+			to *int
+		}{{line.Src, &f.Src}, {line.Dst, &f.Dst}} {
+			n, ok := hosts[end.id]
+			if !ok || !g.IsHost(n) {
+				return fmt.Errorf("line %d: %d is no host of the topology", line.Line, end.id)
+			}
+			*end.to = n
+		}
+		if f.Src == f.Dst || f.Size > maxBytes || line.Start > maxTime {
+			return fmt.Errorf("line %d: %v at %v, want 1B to %v between two hosts within %v", line.Line, f.Size, line.Start, maxBytes, maxTime)
+		}
+		t.flows = append(t.flows, f)
+	}
+	return nil
 }
 
 // flow reads a line. The size comes first, for the rest may follow from it.

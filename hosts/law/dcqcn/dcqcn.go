@@ -4,10 +4,12 @@
 // notification packet cuts it by half of alpha, its estimate of how congested the path is;
 // without them a timer and a byte counter bring it back in three phases, as QCN does.
 //
-// It is a rate law: its window is unbounded, the transport's own bound holds.
+// It is a rate law: its window is unbounded, the transport's own bound holds, unless Params.Window
+// bounds it as the public HPCC simulator does.
 package dcqcn
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/headgate/headgate/hosts/law"
@@ -39,6 +41,9 @@ var _ law.Law = (*Law)(nil)
 func New(p Params) (*Law, error) {
 	if err := param.Check(p.Visit); err != nil {
 		return nil, err
+	}
+	if p.Window > 0 && p.BDP == 0 {
+		return nil, fmt.Errorf("window %g: want 0, since the base round trip, of which it is a part, is not known", p.Window)
 	}
 	line := float64(p.LineRate)
 	return &Law{par: p, current: line, target: line, alpha: 1, increaseAt: units.MaxTime}, nil
@@ -140,7 +145,19 @@ func (l *Law) Timer() units.Time {
 
 // Allowance implements law.Law.
 func (l *Law) Allowance() law.Allowance {
-	return law.Allowance{Rate: max(units.Rate(l.current), 1), Window: law.Unbounded}
+	return law.Allowance{Rate: max(units.Rate(l.current), 1), Window: l.window()}
+}
+
+// window returns how much payload may be in flight.
+func (l *Law) window() units.Bytes {
+	w := l.par.Window * float64(l.par.BDP)
+	switch {
+	case w == 0:
+		return law.Unbounded
+	case l.par.VarWindow:
+		w *= l.current / float64(l.par.LineRate)
+	}
+	return max(units.Bytes(w), 1)
 }
 
 // Alpha returns the estimate of congestion at now, 0 to 1. It falls by g with each period
@@ -167,6 +184,9 @@ type Params struct {
 	AdditiveIncrease, HyperIncrease units.Rate
 	CutInterval                     units.Time
 	KeepTarget                      bool
+	Window                          float64 // in BDPs; 0 for none
+	VarWindow                       bool
+	BDP                             units.Bytes // of the flow, whose Window it is a part of
 }
 
 // Vendor returns the parameters of NICs as the public HPCC simulator has them. PACC's
@@ -205,5 +225,10 @@ func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Of(s, "additive_increase", &p.AdditiveIncrease, max(def.AdditiveIncrease, 1), param.Above(0), "what an event adds to the target rate; default 40 Mb/s at 40 Gb/s, NICs' 8 Mb/s")
 	param.Of(s, "hyper_increase", &p.HyperIncrease, max(def.HyperIncrease, 1), param.Above(0), "the same in hyper increase; default 400 Mb/s at 40 Gb/s, NICs' 80 Mb/s")
 	param.Of(s, "cut_interval", &p.CutInterval, f.Stretch(def.CutInterval), param.AtLeast(0), "least time between two cuts, a notification that comes sooner waits for it; 0s cuts at each, as the paper does")
+	if s.Fills() {
+		p.BDP = f.BDP()
+	}
+	param.Of(s, "window", &p.Window, 0, param.From(0, 1000), "bound of the payload in flight, in line rate times base round trip (1 is has_win of the public HPCC simulator); 0 for none")
+	param.Bool(s, "var_window", &p.VarWindow, false, "the window shrinks and grows with the rate (var_win of the public HPCC simulator)")
 	param.Bool(s, "keep_target", &p.KeepTarget, def.KeepTarget, "leave the target rate alone when a flow is cut again before it has increased, as NICs do; the paper lowers it with each cut")
 }

@@ -223,3 +223,35 @@ func BenchmarkOnAck(b *testing.B) {
 		l.OnAck(&ack)
 	}
 }
+
+// A window bounds what is in flight; where it varies it follows the rate, as in the public HPCC simulator.
+func TestWindow(t *testing.T) {
+	flow := law.Flow{Rate: 100 * units.Gbps, BaseRTT: 8 * us}
+	for _, c := range []struct {
+		window            float64
+		vary              bool
+		full, half, least units.Bytes
+	}{
+		{0, false, law.Unbounded, law.Unbounded, law.Unbounded},
+		{0, true, law.Unbounded, law.Unbounded, law.Unbounded},
+		{1, false, 100_000, 100_000, 100_000},
+		{1.5, true, 150_000, 75_000, 150},
+	} {
+		p := param.For[dcqcn.Params](flow)
+		p.Window, p.VarWindow = c.window, c.vary
+		l := newLaw(t, p)
+		full := l.Allowance().Window
+		l.OnEvent(law.CNP, 0)
+		half := l.Allowance().Window
+		for range 100 {
+			l.OnEvent(law.CNP, 0)
+		}
+		if least := l.Allowance().Window; full != c.full || half != c.half || least != c.least {
+			t.Errorf("window %g, varying %v: %v, %v and %v, want %v, %v and %v", c.window, c.vary, full, half, least, c.full, c.half, c.least)
+		}
+	}
+	p := params(100*units.Gbps, func(p *dcqcn.Params) { p.Window = 1 })
+	if _, err := dcqcn.New(p); err == nil || !strings.Contains(err.Error(), "window 1: want 0, since the base round trip") {
+		t.Errorf("a window of an unknown round trip: %v", err)
+	}
+}
