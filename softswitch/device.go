@@ -38,6 +38,12 @@ func (s *Switch) Now() units.Time { return s.driver.time() }
 // members of action selector groups that watch the port, and gNMI's streams look at once. It waits for
 // a write in progress, so the caller must not hold the lock.
 func (s *Switch) portState(n uint32, up bool) {
+	if !up {
+		s.mu.Lock()
+		s.dataplane.lostCarrier(n, s.driver.time())
+		s.mu.Unlock()
+		s.driver.post(func() {}) // makes the driver compute anew what is due next
+	}
 	s.tellFollowers()
 	if err := s.server.SetPortState(n, up); err != nil {
 		s.log.Error("groups do not follow the port's state", "switch", s.name, "port", n, "up", up, "err", err)

@@ -74,6 +74,26 @@ func (c *dataplane) unpause(number uint32, class int, now units.Time) {
 	}
 }
 
+// lostCarrier ends the pauses and storms of a port without a carrier: whoever sent them is no longer there to
+// resume the classes, and what waits is for whoever comes next.
+func (c *dataplane) lostCarrier(number uint32, now units.Time) {
+	p := c.port(number)
+	if p == nil || c.pfc == nil {
+		return
+	}
+	for class := range p.received {
+		r := &p.received[class]
+		if r.storm {
+			r.storm = false
+			c.stormed(number, class, false)
+		}
+		*r = received{since: now, until: now, heard: r.heard}
+		for _, q := range c.pfc.queues[class] {
+			_ = c.tm.Pause(number, q, now, now) // both exist
+		}
+	}
+}
+
 // setWatch replaces the watchdog's settings, also those of storms in progress. Without a watchdog all
 // storms end, and their classes obey from the next PAUSE on.
 func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {

@@ -136,3 +136,30 @@ func TestStormSettings(t *testing.T) {
 		t.Errorf("%d frames arrived after a PAUSE without a watchdog", len(h2.got)-n)
 	}
 }
+
+// TestCarrierLossIsNoStorm: a host pauses class 3 once, as any host may, and then its cable is cut. Nothing
+// can resume the class any more, so the loss of the carrier does, and the watchdog sees no storm.
+func TestCarrierLossIsNoStorm(t *testing.T) {
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 2 * units.Second}}, pfcRate)
+	h2.send(0, pauseFrame(65535, 3)) // 4.2 s
+	h1.send(100*ms, frame(2, 3, 1, 100))
+	loop.RunUntil(units.Second)
+	if len(h2.got) != 0 {
+		t.Fatalf("%d frames passed a pause", len(h2.got))
+	}
+	s.portState(2, false)
+	loop.RunUntil(4 * units.Second)
+	if st := stats(t, s, 2).PFC; st.Storms[3] != 0 || st.Storming != 0 {
+		t.Errorf("after the cut: %+v, want no storm", st)
+	}
+	// In a storm, the cut ends it.
+	h2.send(4*units.Second, pauseFrame(65535, 3))
+	loop.RunUntil(7 * units.Second)
+	if st := stats(t, s, 2).PFC; st.Storming != 1<<3 {
+		t.Fatalf("%+v, want a storm", st)
+	}
+	s.portState(2, false)
+	if st := stats(t, s, 2).PFC; st.Storming != 0 || st.Storms[3] != 1 {
+		t.Errorf("after the second cut: %+v, want one storm that is over", st)
+	}
+}
