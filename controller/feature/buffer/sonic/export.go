@@ -48,6 +48,7 @@ func Export(c *config.Config, s *config.Switch, o Options) (db DB, warnings []st
 	if !e.broken {
 		e.links()
 		e.queues()
+		e.marks()
 		e.watchdog()
 	}
 	if !e.broken {
@@ -226,9 +227,6 @@ func (e *exporter) queues() {
 				k.Queue, dscp, k.Class, other)
 			return
 		}
-	}
-	if len(q.ECN) > 0 {
-		e.warnings = append(e.warnings, "qos.ecn: is left out: the switch keeps its WRED_PROFILE and QUEUE")
 	}
 }
 

@@ -38,6 +38,7 @@ type importer struct {
 	ports  []string                            // those under PFC, sorted
 	h      headroom.Config
 	class  [dscps]qos.Class
+	ecn    []qos.ECN
 	dog    pfcwatchdog.Config
 }
 
@@ -47,7 +48,7 @@ type importer struct {
 // the tables have is in Imported.Left. Tables of other purposes are not looked at.
 func Import(file string, text []byte, approximate bool) (*Imported, error) {
 	r := newImporter(text, approximate)
-	for _, step := range []func(){r.links, r.classes, r.buffer, r.queues, r.watch} {
+	for _, step := range []func(){r.links, r.classes, r.buffer, r.queues, r.marks, r.watch} {
 		if !r.broken {
 			step()
 		}
@@ -55,7 +56,7 @@ func Import(file string, text []byte, approximate bool) (*Imported, error) {
 	if err := yamlnode.NewError(file, merged(r.faults), maxFaults); err != nil {
 		return nil, err
 	}
-	return &Imported{sections(r.h, r.class, r.dog), r.warnings, r.left()}, nil
+	return &Imported{sections(r.h, r.class, r.ecn, r.dog), r.warnings, r.left()}, nil
 }
 
 // newImporter reads the tables.

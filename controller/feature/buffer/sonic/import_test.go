@@ -115,6 +115,9 @@ func TestImportFaults(t *testing.T) {
 		"another dog":         {shared, `"detection_time": "200"`, `"detection_time": "300"`, "PFC_WD|Ethernet0|detection_time: is 300, want 200 as PFC_WD|Ethernet4"},
 		"a quick dog":         {shared, `"detection_time": "200"`, `"detection_time": "20"`, `PFC_WD|Ethernet0|detection_time: is "20", want 100 to 5000`},
 		"a wild dog":          {shared, `"action": "drop"`, `"action": "bite"`, `PFC_WD|Ethernet0|action: is "bite", want drop, forward or alert`},
+		"no WRED_PROFILE":     {golden(t, "ecn"), `"wred_profile": "ecn_64_64_5"`, `"wred_profile": "x"`, `QUEUE|Ethernet0|5|wred_profile: is "x", want a row of WRED_PROFILE`},
+		"marks that fall":     {golden(t, "ecn"), `"green_max_threshold": "10000000"`, `"green_max_threshold": "9"`, `WRED_PROFILE|ecn_1000000_10000000_100|green_max_threshold: is "9", want 1000000 to`},
+		"marks of a port":     {strings.ReplaceAll(golden(t, "ecn"), `"speed": "40000"`, `"speed": "100000"`), "{", "{", `QUEUE|Ethernet8|3|wred_profile: is marking from 100000 to 200000, want from 1000000 to 10000000`},
 		"frames":              {shared, `"mtu": "9100"`, `"mtu": "1500"`, "PORT|Ethernet0|mtu: is 1500, want 9100 as PORT|Ethernet4|mtu"},
 	} {
 		if !strings.Contains(c.text, c.old) {

@@ -36,6 +36,8 @@ const (
 	tablePFC     = "MAP_PFC_PRIORITY_TO_QUEUE"
 	tablePFCPG   = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"
 	tablePFCWD   = "PFC_WD"
+	tableWRED    = "WRED_PROFILE"
+	tableEgress  = "QUEUE"
 
 	ingressPool, egressPool       = "ingress_lossless_pool", "egress_lossless_pool"
 	ingressLossy                  = "ingress_lossy_profile"
@@ -46,7 +48,7 @@ const (
 )
 
 // owned are the tables that are read; all but tablePFCPG are written, of PORT only some fields.
-var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCPG, tablePFCWD}
+var owned = []string{tablePool, tableProfile, tablePG, tableQueue, tablePort, tableCable, tablePortQoS, tableDSCP, tableTCQueue, tableTCPG, tablePFC, tablePFCPG, tablePFCWD, tableWRED, tableEgress}
 
 // Limits of SONiC's YANG.
 const (
@@ -75,6 +77,7 @@ type policy struct {
 	tc       [dscps]uint8            // traffic class of each DSCP
 	traffic  map[uint8]qos.Class     // class and queue of each traffic class that a DSCP has
 	queue    [headroom.Classes]uint8 // of each class; that of its number where no DSCP has it
+	marks    [][]qos.ECN             // of each port
 	watchdog pfcwatchdog.Config      // without DetectionTime there is none
 }
 

@@ -75,9 +75,11 @@ const classes = "qos: {classes: [{dscp: 24, class: 3}, {dscp: 26, class: 4, queu
 
 // goldens are sections and the tables that they are exported as.
 var goldens = map[string]string{
-	"sih":            classes + "buffer: {policy: sih, size: 16MB, lossless: [3, 4], private: 3KB, lossy_private: 1KB, headroom: 60KB, alpha: 1/16, resume_gap: 3KB}\n",
-	"static":         classes + "buffer: {policy: static, size: 16MB, lossless: [3], threshold: 400KB, mtu: 9216B}\n",
-	"adaptive":       "buffer: {policy: adaptive, size: 4MB, lossless: [0], alpha: 2}\npfc_watchdog: {detection_time: 150ms, restoration_time: 2s, action: forward}\n",
+	"sih":      classes + "buffer: {policy: sih, size: 16MB, lossless: [3, 4], private: 3KB, lossy_private: 1KB, headroom: 60KB, alpha: 1/16, resume_gap: 3KB}\n",
+	"static":   classes + "buffer: {policy: static, size: 16MB, lossless: [3], threshold: 400KB, mtu: 9216B}\n",
+	"adaptive": "buffer: {policy: adaptive, size: 4MB, lossless: [0], alpha: 2}\npfc_watchdog: {detection_time: 150ms, restoration_time: 2s, action: forward}\n",
+	"ecn": strings.Replace(classes, "classes:", "ecn: [{queue: 3, rate: 40Gbps, kmin: 100KB, kmax: 200KB, pmax: 0.07}, {queue: 3, rate: 100Gbps, kmin: 1MB, kmax: 10MB, pmax: 1}, {queue: 5, kmin: 64B, kmax: 64B, pmax: 0.05}], classes:", 1) +
+		"buffer: {policy: sih, size: 16MB, lossless: [3], headroom: 120KB}\n",
 	"oversubscribed": classes + "buffer: {policy: oversubscribed, size: 16MB, lossless: [3], headroom: 60KB}\npfc_watchdog: {detection_time: 400ms}\n",
 }
 

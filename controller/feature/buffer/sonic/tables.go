@@ -72,6 +72,7 @@ func (p *policy) tables() (DB, error) {
 		db[tablePortQoS][at.name] = map[string]string{
 			"dscp_to_tc_map": mapName, "tc_to_queue_map": mapName, "tc_to_pg_map": mapName, "pfc_to_queue_map": mapName, "pfc_enable": list(p.mmu.Lossless),
 		}
+		p.mark(db, at.name, p.marks[i])
 	}
 	p.watch(db)
 	return db, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // sections returns a policy as sections of a fabric file.
-func sections(h headroom.Config, class [dscps]qos.Class, d pfcwatchdog.Config) []byte {
+func sections(h headroom.Config, class [dscps]qos.Class, ecn []qos.ECN, d pfcwatchdog.Config) []byte {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "buffer:\n  policy: %s\n  size: %dB\n  lossless: [%s]\n  mtu: %dB\n", h.Policy, h.Buffer, strings.ReplaceAll(list(h.Lossless), ",", ", "), h.MTU)
 	fmt.Fprintf(&w, "  private: %dB\n  lossy_private: %dB\n  resume_gap: %dB\n", h.Private, h.LossyPrivate, h.ResumeGap)
@@ -32,8 +32,21 @@ func sections(h headroom.Config, class [dscps]qos.Class, d pfcwatchdog.Config) [
 			fmt.Fprintf(&classes, "    - {dscp: %d, class: %d, queue: %d}\n", k.DSCP, k.Class, k.Queue)
 		}
 	}
+	if classes.Len() > 0 || len(ecn) > 0 {
+		w.WriteString("qos:\n")
+	}
 	if classes.Len() > 0 {
-		w.WriteString("qos:\n  classes:\n" + classes.String())
+		w.WriteString("  classes:\n" + classes.String())
+	}
+	for i, k := range ecn {
+		if i == 0 {
+			w.WriteString("  ecn:\n")
+		}
+		rate := ""
+		if k.Rate != 0 {
+			rate = fmt.Sprintf("rate: %v, ", k.Rate)
+		}
+		fmt.Fprintf(&w, "    - {queue: %d, %skmin: %dB, kmax: %dB, pmax: %v}\n", k.Queue, rate, k.KMin, k.KMax, k.PMax)
 	}
 	if d.DetectionTime > 0 {
 		fmt.Fprintf(&w, "pfc_watchdog: {detection_time: %v, restoration_time: %v, action: %s}\n", d.DetectionTime, d.RestorationTime, d.Action)

@@ -29,6 +29,8 @@ var models = map[string]struct {
 	tableTCQueue: {"sonic-tc-queue-map", []string{"name"}, []string{"tc", "qindex"}},
 	tableTCPG:    {"sonic-tc-priority-group-map", []string{"name"}, []string{"tc", "pg"}},
 	tablePFC:     {"sonic-pfc-priority-queue-map", []string{"name"}, []string{"pfc_priority", "qindex"}},
+	tableWRED:    {"sonic-wred-profile", []string{"name"}, nil},
+	tableEgress:  {"sonic-queue", []string{"ifname", "qindex"}, nil},
 	tablePFCWD:   {"sonic-pfcwd", []string{"ifname"}, nil},
 }
 
