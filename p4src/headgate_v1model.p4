@@ -30,7 +30,7 @@
 // A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
-#define HEADGATE_VERSION "1.4.0"
+#define HEADGATE_VERSION "1.5.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
 // 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
 // 1.2.0  Pools count what an older policy holds; SPFC's port states in the pipeline; a limit
@@ -38,6 +38,7 @@
 // 1.3.0  Queue pairs of sources are learned from acknowledgements; what is not ours on the
 //        shim's UDP port passes.
 // 1.4.0  IPv6, in all that IPv4 has; the gateway, which answers ARP, neighbour solicitations and pings.
+// 1.5.0  Each switch has a seed for the hash that chooses next hops, which may look at queue pairs.
 
 #include <core.p4>
 #include <v1model.p4>

@@ -3,6 +3,7 @@ package preview
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/feature/buffer"
 	"github.com/headgate/headgate/controller/feature/pacc"
 	"github.com/headgate/headgate/controller/feature/qos"
+	"github.com/headgate/headgate/controller/feature/routing"
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/headroom"
 	"github.com/headgate/headgate/p4src/ids"
@@ -57,6 +59,9 @@ func translate(variant string, applied *config.Config, down map[string]bool) (*t
 		}}
 	}
 	for _, s := range c.Switches {
+		if s.Target.Chip() != "" {
+			t.note("%s: by which of several next hops a flow leaves it is up to the chip's hash, so another may do in its place", s.Name)
+		}
 		for _, p := range s.Ports {
 			if p.Rate > 0 {
 				t.note("%s:%d has a rate of its own, which is taken for both directions of its link", s.Name, p.Number)
@@ -136,9 +141,25 @@ func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 		add(s.Name)
 	}
 	for _, l := range c.Links {
-		g.Links = append(g.Links, topo.Link{A: at[l.A.Node], B: at[l.B.Node], Rate: l.Rate, Delay: l.Delay, Down: down[l.Name]})
+		g.Links = append(g.Links, topo.Link{
+			A: at[l.A.Node], B: at[l.B.Node], PortA: l.A.Port, PortB: l.B.Port, Rate: l.Rate, Delay: l.Delay, Down: down[l.Name],
+		})
 	}
+	g.ECMP = newECMP(c)
 	return g
+}
+
+// newECMP makes switches choose among next hops as they do, in the order of graphOf.
+func newECMP(c *config.Config) *topo.ECMP {
+	e := &topo.ECMP{RoCEPort: ids.UDPPortRoCE, MaxQDPort: soze.Of(c).UDPPort}
+	for _, h := range c.Hosts {
+		e.Add(h.IPv4, 0, 0)
+	}
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		e.Add(netip.Addr{}, routing.SeedOf(s), routing.Of(s).Fields())
+	}
+	return e
 }
 
 // newBuffer makes the buffer of a switch: the controller's own configuration of it, with the ports in

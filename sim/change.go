@@ -102,7 +102,8 @@ func (s *Sim) SetLink(link int, down bool) error {
 		if s.flows[i].tx == nil {
 			continue
 		}
-		if down {
+		// Switches choose by the number of next hops, so with ECMP other flows change their paths, too.
+		if down || s.graph.ECMP != nil {
 			if err := s.reroute(int32(i), link); err != nil {
 				return err
 			}
@@ -132,13 +133,17 @@ func (s *partition) flushPort(i int32) {
 	}
 }
 
-// reroute gives a flow new paths if one of its own crosses a link.
+// reroute gives a flow new paths if one of its own crosses a link, or switches choose anew.
 func (s *Sim) reroute(i int32, link int) error {
 	f := &s.flows[i]
-	if !s.crosses(f.route, f.hops, link) && !s.crosses(f.back, f.hops, link) {
-		return nil
+	hash := s.hashOf(f.spec, i)
+	if s.graph.ECMP == nil {
+		if !s.crosses(f.route, f.hops, link) && !s.crosses(f.back, f.hops, link) {
+			return nil
+		}
+		hash = splitmix(s.flowHash(f.spec, i))
 	}
-	route, back, hops, err := s.newRoutes(int(f.src), int(f.dst), splitmix(s.flowHash(f.spec, i)))
+	route, back, hops, err := s.newRoutes(int(f.src), int(f.dst), f.spec, hash)
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,9 @@ type FlowSpec struct {
 	Group      int     // whose bytes are counted together; 0 to Config.Groups-1
 	Weight     float64 // for laws that have one; 0 means 1
 	Law        LawMaker
-	Tag        int // the caller's
-	Job        int // flows of one job, such as a coflow, have the same; 0 for none
+	Tag        int    // the caller's
+	SrcPort    uint16 // of UDP, by which switches of a graph with ECMP choose; 0 for one drawn
+	Job        int    // flows of one job, such as a coflow, have the same; 0 for none
 	// Paced spreads each window over a round trip.
 	Paced bool
 	// Deadline is when the flow should end after its start, 0 for never; DeadlineFactor is the
@@ -59,6 +60,14 @@ type Needs struct {
 	Delay bool // the one-way delay
 }
 
+// needs returns what the data packets of a flow must carry.
+func (f *FlowSpec) needs() Needs {
+	if n, ok := f.Law.(interface{ Needs() Needs }); ok {
+		return n.Needs()
+	}
+	return Needs{}
+}
+
 // FlowInfo is what a law may know of its flow and path when the flow starts.
 type FlowInfo = law.Flow
 
@@ -75,7 +84,7 @@ type Result struct {
 
 // FlowInfo returns what a law would know of an endless flow between two hosts.
 func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
-	route, back, hops, err := s.newRoutes(src, dst, 0)
+	route, back, hops, err := s.newRoutes(src, dst, &FlowSpec{}, 0)
 	if err != nil {
 		return FlowInfo{}, err
 	}
@@ -130,9 +139,7 @@ func (s *Sim) Start(spec *FlowSpec) error {
 
 // expect makes ready for what flows of a kind need that have not been there before.
 func (s *Sim) expect(spec *FlowSpec) {
-	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
-		s.require(n.Needs())
-	}
+	s.require(spec.needs())
 	if spec.Precedence > 0 {
 		s.rank()
 	}
@@ -143,13 +150,10 @@ func (s *Sim) admit(spec *FlowSpec) (int32, error) {
 	i := int32(len(s.flows))
 	f := flow{
 		spec: spec, src: int32(spec.Src), dst: int32(spec.Dst), class: spec.Class, precedence: spec.Precedence, group: int32(spec.Group),
-		wakeAt: units.MaxTime, timerAt: units.MaxTime,
-	}
-	if n, ok := spec.Law.(interface{ Needs() Needs }); ok {
-		f.needs = n.Needs()
+		wakeAt: units.MaxTime, timerAt: units.MaxTime, needs: spec.needs(),
 	}
 	var err error
-	if f.route, f.back, f.hops, err = s.newRoutes(spec.Src, spec.Dst, s.hashOf(spec, i)); err != nil {
+	if f.route, f.back, f.hops, err = s.newRoutes(spec.Src, spec.Dst, spec, s.hashOf(spec, i)); err != nil {
 		return 0, err
 	}
 	s.routeCNPs(&f)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate/cnpgen"
+	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )
 
@@ -221,7 +222,7 @@ func (s *Sim) routeCNPs(f *flow) {
 			continue
 		}
 		var err error
-		if s.path, err = s.router.Path(s.path[:0], int(node), int(f.src), 0); err == nil {
+		if s.path, err = s.router.Path(s.path[:0], int(node), int(f.src), topo.Flow{}); err == nil {
 			s.cnpRoutes[key] = s.storeRoute(s.path)
 		}
 	}

@@ -1,25 +1,41 @@
 package sim
 
-import "github.com/headgate/headgate/units"
+import (
+	"cmp"
+
+	"github.com/headgate/headgate/sim/topo"
+	"github.com/headgate/headgate/units"
+)
 
 // newRoutes stores the paths of a flow and of its acknowledgements and returns where they
 // start in Sim.routes. Both have the same number of hops, for links work in both
-// directions or not at all.
-func (s *Sim) newRoutes(src, dst int, hash uint64) (route, back, hops int32, err error) {
-	s.path, err = s.router.Path(s.path[:0], src, dst, hash)
+// directions or not at all. An acknowledgement has its packet's ports, as NICs give it, with another queue pair.
+func (s *Sim) newRoutes(src, dst int, spec *FlowSpec, hash uint64) (route, back, hops int32, err error) {
+	f := topo.Flow{Hash: hash, SrcPort: cmp.Or(spec.SrcPort, firstDynamic|uint16(hash>>50))}
+	if e := s.graph.ECMP; e != nil {
+		f.DstPort = e.RoCEPort
+		if spec.needs().MaxQD {
+			f.DstPort = e.MaxQDPort
+		}
+	}
+	s.path, err = s.router.Path(s.path[:0], src, dst, f)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	hops = int32(len(s.path))
 	route = s.storeRoute(s.path)
-	s.path, err = s.router.Path(s.path[:0], dst, src, hash^backSalt)
+	f.Hash ^= backSalt
+	s.path, err = s.router.Path(s.path[:0], dst, src, f)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	return route, s.storeRoute(s.path), hops, nil
 }
 
-// backSalt makes a flow's acknowledgements choose their own path, as another five-tuple would.
+// firstDynamic is the first of the 2^14 dynamic ports of RFC 6335, which RoCE has for entropy.
+const firstDynamic = 0xC000
+
+// backSalt makes a flow's acknowledgements choose their own path.
 const backSalt = 0x5851F42D4C957F2D
 
 // flowHash stands for the hash of a flow's five-tuple: the run's seed and the flow's

@@ -7,7 +7,7 @@ package ids
 // PipelineName and PipelineVersion identify the program in its P4Info.
 const (
 	PipelineName    = "headgate"
-	PipelineVersion = "1.4.0"
+	PipelineVersion = "1.5.0"
 )
 
 // Tables, and the fields of their keys.
@@ -35,8 +35,12 @@ const (
 	FieldPuntTableDstAddr            uint32 = 2          // dst_addr, TERNARY, 32 bits
 	TablePuntLimit                   uint32 = 0x02030002 // ingress.punt.punt_limit
 	TablePuntLimitName                      = "ingress.punt.punt_limit"
+	TableECMPHash                    uint32 = 0x02020003 // ingress.routing.ecmp_hash
+	TableECMPHashName                       = "ingress.routing.ecmp_hash"
+	FieldECMPHashRoCE                uint32 = 1          // roce, EXACT, 1 bits
 	TableECMPHashIPv6                uint32 = 0x02020006 // ingress.routing.ecmp_hash_ipv6
 	TableECMPHashIPv6Name                   = "ingress.routing.ecmp_hash_ipv6"
+	FieldECMPHashIPv6RoCE            uint32 = 1          // roce, EXACT, 1 bits
 	TableIPv4LPM                     uint32 = 0x02020001 // ingress.routing.ipv4_lpm
 	TableIPv4LPMName                        = "ingress.routing.ipv4_lpm"
 	FieldIPv4LPMDstAddr              uint32 = 1          // dst_addr, LPM, 32 bits
@@ -143,10 +147,21 @@ const (
 	ActionSetPuntLimitName                   = "ingress.punt.set_punt_limit"
 	ParamSetPuntLimitInterval         uint32 = 1          // interval, 32 bits
 	ParamSetPuntLimitTolerance        uint32 = 2          // tolerance, 32 bits
+	ActionHashFiveTuple               uint32 = 0x01020004 // ingress.routing.hash_five_tuple
+	ActionHashFiveTupleName                  = "ingress.routing.hash_five_tuple"
+	ParamHashFiveTupleSeed            uint32 = 1          // seed, 32 bits
+	ActionHashQueuePair               uint32 = 0x01020005 // ingress.routing.hash_queue_pair
+	ActionHashQueuePairName                  = "ingress.routing.hash_queue_pair"
+	ParamHashQueuePairSeed            uint32 = 1          // seed, 32 bits
 	ActionHashFiveTupleIPv6           uint32 = 0x01020006 // ingress.routing.hash_five_tuple_ipv6
 	ActionHashFiveTupleIPv6Name              = "ingress.routing.hash_five_tuple_ipv6"
+	ParamHashFiveTupleIPv6Seed        uint32 = 1          // seed, 32 bits
+	ActionHashQueuePairIPv6           uint32 = 0x01020007 // ingress.routing.hash_queue_pair_ipv6
+	ActionHashQueuePairIPv6Name              = "ingress.routing.hash_queue_pair_ipv6"
+	ParamHashQueuePairIPv6Seed        uint32 = 1          // seed, 32 bits
 	ActionHashFlowLabel               uint32 = 0x01020008 // ingress.routing.hash_flow_label
 	ActionHashFlowLabelName                  = "ingress.routing.hash_flow_label"
+	ParamHashFlowLabelSeed            uint32 = 1          // seed, 32 bits
 	ActionSetNextHop                  uint32 = 0x01020001 // ingress.routing.set_next_hop
 	ActionSetNextHopName                     = "ingress.routing.set_next_hop"
 	ParamSetNextHopPort               uint32 = 1          // port, 9 bits

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Longest-prefix match to a group of next hops, for both versions of IP; a hash of the flow chooses
-// among them, so that a flow keeps its way. shared/routing.p4 is the same for IPv4 alone.
+// among them, so that a flow keeps its way. shared/routing.p4 is the same for IPv4
+// alone, without a seed.
 
 #ifndef HEADGATE_V1MODEL_ROUTING_P4
 #define HEADGATE_V1MODEL_ROUTING_P4
@@ -14,31 +15,65 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
     @max_group_size(MAX_GROUP_MEMBERS)
     ECMP_SELECTOR(ecmp, ECMP_MEMBERS, ECMP_HASH_BITS);
 
-    // Tables that share a selector must give it the same fields.
+    // A CRC is linear: a seed hashed with the flow would turn the hashes of all flows alike, and
+    // switches in a row would choose alike. What an addition carries depends on the flow (Go
+    // package internal/ecmp). Tables that share a selector must give it the same fields.
     @hidden
-    action hash_ipv4() {
+    action add_seed(in bit<32> seed) {
+        meta.target.hash_sum = meta.target.flow_hash + seed;
+        meta.target.hash_difference = meta.target.flow_hash - seed;
+    }
+
+    @id(ID_ACTION_HASH_FIVE_TUPLE)
+    action hash_five_tuple(@id(1) bit<32> seed) {
         CRC_32(meta.target.flow_hash, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol,
                meta.l4_src_port, meta.l4_dst_port);
+        add_seed(seed);
+    }
+
+    @id(ID_ACTION_HASH_QUEUE_PAIR)
+    action hash_queue_pair(@id(1) bit<32> seed) {
+        CRC_32(meta.target.flow_hash, hdr.ipv4.src_addr, hdr.ipv4.dst_addr, hdr.ipv4.protocol,
+               meta.l4_src_port, meta.l4_dst_port, hdr.bth.dst_qp);
+        add_seed(seed);
+    }
+
+    @id(ID_TABLE_ECMP_HASH)
+    table ecmp_hash {
+        key = { meta.target.roce : exact @id(1) @name("roce"); }
+        actions = { hash_five_tuple; hash_queue_pair; }
+        default_action = hash_five_tuple(0);
+        size = 2;
     }
 
     // A fragment, and a packet with an extension header, have no ports.
     @id(ID_ACTION_HASH_FIVE_TUPLE_IPV6)
-    action hash_five_tuple_ipv6() {
+    action hash_five_tuple_ipv6(@id(1) bit<32> seed) {
         CRC_32(meta.target.flow_hash, hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.next_header,
                meta.l4_src_port, meta.l4_dst_port);
+        add_seed(seed);
+    }
+
+    @id(ID_ACTION_HASH_QUEUE_PAIR_IPV6)
+    action hash_queue_pair_ipv6(@id(1) bit<32> seed) {
+        CRC_32(meta.target.flow_hash, hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.next_header,
+               meta.l4_src_port, meta.l4_dst_port, hdr.bth.dst_qp);
+        add_seed(seed);
     }
 
     // RFC 6438: addresses and flow label say what belongs together.
     @id(ID_ACTION_HASH_FLOW_LABEL)
-    action hash_flow_label() {
+    action hash_flow_label(@id(1) bit<32> seed) {
         CRC_32(meta.target.flow_hash, hdr.ipv6.src_addr, hdr.ipv6.dst_addr, hdr.ipv6.flow_label);
+        add_seed(seed);
     }
 
     @id(ID_TABLE_ECMP_HASH_IPV6)
     table ecmp_hash_ipv6 {
-        actions = { hash_five_tuple_ipv6; hash_flow_label; }
-        default_action = hash_five_tuple_ipv6();
-        size = 1;
+        key = { meta.target.roce : exact @id(1) @name("roce"); }
+        actions = { hash_five_tuple_ipv6; hash_queue_pair_ipv6; hash_flow_label; }
+        default_action = hash_five_tuple_ipv6(0);
+        size = 2;
     }
 
     @id(ID_ACTION_SET_NEXT_HOP)
@@ -52,8 +87,9 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_TABLE_IPV4_LPM)
     table ipv4_lpm {
         key = {
-            hdr.ipv4.dst_addr     : lpm @id(1) @name("dst_addr");
-            meta.target.flow_hash : selector;
+            hdr.ipv4.dst_addr           : lpm @id(1) @name("dst_addr");
+            meta.target.hash_sum        : selector;
+            meta.target.hash_difference : selector;
         }
         actions = { set_next_hop; @defaultonly NoAction; }
         const default_action = NoAction();
@@ -64,8 +100,9 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
     @id(ID_TABLE_IPV6_LPM)
     table ipv6_lpm {
         key = {
-            hdr.ipv6.dst_addr     : lpm @id(1) @name("dst_addr");
-            meta.target.flow_hash : selector;
+            hdr.ipv6.dst_addr           : lpm @id(1) @name("dst_addr");
+            meta.target.hash_sum        : selector;
+            meta.target.hash_difference : selector;
         }
         actions = { set_next_hop; @defaultonly NoAction; }
         const default_action = NoAction();
@@ -76,6 +113,7 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
     // The tables share the selector, and each has its own copy of its action. BMv2 finds the way on
     // from a hit, but not from a copy that is the other table's.
     apply {
+        meta.target.roce = (bit<1>)(hdr.bth.isValid() && meta.target.foreign == 0);
         if (hdr.ipv6.isValid()) {
             // RFC 4291 §2.5.6: no router forwards to or from an address of a link.
             if (hdr.ipv6.dst_addr[127:120] == 0xff || hdr.ipv6.dst_addr[127:118] == LINK_LOCAL ||
@@ -94,7 +132,7 @@ control Routing(inout headers_t hdr, inout metadata_t meta) {
         } else if (!hdr.ipv4.isValid()) {
             meta.drop_reason = DROP_NOT_IPV4;
         } else {
-            hash_ipv4();
+            ecmp_hash.apply();
             if (!ipv4_lpm.apply().hit || meta.decided == 0) {
                 meta.drop_reason = DROP_NO_ROUTE;
             } else if (hdr.ipv4.ttl <= 1) {

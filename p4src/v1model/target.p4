@@ -30,7 +30,10 @@
 // BufferPolicy sets them.
 struct target_t {
     bit<1>  foreign;        // to the shim's UDP port, and without a shim
-    bit<32> flow_hash;      // by which the next hop is chosen
+    bit<1>  roce;           // a transport header of InfiniBand says which queue pair it is for
+    bit<32> flow_hash;
+    bit<32> hash_sum;       // of flow_hash and the switch's seed: by it and the difference the
+    bit<32> hash_difference; // next hop is chosen
     bit<6>  dscp;           // of either version of IP
     bit<1>  own;            // the address asked for is the gateway's
     mac_t   gateway_mac;    // what to answer with; 0 for no answer

@@ -217,6 +217,7 @@ func (d *flowDecoder) single(m *yamlnode.Map, pat workload.Pattern, start time) 
 	from, to := d.host(m, "from"), d.host(m, "to")
 	size, stop := m.Bytes("size", 0, 0, maxBytes), m.Time("stop", 0, 0, maxTime)
 	count, every := m.Int("count", 1, 1, 1_000_000), m.Time("every", 0, 0, maxTime)
+	pat.SrcPort = uint16(m.Int("src_port", 0, 1, 65535))
 	if from == to {
 		m.Fault("to", "is the sender itself")
 	} else {

@@ -1,6 +1,44 @@
 package topo
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/headgate/headgate/internal/ecmp"
+)
+
+// ECMP makes the switches of a graph choose as real ones do: by what they hash of a flow.
+type ECMP struct {
+	Addresses []netip.Addr  // of nodes; switches have none
+	Seeds     []uint32      // of nodes; hosts have none
+	By        []ecmp.Fields // of nodes
+	// RoCEPort and MaxQDPort are UDP's, where flows go: those that carry maxQD to the second.
+	RoCEPort, MaxQDPort uint16
+}
+
+// Add adds the next node.
+func (e *ECMP) Add(address netip.Addr, seed uint32, by ecmp.Fields) {
+	e.Addresses, e.Seeds, e.By = append(e.Addresses, address), append(e.Seeds, seed), append(e.By, by)
+}
+
+// Flow is what a path is chosen by.
+type Flow struct {
+	// Hash stands for all that is not given.
+	Hash uint64
+	// SrcPort and DstPort are UDP's, where the graph has an ECMP.
+	SrcPort, DstPort uint16
+}
+
+// choose returns the place of the next hop that a flow between two hosts takes at a node.
+func (e *ECMP) choose(node, src, dst int, f Flow, hops int) int {
+	tuple := ecmp.Flow{
+		Src: e.Addresses[src], Dst: e.Addresses[dst], Protocol: 17, SrcPort: f.SrcPort, DstPort: f.DstPort,
+		By: e.By[node], QueuePair: uint32(f.Hash) & 0xffffff,
+	}
+	return tuple.Choose(e.Seeds[node], hops)
+}
 
 // Router finds equal-cost shortest paths. It remembers the next hops towards each switch
 // that hosts attach to, and forgets them when a link fails or comes back. It is owned by
@@ -38,9 +76,9 @@ func (r *Router) SetDown(link int, down bool) {
 }
 
 // Path appends to path the ports that a packet from host src leaves by on its way to host
-// dst. At every node it takes one of the equal-cost next hops by hash, which each node
-// salts with its own number so that switches in a row do not all choose alike.
-func (r *Router) Path(path []int32, src, dst int, hash uint64) ([]int32, error) {
+// dst. At every node it takes one of the equal-cost next hops: by the graph's ECMP, or, since most
+// graphs have no addresses, by f.Hash alone, which each node salts with its own number.
+func (r *Router) Path(path []int32, src, dst int, f Flow) ([]int32, error) {
 	if src == dst {
 		return path, fmt.Errorf("a path from host %s to itself", r.g.Names[src])
 	}
@@ -55,8 +93,12 @@ func (r *Router) Path(path []int32, src, dst int, hash uint64) ([]int32, error) 
 			return path, fmt.Errorf("no path from host %s to host %s", r.g.Names[src], r.g.Names[dst])
 		}
 		pick := lo
-		if hi-lo > 1 {
-			pick += int32(mix(hash^uint64(node)*0x9E3779B97F4A7C15) % uint64(hi-lo))
+		switch {
+		case hi-lo == 1:
+		case r.g.ECMP != nil:
+			pick += int32(r.g.ECMP.choose(node, src, dst, f, int(hi-lo)))
+		default:
+			pick += int32(mix(f.Hash^uint64(node)*0x9E3779B97F4A7C15) % uint64(hi-lo))
 		}
 		port := h.port[pick]
 		path = append(path, port)
@@ -110,8 +152,20 @@ func (r *Router) towards(target int) *hops {
 				h.port = append(h.port, int32(p))
 			}
 		}
+		if r.g.ECMP != nil {
+			slices.SortStableFunc(h.port[h.first[node]:], func(a, b int32) int { return cmp.Compare(r.number(int(a)), r.number(int(b))) })
+		}
 	}
 	h.first[n] = int32(len(h.port))
 	r.next[target] = h
 	return h
+}
+
+// number returns what the switch calls a port.
+func (r *Router) number(port int) uint32 {
+	l := &r.g.Links[r.ports.Link[port]]
+	if l.A == r.ports.Node[port] {
+		return l.PortA
+	}
+	return l.PortB
 }

@@ -10,9 +10,12 @@ import (
 
 // Link joins two nodes in both directions.
 type Link struct {
-	A, B  int // nodes
-	Rate  units.Rate
-	Delay units.Time // propagation
+	A, B int // nodes
+	// PortA and PortB are the numbers of the ports at both ends, for Graph.ECMP: next hops are
+	// chosen in their order.
+	PortA, PortB uint32
+	Rate         units.Rate
+	Delay        units.Time // propagation
 	// Jitter is the most that a frame is late besides, drawn uniformly from 0 on; frames keep
 	// their order.
 	Jitter units.Time
@@ -32,6 +35,7 @@ type Graph struct {
 	Switches int
 	Names    []string // of all nodes
 	Links    []Link
+	ECMP     *ECMP // how switches choose among next hops; nil: by Flow.Hash
 }
 
 // Nodes returns the number of hosts and switches.

@@ -59,7 +59,7 @@ func TestPaths(t *testing.T) {
 			if src == dst {
 				return
 			}
-			a, err := r.Path(nil, src, dst, rapid.Uint64().Draw(t, "hash"))
+			a, err := r.Path(nil, src, dst, Flow{Hash: rapid.Uint64().Draw(t, "hash")})
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -70,7 +70,7 @@ func TestPaths(t *testing.T) {
 				}
 				at = p.Node[p.Peer[port]]
 			}
-			b, err := r.Path(nil, dst, src, rapid.Uint64().Draw(t, "hash back"))
+			b, err := r.Path(nil, dst, src, Flow{Hash: rapid.Uint64().Draw(t, "hash back")})
 			if err != nil || at != dst || len(b) != len(a) {
 				t.Fatalf("%s: ends at %d, want %d; %d hops there, %d back, %v", name, at, dst, len(a), len(b), err)
 			}
@@ -81,7 +81,7 @@ func TestPaths(t *testing.T) {
 	r := NewRouter(g, p)
 	count := map[int32]int{}
 	for h := range uint64(4000) {
-		path, err := r.Path(nil, 0, 15, h*0x9E3779B97F4A7C15)
+		path, err := r.Path(nil, 0, 15, Flow{Hash: h * 0x9E3779B97F4A7C15})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestFailedLinks(t *testing.T) {
 	}
 	r.SetDown(l, true)
 	for h := range uint64(200) {
-		path, err := r.Path(nil, 0, 7, h*977)
+		path, err := r.Path(nil, 0, 7, Flow{Hash: h * 977})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestFailedLinks(t *testing.T) {
 		l, _ := g.LinkBetween(8, s)
 		r.SetDown(l, true)
 	}
-	if _, err := r.Path(nil, 0, 7, 1); err == nil {
+	if _, err := r.Path(nil, 0, 7, Flow{Hash: 1}); err == nil {
 		t.Error("a leaf without uplinks has a path")
 	}
 }

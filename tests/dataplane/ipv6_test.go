@@ -136,7 +136,7 @@ func testECMPFlowLabel(r *rig) {
 	if n := ports(byLabel); len(n) != 1 {
 		r.Errorf("the five-tuple is hashed, and flow labels use ports %v", n)
 	}
-	r.write(control.HashFlowLabel())
+	r.write(control.HashFlowLabel(0))
 	if n := ports(byLabel); len(n) != 4 {
 		r.Errorf("flow labels are hashed, and use ports %v, want 4", n)
 	}

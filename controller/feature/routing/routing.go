@@ -41,7 +41,7 @@ func (routing) Describe() feature.Description {
 			Objects:  pipeline.Objects{Tables: []string{ids.TableIPv4LPMName}, Profiles: []string{ids.ProfileECMPName}},
 			FilledBy: "hosts", // and each switch with hosts has a group
 			Instead:  "nothing is forwarded",
-		}, ipv6Capability},
+		}, ipv6Capability, hashCapability},
 		Section: section(),
 	}
 }
@@ -49,7 +49,7 @@ func (routing) Describe() feature.Description {
 // Attach implements feature.Feature.
 func (routing) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
-// Desired implements feature.Feature: a member for each port, and what IPv6 is hashed by.
+// Desired implements feature.Feature: a member for each port, and the hash that chooses among them.
 func (routing) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	hash(&c, env)

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/controller/internal/testenv"
 	"github.com/headgate/headgate/controller/topology"
+	"github.com/headgate/headgate/internal/ecmp"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/p4src/ids"
 )
@@ -17,8 +19,8 @@ import (
 func TestDesired(t *testing.T) {
 	env := testenv.New(t, "../../..", nil)
 	lines := testenv.Lines(t, New(nil), env, "leaf2")
-	// A hash, 4 ports, 3 other leaves with a prefix and a group each, 2 hosts.
-	if len(lines) != 1+4+3*2+2 {
+	// A hash for each version of IP, 4 ports, 3 other leaves with a prefix and a group each, 2 hosts.
+	if len(lines) != 2+4+3*2+2 {
 		t.Errorf("%d entries: %v", len(lines), lines)
 	}
 	for _, want := range []string{
@@ -77,6 +79,50 @@ func TestHashIPv6(t *testing.T) {
 	var refused yamlnode.Fault
 	if _, err := New(nil).Desired(testenv.On(env, testenv.Tofino(t, "tofino2"))); !errors.As(err, &refused) || refused.Field != "ecmp.hash" {
 		t.Errorf("a program without flow labels: %v", err)
+	}
+}
+
+// TestHash: switches have different seeds by default; the queue pair is hashed where the section, or a switch's
+// own, says so, and refused where the program cannot.
+func TestHash(t *testing.T) {
+	hash := func(keys, own string) (all []string) {
+		env := testenv.New(t, "../../..", func(s string) string {
+			return strings.Replace(s, "name: leaf2,", "name: leaf2, "+own, 1) + "\n" + keys
+		}, New(nil))
+		for _, sw := range []string{"leaf1", "leaf2"} {
+			for _, line := range testenv.Lines(t, New(nil), env, sw) {
+				if rest, ok := strings.CutPrefix(line, ids.TableECMPHashName+" "); ok {
+					all = append(all, sw+" "+rest)
+				}
+			}
+		}
+		return all
+	}
+	five := func(sw string, seed uint32) string {
+		return fmt.Sprintf("%s default → hash_five_tuple(seed=%d)", sw, seed)
+	}
+	pair := func(sw string, seed uint32) string {
+		return fmt.Sprintf("%s roce=1 → hash_queue_pair(seed=%d)", sw, seed)
+	}
+	for _, tt := range []struct {
+		keys, own string
+		want      []string
+	}{
+		{"", "", []string{five("leaf1", ecmp.Seed(0, 1)), five("leaf2", ecmp.Seed(0, 2))}},
+		{"ecmp: {seed: 9}", "ecmp: {seed: 7, hash: queue-pair}, ", []string{five("leaf1", ecmp.Seed(9, 1)), five("leaf2", ecmp.Seed(7, 2)), pair("leaf2", ecmp.Seed(7, 2))}},
+		{"ecmp: {hash: queue-pair}", "ecmp: {hash: five-tuple}, ", []string{five("leaf1", ecmp.Seed(0, 1)), pair("leaf1", ecmp.Seed(0, 1)), five("leaf2", ecmp.Seed(0, 2))}},
+	} {
+		if diff := cmp.Diff(tt.want, hash(tt.keys, tt.own)); diff != "" {
+			t.Errorf("%q, %q: %s", tt.keys, tt.own, diff)
+		}
+	}
+	env := testenv.New(t, "../../..", func(s string) string {
+		return strings.Replace(s, "target: embedded", "target: tofino2", 1) + "\necmp: {hash: queue-pair}"
+	}, New(nil))
+	_, err := New(nil).Desired(testenv.On(env, testenv.Tofino(t, "tofino2")))
+	var refused yamlnode.Fault
+	if !errors.As(err, &refused) || refused.Field != "ecmp.hash" || !strings.Contains(refused.Text, `"queue-pair"`) {
+		t.Errorf("the queue pair on a chip whose program cannot hash it: %v", err)
 	}
 }
 

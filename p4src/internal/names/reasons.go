@@ -29,7 +29,7 @@ func Known() []Reason {
 		{
 			Why: "The program for the chips forwards IPv4 alone, and drops IPv6 as not_ipv4.",
 			Differences: onlyV1("table ingress.routing.ipv6_lpm", "table ingress.routing.ecmp_hash_ipv6",
-				"action ingress.routing.hash_five_tuple_ipv6", "action ingress.routing.hash_flow_label",
+				"action ingress.routing.hash_five_tuple_ipv6", "action ingress.routing.hash_flow_label", "action ingress.routing.hash_queue_pair_ipv6",
 				"table ingress.source_check.source_check_ipv6", "action ingress.source_check.permit_source_ipv6",
 				"action ingress.source_check.refuse_source_ipv6",
 				"table ingress.pacc.flow_ipv6", "table ingress.pacc.congested_flow_ipv6", "table ingress.pacc.queue_pair_ipv6",
@@ -43,6 +43,11 @@ func Known() []Reason {
 			Differences: onlyV1("table ingress.gateway.gateway_ipv4", "table ingress.gateway.gateway_ipv6",
 				"action ingress.gateway.own_ipv4", "action ingress.gateway.proxy_ipv4",
 				"action ingress.gateway.own_ipv6", "action ingress.gateway.proxy_ipv6"),
+		},
+		{
+			Why: "The chips' selector hashes the five-tuple without a seed of the switch's own, so that switches one above the other choose alike.",
+			Differences: onlyV1("table ingress.routing.ecmp_hash", "action ingress.routing.hash_five_tuple",
+				"action ingress.routing.hash_queue_pair"),
 		},
 		{
 			Why:         "What a chip punts is bounded by the rate of its CPU port alone; the program has no limit for each port.",

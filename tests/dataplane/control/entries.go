@@ -53,6 +53,22 @@ func Route(prefix netip.Prefix, group uint32) *p4v1.Update {
 	return p4msg.Insert(e)
 }
 
+// HashSeed sets the seed of the hash of five-tuples that chooses among next hops.
+func HashSeed(seed uint32) []*p4v1.Update {
+	return []*p4v1.Update{
+		setDefault(ids.TableECMPHash, p4msg.Do(ids.ActionHashFiveTuple, uint64(seed))),
+		setDefault(ids.TableECMPHashIPv6, p4msg.Do(ids.ActionHashFiveTupleIPv6, uint64(seed))),
+	}
+}
+
+// HashQueuePair adds the queue pair to what is hashed of RoCE packets.
+func HashQueuePair(seed uint32) []*p4v1.Update {
+	return []*p4v1.Update{
+		p4msg.Insert(p4msg.Entry(ids.TableECMPHash, 0, p4msg.Do(ids.ActionHashQueuePair, uint64(seed)), p4msg.Exact(ids.FieldECMPHashRoCE, 1))),
+		p4msg.Insert(p4msg.Entry(ids.TableECMPHashIPv6, 0, p4msg.Do(ids.ActionHashQueuePairIPv6, uint64(seed)), p4msg.Exact(ids.FieldECMPHashIPv6RoCE, 1))),
+	}
+}
+
 // PuntEtherType sends frames of an EtherType to the controller.
 func PuntEtherType(etherType, reason uint64) *p4v1.Update {
 	return punt(p4msg.Ternary(ids.FieldPuntTableEtherType, etherType, 0xffff), reason)
@@ -143,8 +159,8 @@ func Gateway(prefix netip.Prefix, own bool, mac net.HardwareAddr) *p4v1.Update {
 }
 
 // HashFlowLabel makes ECMP of IPv6 hash addresses and flow label.
-func HashFlowLabel() *p4v1.Update {
-	return setDefault(ids.TableECMPHashIPv6, p4msg.Do(ids.ActionHashFlowLabel))
+func HashFlowLabel(seed uint32) *p4v1.Update {
+	return setDefault(ids.TableECMPHashIPv6, p4msg.Do(ids.ActionHashFlowLabel, uint64(seed)))
 }
 
 // PuntLimit lets a port send the controller a frame each interval, or by tolerance earlier, in

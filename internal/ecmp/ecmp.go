@@ -1,0 +1,71 @@
+// Package ecmp is the hash by which a switch chooses among the next hops of a route: what
+// p4src/v1model/routing.p4 computes, for whoever must know what a switch will do.
+//
+//	h     = CRC-32 of the flow's fields
+//	index = CRC-32 of (h + seed, h − seed)   mod   next hops
+//
+// A CRC is linear: a seed that is hashed beside the fields, or XORed into the result, changes the
+// results of all flows by the same bits. Of two switches one above the other, the second then sends
+// all that the first left it by one link. The carries of an addition depend on the flow. One sum
+// leaves some pairs of seeds dependent, sum and difference together none that a test finds; neither
+// needs a multiplier, which Tofino does not have.
+package ecmp
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"net/netip"
+)
+
+// Flow is what is hashed of a packet.
+type Flow struct {
+	Src, Dst         netip.Addr
+	Protocol         uint8
+	SrcPort, DstPort uint16 // of TCP or UDP; 0 of others, and of fragments
+	// QueuePair is the destination's of RoCE, 24 bits.
+	QueuePair uint32
+	// FlowLabel is IPv6's, 20 bits.
+	FlowLabel uint32
+	By        Fields
+}
+
+// Fields say what a switch hashes.
+type Fields uint8
+
+// The values of Fields.
+const (
+	FiveTuple Fields = iota
+	QueuePair        // of packets of RoCE, with the five-tuple
+	FlowLabel        // of IPv6, with the addresses alone
+)
+
+// Hash returns what a switch with a seed makes of a flow.
+func (f Flow) Hash(seed uint32) uint32 {
+	b := append(append(make([]byte, 0, 48), f.Src.AsSlice()...), f.Dst.AsSlice()...)
+	if f.By == FlowLabel && f.Src.Is6() {
+		b = append(b, byte(f.FlowLabel>>12), byte(f.FlowLabel>>4), byte(f.FlowLabel<<4))
+	} else {
+		b = append(b, f.Protocol)
+		b = binary.BigEndian.AppendUint16(b, f.SrcPort)
+		b = binary.BigEndian.AppendUint16(b, f.DstPort)
+		if f.By == QueuePair {
+			b = append(b, byte(f.QueuePair>>16), byte(f.QueuePair>>8), byte(f.QueuePair))
+		}
+	}
+	h := crc32.ChecksumIEEE(b)
+	b = binary.BigEndian.AppendUint32(b[:0], h+seed)
+	return crc32.ChecksumIEEE(binary.BigEndian.AppendUint32(b, h-seed))
+}
+
+// Choose returns which of a route's next hops the flow takes, which are in the order of their ports.
+func (f Flow) Choose(seed uint32, nextHops int) int { return int(f.Hash(seed) % uint32(nextHops)) }
+
+// Seed returns the seed of a switch: 32 bits that look drawn at random, since sums with seeds that
+// differ in a few bits have the same carries. Those of two switches differ with the same number, too.
+func Seed(number uint32, deviceID uint64) uint32 {
+	// A step of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+	x := (uint64(number)<<32 ^ deviceID) + 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return uint32(x ^ x>>31)
+}
