@@ -3,6 +3,7 @@ package device
 import (
 	"context"
 	"encoding/binary"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -140,5 +141,21 @@ func TestInboxOrder(t *testing.T) {
 	}
 	if put(laneBulk, laneEntries[laneBulk]) == nil {
 		t.Error("an empty lane does not take what fits")
+	}
+}
+
+// BenchmarkInbox is a message that is put behind so many others, and one that is taken.
+func BenchmarkInbox(b *testing.B) {
+	for _, waiting := range []int{1, laneEntries[laneBulk] - 1} {
+		b.Run(strconv.Itoa(waiting), func(b *testing.B) {
+			box, m := newInbox(), &delivery{entries: 1}
+			for range waiting {
+				box.offer(laneBulk, m)
+			}
+			for b.Loop() {
+				box.offer(laneBulk, m)
+				box.take()
+			}
+		})
 	}
 }

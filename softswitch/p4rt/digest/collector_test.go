@@ -3,6 +3,7 @@ package digest
 import (
 	"encoding/binary"
 	"math"
+	"strconv"
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -13,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-func newCollector(t *testing.T, config *p4v1.DigestEntry_Config) (*Collector, uint32) {
+func newCollector(t testing.TB, config *p4v1.DigestEntry_Config) (*Collector, uint32) {
 	t.Helper()
 	s, err := schema.Parse(p4test.Info())
 	if err != nil {
@@ -149,4 +150,21 @@ func TestAcknowledgementCostsTheSame(t *testing.T) {
 			}
 		}
 	})
+}
+
+// BenchmarkAcknowledge is a list of one message and its acknowledgement, while so many others wait for theirs.
+func BenchmarkAcknowledge(b *testing.B) {
+	for _, size := range []int{1, maxCache - 1} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			c, id := newCollector(b, &p4v1.DigestEntry_Config{MaxListSize: 1, AckTimeoutNs: math.MaxInt64})
+			n := uint64(0)
+			for ; n < uint64(size); n++ {
+				c.add(n, 0)
+			}
+			for b.Loop() {
+				n++
+				c.Ack(id, c.add(n, 0).GetListId())
+			}
+		})
+	}
 }
