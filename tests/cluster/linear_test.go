@@ -70,7 +70,13 @@ func (c *trio) strike(r *rand.Rand) (name string, mend func()) {
 		return "partition of " + who, func() { c.cut(one, false) }
 	default:
 		c.fill(one, true)
-		return "full disk of " + who, func() {
+		name := "full disk of " + who
+		if r.IntN(2) == 0 { // etcd's log has room for a while, a start wants more
+			name += " and a restart on it"
+			one.kill()
+			c.start(one)
+		}
+		return name, func() {
 			c.fill(one, false)
 			if one.ended() {
 				c.start(one)

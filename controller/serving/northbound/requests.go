@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -47,14 +49,50 @@ func (s *requests) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo
 		return nil, status.FromContextError(err).Err()
 	}
 	defer end()
-	if s.state != nil {
-		if d, ok := s.state.Done(r.Key); ok && d.Digest != digest {
-			return nil, invalid(pb.RequestIDKey, "%q names another request, which was made: want an id that was not used", id[0])
-		} else if ok {
-			r.Earlier = &d
+	if ctx.Err() != nil { // it may have asked elsewhere meanwhile
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	if s.state == nil {
+		return next(ctx, in)
+	}
+	d, known := s.state.Done(r.Key)
+	switch {
+	case known && d.Digest != digest:
+		return nil, invalid(pb.RequestIDKey, "%q names another request: want an id that was not used", id[0])
+	case known && len(d.Refusal) > 0:
+		var refusal spb.Status
+		if err := proto.Unmarshal(d.Refusal, &refusal); err != nil {
+			return nil, err
+		}
+		return nil, status.ErrorProto(&refusal)
+	case known:
+		r.Earlier = &d
+	}
+	answer, err := next(outcome.With(ctx, r), in)
+	if !known && refuses(err) {
+		if kept := s.refuse(r.Done, err); kept != nil {
+			return nil, toStatus(outcome.Of(kept))
 		}
 	}
-	return next(outcome.With(ctx, r), in)
+	return answer, err
+}
+
+// refuses reports whether an error is a refusal for good of what was asked for.
+func refuses(err error) bool {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.FailedPrecondition, codes.ResourceExhausted:
+		return !tells(err)
+	}
+	return false
+}
+
+// refuse keeps that a request was refused.
+func (s *requests) refuse(d outcome.Done, err error) error {
+	var text error
+	if d.Refusal, text = proto.Marshal(status.Convert(err).Proto()); text != nil {
+		return text
+	}
+	return s.state.KeepDone(d)
 }
 
 // digestOf is what tells requests apart.

@@ -111,6 +111,30 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreKept: a copy of a request that was refused, which comes late, is not made when what it was refused for has
+// changed.
+func TestRefusalsAreKept(t *testing.T) {
+	r := kept(t, func(*Options) {})
+	take := func(ctx context.Context, application string) error {
+		_, err := r.channel().AllocatePriority(ctx, &pb.AllocatePriorityRequest{Application: application, Priority: 2})
+		return err
+	}
+	if err := take(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	first := take(asked(t, "late"), "batch")
+	if _, err := r.channel().ReleasePriority(t.Context(), &pb.ReleasePriorityRequest{Application: "web", Priority: 2}); err != nil {
+		t.Fatal(err)
+	}
+	again := take(asked(t, "late"), "batch")
+	if status.Code(first) != codes.FailedPrecondition || first.Error() != again.Error() || len(status.Convert(again).Details()) != 1 {
+		t.Errorf("first %v, then %v", first, again)
+	}
+	if err := take(asked(t, "another"), "batch"); err != nil {
+		t.Error(err)
+	}
+}
+
 func name(other bool) string {
 	if other {
 		return "other"

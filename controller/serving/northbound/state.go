@@ -19,6 +19,8 @@ type State interface {
 	Backup() ([]byte, error)
 	// Done returns what was done for a request, by its key.
 	Done(key string) (outcome.Done, bool)
+	// KeepDone keeps what came of a request that changed nothing.
+	KeepDone(outcome.Done) error
 }
 
 // Members are those of the controller's cluster. It is safe for concurrent use.

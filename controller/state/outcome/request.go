@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 )
 
-// Done is a change that was made for a request with an id. It is kept with the change.
+// Done is what came of a request with an id: a change, with which it is kept, or a refusal.
 type Done struct {
 	Key    string          `json:"key"`              // who asked, and the id
 	Digest string          `json:"digest"`           // of what was asked for
 	Result json.RawMessage `json:"result,omitempty"` // what was answered; empty where that says nothing
+	// Refusal is the google.rpc.Status of one that was refused. Without it, a copy that comes late on its way could be
+	// made after all.
+	Refusal []byte `json:"refusal,omitempty"`
 }
 
 // Request is a change that a client asks for with an id. Nil is one without: no method of it does anything.
@@ -95,7 +98,7 @@ func (b *Book) Add(d *Done) {
 	}
 }
 
-func (d *Done) size() int { return len(d.Key) + len(d.Digest) + len(d.Result) }
+func (d *Done) size() int { return len(d.Key) + len(d.Digest) + len(d.Result) + len(d.Refusal) }
 
 // Get returns the result with a key.
 func (b *Book) Get(key string) (Done, bool) {

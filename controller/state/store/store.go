@@ -131,6 +131,9 @@ func (s *Store) Done(key string) (outcome.Done, bool) {
 	return s.state.done.Get(key)
 }
 
+// KeepDone keeps what came of a request that changed nothing else.
+func (s *Store) KeepDone(d outcome.Done) error { return s.change(record{Done: &d}) }
+
 // change makes a change, which is durable when it returns nil. It may be where the error wraps outcome.ErrUnknown,
 // and is not made where it is another.
 func (s *Store) change(r record) error {
