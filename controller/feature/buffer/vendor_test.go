@@ -1,0 +1,117 @@
+package buffer
+
+import (
+	"crypto/sha256"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/units"
+)
+
+// TestShippedProfiles holds the headroom of the standard against the xoff of every pg_profile_lookup.ini of a checkout
+// of sonic-buildimage, which HEADGATE_SONIC_BUILDIMAGE names, and explains each one that ships more. docs/lossless-buffers.md has
+// the table.
+func TestShippedProfiles(t *testing.T) {
+	root := os.Getenv("HEADGATE_SONIC_BUILDIMAGE")
+	if root == "" {
+		t.Skip("HEADGATE_SONIC_BUILDIMAGE is not set: want the path of a checkout of github.com/sonic-net/sonic-buildimage")
+	}
+	seen := map[[32]byte]bool{}
+	rows, explained := map[units.Rate]int{}, map[units.Rate]map[string]int{}
+	// SONiC's own sum adds mac_phy_delay and pipeline_latency of the chip, which the files do not have.
+	const unexplained = "more than that: the chip's own delays and the vendor's margin"
+	total := 0
+	err := filepath.WalkDir(filepath.Join(root, "device"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "pg_profile_lookup.ini" || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || seen[sha256.Sum256(text)] {
+			return err
+		}
+		seen[sha256.Sum256(text)] = true
+		list := shipped(t, path, string(text))
+		longest := map[units.Rate]units.Bytes{} // the xoff that a speed has whatever the cable, 0 where it differs
+		for _, p := range list {
+			if x, ok := longest[p.Rate]; ok && x != p.Headroom {
+				longest[p.Rate] = 0
+			} else if !ok {
+				longest[p.Rate] = p.Headroom
+			}
+		}
+		cables := map[units.Rate]int{}
+		for _, p := range list {
+			cables[p.Rate]++
+		}
+		for _, p := range list {
+			total++
+			rows[p.Rate]++
+			l := headroom.Link{Rate: p.Rate, Delay: p.Delay, MTU: 9100, Response: headroom.Response(p.Rate)}
+			if l.Required() >= p.Headroom {
+				continue
+			}
+			kind := unexplained
+			l.Cell, l.SmallPackets = 256, 100
+			switch {
+			case cables[p.Rate] > 1 && longest[p.Rate] > 0:
+				kind = "one value for all cables"
+			case l.Required() >= p.Headroom:
+				kind = "cells of up to 256 B, filled by small packets"
+			}
+			if explained[p.Rate] == nil {
+				explained[p.Rate] = map[string]int{}
+			}
+			explained[p.Rate][kind]++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if total < 1000 {
+		t.Fatalf("only %d rows in %d files below %s, want a checkout with its folder device", total, len(seen), root)
+	}
+	t.Logf("%d rows of %d different files", total, len(seen))
+	own := 0
+	for rate, n := range rows {
+		own += explained[rate][unexplained]
+		t.Logf("%v: %d rows, more than the standard requires: %v", rate, n, explained[rate])
+	}
+	if own > total/10 {
+		t.Errorf("%d of %d rows are above what cells and cables explain, want at most a tenth", own, total)
+	}
+}
+
+// shipped reads the columns speed, cable and xoff.
+func shipped(t *testing.T, path, text string) (list []HeadroomProfile) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
+			continue
+		}
+		var v [5]int64
+		for i, at := range []int{0, 2, 3, 4} {
+			if at >= len(f) {
+				t.Errorf("%s: %q has %d columns, want speed, cable, size, xon and xoff", path, line, len(f))
+				return list
+			}
+			var err error
+			if v[i], err = strconv.ParseInt(f[at], 10, 64); err != nil {
+				t.Errorf("%s: %q: %v", path, line, err)
+				return list
+			}
+		}
+		metres, err := strconv.ParseInt(strings.TrimSuffix(f[1], "m"), 10, 64)
+		if err != nil {
+			t.Errorf("%s: %q: cable %v", path, line, err)
+			return list
+		}
+		list = append(list, HeadroomProfile{units.Rate(v[0]) * units.Mbps, units.Time(metres) * 5 * units.Nanosecond, units.Bytes(v[3])})
+	}
+	return list
+}
