@@ -23,7 +23,7 @@ export CGO_ENABLED := 0
 TOOLS := GOGC=400 $(GO)
 
 .DEFAULT_GOAL := build
-.PHONY: help build run test lint unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
+.PHONY: help build run test lint fuzz unit sequential realtime checks bench bench-sim profile bench-scale soak test-bmv2 test-faults test-ha test-deploy test-samples test-symbolic test-tutorials bench-bmv2 bench-peers figures mininet test-mininet deb image p4 p4-tofino proto clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -82,11 +82,22 @@ sequential:
 realtime:
 	$(TOOLS) test -vet=off -timeout 40m -p 1 $(REALTIME)
 
+# Every target has its share of FUZZTIME, in seconds. What a target fails with is kept under its testdata/fuzz, and go
+# test runs that from then on.
+FUZZTIME ?= 300
+fuzz: ## all fuzz targets, five minutes together
+	@list=$$(git grep -oE '^func Fuzz[A-Za-z0-9]+' -- '*_test.go' | sed -E 's|/[^/]*:func | |'); \
+	share=$$(( ($(FUZZTIME) + $$(echo "$$list" | wc -l) - 1) / $$(echo "$$list" | wc -l) )); \
+	echo "$$list" | while read -r folder target; do \
+		$(TOOLS) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${share}s ./$$folder || exit 1; done
+
 lint: ## gofmt, go vet, staticcheck, and no function that the programs do not reach
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(TOOLS) vet $(PKGS)
 	$(TOOLS) tool staticcheck $(PKGS)
 	@dead=$$($(TOOLS) tool deadcode ./cmd/... ./p4src/... ./softswitch/native/gen) || exit 1; if [ -n "$$dead" ]; then echo "no program calls these:"; echo "$$dead"; exit 1; fi
+	@if curl -sfm 5 -o /dev/null https://vuln.go.dev/index/modules.json; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(PKGS); \
+	else echo "govulncheck: not run, as its data base at https://vuln.go.dev is not reached"; fi
 
 test-bmv2: build ## the same data-plane and end-to-end tests on simple_switch_grpc (root, Mininet)
 	@command -v simple_switch_grpc >/dev/null || { echo "simple_switch_grpc is not on the PATH: install p4lang's packages, see README"; exit 1; }

@@ -23,10 +23,15 @@ func Dial(ctx context.Context, address string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("thrift: %w", err)
 	}
+	return newClient(conn), nil
+}
+
+// newClient returns a client on a connection.
+func newClient(conn net.Conn) *Client {
 	conf := &thrift.TConfiguration{}
 	transport := thrift.NewTBufferedTransport(thrift.NewTSocketFromConnConf(conn, conf), 4096)
 	protocol := thrift.NewTMultiplexedProtocol(thrift.NewTBinaryProtocolConf(transport, conf), "simple_switch")
-	return &Client{conn, thrift.NewTStandardClient(protocol, protocol)}, nil
+	return &Client{conn, thrift.NewTStandardClient(protocol, protocol)}
 }
 
 // Close ends the connection.

@@ -64,7 +64,7 @@ func serve(t *testing.T, attach func(grpc.BidiStreamingServer[headgatev1.HostRep
 }
 
 // owned is an agent behind a lock, with a flow.
-func owned(t *testing.T) (func(context.Context, func(*agent.Agent, units.Time)) error, agent.FlowKey) {
+func owned(t testing.TB) (func(context.Context, func(*agent.Agent, units.Time)) error, agent.FlowKey) {
 	t.Helper()
 	unit, err := maxqd.NewUnit(units.Microsecond)
 	if err != nil {

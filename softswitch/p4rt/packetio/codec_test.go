@@ -113,3 +113,23 @@ func BenchmarkDecode(b *testing.B) {
 		Decode(header, frame)
 	}
 }
+
+// FuzzDecode: a frame is shorter than its header, or comes back when it is encoded.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"", "\xaa", "\xaa\xdfxy", "\x00\x00"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		in := Decode(header, frame)
+		if (in == nil) != (len(frame) < 2) {
+			t.Fatalf("%x is %v", frame, in)
+		}
+		if in == nil {
+			return
+		}
+		again, missing, err := Encode(header, &p4v1.PacketOut{Payload: in.Payload, Metadata: in.Metadata[:2]})
+		if err != nil || missing != "" || again[0] != frame[0] || again[1] != frame[1]&0xf0 || !bytes.Equal(again[2:], frame[2:]) {
+			t.Errorf("%x became %x: %q, %v", frame, again, missing, err)
+		}
+	})
+}
