@@ -26,6 +26,18 @@ func (r *Last[T]) Push(v T) (lost bool) {
 	return true
 }
 
+// Len returns how many values there are.
+func (r *Last[T]) Len() int { return len(r.items) }
+
+// Drop removes the oldest value. There is one.
+func (r *Last[T]) Drop() {
+	if r.first != 0 {
+		r.items, r.first = r.All(), 0
+	}
+	clear(r.items[:1])
+	r.items = r.items[1:]
+}
+
 // All returns a copy of the values, oldest first.
 func (r *Last[T]) All() []T {
 	out := make([]T, 0, len(r.items))

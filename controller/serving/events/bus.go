@@ -13,6 +13,12 @@ import (
 // DefaultBuffer is how many values wait for a slow subscriber before the oldest are dropped.
 const DefaultBuffer = 1024
 
+// heldValues is how many values wait for all subscribers of a bus together: each has its share, and leastBuffer.
+const (
+	heldValues  = 64 << 10
+	leastBuffer = 16
+)
+
 // ErrClosed is returned by Next once the bus is closed and everything buffered was read.
 var ErrClosed = errors.New("the event bus is closed")
 
@@ -42,10 +48,9 @@ func (b *Bus[T]) Publish(v T) {
 	}
 	b.published++
 	b.history.Push(v)
+	share := max(leastBuffer, heldValues/max(len(b.subs), 1))
 	for s := range b.subs {
-		if s.push(v) {
-			b.dropped++
-		}
+		b.dropped += s.push(v, share)
 	}
 }
 
@@ -85,7 +90,7 @@ func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, v := range b.recent(min(o.Recent, o.Buffer), o.Match) {
-		s.push(v)
+		s.push(v, DefaultBuffer)
 	}
 	if b.closed {
 		s.close()
@@ -173,16 +178,20 @@ func (s *Subscription[T]) Close() {
 	s.close()
 }
 
-func (s *Subscription[T]) push(v T) (dropped bool) {
+// push adds a value. It returns how many older ones were dropped, so that no more than share wait.
+func (s *Subscription[T]) push(v T, share int) (dropped uint64) {
 	if s.match != nil && !s.match(v) {
-		return false
+		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buf.Push(v) {
-		s.dropped++
-		dropped = true
+		dropped = 1
 	}
+	for ; s.buf.Len() > share; dropped++ {
+		s.buf.Drop()
+	}
+	s.dropped += dropped
 	s.wake()
 	return dropped
 }

@@ -126,6 +126,32 @@ func TestNothingIsLostSilently(t *testing.T) {
 	})
 }
 
+// TestUnreadSubscribers: what waits for subscribers that do not read is bounded for all together, and each is told how
+// much it missed.
+func TestUnreadSubscribers(t *testing.T) {
+	const subscribers, values = 1000, 2000
+	b := NewBus[int](0)
+	var list []*Subscription[int]
+	for range subscribers {
+		s := b.Subscribe(Options[int]{})
+		defer s.Close()
+		list = append(list, s)
+	}
+	for i := range values {
+		b.Publish(i)
+	}
+	held := 0
+	for _, s := range list {
+		got, dropped := next(t, s)
+		if held += len(got); uint64(len(got))+dropped != values || got[len(got)-1] != values-1 {
+			t.Fatalf("%d values, the last %d, and %d missed", len(got), got[len(got)-1], dropped)
+		}
+	}
+	if held > heldValues || b.Stats().Dropped != uint64(subscribers*values-held) {
+		t.Errorf("%d values were held, %+v", held, b.Stats())
+	}
+}
+
 func TestConcurrentPublishers(t *testing.T) {
 	const publishers, each = 4, 200
 	b := NewBus[int](0)
