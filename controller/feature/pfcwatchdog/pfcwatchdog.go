@@ -5,6 +5,7 @@
 package pfcwatchdog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -57,6 +58,7 @@ func (*feat) Describe() feature.Description {
 		Capabilities: []feature.Capability{watchCapability},
 		Section:      config.Section{Key: "pfc_watchdog", Read: read, ReadSwitch: readSwitch},
 		Probes:       probes,
+		Advise:       advise,
 	}
 }
 
@@ -67,6 +69,36 @@ func probes(s *config.Switch) []feature.Probe {
 		return nil
 	}
 	return []feature.Probe{{Name: "obey_pfc", Instead: "start it with --pfc", Request: pipeline.Extern(pfcwd.StormsID)}}
+}
+
+// advise is feature.Description.Advise: it holds the times against one PAUSE of 65535 quanta at the slowest
+// port, which need not be a storm.
+func advise(env *feature.Env, _ *config.Switch) (notes []string) {
+	w := Of(env.Switch)
+	var slowest *config.Link
+	for i, l := range env.Config.Links {
+		if (l.A.Node == env.Switch.Name || l.B.Node == env.Switch.Name) && (slowest == nil || l.Rate < slowest.Rate) {
+			slowest = &env.Config.Links[i]
+		}
+	}
+	if w.DetectionTime == 0 || slowest == nil {
+		return nil
+	}
+	one := slowest.Rate.PauseTime(65535).Duration()
+	for _, x := range []struct {
+		key  string
+		time time.Duration
+		then string
+	}{
+		{"detection_time", w.DetectionTime, "one ordinary PAUSE is a storm"},
+		{"restoration_time", cmp.Or(w.RestorationTime, w.DetectionTime), "a storm ends while its last PAUSE still holds"},
+	} {
+		if x.time <= one {
+			notes = append(notes, fmt.Sprintf("%s is %v, and one PAUSE of 65535 quanta lasts %v on %s (%v): %s",
+				env.Config.Origin(env.Switch, "pfc_watchdog."+x.key), x.time, one, slowest.Name, slowest.Rate, x.then))
+		}
+	}
+	return notes
 }
 
 // Desired implements feature.Feature. Without a detection time the switch has what its flags

@@ -43,6 +43,19 @@ func TestDesired(t *testing.T) {
 	}
 }
 
+// TestShortTimes: a time that one PAUSE of 65535 quanta is longer than, 671 ms at the example's 50 Mb/s, is said.
+func TestShortTimes(t *testing.T) {
+	for section, want := range map[string]int{
+		"": 0, "pfc_watchdog: {detection_time: 700ms}\n": 0, "pfc_watchdog: {detection_time: 1ms}\n": 2, "pfc_watchdog: {detection_time: 1s, restoration_time: 1ms}\n": 1,
+	} {
+		f := New(nil)
+		got := f.Describe().Advise(newEnv(t, f, section, nil), nil)
+		if len(got) != want || want == 2 && !strings.HasPrefix(got[0], "pfc_watchdog.detection_time is 1ms, and one PAUSE of 65535 quanta lasts 671.0784ms on leaf1:1-h1 (50Mbps): one ordinary PAUSE is a storm") {
+			t.Errorf("%q: %q, want %d notes", section, got, want)
+		}
+	}
+}
+
 // Targets that cannot are refused where the file asks for it, and one switch may do without.
 func TestRefused(t *testing.T) {
 	bmv2 := func(own string) func(string) string {
