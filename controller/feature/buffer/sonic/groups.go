@@ -289,6 +289,10 @@ func (r *importer) headroom(g sums) {
 		}
 		if enough = enough && h.Share == 0; h.Share == 0 {
 			h.Share, h.Headroom = 1000, slices.Max(g.phi)
+			enough = true
+			for i := range h.Ports {
+				enough = enough && h.Headroom >= h.Least(i)
+			}
 			i, j := slices.Index(g.phi, slices.Min(g.phi)), slices.Index(g.phi, h.Headroom)
 			r.unlike(tableProfile, fmt.Sprintf("xoff %d at %s and %d at %s", g.phi[i], r.ports[i], h.Headroom, r.ports[j]),
 				"the same at all ports, or what the speed and cable of each require, or one part of that", amount(h.Headroom))
@@ -344,7 +348,11 @@ func (r *importer) share(pool string, size units.Bytes, g sums) {
 		r.fault(field, "is %d, want %d, the xoff of all priority groups, or a thousandth of it and dynamic thresholds", xoff, g.xoff)
 		return
 	}
-	unlike(h, fmt.Sprintf("policy oversubscribed, share %d: each has so many thousandths of its xoff", h.Share))
+	text = fmt.Sprintf("policy oversubscribed: each has %d thousandths of its xoff", h.Share)
+	if h.Headroom > 0 { // a part of the same for all is the same as less of it
+		h.Share, h.Headroom = 1000, max(h.Headroom*units.Bytes(h.Share)/1000, 1)
+	}
+	unlike(h, text)
 }
 
 // queues looks for egress queues that have no limit below the buffer; what has one is left.
