@@ -43,9 +43,12 @@ func spread(c testCase) (s testCase, ok bool, err error) {
 		}
 		ok = true
 		group := &p4v1.ActionProfileGroup{ActionProfileId: ids.ProfileECMP, GroupId: 1, MaxSize: ids.MaxGroupMembers}
+		// Without a seed the hash is summed with nothing, and nothing taken from it (package internal/ecmp).
+		h := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(tuple))
+		chosen := crc32.ChecksumIEEE(append(h, h...)) % members
 		for i := range uint32(members) {
 			a := hops[0].GetAction()
-			if i != crc32.ChecksumIEEE(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(tuple)))%members {
+			if i != chosen {
 				a = proto.Clone(a).(*p4v1.Action)
 				a.Params[0].Value = p4msg.Uint(uint64(elsewhere(a.Params[0].Value, i)))
 			}
