@@ -47,6 +47,7 @@ func TestRefused(t *testing.T) {
 	const runtime = `, bf_runtime: "127.0.0.1:3"`
 	const notified = "qos: {classes: [{dscp: 48, class: 6}]}\n"
 	const lossless = "qos: {classes: [{dscp: 26, class: 3}]}\n"
+	const elsewhere = "qos: {classes: [{dscp: 26, class: 3, queue: 4}]}\nbuffer: {allow_class_change: true"
 	tests := []struct {
 		name, keys, sections string
 		field, text          string // of the only fault; "" for none
@@ -66,8 +67,10 @@ func TestRefused(t *testing.T) {
 		{"victims under DSH", runtime, lossless + "buffer: {policy: dsh+spfc, size: 4MB, lossless: [3]}", "", ""},
 		{"policy of the switch", `, buffer: {policy: spfc, size: 4MB, lossless: [3]}`, lossless + "buffer: {allow_class_change: true}", "switches[1].buffer.policy", `is "spfc"`},
 		{"size beyond the chip", runtime, lossless + "buffer: {policy: sih, size: 1GB, lossless: [3]}", "buffer.size", `makes buffer 1000000000 B for the traffic manager of the switch "tof"`},
-		{"class in another queue", runtime, "qos: {classes: [{dscp: 26, class: 3, queue: 4}]}\nbuffer: {policy: sih, size: 4MB, lossless: [3]}", "qos.classes[0].queue",
+		{"class in another queue", runtime + ", buffer: {policy: sih, size: 4MB, lossless: [3]}", elsewhere + "}", "qos.classes[0].queue",
 			"its queues obey PFC for the class of their number, want queue 3"},
+		{"class in another queue of the embedded switch", ", buffer: {policy: \"off\"}", elsewhere + ", policy: sih, size: 4MB, lossless: [3]}", "qos.classes[0].queue",
+			`is 4 for class 3, which is lossless on the switch "s1": its queues obey PFC for the class of their number, want queue 3`},
 		{"soze", "", "soze: {dscp: 0}", "soze", "it has to be set up by BF Runtime; set switches[1].bf_runtime so that the traffic manager sets the time constant of the filter"},
 		{"soze by the traffic manager", runtime, "soze: {dscp: 0}", "", ""},
 		{"UDP port", "", "soze: {udp_port: 4000}", "soze.udp_port",

@@ -32,6 +32,9 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	policy, tables := buffer.Off(), []buffer.Entry(nil)
 	h, numbers, on := Headroom(env.Config, s)
 	if on {
+		if err := ownQueues(env); err != nil {
+			return nil, err
+		}
 		config := buffer.Config{MMU: h, Numbers: numbers, Quanta: Of(s).PauseQuanta}
 		for _, port := range env.Graph.Ports(s.Name) {
 			config.MAC = append(config.MAC, port.MAC)

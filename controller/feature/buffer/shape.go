@@ -43,14 +43,23 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	if !on {
 		return nil
 	}
-	// The chip has a queue obey PFC by its number.
+	if err := ownQueues(env); err != nil {
+		return err
+	}
+	c.MMU, c.LosslessQueues = &h, LosslessQueues(env.Config, s)
+	return nil
+}
+
+// ownQueues refuses classes under PFC in queues of other numbers: no target is told of a map, and each has its
+// queues obey PFC for the class of their number, so that such a class would never be paused.
+func ownQueues(env *feature.Env) error {
+	s := env.Switch
 	for i, k := range qos.Of(env.Config).Classes {
 		if Of(s).Lossless>>k.Class&1 != 0 && k.Queue != k.Class {
 			return yamlnode.Fault{Field: fmt.Sprintf("qos.classes[%d].queue", i), Text: fmt.Sprintf(
 				"is %d for class %d, which is lossless on the switch %q: its queues obey PFC for the class of their number, want queue %d", k.Queue, k.Class, s.Name, k.Class)}
 		}
 	}
-	c.MMU, c.LosslessQueues = &h, LosslessQueues(env.Config, s)
 	return nil
 }
 
