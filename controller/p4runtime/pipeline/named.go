@@ -123,7 +123,7 @@ func (n Named) does() string {
 	}
 	switch n.Kind {
 	case "table", "default":
-		return "nothing"
+		return ""
 	case "group":
 		members, watched := make([]string, len(n.Members)), ""
 		for i, m := range n.Members {
