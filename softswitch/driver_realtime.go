@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type realtimeDriver struct {
 	capture      *port.Capture    // nil: none
 	links        *port.LinkEvents // nil: none
 	driverSelect driverSelect
+	attachments  attachments
 }
 
 // NewRealtime makes a switch that runs in real time. Its clock starts at 0 now.
@@ -146,11 +148,12 @@ func (s *Realtime) Run(ctx context.Context) error {
 			})
 		})
 	}
-	group.Go(func() error { s.watch(ctx, changed); return nil })
+	group.Go(func() error { s.watch(ctx, group, changed); return nil })
 	err := group.Wait()
-	errs := make([]error, len(s.r.drivers))
+	drivers := slices.Concat(s.r.drivers, s.r.attachments.retired)
+	errs := make([]error, len(drivers))
 	var closing sync.WaitGroup
-	for i, d := range s.r.drivers { // at once: the kernel takes some 30 ms to end a socket with rings
+	for i, d := range drivers { // at once: the kernel takes some 30 ms to end a socket with rings
 		closing.Go(func() { errs[i] = d.Close() })
 	}
 	s.Close()
@@ -249,9 +252,9 @@ const (
 	lookPause = 100 * time.Millisecond
 )
 
-// watch reports interfaces that go down or up to the P4Runtime server, and lets ports choose their
-// drivers. It logs when packets recirculate faster than the switch can process them.
-func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
+// watch reports interfaces that go down or up to the P4Runtime server, gives ports the interfaces that come
+// back or are asked for, and lets ports choose their drivers. It logs when packets recirculate faster than the switch can process them.
+func (s *Realtime) watch(ctx context.Context, group *errgroup.Group, changed <-chan struct{}) {
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	down := map[uint32]bool{}
@@ -271,8 +274,11 @@ func (s *Realtime) watch(ctx context.Context, changed <-chan struct{}) {
 				s.log.Info("port state", "switch", s.name, "port", p.Port, "interface", p.Name, "up", p.Up)
 				s.portState(p.Port, p.Up)
 			}
+			s.reopen(ctx, group, p)
 		}
 		select {
+		case ask := <-s.r.attachments.asks:
+			ask(ctx, group)
 		case <-tick.C:
 			s.choose(event)
 			event = false

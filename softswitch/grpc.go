@@ -54,7 +54,7 @@ func (s *Switch) ServeGRPC(addr string, creds credentials.TransportCredentials) 
 	}
 	gs := grpc.NewServer(opts...)
 	s.server.Register(gs)
-	gnmi.Register(gs, openConfig{s}, context.Background()) // Stop ends the streams
+	gnmi.Register(gs, s.shown, context.Background()) // Stop ends the streams
 	g.running, g.done = gs, make(chan struct{})
 	go func(done chan struct{}) {
 		defer close(done)

@@ -5,8 +5,12 @@ import (
 	"net"
 	"strconv"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/packet"
+	"github.com/headgate/headgate/softswitch/port"
 )
 
 // openConfig is the switch as gNMI shows it: one target that answers to every name.
@@ -85,6 +89,31 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		}
 	}
 	return []gnmi.State{state}
+}
+
+// realtimePorts is openConfig of a switch whose ports can change.
+type realtimePorts struct {
+	openConfig
+	switched *Realtime
+}
+
+// SetPorts implements gnmi.Setter.
+func (s realtimePorts) SetPorts(ctx context.Context, changes []gnmi.PortChange) error {
+	for _, c := range changes {
+		n, err := strconv.ParseUint(c.Port, 10, 32)
+		if err != nil {
+			return status.Errorf(codes.InvalidArgument, "interface[name=%s]: want the number of a port", c.Port)
+		}
+		if c.Interface == "" {
+			err = s.switched.Detach(ctx, uint32(n))
+		} else {
+			err = s.switched.Attach(ctx, port.Named{Number: uint32(n), Name: c.Interface})
+		}
+		if err != nil {
+			return status.Error(codes.FailedPrecondition, err.Error())
+		}
+	}
+	return nil
 }
 
 // largestFrames returns how long frames of each interface may be, as OpenConfig counts: with the header

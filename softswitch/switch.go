@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/headgate/headgate/internal/gnmi"
 	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -63,6 +64,7 @@ type Switch struct {
 	driver driver
 	server *p4rt.Server
 	agent  *pacc.Agent
+	shown  gnmi.Source
 	grpc   grpcServer
 
 	followers sync.Map // channels of gNMI's streams that want to hear of ports
@@ -92,6 +94,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		return nil, err
 	}
 	s := &Switch{name: c.Name, log: c.Log, cpu: c.CPUPort, driver: r}
+	s.shown = openConfig{s}
 	if s.cpu == 0 {
 		s.cpu = noPort
 	}

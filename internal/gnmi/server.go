@@ -3,6 +3,7 @@ package gnmi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,10 +63,85 @@ func (s *server) Capabilities(context.Context, *gpb.CapabilityRequest) (*gpb.Cap
 	return &gpb.CapabilityResponse{SupportedModels: models, SupportedEncodings: encodings, GNMIVersion: version}, nil
 }
 
-// Set implements gNMI.
-func (s *server) Set(context.Context, *gpb.SetRequest) (*gpb.SetResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "gNMI is served to read alone: nothing was set; configurations are set by headgate apply (headgate.v1.FabricService.ApplyConfig)")
+// Setter is a Source whose ports can change. Set makes the changes in their order, and returns the
+// error of the first that fails; those before it stay.
+type Setter interface {
+	SetPorts(ctx context.Context, changes []PortChange) error
 }
+
+// PortChange gives a port an interface; "" takes it away.
+type PortChange struct {
+	Port      string // the key of /interfaces/interface
+	Interface string
+}
+
+// Set implements gNMI, for ports alone: an update of /interfaces/interface[name=PORT]/config/description gives
+// a port an interface, a delete of /interfaces/interface[name=PORT] takes it away.
+func (s *server) Set(ctx context.Context, r *gpb.SetRequest) (*gpb.SetResponse, error) {
+	setter, ok := s.source.(Setter)
+	if !ok {
+		return nil, status.Error(codes.Unimplemented, "gNMI is served to read alone: nothing was set; configurations are set by headgate apply (headgate.v1.FabricService.ApplyConfig)")
+	}
+	if n := len(r.GetDelete()) + len(r.GetReplace()) + len(r.GetUpdate()); n == 0 || n > maxPaths {
+		return nil, status.Errorf(codes.InvalidArgument, "%d changes: want 1 to %d", n, maxPaths)
+	}
+	var changes []PortChange
+	out := &gpb.SetResponse{Prefix: r.GetPrefix(), Timestamp: time.Now().UnixNano()}
+	take := func(op gpb.UpdateResult_Operation, path *gpb.Path, text string, last ...string) error {
+		e := slices.Concat(r.GetPrefix().GetElem(), path.GetElem())
+		names := make([]string, len(e))
+		for i := range e {
+			names[i] = e[i].GetName()
+		}
+		if want := append([]string{"interfaces", "interface"}, last...); !slices.Equal(names, want) || len(e[1].GetKey()) != 1 || e[1].GetKey()["name"] == "" {
+			return status.Errorf(codes.InvalidArgument, "%s cannot be set: want a delete of /interfaces/interface[name=PORT], or an update of /interfaces/interface[name=PORT]/config/description", pathText(e))
+		}
+		changes = append(changes, PortChange{e[1].GetKey()["name"], text})
+		out.Response = append(out.Response, &gpb.UpdateResult{Path: path, Op: op})
+		return nil
+	}
+	for _, p := range r.GetDelete() { // deletes come first (gNMI 0.10, 3.4.3)
+		if err := take(gpb.UpdateResult_DELETE, p, ""); err != nil {
+			return nil, err
+		}
+	}
+	for i, u := range slices.Concat(r.GetReplace(), r.GetUpdate()) {
+		op := gpb.UpdateResult_UPDATE
+		if i < len(r.GetReplace()) {
+			op = gpb.UpdateResult_REPLACE
+		}
+		name, err := text(u.GetVal())
+		if err != nil {
+			return nil, err
+		}
+		if err := take(op, u.GetPath(), name, "config", "description"); err != nil {
+			return nil, err
+		}
+	}
+	if err := setter.SetPorts(ctx, changes); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// text returns a value that is an interface's name.
+func text(v *gpb.TypedValue) (name string, err error) {
+	switch x := v.GetValue().(type) {
+	case *gpb.TypedValue_StringVal:
+		name = x.StringVal
+	case *gpb.TypedValue_JsonVal:
+		err = json.Unmarshal(x.JsonVal, &name)
+	case *gpb.TypedValue_JsonIetfVal:
+		err = json.Unmarshal(x.JsonIetfVal, &name)
+	}
+	if err != nil || name == "" || len(name) > maxInterfaceName {
+		return "", status.Errorf(codes.InvalidArgument, "description: want the name of a network interface, 1 to %d bytes, as a string", maxInterfaceName)
+	}
+	return name, nil
+}
+
+// maxInterfaceName is Linux' IFNAMSIZ without the byte 0.
+const maxInterfaceName = 15
 
 // Get implements gNMI. Values of JSON are whole subtrees, those of PROTO leaves. A path that none of the
 // targets has anything for is NOT_FOUND (gNMI 0.10, 3.3.4); the root is always there.

@@ -120,6 +120,15 @@ func (q *bestPort) Counters() Counters {
 	return c
 }
 
+// Silence makes both drivers receive nothing more.
+func (q *bestPort) Silence() error {
+	var err error
+	if q.xdp != nil {
+		err = q.xdp.Silence()
+	}
+	return errors.Join(err, q.packetPort.Silence())
+}
+
 func (q *bestPort) Close() error {
 	var err error
 	if q.xdp != nil {

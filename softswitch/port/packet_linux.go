@@ -118,6 +118,32 @@ func (q *packetPort) Counters() Counters {
 // Up reports whether the interface is up and has a carrier (IFF_RUNNING).
 func (q *packetPort) Up() bool { return running(q.raw, q.index) }
 
+// Gone reports whether the interface was deleted or moved to another network namespace.
+func (q *packetPort) Gone() bool { return unbound(q.raw, q.index) }
+
+// unbound reports whether the kernel has unbound a packet socket, as it does when its interface leaves the
+// network namespace.
+func unbound(socket syscall.RawConn, index int) (gone bool) {
+	_ = socket.Control(func(fd uintptr) {
+		address, err := unix.Getsockname(int(fd))
+		if ll, ok := address.(*unix.SockaddrLinklayer); err == nil && ok {
+			gone = ll.Ifindex != index
+		}
+	})
+	return gone
+}
+
+// Silence makes the socket receive nothing more.
+func (q *packetPort) Silence() error {
+	var err error
+	control := q.raw.Control(func(fd uintptr) {
+		m := unix.PacketMreq{Ifindex: int32(q.index), Type: unix.PACKET_MR_PROMISC}
+		_ = unix.SetsockoptPacketMreq(int(fd), unix.SOL_PACKET, unix.PACKET_DROP_MEMBERSHIP, &m) // which a vanished interface has lost
+		err = unix.Bind(int(fd), &unix.SockaddrLinklayer{Protocol: 0})
+	})
+	return errors.Join(control, err)
+}
+
 // running asks a packet socket about an interface. The answer is about the interface of that name
 // in the socket's network namespace.
 func running(socket syscall.RawConn, index int) (up bool) {

@@ -5,6 +5,7 @@ package port
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 )
 
@@ -28,6 +29,12 @@ type Chooser interface {
 	// Choose decides anew and returns the driver, afpacket or xdp, and why. Any goroutine that
 	// may use users may call it.
 	Choose(users *IfaceUsers) (driver, why string)
+}
+
+// Exists reports whether this network namespace has an interface of that name.
+func Exists(name string) bool {
+	_, err := net.InterfaceByName(name)
+	return err == nil
 }
 
 // Source is where frames come from: one port, or several when their order matters.

@@ -95,6 +95,15 @@ func (q *xdpPort) open(ifi *net.Interface) (err error) {
 // take makes the interface's frames come to the port, or go on to the kernel.
 func (q *xdpPort) take(on bool) error { return q.program.take(q.fd, on) }
 
+// Gone reports whether the interface was deleted or moved to another network namespace.
+func (q *xdpPort) Gone() bool {
+	raw, err := q.promisc.SyscallConn()
+	return err == nil && unbound(raw, q.index)
+}
+
+// Silence detaches the program, so that frames go to the kernel and another program may come.
+func (q *xdpPort) Silence() error { return q.program.close() }
+
 // promiscuous makes an interface accept frames for any address until the returned socket is closed.
 // The socket receives nothing.
 func promiscuous(ifi *net.Interface) (*os.File, error) {
@@ -105,6 +114,10 @@ func promiscuous(ifi *net.Interface) (*os.File, error) {
 	m := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}
 	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &m); err != nil {
 		return nil, errors.Join(fmt.Errorf("promiscuous mode: %w", err), unix.Close(fd))
+	}
+	// Bound, so that it shows when the interface is gone.
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: ifi.Index}); err != nil {
+		return nil, errors.Join(fmt.Errorf("packet socket: %w", err), unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), "promiscuous:"+ifi.Name), nil
 }

@@ -195,16 +195,24 @@ func (o *Options) attachInterfaces(sw *softswitch.Realtime, log *slog.Logger) er
 		}
 		sw.SetUsers(users)
 	}
-	var sources []port.Source
-	for _, p := range o.Interfaces {
+	open := func(p port.Named) (port.Port, port.Source, error) {
 		driver, source, err := o.open(p, users, log)
 		if err != nil {
-			return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
+			return nil, nil, err
 		}
 		if o, ok := driver.(interface{ OnOffload(func()) }); ok {
 			o.OnOffload(func() {
 				log.Info("a sender leaves checksums to its interface (offload): the switch completes them; said once a port", "port", p.Number, "interface", p.Name)
 			})
+		}
+		return driver, source, nil
+	}
+	sw.SetOpener(open)
+	var sources []port.Source
+	for _, p := range o.Interfaces {
+		driver, source, err := open(p)
+		if err != nil {
+			return fmt.Errorf("--interface %d@%s: %w", p.Number, p.Name, err)
 		}
 		sources = append(sources, source)
 		if err := sw.AddPort(p, o.Rates[p.Number], driver); err != nil {
