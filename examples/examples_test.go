@@ -68,7 +68,7 @@ func TestExamplesParse(t *testing.T) {
 			}
 		}
 	}
-	if used != 4 {
-		t.Errorf("%d sections are commented out, want buffer, ecmp, pfc_watchdog and pacc", used)
+	if used != 5 {
+		t.Errorf("%d sections are commented out, want buffer, ecmp, pfc_watchdog, source_check and pacc", used)
 	}
 }

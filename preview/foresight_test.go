@@ -181,7 +181,7 @@ func TestTrafficFaults(t *testing.T) {
 	c := parse(t, "a", fan(sih))
 	for _, tc := range []struct{ text, want string }{
 		{"flows: [{kind: flow, from: h0, to: nobody, stop: 1us}]\nrun: {until: 1ms}", `t.yaml:1: flows[0].to: `},
-		{"flows: [{kind: flow, from: h0, to: r0, stop: 1us}]\nrun: {until: 1ms}\nbuffer: {}", `buffer: unknown key, want one of cnp_gap, events, flows, laws, noise, packet, run`},
+		{"flows: [{kind: flow, from: h0, to: r0, stop: 1us}]\nrun: {until: 1ms}\nbuffer: {}", `buffer: unknown key, want one of cnp_delay, cnp_gap, events, flows, laws, noise, packet, run`},
 		{"flows: [{kind: flow, from: h0, to: r0, stop: 1us, law: hope}]\nrun: {until: 1ms}", `law: is "hope", want one of`},
 		{"run: {until: 1ms}", "flows: is missing"},
 	} {

@@ -62,6 +62,7 @@ Values are numbers, 0x and hexadecimal digits, IPv4, IPv6 and MAC addresses.`,
 		},
 		newWriteCommand(),
 		newPacketOutCommand(),
+		newPortCommand(),
 		&cobra.Command{
 			Use: "watch", Short: "Print packet-ins, digests, idle timeouts and changes of the primary controller until Ctrl-C", Args: cobra.NoArgs,
 			Long:    "Print what the switch sends. Only its primary controller gets packets and digests: where another one is, raise --election-id to take the switch over.",

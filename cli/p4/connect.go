@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
@@ -108,6 +109,9 @@ func (t *target) pipeline(ctx context.Context) (*pipeline.Pipeline, error) {
 func (t *target) named(err error) error {
 	if err == nil {
 		return nil
+	}
+	if s, ok := status.FromError(err); ok { // without gRPC's own frame around the message
+		return fmt.Errorf("switch %s, device %d: %s: %s", t.Address, t.Device, s.Code(), s.Message())
 	}
 	return fmt.Errorf("switch %s, device %d: %w", t.Address, t.Device, err)
 }
