@@ -32,6 +32,8 @@
 //   - A stream or Read of which the client reads nothing for 30 s ends with RESOURCE_EXHAUSTED. 64 MiB
 //     wait for all clients of a process at most, messages of the switch beyond are dropped and
 //     counted. A connection has 256 calls under way, and a listener 4096 connections.
+//   - A failed batch of many updates has errors without texts, or the first three failures in the status'
+//     message in place of errors, where the client is not gRPC's Go: others take 8 KiB of status by default.
 //   - Fields that P4Runtime 1.4.0 added after 1.4.0-rc.5, the version of the Go module, are
 //     served where they matter: TableEntry.is_const and Replica.port.
 package p4rt

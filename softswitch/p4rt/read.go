@@ -36,7 +36,7 @@ func (s *Server) Read(req *p4v1.ReadRequest, stream p4v1.P4Runtime_ReadServer) e
 	if err != nil {
 		return err
 	}
-	r, err := s.beginRead(req.Entities, sc)
+	r, err := s.beginRead(req.Entities, sc, statusLimit(stream.Context()))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ type reading struct {
 	err  error          // set behind the last response
 }
 
-func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope) (*reading, error) {
+func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope, limit int) (*reading, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	l := s.target
@@ -69,7 +69,7 @@ func (s *Server) beginRead(reqs []*p4v1.Entity, sc *scope) (*reading, error) {
 		return nil, errNoPipeline
 	}
 	r := &reading{}
-	r.next, r.stop = iter.Pull(func(yield func(wire.Encoded) bool) { r.err = l.responses(reqs, sc, yield) })
+	r.next, r.stop = iter.Pull(func(yield func(wire.Encoded) bool) { r.err = l.responses(reqs, sc, limit, yield) })
 	s.readingsMu.Lock()
 	defer s.readingsMu.Unlock()
 	s.readings[r] = true
@@ -115,8 +115,9 @@ func (s *Server) finishReads() {
 	}
 }
 
-// responses yields the responses to a read in their encoded form, until yield returns false.
-func (l *live) responses(reqs []*p4v1.Entity, sc *scope, yield func(wire.Encoded) bool) error {
+// responses yields the responses to a read in their encoded form, until yield returns false. limit is of
+// the status in bytes.
+func (l *live) responses(reqs []*p4v1.Entity, sc *scope, limit int, yield func(wire.Encoded) bool) error {
 	var response wire.Encoded
 	var failed []error
 	var broken error
@@ -146,7 +147,7 @@ func (l *live) responses(reqs []*p4v1.Entity, sc *scope, yield func(wire.Encoded
 		yield(response)
 	}
 	if failed != nil {
-		return batchError("some requests failed", failed)
+		return batchError("some requests failed", failed, limit)
 	}
 	return nil
 }

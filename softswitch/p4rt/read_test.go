@@ -24,6 +24,8 @@ type receiver struct {
 	n    int
 }
 
+func (r *receiver) Context() context.Context { return r.t.Context() }
+
 func (r *receiver) SendMsg(m any) error {
 	b := m.(wire.Encoded)
 	var got p4v1.ReadResponse
@@ -133,7 +135,7 @@ func TestReadsOfSlowClients(t *testing.T) {
 	s.opts.Budget = clients.New(most)
 	var list []*reading
 	for range reads {
-		r, err := s.beginRead(everything.Entities, nil)
+		r, err := s.beginRead(everything.Entities, nil, largeStatus)
 		if err != nil {
 			t.Fatal(err)
 		}

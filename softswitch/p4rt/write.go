@@ -4,11 +4,16 @@ package p4rt
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
@@ -22,7 +27,7 @@ const errorSpace = "softswitch-v1model-headgate"
 // Write applies a batch of updates in order. When some fail the status is UNKNOWN with one p4.Error
 // per update. With ROLLBACK_ON_ERROR it then undoes the whole batch. It supports DATAPLANE_ATOMIC
 // only for batches of one update, which are always atomic.
-func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteResponse, error) {
+func (s *Server) Write(ctx context.Context, req *p4v1.WriteRequest) (*p4v1.WriteResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sc, err := s.mayWrite(req.DeviceId, arbitration.Key(req.Role, req.RoleId), req.ElectionId)
@@ -54,7 +59,7 @@ func (s *Server) Write(_ context.Context, req *p4v1.WriteRequest) (*p4v1.WriteRe
 	}
 	if failed != nil {
 		s.log.Debug("write failed", "errors", failed)
-		return nil, batchError("some updates failed", failed)
+		return nil, batchError("some updates failed", failed, statusLimit(ctx))
 	}
 	return &p4v1.WriteResponse{}, nil
 }
@@ -119,19 +124,69 @@ func (l *live) applyAll(updates []*p4v1.Update, sc *scope) []error {
 	return nil
 }
 
-// batchError is UNKNOWN with one p4.Error per element of the batch, in order.
-func batchError(msg string, errs []error) error {
-	st := status.New(codes.Unknown, msg).Proto()
-	for _, err := range errs {
-		e := &p4v1.Error{}
-		if err != nil {
-			e.CanonicalCode, e.Message, e.Space = int32(status.Code(err)), status.Convert(err).Message(), errorSpace
-		}
-		detail, failed := anypb.New(e)
-		if failed != nil { // the message is not UTF-8, so send only the code
-			detail, _ = anypb.New(&p4v1.Error{CanonicalCode: e.CanonicalCode, Space: errorSpace})
-		}
-		st.Details = append(st.Details, detail)
+// What a client takes in a status: gRPC's C core, and with it C++ and Python, refuses headers of more than 8 KiB
+// by default, in base64; Java's limit is the same, Go's is 16 MiB.
+const (
+	smallStatus = 6 << 10
+	largeStatus = 4 << 20
+)
+
+// statusLimit returns how many bytes of status the client of a call takes.
+func statusLimit(ctx context.Context) int {
+	agent := strings.Join(metadata.ValueFromIncomingContext(ctx, "user-agent"), " ")
+	if agent == "" || strings.Contains(agent, "grpc-go/") {
+		return largeStatus
 	}
+	return smallStatus
+}
+
+// batchError is UNKNOWN with one p4.Error per element of the batch, in order. Where these exceed the limit they have
+// no texts, and where codes alone do, too, there are none: the status' message then has the first failures.
+func batchError(msg string, errs []error, limit int) error {
+	st := status.New(codes.Unknown, msg).Proto()
+	for _, texts := range []bool{true, false} {
+		st.Details = nil
+		for _, err := range errs {
+			e := &p4v1.Error{}
+			if err != nil {
+				e.CanonicalCode = int32(status.Code(err))
+				if texts {
+					e.Message, e.Space = status.Convert(err).Message(), errorSpace
+				}
+			}
+			detail, failed := anypb.New(e)
+			if failed != nil { // the message is not UTF-8, so send only the code
+				detail, _ = anypb.New(&p4v1.Error{CanonicalCode: e.CanonicalCode, Space: errorSpace})
+			}
+			st.Details = append(st.Details, detail)
+		}
+		if proto.Size(st) <= limit {
+			return status.ErrorProto(st)
+		}
+		st.Message = msg + firstErrors(errs)
+	}
+	st.Details = nil
+	st.Message += fmt.Sprintf("; one error for each of %d updates is more than this client takes in a status: send fewer at a time", len(errs))
 	return status.ErrorProto(st)
+}
+
+// firstErrors describes the first failures of a batch.
+func firstErrors(errs []error) string {
+	var b strings.Builder
+	shown := 0
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if shown++; shown > 3 {
+			b.WriteString("; …")
+			break
+		}
+		text := status.Convert(err).Message()
+		if len(text) > 200 || !utf8.ValidString(text) {
+			text = strings.ToValidUTF8(text[:min(len(text), 200)], "?")
+		}
+		fmt.Fprintf(&b, "; update %d: %v: %s", i, status.Code(err), text)
+	}
+	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -281,5 +282,41 @@ func BenchmarkRead(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.N)*entries/b.Elapsed().Seconds(), "entries/s")
 		})
+	}
+}
+
+// TestStatusFits: a status fits the headers that a client takes in base64, and says what failed however many updates
+// there were.
+func TestStatusFits(t *testing.T) {
+	for _, tt := range []struct {
+		updates, limit, details int
+		messages                bool
+	}{
+		{20, smallStatus, 20, true},
+		{100, smallStatus, 100, false},
+		{1000, smallStatus, 0, false},
+		{1000, largeStatus, 1000, true},
+	} {
+		errs := make([]error, tt.updates)
+		for i := range errs {
+			if i%2 == 1 {
+				errs[i] = status.Errorf(codes.AlreadyExists, "table l2 holds an entry with these keys, number %d", i)
+			}
+		}
+		st := status.Convert(batchError("some updates failed", errs, tt.limit))
+		if size := (proto.Size(st.Proto()) + 2) / 3 * 4; tt.limit == smallStatus && size > 8<<10-512 { // other headers take the rest
+			t.Errorf("%d updates: %d bytes in base64", tt.updates, size)
+		}
+		if st.Code() != codes.Unknown || len(st.Details()) != tt.details {
+			t.Errorf("%d updates: %v with %d details, want UNKNOWN with %d", tt.updates, st.Code(), len(st.Details()), tt.details)
+		}
+		for i, d := range st.Details() {
+			if e := d.(*p4v1.Error); codes.Code(e.GetCanonicalCode()) != status.Code(errs[i]) || errs[i] != nil && (e.GetMessage() != "") != tt.messages {
+				t.Errorf("%d updates: update %d: %v", tt.updates, i, e)
+			}
+		}
+		if !tt.messages && !strings.Contains(st.Message(), "update 1: AlreadyExists: table l2 holds") {
+			t.Errorf("%d updates: %q, want the first failures", tt.updates, st.Message())
+		}
 	}
 }
