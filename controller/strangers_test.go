@@ -2,12 +2,15 @@ package controller
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/controller/serving/events"
 	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/tests/lag"
+	"github.com/headgate/headgate/tests/race"
 )
 
 // stranger is a frame to h2 from a made-up source, the n-th.
@@ -31,6 +34,10 @@ func stranger(n uint32) []byte {
 // TestStrangersLeaveLinksUp: while a host sends frames of made-up sources, each of which PACC at the controller learns as a
 // flow, links stay up, the controller is asked and answers, and no more is kept than the tables hold.
 func TestStrangersLeaveLinksUp(t *testing.T) {
+	race.SkipRealTime(t)
+	worst := lag.Watch()
+	var faults []string
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	e := newEmbedded(t)
 	f := &fabric{t: t}
 	o := options()
@@ -70,19 +77,25 @@ controller: {poll_interval: 100ms, probe_interval: 100ms, probe_timeout: 1s}
 	}
 	time.Sleep(2 * time.Second)
 	if slowest > time.Second {
-		t.Errorf("the controller answered after %v, want a second at most", slowest)
+		fault("the controller answered after %v, want a second at most", slowest)
 	}
 	learned := f.c.status("s1").GetPacc().GetLoop()
 	if learned.GetLearned() == 0 || learned.GetFlows() > 16384 {
-		t.Errorf("PACC at s1: %+v", learned)
+		fault("PACC at s1: %+v", learned)
 	}
 	list, _ := sub.Take() // nothing is attached to the ports of hosts, which are down
 	for _, x := range list {
 		if x.Kind == "link.down" && !strings.Contains(x.Subject, "-h") || x.Kind == "session.degraded" || x.Kind == "session.disconnected" {
-			t.Errorf("event %s of %s: %s", x.Kind, x.Subject, x.Message)
+			fault("event %s of %s: %s", x.Kind, x.Subject, x.Message)
 		}
 	}
 	if ports := f.state("s1").Ports; ports[0].State != view.PortUp || ports[1].State != view.PortUp {
-		t.Errorf("ports of s1: %+v", ports)
+		fault("ports of s1: %+v", ports)
+	}
+	switch late := worst(); {
+	case len(faults) > 0 && late > 250*time.Millisecond: // a probe waits for a second
+		t.Skipf("invalid: the machine was late by %v, and then %q", late, faults)
+	case len(faults) > 0:
+		t.Errorf("%q", faults)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,11 +20,12 @@ import (
 
 // large is a source of one switch with so many ports of 8 queues, which counts how often it is asked.
 type large struct {
-	ports, asked int
+	ports int
+	asked atomic.Int64
 }
 
 func (l *large) State(target string, wants Wants) []State {
-	l.asked++
+	asked := uint64(l.asked.Add(1))
 	s := State{Target: target}
 	for p := range l.ports {
 		port := strconv.Itoa(p + 1)
@@ -31,7 +33,7 @@ func (l *large) State(target string, wants Wants) []State {
 			queue := strconv.Itoa(q)
 			for _, leaf := range []*Leaf{QueueLen, MaxQueueLen, TransmitPkts, TransmitOctets, DroppedPkts, DroppedOctets, QueuePauses} {
 				if wants[leaf] {
-					s.Values = append(s.Values, Value{leaf, [2]string{port, queue}, uint64(l.asked)})
+					s.Values = append(s.Values, Value{leaf, [2]string{port, queue}, asked})
 				}
 			}
 		}
@@ -74,8 +76,8 @@ func TestUnreadStreams(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if grown, used := heap()-before, s.budget.Stats().Bytes; grown > 32<<20 || used == 0 || source.asked > 2*streams+10 {
-			t.Errorf("%d MiB more, %d bytes of the budget, the source was asked %d times", grown>>20, used, source.asked)
+		if grown, used := heap()-before, s.budget.Stats().Bytes; grown > 32<<20 || used == 0 || source.asked.Load() > 2*streams+10 {
+			t.Errorf("%d MiB more, %d bytes of the budget, the source was asked %d times", grown>>20, used, source.asked.Load())
 		}
 		cancel()
 		for range streams {
@@ -110,10 +112,10 @@ func TestSharedSamples(t *testing.T) {
 			go func() { done <- s.Subscribe(one) }()
 		}
 		synctest.Wait()
-		asked := source.asked
+		asked := source.asked.Load()
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if asked = source.asked - asked; asked < 10 || asked > 20 {
+		if asked = source.asked.Load() - asked; asked < 10 || asked > 20 {
 			t.Errorf("the source was asked %d times in 10 rounds of %d streams", asked, streams)
 		}
 		cancel()
