@@ -27,6 +27,7 @@ func TestReceivedStorm(t *testing.T) {
 			})
 		})
 	}
+	r.edit(`policy: "off"`, `policy: "sih"`) // without a policy the switch obeys in all classes, as its flags say
 	plain := r.yaml
 	if got := r.apply()[0].Err; got != "" {
 		t.Fatal(got)
@@ -51,8 +52,10 @@ func TestReceivedStorm(t *testing.T) {
 		return ok
 	})
 	r.send(0, true)
-	pause := packet.PFC{Enabled: 1 << 3}
-	pause.Quanta[3] = 65535 // 1.7 s
+	pause := packet.PFC{Enabled: 0xff} // of which class 3 alone is lossless
+	for c := range pause.Quanta {
+		pause.Quanta[c] = 65535 // 1.7 s
+	}
 	r.do(func() { r.hosts[1].port.Receive(pause.Append(nil), r.loop.Now()) })
 	var happened []view.Event
 	for len(happened) < 2 {
@@ -70,6 +73,13 @@ func TestReceivedStorm(t *testing.T) {
 	if n, ok := testenv.Number(r.state("s1"), "pfc_storms", "2", "h2", "3"); !ok || n != 1 {
 		t.Errorf("%v storms, %v, want 1", n, ok)
 	}
+	r.do(func() {
+		for _, p := range r.sw.PortStats() {
+			if p.Port == 2 && (p.PFC.Ignored != [8]uint64{1, 1, 1, 0, 1, 1, 1, 1} || p.PFC.Storms != [8]uint64{3: 1}) {
+				t.Errorf("%+v, want the PAUSEs of all classes but 3 ignored, and no storm of them", p.PFC)
+			}
+		}
+	})
 	// The file without it gives the switch back to its flags.
 	r.yaml = plain
 	plans, _, err := r.c.Plan(t.Context(), "f", r.yaml, 0)

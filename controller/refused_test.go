@@ -48,6 +48,7 @@ func TestRefused(t *testing.T) {
 	const notified = "qos: {classes: [{dscp: 48, class: 6}]}\n"
 	const lossless = "qos: {classes: [{dscp: 26, class: 3}]}\n"
 	const elsewhere = "qos: {classes: [{dscp: 26, class: 3, queue: 4}]}\nbuffer: {allow_class_change: true"
+	const off, sih = ", buffer: {policy: \"off\"}", ", policy: sih, size: 4MB, lossless: [3]"
 	tests := []struct {
 		name, keys, sections string
 		field, text          string // of the only fault; "" for none
@@ -69,8 +70,11 @@ func TestRefused(t *testing.T) {
 		{"size beyond the chip", runtime, lossless + "buffer: {policy: sih, size: 1GB, lossless: [3]}", "buffer.size", `makes buffer 1000000000 B for the traffic manager of the switch "tof"`},
 		{"class in another queue", runtime + ", buffer: {policy: sih, size: 4MB, lossless: [3]}", elsewhere + "}", "qos.classes[0].queue",
 			"its queues obey PFC for the class of their number, want queue 3"},
-		{"class in another queue of the embedded switch", ", buffer: {policy: \"off\"}", elsewhere + ", policy: sih, size: 4MB, lossless: [3]}", "qos.classes[0].queue",
-			`is 4 for class 3, which is lossless on the switch "s1": its queues obey PFC for the class of their number, want queue 3`},
+		{"class in another queue of the embedded switch", off, elsewhere + sih + "}", "", ""},
+		{"class in the queue of PFC frames", off, strings.Replace(elsewhere, "queue: 4", "queue: 7", 1) + sih + "}", "qos.classes[0].queue",
+			`is 7 for class 3, which is lossless on the switch "s1": PFC frames leave by that queue, and must not be paused, want another`},
+		{"two classes in a queue", off, strings.Replace(elsewhere, "queue: 4}", "queue: 4}, {dscp: 27, class: 4}", 1) + strings.Replace(sih, "[3]", "[3, 4]", 1) + "}", "qos.classes[1].queue",
+			`is 4 for class 4, which is lossless on the switch "s1": class 3 is lossless and has that queue, too`},
 		{"soze", "", "soze: {dscp: 0}", "soze", "it has to be set up by BF Runtime; set switches[1].bf_runtime so that the traffic manager sets the time constant of the filter"},
 		{"soze by the traffic manager", runtime, "soze: {dscp: 0}", "", ""},
 		{"UDP port", "", "soze: {udp_port: 4000}", "soze.udp_port",

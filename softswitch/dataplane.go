@@ -40,9 +40,10 @@ type dataplane struct {
 	pfc     *flowControl                                      // nil: MAC control frames are frames like others; does not change
 	tap     func(port uint32, d port.Direction, frame []byte) // nil: none
 
-	watch   pfcwd.Settings                            // of received pauses
-	stormAt units.Time                                // when watchStorms is due; MaxTime for not at all
-	stormed func(port uint32, class int, begins bool) // called when a storm begins or ends
+	watch    pfcwd.Settings                            // of received pauses
+	lossless pfcwd.Lossless                            // queues that received pauses stop
+	stormAt  units.Time                                // when watchStorms is due; MaxTime for not at all
+	stormed  func(port uint32, class int, begins bool) // called when a storm begins or ends
 
 	running        atomic.Pointer[pipeline] // nil before the first; written with the lock held
 	old            map[uint32]*pipeline     // others that have packets in the queues, by epoch

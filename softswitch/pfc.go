@@ -3,10 +3,11 @@ package softswitch
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/packet"
-	"github.com/headgate/headgate/softswitch/tm"
+	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/units"
 )
 
@@ -20,13 +21,14 @@ const NoClass = -1
 // When it is on, the ports consume every MAC control frame (EtherType 0x8808), as a MAC
 // does. A PFC frame pauses the queues of the classes that it names, on the port that it
 // arrived on, for its quanta of 512 bit times at the port's rate; time 0 resumes them. The
-// frame on the wire goes on. All other MAC control frames are counted and ignored.
+// frame on the wire goes on. All other MAC control frames are counted and ignored, and so is the
+// PAUSE of a class without a queue. A controller may replace the queues of all classes.
 type PFC struct {
 	Enabled bool
 	// Classes has the class of each queue, 0 to 7 or NoClass. By default queues 0 to 6 are
 	// the classes of their numbers and higher ones have none: class 7 is for network control
 	// (IEEE Std 802.1Q, annex I), and the frames with which a switch itself pauses others
-	// must get through a port that is paused in all classes.
+	// must get through a port that is paused in all classes. A controller may replace the map.
 	Classes []int
 	// Deliver hands MAC control frames to the pipeline as well.
 	Deliver bool
@@ -44,15 +46,15 @@ const DefaultUnlimitedRate = 10 * units.Gbps
 // PFCStats count the MAC control frames that a port took. A frame that names several
 // classes counts in each.
 type PFCStats struct {
-	Frames  uint64                    // PFC frames obeyed
+	Frames  uint64                    // well-formed PFC frames
 	Pauses  [packet.PFCClasses]uint64 // that paused the class, or went on with its pause
 	Resumes [packet.PFCClasses]uint64 // that resumed the class, whether it was paused or not
 	// Storms counts how often the watchdog found the class paused for too long, StormDropped
 	// what it dropped of the class since. Storming has a bit for each class in a storm now.
 	Storms, StormDropped [packet.PFCClasses]uint64
 	Storming             uint8
-	// NoQueue counts classes named that have no queue, once for each frame and class.
-	NoQueue   uint64
+	// Ignored counts the PAUSEs of a class that stop no queue, because the class is not lossless or has none.
+	Ignored   [packet.PFCClasses]uint64
 	Malformed uint64 // PFC frames that were short, misaddressed or had reserved bits; ignored
 	Other     uint64 // MAC control frames with another opcode; ignored
 }
@@ -60,8 +62,8 @@ type PFCStats struct {
 // flowControl is what the data plane knows to obey PFC. It does not change.
 type flowControl struct {
 	PFC
-	cpu    uint32 // whose frames come from the controller; beyond all ports when there is none
-	queues [packet.PFCClasses][]int
+	cpu    uint32         // whose frames come from the controller; beyond all ports when there is none
+	queues pfcwd.Lossless // by Classes
 }
 
 // newFlowControl returns nil when PFC is off.
@@ -98,7 +100,7 @@ func newFlowControl(p PFC, queues int, cpu uint32) (*flowControl, error) {
 		case class < 0 || class >= packet.PFCClasses:
 			return nil, fmt.Errorf("PFC class %d of queue %d: want 0 to %d, or %d for none", class, q, packet.PFCClasses-1, NoClass)
 		default:
-			f.queues[class] = append(f.queues[class], q)
+			f.queues[class] |= 1 << q
 		}
 	}
 	return f, nil
@@ -110,8 +112,8 @@ func (f *flowControl) consumes(number uint32, frame []byte) bool {
 }
 
 // obey takes a MAC control frame that arrived on an existing port at time now, after all
-// that was due before it. a is what the watchdog does.
-func (f *flowControl) obey(m *tm.Manager, number uint32, state *portState, frame []byte, now units.Time, a pfcwd.Action) {
+// that was due before it.
+func (c *dataplane) obey(number uint32, state *portState, frame []byte, now units.Time) {
 	st := &state.info.PFC
 	var p packet.PFC
 	if err := p.Decode(frame); err != nil {
@@ -123,31 +125,84 @@ func (f *flowControl) obey(m *tm.Manager, number uint32, state *portState, frame
 		return
 	}
 	st.Frames++
-	rate := m.Rate(number)
+	rate := c.tm.Rate(number)
 	if rate == 0 {
-		rate = f.UnlimitedRate
+		rate = c.pfc.UnlimitedRate
 	}
 	for class, quanta := range p.Quanta {
-		if p.Enabled>>class&1 == 0 {
-			continue
-		}
-		if quanta > 0 {
-			st.Pauses[class]++
-		} else {
-			st.Resumes[class]++
-		}
-		if len(f.queues[class]) == 0 {
-			st.NoQueue++
-		}
-		until := now + rate.PauseTime(quanta)
 		r := &state.received[class]
-		if quanta == 0 {
+		switch until := now + rate.PauseTime(quanta); {
+		case p.Enabled>>class&1 == 0:
+		case quanta == 0:
+			st.Resumes[class]++
 			r.resume(now)
-		} else if !r.pause(now, until, a) {
-			continue
-		}
-		for _, q := range f.queues[class] {
-			_ = m.Pause(number, q, until, now) // both exist
+			c.pause(number, class, now, now)
+		case c.lossless[class] == 0:
+			st.Ignored[class]++
+		default:
+			st.Pauses[class]++
+			if r.pause(now, until, c.watch.Action) {
+				c.pause(number, class, until, now)
+			}
 		}
 	}
 }
+
+// pause stops the queues of a class at an existing port until a time; until now, it resumes them.
+func (c *dataplane) pause(number uint32, class int, until, now units.Time) {
+	for left := c.lossless[class]; left != 0; left &= left - 1 {
+		_ = c.tm.Pause(number, bits.TrailingZeros32(left), until, now) // both exist
+	}
+}
+
+// forget ends the pause and the storm of a class at a port.
+func (c *dataplane) forget(number uint32, class int, now units.Time) {
+	r := &c.ports[number].received[class]
+	if r.storm {
+		c.stormed(number, class, false)
+	}
+	*r = received{since: now, until: now, heard: r.heard}
+	c.pause(number, class, now, now)
+}
+
+// setLossless replaces the queues that a PAUSE of each class stops. A class whose queues change obeys from
+// the next PAUSE on.
+func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
+	for number, p := range c.ports {
+		for class := 0; p != nil && class < packet.PFCClasses; class++ {
+			if l[class] != c.lossless[class] {
+				c.forget(uint32(number), class, now)
+			}
+		}
+	}
+	c.lossless = l
+}
+
+// lossless gives the control plane access to the lossless classes, also where the switch obeys no PFC. The
+// switch's lock guards set.
+type lossless struct {
+	*Switch
+	initial pfcwd.Lossless
+	set     *pfcwd.Lossless
+}
+
+// Settings implements entity.Setting.
+func (l *lossless) Settings() (pfcwd.Lossless, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dataplane.lossless, l.set != nil
+}
+
+// Set implements entity.Setting.
+func (l *lossless) Set(to *pfcwd.Lossless) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set = to
+	if to == nil {
+		to = &l.initial
+	}
+	l.dataplane.setLossless(*to, l.driver.time())
+	l.driver.post(func() {}) // makes the driver compute anew what is due next
+}
+
+var _ entity.Setting[pfcwd.Lossless] = (*lossless)(nil)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/headgate/headgate/clock"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
@@ -108,8 +109,8 @@ func TestPFCNeverHoldsNetworkControl(t *testing.T) {
 	if want := []uint32{7}; !slices.Equal(h2.order(), want) {
 		t.Errorf("frames of queues %v left, want %v", h2.order(), want)
 	}
-	if st := stats(t, s, 2).PFC; st.NoQueue != 1 {
-		t.Errorf("%d classes without a queue, want 1", st.NoQueue)
+	if st := stats(t, s, 2).PFC; st.Ignored != [8]uint64{7: 1} {
+		t.Errorf("ignored %v, want one PAUSE of class 7", st.Ignored)
 	}
 }
 
@@ -224,7 +225,7 @@ func testPFCInABatch(t *testing.T, ahead bool) {
 		t.Fatal(err)
 	}
 	out := &frames{}
-	c := &dataplane{tm: m, pfc: pfc, old: map[uint32]*pipeline{}}
+	c := &dataplane{tm: m, pfc: pfc, lossless: pfc.queues, old: map[uint32]*pipeline{}}
 	if err := m.AddPort(1, pfcRate); err != nil {
 		t.Fatal(err)
 	}
@@ -322,4 +323,87 @@ func TestPFCProperty(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPauseOfALossyClassIsIgnored: port 2's host pauses classes again and again while 200 frames of classes 0, 3
+// and 6 pass. Only lossless classes stop; what the others' PAUSEs do is count, and the watchdog leaves them alone.
+func TestPauseOfALossyClassIsIgnored(t *testing.T) {
+	const frames = 200
+	all := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	for _, tt := range []struct {
+		name     string
+		lossless *pfcwd.Lossless
+		paused   []int
+		arrived  [8]int // of the classes 0, 3 and 6
+		stormed  [8]uint64
+	}{
+		{"flags", nil, all, [8]int{}, [8]uint64{1, 1, 1, 1, 1, 1, 1}},
+		{"class 0", &pfcwd.Lossless{3: 1 << 3}, []int{0}, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
+		{"class 6", &pfcwd.Lossless{3: 1 << 3}, []int{6}, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
+		{"0xff", &pfcwd.Lossless{3: 1 << 3}, all, [8]int{0: frames, 6: frames}, [8]uint64{3: 1}},
+		{"another queue", &pfcwd.Lossless{3: 1<<0 | 1<<6}, all, [8]int{3: frames}, [8]uint64{3: 1}},
+		{"none", &pfcwd.Lossless{}, all, [8]int{0: frames, 3: frames, 6: frames}, [8]uint64{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			const pauses = 10
+			loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: units.Second, Action: pfcwd.Alert}}, pfcRate)
+			if tt.lossless != nil {
+				s.lossless.Set(tt.lossless)
+			}
+			for i := range units.Time(pauses) {
+				h2.send(i*200*ms, pauseFrame(65535, tt.paused...))
+			}
+			for i := range uint32(frames) {
+				for _, class := range []uint32{0, 3, 6} {
+					h1.send(units.Time(i+1)*10*ms, frame(2, byte(class), class<<16|i, 100))
+				}
+			}
+			loop.RunUntil(3 * units.Second) // a PAUSE lasts 4.2 s
+			var arrived [8]int
+			for _, seq := range h2.order() {
+				arrived[seq>>16]++
+			}
+			var ignored, obeyed [8]uint64
+			for _, c := range tt.paused {
+				if s.dataplane.lossless[c] != 0 {
+					obeyed[c] = pauses
+				} else {
+					ignored[c] = pauses
+				}
+			}
+			if st := stats(t, s, 2).PFC; arrived != tt.arrived || st.Ignored != ignored || st.Pauses != obeyed || st.Storms != tt.stormed {
+				t.Errorf("%v frames arrived, want %v; %+v, want %v PAUSEs ignored, %v obeyed, %v storms", arrived, tt.arrived, st, ignored, obeyed, tt.stormed)
+			}
+		})
+	}
+}
+
+// TestLosslessClassesChange: a class that is lossless no more goes on at once, out of a storm too, and what the
+// controller takes back leaves what the switch was started with.
+func TestLosslessClassesChange(t *testing.T) {
+	loop, s, h1, h2 := pausable(t, PFC{Enabled: true, Watch: pfcwd.Settings{Detection: 100 * ms, Restoration: 10 * units.Second, Action: pfcwd.Alert}}, pfcRate)
+	h2.send(0, pauseFrame(65535, 3))
+	h1.send(ms, frame(2, 3, 0, 100))
+	loop.RunUntil(500 * ms)
+	if st := stats(t, s, 2).PFC; len(h2.got) != 0 || st.Storming != 1<<3 {
+		t.Fatalf("%d frames arrived, %+v: want a storm of class 3", len(h2.got), st)
+	}
+	s.lossless.Set(&pfcwd.Lossless{4: 1 << 4})
+	loop.RunUntil(600 * ms)
+	if st := stats(t, s, 2).PFC; len(h2.got) != 1 || st.Storming != 0 {
+		t.Errorf("%d frames arrived, %+v: want the frame and no storm", len(h2.got), st)
+	}
+	if got, set := s.lossless.Settings(); !set || got != (pfcwd.Lossless{4: 1 << 4}) {
+		t.Errorf("settings %v, %v", got, set)
+	}
+	s.lossless.Set(nil)
+	if got, set := s.lossless.Settings(); set || got[3] != 1<<3 || got[7] != 0 {
+		t.Errorf("settings %v, %v, want those of the flags", got, set)
+	}
+	h2.send(700*ms, pauseFrame(65535, 3))
+	h1.send(710*ms, frame(2, 3, 1, 100))
+	loop.RunUntil(units.Second)
+	if len(h2.got) != 1 {
+		t.Errorf("%d frames arrived, want class 3 to obey again", len(h2.got))
+	}
 }

@@ -162,7 +162,7 @@ func (c *dataplane) forward(a *rxBatch, f *port.Frame, r arrival) {
 		c.tap(f.Port, port.In, f.Data)
 	}
 	if r.control {
-		c.pfc.obey(c.tm, f.Port, p, f.Data, c.now, c.watch.Action)
+		c.obey(f.Port, p, f.Data, c.now)
 		for class := range p.received {
 			c.stormAt = min(c.stormAt, p.received[class].next(c.watch))
 		}

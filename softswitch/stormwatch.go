@@ -69,9 +69,7 @@ func (c *dataplane) unpause(number uint32, class int, now units.Time) {
 	if c.watch.Action == pfcwd.Alert {
 		return
 	}
-	for _, q := range c.pfc.queues[class] {
-		_ = c.tm.Pause(number, q, now, now) // both exist
-	}
+	c.pause(number, class, now, now)
 }
 
 // lostCarrier ends the pauses and storms of a port without a carrier: whoever sent them is no longer there to
@@ -82,15 +80,7 @@ func (c *dataplane) lostCarrier(number uint32, now units.Time) {
 		return
 	}
 	for class := range p.received {
-		r := &p.received[class]
-		if r.storm {
-			r.storm = false
-			c.stormed(number, class, false)
-		}
-		*r = received{since: now, until: now, heard: r.heard}
-		for _, q := range c.pfc.queues[class] {
-			_ = c.tm.Pause(number, q, now, now) // both exist
-		}
+		c.forget(number, class, now)
 	}
 }
 
@@ -166,8 +156,8 @@ func (c *dataplane) drops(p *portState, queue int) bool {
 	if c.pfc == nil || c.watch.Action != pfcwd.Drop || queue < 0 {
 		return false
 	}
-	class := c.pfc.Classes[queue]
-	if class == NoClass || !p.received[class].storm {
+	class := c.lossless.Class(queue)
+	if class < 0 || !p.received[class].storm {
 		return false
 	}
 	p.info.PFC.StormDropped[class]++

@@ -70,6 +70,7 @@ type Switch struct {
 	followers sync.Map // channels of gNMI's streams that want to hear of ports
 
 	watchdog *watchdog // nil without PFC
+	lossless *lossless
 
 	mu        sync.Mutex
 	dataplane dataplane
@@ -106,8 +107,9 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		s.log.Warn("PFC storm", "switch", s.name, "port", port, "class", class, "begins", begins, "action", s.dataplane.watch.Action)
 	}}
 	var dog entity.Watchdog
+	s.lossless = &lossless{Switch: s}
 	if pfc != nil {
-		s.dataplane.watch = pfc.Watch
+		s.dataplane.watch, s.dataplane.lossless, s.lossless.initial = pfc.Watch, pfc.queues, pfc.queues
 		s.watchdog = &watchdog{Switch: s, initial: pfc.Watch}
 		dog = s.watchdog
 	}
@@ -117,6 +119,7 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		DropPort: c.DropPort,
 		Queues:   m.Queues(),
 		Watchdog: dog,
+		Lossless: s.lossless,
 		Log:      c.Log,
 	}, s)
 	s.agent = pacc.New(agentHost{s}, c.Log.With("switch", c.Name))

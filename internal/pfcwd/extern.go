@@ -22,12 +22,15 @@ const (
 	SettingsID = ExternType<<24 | 1
 	// StormsID can only be read: every class of every port that was in a storm.
 	StormsID = ExternType<<24 | 2
+	// LosslessID is like SettingsID, for the lossless classes. A switch that obeys no PFC takes it, too.
+	LosslessID = ExternType<<24 | 3
 )
 
-// Both instances carry a google.protobuf.Struct:
+// The instances carry a google.protobuf.Struct:
 //
 //	settings: {detection_time: "200ms", restoration_time: "400ms", action: "drop"}
 //	storms:   {storms: [{port: 1, class: 3, on: true, count: 1, dropped: 12}, …]}
+//	lossless: {class_3: [3], class_4: [4, 5]}, the queues of each class
 
 // Entity returns the settings as P4Runtime carries them; equal settings are equal messages.
 func (s Settings) Entity() *p4v1.Entity {
@@ -109,7 +112,7 @@ func pack(id uint32, fields map[string]*structpb.Value) *p4v1.Entity {
 func unpack(e *p4v1.ExternEntry) (map[string]*structpb.Value, error) {
 	var s structpb.Struct
 	if err := e.GetEntry().UnmarshalTo(&s); err != nil {
-		return nil, fmt.Errorf("entry of the PFC watchdog is %q, want a google.protobuf.Struct", e.GetEntry().GetTypeUrl())
+		return nil, fmt.Errorf("entry is %q, want a google.protobuf.Struct", e.GetEntry().GetTypeUrl())
 	}
 	return s.Fields, nil
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/headgate/headgate/internal/clients"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -61,6 +62,8 @@ type Options struct {
 	Ports []uint32
 	// Watchdog is the switch's watchdog for received PFC; nil when it has none.
 	Watchdog entity.Watchdog
+	// Lossless has the queues that received PFC stops; nil when no controller may set them.
+	Lossless entity.Setting[pfcwd.Lossless]
 	// Seed feeds the program's random numbers.
 	Seed uint64
 	// StreamQueue is how many packet-ins, digests and notifications wait for a slow

@@ -309,7 +309,7 @@ func (o *Options) summarize(sw *softswitch.Realtime, log *slog.Logger) {
 			"rxChecksumsCompleted", p.Driver.RxCompleted, "rxSegmentsCut", p.Driver.RxSplit)
 		if pfc := p.PFC; pfc != (softswitch.PFCStats{}) {
 			log.Info("PFC", "port", p.Port, "interface", p.Name, "frames", pfc.Frames, "pauses", pfc.Pauses, "resumes", pfc.Resumes,
-				"storms", pfc.Storms, "droppedInStorms", pfc.StormDropped, "pauseTimes", p.Queues.PauseTimes(), "withoutQueue", pfc.NoQueue, "malformed", pfc.Malformed, "otherMACControl", pfc.Other)
+				"storms", pfc.Storms, "droppedInStorms", pfc.StormDropped, "pauseTimes", p.Queues.PauseTimes(), "ignored", pfc.Ignored, "malformed", pfc.Malformed, "otherMACControl", pfc.Other)
 		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 	"github.com/headgate/headgate/units"
@@ -82,6 +83,20 @@ var (
 		TrafficManager: "gives a victim port the whole shared pool",
 		Instead:        "the policies spfc and dsh+spfc cannot be had",
 	}
+	obeyCapability = feature.Capability{
+		Name:    "buffer.obeyed",
+		Externs: []uint32{pfcwd.LosslessID},
+		Without: func(t config.Target) string {
+			switch t {
+			case config.Embedded:
+				return ""
+			case config.BMv2:
+				return "simple_switch ignores the PAUSE frames that it receives"
+			}
+			return "P4Runtime cannot say which classes obey PFC"
+		},
+		Instead: "a class under PFC has the queue of its number",
+	}
 	departCapability = feature.Capability{
 		Name:    "buffer.spfc_departures",
 		Objects: pipeline.Objects{Counters: []string{ids.CounterIngressDeparturesName}},
@@ -92,7 +107,7 @@ var (
 // Describe implements feature.Feature.
 func (f *feat) Describe() feature.Description {
 	return feature.Description{
-		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, reportCapability, victimCapability, departCapability},
+		Capabilities: []feature.Capability{accountCapability, pauseCapability, estimateCapability, reportCapability, victimCapability, departCapability, obeyCapability},
 		Section:      config.Section{Key: "buffer", Read: read, ReadSwitch: readSwitch, Check: check},
 		Shape:        shape,
 		ShapedBy:     shapedBy,

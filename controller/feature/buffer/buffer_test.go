@@ -45,8 +45,15 @@ func TestDesired(t *testing.T) {
 	// SIH has headroom for its one lossless queue, and needs no tables.
 	sih := testenv.Lines(t, New(nil), environment(t, "policy: dsh ", "policy: sih "), "leaf1")
 	has(t, sih, append(always, "ingress.buffer.buffer_policy default → set_buffer_policy(flags=1, lossless=8, shared=15664000,")...)
-	if len(sih) != len(off)+4 {
-		t.Errorf("%d entries for SIH, want a port's more for each port than %d", len(sih), len(off))
+	has(t, sih, "extern 0x81000003 → class_3=[3]")
+	if len(sih) != len(off)+4+1 {
+		t.Errorf("%d entries for SIH, want a port's more for each port and the lossless classes than %d", len(sih), len(off))
+	}
+	// The switch is told of the queues, and BMv2, which obeys no PAUSE, is not.
+	has(t, testenv.Lines(t, New(nil), environment(t, "class: 3, queue: 3}", "class: 3, queue: 4}"), "leaf1"), "extern 0x81000003 → class_3=[4]")
+	bmv2 := testenv.Lines(t, New(nil), environment(t, `9551", target: embedded`, `9551", target: bmv2`), "leaf1")
+	if i := slices.IndexFunc(bmv2, func(l string) bool { return strings.HasPrefix(l, "extern") }); i >= 0 {
+		t.Errorf("bmv2 wants %s", bmv2[i])
 	}
 }
 
@@ -154,7 +161,7 @@ func (p *play) put(e *p4v1.Entity) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	table := e.GetTableEntry().GetTableId()
+	table := tableOf(e)
 	if p.entries[k] == nil {
 		p.count[table]++
 	}
@@ -172,8 +179,13 @@ func (p *play) remove(e *p4v1.Entity) {
 	if err != nil || p.entries[k] == nil {
 		p.t.Fatalf("%s: delete of what is not there: %v", p.what, err)
 	}
-	p.count[e.GetTableEntry().GetTableId()]--
+	p.count[tableOf(e)]--
 	delete(p.entries, k)
+}
+
+// tableOf returns the table of an entry, or the extern.
+func tableOf(e *p4v1.Entity) uint32 {
+	return e.GetTableEntry().GetTableId() | e.GetExternEntry().GetExternId()
 }
 
 func param(e *p4v1.Entity, id uint32) uint64 {

@@ -8,6 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/headroom"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/tables/log2"
 	"github.com/headgate/headgate/units"
 )
@@ -179,18 +180,26 @@ func Headroom(c *config.Config, s *config.Switch) (h headroom.Config, ports []ui
 
 // LosslessQueues returns the egress queues that hold classes under PFC on a switch, a bit for
 // each; none without a policy.
-func LosslessQueues(c *config.Config, s *config.Switch) uint8 {
-	b := Of(s)
-	if !b.On() {
-		return 0
-	}
-	queues := b.Lossless & 1 // DSCPs that are not listed have class 0 and queue 0
-	for _, k := range qos.Of(c).Classes {
-		if b.Lossless>>k.Class&1 != 0 {
-			queues |= 1 << k.Queue
-		}
+func LosslessQueues(c *config.Config, s *config.Switch) (queues uint8) {
+	for _, q := range queuesOf(c, s) {
+		queues |= uint8(q)
 	}
 	return queues
+}
+
+// queuesOf returns the egress queues of each class under PFC on a switch; none without a policy.
+func queuesOf(c *config.Config, s *config.Switch) (l pfcwd.Lossless) {
+	b := Of(s)
+	if !b.On() {
+		return l
+	}
+	l[0] = uint32(b.Lossless & 1) // DSCPs that are not listed have class 0 and queue 0
+	for _, k := range qos.Of(c).Classes {
+		if b.Lossless>>k.Class&1 != 0 {
+			l[k.Class] |= 1 << k.Queue
+		}
+	}
+	return l
 }
 
 // switchPort is a port of a switch with its link.

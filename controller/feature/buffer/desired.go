@@ -44,6 +44,13 @@ func (*feat) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 			return nil, fmt.Errorf("policy %s: %w", Of(s).Policy, err)
 		}
 		policy, tables = built.Policy, built.Tables
+		if env.By(obeyCapability) == view.ByTarget {
+			obeyed := queuesOf(env.Config, s)
+			for c := range obeyed {
+				obeyed[c] &^= 1 << priority(s) // PFC frames leave by that queue
+			}
+			c.Add(obeyed.Entity(), nil)
+		}
 	}
 	for _, port := range env.Graph.Ports(s.Name) {
 		c.Add(pipeline.PriorityCloneSession(buffer.Session(port.Number), priority(s), port.Number), nil)

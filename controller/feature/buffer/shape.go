@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/feature"
 	"github.com/headgate/headgate/controller/feature/qos"
 	"github.com/headgate/headgate/controller/trafficmanager"
@@ -50,14 +51,29 @@ func shape(env *feature.Env, c *trafficmanager.Config) error {
 	return nil
 }
 
-// ownQueues refuses classes under PFC in queues of other numbers: no target is told of a map, and each has its
-// queues obey PFC for the class of their number, so that such a class would never be paused.
+// ownQueues refuses queues of classes under PFC. The embedded switch is told of the map, and takes one in which
+// each queue is of one class and not that of PFC frames. No other target is told, and each has its queues obey
+// PFC for the class of their number, so that a class in another queue would never be paused.
 func ownQueues(env *feature.Env) error {
 	s := env.Switch
+	classes := queuesOf(env.Config, s)
 	for i, k := range qos.Of(env.Config).Classes {
-		if Of(s).Lossless>>k.Class&1 != 0 && k.Queue != k.Class {
+		if classes[k.Class] == 0 {
+			continue
+		}
+		why := ""
+		switch other := classes.Class(int(k.Queue)); {
+		case other != int(k.Class):
+			why = fmt.Sprintf("class %d is lossless and has that queue, too, so that a PAUSE of either would stop both, want a queue for each", other)
+		case k.Queue == k.Class:
+		case s.Target != config.Embedded:
+			why = fmt.Sprintf("its queues obey PFC for the class of their number, want queue %d", k.Class)
+		case uint32(k.Queue) == priority(s):
+			why = "PFC frames leave by that queue, and must not be paused, want another"
+		}
+		if why != "" {
 			return yamlnode.Fault{Field: fmt.Sprintf("qos.classes[%d].queue", i), Text: fmt.Sprintf(
-				"is %d for class %d, which is lossless on the switch %q: its queues obey PFC for the class of their number, want queue %d", k.Queue, k.Class, s.Name, k.Class)}
+				"is %d for class %d, which is lossless on the switch %q: %s", k.Queue, k.Class, s.Name, why)}
 		}
 	}
 	return nil

@@ -30,7 +30,8 @@ type Class struct {
 	// Class is the priority of IEEE 802.1Q that PFC would use, 0 … 7. Required.
 	Class uint8
 	// Queue is the priority queue, 0 (lowest) … 7, less than priority_queues of every
-	// switch; default the class. A class that a buffer has under PFC has no other queue than its own.
+	// switch; default the class. A class that a buffer has under PFC has no other queue than its own, but on the
+	// embedded switch, where no two such classes have one.
 	Queue uint8
 }
 

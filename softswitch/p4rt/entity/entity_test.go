@@ -186,6 +186,45 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
+// classes are lossless classes that are remembered.
+type classes struct{ set *pfcwd.Lossless }
+
+func (c *classes) Settings() (l pfcwd.Lossless, set bool) {
+	if c.set != nil {
+		l = *c.set
+	}
+	return l, c.set != nil
+}
+
+func (c *classes) Set(l *pfcwd.Lossless) { c.set = l }
+
+// The lossless classes are an extern that no P4Info has, without a watchdog too.
+func TestLosslessClasses(t *testing.T) {
+	c := &classes{}
+	f := newFixture(t)
+	f.opts.Lossless, f.opts.Queues = c, 8
+	one, two := pfcwd.Lossless{3: 1 << 3}.Entity().GetExternEntry(), pfcwd.Lossless{4: 1 << 5}.Entity().GetExternEntry()
+	request := &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.LosslessID}
+	f.wantRead(t, request)
+	f.fails(t, codes.NotFound, p4msg.Modify(one), p4msg.Delete(one))
+	f.fails(t, codes.InvalidArgument, p4msg.Insert(request), p4msg.Insert(pfcwd.Lossless{3: 1 << 8}.Entity().GetExternEntry()))
+	f.fails(t, codes.Unimplemented, p4msg.Insert(pfcwd.Settings{Detection: units.Second}.Entity().GetExternEntry()))
+	f.readFails(t, codes.Unimplemented, &p4v1.ExternEntry{ExternTypeId: 0x81, ExternId: pfcwd.StormsID})
+	f.must(t, p4msg.Insert(one))
+	f.fails(t, codes.AlreadyExists, p4msg.Insert(one))
+	f.wantRead(t, request, one)
+	f.wantRead(t, &p4v1.ExternEntry{}, one)
+	back := f.Inverse(p4msg.Modify(two))
+	f.must(t, p4msg.Modify(two))
+	f.wantRead(t, request, two)
+	f.must(t, back...)
+	f.wantRead(t, request, one)
+	f.must(t, p4msg.Delete(one))
+	if c.set != nil {
+		t.Errorf("classes %v after they were deleted", *c.set)
+	}
+}
+
 func TestTableEntries(t *testing.T) {
 	f := newFixture(t)
 	a := l2(0x0a, 1)

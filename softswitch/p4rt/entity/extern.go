@@ -8,61 +8,85 @@ import (
 	"github.com/headgate/headgate/internal/pfcwd"
 )
 
-// Watchdog is the switch's watchdog for received PFC. It belongs to the switch and not to the
-// pipeline, so its settings stay when another pipeline is pushed.
+// Setting is something that the switch was started with and a controller may replace. It belongs to the
+// switch and not to the pipeline, so it stays when another pipeline is pushed.
+type Setting[T any] interface {
+	// Settings returns what the last Set set. It returns false when the switch has what it started with.
+	Settings() (T, bool)
+	// Set replaces all of it; nil restores what the switch started with.
+	Set(*T)
+}
+
+// Watchdog is the switch's watchdog for received PFC.
 type Watchdog interface {
-	// Settings returns the settings of the last Set. It returns false when the switch has the
-	// settings that it started with.
-	Settings() (pfcwd.Settings, bool)
-	// Set replaces all settings; nil restores those that the switch started with.
-	Set(*pfcwd.Settings)
+	Setting[pfcwd.Settings]
 	// Storms returns the classes of ports that were in a storm.
 	Storms() []pfcwd.Storm
 }
 
-var errExtern = status.Error(codes.Unimplemented, "extern_entry: this switch has no externs beyond v1model's but the PFC watchdog, and that with --pfc only")
+var errExtern = status.Error(codes.Unimplemented,
+	"extern_entry: this switch has no externs beyond v1model's but the lossless classes and the PFC watchdog, and the watchdog with --pfc only")
 
 func (s *State) writeExtern(op p4v1.Update_Type, in *p4v1.ExternEntry) error {
-	w := s.opts.Watchdog
-	switch {
-	case w == nil || in.GetExternTypeId() != pfcwd.ExternType:
+	switch id := in.GetExternId(); {
+	case in.GetExternTypeId() != pfcwd.ExternType:
 		return errExtern
-	case in.GetExternId() == pfcwd.StormsID:
-		return denied("extern_entry 0x%08x: storms can only be read", in.GetExternId())
-	case in.GetExternId() != pfcwd.SettingsID:
-		return notFound("extern_entry 0x%08x: want 0x%08x", in.GetExternId(), uint32(pfcwd.SettingsID))
+	case id == pfcwd.LosslessID && s.opts.Lossless != nil:
+		return writeSetting(op, in, s.opts.Lossless, func(e *p4v1.ExternEntry) (pfcwd.Lossless, error) {
+			return pfcwd.ReadLossless(e, max(1, s.opts.Queues))
+		})
+	case s.opts.Watchdog == nil:
+		return errExtern
+	case id == pfcwd.StormsID:
+		return denied("extern_entry 0x%08x: storms can only be read", id)
+	case id == pfcwd.SettingsID:
+		return writeSetting[pfcwd.Settings](op, in, s.opts.Watchdog, pfcwd.ReadSettings)
+	default:
+		return notFound("extern_entry 0x%08x: want 0x%08x or 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID))
 	}
-	_, set := w.Settings()
+}
+
+func writeSetting[T any](op p4v1.Update_Type, in *p4v1.ExternEntry, to Setting[T], read func(*p4v1.ExternEntry) (T, error)) error {
+	_, set := to.Settings()
 	if err := present(op, set, "extern entry", in.GetExternId()); err != nil {
 		return err
 	}
 	if op == p4v1.Update_DELETE {
-		w.Set(nil)
+		to.Set(nil)
 		return nil
 	}
-	settings, err := pfcwd.ReadSettings(in)
+	v, err := read(in)
 	if err != nil {
 		return invalid("extern_entry 0x%08x: %v", in.GetExternId(), err)
 	}
-	w.Set(&settings)
+	to.Set(&v)
 	return nil
 }
 
 func (s *State) readExterns(req *p4v1.ExternEntry, emit func(*p4v1.Entity)) error {
-	w, kind, id := s.opts.Watchdog, req.GetExternTypeId(), req.GetExternId()
+	w, l, kind, id := s.opts.Watchdog, s.opts.Lossless, req.GetExternTypeId(), req.GetExternId()
 	switch {
-	case w == nil && kind == 0 && len(s.schema.Info.GetExterns()) == 0:
+	case w == nil && l == nil && kind == 0 && len(s.schema.Info.GetExterns()) == 0:
 		return nil // a read of all externs, of which there are none
-	case w == nil || kind != 0 && kind != pfcwd.ExternType:
+	case kind != 0 && kind != pfcwd.ExternType,
+		w == nil && id != 0 && id != pfcwd.LosslessID,
+		l == nil && (w == nil || id == pfcwd.LosslessID):
 		return errExtern
-	case id != 0 && id != pfcwd.SettingsID && id != pfcwd.StormsID:
-		return notFound("extern_entry 0x%08x: want 0x%08x or 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.StormsID))
+	case id != 0 && id != pfcwd.SettingsID && id != pfcwd.StormsID && id != pfcwd.LosslessID:
+		return notFound("extern_entry 0x%08x: want 0x%08x to 0x%08x", id, uint32(pfcwd.SettingsID), uint32(pfcwd.LosslessID))
 	}
-	if settings, set := w.Settings(); set && id != pfcwd.StormsID {
-		emit(settings.Entity())
+	if w != nil && (id == 0 || id == pfcwd.SettingsID) {
+		if settings, set := w.Settings(); set {
+			emit(settings.Entity())
+		}
 	}
-	if id != pfcwd.SettingsID {
+	if w != nil && (id == 0 || id == pfcwd.StormsID) {
 		emit(pfcwd.StormsEntity(w.Storms()))
+	}
+	if l != nil && (id == 0 || id == pfcwd.LosslessID) {
+		if lossless, set := l.Settings(); set {
+			emit(lossless.Entity())
+		}
 	}
 	return nil
 }

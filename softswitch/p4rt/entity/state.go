@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/p4rt/digest"
 	"github.com/headgate/headgate/softswitch/p4rt/schema"
@@ -28,6 +29,8 @@ type Options struct {
 	Ports []uint32
 	// Watchdog is nil when the switch has none.
 	Watchdog Watchdog
+	// Lossless has the queues that received PFC stops; nil when no controller may set them.
+	Lossless Setting[pfcwd.Lossless]
 	// Now is the switch's clock.
 	Now func() units.Time
 }
