@@ -16,8 +16,10 @@ import (
 // chain is how far a state was read, or a state file is written.
 type chain struct {
 	records int                 // their number
+	pieces  int                 // how many values they are in the file
 	size    int64               // in bytes
 	summary int                 // how many of them sum the first changes up, the header included
+	summed  int64               // the size of those
 	before  audit.Head          // the change before the summary
 	end     audit.Head          // the last change
 	hashes  [][sha256.Size]byte // of the summary and of each change after it, as they were read
@@ -91,7 +93,9 @@ func (l *chain) add(c *contents, text []byte) error {
 			l.log = r.AuditLog
 		}
 	}
-	l.records, l.size = l.records+1, l.size+int64(len(text))
+	if l.records, l.size = l.records+1, l.size+int64(len(text)); l.records <= l.summary {
+		l.summed = l.size
+	}
 	c.apply(r)
 	return nil
 }
@@ -123,18 +127,28 @@ func (c *contents) load(name string, data []byte) (l chain, err error) {
 		return l, err
 	}
 	var end audit.Head
+	var text []byte // of a record whose pieces are not all there yet
 	err = readPages(data, func(bucket string, k, v []byte) error {
 		switch {
 		case bucket == endBucket && string(k) == endBucket:
 			return end.UnmarshalText(v)
-		case bucket == recordBucket && bytes.Equal(k, recordKey(l.records)):
-			if err := l.add(c, v); err != nil {
+		case bucket == recordBucket && bytes.Equal(k, pieceKey(l.pieces)):
+			l.pieces++
+			text = append(text, v...)
+			if !bytes.HasSuffix(v, []byte("\n")) {
+				return nil
+			}
+			if err := l.add(c, text[:len(text)-1]); err != nil {
 				return fmt.Errorf("record %d: %w", l.records+1, err)
 			}
+			text = text[:0]
 			return nil
 		}
 		return fmt.Errorf("record %d: %q of %q stands in its place", l.records+1, k, bucket)
 	})
+	if err == nil && len(text) > 0 {
+		err = fmt.Errorf("record %d has no end", l.records+1)
+	}
 	if err == nil {
 		err = l.whole()
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -29,10 +30,21 @@ const (
 	// endBucket has, under its own name, the end of the chain: apart from the records, so that no older page of those
 	// is taken for the last one.
 	endBucket    = "end"
-	recordBucket = "records" // number of the record → its JSON
+	recordBucket = "records" // number of the piece → the piece of the records' JSON, each with a newline behind it
+	// pieceSize is the most bytes in a piece: two of them fill a page of 4096 bytes. A change writes the last leaf again,
+	// to which bbolt gives up to four values however large they are. So a record is not one value.
+	pieceSize = (4096-pageHead)/2 - itemSize - 8
 )
 
-func recordKey(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+func pieceKey(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+// pieces cuts records up.
+func pieces(texts ...[]byte) (list [][]byte) {
+	for _, text := range texts {
+		list = slices.AppendSeq(list, slices.Chunk(append(text[:len(text):len(text)], '\n'), pieceSize))
+	}
+	return list
+}
 
 // file is a state file: a chain of records in bbolt, which no other process has open. The Store's lock guards it.
 type file struct {
@@ -82,7 +94,8 @@ func openFile(path string, o Options, state *contents) (f *file, damaged error, 
 		f.old, f.aside = in, path+".version2"
 		err = f.rewrite(state)
 	default:
-		f.db, err = f.open(in)
+		f.limit += 2 * f.summed
+		f.db, err = f.open(in, 0)
 	}
 	if err != nil && !IsDiskFull(err) {
 		return nil, nil, errors.Join(err, f.close())
@@ -115,10 +128,11 @@ func lock(path string, flags int) (*os.File, error) {
 	}
 }
 
-// open gives a file that is locked, and sound or empty, to bbolt, which closes it.
-func (f *file) open(in *os.File) (*bolt.DB, error) {
+// open gives a file that is locked, and sound or empty, to bbolt, which closes it. What is not written yet is copied each
+// time that the file outgrows the memory it is mapped to, which has size bytes at least.
+func (f *file) open(in *os.File, size int64) (*bolt.DB, error) {
 	return bolt.Open(in.Name(), 0o600, &bolt.Options{
-		Timeout: lockWait, NoSync: !f.sync, NoGrowSync: !f.sync, NoStatistics: true,
+		Timeout: lockWait, NoSync: !f.sync, NoGrowSync: !f.sync, NoStatistics: true, InitialMmapSize: int(size),
 		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return in, nil },
 	})
 }
@@ -146,14 +160,15 @@ func (f *file) append(r record, state *contents) error {
 		return err
 	}
 	end := audit.Head{Seq: f.end.Seq + 1, Hash: sha256.Sum256(text)}
-	if err := f.put(f.db, f.records, end, text); err != nil {
+	parts := pieces(text)
+	if err := f.put(f.db, f.pieces, end, parts); err != nil {
 		if !IsDiskFull(err) { // nobody knows what is on disk now
 			f.db, f.old = nil, held{f.db}
 			return outcome.Unknown(fmt.Errorf("state file: %w", err))
 		}
 		return fmt.Errorf("state file: %w", err)
 	}
-	f.records, f.end, f.size, f.log = f.records+1, end, f.size+int64(len(text)), cmp.Or(r.AuditLog, f.log)
+	f.pieces, f.end, f.size, f.log = f.pieces+len(parts), end, f.size+int64(len(text)), cmp.Or(r.AuditLog, f.log)
 	return nil
 }
 
@@ -163,9 +178,9 @@ type held struct{ *bolt.DB }
 // Close implements io.Closer.
 func (held) Close() error { return nil }
 
-// put writes records, from one number on, and the end of the chain. A panic, as of a page that somebody else has
+// put writes pieces, from one number on, and the end of the chain. A panic, as of a page that somebody else has
 // overwritten, is an error.
-func (f *file) put(db *bolt.DB, from int, end audit.Head, texts ...[]byte) (err error) {
+func (f *file) put(db *bolt.DB, from int, end audit.Head, parts [][]byte) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -179,9 +194,9 @@ func (f *file) put(db *bolt.DB, from int, end audit.Head, texts ...[]byte) (err 
 				return errors.Join(err, b.Put([]byte(endBucket), text))
 			},
 			recordBucket: func(b *bolt.Bucket) error {
-				b.FillPercent = 1 // records are added at the end
-				for i, text := range texts {
-					if err := b.Put(recordKey(from+i), text); err != nil {
+				b.FillPercent = 1 // pieces are added at the end
+				for i, part := range parts {
+					if err := b.Put(pieceKey(from+i), part); err != nil {
 						return err
 					}
 				}
@@ -216,7 +231,9 @@ func (f *file) rewrite(state *contents) error {
 	}
 	// A name of its own, as no lock keeps another process from it.
 	temporary := fmt.Sprintf("%s.%d%s", f.path, os.Getpid(), partial)
-	db, err := f.write(temporary, texts, l)
+	parts := pieces(texts...)
+	l.pieces = len(parts)
+	db, err := f.write(temporary, parts, l)
 	if err != nil {
 		return err
 	}
@@ -242,15 +259,15 @@ func (f *file) rewrite(state *contents) error {
 	return nil
 }
 
-// write makes a new file of a chain's records, locked and on disk.
-func (f *file) write(path string, texts [][]byte, l chain) (*bolt.DB, error) {
+// write makes a new file of a chain's pieces, locked and on disk.
+func (f *file) write(path string, parts [][]byte, l chain) (*bolt.DB, error) {
 	in, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("state file: %w", err)
 	}
-	db, err := f.open(in)
+	db, err := f.open(in, l.size+l.size/8) // the rest is the pages' heads
 	if err == nil {
-		if err = f.put(db, 0, l.end, texts...); err != nil {
+		if err = f.put(db, 0, l.end, parts); err != nil {
 			_ = db.Close()
 		}
 	}
