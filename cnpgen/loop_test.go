@@ -256,7 +256,7 @@ func TestLoopEvicts(t *testing.T) {
 	f.loop.table.ports = 1 // the other port wants no share
 	traffic := map[Flow]sender{}
 	for i := range byte(most) {
-		traffic[flow(1, i)] = sender{1000, uint64(max(i, 1) - 1)} // flows 0 and 1 meet no congestion
+		traffic[flow(1, i)] = sender{1000, uint64(i)} // flow 0 meets no congestion
 	}
 	f.run(t, period)
 	for n := units.Time(2); n < 5; n++ {

@@ -102,7 +102,7 @@ func TestUnreadStreams(t *testing.T) {
 		if s.Bytes > limit || s.Bytes < limit/4 || s.Calls != 101 || s.Unread != 0 || s.Refused != 0 {
 			t.Errorf("%+v", s)
 		}
-		reader = watch(t, dial()) // of which nobody reads either
+		_ = watch(t, dial()) // of which nobody reads either
 		time.Sleep(Unread + 2*sweepEvery)
 		if s = b.Stats(); s.Calls != 0 || s.Unread < 101 || s.Closed != 0 {
 			t.Errorf("unread for %v: %+v", Unread, s)
