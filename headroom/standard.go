@@ -104,7 +104,7 @@ func (l Link) Required() units.Bytes {
 // occupancy is how many bytes of cells a byte of packets takes.
 func (l Link) occupancy() float64 {
 	in := func(n units.Bytes) float64 { return float64((n+l.Cell-1)/l.Cell*l.Cell) / float64(n) }
-	// The worst packet is the smallest one, or the first that needs one more cell than it.
+	// Most cells per byte are taken by the smallest packet, or by the packet that is one byte too long for as many cells.
 	worst := max(in(smallest), in((smallest+l.Cell-1)/l.Cell*l.Cell+1))
 	return (float64(100-l.SmallPackets)*in(l.MTU) + float64(l.SmallPackets)*worst) / 100
 }

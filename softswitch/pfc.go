@@ -178,31 +178,34 @@ func (c *dataplane) setLossless(l pfcwd.Lossless, now units.Time) {
 	c.lossless = l
 }
 
-// lossless gives the control plane access to the lossless classes, also where the switch obeys no PFC. The
-// switch's lock guards set.
-type lossless struct {
+// setting gives the control plane access to something that the switch starts with and a controller may replace.
+// The switch's lock guards set.
+type setting[T any] struct {
 	*Switch
-	initial pfcwd.Lossless
-	set     *pfcwd.Lossless
+	initial T
+	set     *T // nil: initial is in force
+	apply   func(T, units.Time)
 }
 
 // Settings implements entity.Setting.
-func (l *lossless) Settings() (pfcwd.Lossless, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dataplane.lossless, l.set != nil
+func (s *setting[T]) Settings() (T, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set == nil {
+		return s.initial, false
+	}
+	return *s.set, true
 }
 
 // Set implements entity.Setting.
-func (l *lossless) Set(to *pfcwd.Lossless) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.set = to
-	if to == nil {
-		to = &l.initial
+func (s *setting[T]) Set(to *T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set = to; to == nil {
+		to = &s.initial
 	}
-	l.dataplane.setLossless(*to, l.driver.time())
-	l.driver.post(func() {}) // makes the driver compute anew what is due next
+	s.apply(*to, s.driver.time())
+	s.driver.post(func() {}) // makes the driver compute anew what is due next
 }
 
-var _ entity.Setting[pfcwd.Lossless] = (*lossless)(nil)
+var _ entity.Setting[pfcwd.Lossless] = (*setting[pfcwd.Lossless])(nil)

@@ -104,32 +104,8 @@ func (c *dataplane) setWatch(w pfcwd.Settings, now units.Time) {
 	c.watchStorms(now)
 }
 
-// watchdog gives the control plane access to the watchdog. The switch's lock guards set.
-type watchdog struct {
-	*Switch
-	initial pfcwd.Settings
-	set     *pfcwd.Settings
-}
-
-// Settings implements entity.Watchdog.
-func (w *watchdog) Settings() (pfcwd.Settings, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.dataplane.watch, w.set != nil
-}
-
-// Set implements entity.Watchdog.
-func (w *watchdog) Set(s *pfcwd.Settings) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.set = s
-	if s == nil {
-		s = &w.initial
-	}
-	w.dataplane.setWatch(*s, w.driver.time())
-	w.log.Info("PFC watchdog", "switch", w.name, "settings", s)
-	w.driver.post(func() {}) // makes the driver compute anew what is due next
-}
+// watchdog gives the control plane access to the watchdog.
+type watchdog struct{ setting[pfcwd.Settings] }
 
 // Storms implements entity.Watchdog.
 func (w *watchdog) Storms() []pfcwd.Storm {

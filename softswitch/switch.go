@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/internal/gnmi"
+	"github.com/headgate/headgate/internal/pfcwd"
 	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
@@ -70,7 +71,7 @@ type Switch struct {
 	followers sync.Map // channels of gNMI's streams that want to hear of ports
 
 	watchdog *watchdog // nil without PFC
-	lossless *lossless
+	lossless *setting[pfcwd.Lossless]
 
 	mu        sync.Mutex
 	dataplane dataplane
@@ -107,10 +108,13 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		s.log.Warn("PFC storm", "switch", s.name, "port", port, "class", class, "begins", begins, "action", s.dataplane.watch.Action)
 	}}
 	var dog entity.Watchdog
-	s.lossless = &lossless{Switch: s}
+	s.lossless = &setting[pfcwd.Lossless]{Switch: s, apply: s.dataplane.setLossless}
 	if pfc != nil {
 		s.dataplane.watch, s.dataplane.lossless, s.lossless.initial = pfc.Watch, pfc.queues, pfc.queues
-		s.watchdog = &watchdog{Switch: s, initial: pfc.Watch}
+		s.watchdog = &watchdog{setting[pfcwd.Settings]{Switch: s, initial: pfc.Watch, apply: func(w pfcwd.Settings, now units.Time) {
+			s.dataplane.setWatch(w, now)
+			s.log.Info("PFC watchdog", "switch", s.name, "settings", &w)
+		}}}
 		dog = s.watchdog
 	}
 	s.server = p4rt.New(p4rt.Options{

@@ -44,7 +44,7 @@ Values are numbers, 0x and hexadecimal digits, IPv4, IPv6 and MAC addresses.`,
 		&cobra.Command{
 			Use: "tables [TABLE]", Short: "List the program's tables, or the keys and actions of one", Args: cobra.MaximumNArgs(1),
 			Example:           "  headgate p4 tables ipv4_lpm",
-			ValidArgsFunction: completeTables, RunE: run(tables),
+			ValidArgsFunction: completeName("table"), RunE: run(tables),
 		},
 		&cobra.Command{
 			Use: "read [TABLE | KIND [NAME [INDEX]]]", Short: "Read entities; without arguments the entries of all tables", Args: cobra.MaximumNArgs(3),
@@ -54,11 +54,11 @@ Values are numbers, 0x and hexadecimal digits, IPv4, IPv6 and MAC addresses.`,
 		},
 		&cobra.Command{
 			Use: "groups [PROFILE]", Short: "Read members and groups of action profiles, multicast groups and clone sessions", Args: cobra.MaximumNArgs(1),
-			Example: "  headgate p4 groups", ValidArgsFunction: completeProfiles, RunE: run(groups),
+			Example: "  headgate p4 groups", ValidArgsFunction: completeName("member"), RunE: run(groups),
 		},
 		&cobra.Command{
 			Use: "counters [COUNTER [INDEX]]", Short: "Read indirect counters, and entries with their direct counters", Args: cobra.MaximumNArgs(2),
-			Example: "  headgate p4 counters", ValidArgsFunction: completeCounters, RunE: run(counters),
+			Example: "  headgate p4 counters", ValidArgsFunction: completeName("counter"), RunE: run(counters),
 		},
 		newWriteCommand(),
 		newPacketOutCommand(),
@@ -206,7 +206,7 @@ func read(ctx context.Context, t *target, args []string) error {
 	return t.read(ctx, func(p *pipeline.Pipeline) ([]*p4v1.Entity, error) { return p.Query(kind, name, index) })
 }
 
-// kinds are the words that read takes as a kind of entity.
+// kinds returns the kinds of entities that the command read accepts.
 func kinds() []string {
 	list := []string{"register"}
 	for _, k := range pipeline.Kinds {

@@ -56,25 +56,14 @@ func pick(words []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return words, directive
 }
 
-func completeTables(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// completeName completes the first argument by the names of objects of a kind, as objects has them.
+func completeName(kind string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return pick(objects(info(cmd), kind), typed)
 	}
-	return pick(names(info(cmd).GetTables()), typed)
-}
-
-func completeProfiles(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return pick(names(info(cmd).GetActionProfiles()), typed)
-}
-
-func completeCounters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return pick(names(info(cmd).GetCounters()), typed)
 }
 
 func completeRead(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

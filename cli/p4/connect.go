@@ -227,7 +227,7 @@ func (t *target) session(ctx context.Context, h *handler) (s *session.Session, s
 	}
 }
 
-// print writes lines for people, or a JSON array of objects.
+// print writes entities, one a line, or with -o json as an array.
 func (t *target) print(list []pipeline.Named) error {
 	if t.JSON {
 		if list == nil {

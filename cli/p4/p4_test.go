@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,13 +41,19 @@ func newRig(t *testing.T) *rig {
 
 // call runs a command of p4 and returns what it prints.
 func (r *rig) call(ctx context.Context, out *bytes.Buffer, args ...string) error {
+	return r.root(out, append([]string{"p4"}, args...)...).ExecuteContext(ctx)
+}
+
+// root returns the command line for the switch; args begin with p4, or with __complete p4.
+func (r *rig) root(out io.Writer, args ...string) *cobra.Command {
 	root := &cobra.Command{Use: "headgate", SilenceUsage: true, SilenceErrors: true}
 	command.AddServerFlags(root)
 	root.AddCommand(Commands()...)
 	root.SetOut(out)
-	root.SetErr(out)
-	root.SetArgs(append([]string{"p4", "--switch", r.Address(), "--device-id", "7"}, args...))
-	return root.ExecuteContext(ctx)
+	root.SetErr(io.Discard)
+	at := slices.Index(args, "p4") + 1
+	root.SetArgs(slices.Insert(slices.Clone(args), at, "--switch", r.Address(), "--device-id", "7"))
+	return root
 }
 
 func (r *rig) must(t *testing.T, args ...string) string {
@@ -199,12 +206,7 @@ func TestWatchAndPacketOut(t *testing.T) {
 	out := make(lines)
 	done := make(chan error, 1)
 	go func() {
-		root := &cobra.Command{Use: "headgate", SilenceUsage: true, SilenceErrors: true}
-		command.AddServerFlags(root)
-		root.AddCommand(Commands()...)
-		root.SetOut(out)
-		root.SetArgs([]string{"p4", "--switch", r.Address(), "--device-id", "7", "watch"})
-		done <- root.ExecuteContext(ctx)
+		done <- r.root(out, "p4", "watch").ExecuteContext(ctx)
 	}()
 	defer func() {
 		stop()
@@ -241,14 +243,8 @@ func TestCompletion(t *testing.T) {
 		{"read cou", "counter"},
 		{"tables punt", "punt_table"},
 	} {
-		words := strings.Fields(tt.typed)
-		root := &cobra.Command{Use: "headgate"}
-		command.AddServerFlags(root)
-		root.AddCommand(Commands()...)
 		var out bytes.Buffer
-		root.SetOut(&out)
-		root.SetArgs(append([]string{"__complete", "p4", "--switch", r.Address(), "--device-id", "7"}, words...))
-		if err := root.Execute(); err != nil || !slices.Contains(strings.Split(out.String(), "\n"), tt.want) {
+		if err := r.root(&out, append([]string{"__complete", "p4"}, strings.Fields(tt.typed)...)...).Execute(); err != nil || !slices.Contains(strings.Split(out.String(), "\n"), tt.want) {
 			t.Errorf("%s: %q, %v, want %q", tt.typed, out.String(), err, tt.want)
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	selectionBytes = 128 // a leaf that a path selects
 )
 
-// share is how old a snapshot may be that streams of samples have in common.
+// share is the greatest age of a snapshot that one stream of samples takes from another.
 const share = minInterval / 2
 
 // snapshot is a state at a time. Streams share it, and nobody changes it. It takes room in the budget until the last

@@ -348,7 +348,7 @@ func (f *follower) notify(s *subscription, state *snapshot, now time.Time, gone 
 	return nil
 }
 
-// checkRate refuses a stream whose samples would be too many.
+// checkRate returns an error for a stream that asks for more values a second than maxRate allows.
 func (f *follower) checkRate() error {
 	state, err := f.snapshot(f.key, f.list.GetPrefix().GetTarget(), f.wants, time.Now().Add(-share))
 	if err != nil {

@@ -126,8 +126,8 @@ func TestCheckerFinds(t *testing.T) {
 	}
 }
 
-// TestThawedLeader: a leader that was frozen for longer than its lease says nothing that is out of date when it goes on, and
-// without a look at its lease it would.
+// TestThawedLeader: a leader that was frozen for longer than its lease gives no stale answer after it is thawed. With
+// the check of the lease disabled it does.
 func TestThawedLeader(t *testing.T) {
 	if os.Getenv("HEADGATE_HA") == "" {
 		t.Skip("needs HEADGATE_HA=10: it takes a minute")

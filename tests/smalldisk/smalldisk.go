@@ -13,7 +13,7 @@ import (
 // Disk is a tmpfs of its own.
 type Disk struct{ Dir string }
 
-// New mounts a disk of so many bytes until the test ends. The test is skipped where that is not allowed.
+// New mounts a tmpfs of size bytes, which is unmounted when the test ends. It skips the test where mounts are not allowed.
 func New(t testing.TB, size int) Disk {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,7 +19,7 @@ import (
 // and nothing is done twice. With another request under an id that was used the call fails with INVALID_ARGUMENT.
 const RequestIDKey = "headgate-request-id"
 
-// changes are the methods that a request id is good for. ReplaceMember can be called again without.
+// changes are the methods that take a request id. ReplaceMember takes none: it may be called again.
 var changes = map[string]bool{
 	FabricService_ApplyConfig_FullMethodName:        true,
 	FabricService_ConfirmConfig_FullMethodName:      true,
@@ -32,7 +32,7 @@ var changes = map[string]bool{
 	PriorityService_ReleasePriority_FullMethodName:  true,
 }
 
-// Changes reports whether a method makes a change that may have a request id.
+// Changes reports whether a method takes a request id.
 func Changes(method string) bool { return changes[method] }
 
 // How long AskAgain goes on, and the pauses between.
@@ -42,9 +42,10 @@ const (
 	longestPause = time.Second
 )
 
-// AskAgain is a grpc.UnaryClientInterceptor for clients of this API. It gives each change an id, unless the context's
-// metadata has one, and asks again with that id where the outcome is unknown (UNAVAILABLE), until it is known, the context
-// ends, or 10 s have passed. A call that nobody was there to take fails at once.
+// AskAgain is a grpc.UnaryClientInterceptor for clients of this API. It adds a request id to each call of a method
+// that makes a change, unless the context's metadata has one. When the call fails with UNAVAILABLE, so that its outcome
+// is unknown, AskAgain repeats it with the same id until the outcome is known, the context ends, or 10 s have passed.
+// A call that reached no controller fails at once.
 func AskAgain(ctx context.Context, method string, in, out any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if !strings.HasPrefix(method, "/headgate.v1.") {
 		return invoke(ctx, method, in, out, conn, opts...)

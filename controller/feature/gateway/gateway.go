@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// mac is the MAC address of every gateway, that of packet.Gateway, which hosts' agents send to: a host
-// that moves to another leaf finds it there.
+// mac is the MAC address of the gateway at every leaf, so that a host may move to another leaf without learning a
+// new one. It equals packet.Gateway, which host agents send to.
 var mac = topology.MAC{0x02, 0, 0, 0, 0, 0xfe}
 
 type feat struct{}

@@ -44,7 +44,7 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// quiet is for how long no flow has left or been refused when a table counts as no longer full.
+// A flow table counts as full until it has evicted and refused no flow for quiet.
 const quiet = time.Minute
 
 // reportFull publishes once that flows do not find room, and once that they do again.
