@@ -32,7 +32,7 @@ var before = []struct {
 // Each command of the documents is one that exists: the command line's are parsed, make has
 // the target, the benchmark and the file are there.
 func TestDocumentedCommands(t *testing.T) {
-	files, err := filepath.Glob(repository + "/docs/*.md")
+	files, err := filepath.Glob(repository + "/docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func judgeSPFC(r *Report) {
 }
 
 // mixes are three traffic mixes on the default fabric, each under four buffer policies: what a preview of a
-// change there says is held against them (docs/preview.md).
+// change there says is held against them (docs/operate/preview.md).
 func mixes() []Scenario {
 	flow := func(name, from, to string) Action {
 		return Action{Start: &Flow{Name: name, From: []string{from}, To: to}}

@@ -18,7 +18,7 @@ import (
 )
 
 // Traffic is what hosts do in a preview: the sections packet, cnp_gap, noise, laws, flows, events and run of
-// an experiment (docs/simulator.md), with the names of the fabric's hosts. Times are at line rate, as
+// an experiment (docs/research/simulator.md), with the names of the fabric's hosts. Times are at line rate, as
 // links[].delay is.
 type Traffic struct {
 	Name string // for people

@@ -42,7 +42,7 @@ func newApplyCommand() *cobra.Command {
 	})
 	fileFlag(cmd, &file)
 	applyFlags(cmd, &r)
-	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only what a preview predicts to keep to this, such as 'pause_time<1%'; repeatable; docs/preview.md has the measures")
+	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only what a preview predicts to keep to this, such as 'pause_time<1%'; repeatable; docs/operate/preview.md has the measures")
 	cmd.Flags().BoolVar(&keep, "preview", false, "predict what the change does, for get predictions to hold against what is measured; --require does too")
 	p.add(cmd.Flags())
 	return cmd

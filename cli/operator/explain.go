@@ -20,7 +20,7 @@ func newExplainCommand() *cobra.Command {
 		Short: "Say what a key of the fabric file or of a policy is, what it may be and what it is by default",
 		Long: "Explains a key such as links.rate, with those below it: what may stand there, what does by default, and\n" +
 			"what it does. Without a key it lists the sections. Keys of a policy have policy. before them, as in\n" +
-			"policy.grants.who. docs/keys.md has all of them. With --schema it prints a JSON schema of the fabric file, or with\n" +
+			"policy.grants.who. docs/reference/keys.md has all of them. With --schema it prints a JSON schema of the fabric file, or with\n" +
 			"the key policy of a policy, for editors and for checks before a file reaches a controller.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestDocumented: the tables of docs/gnmi.md have the leaves, and no others.
+// TestDocumented: the tables of docs/api/gnmi.md have the leaves, and no others.
 func TestDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/gnmi.md")
+	text, err := os.ReadFile("../../docs/api/gnmi.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +47,12 @@ func TestDocumented(t *testing.T) {
 	if !slices.Equal(got, want) {
 		for _, p := range want {
 			if !slices.Contains(got, p) {
-				t.Errorf("docs/gnmi.md does not have %s", p)
+				t.Errorf("docs/api/gnmi.md does not have %s", p)
 			}
 		}
 		for _, p := range got {
 			if !slices.Contains(want, p) {
-				t.Errorf("docs/gnmi.md has %s, which is not served", p)
+				t.Errorf("docs/api/gnmi.md has %s, which is not served", p)
 			}
 		}
 	}

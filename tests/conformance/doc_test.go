@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/softswitch/standalone"
 )
 
-const page = "../../docs/embedded-switch.md"
+const page = "../../docs/targets/embedded-switch.md"
 
 // The documentation has every flag, and no other ones in its tables.
 func TestFlagsAreDocumented(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package firstfabric executes docs/first-fabric.md and docs/your-program.md as an operator would: every block of
+// Package firstfabric executes docs/start/first-fabric.md and docs/start/your-program.md as an operator would: every block of
 // commands in order, in one shell, as root. The shell has network, process and mount
 // namespaces of its own, so that runs do not meet and nothing is left behind, however it ends.
 package firstfabric
@@ -40,14 +40,14 @@ var tools = map[string]string{
 }
 
 func TestFirstFabric(t *testing.T) {
-	files, late := play(t, "docs/first-fabric.md", nil)
+	files, late := play(t, "docs/start/first-fabric.md", nil)
 	share(t, files, late)
 }
 
 // TestYourProgram leaves the blocks for Python out where its modules are not installed.
 func TestYourProgram(t *testing.T) {
 	out, err := exec.Command("/usr/bin/python3", "-c", "import grpc, p4.v1.p4runtime_pb2, p4.tmp.p4config_pb2, p4runtime_lib.bmv2").CombinedOutput()
-	play(t, "docs/your-program.md", func(b block) bool {
+	play(t, "docs/start/your-program.md", func(b block) bool {
 		if err != nil && strings.Contains(b.commands, "client.py ") {
 			t.Logf("line %d is left out: /usr/bin/python3: %v\n%s", b.line, err, out)
 			return true

@@ -20,7 +20,7 @@ var reasons = []string{
 	"random",     // it draws random numbers
 	"time",       // it shows times or what depends on them, such as queue lengths
 	"undefined",  // the P4_16 specification leaves it open
-	"deliberate", // a deliberate difference of docs/embedded-switch.md
+	"deliberate", // a deliberate difference of docs/targets/embedded-switch.md
 	"crash",      // BMv2 ends with a signal
 	"refused",    // BMv2 refuses the program
 	"endless",    // packets come back without end, so that there is nothing to compare

@@ -18,7 +18,7 @@ import (
 // cpuPorts are where the programs for the chips have the controller.
 var cpuPorts = map[string]uint32{"tofino1": 320, "tofino2": 0}
 
-// beyondChips says why a case does not hold for the chips' program, "" if it does: docs/tofino.md, "What
+// beyondChips says why a case does not hold for the chips' program, "" if it does: docs/targets/tofino.md, "What
 // behaves differently".
 func (c *testCase) beyondChips(frame []byte) string {
 	if slices.Contains([]string{"admission", "source", "buffer", "punt_limit"}, c.Drop) {

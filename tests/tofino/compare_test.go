@@ -294,7 +294,7 @@ func TestBoth(t *testing.T) {
 	}
 }
 
-// differences from v1model's program, as docs/tofino.md has them: a change of a frame that would be
+// differences from v1model's program, as docs/targets/tofino.md has them: a change of a frame that would be
 // forwarded, and what the chip does.
 type difference struct {
 	name   string

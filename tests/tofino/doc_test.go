@@ -11,18 +11,18 @@ import (
 
 var names = regexp.MustCompile("`([A-Za-z0-9]+)`")
 
-// checkTable holds docs/tofino.md's table of what was tried against the program: each parser and control is
+// checkTable holds docs/targets/tofino.md's table of what was tried against the program: each parser and control is
 // in one row; where the row says that random packets compare it with v1model's program, packets
 // have come to all of its statements.
 func checkTable(t *testing.T, chip *Chip) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/tofino.md")
+	text, err := os.ReadFile("../../docs/targets/tofino.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, ok := strings.Cut(string(text), "| feature | parsers and controls |")
 	if !ok {
-		t.Fatal("docs/tofino.md has no table of features, parsers and controls")
+		t.Fatal("docs/targets/tofino.md has no table of features, parsers and controls")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	missed := chip.Missed()
@@ -36,20 +36,20 @@ func checkTable(t *testing.T, chip *Chip) {
 			name := m[1]
 			seen[name]++
 			if _, ok := missed[name]; !ok {
-				t.Errorf("docs/tofino.md: the program has no %s", name)
+				t.Errorf("docs/targets/tofino.md: the program has no %s", name)
 			}
 			left := slices.DeleteFunc(missed[name], beyondFrame)
 			if strings.Contains(cells[5], "random") && len(left) > 0 {
-				t.Errorf("docs/tofino.md says that random packets try %s, and none came to %s", name, strings.Join(left, " "))
+				t.Errorf("docs/targets/tofino.md says that random packets try %s, and none came to %s", name, strings.Join(left, " "))
 			}
 			if !slices.Contains([]string{"yes"}, strings.TrimSpace(cells[3])) || strings.TrimSpace(cells[6]) != "no" {
-				t.Errorf("docs/tofino.md: %s is compiled: %q, run on a chip: %q; want yes and no", name, cells[3], cells[6])
+				t.Errorf("docs/targets/tofino.md: %s is compiled: %q, run on a chip: %q; want yes and no", name, cells[3], cells[6])
 			}
 		}
 	}
 	for name := range missed {
 		if seen[name] != 1 {
-			t.Errorf("docs/tofino.md has %s in %d rows", name, seen[name])
+			t.Errorf("docs/targets/tofino.md has %s in %d rows", name, seen[name])
 		}
 	}
 }

@@ -189,7 +189,7 @@ func draw(keys []Key) string {
 	b.WriteString("# Every key of the fabric file, and of a policy\n\n" +
 		"Written by the test of `controller/config/reference` with its flag `-update`, from the functions that read the files and the comments of their types;\n" +
 		"`headgate explain KEY` shows the same. [`fabric.schema.json`](fabric.schema.json) and [`policy.schema.json`](policy.schema.json) say it to editors\n" +
-		"(`# yaml-language-server: $schema=docs/fabric.schema.json` as a file's first line) and to checks without Headgate; `headgate explain --schema` prints them. [`examples/leaf-spine.yaml`](../examples/leaf-spine.yaml) has every key in place.\n\n" +
+		"(`# yaml-language-server: $schema=docs/reference/fabric.schema.json` as a file's first line) and to checks without Headgate; `headgate explain --schema` prints them. [`examples/leaf-spine.yaml`](../../examples/leaf-spine.yaml) has every key in place.\n\n" +
 		"Rates have a unit (bps, Kbps, Mbps, Gbps), amounts too (B, KB = 1000 B, KiB = 1024 B, …), times (ns, us, ms, s). Times of\n" +
 		"the network are as at line rate and multiplied by `scale`; those of `controller` are by the clock on the wall. `[]` stands\n" +
 		"for each element of a list.\n\n")

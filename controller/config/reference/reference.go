@@ -1,7 +1,7 @@
 // Package reference says what each key of the fabric file and of a policy is: what may stand there and what does by
 // default, as the functions that read the files ask for it, and what the comments of the
-// configuration's types say. The comments are in keys.json, all of it is in docs/keys.md, and as JSON schemas in
-// docs/fabric.schema.json and docs/policy.schema.json. The package's test writes these files with -update.
+// configuration's types say. The comments are in keys.json, all of it is in docs/reference/keys.md, and as JSON schemas in
+// docs/reference/fabric.schema.json and docs/reference/policy.schema.json. The package's test writes these files with -update.
 package reference
 
 import (

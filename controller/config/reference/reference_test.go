@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite keys.json and docs/keys.md")
+var update = flag.Bool("update", false, "rewrite keys.json and docs/reference/keys.md")
 
-const docs = "../../../docs/"
+const docs = "../../../docs/reference/"
 
 // What is committed is what the sources give.
 func TestCommitted(t *testing.T) {

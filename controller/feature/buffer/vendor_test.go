@@ -14,7 +14,7 @@ import (
 )
 
 // TestShippedProfiles holds the headroom of the standard against the xoff of every pg_profile_lookup.ini of a checkout
-// of sonic-buildimage, which HEADGATE_SONIC_BUILDIMAGE names, and explains each one that ships more. docs/lossless-buffers.md has
+// of sonic-buildimage, which HEADGATE_SONIC_BUILDIMAGE names, and explains each one that ships more. docs/operate/lossless-buffers.md has
 // the table.
 func TestShippedProfiles(t *testing.T) {
 	root := os.Getenv("HEADGATE_SONIC_BUILDIMAGE")

@@ -38,7 +38,7 @@
 // # How long a takeover takes
 //
 // As published, a takeover may need a second try when many flows are below, for two reasons;
-// docs/simulator.md has a trace and figures.
+// docs/research/simulator.md has a trace and figures.
 //
 //   - #flow is 1 until the delay first passes D_limit. Where all flows of the priority below
 //     stop within a round trip and the queue runs empty, each of n new flows adds W_LS at once;

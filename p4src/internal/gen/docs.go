@@ -12,7 +12,7 @@ import (
 )
 
 // docsFile is the document for operators of Tofino switches, relative to p4src.
-const docsFile = "../docs/tofino.md"
+const docsFile = "../docs/targets/tofino.md"
 
 // Marks around a generated part of a document.
 func beginMark(part string) string { return "<!-- generated: " + part + " -->\n" }

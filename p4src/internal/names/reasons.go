@@ -2,7 +2,7 @@ package names
 
 // Known lists every difference between the v1model build and the Tofino builds, with its
 // reason. Tests fail on a difference that is not here, and on one that is here and no more;
-// docs/tofino.md has the list as a table.
+// docs/targets/tofino.md has the list as a table.
 func Known() []Reason {
 	return []Reason{
 		{

@@ -34,8 +34,8 @@ const fromDPDK = "examples/pipeline of Debian's source package dpdk, built with 
 var peers = []peer{
 	{"swx", swx, swxPath, fromDPDK, "L3 from pcap to pcap", l3Files, filesCommand},
 	{"swx-memory", swx, swxPath, fromDPDK, "L3 in memory", l3Memory, memoryCommand},
-	{"htsim", htsim, htsimPath, "github.com/Broadcom/csg-htsim, see docs/simulator.md", "permutation, 128 hosts", simulate, simulateCommand},
-	{"ns3", ns3, ns3Path, "github.com/blueroaring/PrioPlus, see docs/simulator.md", "permutation, 128 hosts", simulate, simulateCommand},
+	{"htsim", htsim, htsimPath, "github.com/Broadcom/csg-htsim, see docs/research/simulator.md", "permutation, 128 hosts", simulate, simulateCommand},
+	{"ns3", ns3, ns3Path, "github.com/blueroaring/PrioPlus, see docs/research/simulator.md", "permutation, 128 hosts", simulate, simulateCommand},
 }
 
 // missing says why a peer cannot run, or nothing.

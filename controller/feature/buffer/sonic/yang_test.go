@@ -87,7 +87,7 @@ func TestYANG(t *testing.T) {
 	lint, err := exec.LookPath("yanglint")
 	folder := os.Getenv("HEADGATE_SONIC_YANG")
 	if err != nil || folder == "" {
-		t.Skip("want yanglint (Debian's libyang-tools) and HEADGATE_SONIC_YANG, the folder of SONiC's models; docs/sonic.md says how to make it")
+		t.Skip("want yanglint (Debian's libyang-tools) and HEADGATE_SONIC_YANG, the folder of SONiC's models; docs/operate/sonic.md says how to make it")
 	}
 	all, err := filepath.Glob(folder + "/*.yang")
 	if err != nil || len(all) < len(models) {
