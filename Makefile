@@ -51,9 +51,9 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./controller/feature/routing ./controller/feature/sourceguard ./controller/feature/soze \
 	./controller/feature/telemetry ./controller/p4runtime/pipeline ./controller/p4runtime/poll ./controller/p4runtime/reconcile \
 	./controller/topology ./controller/trafficmanager ./sim ./sim/event \
-	./sim/maxmin ./sim/topo ./sim/workload ./headroom/... ./hosts/agent ./hosts/law/... \
+	./sim/topo ./sim/workload ./headroom/... ./hosts/agent ./hosts/law/... \
 	./hosts/transport ./int/... ./internal/canon ./internal/cbd ./internal/confine ./internal/dial \
-	./internal/heap ./internal/version ./internal/yamlnode ./p4src/... ./packet ./plotting \
+	./internal/heap ./internal/maxmin ./internal/version ./internal/yamlnode ./p4src/... ./packet ./plotting \
 	./softswitch/bmv2json ./softswitch/engine/expr ./softswitch/engine/hash ./softswitch/engine/match \
 	./softswitch/engine/phv ./softswitch/p4rt/arbitration ./softswitch/p4rt/digest \
 	./softswitch/p4rt/entity ./softswitch/p4rt/packetio ./softswitch/p4rt/schema ./softswitch/stf \

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/controller/view"
 )
 
-// Fabric returns the running configuration with the state of its links and switches; the
-// zero Fabric before the first Apply.
+// Fabric returns the running configuration with the state of its links and of its switches' sessions, without what Switches
+// knows beside that; the zero Fabric before the first Apply.
 func (c *Controller) Fabric() view.Fabric {
 	c.mu.RLock()
 	cur, generation := c.current, c.generation
@@ -22,7 +22,9 @@ func (c *Controller) Fabric() view.Fabric {
 		state, why, _ := c.links.portState(link)
 		return state, why
 	})
-	f.Switches = c.switches(cur)
+	for i, s := range f.Switches {
+		f.Switches[i] = cur.devices[s.Name].Status()
+	}
 	return f
 }
 

@@ -35,6 +35,7 @@ func (s *Scenario) host(c *agent.Config, cfg *config.Config, v Variant, deliver 
 	}
 	line := units.Rate(float64(c.Rate) * float64(network.MSS) / float64(frameBytes))
 	limit := s.Limits[c.Name]
+	c.Law = string(s.Law)
 	c.NewLaw = func(agent.FlowSpec) (law.Law, error) {
 		switch {
 		case limit > 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/controller/feature/soze"
 	"github.com/headgate/headgate/controller/topology"
 	"github.com/headgate/headgate/emulation/network"
+	"github.com/headgate/headgate/internal/maxmin"
 	"github.com/headgate/headgate/packet"
-	"github.com/headgate/headgate/sim/maxmin"
 	"github.com/headgate/headgate/units"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/soze"
-	"github.com/headgate/headgate/sim/maxmin"
+	"github.com/headgate/headgate/internal/maxmin"
 	"github.com/headgate/headgate/sim/topo"
 	"github.com/headgate/headgate/units"
 )

@@ -45,6 +45,7 @@ var methods = map[string]Method{
 	"/headgate.v1.FabricService/SetLink":         {roles: changing, Leader: changes},
 	"/headgate.v1.FabricService/WatchEvents":     {roles: reading, Leader: follows},
 	"/headgate.v1.FabricService/StreamTelemetry": {roles: reading, Leader: switches},
+	"/headgate.v1.FabricService/GetSeries":       {roles: reading, Leader: switches},
 
 	"/headgate.v1.StateService/BackupState":   {roles: changing, Leader: backup}, // it has the audit log
 	"/headgate.v1.StateService/ReplaceMember": {roles: changing, Leader: changes},

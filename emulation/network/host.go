@@ -30,7 +30,7 @@ func (f *Fabric) host(name string, l config.Link, s *socket) error {
 	params.P, params.K, params.Alpha, params.Beta, params.M = f.cfg.Scaled(p.P), f.cfg.Scaled(p.K), p.Alpha, p.Beta, p.M
 	c := agent.Config{
 		Name: name, MAC: h.MAC, Gateway: packet.Gateway, IP: h.IPv4, Rate: l.Rate, Unit: unit,
-		NewLaw:   agent.Soze(params),
+		NewLaw: agent.Soze(params), Law: "soze",
 		MSS:      MSS,
 		DataDSCP: p.DSCP, AckDSCP: p.AckDSCP, ShimPort: p.UDPPort,
 		Classes: f.classes(),

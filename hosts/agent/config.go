@@ -27,6 +27,8 @@ type Config struct {
 	// and of its size and deadline what is left: a flow whose receiver has forgotten it gets a
 	// new law.
 	NewLaw func(spec FlowSpec) (law.Law, error)
+	// Law names what NewLaw returns, for reports.
+	Law string
 
 	MSS      units.Bytes // payload of a full packet, 1000 B by default
 	DataDSCP uint8       // class 0 by default

@@ -27,6 +27,7 @@ type Stats struct {
 type FlowReport struct {
 	Key      FlowKey
 	App      string
+	Law      string // Config.Law
 	Weight   float64
 	Started  units.Time
 	Finished units.Time // 0 while it runs
@@ -50,7 +51,7 @@ func (a *Agent) Report() []FlowReport {
 	for _, f := range a.inOrder() {
 		l, ok := f.s.Law().(crowded)
 		out = append(out, FlowReport{
-			Key: f.key, App: f.app, Weight: f.weight, Started: f.started, Finished: f.finished,
+			Key: f.key, App: f.app, Law: a.cfg.Law, Weight: f.weight, Started: f.started, Finished: f.finished,
 			Allowed: f.s.Law().Allowance().Rate, Resets: f.resets, CNPs: f.cnps,
 			Priority: f.spec.Priority, Channel: f.spec.Channel, Crowded: ok && l.Crowded(), Waiting: f.waiting || f.outdated, SenderStats: f.totals(),
 		})

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/headgate/headgate/internal/maxmin"
 	"github.com/headgate/headgate/sim"
-	"github.com/headgate/headgate/sim/maxmin"
 	"github.com/headgate/headgate/units"
 )
 

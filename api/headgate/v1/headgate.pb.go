@@ -3062,6 +3062,357 @@ func (x *TelemetrySample) GetMissed() uint64 {
 	return 0
 }
 
+type GetSeriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A switch: its ports. A host: the port that leads to it, and the flows from it and to it. Empty: everything.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Only this port of the switch; 0 for all.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// Only this flow, and no ports; unset for all.
+	Flow *FlowKey `protobuf:"bytes,3,opt,name=flow,proto3" json:"flow,omitempty"`
+	// Only samples after this one, such as the last of an earlier answer; unset for all that are kept.
+	After *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// At most so many ports, those with the largest mean of load and pause share over the time that is kept, and at
+	// most so many flows, the fastest; 0 for all.
+	Busiest       uint32 `protobuf:"varint,5,opt,name=busiest,proto3" json:"busiest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSeriesRequest) Reset() {
+	*x = GetSeriesRequest{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSeriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSeriesRequest) ProtoMessage() {}
+
+func (x *GetSeriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSeriesRequest.ProtoReflect.Descriptor instead.
+func (*GetSeriesRequest) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *GetSeriesRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *GetSeriesRequest) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *GetSeriesRequest) GetFlow() *FlowKey {
+	if x != nil {
+		return x.Flow
+	}
+	return nil
+}
+
+func (x *GetSeriesRequest) GetAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *GetSeriesRequest) GetBusiest() uint32 {
+	if x != nil {
+		return x.Busiest
+	}
+	return 0
+}
+
+// GetSeriesResponse has samples in the same step for all ports and flows. Each series has one value for each time;
+// a value that is not known is NaN.
+type GetSeriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Oldest first. They are 2 s apart; in fabrics of more than 4096 ports, that times the number of 4096 ports begun.
+	Times []*timestamppb.Timestamp `protobuf:"bytes,1,rep,name=times,proto3" json:"times,omitempty"`
+	Ports []*PortSeries            `protobuf:"bytes,2,rep,name=ports,proto3" json:"ports,omitempty"`
+	Flows []*FlowSeries            `protobuf:"bytes,3,rep,name=flows,proto3" json:"flows,omitempty"`
+	// Flows that the hosts reported last and that are not kept, since 4096 are; shares are then not known.
+	FlowsLeftOut  uint64 `protobuf:"varint,4,opt,name=flows_left_out,json=flowsLeftOut,proto3" json:"flows_left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSeriesResponse) Reset() {
+	*x = GetSeriesResponse{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSeriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSeriesResponse) ProtoMessage() {}
+
+func (x *GetSeriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSeriesResponse.ProtoReflect.Descriptor instead.
+func (*GetSeriesResponse) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *GetSeriesResponse) GetTimes() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *GetSeriesResponse) GetPorts() []*PortSeries {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *GetSeriesResponse) GetFlows() []*FlowSeries {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+func (x *GetSeriesResponse) GetFlowsLeftOut() uint64 {
+	if x != nil {
+		return x.FlowsLeftOut
+	}
+	return 0
+}
+
+// PortSeries is what a port of a switch did.
+type PortSeries struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Switch string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port   uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	Peer   string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	// Of the port's link, in bits per second.
+	LinkBps uint64 `protobuf:"varint,4,opt,name=link_bps,json=linkBps,proto3" json:"link_bps,omitempty"`
+	// What left the port, in bits per second: the mean since the sample before.
+	RateBps []float32 `protobuf:"fixed32,5,rep,packed,name=rate_bps,json=rateBps,proto3" json:"rate_bps,omitempty"`
+	// What all of its queues held, in bytes.
+	QueueBytes []float32 `protobuf:"fixed32,6,rep,packed,name=queue_bytes,json=queueBytes,proto3" json:"queue_bytes,omitempty"`
+	// Share of the time since the sample before, 0 to 1, that the port's peer was told not to send: of the class for
+	// which it is largest.
+	PauseShare []float32 `protobuf:"fixed32,7,rep,packed,name=pause_share,json=pauseShare,proto3" json:"pause_share,omitempty"`
+	// Congestion notifications that PACC granted to flows through the port, per second.
+	CnpsPerS      []float32 `protobuf:"fixed32,8,rep,packed,name=cnps_per_s,json=cnpsPerS,proto3" json:"cnps_per_s,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PortSeries) Reset() {
+	*x = PortSeries{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PortSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PortSeries) ProtoMessage() {}
+
+func (x *PortSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PortSeries.ProtoReflect.Descriptor instead.
+func (*PortSeries) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *PortSeries) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PortSeries) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *PortSeries) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *PortSeries) GetLinkBps() uint64 {
+	if x != nil {
+		return x.LinkBps
+	}
+	return 0
+}
+
+func (x *PortSeries) GetRateBps() []float32 {
+	if x != nil {
+		return x.RateBps
+	}
+	return nil
+}
+
+func (x *PortSeries) GetQueueBytes() []float32 {
+	if x != nil {
+		return x.QueueBytes
+	}
+	return nil
+}
+
+func (x *PortSeries) GetPauseShare() []float32 {
+	if x != nil {
+		return x.PauseShare
+	}
+	return nil
+}
+
+func (x *PortSeries) GetCnpsPerS() []float32 {
+	if x != nil {
+		return x.CnpsPerS
+	}
+	return nil
+}
+
+// FlowSeries is what a flow did.
+type FlowSeries struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Flow  *FlowKey               `protobuf:"bytes,1,opt,name=flow,proto3" json:"flow,omitempty"`
+	// The host that reported it.
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Of the last report.
+	Weight float64 `protobuf:"fixed64,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	Law    string  `protobuf:"bytes,4,opt,name=law,proto3" json:"law,omitempty"`
+	// Acknowledged payload in bits per second: the mean since the sample before.
+	RateBps []float32 `protobuf:"fixed32,5,rep,packed,name=rate_bps,json=rateBps,proto3" json:"rate_bps,omitempty"`
+	// What the flow would have by weighted max-min fairness, in bits per second with headers, if hosts' links alone bounded
+	// flows and each flow had enough to send.
+	ShareBps      []float32 `protobuf:"fixed32,6,rep,packed,name=share_bps,json=shareBps,proto3" json:"share_bps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FlowSeries) Reset() {
+	*x = FlowSeries{}
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowSeries) ProtoMessage() {}
+
+func (x *FlowSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
+func (*FlowSeries) Descriptor() ([]byte, []int) {
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *FlowSeries) GetFlow() *FlowKey {
+	if x != nil {
+		return x.Flow
+	}
+	return nil
+}
+
+func (x *FlowSeries) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *FlowSeries) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *FlowSeries) GetLaw() string {
+	if x != nil {
+		return x.Law
+	}
+	return ""
+}
+
+func (x *FlowSeries) GetRateBps() []float32 {
+	if x != nil {
+		return x.RateBps
+	}
+	return nil
+}
+
+func (x *FlowSeries) GetShareBps() []float32 {
+	if x != nil {
+		return x.ShareBps
+	}
+	return nil
+}
+
 // FlowKey names a flow by its five-tuple; the protocol is UDP. The addresses are of IPv4, or both of IPv6.
 type FlowKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3075,7 +3426,7 @@ type FlowKey struct {
 
 func (x *FlowKey) Reset() {
 	*x = FlowKey{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3438,7 @@ func (x *FlowKey) String() string {
 func (*FlowKey) ProtoMessage() {}
 
 func (x *FlowKey) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[40]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3451,7 @@ func (x *FlowKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowKey.ProtoReflect.Descriptor instead.
 func (*FlowKey) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{40}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FlowKey) GetSrcIpv4() string {
@@ -3144,7 +3495,7 @@ type SetWeightRequest struct {
 
 func (x *SetWeightRequest) Reset() {
 	*x = SetWeightRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3156,7 +3507,7 @@ func (x *SetWeightRequest) String() string {
 func (*SetWeightRequest) ProtoMessage() {}
 
 func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[41]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3169,7 +3520,7 @@ func (x *SetWeightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{41}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SetWeightRequest) GetFlow() *FlowKey {
@@ -3205,7 +3556,7 @@ type SetWeightResponse struct {
 
 func (x *SetWeightResponse) Reset() {
 	*x = SetWeightResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3217,7 +3568,7 @@ func (x *SetWeightResponse) String() string {
 func (*SetWeightResponse) ProtoMessage() {}
 
 func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[42]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3230,7 +3581,7 @@ func (x *SetWeightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{42}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetWeightResponse) GetPrevious() float64 {
@@ -3256,7 +3607,7 @@ type SetWeightsRequest struct {
 
 func (x *SetWeightsRequest) Reset() {
 	*x = SetWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3619,7 @@ func (x *SetWeightsRequest) String() string {
 func (*SetWeightsRequest) ProtoMessage() {}
 
 func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[43]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3632,7 @@ func (x *SetWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsRequest.ProtoReflect.Descriptor instead.
 func (*SetWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{43}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetWeightsRequest) GetWeights() []*SetWeightRequest {
@@ -3301,7 +3652,7 @@ type SetWeightsResponse struct {
 
 func (x *SetWeightsResponse) Reset() {
 	*x = SetWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3664,7 @@ func (x *SetWeightsResponse) String() string {
 func (*SetWeightsResponse) ProtoMessage() {}
 
 func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[44]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3677,7 @@ func (x *SetWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWeightsResponse.ProtoReflect.Descriptor instead.
 func (*SetWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{44}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetWeightsResponse) GetWeights() []*SetWeightResponse {
@@ -3345,7 +3696,7 @@ type DeleteFlowRequest struct {
 
 func (x *DeleteFlowRequest) Reset() {
 	*x = DeleteFlowRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3357,7 +3708,7 @@ func (x *DeleteFlowRequest) String() string {
 func (*DeleteFlowRequest) ProtoMessage() {}
 
 func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[45]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3721,7 @@ func (x *DeleteFlowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteFlowRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{45}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeleteFlowRequest) GetFlow() *FlowKey {
@@ -3388,7 +3739,7 @@ type DeleteFlowResponse struct {
 
 func (x *DeleteFlowResponse) Reset() {
 	*x = DeleteFlowResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3400,7 +3751,7 @@ func (x *DeleteFlowResponse) String() string {
 func (*DeleteFlowResponse) ProtoMessage() {}
 
 func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[46]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3413,7 +3764,7 @@ func (x *DeleteFlowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteFlowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteFlowResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{46}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
 }
 
 type ListWeightsRequest struct {
@@ -3425,7 +3776,7 @@ type ListWeightsRequest struct {
 
 func (x *ListWeightsRequest) Reset() {
 	*x = ListWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3437,7 +3788,7 @@ func (x *ListWeightsRequest) String() string {
 func (*ListWeightsRequest) ProtoMessage() {}
 
 func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[47]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3450,7 +3801,7 @@ func (x *ListWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsRequest.ProtoReflect.Descriptor instead.
 func (*ListWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{47}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListWeightsRequest) GetApplication() string {
@@ -3470,7 +3821,7 @@ type ListWeightsResponse struct {
 
 func (x *ListWeightsResponse) Reset() {
 	*x = ListWeightsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3833,7 @@ func (x *ListWeightsResponse) String() string {
 func (*ListWeightsResponse) ProtoMessage() {}
 
 func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[48]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3846,7 @@ func (x *ListWeightsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWeightsResponse.ProtoReflect.Descriptor instead.
 func (*ListWeightsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{48}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListWeightsResponse) GetFlows() []*FlowWeight {
@@ -3525,7 +3876,7 @@ type FlowWeight struct {
 
 func (x *FlowWeight) Reset() {
 	*x = FlowWeight{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3888,7 @@ func (x *FlowWeight) String() string {
 func (*FlowWeight) ProtoMessage() {}
 
 func (x *FlowWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[49]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3901,7 @@ func (x *FlowWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowWeight.ProtoReflect.Descriptor instead.
 func (*FlowWeight) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{49}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FlowWeight) GetFlow() *FlowKey {
@@ -3593,7 +3944,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3605,7 +3956,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[50]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3618,7 +3969,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{50}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Budget) GetApplication() string {
@@ -3652,7 +4003,7 @@ type WatchWeightsRequest struct {
 
 func (x *WatchWeightsRequest) Reset() {
 	*x = WatchWeightsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +4015,7 @@ func (x *WatchWeightsRequest) String() string {
 func (*WatchWeightsRequest) ProtoMessage() {}
 
 func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[51]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +4028,7 @@ func (x *WatchWeightsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchWeightsRequest.ProtoReflect.Descriptor instead.
 func (*WatchWeightsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{51}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *WatchWeightsRequest) GetApplication() string {
@@ -3708,7 +4059,7 @@ type WeightUpdate struct {
 
 func (x *WeightUpdate) Reset() {
 	*x = WeightUpdate{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +4071,7 @@ func (x *WeightUpdate) String() string {
 func (*WeightUpdate) ProtoMessage() {}
 
 func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[52]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +4084,7 @@ func (x *WeightUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightUpdate.ProtoReflect.Descriptor instead.
 func (*WeightUpdate) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{52}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WeightUpdate) GetFlow() *FlowWeight {
@@ -3788,7 +4139,7 @@ type SetBudgetRequest struct {
 
 func (x *SetBudgetRequest) Reset() {
 	*x = SetBudgetRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3800,7 +4151,7 @@ func (x *SetBudgetRequest) String() string {
 func (*SetBudgetRequest) ProtoMessage() {}
 
 func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[53]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3813,7 +4164,7 @@ func (x *SetBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetRequest.ProtoReflect.Descriptor instead.
 func (*SetBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{53}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SetBudgetRequest) GetApplication() string {
@@ -3838,7 +4189,7 @@ type SetBudgetResponse struct {
 
 func (x *SetBudgetResponse) Reset() {
 	*x = SetBudgetResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4201,7 @@ func (x *SetBudgetResponse) String() string {
 func (*SetBudgetResponse) ProtoMessage() {}
 
 func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[54]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4214,7 @@ func (x *SetBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBudgetResponse.ProtoReflect.Descriptor instead.
 func (*SetBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{54}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
 }
 
 type ListAuditRequest struct {
@@ -3877,7 +4228,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +4240,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[55]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3902,7 +4253,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{55}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListAuditRequest) GetApplication() string {
@@ -3928,7 +4279,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +4291,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[56]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +4304,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{56}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -3993,7 +4344,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4356,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[57]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4369,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{57}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -4120,7 +4471,7 @@ type ExportAuditRequest struct {
 
 func (x *ExportAuditRequest) Reset() {
 	*x = ExportAuditRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4132,7 +4483,7 @@ func (x *ExportAuditRequest) String() string {
 func (*ExportAuditRequest) ProtoMessage() {}
 
 func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[58]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4145,7 +4496,7 @@ func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
 func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{58}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
 }
 
 // AuditLine is a line of the audit log's file, or, in the last message, what stands in the file
@@ -4160,7 +4511,7 @@ type AuditLine struct {
 
 func (x *AuditLine) Reset() {
 	*x = AuditLine{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4172,7 +4523,7 @@ func (x *AuditLine) String() string {
 func (*AuditLine) ProtoMessage() {}
 
 func (x *AuditLine) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[59]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4536,7 @@ func (x *AuditLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditLine.ProtoReflect.Descriptor instead.
 func (*AuditLine) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{59}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AuditLine) GetText() string {
@@ -4221,7 +4572,7 @@ type HostReport struct {
 
 func (x *HostReport) Reset() {
 	*x = HostReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4233,7 +4584,7 @@ func (x *HostReport) String() string {
 func (*HostReport) ProtoMessage() {}
 
 func (x *HostReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[60]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4246,7 +4597,7 @@ func (x *HostReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostReport.ProtoReflect.Descriptor instead.
 func (*HostReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{60}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *HostReport) GetHost() string {
@@ -4309,7 +4660,7 @@ type Completions struct {
 
 func (x *Completions) Reset() {
 	*x = Completions{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4672,7 @@ func (x *Completions) String() string {
 func (*Completions) ProtoMessage() {}
 
 func (x *Completions) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[61]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4685,7 @@ func (x *Completions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completions.ProtoReflect.Descriptor instead.
 func (*Completions) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{61}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Completions) GetFromBytes() uint64 {
@@ -4389,14 +4740,16 @@ type FlowReport struct {
 	// whenever that is not the one given here.
 	VirtualPriority uint32 `protobuf:"varint,9,opt,name=virtual_priority,json=virtualPriority,proto3" json:"virtual_priority,omitempty"`
 	// The channel that the controller gave the flow last; unset for none.
-	Channel       *Channel `protobuf:"bytes,10,opt,name=channel,proto3" json:"channel,omitempty"`
+	Channel *Channel `protobuf:"bytes,10,opt,name=channel,proto3" json:"channel,omitempty"`
+	// Name of the congestion law that governs it, such as "soze"; empty where the host does not say.
+	Law           string `protobuf:"bytes,11,opt,name=law,proto3" json:"law,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FlowReport) Reset() {
 	*x = FlowReport{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4408,7 +4761,7 @@ func (x *FlowReport) String() string {
 func (*FlowReport) ProtoMessage() {}
 
 func (x *FlowReport) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[62]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4421,7 +4774,7 @@ func (x *FlowReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowReport.ProtoReflect.Descriptor instead.
 func (*FlowReport) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{62}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *FlowReport) GetFlow() *FlowKey {
@@ -4494,6 +4847,13 @@ func (x *FlowReport) GetChannel() *Channel {
 	return nil
 }
 
+func (x *FlowReport) GetLaw() string {
+	if x != nil {
+		return x.Law
+	}
+	return ""
+}
+
 type HostCommand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Weight of a flow that starts at this host.
@@ -4512,7 +4872,7 @@ type HostCommand struct {
 
 func (x *HostCommand) Reset() {
 	*x = HostCommand{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4524,7 +4884,7 @@ func (x *HostCommand) String() string {
 func (*HostCommand) ProtoMessage() {}
 
 func (x *HostCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[63]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4537,7 +4897,7 @@ func (x *HostCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostCommand.ProtoReflect.Descriptor instead.
 func (*HostCommand) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{63}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *HostCommand) GetWeight() *FlowWeight {
@@ -4577,7 +4937,7 @@ type HostParameters struct {
 
 func (x *HostParameters) Reset() {
 	*x = HostParameters{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4589,7 +4949,7 @@ func (x *HostParameters) String() string {
 func (*HostParameters) ProtoMessage() {}
 
 func (x *HostParameters) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[64]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4602,7 +4962,7 @@ func (x *HostParameters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameters.ProtoReflect.Descriptor instead.
 func (*HostParameters) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{64}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *HostParameters) GetParameters() []*HostParameter {
@@ -4627,7 +4987,7 @@ type HostParameter struct {
 
 func (x *HostParameter) Reset() {
 	*x = HostParameter{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +4999,7 @@ func (x *HostParameter) String() string {
 func (*HostParameter) ProtoMessage() {}
 
 func (x *HostParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[65]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +5012,7 @@ func (x *HostParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostParameter.ProtoReflect.Descriptor instead.
 func (*HostParameter) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{65}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *HostParameter) GetLaw() string {
@@ -4688,7 +5048,7 @@ type FlowChannel struct {
 
 func (x *FlowChannel) Reset() {
 	*x = FlowChannel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4700,7 +5060,7 @@ func (x *FlowChannel) String() string {
 func (*FlowChannel) ProtoMessage() {}
 
 func (x *FlowChannel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[66]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4713,7 +5073,7 @@ func (x *FlowChannel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowChannel.ProtoReflect.Descriptor instead.
 func (*FlowChannel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{66}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *FlowChannel) GetFlow() *FlowKey {
@@ -4757,7 +5117,7 @@ type Channel struct {
 
 func (x *Channel) Reset() {
 	*x = Channel{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4769,7 +5129,7 @@ func (x *Channel) String() string {
 func (*Channel) ProtoMessage() {}
 
 func (x *Channel) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[67]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4782,7 +5142,7 @@ func (x *Channel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Channel.ProtoReflect.Descriptor instead.
 func (*Channel) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{67}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Channel) GetPriority() uint32 {
@@ -4832,7 +5192,7 @@ type AllocatePriorityRequest struct {
 
 func (x *AllocatePriorityRequest) Reset() {
 	*x = AllocatePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4844,7 +5204,7 @@ func (x *AllocatePriorityRequest) String() string {
 func (*AllocatePriorityRequest) ProtoMessage() {}
 
 func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[68]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4857,7 +5217,7 @@ func (x *AllocatePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityRequest.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{68}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AllocatePriorityRequest) GetApplication() string {
@@ -4883,7 +5243,7 @@ type AllocatePriorityResponse struct {
 
 func (x *AllocatePriorityResponse) Reset() {
 	*x = AllocatePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4895,7 +5255,7 @@ func (x *AllocatePriorityResponse) String() string {
 func (*AllocatePriorityResponse) ProtoMessage() {}
 
 func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[69]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4908,7 +5268,7 @@ func (x *AllocatePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocatePriorityResponse.ProtoReflect.Descriptor instead.
 func (*AllocatePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{69}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AllocatePriorityResponse) GetChannel() *Channel {
@@ -4928,7 +5288,7 @@ type ReleasePriorityRequest struct {
 
 func (x *ReleasePriorityRequest) Reset() {
 	*x = ReleasePriorityRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4940,7 +5300,7 @@ func (x *ReleasePriorityRequest) String() string {
 func (*ReleasePriorityRequest) ProtoMessage() {}
 
 func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[70]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4953,7 +5313,7 @@ func (x *ReleasePriorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityRequest.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{70}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReleasePriorityRequest) GetApplication() string {
@@ -4978,7 +5338,7 @@ type ReleasePriorityResponse struct {
 
 func (x *ReleasePriorityResponse) Reset() {
 	*x = ReleasePriorityResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4990,7 +5350,7 @@ func (x *ReleasePriorityResponse) String() string {
 func (*ReleasePriorityResponse) ProtoMessage() {}
 
 func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[71]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5003,7 +5363,7 @@ func (x *ReleasePriorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasePriorityResponse.ProtoReflect.Descriptor instead.
 func (*ReleasePriorityResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{71}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{75}
 }
 
 type ListPrioritiesRequest struct {
@@ -5014,7 +5374,7 @@ type ListPrioritiesRequest struct {
 
 func (x *ListPrioritiesRequest) Reset() {
 	*x = ListPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5026,7 +5386,7 @@ func (x *ListPrioritiesRequest) String() string {
 func (*ListPrioritiesRequest) ProtoMessage() {}
 
 func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[72]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5039,7 +5399,7 @@ func (x *ListPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{72}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{76}
 }
 
 type WatchPrioritiesRequest struct {
@@ -5050,7 +5410,7 @@ type WatchPrioritiesRequest struct {
 
 func (x *WatchPrioritiesRequest) Reset() {
 	*x = WatchPrioritiesRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5062,7 +5422,7 @@ func (x *WatchPrioritiesRequest) String() string {
 func (*WatchPrioritiesRequest) ProtoMessage() {}
 
 func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[73]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5075,7 +5435,7 @@ func (x *WatchPrioritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPrioritiesRequest.ProtoReflect.Descriptor instead.
 func (*WatchPrioritiesRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{73}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{77}
 }
 
 type ListPrioritiesResponse struct {
@@ -5089,7 +5449,7 @@ type ListPrioritiesResponse struct {
 
 func (x *ListPrioritiesResponse) Reset() {
 	*x = ListPrioritiesResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5101,7 +5461,7 @@ func (x *ListPrioritiesResponse) String() string {
 func (*ListPrioritiesResponse) ProtoMessage() {}
 
 func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[74]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5114,7 +5474,7 @@ func (x *ListPrioritiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPrioritiesResponse.ProtoReflect.Descriptor instead.
 func (*ListPrioritiesResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{74}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListPrioritiesResponse) GetPlan() *ChannelPlan {
@@ -5147,7 +5507,7 @@ type ChannelPlan struct {
 
 func (x *ChannelPlan) Reset() {
 	*x = ChannelPlan{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5159,7 +5519,7 @@ func (x *ChannelPlan) String() string {
 func (*ChannelPlan) ProtoMessage() {}
 
 func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[75]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5172,7 +5532,7 @@ func (x *ChannelPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelPlan.ProtoReflect.Descriptor instead.
 func (*ChannelPlan) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{75}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ChannelPlan) GetBaseNs() uint64 {
@@ -5218,7 +5578,7 @@ type ListFlowsRequest struct {
 
 func (x *ListFlowsRequest) Reset() {
 	*x = ListFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5230,7 +5590,7 @@ func (x *ListFlowsRequest) String() string {
 func (*ListFlowsRequest) ProtoMessage() {}
 
 func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[76]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5243,7 +5603,7 @@ func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
 func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{76}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{80}
 }
 
 type GetTrafficRequest struct {
@@ -5254,7 +5614,7 @@ type GetTrafficRequest struct {
 
 func (x *GetTrafficRequest) Reset() {
 	*x = GetTrafficRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[77]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5266,7 +5626,7 @@ func (x *GetTrafficRequest) String() string {
 func (*GetTrafficRequest) ProtoMessage() {}
 
 func (x *GetTrafficRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[77]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5279,7 +5639,7 @@ func (x *GetTrafficRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrafficRequest.ProtoReflect.Descriptor instead.
 func (*GetTrafficRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{77}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{81}
 }
 
 type GetTrafficResponse struct {
@@ -5298,7 +5658,7 @@ type GetTrafficResponse struct {
 
 func (x *GetTrafficResponse) Reset() {
 	*x = GetTrafficResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[78]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5310,7 +5670,7 @@ func (x *GetTrafficResponse) String() string {
 func (*GetTrafficResponse) ProtoMessage() {}
 
 func (x *GetTrafficResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[78]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5323,7 +5683,7 @@ func (x *GetTrafficResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTrafficResponse.ProtoReflect.Descriptor instead.
 func (*GetTrafficResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{78}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetTrafficResponse) GetSince() *timestamppb.Timestamp {
@@ -5379,7 +5739,7 @@ type CountedHost struct {
 
 func (x *CountedHost) Reset() {
 	*x = CountedHost{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[79]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5391,7 +5751,7 @@ func (x *CountedHost) String() string {
 func (*CountedHost) ProtoMessage() {}
 
 func (x *CountedHost) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[79]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5404,7 +5764,7 @@ func (x *CountedHost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountedHost.ProtoReflect.Descriptor instead.
 func (*CountedHost) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{79}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CountedHost) GetHost() string {
@@ -5469,7 +5829,7 @@ type TrafficPair struct {
 
 func (x *TrafficPair) Reset() {
 	*x = TrafficPair{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5481,7 +5841,7 @@ func (x *TrafficPair) String() string {
 func (*TrafficPair) ProtoMessage() {}
 
 func (x *TrafficPair) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[80]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5494,7 +5854,7 @@ func (x *TrafficPair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrafficPair.ProtoReflect.Descriptor instead.
 func (*TrafficPair) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{80}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *TrafficPair) GetSrc() string {
@@ -5599,7 +5959,7 @@ type FanIn struct {
 
 func (x *FanIn) Reset() {
 	*x = FanIn{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[81]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5611,7 +5971,7 @@ func (x *FanIn) String() string {
 func (*FanIn) ProtoMessage() {}
 
 func (x *FanIn) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[81]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5624,7 +5984,7 @@ func (x *FanIn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FanIn.ProtoReflect.Descriptor instead.
 func (*FanIn) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{81}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *FanIn) GetDst() string {
@@ -5649,7 +6009,7 @@ type WatchFlowsRequest struct {
 
 func (x *WatchFlowsRequest) Reset() {
 	*x = WatchFlowsRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[82]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5661,7 +6021,7 @@ func (x *WatchFlowsRequest) String() string {
 func (*WatchFlowsRequest) ProtoMessage() {}
 
 func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[82]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5674,7 +6034,7 @@ func (x *WatchFlowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchFlowsRequest.ProtoReflect.Descriptor instead.
 func (*WatchFlowsRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{82}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{86}
 }
 
 type BackupStateRequest struct {
@@ -5685,7 +6045,7 @@ type BackupStateRequest struct {
 
 func (x *BackupStateRequest) Reset() {
 	*x = BackupStateRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[83]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5697,7 +6057,7 @@ func (x *BackupStateRequest) String() string {
 func (*BackupStateRequest) ProtoMessage() {}
 
 func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[83]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5710,7 +6070,7 @@ func (x *BackupStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStateRequest.ProtoReflect.Descriptor instead.
 func (*BackupStateRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{83}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{87}
 }
 
 type StatePart struct {
@@ -5723,7 +6083,7 @@ type StatePart struct {
 
 func (x *StatePart) Reset() {
 	*x = StatePart{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[84]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5735,7 +6095,7 @@ func (x *StatePart) String() string {
 func (*StatePart) ProtoMessage() {}
 
 func (x *StatePart) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[84]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5748,7 +6108,7 @@ func (x *StatePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatePart.ProtoReflect.Descriptor instead.
 func (*StatePart) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{84}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *StatePart) GetText() []byte {
@@ -5768,7 +6128,7 @@ type ReplaceMemberRequest struct {
 
 func (x *ReplaceMemberRequest) Reset() {
 	*x = ReplaceMemberRequest{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[85]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5780,7 +6140,7 @@ func (x *ReplaceMemberRequest) String() string {
 func (*ReplaceMemberRequest) ProtoMessage() {}
 
 func (x *ReplaceMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[85]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5793,7 +6153,7 @@ func (x *ReplaceMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceMemberRequest.ProtoReflect.Descriptor instead.
 func (*ReplaceMemberRequest) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{85}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ReplaceMemberRequest) GetName() string {
@@ -5811,7 +6171,7 @@ type ReplaceMemberResponse struct {
 
 func (x *ReplaceMemberResponse) Reset() {
 	*x = ReplaceMemberResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[86]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +6183,7 @@ func (x *ReplaceMemberResponse) String() string {
 func (*ReplaceMemberResponse) ProtoMessage() {}
 
 func (x *ReplaceMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[86]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,7 +6196,7 @@ func (x *ReplaceMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceMemberResponse.ProtoReflect.Descriptor instead.
 func (*ReplaceMemberResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{86}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{90}
 }
 
 type ListFlowsResponse struct {
@@ -5848,7 +6208,7 @@ type ListFlowsResponse struct {
 
 func (x *ListFlowsResponse) Reset() {
 	*x = ListFlowsResponse{}
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[87]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5860,7 +6220,7 @@ func (x *ListFlowsResponse) String() string {
 func (*ListFlowsResponse) ProtoMessage() {}
 
 func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_headgate_v1_headgate_proto_msgTypes[87]
+	mi := &file_api_headgate_v1_headgate_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5873,7 +6233,7 @@ func (x *ListFlowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFlowsResponse.ProtoReflect.Descriptor instead.
 func (*ListFlowsResponse) Descriptor() ([]byte, []int) {
-	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{87}
+	return file_api_headgate_v1_headgate_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListFlowsResponse) GetHosts() []*HostReport {
@@ -6131,7 +6491,39 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x11departure_packets\x18\b \x01(\x04R\x10departurePackets\x12\x14\n" +
 	"\x05drops\x18\t \x01(\x04R\x05drops\x12\x16\n" +
 	"\x06missed\x18\n" +
-	" \x01(\x04R\x06missed\"u\n" +
+	" \x01(\x04R\x06missed\"\xb0\x01\n" +
+	"\x10GetSeriesRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12(\n" +
+	"\x04flow\x18\x03 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x120\n" +
+	"\x05after\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05after\x12\x18\n" +
+	"\abusiest\x18\x05 \x01(\rR\abusiest\"\xc9\x01\n" +
+	"\x11GetSeriesResponse\x120\n" +
+	"\x05times\x18\x01 \x03(\v2\x1a.google.protobuf.TimestampR\x05times\x12-\n" +
+	"\x05ports\x18\x02 \x03(\v2\x17.headgate.v1.PortSeriesR\x05ports\x12-\n" +
+	"\x05flows\x18\x03 \x03(\v2\x17.headgate.v1.FlowSeriesR\x05flows\x12$\n" +
+	"\x0eflows_left_out\x18\x04 \x01(\x04R\fflowsLeftOut\"\xe2\x01\n" +
+	"\n" +
+	"PortSeries\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12\x12\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\x12\x19\n" +
+	"\blink_bps\x18\x04 \x01(\x04R\alinkBps\x12\x19\n" +
+	"\brate_bps\x18\x05 \x03(\x02R\arateBps\x12\x1f\n" +
+	"\vqueue_bytes\x18\x06 \x03(\x02R\n" +
+	"queueBytes\x12\x1f\n" +
+	"\vpause_share\x18\a \x03(\x02R\n" +
+	"pauseShare\x12\x1c\n" +
+	"\n" +
+	"cnps_per_s\x18\b \x03(\x02R\bcnpsPerS\"\xac\x01\n" +
+	"\n" +
+	"FlowSeries\x12(\n" +
+	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\x01R\x06weight\x12\x10\n" +
+	"\x03law\x18\x04 \x01(\tR\x03law\x12\x19\n" +
+	"\brate_bps\x18\x05 \x03(\x02R\arateBps\x12\x1b\n" +
+	"\tshare_bps\x18\x06 \x03(\x02R\bshareBps\"u\n" +
 	"\aFlowKey\x12\x19\n" +
 	"\bsrc_ipv4\x18\x01 \x01(\tR\asrcIpv4\x12\x19\n" +
 	"\bdst_ipv4\x18\x02 \x01(\tR\adstIpv4\x12\x19\n" +
@@ -6219,7 +6611,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"belowBytes\x12\x14\n" +
 	"\x05flows\x18\x03 \x01(\x04R\x05flows\x12\x15\n" +
 	"\x06fct_ns\x18\x04 \x01(\x04R\x05fctNs\x12\x1a\n" +
-	"\bslowdown\x18\x05 \x01(\x01R\bslowdown\"\xdc\x02\n" +
+	"\bslowdown\x18\x05 \x01(\x01R\bslowdown\"\xee\x02\n" +
 	"\n" +
 	"FlowReport\x12(\n" +
 	"\x04flow\x18\x01 \x01(\v2\x14.headgate.v1.FlowKeyR\x04flow\x12\x16\n" +
@@ -6233,7 +6625,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\vapplication\x18\b \x01(\tR\vapplication\x12)\n" +
 	"\x10virtual_priority\x18\t \x01(\rR\x0fvirtualPriority\x12.\n" +
 	"\achannel\x18\n" +
-	" \x01(\v2\x14.headgate.v1.ChannelR\achannel\"\xc9\x01\n" +
+	" \x01(\v2\x14.headgate.v1.ChannelR\achannel\x12\x10\n" +
+	"\x03law\x18\v \x01(\tR\x03law\"\xc9\x01\n" +
 	"\vHostCommand\x12/\n" +
 	"\x06weight\x18\x01 \x01(\v2\x17.headgate.v1.FlowWeightR\x06weight\x12\x18\n" +
 	"\arefused\x18\x02 \x01(\tR\arefused\x122\n" +
@@ -6323,7 +6716,7 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x17\n" +
 	"\x15ReplaceMemberResponse\"B\n" +
 	"\x11ListFlowsResponse\x12-\n" +
-	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\xba\x06\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x17.headgate.v1.HostReportR\x05hosts2\x86\a\n" +
 	"\rFabricService\x12J\n" +
 	"\tGetFabric\x12\x1d.headgate.v1.GetFabricRequest\x1a\x1e.headgate.v1.GetFabricResponse\x12S\n" +
 	"\fListSwitches\x12 .headgate.v1.ListSwitchesRequest\x1a!.headgate.v1.ListSwitchesResponse\x12M\n" +
@@ -6335,7 +6728,8 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x0eGetPredictions\x12\".headgate.v1.GetPredictionsRequest\x1a#.headgate.v1.GetPredictionsResponse\x12D\n" +
 	"\aSetLink\x12\x1b.headgate.v1.SetLinkRequest\x1a\x1c.headgate.v1.SetLinkResponse\x12D\n" +
 	"\vWatchEvents\x12\x1f.headgate.v1.WatchEventsRequest\x1a\x12.headgate.v1.Event0\x01\x12V\n" +
-	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x012\xb0\x01\n" +
+	"\x0fStreamTelemetry\x12#.headgate.v1.StreamTelemetryRequest\x1a\x1c.headgate.v1.TelemetrySample0\x01\x12J\n" +
+	"\tGetSeries\x12\x1d.headgate.v1.GetSeriesRequest\x1a\x1e.headgate.v1.GetSeriesResponse2\xb0\x01\n" +
 	"\fStateService\x12H\n" +
 	"\vBackupState\x12\x1f.headgate.v1.BackupStateRequest\x1a\x16.headgate.v1.StatePart0\x01\x12V\n" +
 	"\rReplaceMember\x12!.headgate.v1.ReplaceMemberRequest\x1a\".headgate.v1.ReplaceMemberResponse2\xfc\x04\n" +
@@ -6376,7 +6770,7 @@ func file_api_headgate_v1_headgate_proto_rawDescGZIP() []byte {
 }
 
 var file_api_headgate_v1_headgate_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
+var file_api_headgate_v1_headgate_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
 var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(SwitchStatus_State)(0),          // 0: headgate.v1.SwitchStatus.State
 	(PortStatus_State)(0),            // 1: headgate.v1.PortStatus.State
@@ -6422,78 +6816,82 @@ var file_api_headgate_v1_headgate_proto_goTypes = []any{
 	(*Event)(nil),                    // 41: headgate.v1.Event
 	(*StreamTelemetryRequest)(nil),   // 42: headgate.v1.StreamTelemetryRequest
 	(*TelemetrySample)(nil),          // 43: headgate.v1.TelemetrySample
-	(*FlowKey)(nil),                  // 44: headgate.v1.FlowKey
-	(*SetWeightRequest)(nil),         // 45: headgate.v1.SetWeightRequest
-	(*SetWeightResponse)(nil),        // 46: headgate.v1.SetWeightResponse
-	(*SetWeightsRequest)(nil),        // 47: headgate.v1.SetWeightsRequest
-	(*SetWeightsResponse)(nil),       // 48: headgate.v1.SetWeightsResponse
-	(*DeleteFlowRequest)(nil),        // 49: headgate.v1.DeleteFlowRequest
-	(*DeleteFlowResponse)(nil),       // 50: headgate.v1.DeleteFlowResponse
-	(*ListWeightsRequest)(nil),       // 51: headgate.v1.ListWeightsRequest
-	(*ListWeightsResponse)(nil),      // 52: headgate.v1.ListWeightsResponse
-	(*FlowWeight)(nil),               // 53: headgate.v1.FlowWeight
-	(*Budget)(nil),                   // 54: headgate.v1.Budget
-	(*WatchWeightsRequest)(nil),      // 55: headgate.v1.WatchWeightsRequest
-	(*WeightUpdate)(nil),             // 56: headgate.v1.WeightUpdate
-	(*SetBudgetRequest)(nil),         // 57: headgate.v1.SetBudgetRequest
-	(*SetBudgetResponse)(nil),        // 58: headgate.v1.SetBudgetResponse
-	(*ListAuditRequest)(nil),         // 59: headgate.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 60: headgate.v1.ListAuditResponse
-	(*AuditEntry)(nil),               // 61: headgate.v1.AuditEntry
-	(*ExportAuditRequest)(nil),       // 62: headgate.v1.ExportAuditRequest
-	(*AuditLine)(nil),                // 63: headgate.v1.AuditLine
-	(*HostReport)(nil),               // 64: headgate.v1.HostReport
-	(*Completions)(nil),              // 65: headgate.v1.Completions
-	(*FlowReport)(nil),               // 66: headgate.v1.FlowReport
-	(*HostCommand)(nil),              // 67: headgate.v1.HostCommand
-	(*HostParameters)(nil),           // 68: headgate.v1.HostParameters
-	(*HostParameter)(nil),            // 69: headgate.v1.HostParameter
-	(*FlowChannel)(nil),              // 70: headgate.v1.FlowChannel
-	(*Channel)(nil),                  // 71: headgate.v1.Channel
-	(*AllocatePriorityRequest)(nil),  // 72: headgate.v1.AllocatePriorityRequest
-	(*AllocatePriorityResponse)(nil), // 73: headgate.v1.AllocatePriorityResponse
-	(*ReleasePriorityRequest)(nil),   // 74: headgate.v1.ReleasePriorityRequest
-	(*ReleasePriorityResponse)(nil),  // 75: headgate.v1.ReleasePriorityResponse
-	(*ListPrioritiesRequest)(nil),    // 76: headgate.v1.ListPrioritiesRequest
-	(*WatchPrioritiesRequest)(nil),   // 77: headgate.v1.WatchPrioritiesRequest
-	(*ListPrioritiesResponse)(nil),   // 78: headgate.v1.ListPrioritiesResponse
-	(*ChannelPlan)(nil),              // 79: headgate.v1.ChannelPlan
-	(*ListFlowsRequest)(nil),         // 80: headgate.v1.ListFlowsRequest
-	(*GetTrafficRequest)(nil),        // 81: headgate.v1.GetTrafficRequest
-	(*GetTrafficResponse)(nil),       // 82: headgate.v1.GetTrafficResponse
-	(*CountedHost)(nil),              // 83: headgate.v1.CountedHost
-	(*TrafficPair)(nil),              // 84: headgate.v1.TrafficPair
-	(*FanIn)(nil),                    // 85: headgate.v1.FanIn
-	(*WatchFlowsRequest)(nil),        // 86: headgate.v1.WatchFlowsRequest
-	(*BackupStateRequest)(nil),       // 87: headgate.v1.BackupStateRequest
-	(*StatePart)(nil),                // 88: headgate.v1.StatePart
-	(*ReplaceMemberRequest)(nil),     // 89: headgate.v1.ReplaceMemberRequest
-	(*ReplaceMemberResponse)(nil),    // 90: headgate.v1.ReplaceMemberResponse
-	(*ListFlowsResponse)(nil),        // 91: headgate.v1.ListFlowsResponse
-	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
-	(*FeatureStatus)(nil),            // 93: headgate.v1.FeatureStatus
+	(*GetSeriesRequest)(nil),         // 44: headgate.v1.GetSeriesRequest
+	(*GetSeriesResponse)(nil),        // 45: headgate.v1.GetSeriesResponse
+	(*PortSeries)(nil),               // 46: headgate.v1.PortSeries
+	(*FlowSeries)(nil),               // 47: headgate.v1.FlowSeries
+	(*FlowKey)(nil),                  // 48: headgate.v1.FlowKey
+	(*SetWeightRequest)(nil),         // 49: headgate.v1.SetWeightRequest
+	(*SetWeightResponse)(nil),        // 50: headgate.v1.SetWeightResponse
+	(*SetWeightsRequest)(nil),        // 51: headgate.v1.SetWeightsRequest
+	(*SetWeightsResponse)(nil),       // 52: headgate.v1.SetWeightsResponse
+	(*DeleteFlowRequest)(nil),        // 53: headgate.v1.DeleteFlowRequest
+	(*DeleteFlowResponse)(nil),       // 54: headgate.v1.DeleteFlowResponse
+	(*ListWeightsRequest)(nil),       // 55: headgate.v1.ListWeightsRequest
+	(*ListWeightsResponse)(nil),      // 56: headgate.v1.ListWeightsResponse
+	(*FlowWeight)(nil),               // 57: headgate.v1.FlowWeight
+	(*Budget)(nil),                   // 58: headgate.v1.Budget
+	(*WatchWeightsRequest)(nil),      // 59: headgate.v1.WatchWeightsRequest
+	(*WeightUpdate)(nil),             // 60: headgate.v1.WeightUpdate
+	(*SetBudgetRequest)(nil),         // 61: headgate.v1.SetBudgetRequest
+	(*SetBudgetResponse)(nil),        // 62: headgate.v1.SetBudgetResponse
+	(*ListAuditRequest)(nil),         // 63: headgate.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 64: headgate.v1.ListAuditResponse
+	(*AuditEntry)(nil),               // 65: headgate.v1.AuditEntry
+	(*ExportAuditRequest)(nil),       // 66: headgate.v1.ExportAuditRequest
+	(*AuditLine)(nil),                // 67: headgate.v1.AuditLine
+	(*HostReport)(nil),               // 68: headgate.v1.HostReport
+	(*Completions)(nil),              // 69: headgate.v1.Completions
+	(*FlowReport)(nil),               // 70: headgate.v1.FlowReport
+	(*HostCommand)(nil),              // 71: headgate.v1.HostCommand
+	(*HostParameters)(nil),           // 72: headgate.v1.HostParameters
+	(*HostParameter)(nil),            // 73: headgate.v1.HostParameter
+	(*FlowChannel)(nil),              // 74: headgate.v1.FlowChannel
+	(*Channel)(nil),                  // 75: headgate.v1.Channel
+	(*AllocatePriorityRequest)(nil),  // 76: headgate.v1.AllocatePriorityRequest
+	(*AllocatePriorityResponse)(nil), // 77: headgate.v1.AllocatePriorityResponse
+	(*ReleasePriorityRequest)(nil),   // 78: headgate.v1.ReleasePriorityRequest
+	(*ReleasePriorityResponse)(nil),  // 79: headgate.v1.ReleasePriorityResponse
+	(*ListPrioritiesRequest)(nil),    // 80: headgate.v1.ListPrioritiesRequest
+	(*WatchPrioritiesRequest)(nil),   // 81: headgate.v1.WatchPrioritiesRequest
+	(*ListPrioritiesResponse)(nil),   // 82: headgate.v1.ListPrioritiesResponse
+	(*ChannelPlan)(nil),              // 83: headgate.v1.ChannelPlan
+	(*ListFlowsRequest)(nil),         // 84: headgate.v1.ListFlowsRequest
+	(*GetTrafficRequest)(nil),        // 85: headgate.v1.GetTrafficRequest
+	(*GetTrafficResponse)(nil),       // 86: headgate.v1.GetTrafficResponse
+	(*CountedHost)(nil),              // 87: headgate.v1.CountedHost
+	(*TrafficPair)(nil),              // 88: headgate.v1.TrafficPair
+	(*FanIn)(nil),                    // 89: headgate.v1.FanIn
+	(*WatchFlowsRequest)(nil),        // 90: headgate.v1.WatchFlowsRequest
+	(*BackupStateRequest)(nil),       // 91: headgate.v1.BackupStateRequest
+	(*StatePart)(nil),                // 92: headgate.v1.StatePart
+	(*ReplaceMemberRequest)(nil),     // 93: headgate.v1.ReplaceMemberRequest
+	(*ReplaceMemberResponse)(nil),    // 94: headgate.v1.ReplaceMemberResponse
+	(*ListFlowsResponse)(nil),        // 95: headgate.v1.ListFlowsResponse
+	(*timestamppb.Timestamp)(nil),    // 96: google.protobuf.Timestamp
+	(*FeatureStatus)(nil),            // 97: headgate.v1.FeatureStatus
 }
 var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	6,   // 0: headgate.v1.GetFabricResponse.switches:type_name -> headgate.v1.Switch
 	7,   // 1: headgate.v1.GetFabricResponse.hosts:type_name -> headgate.v1.Host
 	8,   // 2: headgate.v1.GetFabricResponse.links:type_name -> headgate.v1.Link
-	92,  // 3: headgate.v1.GetFabricResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 3: headgate.v1.GetFabricResponse.time:type_name -> google.protobuf.Timestamp
 	9,   // 4: headgate.v1.Link.a:type_name -> headgate.v1.Endpoint
 	9,   // 5: headgate.v1.Link.b:type_name -> headgate.v1.Endpoint
 	1,   // 6: headgate.v1.Link.state:type_name -> headgate.v1.PortStatus.State
 	12,  // 7: headgate.v1.ListSwitchesResponse.switches:type_name -> headgate.v1.SwitchStatus
 	0,   // 8: headgate.v1.SwitchStatus.state:type_name -> headgate.v1.SwitchStatus.State
-	92,  // 9: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
+	96,  // 9: headgate.v1.SwitchStatus.since:type_name -> google.protobuf.Timestamp
 	18,  // 10: headgate.v1.SwitchStatus.capabilities:type_name -> headgate.v1.Capability
 	19,  // 11: headgate.v1.SwitchStatus.ports:type_name -> headgate.v1.PortStatus
 	14,  // 12: headgate.v1.SwitchStatus.status:type_name -> headgate.v1.StatusTable
 	13,  // 13: headgate.v1.SwitchStatus.tables:type_name -> headgate.v1.TableUse
 	41,  // 14: headgate.v1.SwitchStatus.events:type_name -> headgate.v1.Event
-	93,  // 15: headgate.v1.SwitchStatus.features:type_name -> headgate.v1.FeatureStatus
+	97,  // 15: headgate.v1.SwitchStatus.features:type_name -> headgate.v1.FeatureStatus
 	15,  // 16: headgate.v1.StatusTable.columns:type_name -> headgate.v1.StatusColumn
 	16,  // 17: headgate.v1.StatusTable.rows:type_name -> headgate.v1.StatusRow
 	17,  // 18: headgate.v1.StatusRow.values:type_name -> headgate.v1.StatusValue
-	92,  // 19: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
+	96,  // 19: headgate.v1.StatusValue.time:type_name -> google.protobuf.Timestamp
 	1,   // 20: headgate.v1.PortStatus.state:type_name -> headgate.v1.PortStatus.State
 	22,  // 21: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	23,  // 22: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
@@ -6501,114 +6899,122 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	2,   // 24: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
 	25,  // 25: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
 	28,  // 26: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
-	92,  // 27: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
-	92,  // 28: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
+	96,  // 27: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
+	96,  // 28: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
 	25,  // 29: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
 	30,  // 30: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
 	35,  // 31: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	92,  // 32: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	92,  // 33: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	96,  // 32: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	96,  // 33: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
 	39,  // 34: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	92,  // 35: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	96,  // 35: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
 	3,   // 36: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	92,  // 37: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	92,  // 38: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	44,  // 39: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	45,  // 40: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	46,  // 41: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	44,  // 42: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	53,  // 43: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	54,  // 44: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	44,  // 45: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	53,  // 46: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	54,  // 47: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	61,  // 48: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	92,  // 49: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	44,  // 50: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	66,  // 51: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	92,  // 52: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	65,  // 53: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
-	92,  // 54: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
-	44,  // 55: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	71,  // 56: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	53,  // 57: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	70,  // 58: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	68,  // 59: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	69,  // 60: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	44,  // 61: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	71,  // 62: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	71,  // 63: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	79,  // 64: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	71,  // 65: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	92,  // 66: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	92,  // 67: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
-	84,  // 68: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
-	85,  // 69: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
-	83,  // 70: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
-	92,  // 71: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
-	84,  // 72: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
-	64,  // 73: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,   // 74: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10,  // 75: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	20,  // 76: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	24,  // 77: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	31,  // 78: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	33,  // 79: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	26,  // 80: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
-	36,  // 81: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	40,  // 82: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	42,  // 83: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	87,  // 84: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
-	89,  // 85: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
-	45,  // 86: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	47,  // 87: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	49,  // 88: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	51,  // 89: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	55,  // 90: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	57,  // 91: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	59,  // 92: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	62,  // 93: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	72,  // 94: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	74,  // 95: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	76,  // 96: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	77,  // 97: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	64,  // 98: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	80,  // 99: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	81,  // 100: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	86,  // 101: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,   // 102: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11,  // 103: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	21,  // 104: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	29,  // 105: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	32,  // 106: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	34,  // 107: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	27,  // 108: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
-	37,  // 109: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	41,  // 110: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	43,  // 111: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	88,  // 112: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
-	90,  // 113: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
-	46,  // 114: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	48,  // 115: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	50,  // 116: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	52,  // 117: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	56,  // 118: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	58,  // 119: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	60,  // 120: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	63,  // 121: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	73,  // 122: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	75,  // 123: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	78,  // 124: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	78,  // 125: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	67,  // 126: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	91,  // 127: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	82,  // 128: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	64,  // 129: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	102, // [102:130] is the sub-list for method output_type
-	74,  // [74:102] is the sub-list for method input_type
-	74,  // [74:74] is the sub-list for extension type_name
-	74,  // [74:74] is the sub-list for extension extendee
-	0,   // [0:74] is the sub-list for field type_name
+	96,  // 37: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	96,  // 38: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	48,  // 39: headgate.v1.GetSeriesRequest.flow:type_name -> headgate.v1.FlowKey
+	96,  // 40: headgate.v1.GetSeriesRequest.after:type_name -> google.protobuf.Timestamp
+	96,  // 41: headgate.v1.GetSeriesResponse.times:type_name -> google.protobuf.Timestamp
+	46,  // 42: headgate.v1.GetSeriesResponse.ports:type_name -> headgate.v1.PortSeries
+	47,  // 43: headgate.v1.GetSeriesResponse.flows:type_name -> headgate.v1.FlowSeries
+	48,  // 44: headgate.v1.FlowSeries.flow:type_name -> headgate.v1.FlowKey
+	48,  // 45: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	49,  // 46: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	50,  // 47: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	48,  // 48: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	57,  // 49: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	58,  // 50: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	48,  // 51: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	57,  // 52: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	58,  // 53: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	65,  // 54: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	96,  // 55: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	48,  // 56: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	70,  // 57: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	96,  // 58: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	69,  // 59: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
+	96,  // 60: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
+	48,  // 61: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	75,  // 62: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	57,  // 63: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	74,  // 64: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	72,  // 65: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	73,  // 66: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	48,  // 67: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	75,  // 68: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	75,  // 69: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	83,  // 70: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	75,  // 71: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	96,  // 72: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	96,  // 73: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	88,  // 74: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	89,  // 75: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	87,  // 76: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
+	96,  // 77: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
+	88,  // 78: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
+	68,  // 79: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,   // 80: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10,  // 81: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	20,  // 82: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	24,  // 83: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	31,  // 84: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	33,  // 85: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	26,  // 86: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
+	36,  // 87: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	40,  // 88: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	42,  // 89: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	44,  // 90: headgate.v1.FabricService.GetSeries:input_type -> headgate.v1.GetSeriesRequest
+	91,  // 91: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
+	93,  // 92: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
+	49,  // 93: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	51,  // 94: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	53,  // 95: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	55,  // 96: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	59,  // 97: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	61,  // 98: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	63,  // 99: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	66,  // 100: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	76,  // 101: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	78,  // 102: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	80,  // 103: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	81,  // 104: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	68,  // 105: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	84,  // 106: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	85,  // 107: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	90,  // 108: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,   // 109: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11,  // 110: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	21,  // 111: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	29,  // 112: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	32,  // 113: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	34,  // 114: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	27,  // 115: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	37,  // 116: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	41,  // 117: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	43,  // 118: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	45,  // 119: headgate.v1.FabricService.GetSeries:output_type -> headgate.v1.GetSeriesResponse
+	92,  // 120: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
+	94,  // 121: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
+	50,  // 122: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	52,  // 123: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	54,  // 124: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	56,  // 125: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	60,  // 126: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	62,  // 127: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	64,  // 128: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	67,  // 129: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	77,  // 130: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	79,  // 131: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	82,  // 132: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	82,  // 133: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	71,  // 134: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	95,  // 135: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	86,  // 136: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	68,  // 137: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	109, // [109:138] is the sub-list for method output_type
+	80,  // [80:109] is the sub-list for method input_type
+	80,  // [80:80] is the sub-list for extension type_name
+	80,  // [80:80] is the sub-list for extension extendee
+	0,   // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }
@@ -6635,7 +7041,7 @@ func file_api_headgate_v1_headgate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_headgate_v1_headgate_proto_rawDesc), len(file_api_headgate_v1_headgate_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   88,
+			NumMessages:   92,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

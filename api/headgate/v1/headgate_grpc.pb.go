@@ -38,6 +38,7 @@ const (
 	FabricService_SetLink_FullMethodName         = "/headgate.v1.FabricService/SetLink"
 	FabricService_WatchEvents_FullMethodName     = "/headgate.v1.FabricService/WatchEvents"
 	FabricService_StreamTelemetry_FullMethodName = "/headgate.v1.FabricService/StreamTelemetry"
+	FabricService_GetSeries_FullMethodName       = "/headgate.v1.FabricService/GetSeries"
 )
 
 // FabricServiceClient is the client API for FabricService service.
@@ -74,6 +75,9 @@ type FabricServiceClient interface {
 	WatchEvents(ctx context.Context, in *WatchEventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Event], error)
 	// StreamTelemetry sends the samples that poll packets bring back.
 	StreamTelemetry(ctx context.Context, in *StreamTelemetryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TelemetrySample], error)
+	// GetSeries returns what ports and flows did in the last ten minutes, as far as the controller has seen it. NOT_FOUND
+	// when the fabric has no node of the name that is asked for.
+	GetSeries(ctx context.Context, in *GetSeriesRequest, opts ...grpc.CallOption) (*GetSeriesResponse, error)
 }
 
 type fabricServiceClient struct {
@@ -202,6 +206,16 @@ func (c *fabricServiceClient) StreamTelemetry(ctx context.Context, in *StreamTel
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FabricService_StreamTelemetryClient = grpc.ServerStreamingClient[TelemetrySample]
 
+func (c *fabricServiceClient) GetSeries(ctx context.Context, in *GetSeriesRequest, opts ...grpc.CallOption) (*GetSeriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSeriesResponse)
+	err := c.cc.Invoke(ctx, FabricService_GetSeries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // FabricServiceServer is the server API for FabricService service.
 // All implementations must embed UnimplementedFabricServiceServer
 // for forward compatibility.
@@ -236,6 +250,9 @@ type FabricServiceServer interface {
 	WatchEvents(*WatchEventsRequest, grpc.ServerStreamingServer[Event]) error
 	// StreamTelemetry sends the samples that poll packets bring back.
 	StreamTelemetry(*StreamTelemetryRequest, grpc.ServerStreamingServer[TelemetrySample]) error
+	// GetSeries returns what ports and flows did in the last ten minutes, as far as the controller has seen it. NOT_FOUND
+	// when the fabric has no node of the name that is asked for.
+	GetSeries(context.Context, *GetSeriesRequest) (*GetSeriesResponse, error)
 	mustEmbedUnimplementedFabricServiceServer()
 }
 
@@ -275,6 +292,9 @@ func (UnimplementedFabricServiceServer) WatchEvents(*WatchEventsRequest, grpc.Se
 }
 func (UnimplementedFabricServiceServer) StreamTelemetry(*StreamTelemetryRequest, grpc.ServerStreamingServer[TelemetrySample]) error {
 	return status.Errorf(codes.Unimplemented, "method StreamTelemetry not implemented")
+}
+func (UnimplementedFabricServiceServer) GetSeries(context.Context, *GetSeriesRequest) (*GetSeriesResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method GetSeries not implemented")
 }
 func (UnimplementedFabricServiceServer) mustEmbedUnimplementedFabricServiceServer() {}
 func (UnimplementedFabricServiceServer) testEmbeddedByValue()                       {}
@@ -463,6 +483,24 @@ func _FabricService_StreamTelemetry_Handler(srv interface{}, stream grpc.ServerS
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type FabricService_StreamTelemetryServer = grpc.ServerStreamingServer[TelemetrySample]
 
+func _FabricService_GetSeries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSeriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FabricServiceServer).GetSeries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FabricService_GetSeries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FabricServiceServer).GetSeries(ctx, req.(*GetSeriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // FabricService_ServiceDesc is the grpc.ServiceDesc for FabricService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -501,6 +539,10 @@ var FabricService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetLink",
 			Handler:    _FabricService_SetLink_Handler,
+		},
+		{
+			MethodName: "GetSeries",
+			Handler:    _FabricService_GetSeries_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/serving/events"
+	"github.com/headgate/headgate/controller/serving/series"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/view"
@@ -32,6 +33,7 @@ type fabricService struct {
 	running     context.Context
 	predictions observed.Predictions
 	completions func() map[observed.Sizes]observed.Completions
+	series      *series.Recorder
 }
 
 func (s *fabricService) GetFabric(ctx context.Context, _ *pb.GetFabricRequest) (*pb.GetFabricResponse, error) {

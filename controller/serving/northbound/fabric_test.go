@@ -232,8 +232,7 @@ func recvErr(r *rig, switches ...string) (*pb.TelemetrySample, error) {
 
 func TestPanicBecomesInternal(t *testing.T) {
 	r := start(t)
-	r.panics = true
-	if _, err := r.fabric().GetFabric(t.Context(), &pb.GetFabricRequest{}); status.Code(err) != codes.Internal {
+	if _, err := r.fabric().PlanConfig(t.Context(), &pb.PlanConfigRequest{Config: "panic"}); status.Code(err) != codes.Internal {
 		t.Errorf("error = %v", err)
 	}
 	if _, err := r.weight().ListWeights(t.Context(), &pb.ListWeightsRequest{}); err != nil {

@@ -32,13 +32,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var clock = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// backend is a fabric of one switch and two hosts. A configuration that contains "fault" has faults.
+// backend is a fabric of one switch and two hosts. A configuration that contains "fault" has faults, and one with "panic" panics.
 type backend struct {
 	mu      sync.Mutex
 	applied []string
 	links   []string
 	err     error // of Plan, Apply and SetLink
-	panics  bool
 
 	parameters []view.HostParameter
 }
@@ -61,9 +60,6 @@ func (b *backend) Counted() []observed.Source {
 }
 
 func (b *backend) Fabric() view.Fabric {
-	if b.panics {
-		panic("a fabric too many")
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return view.Fabric{
@@ -102,6 +98,9 @@ func (b *backend) SwitchSummaries(name string, status bool) []view.Switch {
 }
 
 func (b *backend) check(config []byte) error {
+	if strings.Contains(string(config), "panic") {
+		panic("a fabric too many")
+	}
 	if strings.Contains(string(config), "fault") {
 		return fmt.Errorf("configuration: %w", &yamlnode.Error{File: "f.yaml", Faults: []yamlnode.Fault{
 			{Line: 12, Field: "links[3].rate", Text: `"fast" is not a rate`}, {Field: "name", Text: "is missing"},

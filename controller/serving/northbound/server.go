@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
@@ -32,6 +33,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/conduct"
 	"github.com/headgate/headgate/controller/serving/events"
+	"github.com/headgate/headgate/controller/serving/series"
 	"github.com/headgate/headgate/controller/state/history"
 	"github.com/headgate/headgate/controller/state/outcome"
 	"github.com/headgate/headgate/controller/view"
@@ -100,6 +102,12 @@ type Server struct {
 	health *health.Server
 	log    *slog.Logger
 	stop   context.CancelFunc
+	series *series.Recorder
+
+	// Fabric and Hosts are the services themselves, for callers in this process whose role is known: no policy
+	// is asked.
+	Fabric pb.FabricServiceServer
+	Hosts  pb.HostServiceServer
 }
 
 // maxRequest bounds a request, in bytes: the largest configuration, and room for its name.
@@ -147,9 +155,13 @@ func New(o Options) *Server {
 	running, stop := context.WithCancelCause(context.Background())
 	s.stop = func() { stop(errStopping) }
 	hosts := newHostService(o, running)
-	pb.RegisterFabricServiceServer(s.grpc, &fabricService{
-		Options: o, fabric: o.Backend.Fabric, leader: func(context.Context) (string, error) { return o.Member, nil }, running: running, completions: hosts.observed.Completions,
-	})
+	s.series = series.New(o.Backend, hosts.flows)
+	s.Hosts = hosts
+	s.Fabric = &fabricService{
+		Options: o, fabric: o.Backend.Fabric, leader: func(context.Context) (string, error) { return o.Member, nil }, running: running,
+		completions: hosts.observed.Completions, series: s.series,
+	}
+	pb.RegisterFabricServiceServer(s.grpc, s.Fabric)
 	pb.RegisterWeightServiceServer(s.grpc, &weightService{weights: o.Weights, audit: o.Audit, running: running})
 	pb.RegisterStateServiceServer(s.grpc, &stateService{state: o.State, members: o.Members, audit: o.Audit})
 	pb.RegisterPriorityServiceServer(s.grpc, &priorityService{priorities: o.Priorities, audit: o.Audit, running: running})
@@ -187,6 +199,11 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // calls end for a moment. It returns nil when it ended because of ctx, and an error when a
 // listener failed. A server serves once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	recording, end := context.WithCancel(ctx)
+	var recorder sync.WaitGroup
+	recorder.Go(func() { s.series.Run(recording) })
+	defer recorder.Wait()
+	defer end()
 	return serve(ctx, s.grpc, func() { s.health.Shutdown(); s.stop() }, stopWait, listeners)
 }
 

@@ -38,6 +38,7 @@ func toWire(host string, flows []agent.FlowReport, ended [len(agent.SizeBounds) 
 			RttNs:       uint64(f.SRTT / units.Nanosecond),
 			Retransmits: f.Retransmits,
 			Application: f.App,
+			Law:         f.Law,
 
 			VirtualPriority: uint32(f.Priority),
 			Channel:         given,

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/headgate/headgate/sim/maxmin"
+	"github.com/headgate/headgate/internal/maxmin"
 )
 
 const tolerance = 1e-9

@@ -1,0 +1,382 @@
+// Package series keeps what ports and flows did in the last ten minutes. Its memory is bounded: 20 MB for ports and 5 MB
+// for flows, however large the fabric is.
+package series
+
+import (
+	"context"
+	"math"
+	"net/netip"
+	"sync"
+	"time"
+
+	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/controller/allocation/weights"
+	"github.com/headgate/headgate/controller/view"
+	"github.com/headgate/headgate/internal/maxmin"
+)
+
+// Span is how far back samples go, and Step the time between two samples of a fabric of up to portsPerStep ports. A
+// fabric with more ports is sampled more rarely by as many times as it begins portsPerStep ports, so that memory and
+// work stay the same.
+const (
+	Span         = 10 * time.Minute
+	Step         = 2 * time.Second
+	portsPerStep = 4096
+	maxFlows     = 2048
+)
+
+// Flow is a running flow as its host reported it last.
+type Flow struct {
+	Host, Law string
+	Key       weights.Key
+	Weight    float64
+	Acked     uint64 // payload since the flow began, in bytes
+	RateBPS   uint64 // of payload, over the last interval of reports
+	Reported  time.Time
+}
+
+// Source is the part of the controller's core that is sampled.
+type Source interface {
+	Fabric() view.Fabric
+	// SwitchSummaries returns the names and ports of all switches where name is "", and, with status, what features know
+	// of them.
+	SwitchSummaries(name string, status bool) []view.Switch
+}
+
+// Recorder samples a fabric. It is safe for concurrent use.
+type Recorder struct {
+	source Source
+	flows  func() []Flow
+
+	mu      sync.Mutex
+	periods int // Steps between two samples; what follows has room for Span of samples
+	ticks   int // Steps until the next sample
+	times   []time.Time
+	count   int             // samples that were taken; sample i is at i % len(times)
+	nodes   map[string]bool // names of switches and hosts: true for a switch
+	ports   []*port         // in the order of the configuration
+	running map[weights.Key]*flow
+	leftOut int
+}
+
+// The series of a port and of a flow.
+const (
+	portRate = iota
+	portQueue
+	portPause
+	portCNPs
+	portSeries
+)
+
+const (
+	flowRate = iota
+	flowShare
+	flowSeries
+)
+
+type place struct {
+	sw   string
+	port uint32
+}
+
+// port is a port of a switch with what its counters said last.
+type port struct {
+	place
+	peer    string
+	linkBPS uint64
+	values  [portSeries][]float32
+
+	polled  time.Time
+	bytes   counter
+	granted counter
+	paused  map[uint32]counter // ns by class
+}
+
+type flow struct {
+	Flow
+	from, to string // hosts; to is empty for an address that is no host's
+	values   [flowSeries][]float32
+	seen     int // the number of the last sample that has it
+}
+
+// counter is what a counter said last.
+type counter struct {
+	value uint64
+	known bool
+}
+
+// grew returns by how much a counter grew; NaN where that is not known, as after a restart of the switch.
+func (c *counter) grew(now uint64) float64 {
+	before := *c
+	*c = counter{now, true}
+	if !before.known || now < before.value {
+		return math.NaN()
+	}
+	return float64(now - before.value)
+}
+
+// New returns a recorder without samples. Run asks source and flows.
+func New(source Source, flows func() []Flow) *Recorder {
+	return &Recorder{source: source, flows: flows, running: map[weights.Key]*flow{}}
+}
+
+// Run samples until ctx ends.
+func (r *Recorder) Run(ctx context.Context) {
+	tick := time.NewTicker(Step)
+	defer tick.Stop()
+	for {
+		r.step(time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// step takes a sample where one is due.
+func (r *Recorder) step(now time.Time) {
+	r.mu.Lock()
+	r.ticks--
+	due := r.ticks <= 0
+	r.mu.Unlock()
+	if !due {
+		return
+	}
+	f, flows := r.source.Fabric(), r.flows()
+	f.Switches = r.source.SwitchSummaries("", true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.adopt(f)
+	r.ticks = r.periods
+	at := r.count % len(r.times)
+	var before time.Time
+	if r.count > 0 {
+		before = r.times[(r.count-1)%len(r.times)]
+	}
+	r.times[at] = now
+	by := map[string]map[uint32]*reading{}
+	for _, s := range f.Switches {
+		by[s.Name] = readings(s.Status, before)
+	}
+	for _, p := range r.ports {
+		p.sample(at, by[p.sw][p.port], now.Sub(before))
+	}
+	r.sampleFlows(f, flows, at)
+	r.count++
+}
+
+// adopt takes the ports of a fabric. Ports that stay keep their samples, unless the step changes. The caller holds mu.
+func (r *Recorder) adopt(f view.Fabric) {
+	number := 0
+	for _, s := range f.Switches {
+		number += len(s.Ports)
+	}
+	if periods := max(1, (number+portsPerStep-1)/portsPerStep); periods != r.periods {
+		r.periods, r.count, r.ports = periods, 0, nil
+		r.times = make([]time.Time, max(2, int(Span/Step)/periods))
+		clear(r.running)
+	}
+	before := make(map[place]*port, len(r.ports))
+	for _, p := range r.ports {
+		before[p.place] = p
+	}
+	rates := map[view.Endpoint]uint64{}
+	for _, l := range f.Links {
+		rates[l.A], rates[l.B] = l.RateBPS, l.RateBPS
+	}
+	r.nodes = map[string]bool{}
+	for _, h := range f.Hosts {
+		r.nodes[h.Name] = false
+	}
+	r.ports = make([]*port, 0, number)
+	for _, s := range f.Switches {
+		r.nodes[s.Name] = true
+		for _, v := range s.Ports {
+			p := before[place{s.Name, v.Number}]
+			if p == nil || p.peer != v.Peer {
+				p = &port{place: place{s.Name, v.Number}, peer: v.Peer, paused: map[uint32]counter{}}
+				unknown(p.values[:], len(r.times))
+			}
+			p.linkBPS = rates[view.Endpoint{Node: s.Name, Port: v.Number}]
+			r.ports = append(r.ports, p)
+		}
+	}
+}
+
+// unknown makes room for so many values, of which none is known.
+func unknown(values [][]float32, n int) {
+	for i := range values {
+		values[i] = make([]float32, n)
+		for j := range values[i] {
+			values[i][j] = float32(math.NaN())
+		}
+	}
+}
+
+// reading is what the features say of a port.
+type reading struct {
+	telemetry *pb.TelemetryPort
+	held      float64
+	classes   []*pb.BufferClass
+	pacc      *pb.PACCPort
+}
+
+// readings sorts a status by ports. What no poll has told since a moment is left out.
+func readings(s *pb.FeatureStatus, since time.Time) map[uint32]*reading {
+	by := map[uint32]*reading{}
+	of := func(n uint32) *reading {
+		if by[n] == nil {
+			by[n] = &reading{}
+		}
+		return by[n]
+	}
+	for _, p := range s.GetTelemetry().GetPorts() {
+		of(p.GetPort()).telemetry = p
+	}
+	for _, q := range s.GetTelemetry().GetQueues() {
+		of(q.GetPort()).held += float64(q.GetHeldBytes())
+	}
+	if s.GetBuffer().GetSwitch().GetPolled().AsTime().After(since) {
+		for _, c := range s.GetBuffer().GetClasses() {
+			of(c.GetPort()).classes = append(of(c.GetPort()).classes, c)
+		}
+	}
+	for _, p := range s.GetPacc().GetPorts() {
+		of(p.GetPort()).pacc = p
+	}
+	return by
+}
+
+// sample keeps what a port did in the time since the sample before. A nil reading is of a switch that says nothing.
+func (p *port) sample(at int, r *reading, elapsed time.Duration) {
+	values := [portSeries]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+	if r == nil {
+		r = &reading{}
+	}
+	fresh := true
+	if r.telemetry != nil {
+		polled := r.telemetry.GetPolled().AsTime()
+		since := polled.Sub(p.polled).Seconds()
+		fresh, p.polled = since > 0, polled
+		if bytes := p.bytes.grew(r.telemetry.GetTransmittedBytes()); fresh {
+			values[portRate], values[portQueue] = 8*bytes/since, r.held
+		}
+	}
+	for _, c := range r.classes {
+		if c.PausedNs == nil {
+			continue
+		}
+		was := p.paused[c.GetClass()]
+		share := min(1, was.grew(c.GetPausedNs())/float64(elapsed))
+		p.paused[c.GetClass()] = was
+		if !(share <= values[portPause]) {
+			values[portPause] = share
+		}
+	}
+	if r.pacc != nil && fresh {
+		values[portCNPs] = p.granted.grew(r.pacc.GetGranted()) / elapsed.Seconds()
+	}
+	for i, v := range values {
+		p.values[i][at] = float32(v)
+	}
+}
+
+// sampleFlows keeps what the flows did. The caller holds mu.
+func (r *Recorder) sampleFlows(f view.Fabric, flows []Flow, at int) {
+	hosts := newEdge(f)
+	r.leftOut = 0
+	for k, old := range r.running {
+		if old.seen < r.count-len(r.times) {
+			delete(r.running, k)
+			continue
+		}
+		for i := range old.values {
+			old.values[i][at] = float32(math.NaN())
+		}
+	}
+	var solve []maxmin.Flow
+	var sharing []*flow
+	for _, now := range flows {
+		k := now.Key
+		old := r.running[k]
+		rate := float64(now.RateBPS)
+		switch {
+		case hosts.names[k.Src().Addr()] != now.Host:
+			continue // the host may not speak for it
+		case old == nil && len(r.running) >= maxFlows && !r.evict():
+			r.leftOut++
+			continue
+		case old == nil:
+			old = &flow{}
+			unknown(old.values[:], len(r.times))
+			r.running[k] = old
+		case now.Acked >= old.Acked && now.Reported.After(old.Reported):
+			rate = 8 * float64(now.Acked-old.Acked) / now.Reported.Sub(old.Reported).Seconds()
+		}
+		old.Flow, old.seen = now, r.count
+		old.from, old.to = now.Host, hosts.names[k.Dst().Addr()]
+		old.values[flowRate][at] = float32(rate)
+		if path := hosts.path(old.from, old.to); path != nil && now.Weight > 0 && !math.IsInf(now.Weight, 1) {
+			solve, sharing = append(solve, maxmin.Flow{Weight: now.Weight, Path: path}), append(sharing, old)
+		}
+	}
+	shares, err := maxmin.Solve(hosts.capacity, solve)
+	if r.leftOut > 0 || err != nil {
+		return
+	}
+	for i, f := range sharing {
+		f.values[flowShare][at] = float32(shares.Rate[i])
+	}
+}
+
+// evict forgets the flow that ended first, and reports false where all run. The caller holds mu.
+func (r *Recorder) evict() bool {
+	var oldest weights.Key
+	seen := r.count - 1 // those of the sample before may run
+	for k, f := range r.running {
+		if f.seen < seen {
+			oldest, seen = k, f.seen
+		}
+	}
+	_, found := r.running[oldest]
+	delete(r.running, oldest)
+	return found
+}
+
+// edge is hosts' links, each way one: link 2i leaves host i, and link 2i+1 leads to it.
+type edge struct {
+	names    map[netip.Addr]string
+	index    map[string]int
+	capacity []float64
+}
+
+func newEdge(f view.Fabric) edge {
+	e := edge{names: map[netip.Addr]string{}, index: map[string]int{}}
+	for i, h := range f.Hosts {
+		for _, a := range h.Addresses {
+			e.names[a] = h.Name
+		}
+		e.index[h.Name] = i
+	}
+	e.capacity = make([]float64, 2*len(f.Hosts))
+	for _, l := range f.Links {
+		for _, end := range []string{l.A.Node, l.B.Node} {
+			if i, ok := e.index[end]; ok {
+				e.capacity[2*i], e.capacity[2*i+1] = float64(l.RateBPS), float64(l.RateBPS)
+			}
+		}
+	}
+	return e
+}
+
+// path returns the links of a flow, nil where no host is known.
+func (e edge) path(from, to string) (links []int) {
+	if i, ok := e.index[from]; ok {
+		links = append(links, 2*i)
+	}
+	if i, ok := e.index[to]; ok {
+		links = append(links, 2*i+1)
+	}
+	return links
+}
