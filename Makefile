@@ -57,7 +57,7 @@ SEQUENTIAL := ./cnpgen ./cnpgen/flowtable ./controller/config ./controller/featu
 	./softswitch/bmv2json ./softswitch/engine/expr ./softswitch/engine/hash ./softswitch/engine/match \
 	./softswitch/engine/phv ./softswitch/p4rt/arbitration ./softswitch/p4rt/digest \
 	./softswitch/p4rt/entity ./softswitch/p4rt/packetio ./softswitch/p4rt/schema ./softswitch/stf \
-	./softswitch/tm ./tables/... ./tests/house ./units
+	./softswitch/tm ./tables/... ./tests/docs ./tests/house ./units
 
 # Packages with long tests of one goroutine, and of the wall clock, beside what the race detector is for.
 SIMULATED := ./sim/experiment ./tests/dataplane ./tests/symbolic ./tests/tofino
@@ -92,11 +92,13 @@ fuzz: ## all fuzz targets, five minutes together
 	echo "$$list" | while read -r folder target; do \
 		$(TOOLS) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${share}s ./$$folder || exit 1; done
 
-lint: ## gofmt, go vet, staticcheck, and no function that the programs do not reach
+lint: ## gofmt, go vet, staticcheck, no function that the programs do not reach, and the spelling of the documentation
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(TOOLS) vet $(PKGS)
 	$(TOOLS) tool staticcheck $(PKGS)
 	@dead=$$($(TOOLS) tool deadcode ./cmd/... ./p4src/... ./softswitch/native/gen) || exit 1; if [ -n "$$dead" ]; then echo "no program calls these:"; echo "$$dead"; exit 1; fi
+	@[ -f /usr/share/dict/british-english ] || echo "spelling: not checked, as Debian's wbritish is not installed"
+	$(TOOLS) test -vet=off -run TestSpelling ./tests/docs
 	@if curl -sfm 5 -o /dev/null https://vuln.go.dev/index/modules.json; then $(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(PKGS); \
 	else echo "govulncheck: not run, as its data base at https://vuln.go.dev is not reached"; fi
 

@@ -37,7 +37,7 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := 0
-	for _, file := range append(files, repository+"/README.md", repository+"/deploy/README.md") {
+	for _, file := range append(files, repository+"/README.md", repository+"/CONTRIBUTING.md", repository+"/deploy/README.md") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
