@@ -234,7 +234,7 @@ func checkBenchmark(args []string) error {
 		case a == "-bench" && i+1 < len(args):
 			names = args[i+1]
 		case strings.HasPrefix(a, "./"):
-			dir = a
+			dir = strings.TrimSuffix(a, "/...")
 		case dir != "":
 			own = append(own, strings.TrimPrefix(a, "-"))
 		}
@@ -252,7 +252,7 @@ func checkBenchmark(args []string) error {
 		text = append(text, b...)
 	}
 	for _, name := range strings.Split(names, "|") {
-		if !regexp.MustCompile(`func Benchmark\w*` + name).Match(text) {
+		if names != "" && !regexp.MustCompile(`func Benchmark\w*`+name).Match(text) {
 			return fmt.Errorf("no benchmark %s in %s", name, dir)
 		}
 	}

@@ -56,7 +56,7 @@ func applyFlags(cmd *cobra.Command, r *pb.ApplyConfigRequest) {
 	f.BoolVar(&r.AllowLockout, "allow-lockout", false, "take a policy too by which the caller may apply nothing any more")
 	f.StringVarP(&r.Why, "message", "m", "", "`why`, for the history")
 	f.Uint64Var(&expect, "expect-generation", 0, "apply only if this `generation` is in force")
-	f.DurationVar(&confirm, "confirm", 0, "go back to the configuration before unless `headgate confirm` comes within this `time`, such as 5m")
+	f.DurationVar(&confirm, "confirm", 0, "go back to the configuration before unless headgate confirm comes within this `time`, such as 5m")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if f.Changed("expect-generation") {
 			r.ExpectGeneration = &expect

@@ -316,7 +316,7 @@ type Cluster struct {
 type Member struct {
 	// Name is unique; a controller is told which one it is by --member.
 	Name string
-	// Raft is host:port of the member's etcd, for the other members; none with Cluster.Etcd.
+	// Raft is host:port of the member's etcd, for the other members; not used with controller.cluster.etcd.
 	Raft string
 	// Relay is host:port at which the member takes calls from the others while it leads.
 	Relay string

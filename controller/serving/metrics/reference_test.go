@@ -20,7 +20,7 @@ func TestReference(t *testing.T) {
 	ch := make(chan *prometheus.Desc, 1000)
 	NewCollector(Options{}).Describe(ch)
 	close(ch)
-	parts := regexp.MustCompile(`fqName: "([^"]*)", help: "(.*)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+	parts := regexp.MustCompile(`fqName: "([^"]*)", help: "(.*?)", (?:unit: "[^"]*", )?constLabels: \{\}, variableLabels: \{([^}]*)\}`)
 	var rows []string
 	for d := range ch {
 		m := parts.FindStringSubmatch(d.String())
