@@ -203,7 +203,7 @@ func (c *Controller) newUnits(in *inputs) (map[string]*unit, error) {
 		dial, err := c.opts.Dial(s)
 		f.add(fmt.Sprintf("switches[%d]", i), "", err)
 		fresh[s.Name] = &unit{spec: sp, Device: device.New(device.Options{
-			Switch: s, ElectionID: sp.election, Term: c.opts.Term, Pipeline: one.env.Pipeline, Features: c.features, Reads: c.reads, Dial: dial,
+			Switch: s, ElectionID: sp.election, Terms: c.opts.Terms, Pipeline: one.env.Pipeline, Features: c.features, Reads: c.reads, Dial: dial,
 			TrafficManager: one.driver, TrafficManagerTime: c.opts.ApplyTimeout / 3,
 			RetryMin: c.opts.RetryMin, RetryMax: c.opts.RetryMax, Heartbeat: c.opts.Heartbeat,
 			Events: c.event, Log: c.log, Ports: func(ports map[uint32]view.PortState) { c.links.report(s.Name, ports) },

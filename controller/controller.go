@@ -41,8 +41,8 @@ type Options struct {
 	Dial func(s config.Switch) ([]grpc.DialOption, error)
 	// Flags override keys of the configuration; see config.Options.
 	Flags map[string]*pflag.Flag
-	// Term is that of a cluster's leader; see session.Options.
-	Term uint64
+	// Terms are those of a cluster's leader; see session.Options.
+	Terms session.Terms
 	// Generation is that of the last configuration that was saved.
 	Generation uint64
 	// CheckCaller says why whoever calls, which ctx knows, may not apply a configuration, with a

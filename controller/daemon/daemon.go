@@ -22,6 +22,7 @@ import (
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/serving/metrics"
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/serving/web"
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o Options) error {
 
 // leadership is what is different for the leader of a cluster; the zero leadership is no cluster's.
 type leadership struct {
-	term    uint64       // as of cluster.Term
+	terms   session.Terms
 	members *tls.Config  // what the other members are served with; nil: plain text
 	relayed net.Listener // where they call
 	cluster northbound.Members
@@ -140,7 +141,7 @@ func (o Options) run(ctx context.Context, db *store.Store, at leadership) error 
 	priorities.Pending = pending
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
-		Flags: o.Flags, Generation: saved.Generation, Term: at.term, Log: o.Log, Links: db, Save: d.save, Pending: pending,
+		Flags: o.Flags, Generation: saved.Generation, Terms: at.terms, Log: o.Log, Links: db, Save: d.save, Pending: pending,
 		CheckCaller: d.authorizer.CheckCaller, Files: files,
 		Participants: []controller.Participant{process{o.Config.Controller}, d.authorizer, d.registry, priorities},
 	}); err != nil {

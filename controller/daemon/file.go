@@ -25,7 +25,7 @@ import (
 //
 // In a cluster only the first file is applied, by whoever leads first.
 func (d *daemon) begin(ctx context.Context, saved history.Entry) error {
-	if d.term != 0 && saved.Generation != 0 {
+	if d.terms != nil && saved.Generation != 0 {
 		return d.resume(ctx, saved)
 	}
 	if !d.Replace && saved.Confirm != 0 { // a restart confirms nothing
@@ -133,7 +133,7 @@ func (d *daemon) reloads(ctx context.Context) error {
 			return nil
 		case <-d.Reload:
 		}
-		if d.term != 0 {
+		if d.terms != nil {
 			d.Log.Error(noReload)
 			continue
 		}

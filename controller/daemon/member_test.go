@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	etcdpb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -23,22 +24,24 @@ import (
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/p4runtime/session"
 	"github.com/headgate/headgate/controller/state/store"
 	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/tests/etcdtest"
+	"github.com/headgate/headgate/tests/switchtest"
 )
 
 // alone is the only member of a cluster whose etcd is elsewhere.
-func alone(t *testing.T, etcd, relay string) *config.Config {
+func alone(t *testing.T, etcd, relay string, replace ...string) *config.Config {
 	t.Helper()
-	return clustered(t, fmt.Sprintf("cluster: {etcd: [%q], members: [{name: c1, relay: %q}]}", etcd, relay))
+	return clustered(t, fmt.Sprintf("cluster: {etcd: [%q], members: [{name: c1, relay: %q}]}", etcd, relay), replace...)
 }
 
-func clustered(t *testing.T, cluster string) *config.Config {
+func clustered(t *testing.T, cluster string, replace ...string) *config.Config {
 	t.Helper()
 	text, _ := lonely(t, "127.0.0.1:0", 10)
 	text = strings.TrimSuffix(strings.TrimSpace(text), "}") + ", " + cluster + "}\n"
-	cfg, err := config.Parse("alone.yaml", []byte(text), nil, controller.Sections()...)
+	cfg, err := config.Parse("alone.yaml", []byte(strings.NewReplacer(replace...).Replace(text)), nil, controller.Sections()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +111,57 @@ func TestWhyALeadEnds(t *testing.T) {
 	}
 	t.Errorf("the log does not say that the lead ended:\n%s", log.String())
 }
+
+// TestClusterMadeAnew: a cluster without what the one before had, or with an older backup of it, takes the switches
+// although they know higher terms, and so does each later leader. It takes none from a controller that has it now.
+func TestClusterMadeAnew(t *testing.T) {
+	s := switchtest.New(t, 1)
+	s.Start()
+	cfg := alone(t, etcdtest.Start(t, etcdtest.Options{}), freePort(t), `"127.0.0.1:1"`, fmt.Sprintf("%q, target: embedded", s.Address()))
+	before, leave := context.WithCancel(t.Context())
+	has := make(chan session.Role, 10)
+	old := session.New(session.Options{Name: "s1", DeviceID: 1, Address: s.Address(), ElectionID: 1, Terms: lostTerms{}}, roles(has))
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = old.Run(before) })
+	defer wg.Wait()
+	defer leave()
+	for r := range has {
+		if r == session.Primary {
+			break
+		}
+	}
+	is := func(conn *grpc.ClientConn, want pb.SwitchStatus_State) {
+		t.Helper()
+		until(t, func(ctx context.Context) error {
+			r, err := pb.NewFabricServiceClient(conn).ListSwitches(ctx, &pb.ListSwitchesRequest{})
+			if err == nil && r.GetSwitches()[0].GetState() != want {
+				time.Sleep(10 * time.Millisecond)
+				err = fmt.Errorf("the switch is %v (%s)", r.GetSwitches()[0].GetState(), r.GetSwitches()[0].GetError())
+			}
+			return err
+		})
+	}
+	conn, stop := serve(t, Options{Config: cfg, Member: "c1", Loopback: authz.Admin})
+	is(conn, pb.SwitchStatus_STATE_BACKUP)
+	leave()
+	is(conn, pb.SwitchStatus_STATE_READY)
+	stop()
+	conn, _ = serve(t, Options{Config: cfg, Member: "c1", Loopback: authz.Admin})
+	is(conn, pb.SwitchStatus_STATE_READY)
+}
+
+// lostTerms are those of a leader whose cluster is lost.
+type lostTerms struct{}
+
+func (lostTerms) Term() uint64                     { return 1 << 50 }
+func (lostTerms) RaiseTerm(uint64) (uint64, error) { return 0, errors.New("it leads no more") }
+
+// roles takes a session's roles.
+type roles chan session.Role
+
+func (r roles) Role(role session.Role, _ error)   { r <- role }
+func (roles) Message(*p4v1.StreamMessageResponse) {}
+func (roles) PacketRefused(error)                 {}
 
 // until calls until it succeeds: calls end where a member begins to lead.
 func until(t *testing.T, call func(context.Context) error) {

@@ -57,6 +57,15 @@ func (o Options) runMember(ctx context.Context) error {
 	if m.Node, err = cluster.Start(ctx, cluster.Options{Cluster: m.conf, Name: o.Member, Dir: o.Config.Controller.State, Log: o.Log}); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-m.Gone():
+			cancel(m.Err())
+		case <-ctx.Done():
+		}
+	}()
 	err = m.checkRestore(ctx)
 	pause, pauses := time.Duration(0), session.Backoff{Min: firstPause, Max: 10 * time.Second}
 	for err == nil && ctx.Err() == nil {
@@ -70,6 +79,11 @@ func (o Options) runMember(ctx context.Context) error {
 			}
 			pause = pauses.Next()
 		}
+	}
+	select {
+	case <-m.Gone():
+		err = m.Err()
+	default:
 	}
 	return errors.Join(err, m.Close())
 }
@@ -251,7 +265,7 @@ func (m *node) runLeader(term *cluster.Term) (err error) {
 	defer relayed.Close()
 	db, err := store.OpenReplicated(ctx, store.Lead{Client: m.Client(), Fence: term.Fence, Lost: term.End, Term: term.Number}, store.Options{Restore: m.Restore})
 	if err == nil {
-		at := leadership{term: db.Term(), leads: term.Leads, members: m.tls, relayed: relayed}
+		at := leadership{terms: db, leads: term.Leads, members: m.tls, relayed: relayed}
 		if len(m.conf.Etcd) == 0 {
 			at.cluster = m.Node
 		}

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -69,6 +72,87 @@ func TestReplaced(t *testing.T) {
 	other.signal(syscall.SIGSTOP)
 	w.await(t, 50)
 	other.signal(syscall.SIGCONT)
+	w.stop()
+	if err := w.verify(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestZombie: a member that was replaced while it was cut off ends once it reaches the others, says why, and ends again
+// when it is started with what it had. Until then it answers nothing from what it had.
+func TestZombie(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	c := newTrio(t, true)
+	w := newWork(c)
+	w.await(t, 20)
+	leader := c.leader()
+	zombie := c.nodes[(leader.index()+1)%members]
+	c.cut(zombie, true)
+	replace := func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		_, err := pb.NewStateServiceClient(leader.conn).ReplaceMember(ctx, &pb.ReplaceMemberRequest{Name: zombie.name}, grpc.WaitForReady(true))
+		return err
+	}
+	asked := metadata.AppendToOutgoingContext(t.Context(), pb.RequestIDKey, "zombie")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := replace(asked)
+		if err == nil {
+			break
+		}
+		if status.Code(err) != codes.Unavailable || time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	w.await(t, 20)
+	if name := c.ask(zombie); name != "" {
+		t.Errorf("a member that is cut off and no member any more says that %s leads", name)
+	}
+	c.cut(zombie, false)
+	for _, when := range []string{"", "started again"} {
+		if when != "" {
+			c.start(zombie)
+		}
+		select {
+		case <-zombie.done:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the zombie runs on %s; it says that %q leads", when, c.ask(zombie))
+		}
+		if text := zombie.log.String(); !strings.Contains(text, "member "+zombie.name+" was removed from the cluster") {
+			t.Errorf("the zombie ended %s without a reason: %s", when, text)
+		}
+		zombie.log.Reset()
+	}
+	entries, err := os.ReadDir(zombie.state)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(zombie.state, e.Name())))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.start(zombie)
+	for end := time.Now().Add(time.Minute); c.ask(zombie) == ""; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the new member does not answer")
+		}
+	}
+	// A copy of the request that comes late replaces nobody, although the member cannot be reached now.
+	c.cut(zombie, true)
+	if err := replace(asked); err != nil {
+		t.Error(err)
+	}
+	c.cut(zombie, false)
+	w.await(t, 20)
+	for end := time.Now().Add(time.Minute); c.ask(zombie) == ""; time.Sleep(20 * time.Millisecond) {
+		if zombie.ended() || time.Now().After(end) {
+			t.Fatal("a late copy of the request replaced the new member")
+		}
+	}
 	w.stop()
 	if err := w.verify(); err != nil {
 		t.Error(err)

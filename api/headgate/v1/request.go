@@ -19,7 +19,7 @@ import (
 // and nothing is done twice. With another request under an id that was used the call fails with INVALID_ARGUMENT.
 const RequestIDKey = "headgate-request-id"
 
-// changes are the methods that take a request id. ReplaceMember takes none: it may be called again.
+// changes are the methods that take a request id.
 var changes = map[string]bool{
 	FabricService_ApplyConfig_FullMethodName:        true,
 	FabricService_ConfirmConfig_FullMethodName:      true,
@@ -30,6 +30,7 @@ var changes = map[string]bool{
 	WeightService_SetBudget_FullMethodName:          true,
 	PriorityService_AllocatePriority_FullMethodName: true,
 	PriorityService_ReleasePriority_FullMethodName:  true,
+	StateService_ReplaceMember_FullMethodName:       true,
 }
 
 // Changes reports whether a method takes a request id.

@@ -32,7 +32,7 @@ import (
 type Options struct {
 	Switch     config.Switch
 	ElectionID uint64
-	Term       uint64 // session.Options.Term
+	Terms      session.Terms // of a cluster; nil without one
 	Pipeline   *pipeline.Pipeline
 	Features   []feature.Feature
 	// TrafficManager controls the switch's traffic manager; nil when the switch has none.
@@ -161,7 +161,7 @@ func New(o Options) *Device {
 	d.status.Capabilities = parts(o, nil)
 	d.poller = poll.New(o.Pipeline, d.packetOut)
 	d.session = session.New(session.Options{
-		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID, Term: o.Term,
+		Name: o.Switch.Name, DeviceID: o.Switch.DeviceID, Address: o.Switch.Address, ElectionID: o.ElectionID, Terms: o.Terms,
 		Dial: o.Dial, RetryMin: o.RetryMin, RetryMax: o.RetryMax, Heartbeat: o.Heartbeat, Beside: d.followPorts, Log: o.Log,
 	}, handler{d})
 	return d

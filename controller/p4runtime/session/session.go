@@ -63,10 +63,8 @@ type Options struct {
 	// ElectionID to bid with, ≥ 1. Where the switch says that there is no primary but a
 	// higher id was seen, the session bids one more than that, as the specification asks.
 	ElectionID uint64
-	// Term is the upper half of the election id: what tells the leaders of a cluster apart, later
-	// ones by higher terms. A session with a term never bids for a higher one: whoever has that
-	// leads now. 0 is a controller without a cluster.
-	Term uint64
+	// Terms are those of a cluster's leader; nil is a controller without a cluster.
+	Terms Terms
 	// Dial replaces plain TCP; see TLS. Interceptors for tests go in here too.
 	Dial []grpc.DialOption
 	// RetryMin and RetryMax bound the wait between two attempts, which doubles each time
@@ -82,6 +80,14 @@ type Options struct {
 	Beside func(ctx context.Context, conn grpc.ClientConnInterface)
 	// Log takes what happens; default slog.Default().
 	Log *slog.Logger
+}
+
+// Terms give a cluster's leader the upper half of its election ids, its term. Later leaders have higher terms.
+type Terms interface {
+	Term() uint64
+	// RaiseTerm makes the term of this lead, and of each later one, higher than one that a switch knows, and returns it.
+	// It fails where somebody else leads, or may. It may take seconds.
+	RaiseTerm(above uint64) (uint64, error)
 }
 
 func (o *Options) defaults() {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -122,13 +123,59 @@ func load(t *testing.T) *pipeline.Pipeline {
 	return p
 }
 
+// terms are those of a leader; over says that it leads no more.
+type terms struct {
+	now  uint64
+	over bool
+}
+
+func (l *terms) Term() uint64 { return l.now }
+
+func (l *terms) RaiseTerm(above uint64) (uint64, error) {
+	if l.over {
+		return 0, errors.New("it leads no more")
+	}
+	l.now = max(l.now, above+1)
+	return l.now, nil
+}
+
+// TestTermsGoOn: the leader of a cluster that was restored from an older backup, or made anew, takes a switch that knows
+// a higher term, once whoever had that has left, and keeps it.
+func TestTermsGoOn(t *testing.T) {
+	s := switchtest.New(t, 1)
+	s.Start()
+	lead := func(l *terms) (*Session, *recorder, func()) {
+		return startAs(t, s, Options{Terms: l, ElectionID: 3, Heartbeat: time.Minute})
+	}
+	_, lost, stopLost := lead(&terms{now: 1000})
+	lost.is(t, Primary)
+	restored := &terms{now: 5}
+	ses, r, stop := lead(restored)
+	r.until(t, "another controller is primary", func() bool { return r.role == Backup && errors.As(r.why, new(*HeldError)) })
+	stopLost()
+	r.is(t, Primary)
+	client, err := ses.Client()
+	if err == nil {
+		err = client.Push(t.Context(), load(t))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	stop()
+	if restored.now != 1001 {
+		t.Errorf("the term is %d", restored.now)
+	}
+	_, r, _ = lead(&terms{now: restored.now + 1, over: true})
+	r.is(t, Primary)
+}
+
 // TestTerms: a leader of a cluster never takes a switch from a later one, also not when that is gone, and
 // a later one takes it at once, whatever the lower halves of their election ids are.
 func TestTerms(t *testing.T) {
 	s := switchtest.New(t, 1)
 	s.Start()
 	lead := func(term, election uint64) (*recorder, func()) {
-		_, r, stop := startAs(t, s, Options{Term: term, ElectionID: election, Heartbeat: time.Minute})
+		_, r, stop := startAs(t, s, Options{Terms: &terms{now: term, over: true}, ElectionID: election, Heartbeat: time.Minute})
 		return r, stop
 	}
 	old, _ := lead(5, 100)
@@ -138,7 +185,7 @@ func TestTerms(t *testing.T) {
 	old.is(t, Backup)
 	stop()
 	old.until(t, "why", func() bool {
-		return old.why != nil && strings.Contains(old.why.Error(), "a later leader of the cluster had the switch")
+		return old.why != nil && strings.Contains(old.why.Error(), "another leader had the switch") && strings.Contains(old.why.Error(), "leads no more")
 	})
 	old.is(t, Backup)
 	again, _ := lead(9, 1)
@@ -416,7 +463,10 @@ func TestLaterLeaderSeen(t *testing.T) {
 		term, other uint64
 		want        Role
 	}{{5, 7, Backup}, {5, 5, Primary}, {0, 7, Primary}} {
-		l := newStream(conn, Options{Term: c.term, ElectionID: 1})
+		l := newStream(conn, Options{ElectionID: 1})
+		if c.term > 0 {
+			l = newStream(conn, Options{ElectionID: 1, Terms: &terms{now: c.term, over: true}})
+		}
 		if got := told(l, codes.OK, c.term); got != Primary {
 			t.Errorf("%+v: at first %v", c, got)
 		}
@@ -426,5 +476,14 @@ func TestLaterLeaderSeen(t *testing.T) {
 		if got := told(l, codes.OK, c.term); got != c.want {
 			t.Errorf("%+v: when that one left %v", c, got)
 		}
+	}
+	// Of a leader whose cluster is lost it takes the switch by a higher term.
+	l := newStream(conn, Options{ElectionID: 1, Log: slog.Default(), Terms: &terms{now: 5}})
+	told(l, codes.AlreadyExists, 7)
+	if got := told(l, codes.OK, 5); got != Backup || len(l.out) != 2 || l.bid.GetHigh() != 8 {
+		t.Errorf("it is %v and bids %v", got, l.bid)
+	}
+	if got := told(l, codes.OK, 8); got != Primary {
+		t.Errorf("with a higher term it is %v", got)
 	}
 }

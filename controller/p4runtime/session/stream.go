@@ -23,10 +23,11 @@ type stream struct {
 	device uint64
 	log    *slog.Logger
 
-	bid  *p4v1.Uint128
-	role Role
-	seen bool          // an arbitration message came
-	late *p4v1.Uint128 // of a later leader of the cluster, which had the switch; nil when none is known
+	terms Terms
+	bid   *p4v1.Uint128
+	role  Role
+	seen  bool          // an arbitration message came
+	late  *p4v1.Uint128 // of a higher term, which had the switch; nil when none is known
 }
 
 // outQueue is how many messages may wait for the stream.
@@ -36,7 +37,10 @@ func newStream(conn *grpc.ClientConn, o Options) *stream {
 	rpc := p4v1.NewP4RuntimeClient(conn)
 	s := &stream{
 		rpc: rpc, out: make(chan *p4v1.StreamMessageRequest, outQueue),
-		name: o.Name, device: o.DeviceID, log: o.Log, bid: &p4v1.Uint128{High: o.Term, Low: o.ElectionID},
+		name: o.Name, device: o.DeviceID, log: o.Log, terms: o.Terms, bid: &p4v1.Uint128{Low: o.ElectionID},
+	}
+	if o.Terms != nil {
+		s.bid.High = o.Terms.Term()
 	}
 	s.client = newClient(rpc, o.DeviceID, s.bid, o.BatchSize)
 	s.out <- s.arbitration()
@@ -157,30 +161,20 @@ func (s *stream) ack(d *p4v1.DigestList) {
 func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	s.seen = true
 	role, why := Backup, error(nil)
-	if id := a.GetElectionId(); s.bid.GetHigh() > 0 && id.GetHigh() > s.bid.GetHigh() {
+	if id := a.GetElectionId(); s.terms != nil && id.GetHigh() > s.bid.GetHigh() {
 		s.late = id
 	}
-	switch code := codes.Code(uint32(a.GetStatus().GetCode())); code {
-	case codes.OK:
-		if s.late != nil { // BMv2 makes the next best primary when one leaves
-			why = s.later()
-			break
-		}
+	switch code := codes.Code(uint32(a.GetStatus().GetCode())); {
+	case code == codes.OK && s.late == nil:
 		role = Primary
-	case codes.AlreadyExists:
+	case code == codes.AlreadyExists:
 		why = &HeldError{Election: idText(a.GetElectionId())}
-	case codes.NotFound:
-		if s.late != nil {
-			why = s.later()
-			break
-		}
-		why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
-		if !less(a.GetElectionId(), s.bid) {
-			s.bid = next(a.GetElectionId())
-			s.client.election.Store(s.bid)
-		}
-		if err := s.queue(s.arbitration()); err != nil {
-			return err
+	case code == codes.NotFound, code == codes.OK: // OK: BMv2 makes the next best primary when one leaves
+		if why = s.outbid(a.GetElectionId()); why == nil {
+			why = fmt.Errorf("there is no primary; bidding above %s", idText(a.GetElectionId()))
+			if err := s.queue(s.arbitration()); err != nil {
+				return err
+			}
 		}
 	default:
 		return fmt.Errorf("arbitration: %v: %s", code, a.GetStatus().GetMessage())
@@ -200,8 +194,23 @@ func (e *HeldError) Error() string {
 	return "another controller is primary, with election id " + e.Election
 }
 
-func (s *stream) later() error {
-	return fmt.Errorf("a later leader of the cluster had the switch, with election id %s", idText(s.late))
+// outbid makes the bid higher than an id that nobody has any more. An id of a higher term is either that of a later
+// leader, so that this one leads no more and RaiseTerm fails, or of one whose changes were lost: the cluster was made
+// anew, or restored from an older backup.
+func (s *stream) outbid(id *p4v1.Uint128) error {
+	switch {
+	case s.late != nil:
+		term, err := s.terms.RaiseTerm(s.late.GetHigh())
+		if err != nil {
+			return fmt.Errorf("another leader had the switch, with election id %s of a higher term: %w", idText(s.late), err)
+		}
+		s.log.Warn("the switch knows a higher term than this cluster had: its terms go on above that", "switch", s.name, "known", s.late.GetHigh(), "term", term)
+		s.bid, s.late = &p4v1.Uint128{High: term, Low: s.bid.GetLow()}, nil
+	case !less(id, s.bid):
+		s.bid = next(id)
+	}
+	s.client.election.Store(s.bid)
+	return nil
 }
 
 func less(a, b *p4v1.Uint128) bool {

@@ -39,13 +39,18 @@ func kept(t *testing.T, change func(*Options)) *rig {
 	})
 }
 
+// members is a cluster each of whose members can be replaced.
+type members struct{}
+
+func (members) Replace(context.Context, string) error { return nil }
+
 func asked(t *testing.T, id string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), pb.RequestIDKey, id)
 }
 
 // TestRequestIDs: a change with an id is made once, answered again, and the id is good for no other change.
 func TestRequestIDs(t *testing.T) {
-	r := kept(t, func(*Options) {})
+	r := kept(t, func(o *Options) { o.Members = members{} })
 	if _, err := r.weights.Set(weights.Caller{}, weights.Change{Key: mustKey(t, "10.0.0.3:1,10.0.0.9:50151"), Weight: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +79,9 @@ func TestRequestIDs(t *testing.T) {
 		}, func() error { return nil }, 1},
 		"DeleteFlow": {func(ctx context.Context, other bool) (proto.Message, error) {
 			return r.weight().DeleteFlow(ctx, &pb.DeleteFlowRequest{Flow: flow("10.0.0.3", 1+uint32(len(name(other))))})
+		}, func() error { return nil }, 1},
+		"ReplaceMember": {func(ctx context.Context, other bool) (proto.Message, error) {
+			return pb.NewStateServiceClient(r.conn).ReplaceMember(ctx, &pb.ReplaceMemberRequest{Name: "c3" + name(other)})
 		}, func() error { return nil }, 1},
 		"ReleasePriority": {func(ctx context.Context, other bool) (proto.Message, error) {
 			return r.channel().ReleasePriority(ctx, &pb.ReleasePriorityRequest{Application: "batch" + name(other), Priority: 3})
@@ -142,14 +150,12 @@ func name(other bool) string {
 	return ""
 }
 
-// TestChangesHaveIDs: each method that the leader alone answers, as it changes something, is one that takes an id, but
-// for those that can be called again without.
+// TestChangesHaveIDs: each method that the leader alone answers, as it changes something, is one that takes an id.
 func TestChangesHaveIDs(t *testing.T) {
-	without := map[string]bool{pb.StateService_ReplaceMember_FullMethodName: true}
 	for _, s := range []grpc.ServiceDesc{pb.FabricService_ServiceDesc, pb.StateService_ServiceDesc, pb.WeightService_ServiceDesc, pb.PriorityService_ServiceDesc, pb.HostService_ServiceDesc} {
 		for _, m := range s.Methods {
 			name := "/" + s.ServiceName + "/" + m.MethodName
-			if changes := authz.MethodOf(name).Changes() && !without[name]; changes != pb.Changes(name) {
+			if changes := authz.MethodOf(name).Changes(); changes != pb.Changes(name) {
 				t.Errorf("%s changes something: %v, takes an id: %v", name, changes, pb.Changes(name))
 			}
 		}

@@ -2,6 +2,7 @@ package northbound
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"google.golang.org/grpc"
@@ -60,7 +61,16 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 	if s.members == nil {
 		return nil, status.Error(codes.FailedPrecondition, "no member can be replaced: the controller is alone, or others run the cluster's etcd")
 	}
+	q := outcome.RequestOf(ctx)
+	if q.Again(nil) {
+		return &pb.ReplaceMemberResponse{}, nil
+	}
 	err := s.members.Replace(ctx, r.GetName())
+	if done := q.With(nil); err == nil && done != nil {
+		if err = s.state.KeepDone(*done); err != nil {
+			err = outcome.Unknown(fmt.Errorf("member %s was replaced, and its request id was not kept: %w", r.GetName(), err))
+		}
+	}
 	record(ctx, s.audit, audit.Entry{What: audit.Replace, Subject: clean(r.GetName())}, err)
 	if outcome.Tells(err) {
 		return nil, toStatus(err)

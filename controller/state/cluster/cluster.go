@@ -42,6 +42,9 @@ type Node struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
+	err  error // why etcd ended in this process; read once gone is closed
+	gone chan struct{}
+
 	mu      sync.Mutex
 	leader  string        // name of the member that leads, empty when nobody does
 	changed chan struct{} // closed, and replaced, when the leader changes
@@ -49,7 +52,7 @@ type Node struct {
 
 // Start joins the cluster, which takes until a majority is there.
 func Start(ctx context.Context, o Options) (*Node, error) {
-	m := &Node{Options: o, changed: make(chan struct{})}
+	m := &Node{Options: o, changed: make(chan struct{}), gone: make(chan struct{})}
 	var err error
 	if len(o.Cluster.Etcd) > 0 {
 		m.client, err = o.outside()
@@ -62,6 +65,16 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	watching, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
 	m.wg.Go(func() { m.follow(watching) })
+	if m.server != nil {
+		m.wg.Go(func() {
+			select {
+			case <-m.server.StopNotify():
+				m.err = m.whyStopped()
+				close(m.gone)
+			case <-watching.Done():
+			}
+		})
+	}
 	return m, nil
 }
 
@@ -80,7 +93,7 @@ func (m *Node) embed(ctx context.Context) error {
 			m.Log.Warn("this member waits for a majority of the cluster", "member", m.Name)
 			continue
 		case <-m.server.StopNotify():
-			err = errors.New("controller.cluster: etcd has stopped")
+			err = m.whyStopped()
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -100,6 +113,13 @@ func (m *Node) Close() error {
 	}
 	return err
 }
+
+// Gone is closed when etcd has ended in this process although nobody asked for that. The member is useless then: it can
+// neither read nor lead. Err says why.
+func (m *Node) Gone() <-chan struct{} { return m.gone }
+
+// Err says why the member is gone. It may be called once Gone is closed.
+func (m *Node) Err() error { return m.err }
 
 // Client is how the member reaches etcd.
 func (m *Node) Client() *clientv3.Client { return m.client }

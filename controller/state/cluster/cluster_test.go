@@ -5,8 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,5 +105,83 @@ func TestTerms(t *testing.T) {
 	}
 	if err := errors.Join(third.Resign(), m.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRemovedMember: a member that was taken out of the cluster ends and says why: while it runs, and when it comes back
+// with what it had when it was cut off.
+func TestRemovedMember(t *testing.T) {
+	shared := config.Cluster{Lease: 2 * time.Second}
+	for _, name := range []string{"c1", "c2", "c3"} {
+		shared.Members = append(shared.Members, config.Member{Name: name, Raft: address(t), Relay: "127.0.0.1:0"})
+	}
+	dir := t.TempDir()
+	nodes := map[string]*cluster.Node{}
+	start := func(names ...string) {
+		t.Helper()
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for _, name := range names {
+			wg.Go(func() {
+				m, err := cluster.Start(t.Context(), cluster.Options{Name: name, Dir: filepath.Join(dir, name), Log: slog.New(slog.DiscardHandler), Cluster: shared})
+				mu.Lock()
+				defer mu.Unlock()
+				if nodes[name] = m; err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		if wg.Wait(); t.Failed() {
+			t.FailNow()
+		}
+	}
+	start("c1", "c2", "c3")
+	list, err := nodes["c1"].Client().MemberList(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list.Members {
+		for end := time.Now().Add(20 * time.Second); o.Name == "c3"; time.Sleep(50 * time.Millisecond) { // etcd wants peers that were there for 5 s
+			if _, err = nodes["c1"].Client().MemberRemove(t.Context(), o.ID); err == nil || time.Now().After(end) {
+				break
+			}
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "member c3 was removed from the cluster") || !strings.Contains(err.Error(), "headgate replace member c3") {
+			t.Errorf("a member that was removed says: %v", err)
+		}
+	}
+	select {
+	case <-nodes["c3"].Gone():
+		says(nodes["c3"].Err())
+	case <-time.After(20 * time.Second):
+		t.Error("a member that was removed runs on")
+	}
+	_ = nodes["c3"].Close()
+	restarted := make(chan error, 1)
+	go func() {
+		_, err := cluster.Start(t.Context(), cluster.Options{Name: "c3", Dir: filepath.Join(dir, "c3"), Log: slog.New(slog.DiscardHandler), Cluster: shared})
+		restarted <- err
+	}()
+	select {
+	case err := <-restarted:
+		says(err)
+	case <-time.After(20 * time.Second):
+		t.Error("a member that was removed waits for a majority")
+	}
+	select {
+	case <-nodes["c1"].Gone():
+		t.Errorf("a member ended: %v", nodes["c1"].Err())
+	default:
+	}
+	for _, name := range []string{"c1", "c2"} {
+		if err := nodes[name].Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

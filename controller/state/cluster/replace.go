@@ -2,15 +2,19 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	etcdserverpb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	etcdconfig "go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 
 	"github.com/headgate/headgate/controller/state/outcome"
 )
@@ -24,28 +28,44 @@ func (m *Node) awaited(c etcdconfig.ServerConfig) bool {
 	if wal.Exist(c.WALDir()) {
 		return false
 	}
-	var others []string
-	for _, o := range m.Cluster.Members {
-		if o.Name != m.Name {
-			u := m.url(o.Raft)
-			others = append(others, u.String())
-		}
-	}
-	way, err := transport.NewTransport(c.PeerTLSInfo, answers)
-	if err != nil {
-		return false // etcd says so
-	}
-	defer way.CloseIdleConnections()
-	all, err := etcdserver.GetClusterFromRemotePeers(c.Logger, others, way)
-	if err != nil {
-		return false // there are none yet
-	}
-	for _, o := range all.Members() {
-		if o.Name == "" && o.PeerURLs[0] == c.PeerURLs[0].String() {
+	for _, members := range m.askOthers(c.Logger, c.PeerTLSInfo) {
+		if slices.ContainsFunc(members, func(o *membership.Member) bool {
+			return o.Name == "" && o.PeerURLs[0] == c.PeerURLs[0].String()
+		}) {
 			return true
 		}
 	}
 	return false
+}
+
+// askOthers returns which members etcd's cluster has, as each other member says that answers.
+func (m *Node) askOthers(log *zap.Logger, secure transport.TLSInfo) (lists [][]*membership.Member) {
+	way, err := transport.NewTransport(secure, answers)
+	if err != nil {
+		return nil // etcd says so
+	}
+	defer way.CloseIdleConnections()
+	for _, o := range m.Cluster.Members {
+		if o.Name == m.Name {
+			continue
+		}
+		u := m.url(o.Raft)
+		if all, err := etcdserver.GetClusterFromRemotePeers(log, []string{u.String()}, way); err == nil {
+			lists = append(lists, all.Members())
+		}
+	}
+	return lists
+}
+
+// whyStopped says why etcd ended in this process: with its reason in the log alone, or as the others have
+// removed this member, who then refuse its messages.
+func (m *Node) whyStopped() error {
+	for _, members := range m.askOthers(m.server.Cfg.Logger, m.server.Cfg.PeerTLSInfo) {
+		if !slices.ContainsFunc(members, func(o *membership.Member) bool { return o.ID == m.server.MemberID() }) {
+			return fmt.Errorf("controller.cluster: member %s was removed from the cluster, or replaced: what %s has is out of date and is not used; for a new member run `headgate replace member %s` at the others, and start it with an empty folder", m.Name, m.Dir, m.Name)
+		}
+	}
+	return errors.New("controller.cluster: etcd has stopped in this process; the log says why")
 }
 
 // Replace takes a member that is lost out of etcd's cluster and lets one with its name and addresses,

@@ -34,6 +34,7 @@ type record struct {
 	Priorities map[int]string  `json:"priorities,omitempty"` // virtual priority → application, "" for nobody
 	Weights    *weights.Commit `json:"weights,omitempty"`
 	Done       *outcome.Done   `json:"done,omitempty"`     // for which request the rest of the record was done
+	Term       uint64          `json:"term,omitempty"`     // what comes on top of a lead's number from now on
 	AuditLog   audit.Head      `json:"audit_log,omitzero"` // the audit log's last line when the change was made
 }
 
@@ -108,7 +109,7 @@ type contents struct {
 	budgets    map[string]weights.Budget
 	audit      *ring.Last[audit.Entry]
 	done       outcome.Book
-	term       uint64 // see Store.Term
+	term       uint64 // comes on top of the lead's number: see Store.Term
 }
 
 func newContents(limit int) *contents {
@@ -127,6 +128,7 @@ func (c *contents) apply(r record) {
 	if r.Confirmed && len(c.history) > 0 {
 		c.history[len(c.history)-1].Confirm = 0
 	}
+	c.term = max(c.term, r.Term)
 	change(c.links, r.Links)
 	change(c.priorities, r.Priorities)
 	if r.Weights == nil {

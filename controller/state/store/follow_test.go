@@ -124,5 +124,18 @@ func TestTermAfterRestore(t *testing.T) {
 			}
 			last = next
 		}
+		// A switch knows what a leader after the backup used. Whoever comes later is above that, and so is a backup.
+		known := last.Term() + 7<<40
+		if term, err := last.RaiseTerm(known); err != nil || term <= known || term != last.Term() {
+			t.Errorf("above %d is %d: %v", known, term, err)
+		}
+		next := lead(etcd, 9, Options{})
+		if term, err := next.RaiseTerm(known); err != nil || term <= last.Term() || term != next.Term() {
+			t.Errorf("after a raised term %d the next one is %d: %v", last.Term(), term, err)
+		}
+		if term, err := next.RaiseTerm(1 << 62); err == nil || next.Term() >= 1<<62 {
+			t.Errorf("a switch that lies gets term %d", term)
+		}
+		last = next
 	}
 }

@@ -60,14 +60,13 @@ func (l Lead) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*
 
 // OpenReplicated reads the journal in etcd, which is made when there is none. ctx is the lead's.
 func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
-	s := &Store{state: newContents(o.Audit)}
+	s := &Store{state: newContents(o.Audit), lead: l.Term}
 	j := &replicated{Lead: l, ctx: ctx}
 	s.journal = j
 	epoch, err := l.get(ctx, epochKey)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { s.term = s.state.term + l.Term }()
 	if len(epoch.Kvs) == 0 {
 		return s, j.begin(s, o.Restore)
 	}

@@ -42,8 +42,8 @@ type Store struct {
 	tried   time.Time   // when that was
 	log     *audit.File // that is beside the file; nil for none
 	options Options
-	lost    error // see Loss
-	term    uint64
+	lost    error  // see Loss
+	lead    uint64 // the number of the cluster's lead; 0 without one
 }
 
 // journal is where changes are durable. Its methods are not called at the same time.
@@ -80,7 +80,7 @@ func Open(path string, o Options) (*Store, error) {
 	if f == nil {
 		return nil, err
 	}
-	s.journal, s.failed, s.term = f, err, s.state.term
+	s.journal, s.failed = f, err
 	if damaged != nil {
 		s.lost = fmt.Errorf("state file %s was damaged: %w; it goes on with what came before that: %v", path, damaged, s.state.summary())
 	}
@@ -96,14 +96,37 @@ func (s *Store) Close() error {
 
 // Term returns the highest upper half of a P4Runtime election id that was used with this state, as far as it is known:
 // of the cluster that leads, or of those whose backups it began with.
-func (s *Store) Term() uint64 { return s.term }
+func (s *Store) Term() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.term + s.lead
+}
+
+// maxTerm leaves terms for later leaders whatever a switch says that it knows.
+const maxTerm = 1 << 62
+
+// RaiseTerm makes Term return more than above, now and for all later leaders, and returns it. It fails where this leader
+// may not be the last one.
+func (s *Store) RaiseTerm(above uint64) (uint64, error) {
+	if above >= maxTerm {
+		return 0, fmt.Errorf("term %d is not one of Headgate's: want less than 2^62", above)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.term+s.lead <= above {
+		if err := s.write(record{Term: above - s.lead + 1}); err != nil {
+			return 0, err
+		}
+	}
+	return s.state.term + s.lead, nil
+}
 
 // Backup returns a state file that holds what the store does, as text.
 func (s *Store) Backup() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := *s.state
-	state.term = s.term
+	state.term += s.lead
 	var end audit.Head
 	if f, ok := s.journal.(*file); ok {
 		end = f.end
