@@ -1,8 +1,10 @@
 // Package clock runs functions in the order of a virtual time, on one goroutine: as fast
 // as possible, or no faster than the wall clock.
 //
-// A fabric of in-process switches, links and hosts shares one Loop, so none of them needs
-// a lock, and a run depends on nothing but the order of (time, sequence).
+// The switches, links and hosts of a fabric in one process share a Loop. None of them needs a lock, and
+// a run depends only on the order of (time, sequence).
+//
+// Start at Loop.Run. heap.go is the queue of timers.
 package clock
 
 import (

@@ -4,16 +4,15 @@
 // ignores bursts that are shorter than a round trip. Each flow gets notifications in proportion to
 // the number of its packets that met a queue above the threshold.
 //
-// What is where: a Port is that state machine. Its input is what each flow has sent since the last
+// Types: a Port is that state machine. Its input is what each flow has sent since the last
 // tick. A Pacer spreads the CNPs that the Port grants over the period. A Loop runs them beside one
 // switch: it keeps the switch's flow table and takes the differences of its counters. The Switch
-// interface has two implementations: one in the switch's own process (softswitch/pacc), which
-// Settings in table entries switch on, and one over P4Runtime (controller/feature/pacc); package
-// flowtable has the tables and digests of the P4 program, for both. The
-// simulator counts by itself and ticks Ports directly (package sim). Nothing here has a clock, a
-// socket or a goroutine.
+// interface has two implementations. One is in the switch's own process (softswitch/pacc) and is
+// switched on by Settings in table entries; the other works over P4Runtime (controller/feature/pacc).
+// Both use package flowtable for the tables and digests of the P4 program. The simulator counts by
+// itself and ticks Ports directly (package sim). Nothing here has a clock, a socket or a goroutine.
 //
-// Whom a notification is for: PACC counts by pairs of addresses, so it slows down everything that
+// Recipients: PACC counts by pairs of addresses, so it slows down everything that
 // one address sends to the other, in the simulator, at Headgate's hosts and at NICs alike. But a
 // NIC, like a Headgate host, slows down only the queue pair that a frame names. So the loop sends
 // one frame for each queue pair of the source that acknowledgements have named at this switch, at
@@ -25,4 +24,6 @@
 // Params has the rules by which the paper derives its parameters, and analyses the stability of the
 // control loop with them: by the paper's phase margin, and by the eigenvalues of the loop as the
 // algorithm really runs (see Stability).
+//
+// Start at Port.Tick in port.go, the algorithm of one egress port; then loop.go.
 package cnpgen

@@ -1,11 +1,11 @@
 // Package headroom manages the shared memory of a switch whose ingress queues are paused by
-// PFC: where each packet is accounted for, and when a class or a whole port is told to stop
-// and to go on. It has no clock and no input or output: the simulator, the switch and the
-// tests tell an MMU about packets and send the PFC frames that it asks for.
+// PFC: to which pool each packet is accounted, and when a class or a whole port is paused and
+// resumed. It has no clock and no input or output. The simulator, the switch and the tests report
+// packets to an MMU and send the PFC frames that it asks for.
 //
-// Memory is split into pools (DSH Fig. 2 and 11). Each queue has a private part; all share
-// one pool under a threshold; and what arrives before a PAUSE takes effect goes to headroom,
-// one per queue (SIH, Eq. 3), or to insurance, one per port (DSH, Eq. 9). A packet is
+// Memory is split into pools (DSH Fig. 2 and 11). Each queue has a private pool, and all queues share
+// one pool under a threshold. Packets that arrive before a PAUSE takes effect go to headroom, one per
+// queue (SIH, Eq. 3), or to insurance, one per port (DSH, Eq. 9). A packet is
 // placed whole in the first pool that takes it (Algorithm 1) and leaves in the opposite
 // order, so that headroom is the first to be free again.
 //
@@ -31,4 +31,7 @@
 //     headroom nor insurance, and do not count towards Xpoff.
 //   - SPFC counts all lossless classes of a port together; a PAUSE of any of them, or of the
 //     port, makes the port normal until none is paused.
+//
+// Start at MMU in mmu.go, which admits and releases packets; policy.go has the thresholds of each policy, pfc.go
+// the PAUSE and RESUME decisions, layout.go the sizes of the pools.
 package headroom

@@ -6,9 +6,11 @@
 //
 // and PFC frames (IEEE Std 802.1Qbb), which a port's MAC exchanges with its peer's.
 //
-// It has a codec of its own because it is on the hosts' hot path, where a frame is built
-// or read for every packet: in place, without an allocation, ICRC included. gopacket has
-// neither BTH, AETH nor ICRC nor the shim, so that they would have to be written here
-// anyway, and its serialisation prepends layer by layer. Tests hold the two, and tshark
-// where it is installed, against each other; a benchmark has gopacket's time beside ours.
+// Hosts build or read a frame for every packet, so the codec works in place, without an allocation,
+// ICRC included. gopacket has no BTH, AETH, ICRC or shim, and its serialisation prepends layer by
+// layer. Tests compare this codec with gopacket and, where it is installed, with tshark; a benchmark
+// compares the times.
+//
+// Start at frame.go, which lays out a data frame; bth.go has the InfiniBand headers, cnp.go and pfc.go the
+// control frames.
 package packet

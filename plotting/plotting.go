@@ -1,5 +1,7 @@
-// Package plotting draws series as lines, in panels one above the other. Each panel has its
-// legend beside the data, never over it, and no two lines of a panel look alike.
+// Package plotting draws series as lines, in panels one above the other. The legend of a panel is
+// beside the data, and no two lines of a panel look alike.
+//
+// Start at Panel and Save; style.go has colours and legends.
 package plotting
 
 import (

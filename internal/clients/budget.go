@@ -1,5 +1,5 @@
-// Package clients bounds what the clients of a process can cost it: the bytes that wait for them, their connections,
-// and their calls. All servers of a process share the Budget Process.
+// Package clients bounds the resources that clients of a process use: the bytes that wait for them, their connections
+// and their calls. All servers of a process share the Budget named Process.
 //
 // Bytes are counted from when a message is encoded until it is written to the connection, or its connection is
 // gone. A stream whose client reads nothing for Unread ends with RESOURCE_EXHAUSTED; the connection of a client that

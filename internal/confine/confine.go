@@ -1,6 +1,6 @@
-// Package confine reads the files that a configuration names, and no others. A configuration
-// may come from somebody who has no account on the machine: the names in it lead to regular files
-// of bounded size below given folders, wherever their links point.
+// Package confine reads the files that a configuration names. The author of a configuration may have no
+// account on the machine, so a name must lead to a regular file of bounded size below given folders, after
+// symbolic links are resolved.
 package confine
 
 import (

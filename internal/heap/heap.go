@@ -1,6 +1,6 @@
-// Package heap has a priority queue whose elements know their place in it, so that they can
-// be moved and removed. Unlike container/heap it has types, and needs no methods of its
-// elements, which may stand in several heaps.
+// Package heap provides a priority queue that tells each element its index, so that elements can be moved
+// and removed. Unlike container/heap it is generic and needs no methods of its elements, which may be in
+// several heaps.
 package heap
 
 // Outside is the place of what is in no heap.

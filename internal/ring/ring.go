@@ -1,5 +1,5 @@
-// Package ring has queues in a ring of memory: a FIFO that grows, and the last values of a
-// sequence.
+// Package ring provides queues in a ring of memory: Ring is a FIFO that grows, Last keeps the last values
+// of a sequence.
 package ring
 
 // Ring is a FIFO that grows to what it needs and stays there. The zero value is empty.

@@ -1,5 +1,5 @@
-// Package service is what long-running programs (controller, switch, host) have in common: how they
-// log, how they are profiled, and how they tell systemd that they are ready and alive.
+// Package service has the common parts of the long-running programs (controller, switch, host): logging,
+// profiling, and reporting to systemd that they are ready and alive.
 package service
 
 import (

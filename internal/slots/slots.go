@@ -1,4 +1,4 @@
-// Package slots is lists whose elements stay where they are when the list grows.
+// Package slots provides List, a list whose elements keep their addresses when the list grows.
 package slots
 
 // chunk is how many elements are one piece of memory: few, as most lists are short and there are many.

@@ -1,5 +1,5 @@
-// Package tlsfiles makes TLS of files, which are read again for each handshake, so that
-// certificates may be replaced while a process runs.
+// Package tlsfiles makes TLS configurations from files. Files are read again for each handshake, so
+// certificates can be replaced while a process runs.
 package tlsfiles
 
 import (

@@ -1,4 +1,4 @@
-// Package version says which Headgate this is.
+// Package version returns the version and commit of this binary.
 package version
 
 import (

@@ -1,6 +1,6 @@
 // Package buffer makes the table entries with which the pipeline (p4src/v1model/policy.p4
-// and gradient.p4) decides on packet memory as a headroom.MMU does. It knows no P4Runtime: a
-// controller and the tests turn its entries into updates.
+// and gradient.p4) decides on packet memory as a headroom.MMU does. The controller and the tests turn the
+// entries into P4Runtime updates.
 package buffer
 
 import (
