@@ -4,7 +4,7 @@
 // The switches, links and hosts of a fabric in one process share a Loop. None of them needs a lock, and
 // a run depends only on the order of (time, sequence).
 //
-// Start at Loop.Run. heap.go is the queue of timers.
+// Start at Loop.RunUntil. heap.go is the queue of timers.
 package clock
 
 import (
