@@ -193,7 +193,7 @@ func (r *Run) play(ctx context.Context) (*Result, error) {
 	if s.Law == Soze { // the agents take their weights from the controller
 		for name, h := range f.Hosts {
 			group.Go(func() error {
-				return network.IgnoreCancel(ctx, remote.Run(ctx, r.control.Hosts, remote.Options{Host: name, Do: h.Do, Log: r.opts.Log, Interval: 250 * time.Millisecond}))
+				return network.IgnoreCancel(ctx, remote.Run(ctx, r.control.Hosts, remote.Options{Host: name, Do: remote.Of(h.Do), Log: r.opts.Log, Interval: 250 * time.Millisecond}))
 			})
 		}
 	}

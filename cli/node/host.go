@@ -42,6 +42,7 @@ channels from the controller. It needs CAP_NET_RAW.
 		},
 	}
 	opts.AddFlags(cmd.Flags())
+	cmd.AddCommand(tcpCommands()...)
 	cmd.Flags().Var(&format, "log-format", service.FormatUsage)
 	cmd.Flags().StringVar(&profile, "pprof", "", service.ProfileUsage)
 	return cmd

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/spf13/pflag"
+
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law"
@@ -91,16 +93,44 @@ func (f *fabric) adopt(ctx context.Context, list []*headgatev1.HostParameter) er
 // adopt sets the flags that were not given to the fabric's parameters, and says which were given
 // otherwise.
 func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostParameter, log *slog.Logger) error {
-	changed := !o.adopted
+	changed, err := Adopt(o.flags, o.family(), list, log)
+	changed = changed || !o.adopted
 	o.adopted = true
+	errs := []error{err}
+	if err := a.SetShimPort(o.UDPPort); errors.Is(err, agent.ErrRunning) {
+		was := a.Config().ShimPort
+		log.Warn("the fabric has another UDP port than this host's flows; they keep theirs until the process is started again", "flows", was, "fabric", o.UDPPort)
+		o.UDPPort = was
+	} else if err != nil {
+		errs = append(errs, fmt.Errorf("the fabric's --udp-port: %w", err))
+	}
+	if !changed && errors.Join(errs...) == nil {
+		return nil // the running flows keep what their laws have learned
+	}
+	unit, err := maxqd.NewUnit(o.Unit)
+	if err = errors.Join(append(errs, err, o.checkLaw())...); err != nil {
+		return fmt.Errorf("the fabric's parameters: %w", err)
+	}
+	create, err := o.flowLaw()
+	if err != nil {
+		return err
+	}
+	return a.Adopt(now, unit, create)
+}
+
+// Adopt sets the flags that were not given to the fabric's parameters of a law, and logs which were given
+// otherwise. changed says whether a flag has another value now; the error names each value that a flag refuses.
+func Adopt(flags *pflag.FlagSet, law string, list []*headgatev1.HostParameter, log *slog.Logger) (changed bool, err error) {
 	var errs []error
-	family := o.family()
 	for _, p := range list {
-		if p.GetLaw() != family && p.GetLaw() != "" || !slices.Contains(shared[p.GetLaw()], p.GetName()) {
+		if p.GetLaw() != law && p.GetLaw() != "" || !slices.Contains(shared[p.GetLaw()], p.GetName()) {
 			continue
 		}
-		flag := o.flags.Lookup(p.GetName())
-		if flag.Changed {
+		flag := flags.Lookup(p.GetName())
+		switch {
+		case flag == nil:
+			continue
+		case flag.Changed:
 			if mine := flag.Value.String(); mine != p.GetValue() {
 				log.Warn("this host was given another parameter than the fabric has", "flag", "--"+p.GetName(), "given", mine, "fabric", p.GetValue())
 			}
@@ -113,23 +143,5 @@ func (o *Options) adopt(a *agent.Agent, now units.Time, list []*headgatev1.HostP
 		}
 		changed = changed || flag.Value.String() != before
 	}
-	if err := a.SetShimPort(o.UDPPort); errors.Is(err, agent.ErrRunning) {
-		was := a.Config().ShimPort
-		log.Warn("the fabric has another UDP port than this host's flows; they keep theirs until the process is started again", "flows", was, "fabric", o.UDPPort)
-		o.UDPPort = was
-	} else if err != nil {
-		errs = append(errs, fmt.Errorf("the fabric's --udp-port: %w", err))
-	}
-	if !changed && len(errs) == 0 {
-		return nil // the running flows keep what their laws have learned
-	}
-	unit, err := maxqd.NewUnit(o.Unit)
-	if err = errors.Join(append(errs, err, o.checkLaw())...); err != nil {
-		return fmt.Errorf("the fabric's parameters: %w", err)
-	}
-	create, err := o.flowLaw()
-	if err != nil {
-		return err
-	}
-	return a.Adopt(now, unit, create)
+	return changed, errors.Join(errs...)
 }

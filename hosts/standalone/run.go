@@ -62,7 +62,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		}
 		defer conn.Close()
 		group.Go(func() error {
-			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: n.Do, Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log})
+			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: remote.Of(n.Do), Adopt: fab.adopt, BaseRTT: o.BaseRTT, Log: log})
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -56,7 +56,7 @@ func TestHostFollowsChannels(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_ = remote.Run(ctx, r.host(), remote.Options{Host: "h1", Interval: 5 * time.Millisecond, Do: func(ctx context.Context, fn func(*agent.Agent, units.Time)) error {
+		_ = remote.Run(ctx, r.host(), remote.Options{Host: "h1", Interval: 5 * time.Millisecond, Do: func(ctx context.Context, fn func(remote.Agent, units.Time)) error {
 			mu.Lock()
 			defer mu.Unlock()
 			now += units.Millisecond

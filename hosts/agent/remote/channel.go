@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )
@@ -45,7 +44,7 @@ func (a *attachment) obeyChannel(ctx context.Context, c *headgatev1.FlowChannel)
 	if reason := c.GetRefused(); reason != "" {
 		delete(a.channels, key)
 		a.opts.Log.Warn("flow held: it has no channel", "host", a.opts.Host, "flow", key, "reason", reason)
-		return a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+		return a.opts.Do(ctx, func(ag Agent, now units.Time) {
 			_ = ag.DropChannel(now, key) // it may have stopped meanwhile
 		})
 	}
@@ -54,7 +53,7 @@ func (a *attachment) obeyChannel(ctx context.Context, c *headgatev1.FlowChannel)
 		return fmt.Errorf("%v: %w", key, err)
 	}
 	var refused error
-	if err := a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) { refused = ag.SetChannel(now, key, ch) }); err != nil {
+	if err := a.opts.Do(ctx, func(ag Agent, now units.Time) { refused = ag.SetChannel(now, key, ch) }); err != nil {
 		return err
 	}
 	if refused == nil {

@@ -16,15 +16,35 @@ import (
 
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/units"
 )
+
+// Agent is what is attached: the flows that start at a host. *agent.Agent has its methods' comments.
+type Agent interface {
+	Report() []agent.FlowReport
+	Stats() agent.Stats
+	SetWeight(now units.Time, key agent.FlowKey, w float64) error
+	Hold(now units.Time, key agent.FlowKey, held bool) error
+	// SetChannel moves a flow to a channel; DropChannel holds it until it has another.
+	SetChannel(now units.Time, key agent.FlowKey, c channel.Channel) error
+	DropChannel(now units.Time, key agent.FlowKey) error
+}
+
+// Do runs fn with the agent on the goroutine that owns it, and then does what fn made due.
+type Do func(ctx context.Context, fn func(a Agent, now units.Time)) error
+
+// Of returns the Do of agent.Host and nic.NIC as this package takes it.
+func Of(do func(context.Context, func(*agent.Agent, units.Time)) error) Do {
+	return func(ctx context.Context, fn func(Agent, units.Time)) error {
+		return do(ctx, func(a *agent.Agent, now units.Time) { fn(a, now) })
+	}
+}
 
 // Options say whom to attach, and how. Do and Host must be set.
 type Options struct {
 	Host string // name of the host in the fabric's configuration
-	// Do runs fn with the agent on the goroutine that owns it, and then does what fn made
-	// due. agent.Host and nic.NIC have it.
-	Do func(ctx context.Context, fn func(a *agent.Agent, now units.Time)) error
+	Do   Do
 
 	// BaseRTT is the round trip of an empty path of the host's flows, from which their
 	// channels are counted; 0 takes what the controller assumes for the fabric.
@@ -172,7 +192,7 @@ func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error 
 		}
 		delete(a.wanted, key)
 		a.opts.Log.Warn("flow held: its weight was refused", "host", a.opts.Host, "flow", key, "reason", reason)
-		return a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+		return a.opts.Do(ctx, func(ag Agent, now units.Time) {
 			_ = ag.Hold(now, key, true) // it may have stopped meanwhile
 		})
 	}
@@ -181,7 +201,7 @@ func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error 
 		return err
 	}
 	a.wanted[key] = weight
-	return a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+	return a.opts.Do(ctx, func(ag Agent, now units.Time) {
 		// A flow that has not started gets its weight with a later report.
 		if ag.SetWeight(now, key, weight) == nil {
 			_ = ag.Hold(now, key, false)
@@ -194,7 +214,7 @@ func (a *attachment) report(ctx context.Context) (*headgatev1.HostReport, error)
 	var flows []agent.FlowReport
 	var ended [len(agent.SizeBounds) + 1]agent.Completions
 	var at units.Time
-	err := a.opts.Do(ctx, func(ag *agent.Agent, now units.Time) {
+	err := a.opts.Do(ctx, func(ag Agent, now units.Time) {
 		at = now
 		flows, ended = ag.Report(), ag.Stats().Completions
 		for i := range flows {

@@ -1,0 +1,269 @@
+//go:build linux
+
+package kernel
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+// Root is where bpffs is usually mounted, and Headgate's folder in it.
+const Root = "/sys/fs/bpf/headgate"
+
+// Cgroup is a cgroup whose connections are governed, those of cgroups below it included.
+type Cgroup struct {
+	Path  string // of its folder in a cgroup v2 file system
+	Class uint32 // of its connections
+}
+
+// Config says what to attach.
+type Config struct {
+	// Name tells apart those that govern connections of one machine, such as one for each network
+	// namespace: it is a folder in Root and, where it is not "", part of the congestion controls' names.
+	Name    string
+	Cgroups []Cgroup
+}
+
+// Kernel is what runs in the kernel. Its methods may be called from any goroutine.
+type Kernel struct {
+	maps    programMaps
+	names   [3]string
+	Adopted bool // it was running already
+}
+
+// laws are the congestion controls by their map in the object.
+var laws = map[Law]string{Soze: "soze"}
+
+// controlName returns the name of a law's congestion control: at most 15 letters, digits, dots and underscores.
+func controlName(l Law, name string) string {
+	if name == "" {
+		return laws[l]
+	}
+	b := []byte(laws[l][:4] + "." + name)
+	for i, c := range b {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.') {
+			b[i] = '_'
+		}
+	}
+	return string(b[:min(len(b), 15)])
+}
+
+// Open adopts what the same version left running with the same configuration, else loads it and attaches it.
+func Open(cfg Config) (*Kernel, error) {
+	if err := Supported(); err != nil {
+		return nil, err
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("locked memory: %w", err)
+	}
+	k := &Kernel{}
+	for l := range laws {
+		k.names[l] = controlName(l, cfg.Name)
+	}
+	dir := filepath.Join(Root, cfg.folder())
+	version := sha256.Sum256(fmt.Appendf(bytes.Clone(_ProgramBytes), "%+v", cfg.Cgroups))
+	mine := filepath.Join(dir, hex.EncodeToString(version[:8]))
+	if _, err := os.Stat(filepath.Join(mine, last)); err == nil {
+		if k.maps, err = pinnedMaps(mine); err != nil {
+			return nil, fmt.Errorf("%s: %w: remove it by headgate host tcp --detach", mine, err)
+		}
+		k.Adopted = true
+		return k, nil
+	}
+	// Sockets keep the congestion control that they have until they end, when another is put in its place.
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(mine, 0o700); err != nil {
+		return nil, fmt.Errorf("%s: %w: is bpffs mounted there?", Root, err)
+	}
+	if err := k.load(cfg, mine); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return k, nil
+}
+
+func (c *Config) folder() string {
+	if c.Name == "" {
+		return "all"
+	}
+	return "host-" + filepath.Base(c.Name)
+}
+
+// Detach removes what Open left for a name: connections that begin afterwards are not governed.
+func Detach(name string) error {
+	c := Config{Name: name}
+	dir := filepath.Join(Root, c.folder())
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: nothing is attached", dir)
+	}
+	return os.RemoveAll(dir)
+}
+
+func pinnedMaps(dir string) (m programMaps, err error) {
+	for name, at := range map[string]**ebpf.Map{"parameters": &m.Parameters, "classes": &m.Classes, "marks": &m.Marks, "orders": &m.Orders, "flows": &m.Flows} {
+		if *at, err = ebpf.LoadPinnedMap(filepath.Join(dir, name), nil); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// last is what load pins last: where it is, everything is.
+const last = "parameters"
+
+// load loads the object, attaches its parts and pins them in dir.
+func (k *Kernel) load(cfg Config, dir string) error {
+	spec, err := loadProgram()
+	if err != nil {
+		return err
+	}
+	for l, name := range laws {
+		if err := rename(spec.Maps[name], name, k.names[l]); err != nil {
+			return err
+		}
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return explain(err)
+	}
+	defer c.Close()
+	for l, name := range laws {
+		on, err := link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[name]})
+		if errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("a congestion control %q is there already: is another agent running, or one of another name?", k.names[l])
+		}
+		if err := pinLink(on, err, filepath.Join(dir, "law-"+name)); err != nil {
+			return fmt.Errorf("congestion control %s: %w", k.names[l], err)
+		}
+	}
+	for i, g := range cfg.Cgroups {
+		p, err := sockops(g, c)
+		if err != nil {
+			return err
+		}
+		on, err := link.AttachCgroup(link.CgroupOptions{Path: g.Path, Attach: ebpf.AttachCGroupSockOps, Program: p})
+		if err := pinLink(on, err, filepath.Join(dir, fmt.Sprintf("cgroup-%d", i))); err != nil {
+			return fmt.Errorf("cgroup %s: %w", g.Path, err)
+		}
+		p.Close()
+	}
+	for _, name := range []string{"classes", "marks", "orders", "flows", last} {
+		if err := c.Maps[name].Pin(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	k.maps, err = pinnedMaps(dir)
+	return err
+}
+
+// sockops loads a copy of the sockops program for a cgroup, over the same maps.
+func sockops(g Cgroup, c *ebpf.Collection) (*ebpf.Program, error) {
+	spec, err := loadProgram()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Variables["cgroup_class"].Set(g.Class); err != nil {
+		return nil, err
+	}
+	const name = "headgate"
+	only := &ebpf.CollectionSpec{
+		Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{name: spec.Programs[name]},
+		Variables: spec.Variables, Types: spec.Types, ByteOrder: spec.ByteOrder,
+	}
+	shared := map[string]*ebpf.Map{}
+	for m, s := range spec.Maps {
+		if s.Type == ebpf.StructOpsMap {
+			continue
+		}
+		only.Maps[m] = s
+		if m != ".rodata" {
+			shared[m] = c.Maps[m]
+		}
+	}
+	own, err := ebpf.NewCollectionWithOptions(only, ebpf.CollectionOptions{MapReplacements: shared})
+	if err != nil {
+		return nil, explain(err)
+	}
+	defer own.Close()
+	return own.DetachProgram(name), nil
+}
+
+func pinLink(l link.Link, err error, path string) error {
+	if err != nil {
+		return err
+	}
+	return errors.Join(l.Pin(path), l.Close()) // the pin holds it
+}
+
+// rename gives the congestion control of a map another name.
+func rename(m *ebpf.MapSpec, old, name string) error {
+	field := make([]byte, 16)
+	copy(field, old)
+	value, ok := m.Contents[0].Value.([]byte)
+	at := bytes.Index(value, field)
+	if !ok || at < 0 {
+		return fmt.Errorf("congestion control %s: its name is not in the object", old)
+	}
+	clear(value[at : at+len(field)])
+	copy(value[at:], name)
+	return nil
+}
+
+// explain adds what the verifier says last of a program that it refuses.
+func explain(err error) error {
+	if v := new(ebpf.VerifierError); errors.As(err, &v) {
+		return fmt.Errorf("the kernel refuses the program: %w\n%+v", err, v)
+	}
+	return fmt.Errorf("the kernel refuses the program: %w", err)
+}
+
+// NetnsCookie returns the cookie of the network namespace at path, of this thread's where path is "".
+func NetnsCookie(path string) (uint64, error) {
+	type result struct {
+		cookie uint64
+		err    error
+	}
+	done := make(chan result)
+	go func() { // on a thread of its own, which ends with it
+		var r result
+		r.cookie, r.err = netnsCookie(path)
+		done <- r
+	}()
+	r := <-done
+	return r.cookie, r.err
+}
+
+// Supported returns an error that says what the kernel lacks. It mounts bpffs where it is not.
+func Supported() error {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return err
+	}
+	var major, minor int
+	release := unix.ByteSliceToString(u.Release[:])
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err == nil && (major < 6 || major == 6 && minor < 4) {
+		return fmt.Errorf("kernel %s: want Linux 6.4 or later, which has links of struct_ops (header options came with 5.10, congestion controls in eBPF with 5.6)", release)
+	}
+	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
+		return fmt.Errorf("the kernel tells its types to nobody: want CONFIG_DEBUG_INFO_BTF: %w", err)
+	}
+	var s unix.Statfs_t
+	if at := filepath.Dir(Root); unix.Statfs(at, &s) != nil || s.Type != unix.BPF_FS_MAGIC {
+		if err := unix.Mount("bpf", at, "bpf", 0, ""); err != nil {
+			return fmt.Errorf("%s is no bpffs, and none can be mounted there: %w", at, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+//go:build ignore
+
+/* The laws alone, for the tests that hold them to the Go laws. */
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include "soze.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+enum event { START, ACK, LOSS, WEIGHT };
+
+struct soze_step {
+	struct soze_params params;
+	struct soze_flow flow;
+	struct soze_ack ack;
+	__s64 lg_weight;
+	__u32 event, mss;
+};
+
+SEC("syscall")
+int soze(struct soze_step *s)
+{
+	struct soze_flow f = s->flow;
+	struct soze_params p = s->params;
+	struct soze_ack a = s->ack;
+	switch (s->event) {
+	case START:
+		soze_start(&f, &p, s->mss, s->lg_weight);
+		break;
+	case ACK:
+		soze_ack(&f, &p, &a, s->lg_weight);
+		break;
+	case LOSS:
+		soze_loss(&f, &p, a.now, s->lg_weight);
+		break;
+	case WEIGHT:
+		soze_apply(&f, &p, s->lg_weight);
+		break;
+	}
+	s->flow = f;
+	return 0;
+}

@@ -1,0 +1,112 @@
+//go:build linux
+
+package kernel
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/units"
+)
+
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -no-global-types -tags linux -cflags "-O2 -g -mcpu=v3 -Wall -Werror" -output-suffix _test -type soze_step laws laws.bpf.c
+
+// loadLawPrograms loads the laws' test programs, or skips the test where the kernel cannot.
+func loadLawPrograms(t *testing.T) *lawsObjects {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("loading eBPF needs root")
+	}
+	var o lawsObjects
+	if err := loadLawsObjects(&o, nil); errors.Is(err, ebpf.ErrNotSupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatalf("%+v", explain(err))
+	}
+	t.Cleanup(func() { o.Close() })
+	return &o
+}
+
+// sozeError bounds how far the C law's window and pace are from the Go law's on the same trace, in parts of
+// them: the logarithms' tables err by 5e-5, and a trace's roundings add up.
+const sozeError = 1e-3
+
+// TestSozeAgrees gives both laws the same random traces: acknowledgements of a path whose queue wanders, losses
+// and changes of weight.
+func TestSozeAgrees(t *testing.T) {
+	programs := loadLawPrograms(t)
+	worst := 0.0
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		rate := []units.Rate{50 * units.Mbps, units.Gbps, 25 * units.Gbps, 100 * units.Gbps}[seed%4]
+		par := param.For[soze.Params](law.Flow{Rate: rate, MSS: 1448, Scale: float64(100*units.Gbps) / float64(rate)})
+		par.Alpha, par.Beta = rate, rate/100
+		weight := math.Exp(rng.Float64()*4 - 2)
+		l, err := soze.New(par, weight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := lawsSozeStep{Mss: 1448, LgWeight: lg(weight)}
+		p := sozeParams(par)
+		s.Params.P, s.Params.K, s.Params.LgAlpha, s.Params.LgBeta, s.Params.Inv, s.Params.PerLg, s.Params.K_perLn, s.Params.M, s.Params.MaxRate = p.P, p.K, p.LgAlpha, p.LgBeta, p.Inv, p.PerLg, p.K_perLn, p.M, p.MaxRate
+		step := func(event uint32) {
+			s.Event = event
+			if _, err := programs.Soze.Run(&ebpf.RunOptions{Context: &s, ContextOut: &s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step(0)
+		base, queue := par.K/4, units.Time(0)
+		now, acked := units.Second, units.Bytes(0)
+		for i := range 400 {
+			queue = min(max(queue+units.Time((rng.Float64()-0.45)*float64(par.K)/5), 0), 2*par.K) / units.Microsecond * units.Microsecond
+			a := law.Ack{Now: now, RTT: base + queue, MaxQD: queue, Acked: units.Bytes(1+rng.IntN(4)) * 1448}
+			now += units.Time(rng.Int64N(int64(base))) / units.Nanosecond * units.Nanosecond
+			acked += a.Acked
+			a.AckedSeq, a.Inflight = uint64(acked), units.Bytes(rng.IntN(2))*l.Allowance().Window
+			a.SentSeq = a.AckedSeq + uint64(a.Inflight)
+			a.RTT = a.RTT / units.Nanosecond * units.Nanosecond
+			l.OnAck(&a)
+			s.Ack.Now, s.Ack.Rtt, s.Ack.MaxQd, s.Ack.Acked = nanos(a.Now), nanos(a.RTT), nanos(a.MaxQD), uint64(a.Acked)
+			s.Ack.Inflight, s.Ack.AckedSeq, s.Ack.SentSeq = uint64(a.Inflight), a.AckedSeq, a.SentSeq
+			step(1)
+			switch rng.IntN(40) {
+			case 0:
+				l.OnEvent(law.Loss, now)
+				s.Ack.Now = nanos(now)
+				step(2)
+			case 1:
+				weight = math.Exp(rng.Float64()*4 - 2)
+				if err := l.SetWeight(weight); err != nil {
+					t.Fatal(err)
+				}
+				if s.LgWeight = lg(weight); s.Flow.Joined != 0 {
+					step(3)
+				}
+			}
+			want := l.Allowance()
+			for _, c := range []struct {
+				what      string
+				got, want float64
+			}{
+				{"window", float64(s.Flow.Window), float64(want.Window)},
+				{"pace", float64(s.Flow.Rate) * 8, float64(want.Rate)},
+			} {
+				off := max(math.Abs(c.got-c.want)-8, 0) / c.want // both count whole bytes
+				worst = max(worst, off)
+				if off > sozeError {
+					t.Fatalf("seed %d, step %d: %s %v, the Go law has %v: %.2g off", seed, i, c.what, c.got, c.want, off)
+				}
+			}
+		}
+	}
+	t.Logf("at most %.2g off", worst)
+}

@@ -1,0 +1,251 @@
+//go:build linux
+
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/hosts/law"
+	"github.com/headgate/headgate/hosts/law/param"
+	"github.com/headgate/headgate/hosts/law/soze"
+	"github.com/headgate/headgate/hosts/tcp/kernel"
+	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/internal/dial"
+	"github.com/headgate/headgate/units"
+)
+
+// Class is what connections have that the controller says nothing of.
+type Class struct {
+	Law    kernel.Law
+	App    string
+	Weight float64
+	// Priority is PrioPlus' virtual priority; 0 for Söze.
+	Priority int
+}
+
+// Options say how the machine's connections are governed. They are set by flags, see AddFlags, and checked by Check.
+type Options struct {
+	Name       string // of the host in the fabric's configuration; empty without a controller
+	Controller string // host:port or unix:PATH; empty for none
+	Dial       dial.Options
+	Netns      string // name or path of the only network namespace; empty for all
+	Detach     bool
+
+	Default Class
+	cgroups []placed[string]
+	marks   []placed[uint32]
+
+	Rate units.Rate // of the link
+	Soze soze.Params
+	Unit units.Time
+
+	For, Interval time.Duration
+
+	flags *pflag.FlagSet
+}
+
+// placed is a class of a cgroup's or a mark's connections.
+type placed[T any] struct {
+	at T
+	Class
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Default: Class{Law: kernel.Soze, Weight: 1},
+		Soze:    soze.Params{M: soze.DefaultM}, Interval: time.Second,
+	}
+}
+
+// text is a flag that a function reads, a pflag.Value without a default.
+type text struct {
+	kind string
+	set  func(string) error
+}
+
+func (t text) String() string     { return "" }
+func (t text) Type() string       { return t.kind }
+func (t text) Set(s string) error { return t.set(s) }
+
+// AddFlags defines the flags that set the options.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.flags = fs
+	fs.StringVar(&o.Name, "name", o.Name, "name of the host in the fabric's configuration; with --netns it tells apart the agents of one machine")
+	fs.StringVar(&o.Controller, "controller", o.Controller, "address of the controller's API, host:port or unix:PATH, to report to and to take weights and the fabric's parameters from; what is given by flags stays")
+	fs.StringVar(&o.Netns, "netns", o.Netns, "govern only connections of this network namespace, as a name of ip-netns(8) or a path (default: of all)")
+	fs.BoolVar(&o.Detach, "detach", o.Detach, "remove what an agent of this --name and --netns left in the kernel, and end; running connections keep their law")
+	fs.Float64Var(&o.Default.Weight, "weight", o.Default.Weight, "weight of connections that nothing else gives one")
+	fs.StringVar(&o.Default.App, "app", o.Default.App, "application that such connections belong to, for budgets")
+	fs.Var(text{"PATH[,KEY=VALUE]", o.addCgroup}, "cgroup", "govern connections of a cgroup v2 folder and those below it, with weight=W and app=NAME of its own; repeatable (default: all cgroups)")
+	fs.Var(text{"MARK[,KEY=VALUE]", o.addMark}, "mark", "weight=W and app=NAME of connections of sockets with this mark (SO_MARK), above their cgroup's; repeatable")
+	fs.Var(units.Flag{Value: &o.Rate}, "rate", "rate of the link, which no connection exceeds")
+	fs.Var(units.Flag{Value: &o.Soze.P}, "p", "Söze: queueing delay of a link that one flow fills (default: the paper's 3us times 40Gbps over --rate, at least 3us)")
+	fs.Var(units.Flag{Value: &o.Soze.K}, "k", "Söze: range of queueing delay from rate per weight alpha to beta (default: 37us stretched as p)")
+	fs.Var(units.Flag{Value: &o.Soze.Alpha}, "alpha", "Söze: highest rate per unit of weight (default: --rate)")
+	fs.Var(units.Flag{Value: &o.Soze.Beta}, "beta", "Söze: lowest rate per unit of weight (default: alpha/100)")
+	fs.Float64Var(&o.Soze.M, "m", o.Soze.M, "Söze: exponent per round trip, above 0 and below 2")
+	fs.Var(units.Flag{Value: &o.Unit}, "maxqd-unit", "unit of maxQD: the switches' clock tick shifted by their scale (default: what a fabric with this p and k has)")
+	fs.DurationVar(&o.For, "for", o.For, "how long to run (default: until interrupted)")
+	fs.DurationVar(&o.Interval, "interval", o.Interval, "time between lines")
+}
+
+// paperRate is the rate that Söze's times are for.
+const paperRate = 40 * units.Gbps
+
+// params returns what the flags come to.
+func (o *Options) params() (p soze.Params, unit units.Time, err error) {
+	if o.Rate <= 0 {
+		return p, 0, fmt.Errorf("--rate %v: want the link's rate, more than 0", o.Rate)
+	}
+	p = param.For[soze.Params](law.Flow{Rate: o.Rate, MSS: 1448, Scale: max(1, float64(paperRate)/float64(o.Rate))})
+	p.M, p.Alpha = o.Soze.M, o.Rate
+	for _, f := range []struct{ at, given *units.Time }{{&p.P, &o.Soze.P}, {&p.K, &o.Soze.K}} {
+		if *f.given != 0 {
+			*f.at = *f.given
+		}
+	}
+	if o.Soze.Alpha != 0 {
+		p.Alpha = o.Soze.Alpha
+	}
+	if p.Beta = o.Soze.Beta; p.Beta == 0 {
+		p.Beta = soze.DefaultBeta(p.Alpha)
+	}
+	if unit = o.Unit; unit == 0 {
+		unit = units.Microsecond << soze.UnitShift(p.P+p.K)
+	}
+	if _, err := maxqd.NewUnit(unit); err != nil {
+		return p, 0, fmt.Errorf("--maxqd-unit: %w", err)
+	}
+	if err := param.Check(p.Visit); err != nil {
+		return p, 0, fmt.Errorf("--%w", err)
+	}
+	return p, unit, nil
+}
+
+// Check returns every fault at once, each naming the flag, the value and what is allowed.
+func (o *Options) Check() error {
+	var errs []error
+	_, _, err := o.params()
+	errs = append(errs, err)
+	if err := soze.CheckWeight(o.Default.Weight); err != nil {
+		errs = append(errs, fmt.Errorf("--weight: %w", err))
+	}
+	if o.Controller != "" && o.Name == "" {
+		errs = append(errs, errors.New(`--name "": --controller wants the host's name in the fabric's configuration`))
+	}
+	if o.Netns != "" && o.Name == "" {
+		errs = append(errs, errors.New(`--name "": --netns wants a name, which tells the agents of one machine apart`))
+	}
+	if n := 1 + len(o.cgroups) + len(o.marks); n > kernel.MaxClasses {
+		errs = append(errs, fmt.Errorf("--cgroup, --mark: %d together: want at most %d", n-1, kernel.MaxClasses-1))
+	}
+	if o.Interval <= 0 {
+		errs = append(errs, fmt.Errorf("--interval %v: want more than 0", o.Interval))
+	}
+	if o.For < 0 {
+		errs = append(errs, fmt.Errorf("--for %v: want 0 or more", o.For))
+	}
+	return errors.Join(errs...)
+}
+
+// place reads what --cgroup and --mark have in common: where, and the class there. A field that is not given
+// is the default's at the end.
+func place(s string) (at string, c Class, err error) {
+	at, rest, more := strings.Cut(s, ",")
+	c.Law = kernel.Soze
+	for field := range strings.SplitSeq(rest, ",") {
+		if !more {
+			break
+		}
+		key, value, _ := strings.Cut(field, "=")
+		switch key {
+		case "weight":
+			if c.Weight, err = strconv.ParseFloat(value, 64); err != nil {
+				return "", c, fmt.Errorf("weight %q: want a finite number above 0", value)
+			}
+			if err := soze.CheckWeight(c.Weight); err != nil {
+				return "", c, err
+			}
+		case "app":
+			c.App = value
+		default:
+			return "", c, fmt.Errorf("key %q: want weight or app", key)
+		}
+	}
+	return at, c, nil
+}
+
+func (o *Options) addCgroup(s string) error {
+	at, c, err := place(s)
+	if err != nil {
+		return err
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(at, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return fmt.Errorf("%q: want a folder of a cgroup v2 file system, such as /sys/fs/cgroup/system.slice", at)
+	}
+	o.cgroups = append(o.cgroups, placed[string]{filepath.Clean(at), c})
+	return nil
+}
+
+func (o *Options) addMark(s string) error {
+	at, c, err := place(s)
+	if err != nil {
+		return err
+	}
+	mark, err := strconv.ParseUint(at, 0, 32)
+	if err != nil || mark == 0 {
+		return fmt.Errorf("mark %q: want 1 to 4294967295", at)
+	}
+	o.marks = append(o.marks, placed[uint32]{uint32(mark), c})
+	return nil
+}
+
+// rootCgroup returns the folder of all cgroups v2.
+func rootCgroup() (string, error) {
+	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		var fs unix.Statfs_t
+		if unix.Statfs(dir, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+			return dir, nil
+		}
+	}
+	return "", errors.New("no cgroup v2 file system at /sys/fs/cgroup or /sys/fs/cgroup/unified: want one, by mount -t cgroup2")
+}
+
+// resolve lists the classes by number, and the cgroups to attach to.
+func (o *Options) resolve() (classes []Class, cgroups []kernel.Cgroup, err error) {
+	add := func(c Class) uint32 {
+		if c.Weight == 0 {
+			c.Weight = o.Default.Weight
+		}
+		if c.App == "" {
+			c.App = o.Default.App
+		}
+		classes = append(classes, c)
+		return uint32(len(classes) - 1)
+	}
+	add(o.Default)
+	for _, g := range o.cgroups {
+		cgroups = append(cgroups, kernel.Cgroup{Path: g.at, Class: add(g.Class)})
+	}
+	if len(cgroups) == 0 {
+		root, err := rootCgroup()
+		if err != nil {
+			return nil, nil, err
+		}
+		cgroups = []kernel.Cgroup{{Path: root}}
+	}
+	for _, m := range o.marks {
+		add(m.Class)
+	}
+	return classes, cgroups, nil
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/hosts/agent"
+	"github.com/headgate/headgate/hosts/agent/remote"
+	"github.com/headgate/headgate/hosts/standalone"
+	"github.com/headgate/headgate/hosts/tcp/kernel"
+	"github.com/headgate/headgate/internal/dial"
+	"github.com/headgate/headgate/internal/service"
+	"github.com/headgate/headgate/units"
+)
+
+// governor is the agent with its lock.
+type governor struct {
+	o      *Options
+	kernel *kernel.Kernel
+	netns  uint64
+	log    *slog.Logger
+	start  time.Time
+
+	mu    sync.Mutex
+	agent Agent
+}
+
+// instance returns the name of what is attached, which agents of one machine must not share.
+func (o *Options) instance() string {
+	if o.Netns == "" {
+		return ""
+	}
+	return o.Name
+}
+
+// Run governs connections until ctx ends or the options' time is over, and prints lines to out. What it
+// attached stays, so that connections are governed until an agent comes back, or --detach removes it.
+func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error {
+	if o.Detach {
+		return kernel.Detach(o.instance())
+	}
+	if err := o.Check(); err != nil {
+		return err
+	}
+	g, err := attach(o, log)
+	if err != nil {
+		return err
+	}
+	if o.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.For)
+		defer cancel()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if o.Controller != "" {
+		conn, err := dial.Client(o.Controller, o.Dial)
+		if err != nil {
+			return fmt.Errorf("--controller %q: %w", o.Controller, err)
+		}
+		defer conn.Close()
+		group.Go(func() error {
+			err := remote.Run(ctx, headgatev1.NewHostServiceClient(conn), remote.Options{Host: o.Name, Do: g.do, Adopt: g.adopt, Log: log})
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("--name %q: %w", o.Name, err)
+		})
+	}
+	service.Ready(ctx, log, func(context.Context) error { return nil })
+	group.Go(func() error { return g.watch(ctx, out) })
+	return group.Wait()
+}
+
+// attach attaches to the kernel, and tells it the classes and the parameters.
+func attach(o *Options, log *slog.Logger) (*governor, error) {
+	classes, cgroups, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	g := &governor{o: o, log: log, start: time.Now()}
+	if o.Netns != "" {
+		path := o.Netns
+		if !strings.Contains(path, "/") {
+			path = filepath.Join("/run/netns", path)
+		}
+		if g.netns, err = kernel.NetnsCookie(path); err != nil {
+			return nil, fmt.Errorf("--netns: %w", err)
+		}
+	}
+	if g.kernel, err = kernel.Open(kernel.Config{Name: o.instance(), Cgroups: cgroups}); err != nil {
+		return nil, err
+	}
+	g.agent = Agent{kernel: g.kernel, classes: classes}
+	for i, c := range classes {
+		err = errors.Join(err, g.kernel.SetClass(uint32(i), kernel.Class{Law: c.Law, Weight: c.Weight}))
+	}
+	marks := map[uint32]uint32{}
+	for i, m := range o.marks {
+		marks[m.at] = uint32(len(classes) - len(o.marks) + i)
+	}
+	if err := errors.Join(err, g.kernel.SetMarks(marks), g.setParams()); err != nil {
+		return nil, err
+	}
+	log.Info("connections that begin now are governed", "cgroups", len(cgroups), "classes", len(classes), "adopted", g.kernel.Adopted)
+	return g, nil
+}
+
+func (g *governor) setParams() error {
+	p, unit, err := g.o.params()
+	if err != nil {
+		return err
+	}
+	return g.kernel.SetParams(p, unit, g.netns)
+}
+
+// adopt takes the fabric's parameters, as remote.Options has it.
+func (g *governor) adopt(_ context.Context, list []*headgatev1.HostParameter) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, err := standalone.Adopt(g.o.flags, "soze", list, g.log)
+	if err = errors.Join(err, g.setParams()); err != nil {
+		return fmt.Errorf("the fabric's parameters: %w", err)
+	}
+	return nil
+}
+
+// do is remote.Do.
+func (g *governor) do(ctx context.Context, fn func(remote.Agent, units.Time)) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := units.FromDuration(time.Since(g.start))
+	if err := g.agent.look(now); err != nil {
+		return err
+	}
+	fn(view{&g.agent, now}, now)
+	return ctx.Err()
+}
+
+// watch prints the connections that send.
+func (g *governor) watch(ctx context.Context, out io.Writer) error {
+	acked, at := map[agent.FlowKey]units.Bytes{}, units.Time(0)
+	tick := time.NewTicker(g.o.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		var list []agent.FlowReport
+		var now units.Time
+		if err := g.do(ctx, func(a remote.Agent, t units.Time) { list, now = a.Report(), t }); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		slices.SortFunc(list, func(x, y agent.FlowReport) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+		seen := make(map[agent.FlowKey]units.Bytes, len(list))
+		for _, f := range list {
+			fmt.Fprintf(out, "%v weight %v: %v, round trip %v, maxQD %v\n", f.Key, f.Weight, units.RateOf(f.Acked-acked[f.Key], now-at), f.SRTT, f.MaxQD)
+			seen[f.Key] = f.Acked
+		}
+		acked, at = seen, now
+	}
+}
