@@ -16,7 +16,7 @@ type Monitor interface {
 
 // Counter is a feature by which switches count what goes between pairs of addresses.
 type Counter interface {
-	// Counted returns what a switch has counted, of bursts; false where it counts nothing.
+	// Counted returns the traffic that a switch has counted, in bursts; false if it counts nothing.
 	Counted(sw string) (observed.Traffic, bool)
 }
 

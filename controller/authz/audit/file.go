@@ -328,7 +328,8 @@ func (t *File) flush() error {
 	return t.writeHead()
 }
 
-// Export calls line for each line as it is now, and returns the content of the file with the head.
+// Export calls line for each line of a consistent snapshot. It returns the content of the file with
+// the head: the number and hash of the last line.
 func (t *File) Export(line func(text []byte) error) (head string, err error) {
 	t.mu.Lock()
 	end := t.end

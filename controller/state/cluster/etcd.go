@@ -41,7 +41,7 @@ const maxChange = 2 * yamlnode.MaxText
 // etcdTxnOps is etcd's own default.
 const etcdTxnOps = 128
 
-// files are TLS by the cluster's files, nil without.
+// files returns the TLS configuration for etcd from the cluster's files, nil without them.
 func (o Options) files() *transport.TLSInfo {
 	t := o.Cluster.TLS
 	if t.CA == "" {

@@ -57,7 +57,7 @@ func (n Note) Check(generation uint64) error {
 
 type noteKey struct{}
 
-// With hands a note to the apply that is called with the context.
+// With returns a context that carries n to Apply.
 func With(ctx context.Context, n Note) context.Context { return context.WithValue(ctx, noteKey{}, n) }
 
 // NoteOf returns the note of a context.
