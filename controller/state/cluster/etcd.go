@@ -59,8 +59,7 @@ func (o Options) url(address string) url.URL {
 
 func (o Options) logger() *zap.Logger { return zap.New(&etcdLog{o.Log.With("of", "etcd")}) }
 
-// etcdLog is etcd's log. Its warnings are of interest to who looks closely; what it calls errors,
-// to everybody.
+// etcdLog is etcd's log. Its warnings are logged at level debug, its errors at level warn.
 type etcdLog struct{ to *slog.Logger }
 
 var etcdLevels = map[zapcore.Level]slog.Level{zapcore.WarnLevel: slog.LevelDebug, zapcore.ErrorLevel: slog.LevelWarn}

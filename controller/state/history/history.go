@@ -1,5 +1,5 @@
-// Package history knows which configurations were applied, by whom and why, and rolls back one
-// that must be confirmed and is not.
+// Package history keeps which configurations were applied, by whom and why, and rolls back one that
+// must be confirmed and is not. Start at History.
 package history
 
 import (
