@@ -1,5 +1,5 @@
 // Package history keeps which configurations were applied, by whom and why, and rolls back one that
-// must be confirmed and is not. Start at History.
+// must be confirmed and is not. Start at Store.
 package history
 
 import (
