@@ -14,7 +14,7 @@
 //                                PAUSE: clone to the ingress port ◄───────────┴─ drop                     ▼
 //                                                                                 queues of the egress port
 //                                                                                                         │
-//   egress      Departure ─ Release ─ Vacate ─┬─ Ecn ─ CountMarks ─ MaxQd ─ PortStatistics ───────────────┤
+//   egress      Departure ─ Release ─ Vacate ─┬─ Ecn ─ CountMarks ─ MaxQd ─ MaxQdTcp ─ PortStatistics ────┤
 //                                      │      ├─ Poll ──► clone to the CPU port                           │
 //                                      │      └─ Refresh ─┐                                               │
 //     RESUME: clone to the ingress port ◄                 ▼                                               │
@@ -30,7 +30,7 @@
 // A drop is a reason in the metadata; later features are skipped and Enqueue counts it.
 // The switch needs 8 priority queues (--priority-queues 8) and CPU port 510.
 
-#define HEADGATE_VERSION "1.5.0"
+#define HEADGATE_VERSION "1.6.0"
 // 1.0.0  forwarding, classes, ECN, maxQD, packet I/O, polls.
 // 1.1.0  PACC's flow table; the buffer: PFC, SIH, DSH, SPFC.
 // 1.2.0  Pools count what an older policy holds; SPFC's port states in the pipeline; a limit
@@ -39,6 +39,7 @@
 //        shim's UDP port passes.
 // 1.4.0  IPv6, in all that IPv4 has; the gateway, which answers ARP, neighbour solicitations and pings.
 // 1.5.0  Each switch has a seed for the hash that chooses next hops, which may look at queue pairs.
+// 1.6.0  maxQD in an option of TCP too.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -67,6 +68,7 @@
 #include "v1model/ipv6.p4"
 #include "v1model/scale.p4"
 #include "shared/maxqd.p4"
+#include "v1model/maxqd_tcp.p4"
 #include "v1model/policy.p4"
 #include "shared/estimate.p4"
 #include "v1model/gradient.p4"
@@ -164,6 +166,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
     EcnIpv6() ecn_ipv6;
     CountMarks() count_marks;
     MaxQd() maxqd;
+    MaxQdTcp() maxqd_tcp;
     PortStatistics() statistics;
 
     apply {
@@ -191,6 +194,7 @@ control egress(inout headers_t hdr, inout metadata_t meta,
                     ecn_ipv6.apply(hdr, meta);
                     count_marks.apply(meta);
                     maxqd.apply(hdr, meta);
+                    maxqd_tcp.apply(hdr, meta);
                 }
                 statistics.apply(meta);
             }

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 
+	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/p4src/pollreport"
 )
@@ -42,6 +44,37 @@ func TestDissectorReadsShim(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The dissector reads the option of TCP behind any others, and leaves foreign ones to Wireshark.
+func TestDissectorReadsOption(t *testing.T) {
+	eth := layers.Ethernet{SrcMAC: make([]byte, 6), DstMAC: make([]byte, 6), EthernetType: layers.EthernetTypeIPv4}
+	ip := layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: []byte{10, 0, 0, 1}, DstIP: []byte{10, 0, 0, 2}}
+	segment := func(options []byte) []byte {
+		tcp := make([]byte, 20, 60)
+		tcp[12], tcp[13] = byte(5+len(options)/4)<<4, 0x10
+		buf := gopacket.NewSerializeBuffer()
+		err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+			&eth, &ip, gopacket.Payload(append(tcp, options...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return buf.Bytes()
+	}
+	timestamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}
+	long := maxqd.Option{MaxQD: 0xffff, Echo: 9}.Append(timestamps)
+	foreign := append(timestamps, 254, 8, 0xe2, 0xd4, 0, 0, 0, 0)
+	got := tsharkOf(t, layers.LinkTypeEthernet, [][]byte{segment(maxqd.AppendOffer(nil)), segment(maxqd.Option{MaxQD: 3, Echo: 517}.Append(nil)),
+		segment(long), segment(foreign), segment(nil)},
+		append(dissector[:2:2], "-o", "tcp.analyze_sequence_numbers:FALSE"), // nothing to say of the numbers
+		"headgate_tcp.max_qd", "headgate_tcp.echo", "tcp.options.timestamp.tsval", "_ws.expert.message", "_ws.malformed")
+	compareLines(t, got, []string{
+		"|||The sender offers maxQD|",
+		"3|517|||",
+		"65535|9|1|The queueing delay is this long or longer|",
+		"||1||",
+		"||||",
+	})
 }
 
 // The dissector and pollreport.Parse read the same in reports of every layout.

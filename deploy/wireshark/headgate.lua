@@ -1,5 +1,5 @@
--- Wireshark's dissector for what Headgate puts on a wire: the maxQD shim in UDP, and the headers
--- between a switch and its controller with the poll report behind them.
+-- Wireshark's dissector for what Headgate puts on a wire: the maxQD shim in UDP, the maxQD option of TCP,
+-- and the headers between a switch and its controller with the poll report behind them.
 --
 --   tshark -X lua_script:headgate.lua -r hosts.pcap
 --   tshark -X lua_script:headgate.lua -o headgate.udp_port:50151 -Y 'headgate.max_qd > 100' -r hosts.pcap
@@ -9,7 +9,7 @@
 --
 --   editcap -T user14 cpu.pcap in.pcap && tshark -X lua_script:headgate.lua -V -r in.pcap
 --
--- The layouts are those of p4src/shared/headers.p4.
+-- The layouts are those of p4src/shared/headers.p4, and of int/maxqd/option.go for the option.
 
 -- register gives a protocol its fields, some of them in lists.
 local function register(proto, fields)
@@ -72,6 +72,53 @@ function shim.prefs_changed()
   port = shim.prefs.udp_port
   udp_ports:add(port, shim)
 end
+
+-- The maxQD option of TCP -----------------------------------------------------------------
+
+-- Wireshark's own dissector reads the options first, so that those of others stay as they are.
+local option = Proto("headgate_tcp", "Headgate maxQD option")
+local o = {
+  max_qd = ProtoField.uint16("headgate_tcp.max_qd", "Largest queueing delay, in the fabric's units", base.DEC),
+  echo = ProtoField.uint16("headgate_tcp.echo", "Echo: the largest queueing delay that the sender received last", base.DEC),
+}
+register(option, o)
+local offered = ProtoExpert.new("headgate_tcp.offered", "The sender offers maxQD", expert.group.SEQUENCE, expert.severity.CHAT)
+local long = ProtoExpert.new("headgate_tcp.saturated", "The queueing delay is this long or longer", expert.group.SEQUENCE, expert.severity.NOTE)
+option.experts = { offered, long }
+local tcp_options = Field.new("tcp.options")
+
+local function read_option(b, pinfo, tree)
+  local t = tree:add(option, b)
+  pinfo.cols.protocol:append("+maxQD")
+  if b:len() == 4 then
+    t:add_proto_expert_info(offered)
+    return
+  end
+  local qd, echo = b(4, 2), b(6, 2)
+  local item = t:add(o.max_qd, qd)
+  if qd:uint() == 0xffff then item:add_proto_expert_info(long) end
+  t:add(o.echo, echo)
+  t:append_text((", maxQD %d, echo %d"):format(qd:uint(), echo:uint()))
+end
+
+function option.dissector(_, pinfo, tree)
+  for _, all in ipairs({ tcp_options() }) do
+    local b, at = all.range, 0
+    while at + 2 <= b:len() and b(at, 1):uint() ~= 0 do
+      local kind, length = b(at, 1):uint(), b(at + 1, 1):uint()
+      if kind == 1 then
+        length = 1
+      elseif length < 2 or at + length > b:len() then
+        break
+      elseif kind == 254 and (length == 4 or length == 8) and b(at + 2, 2):uint() == 0x4847 then
+        read_option(b(at, length), pinfo, tree)
+      end
+      at = at + length
+    end
+  end
+end
+
+register_postdissector(option)
 
 -- The poll report -----------------------------------------------------------------------
 

@@ -125,6 +125,9 @@ const (
 	QueuePairEntries            = 16384
 	DefaultPartitionKey         = 0xffff
 	ShimDatagramBytes           = 28
+	TCPTimestampsHead           = 0x101080a
+	TCPSackHead                 = 0x1010502
+	TCPMaxQDHead                = 0xfe084847
 	BTHAcknowledge              = 17
 )
 

@@ -7,7 +7,7 @@ package ids
 // PipelineName and PipelineVersion identify the program in its P4Info.
 const (
 	PipelineName    = "headgate"
-	PipelineVersion = "1.5.0"
+	PipelineVersion = "1.6.0"
 )
 
 // Tables, and the fields of their keys.

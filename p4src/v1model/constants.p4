@@ -65,6 +65,14 @@ const bit<32> QUEUE_PAIR_ENTRIES = FLOW_ENTRIES;
 const bit<16> DEFAULT_PARTITION_KEY = 0xffff;
 const bit<16> SHIM_DATAGRAM_BYTES = 28;
 
+// Options of TCP with the two NOPs in front of them: kind and length of timestamps (RFC 7323 §3.2), and
+// kind and length of SACK without blocks (RFC 2018 §3). A block has 8 bytes.
+const bit<32> TCP_TIMESTAMPS_HEAD = 0x0101080a;
+const bit<32> TCP_SACK_HEAD = 0x01010502;
+
+// Kind, length and ExID of the maxQD option (int/maxqd/option.go).
+const bit<32> TCP_MAXQD_HEAD = 0xfe084847;
+
 // Opcode of an acknowledgement of the reliable connection (IBTA volume 1, 9.2.1).
 const bit<8> BTH_ACKNOWLEDGE = 17;
 

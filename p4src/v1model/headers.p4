@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shared/headers.p4 lacks: IPv6, and what a gateway answers. Tofino's artefacts are made of the
+// What shared/headers.p4 lacks: IPv6, what a gateway answers, and TCP. Tofino's artefacts are made of the
 // shared headers alone, so that the struct of all headers is v1model's own here.
 
 #ifndef HEADGATE_V1MODEL_HEADERS_P4
@@ -57,6 +57,37 @@ header nd_option_t {
     mac_t  mac;
 }
 
+// RFC 9293 §3.1, without options.
+header tcp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<32> sequence;
+    bit<32> acknowledgement;
+    bit<4>  data_offset; // of the data behind the header, in 4 bytes
+    bit<12> flags;
+    bit<16> window;
+    bit<16> checksum;
+    bit<16> urgent;
+}
+
+// NOP, NOP, and either timestamps (RFC 7323 §3) or SACK with one block (RFC 2018 §3).
+header tcp_option_t {
+    bit<32> head; // the NOPs, the option's kind and its length; TCP_*_HEAD
+    bit<64> values;
+}
+
+// A further block of SACK.
+header tcp_sack_block_t {
+    bit<64> edges;
+}
+
+// The maxQD option.
+header tcp_maxqd_t {
+    bit<32> head; // TCP_MAXQD_HEAD
+    bit<16> max_qd;
+    bit<16> echo;
+}
+
 struct headers_t {
     packet_out_header_t packet_out;
     packet_in_header_t  packet_in;
@@ -75,6 +106,12 @@ struct headers_t {
     udp_t               udp;
     maxqd_t             maxqd;
     bth_t               bth;
+    tcp_t               tcp;
+    tcp_option_t        tcp_first;
+    tcp_option_t        tcp_second;
+    tcp_sack_block_t    tcp_block_2;
+    tcp_sack_block_t    tcp_block_3;
+    tcp_maxqd_t         tcp_maxqd;
 }
 
 #endif

@@ -14,7 +14,7 @@ state parse_ipv6 {
     packet.extract(hdr.ipv6);
     transition select(hdr.ipv6.version, hdr.ipv6.next_header) {
         (6, IP_PROTOCOL_UDP): parse_udp;
-        (6, IP_PROTOCOL_TCP): parse_tcp_ports;
+        (6, IP_PROTOCOL_TCP): parse_tcp;
         (6, IP_PROTOCOL_ICMPV6): parse_icmpv6;
         default: accept;
     }

@@ -14,14 +14,17 @@ parser SwitchParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-// The shared states, with choices of IPv6, ARP and ICMP put in front of others: what Tofino's
-// artefacts are made of stays as it is.
+// The shared states, with choices of IPv6, ARP, ICMP and TCP's options put in front of others: what
+// Tofino's artefacts are made of stays as it is.
 #define ETHER_TYPE_MAC_CONTROL ETHER_TYPE_ARP: parse_arp; ETHER_TYPE_IPV6: parse_ipv6; ETHER_TYPE_MAC_CONTROL
 #define IP_PROTOCOL_UDP IP_PROTOCOL_ICMP): parse_icmp; (4, 5, 0, 0, IP_PROTOCOL_UDP
+#define IP_PROTOCOL_TCP IP_PROTOCOL_TCP): parse_tcp; (4, 5, 0, 0, IP_PROTOCOL_TCP
 #include "../shared/parser.p4"
 #undef ETHER_TYPE_MAC_CONTROL
 #undef IP_PROTOCOL_UDP
+#undef IP_PROTOCOL_TCP
 #include "parse_ipv6.p4"
+#include "parse_tcp.p4"
 }
 
 // What a neighbour's message has its checksum over, without an option.
@@ -73,6 +76,12 @@ control SwitchDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.udp);
         packet.emit(hdr.maxqd);
         packet.emit(hdr.bth);
+        packet.emit(hdr.tcp);
+        packet.emit(hdr.tcp_first);
+        packet.emit(hdr.tcp_second);
+        packet.emit(hdr.tcp_block_2);
+        packet.emit(hdr.tcp_block_3);
+        packet.emit(hdr.tcp_maxqd);
     }
 }
 

@@ -40,6 +40,12 @@ control Pfc(inout headers_t hdr, inout metadata_t meta) {
         hdr.udp.setInvalid();
         hdr.maxqd.setInvalid();
         hdr.bth.setInvalid();
+        hdr.tcp.setInvalid();
+        hdr.tcp_first.setInvalid();
+        hdr.tcp_second.setInvalid();
+        hdr.tcp_block_2.setInvalid();
+        hdr.tcp_block_3.setInvalid();
+        hdr.tcp_maxqd.setInvalid();
         hdr.ethernet.setValid();
         hdr.ethernet.dst_addr = MAC_CONTROL_ADDRESS;
         hdr.ethernet.ether_type = ETHER_TYPE_MAC_CONTROL;

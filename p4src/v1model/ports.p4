@@ -10,7 +10,8 @@ control Arrival(in headers_t hdr, inout metadata_t meta, in standard_metadata_t 
     action arrive() {
         meta.arrival.port = standard.ingress_port;
         meta.arrival.bad_checksum = standard.checksum_error;
-        meta.arrival.truncated = (bit<1>)(standard.parser_error != error.NoError);
+        meta.arrival.truncated =
+            (bit<1>)(standard.parser_error != error.NoError && meta.target.ports_found == 0);
         meta.bridged.frame_bytes =
             standard.packet_length - (hdr.packet_out.isValid() ? PACKET_OUT_BYTES : 0);
         // The longest packet fills the frame behind the 14 bytes of Ethernet. A frame may

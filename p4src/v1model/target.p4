@@ -29,6 +29,7 @@
 // What only the controls of this target know. The sizes of the policy's pools are in bytes;
 // BufferPolicy sets them.
 struct target_t {
+    bit<1>  ports_found;    // of TCP: no more must be parsed to forward the packet
     bit<1>  foreign;        // to the shim's UDP port, and without a shim
     bit<1>  roce;           // a transport header of InfiniBand says which queue pair it is for
     bit<32> flow_hash;

@@ -25,7 +25,7 @@ func (t *trace) run(in *Instance, port uint32, frame []byte, now units.Time) {
 		queue, again := t.queue, t.again
 		t.queue, t.again = nil, nil
 		for _, p := range queue {
-			in.Egress(p, now, t)
+			in.Egress(p, now+5*units.Microsecond, t)
 		}
 		for _, p := range again {
 			in.Ingress(p, now, t)

@@ -81,7 +81,7 @@ func ownPort(n byte) uint32 {
 // TestNative compares the Go with the interpreter, on packets that hit entries and
 // on others that are close to them, while entries come and defaults change at random.
 func TestNative(t *testing.T) {
-	frames, native, long := ownFrames(), loadOwn(t), interpreted(loadOwn(t))
+	frames, native, long := append(ownFrames(), tcpFrames()...), loadOwn(t), interpreted(loadOwn(t))
 	for seed := range uint64(4) {
 		r, w := rand.New(rand.NewPCG(seed, 8)), newTwins(t, native, long)
 		for i := range 400 {
@@ -145,7 +145,7 @@ func (w twins) reconfigure(t *testing.T, r *rand.Rand, tables uint64) {
 // FuzzNative compares the Go with the interpreter on three packets. Every three bytes
 // of edits replace a byte of one of them.
 func FuzzNative(f *testing.F) {
-	frames := ownFrames()
+	frames := append(tcpFrames()[10:11], ownFrames()...)
 	native, long := loadOwn(f), interpreted(loadOwn(f))
 	f.Add(uint8(1), []byte{0, 15, 0xb8, 1, 22, 1, 2, 23, 6})
 	f.Add(uint8(0), []byte{0, 12, 0x88, 0, 13, 0x08})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/p4src"
 	"github.com/headgate/headgate/p4src/ids"
 	"github.com/headgate/headgate/softswitch/engine/hash"
@@ -93,6 +94,39 @@ func ownFrames() [][]byte {
 		f[24], f[25] = 0, 0
 		binary.BigEndian.PutUint16(f[24:], uint16(hash.Internet(f[14:34])))
 		frames[i] = f
+	}
+	return frames
+}
+
+// tcpFrames are ownFrames with TCP: data offsets from 5 to 15, and the maxQD option where Linux has it.
+func tcpFrames() [][]byte {
+	frames := ownFrames()[:44]
+	for i, f := range frames {
+		f[23] = 6
+		f[24], f[25] = 0, 0
+		binary.BigEndian.PutUint16(f[24:], uint16(hash.Internet(f[14:34])))
+		offset := 5 + i%11
+		f[46] = byte(offset) << 4
+		if offset >= 7 {
+			maxqd.Option{}.Append(f[:34+4*offset-maxqd.OptionLen])
+		}
+		first, second := uint32(0x0101080a), uint32(0)
+		switch offset {
+		case 12:
+			first = 0x01010512
+		case 13:
+			second = 0x0101050a
+		case 14:
+			first = 0x0101051a
+		case 15:
+			second = 0x01010512
+		}
+		if offset >= 10 {
+			binary.BigEndian.PutUint32(f[54:], first)
+		}
+		if second != 0 {
+			binary.BigEndian.PutUint32(f[66:], second)
+		}
 	}
 	return frames
 }

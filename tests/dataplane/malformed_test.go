@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/p4src/ids"
 )
 
@@ -124,6 +125,9 @@ func garbage(r *rig, n int) [][]byte {
 			good.payload[1] = byte(rng.IntN(3))
 		}
 		whole := good.bytes(r.T)
+		if rng.IntN(4) == 0 {
+			whole = r.segment(good, [][]byte{nil, timestamps(), sack(1), sack(2), sack(3)}[rng.IntN(5)], maxqd.Option{}.Append(nil))
+		}
 		copy(b, whole[:rng.IntN(len(good.payload))+len(whole)-len(good.payload)])
 		if r.six {
 			mangleIPv6(b, rng)
