@@ -2,8 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -33,12 +37,72 @@ func TestMainWritesEachLineAndExits(t *testing.T) {
 		{fmt.Errorf("plan: %w", operator.ErrChanges), ExitChanges, ""},
 		{emulation.ErrInvalid, ExitInvalid, "headgate: the run is invalid: see the top of its table\n"},
 		{errors.New("one\ntwo \x1b[31m\n"), ExitError, "headgate: one\nheadgate: two ?[31m\n"},
+		{errors.New("unknown command \"gte\" for \"headgate\"\n\nDid you mean this?\n\tget\n\tset\n"), ExitError, "headgate: unknown command \"gte\" for \"headgate\": did you mean get or set?\n"},
+		{command.Interrupted("nothing was measured"), ExitInterrupted, "headgate: interrupted: nothing was measured\n"},
+		{context.Canceled, ExitInterrupted, ""},
 	} {
 		cmd := root(func(*cobra.Command, []string) error { return tt.err })
 		cmd.SetArgs(nil)
 		var out bytes.Buffer
 		if code := Main(cmd, &out); code != tt.code || out.String() != tt.want {
 			t.Errorf("%v: code %d, %q; want %d, %q", tt.err, code, out.String(), tt.code, tt.want)
+		}
+	}
+}
+
+// TestSignals: a signal ends a command with 128 and its number, but a daemon, which ends well.
+func TestSignals(t *testing.T) {
+	for _, tt := range []struct {
+		signal      syscall.Signal
+		annotations map[string]string
+		err         error
+		want        int
+	}{
+		{syscall.SIGINT, nil, nil, ExitInterrupted},
+		{syscall.SIGTERM, nil, nil, ExitTerminated},
+		{syscall.SIGINT, nil, errors.New("the stream broke"), ExitInterrupted},
+		{syscall.SIGINT, map[string]string{command.Daemon: "true"}, nil, ExitOK},
+		{syscall.SIGTERM, map[string]string{command.Daemon: "true"}, nil, ExitOK},
+	} {
+		cmd := root(func(cmd *cobra.Command, _ []string) error {
+			if err := syscall.Kill(syscall.Getpid(), tt.signal); err != nil {
+				t.Error(err)
+			}
+			<-cmd.Context().Done()
+			return tt.err
+		})
+		cmd.Annotations = tt.annotations
+		cmd.SetArgs(nil)
+		if code := Main(cmd, io.Discard); code != tt.want {
+			t.Errorf("%v, error %v, %v: code %d, want %d", tt.signal, tt.err, tt.annotations, code, tt.want)
+		}
+	}
+}
+
+// TestEveryCommandHasAnExample, which the command line takes.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if sub.Example == "" {
+				t.Errorf("%s has no example", sub.CommandPath())
+			}
+			for _, args := range calls(t, sub.CommandPath(), sub.Example) {
+				err := checkCall(args)
+				if err != nil && strings.HasPrefix(err.Error(), "invalid argument") {
+					err = nil // a value of the reader's own, such as a folder
+				}
+				if err != nil || !strings.HasPrefix(strings.Join(args, " "), sub.CommandPath()) {
+					t.Errorf("%s: example %q: %v", sub.CommandPath(), args, err)
+				}
+			}
+			visit(sub)
+		}
+	}
+	visit(NewRoot())
+	for path := range examples {
+		if c, rest, err := NewRoot().Find(strings.Fields(path)); err != nil || len(rest) > 0 || c.Example == "" {
+			t.Errorf("an example of %q, which is no command", path)
 		}
 	}
 }

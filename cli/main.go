@@ -24,6 +24,9 @@ const (
 	ExitError   = 1
 	ExitChanges = 2
 	ExitInvalid = 3
+	// 128 and the number of the signal, as shells have it.
+	ExitInterrupted = 130
+	ExitTerminated  = 143
 )
 
 // Main runs the root command until it ends or a signal arrives. It writes the error, if any, and
@@ -33,18 +36,37 @@ func Main(root *cobra.Command, stderr io.Writer) int {
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	root.SilenceErrors, root.SilenceUsage = true, true
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil && ctx.Err() != nil && cmd.Annotations[command.Daemon] == "" {
+		err = context.Canceled // it followed something to no end of its own
+	}
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.Is(err, operator.ErrChanges):
 		return ExitChanges
 	}
-	for _, line := range strings.Split(strings.TrimRight(err.Error(), "\n"), "\n") {
-		_, _ = fmt.Fprintf(stderr, "headgate: %s\n", command.Clean(line))
+	if err != context.Canceled { //nolint:errorlint // wrapped, it has something to say
+		for _, line := range strings.Split(suggested(err.Error()), "\n") {
+			_, _ = fmt.Fprintf(stderr, "headgate: %s\n", command.Clean(line))
+		}
 	}
-	if errors.Is(err, emulation.ErrInvalid) {
+	switch {
+	case errors.Is(err, emulation.ErrInvalid):
 		return ExitInvalid
+	case ctx.Err() != nil && strings.HasPrefix(context.Cause(ctx).Error(), syscall.SIGTERM.String()):
+		return ExitTerminated
+	case errors.Is(err, context.Canceled), ctx.Err() != nil:
+		return ExitInterrupted
 	}
 	return ExitError
+}
+
+// suggested puts cobra's suggestions, which stand below an error, into its line.
+func suggested(text string) string {
+	text, names, found := strings.Cut(strings.TrimRight(text, "\n"), "\n\nDid you mean this?\n")
+	if found {
+		text += ": did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	}
+	return text
 }

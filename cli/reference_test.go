@@ -29,6 +29,9 @@ func TestReference(t *testing.T) {
 			if flags := c.LocalNonPersistentFlags().FlagUsages(); flags != "" {
 				fmt.Fprintf(&b, "\n%s", flags)
 			}
+			if c.Example != "" {
+				fmt.Fprintf(&b, "\n%s\n", c.Example)
+			}
 			b.WriteString("```\n")
 		}
 		for _, sub := range c.Commands() {

@@ -34,5 +34,6 @@ laws that go with it, and an embedded switch so that all of it runs on a laptop.
 	for _, commands := range [][]*cobra.Command{node.Commands(), lab.Commands(), operator.Commands(), p4.Commands()} {
 		root.AddCommand(commands...)
 	}
+	addExamples(root)
 	return root
 }

@@ -166,7 +166,7 @@ func (r *chipRig) plan() []string {
 		lines = append(lines, "unreachable: "+plans[1].Unreachable)
 	}
 	for _, c := range plans[1].Changes {
-		lines = append(lines, c.Text)
+		lines = append(lines, c.String())
 	}
 	return lines
 }

@@ -24,13 +24,13 @@ func TestChip(t *testing.T) {
 	}
 }
 
-const tmLine = "traffic manager: "
+const tmLine = "traffic manager "
 
 func testChip(t *testing.T, r *chipRig, cpu uint32) {
 	sub := r.c.Events().Subscribe(events.Options[view.Event]{Match: func(e view.Event) bool { return strings.HasPrefix(e.Kind, "traffic_manager.") }})
 	defer sub.Close()
 	lines := r.plan()
-	if len(lines) == 0 || lines[0] != "pipeline: push" || len(with(lines, tmLine)) == 0 {
+	if len(lines) == 0 || !strings.HasPrefix(lines[0], "pipeline → program ") || len(with(lines, tmLine)) == 0 {
 		t.Errorf("plan before = %v", lines)
 	}
 	if n := len(r.bfrt.Writes()); n != 0 {

@@ -50,6 +50,9 @@ type Options struct {
 	CheckCaller func(ctx context.Context, cfg *config.Config) error
 	// Files are where device_config and the files of switches' TLS are read; nil: anywhere.
 	Files confine.Dirs
+	// Fixed are keys that a running process cannot change, such as controller.listen: a participant
+	// refuses other values of them, and a plan has none.
+	Fixed []string
 	// Participants take part in every apply, in this order.
 	Participants []Participant
 	// Save keeps an applied configuration, with what history.NoteOf the context says; when it fails

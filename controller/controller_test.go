@@ -30,7 +30,7 @@ func TestApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plans) != 6 || plans[0].Unreachable != "" || plans[0].Changes[0].Text != "pipeline: push" {
+	if len(plans) != 7 || plans[0].Unreachable != "" || !strings.HasPrefix(plans[0].Changes[0].String(), "pipeline → program ") {
 		t.Errorf("plan = %+v", plans[0])
 	}
 	if writes, _, pushes := f.switches["leaf1"].Counts(); writes != 0 || pushes != 0 {
@@ -81,7 +81,7 @@ func TestApply(t *testing.T) {
 		}
 	}
 	plans, _, err = f.c.Plan(context.Background(), "fabric.yaml", f.yaml, 0)
-	if err != nil || len(plans[0].Changes) != 0 {
+	if err != nil || len(plans) != 6 || len(plans[0].Changes) != 0 {
 		t.Errorf("plan of what is = %+v, %v", plans, err)
 	}
 	if after, _, _ := f.switches["leaf1"].Counts(); after != before {
@@ -91,8 +91,8 @@ func TestApply(t *testing.T) {
 	fewer = strings.Replace(fewer, "  - {a: \"leaf4:2\", b: h8, rate: 50Mbps, delay: 1us}\n", "", 1)
 	plans, _, err = f.c.Plan(context.Background(), "fabric.yaml", []byte(fewer), 0)
 	shorter := []view.Change{ // one host is its rack's prefix
-		{Kind: view.Insert, Text: "ingress.routing.ipv4_lpm dst_addr=10.0.4.1/32 → group 4"},
-		{Kind: view.Delete, Text: "ingress.routing.ipv4_lpm dst_addr=10.0.4.0/30 → group 4"},
+		{Kind: view.Insert, Table: "ingress.routing.ipv4_lpm", Key: "dst_addr=10.0.4.1/32", New: "group 4"},
+		{Kind: view.Delete, Table: "ingress.routing.ipv4_lpm", Key: "dst_addr=10.0.4.0/30", Old: "group 4"},
 	}
 	if err != nil || !slices.Equal(plans[0].Changes, shorter) {
 		t.Errorf("plan without h8 = %+v, %v", plans, err)

@@ -133,7 +133,7 @@ func TestWrongPipelineIsReplaced(t *testing.T) {
 	}
 	stop()
 	plans, _, err := f.c.Plan(context.Background(), "f", f.yaml, 0)
-	if err != nil || !strings.Contains(plans[0].Changes[0].Text, "replace") {
+	if err != nil || !strings.Contains(plans[0].Changes[0].String(), "pipeline: another program, whose entries are lost → ") {
 		t.Errorf("plan = %+v, %v", plans[0], err)
 	}
 	for _, r := range f.apply() {

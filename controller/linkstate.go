@@ -136,6 +136,19 @@ func (m *linkMonitor) set(links []string, up bool, done *outcome.Done) (changed 
 	return changed, nil
 }
 
+// disabled returns the links that an operator took out of service.
+func (m *linkMonitor) disabled() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := map[string]string{}
+	for name, l := range m.links {
+		if l.disabled {
+			list[name] = "out of service"
+		}
+	}
+	return list
+}
+
 // forget drops what is known of links and switches that a new configuration lacks.
 func (m *linkMonitor) forget(c *config.Config) error {
 	known := make(map[string]bool, len(c.Links))
@@ -263,7 +276,10 @@ func (m *linkMonitor) evaluateSwitch(name string, h device.Health, after time.Du
 	}
 	s.unreachable = true
 	text := fmt.Sprintf("out of reach, or without its program and entries, for %v; routes avoid the switch where they can", after)
-	if h.Gone {
+	switch {
+	case h.Gone && !h.Reached:
+		text = "never reached: nothing listens at its address; start the switch, or correct its address; routes avoid it where they can"
+	case h.Gone:
 		text = "nothing listens at its address: its process has ended, and forwards no more; routes avoid the switch where they can"
 	}
 	m.tell(view.Error, name, "switch.unreachable", text)

@@ -227,7 +227,7 @@ func TestUnreachableAfter(t *testing.T) {
 func TestGone(t *testing.T) {
 	j := newMonitor(t)
 	j.both()
-	j.health["b"] = device.Health{Known: true, Gone: true}
+	j.health["b"] = device.Health{Known: true, Gone: true, Reached: true}
 	j.after(healthInterval, "switch.unreachable")
 	if s := j.state(); !s.SuspectSwitches["b"] || len(s.SuspectLinks) != 0 {
 		t.Errorf("state = %+v", s)

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/headgate/headgate/controller/config"
@@ -19,7 +20,8 @@ type Planner interface {
 }
 
 // Plan says what Apply would write to each switch, and changes nothing. What changes beside the
-// switches comes last, as the plan of a switch without a name. The notes say what can go wrong in the
+// switches, such as keys of the configuration, budgets and what hosts must agree on, comes last, as
+// the plan of a switch without a name. The notes say what can go wrong in the
 // fabric as a whole, and, where failures is more than 0, what would while up to so many links fail. A
 // configuration with faults gives a *yamlnode.Error.
 func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failures int) ([]view.Plan, []string, error) {
@@ -49,7 +51,7 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 	for i, s := range cfg.Switches {
 		plans[i].Notes = c.advice(in.switches[s.Name].env)
 	}
-	var own []view.Change
+	own := c.ownChanges(cfg)
 	for _, part := range c.opts.Participants {
 		if part, ok := part.(Planner); ok {
 			own = append(own, part.Changes(cfg)...)
@@ -59,6 +61,34 @@ func (c *Controller) Plan(ctx context.Context, file string, yaml []byte, failure
 		plans = append(plans, view.Plan{Changes: own})
 	}
 	return plans, c.notes(ctx, cfg, in.graph, failures), nil
+}
+
+// ownChanges returns the changes of keys, and what follows from them beside the switches.
+func (c *Controller) ownChanges(cfg *config.Config) []view.Change {
+	keys, now := map[string]string{}, c.Config()
+	var parameters map[string]string
+	if now != nil {
+		keys, parameters = now.Values(Sections()...), parametersByName(c.hostParameters(now))
+	}
+	list := slices.DeleteFunc(view.Diff("configuration", keys, cfg.Values(Sections()...)), func(v view.Change) bool {
+		return slices.ContainsFunc(c.opts.Fixed, func(key string) bool { return v.Key == key || strings.HasPrefix(v.Key, key+".") })
+	})
+	list = append(list, view.Diff("host parameter", parameters, parametersByName(c.hostParameters(cfg)))...)
+	disabled, kept := c.links.disabled(), map[string]string{}
+	for _, l := range cfg.Links {
+		if state, ok := disabled[l.Name]; ok {
+			kept[l.Name] = state
+		}
+	}
+	return append(list, view.Diff("link", disabled, kept)...)
+}
+
+func parametersByName(list []view.HostParameter) map[string]string {
+	by := map[string]string{}
+	for _, p := range list {
+		by[strings.TrimSpace(p.Law+" "+p.Name)] = p.Value
+	}
+	return by
 }
 
 // notes says what can go wrong with a configuration in the fabric as a whole: what Apply would refuse,

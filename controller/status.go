@@ -128,10 +128,13 @@ func (c *Controller) Config() *config.Config {
 
 // HostParameters returns what all hosts must agree on, in one order; nil before the first Apply.
 func (c *Controller) HostParameters() []view.HostParameter {
-	cfg := c.Config()
-	if cfg == nil {
-		return nil
+	if cfg := c.Config(); cfg != nil {
+		return c.hostParameters(cfg)
 	}
+	return nil
+}
+
+func (c *Controller) hostParameters(cfg *config.Config) []view.HostParameter {
 	var list []view.HostParameter
 	for _, f := range c.features {
 		if parameters := f.Describe().HostParameters; parameters != nil {

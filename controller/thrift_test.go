@@ -42,7 +42,7 @@ qos: {queue_limit: 6KB}
 			t.Fatal(err)
 		}
 		for _, c := range plans[0].Changes {
-			lines = append(lines, c.Text)
+			lines = append(lines, c.String())
 		}
 		return with(lines, tmLine), plans[0].Unreachable
 	}
@@ -58,7 +58,7 @@ qos: {queue_limit: 6KB}
 		t.Helper()
 		eventually(t, what, func() bool { return maps.Equal(service.Ports(), queues(second)) })
 	}
-	if lines, _ := plan(); len(lines) != 4 || lines[1] != tmLine+"set_egress_queue_rate port 1 → 250 packets/s (was: BMv2 does not tell)" {
+	if lines, _ := plan(); len(lines) != 4 || lines[1] != tmLine+"set_egress_queue_rate port 1: unknown → 250 packets/s" {
 		t.Errorf("plan = %q", lines)
 	}
 	if r := apply(); r.Err != "" {
@@ -66,7 +66,7 @@ qos: {queue_limit: 6KB}
 	}
 	holds("all queues", 500)
 	f.yaml = text("8Mbps")
-	if lines, _ := plan(); len(lines) != 1 || lines[0] != tmLine+"set_egress_queue_rate port 2 → 1000 packets/s (was: 500)" {
+	if lines, _ := plan(); len(lines) != 1 || lines[0] != tmLine+"set_egress_queue_rate port 2: 500 packets/s → 1000 packets/s" {
 		t.Errorf("plan of another rate = %q", lines)
 	}
 	if r := apply(); r.Err != "" {

@@ -114,7 +114,7 @@ soze: {udp_port: 4000}
 		t.Errorf("a controller that was started anew pushed the program %d times", n)
 	}
 	for _, tt := range []struct{ port, want string }{
-		{"4000", ""}, {"4001", "pipeline: replace the one that runs"}, {fmt.Sprint(maxqd.Port), "pipeline: replace the one that runs"},
+		{"4000", ""}, {"4001", "pipeline: another program"}, {fmt.Sprint(maxqd.Port), "pipeline: another program"},
 	} {
 		plans, _, err := f.c.Plan(ctx, "f", []byte(strings.Replace(string(f.yaml), "4000", tt.port, 1)), 0)
 		if err != nil {
@@ -122,7 +122,7 @@ soze: {udp_port: 4000}
 		}
 		first := ""
 		if c := plans[0].Changes; len(c) > 0 {
-			first = c[0].Text
+			first = c[0].String()
 		}
 		if plans[0].Unreachable != "" || (first == "") != (tt.want == "") || !strings.HasPrefix(first, tt.want) {
 			t.Errorf("plan for UDP port %s: %+v, want %q first", tt.port, plans[0], tt.want)

@@ -82,7 +82,7 @@ func (r *Run) host(a Action) error {
 // start starts a host's flow of a track; on the loop. Only Söze's packets carry the shim.
 func (r *Run) start(t *track, from string) error {
 	h := r.fabric.Hosts[from]
-	spec := agent.FlowSpec{Dst: r.fabric.Hosts[t.To].Config().IP, SrcPort: t.SrcPort, Weight: t.weight, Size: t.Size, App: application}
+	spec := agent.FlowSpec{Dst: r.fabric.Hosts[t.To].Config().IP, SrcPort: t.SrcPort, Weight: t.Weight, Size: t.Size, App: application}
 	if r.Scenario.Law != Soze {
 		spec.DstPort = packet.RoCEv2Port
 	}
@@ -103,7 +103,7 @@ func (r *Run) operator(ctx context.Context, a Action) error {
 	case a.Weight != nil:
 		var key agent.FlowKey
 		t := r.recorder.track(a.Weight.Flow)
-		if err := r.fabric.Loop.Do(ctx, func() { key, t.weight = t.sent[0].key, a.Weight.Value }); err != nil {
+		if err := r.fabric.Loop.Do(ctx, func() { key = t.sent[0].key }); err != nil {
 			return err
 		}
 		_, err := r.control.Weights.SetWeight(ctx, &pb.SetWeightRequest{Flow: flowKey(key), Weight: a.Weight.Value})

@@ -9,6 +9,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/units"
 )
 
 // Live shows a run on a terminal: rates as they move, queues, switches, and the results of the
@@ -52,6 +56,7 @@ type screen struct {
 	note    string
 	now     Snapshot
 	results []*Result
+	width   int // of the terminal in columns; 0 until it is known
 }
 
 // Init implements tea.Model.
@@ -60,6 +65,8 @@ func (s *screen) Init() tea.Cmd { return nil }
 // Update implements tea.Model.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := msg.(type) {
+	case tea.WindowSizeMsg:
+		s.width = m.Width
 	case tea.KeyPressMsg:
 		if k := m.String(); k == "q" || k == "ctrl+c" {
 			s.note = "stopping …"
@@ -114,7 +121,7 @@ func (s *screen) View() tea.View {
 	sc, c := s.run.Scenario, s.run.Config
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n\n", bold.Render(sc.Title),
-		faint.Render(fmt.Sprintf("fabric %s · API %s · metrics %s · q ends", c.Name, c.Controller.Listen, c.Controller.Metrics)))
+		faint.Render(fmt.Sprintf("fabric %s · API %s · page %s · q ends", c.Name, c.Controller.Listen, pageOf(c))))
 	if len(sc.Variants) > 1 {
 		for _, v := range s.results {
 			fmt.Fprintf(&b, "  %-14s %s\n", v.Variant, v.summary())
@@ -123,7 +130,7 @@ func (s *screen) View() tea.View {
 	}
 	if s.ready {
 		p := sc.Phases[s.phase]
-		fmt.Fprintf(&b, "%s  %s  phase %d of %d: %s\n", bar(s.now), s.now.progress(), s.phase+1, len(sc.Phases), bold.Render(p.Name))
+		fmt.Fprintf(&b, "%s  %s  phase %d of %d: %s\n", bar(s.now, max(s.width-70, 30)), s.now.progress(), s.phase+1, len(sc.Phases), bold.Render(p.Name))
 		for _, a := range p.Actions {
 			fmt.Fprintf(&b, "    %s\n", a)
 		}
@@ -132,25 +139,40 @@ func (s *screen) View() tea.View {
 		fmt.Fprintf(&b, "%s\n", alarm.Render(s.note))
 	}
 	if s.ready {
-		fmt.Fprintf(&b, "\n%s\n", s.now.flowTable())
+		fmt.Fprintf(&b, "\n%s\n", s.now.flowTable(max(s.width-70, 20)))
 		if s.now.Recorded {
 			fmt.Fprintf(&b, "%s\n", s.now.recorded())
 		}
 		fmt.Fprintf(&b, "%s\n", s.now.switchTable())
 	}
-	return tea.NewView(b.String())
+	lines := strings.Split(b.String(), "\n")
+	for i, l := range lines {
+		if s.width > 0 {
+			lines[i] = ansi.Truncate(l, s.width, "…")
+		}
+	}
+	return tea.NewView(strings.Join(lines, "\n"))
 }
 
-func bar(s Snapshot) string {
-	const width = 30
+// pageOf is the address of the controller's page, which is beside the metrics.
+func pageOf(c *config.Config) string {
+	if c.Controller.Metrics == "off" {
+		return "off"
+	}
+	return "http://" + c.Controller.Metrics + "/"
+}
+
+// bar shows how far a play has come in so many columns.
+func bar(s Snapshot, width int) string {
 	done := 0
 	if s.End > 0 {
-		done = min(max(int(s.At*width/s.End), 0), width)
+		done = min(max(int(s.At*units.Time(width)/s.End), 0), width)
 	}
 	return strings.Repeat("█", done) + strings.Repeat("░", width-done)
 }
 
-func (s Snapshot) flowTable() string {
+// flowTable shows the rates before in so many columns.
+func (s Snapshot) flowTable(width int) string {
 	peak := 1.0
 	for _, f := range s.Flows {
 		for _, r := range f.History {
@@ -159,7 +181,8 @@ func (s Snapshot) flowTable() string {
 	}
 	t := table.New().Border(lipgloss.HiddenBorder()).Headers("flow", "weight", "rate", "before", "maxQD ms", "RTT ms")
 	for _, f := range s.Flows {
-		row := []string{f.Name, "", rateText(f.Rate()), sparkline(f.History, peak), "", ""}
+		before := f.History[max(len(f.History)-width, 0):]
+		row := []string{f.Name, "", rateText(f.Rate()), sparkline(before, peak), "", ""}
 		if f.Weight > 0 {
 			row[1] = fmt.Sprintf("%g", f.Weight)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/units"
@@ -25,10 +26,10 @@ func TestScreen(t *testing.T) {
 		}
 	}
 	shows("…")
-	conf := &config.Config{Controller: config.Controller{Listen: "127.0.0.1:9600"}}
+	conf := &config.Config{Controller: config.Controller{Listen: "127.0.0.1:9600", Metrics: "127.0.0.1:9601"}}
 	run := &Run{Scenario: &s, Config: conf}
 	v.Update(Event{Run: run, Kind: Started})
-	shows(s.Title, "variant 1 of 6", "sih", "come up", "127.0.0.1:9600")
+	shows(s.Title, "variant 1 of 6", "sih", "come up", "127.0.0.1:9600", "page http://127.0.0.1:9601/")
 	if _, cmd := v.Update(Event{Run: run, Kind: Ready}); cmd == nil {
 		t.Error("a variant that runs is not looked at")
 	}
@@ -41,6 +42,16 @@ func TestScreen(t *testing.T) {
 	v.Update(frameMsg{run, now})
 	shows("450µs of 900µs", "phase 2 of 3", "24 hosts send", "F0", "46.80 Gb/s", "▁█", "0.012", "2.5",
 		"queue 5 KB   7 PAUSE frames", "left", "ready", "42", "1.5 KB", strings.Repeat("█", 15)+"░")
+	for _, width := range []int{140, 60} { // the bar has what the terminal has room for, and no line is longer
+		v.Update(tea.WindowSizeMsg{Width: width, Height: 40})
+		for _, l := range strings.Split(v.View().Content, "\n") {
+			if ansi.StringWidth(l) > width {
+				t.Errorf("%d columns where there are %d: %q", ansi.StringWidth(l), width, l)
+			}
+		}
+		shows(strings.Repeat("█", max(width-70, 30)/2) + "░")
+	}
+	v.Update(tea.WindowSizeMsg{Width: 200, Height: 40})
 	v.Update(Event{Run: run, Kind: Faulted, Fault: "left restarted"})
 	shows("FAULT: left restarted")
 	v.Update(Event{Run: run, Kind: Ended, Result: dshPlay("sih", 30, 30e9)})

@@ -2,8 +2,10 @@ package emulation
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/emulation/network"
@@ -67,14 +69,16 @@ func (s *Scenario) Assess(rec *Record) (*Result, error) {
 // phase measures one phase.
 func (rec *Record) phase(s *Scenario, i int) (PhaseResult, error) {
 	conf, start, end := s.Phases[i], rec.Times[i], rec.Times[i+1]
-	w := Window{start, end}
+	steady, changes := rec.steady(Window{start, end}, conf.Actions)
+	w := steady
 	if !conf.Whole {
-		w.From = (start + end) / 2
+		w.From = (w.From + w.To) / 2
 	}
-	out := PhaseResult{Name: conf.Name, StartUS: start.Micros(), EndUS: end.Micros(), FromUS: w.From.Micros()}
+	out := PhaseResult{Name: conf.Name, StartUS: start.Micros(), EndUS: end.Micros(), FromUS: w.From.Micros(), ToUS: w.To.Micros()}
 	for _, a := range conf.Actions {
 		out.Actions = append(out.Actions, a.String())
 	}
+	out.Actions = append(out.Actions, changes...)
 	part, over := rec.Series.between(w), s.Over
 	if len(part) == 0 {
 		return out, nil
@@ -94,7 +98,39 @@ func (rec *Record) phase(s *Scenario, i int) (PhaseResult, error) {
 	if s.Law != Soze {
 		return out, nil
 	}
-	return out, rec.shares(s, &out, running, rec.Paths[i], rec.Series.between(Window{start, end}))
+	return out, rec.shares(s, &out, running, rec.Paths[i], rec.Series.between(steady))
+}
+
+// steady returns the longest part of a phase in which only the phase's actions change weights, and the
+// changes that are not among these, such as an operator's.
+func (rec *Record) steady(phase Window, actions []Action) (longest Window, changes []string) {
+	from, last := phase.From, Point{}
+	end := func(to units.Time) {
+		if to-from > longest.To-longest.From {
+			longest = Window{from, to}
+		}
+	}
+	for _, p := range rec.Series.between(phase) {
+		changed := false
+		for k := range min(len(p.Flows), len(last.Flows)) {
+			was, is := last.Flows[k], p.Flows[k]
+			if !was.Running || !is.Running || was.Weight == is.Weight {
+				continue
+			}
+			to := Weight{rec.Flows[k].Name, is.Weight}
+			if !slices.ContainsFunc(actions, func(a Action) bool { return a.Weight != nil && *a.Weight == to }) {
+				changed = true
+				changes = append(changes, fmt.Sprintf("%v, by an operator at %v", Action{Weight: &to}, p.At.Duration().Round(time.Millisecond)))
+			}
+		}
+		if changed {
+			end(last.At)
+			from = p.At
+		}
+		last = p
+	}
+	end(phase.To)
+	return longest, changes
 }
 
 // record returns what the recorder took down; on the loop.

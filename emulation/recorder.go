@@ -23,7 +23,7 @@ type Point struct {
 // that the sender of a single flow knew.
 type FlowPoint struct {
 	Running    bool
-	Weight     float64
+	Weight     float64     // in force, whoever set it
 	Delivered  units.Bytes // payload that was received in order
 	MaxQD, RTT units.Time
 }
@@ -31,8 +31,7 @@ type FlowPoint struct {
 // track is a flow of the scenario, or a burst. The loop's goroutine owns it.
 type track struct {
 	*Flow
-	weight    float64 // now
-	sent      []sent  // flows that were begun
+	sent      []sent // flows that were begun
 	begun     units.Time
 	running   bool
 	delivered units.Bytes
@@ -93,7 +92,7 @@ func newRecorder(s *Scenario, scale int64, total units.Time) *recorder {
 		r.every = min(max(total/400, 10*units.Millisecond), 100*units.Millisecond)
 	}
 	for _, f := range s.Flows() {
-		r.tracks = append(r.tracks, &track{Flow: f, weight: f.Weight})
+		r.tracks = append(r.tracks, &track{Flow: f})
 	}
 	return r
 }
@@ -147,12 +146,15 @@ func (r *recorder) sample() {
 	queued, _ := r.queue()
 	p := Point{At: r.now(), Queue: queued, Pauses: r.meters.frames(), Flows: make([]FlowPoint, len(r.tracks))}
 	for i, t := range r.tracks {
-		p.Flows[i] = FlowPoint{Running: t.running, Weight: t.weight, Delivered: t.delivered}
+		p.Flows[i] = FlowPoint{Running: t.running, Weight: t.Weight, Delivered: t.delivered}
 		if t.Size > 0 || !t.running {
 			continue
 		}
 		for _, rep := range t.reports() {
 			p.Flows[i].MaxQD, p.Flows[i].RTT = rep.MaxQD/r.scale, rep.SRTT/r.scale
+			if r.scenario.Law == Soze {
+				p.Flows[i].Weight = rep.Weight
+			}
 		}
 	}
 	late, _ := r.fabric.Loop.Lag()

@@ -78,7 +78,8 @@ type PhaseResult struct {
 	Actions []string    `json:"actions"`
 	StartUS float64     `json:"start_us"`
 	EndUS   float64     `json:"end_us"`
-	FromUS  float64     `json:"measured_from_us"` // to the end
+	FromUS  float64     `json:"measured_from_us"` // in the longest part in which no operator changes a weight
+	ToUS    float64     `json:"measured_to_us"`
 	Flows   []FlowPhase `json:"flows"`
 }
 

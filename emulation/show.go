@@ -53,7 +53,7 @@ type SwitchNow struct {
 
 // historyPoints is how many rates a FlowNow remembers; each is over historySpan of wall clock.
 const (
-	historyPoints = 32
+	historyPoints = 120
 	historySpan   = 500 * units.Millisecond
 )
 
@@ -198,8 +198,8 @@ func (p *Plain) Show(e Event) {
 			p.printf("\nvariant %d of %d: %s", r.Index+1, len(s.Variants), s.Variants[r.Index].Name)
 		}
 	case Ready:
-		p.printf("fabric %s: %s ready, %s, %s; API at %s, metrics at %s",
-			c.Name, units.Count(len(c.Switches), "switch"), units.Count(len(c.Hosts), "host"), units.Count(len(c.Links), "link"), c.Controller.Listen, c.Controller.Metrics)
+		p.printf("fabric %s: %s ready, %s, %s; API at %s, page at %s",
+			c.Name, units.Count(len(c.Switches), "switch"), units.Count(len(c.Hosts), "host"), units.Count(len(c.Links), "link"), c.Controller.Listen, pageOf(c))
 		p.follow(r)
 	case PhaseBegun:
 		p.printf("\nphase %d of %d: %s", e.Phase+1, len(s.Phases), s.Phases[e.Phase].Name)

@@ -2,11 +2,13 @@ package emulation
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/emulation/network"
 	"github.com/headgate/headgate/units"
 )
 
@@ -94,5 +96,53 @@ func TestSozeOnAnyFabric(t *testing.T) {
 	}
 	if at := s.Times(40 * units.Second); len(at) != 6 {
 		t.Errorf("times %v", at)
+	}
+}
+
+// TestWeightsInForce: when an operator changes a weight during a phase, the shares are those of the
+// weights in force, over the longer part of the phase, and the report names the change.
+func TestWeightsInForce(t *testing.T) {
+	phase := Phase{Name: "two flows, weights 1:2", Actions: []Action{
+		{Start: &Flow{Name: "A", From: []string{"h1"}, To: "h3", Weight: 1}}, {Start: &Flow{Name: "B", From: []string{"h2"}, To: "h3", Weight: 2}},
+	}}
+	s := Shares("soze", "title", phase)
+	for _, tt := range []struct {
+		name        string
+		at          units.Time // of the change of A's weight to 6
+		share, from float64    // A's part, and where it is measured, in seconds
+		changes     int
+	}{
+		{"nobody", 20 * units.Second, 1. / 3, 5, 0},
+		{"early", 3 * units.Second, 3. / 4, 6.5, 1},
+		{"late", 8 * units.Second, 1. / 3, 4, 1},
+	} {
+		rec := &Record{
+			Config: leafSpine(t), Times: []units.Time{0, 10 * units.Second}, Flows: []FlowTotal{{Name: "A"}, {Name: "B"}},
+			Wires: []network.Wire{{From: config.Endpoint{Node: "leaf1", Port: 1}, Rate: 50 * units.Mbps}}, Paths: [][][]int{{{0}, {0}}},
+		}
+		capacity := 50e6 * wireShare
+		var sent [2]float64
+		for at := units.Time(0); at <= 10*units.Second; at += 100 * units.Millisecond {
+			weight, part := 1.0, 1./3
+			if at >= tt.at {
+				weight, part = 6, 3./4
+			}
+			rec.Series = append(rec.Series, Point{At: at, Flows: []FlowPoint{
+				{Running: true, Weight: weight, Delivered: units.Bytes(sent[0])}, {Running: true, Weight: 2, Delivered: units.Bytes(sent[1])},
+			}})
+			sent[0] += part * capacity / 80
+			sent[1] += (1 - part) * capacity / 80
+		}
+		p, err := rec.phase(&s, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := p.Flows[0]
+		if a.Share == nil || math.Abs(a.Share.Share/capacity-tt.share) > 1e-6 || math.Abs(a.Error) > 1 || math.Abs(p.FromUS/1e6-tt.from) > 0.11 {
+			t.Errorf("%s: %+v, %+v", tt.name, p, a.Share)
+		}
+		if got := len(p.Actions) - len(phase.Actions); got != tt.changes || got > 0 && !strings.Contains(p.Actions[2], "A's weight becomes 6, by an operator at") {
+			t.Errorf("%s: actions %q", tt.name, p.Actions)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 // OneOf adds subcommands to a command that does nothing itself. Without a subcommand it fails.
 func OneOf(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(subcommands...)
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		var names []string
 		for _, s := range subcommands {
@@ -19,6 +20,9 @@ func OneOf(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 		}
 		want := strings.Join(names, ", ")
 		if len(args) > 0 {
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				want += ": did you mean " + strings.Join(near, " or ") + "?"
+			}
 			return fmt.Errorf("%s: %q is not allowed: want one of %s", cmd.Name(), args[0], want)
 		}
 		return fmt.Errorf("%s: nothing to do: want one of %s", cmd.Name(), want)

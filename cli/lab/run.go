@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/emulation"
 )
 
@@ -23,13 +25,22 @@ func newRunCommand() *cobra.Command {
 			"switches' P4Runtime servers are open on loopback.\n\n" + about(),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			switch out, err := command.OutputOf(c); {
+			case err != nil:
+				return err
+			case out.Format == command.YAML:
+				return errors.New("--output: yaml is not allowed: want table or json")
+			case out.Format == command.JSON && o.JSON == "":
+				o.JSON = "-"
+			}
 			err := o.Run(c.Context(), os.Stdout)
 			if errors.Is(err, context.Canceled) {
-				return fmt.Errorf("interrupted: nothing was measured to the end")
+				return command.Interrupted("nothing was measured to the end")
 			}
 			return err
 		},
 	}
+	command.AddOutputFlag(c)
 	f := c.Flags()
 	f.StringVarP(&o.File, "file", "f", "", "fabric file for soze, of any switches and at least three hosts (default: the built-in leaf-spine fabric, examples/leaf-spine.yaml)")
 	f.StringVar(&o.Scenario, "scenario", names[0], "what happens: "+strings.Join(names, ", "))
@@ -43,6 +54,13 @@ func newRunCommand() *cobra.Command {
 	f.StringVar(&o.Burst, "burst", "", "what each host sends at a time in the scenario's bursts, such as 64KB (default what the scenario says)")
 	f.BoolVar(&o.Predict, "predict", false, "set what the simulator predicts of a scenario with bursts beside what was measured")
 	f.StringVar(&o.Log, "log", "", "write the logs of controller and switches to this file, - for standard error")
+	command.CompleteFlag(c, "scenario", names...)
+	var variants []string
+	for _, s := range emulation.All() {
+		variants = append(variants, s.VariantNames()...)
+	}
+	slices.Sort(variants)
+	command.CompleteFlag(c, "variant", slices.Compact(variants)...)
 	return c
 }
 

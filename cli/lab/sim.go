@@ -2,7 +2,6 @@ package lab
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,14 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
 
 	"github.com/headgate/headgate/hosts/law/registry"
-	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/sim/experiment"
 	"github.com/headgate/headgate/units"
 )
@@ -32,7 +29,7 @@ func newSimCommand() *cobra.Command {
 }
 
 func newSimListCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the experiments that come with Headgate",
 		Args:  cobra.NoArgs,
@@ -41,18 +38,24 @@ func newSimListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			tw := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(tw, "EXPERIMENT\tFIGURE\tCPU TIME\tVERDICT\tTITLE")
+			var rows []listed
 			for _, f := range files {
 				row, err := listRow(f)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(tw, strings.Join(row, "\t"))
+				rows = append(rows, row)
 			}
-			return tw.Flush()
+			return command.Print(c, rows, func(w io.Writer) {
+				command.Row(w, "EXPERIMENT", "FIGURE", "CPU TIME", "VERDICT", "TITLE")
+				for _, r := range rows {
+					command.Row(w, r.Name, r.Figure, r.Took, r.Verdict, r.Title)
+				}
+			})
 		},
 	}
+	command.AddOutputFlag(c)
+	return c
 }
 
 // builtins returns the experiments that come with Headgate: by paper, figure and name.
@@ -86,24 +89,37 @@ func paperOrder(f *experiment.File) int {
 	return slices.Index(experiment.Papers, f.Figure.Paper)
 }
 
-// listRow is an experiment's line in the list: what it reproduces, and the duration and the outcome
+// listed is an experiment's line in the list: what it reproduces, and the duration and the outcome
 // of its recorded run.
-func listRow(f *experiment.File) ([]string, error) {
-	figure, took, verdict := "–", "–", "–"
+type listed struct {
+	Name    string `json:"name"`
+	Figure  string `json:"figure,omitempty"`
+	Took    string `json:"cpu_time,omitempty"`
+	Verdict string `json:"verdict,omitempty"`
+	Title   string `json:"title"`
+}
+
+func listRow(f *experiment.File) (listed, error) {
+	row := listed{Name: f.Name, Title: f.Title}
 	if f.Figure != nil {
-		figure, verdict = f.Figure.Paper+" "+f.Figure.Number, "not run"
+		row.Figure, row.Verdict = f.Figure.Paper+" "+f.Figure.Number, "not run"
 	}
 	rec, stale, err := f.Recorded()
-	if err != nil {
-		return nil, err
-	}
-	if rec != nil {
-		took, verdict = fmt.Sprintf("%.3g s", rec.CPUSeconds), experiment.Sum(rec.Judgements)
+	if err == nil && rec != nil {
+		row.Took, row.Verdict = fmt.Sprintf("%.3g s", rec.CPUSeconds), experiment.Sum(rec.Judgements)
 		if stale {
-			verdict += " (stale: of another text of the file)"
+			row.Verdict += " (stale: of another text of the file)"
 		}
 	}
-	return []string{f.Name, figure, took, verdict, f.Title}, nil
+	return row, err
+}
+
+// experimentName completes the name of an experiment, or of a file.
+func experimentName(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return command.Matching(experiment.Builtin(), typed), cobra.ShellCompDirectiveDefault
 }
 
 func newSimLawsCommand() *cobra.Command {
@@ -131,7 +147,8 @@ func newSimRunCommand() *cobra.Command {
 		Short: "Run an experiment and print its results beside the paper's",
 		Long: `Run an experiment and print its results beside the paper's. The exit code is 1 where a claim of the
 file disagrees with them.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: experimentName,
 		RunE: func(c *cobra.Command, args []string) error {
 			open := experiment.Open
 			if full {
@@ -176,7 +193,8 @@ file disagrees with them.`,
 	c.Flags().IntVar(&b.Jobs, "jobs", 0, "runs at a time (0: as many as there are processors for)")
 	c.Flags().IntVar(&b.Cores, "cores", 0, "processors that work on one run (0: as many as there are for each); results are the same for any number")
 	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
-	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON")
+	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON, as -o json does")
+	command.AddOutputFlag(c)
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1, for job arrays; see sim merge")
 	return c
 }
@@ -200,7 +218,8 @@ func newSimMergeCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&out, "out", "", "write tables, CSV series and plots below this directory")
-	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON")
+	c.Flags().BoolVar(&asRaw, "json", false, "print the report as JSON, as -o json does")
+	command.AddOutputFlag(c)
 	return c
 }
 
@@ -216,7 +235,7 @@ func parseShard(s string) (i, n int, err error) {
 }
 
 // errInterrupted makes the command fail after it has written its partial results.
-var errInterrupted = errors.New("interrupted: the results are partial")
+const errInterrupted = command.Interrupted("the results are partial")
 
 // verdict makes a command fail, after it has written its results, where they disagree with what the experiment claims.
 func verdict(rep *experiment.Report) error {
@@ -230,11 +249,16 @@ func verdict(rep *experiment.Report) error {
 
 // deliver prints and writes a report.
 func deliver(c *cobra.Command, rep *experiment.Report, out string, raw bool) error {
+	o, err := command.OutputOf(c)
 	if raw {
-		if err := jsonfile.Encode(c.OutOrStdout(), rep); err != nil {
-			return err
-		}
-	} else if err := rep.WriteTable(c.OutOrStdout()); err != nil {
+		o.Format = command.JSON
+	}
+	if err == nil && o.Format == command.Table {
+		err = rep.WriteTable(o.Out)
+	} else if err == nil {
+		err = o.Value(rep, nil)
+	}
+	if err != nil {
 		return err
 	}
 	if out != "" {

@@ -20,7 +20,8 @@ func newSimCyclesCommand() *cobra.Command {
 		Short: "Say whether an experiment's paths can deadlock under PFC, as they are and after failures of links",
 		Long: `Say whether an experiment's paths can deadlock under PFC, as they are and after failures of links.
 The exit code is 1 where they can.`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: experimentName,
 		RunE: func(c *cobra.Command, args []string) error {
 			if failures < 0 || failures > 2 {
 				return fmt.Errorf("--any-k-failures: %d is not allowed: want 0 to 2", failures)

@@ -2,9 +2,12 @@ package lab
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
 
 	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/stf"
@@ -42,10 +45,10 @@ func newStfCommand() *cobra.Command {
 			if err := stf.Run(prog, test, engine.Options{Queues: queues}); err != nil {
 				return fmt.Errorf("%s: %w", args[1], err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: pass\n", args[1])
-			return nil
+			return command.Print(cmd, map[string]any{"test": args[1], "pass": true}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s: pass\n", args[1]) })
 		},
 	}
+	command.AddOutputFlag(cmd)
 	cmd.Flags().IntVar(&queues, "priority-queues", queues, fmt.Sprintf("number `N` of queues of a port, 1 to %d", tm.MaxQueues))
 	return cmd
 }

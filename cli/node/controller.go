@@ -25,8 +25,9 @@ func newControllerCommand() *cobra.Command {
 	var format service.Format
 	var verbose, replace, acceptLoss bool
 	c := &cobra.Command{
-		Use:   "controller",
-		Short: "Run the daemon against switches that are already there",
+		Annotations: map[string]string{command.Daemon: "true"},
+		Use:         "controller",
+		Short:       "Run the daemon against switches that are already there",
 		Long: "Brings every switch of the fabric file in line over P4Runtime and keeps it there, and serves the\n" +
 			"gRPC API and Prometheus metrics, until it is interrupted. Switches keep what they hold. Switches\n" +
 			"that cannot be reached are shown by `headgate get switches` and tried again for ever.\n\n" +

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cli/command"
-
+	"github.com/headgate/headgate/hosts/law/registry"
 	"github.com/headgate/headgate/hosts/standalone"
 	"github.com/headgate/headgate/internal/service"
 )
@@ -16,8 +16,9 @@ func newHostCommand() *cobra.Command {
 	var format service.Format
 	var profile string
 	cmd := &cobra.Command{
-		Use:   "host",
-		Short: "run a host agent on a real interface",
+		Annotations: map[string]string{command.Daemon: "true"},
+		Use:         "host",
+		Short:       "run a host agent on a real interface",
 		Long: `Sends flows of RoCEv2 data with a maxQD shim from a network interface, answers those of
 other hosts, runs the congestion law, obeys PFC frames, and takes weights and PrioPlus'
 channels from the controller. It needs CAP_NET_RAW.
@@ -43,6 +44,7 @@ channels from the controller. It needs CAP_NET_RAW.
 	}
 	opts.AddFlags(cmd.Flags())
 	cmd.AddCommand(tcpCommands()...)
+	command.CompleteFlag(cmd, "law", registry.Names()...)
 	cmd.Flags().Var(&format, "log-format", service.FormatUsage)
 	cmd.Flags().StringVar(&profile, "pprof", "", service.ProfileUsage)
 	return cmd

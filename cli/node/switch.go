@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/softswitch/standalone"
 )
 
@@ -10,8 +11,9 @@ import (
 // set after --, so the command parses them itself, without cobra.
 func newSwitchCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "switch [flags] [PROGRAM.json] [-- flags of the target]",
-		Short: "Run the embedded P4 switch on network interfaces",
+		Annotations: map[string]string{command.Daemon: "true"},
+		Use:         "switch [flags] [PROGRAM.json] [-- flags of the target]",
+		Short:       "Run the embedded P4 switch on network interfaces",
 		Long: "Run the embedded P4 switch on network interfaces, with the flags of BMv2's simple_switch_grpc.\n\n" +
 			"  headgate switch --device-id 1 -i 1@veth1 -i 2@veth2 --no-p4 -- --grpc-server-addr 127.0.0.1:9559 --cpu-port 510\n\n" + standalone.Usage(),
 		DisableFlagParsing: true,

@@ -14,8 +14,9 @@ func tcpCommands() []*cobra.Command {
 	opts := tcp.NewOptions()
 	var format service.Format
 	cmd := &cobra.Command{
-		Use:   "tcp",
-		Short: "govern the TCP connections of this machine's applications",
+		Annotations: map[string]string{command.Daemon: "true"},
+		Use:         "tcp",
+		Short:       "govern the TCP connections of this machine's applications",
 		Long: `Runs Söze inside the kernel's TCP by eBPF, so that connections of applications as they are share a bottleneck
 by weight. Both ends need it. Connections that begin while it is attached are governed; what is attached stays when
 this command ends, and is removed by --detach. It needs root, Linux 6.4 or later, bpffs and cgroup v2.`,

@@ -22,6 +22,7 @@ func newAuditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Copy or verify the whole audit log (controller.audit)",
 	}
+	command.AddOutputFlag(c)
 	from := uint64(1)
 	verify := &cobra.Command{
 		Use: "verify FILE", Short: "Check that no line of an audit log, or of a copy, was changed or removed, with FILE.head beside it, and FILE.NUMBER where it has such parts", Args: cobra.ExactArgs(1),
@@ -30,8 +31,7 @@ func newAuditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is whole: %s, the last one's SHA-256 is %s\n", args[0], units.Count(last+1-from, "line"), hash)
-			return err
+			return printFile(c, auditFile{args[0], last + 1 - from, fmt.Sprint(hash)}, "%s is whole: %s, the last one's SHA-256 is %s\n", args[0], units.Count(last+1-from, "line"), hash)
 		},
 	}
 	export := askWith("export FILE", "Copy the controller's audit log to a new file, with FILE.head, which says where it ends; - writes the lines to standard output", cobra.ExactArgs(1),
@@ -40,6 +40,13 @@ func newAuditCommand() *cobra.Command {
 		c.Flags().Uint64Var(&from, "from", from, "the `number` of the first line that is there, where older parts were moved away")
 	}
 	return command.OneOf(c, export, verify)
+}
+
+// auditFile is the JSON of a file that was verified or written.
+type auditFile struct {
+	File  string `json:"file"`
+	Lines uint64 `json:"lines"`
+	Last  string `json:"last_sha256,omitempty"`
 }
 
 func exportAudit(ctx context.Context, e *env, name string, from uint64) error {
@@ -70,8 +77,7 @@ func exportAudit(ctx context.Context, e *env, name string, from uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "%s has %s\n", name, units.Count(last+1-from, "line"))
-	return err
+	return e.Value(auditFile{File: name, Lines: last + 1 - from}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s has %s\n", name, units.Count(last+1-from, "line")) })
 }
 
 // copyAudit writes the lines as they come and returns what says where they end.

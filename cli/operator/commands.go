@@ -9,6 +9,6 @@ func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		newStateCommand(), newAuditCommand(), newExplainCommand(), newDoctorCommand(), newPlanCommand(), newApplyCommand(),
 		newConfirmCommand(), newHistoryCommand(), newRollbackCommand(), newGetCommand(), newWatchCommand(), newSetCommand(),
-		newDeleteCommand(), newReplaceCommand(),
+		newDeleteCommand(), newReplaceCommand(), newVersionCommand(),
 	}
 }

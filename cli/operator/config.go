@@ -8,7 +8,7 @@ import (
 
 // fileFlag adds -f and -o.
 func fileFlag(cmd *cobra.Command, file *string) {
-	addOutputFlag(cmd)
+	command.AddOutputFlag(cmd)
 	cmd.Flags().StringVarP(file, "file", "f", "", "configuration `file`, - for standard input")
 	command.Require(cmd, "file")
 }

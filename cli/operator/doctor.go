@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/cli/operator/doctor"
@@ -24,10 +27,10 @@ func newDoctorCommand() *cobra.Command {
 	var file string
 	c := askWith("doctor", "Look for what keeps a fabric from working: clocks, ports, certificates, switches", cobra.NoArgs,
 		func(ctx context.Context, e *env, _ []string) error { return diagnose(ctx, e, file) })
-	c.Long = "Checks from this machine, and prints a line for each thing: ok, WARN or FAIL with a remedy, or why it was not\n" +
-		"checked. With -f it looks at what a fabric file names too: certificates, addresses, each switch. It ends with\n" +
-		"exit code 1 when a check failed, and changes nothing."
-	addOutputFlag(c)
+	c.Long = "Checks from this machine, and prints for each thing ok, INFO, WARN or FAIL with a remedy, or why it was not\n" +
+		"checked. What is the same for several switches, such as what their target cannot do, stands there once.\n" +
+		"With -f it looks at what a fabric file names too: certificates, addresses, each switch. It ends with exit code 1 when a check failed, and changes nothing."
+	command.AddOutputFlag(c)
 	c.Flags().StringVarP(&file, "file", "f", "", "fabric `file` whose certificates, addresses and switches to check")
 	return c
 }
@@ -53,10 +56,10 @@ func diagnose(ctx context.Context, e *env, file string) error {
 		list = append(list, ofFile(ctx, file, answers)...)
 	} else {
 		list = append(list,
-			doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Unchecked, Text: "no -f: nor its addresses"},
-			doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Unchecked, Text: "no -f: which switches to ask for their interfaces is not known"})
+			doctor.Finding{Area: "certificates", Subject: "fabric file", Verdict: doctor.Info, Text: doctor.NotChecked + "no -f: nor its addresses"},
+			doctor.Finding{Area: "MTU", Subject: "links", Verdict: doctor.Info, Text: doctor.NotChecked + "no -f: which switches to ask for their interfaces is not known"})
 	}
-	list = append(list, doctor.Finding{Area: "clock", Subject: "switches", Verdict: doctor.Unchecked, Text: "P4Runtime tells no time"})
+	list = append(list, doctor.Finding{Area: "clock", Subject: "switches", Verdict: doctor.Info, Text: doctor.NotChecked + "P4Runtime tells no time"})
 	return showFindings(e, list)
 }
 
@@ -67,9 +70,9 @@ func ofController(ctx context.Context, e *env) []doctor.Finding {
 	answered := e.Now()
 	switch {
 	case err != nil:
-		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Unchecked, Text: (&callError{e.Server, err}).Error()}}
+		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Info, Text: doctor.NotChecked + (&callError{e.Server, err}).Error()}}
 	case f.GetTime() == nil:
-		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Unchecked, Text: "the controller is of an earlier version, which does not tell its time and build"}}
+		return []doctor.Finding{{Area: "clock", Subject: "controller", Verdict: doctor.Info, Text: doctor.NotChecked + "the controller is of an earlier version, which does not tell its time and build"}}
 	}
 	return []doctor.Finding{doctor.Clock(f.GetTime().AsTime(), asked, answered), doctor.Build(f.GetBuild(), version.String())}
 }
@@ -78,7 +81,7 @@ func ofController(ctx context.Context, e *env) []doctor.Finding {
 func ofHosts(ctx context.Context, e *env) []doctor.Finding {
 	r, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
 	if err != nil {
-		return []doctor.Finding{{Area: "clock", Subject: "hosts", Verdict: doctor.Unchecked, Text: (&callError{e.Server, err}).Error()}}
+		return []doctor.Finding{{Area: "clock", Subject: "hosts", Verdict: doctor.Info, Text: doctor.NotChecked + (&callError{e.Server, err}).Error()}}
 	}
 	return doctor.HostClocks(r.GetHosts())
 }
@@ -112,21 +115,64 @@ func showFindings(e *env, list []doctor.Finding) error {
 		}
 	}
 	var err error
-	if e.Format == Table {
-		err = e.table(func(w io.Writer) {
-			row(w, "AREA", "SUBJECT", "VERDICT", "WHAT", "REMEDY")
-			for _, f := range list {
-				row(w, f.Area, f.Subject, f.Verdict, f.Text, f.Remedy)
+	if e.Format == command.Table {
+		err = e.Tabs(func(w io.Writer) {
+			row(w, "VERDICT", "AREA", "SUBJECT", "WHAT")
+			for _, f := range shared(list) {
+				drawFinding(w, f)
 			}
 		})
 	} else {
 		var text []byte
 		if text, err = json.Marshal(list); err == nil {
-			err = e.raw(text)
+			err = e.Raw(text)
 		}
 	}
 	if failed > 0 {
 		err = errors.Join(err, fmt.Errorf("%d of %d checks failed", failed, len(list)))
 	}
 	return err
+}
+
+// The widest cells of doctor's table, which is 120 columns wide with the verdict, the area and spaces.
+const (
+	widestSubject = 32
+	widestText    = 60
+)
+
+// drawFinding writes a finding in lines of at most 120 columns, its remedy behind an arrow.
+func drawFinding(w io.Writer, f doctor.Finding) {
+	text := strings.Split(ansi.Wrap(f.Text, widestText, ""), "\n")
+	if f.Remedy != "" {
+		text = append(text, strings.Split(ansi.Wrap("→ "+f.Remedy, widestText, ""), "\n")...)
+	}
+	subject := ansi.Truncate(f.Subject, widestSubject, "…")
+	row(w, f.Verdict, f.Area, subject, text[0])
+	for _, line := range text[1:] {
+		_, _ = fmt.Fprintf(w, "\t\t\t%s\n", command.Clean(line))
+	}
+}
+
+// shared makes findings that say the same of several switches one, so that a fabric has the rows of its
+// kinds of target.
+func shared(list []doctor.Finding) (out []doctor.Finding) {
+	at, subjects := map[doctor.Finding]int{}, []*column{}
+	for _, f := range list {
+		key := f
+		key.Subject = ""
+		key.Remedy = strings.ReplaceAll(f.Remedy, f.Subject, "NAME")
+		i, seen := at[key]
+		if !seen {
+			i = len(out)
+			at[key] = i
+			out, subjects = append(out, f), append(subjects, &column{})
+		} else {
+			out[i].Remedy = key.Remedy
+		}
+		subjects[i].switches = append(subjects[i].switches, f.Subject)
+	}
+	for i := range out {
+		out[i].Subject = subjects[i].head()
+	}
+	return out
 }

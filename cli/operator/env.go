@@ -36,29 +36,12 @@ func defaultServer() string {
 // maxAnswer is the largest answer of the controller in bytes. A million flows fit.
 const maxAnswer = 256 << 20
 
-// Format is the format of results.
-type Format string
-
-// The formats.
-const (
-	Table Format = "table"
-	wide  Format = "wide" // a Table with more columns
-	JSON  Format = "json"
-	YAML  Format = "yaml"
-)
-
-// addOutputFlag adds -o to a command and its subcommands.
-func addOutputFlag(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringP("output", "o", string(Table), "`format` of the output: table, wide (more columns where there are any), json or yaml; also HEADGATE_OUTPUT")
-}
-
 // env is the environment of an operator's command.
 type env struct {
-	Server   string
-	Format   Format
-	Wide     bool // a Table has all columns
+	Server string
+	Named  bool // Server was named by a flag or the environment
+	command.Output
 	In       io.Reader
-	Out      io.Writer
 	Terminal bool // Out is a terminal, so it can show live tables
 	Now      func() time.Time
 
@@ -72,20 +55,15 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &env{Server: v.GetString("server"), Format: Format(v.GetString("output")), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Now: time.Now}
+	e := &env{Server: v.GetString("server"), In: cmd.InOrStdin(), Now: time.Now}
+	if e.Output, err = command.OutputOf(cmd); err != nil {
+		return nil, err
+	}
 	if f, ok := e.Out.(*os.File); ok {
 		e.Terminal = term.IsTerminal(f.Fd())
 	}
-	switch e.Format {
-	case Table, JSON, YAML:
-	case "":
-		e.Format = Table
-	case wide:
-		e.Format, e.Wide = Table, true
-	default:
-		return nil, fmt.Errorf("--output: %q is not allowed: want table, wide, json or yaml", e.Format)
-	}
-	if _, named := os.LookupEnv("HEADGATE_SERVER"); !named && !cmd.Flags().Changed("server") {
+	_, e.Named = os.LookupEnv("HEADGATE_SERVER")
+	if e.Named = e.Named || cmd.Flags().Changed("server"); !e.Named {
 		e.Server = defaultServer()
 	}
 	if path, socket := strings.CutPrefix(e.Server, "unix:"); !socket || path == "" {

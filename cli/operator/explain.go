@@ -6,7 +6,10 @@ import (
 	"io"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cli/command"
 
 	"github.com/headgate/headgate/controller/config/reference"
 	"github.com/headgate/headgate/internal/jsonfile"
@@ -35,7 +38,8 @@ func newExplainCommand() *cobra.Command {
 			return explainKey(e, strings.Join(args, ""))
 		},
 	}
-	addOutputFlag(c)
+	command.AddOutputFlag(c)
+	arguments(c, keyPaths)
 	c.Flags().BoolVar(&schema, "schema", false, "print a JSON schema of the fabric file, or of a policy for the key policy")
 	return c
 }
@@ -68,7 +72,7 @@ func explainKey(e *env, path string) error {
 		_, top, _ := reference.Find(keys, "")
 		return fmt.Errorf("%q is no key: want one of %s, or one below them", path, names(top))
 	}
-	if e.Format != Table {
+	if e.Format != command.Table {
 		list := below
 		if ok {
 			list = append([]reference.Key{key}, below...)
@@ -77,14 +81,14 @@ func explainKey(e *env, path string) error {
 		if err != nil {
 			return err
 		}
-		return e.raw(text)
+		return e.Raw(text)
 	}
 	if ok {
 		_, _ = fmt.Fprintf(e.Out, "%s: %s", key.Path, key.Allowed)
 		if !key.Holds {
 			_, _ = fmt.Fprintf(e.Out, "\ndefault: %s", key.Default)
 		}
-		_, _ = fmt.Fprintf(e.Out, "\n\n%s\n", fold(key.Description, 100))
+		_, _ = fmt.Fprintf(e.Out, "\n\n%s\n", ansi.Wordwrap(strings.Join(strings.Fields(key.Description), " "), 100, ""))
 	}
 	if len(below) == 0 {
 		return nil
@@ -92,7 +96,7 @@ func explainKey(e *env, path string) error {
 	if ok {
 		_, _ = fmt.Fprintln(e.Out)
 	}
-	return e.table(func(w io.Writer) {
+	return e.Tabs(func(w io.Writer) {
 		row(w, "KEY", "DEFAULT", "ALLOWED")
 		for _, k := range below {
 			value := k.Default
@@ -118,23 +122,4 @@ func names(keys []reference.Key) string {
 		list = append(list, k.Path[strings.LastIndexByte(k.Path, '.')+1:])
 	}
 	return strings.Join(list, ", ")
-}
-
-// fold breaks a text into lines of at most so many bytes, where words allow.
-func fold(text string, width int) string {
-	var b strings.Builder
-	column := 0
-	for i, w := range strings.Fields(text) {
-		switch {
-		case i > 0 && column+1+len(w) > width:
-			b.WriteByte('\n')
-			column = 0
-		case i > 0:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(w)
-		column += len(w)
-	}
-	return b.String()
 }

@@ -53,7 +53,7 @@ func follow[M any, P interface {
 		}
 	}
 	switch {
-	case e.Format != Table:
+	case e.Format != command.Table:
 		return receive(func(m P) error { return e.line(m) })
 	case e.Terminal && f.draw != nil:
 		var mu sync.Mutex
@@ -62,7 +62,7 @@ func follow[M any, P interface {
 			defer mu.Unlock()
 			var out bytes.Buffer
 			// Writing a table to memory cannot fail.
-			_ = (&env{Out: &out}).table(f.draw)
+			_ = (command.Output{Out: &out}).Tabs(f.draw)
 			return out.String()
 		}, func() error {
 			return receive(func(m P) error {
@@ -93,12 +93,16 @@ func live(ctx context.Context, e *env, picture func() string, run func() error) 
 	if f, ok := e.In.(*os.File); !ok || !term.IsTerminal(f.Fd()) {
 		options = append(options, tea.WithInput(nil))
 	}
-	p := tea.NewProgram(&screen{picture: picture}, options...)
+	shown := &screen{picture: picture}
+	p := tea.NewProgram(shown, options...)
 	ended := make(chan error, 1)
 	go func() { ended <- run(); p.Quit() }()
 	_, err := p.Run()
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
 		err = nil
+	}
+	if err == nil && shown.interrupted {
+		err = context.Canceled
 	}
 	if err != nil {
 		return err
@@ -114,6 +118,7 @@ func live(ctx context.Context, e *env, picture func() string, run func() error) 
 // screen is a bubbletea model that only draws.
 type screen struct {
 	picture       func() string
+	interrupted   bool // by ctrl-c
 	text          string
 	width, height int
 }
@@ -135,6 +140,7 @@ func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		s.width, s.height = m.Width, m.Height
 	case tea.KeyPressMsg:
 		if k := m.String(); k == "q" || k == "ctrl+c" || k == "esc" {
+			s.interrupted = k == "ctrl+c"
 			return s, tea.Quit
 		}
 	}

@@ -262,6 +262,7 @@ func newGetCommand() *cobra.Command {
 	})
 	for _, c := range []*cobra.Command{weights, audit} {
 		c.Flags().StringVar(&app, "app", "", "only this `application`")
+		completeFlag(c, "app", applicationNames)
 	}
 	audit.Flags().Uint32VarP(&last, "last", "n", 100, "`number` of entries")
 
@@ -270,15 +271,17 @@ func newGetCommand() *cobra.Command {
 		return getStatus(ctx, e, feature)
 	})
 	status.Flags().StringVar(&feature, "feature", "", "only this `feature`, such as buffer")
+	completeFlag(status, "feature", featureNames)
 
 	var recent uint32
 	one := askWith("switch NAME", "All that is known of one switch", cobra.ExactArgs(1), func(ctx context.Context, e *env, args []string) error {
 		return getSwitch(ctx, e, args[0], recent)
 	})
+	arguments(one, switchNames)
 	one.Flags().Uint32Var(&recent, "recent", 10, "`number` of its last events to show")
 
 	cmd := &cobra.Command{Use: "get", Short: "Show the fabric, its switches and their status, links, flows, weights, priorities or the audit log"}
-	addOutputFlag(cmd)
+	command.AddOutputFlag(cmd)
 	return command.OneOf(cmd, fabric,
 		ask("switches", "Each switch's session, ports and what its target cannot do", getSwitches),
 		one, status,

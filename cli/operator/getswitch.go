@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/units"
 )
 
@@ -21,7 +22,7 @@ func getSwitch(ctx context.Context, e *env, name string, recent uint32) error {
 		return fmt.Errorf("the controller answered with %s, want %q alone: it is of another version", units.Count(n, "switch"), name)
 	}
 	s := r.GetSwitches()[0]
-	if e.Format != Table {
+	if e.Format != command.Table {
 		return e.print(s, nil)
 	}
 	f, err := e.fabric().GetFabric(ctx, &pb.GetFabricRequest{})
@@ -38,7 +39,7 @@ func getSwitch(ctx context.Context, e *env, name string, recent uint32) error {
 		var b strings.Builder
 		sub := *e
 		sub.Out = &b
-		if err := sub.table(part); err != nil {
+		if err := sub.Tabs(part); err != nil {
 			return err
 		}
 		if i > 0 && b.Len() > 0 {
@@ -48,7 +49,7 @@ func getSwitch(ctx context.Context, e *env, name string, recent uint32) error {
 			return err
 		}
 	}
-	return e.table(func(w io.Writer) { drawMatrix(w, r.GetSwitches()) })
+	return e.Tabs(func(w io.Writer) { drawMatrix(w, r.GetSwitches()) })
 }
 
 func (e *env) drawSession(w io.Writer, s *pb.SwitchStatus) {

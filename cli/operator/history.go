@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cli/command"
+
 	pb "github.com/headgate/headgate/api/headgate/v1"
 )
 
@@ -24,8 +26,8 @@ func newHistoryCommand() *cobra.Command {
 		_, err = io.WriteString(e.Out, c.GetConfig())
 		return err
 	})
-	addOutputFlag(cmd)
-	return cmd
+	command.AddOutputFlag(cmd)
+	return arguments(cmd, generations)
 }
 
 func listHistory(ctx context.Context, e *env) error {
@@ -84,9 +86,9 @@ func newRollbackCommand() *cobra.Command {
 		}
 		return apply(ctx, e, &r)
 	})
-	addOutputFlag(cmd)
+	command.AddOutputFlag(cmd)
 	applyFlags(cmd, &r)
-	return cmd
+	return arguments(cmd, generations)
 }
 
 // newConfirmCommand lets a configuration stay that was applied with --confirm.
@@ -105,6 +107,6 @@ func newConfirmCommand() *cobra.Command {
 		}
 		return e.print(r, func(w io.Writer) { _, _ = fmt.Fprintf(w, "generation %d stays\n", r.GetGeneration()) })
 	})
-	addOutputFlag(cmd)
-	return cmd
+	command.AddOutputFlag(cmd)
+	return arguments(cmd, generations)
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func root(run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: "headgate", RunE: run}
 	command.AddServerFlags(cmd)
-	addOutputFlag(cmd)
+	command.AddOutputFlag(cmd)
 	return cmd
 }
 
@@ -50,11 +50,11 @@ func TestEnvironment(t *testing.T) {
 	for _, tt := range []struct {
 		args   []string
 		server string
-		format Format
+		format command.Format
 	}{
-		{nil, "10.0.0.9:1", YAML},
-		{[]string{"--server", "10.0.0.8:2", "-o", "json"}, "10.0.0.8:2", JSON},
-		{[]string{"--server", "unix:/run/x.sock"}, "unix:/run/x.sock", YAML},
+		{nil, "10.0.0.9:1", command.YAML},
+		{[]string{"--server", "10.0.0.8:2", "-o", "json"}, "10.0.0.8:2", command.JSON},
+		{[]string{"--server", "unix:/run/x.sock"}, "unix:/run/x.sock", command.YAML},
 	} {
 		cmd := root(func(cmd *cobra.Command, _ []string) error {
 			e, err := newEnv(cmd)
@@ -89,16 +89,16 @@ func TestServerMustBeHostAndPort(t *testing.T) {
 func TestFormats(t *testing.T) {
 	m := &pb.Budget{Application: "007", Limit: 1.5}
 	for _, tt := range []struct {
-		format Format
+		format command.Format
 		print  string
 		line   string
 	}{
-		{JSON, "{\n  \"application\": \"007\",\n  \"limit\": 1.5,\n  \"used\": 0\n}\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
-		{YAML, "application: \"007\"\nlimit: 1.5\nused: 0\n", "---\napplication: \"007\"\nlimit: 1.5\nused: 0\n"},
-		{Table, "a  b\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
+		{command.JSON, "{\n  \"application\": \"007\",\n  \"limit\": 1.5,\n  \"used\": 0\n}\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
+		{command.YAML, "application: \"007\"\nlimit: 1.5\nused: 0\n", "---\napplication: \"007\"\nlimit: 1.5\nused: 0\n"},
+		{command.Table, "a  b\n", `{"application":"007","limit":1.5,"used":0}` + "\n"},
 	} {
 		var out bytes.Buffer
-		e := &env{Format: tt.format, Out: &out}
+		e := &env{Output: command.Output{Format: tt.format, Out: &out}}
 		if err := e.print(m, func(w io.Writer) { row(w, "a", "b") }); err != nil || out.String() != tt.print {
 			t.Errorf("%s: print = %q, %v", tt.format, out.String(), err)
 		}
@@ -148,7 +148,7 @@ func TestLiveTable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	shot := &screenshot{want: "applications  2", end: cancel}
-	e := &env{Format: Table, Terminal: true, In: strings.NewReader(""), Out: shot}
+	e := &env{Output: command.Output{Format: command.Table, Out: shot}, Terminal: true, In: strings.NewReader("")}
 	seen := map[string]bool{}
 	err := follow(ctx, e, &samples{ctx: ctx, hold: true}, follower[*pb.Budget]{
 		record: func(b *pb.Budget) { seen[b.GetApplication()] = true },
@@ -165,7 +165,7 @@ func TestLiveTable(t *testing.T) {
 		t.Errorf("drawn: %q", shot)
 	}
 	var out bytes.Buffer
-	err = follow(t.Context(), &env{Format: Table, Out: &out}, &samples{}, follower[*pb.Budget]{
+	err = follow(t.Context(), &env{Output: command.Output{Format: command.Table, Out: &out}}, &samples{}, follower[*pb.Budget]{
 		lines: func(b *pb.Budget) []string { return []string{b.GetApplication() + "\a"} },
 	})
 	if err != nil || out.String() != "app1?\napp2?\n" {

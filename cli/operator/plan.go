@@ -2,126 +2,136 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/headgate/headgate/cli/command"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
+	"github.com/headgate/headgate/controller/daemon"
 	"github.com/headgate/headgate/units"
 )
 
+// planOptions are the flags of plan.
+type planOptions struct {
+	file          string
+	failures      uint32
+	show, offline bool
+	preview       previewFlags
+}
+
 // newPlanCommand shows what apply would change.
 func newPlanCommand() *cobra.Command {
-	var (
-		file     string
-		failures uint32
-		show     bool
-		p        previewFlags
-		cmd      *cobra.Command
-	)
+	var o planOptions
+	var cmd *cobra.Command
 	cmd = ask("plan -f FABRIC.yaml", "Show what applying a configuration would change: exit code 0 nothing, 2 something, 1 on errors", func(ctx context.Context, e *env) error {
-		if err := p.check(cmd.Flags(), show, "--preview"); err != nil {
+		if err := o.preview.check(cmd.Flags(), o.show, "--preview"); err != nil {
 			return err
 		}
-		if show {
-			return plan(ctx, e, file, failures, &p)
-		}
-		return plan(ctx, e, file, failures, nil)
+		return plan(ctx, e, &o)
 	})
-	fileFlag(cmd, &file)
-	cmd.Flags().Uint32Var(&failures, "any-k-failures", 0, "look for routes that may deadlock while up to so many links fail: 0 to 2")
-	cmd.Flags().BoolVar(&show, "preview", false, "predict what the change does to traffic, by simulation in this process")
-	p.add(cmd.Flags())
+	cmd.Long = "Shows what `headgate apply` would change: keys of the configuration, what follows from them in the\n" +
+		"controller and on hosts, and each entry of each switch, as + for what is new, ~ for what differs and\n" +
+		"- for what goes. The exit code is 0 when nothing would change, 2 when anything would, 1 on errors.\n\n" +
+		"Where no controller answers and none is named, or with --offline, it checks the file and shows what\n" +
+		"empty switches would get, table by table; -o wide lists the entries."
+	cmd.Example = `  headgate plan -f examples/leaf-spine.yaml
+  headgate plan -f examples/leaf-spine.yaml --offline -o wide
+  headgate plan -f examples/leaf-spine.yaml -o json`
+	fileFlag(cmd, &o.file)
+	cmd.Flags().Uint32Var(&o.failures, "any-k-failures", 0, "look for routes that may deadlock while up to so many links fail: 0 to 2")
+	cmd.Flags().BoolVar(&o.show, "preview", false, "predict what the change does to traffic, by simulation in this process")
+	cmd.Flags().BoolVar(&o.offline, "offline", false, "ask no controller: check the file and show what empty switches would get")
+	o.preview.add(cmd.Flags())
 	return cmd
 }
 
-// plan shows what apply would change, and with p what that does to traffic. If apply would change anything it
-// returns an error for ExitChanges.
-func plan(ctx context.Context, e *env, name string, failures uint32, p *previewFlags) error {
-	file, text, err := command.ReadConfig(e.In, name)
+// plan shows what apply would change, with o.show what that does to traffic too. If apply would change
+// anything it returns ErrChanges.
+func plan(ctx context.Context, e *env, o *planOptions) error {
+	file, text, err := command.ReadConfig(e.In, o.file)
 	if err != nil {
 		return err
 	}
-	r, err := e.fabric().PlanConfig(ctx, &pb.PlanConfigRequest{Config: text, File: file, Failures: failures})
+	var r *pb.PlanConfigResponse
+	why := "--offline"
+	if !o.offline {
+		r, err = e.fabric().PlanConfig(ctx, &pb.PlanConfigRequest{Config: text, File: file, Failures: o.failures})
+	}
+	offline := o.offline
+	if _, unreached := unreachable(status.Convert(err).Message()); status.Code(err) == codes.Unavailable && unreached && !e.Named && !o.show {
+		offline, why = true, "no controller answers at "+e.Server
+	}
+	if offline {
+		r, err = daemon.Offline(ctx, file, text, int(o.failures))
+	}
 	if err != nil {
 		return err
 	}
-	changes := len(r.GetController())
-	for _, s := range r.GetSwitches() {
-		changes += len(s.GetChanges())
+	draw := func(w io.Writer) { drawPlan(w, file, r, mostLines) }
+	switch {
+	case o.show && offline:
+		return errors.New("--preview: want a controller, which knows the traffic")
+	case o.show:
+		err = o.preview.print(ctx, e, r, file, text, func(w io.Writer) { drawPlan(w, file, r, fewLines) })
+	case offline && !e.Wide:
+		err = e.print(r, func(w io.Writer) { drawHolds(w, file, why, r) })
+	default:
+		err = e.print(r, draw)
 	}
-	if p == nil {
-		err = e.print(r, func(w io.Writer) { drawPlan(w, file, r, mostLines) })
-	} else {
-		err = p.print(ctx, e, r, file, text, func(w io.Writer) { drawPlan(w, file, r, fewLines) })
+	if err == nil && (len(r.GetController()) > 0 || slices.ContainsFunc(r.GetSwitches(), func(s *pb.SwitchPlan) bool { return len(s.GetChanges()) > 0 })) {
+		err = ErrChanges
 	}
-	if err != nil {
-		return err
-	}
-	if changes > 0 {
-		return ErrChanges
-	}
-	return nil
+	return err
 }
+
+// signs stand before changes.
+var signs = map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
 
 // drawPlan lists at most so many changes of one kind to one table.
 func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
-	signs := map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND_MODIFY: "~", pb.Change_KIND_DELETE: "-"}
 	count := map[pb.Change_Kind]int{}
 	touched := 0
-	for _, n := range r.GetNotes() {
-		_, _ = fmt.Fprintf(w, "! %s\n", command.Clean(n))
-	}
+	drawNotes(w, "", r.GetNotes())
 	if own := r.GetController(); len(own) > 0 {
 		_, _ = fmt.Fprintln(w, "controller:")
-		for _, c := range own {
-			_, _ = fmt.Fprintf(w, "  %s %s\n", signs[c.GetKind()], command.Clean(c.GetText()))
-		}
+		drawChanges(w, own, most)
 	}
 	for _, s := range r.GetSwitches() {
-		unreachable := s.GetUnreachable() != ""
-		if unreachable {
+		for _, c := range s.GetChanges() {
+			count[c.GetKind()]++
+		}
+		if len(s.GetChanges()) > 0 {
+			touched++
+		}
+		if s.GetUnreachable() != "" {
 			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch, %d to insert: %s\n", command.Clean(s.GetName()), len(s.GetChanges()), command.Clean(s.GetUnreachable()))
 		} else if len(s.GetChanges())+len(s.GetNotes()) > 0 {
 			_, _ = fmt.Fprintf(w, "%s:\n", command.Clean(s.GetName()))
 		}
-		for _, n := range s.GetNotes() {
-			_, _ = fmt.Fprintf(w, "  ! %s\n", command.Clean(n))
-		}
-		last := run{most: most}
-		for _, c := range s.GetChanges() {
-			sign, ok := signs[c.GetKind()]
-			if !ok {
-				sign = "?"
-			}
-			count[c.GetKind()]++
-			if unreachable { // all that it would have, which hides what is known
-				continue
-			}
-			what, _, _ := strings.Cut(command.Clean(c.GetText()), " ")
-			if last.same(w, sign, what) {
-				_, _ = fmt.Fprintf(w, "  %s %s\n", sign, command.Clean(c.GetText()))
-			}
-		}
-		last.end(w)
-		if len(s.GetChanges()) > 0 {
-			touched++
+		drawNotes(w, "  ", s.GetNotes())
+		if s.GetUnreachable() == "" { // else all that it would have, which hides what is known
+			drawChanges(w, s.GetChanges(), most)
 		}
 	}
-	if touched == 0 && len(r.GetController()) > 0 {
-		_, _ = fmt.Fprintf(w, "No changes on switches, %d beside them.\n", len(r.GetController()))
-		return
-	}
-	if touched == 0 {
+	if touched+len(r.GetController()) == 0 {
 		_, _ = fmt.Fprintf(w, "No changes: %s is what the fabric holds.\n", file)
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%d to insert, %d to modify, %d to delete on %d of %s.\n",
-		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, units.Count(len(r.GetSwitches()), "switch"))
+	_, _ = fmt.Fprintf(w, "Plan: %d to insert, %d to modify, %d to delete on %d of %s; %s beside them.\n",
+		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, units.Count(len(r.GetSwitches()), "switch"), units.Count(len(r.GetController()), "change"))
+}
+
+func drawNotes(w io.Writer, indent string, notes []string) {
+	for _, n := range notes {
+		_, _ = fmt.Fprintf(w, "%s! %s\n", indent, command.Clean(n))
+	}
 }
 
 // How many changes of one kind to one table are listed: a table of logarithms has thousands. Above a preview they are few, for the
@@ -131,25 +141,49 @@ const (
 	fewLines  = 2
 )
 
-// run counts changes of one kind to one table that follow each other.
-type run struct {
-	sign, what string
-	n, most    int
-}
-
-// same counts one more change and reports whether it is to be listed.
-func (r *run) same(w io.Writer, sign, what string) bool {
-	if sign != r.sign || what != r.what {
-		r.end(w)
-		*r = run{sign: sign, what: what, most: r.most}
+// drawChanges lists at most so many changes of one kind to one table that follow each other.
+func drawChanges(w io.Writer, list []*pb.Change, most int) {
+	for len(list) > 0 {
+		first, n := list[0], 0
+		for n < len(list) && list[n].GetKind() == first.GetKind() && list[n].GetTable() == first.GetTable() {
+			if n++; n <= most {
+				_, _ = fmt.Fprintf(w, "  %s %s\n", signs[first.GetKind()], command.Clean(list[n-1].GetText()))
+			}
+		}
+		if n > most {
+			_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", signs[first.GetKind()], command.Clean(first.GetTable()), n-most)
+		}
+		list = list[n:]
 	}
-	r.n++
-	return r.n <= r.most
 }
 
-// end writes how many changes were not listed.
-func (r *run) end(w io.Writer) {
-	if r.n > r.most {
-		_, _ = fmt.Fprintf(w, "  %s %s … %d more\n", r.sign, r.what, r.n-r.most)
+// drawHolds shows how much each table of empty switches would hold. Switches that hold the same much are one.
+func drawHolds(w io.Writer, file, why string, r *pb.PlanConfigResponse) {
+	_, _ = fmt.Fprintf(w, "%s has no faults. This is what empty switches would get (%s):\n\n", command.Clean(file), command.Clean(why))
+	drawNotes(w, "", r.GetNotes())
+	row(w, "SWITCHES", "TABLE", "ENTRIES", "SIZE", "USED")
+	var order []string
+	tables, groups := map[string][]*pb.TableUse{}, map[string]*column{}
+	for _, s := range r.GetSwitches() {
+		key := fmt.Sprint(s.GetTables())
+		if groups[key] == nil {
+			order = append(order, key)
+			tables[key], groups[key] = s.GetTables(), &column{}
+		}
+		groups[key].switches = append(groups[key].switches, s.GetName())
+	}
+	for _, key := range order {
+		for _, t := range tables[key] {
+			row(w, groups[key].head(), t.GetName(), t.GetEntries(), strings.TrimPrefix(fmt.Sprint(t.GetSize()), "0"), share(t))
+		}
+	}
+	own := r.GetController()
+	for len(own) > 0 {
+		n := 1
+		for n < len(own) && own[n].GetTable() == own[0].GetTable() {
+			n++
+		}
+		row(w, "controller", own[0].GetTable(), n, "", "")
+		own = own[n:]
 	}
 }

@@ -14,7 +14,7 @@ func TestLongPlan(t *testing.T) {
 	r := &pb.PlanConfigResponse{Switches: []*pb.SwitchPlan{{Name: "s1"}}}
 	add := func(kind pb.Change_Kind, table string, n int) {
 		for i := range n {
-			r.Switches[0].Changes = append(r.Switches[0].Changes, &pb.Change{Kind: kind, Text: fmt.Sprintf("%s key=%d → a()", table, i)})
+			r.Switches[0].Changes = append(r.Switches[0].Changes, &pb.Change{Kind: kind, Table: table, Text: fmt.Sprintf("%s key=%d → a()", table, i)})
 		}
 	}
 	add(pb.Change_KIND_INSERT, "t.logs", mostLines+7)
@@ -24,7 +24,7 @@ func TestLongPlan(t *testing.T) {
 	drawPlan(&out, "f", r, mostLines)
 	text := out.String()
 	if strings.Count(text, "\n") != 1+3*mostLines+2+1 || !strings.Contains(text, "  + t.logs … 7 more\n") || !strings.Contains(text, "  - t.logs … 1 more\n") ||
-		!strings.Contains(text, fmt.Sprintf("%d to insert, 0 to modify, %d to delete on 1 of 1 switch.", 2*mostLines+7, mostLines+1)) {
+		!strings.Contains(text, fmt.Sprintf("%d to insert, 0 to modify, %d to delete on 1 of 1 switch; 0 changes beside them.", 2*mostLines+7, mostLines+1)) {
 		t.Errorf("plan:\n%s", text)
 	}
 	out.Reset()
@@ -47,7 +47,7 @@ func TestUnreachablePlan(t *testing.T) {
 	var out bytes.Buffer
 	drawPlan(&out, "f", r, mostLines)
 	want := "s1: cannot be read, so this is against an empty switch, 40 to insert: no route to host\n"
-	if text := out.String(); strings.Count(text, "\n") != 3 || !strings.HasPrefix(text, want) || !strings.Contains(text, "80 to insert, 0 to modify, 0 to delete on 2 of 2 switches.") {
+	if text := out.String(); strings.Count(text, "\n") != 3 || !strings.HasPrefix(text, want) || !strings.Contains(text, "80 to insert, 0 to modify, 0 to delete on 2 of 2 switches; 0 changes beside them.") {
 		t.Errorf("plan:\n%s", text)
 	}
 }

@@ -149,8 +149,8 @@ func (p *previewFlags) require(ctx context.Context, e *env, r *pb.ApplyConfigReq
 
 // print prints a plan and its preview.
 func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigResponse, file, config string, table func(io.Writer)) error {
-	if e.Format == Table { // the plan is there while the preview runs
-		if err := e.table(table); err != nil {
+	if e.Format == command.Table { // the plan is there while the preview runs
+		if err := e.Tabs(table); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 	if err != nil {
 		return err
 	}
-	if e.Format == Table {
+	if e.Format == command.Table {
 		_, _ = fmt.Fprintln(e.Out)
 		return e.drawPreview(result, time.Since(start))
 	}
@@ -174,7 +174,7 @@ func (p *previewFlags) print(ctx context.Context, e *env, m *pb.PlanConfigRespon
 	if err != nil {
 		return err
 	}
-	return e.raw(text)
+	return e.Raw(text)
 }
 
 func (e *env) drawPreview(p *preview.Preview, took time.Duration) error {
@@ -182,15 +182,15 @@ func (e *env) drawPreview(p *preview.Preview, took time.Duration) error {
 	for _, n := range p.Notes {
 		_, _ = fmt.Fprintf(e.Out, "! %s\n", command.Clean(n))
 	}
-	if err := e.table(func(w io.Writer) { drawMeasures(w, p.Measures) }); err != nil {
+	if err := e.Tabs(func(w io.Writer) { drawMeasures(w, p.Measures) }); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(e.Out)
-	if err := e.table(func(w io.Writer) { drawGroups(w, p.Groups) }); err != nil {
+	if err := e.Tabs(func(w io.Writer) { drawGroups(w, p.Groups) }); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(e.Out)
-	return e.table(func(w io.Writer) { drawLinks(w, p.Worst()) })
+	return e.Tabs(func(w io.Writer) { drawLinks(w, p.Worst()) })
 }
 
 // drawMeasures shows what any seed has a value of.

@@ -21,10 +21,12 @@ func newSetCommand() *cobra.Command {
 	})
 	flowFlag(weight, &flow)
 	weight.Flags().StringVar(&app, "app", "", "`application` whose budget pays; empty keeps the flow's")
+	completeFlag(weight, "app", applicationNames)
 	weight.SetFlagErrorFunc(refuseNegative("weight"))
 	budget := askWith("budget APP LIMIT", "Set the largest sum of weights of an application; 0 for no limit", cobra.ExactArgs(2), func(ctx context.Context, e *env, args []string) error {
 		return setBudget(ctx, e, args[0], args[1])
 	})
+	arguments(budget, applicationNames)
 	budget.SetFlagErrorFunc(refuseNegative("limit"))
 	priority := askWith("priority APP [PRIORITY]", "Give an application a virtual priority of PrioPlus, the lowest that is free or the one named", cobra.RangeArgs(1, 2), func(ctx context.Context, e *env, args []string) error {
 		number := append(args, "")[1]
@@ -34,8 +36,8 @@ func newSetCommand() *cobra.Command {
 		return setLink(ctx, e, args[0], args[1], args[2])
 	})
 	cmd := &cobra.Command{Use: "set", Short: "Set a flow's weight, an application's budget or priority, or a link's state"}
-	addOutputFlag(cmd)
-	return command.OneOf(cmd, weight, budget, priority, link)
+	command.AddOutputFlag(cmd)
+	return command.OneOf(cmd, weight, budget, arguments(priority, applicationNames, priorityNumbers), arguments(link, nodeNames, neighbours, fixed("up", "down")))
 }
 
 // newDeleteCommand is "delete" and its subcommands, which undo those of "set".
@@ -49,13 +51,14 @@ func newDeleteCommand() *cobra.Command {
 		return deletePriority(ctx, e, args[0], args[1])
 	})
 	cmd := &cobra.Command{Use: "delete", Short: "Delete a flow's weight, or take a priority from an application"}
-	addOutputFlag(cmd)
-	return command.OneOf(cmd, weight, priority)
+	command.AddOutputFlag(cmd)
+	return command.OneOf(cmd, weight, arguments(priority, applicationNames, priorityNumbers))
 }
 
 func flowFlag(cmd *cobra.Command, flow *string) {
 	cmd.Flags().StringVar(flow, "flow", "", "`flow` as SRC:SPORT,DST:DPORT, such as 10.0.0.1:1001,10.0.0.2:50151")
 	command.Require(cmd, "flow")
+	completeFlag(cmd, "flow", flowKeys)
 }
 
 // setLink takes the links between two nodes out of service, or back into it.

@@ -19,6 +19,7 @@ func newStateCommand() *cobra.Command {
 		Use:   "state",
 		Short: "Check, back up or restore a controller's state file (controller.state)",
 	}
+	command.AddOutputFlag(c)
 	backup := askWith("", "", nil, func(ctx context.Context, e *env, args []string) error { return backupState(ctx, e, args[0]) })
 	return command.OneOf(c,
 		&cobra.Command{
@@ -28,8 +29,7 @@ func newStateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is sound: %v\n", args[0], sum)
-				return err
+				return printFile(c, stateFile{File: args[0], Summary: sum}, "%s is sound: %v\n", args[0], sum)
 			},
 		},
 		&cobra.Command{
@@ -42,8 +42,7 @@ func newStateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is a copy of %s: %v\n", args[1], args[0], sum)
-				return err
+				return printFile(c, stateFile{args[1], args[0], "", sum}, "%s is a copy of %s: %v\n", args[1], args[0], sum)
 			},
 		},
 		&cobra.Command{
@@ -53,14 +52,27 @@ func newStateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				was := ""
 				if old != "" {
-					old = "; what stood there is " + old
+					was = "; what stood there is " + old
 				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is a copy of %s: %v%s\n", args[1], args[0], sum, old)
-				return err
+				return printFile(c, stateFile{args[1], args[0], old, sum}, "%s is a copy of %s: %v%s\n", args[1], args[0], sum, was)
 			},
 		},
 	)
+}
+
+// stateFile is the JSON of what was checked or copied.
+type stateFile struct {
+	File     string        `json:"file"`
+	CopyOf   string        `json:"copy_of,omitempty"`
+	Replaced string        `json:"replaced,omitempty"` // where what stood there is now
+	Summary  store.Summary `json:"summary"`
+}
+
+// printFile writes what was done to a file, as a line of text or as -o asks.
+func printFile(c *cobra.Command, v any, format string, args ...any) error {
+	return command.Print(c, v, func(w io.Writer) { _, _ = fmt.Fprintf(w, format, args...) })
 }
 
 // backupState keeps what a controller, or a cluster's leader, has.
@@ -79,19 +91,21 @@ func backupState(ctx context.Context, e *env, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "%s is a copy of what %s keeps: %v\n", to, e.Server, sum)
-	return err
+	return e.Value(stateFile{File: to, CopyOf: e.Server, Summary: sum}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s is a copy of what %s keeps: %v\n", to, e.Server, sum) })
 }
 
 // newReplaceCommand makes room for a member of a cluster that begins anew.
 func newReplaceCommand() *cobra.Command {
-	return command.OneOf(&cobra.Command{Use: "replace", Short: "Replace a member of the controllers' cluster"},
+	cmd := &cobra.Command{Use: "replace", Short: "Replace a member of the controllers' cluster"}
+	command.AddOutputFlag(cmd)
+	return command.OneOf(cmd,
 		askWith("member NAME", "Let a new member with an empty disk take the place of one that is lost; start it then", cobra.ExactArgs(1),
 			func(ctx context.Context, e *env, args []string) error {
 				if _, err := pb.NewStateServiceClient(e.conn).ReplaceMember(ctx, &pb.ReplaceMemberRequest{Name: args[0]}); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(e.Out, "the cluster waits for a new %s: start it with an empty folder\n", args[0])
-				return err
+				return e.Value(map[string]string{"waits_for": args[0]}, func(w io.Writer) {
+					_, _ = fmt.Fprintf(w, "the cluster waits for a new %s: start it with an empty folder\n", command.Clean(args[0]))
+				})
 			}))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
+	"github.com/headgate/headgate/cli/command"
 )
 
 // TestDrawStatus: one table for the rows of all switches, a value that is not known as -.
@@ -21,8 +22,8 @@ func TestDrawStatus(t *testing.T) {
 		{Keys: []string{"8"}, Values: value(&pb.StatusValue{})},
 	}
 	var out bytes.Buffer
-	e := &env{Out: &out}
-	err := e.table(func(w io.Writer) {
+	e := &env{Output: command.Output{Out: &out}}
+	err := e.Tabs(func(w io.Writer) {
 		drawStatus(w, []*pb.SwitchStatus{
 			{Name: "s1", Status: []*pb.StatusTable{table("none"), table("ports", rows...)}},
 			{Name: "s2", Status: []*pb.StatusTable{table("ports", rows[0]), table("more", rows[1])}},

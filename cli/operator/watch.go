@@ -186,14 +186,16 @@ func newWatchCommand() *cobra.Command {
 		return watchWeights(ctx, e, app)
 	})
 	weights.Flags().StringVar(&app, "app", "", "only this `application`")
+	completeFlag(weights, "app", applicationNames)
 	var switches []string
 	telemetry := ask("telemetry", "Queues, delays and rates of the ports", func(ctx context.Context, e *env) error {
 		return watchTelemetry(ctx, e, switches)
 	})
 	telemetry.Flags().StringSliceVar(&switches, "switch", nil, "only these `switches`")
+	completeFlag(telemetry, "switch", switchNames)
 
 	cmd := &cobra.Command{Use: "watch", Short: "Follow events, telemetry, weights or flows: a live table on a terminal, else lines"}
-	addOutputFlag(cmd)
+	command.AddOutputFlag(cmd)
 	return command.OneOf(cmd, events, telemetry, weights,
 		ask("flows", "Rates, weights and delays of the flows as hosts report them", watchFlows))
 }

@@ -39,7 +39,7 @@ Values are numbers, 0x and hexadecimal digits, IPv4, IPv6 and MAC addresses.`,
 	f.Uint64("election-id", 1, "election id, `N`, to write with: a controller with a higher one keeps the switch; also HEADGATE_ELECTION_ID")
 	f.String("p4info", "", "`file` with the P4Info, in place of the switch's own; also HEADGATE_P4INFO")
 	f.Duration("timeout", 5*time.Second, "how long the switch may take")
-	f.StringP("output", "o", "table", "`format` of the output: table or json")
+	command.AddOutputFlag(root)
 	return []*cobra.Command{command.OneOf(root,
 		&cobra.Command{
 			Use: "tables [TABLE]", Short: "List the program's tables, or the keys and actions of one", Args: cobra.MaximumNArgs(1),
@@ -148,8 +148,8 @@ func tables(ctx context.Context, t *target, args []string) error {
 		}
 		list = append(list, one)
 	}
-	if t.JSON {
-		return t.object(list)
+	if t.Format != command.Table {
+		return t.Value(list, nil)
 	}
 	w := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TABLE\tKEYS\tACTIONS\tSIZE")

@@ -9,6 +9,7 @@ import (
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 )
 
@@ -48,7 +49,7 @@ func names[T preambled](list []T) []string {
 
 // pick returns the completions of words that begin as what is typed.
 func pick(words []string, typed string) ([]string, cobra.ShellCompDirective) {
-	words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, typed) })
+	words = command.Matching(words, typed)
 	directive := cobra.ShellCompDirectiveNoFileComp
 	if len(words) > 0 && strings.HasSuffix(words[0], "=") {
 		directive |= cobra.ShellCompDirectiveNoSpace

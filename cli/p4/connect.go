@@ -3,7 +3,6 @@ package p4
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,10 +36,9 @@ type target struct {
 	Election uint64
 	Timeout  time.Duration
 	Info     string // file with the P4Info; "" asks the switch
-	JSON     bool
-	In       io.Reader
-	Out      io.Writer
-	creds    grpc.DialOption
+	command.Output
+	In    io.Reader
+	creds grpc.DialOption
 }
 
 // newTarget reads the flags.
@@ -51,15 +49,11 @@ func newTarget(cmd *cobra.Command) (*target, error) {
 	}
 	t := &target{
 		Address: v.GetString("switch"), Device: v.GetUint64("device-id"), Election: v.GetUint64("election-id"),
-		Timeout: v.GetDuration("timeout"), Info: v.GetString("p4info"), In: cmd.InOrStdin(), Out: cmd.OutOrStdout(),
+		Timeout: v.GetDuration("timeout"), Info: v.GetString("p4info"), In: cmd.InOrStdin(),
 		creds: grpc.WithTransportCredentials(insecure.NewCredentials()),
 	}
-	switch format := v.GetString("output"); format {
-	case "table", "":
-	case "json":
-		t.JSON = true
-	default:
-		return nil, fmt.Errorf("--output: %q is not allowed: want table or json", format)
+	if t.Output, err = command.OutputOf(cmd); err != nil {
+		return nil, err
 	}
 	if t.Timeout <= 0 {
 		return nil, fmt.Errorf("--timeout: %v is not allowed: want more than 0", t.Timeout)
@@ -227,13 +221,10 @@ func (t *target) session(ctx context.Context, h *handler) (s *session.Session, s
 	}
 }
 
-// print writes entities, one a line, or with -o json as an array.
+// print writes entities, one a line, or with -o json or yaml as an array.
 func (t *target) print(list []pipeline.Named) error {
-	if t.JSON {
-		if list == nil {
-			list = []pipeline.Named{}
-		}
-		return t.object(list)
+	if t.Format != command.Table {
+		return t.Value(append([]pipeline.Named{}, list...), nil)
 	}
 	for _, n := range list {
 		line := n.String()
@@ -245,11 +236,4 @@ func (t *target) print(list []pipeline.Named) error {
 		}
 	}
 	return nil
-}
-
-func (t *target) object(v any) error {
-	enc := json.NewEncoder(t.Out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

@@ -139,7 +139,7 @@ func TestRefused(t *testing.T) {
 		{"read counter x y", `"y" is not allowed`},
 		{"packet-out nothing=1 00", `no field "nothing"`},
 		{"packet-out 0", "want pairs of hexadecimal digits"},
-		{"tables -o xml", `--output: "xml" is not allowed: want table or json`},
+		{"tables -o xml", `--output: "xml" is not allowed: want table, wide, json or yaml`},
 		{"tables --p4info " + file, "neither a P4Info"},
 	} {
 		var out bytes.Buffer

@@ -101,10 +101,14 @@ func watch(ctx context.Context, t *target, _ []string) error {
 	}
 }
 
-// line writes one event: JSON as a line.
+// line writes one event.
 func (t *target) line(e event) error {
-	if t.JSON {
-		return json.NewEncoder(t.Out).Encode(e)
+	if t.Format != command.Table {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		return t.Line(text)
 	}
 	_, err := fmt.Fprintln(t.Out, command.Clean(e.String()))
 	return err

@@ -12,6 +12,7 @@ import (
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cli/command"
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/session"
 )
@@ -102,8 +103,8 @@ func (t *target) printUpdates(p *pipeline.Pipeline, updates []*p4v1.Update) erro
 	for i, u := range updates {
 		list[i] = update{verb(u), p.Named(u.GetEntity())}
 	}
-	if t.JSON {
-		return t.object(list)
+	if t.Format != command.Table {
+		return t.Value(list, nil)
 	}
 	for _, u := range list {
 		if _, err := fmt.Fprintln(t.Out, u.Type, u.Entity); err != nil {

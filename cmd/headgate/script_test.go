@@ -178,8 +178,9 @@ func (s *server) Plan(_ context.Context, _ string, config []byte, failures int) 
 		return []view.Plan{{Switch: "s1"}, {Switch: "s2"}}, notes, err
 	}
 	return []view.Plan{
-		{Switch: "s1", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}, {Kind: view.Modify, Text: "queue 0"}, {Kind: view.Delete, Text: "route 10.0.1.0/24"}}},
-		{Switch: "s2", Unreachable: "connection refused", Notes: []string{"port 1 is paused until it has drained"}, Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}},
+		{Switch: "s1", Changes: []view.Change{{Kind: view.Insert, Table: "route", Key: "10.0.0.0/24", New: "port 1"}, {Kind: view.Modify, Table: "queue", Key: "0", Old: "1MB", New: "2MB"}, {Kind: view.Delete, Table: "route", Key: "10.0.1.0/24", Old: "port 2"}}},
+		{Switch: "s2", Unreachable: "connection refused", Notes: []string{"port 1 is paused until it has drained"}, Changes: []view.Change{{Kind: view.Insert, Table: "route", Key: "10.0.0.0/24", New: "port 1"}}},
+		{Changes: []view.Change{{Kind: view.Modify, Table: "budget", Key: "web", Old: "3", New: "5"}}},
 	}, notes, nil
 }
 

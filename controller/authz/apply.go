@@ -60,18 +60,14 @@ func (a *Authorizer) Changes(cfg *config.Config) []view.Change {
 	a.mu.Lock()
 	now := a.policy.lines
 	a.mu.Unlock()
-	var list []view.Change
-	for _, l := range now {
-		if !slices.Contains(p.lines, l) {
-			list = append(list, view.Change{Kind: view.Delete, Text: "policy " + l})
+	lines := func(p []string) map[string]string {
+		by := map[string]string{}
+		for _, l := range p {
+			by[l] = ""
 		}
+		return by
 	}
-	for _, l := range p.lines {
-		if !slices.Contains(now, l) {
-			list = append(list, view.Change{Kind: view.Insert, Text: "policy " + l})
-		}
-	}
-	return list
+	return view.Diff("policy", lines(now), lines(p.lines))
 }
 
 type lockoutKey struct{}

@@ -51,10 +51,33 @@ type Config struct {
 	// File is the name it was read from, for messages.
 	File string
 
-	lines    yamlnode.Lines
-	sections map[string]any
-	switches map[string]int // by name; nil where the configuration was not read
-	hosts    map[string]int
+	lines     yamlnode.Lines
+	overrides []override
+	sections  map[string]any
+	switches  map[string]int // by name; nil where the configuration was not read
+	hosts     map[string]int
+}
+
+// Values returns the value of each key, by path, as yamlnode.Doc.Values does. sections are those that the
+// configuration was read with.
+func (c *Config) Values(sections ...Section) map[string]string {
+	d, err := c.document()
+	if err != nil {
+		return nil // of a configuration that was not read from a file
+	}
+	return d.Values(func(d *yamlnode.Doc) { read(d, sections) })
+}
+
+// document parses the source again, with its overrides.
+func (c *Config) document() (*yamlnode.Doc, error) {
+	d, err := yamlnode.Parse(c.File, c.Source)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range c.overrides {
+		d.Set(o.path, o.value, o.origin)
+	}
+	return d, nil
 }
 
 // Section is a part of the file that a feature owns.

@@ -16,15 +16,13 @@ import (
 type override struct{ path, value, origin string }
 
 func parse(file string, text []byte, overrides []override, sections []Section) (*Config, error) {
-	d, err := yamlnode.Parse(file, text)
+	source := &Config{File: file, Source: bytes.Clone(text), overrides: overrides}
+	d, err := source.document()
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range overrides {
-		d.Set(o.path, o.value, o.origin)
-	}
 	c := read(d, sections)
-	c.Source, c.File = bytes.Clone(text), file
+	c.File, c.Source, c.overrides = source.File, source.Source, source.overrides
 	if d.Err() == nil {
 		c.index()
 		if c.check(d) {

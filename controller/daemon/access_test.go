@@ -110,7 +110,7 @@ func TestPolicyIsPlannedAndApplied(t *testing.T) {
 	for _, c := range p.GetController() {
 		lines = append(lines, c.Kind.String()+" "+c.Text)
 	}
-	if got := strings.Join(lines, "\n"); err != nil || got != "KIND_DELETE policy grant operator to cn:bob\nKIND_INSERT policy grant viewer to cn:eve" {
+	if got := strings.Join(lines, "\n"); err != nil || got != "KIND_MODIFY configuration controller.policy: policy.yaml → more.yaml\nKIND_DELETE policy grant operator to cn:bob\nKIND_INSERT policy grant viewer to cn:eve" {
 		t.Errorf("the plan is %s, %v", got, err)
 	}
 	expect("an admin who means it", apply(alice, other, true), codes.OK, "")

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -142,7 +144,7 @@ func (o Options) run(ctx context.Context, db *store.Store, at leadership) error 
 	saved, _ := db.LoadConfig()
 	if d.core, err = controller.New(controller.Options{
 		Flags: o.Flags, Generation: saved.Generation, Terms: at.terms, Log: o.Log, Links: db, Save: d.save, Pending: pending,
-		CheckCaller: d.authorizer.CheckCaller, Files: files,
+		CheckCaller: d.authorizer.CheckCaller, Files: files, Fixed: slices.Collect(maps.Keys(fixed(o.Config.Controller))),
 		Participants: []controller.Participant{process{o.Config.Controller}, d.authorizer, d.registry, priorities},
 	}); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -119,6 +120,13 @@ func TestBudgetsOfConfigurations(t *testing.T) {
 	flow := &pb.FlowKey{SrcIpv4: "10.0.1.1", DstIpv4: "10.0.2.1", SrcPort: 1000, DstPort: 50151}
 	if _, err := weights.SetWeight(ctx, &pb.SetWeightRequest{Flow: flow, Weight: 8, Application: "web"}); err != nil {
 		t.Fatal(err)
+	}
+	wider, _ := lonely(t, address, 12)
+	p, err := fabric.PlanConfig(ctx, &pb.PlanConfigRequest{Config: wider})
+	if err != nil || !slices.ContainsFunc(p.GetController(), func(c *pb.Change) bool {
+		return c.GetKind() == pb.Change_KIND_MODIFY && c.GetTable() == "budget" && c.GetKey() == "web" && c.GetOld() == "10" && c.GetNew() == "12"
+	}) {
+		t.Errorf("the plan of a wider budget: %v, %v", p.GetController(), err)
 	}
 	tight, _ := lonely(t, address, 5)
 	for name, call := range map[string]func() error{

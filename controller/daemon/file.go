@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,21 +168,21 @@ func (d *daemon) reload(ctx context.Context, cfg *config.Config) error {
 // apply to refuse that.
 type process struct{ config.Controller }
 
+// fixed returns the values that a running process cannot change, by key.
+func fixed(c config.Controller) map[string]string {
+	return map[string]string{
+		"controller.listen": c.Listen, "controller.metrics": c.Metrics, "controller.state": c.State, "controller.audit": c.Audit,
+		"controller.tls.cert": c.TLS.Cert, "controller.tls.key": c.TLS.Key, "controller.tls.client_ca": c.TLS.ClientCA,
+		"controller.cluster": fmt.Sprint(c.Cluster), "controller.files": strings.Join(c.Files, ", "),
+	}
+}
+
 // Check implements controller.Participant.
 func (p process) Check(cfg *config.Config) error {
-	for _, k := range []struct{ key, is, want string }{
-		{"controller.listen", cfg.Controller.Listen, p.Listen},
-		{"controller.metrics", cfg.Controller.Metrics, p.Metrics},
-		{"controller.state", cfg.Controller.State, p.State},
-		{"controller.audit", cfg.Controller.Audit, p.Audit},
-		{"controller.tls.cert", cfg.Controller.TLS.Cert, p.TLS.Cert},
-		{"controller.tls.key", cfg.Controller.TLS.Key, p.TLS.Key},
-		{"controller.tls.client_ca", cfg.Controller.TLS.ClientCA, p.TLS.ClientCA},
-		{"controller.cluster", fmt.Sprint(cfg.Controller.Cluster), fmt.Sprint(p.Cluster)},
-		{"controller.files", strings.Join(cfg.Controller.Files, ", "), strings.Join(p.Files, ", ")},
-	} {
-		if cfg.Given(k.key) && k.is != k.want {
-			return yamlnode.Fault{Field: k.key, Text: fmt.Sprintf("is %q, which a running controller cannot change: want %q, or no such key, or a restart with this file", k.is, k.want)}
+	is, want := fixed(cfg.Controller), fixed(p.Controller)
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		if cfg.Given(key) && is[key] != want[key] {
+			return yamlnode.Fault{Field: key, Text: fmt.Sprintf("is %q, which a running controller cannot change: want %q, or no such key, or a restart with this file", is[key], want[key])}
 		}
 	}
 	return nil

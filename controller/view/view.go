@@ -3,7 +3,10 @@
 package view
 
 import (
+	"cmp"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -106,10 +109,46 @@ const (
 	Delete
 )
 
-// Change is one planned change, as a line for people.
+// Change is one planned change. Table, Key, Old and New are as in the API's Change.
 type Change struct {
-	Kind ChangeKind
-	Text string
+	Kind                 ChangeKind
+	Table, Key, Old, New string
+}
+
+// String returns the change as one line for people.
+func (c Change) String() string {
+	text := c.Table
+	if c.Key != "" {
+		text += " " + c.Key
+	}
+	switch {
+	case c.Kind == Modify:
+		return text + ": " + cmp.Or(c.Old, "unknown") + " → " + c.New
+	case c.Old+c.New != "":
+		text += " → " + c.Old + c.New
+	}
+	return text
+}
+
+// Diff returns the changes that turn the values of one table, by key, into others, in the order of the keys.
+func Diff(table string, from, to map[string]string) (list []Change) {
+	keys := maps.Clone(to)
+	maps.Copy(keys, from)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		before, was := from[key]
+		after, is := to[key]
+		c := Change{Kind: Modify, Table: table, Key: key, Old: before, New: after}
+		switch {
+		case !was:
+			c.Kind = Insert
+		case !is:
+			c.Kind = Delete
+		case before == after:
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // Plan is what an apply would do to one switch.
@@ -117,7 +156,8 @@ type Plan struct {
 	Switch      string // "" for what changes beside the switches
 	Unreachable string // why the switch could not be read; the plan is then against an empty one
 	Changes     []Change
-	Notes       []string // what an operator should know before
+	Notes       []string   // what an operator should know before
+	Tables      []TableUse // what the switch would hold
 }
 
 // Result is what an apply did to one switch.

@@ -41,7 +41,8 @@ type Doc struct {
 	lines   Lines
 	origins map[string]string // of fields that Set gave, by path
 
-	described *described // nil but for Keys
+	described *described        // nil but for Keys
+	values    map[string]string // nil but for Values
 }
 
 // Fault is one thing wrong with a file.

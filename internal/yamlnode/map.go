@@ -18,13 +18,14 @@ type Map struct {
 	d            *Doc
 	n            *yaml.Node
 	path         string
+	shown        string                // path with names in place of indices
 	values       map[string]*yaml.Node // nil when the node is no mapping
 	known        map[string]bool
 	allowUnknown bool // after a fault that hides which keys there are
 }
 
 func (d *Doc) mapping(n *yaml.Node, path string) *Map {
-	m := &Map{d: d, n: n, path: path, known: map[string]bool{}}
+	m := &Map{d: d, n: n, path: path, shown: path, known: map[string]bool{}}
 	d.lines[path] = n.Line
 	if n.Kind != yaml.MappingNode {
 		return m // done says so, which knows the keys
@@ -124,6 +125,7 @@ func (m *Map) Sub(key string, read func(*Map)) bool {
 		return false
 	}
 	sub := m.d.mapping(n, m.join(key))
+	sub.shown = m.show(key)
 	read(sub)
 	sub.done()
 	return true
@@ -146,6 +148,7 @@ func (m *Map) Each(key string, read func(*Map)) {
 	}
 	for i, n := range m.list(key) {
 		e := m.d.mapping(n, m.index(key, i))
+		e.shown = m.show(key) + "[" + nameIn(n, i) + "]"
 		read(e)
 		e.done()
 	}

@@ -37,7 +37,9 @@ func scalar[T any](m *Map, key string, def T, k kind[T]) T {
 		describe(m, key, def, k)
 		return def
 	}
-	return element(m, m.Node(key), m.join(key), def, k)
+	v := element(m, m.Node(key), m.join(key), def, k)
+	note(m, key, v, def, k)
+	return v
 }
 
 func element[T any](m *Map, n *yaml.Node, path string, def T, k kind[T]) T {
@@ -85,6 +87,9 @@ func elements[T any](m *Map, key string, k kind[T]) []T {
 		if v := element(m, n, path, none, k); len(m.d.faults) == faults {
 			values = append(values, v)
 		}
+	}
+	if m.d.values != nil && values != nil {
+		m.d.values[m.show(key)] = strings.Trim(fmt.Sprint(values), "[]")
 	}
 	return values
 }

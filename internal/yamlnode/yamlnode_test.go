@@ -170,3 +170,50 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestValues: each key has the value that it is read as, by names in place of indices, and a key that
+// stands there as it would be without it, or that would be computed, has none.
+func TestValues(t *testing.T) {
+	text := `
+rate: 1000Mbps
+off: "off"
+zero: 0s
+odd: 1234567B
+ints: [1, 2]
+links:
+  - {a: "x:1", b: y, mtu: 9000}
+  - {name: n, mtu: 1500}
+  - {mtu: 1}
+`
+	d, err := Parse("x.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := d.Values(func(d *Doc) {
+		d.Read(func(m *Map) {
+			m.Rate("rate", 0, 0, units.Gbps)
+			m.WallOrOff("off", time.Second, time.Millisecond, time.Hour)
+			m.WallOrOff("on", time.Second, 0, time.Hour)
+			m.Time("zero", 0, 0, units.Second)
+			m.Time("none", 0, 0, units.Second)
+			m.Bytes("odd", 0, 0, units.GB)
+			m.Ints("ints", 0, 9)
+			m.Int("computed", -1, 0, 9)
+			m.Sub("section", func(m *Map) { m.Int("x", 1, 0, 9) })
+			m.Each("links", func(m *Map) {
+				m.Text("name", "")
+				m.Text("a", "")
+				m.Text("b", "")
+				m.Int("mtu", 1, 1, 9000)
+			})
+		})
+	})
+	want := map[string]string{
+		"rate": "1Gbps", "off": "off", "on": "1s", "odd": "1.235MB (1234567)", "ints": "1 2",
+		"links[x:1-y].a": "x:1", "links[x:1-y].b": "y", "links[x:1-y].mtu": "9000",
+		"links[n].name": "n", "links[n].mtu": "1500", "links[2].mtu": "1",
+	}
+	if !reflect.DeepEqual(got, want) || d.Err() != nil {
+		t.Errorf("got %v, want %v; %v", got, want, d.Err())
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/headgate/headgate/controller/p4runtime/pipeline"
 	"github.com/headgate/headgate/controller/p4runtime/reconcile"
 	"github.com/headgate/headgate/internal/clients"
+	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
 	"github.com/headgate/headgate/units"
@@ -37,6 +38,8 @@ type Switch struct {
 	BMv2 bool
 	// NoCPU leaves it without a CPU port from the next Lose on.
 	NoCPU bool
+	// Externs gives it the lossless classes and the PFC watchdog from the next Lose on, which do nothing.
+	Externs bool
 
 	t        testing.TB
 	deviceID uint64
@@ -120,9 +123,29 @@ func (s *Switch) Lose() {
 	if s.NoCPU {
 		o.CPUPort = 0
 	}
+	if s.Externs {
+		o.Lossless, o.Watchdog = &setting[pfcwd.Lossless]{}, &watchdog{}
+	}
 	s.p4rt = p4rt.New(o, noDevice{})
 	s.promoted, s.highest = map[uint64]uint64{}, 0
 }
+
+// setting keeps what a controller sets.
+type setting[T any] struct{ is atomic.Pointer[T] }
+
+func (s *setting[T]) Settings() (v T, set bool) {
+	if p := s.is.Load(); p != nil {
+		return *p, true
+	}
+	return v, false
+}
+
+func (s *setting[T]) Set(v *T) { s.is.Store(v) }
+
+// watchdog sees no storm.
+type watchdog struct{ setting[pfcwd.Settings] }
+
+func (*watchdog) Storms() []pfcwd.Storm { return nil }
 
 // noDevice is a data plane that forwards nothing.
 type noDevice struct{}

@@ -1582,7 +1582,8 @@ type PlanConfigResponse struct {
 	Switches []*SwitchPlan          `protobuf:"bytes,1,rep,name=switches,proto3" json:"switches,omitempty"`
 	// What an operator should know about the fabric as a whole, such as routes that may deadlock.
 	Notes []string `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"`
-	// What changes beside the switches: who may do what.
+	// What changes beside the switches: keys of the configuration, and what follows from them in the
+	// controller and on hosts, such as budgets and who may do what.
 	Controller    []*Change `protobuf:"bytes,3,rep,name=controller,proto3" json:"controller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1647,7 +1648,9 @@ type SwitchPlan struct {
 	Changes     []*Change `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
 	// What an operator should know before applying it: what will be paused until it has drained,
 	// or values that work but rarely are what is wanted.
-	Notes         []string `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
+	Notes []string `protobuf:"bytes,4,rep,name=notes,proto3" json:"notes,omitempty"`
+	// What the switch would hold.
+	Tables        []*TableUse `protobuf:"bytes,5,rep,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1710,11 +1713,28 @@ func (x *SwitchPlan) GetNotes() []string {
 	return nil
 }
 
+func (x *SwitchPlan) GetTables() []*TableUse {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
 type Change struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  Change_Kind            `protobuf:"varint,1,opt,name=kind,proto3,enum=headgate.v1.Change_Kind" json:"kind,omitempty"`
-	// One line for people, with names instead of ids.
-	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// One line for people, with names instead of ids, made of the fields below.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// What the key is in: a table, an action profile or another object of the program, "traffic manager"
+	// with a table of it, or, beside the switches, "configuration", "budget", "channel", "host parameter",
+	// "link" or "policy".
+	Table string `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	// Unique in the table; empty for what is there once.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// The value before, empty for KIND_INSERT and where the switch does not tell.
+	Old string `protobuf:"bytes,5,opt,name=old,proto3" json:"old,omitempty"`
+	// The value after, empty for KIND_DELETE.
+	New           string `protobuf:"bytes,6,opt,name=new,proto3" json:"new,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1759,6 +1779,34 @@ func (x *Change) GetKind() Change_Kind {
 func (x *Change) GetText() string {
 	if x != nil {
 		return x.Text
+	}
+	return ""
+}
+
+func (x *Change) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *Change) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Change) GetOld() string {
+	if x != nil {
+		return x.Old
+	}
+	return ""
+}
+
+func (x *Change) GetNew() string {
+	if x != nil {
+		return x.New
 	}
 	return ""
 }
@@ -6366,16 +6414,21 @@ const file_api_headgate_v1_headgate_proto_rawDesc = "" +
 	"\x05notes\x18\x02 \x03(\tR\x05notes\x123\n" +
 	"\n" +
 	"controller\x18\x03 \x03(\v2\x13.headgate.v1.ChangeR\n" +
-	"controller\"\x87\x01\n" +
+	"controller\"\xb6\x01\n" +
 	"\n" +
 	"SwitchPlan\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vunreachable\x18\x02 \x01(\tR\vunreachable\x12-\n" +
 	"\achanges\x18\x03 \x03(\v2\x13.headgate.v1.ChangeR\achanges\x12\x14\n" +
-	"\x05notes\x18\x04 \x03(\tR\x05notes\"\x9b\x01\n" +
+	"\x05notes\x18\x04 \x03(\tR\x05notes\x12-\n" +
+	"\x06tables\x18\x05 \x03(\v2\x15.headgate.v1.TableUseR\x06tables\"\xe7\x01\n" +
 	"\x06Change\x12,\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x18.headgate.v1.Change.KindR\x04kind\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"O\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
+	"\x05table\x18\x03 \x01(\tR\x05table\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x10\n" +
+	"\x03old\x18\x05 \x01(\tR\x03old\x12\x10\n" +
+	"\x03new\x18\x06 \x01(\tR\x03new\"O\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vKIND_INSERT\x10\x01\x12\x0f\n" +
@@ -6896,125 +6949,126 @@ var file_api_headgate_v1_headgate_proto_depIdxs = []int32{
 	22,  // 21: headgate.v1.PlanConfigResponse.switches:type_name -> headgate.v1.SwitchPlan
 	23,  // 22: headgate.v1.PlanConfigResponse.controller:type_name -> headgate.v1.Change
 	23,  // 23: headgate.v1.SwitchPlan.changes:type_name -> headgate.v1.Change
-	2,   // 24: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
-	25,  // 25: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
-	28,  // 26: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
-	96,  // 27: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
-	96,  // 28: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
-	25,  // 29: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
-	30,  // 30: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
-	35,  // 31: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
-	96,  // 32: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
-	96,  // 33: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
-	39,  // 34: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
-	96,  // 35: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
-	3,   // 36: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
-	96,  // 37: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
-	96,  // 38: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
-	48,  // 39: headgate.v1.GetSeriesRequest.flow:type_name -> headgate.v1.FlowKey
-	96,  // 40: headgate.v1.GetSeriesRequest.after:type_name -> google.protobuf.Timestamp
-	96,  // 41: headgate.v1.GetSeriesResponse.times:type_name -> google.protobuf.Timestamp
-	46,  // 42: headgate.v1.GetSeriesResponse.ports:type_name -> headgate.v1.PortSeries
-	47,  // 43: headgate.v1.GetSeriesResponse.flows:type_name -> headgate.v1.FlowSeries
-	48,  // 44: headgate.v1.FlowSeries.flow:type_name -> headgate.v1.FlowKey
-	48,  // 45: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
-	49,  // 46: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
-	50,  // 47: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
-	48,  // 48: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
-	57,  // 49: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
-	58,  // 50: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
-	48,  // 51: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
-	57,  // 52: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
-	58,  // 53: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
-	65,  // 54: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
-	96,  // 55: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	48,  // 56: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
-	70,  // 57: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
-	96,  // 58: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
-	69,  // 59: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
-	96,  // 60: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
-	48,  // 61: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
-	75,  // 62: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
-	57,  // 63: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
-	74,  // 64: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
-	72,  // 65: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
-	73,  // 66: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
-	48,  // 67: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
-	75,  // 68: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
-	75,  // 69: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
-	83,  // 70: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
-	75,  // 71: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
-	96,  // 72: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
-	96,  // 73: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
-	88,  // 74: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
-	89,  // 75: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
-	87,  // 76: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
-	96,  // 77: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
-	88,  // 78: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
-	68,  // 79: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
-	4,   // 80: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
-	10,  // 81: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
-	20,  // 82: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
-	24,  // 83: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
-	31,  // 84: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
-	33,  // 85: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
-	26,  // 86: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
-	36,  // 87: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
-	40,  // 88: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
-	42,  // 89: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
-	44,  // 90: headgate.v1.FabricService.GetSeries:input_type -> headgate.v1.GetSeriesRequest
-	91,  // 91: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
-	93,  // 92: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
-	49,  // 93: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
-	51,  // 94: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
-	53,  // 95: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
-	55,  // 96: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
-	59,  // 97: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
-	61,  // 98: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
-	63,  // 99: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
-	66,  // 100: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
-	76,  // 101: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
-	78,  // 102: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
-	80,  // 103: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
-	81,  // 104: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
-	68,  // 105: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
-	84,  // 106: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
-	85,  // 107: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
-	90,  // 108: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
-	5,   // 109: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
-	11,  // 110: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
-	21,  // 111: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
-	29,  // 112: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
-	32,  // 113: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
-	34,  // 114: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
-	27,  // 115: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
-	37,  // 116: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
-	41,  // 117: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
-	43,  // 118: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
-	45,  // 119: headgate.v1.FabricService.GetSeries:output_type -> headgate.v1.GetSeriesResponse
-	92,  // 120: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
-	94,  // 121: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
-	50,  // 122: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
-	52,  // 123: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
-	54,  // 124: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
-	56,  // 125: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
-	60,  // 126: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
-	62,  // 127: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
-	64,  // 128: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
-	67,  // 129: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
-	77,  // 130: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
-	79,  // 131: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
-	82,  // 132: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	82,  // 133: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
-	71,  // 134: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
-	95,  // 135: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
-	86,  // 136: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
-	68,  // 137: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
-	109, // [109:138] is the sub-list for method output_type
-	80,  // [80:109] is the sub-list for method input_type
-	80,  // [80:80] is the sub-list for extension type_name
-	80,  // [80:80] is the sub-list for extension extendee
-	0,   // [0:80] is the sub-list for field type_name
+	13,  // 24: headgate.v1.SwitchPlan.tables:type_name -> headgate.v1.TableUse
+	2,   // 25: headgate.v1.Change.kind:type_name -> headgate.v1.Change.Kind
+	25,  // 26: headgate.v1.ApplyConfigRequest.predictions:type_name -> headgate.v1.Prediction
+	28,  // 27: headgate.v1.GetPredictionsResponse.changes:type_name -> headgate.v1.PredictedChange
+	96,  // 28: headgate.v1.PredictedChange.applied:type_name -> google.protobuf.Timestamp
+	96,  // 29: headgate.v1.PredictedChange.until:type_name -> google.protobuf.Timestamp
+	25,  // 30: headgate.v1.PredictedChange.predictions:type_name -> headgate.v1.Prediction
+	30,  // 31: headgate.v1.ApplyConfigResponse.switches:type_name -> headgate.v1.SwitchResult
+	35,  // 32: headgate.v1.ListHistoryResponse.configs:type_name -> headgate.v1.AppliedConfig
+	96,  // 33: headgate.v1.AppliedConfig.applied:type_name -> google.protobuf.Timestamp
+	96,  // 34: headgate.v1.AppliedConfig.confirm_until:type_name -> google.protobuf.Timestamp
+	39,  // 35: headgate.v1.ConfigFaults.faults:type_name -> headgate.v1.ConfigFault
+	96,  // 36: headgate.v1.Event.time:type_name -> google.protobuf.Timestamp
+	3,   // 37: headgate.v1.Event.severity:type_name -> headgate.v1.Event.Severity
+	96,  // 38: headgate.v1.Event.since:type_name -> google.protobuf.Timestamp
+	96,  // 39: headgate.v1.TelemetrySample.time:type_name -> google.protobuf.Timestamp
+	48,  // 40: headgate.v1.GetSeriesRequest.flow:type_name -> headgate.v1.FlowKey
+	96,  // 41: headgate.v1.GetSeriesRequest.after:type_name -> google.protobuf.Timestamp
+	96,  // 42: headgate.v1.GetSeriesResponse.times:type_name -> google.protobuf.Timestamp
+	46,  // 43: headgate.v1.GetSeriesResponse.ports:type_name -> headgate.v1.PortSeries
+	47,  // 44: headgate.v1.GetSeriesResponse.flows:type_name -> headgate.v1.FlowSeries
+	48,  // 45: headgate.v1.FlowSeries.flow:type_name -> headgate.v1.FlowKey
+	48,  // 46: headgate.v1.SetWeightRequest.flow:type_name -> headgate.v1.FlowKey
+	49,  // 47: headgate.v1.SetWeightsRequest.weights:type_name -> headgate.v1.SetWeightRequest
+	50,  // 48: headgate.v1.SetWeightsResponse.weights:type_name -> headgate.v1.SetWeightResponse
+	48,  // 49: headgate.v1.DeleteFlowRequest.flow:type_name -> headgate.v1.FlowKey
+	57,  // 50: headgate.v1.ListWeightsResponse.flows:type_name -> headgate.v1.FlowWeight
+	58,  // 51: headgate.v1.ListWeightsResponse.budgets:type_name -> headgate.v1.Budget
+	48,  // 52: headgate.v1.FlowWeight.flow:type_name -> headgate.v1.FlowKey
+	57,  // 53: headgate.v1.WeightUpdate.flow:type_name -> headgate.v1.FlowWeight
+	58,  // 54: headgate.v1.WeightUpdate.budget:type_name -> headgate.v1.Budget
+	65,  // 55: headgate.v1.ListAuditResponse.entries:type_name -> headgate.v1.AuditEntry
+	96,  // 56: headgate.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	48,  // 57: headgate.v1.AuditEntry.flow:type_name -> headgate.v1.FlowKey
+	70,  // 58: headgate.v1.HostReport.flows:type_name -> headgate.v1.FlowReport
+	96,  // 59: headgate.v1.HostReport.time:type_name -> google.protobuf.Timestamp
+	69,  // 60: headgate.v1.HostReport.completions:type_name -> headgate.v1.Completions
+	96,  // 61: headgate.v1.HostReport.sent:type_name -> google.protobuf.Timestamp
+	48,  // 62: headgate.v1.FlowReport.flow:type_name -> headgate.v1.FlowKey
+	75,  // 63: headgate.v1.FlowReport.channel:type_name -> headgate.v1.Channel
+	57,  // 64: headgate.v1.HostCommand.weight:type_name -> headgate.v1.FlowWeight
+	74,  // 65: headgate.v1.HostCommand.channel:type_name -> headgate.v1.FlowChannel
+	72,  // 66: headgate.v1.HostCommand.parameters:type_name -> headgate.v1.HostParameters
+	73,  // 67: headgate.v1.HostParameters.parameters:type_name -> headgate.v1.HostParameter
+	48,  // 68: headgate.v1.FlowChannel.flow:type_name -> headgate.v1.FlowKey
+	75,  // 69: headgate.v1.FlowChannel.channel:type_name -> headgate.v1.Channel
+	75,  // 70: headgate.v1.AllocatePriorityResponse.channel:type_name -> headgate.v1.Channel
+	83,  // 71: headgate.v1.ListPrioritiesResponse.plan:type_name -> headgate.v1.ChannelPlan
+	75,  // 72: headgate.v1.ListPrioritiesResponse.channels:type_name -> headgate.v1.Channel
+	96,  // 73: headgate.v1.GetTrafficResponse.since:type_name -> google.protobuf.Timestamp
+	96,  // 74: headgate.v1.GetTrafficResponse.now:type_name -> google.protobuf.Timestamp
+	88,  // 75: headgate.v1.GetTrafficResponse.pairs:type_name -> headgate.v1.TrafficPair
+	89,  // 76: headgate.v1.GetTrafficResponse.fan_ins:type_name -> headgate.v1.FanIn
+	87,  // 77: headgate.v1.GetTrafficResponse.counted:type_name -> headgate.v1.CountedHost
+	96,  // 78: headgate.v1.CountedHost.since:type_name -> google.protobuf.Timestamp
+	88,  // 79: headgate.v1.CountedHost.pairs:type_name -> headgate.v1.TrafficPair
+	68,  // 80: headgate.v1.ListFlowsResponse.hosts:type_name -> headgate.v1.HostReport
+	4,   // 81: headgate.v1.FabricService.GetFabric:input_type -> headgate.v1.GetFabricRequest
+	10,  // 82: headgate.v1.FabricService.ListSwitches:input_type -> headgate.v1.ListSwitchesRequest
+	20,  // 83: headgate.v1.FabricService.PlanConfig:input_type -> headgate.v1.PlanConfigRequest
+	24,  // 84: headgate.v1.FabricService.ApplyConfig:input_type -> headgate.v1.ApplyConfigRequest
+	31,  // 85: headgate.v1.FabricService.ConfirmConfig:input_type -> headgate.v1.ConfirmConfigRequest
+	33,  // 86: headgate.v1.FabricService.ListHistory:input_type -> headgate.v1.ListHistoryRequest
+	26,  // 87: headgate.v1.FabricService.GetPredictions:input_type -> headgate.v1.GetPredictionsRequest
+	36,  // 88: headgate.v1.FabricService.SetLink:input_type -> headgate.v1.SetLinkRequest
+	40,  // 89: headgate.v1.FabricService.WatchEvents:input_type -> headgate.v1.WatchEventsRequest
+	42,  // 90: headgate.v1.FabricService.StreamTelemetry:input_type -> headgate.v1.StreamTelemetryRequest
+	44,  // 91: headgate.v1.FabricService.GetSeries:input_type -> headgate.v1.GetSeriesRequest
+	91,  // 92: headgate.v1.StateService.BackupState:input_type -> headgate.v1.BackupStateRequest
+	93,  // 93: headgate.v1.StateService.ReplaceMember:input_type -> headgate.v1.ReplaceMemberRequest
+	49,  // 94: headgate.v1.WeightService.SetWeight:input_type -> headgate.v1.SetWeightRequest
+	51,  // 95: headgate.v1.WeightService.SetWeights:input_type -> headgate.v1.SetWeightsRequest
+	53,  // 96: headgate.v1.WeightService.DeleteFlow:input_type -> headgate.v1.DeleteFlowRequest
+	55,  // 97: headgate.v1.WeightService.ListWeights:input_type -> headgate.v1.ListWeightsRequest
+	59,  // 98: headgate.v1.WeightService.WatchWeights:input_type -> headgate.v1.WatchWeightsRequest
+	61,  // 99: headgate.v1.WeightService.SetBudget:input_type -> headgate.v1.SetBudgetRequest
+	63,  // 100: headgate.v1.WeightService.ListAudit:input_type -> headgate.v1.ListAuditRequest
+	66,  // 101: headgate.v1.WeightService.ExportAudit:input_type -> headgate.v1.ExportAuditRequest
+	76,  // 102: headgate.v1.PriorityService.AllocatePriority:input_type -> headgate.v1.AllocatePriorityRequest
+	78,  // 103: headgate.v1.PriorityService.ReleasePriority:input_type -> headgate.v1.ReleasePriorityRequest
+	80,  // 104: headgate.v1.PriorityService.ListPriorities:input_type -> headgate.v1.ListPrioritiesRequest
+	81,  // 105: headgate.v1.PriorityService.WatchPriorities:input_type -> headgate.v1.WatchPrioritiesRequest
+	68,  // 106: headgate.v1.HostService.Attach:input_type -> headgate.v1.HostReport
+	84,  // 107: headgate.v1.HostService.ListFlows:input_type -> headgate.v1.ListFlowsRequest
+	85,  // 108: headgate.v1.HostService.GetTraffic:input_type -> headgate.v1.GetTrafficRequest
+	90,  // 109: headgate.v1.HostService.WatchFlows:input_type -> headgate.v1.WatchFlowsRequest
+	5,   // 110: headgate.v1.FabricService.GetFabric:output_type -> headgate.v1.GetFabricResponse
+	11,  // 111: headgate.v1.FabricService.ListSwitches:output_type -> headgate.v1.ListSwitchesResponse
+	21,  // 112: headgate.v1.FabricService.PlanConfig:output_type -> headgate.v1.PlanConfigResponse
+	29,  // 113: headgate.v1.FabricService.ApplyConfig:output_type -> headgate.v1.ApplyConfigResponse
+	32,  // 114: headgate.v1.FabricService.ConfirmConfig:output_type -> headgate.v1.ConfirmConfigResponse
+	34,  // 115: headgate.v1.FabricService.ListHistory:output_type -> headgate.v1.ListHistoryResponse
+	27,  // 116: headgate.v1.FabricService.GetPredictions:output_type -> headgate.v1.GetPredictionsResponse
+	37,  // 117: headgate.v1.FabricService.SetLink:output_type -> headgate.v1.SetLinkResponse
+	41,  // 118: headgate.v1.FabricService.WatchEvents:output_type -> headgate.v1.Event
+	43,  // 119: headgate.v1.FabricService.StreamTelemetry:output_type -> headgate.v1.TelemetrySample
+	45,  // 120: headgate.v1.FabricService.GetSeries:output_type -> headgate.v1.GetSeriesResponse
+	92,  // 121: headgate.v1.StateService.BackupState:output_type -> headgate.v1.StatePart
+	94,  // 122: headgate.v1.StateService.ReplaceMember:output_type -> headgate.v1.ReplaceMemberResponse
+	50,  // 123: headgate.v1.WeightService.SetWeight:output_type -> headgate.v1.SetWeightResponse
+	52,  // 124: headgate.v1.WeightService.SetWeights:output_type -> headgate.v1.SetWeightsResponse
+	54,  // 125: headgate.v1.WeightService.DeleteFlow:output_type -> headgate.v1.DeleteFlowResponse
+	56,  // 126: headgate.v1.WeightService.ListWeights:output_type -> headgate.v1.ListWeightsResponse
+	60,  // 127: headgate.v1.WeightService.WatchWeights:output_type -> headgate.v1.WeightUpdate
+	62,  // 128: headgate.v1.WeightService.SetBudget:output_type -> headgate.v1.SetBudgetResponse
+	64,  // 129: headgate.v1.WeightService.ListAudit:output_type -> headgate.v1.ListAuditResponse
+	67,  // 130: headgate.v1.WeightService.ExportAudit:output_type -> headgate.v1.AuditLine
+	77,  // 131: headgate.v1.PriorityService.AllocatePriority:output_type -> headgate.v1.AllocatePriorityResponse
+	79,  // 132: headgate.v1.PriorityService.ReleasePriority:output_type -> headgate.v1.ReleasePriorityResponse
+	82,  // 133: headgate.v1.PriorityService.ListPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	82,  // 134: headgate.v1.PriorityService.WatchPriorities:output_type -> headgate.v1.ListPrioritiesResponse
+	71,  // 135: headgate.v1.HostService.Attach:output_type -> headgate.v1.HostCommand
+	95,  // 136: headgate.v1.HostService.ListFlows:output_type -> headgate.v1.ListFlowsResponse
+	86,  // 137: headgate.v1.HostService.GetTraffic:output_type -> headgate.v1.GetTrafficResponse
+	68,  // 138: headgate.v1.HostService.WatchFlows:output_type -> headgate.v1.HostReport
+	110, // [110:139] is the sub-list for method output_type
+	81,  // [81:110] is the sub-list for method input_type
+	81,  // [81:81] is the sub-list for extension type_name
+	81,  // [81:81] is the sub-list for extension extendee
+	0,   // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_api_headgate_v1_headgate_proto_init() }

@@ -51,7 +51,7 @@ func Certificates(c *config.Config, dirs confine.Dirs, now time.Time) []Finding 
 		}
 	}
 	if len(list) == 0 {
-		list = []Finding{{Area: "certificates", Subject: "configuration", Verdict: Unchecked, Text: "it names none"}}
+		list = []Finding{{Area: "certificates", Subject: "configuration", Verdict: Info, Text: NotChecked + "it names none"}}
 	}
 	return list
 }

@@ -25,11 +25,14 @@ type Verdict string
 
 // The verdicts.
 const (
-	OK        Verdict = "ok"
-	Warn      Verdict = "WARN"
-	Fail      Verdict = "FAIL"
-	Unchecked Verdict = "not checked"
+	OK   Verdict = "ok"
+	Info Verdict = "INFO" // nothing is wrong, or nothing could be looked at
+	Warn Verdict = "WARN"
+	Fail Verdict = "FAIL"
 )
+
+// NotChecked is before the reason why something was not looked at.
+const NotChecked = "not checked: "
 
 // Finding is the result of one check.
 type Finding struct {
@@ -77,7 +80,7 @@ func HostClocks(hosts []*pb.HostReport) []Finding {
 	for _, h := range hosts {
 		subject := "host " + h.GetHost()
 		if h.GetSent() == nil || h.GetTime() == nil {
-			list = append(list, Finding{Area: "clock", Subject: subject, Verdict: Unchecked, Text: "the host's agent is of an earlier version, which does not tell its time"})
+			list = append(list, Finding{Area: "clock", Subject: subject, Verdict: Info, Text: NotChecked + "the host's agent is of an earlier version, which does not tell its time"})
 			continue
 		}
 		offset, differs := h.GetSent().AsTime().Sub(h.GetTime().AsTime()), "is ahead of the controller's by %v at least"
@@ -85,10 +88,11 @@ func HostClocks(hosts []*pb.HostReport) []Finding {
 			offset, differs = -offset, "is behind the controller's by %v, or less where its report was long on its way"
 		}
 		offset = offset.Round(time.Millisecond)
-		list = append(list, clockOf(subject, offset, fmt.Sprintf(differs, offset), fmt.Sprintf("no difference from the controller's was seen, to within %v", offset)))
+		within := max((offset + 10*time.Millisecond - 1).Truncate(10*time.Millisecond), 10*time.Millisecond) // hosts that are well off are one row
+		list = append(list, clockOf(subject, offset, fmt.Sprintf(differs, offset), fmt.Sprintf("no difference from the controller's was seen, to within %v", within)))
 	}
 	if len(list) == 0 {
-		list = []Finding{{Area: "clock", Subject: "hosts", Verdict: Unchecked, Text: "no host is attached"}}
+		list = []Finding{{Area: "clock", Subject: "hosts", Verdict: Info, Text: NotChecked + "no host is attached"}}
 	}
 	return list
 }
@@ -116,11 +120,11 @@ func Listeners(ctx context.Context, c *config.Config, answers bool) []Finding {
 		case err == nil:
 			_ = l.Close()
 		case errors.Is(err, syscall.EADDRINUSE) && answers:
-			f.Verdict, f.Text = Unchecked, "is taken; a controller answers, and whether it is the one that listens here the address does not tell"
+			f.Verdict, f.Text = Info, NotChecked+"is taken; a controller answers, and whether it is the one that listens here the address does not tell"
 		case errors.Is(err, syscall.EADDRINUSE):
 			f.Verdict, f.Text, f.Remedy = Warn, "is taken by a process, and no controller answered", "find it by `ss -ltnp`, or choose another address"
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			f.Verdict, f.Text = Unchecked, "is an address of another machine"
+			f.Verdict, f.Text = Info, NotChecked+"is an address of another machine"
 		default:
 			f.Verdict, f.Text, f.Remedy = Fail, err.Error(), "choose an address of this machine, and a port above 1023 without root"
 		}
@@ -196,7 +200,7 @@ func Controller(switches []*pb.SwitchStatus) []Finding {
 		list = append(list, f)
 		for _, c := range s.GetCapabilities() {
 			if !c.GetSupported() {
-				list = append(list, Finding{Area: "capabilities", Subject: s.GetName(), Verdict: Warn, Text: "cannot " + c.GetName() + ": " + c.GetDetail()})
+				list = append(list, Finding{Area: "capabilities", Subject: s.GetName(), Verdict: Info, Text: "its target cannot " + c.GetName() + ": " + c.GetDetail()})
 			}
 		}
 	}

@@ -29,13 +29,13 @@ func Frames(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding 
 	for i := range c.Switches {
 		group.Go(func() error {
 			s := &c.Switches[i]
-			list[i] = Finding{Area: "MTU", Subject: s.Name, Verdict: Unchecked, Text: "the target " + string(s.Target) + " does not show its interfaces"}
+			list[i] = Finding{Area: "MTU", Subject: s.Name, Verdict: Info, Text: NotChecked + "the target " + string(s.Target) + " does not show its interfaces"}
 			if s.Target != config.Embedded {
 				return nil
 			}
 			var err error
 			if known[i], err = frames(ctx, s, dirs); err != nil {
-				list[i].Text = "its interfaces were not shown: " + err.Error()
+				list[i].Text = NotChecked + "its interfaces were not shown: " + err.Error()
 				return nil
 			}
 			list[i].judge(known[i], c, s)
@@ -58,7 +58,7 @@ func Frames(ctx context.Context, c *config.Config, dirs confine.Dirs) []Finding 
 			})
 		}
 	}
-	return append(list, Finding{Area: "MTU", Subject: "hosts", Verdict: Unchecked, Text: "hosts do not tell the MTU of their interfaces: see ip link there"})
+	return append(list, Finding{Area: "MTU", Subject: "hosts", Verdict: Info, Text: NotChecked + "hosts do not tell the MTU of their interfaces: see ip link there"})
 }
 
 // frames returns the largest frame of the interface of each port that has one.
@@ -113,11 +113,11 @@ func (f *Finding) judge(by map[uint32]units.Bytes, c *config.Config, s *config.S
 		}
 	}
 	if len(none) > 0 {
-		f.Text = "no interface is known of ports " + strings.Join(none, ", ")
+		f.Text = NotChecked + "no interface is known of ports " + strings.Join(none, ", ")
 		return
 	}
 	if !ok {
-		f.Text = "without a buffer policy nothing says how long frames may be"
+		f.Text = NotChecked + "without a buffer policy nothing says how long frames may be"
 		return
 	}
 	f.Verdict, f.Text = OK, fmt.Sprintf("the interfaces of all ports take frames of buffer.mtu, %v", want)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/headgate/headgate/controller/config"
 	"github.com/headgate/headgate/controller/state/outcome"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/internal/yamlnode"
 	"github.com/headgate/headgate/units"
@@ -86,6 +87,24 @@ func (r *Registry) Configure(cfg *config.Config) (undo func(), err error) {
 		defer r.mu.Unlock()
 		r.replace(before)
 	}, nil
+}
+
+// Changes implements controller.Planner.
+func (r *Registry) Changes(cfg *config.Config) []view.Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return view.Diff("channel", r.plan.texts(), PlanOf(cfg).texts())
+}
+
+// texts returns the channels for people, by priority; none of a nil Plan.
+func (p *Plan) texts() map[string]string {
+	list := map[string]string{}
+	for n := 1; p != nil && n <= p.Priorities; n++ {
+		if c, err := p.Channel(n); err == nil {
+			list[fmt.Sprintf("priority %d", n)] = fmt.Sprintf("target %v, limit %v over a base of %v", c.Target, c.Limit, p.Base)
+		}
+	}
+	return list
 }
 
 // replace sets the plan; nil is none. Every channel is computed anew, and whoever waits on

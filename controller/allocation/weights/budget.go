@@ -5,6 +5,7 @@ import (
 
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
+	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
@@ -37,6 +38,26 @@ func (r *Registry) Check(cfg *config.Config) error {
 	defer r.write.Unlock()
 	_, _, err := r.configured(cfg)
 	return err
+}
+
+// Changes implements controller.Planner.
+func (r *Registry) Changes(cfg *config.Config) []view.Change {
+	r.write.Lock()
+	defer r.write.Unlock()
+	s, _, err := r.configured(cfg)
+	if err != nil {
+		return nil // Check says so
+	}
+	from, to := map[string]string{}, map[string]string{}
+	for name, a := range s.apps {
+		if was := r.ledger.app(name).Limit; was != 0 {
+			from[name] = was.String()
+		}
+		if a.Limit != 0 {
+			to[name] = a.Limit.String()
+		}
+	}
+	return view.Diff("budget", from, to)
 }
 
 // Configure implements controller.Participant: it takes the budgets of a configuration, all or

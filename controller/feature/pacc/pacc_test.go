@@ -43,10 +43,10 @@ func TestDesired(t *testing.T) {
 		"ingress.pacc.watched_queue egress_port=2 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=3 queue=0 → watch(threshold=500000)",
 		"ingress.pacc.watched_queue egress_port=4 queue=0 → watch(threshold=500000)",
-		"digest flow_digest_t",
-		"digest queue_pair_digest_t",
-		"digest flow_ipv6_digest_t",
-		"digest queue_pair_ipv6_digest_t",
+		"digest flow_digest_t → max_timeout=20ms, max_list_size=256, ack_timeout=1s",
+		"digest queue_pair_digest_t → max_timeout=20ms, max_list_size=256, ack_timeout=1s",
+		"digest flow_ipv6_digest_t → max_timeout=20ms, max_list_size=256, ack_timeout=1s",
+		"digest queue_pair_ipv6_digest_t → max_timeout=20ms, max_list_size=256, ack_timeout=1s",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("leaf1 gets\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))

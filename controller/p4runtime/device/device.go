@@ -104,6 +104,7 @@ type Device struct {
 	role           session.Role
 	why            error
 	reported       bool // the session has reported its role
+	reached        bool // the session was there once
 	epoch          uint64
 	desired        Desired
 	desiredSeq     uint64
@@ -222,6 +223,8 @@ type Health struct {
 	// Gone says that the switch's process has ended, and with it what it forwarded: nothing listens at
 	// the address of a switch whose P4Runtime server is in the process that forwards.
 	Gone bool
+	// Reached says that there was a session with the switch since the controller started.
+	Reached bool
 	// Attached is since when packets can be exchanged with the switch; zero when they cannot, or when
 	// the switch has sent none yet. A missing probe then says nothing about a link.
 	Attached time.Time
@@ -233,7 +236,8 @@ func (d *Device) Health() Health {
 	defer d.mu.Unlock()
 	h := Health{
 		Forwards: d.forwards, Known: d.status.State != view.Reconciling,
-		Gone: d.role == session.Disconnected && d.opts.Switch.Target.Chip() == "" && errors.Is(d.why, session.ErrRefused),
+		Reached: d.reached,
+		Gone:    d.role == session.Disconnected && d.opts.Switch.Target.Chip() == "" && errors.Is(d.why, session.ErrRefused),
 	}
 	if d.attached != nil && d.heard && d.refusesPackets == "" && d.sendsNone == "" {
 		h.Attached = d.attached.since
@@ -270,6 +274,9 @@ func (d *Device) pending() string {
 	text := d.role.String()
 	if d.why != nil {
 		text += ": " + d.why.Error()
+	}
+	if !d.reached {
+		return text + "; the switch was never reached, and gets its configuration when it is"
 	}
 	return text + "; it gets its configuration when it is back"
 }
@@ -332,6 +339,9 @@ func (h handler) Role(r session.Role, why error) {
 	d.epoch++
 	d.refusesPackets, d.sendsNone, d.slow, d.heard, d.inLine = "", "", "", false, false
 	d.attached, d.forwards = nil, r == session.Backup
+	if d.reached = d.reached || r != session.Disconnected; !d.reached && text != "" {
+		text = "never reached: " + text
+	}
 	switch r {
 	case session.Disconnected:
 		if errors.Is(why, session.ErrStopped) {

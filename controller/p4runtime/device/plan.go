@@ -39,7 +39,7 @@ func (d *Device) Plan(ctx context.Context, want Desired) view.Plan {
 // PlanOf compares a switch with want over any client, which may be nil when err says why.
 // externs are those of feature.Externs.
 func PlanOf(ctx context.Context, name string, c *session.Client, err error, p *pipeline.Pipeline, want *reconcile.State, externs ...uint32) view.Plan {
-	out := view.Plan{Switch: name}
+	out := view.Plan{Switch: name, Tables: p.Uses(pipeline.UsageOf(want.All()))}
 	have := &reconcile.State{}
 	if err == nil {
 		have, err = readState(ctx, c, p, externs, &out)
@@ -66,15 +66,18 @@ func readState(ctx context.Context, c *session.Client, p *pipeline.Pipeline, ext
 	}
 	switch running {
 	case session.Missing:
-		out.Changes = append(out.Changes, view.Change{Kind: view.Insert, Text: "pipeline: push"})
+		out.Changes = append(out.Changes, view.Change{Kind: view.Insert, Table: "pipeline", New: program(p)})
 		return &reconcile.State{}, nil
 	case session.Other:
-		out.Changes = append(out.Changes, view.Change{Kind: view.Modify, Text: "pipeline: replace the one that runs; all its entries are lost"})
+		out.Changes = append(out.Changes, view.Change{Kind: view.Modify, Table: "pipeline", Old: "another program, whose entries are lost", New: program(p)})
 		return &reconcile.State{}, nil
 	}
 	have, _, err := reconcile.Read(ctx, c, p, externs...)
 	return have, err
 }
+
+// program names a program by its cookie.
+func program(p *pipeline.Pipeline) string { return fmt.Sprintf("program %016x", p.Cookie()) }
 
 // compare says whether the switch runs a pipeline. A switch that does not, where the controller has no
 // device_config to push, is an error.
@@ -91,22 +94,21 @@ func compare(ctx context.Context, c *session.Client, p *pipeline.Pipeline) (sess
 }
 
 func change(p *pipeline.Pipeline, have *reconcile.State, u *p4v1.Update) view.Change {
-	k, err := reconcile.KeyOf(u.GetEntity())
-	if err != nil {
-		return view.Change{Text: err.Error()}
+	named := p.Named(u.GetEntity())
+	c := view.Change{Kind: view.Modify}
+	c.Table, c.Key = named.Place()
+	if k, err := reconcile.KeyOf(u.GetEntity()); err == nil && have.Get(k) != nil {
+		c.Old = p.Named(have.Get(k)).Value()
 	}
-	text := p.Describe(u.GetEntity())
-	old := have.Get(k)
 	switch u.GetType() {
 	case p4v1.Update_INSERT:
-		return view.Change{Kind: view.Insert, Text: text}
+		c.Kind = view.Insert
 	case p4v1.Update_DELETE:
-		return view.Change{Kind: view.Delete, Text: p.Describe(old)}
+		c.Kind = view.Delete
+		return c
 	}
-	if old != nil {
-		text += " (was: " + p.Describe(old) + ")"
-	}
-	return view.Change{Kind: view.Modify, Text: text}
+	c.New = named.Value()
+	return c
 }
 
 // reason returns the text of an error without the words that gRPC puts around it.

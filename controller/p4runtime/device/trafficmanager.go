@@ -96,7 +96,7 @@ func trafficManagerText(err error) string { return "traffic manager: " + reason(
 func PlanTrafficManager(ctx context.Context, plan *view.Plan, m trafficmanager.Driver, want *trafficmanager.Config) {
 	changes, err := m.Plan(ctx, want)
 	for _, c := range changes {
-		c.Text = "traffic manager: " + c.Text
+		c.Table = "traffic manager " + c.Table
 		plan.Changes = append(plan.Changes, c)
 	}
 	if err != nil {

@@ -92,7 +92,7 @@ func (m *memoryManager) Plan(_ context.Context, want *trafficmanager.Config) ([]
 	if m.held.Equal(want) {
 		return nil, nil
 	}
-	return []view.Change{{Kind: view.Modify, Text: "rows"}}, nil
+	return []view.Change{{Kind: view.Modify, Table: "rows"}}, nil
 }
 
 func (m *memoryManager) Apply(_ context.Context, _, want *trafficmanager.Config) (int, error) {

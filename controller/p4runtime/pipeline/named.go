@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -87,34 +88,44 @@ func (p *Pipeline) Describe(e *p4v1.Entity) string { return p.Named(e).String() 
 
 // String returns the entity as one line.
 func (n Named) String() string {
-	text := n.Kind + " " + n.Name
-	switch n.Kind {
-	case "table":
-		text = n.Name
-	case "default":
-		text = n.Name + " default"
-	case "member", "group":
-		text = fmt.Sprintf("%s %s %d", n.Name, n.Kind, *n.ID)
-	case "multicast":
-		text = fmt.Sprintf("multicast group %d", *n.ID)
-	case "clone":
-		text = fmt.Sprintf("clone session %d", *n.ID)
-	case "counter", "meter", "register":
-		text = fmt.Sprintf("%s[%d]", n.Name, *n.ID)
+	text, key := n.Place()
+	if key != "" {
+		text += " " + key
 	}
-	if len(n.Match) > 0 {
-		text += " " + n.Match.join(" ")
-	}
-	if n.Priority != 0 {
-		text += fmt.Sprintf(" priority %d", n.Priority)
-	}
-	if does := n.does(); does != "" {
-		text += " → " + does
+	if value := n.Value(); value != "" {
+		text += " → " + value
 	}
 	return text
 }
 
-func (n Named) does() string {
+// Place returns what the entity is in, such as a table, and what tells it from the others there.
+func (n Named) Place() (table, key string) {
+	keys := make([]string, 0, 3)
+	switch table = n.Kind + " " + n.Name; n.Kind {
+	case "table":
+		table = n.Name
+	case "default":
+		table, keys = n.Name, append(keys, "default")
+	case "member", "group":
+		table, keys = n.Name, append(keys, fmt.Sprintf("%s %d", n.Kind, *n.ID))
+	case "multicast":
+		table, keys = "multicast group", append(keys, fmt.Sprint(*n.ID))
+	case "clone":
+		table, keys = "clone session", append(keys, fmt.Sprint(*n.ID))
+	case "counter", "meter", "register":
+		table = fmt.Sprintf("%s[%d]", n.Name, *n.ID)
+	}
+	if len(n.Match) > 0 {
+		keys = append(keys, n.Match.String())
+	}
+	if n.Priority != 0 {
+		keys = append(keys, fmt.Sprintf("priority %d", n.Priority))
+	}
+	return table, strings.Join(keys, " ")
+}
+
+// Value returns what the entity does or has; "" for one that is only there.
+func (n Named) Value() string {
 	switch {
 	case n.Action != "":
 		return fmt.Sprintf("%s(%s)", short(n.Action), n.Params.join(", "))
@@ -174,7 +185,11 @@ func (p *Pipeline) Named(e *p4v1.Entity) Named {
 		m := x.PacketReplicationEngineEntry.GetMulticastGroupEntry()
 		return Named{Kind: "multicast", ID: number(m.GetMulticastGroupId()), Ports: copies(m.GetReplicas())}
 	case *p4v1.Entity_DigestEntry:
-		return Named{Kind: "digest", Name: p.digests.name(x.DigestEntry.GetDigestId())}
+		n := Named{Kind: "digest", Name: p.digests.name(x.DigestEntry.GetDigestId())}
+		if c := x.DigestEntry.GetConfig(); c != nil {
+			n.Data = Fields{{"max_timeout", time.Duration(c.GetMaxTimeoutNs()).String()}, {"max_list_size", fmt.Sprint(c.GetMaxListSize())}, {"ack_timeout", time.Duration(c.GetAckTimeoutNs()).String()}}
+		}
+		return n
 	case *p4v1.Entity_CounterEntry:
 		c := x.CounterEntry
 		return Named{Kind: "counter", Name: p.counters.name(c.GetCounterId()), ID: number(uint64(c.GetIndex().GetIndex())), Data: counts(c.GetData())}

@@ -90,15 +90,7 @@ func (s *fabricService) PlanConfig(ctx context.Context, r *pb.PlanConfigRequest)
 	if err != nil {
 		return nil, configStatus(file, err)
 	}
-	out := &pb.PlanConfigResponse{Notes: notes}
-	for _, p := range plans {
-		if p.Switch == "" {
-			out.Controller = planToProto(p).GetChanges()
-			continue
-		}
-		out.Switches = append(out.Switches, planToProto(p))
-	}
-	return out, nil
+	return PlansToProto(plans, notes), nil
 }
 
 func (s *fabricService) ApplyConfig(ctx context.Context, r *pb.ApplyConfigRequest) (*pb.ApplyConfigResponse, error) {

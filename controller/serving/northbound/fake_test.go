@@ -113,7 +113,7 @@ func (b *backend) Plan(_ context.Context, _ string, config []byte, failures int)
 	if err := b.check(config); err != nil {
 		return nil, nil, err
 	}
-	plan := view.Plan{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Text: "route 10.0.0.0/24"}}}
+	plan := view.Plan{Switch: "s1", Unreachable: "no answer", Changes: []view.Change{{Kind: view.Insert, Table: "route", Key: "10.0.0.0/24"}}}
 	return []view.Plan{plan}, []string{fmt.Sprintf("looked at %d failures", failures)}, nil
 }
 

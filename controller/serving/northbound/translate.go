@@ -53,10 +53,15 @@ func SwitchToProto(s view.Switch) *pb.SwitchStatus {
 	}
 	out.Features, out.Status = s.Status, tablesToProto(s.Status)
 	out.ElectionId, out.Program = clean(s.ElectionID), s.Program
-	for _, t := range s.Tables {
-		out.Tables = append(out.Tables, &pb.TableUse{Name: clean(t.Name), Entries: uint64(max(t.Entries, 0)), Size: uint64(max(t.Size, 0))})
-	}
+	out.Tables = tableUses(s.Tables)
 	return out
+}
+
+func tableUses(tables []view.TableUse) (list []*pb.TableUse) {
+	for _, t := range tables {
+		list = append(list, &pb.TableUse{Name: clean(t.Name), Entries: uint64(max(t.Entries, 0)), Size: uint64(max(t.Size, 0))})
+	}
+	return list
 }
 
 // tablesToProto returns what features show as tables for people.
@@ -124,6 +129,19 @@ func stateToProto(s view.SwitchState) pb.SwitchStatus_State {
 	return pb.SwitchStatus_STATE_UNSPECIFIED
 }
 
+// PlansToProto returns the plans of switches, and of what has no name, as the API has them.
+func PlansToProto(plans []view.Plan, notes []string) *pb.PlanConfigResponse {
+	out := &pb.PlanConfigResponse{Notes: notes}
+	for _, p := range plans {
+		if p.Switch == "" {
+			out.Controller = planToProto(p).GetChanges()
+			continue
+		}
+		out.Switches = append(out.Switches, planToProto(p))
+	}
+	return out
+}
+
 func planToProto(p view.Plan) *pb.SwitchPlan {
 	kinds := map[view.ChangeKind]pb.Change_Kind{
 		view.Insert: pb.Change_KIND_INSERT, view.Modify: pb.Change_KIND_MODIFY, view.Delete: pb.Change_KIND_DELETE,
@@ -133,8 +151,11 @@ func planToProto(p view.Plan) *pb.SwitchPlan {
 		out.Notes = append(out.Notes, clean(n))
 	}
 	for _, c := range p.Changes {
-		out.Changes = append(out.Changes, &pb.Change{Kind: kinds[c.Kind], Text: clean(c.Text)})
+		out.Changes = append(out.Changes, &pb.Change{
+			Kind: kinds[c.Kind], Text: clean(c.String()), Table: clean(c.Table), Key: clean(c.Key), Old: clean(c.Old), New: clean(c.New),
+		})
 	}
+	out.Tables = tableUses(p.Tables)
 	return out
 }
 

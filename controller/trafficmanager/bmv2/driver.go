@@ -46,12 +46,13 @@ type setTo struct {
 	value int64
 }
 
-func (s setTo) String() string {
+// text is a value with its unit.
+func (s setting) text(value int64) string {
 	unit := "packets/s"
 	if s.method == setDepth {
 		unit = "packets"
 	}
-	return fmt.Sprintf("%s port %d → %d %s", s.method, s.port, s.value, unit)
+	return fmt.Sprintf("%d %s", value, unit)
 }
 
 // settings returns what a configuration makes of a switch, the depth of a port first: a queue
@@ -102,11 +103,13 @@ func (d *Driver) Plan(ctx context.Context, want *trafficmanager.Config) ([]view.
 	err = d.connect(ctx)
 	var changes []view.Change
 	for _, s := range list {
-		switch had, known := d.written[s.setting]; {
-		case !known:
-			changes = append(changes, view.Change{Kind: view.Modify, Text: s.String() + " (was: BMv2 does not tell)"})
-		case had != s.value:
-			changes = append(changes, view.Change{Kind: view.Modify, Text: fmt.Sprintf("%v (was: %d)", s, had)})
+		c := view.Change{Kind: view.Modify, Table: s.method, Key: fmt.Sprintf("port %d", s.port), New: s.text(s.value)}
+		had, known := d.written[s.setting]
+		if known {
+			c.Old = s.text(had)
+		}
+		if c.Old != c.New {
+			changes = append(changes, c)
 		}
 	}
 	return changes, err

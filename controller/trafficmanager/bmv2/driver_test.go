@@ -50,7 +50,7 @@ func plan(t *testing.T, d *bmv2.Driver, want *trafficmanager.Config) []string {
 	}
 	var lines []string
 	for _, c := range changes {
-		lines = append(lines, c.Text)
+		lines = append(lines, c.String())
 	}
 	return lines
 }
@@ -70,10 +70,10 @@ func TestDriver(t *testing.T) {
 		}
 	}
 	all := []string{
-		"set_egress_queue_depth port 1 → 165 packets (was: BMv2 does not tell)",
-		"set_egress_queue_rate port 1 → 1000 packets/s (was: BMv2 does not tell)",
-		"set_egress_queue_depth port 3 → 71582853 packets (was: BMv2 does not tell)",
-		"set_egress_queue_rate port 3 → 1666 packets/s (was: BMv2 does not tell)",
+		"set_egress_queue_depth port 1: unknown → 165 packets",
+		"set_egress_queue_rate port 1: unknown → 1000 packets/s",
+		"set_egress_queue_depth port 3: unknown → 71582853 packets",
+		"set_egress_queue_rate port 3: unknown → 1666 packets/s",
 	}
 	if diff := cmp.Diff(all, plan(t, d, two())); diff != "" || s.Calls() != 0 {
 		t.Errorf("a plan of all, %d calls: %s", s.Calls(), diff)
@@ -87,7 +87,7 @@ func TestDriver(t *testing.T) {
 	}
 	slower := two()
 	slower.Ports[1].Rate = 6 * units.Mbps
-	if diff := cmp.Diff([]string{"set_egress_queue_rate port 3 → 500 packets/s (was: 1666)"}, plan(t, d, slower)); diff != "" {
+	if diff := cmp.Diff([]string{"set_egress_queue_rate port 3: 1666 packets/s → 500 packets/s"}, plan(t, d, slower)); diff != "" {
 		t.Error(diff)
 	}
 	apply(two(), slower, 1, 1)

@@ -105,29 +105,33 @@ func level(s string) string {
 	return s
 }
 
-// change returns a diff as a line for people.
+// change returns a diff as a plan shows it.
 func (d *diff) change() view.Change {
-	name := d.Row.Name()
+	key := strings.TrimPrefix(strings.TrimPrefix(d.Row.Name(), d.Table), " ")
 	if d.Table == tableGroup {
 		port, class := uint64(d.port), fmt.Sprint(d.class)
 		if d.remove {
 			port, class = portOf(d.have), fmt.Sprintf("mask %#x", classes(d.have))
 		}
-		name += fmt.Sprintf(" (port %d class %s)", port, class)
+		key += fmt.Sprintf(" (port %d class %s)", port, class)
 	} else if d.Pipe != bfrt.AllPipes {
-		name += fmt.Sprintf(" (port %d queue %d)", d.port, d.queue)
+		key += fmt.Sprintf(" (port %d queue %d)", d.port, d.queue)
 	}
+	c := view.Change{Kind: view.Modify, Table: d.Table, Key: key}
 	switch {
 	case d.remove:
-		return view.Change{Kind: view.Delete, Text: name}
+		c.Kind = view.Delete
 	case !d.exist:
-		return view.Change{Kind: view.Insert, Text: name + " → " + d.Data.String()}
+		c.Kind, c.New = view.Insert, d.Data.String()
 	case d.again:
-		return view.Change{Kind: view.Modify, Text: name + " → " + d.Data.String() + " (again)"}
+		c.Old = d.Data.String()
+		c.New = c.Old + " (again)"
+	default:
+		var old, to []string
+		for _, f := range d.fields {
+			old, to = append(old, fmt.Sprintf("%s=%v", f.name, f.have)), append(to, fmt.Sprintf("%s=%v", f.name, f.new))
+		}
+		c.Old, c.New = strings.Join(old, " "), strings.Join(to, " ")
 	}
-	var parts []string
-	for _, f := range d.fields {
-		parts = append(parts, fmt.Sprintf("%s %v → %v", f.name, f.have, f.new))
-	}
-	return view.Change{Kind: view.Modify, Text: name + ": " + strings.Join(parts, ", ")}
+	return c
 }

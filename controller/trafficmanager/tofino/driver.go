@@ -119,7 +119,7 @@ func (d *Driver) Apply(ctx context.Context, from, want *trafficmanager.Config) (
 			return err
 		}
 		if list, err = compare(ctx, s); err == nil && len(list) > 0 {
-			err = fmt.Errorf("what was written reads back otherwise: %s", list[0].change().Text)
+			err = fmt.Errorf("what was written reads back otherwise: %s", list[0].change())
 		}
 		return err
 	})
