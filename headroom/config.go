@@ -94,6 +94,12 @@ type Config struct {
 	// empty whatever its threshold, and does not pause one that holds nothing: what a
 	// match-action pipeline can do.
 	LocalResume bool
+	// Counted is the MMU of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
+	// simulation/src/point-to-point/model/switch-mmu.cc), for figures that were made with it: it counts what queues hold and
+	// lets the sum exceed the memory, drops only where both a queue's threshold and its headroom are exceeded, neither counts nor drops
+	// lossy classes, and resumes as LocalResume does, or once a queue holds no shared memory. A victim's threshold is Buffer.
+	// It needs AllowLoss and is not for DSH.
+	Counted bool
 	// AllowLoss accepts headroom that is too small for the link, for experiments.
 	AllowLoss bool
 }

@@ -94,6 +94,9 @@ func New(c Config) (*MMU, error) {
 		touched: make([]int32, 0, n), out: make([]Signal, 0, 2*n), config: c,
 	}
 	m.reach, m.spfcMayUseHeadroom = layout.Shared+layout.Headroom, c.SPFC.Whole
+	if c.Counted {
+		m.reach = c.Buffer
+	}
 	m.private = [2]units.Bytes{c.LossyPrivate, c.Private}
 	for i := range m.ports {
 		m.ports[i].phi = layout.Phi[i]
@@ -115,6 +118,9 @@ func (m *MMU) Lossless() uint8 {
 func (m *MMU) Arrive(now units.Time, port int, class uint8, n units.Bytes) (ok bool, signals []Signal) {
 	q := &m.queues[port*Classes+int(class)]
 	lossless := m.lossless>>class&1 != 0
+	if m.counted && !lossless {
+		return true, nil
+	}
 	if free := m.free - n; m.simplePolicy && free >= 0 && q.private+n > m.private[m.lossless>>class&1] && q.shared+n < m.threshold(free) {
 		// What most packets meet: the queue is below the threshold with them, too, so that nothing but
 		// the shared pool changes. If it is paused it has its place among those that wait, or headroom
@@ -173,6 +179,9 @@ func (m *MMU) TryCutThrough(port int, class uint8, n units.Bytes) bool {
 // Depart takes a packet of n bytes off again when its transmission begins, and returns the
 // PFC frames to send. They are valid until the next call.
 func (m *MMU) Depart(now units.Time, port int, class uint8, n units.Bytes) []Signal {
+	if m.counted && m.lossless>>class&1 == 0 {
+		return nil
+	}
 	q := &m.queues[port*Classes+int(class)]
 	m.least = min(m.least, m.free)
 	if m.simplePolicy && !m.local && !q.off && q.headroom == 0 && q.shared >= n && len(m.pausedQueues.order) == 0 {

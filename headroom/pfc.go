@@ -12,7 +12,7 @@ func (m *MMU) recheck(port int, class uint8, q *queue, p *port, at placement, vi
 	if !victimUnlimited {
 		limit = t
 	}
-	if !q.off && m.mayPause(q.length()) && (q.shared > limit-q.tau || at == placeHeadroom || at == placeNone) {
+	if !q.off && m.mayPause(q.length()) && (q.shared > limit-q.tau || m.counted && q.shared == limit || at == placeHeadroom || at == placeNone) {
 		q.off = true
 		p.classes |= 1 << class
 		m.stats.QueuePauses++
@@ -107,7 +107,7 @@ func (m *MMU) resumeLocal(port int, class uint8) {
 		return
 	}
 	t := m.threshold(m.free)
-	if q.off && (q.headroom == 0 && q.shared+q.tau+m.gap < t || q.length() == 0) {
+	if q.off && (q.headroom == 0 && (q.shared+q.tau+m.gap < t || m.counted && (q.shared == 0 || q.shared+m.gap == t)) || q.length() == 0) {
 		m.resumeQueue(port, class)
 	}
 	if p.off && p.insured == 0 && (p.shared+m.portGap < m.nq*t || p.shared == 0) {

@@ -12,6 +12,7 @@ type rules struct {
 	insured           bool     // headroom is per port
 	perQueueThreshold bool     // insured, but a queue's own threshold bounds it
 	local             bool     // recheck only where a packet leaves
+	counted           bool     // Config.Counted
 	simplePolicy      bool     // neither headroom per port nor victims: what a queue holds decides alone
 	grows             *shared  // DSH's τ; nil for none
 	spfc              *victims // nil when no port may use the whole pool
@@ -20,7 +21,7 @@ type rules struct {
 // newRules returns the rules of a valid Config with defaults.
 func newRules(c *Config) (rules, error) {
 	r := rules{
-		alpha: c.Alpha, lossless: c.Lossless, local: c.LocalResume,
+		alpha: c.Alpha, lossless: c.Lossless, local: c.LocalResume || c.Counted, counted: c.Counted,
 		insured: c.Policy.insured(), perQueueThreshold: c.Policy.insured() && c.DSH.NoSharedHeadroom,
 		simplePolicy: !c.Policy.insured() && !c.Policy.victims(),
 	}
@@ -73,6 +74,9 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 	if q.private+n <= m.private[m.lossless>>class&1] {
 		return placePrivate, victimUnlimited
 	}
+	if m.counted {
+		return m.placeCounted(q, p, n, victimUnlimited), victimUnlimited
+	}
 	if victimUnlimited && m.spfcMayUseHeadroom && m.fits(n) {
 		return placeShared, victimUnlimited
 	}
@@ -89,6 +93,22 @@ func (m *MMU) place(now units.Time, port int, q *queue, p *port, class uint8, n 
 		return placeHeadroom, victimUnlimited
 	}
 	return placeNone, victimUnlimited
+}
+
+// placeCounted is place in the public HPCC simulator's SwitchMmu (CheckIngressAdmission and UpdateIngressAdmission), which asks
+// for the queue's threshold and headroom alone.
+func (m *MMU) placeCounted(q *queue, p *port, n units.Bytes, victim bool) placement {
+	limit := m.reach
+	if !victim {
+		limit = m.threshold(m.free)
+	}
+	switch {
+	case q.shared+n <= limit:
+		return placeShared
+	case q.headroom+n <= p.phi:
+		return placeHeadroom
+	}
+	return placeNone
 }
 
 // fits reports whether there is memory for n more bytes in the shared pool and headroom together. For headroom

@@ -80,11 +80,14 @@ func (m *MMU) Victim(now units.Time, port int) bool { return m.victimUnlimited(n
 func (m *MMU) Threshold() units.Bytes { return m.threshold(m.free) }
 
 // Limit returns at how much shared memory a queue pauses: Static's threshold, T(t), or the whole
-// pool for a victim's port, less τ.
+// pool, with SPFC.Whole all headroom too, for a victim's port, less τ.
 func (m *MMU) Limit(now units.Time, port int, class uint8) units.Bytes {
 	limit := m.Threshold()
 	if m.Victim(now, port) {
 		limit = m.size
+		if m.spfcMayUseHeadroom {
+			limit = m.reach
+		}
 	}
 	return limit - m.Tau(port, class)
 }
@@ -130,7 +133,7 @@ func (m *MMU) Audit() error {
 	if sum != m.Usage() {
 		return fmt.Errorf("queues add up to %+v, pools to %+v", sum, m.Usage())
 	}
-	if sum.Shared > m.size && !m.spfcMayUseHeadroom || sum.Total() > m.config.Buffer {
+	if !m.counted && (sum.Shared > m.size && !m.spfcMayUseHeadroom || sum.Total() > m.config.Buffer) {
 		return fmt.Errorf("in use are %+v of a buffer of %d B with a shared pool of %d B", sum, m.config.Buffer, m.size)
 	}
 	return nil

@@ -82,7 +82,7 @@ func makeFigure(c *cobra.Command, f *experiment.File, records, pages string, ful
 			return err
 		}
 	}
-	if rec != nil && rec.Hash == f.Hash && rec.Full == f.Full && !force {
+	if rec != nil && f.Current(rec) && rec.Full == f.Full && !force {
 		fmt.Fprintf(c.OutOrStdout(), "%s: has its record\n", f.Name)
 		return nil
 	}

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,10 +24,14 @@ type Figure struct {
 // measure of one variant, or the ratio to a measure over which it is held.
 type Claim struct {
 	Name string
+	// Source is the sentence or the figure of the paper that the claim stands for.
+	Source string
 	// of and over are the claim's numbers: a pair, or along a line of a sweep one for each x. over
 	// is empty for the measure itself.
 	of, over []reference
 	greatest bool // of the pairs the greatest number counts, else the least
+	// trend takes Kendall's rank correlation of the numbers with x instead: 1 where each is more than all before, −1 where less.
+	trend bool
 	// paper is the paper's number, NaN when it gives a direction alone.
 	paper  float64
 	within float64 // of the paper's number, a part of it
@@ -58,6 +63,7 @@ var verdicts = []Verdict{Agrees, Direction, Disagrees, NoValue}
 // Judgement is a claim beside what was measured.
 type Judgement struct {
 	Claim   string   `json:"claim"`
+	Key     string   `json:"key"`                 // Claim.key
 	Paper   string   `json:"paper"`               // the paper's number or bound, as text
 	Ours    *float64 `json:"ours,omitempty"`      // mean over the seeds that have a number; nil for none
 	Half    float64  `json:"ci95_half,omitempty"` // as Sample.Half, 0 below two seeds
@@ -107,7 +113,13 @@ func (c *Claim) directed() bool { return math.IsNaN(c.paper) || !math.IsNaN(c.th
 
 func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 	m.Need("name", "measure")
-	c := Claim{Name: m.Text("name", ""), Why: m.Text("why", ""), of: f.references(m, reference{}, "")}
+	c := Claim{Name: m.Text("name", ""), Why: m.Text("why", ""), of: f.references(m, reference{}, ""), trend: m.Bool("trend", false)}
+	if f.Figure != nil {
+		c.Source = m.Text("source", "Figure "+f.Figure.Number)
+	}
+	if c.trend && (len(c.of) < minTrend || !slices.IsSortedFunc(c.of, func(a, b reference) int { return cmp.Compare(f.places[a.variant].x, f.places[b.variant].x) })) {
+		m.Fault("trend", "is of %d points, want a line of at least %d with rising x", len(c.of), minTrend)
+	}
 	c.greatest = m.OneOf("take", "least", "least", "greatest") == "greatest"
 	m.Sub("over", func(over *yamlnode.Map) { c.over = f.references(over, c.of[0], m.Text("line", "")) })
 	if c.over != nil && len(c.over) != len(c.of) {
@@ -128,6 +140,14 @@ func (f *File) decodeClaim(m *yamlnode.Map) Claim {
 		c.within = m.Float("within", 0, 0, 10)
 	}
 	return c
+}
+
+// minTrend is how many points show a trend: by chance the numbers of three rise in one of six cases.
+const minTrend = 3
+
+// key tells claims apart by what they hold against what: all but their name, source and reason.
+func (c *Claim) key() string {
+	return fmt.Sprint(c.of, c.over, c.greatest, c.trend, c.paper, c.within, c.above, c.below, c.than)
 }
 
 // optional reads a number that may be missing, then NaN.
@@ -199,7 +219,7 @@ func (c *Claim) judge(v float64) Verdict {
 	case math.IsNaN(v):
 		return NoValue
 	case math.IsNaN(c.paper):
-		if v < c.above || v > c.below { // a bound that is NaN holds
+		if v <= c.above || v >= c.below { // a bound that is NaN holds
 			return Disagrees
 		}
 		return Agrees
@@ -216,10 +236,9 @@ func (f *File) Judge(r *Report) []Judgement {
 	_, of := r.byVariant()
 	var out []Judgement
 	for _, c := range f.Claims {
-		j := Judgement{Claim: c.Name, Paper: c.text(), Why: c.Why}
+		j := Judgement{Claim: c.Name, Key: c.key(), Paper: c.text(), Why: c.Why}
 		best := math.NaN()
-		for i := range c.of {
-			s := c.number(of, i)
+		for _, s := range c.numbers(of) {
 			if mean := s.Mean(); !math.IsNaN(mean) && (math.IsNaN(best) || c.greatest && mean > best || !c.greatest && mean < best) {
 				best, j.Low, j.High, j.Seeds = mean, s.Quantile(0), s.Quantile(1), len(s.Values)
 				j.Half = 0 // JSON has no NaN
@@ -240,20 +259,43 @@ func (f *File) Judge(r *Report) []Judgement {
 	return out
 }
 
-// number is the claim's number of pair i.
-func (c *Claim) number(of map[string][]*Outcome, i int) Sample {
-	return sample(of[c.of[i].variant], func(o *Outcome) float64 {
-		v := o.value(c.of[i].measure)
-		if c.over == nil {
-			return v
-		}
-		for _, other := range of[c.over[i].variant] {
-			if other.Seed == o.Seed {
-				return v / other.value(c.over[i].measure)
+// numbers are the claim's numbers: of each pair, or the trend of all.
+func (c *Claim) numbers(of map[string][]*Outcome) (out []Sample) {
+	if c.trend {
+		return []Sample{sample(of[c.of[0].variant], func(o *Outcome) float64 {
+			rank, pairs := 0.0, 0.0
+			for i := range c.of {
+				for k := range i {
+					d := c.number(of, i, o.Seed) - c.number(of, k, o.Seed)
+					if pairs++; d != 0 {
+						rank += d / math.Abs(d) // NaN where a point has no value
+					}
+				}
+			}
+			return rank / pairs
+		})}
+	}
+	for i := range c.of {
+		out = append(out, sample(of[c.of[i].variant], func(o *Outcome) float64 { return c.number(of, i, o.Seed) }))
+	}
+	return out
+}
+
+// number is the claim's number of pair i in the run of a seed.
+func (c *Claim) number(of map[string][]*Outcome, i int, seed uint64) float64 {
+	value := func(r reference) float64 {
+		for _, o := range of[r.variant] {
+			if o.Seed == seed {
+				return o.value(r.measure)
 			}
 		}
 		return math.NaN()
-	})
+	}
+	v := value(c.of[i])
+	if c.over != nil {
+		v /= value(c.over[i])
+	}
+	return v
 }
 
 // Sum says in a few words what the judgements of a figure came to.

@@ -23,7 +23,7 @@ func TestJudge(t *testing.T) {
 		{Claim{paper: 0.5, within: 0.1, than: 1}, 1, Disagrees},
 		{Claim{paper: -10, within: 0.1, than: nan}, -9, Agrees},
 		{Claim{paper: 0, within: 0.1, than: nan}, 0, Agrees},
-		{Claim{paper: nan, above: 2, below: nan}, 2, Agrees},
+		{Claim{paper: nan, above: 2, below: nan}, 2, Disagrees},
 		{Claim{paper: nan, above: 2, below: nan}, 1.9, Disagrees},
 		{Claim{paper: nan, above: nan, below: 2}, 2.1, Disagrees},
 		{Claim{paper: nan, above: 1, below: 2}, 1.5, Agrees},

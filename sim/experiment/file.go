@@ -21,7 +21,7 @@ type File struct {
 	Name  string
 	Title string
 	Paper string // what the paper says about it, may be empty
-	Hash  string // of the text but for its notes, headlines and causes
+	Hash  string // of the text but for its claims, notes, headlines and causes
 	// HasFull says that OpenFull takes the file, Full that it is at the paper's scale.
 	HasFull, Full bool
 	// Figure is what the experiment reproduces, nil when nothing.

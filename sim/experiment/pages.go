@@ -87,9 +87,6 @@ func (p *page) write(b *strings.Builder) {
 	if f.Paper != "" {
 		fmt.Fprintf(b, "\nThe paper: %s\n", strings.TrimSpace(f.Paper))
 	}
-	if f.Notes != "" {
-		fmt.Fprintf(b, "\n%s\n", strings.TrimSpace(f.Notes))
-	}
 	for _, name := range p.pictures {
 		fmt.Fprintf(b, "\n![%s](%s)\n", f.Title, name)
 	}
@@ -104,21 +101,18 @@ func (p *page) write(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n`headgate sim run %s%s --seed %d --seeds %d`: %.3g s of CPU time. Parameters: [%s.yaml](../../sim/experiment/builtin/%[1]s.yaml).\n",
 		f.Name, scale, r.Seed, r.Seeds, r.CPUSeconds, f.Name)
-	if len(r.Judgements) > 0 {
-		b.WriteString("\n| claim | paper | ours | ratio | verdict |\n|---|---|---|---|---|\n")
+	if len(f.Claims) > 0 {
+		b.WriteString("\n| claim | of | paper | ours | verdict |\n|---|---|---|---|---|\n")
 	}
-	for _, j := range r.Judgements {
-		why := ""
-		if j.Why != "" {
-			why = " (" + j.Why + ")"
+	for i := range f.Claims {
+		if c := &f.Claims[i]; r.Judgement(c) != nil {
+			j := r.Judgement(c)
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.Name, c.Source, j.Paper, j.OursText(), j.Verdict)
 		}
-		fmt.Fprintf(b, "| %s | %s%s | %s | %s | %s |\n", j.Claim, j.Paper, why, j.OursText(), j.ratioText(), j.Verdict)
 	}
-	b.WriteString("\n<details><summary>All measures</summary>\n\n| variant | measure | value | unit | reference |\n|---|---|---|---|---|\n")
-	for _, m := range r.Measures {
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", dash(m.Variant), m.Measure, m.Value, m.Unit, m.Paper)
+	if f.Notes != "" {
+		fmt.Fprintf(b, "\n%s\n", strings.TrimSpace(f.Notes))
 	}
-	b.WriteString("\n</details>\n")
 }
 
 // finding is a claim of a figure beside what its record says.
@@ -138,11 +132,14 @@ func writeFindings(b *strings.Builder, pages map[string][]page) {
 		directed, right, all, near := 0, 0, 0, 0
 		for i := range pages[paper] {
 			pg := &pages[paper][i]
-			if pg.record == nil || len(pg.record.Judgements) != len(pg.file.Claims) {
+			if pg.record == nil {
 				continue
 			}
 			for k := range pg.file.Claims {
-				f := finding{pg, &pg.file.Claims[k], &pg.record.Judgements[k]}
+				f := finding{pg, &pg.file.Claims[k], pg.record.Judgement(&pg.file.Claims[k])}
+				if f.j == nil {
+					continue // since the record was made
+				}
 				if f.claim.directed() {
 					if directed++; f.j.Verdict == Agrees || f.j.Verdict == Direction {
 						right++

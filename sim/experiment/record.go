@@ -40,7 +40,7 @@ type Row struct {
 //go:embed results
 var results embed.FS
 
-// hash identifies what a file says but for its notes, headlines and causes, which no run depends
+// hash identifies what a file says but for its claims, notes, headlines and causes, which no run depends
 // on: the SHA-256 of its YAML, the first 16 hexadecimal digits.
 func hash(text []byte) (string, error) {
 	var doc yaml.Node
@@ -49,7 +49,7 @@ func hash(text []byte) (string, error) {
 	}
 	for _, n := range doc.Content {
 		for i := 0; i+1 < len(n.Content); {
-			if slices.Contains([]string{"notes", "headlines", "causes"}, n.Content[i].Value) {
+			if slices.Contains([]string{"claims", "notes", "headlines", "causes"}, n.Content[i].Value) {
 				n.Content = slices.Delete(n.Content, i, i+2)
 			} else {
 				i += 2
@@ -61,15 +61,30 @@ func hash(text []byte) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
+// Judgement returns what the record says of a claim, nil when it has no such claim.
+func (r *Record) Judgement(c *Claim) *Judgement {
+	for i := range r.Judgements {
+		if r.Judgements[i].Key == c.key() {
+			return &r.Judgements[i]
+		}
+	}
+	return nil
+}
+
+// Current reports whether a record is of the file as it is, with all of its claims.
+func (f *File) Current(r *Record) bool {
+	return r.Hash == f.Hash && !slices.ContainsFunc(f.Claims, func(c Claim) bool { return r.Judgement(&c) == nil })
+}
+
 // Recorded returns the record that came with Headgate, nil when there is none, and whether it
-// is of another text of the file.
+// is of another text of the file, or lacks one of its claims.
 func (f *File) Recorded() (r *Record, stale bool, err error) {
 	dir, err := fs.Sub(results, "results")
 	if err != nil {
 		return nil, false, err
 	}
 	r, err = ReadRecord(dir, f.Name)
-	return r, r != nil && r.Hash != f.Hash, err
+	return r, r != nil && !f.Current(r), err
 }
 
 // ReadRecord reads the record of an experiment from a directory, nil when there is none.

@@ -29,14 +29,14 @@ func TestRecordsAreCurrent(t *testing.T) {
 			t.Errorf("%s: the record is of another text of the file (%v); run make figures", name, err)
 			continue
 		}
-		for i, c := range f.Claims {
+		for _, c := range f.Claims {
 			if row := fmt.Sprintf("| <a id=%q></a>%s |", anchor(c.Cause), c.Cause); c.Cause != "" && !strings.Contains(string(text), row) {
 				t.Errorf("%s: %q is to have its cause in a row of disagreements.md that begins with %s", name, c.Name, row)
 			}
 			if r == nil || c.Cause != "" {
 				continue
 			}
-			if v := r.Judgements[i].Verdict; c.Headline && v != Agrees || c.directed() && v != Agrees && v != Direction {
+			if v := r.Judgement(&c).Verdict; c.Headline && v != Agrees || c.directed() && v != Agrees && v != Direction {
 				t.Errorf("%s: %q: %s, without a cause", name, c.Name, v)
 			}
 		}
@@ -83,7 +83,7 @@ plots:
 	for name, want := range map[string][]string{
 		"README.md": {"| [ran](headgate.md#ran) | 2 |", "| 1 agrees, 1 disagrees |", "| [other](headgate.md#other) | – | – | not run |", "| 0 of 1 | 1 of 1 |", "### Headlines", "| [ran](headgate.md#ran) | nothing is lost | 0 ± 0 % | 0 | – | agrees |  |",
 			"### Directions that do not agree", "| less than nothing | below -1 | 0 | – | disagrees | [Why, here (ran)](disagreements.md#why-here-ran) |"},
-		"headgate.md": {"Most agrees.", "](ran-times.svg)", "](ran-bars.svg)", "| nothing is lost | 0 ± 0 % | 0 | – | agrees |", "Not run yet."},
+		"headgate.md": {"Most agrees.", "](ran-times.svg)", "](ran-bars.svg)", "| nothing is lost | Figure 1 | 0 ± 0 % | 0 | agrees |", "Not run yet."},
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

@@ -22,7 +22,7 @@ const unlimited = "unlimited"
 // decodeBuffer reads "buffer: {policy: dsh, size: 16MB, …}": the keys of headroom.Config.
 // The ports are the switch's own. Some switches may have other values, and some ports headroom
 // of their own, or the state that SPFC would find. With chip_ports a switch with fewer links reserves what is
-// reserved for each port for so many all the same, as its chip does.
+// reserved for each port for so many all the same, as its chip does. "mmu: hpcc" is the public HPCC simulator's SwitchMmu.
 func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	m.Need("policy")
 	payload := p.Config.Payload
@@ -55,6 +55,9 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 	c.DSH.NoInsurance, c.DSH.NoSharedHeadroom = m.Bool("no_insurance", false), m.Bool("no_shared_headroom", false)
 	c.SPFC.K, c.SPFC.Period = m.Int("spfc_k", 0, 0, 64), m.Time("spfc_period", 0, 0, units.Second)
 	c.SPFC.Whole = m.Bool("spfc_whole", false)
+	if c.Counted = m.OneOf("mmu", "headgate", "headgate", "hpcc") == "hpcc"; c.Counted {
+		likeHPCC(m, &c)
+	}
 	chip := m.Int("chip_ports", 0, 0, maxChipPorts)
 	all, switches, ports := c, map[int]headroom.Config{}, map[portRef]headroom.Port{}
 	if p.Graph == nil {
@@ -84,11 +87,32 @@ func (p *Plan) decodeBuffer(m *yamlnode.Map) newBuffer {
 		for p := range c.Ports {
 			c.Ports[p] = ports[portRef{i.Peers[p], i.Node}]
 			c.Ports[p].Rate, c.Ports[p].Delay = i.Rates[p], i.Delay[p]
+			if c.Counted && c.Ports[p].Headroom == 0 && c.Headroom == 0 {
+				c.Ports[p].Headroom = 3 * i.Rates[p].In(i.Delay[p]) // scratch/third.cc
+			}
 		}
 		for len(c.Ports) < chip {
 			c.Ports = append(c.Ports, headroom.Port{Rate: i.Rates[0], Delay: i.Delay[0]})
 		}
 		return headroom.New(c)
+	}
+}
+
+// likeHPCC gives a buffer the values of the public HPCC simulator's SwitchMmu where the file has none: reserve and resume_offset of
+// switch-mmu.cc, and α of 1/8, a shift of 3, and headroom of 3·C·d of scratch/third.cc. There α doubles with each doubling of a port's rate
+// over that of hosts; here all ports of a switch have the same.
+func likeHPCC(m *yamlnode.Map, c *headroom.Config) {
+	c.AllowLoss, c.SPFC.Whole, c.LossyPrivate = true, c.Policy == headroom.SPFC, 0
+	for key, v := range map[string]struct {
+		at *units.Bytes
+		to units.Bytes
+	}{"private": {&c.Private, 4096}, "resume_gap": {&c.ResumeGap, 3072}} {
+		if !m.Has(key) {
+			*v.at = v.to
+		}
+	}
+	if !m.Has("alpha") {
+		c.Alpha = -3
 	}
 }
 

@@ -4,11 +4,15 @@
 // notification packet cuts it by half of alpha, its estimate of how congested the path is;
 // without them a timer and a byte counter bring it back in three phases, as QCN does.
 //
+// The public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control, simulation/src/point-to-point/model/rdma-hw.cc,
+// "Mellanox's version of DCQCN") runs alpha by a clock; Params.AlphaClock does so.
+//
 // It is a rate law: its window is unbounded, the transport's own bound holds, unless Params.Window
 // bounds it as the public HPCC simulator does.
 package dcqcn
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -23,16 +27,18 @@ type Law struct {
 
 	current, target float64 // R_C and R_T, bits per second
 	alpha           float64
-	cutOnce         bool // before the first cut nothing runs
+	begun           bool // the first notification has come; nothing runs without it
 
-	alphaFrom  units.Time // alpha's timer runs since then
+	alphaFrom  units.Time // the last event of alpha's timer
+	heard      bool       // with AlphaClock: a notification came since alphaFrom
+	cutFrom    units.Time // with AlphaClock: cuts are due at multiples of CutInterval from then on
 	increaseAt units.Time // when the increase timer goes off; MaxTime at line rate
 	timerStage int        // T of the paper: events of the timer since the last cut
 	byteStage  int        // BC: events of the byte counter
 	bytes      units.Bytes
 
 	lastCut units.Time
-	pending bool // a notification waits for CutInterval to pass
+	cutAt   units.Time // when the cut for a notification is due; MaxTime for none
 }
 
 var _ law.Law = (*Law)(nil)
@@ -45,14 +51,20 @@ func New(p Params) (*Law, error) {
 	if p.Window > 0 && p.BDP == 0 {
 		return nil, fmt.Errorf("window %g: want 0, since the base round trip, of which it is a part, is not known", p.Window)
 	}
+	if p.AlphaClock && p.CutInterval == 0 {
+		return nil, fmt.Errorf("cut_interval %v: want more than 0 with alpha_clock", p.CutInterval)
+	}
 	line := float64(p.LineRate)
-	return &Law{par: p, current: line, target: line, alpha: 1, increaseAt: units.MaxTime}, nil
+	return &Law{par: p, current: line, target: line, alpha: 1, increaseAt: units.MaxTime, cutAt: units.MaxTime}, nil
 }
 
 // OnAck implements law.Law: acknowledged payload stands for payload sent in the byte
 // counter.
 func (l *Law) OnAck(a *law.Ack) {
-	if !l.cutOnce || l.par.ByteCounter == 0 {
+	if a.CE && l.par.MarkedACKs {
+		l.OnEvent(law.CNP, a.Now)
+	}
+	if !l.begun || l.par.ByteCounter == 0 {
 		return
 	}
 	l.bytes += a.Acked
@@ -68,11 +80,14 @@ func (l *Law) OnAck(a *law.Ack) {
 func (l *Law) OnEvent(e law.Event, now units.Time) {
 	switch e {
 	case law.CNP:
-		if l.cutOnce && now < l.lastCut+l.par.CutInterval {
-			l.pending = true
-			return
+		switch {
+		case l.par.AlphaClock:
+			l.notified(now)
+		case l.begun && now < l.lastCut+l.par.CutInterval:
+			l.cutAt = l.lastCut + l.par.CutInterval
+		default:
+			l.cut(now)
 		}
-		l.cut(now)
 	case law.Tick:
 		l.tick(now)
 	}
@@ -85,7 +100,7 @@ func (l *Law) tick(now units.Time) {
 		switch {
 		case at > now:
 			return
-		case l.pending && at == l.lastCut+l.par.CutInterval:
+		case at == l.cutAt:
 			l.cut(at)
 		default:
 			l.increaseAt += l.par.IncreaseTimer
@@ -95,18 +110,53 @@ func (l *Law) tick(now units.Time) {
 	}
 }
 
+// notified is cnp_received_mlx of the public HPCC simulator: the first notification starts the clocks of alpha and of cuts,
+// and each one sets the bits that they look at.
+func (l *Law) notified(now units.Time) {
+	if l.begun {
+		l.alpha, l.alphaFrom = l.clocked(now)
+		l.heard = true
+	} else {
+		l.begun, l.alphaFrom, l.cutFrom = true, now, now+units.Nanosecond // a cut comes after alpha's event of the same time
+	}
+	if l.cutAt == units.MaxTime {
+		l.cutAt = l.cutFrom + ((now-l.cutFrom)/l.par.CutInterval+1)*l.par.CutInterval
+	}
+}
+
+// clocked returns alpha after the events of its clock up to now, and when the last one was (UpdateAlphaMlx): it moves by g
+// towards 1 when a notification came since the event before, else towards 0.
+func (l *Law) clocked(now units.Time) (alpha float64, last units.Time) {
+	n := (now - l.alphaFrom) / l.par.AlphaTimer
+	if n == 0 {
+		return l.alpha, l.alphaFrom
+	}
+	alpha = l.alpha * math.Pow(1-l.par.Gain, float64(n))
+	if l.heard {
+		alpha += l.par.Gain * math.Pow(1-l.par.Gain, float64(n-1))
+		l.heard = false
+	}
+	return alpha, l.alphaFrom + n*l.par.AlphaTimer
+}
+
 // cut is §3.1, Equation 1, in the order that PACC's Equation 1 states: with the alpha from
-// before this notification.
+// before this notification. With AlphaClock it is CheckRateDecreaseMlx.
 func (l *Law) cut(now units.Time) {
-	l.alpha = l.Alpha(now)
 	increased := l.timerStage > 0 || l.byteStage > 0
-	if !l.par.KeepTarget || increased || !l.cutOnce {
+	if !l.par.KeepTarget || increased || !l.begun {
 		l.target = l.current
 	}
+	if l.par.AlphaClock {
+		l.alpha, l.alphaFrom = l.clocked(now)
+	} else {
+		l.alpha = l.Alpha(now)
+	}
 	l.current = max(l.current*(1-l.alpha/2), float64(l.par.MinRate))
-	l.alpha = (1-l.par.Gain)*l.alpha + l.par.Gain
-	l.cutOnce, l.pending, l.lastCut = true, false, now
-	l.alphaFrom = now
+	if !l.par.AlphaClock {
+		l.alpha = (1-l.par.Gain)*l.alpha + l.par.Gain
+		l.alphaFrom = now
+	}
+	l.begun, l.lastCut, l.cutAt = true, now, units.MaxTime
 	l.increaseAt = now + l.par.IncreaseTimer
 	l.timerStage, l.byteStage, l.bytes = 0, 0, 0
 }
@@ -135,13 +185,7 @@ func (l *Law) increase() {
 }
 
 // Timer implements law.Law.
-func (l *Law) Timer() units.Time {
-	at := l.increaseAt
-	if l.pending {
-		at = min(at, l.lastCut+l.par.CutInterval)
-	}
-	return at
-}
+func (l *Law) Timer() units.Time { return min(l.increaseAt, l.cutAt) }
 
 // Allowance implements law.Law.
 func (l *Law) Allowance() law.Allowance {
@@ -164,8 +208,12 @@ func (l *Law) window() units.Bytes {
 // of its timer without a notification (§3.1, Equation 2); only a cut needs to know, so
 // there is no timer behind it.
 func (l *Law) Alpha(now units.Time) float64 {
-	if !l.cutOnce || now <= l.alphaFrom {
+	if !l.begun || now <= l.alphaFrom {
 		return l.alpha
+	}
+	if l.par.AlphaClock {
+		alpha, _ := (&Law{par: l.par, alpha: l.alpha, alphaFrom: l.alphaFrom, heard: l.heard}).clocked(now)
+		return alpha
 	}
 	return l.alpha * math.Pow(1-l.par.Gain, float64((now-l.alphaFrom)/l.par.AlphaTimer))
 }
@@ -184,6 +232,7 @@ type Params struct {
 	AdditiveIncrease, HyperIncrease units.Rate
 	CutInterval                     units.Time
 	KeepTarget                      bool
+	AlphaClock, MarkedACKs          bool
 	Window                          float64 // in BDPs; 0 for none
 	VarWindow                       bool
 	BDP                             units.Bytes // of the flow, whose Window it is a part of
@@ -214,9 +263,30 @@ func (p *Params) VisitVendor(s *param.Set, f *law.Flow) {
 	})
 }
 
+// VisitNS3 visits the parameters with those of the public HPCC simulator's run.py --cc dcqcn: as NICs, but with alpha by a
+// clock, a cut at most every 4 µs by another one, every marked ACK a notification, and MIN_RATE of 1 Gb/s.
+func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
+	p.visit(s, f, ns3(f, units.Microsecond, 4*units.Microsecond, 300*units.Microsecond))
+}
+
+// VisitNS3Paper is VisitNS3 with --cc dcqcn_paper: alpha and cuts each 50 µs, T of 55 µs.
+func (p *Params) VisitNS3Paper(s *param.Set, f *law.Flow) {
+	p.visit(s, f, ns3(f, 50*units.Microsecond, 50*units.Microsecond, 55*units.Microsecond))
+}
+
+// ns3 are the parameters of simulation/run.py: t_alpha, t_dec and t_inc; FAST_RECOVERY_TIMES 1, RATE_AI 5 and RATE_HAI 50 Mb/s per
+// 25 Gb/s, CLAMP_TARGET_RATE 0, MIN_RATE 1000 Mb/s.
+func ns3(f *law.Flow, alpha, cut, increase units.Time) Params {
+	return Params{
+		AlphaTimer: alpha, CutInterval: cut, IncreaseTimer: increase, FastRecovery: 1,
+		AdditiveIncrease: f.Rate / 5000, HyperIncrease: f.Rate / 500, KeepTarget: true,
+		AlphaClock: true, MarkedACKs: true, MinRate: min(units.Gbps, f.Rate),
+	}
+}
+
 func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
-	param.Of(s, "min_rate", &p.MinRate, max(p.LineRate/1000, 1), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000")
+	param.Of(s, "min_rate", &p.MinRate, cmp.Or(def.MinRate, max(p.LineRate/1000, 1)), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000, 1 Gb/s in the public HPCC simulator")
 	param.Of(s, "gain", &p.Gain, 1.0/256, param.Between(0, 1), "g of the estimate of congestion")
 	param.Of(s, "alpha_timer", &p.AlphaTimer, f.Stretch(def.AlphaTimer), param.Above(0), "after how long without a notification alpha falls")
 	param.Of(s, "increase_timer", &p.IncreaseTimer, f.Stretch(def.IncreaseTimer), param.Above(0), "T of the rate increase")
@@ -231,4 +301,6 @@ func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Of(s, "window", &p.Window, 0, param.From(0, 1000), "bound of the payload in flight, in line rate times base round trip (1 is has_win of the public HPCC simulator); 0 for none")
 	param.Bool(s, "var_window", &p.VarWindow, false, "the window shrinks and grows with the rate (var_win of the public HPCC simulator)")
 	param.Bool(s, "keep_target", &p.KeepTarget, def.KeepTarget, "leave the target rate alone when a flow is cut again before it has increased, as NICs do; the paper lowers it with each cut")
+	param.Bool(s, "alpha_clock", &p.AlphaClock, def.AlphaClock, "alpha moves by a clock of alpha_timer from the first notification on, towards 1 or 0 by whether one came since (binary feedback), and a flow is cut by a clock of cut_interval, as in the public HPCC simulator; else alpha rises with each cut")
+	param.Bool(s, "marked_acks", &p.MarkedACKs, def.MarkedACKs, "each acknowledgement of a marked packet is a notification, as in the public HPCC simulator; else CNPs alone are")
 }

@@ -77,7 +77,7 @@ func (l *Law) compute(update bool) {
 		l.w = l.wc + float64(l.par.Increase)
 		stage = l.stage + 1
 	}
-	l.w = min(max(l.w, float64(l.par.MSS)), l.wInit)
+	l.w = min(max(l.w, float64(l.par.MSS), float64(l.par.MinRate.In(l.par.BaseRTT))), l.wInit)
 	if update {
 		l.stage, l.wc = stage, l.w
 	}
@@ -100,17 +100,31 @@ type Params struct {
 	MaxStage int
 	Flows    int
 	Increase units.Bytes
+	MinRate  units.Rate
 }
 
-// Visit visits the parameters.
-func (p *Params) Visit(s *param.Set, f *law.Flow) {
+// Visit visits the parameters with the paper's defaults.
+func (p *Params) Visit(s *param.Set, f *law.Flow) { p.visit(s, f, 5, (*Params).step) }
+
+// VisitNS3 visits the parameters with those of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
+// simulation/run.py --cc hp): MI_THRESH 0, RATE_AI 10 Mb/s per 25 Gb/s, MIN_RATE 1 Gb/s. Its GLOBAL_T is base_rtt.
+func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
+	p.visit(s, f, 0, func(p *Params) units.Bytes { return max((p.LineRate / 2500).In(p.BaseRTT), 1) })
+}
+
+func (p *Params) visit(s *param.Set, f *law.Flow, maxStage int, step func(*Params) units.Bytes) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
 	param.Path(s, "mss", &p.MSS, f.MSS, param.Above(0))
 	param.Of(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.AtLeast(param.PacketTime(p.LineRate, p.MSS)), "T, the same for all flows of a fabric: a little more than its longest base round trip (§3.3); default the flow's own")
 	param.Of(s, "eta", &p.Eta, 0.95, param.AboveTo(0, 1), "η, the utilisation sought (§3.3)")
-	param.Of(s, "max_stage", &p.MaxStage, 5, param.AtLeast(0), "round trips of additive increase before a multiplicative one (§3.3); 0 divides by the utilisation in each, as the public simulator's configuration has it")
+	param.Of(s, "max_stage", &p.MaxStage, maxStage, param.AtLeast(0), "round trips of additive increase before a multiplicative one (§3.3); 0 divides by the utilisation in each, as the public simulator's configuration has it")
 	param.Of(s, "flows", &p.Flows, 100, param.AtLeast(1), "N of the default increase, how many flows a link is expected to carry")
-	param.Of(s, "increase", &p.Increase, p.step(), param.Above(0), "W_AI; default W_init·(1 − η)/N (§3.3)")
+	param.Of(s, "increase", &p.Increase, step(p), param.Above(0), "W_AI; default W_init·(1 − η)/N (§3.3), 40 Mb/s times T at 100 Gb/s in the public HPCC simulator")
+	least := units.Rate(0)
+	if maxStage == 0 {
+		least = min(units.Gbps, p.LineRate)
+	}
+	param.Of(s, "min_rate", &p.MinRate, least, param.From(0, p.LineRate), "floor of the rate, and with it of the window; a packet is the least window in any case")
 }
 
 func (p *Params) step() units.Bytes {

@@ -205,3 +205,21 @@ func BenchmarkOnAck(b *testing.B) {
 		l.OnAck(&a)
 	}
 }
+
+// The public HPCC simulator's set (run.py --cc hp at --bw 100) over T = 16 µs: 80 B are 40 Mb/s · T, and the floor is 1 Gb/s · T.
+func TestNS3(t *testing.T) {
+	var p hpcc.Params
+	param.Defaults(func(s *param.Set) { p.VisitNS3(s, &law.Flow{Rate: 100 * units.Gbps, BaseRTT: 16 * us, MSS: 1000}) })
+	want := hpcc.Params{LineRate: 100 * units.Gbps, BaseRTT: 16 * us, MSS: 1000, Eta: 0.95, Flows: 100, Increase: 80, MinRate: units.Gbps}
+	if p != want {
+		t.Fatalf("parameters %+v, want %+v", p, want)
+	}
+	l := &feeder{Law: newLaw(t, p)}
+	l.round(16*us, 200_000, 0)
+	l.round(16*us, 200_000, 0) // U = 1 over a whole T
+	near(t, "divided by the utilisation in each round", l.round(16*us, 200_000, 0), 200_000*0.95*0.95+0.95*80+80)
+	for range 50 {
+		l.round(16*us, 200_000, 20_000_000)
+	}
+	near(t, "the floor", window(l.Law), 2000)
+}

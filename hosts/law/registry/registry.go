@@ -61,12 +61,18 @@ var Kinds = []Kind{
 		kind((*dctcp.Params).VisitD2TCP, plain(dctcp.New))},
 	{"dcqcn", "DCQCN (SIGCOMM 2015); receivers send CNPs", Needs{},
 		kind((*dcqcn.Params).Visit, plain(dcqcn.New))},
+	{"dcqcn-ns3", "DCQCN as the public HPCC simulator has it (run.py --cc dcqcn)", Needs{},
+		kind((*dcqcn.Params).VisitNS3, plain(dcqcn.New))},
+	{"dcqcn-ns3-paper", "DCQCN as the public HPCC simulator has it with the timers of DCQCN's paper (run.py --cc dcqcn_paper)", Needs{},
+		kind((*dcqcn.Params).VisitNS3Paper, plain(dcqcn.New))},
 	{"dcqcn-vendor", "DCQCN as NICs have it; receivers send CNPs", Needs{},
 		kind((*dcqcn.Params).VisitVendor, plain(dcqcn.New))},
 	{"dctcp", "DCTCP (SIGCOMM 2010, RFC 8257)", Needs{},
 		kind((*dctcp.Params).Visit, plain(dctcp.New))},
 	{"hpcc", "HPCC (SIGCOMM 2019)", Needs{INT: true, BaseRTT: true},
 		kind((*hpcc.Params).Visit, plain(hpcc.New))},
+	{"hpcc-ns3", "HPCC as its public simulator has it (run.py --cc hp)", Needs{INT: true, BaseRTT: true},
+		kind((*hpcc.Params).VisitNS3, plain(hpcc.New))},
 	{"ledbat", "LEDBAT (RFC 6817)", Needs{Delay: true},
 		kind((*ledbat.Params).Visit, plain(ledbat.New))},
 	{"none", "the link's rate", Needs{},
@@ -85,6 +91,8 @@ var Kinds = []Kind{
 		kind((*powertcp.Params).VisitTheta, plain(powertcp.New))},
 	{"timely", "TIMELY (SIGCOMM 2015)", Needs{BaseRTT: true},
 		kind((*timely.Params).Visit, plain(timely.New))},
+	{"timely-ns3", "TIMELY as the public HPCC simulator has it (run.py --cc timely)", Needs{},
+		kind((*timely.Params).VisitNS3, plain(timely.New))},
 }
 
 // kind describes a law whose parameters are a P.

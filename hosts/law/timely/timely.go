@@ -5,6 +5,8 @@
 package timely
 
 import (
+	"cmp"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/units"
@@ -47,13 +49,13 @@ func (l *Law) OnAck(a *law.Ack) {
 	l.prev = a.RTT                                                      // line 2
 	gradient := l.diff / float64(l.par.MinRTT)                          // line 4
 	switch {
-	case a.RTT < l.par.LowRTT: // lines 5 to 7
+	case a.RTT < l.par.LowRTT && !l.par.HyperBelow: // lines 5 to 7
 		l.rises = 0
 		l.rate += float64(l.par.Increase)
 	case a.RTT > l.par.HighRTT: // lines 8 to 10
 		l.rises = 0
 		l.decrease(l.par.Beta * (1 - float64(l.par.HighRTT)/float64(a.RTT)))
-	case gradient <= 0: // lines 11 to 13, hyperactive increase of §4.4
+	case gradient <= 0 || a.RTT < l.par.LowRTT: // lines 11 to 13, hyperactive increase of §4.4
 		l.rises++
 		step := float64(l.par.Increase)
 		if l.rises >= l.par.HyperAfter {
@@ -101,20 +103,39 @@ type Params struct {
 	HyperAfter         int
 	HyperFactor        float64
 	MaxDecrease        float64
+	HyperBelow         bool
 }
 
-// Visit visits the parameters.
+// Visit visits the parameters with the paper's defaults.
 func (p *Params) Visit(s *param.Set, f *law.Flow) {
+	p.visit(s, f, Params{
+		MinRTT: f.BaseRTT, LowRTT: f.BaseRTT + f.Stretch(30*units.Microsecond), HighRTT: f.BaseRTT + f.Stretch(480*units.Microsecond),
+		HyperAfter: 5, MaxDecrease: 0.5,
+	})
+}
+
+// VisitNS3 visits the parameters with those of the public HPCC simulator (alibaba-edu/High-Precision-Congestion-Control,
+// simulation/run.py --cc timely, and UpdateRateTimely of rdma-hw.cc): 20, 50 and 500 µs whatever the path, MIN_RATE 1 Gb/s, steps
+// of 100 and, from the sixth increase in a row on, 500 Mb/s at 100 Gb/s, and no bound of the decrease.
+func (p *Params) VisitNS3(s *param.Set, f *law.Flow) {
+	us := f.Stretch(units.Microsecond)
+	p.visit(s, f, Params{
+		MinRTT: 20 * us, LowRTT: 50 * us, HighRTT: 500 * us, MinRate: min(units.Gbps, f.Rate), HyperAfter: 6, MaxDecrease: 1, HyperBelow: true,
+	})
+}
+
+func (p *Params) visit(s *param.Set, f *law.Flow, def Params) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
-	param.Of(s, "min_rtt", &p.MinRTT, f.BaseRTT, param.Above(0), "what normalises the gradient; default the base round trip, 20us in the paper")
-	param.Of(s, "min_rate", &p.MinRate, max(p.LineRate/1000, 1), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000")
+	param.Of(s, "min_rtt", &p.MinRTT, def.MinRTT, param.Above(0), "what normalises the gradient; default the base round trip, 20us in the paper")
+	param.Of(s, "min_rate", &p.MinRate, cmp.Or(def.MinRate, max(p.LineRate/1000, 1)), param.AboveTo(0, p.LineRate), "floor of the rate; default line rate / 1000")
 	param.Of(s, "start_rate", &p.StartRate, p.LineRate, param.From(p.MinRate, p.LineRate), "rate of a flow that starts; default the line rate, as RDMA NICs do, where the paper has it over the host's flows")
-	param.Of(s, "low_rtt", &p.LowRTT, p.MinRTT+f.Stretch(30*units.Microsecond), param.AtLeast(0), "round trip below which the flow always increases; default min_rtt + 30us, the paper's 50us for its 20us")
-	param.Of(s, "high_rtt", &p.HighRTT, p.MinRTT+f.Stretch(480*units.Microsecond), param.Above(p.LowRTT), "round trip above which the flow always decreases; default min_rtt + 480us, the paper's 500us for its 20us")
+	param.Of(s, "low_rtt", &p.LowRTT, def.LowRTT+p.MinRTT-def.MinRTT, param.AtLeast(0), "round trip below which the flow always increases; default min_rtt + 30us, the paper's 50us for its 20us")
+	param.Of(s, "high_rtt", &p.HighRTT, def.HighRTT+p.MinRTT-def.MinRTT, param.Above(p.LowRTT), "round trip above which the flow always decreases; default min_rtt + 480us, the paper's 500us for its 20us")
 	param.Of(s, "alpha", &p.Alpha, 0.875, param.AboveTo(0, 1), "α, the weight of a new round trip in the difference's moving average")
 	param.Of(s, "beta", &p.Beta, 0.8, param.AboveTo(0, 1), "β, the factor of decrease")
 	param.Of(s, "increase", &p.Increase, max(p.LineRate/1000, 1), param.Above(0), "δ; default line rate / 1000, the paper's 10 Mb/s at 10 Gb/s")
-	param.Of(s, "hyper_after", &p.HyperAfter, 5, param.AtLeast(1), "N of hyperactive increase: increases in a row by the gradient before a step grows")
+	param.Of(s, "hyper_after", &p.HyperAfter, def.HyperAfter, param.AtLeast(1), "N of hyperactive increase: increases in a row by the gradient before a step grows")
 	param.Of(s, "hyper_factor", &p.HyperFactor, 5, param.From(1, 1000), "what a step is multiplied by then")
-	param.Of(s, "max_decrease", &p.MaxDecrease, 0.5, param.AboveTo(0.0, 1), "the largest part of the rate that one round trip takes, as in the authors' published code; 1 for the paper's Algorithm 1, in which one burst on a short path takes all of it")
+	param.Of(s, "max_decrease", &p.MaxDecrease, def.MaxDecrease, param.AboveTo(0.0, 1), "the largest part of the rate that one round trip takes, as in the authors' published code; 1 for the paper's Algorithm 1, in which one burst on a short path takes all of it")
+	param.Bool(s, "hyper_below", &p.HyperBelow, def.HyperBelow, "increases below low_rtt, too, count for and grow by hyperactive increase, as in the public HPCC simulator")
 }

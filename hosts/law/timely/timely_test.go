@@ -181,3 +181,28 @@ func BenchmarkOnAck(b *testing.B) {
 		l.OnAck(&a)
 	}
 }
+
+// The public HPCC simulator's set (run.py --cc timely at --bw 100) and its update, step by step (UpdateRateTimely).
+func TestNS3(t *testing.T) {
+	var p timely.Params
+	param.Defaults(func(s *param.Set) { p.VisitNS3(s, &law.Flow{Rate: 100 * units.Gbps, BaseRTT: 8 * us}) })
+	want := timely.Params{
+		LineRate: 100 * units.Gbps, MinRTT: 20 * us, MinRate: units.Gbps, StartRate: 100 * units.Gbps, LowRTT: 50 * us, HighRTT: 500 * us,
+		Alpha: 0.875, Beta: 0.8, Increase: 100 * units.Mbps, HyperAfter: 6, HyperFactor: 5, MaxDecrease: 1, HyperBelow: true,
+	}
+	if p != want {
+		t.Fatalf("parameters %+v, want %+v", p, want)
+	}
+	l := newLaw(t, p)
+	l.round(60 * us)
+	near(t, "a round trip of 1 ms", l.round(units.Millisecond), 100e9*(1-0.8*(1-0.5))) // above TimelyTHigh
+	near(t, "a gradient of more than 1/β takes all but the floor", func() float64 { l.round(100 * us); return l.round(400 * us) }(), 1e9)
+	r := 1e9
+	for i := range 8 { // below TimelyTLow: five steps of 100 Mb/s, then of 500
+		r += 100e6
+		if i >= 5 {
+			r += 400e6
+		}
+		near(t, "a round trip of 40 µs", l.round(40*us), r)
+	}
+}
