@@ -117,7 +117,7 @@ func TestSimLaws(t *testing.T) {
 func TestSimFigures(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"figures", "dsh-14", "--records", dir, "--pages", dir}
-	for i, want := range []string{"dsh-14: 3 agrees", "dsh-14: has its record"} {
+	for i, want := range []string{"dsh-14: 6 agrees", "dsh-14: has its record"} {
 		out, _, err := sim(t, args...)
 		if err != nil || !strings.HasPrefix(out, want) {
 			t.Errorf("run %d: %v, %q, want %q", i+1, err, out, want)

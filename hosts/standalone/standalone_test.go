@@ -93,7 +93,7 @@ func TestFlagsRefuse(t *testing.T) {
 		{[]string{"--rate", "20"}, "is not a rate"},
 		{[]string{"--rate", "0bps"}, "--rate"},
 		{[]string{"--listen-only"}, "exclude each other"},
-		{[]string{"--law", "reno"}, `--law "reno": want aimd, d2tcp, dcqcn, dcqcn-vendor, dctcp, ledbat, none, prioplus, prioplus-ledbat, prioplus-swift, soze, swift, theta-powertcp or timely`},
+		{[]string{"--law", "reno"}, `--law "reno": want aimd, d2tcp, dcqcn, dcqcn-ns3, dcqcn-ns3-paper, dcqcn-vendor, dctcp, ledbat, none, prioplus, prioplus-ledbat, prioplus-swift, soze, swift, theta-powertcp, timely or timely-ns3`},
 		{[]string{"--cnp-gap", "11s"}, "--cnp-gap 11s: want 0s (none) to 10s"},
 		{[]string{"--scale", "0.5"}, "--scale 0.5: want 1 to 1e6"},
 		{[]string{"--pfc-class", "64=1"}, "want DSCP=CLASS with a DSCP of 0 to 63"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -59,7 +60,7 @@ func WritePages(dir, records string, files []*File) error {
 		}
 		w.text(paper+".md", b.String())
 	}
-	writeFindings(&index, pages)
+	writeCounts(&index, pages)
 	w.text("README.md", index.String())
 	return w.err
 }
@@ -80,101 +81,80 @@ func (p *page) row(b *strings.Builder) {
 	fmt.Fprintf(b, "| [%[1]s](%[1]s.md) | %s | [%s](%[1]s.md#%[3]s) | %s | %s | %s |\n", p.file.Figure.Paper, p.file.Figure.Number, p.file.Name, seeds, took, verdict)
 }
 
-// write writes a figure's section.
+// write writes a figure's section: its pictures, its claims beside what was measured, and where the causes of misses stand.
 func (p *page) write(b *strings.Builder) {
-	f := p.file
-	fmt.Fprintf(b, "\n## %s\n\n**%s** (%s)\n", f.Name, f.Title, f.Figure.Number)
-	if f.Paper != "" {
-		fmt.Fprintf(b, "\nThe paper: %s\n", strings.TrimSpace(f.Paper))
-	}
-	for _, name := range p.pictures {
-		fmt.Fprintf(b, "\n![%s](%s)\n", f.Title, name)
-	}
-	r := p.record
+	f, r := p.file, p.record
+	fmt.Fprintf(b, "\n## %s\n\n", f.Name)
 	if r == nil {
-		b.WriteString("\nNot run yet.\n")
+		fmt.Fprintf(b, "%s. Not run yet.\n", f.Title)
 		return
 	}
 	scale := ""
 	if r.Full {
 		scale = " --full"
 	}
-	fmt.Fprintf(b, "\n`headgate sim run %s%s --seed %d --seeds %d`: %.3g s of CPU time. Parameters: [%s.yaml](../../sim/experiment/builtin/%[1]s.yaml).\n",
-		f.Name, scale, r.Seed, r.Seeds, r.CPUSeconds, f.Name)
-	if len(f.Claims) > 0 {
-		b.WriteString("\n| claim | of | paper | ours | verdict |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(b, "%s. [File](../../sim/experiment/builtin/%s.yaml), `headgate sim run %[2]s%s --seeds %d`, %.3g s.\n", f.Title, f.Name, scale, r.Seeds, r.CPUSeconds)
+	for _, name := range p.pictures {
+		fmt.Fprintf(b, "\n![%s](%s)\n", f.Title, name)
 	}
+	if len(f.Claims) > 0 {
+		b.WriteString("\n| claim | paper | ours | |\n|---|---|---|---|\n")
+	}
+	var causes []string
 	for i := range f.Claims {
-		if c := &f.Claims[i]; r.Judgement(c) != nil {
-			j := r.Judgement(c)
-			fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", c.Name, c.Source, j.Paper, j.OursText(), j.Verdict)
+		c := &f.Claims[i]
+		j := r.Judgement(c)
+		if j == nil {
+			continue // since the record was made
+		}
+		name, ours := c.Name, "–"
+		if c.Headline {
+			name = "**" + name + "**"
+		}
+		if j.Ours != nil {
+			ours = number(*j.Ours)
+			if j.Half > 0 {
+				ours += " ± " + fmt.Sprintf("%.2g", j.Half)
+			}
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, j.Paper, ours, j.Verdict)
+		if cause := fmt.Sprintf("[%s](disagreements.md#%s)", c.Cause, anchor(c.Cause)); c.Cause != "" && j.Verdict != Agrees && !slices.Contains(causes, cause) {
+			causes = append(causes, cause)
 		}
 	}
-	if f.Notes != "" {
-		fmt.Fprintf(b, "\n%s\n", strings.TrimSpace(f.Notes))
+	if len(causes) > 0 {
+		fmt.Fprintf(b, "\nCause: %s.\n", strings.Join(causes, ", "))
 	}
 }
 
-// finding is a claim of a figure beside what its record says.
-type finding struct {
-	page  *page
-	claim *Claim
-	j     *Judgement
-}
-
-// writeFindings writes, from the records of the files as they are, in how many claims of each paper the
-// direction agrees and how many of its headlines are within their tolerance, each headline, and
-// each direction that does not agree, with the measured cause.
-func writeFindings(b *strings.Builder, pages map[string][]page) {
-	var headlines, wrong []finding
-	b.WriteString("\n## Directions and headlines\n\nA claim has a direction when the paper says what is more or less, or gives a number over another one. Headlines\nare the numbers that the papers make much of in the text of their evaluations.\n\n| paper | directions that agree | headlines within the tolerance |\n|---|---|---|\n")
+// writeCounts writes in how many claims of each paper the direction agrees and how many of its headlines are within their tolerance, from
+// the records of the files as they are.
+func writeCounts(b *strings.Builder, pages map[string][]page) {
+	b.WriteString("\n## Directions and headlines\n\nA claim has a direction when the paper says what is more or less, or gives a number over another one. Headlines, in bold on\nthe pages, are the numbers that the papers make much of in the text of their evaluations. Where one does not agree, its page names the\n[cause](disagreements.md).\n\n| paper | directions that agree | headlines within the tolerance |\n|---|---|---|\n")
 	for _, paper := range Papers {
 		directed, right, all, near := 0, 0, 0, 0
-		for i := range pages[paper] {
-			pg := &pages[paper][i]
-			if pg.record == nil {
-				continue
-			}
-			for k := range pg.file.Claims {
-				f := finding{pg, &pg.file.Claims[k], pg.record.Judgement(&pg.file.Claims[k])}
-				if f.j == nil {
-					continue // since the record was made
+		for _, pg := range pages[paper] {
+			for i := range pg.file.Claims {
+				c := &pg.file.Claims[i]
+				if pg.record == nil || pg.record.Judgement(c) == nil {
+					continue
 				}
-				if f.claim.directed() {
-					if directed++; f.j.Verdict == Agrees || f.j.Verdict == Direction {
+				verdict := pg.record.Judgement(c).Verdict
+				if c.directed() {
+					if directed++; verdict == Agrees || verdict == Direction {
 						right++
-					} else {
-						wrong = append(wrong, f)
 					}
 				}
-				if f.claim.Headline {
-					if all++; f.j.Verdict == Agrees {
+				if c.Headline {
+					if all++; verdict == Agrees {
 						near++
 					}
-					headlines = append(headlines, f)
 				}
 			}
 		}
 		if directed+all > 0 {
 			fmt.Fprintf(b, "| [%[1]s](%[1]s.md) | %d of %d | %d of %d |\n", paper, right, directed, near, all)
 		}
-	}
-	findings(b, "Headlines", headlines)
-	findings(b, "Directions that do not agree", wrong)
-}
-
-func findings(b *strings.Builder, title string, list []finding) {
-	if len(list) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n### %s\n\n| figure | claim | paper | ours | ratio | verdict | cause |\n|---|---|---|---|---|---|---|\n", title)
-	for _, f := range list {
-		cause := ""
-		if f.claim.Cause != "" && f.j.Verdict != Agrees {
-			cause = fmt.Sprintf("[%s](disagreements.md#%s)", f.claim.Cause, anchor(f.claim.Cause))
-		}
-		fmt.Fprintf(b, "| [%s](%s.md#%s) | %s | %s | %s | %s | %s | %s |\n", f.page.file.Name, f.page.file.Figure.Paper, f.page.file.Name,
-			f.j.Claim, f.j.Paper, f.j.OursText(), f.j.ratioText(), f.j.Verdict, cause)
 	}
 }
 
