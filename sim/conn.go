@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// conn is a connection whose messages are sent one after another; see FlowSpec.Conn. The Sim owns it.
+// conn is a connection whose messages follow each other; see FlowSpec.Conn. The Sim owns it.
 type conn struct {
 	src, dst int
 	hash     uint64
@@ -32,7 +32,8 @@ func (s *partition) queueMessage(i int32) (waits bool) {
 	return false
 }
 
-// checkConn returns an error if a message belongs to a connection between other hosts or has no size.
+// checkConn returns an error when a message is of a connection between other hosts, or has no
+// end of its own.
 func (s *Sim) checkConn(f *FlowSpec) error {
 	if f.Conn > 0 && (f.Size == 0 || f.Stop > 0) {
 		return fmt.Errorf("flow on connection %d: want a size and no stop", f.Conn)
@@ -44,8 +45,8 @@ func (s *Sim) checkConn(f *FlowSpec) error {
 	return nil
 }
 
-// hashOf returns the number that stands for the five-tuple of flow i. The first flow of a connection
-// opens it.
+// hashOf returns what stands for the five-tuple of flow i, and opens its connection when it is
+// the first.
 func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
 	if spec.Conn == 0 {
 		return s.flowHash(spec, i)
@@ -61,7 +62,7 @@ func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
 	return c.hash
 }
 
-// nextMessage keeps the law of an ended message and starts the next message on the same path.
+// nextMessage keeps the law of a message that is over and lets the next one begin, on its path.
 func (s *partition) nextMessage(f *flow, law law.Law) error {
 	c := s.conns[f.spec.Conn]
 	c.law, c.busy = law, false
@@ -78,8 +79,8 @@ func (s *partition) nextMessage(f *flow, law law.Law) error {
 	return s.begin(i)
 }
 
-// catchUp fires the timers of a connection's law that were due while it had nothing to send, because a
-// NIC's timers run on.
+// catchUp lets the timers of a connection's law go off that were due while it had nothing to
+// send: a NIC's run on.
 func (c *conn) catchUp(now units.Time) {
 	for {
 		at := c.law.Timer()

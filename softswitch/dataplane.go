@@ -55,6 +55,7 @@ type dataplane struct {
 	now            units.Time     // the time of the current event; it never decreases
 	budget         int            // packets that the round may still process
 	stats          Stats
+	sent           uint64 // frames of all ports
 }
 
 // recirculation is a packet on its way back to ingress.
@@ -218,10 +219,23 @@ var _ engine.Out = (*pipeline)(nil)
 // Enqueue implements engine.Out.
 func (pl *pipeline) Enqueue(p *engine.Packet) {
 	if !pl.dataplane.tm.Enqueue(p, pl.epoch, pl.dataplane.now) {
+		p.Note("Dropping packet: the queue is full")
 		p.Free()
 		return
 	}
 	pl.dataplane.retain(pl)
+}
+
+// Dropped implements engine.Out.
+func (pl *pipeline) Dropped(port uint32, why engine.Drop) { pl.dataplane.dropped(port, why) }
+
+// dropped counts a packet that the program dropped, at its port.
+func (c *dataplane) dropped(number uint32, why engine.Drop) {
+	if p := c.port(number); p != nil {
+		p.info.Drops[why]++
+	} else {
+		c.stats.UnknownPort++
+	}
 }
 
 // Transmit implements engine.Out.
@@ -240,6 +254,7 @@ func (pl *pipeline) Transmit(number uint32, frame []byte) {
 	if c.drops(p, c.tm.Sending()) {
 		return
 	}
+	c.sent++
 	p.info.TxFrames++
 	p.info.TxBytes += uint64(len(frame))
 	if c.tap != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/units"
 )
 
@@ -31,11 +32,13 @@ type realtimeDriver struct {
 	idle  sync.Pool // of *rxBatch
 
 	mu      sync.Mutex
-	posted  []func()     // owned by mu
-	pending atomic.Int64 // functions posted that have not run to their end
-	queued  atomic.Int64 // batches queued over that have not been processed
-	armed   units.Time   // what the alarm is set for; the switch's lock guards it
-	failure chan error   // of a flush on a source's goroutine
+	posted  []func()      // owned by mu
+	pending atomic.Int64  // functions posted that have not run to their end
+	queued  atomic.Int64  // batches queued over that have not been processed
+	armed   units.Time    // what the alarm is set for; the switch's lock guards it
+	failure chan error    // of a flush on a source's goroutine
+	times   *stages.Times // nil: not measured
+	sent    uint64        // frames at the last flush that was measured; the switch's lock guards it
 
 	drivers      []port.Port
 	sources      []port.Source
@@ -49,7 +52,7 @@ type realtimeDriver struct {
 func NewRealtime(c Config) (*Realtime, error) {
 	r := &realtimeDriver{
 		start: time.Now(), wake: make(chan struct{}, 1), work: make(chan *rxBatch, 16),
-		armed: units.MaxTime, failure: make(chan error, 1),
+		armed: units.MaxTime, failure: make(chan error, 1), times: c.Times,
 	}
 	s, err := newSwitch(c, r)
 	if err != nil {
@@ -114,7 +117,12 @@ func (s *Realtime) AddPort(p port.Named, rate units.Rate, driver port.Port) erro
 }
 
 // AddSource adds where frames come from.
-func (s *Realtime) AddSource(src port.Source) { s.r.sources = append(s.r.sources, src) }
+func (s *Realtime) AddSource(src port.Source) {
+	if t, ok := src.(interface{ Measure(*stages.Times) }); ok && s.r.times != nil {
+		t.Measure(s.r.times)
+	}
+	s.r.sources = append(s.r.sources, src)
+}
 
 // SetCapture records the frames of all ports. Run closes it.
 func (s *Realtime) SetCapture(c *port.Capture) {
@@ -209,7 +217,7 @@ func (s *Realtime) direct(a *rxBatch) bool {
 	s.receiveBatch(a)
 	var err error
 	if r.queued.Load() == 0 { // otherwise the loop sends, with the frames of the queued batches
-		err = r.flush(false)
+		err = s.send(false)
 	}
 	at, waits := s.dataplane.next()
 	waits = waits && at != r.armed
@@ -307,7 +315,7 @@ func (s *Realtime) loop(ctx context.Context) error {
 		s.runReady()
 		next := s.agent.Next()
 		s.mu.Lock()
-		err := r.flush(false)
+		err := s.send(false)
 		at, ok := s.dataplane.next()
 		if next < units.MaxTime && (!ok || next < at) {
 			at, ok = next, true
@@ -381,7 +389,22 @@ func (s *Realtime) process(a *rxBatch) {
 func (s *Realtime) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.r.flush(true)
+	return s.send(true)
+}
+
+// send is the driver's flush, measured if the switch measures. The caller holds the lock.
+func (s *Realtime) send(all bool) error {
+	r := s.r
+	if r.times == nil {
+		return r.flush(all)
+	}
+	begin := r.times.Now()
+	err := r.flush(all)
+	if sent := s.dataplane.sent; sent != r.sent {
+		r.times.Add(stages.Flush, int(sent-r.sent), begin)
+		r.sent = sent
+	}
+	return err
 }
 
 // flush makes the drivers send the frames that they keep. Unless all is set, a driver that writes in

@@ -61,6 +61,9 @@ func (s openConfig) State(target string, wants gnmi.Wants) []gnmi.State {
 		add(p.TxFrames, gnmi.OutPkts, port)
 		add(dropped+p.TxLost, gnmi.OutDiscards, port)
 		add(p.Driver.TxErrors, gnmi.OutErrors, port)
+		for why, n := range p.Lost() {
+			add(n, gnmi.DropPackets, port, why)
+		}
 		for i := range p.Queues.Queues {
 			q, n := &p.Queues.Queues[i], strconv.Itoa(i)
 			add(uint64(q.MaxBytes), gnmi.MaxQueueLen, port, n)

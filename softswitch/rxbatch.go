@@ -22,6 +22,7 @@ type rxBatch struct {
 	batch   *port.Batch // that the frames belong to, nil when they belong to none
 	ahead   []arrival   // of each frame, when ingress was ahead; empty otherwise
 	results []result
+	drops   []drop // that receiveBatch has not counted
 	worker  engine.Worker
 }
 
@@ -39,6 +40,12 @@ type result struct {
 	recirculated bool // it goes to ingress once more, not to a queue
 }
 
+// drop is a packet that ingress dropped.
+type drop struct {
+	port uint32
+	why  engine.Drop
+}
+
 var _ engine.Out = (*rxBatch)(nil)
 
 // Enqueue implements engine.Out.
@@ -46,6 +53,9 @@ func (a *rxBatch) Enqueue(p *engine.Packet) { a.results = append(a.results, resu
 
 // Recirculate implements engine.Out.
 func (a *rxBatch) Recirculate(p *engine.Packet) { a.results = append(a.results, result{p, true}) }
+
+// Dropped implements engine.Out.
+func (a *rxBatch) Dropped(port uint32, why engine.Drop) { a.drops = append(a.drops, drop{port, why}) }
 
 // fill gives an empty batch its frames.
 func (a *rxBatch) fill(b *port.Batch) { a.batch, a.frames = b, b.Frames }
@@ -136,6 +146,10 @@ func (c *dataplane) receiveBatch(a *rxBatch, now units.Time) (more bool) {
 		c.worker.End()
 		c.worker = nil
 	}
+	for _, d := range a.drops {
+		c.dropped(d.port, d.why)
+	}
+	a.drops = a.drops[:0]
 	return a.next < len(a.frames)
 }
 

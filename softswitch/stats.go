@@ -1,6 +1,7 @@
 package softswitch
 
 import (
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
 )
@@ -22,8 +23,9 @@ type PortStats struct {
 	Up                bool
 	RxFrames, RxBytes uint64
 	TxFrames, TxBytes uint64
-	TxLost            uint64        // frames that left while the port was down or had no cable
-	Driver            port.Counters // what a real port's driver lost
-	PFC               PFCStats      // MAC control frames, when the switch obeys PFC
-	Queues            tm.PortStats  // rate, depth, limits, tail drops and pauses
+	Drops             [engine.Drops]uint64 // packets of the port that the program dropped, by reason; those of egress at the port they were about to leave by
+	TxLost            uint64               // frames that left while the port was down or had no cable
+	Driver            port.Counters        // what a real port's driver lost
+	PFC               PFCStats             // MAC control frames, when the switch obeys PFC
+	Queues            tm.PortStats         // rate, depth, limits, tail drops and pauses
 }

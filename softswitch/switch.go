@@ -10,11 +10,13 @@ import (
 
 	"github.com/headgate/headgate/internal/gnmi"
 	"github.com/headgate/headgate/internal/pfcwd"
+	"github.com/headgate/headgate/softswitch/engine"
 	_ "github.com/headgate/headgate/softswitch/native/headgate" // our own program runs as Go
 	"github.com/headgate/headgate/softswitch/p4rt"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/pacc"
 	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
 )
@@ -35,8 +37,10 @@ type Config struct {
 	CPUPort  uint32 // packet I/O over P4Runtime; 0 means none. 1 to 511
 	DropPort uint32 // DefaultDropPort when zero
 	Traffic  tm.Config
-	PFC      PFC          // whether ports obey PAUSE; off by default
-	Log      *slog.Logger // slog.Default when nil
+	PFC      PFC            // whether ports obey PAUSE; off by default
+	Tracer   *engine.Tracer // logs the way of packets; nil for none
+	Times    *stages.Times  // adds up how long stages take; nil for none
+	Log      *slog.Logger   // slog.Default when nil
 }
 
 // Sender receives the frames that leave a port. The goroutine that runs the switch calls it.
@@ -124,6 +128,8 @@ func newSwitch(c Config, r driver) (*Switch, error) {
 		Queues:   m.Queues(),
 		Watchdog: dog,
 		Lossless: s.lossless,
+		Tracer:   c.Tracer,
+		Times:    c.Times,
 		Log:      c.Log,
 	}, s)
 	s.agent = pacc.New(agentHost{s}, c.Log.With("switch", c.Name))

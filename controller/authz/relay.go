@@ -32,7 +32,7 @@ type memberConn struct{ net.Conn }
 // memberInfo is what is known of the other end of a connection of a member.
 type memberInfo struct{ credentials.AuthInfo }
 
-// caller is a member's statement of who called it.
+// caller is what a member says of who called it.
 type caller struct {
 	Identity Identity
 	Address  string
@@ -59,7 +59,7 @@ func Relay(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// relayed reads what Relay wrote. It returns no caller if there is none.
+// relayed reads what Relay wrote; nobody where it says nothing.
 func relayed(md metadata.MD) (id Identity, address string, secure bool) {
 	list := md.Get(callerMetadata)
 	var c caller

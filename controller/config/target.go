@@ -2,7 +2,8 @@ package config
 
 import "github.com/headgate/headgate/p4src/ids"
 
-// Target is the kind of switch behind a P4Runtime server.
+// Target says what kind of switch a P4Runtime server fronts; see DESIGN.md, "What each
+// target can do".
 type Target string
 
 // The targets.

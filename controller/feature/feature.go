@@ -1,6 +1,6 @@
-// Package feature defines a feature of the controller: it contributes entities to every switch and may
-// run a loop beside each. Each feature is a package of its own and one line in package controller's
-// list. Start at Feature.
+// Package feature defines what a feature of the controller is: something that contributes
+// entities to every switch, and may do more while a switch is there. Each feature is a
+// package of its own and one line in package controller's list.
 package feature
 
 import (
@@ -50,8 +50,7 @@ type Feature interface {
 // Description is what a feature declares of itself. Its functions are pure and optional: nil is one
 // that the feature does not need. Errors are as Desired's.
 type Description struct {
-	// Capabilities are the capabilities that the feature uses. It is off at a switch whose pipeline lacks
-	// them.
+	// Capabilities are what the feature can do. What the pipeline of a switch lacks is not used there.
 	Capabilities []Capability
 	// Section is the feature's part of the configuration; the zero Section for none.
 	Section config.Section
@@ -59,7 +58,7 @@ type Description struct {
 	HostParameters func(c *config.Config) []view.HostParameter
 	// UDPPort returns the UDP port of maxQD's packets, a constant of the program, and the key that sets it.
 	UDPPort func(c *config.Config) (port uint16, key string)
-	// Probes returns entities to read from a switch to learn what neither program nor configuration tells.
+	// Probes returns what to read from a switch to learn what neither program nor configuration tells.
 	Probes func(s *config.Switch) []Probe
 	// Shape adds to what the traffic manager of a switch should do. It is called for switches
 	// that have one (config.Switch.TrafficManager).
@@ -67,8 +66,8 @@ type Description struct {
 	// ShapedBy returns the field of the configuration that a field of Shape's result follows from, which
 	// is named as a driver's *units.FieldError does; "" for one that the feature does not set.
 	ShapedBy func(env *Env, field string) string
-	// Advise returns a line for each thing that an operator should know when planning a configuration,
-	// besides the changes. running is the switch in the running configuration, nil if it is not in it.
+	// Advise returns a line for each thing that whoever plans a configuration should know, beside what
+	// changes on a switch. running is the switch in the running configuration, nil where it is not in there.
 	Advise func(env *Env, running *config.Switch) []string
 	// Validate looks at the fabric of a configuration while links, by name, are out of service, and, where
 	// failures is more than 0, while up to so many others fail besides, which may take a minute.

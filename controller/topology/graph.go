@@ -63,7 +63,7 @@ type port struct {
 
 func (p port) hop() NextHop { return NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC} }
 
-// Host is a host with its switch port.
+// Host is a host with the switch port that it hangs on.
 type Host struct {
 	config.Host
 	Switch string

@@ -27,6 +27,7 @@ var names = map[string]*Leaf{}
 const (
 	oneInterface = "openconfig-interfaces:interfaces/interface[name=port]/"
 	counters     = oneInterface + "state/counters/"
+	dropped      = oneInterface + "headgate-buffer:drops/drop[reason=reason]/state/"
 	qos          = "openconfig-qos:qos/"
 	qosInterface = qos + "interfaces/interface[interface-id=port]/"
 	queue        = qosInterface + "output/queues/queue[name=queue]/state/"
@@ -54,6 +55,8 @@ var (
 	OutDiscards   = leaf(counters + "out-discards")
 	OutErrors     = leaf(counters + "out-errors")
 	InMACControl  = leaf(oneInterface + "openconfig-if-ethernet:ethernet/state/counters/in-mac-control-frames")
+	_             = leaf(dropped + "reason")
+	DropPackets   = leaf(dropped + "packets")
 	_             = leaf(qosInterface + "state/interface-id")
 	QueueingDelay = leaf(qosInterface + "output/state/headgate-buffer:queueing-delay") // ns
 )
@@ -118,7 +121,7 @@ var models = []*gpb.ModelData{
 	{Name: "openconfig-if-ethernet", Organization: "OpenConfig working group", Version: "2.18.0"},
 	{Name: "openconfig-p4rt", Organization: "OpenConfig working group", Version: "1.0.0"},
 	{Name: "openconfig-qos", Organization: "OpenConfig working group", Version: "2.2.0"},
-	{Name: "headgate-buffer", Organization: "Headgate", Version: "2026-11-23"},
+	{Name: "headgate-buffer", Organization: "Headgate", Version: "2026-11-27"},
 }
 
 // EthernetHeader is what MTU counts and an interface's MTU in the kernel does not, in bytes.

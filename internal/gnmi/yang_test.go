@@ -17,7 +17,7 @@ func everything() *fake {
 	known := map[*Leaf]any{
 		Type: Ethernet, Description: "h1", AdminStatus: Up, OperStatus: Up, ID: uint32(1), MTU: uint32(1514), Victim: true, PeerPaused: false, Storm: true,
 	}
-	keys := map[string]string{"port": "1", "queue": "7", "class": "3", "pool": "headroom"}
+	keys := map[string]string{"port": "1", "queue": "7", "class": "3", "pool": "headroom", "reason": "queue-full"}
 	state := State{Target: "leaf1"}
 	for _, l := range Leaves {
 		v := Value{Leaf: l, Is: known[l]}

@@ -53,12 +53,17 @@ func Profile(ctx context.Context, address string, log *slog.Logger) error {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	s := &http.Server{Handler: local, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	serve(ctx, clients.Limit(l, clients.Options{Name: "pprof", Most: 16, Log: log}), local, log)
+	return nil
+}
+
+// serve answers HTTP on a listener until ctx ends.
+func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	go func() {
-		if err := s.Serve(clients.Limit(l, clients.Options{Name: "pprof", Most: 16, Log: log})); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("profiles are not served any more", "error", err)
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("HTTP is not served any more", "address", l.Addr(), "error", err)
 		}
 	}()
-	return nil
 }

@@ -43,7 +43,7 @@ type Source struct {
 	FanIn        int    // the most hosts that began to send to it together; 0 or 1 for none
 }
 
-// Source returns the part of a switch's Table about one host.
+// Source returns what concerns one host, of a switch's Table.
 func (t Traffic) Source(host string, addresses []netip.Addr, sw string) Source {
 	s := Source{Host: host, Switch: sw, Since: t.Since}
 	for _, address := range addresses {
@@ -58,10 +58,10 @@ func (t Traffic) Source(host string, addresses []netip.Addr, sw string) Source {
 	return s
 }
 
-// maxSizes bounds the number of ranges of sizes. Flows of further ranges are left out.
+// maxSizes bounds the ranges of sizes that are kept; flows of others are left out.
 const maxSizes = 16
 
-// maxSlowdown bounds a host's sum of slowdowns, so that no report makes the total infinite.
+// maxSlowdown bounds the sum of a host's slowdowns, so that no report makes the sum of all infinite.
 const maxSlowdown = 1e18
 
 // Sizes is a range of payloads: From bytes and more, below Below; 0 for no bound.
@@ -74,7 +74,7 @@ type Completions struct {
 	Slowdown float64 // sum of completion times over those alone
 }
 
-// Since returns the difference to before.
+// Since returns what was counted since before.
 func (c Completions) Since(before Completions) Completions {
 	return Completions{Flows: c.Flows - before.Flows, FCT: c.FCT - before.FCT, Slowdown: c.Slowdown - before.Slowdown}
 }
@@ -84,9 +84,8 @@ func (c Completions) With(o Completions) Completions {
 	return Completions{Flows: c.Flows + o.Flows, FCT: c.FCT + o.FCT, Slowdown: c.Slowdown + o.Slowdown}
 }
 
-// Completed takes a host's counts since its start. The first counts of a host are only the reference.
-// Counts with fewer flows than the last ones are of a restarted host. Values that are not numbers are
-// left out.
+// Completed takes all that a host has counted since it started. The first counts of a host say only where it
+// stands; those with fewer flows than the last are of a host that was restarted. What is no number is left out.
 func (t *Table) Completed(host string, counts map[Sizes]Completions) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +112,7 @@ func (t *Table) Completed(host string, counts map[Sizes]Completions) {
 	t.counted[host] = kept
 }
 
-// Completions returns the counts of all hosts since their first reports.
+// Completions returns what all hosts counted since the first report.
 func (t *Table) Completions() map[Sizes]Completions {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package bmv2json reads BMv2's JSON format, docs/JSON_format.md of p4lang/behavioral-model,
 // versions 2.0 to 2.24. Attributes that do not change how packets are processed
-// (source_info, pragma, compiler) are not read.
+// (pragma, compiler, most of source_info) are not read.
 package bmv2json
 
 import (
@@ -352,9 +352,15 @@ type Selector struct {
 // Conditional is an if of a pipeline; a missing next node ends the pipeline.
 type Conditional struct {
 	Named
+	Source     Source  `json:"source_info"`
 	Expression *Value  `json:"expression"`
 	TrueNext   *string `json:"true_next"`
 	FalseNext  *string `json:"false_next"`
+}
+
+// Source is the place in the P4 source that something comes from.
+type Source struct {
+	Fragment string `json:"source_fragment"`
 }
 
 // ActionCall is a node of a pipeline that runs an action without parameters.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/match"
+	"github.com/headgate/headgate/softswitch/stages"
 )
 
 // Errors of the control methods, to be tested with errors.Is.
@@ -37,6 +38,8 @@ type Out interface {
 	// Digest receives one learning message. The bytes are valid until it returns.
 	// Fields are in declaration order, each padded to whole bytes, in big-endian order.
 	Digest(name string, fields [][]byte)
+	// Dropped hears that a packet ended, and the port that it came in by, or, in Egress, was about to leave by.
+	Dropped(port uint32, why Drop)
 }
 
 // The key of a table and the keys of its entries. Package match documents them.
@@ -159,4 +162,7 @@ type Options struct {
 	Seed uint64
 	// Log receives the program's log_msg and failed assertions; nil discards them.
 	Log *slog.Logger
+	// Tracer logs the way of packets, and Times adds up how long stages take; nil for none.
+	Tracer *Tracer
+	Times  *stages.Times
 }

@@ -15,6 +15,7 @@ type sink struct {
 	queue []*Packet
 	again []*Packet
 	sent  int
+	drops [Drops]int
 	port  uint32
 	frame []byte
 }
@@ -27,6 +28,9 @@ func (s *sink) Transmit(port uint32, frame []byte) {
 	s.frame = append(s.frame[:0], frame...)
 }
 func (s *sink) Digest(string, [][]byte) {}
+func (s *sink) Dropped(_ uint32, why Drop) {
+	s.drops[why]++
+}
 
 // pass takes a frame all the way.
 func (s *sink) pass(in *Instance, port uint32, frame []byte, now units.Time) {

@@ -96,6 +96,17 @@ func (p *Packet) exec(pc uint32) uint64 {
 	return p.Interpret(pc)
 }
 
+// pipeline runs a pipeline, whose code begins at pc and whose first node is first.
+func (p *Packet) pipeline(name string, pc uint32, first *node) {
+	if !p.traced() {
+		p.exec(pc)
+		return
+	}
+	p.logf("Pipeline '%s': start", name)
+	p.follow(first)
+	p.logf("Pipeline '%s': end", name)
+}
+
 // Interpret is exec without a Native.
 func (p *Packet) Interpret(pc uint32) uint64 {
 	in := p.in

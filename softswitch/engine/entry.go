@@ -22,6 +22,7 @@ type table struct {
 	order   uint64            // of the latest entry
 	used    bool              // the table has entries
 	miss    step              // without an entry: the default action
+	deflt   *boundAction      // which is the one that miss leads to; nil for none
 	none    step              // with an empty group: no action
 	missUse usage             // of the default entry: its direct counter and meter
 	consts  []Handle
@@ -151,11 +152,16 @@ func (t *table) hit(p *Packet, e *entry) *step {
 
 // setDefault sets the action for packets that no entry matches.
 func (t *table) setDefault(act *boundAction) {
-	next := t.spec.miss
-	if act != nil && !t.spec.hitMiss {
-		next = t.spec.nexts[act.act]
+	t.deflt = act
+	t.miss, t.none = newStep(act, t.spec.missed(act)), newStep(nil, t.spec.miss)
+}
+
+// missed returns the node that follows the default action.
+func (s *tableSpec) missed(act *boundAction) *node {
+	if act != nil && !s.hitMiss {
+		return s.nexts[act.act]
 	}
-	t.miss, t.none = newStep(act, next), newStep(nil, t.spec.miss)
+	return s.miss
 }
 
 // after returns the node that follows an action after a hit.

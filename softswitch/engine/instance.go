@@ -48,6 +48,9 @@ type Instance struct {
 	latest atomic.Int64 // latest time seen, units.Time
 	seed   atomic.Uint64
 
+	observed bool     // some packets are
+	wanted   []wanted // the tracer's fields
+
 	tables    []*table
 	profiles  []*profile
 	vsets     [][]vsetMember
@@ -69,6 +72,10 @@ func New(prog *Program, o Options) *Instance {
 	}
 	in := &Instance{prog: prog, opts: o, locks: newLocks(), groups: map[uint16][]Replica{}, sessions: map[uint16]*CloneSession{}}
 	in.seed.Store(o.Seed)
+	in.observed = o.Tracer != nil || o.Times != nil
+	if o.Tracer != nil {
+		in.find(o.Tracer.Fields)
+	}
 	in.pool.New = func() any {
 		p := &Packet{in: in, vector: phv.Vector{
 			W: make([]uint64, int(prog.code.base)+prog.code.temps), VL: make([]byte, prog.layout.VLBytes),

@@ -47,6 +47,8 @@ type Packet struct {
 	checksumBad  bool
 	parserError  uint32
 
+	watch *watch // nil: nobody watches the packet
+
 	eval  expr.Evaluator // computes over this packet's vector
 	wide  []uint64       // scratch for long keys of tables and transitions
 	key   [4]uint64      // scratch for short keys of tables
@@ -97,6 +99,7 @@ func (p *Packet) reset() {
 	p.trunc, p.nPlaced = noTrunc, -1
 	p.clearRequests()
 	p.exit, p.failed, p.checksumBad, p.parserError = false, false, false, 0
+	p.watch = nil
 }
 
 // clearRequests clears the requests of actions: clones, digests, resubmissions and the like.
@@ -165,6 +168,7 @@ func (p *Packet) cloneFrame(frame []byte) *Packet {
 
 func (q *Packet) origin(p *Packet) {
 	q.IngressPort, q.Bytes, q.size, q.now = p.IngressPort, p.Bytes, p.size, p.now
+	q.watch = p.watch.copied()
 }
 
 // frame returns the packet as it entered ingress.

@@ -56,6 +56,8 @@ func (in *Instance) DeleteCloneSession(id uint16) error {
 // replicate sends one copy of p to every replica. The last copy is p itself.
 func (p *Packet) replicate(rs []Replica, out Out) {
 	if len(rs) == 0 {
+		p.Note("Dropping packet: the group has no replica")
+		out.Dropped(p.IngressPort, DropGroup)
 		p.Free()
 		return
 	}
@@ -67,6 +69,9 @@ func (p *Packet) replicate(rs []Replica, out Out) {
 			q.Queue, q.trunc = p.Queue, p.trunc
 		}
 		rid.set(q, uint64(rs[i].Instance))
+		if q.watch != nil {
+			q.logf("Replicating packet on port %d", rs[i].Port)
+		}
 		q.enqueue(rs[i].Port, out)
 	}
 }

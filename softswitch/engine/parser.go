@@ -27,6 +27,7 @@ type parseOp func(p *Packet) bool
 // length which belongs to no stack or union.
 type parseStep struct {
 	op           parseOp
+	what         string      // that the step extracts, for the log; empty for steps that extract nothing
 	number       int         // of op among the program's
 	pc           uint32      // code that cannot fail, 0 for none
 	h            *phv.Header // nil when the step is not an extraction
@@ -35,6 +36,7 @@ type parseStep struct {
 }
 
 type parseState struct {
+	name    string
 	steps   []parseStep
 	lock    int  // register whose lock is held during the state, −1 for none
 	narrow  bool // the key consists of plain fields and has at most 64 bits
@@ -90,7 +92,7 @@ func (c *compiler) buildParser(j *bmv2json.Program) {
 func (c *compiler) buildStates(j *bmv2json.Parser) {
 	states := catalogue[*parseState]{kind: "parse state"}
 	for i := range j.States {
-		states.add(c, j.States[i].Name, &parseState{})
+		states.add(c, j.States[i].Name, &parseState{name: j.States[i].Name})
 	}
 	named := func(name *string) *parseState {
 		if name == nil {
@@ -206,15 +208,22 @@ func (p *Packet) parse() {
 	ps := p.in.prog.parser
 	p.parserError, p.checksumBad = ps.codes.noError, false
 	p.base, p.nPlaced = p.head, 0
-	if run := p.in.prog.code.native.Parse; run != nil {
+	switch run := p.in.prog.code.native.Parse; {
+	case p.traced():
+		p.parseLogged()
+	case run != nil:
 		run(p)
-	} else {
+	default:
 		p.states(ps.start)
 	}
 	for _, k := range ps.checksums {
 		if !k.verify(p) {
 			p.checksumBad = true
+			p.Note("Verified checksum: failed")
 		}
+	}
+	if p.watch != nil {
+		p.decide()
 	}
 }
 
@@ -274,11 +283,7 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 	if !s.narrow {
 		return s.runWide(p)
 	}
-	v := p.W[s.key[0].word]
-	for i := 1; i < len(s.key); i++ {
-		k := &s.key[i]
-		v = v<<(uint(k.bits+7)&^7) | p.W[k.word]
-	}
+	v := s.narrowKey(p)
 	for i := range s.cases {
 		k := &s.cases[i]
 		if k.vset == nil {
@@ -293,6 +298,16 @@ func (s *parseState) run(p *Packet) (*parseState, bool) {
 		}
 	}
 	return s.next, true
+}
+
+// narrowKey is the key of a state whose key is narrow.
+func (s *parseState) narrowKey(p *Packet) uint64 {
+	v := p.W[s.key[0].word]
+	for i := 1; i < len(s.key); i++ {
+		k := &s.key[i]
+		v = v<<(uint(k.bits+7)&^7) | p.W[k.word]
+	}
+	return v
 }
 
 // extractUnplaced extracts a header when there are more than Packet has places for.

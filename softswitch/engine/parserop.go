@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/headgate/headgate/softswitch/bmv2json"
 	"github.com/headgate/headgate/softswitch/engine/expr"
@@ -46,6 +47,7 @@ func (c *compiler) parserOps(s *parseState, js []bmv2json.ParserOp) {
 				step.op = c.setLookahead(c.setTarget(j), src.Value)
 			case "extract", "extract_VL":
 				step = c.extractOp(j)
+				step.what = extracted(j.Op, c.Value(j.Parameters[0]))
 			case "verify":
 				step.op = c.verifyOp(j)
 			case "shift":
@@ -221,6 +223,20 @@ func (c *compiler) extractOp(j *bmv2json.ParserOp) parseStep {
 		p.W[s.Next]++
 		return true
 	}}
+}
+
+// extracted is what an extraction extracts, in the words of BMv2's log.
+func extracted(op string, v *bmv2json.Value) string {
+	name := strings.Trim(string(v.Value), `[]"`)
+	switch {
+	case v.Type == "stack":
+		return "to header stack " + name
+	case v.Type == "union_stack":
+		return "to header union stack " + name
+	case op == "extract_VL":
+		return "variable-sized header '" + name + "'"
+	}
+	return "header '" + name + "'"
 }
 
 func (c *compiler) unionMember(s *phv.Stack, name string) int {

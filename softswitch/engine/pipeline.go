@@ -9,6 +9,7 @@ import (
 type node struct {
 	label label // first instruction of the lowered node
 	name  string
+	text  string // of the condition, in P4
 	table *tableSpec
 	cond  *expr.Node
 	lock  int // register whose lock is held for the condition, −1 for none
@@ -106,6 +107,7 @@ func (c *compiler) wirePipeline(jp *bmv2json.Pipeline) {
 		j := &jp.Conditionals[k]
 		c.In("conditionals", k, func() {
 			n := c.nodes[j.Name]
+			n.text = j.Source.Fragment
 			n.lock = c.locking(func() { c.In("expression", -1, func() { n.cond = c.condition(j.Expression) }) })
 			n.yes, n.no = c.nodeNamed(j.TrueNext), c.nodeNamed(j.FalseNext)
 		})

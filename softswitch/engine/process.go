@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/units"
 )
 
@@ -45,13 +46,15 @@ func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
 	p.now = now
 	mu := t.acquire(0, p.IngressPort)
 	p.parse()
+	p.done(stages.Parse)
 	s.parserError.set(p, uint64(p.parserError))
 	if p.checksumBad {
 		s.checksumError.set(p, 1)
 	} else {
 		s.checksumError.set(p, 0)
 	}
-	p.exec(in.prog.code.ingress)
+	p.pipeline("ingress", in.prog.code.ingress, in.prog.ingress)
+	p.done(stages.Ingress)
 	session := in.session(p)
 	group := uint16(s.mcast.get(p))
 	var replicas []Replica
@@ -67,10 +70,11 @@ func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
 	}
 
 	if p.failed {
-		t.put(p)
+		t.end(p, p.IngressPort, DropAssertion, out)
 		return
 	}
 	if clone != nil {
+		p.Note("Cloning packet at ingress")
 		clone.toSession(session, out)
 	}
 	if p.learnList != 0 {
@@ -78,17 +82,23 @@ func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
 	}
 	switch spec := uint32(s.spec.get(p)); {
 	case p.resubmit != 0:
+		p.Note("Resubmitting packet")
 		q := p.reenter(p.frame(), p.resubmit, typeResubmitted)
 		t.put(p)
 		out.Recirculate(q)
 	case group != 0:
+		p.Note("Multicast requested for packet")
 		s.instanceType.set(p, typeReplicated)
 		p.clearRequests()
 		p.start, p.trunc = p.head, noTrunc
 		p.replicate(replicas, out)
 	case spec == in.opts.DropPort:
-		t.put(p)
+		p.Note("Dropping packet at the end of ingress")
+		t.end(p, p.IngressPort, DropIngress, out)
 	default:
+		if p.watch != nil {
+			p.logf("Egress port is %d", spec)
+		}
 		s.instanceType.set(p, typeNormal)
 		p.enqueue(spec, out)
 	}
@@ -178,6 +188,10 @@ func (p *Packet) reenter(frame []byte, list uint32, kind uint64) *Packet {
 func (p *Packet) enqueue(port uint32, out Out) {
 	queue := p.in.prog.std.priority.get(p)
 	if queue >= uint64(p.in.opts.Queues) {
+		if p.watch != nil {
+			p.logf("Dropping packet: there is no queue %d", queue)
+		}
+		out.Dropped(p.IngressPort, DropQueue)
 		p.Free()
 		return
 	}
@@ -192,6 +206,7 @@ func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
 	s := &in.prog.std
 	in.advanceClock(now)
 	p.now = now
+	p.done(stages.TrafficManager)
 	s.egressTime.set(p, micros(now))
 	if s.queueing {
 		s.enqTime.set(p, micros(p.EnqTime))
@@ -207,34 +222,48 @@ func (t *Worker) Egress(p *Packet, now units.Time, out Out) {
 	s.packetLength.set(p, uint64(p.size))
 
 	mu := t.acquire(1, p.IngressPort)
-	if pc := in.prog.code.egress; pc != 0 { // not an empty control
-		p.exec(pc)
+	if pc := in.prog.code.egress; pc != 0 || p.watch != nil { // not an empty control
+		p.pipeline("egress", pc, in.prog.egress)
 	}
+	p.done(stages.Egress)
 	session := in.session(p)
 	if mu != nil {
 		mu.RUnlock()
 	}
 
 	if p.failed {
-		t.put(p)
+		t.end(p, p.EgressPort, DropAssertion, out)
 		return
 	}
 	if session != nil {
+		p.Note("Cloning packet at egress")
 		p.egressClone().toSession(session, out)
 	}
 	if uint32(s.spec.get(p)) == in.opts.DropPort {
-		t.put(p)
+		p.Note("Dropping packet at the end of egress")
+		t.end(p, p.EgressPort, DropEgress, out)
 		return
 	}
-	p.deparse()
+	if p.traced() {
+		p.deparseLogged()
+	} else {
+		p.deparse()
+	}
+	p.done(stages.Deparse)
 	if p.recirculate != 0 {
+		p.Note("Recirculating packet")
 		q := p.reenter(p.buf[p.head:p.end], p.recirculate, typeRecirculated)
 		q.Bytes = q.size
 		t.put(p)
 		out.Recirculate(q)
 		return
 	}
-	out.Transmit(p.EgressPort, p.payload())
+	frame := p.payload()
+	if p.watch != nil {
+		p.logf("Transmitting packet of size %d out of port %d", len(frame), p.EgressPort)
+	}
+	out.Transmit(p.EgressPort, frame)
+	p.done(stages.Send)
 	t.put(p)
 }
 

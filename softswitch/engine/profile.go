@@ -30,6 +30,7 @@ type profile struct {
 }
 
 type member struct {
+	act   boundAction
 	steps []step // by user of the profile
 	uses  int    // references from entries and groups
 }
@@ -116,7 +117,7 @@ func (in *Instance) AddMember(name string, id MemberID, call ActionCall) error {
 		}
 		b, err := bind(p.spec.actions, name, &call, nil)
 		if err == nil {
-			p.members[id] = &member{steps: p.spec.steps(&b)}
+			p.members[id] = &member{act: b, steps: p.spec.steps(&b)}
 		}
 		return err
 	})
@@ -131,7 +132,7 @@ func (in *Instance) ModifyMember(name string, id MemberID, call ActionCall) erro
 		}
 		b, err := bind(p.spec.actions, name, &call, nil)
 		if err == nil {
-			m.steps = p.spec.steps(&b)
+			m.act, m.steps = b, p.spec.steps(&b)
 		}
 		return err
 	})

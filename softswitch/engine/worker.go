@@ -77,6 +77,9 @@ func (t *Worker) Receive(port uint32, frame []byte, now units.Time) *Packet {
 	s.ingressPort.set(p, uint64(port))
 	s.packetLength.set(p, uint64(len(frame)))
 	s.ingressTime.set(p, micros(now))
+	if t.in.observed {
+		p.observe(now)
+	}
 	return p
 }
 

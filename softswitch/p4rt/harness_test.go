@@ -57,7 +57,7 @@ func (d *device) PacketOut(frame []byte) {
 	d.mu.Lock()
 	d.outs = append(d.outs, frame)
 	d.mu.Unlock()
-	d.inject(cpuPort, frame)
+	d.inject(d.server.opts.CPUPort, frame)
 }
 
 func (d *device) Now() units.Time {
@@ -93,12 +93,13 @@ type pass struct {
 
 func (o *pass) Enqueue(p *engine.Packet)     { o.p.Instance.Egress(p, o.d.Now(), o) }
 func (o *pass) Recirculate(p *engine.Packet) { p.Free() }
+func (o *pass) Dropped(uint32, engine.Drop)  {}
 
 func (o *pass) Transmit(port uint32, frame []byte) {
 	o.d.mu.Lock()
 	o.d.sent[port]++
 	o.d.mu.Unlock()
-	if port == cpuPort {
+	if port == o.d.server.opts.CPUPort {
 		o.d.server.PacketIn(frame)
 	}
 }

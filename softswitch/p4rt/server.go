@@ -21,6 +21,7 @@ import (
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
 	"github.com/headgate/headgate/softswitch/p4rt/entity"
 	"github.com/headgate/headgate/softswitch/p4rt/wire"
+	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/units"
 )
 
@@ -64,6 +65,9 @@ type Options struct {
 	Watchdog entity.Watchdog
 	// Lossless has the queues that received PFC stops; nil when no controller may set them.
 	Lossless entity.Setting[pfcwd.Lossless]
+	// Tracer and Times observe the packets of every pipeline; nil for none.
+	Tracer *engine.Tracer
+	Times  *stages.Times
 	// Seed feeds the program's random numbers.
 	Seed uint64
 	// StreamQueue is how many packet-ins, digests and notifications wait for a slow

@@ -115,31 +115,41 @@ func finishChecksum(f []byte, c *counters) {
 	}
 }
 
-// split cuts a long TCP segment as its sender's interface would have: each frame but the last has an IP
-// packet of mtu bytes. It returns nil when that cannot be done.
-func (t transport) split(f []byte, mtu int) (frames [][]byte) {
-	if t.protocol != protocolTCP {
-		return nil
+// split cuts a long TCP segment, or merged UDP datagrams, as its sender's interface would have: each frame but the last has
+// size bytes of data. It adds the frames to a list, and their bytes to memory, and adds none when that cannot be
+// done.
+func (t transport) split(frames [][]byte, memory, f []byte, size int) ([][]byte, []byte) {
+	tcp := t.protocol == protocolTCP
+	data, least := t.segment+8, t.segment+8
+	if tcp {
+		data, least = t.segment+int(f[t.segment+12]>>4)*4, t.segment+20
 	}
-	data := t.segment + int(f[t.segment+12]>>4)*4
-	room := mtu - (data - t.network)
-	if data < t.segment+20 || data >= t.end || room <= 0 {
-		return nil
+	if data < least || data >= t.end || size <= 0 {
+		return frames, memory
+	}
+	if need := len(memory) + (t.end-data+size-1)/size*data + t.end - data; need > cap(memory) {
+		memory = append(make([]byte, 0, need), memory...)
 	}
 	const fin, psh, cwr = 0x01, 0x08, 0x80
 	v4 := f[t.network]>>4 == 4
 	sequence := binary.BigEndian.Uint32(f[t.segment+4:])
-	for at, i := data, uint16(0); at < t.end; at, i = at+room, i+1 {
-		part := f[at:min(at+room, t.end)]
-		out := append(append(make([]byte, 0, data+len(part)), f[:data]...), part...)
+	for at, i := data, uint16(0); at < t.end; at, i = at+size, i+1 {
+		part := f[at:min(at+size, t.end)]
+		start := len(memory)
+		memory = append(append(memory, f[:data]...), part...)
+		out := memory[start:len(memory):len(memory)]
 		s := t
 		s.end = len(out)
-		binary.BigEndian.PutUint32(out[t.segment+4:], sequence+uint32(at-data))
-		if at+room < t.end {
-			out[t.segment+13] &^= fin | psh
-		}
-		if i > 0 {
-			out[t.segment+13] &^= cwr
+		if !tcp {
+			binary.BigEndian.PutUint16(out[t.segment+4:], uint16(s.end-t.segment))
+		} else {
+			binary.BigEndian.PutUint32(out[t.segment+4:], sequence+uint32(at-data))
+			if at+size < t.end {
+				out[t.segment+13] &^= fin | psh
+			}
+			if i > 0 {
+				out[t.segment+13] &^= cwr
+			}
 		}
 		if ip := out[t.network:]; v4 {
 			binary.BigEndian.PutUint16(ip[2:], uint16(s.end-t.network))
@@ -152,7 +162,7 @@ func (t transport) split(f []byte, mtu int) (frames [][]byte) {
 		s.complete(out)
 		frames = append(frames, out)
 	}
-	return frames
+	return frames, memory
 }
 
 // sum adds up 16-bit words; an odd last byte is the upper half of a word.

@@ -78,33 +78,42 @@ func TestPartialChecksum(t *testing.T) {
 	})
 }
 
-// TestSplit: the parts of a long segment have right lengths and checksums, and their data joined is the
+// TestSplit: the parts of a long segment, or of merged datagrams, have right lengths and checksums, and their data joined is the
 // segment's.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawn(t)
-		mtu := rapid.IntRange(200, 1500).Draw(t, "MTU")
+		size := rapid.SampledFrom([]int{0, 1, 100, 1460}).Draw(t, "bytes of a segment")
 		whole, _ := transportOf(f)
-		parts := whole.split(f, mtu)
-		header := whole.segment + 32
-		if whole.protocol == protocolUDP || header == whole.end {
+		parts, _ := whole.split(nil, nil, f, size)
+		udp, header := whole.protocol == protocolUDP, whole.segment+32
+		if udp {
+			header = whole.segment + 8
+		}
+		if header == whole.end || size == 0 {
 			if parts != nil {
-				t.Fatal("a frame without TCP data was split")
+				t.Fatal("a frame without data, or without a size, was split")
 			}
 			return
 		}
 		var data []byte
 		for i, p := range parts {
 			s, ok := transportOf(p)
-			if !ok || s.end != len(p) || s.end-s.network > mtu {
+			if !ok || s.end != len(p) || i < len(parts)-1 && len(p) != header+size {
 				t.Fatalf("part %d: %+v, %v, %d bytes", i, s, ok, len(p))
 			}
-			if at := binary.BigEndian.Uint32(p[s.segment+4:]) - binary.BigEndian.Uint32(f[s.segment+4:]); int(at) != len(data) {
-				t.Fatalf("part %d: sequence %d, want %d", i, at, len(data))
-			}
-			last, flags := i == len(parts)-1, p[s.segment+13]
-			if fin := f[s.segment+13]&1 != 0; last && (flags&1 != 0) != fin || !last && flags&0x09 != 0 || i > 0 && flags&0x80 != 0 {
-				t.Fatalf("part %d of %d: flags %#x", i, len(parts), flags)
+			if udp {
+				if n := int(binary.BigEndian.Uint16(p[s.segment+4:])); n != s.end-s.segment {
+					t.Fatalf("part %d: UDP length %d, want %d", i, n, s.end-s.segment)
+				}
+			} else {
+				if at := binary.BigEndian.Uint32(p[s.segment+4:]) - binary.BigEndian.Uint32(f[s.segment+4:]); int(at) != len(data) {
+					t.Fatalf("part %d: sequence %d, want %d", i, at, len(data))
+				}
+				last, flags := i == len(parts)-1, p[s.segment+13]
+				if fin := f[s.segment+13]&1 != 0; last && (flags&1 != 0) != fin || !last && flags&0x09 != 0 || i > 0 && flags&0x80 != 0 {
+					t.Fatalf("part %d of %d: flags %#x", i, len(parts), flags)
+				}
 			}
 			data = append(data, p[header:]...)
 			again := bytes.Clone(p)
@@ -125,13 +134,14 @@ func TestSplit(t *testing.T) {
 func FuzzTransport(f *testing.F) {
 	f.Add(make([]byte, 60), 1500)
 	f.Add([]byte("\x02\x02\x02\x02\x02\x02\x04\x04\x04\x04\x04\x04\x08\x00\x45\x00\x00\x29\x00\x01\x00\x00\x40\x06\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02\x00\x05\x00\x06\x00\x00\x00\x01\x00\x00\x00\x01\x50\x18\x00\x00\x00\x00\x00\x00\x61"), 50)
-	f.Fuzz(func(t *testing.T, frame []byte, mtu int) {
+	f.Fuzz(func(t *testing.T, frame []byte, size int) {
 		s, ok := transportOf(frame)
 		if !ok {
 			return
 		}
 		_ = s.partial(frame)
-		for _, p := range s.split(frame, mtu%2000) {
+		parts, _ := s.split(nil, nil, frame, size%2000)
+		for _, p := range parts {
 			if len(p) > len(frame) {
 				t.Fatal("a part is longer than the whole")
 			}

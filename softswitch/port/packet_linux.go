@@ -22,7 +22,10 @@ type packetPort struct {
 	file  *os.File // the same socket, for calls that may come after it is closed
 	raw   syscall.RawConn
 	ring  rxRing
-	tx    txBatch
+
+	out *os.File // a socket that sends: what the first one sends would need the header that it asks for with what it receives
+	to  syscall.RawConn
+	tx  txBatch
 }
 
 // OpenInterface opens a network interface as a switch port. The interface may be down, or
@@ -41,6 +44,9 @@ func OpenInterface(p Named) (Port, Source, error) {
 	q := &packetPort{named: p, index: ifi.Index}
 	if err := q.open(fd, ifi); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err), q.ring.close(), unix.Close(fd))
+	}
+	if err := q.openSender(ifi); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("port %d, interface %s: %w", p.Number, p.Name, err), q.Close())
 	}
 	return q, newReader(q), nil
 }
@@ -64,10 +70,7 @@ const sendBuffer = 4 << 20
 func (q *packetPort) open(fd int, ifi *net.Interface) error {
 	// Since Linux 4.20. On older kernels receive skips outgoing frames.
 	_ = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // bounded by net.core.wmem_max
-	}
-	if err := q.ring.open(fd, ifi.Index, ifi.MTU); err != nil {
+	if err := q.ring.open(fd, ifi.MTU); err != nil {
 		return err
 	}
 	promiscuous := unix.PacketMreq{Ifindex: int32(ifi.Index), Type: unix.PACKET_MR_PROMISC}
@@ -77,11 +80,28 @@ func (q *packetPort) open(fd int, ifi *net.Interface) error {
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: ifi.Index}); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
-	q.tx.init()
 	q.fd = fd
 	q.file = os.NewFile(uintptr(fd), "packet:"+ifi.Name)
 	var err error
 	q.raw, err = q.file.SyscallConn()
+	return err
+}
+
+// openSender opens the socket that sends. It receives nothing.
+func (q *packetPort) openSender(ifi *net.Interface) error {
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("packet socket to send: %w", err)
+	}
+	q.tx.init()
+	q.out = os.NewFile(uintptr(fd), "packet:"+ifi.Name)
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sendBuffer) // bounded by net.core.wmem_max
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: ifi.Index}); err != nil {
+		return fmt.Errorf("bind to send: %w", err)
+	}
+	q.to, err = q.out.SyscallConn()
 	return err
 }
 
@@ -173,14 +193,18 @@ func (q *packetPort) Flush() error {
 	if len(q.tx.frames) == 0 {
 		return nil
 	}
-	err := q.raw.Control(func(fd uintptr) {
+	err := q.to.Control(func(fd uintptr) {
 		q.txErrors.Add(uint64(q.tx.flush(int(fd))))
 	})
 	return err
 }
 
 func (q *packetPort) Close() error {
-	return errors.Join(q.file.Close(), q.ring.close())
+	err := q.file.Close()
+	if q.out != nil {
+		err = errors.Join(err, q.out.Close())
+	}
+	return errors.Join(err, q.ring.close())
 }
 
 var _ Port = (*packetPort)(nil)

@@ -1,7 +1,7 @@
 package port
 
 import (
-	"bytes"
+	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"unsafe"
@@ -22,9 +22,10 @@ type rxRing struct {
 	block     int // of the next frame
 	next      int // in its block
 
-	fd, index int
-	long      []byte   // room for a frame that exceeds a slot; nil until there is one
-	waiting   [][]byte // frames that became of it and are not in a batch
+	fd      int
+	long    []byte   // room for a frame that exceeds a slot; nil until there is one
+	waiting [][]byte // frames that became of it and are not in a batch
+	parts   []byte   // room for them
 }
 
 const (
@@ -39,6 +40,11 @@ const (
 	// vlanTag and linkHeader are the sizes of a VLAN tag and an Ethernet header.
 	vlanTag    = 4
 	linkHeader = 14
+	// vnetHeader is the size of the header that tells how a frame was merged (struct virtio_net_hdr), right in
+	// front of the frame, and mergedUDP is what the second byte of the header says of datagrams
+	// (VIRTIO_NET_HDR_GSO_UDP_L4). The bytes from the fifth one on are the length of the merged segments.
+	vnetHeader = 10
+	mergedUDP  = 5
 	// longest is more than a frame that an interface without segmentation gets (GSO_MAX_SIZE, 64 KiB).
 	longest = 128 << 10
 	// longBuffer is how many bytes of such frames wait in the kernel.
@@ -47,10 +53,13 @@ const (
 
 // open makes the ring of a socket, with frames large enough for an interface's present MTU. Longer frames,
 // of segmentation offload or of an MTU that was raised since, come through the socket's own queue.
-func (r *rxRing) open(fd, index, mtu int) error {
-	r.fd, r.index = fd, index
+func (r *rxRing) open(fd, mtu int) error {
+	r.fd = fd
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_COPY_THRESH, 1); err != nil {
 		return fmt.Errorf("frames longer than the packet ring's: %w", err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
+		return fmt.Errorf("how frames were merged (PACKET_VNET_HDR): %w", err)
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, longBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, longBuffer) // bounded by net.core.rmem_max
@@ -123,7 +132,11 @@ func (r *rxRing) receive(b *Batch, port uint32, c *counters) bool {
 	switch {
 	case address.Pkttype == unix.PACKET_OUTGOING:
 	case h.Snaplen != h.Len:
-		if int(h.Len) != len(whole) || !r.divide(h, status, whole, c) {
+		if int(h.Len) != len(whole)-vnetHeader || !r.divide(h, status, whole, c) {
+			c.rxTruncated.Add(1)
+		}
+	case slot[int(h.Mac)-vnetHeader+1] == mergedUDP:
+		if !r.divide(h, status, slot[int(h.Mac)-vnetHeader:int(h.Mac)+length], c) {
 			c.rxTruncated.Add(1)
 		}
 	default:
@@ -165,7 +178,8 @@ func tpid(h *unix.Tpacket2Hdr, status uint32) uint16 {
 	return h.Vlan_tpid
 }
 
-// takeLong returns the frame that exceeds its slot, valid until the next call; nil when there is none.
+// takeLong returns the frame that exceeds its slot, behind its header of a merged frame, valid until the next
+// call; nil when there is none.
 func (r *rxRing) takeLong() []byte {
 	if r.long == nil {
 		r.long = make([]byte, longest)
@@ -177,18 +191,18 @@ func (r *rxRing) takeLong() []byte {
 	return r.long[:n]
 }
 
-// divide makes frames of the interface's MTU of a frame that exceeds its slot. It returns false when the
-// frame has to be dropped: it is no TCP segment, and longer than the MTU.
+// divide makes the frames that a sender merged of a frame that exceeds its slot, or of merged UDP datagrams. The frame stands
+// behind its header of a merged frame. divide returns false when the frame has to be dropped: it is merged, and neither
+// TCP nor UDP.
 func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *counters) bool {
+	merged, size := frame[1], int(binary.NativeEndian.Uint16(frame[4:]))
+	frame = frame[vnetHeader:]
 	if status&unix.TP_STATUS_VLAN_VALID != 0 {
 		tagged := make([]byte, len(frame)+vlanTag)
 		insertTag(tagged, frame, tpid(h, status), h.Vlan_tci)
 		frame = tagged
-	} else {
-		frame = bytes.Clone(frame)
 	}
-	mtu := interfaceMTU(r.fd, r.index)
-	if len(frame) <= mtu+linkHeader+2*vlanTag {
+	if merged == 0 { // the MTU was raised since the ring was made
 		if status&unix.TP_STATUS_CSUMNOTREADY != 0 {
 			finishChecksum(frame, c)
 		}
@@ -199,24 +213,11 @@ func (r *rxRing) divide(h *unix.Tpacket2Hdr, status uint32, frame []byte, c *cou
 	if !ok {
 		return false
 	}
-	if r.waiting = t.split(frame, mtu); r.waiting == nil {
+	if r.waiting, r.parts = t.split(r.waiting[:0], r.parts[:0], frame, size); len(r.waiting) == 0 {
 		return false
 	}
 	c.rxSplit.Add(1)
 	return true
-}
-
-// interfaceMTU asks a packet socket for the MTU of an interface, 0 when it is gone.
-func interfaceMTU(fd, index int) int {
-	ask, err := unix.NewIfreq("")
-	if err != nil {
-		return 0
-	}
-	ask.SetUint32(uint32(index))
-	if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, ask) != nil || unix.IoctlIfreq(fd, unix.SIOCGIFMTU, ask) != nil {
-		return 0
-	}
-	return int(ask.Uint32())
 }
 
 // insertTag copies frame to dst, which is longer by four bytes, and inserts a VLAN tag after the

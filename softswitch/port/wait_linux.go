@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/headgate/headgate/softswitch/stages"
 )
 
 const (
@@ -40,7 +42,11 @@ type reader struct {
 	inputs []input
 	pool   pool
 	first  int // of inputs, that whose turn it is to be read first
+	times  *stages.Times
 }
+
+// Measure adds how long it takes to receive frames to the times. It must be called before Run.
+func (r *reader) Measure(t *stages.Times) { r.times = t }
 
 func newReader(inputs ...input) *reader {
 	return &reader{inputs: inputs, pool: newPool(batches, batchFrames, batchBytes)}
@@ -68,6 +74,18 @@ func Gather(sources []Source, n int) []Source {
 
 // fill moves frames of all interfaces into a batch. When it gets full, others come first next time.
 func (r *reader) fill(b *Batch) bool {
+	if r.times == nil {
+		return r.read(b)
+	}
+	begin := r.times.Now()
+	some := r.read(b)
+	if some {
+		r.times.Add(stages.Receive, len(b.Frames), begin)
+	}
+	return some
+}
+
+func (r *reader) read(b *Batch) bool {
 	n := len(r.inputs)
 	for i := range n {
 		r.inputs[(r.first+i)%n].fill(b)

@@ -29,6 +29,9 @@ func (o *Options) logger(stdout, stderr io.Writer) (*slog.Logger, func() error, 
 		return nil, nil, err
 	}
 	out, done := stderr, func() error { return nil }
+	if o.Tracer != nil {
+		min = slog.LevelDebug
+	}
 	switch {
 	case o.LogConsole:
 		out = stdout

@@ -127,6 +127,9 @@ func TestOrdinaryHosts(t *testing.T) {
 			t.Logf("TCP: %.2f Gb/s", float64(len(sent))*8/time.Since(start).Seconds()/1e9)
 
 			datagram(t, a, b, 100)
+			for _, c := range []struct{ total, segment int }{{20_000, 1400}, {20_100, 500}, {300, 100}} {
+				merged(t, a, b, c.total, c.segment)
+			}
 			if driver == "afpacket" { // an interface with an XDP program takes no such MTU
 				for _, p := range pairs {
 					raiseMTU(t, p.Switch)
@@ -136,6 +139,46 @@ func TestOrdinaryHosts(t *testing.T) {
 				datagram(t, a, b, 8000)
 			}
 		})
+	}
+}
+
+// merged sends UDP datagrams of segment bytes from a to b as one (UDP_SEGMENT), so many bytes in total. The sender's
+// interface would have divided them.
+func merged(t *testing.T, a, b ordinaryHost, total, segment int) {
+	t.Helper()
+	var from, to net.PacketConn
+	var err error
+	b.do(func() { to, err = net.ListenPacket("udp4", "10.9.0.2:5002") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	a.do(func() { from, err = net.ListenPacket("udp4", "10.9.0.1:5002") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	raw, err := from.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if control := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, segment) }); control != nil || err != nil {
+		t.Fatal(control, err)
+	}
+	sent := make([]byte, total)
+	for i := range sent {
+		sent[i] = byte(i / segment)
+	}
+	if _, err := from.WriteTo(sent, &net.UDPAddr{IP: address(2), Port: 5002}); err != nil {
+		t.Fatal(err)
+	}
+	_ = to.SetDeadline(time.Now().Add(20 * time.Second))
+	for got := make([]byte, 65_536); len(sent) > 0; {
+		want := sent[:min(segment, len(sent))]
+		if n, _, err := to.ReadFrom(got); err != nil || !bytes.Equal(got[:n], want) {
+			t.Fatalf("datagrams of %d bytes: %d bytes came, %v; want %d", segment, n, err, len(want))
+		}
+		sent = sent[len(want):]
 	}
 }
 

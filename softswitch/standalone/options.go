@@ -11,7 +11,9 @@ import (
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
+	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
 )
@@ -37,6 +39,11 @@ type Options struct {
 	LogFormat  service.Format
 	LogLevel   string
 	Profile    string // address of Go's profiles; empty for none
+	Metrics    string // address of OpenMetrics; empty for none
+
+	Tracer *engine.Tracer // without its log; nil: no packet's way is logged
+	Stats  bool           // print statistics at the end and at SIGUSR1
+	Times  *stages.Times  // for the statistics
 
 	GRPCAddr string
 	TLS      TLSOptions

@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate/internal/pfcwd"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/stages"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
 )
@@ -26,6 +27,7 @@ type flags struct {
 	general, target *pflag.FlagSet
 
 	interfaces, rates, limits []string
+	traced                    []string
 	scheduler                 string
 	classes, action           string
 	detection, restoration    time.Duration // of the PFC watchdog
@@ -60,7 +62,10 @@ func newFlags() *flags {
 	g.DurationVar(&f.detection, "pfcwd-detection-time", 0, "with --pfc, how long a port's peer may pause a class without a break, a `TIME` such as 200ms; no limit by default")
 	g.DurationVar(&f.restoration, "pfcwd-restoration-time", 0, "how long no PAUSE must have come until the class obeys again, a `TIME`; by default the detection time")
 	g.StringVar(&f.action, "pfcwd-action", "", "what happens to a class until then, `ACTION`: drop (the default), forward or alert, as SONiC's pfcwd")
-	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output")
+	g.BoolVar(&o.LogConsole, "log-console", false, "log to standard output, with the way of packets through the program: all with --log-level debug or --trace, 100 a second without a level")
+	g.StringArrayVar(&f.traced, "trace", nil, "log the way of those packets only that came in by port=N, or that have FIELD=VALUE behind the parser, a `FILTER` such as ipv4.dstAddr=10.0.0.2; may be repeated, and all must hold")
+	g.BoolVar(&o.Stats, "stats", false, "print packets, drops by reason and ns by stage to standard output at the end and at SIGUSR1")
+	g.StringVar(&o.Metrics, "metrics", "", "serve packets and drops by reason as OpenMetrics at `HOST:PORT`, path /metrics")
 	g.StringVar(&o.LogFile, "log-file", "", "log to `FILE`")
 	g.Var(&o.LogFormat, "log-format", service.FormatUsage)
 	g.StringVarP(&o.LogLevel, "log-level", "L", "info", "`LEVEL` of the log: trace, debug, info, warn, error or off")
@@ -186,6 +191,12 @@ func (f *flags) check(own []string) (err error) {
 	}
 	if _, err := level(o.LogLevel); err != nil {
 		return err
+	}
+	if err := o.parseTrace(f.traced, f.general.Changed("log-level")); err != nil {
+		return err
+	}
+	if o.Stats {
+		o.Times = stages.New()
 	}
 	if f.useFiles >= 0 || f.general.Changed("use-files") { // a negative wait is none, as in BMv2
 		o.UseFiles, o.Wait = true, max(0, min(f.useFiles, math.MaxInt32))

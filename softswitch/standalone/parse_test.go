@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/headgate/headgate/softswitch"
+	"github.com/headgate/headgate/softswitch/engine"
 	"github.com/headgate/headgate/softswitch/port"
 	"github.com/headgate/headgate/softswitch/tm"
 	"github.com/headgate/headgate/units"
@@ -27,6 +29,7 @@ func defaults(change func(*Options)) *Options {
 
 func TestParse(t *testing.T) {
 	dir := t.TempDir()
+	some := &engine.Tracer{Port: engine.AnyPort, PerSecond: tracedPerSecond}
 	two := []port.Named{{Number: 1, Name: "s1-eth1"}, {Number: 2, Name: "s1-eth2"}}
 	for _, tt := range []struct {
 		name, args string
@@ -38,6 +41,7 @@ func TestParse(t *testing.T) {
 			defaults(func(o *Options) {
 				o.DeviceID, o.Interfaces, o.PcapDir, o.Program, o.LogConsole = 3, two, dir, "out.json", true
 				o.GRPCAddr, o.CPUPort = "0.0.0.0:50052", 255
+				o.Tracer = some
 				o.Ignored = []string{
 					"--thrift-port has no effect: there is no Thrift service: rates and limits are --port-rate and --queue-limit",
 					"--nanolog has no effect: there is no nanomsg log",
@@ -52,6 +56,7 @@ func TestParse(t *testing.T) {
 		{"as p4c's tests start it", "--log-file x.log --log-flush --use-files 0 --thrift-port 9090 --device-id 7 -i 0@pcap0 out.json",
 			defaults(func(o *Options) {
 				o.LogFile, o.UseFiles, o.DeviceID, o.Interfaces, o.Program = "x.log", true, 7, []port.Named{{Number: 0, Name: "pcap0"}}, "out.json"
+				o.Tracer = some
 				o.Ignored = []string{
 					"--thrift-port has no effect: there is no Thrift service: rates and limits are --port-rate and --queue-limit",
 					"--log-flush has no effect: every log line is written at once",
@@ -91,7 +96,7 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, &f.options); diff != "" {
+			if diff := cmp.Diff(tt.want, &f.options, cmpopts.IgnoreUnexported(engine.Tracer{})); diff != "" {
 				t.Errorf("%s\n%s", tt.args, diff)
 			}
 		})

@@ -85,8 +85,22 @@ func (o *Options) run(ctx context.Context, stdout io.Writer, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
+	return o.drive(ctx, sw, stdout, log)
+}
+
+// drive runs a switch that build made, and tells what happens to packets meanwhile.
+func (o *Options) drive(ctx context.Context, sw *softswitch.Realtime, stdout io.Writer, log *slog.Logger) error {
+	if o.Stats {
+		ended := o.onSignal(sw, stdout)
+		defer func() { ended(); o.print(sw, stdout) }()
+	}
+	if at, err := service.Metrics(ctx, o.Metrics, metrics{sw, o.Times}, log); err != nil {
+		return errors.Join(err, closed(sw))
+	} else if at != nil {
+		log.Info("metrics", "address", at)
+	}
 	service.Ready(ctx, log, sw.Turned)
-	err = sw.Run(ctx)
+	err := sw.Run(ctx)
 	o.summarize(sw, log)
 	return err
 }
@@ -106,18 +120,24 @@ func (o *Options) build(stdout io.Writer, log *slog.Logger) (*softswitch.Realtim
 		DropPort: o.DropPort,
 		Traffic:  o.Traffic,
 		PFC:      o.PFC,
+		Tracer:   o.tracer(log),
+		Times:    o.Times,
 		Log:      log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := o.start(sw, stdout, log); err != nil {
-		// With a context that has ended, Run only closes what was opened.
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		return nil, errors.Join(err, sw.Run(ended))
+		return nil, errors.Join(err, closed(sw))
 	}
 	return sw, nil
+}
+
+// closed closes what a switch that has not run has opened.
+func closed(sw *softswitch.Realtime) error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	return sw.Run(ended)
 }
 
 // start gives the switch its ports, program and server.

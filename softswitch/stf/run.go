@@ -135,6 +135,9 @@ func (r *Runner) Transmit(port uint32, frame []byte) {
 // Digest implements engine.Out; tests cannot expect digests.
 func (r *Runner) Digest(string, [][]byte) {}
 
+// Dropped implements engine.Out.
+func (r *Runner) Dropped(uint32, engine.Drop) {}
+
 func (r *Runner) call(t engine.TableInfo, s *Statement) (*engine.ActionCall, error) {
 	name, err := bySuffix("action", s.Action, t.Actions)
 	if err != nil {

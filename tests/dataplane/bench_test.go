@@ -32,6 +32,7 @@ func (p *pump) Enqueue(pkt *engine.Packet) {
 func (p *pump) Transmit(uint32, []byte)        { p.sent++ }
 func (p *pump) Recirculate(pkt *engine.Packet) { pkt.Free() }
 func (p *pump) Digest(string, [][]byte)        {}
+func (p *pump) Dropped(uint32, engine.Drop)    {}
 
 // BenchmarkPipeline is one packet with a maxQD shim through Headgate's whole program on the
 // engine: parser, routing with ECMP, admission, egress, deparser.

@@ -57,6 +57,7 @@ func (m *machine) Transmit(port uint32, frame []byte) {
 
 func (m *machine) Recirculate(p *engine.Packet) { m.t.Fatal("a packet comes again") }
 func (m *machine) Digest(string, [][]byte)      {}
+func (m *machine) Dropped(uint32, engine.Drop)  {}
 func (m *machine) call(a buffer.Action) *engine.ActionCall {
 	c := &engine.ActionCall{Name: a.Name}
 	for _, v := range a.Params {

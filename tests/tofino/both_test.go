@@ -123,6 +123,9 @@ func (b *both) Transmit(_ uint32, frame []byte) { b.sent = append(b.sent, bytes.
 // Recirculate implements engine.Out.
 func (b *both) Recirculate(*engine.Packet) { panic("the program sends nothing round again") }
 
+// Dropped implements engine.Out.
+func (b *both) Dropped(uint32, engine.Drop) {}
+
 // Digest implements engine.Out.
 func (b *both) Digest(name string, fields [][]byte) {
 	if name == "flow_digest_t" {

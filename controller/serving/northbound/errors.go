@@ -24,7 +24,7 @@ import (
 // errorDomain is that of the google.rpc.ErrorInfo which says what became of a change: OUTCOME_UNKNOWN or NOT_MADE.
 const errorDomain = "headgate"
 
-// tells reports whether an error says if a change was made.
+// tells reports whether an error says what became of a change.
 func tells(err error) bool {
 	for _, d := range status.Convert(err).Details() {
 		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == errorDomain {

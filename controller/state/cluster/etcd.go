@@ -41,7 +41,7 @@ const maxChange = 2 * yamlnode.MaxText
 // etcdTxnOps is etcd's own default.
 const etcdTxnOps = 128
 
-// files returns the TLS configuration for etcd from the cluster's files, nil without them.
+// files are TLS by the cluster's files, nil without.
 func (o Options) files() *transport.TLSInfo {
 	t := o.Cluster.TLS
 	if t.CA == "" {
@@ -59,7 +59,8 @@ func (o Options) url(address string) url.URL {
 
 func (o Options) logger() *zap.Logger { return zap.New(&etcdLog{o.Log.With("of", "etcd")}) }
 
-// etcdLog is etcd's log. Its warnings are logged at level debug, its errors at level warn.
+// etcdLog is etcd's log. Its warnings are of interest to who looks closely; what it calls errors,
+// to everybody.
 type etcdLog struct{ to *slog.Logger }
 
 var etcdLevels = map[zapcore.Level]slog.Level{zapcore.WarnLevel: slog.LevelDebug, zapcore.ErrorLevel: slog.LevelWarn}

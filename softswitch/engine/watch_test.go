@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"bytes"
+	"log/slog"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/softswitch/stages"
+	"github.com/headgate/headgate/units"
+)
+
+// tracing returns a tracer that writes the words of each line, and the packet's number.
+func tracing(to *bytes.Buffer) *Tracer {
+	h := slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	return &Tracer{Log: slog.New(h), Port: AnyPort}
+}
+
+// TestTrace: the log of a packet has the words that BMv2 1.15.5 logs for the same program and entries.
+func TestTrace(t *testing.T) {
+	var log bytes.Buffer
+	in := New(loadFile(t, "l3"), Options{Tracer: tracing(&log)})
+	addL3(t, in, 4)
+	var out sink
+	out.pass(in, 1, ipv4Frame(0x0b000001, 60), 0)
+	text := log.String()
+	at := 0
+	for _, want := range []string{
+		`Processing packet received on port 1`,
+		`Parser 'parser': start`,
+		`Parser 'parser' entering state 'start'`,
+		`Extracting header 'eth'`,
+		`Parser state 'start': key is 0800`,
+		`Bytes parsed: 14`,
+		`Extracting header 'ipv4'`,
+		`has no switch, going to default next state`,
+		`Parser 'parser': end`,
+		`Pipeline 'ingress': start`,
+		`Applying table '`,
+		`Looking up key:`,
+		`: hit with handle`,
+		`Action entry is `,
+		`Pipeline 'ingress': end`,
+		`Egress port is `,
+		`Pipeline 'egress': start`,
+		`Pipeline 'egress': end`,
+		`Deparser 'deparser': start`,
+		`Deparsing header 'eth'`,
+		`Deparsing header 'ipv4'`,
+		`Deparser 'deparser': end`,
+		`Transmitting packet of size 60 out of port `,
+	} {
+		next := strings.Index(text[at:], want)
+		if next < 0 {
+			t.Fatalf("no line with %q behind the line before:\n%s", want, text)
+		}
+		at += next + len(want)
+	}
+}
+
+// TestTraceOfDrops: packets that end say where, and the Out hears why.
+func TestTraceOfDrops(t *testing.T) {
+	var log bytes.Buffer
+	in := New(loadFile(t, "l3"), Options{Tracer: tracing(&log)})
+	addL3(t, in, 4)
+	var out sink
+	out.pass(in, 1, ipv4Frame(0xc0000001, 60), 0)
+	if out.drops != [Drops]int{DropIngress: 1} || !strings.Contains(log.String(), "Dropping packet at the end of ingress") {
+		t.Errorf("drops %v:\n%s", out.drops, &log)
+	}
+	log.Reset()
+	out.pass(in, 1, ipv4Frame(0x0b000001, 60)[:20], 0)
+	if !strings.Contains(log.String(), "Exception while parsing: PacketTooShort") {
+		t.Errorf("a frame of 20 bytes:\n%s", &log)
+	}
+}
+
+// TestTraceFilter: only packets of the port and with the field's value are logged, each from its arrival on.
+func TestTraceFilter(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		port  int
+		field string
+		value int64
+		want  string // packets logged of the four
+	}{
+		{"port", 2, "", 0, "2"},
+		{"field", AnyPort, "hdr.ipv4.dst", 0x0b000101, "3"},
+		{"end of a name", AnyPort, "dst", 0x0b000101, "3"},
+		{"field that no table reads", AnyPort, "ipv4.src", 0x0a000001, "0123"},
+		{"port and field", 1, "ipv4.dst", 0x0b000001, "01"},
+		{"no such field", AnyPort, "tcp.dstPort", 80, ""},
+		{"value beyond the field", AnyPort, "ipv4.ttl", 64 + 256, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log bytes.Buffer
+			tracer := tracing(&log)
+			tracer.Port = c.port
+			if c.field != "" {
+				tracer.Fields = []FieldValue{{c.field, big.NewInt(c.value)}}
+			}
+			in := New(loadFile(t, "l3"), Options{Tracer: tracer})
+			addL3(t, in, 4)
+			log.Reset()
+			logged := ""
+			for i, p := range []struct{ port, dst uint32 }{{1, 0x0b000001}, {1, 0x0b000001}, {2, 0x0b000001}, {1, 0x0b000101}} {
+				log.Reset()
+				var out sink
+				out.pass(in, p.port, ipv4Frame(p.dst, 60), 0)
+				if strings.Contains(log.String(), "Processing packet received") && strings.Contains(log.String(), "Transmitting") {
+					logged += string(rune('0' + i))
+				} else if log.Len() > 0 {
+					t.Errorf("packet %d has half a log:\n%s", i, &log)
+				}
+			}
+			if logged != c.want {
+				t.Errorf("logged packets %q, want %q", logged, c.want)
+			}
+		})
+	}
+}
+
+// TestTraceRate: of many packets so many are logged in a second, and the log says how many were not.
+func TestTraceRate(t *testing.T) {
+	var log bytes.Buffer
+	tracer := tracing(&log)
+	tracer.PerSecond = 3
+	in := New(loadFile(t, "l3"), Options{Tracer: tracer})
+	for i := range 20 {
+		var out sink
+		out.pass(in, 1, ipv4Frame(1, 60), units.Time(i)*units.Second/10)
+	}
+	if n := strings.Count(log.String(), "Processing packet"); n != 6 || !strings.Contains(log.String(), "packets=7") {
+		t.Errorf("%d packets logged, want 6, and a line with packets=7:\n%s", n, &log)
+	}
+}
+
+// TestTracedPacketsAreTreatedAlike compares switches whose packets are logged and timed with others, on random packets:
+// the programs of the tests, and our own, which runs as Go where it is not logged.
+func TestTracedPacketsAreTreatedAlike(t *testing.T) {
+	programs := map[string]*Program{"headgate": loadOwn(t)}
+	for _, name := range []string{"arith", "control", "flow", "headers", "l3", "left", "loops", "match", "state", "sums"} {
+		programs[name] = loadFile(t, name)
+	}
+	for name, prog := range programs {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			plain, traced := New(prog, Options{Queues: 8}), New(prog, Options{Queues: 8, Tracer: tracing(&log), Times: stages.New()})
+			if name == "headgate" {
+				plain = fillOwn(t, prog)
+				traced = fillOwn(t, prog)
+				traced.opts.Tracer, traced.observed = tracing(&log), true
+			}
+			w := twins{replicating(plain), replicating(traced)}
+			r := rand.New(rand.NewPCG(5, 6))
+			frames := ownFrames()
+			for i := range 300 {
+				if i%20 == 10 {
+					w.reconfigure(t, r, 5)
+				}
+				frame := slices.Clone(frames[r.IntN(len(frames))])
+				for range r.IntN(6) {
+					frame[r.IntN(60)] = byte(r.Uint32() >> r.IntN(9))
+				}
+				frame = frame[:len(frame)-r.IntN(2)*r.IntN(len(frame))]
+				w.pass(t, ownPort(byte(r.Uint32())), frame, units.Time(i)*units.Microsecond)
+			}
+			w.compareRegisters(t)
+			if log.Len() == 0 {
+				t.Error("nothing was logged")
+			}
+		})
+	}
+}
