@@ -37,7 +37,7 @@ func AddServerFlags(root *cobra.Command) {
 	f.String("tls-cert", "", "`file` with the caller's certificate; also HEADGATE_TLS_CERT")
 	f.String("tls-key", "", "`file` with its key; also HEADGATE_TLS_KEY")
 	f.String("token-file", "", "`file` with a bearer token, in place of a certificate; also HEADGATE_TOKEN_FILE")
-	f.String("request-id", "", "`id` of a change that is asked for again, as its outcome was unknown; without it a change has an id of its own")
+	f.String("request-id", "", "`id` of the change, to repeat it after an unknown outcome (default: a new id)")
 }
 
 // Settings returns a command's flags and the variables of the environment.

@@ -49,7 +49,7 @@ run; any run writes the pages from all the records that are there.`,
 	c.Flags().StringVar(&records, "records", "sim/experiment/results", "directory of the records")
 	c.Flags().StringVar(&pages, "pages", "docs/results", "directory of the pages and pictures")
 	c.Flags().StringVar(&shard, "shard", "0/1", "run only shard i of n, i from 0 to n-1")
-	c.Flags().BoolVar(&force, "force", false, "run also what has a record")
+	c.Flags().BoolVar(&force, "force", false, "run figures that have a record too")
 	c.Flags().BoolVar(&full, "full", false, "at the papers' scale, where a file's own is smaller")
 	return c
 }

@@ -51,8 +51,8 @@ func newRunCommand() *cobra.Command {
 	f.StringArrayVar(&o.Restarts, "restart", nil, "restart a switch empty while traffic runs, as SWITCH@TIME, for example leaf1@12s; repeatable")
 	f.BoolVar(&o.Plain, "plain", false, "print lines even on a terminal")
 	f.BoolVar(&o.Check, "check", false, "end with an error when the run does not show what it should")
-	f.StringVar(&o.Burst, "burst", "", "what each host sends at a time in the scenario's bursts, such as 64KB (default what the scenario says)")
-	f.BoolVar(&o.Predict, "predict", false, "set what the simulator predicts of a scenario with bursts beside what was measured")
+	f.StringVar(&o.Burst, "burst", "", "size of each host's flow in the scenario's bursts, such as 64KB (default: the scenario's)")
+	f.BoolVar(&o.Predict, "predict", false, "also predict the scenario in the simulator and compare with the measurement")
 	f.StringVar(&o.Log, "log", "", "write the logs of controller and switches to this file, - for standard error")
 	command.CompleteFlag(c, "scenario", names...)
 	var variants []string

@@ -46,6 +46,6 @@ The exit code is 1 where they can.`,
 			return nil
 		},
 	}
-	c.Flags().IntVar(&failures, "any-k-failures", 0, "also while up to so many links between switches fail: 0 to 2")
+	c.Flags().IntVar(&failures, "any-k-failures", 0, "also with up to this many failed links between switches: 0 to 2")
 	return c
 }

@@ -40,7 +40,7 @@ controller is asked.`,
 	fl.StringVarP(&f.file, "file", "f", "", "configuration `file` of the fabric, - for standard input")
 	fl.StringVar(&f.sw, "switch", "", "`name` of the switch in it")
 	fl.StringVarP(&f.output, "out", "o", "", "`file` to write instead of standard output")
-	fl.BoolVar(&f.Approximate, "approximate", false, "export the nearest of what SONiC does not have")
+	fl.BoolVar(&f.Approximate, "approximate", false, "export the nearest value where SONiC lacks one")
 	fl.IntVar(&f.Lanes, "lanes", 4, "lanes of a port, 1 to 8: port n is Ethernet((n-1)*lanes)")
 	fl.StringVar(&f.ports, "ports", "", "CONFIG_DB `file` of the SONiC switch: port n is its PORT with index n, instead of --lanes")
 	command.Require(c, "file")
@@ -122,7 +122,7 @@ the reason. Tables of other purposes are not looked at.`,
 		},
 	}
 	c.Flags().StringVarP(&name, "file", "f", "", "CONFIG_DB `file` of the SONiC switch, - for standard input")
-	c.Flags().BoolVar(&approximate, "approximate", false, "import the nearest of what Headgate does not have")
+	c.Flags().BoolVar(&approximate, "approximate", false, "import the nearest value where Headgate lacks one")
 	command.Require(c, "file")
 	return c
 }

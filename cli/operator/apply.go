@@ -42,8 +42,8 @@ func newApplyCommand() *cobra.Command {
 	})
 	fileFlag(cmd, &file)
 	applyFlags(cmd, &r)
-	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only what a preview predicts to keep to this, such as 'pause_time<1%'; repeatable; docs/operate/preview.md has the measures")
-	cmd.Flags().BoolVar(&keep, "preview", false, "predict what the change does, for get predictions to hold against what is measured; --require does too")
+	cmd.Flags().StringArrayVar(&require, "require", nil, "apply only if the prediction meets this, such as 'pause_time<1%'; repeatable; docs/operate/preview.md lists the measures")
+	cmd.Flags().BoolVar(&keep, "preview", false, "predict the effect of the change and keep the prediction for get predictions; --require implies it")
 	p.add(cmd.Flags())
 	return cmd
 }
@@ -53,10 +53,10 @@ func applyFlags(cmd *cobra.Command, r *pb.ApplyConfigRequest) {
 	var expect uint64
 	var confirm time.Duration
 	f := cmd.Flags()
-	f.BoolVar(&r.AllowLockout, "allow-lockout", false, "take a policy too by which the caller may apply nothing any more")
+	f.BoolVar(&r.AllowLockout, "allow-lockout", false, "accept a policy under which the caller may apply nothing any more")
 	f.StringVarP(&r.Why, "message", "m", "", "`why`, for the history")
 	f.Uint64Var(&expect, "expect-generation", 0, "apply only if this `generation` is in force")
-	f.DurationVar(&confirm, "confirm", 0, "go back to the configuration before unless headgate confirm comes within this `time`, such as 5m")
+	f.DurationVar(&confirm, "confirm", 0, "revert the configuration unless headgate confirm comes within this `time`, such as 5m")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if f.Changed("expect-generation") {
 			r.ExpectGeneration = &expect

@@ -37,7 +37,7 @@ func newAuditCommand() *cobra.Command {
 	export := askWith("export FILE", "Copy the controller's audit log to a new file, with FILE.head, which says where it ends; - writes the lines to standard output", cobra.ExactArgs(1),
 		func(ctx context.Context, e *env, args []string) error { return exportAudit(ctx, e, args[0], from) })
 	for _, c := range []*cobra.Command{export, verify} {
-		c.Flags().Uint64Var(&from, "from", from, "the `number` of the first line that is there, where older parts were moved away")
+		c.Flags().Uint64Var(&from, "from", from, "the `number` of the first line, if older parts were moved away")
 	}
 	return command.OneOf(c, export, verify)
 }

@@ -45,7 +45,7 @@ func newPlanCommand() *cobra.Command {
   headgate plan -f examples/leaf-spine.yaml --offline -o wide
   headgate plan -f examples/leaf-spine.yaml -o json`
 	fileFlag(cmd, &o.file)
-	cmd.Flags().Uint32Var(&o.failures, "any-k-failures", 0, "look for routes that may deadlock while up to so many links fail: 0 to 2")
+	cmd.Flags().Uint32Var(&o.failures, "any-k-failures", 0, "look for routes that may deadlock with up to this many failed links: 0 to 2")
 	cmd.Flags().BoolVar(&o.show, "preview", false, "predict what the change does to traffic, by simulation in this process")
 	cmd.Flags().BoolVar(&o.offline, "offline", false, "ask no controller: check the file and show what empty switches would get")
 	o.preview.add(cmd.Flags())

@@ -31,11 +31,11 @@ type previewFlags struct {
 }
 
 func (p *previewFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` of flows in the words of an experiment (.yaml), or a trace (.csv) (default what hosts reported and switches counted)")
-	f.StringVar(&p.law, "law", "", "`law` of flows that do not say theirs (default dcqcn-vendor where switches mark or notify, else none)")
+	f.StringVar(&p.traffic, "traffic", "", "traffic of the preview: a `file` with an experiment's flows (.yaml) or a trace (.csv) (default: what hosts reported and switches counted)")
+	f.StringVar(&p.law, "law", "", "`law` of flows without a law of their own (default: dcqcn-vendor if switches mark or notify, else none)")
 	f.StringVar(&p.plot, "plot", "", "draw the preview into this `file`, .svg, .png or .pdf")
 	f.Uint64Var(&p.seed, "seed", 1, "seed of the preview's first run")
-	f.IntVar(&p.seeds, "seeds", 3, "run the preview with so many seeds")
+	f.IntVar(&p.seeds, "seeds", 3, "number of seeds of the preview")
 }
 
 // check finds flags that mean nothing without a preview.
