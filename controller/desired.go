@@ -18,8 +18,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// inputs is what a configuration asks of all switches, whatever the state of links. It is immutable
-// but for the drivers.
+// inputs holds the per-switch inputs that link state does not affect. It is immutable except for the
+// drivers.
 type inputs struct {
 	config   *config.Config
 	graph    *topology.Graph
@@ -31,7 +31,7 @@ type switchInputs struct {
 	env   *feature.Env
 	items []*reconcile.Item // all that it should hold but for its routes
 	errs  error             // what the features cannot do
-	// trafficManager is what the traffic manager should do; nil for a switch without one.
+	// trafficManager is the desired state of the traffic manager; nil for a switch without one.
 	trafficManager *trafficmanager.Config
 	// driver is the traffic manager's, until a device takes it.
 	driver trafficmanager.Driver
@@ -134,10 +134,11 @@ func (c *Controller) unshaped(env *feature.Env, err error) error {
 	return yamlnode.Fault{Field: field, Text: text}
 }
 
-// desired is what all switches should hold in a state of links, by switch. It is immutable.
+// desired is the desired state of all switches for one state of the links, by switch. It is immutable.
 type desired map[string]*switchDesired
 
-// switchDesired is what a switch should hold and the routes it was computed from. It is immutable.
+// switchDesired is a switch's desired state with the routes that it was computed from. It is
+// immutable.
 type switchDesired struct {
 	device.Desired
 	routes  []topology.Route

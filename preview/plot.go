@@ -74,7 +74,7 @@ func bar(l *plotting.Line, r *Range) {
 	l.X, l.Y, l.Low, l.High = append(l.X, 0), append(l.Y, mean), append(l.Low, low), append(l.High, high)
 }
 
-// bySize draws the mean and the 99th percentile of what flows of each size came to.
+// bySize draws the mean and the 99th percentile by size of flows.
 func (p *Preview) bySize(what, label string) plotting.Panel {
 	panel := plotting.Panel{X: "size of the flow", Y: label}
 	lines := map[string]*plotting.Line{}

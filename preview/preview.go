@@ -18,7 +18,7 @@ import (
 //go:embed measures.yaml
 var measures []byte
 
-// Options say what is to be previewed.
+// Options are the input of a preview.
 type Options struct {
 	// Before is the configuration that runs, nil for none; After the one that is planned.
 	Before, After *config.Config
@@ -33,7 +33,7 @@ type Options struct {
 	Watch func(experiment.Progress)
 }
 
-// Preview is what a change will do. Times and rates are at line rate.
+// Preview is the predicted effect of a change. Times and rates are at line rate.
 type Preview struct {
 	Traffic string `json:"traffic"`
 	Seeds   int    `json:"seeds"`
@@ -110,8 +110,8 @@ const (
 	after  = "after"
 )
 
-// Run plays the traffic on both configurations. An error is one of the traffic, a *yamlnode.Error
-// where its file is at fault, of what the simulator cannot have, or of a ctx that ended.
+// Run plays the traffic on both configurations. An error is a fault of the traffic (a *yamlnode.Error
+// if its file is at fault), something that the simulator cannot represent, or the end of ctx.
 func Run(ctx context.Context, o Options) (*Preview, error) {
 	p := &Preview{Traffic: o.Traffic.Name, Seeds: o.Seeds, Notes: slices.Clone(o.Traffic.Notes)}
 	var fabrics []experiment.Fabric

@@ -17,9 +17,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Traffic is what hosts do in a preview: the sections packet, cnp_gap, noise, laws, flows, events and run of
-// an experiment (docs/research/simulator.md), with the names of the fabric's hosts. Times are at line rate, as
-// links[].delay is.
+// Traffic is the hosts' traffic in a preview: the sections packet, cnp_gap, noise, laws, flows, events
+// and run of an experiment (docs/research/simulator.md), with the names of the fabric's hosts. Times
+// are at line rate, as links[].delay is.
 type Traffic struct {
 	Name string // for people
 	File string // whose folder has the traces, for messages
@@ -88,8 +88,8 @@ func lastStart(name string) (last units.Time, err error) {
 	}
 }
 
-// DefaultLaw is the law that hosts of a configuration are taken to follow where nobody says so: dcqcn-vendor,
-// as NICs have it, where switches mark packets or send notifications, else none, the link's rate.
+// DefaultLaw is the law of hosts for which none is named: dcqcn-vendor, as in NICs, if switches mark
+// packets or send notifications, else none, the link's rate.
 func DefaultLaw(c *config.Config) string {
 	if len(qos.Of(c).ECN) > 0 || pacc.Of(c).Enabled {
 		return "dcqcn-vendor"

@@ -16,9 +16,8 @@ type FlowSpec struct {
 	Start    units.Time
 	Stop     units.Time // 0 for none
 	Class    uint8
-	// Precedence is served strictly, highest first, among the flows of a class, in switches and
-	// hosts, as if each had a queue of its own; PFC and buffers know classes only. 0 to
-	// NumPrecedences-1.
+	// Precedence is served strictly, highest first, among the flows of a class in switches and hosts, as
+	// if each had its own queue. PFC and buffers distinguish only classes. Range 0 to NumPrecedences-1.
 	Precedence uint8
 	Group      int     // whose bytes are counted together; 0 to Config.Groups-1
 	Weight     float64 // for laws that have one; 0 means 1
@@ -52,8 +51,8 @@ type LawMaker interface {
 	NewLaw(f FlowInfo) (law.Law, error)
 }
 
-// Needs says what data packets must carry for a law. A LawMaker with a method Needs gets it;
-// others get nothing but round-trip times, ECN and CNPs.
+// Needs says which fields data packets must carry for a law. A LawMaker with a method Needs gets them.
+// Other laws get only round-trip times, ECN and CNPs.
 type Needs struct {
 	INT   bool // per-hop telemetry
 	MaxQD bool // the largest queueing delay on the path
@@ -71,7 +70,7 @@ func (f *FlowSpec) needs() Needs {
 // FlowInfo is what a law may know of its flow and path when the flow starts.
 type FlowInfo = law.Flow
 
-// Result is what became of a flow.
+// Result is the result of a flow.
 type Result struct {
 	Spec      *FlowSpec
 	Delivered units.Time // when its last byte arrived; 0 if it has not

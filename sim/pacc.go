@@ -18,9 +18,8 @@ type PACC struct {
 	Params func(r units.Rate) cnpgen.Params // of a port by the rate of its link
 }
 
-// paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks once an interval
-// at a phase of its own, since nothing keeps the clocks of a fabric's ports in step, and only
-// while there is something to see.
+// paccPort is PACC at one egress port of a switch. The Sim owns it. It ticks once an interval at its
+// own phase, because the clocks of a fabric's ports are not in step, and only while there is traffic.
 type paccPort struct {
 	class     uint8
 	port      int32

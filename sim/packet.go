@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// kind says what a packet is; it fits in three bits.
+// kind is the kind of a packet; it fits in three bits.
 type kind uint8
 
 const (

@@ -225,8 +225,8 @@ func (s *Sim) Waiting() int {
 // ErrLimit is returned when a run has reached its limit of events.
 var ErrLimit = errors.New("the run reached its limit of events")
 
-// RunFlows runs until all flows have ended, but not beyond a time. Packets of theirs may
-// be left on their way.
+// RunFlows runs until all flows have ended, but not beyond a time. Some of their packets may still be
+// in flight.
 func (s *Sim) RunFlows(until units.Time) error {
 	s.halting, s.halted = true, s.running() == 0
 	err := s.Run(until)

@@ -53,8 +53,8 @@ func (s *Stats) add(o *Stats) {
 	}
 }
 
-// Results returns what became of each flow, in the order in which they started; those that
-// still run have an FCT of 0. The slice is the Sim's own.
+// Results returns the result of each flow, in the order of their starts. Running flows have an FCT of
+// 0. The Sim owns the slice.
 func (s *Sim) Results() []Result { return s.results }
 
 // StartOf returns when the flow of Results()[i] started.
@@ -103,7 +103,7 @@ func (s *Sim) PeakPackets() (n int) {
 	return n
 }
 
-// PortStats is what a port's egress counted.
+// PortStats are the counters of a port's egress.
 type PortStats struct {
 	Node, Peer string
 	TxBytes    uint64

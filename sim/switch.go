@@ -23,7 +23,7 @@ type Buffer interface {
 
 var _ Buffer = (*headroom.MMU)(nil)
 
-// SwitchInfo is what a Buffer may want to know about its switch.
+// SwitchInfo describes a switch to its Buffer.
 type SwitchInfo struct {
 	Node  int
 	Name  string

@@ -48,7 +48,8 @@ func newApplyCommand() *cobra.Command {
 	return cmd
 }
 
-// applyFlags adds the flags of what applies a configuration. They are read when the command runs.
+// applyFlags adds the flags of commands that apply a configuration. They are read when the command
+// runs.
 func applyFlags(cmd *cobra.Command, r *pb.ApplyConfigRequest) {
 	var expect uint64
 	var confirm time.Duration

@@ -18,7 +18,8 @@ import (
 // portWatch is for how long ports are watched: of their polls, every 100 ms by default, some ten.
 const portWatch = time.Second
 
-// portsOf asks what hosts report and, where some of the configuration's neither do nor are in what was seen, watches the ports for a second.
+// portsOf gets the hosts' reports. If some of the configuration's hosts neither report nor were
+// counted, it watches the ports for a second.
 func portsOf(ctx context.Context, e *env, c *config.Config, seen *pb.GetTrafficResponse) (p preview.Ports, err error) {
 	flows, err := e.host().ListFlows(ctx, &pb.ListFlowsRequest{})
 	if err != nil {

@@ -47,7 +47,7 @@ func (i Identity) String() string {
 // loopback is the name of callers without credentials.
 const loopback = "loopback"
 
-// process is what the kernel says of the other end of a Unix socket.
+// process is the kernel's credentials of the other end of a Unix socket.
 type process struct {
 	credentials.CommonAuthInfo
 	uid, gid uint32
@@ -97,7 +97,8 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	return conn, process{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, cred.Uid, cred.Gid}, nil
 }
 
-// identify says who is at the other end of a connection, and whether a token may come over it.
+// identify returns the identity at the other end of a connection, and whether a token may come over
+// it.
 func identify(ctx context.Context, md metadata.MD) (id Identity, address string, secure bool) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// bucket is what an identity has left of its limits. The guard's mu guards it.
+// bucket is the rest of an identity's limits. The guard's mu guards it.
 type bucket struct {
 	*rate.Limiter
 	running int
@@ -21,7 +21,7 @@ type bucket struct {
 // maxBuckets bounds the identities that are remembered.
 const maxBuckets = 10000
 
-// key is what limits go by: the identity, or where somebody without one calls from.
+// key is the key of limits: the identity, or the address of a caller without one.
 func (c Caller) key() string {
 	if c.Name != "" {
 		return c.Name

@@ -29,7 +29,7 @@ func (l members) Accept() (net.Conn, error) {
 
 type memberConn struct{ net.Conn }
 
-// memberInfo is what is known of the other end of a connection of a member.
+// memberInfo describes the other end of a member's connection.
 type memberInfo struct{ credentials.AuthInfo }
 
 // caller is what a member says of who called it.

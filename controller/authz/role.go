@@ -24,7 +24,7 @@ var Roles = []Role{Viewer, Operator, Application, Host, Admin}
 // anyone is the role of those without one.
 const anyone Role = ""
 
-// rights is what the policy grants to an identity, all grants together.
+// rights are an identity's rights from all its grants.
 type rights struct {
 	roles        []Role
 	applications []string // of the role application
@@ -54,7 +54,7 @@ func (r rights) allow(method string) (c confined, ok bool) {
 	return c, ok
 }
 
-// confined is what a call must stay in; nil is everything.
+// confined bounds a call to applications or hosts; nil is no bound.
 type confined struct{ applications, hosts []string }
 
 func (c confined) equal(d confined) bool {

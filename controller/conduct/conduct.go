@@ -72,7 +72,7 @@ type place struct {
 	port uint32
 }
 
-// port is a Port with what was seen of it.
+// port is a Port with its observations.
 type port struct {
 	Port
 	began   view.Sample // of the window; its Time is zero before the first
@@ -169,7 +169,7 @@ func (j *Judge) Reported(host string, when time.Time, flows []Flow) {
 	}
 }
 
-// Sampled takes what a poll of a port brought back.
+// Sampled takes the result of a port's poll.
 func (j *Judge) Sampled(s view.Sample) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

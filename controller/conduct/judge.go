@@ -108,8 +108,8 @@ func (j *Judge) unreported(p *port, now time.Time, parties []party, total float6
 	p.counted, p.asked = bytes, now
 }
 
-// believe finds maxQD that cannot be: less than the last queue of the path by itself, all through the window, or more than
-// the round trip of the packets that it delayed.
+// believe finds impossible maxQD values: less than the delay of the path's last queue alone during the
+// whole window, or more than the round trip of the packets.
 func (j *Judge) believe(p *port, f *party, found map[alarm]string) {
 	if f.Dst.Port() != j.udpPort || f.rate == 0 {
 		return

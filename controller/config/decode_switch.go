@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// The keys of what leads to a switch's traffic manager.
+// The keys that configure access to a switch's traffic manager.
 const (
 	keyBFRuntime  = "bf_runtime"
 	keyThrift     = "thrift"

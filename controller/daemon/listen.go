@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
-// listeners are the daemon's open addresses, with what TLS they take.
+// listeners are the daemon's open addresses with their TLS configurations.
 type listeners struct {
 	api         []net.Listener
 	metrics     net.Listener // nil when off

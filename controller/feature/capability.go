@@ -31,8 +31,8 @@ type Capability struct {
 	Without func(config.Target) string
 	// Queues is the least number of priority queues of a port; 0 for any.
 	Queues int
-	// TrafficManager says what a traffic manager does where the program cannot, as in "the traffic
-	// manager …"; "" when it can do nothing.
+	// TrafficManager says what a traffic manager does where the program cannot, as in "the traffic manager
+	// …"; "" for nothing.
 	TrafficManager string
 	// Instead says what happens where neither can.
 	Instead string

@@ -19,8 +19,8 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// Env is what features work from on one switch. It and all it points to are immutable; a
-// change of the configuration makes a new one.
+// Env is a feature's input for one switch. It and everything that it points to are immutable; a
+// changed configuration makes a new one.
 type Env struct {
 	Config   *config.Config
 	Graph    *topology.Graph
@@ -47,14 +47,15 @@ type Feature interface {
 	Attach(env *Env, sw Switch) Loop
 }
 
-// Description is what a feature declares of itself. Its functions are pure and optional: nil is one
-// that the feature does not need. Errors are as Desired's.
+// Description is a feature's declaration. Its functions are pure and optional: nil means that the
+// feature does not need one. Errors are like those of Desired.
 type Description struct {
 	// Capabilities are what the feature can do. What the pipeline of a switch lacks is not used there.
 	Capabilities []Capability
 	// Section is the feature's part of the configuration; the zero Section for none.
 	Section config.Section
-	// HostParameters returns what all hosts must agree on with a configuration, always in one order.
+	// HostParameters returns the parameters that all hosts must share under a configuration, always in the
+	// same order.
 	HostParameters func(c *config.Config) []view.HostParameter
 	// UDPPort returns the UDP port of maxQD's packets, a constant of the program, and the key that sets it.
 	UDPPort func(c *config.Config) (port uint16, key string)
@@ -69,8 +70,8 @@ type Description struct {
 	// Advise returns a line for each thing that whoever plans a configuration should know, beside what
 	// changes on a switch. running is the switch in the running configuration, nil where it is not in there.
 	Advise func(env *Env, running *config.Switch) []string
-	// Validate looks at the fabric of a configuration while links, by name, are out of service, and, where
-	// failures is more than 0, while up to so many others fail besides, which may take a minute.
+	// Validate checks the fabric of a configuration with the given links out of service, and, if failures
+	// is more than 0, with up to that many further failures, which may take a minute.
 	Validate func(ctx context.Context, c *config.Config, g *topology.Graph, down map[string]bool, failures int) []Risk
 }
 
@@ -106,15 +107,15 @@ const ProbeReason = 2
 type Loop interface {
 	// Interval is how often Tick is called, 0 for never; it is asked once.
 	Interval() time.Duration
-	// Tick does what is due. Until it returns the loop receives nothing: what comes meanwhile waits, up to a bound.
-	// An error is logged, and the ticks go on.
+	// Tick does what is due. Meanwhile messages for the loop wait, up to a bound. An error is logged, and
+	// the ticks go on.
 	Tick(ctx context.Context, now time.Time) error
 	// Receive is given every message of the switch, as all loops are, in no order. What m
 	// points to is valid until it returns and must not be changed.
 	Receive(now time.Time, m Message)
 }
 
-// Message is something that a switch sent by itself; exactly one field is set.
+// Message is something that a switch sent unasked; exactly one field is set.
 type Message struct {
 	Report *Report
 	Packet *pipeline.PacketIn // that is no report
@@ -122,13 +123,13 @@ type Message struct {
 	Idle   *p4v1.IdleTimeoutNotification
 }
 
-// Report is what a poll of a port brought back, whichever loop has asked for it.
+// Report is the answer to a poll of a port, whichever loop asked.
 type Report struct {
 	pollreport.Report
 	Asked time.Time // when the poll was sent
 }
 
-// Switch is what a loop may do to its switch.
+// Switch is a loop's access to its switch.
 type Switch interface {
 	Name() string
 	Packets
@@ -139,8 +140,8 @@ type Switch interface {
 type Packets interface {
 	// PacketOut hands a packet to the switch.
 	PacketOut(p *p4v1.PacketOut) error
-	// Poll asks ports for their registers, but for those that any loop has asked within
-	// quiet before now, the time of the tick. Every loop receives every Report.
+	// Poll asks ports for their registers, except ports that any loop has asked within quiet before now,
+	// the time of the tick. Every loop receives every Report.
 	Poll(now time.Time, quiet time.Duration, ports ...uint32) error
 }
 
@@ -153,8 +154,8 @@ type Entities interface {
 	Write(ctx context.Context, updates []*p4v1.Update) error
 }
 
-// TrafficManager is what a loop may do beside Switch where the switch has a traffic manager
-// (config.Switch.TrafficManager): such a Switch is a TrafficManager, too.
+// TrafficManager is a loop's additional access to a switch with a traffic manager
+// (config.Switch.TrafficManager): such a Switch is a TrafficManager too.
 type TrafficManager interface {
 	// Pauses reads what the MACs of some ports have counted of their pauses. It returns at
 	// the end of ctx at the latest.
@@ -166,7 +167,7 @@ type TrafficManager interface {
 	Victims(ports []uint32) error
 }
 
-// Callbacks are what the controller does for features. Its methods never wait.
+// Callbacks are the controller's services for features. Their methods never wait.
 type Callbacks interface {
 	// Sample publishes what a poll brought back.
 	Sample(s view.Sample)
@@ -185,7 +186,7 @@ type EntityList struct {
 	Err      error // the first one, and all faults behind it
 }
 
-// Add takes what a builder returns; nil is nothing.
+// Add adds the entity of a builder; nil adds nothing.
 func (c *EntityList) Add(e *p4v1.Entity, err error) {
 	switch {
 	case err != nil:
@@ -201,7 +202,7 @@ func (c *EntityList) Add(e *p4v1.Entity, err error) {
 	}
 }
 
-// Result returns the entities, or what was wrong.
+// Result returns the entities, or the first error.
 func (c *EntityList) Result() ([]*p4v1.Entity, error) {
 	if c.Err != nil {
 		return nil, c.Err

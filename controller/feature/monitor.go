@@ -27,7 +27,7 @@ type LastValue[T any] struct {
 	by map[string]T
 }
 
-// Set replaces what is known of a switch.
+// Set replaces the state of a switch.
 func (l *LastValue[T]) Set(sw string, v T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +37,7 @@ func (l *LastValue[T]) Set(sw string, v T) {
 	l.by[sw] = v
 }
 
-// Get returns what is known of a switch; false when nothing is.
+// Get returns the state of a switch; false if it is unknown.
 func (l *LastValue[T]) Get(sw string) (T, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

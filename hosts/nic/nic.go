@@ -146,8 +146,8 @@ func listenPFC(ifi *net.Interface) (*mpacket.Conn, error) {
 	return conn, nil
 }
 
-// mute binds the ports of the frames to sockets that nobody reads, so that the kernel,
-// which sees the frames too, does not answer each with an ICMP port unreachable.
+// mute binds the frames' ports to unread sockets, so that the kernel, which sees the frames too, does
+// not answer each with an ICMP port unreachable.
 func mute(log *slog.Logger, ip netip.Addr, shim uint16) []*net.UDPConn {
 	var out []*net.UDPConn
 	network := "udp4"

@@ -42,9 +42,9 @@ func (o *Options) setChannels(s string) error {
 	return nil
 }
 
-// checkChannels fills in what channels the flows have, and says what is wrong with them:
-// they come from --target and --limit, or from a priority and the plan of --channels, which
-// is the paper's where it is not given; or from the controller.
+// checkChannels fills in the flows' channels and reports faults. Channels come from --target and
+// --limit, or from a priority and the plan of --channels (the paper's by default), or from the
+// controller.
 func (o *Options) checkChannels(k *registry.Kind) error {
 	if !k.Needs.Channel {
 		for _, f := range []struct {

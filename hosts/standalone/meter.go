@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Summary is what a host process writes at the end.
+// Summary is the report that a host process writes at the end.
 type Summary struct {
 	Host     string        `json:"host"`
 	IP       string        `json:"ip"`
@@ -20,7 +20,7 @@ type Summary struct {
 	PFC      PFC           `json:"pfc"`
 }
 
-// PFC is what priority-based flow control did to the host.
+// PFC is the effect of priority-based flow control on the host.
 type PFC struct {
 	Frames       uint64                     `json:"frames"`
 	Ignored      uint64                     `json:"ignored"` // MAC control frames that were malformed or no PFC

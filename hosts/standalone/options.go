@@ -20,8 +20,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Options are what a host process is told. The zero value is not usable; NewOptions has
-// the defaults.
+// Options are the settings of a host process. The zero value is not usable; NewOptions has the
+// defaults.
 type Options struct {
 	Interface, Name string
 	IP              netip.Addr // the interface's first IPv4 address when unset

@@ -37,8 +37,7 @@ func (p *pauses) sample(upto uint64, now units.Time) {
 	}
 }
 
-// Pause says until when the sender is kept from sending, in place of what was said before; a
-// time not after now ends that.
+// Pause replaces the time until which the sender must not send. A time not after now ends the pause.
 func (s *Sender) Pause(now, until units.Time) {
 	if !s.paused {
 		s.paused = true

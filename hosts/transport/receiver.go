@@ -1,6 +1,6 @@
 package transport
 
-// Reply is what a receiver answers to a data packet.
+// Reply is a receiver's answer to a data packet.
 type Reply uint8
 
 // The replies.
@@ -42,7 +42,7 @@ func (r *Receiver) OnData(psn uint32, last bool) (deliver bool, reply Reply, rep
 		if r.next == 0 {
 			return false, Silent, 0
 		}
-		// The ACK of this packet was lost or is still on its way; say how far we are.
+		// The ACK of this packet was lost or is still in flight, so repeat the acknowledgement.
 		return false, Ack, PSN(r.next - 1)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// SenderConfig is what a sender needs to know. The zero value of a timeout takes its
-// default.
+// SenderConfig is the configuration of a sender. The zero value of a timeout means its default.
 type SenderConfig struct {
 	Law  law.Law     // decides window and pacing; owned by the sender from now on
 	MSS  units.Bytes // payload of a full packet, 1 to 65 000 B
@@ -62,7 +61,7 @@ type Segment struct {
 	Probe bool
 }
 
-// Feedback is what an acknowledgement packet carries.
+// Feedback is the content of an acknowledgement packet.
 type Feedback struct {
 	PSN   uint32
 	Nak   bool // PSN sequence error: PSN is the packet missing; else the last received
@@ -201,7 +200,7 @@ func (s *Sender) Send(now units.Time) Segment {
 	return seg
 }
 
-// OnFeedback takes an acknowledgement or NAK; false when it makes no sense for what was
+// OnFeedback takes an acknowledgement or NAK. It returns false if the packet does not fit what was
 // sent.
 func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 	if fb.Probe {
@@ -250,8 +249,8 @@ func (s *Sender) OnFeedback(fb *Feedback, now units.Time) bool {
 	return true
 }
 
-// sample takes a round trip and ends the back-off. Only a sample may: an acknowledgement of
-// what was sent twice leaves the timeout as long as it is (RFC 6298 §5, Karn), or a path
+// sample takes a round trip and ends the back-off. Only a sample may end it: after the acknowledgement
+// of a packet sent twice the timeout stays as long as it is (RFC 6298 §5, Karn). Otherwise a path
 // slower than the timeout would never be measured.
 func (s *Sender) sample(rtt units.Time) {
 	s.rtt.sample(rtt)

@@ -70,7 +70,7 @@ type ends struct{ src, dst netip.Addr }
 
 type key struct{ src, dst netip.AddrPort }
 
-// period is what was seen within a window.
+// period is the traffic seen within a window.
 type period struct {
 	since time.Time
 	pairs map[ends]*Pair
@@ -195,7 +195,7 @@ func (t *Table) forget(dst netip.Addr, at time.Time) {
 	}
 }
 
-// Traffic returns what was seen within the last one or two windows.
+// Traffic returns the traffic seen within the last one or two windows.
 func (t *Table) Traffic() Traffic {
 	t.mu.Lock()
 	defer t.mu.Unlock()

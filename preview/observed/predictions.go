@@ -55,7 +55,8 @@ func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Com
 	return c
 }
 
-// Fabric is what measures depend on: the number of its links, and its scale, in which times of flows are divided.
+// Fabric is the context of measures: the number of links, and the scale, by which times of flows are
+// divided.
 type Fabric struct {
 	Links int
 	Scale int64
@@ -69,8 +70,8 @@ func SizeName(s Sizes) string {
 	return "_from_" + units.Bytes(s.From).String()
 }
 
-// flows returns the mean of what hosts counted of flows since before, of all sizes or of those that a measure
-// names; false where none has ended.
+// flows returns the mean of the hosts' counts of flows since before, of all sizes or of the sizes that
+// a measure names; false if no flow has ended.
 func (c Counters) flows(measure string, before Counters, f Fabric) (float64, bool) {
 	var sum Completions
 	kind, _, bySize := strings.Cut(measure, "_")

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Line is what a builder's links of one kind are like.
+// Line describes a builder's links of one kind.
 type Line struct {
 	Rate  units.Rate
 	Delay units.Time // propagation, one way

@@ -211,7 +211,7 @@ func startAt(flows []sim.FlowSpec, start units.Time) []sim.FlowSpec {
 	return flows
 }
 
-// Shuffles says what the coflows of a Poisson process are.
+// Shuffles describes the coflows of a Poisson process.
 type Shuffles struct {
 	Hosts []int
 	// Mappers and Reducers are drawn for each coflow from these numbers, all of them as likely; the
@@ -232,8 +232,8 @@ func (s *Shuffles) Flows() int {
 	return m[0] * r[0]
 }
 
-// GapOf returns the gap at which the coflows take a part of the hosts' line rates, with so many bytes on
-// the wire per byte of payload; at least a picosecond.
+// GapOf returns the mean gap at which the coflows use a part of the hosts' line rates, with a given
+// number of bytes on the wire per byte of payload; at least a picosecond.
 func (s *Shuffles) GapOf(load float64, rate units.Rate, factor float64) units.Time {
 	mean := s.Sizes.Mean() * factor
 	if !s.Whole {

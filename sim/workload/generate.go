@@ -12,8 +12,8 @@ import (
 // maxFlows bounds what one generator makes.
 const maxFlows = 50_000_000
 
-// Pattern is what all flows of a generator have in common: the fields of the FlowSpec but those that
-// Flow sets.
+// Pattern is the common part of a generator's flows: the fields of the FlowSpec except those that Flow
+// sets.
 type Pattern struct {
 	sim.FlowSpec
 	// Pick draws the class of each flow from these instead of Class when it is not empty.
@@ -136,7 +136,7 @@ func (p *Pattern) Poisson(rng *rand.Rand, a Arrivals) ([]sim.FlowSpec, error) {
 	if len(a.From) == 0 || len(a.To) == 0 || a.End <= a.Start || mean <= 0 {
 		return nil, fmt.Errorf("arrivals: want senders, receivers, a time to draw for and sizes above 0")
 	}
-	// In picoseconds: so many bytes take so long at the load's share of the line rates.
+	// In picoseconds: the time of that many bytes at the load's share of the line rates.
 	gap := mean * 8 * float64(units.Second) / (a.Load * float64(a.Rate) * float64(len(ends)))
 	if n := float64(a.End-a.Start) / gap * perArrival; n > maxFlows {
 		return nil, fmt.Errorf("arrivals: about %.0f flows, at most %d are allowed", n, maxFlows)

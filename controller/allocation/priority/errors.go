@@ -12,7 +12,7 @@ var (
 	ErrFree   = errors.New("is not allocated")
 )
 
-// RangeError is a priority that there is not.
+// RangeError is a priority outside the range.
 type RangeError struct{ Number, Priorities int }
 
 // Error implements error.

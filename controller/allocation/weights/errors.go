@@ -24,8 +24,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s: %s is not allowed: want %s", e.Field, e.Value, e.Allowed)
 }
 
-// BudgetError is a change that an application's budget does not allow. Before and After are
-// what the changed flows weigh in the application now and would weigh afterwards.
+// BudgetError is a change that an application's budget does not allow. Before and After are the
+// application's sums of the changed flows' weights.
 type BudgetError struct {
 	Application   string
 	Limit, Used   Weight
@@ -44,7 +44,8 @@ func (e *BudgetError) Error() string {
 		e.Application, e.Used, e.Before, e.After, e.Used-e.Before+e.After, e.Limit, max(0, e.Limit-e.Used+e.Before))
 }
 
-// UnknownApplicationError is a weight for an application that nobody named, where others are.
+// UnknownApplicationError is a weight for an application without a budget, where other applications
+// have budgets.
 type UnknownApplicationError struct {
 	Application string
 	Named       []string

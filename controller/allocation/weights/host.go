@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 )
 
-// Answer is what the registry says about one flow that a host reported.
+// Answer is the registry's answer about one flow that a host reported.
 type Answer struct {
 	Flow    Flow  // as registered; only its Key is set when Refused is not nil
 	Refused error // *InvalidError, *BudgetError, *UnknownApplicationError, *ForeignError or ErrFull

@@ -18,7 +18,7 @@ import (
 
 // Keeper makes changes durable. Calls never overlap.
 type Keeper interface {
-	// LoadWeights returns what was committed; Used and Flows of budgets are not read.
+	// LoadWeights returns the committed state. Used and Flows of budgets are ignored.
 	LoadWeights() State
 	// CommitWeights stores all of c or nothing.
 	CommitWeights(c Commit) error
@@ -44,7 +44,7 @@ type Options struct {
 	Keeper Keeper       // nil: nothing outlives the process
 	Audit  *audit.Log   // nil: one in memory
 	Log    *slog.Logger // nil: slog.Default
-	// Pending has the changes that are being made; nil where nobody waits for them.
+	// Pending has the changes in progress; nil if nobody waits for them.
 	Pending *outcome.Pending
 }
 
@@ -68,7 +68,7 @@ type Registry struct {
 	following atomic.Int64 // watchers that have read the state and are not closed
 }
 
-// New returns a registry with what the keeper holds.
+// New returns a registry with the keeper's state.
 func New(o Options) *Registry {
 	r := &Registry{
 		keeper: o.Keeper, audit: o.Audit, slog: cmp.Or(o.Log, slog.Default()), pending: o.Pending, ledger: newLedger(),

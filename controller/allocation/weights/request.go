@@ -2,7 +2,7 @@ package weights
 
 import "github.com/headgate/headgate/controller/state/outcome"
 
-// result is what is kept of a change of one flow: its weight before and after.
+// result is the kept result of a change of one flow: its weight before and after.
 type result [2]Weight
 
 func resultOf(applied []Applied) []result {
@@ -13,7 +13,7 @@ func resultOf(applied []Applied) []result {
 	return out
 }
 
-// earlier returns what changes came to that were made for the same request earlier.
+// earlier returns the results of the same request's changes, if they were made earlier.
 func earlier(r *outcome.Request, changes []Change) ([]Applied, bool) {
 	var kept []result
 	if !r.Again(&kept) || len(kept) != len(changes) {

@@ -18,7 +18,7 @@ type Update struct {
 	old Flow // what Flow was before; zero when new
 }
 
-// Batch is what a watcher sees at once.
+// Batch is the changes that a watcher gets at once.
 type Batch struct {
 	// Reset says that Updates is the full current state: what is not in it does not exist.
 	// The first batch is one; another follows when the watcher was too slow.

@@ -129,7 +129,7 @@ func (t *File) Follow(state func() Head) {
 	t.state = state
 }
 
-// End returns the last line that is on disk. It waits for nobody.
+// End returns the last line on disk. It does not block.
 func (t *File) End() Head { return *t.written.Load() }
 
 func (t *File) begin(known Head, log *slog.Logger) error {

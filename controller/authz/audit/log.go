@@ -83,8 +83,8 @@ func New(o Options) *Log {
 // Close records the refusals that were counted last.
 func (l *Log) Close() { l.refusals.close() }
 
-// First returns those of entries that are to be recorded: refusals of one kind that follow each
-// other are counted, and their number is recorded later.
+// First returns the entries to record. Consecutive refusals of one kind are counted, and their number
+// is recorded later.
 func (l *Log) First(entries []Entry) []Entry { return l.refusals.first(entries) }
 
 // Stamp writes the time into entries and, with a refusal that is not nil, why they were

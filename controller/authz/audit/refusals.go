@@ -13,7 +13,7 @@ const Window = time.Minute
 // maxKinds bounds the kinds that are counted apart.
 const maxKinds = 1000
 
-// kind is what refusals have in common that are summarised.
+// kind is the common part of refusals that are summarised together.
 type kind struct{ who, what, subject string }
 
 // kindOf gives what was refused to an identity, or to whoever is at an address, by one method.
@@ -47,8 +47,7 @@ type count struct {
 	timer *time.Timer
 }
 
-// first returns those entries that are to be recorded: what was granted, and the first of each
-// kind of refusal.
+// first returns the entries to record: all changes, and the first refusal of each kind.
 func (r *refusals) first(entries []Entry) []Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +74,7 @@ func (r *refusals) first(entries []Entry) []Entry {
 	return out
 }
 
-// flush records what was counted of a kind.
+// flush writes one summary entry for the counted refusals of a kind.
 func (r *refusals) flush(k kind) {
 	r.mu.Lock()
 	c := r.counts[k]

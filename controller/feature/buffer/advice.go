@@ -45,8 +45,8 @@ func starves(h headroom.Config) bool {
 // mostQueues is how many queues a note names.
 const mostQueues = 8
 
-// drains says what a change of the policy pauses until it has drained: what queues hold beyond
-// the new reserve is no room for the new shared pool, whichever pool of the old policy it is in.
+// drains says what a change of the policy pauses until it has drained. Bytes that queues hold beyond
+// the new reserve reduce the new shared pool, in whichever old pool they are.
 func drains(state *State, old Config, h headroom.Config, layout headroom.Layout, numbers []uint32) string {
 	what := fmt.Sprintf("the buffer changes from %s to %s", old.Policy, h.Policy)
 	if old.Policy == h.Policy {

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/headroom"
 )
 
-// base is what the loops of a program and of a chip share: ports, and what their counters
-// were. Its loop owns its ports.
+// base is the common part of the loops of a program and of a chip: ports and their last counters. Its
+// loop owns its ports.
 type base struct {
 	callbacks feature.Callbacks
 	latest    *feature.LastValue[*State]
@@ -86,7 +86,7 @@ func (b *base) counted(at time.Time, read map[uint32]totals) {
 	}
 }
 
-// show publishes the ports with what else is known, and remembers their sums.
+// show publishes the ports with the other values, and remembers their sums.
 func (b *base) show(v *State) {
 	b.memory.Lock()
 	for _, p := range b.ports {

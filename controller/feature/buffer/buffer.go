@@ -124,9 +124,9 @@ func New(callbacks feature.Callbacks) feature.Feature {
 // Name implements feature.Feature.
 func (*feat) Name() string { return "buffer" }
 
-// memory is what of a switch outlives its loops, which end with every session and
-// configuration. It is locked because a switch that changes its address may have two loops
-// for a moment.
+// memory is the state of a switch that outlives its loops, which end with every session and
+// configuration. It has a lock, because a switch that changes its address may have two loops for a
+// moment.
 type memory struct {
 	sync.Mutex
 	totals map[uint32]totals // by port
@@ -134,7 +134,7 @@ type memory struct {
 	alarms map[alarmKey]Alarm
 }
 
-// sums are what the controller itself has added up for a port.
+// sums are a port's totals that the controller itself adds up.
 type sums struct {
 	paused   [headroom.Classes]time.Duration
 	turns    uint64
@@ -152,7 +152,7 @@ func (f *feat) memory(sw string) *memory {
 	return m
 }
 
-// forget forgets the counters, which nobody follows any more.
+// forget deletes the counters that nobody follows any more.
 func (m *memory) forget() {
 	m.Lock()
 	defer m.Unlock()
@@ -217,7 +217,7 @@ func (l *loop) schedule(poll time.Duration) {
 	l.every = min(poll, l.count)
 	for _, p := range l.ports {
 		if p.half >= minRefresh {
-			// So often that a report tells of a lost refresh when there is time for another.
+			// Often enough that a report shows a lost refresh while there is time for another.
 			l.every = min(l.every, p.half/4)
 		}
 	}
@@ -225,7 +225,7 @@ func (l *loop) schedule(poll time.Duration) {
 	l.every = max(minPoll, l.count/((l.count+l.every-1)/l.every))
 }
 
-// announce says what the controller cannot do for this policy.
+// announce reports what the controller cannot do for this policy.
 func (l *loop) announce(now time.Time) {
 	for _, p := range l.ports {
 		if p.half < minRefresh {

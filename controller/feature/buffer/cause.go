@@ -92,7 +92,7 @@ func (s *State) port(number uint32) *PortState {
 	return nil
 }
 
-// longest returns the port whose queues hold most, but for one; nil when none holds anything.
+// longest returns the port whose queues hold most, except one port; nil if no queue holds anything.
 func (s *State) longest(but uint32, queues []uint8) (most *PortState) {
 	if s == nil {
 		return nil
@@ -166,7 +166,7 @@ func (p *pausers) end(host, alarm string) bool {
 	return true
 }
 
-// blame tells of a host that an alarm led to, and that nothing leads to it any more.
+// blame raises the alarm of a host that causes pauses, and ends it.
 func (b *base) blame(now time.Time, a Alarm, on bool) {
 	if a.pauser == "" {
 		return

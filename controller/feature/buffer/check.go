@@ -30,13 +30,13 @@ type bufferFault struct {
 	others, last         int // how many other switches, and which came last
 }
 
-// add says what is wrong with a key of a switch's buffer. The line is that of the key in
-// the switch's own section, else in the fabric's, else of the section itself.
+// add reports a fault of a key of a switch's buffer. The line is that of the key in the switch's own
+// section, else in the fabric's, else of the section.
 func (b *bufferFaults) add(i int, key, is, want string) {
 	b.addAt(i, b.c.Origin(&b.c.Switches[i], "buffer."+key), is, want)
 }
 
-// addAt says what is wrong with a field for a switch.
+// addAt reports a fault of a field for a switch.
 func (b *bufferFaults) addAt(i int, path, is, want string) {
 	if at, twice := b.at[path]; twice {
 		if f := &b.list[at]; f.last != i {

@@ -148,7 +148,7 @@ func (l *loop) read(ctx context.Context, now time.Time) error {
 // portCounters are the buffer's counters that are indexed by port.
 var portCounters = [...]uint32{ids.CounterIngressDepartures, ids.CounterPFCPauses, ids.CounterPFCResumes, ids.CounterPFCRefreshes}
 
-// requests asks for what belongs to the switch's ports and lossless classes.
+// requests returns the polls of the switch's ports and lossless classes.
 func (l *loop) requests() []*p4v1.Entity {
 	list := cells(l.ports, portCounters[:]...)
 	for _, p := range l.ports {

@@ -134,8 +134,8 @@ func (p *port) heard(now, last totals) {
 	}
 }
 
-// count takes the port's counters as of a time, with what they were when they were last
-// read, by this loop or another. It returns how long ago it did so before, 0 for never.
+// count takes the port's counters at a time together with the last ones, of this loop or another. It
+// returns the time between the two, 0 for no last ones.
 func (p *port) count(at time.Time, now, last totals) (elapsed time.Duration) {
 	p.Departed, p.Pauses, p.Resumes, p.Refreshes, p.LosslessDrops = now.departed, now.pauses, now.resumes, now.refreshes, now.drops
 	p.storm = append(p.storm, frames{at, now.pauses})
@@ -160,7 +160,7 @@ func (p *port) count(at time.Time, now, last totals) (elapsed time.Duration) {
 	return elapsed
 }
 
-// judge feeds SPFC's state machine of a chip's port with what departed.
+// judge runs SPFC's state machine of a chip's port with the departed bytes.
 func (p *port) judge(now, last totals, elapsed, period time.Duration) {
 	// A reading that comes late has counted for longer than a period.
 	departed := float64(now.departed-last.departed) * float64(period) / float64(elapsed)

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// means says who keeps the policy of a switch: its program, its traffic manager, or nobody,
-// because there is none. The error says that the policy is not to be had.
+// means says what implements the policy of a switch: its program, its traffic manager, or nothing if
+// there is no policy. The error says that the policy is not available.
 func means(env *feature.Env) (string, error) {
 	s := env.Switch
 	program := accountCapability.In(env.Pipeline) && pauseCapability.In(env.Pipeline)

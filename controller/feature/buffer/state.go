@@ -6,15 +6,15 @@ import (
 	"github.com/headgate/headgate/p4src/pollreport"
 )
 
-// State is what is known of a switch's buffer: its policy, what the last poll of each port
-// brought back, and which alarms are on.
+// State is the state of a switch's buffer: its policy, the last poll of each port, and the alarms that
+// are on.
 type State struct {
 	// Policy is as in the configuration; the rest is empty when it is "off".
 	Policy string
 	// Time of the last poll that came back; zero when none has.
 	Time time.Time
-	// Size is what the policy gives to each pool. Used and Peak are the pools at the last
-	// poll, and at their fullest since the switch started, each for itself.
+	// Size is the size of each pool under the policy. Used and Peak are each pool's bytes at the last poll
+	// and at its fullest since the switch started.
 	Size, Used, Peak pollreport.Pools
 	// Threshold is T(t) at the last poll, in bytes.
 	Threshold uint64

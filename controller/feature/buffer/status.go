@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/headroom"
 )
 
-// State returns what is known of a switch's buffer, nil for nothing.
+// State returns the state of a switch's buffer, nil if it is unknown.
 func (f *feat) State(sw string) *State {
 	s, _ := f.latest.Get(sw)
 	return s
@@ -56,7 +56,7 @@ func (f *feat) Status(sw string, out *pb.FeatureStatus) {
 
 var _ feature.Monitor = (*feat)(nil)
 
-// status adds the port, and its classes but for those that are not lossless and hold nothing.
+// status adds the port and its classes, except lossy classes that hold nothing.
 func (p *PortState) status(b *pb.BufferStatus) {
 	var paused []string
 	for c := range headroom.Classes {

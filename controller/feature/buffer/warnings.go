@@ -110,7 +110,7 @@ func late(c *config.Config, s *config.Switch, h headroom.Config, path string, e 
 	lossless := LosslessQueues(c, s)>>e.Queue&1 != 0
 	limit, by := h.Threshold, fmt.Sprintf("%s %v", c.Origin(s, "buffer.threshold"), h.Threshold)
 	if h.Policy != headroom.Static {
-		// A queue that is alone in the pool grows until it has α times what is left: q = α·(B − q).
+		// A queue that has the pool for itself grows until it has α times the rest: q = α·(B − q).
 		limit = largest(h.Alpha, layout.Shared)
 		by = fmt.Sprintf("%v, the most of the shared pool that %s %v leaves to one queue", limit, c.Origin(s, "buffer.alpha"), h.Alpha)
 	}

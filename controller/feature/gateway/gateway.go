@@ -28,7 +28,7 @@ func New(feature.Callbacks) feature.Feature { return feat{} }
 // Name implements feature.Feature.
 func (feat) Name() string { return "gateway" }
 
-// answers is what the program has to answer with.
+// answers are the addresses that the program answers with.
 var answers = feature.Capability{
 	Name:    "gateway",
 	Objects: pipeline.Objects{Tables: []string{ids.TableGatewayIPv4Name, ids.TableGatewayIPv6Name}},

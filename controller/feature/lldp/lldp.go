@@ -53,8 +53,8 @@ var limitCapability = feature.Capability{
 	Instead: "punt.rate is not kept: a host can send the controller as many frames as its link carries",
 }
 
-// Desired implements feature.Feature: LLDP frames go to the controller, and never further,
-// whether or not this controller probes; of each port only so many.
+// Desired implements feature.Feature. LLDP frames go to the controller and no further, whether or not
+// this controller probes. Their number is limited for each port.
 func (*lldp) Desired(env *feature.Env) ([]*p4v1.Entity, error) {
 	var c feature.EntityList
 	c.Add(env.Pipeline.Entry(ids.TablePuntTableName).

@@ -178,8 +178,8 @@ func (o *overP4Runtime) WriteQueuePairs(add, remove []cnpgen.QueuePair) error {
 	return nil
 }
 
-// write sends updates. It is no error if an entry to be added is there already, or one to be removed
-// is not. With an error other than a *session.WriteError nothing may have been written.
+// write sends updates. It is no error if an added entry exists or a removed one does not. After an
+// error other than a *session.WriteError it is possible that nothing was written.
 func (o *overP4Runtime) write(updates []*p4v1.Update) error {
 	ctx, cancel := context.WithTimeout(o.ctx, writeTimeout)
 	defer cancel()

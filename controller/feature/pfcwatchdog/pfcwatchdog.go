@@ -172,8 +172,8 @@ func (l *loop) Tick(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// see compares storms with the last ones and tells what has begun and ended. Counts that run
-// backwards are those of a switch that was restarted.
+// see compares storms with the last ones and reports begins and ends. Counters that run backwards are
+// those of a restarted switch.
 func (l *loop) see(now time.Time, storms []pfcwd.Storm) {
 	for _, e := range l.update(now, storms) {
 		l.callbacks.Event(e)
@@ -238,6 +238,5 @@ func (l *loop) event(now time.Time, severity view.Severity, kind string, n seen,
 	}
 }
 
-// StormAlarm is the kind of the event that tells of a storm, and with "_over" behind it of
-// its end.
+// StormAlarm is the kind of the event of a storm, and with "_over" of its end.
 const StormAlarm = "pfc.received_storm"

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/internal/pfcwd"
 )
 
-// state is what is known of a switch with a watchdog. It outlives the loops, which end with
-// every session; the feature's mu guards it.
+// state is the state of a switch with a watchdog. It outlives the loops, which end with every session;
+// the feature's mu guards it.
 type state struct {
 	settings pfcwd.Settings
 	seen     time.Time // last reading; zero before the first

@@ -93,8 +93,8 @@ func arg(name string, v uint64) pipeline.Arg {
 	return pipeline.Arg{Name: name, Value: p4msg.Uint(v)}
 }
 
-// classes leaves out what the default does anyway, except that an entry for it costs
-// nothing and shows the operator what was written.
+// classes includes entries that equal the default, because an entry costs nothing and shows the
+// operator what was written.
 func classes(c *feature.EntityList, p *pipeline.Pipeline, list []Class) {
 	c.Add(p.Default(ids.TableDSCPToClassName).Action(ids.ActionSetClassName, arg("class", 0), arg("queue", 0)).Entity())
 	for _, k := range list {
@@ -118,7 +118,7 @@ func limits(c *feature.EntityList, p *pipeline.Pipeline, q Config, s *config.Swi
 	}
 }
 
-// refuseLimits returns an error when the file has limits that nobody would hold.
+// refuseLimits returns an error if the file has limits that nothing enforces.
 func refuseLimits(env *feature.Env) error {
 	if env.By(limitCapability) == view.ByTrafficManager {
 		return nil

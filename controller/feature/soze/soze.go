@@ -37,8 +37,8 @@ var scaleCapability = feature.Capability{
 // delayFilter is the program's filter that maxQD's stamps go through, one cell per port.
 const delayFilter = "egress.maxqd.delay_filter"
 
-// sampleCapability is the low-pass filter in front of it, on chips that have one. What comes out
-// of it is not defined before its time constant is set.
+// sampleCapability is the low-pass filter in front of it, on chips that have one. Its output is
+// undefined before its time constant is set.
 var sampleCapability = feature.Capability{
 	Name:           "soze.sample",
 	Objects:        pipeline.Objects{Filters: []string{delayFilter}},
@@ -82,7 +82,7 @@ func shapedBy(_ *feature.Env, field string) string {
 // Attach implements feature.Feature.
 func (feat) Attach(*feature.Env, feature.Switch) feature.Loop { return nil }
 
-// maxShift is what set_scale's 5 bits hold.
+// maxShift is the largest value in set_scale's 5 bits.
 const maxShift = 31
 
 // Desired implements feature.Feature.

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager"
 )
 
-// runner runs one feature's loop in a goroutine of its own, so that no loop waits for the tick of another.
+// runner runs one feature's loop in its own goroutine, so that no loop waits for the tick of another.
 type runner struct {
 	feature.Loop
 	name  string

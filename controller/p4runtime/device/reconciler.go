@@ -201,7 +201,7 @@ func runsProgram(err error) bool {
 	return err == nil || errors.As(err, &refused)
 }
 
-// tookMost reports whether a switch runs the desired program and took most of so many entries.
+// tookMost reports whether a switch runs the desired program and accepted most of that many entries.
 func tookMost(err error, entries int) bool {
 	var refused *session.WriteError
 	return err == nil || errors.As(err, &refused) && 2*len(refused.Failed) < entries
@@ -240,7 +240,7 @@ func sameConfig(a, b *feature.Env) bool {
 	return same(a.Config, b.Config)
 }
 
-// reconcile reads the switch, compares it with what is desired, and writes the differences.
+// reconcile reads the switch, compares it with the desired state, and writes the differences.
 func (d *Device) reconcile(ctx context.Context, j job, known *knownState, periodic bool) (view.Result, error) {
 	res := view.Result{Switch: d.opts.Switch.Name}
 	if j.desired.Err != nil {

@@ -16,7 +16,7 @@ type Overflow struct {
 	Text   string // the arithmetic, such as "17000 entries of table t, which holds 16384"
 }
 
-// Usage is what entities take of the tables and action profiles of a program.
+// Usage is the use of a program's tables and action profiles by entities.
 type Usage []use
 
 // use is a number of one kind of an object.

@@ -74,7 +74,7 @@ func New(info *p4configv1.P4Info, device []byte) (*Pipeline, error) {
 	h := sha256.New()
 	h.Write(raw)
 	h.Write(device)
-	// 0 is what a switch answers that knows no cookie.
+	// A switch without cookies answers 0.
 	p.cookie = binary.BigEndian.Uint64(h.Sum(nil)) | 1
 	return p, nil
 }

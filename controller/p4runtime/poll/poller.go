@@ -78,9 +78,8 @@ const fewPolls = 10
 // Patience is for how many steps polls may go unanswered.
 const Patience = 3
 
-// Silent reports whether polls were sent for so many steps and not one of them was answered. It is asked
-// often: a caller that stood still, and has not read what was answered meanwhile, adds one step by
-// that, however long it was.
+// Silent reports whether polls of that many steps were sent and none was answered. A caller that stood
+// still and has not read answers meanwhile adds only one step, however long it stood.
 func (p *Poller) Silent(now time.Time, step time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -106,8 +106,8 @@ func entryKey(t *p4v1.TableEntry) (Key, error) {
 	return Key(b), nil
 }
 
-// State is what a switch holds, or should hold. The entities in it must not be changed.
-// The zero value is an empty switch.
+// State is the actual or desired state of a switch. The entities in it must not be changed. The zero
+// value is an empty switch.
 type State struct {
 	entities map[Key]*p4v1.Entity // of a state made by Add
 	items    []*Item              // of a state made by NewState
@@ -153,7 +153,7 @@ func (s *State) Add(e *p4v1.Entity) error {
 	return nil
 }
 
-// without returns the entities but for items that another state has at the same place. The map must
+// without returns the entities except items that another state has under the same key. The map must
 // not be changed.
 func (s *State) without(o *State) map[Key]*p4v1.Entity {
 	if s.items == nil {

@@ -156,7 +156,7 @@ func (c *Client) Pipeline(ctx context.Context) (*pipeline.Pipeline, error) {
 // ErrNoPipeline is in the error of Pipeline where the switch runs none.
 var ErrNoPipeline = errors.New("the switch runs no pipeline")
 
-// ErrNoDevice is what a push without a device configuration gets.
+// ErrNoDevice is the error of a push without a device configuration.
 var ErrNoDevice = errors.New("there is no device configuration to push")
 
 // Push makes p the switch's pipeline. All entries of the switch are gone afterwards.

@@ -22,7 +22,7 @@ const (
 	// maxUnacknowledged is how many heartbeats the switch's machine may acknowledge nothing: TCP finds
 	// out that it is dead, or the way there.
 	maxUnacknowledged = 3
-	// tolerance is by how much a heartbeat may be late and count, or by a tenth of what is between two.
+	// tolerance is how late a heartbeat may be and still count; a tenth of the interval if that is more.
 	tolerance = 100 * time.Millisecond
 )
 
@@ -35,8 +35,8 @@ func (k *keepalive) answered() {
 	k.heard()
 }
 
-// tick is told how late a heartbeat comes, and reports whether the switch is to be asked whether it
-// lives, and whether it is dead.
+// tick takes a heartbeat's lateness. It reports whether to ask the switch for a sign of life, and
+// whether the switch is dead.
 func (k *keepalive) tick(late, every time.Duration) (ask, dead bool) {
 	switch {
 	case k.alive.Swap(false):

@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Role is what this controller is to a switch.
+// Role is this controller's role at the switch.
 type Role uint8
 
 // The roles.
@@ -40,11 +40,11 @@ func (r Role) String() string {
 	return [...]string{"disconnected", "backup", "primary"}[r]
 }
 
-// Handler receives what comes from the switch. Its methods are called by one goroutine at
-// a time, in the order in which things happened, and must return soon.
+// Handler receives the messages of the switch. One goroutine at a time calls its methods, in the order
+// of the events. They must return soon.
 type Handler interface {
-	// Role says that the role changed, or why a disconnected or backup session still is
-	// what it is. A session that becomes primary may find the switch in any state.
+	// Role reports a changed role, or why a session stays disconnected or backup. A session that becomes
+	// primary may find the switch in any state.
 	Role(r Role, why error)
 	// Message takes a packet, a digest or an idle timeout. A digest is acknowledged once it returns.
 	Message(m *p4v1.StreamMessageResponse)
@@ -60,8 +60,8 @@ type Options struct {
 	DeviceID uint64
 	// Address is host:port of the P4Runtime server.
 	Address string
-	// ElectionID to bid with, ≥ 1. Where the switch says that there is no primary but a
-	// higher id was seen, the session bids one more than that, as the specification asks.
+	// ElectionID is the first id to bid, ≥ 1. If the switch says that there is no primary but a higher id
+	// was seen, the session bids one more than that, as the specification asks.
 	ElectionID uint64
 	// Terms are those of a cluster's leader; nil is a controller without a cluster.
 	Terms Terms
@@ -75,8 +75,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// BatchSize is the most updates in one write; default 1000.
 	BatchSize int
-	// Beside, if any, may use each connection for something else than P4Runtime. It is called once the
-	// stream is there, and returns soon after ctx has ended.
+	// Beside, if set, may use each connection for something besides P4Runtime. It is called when the
+	// stream exists, and returns soon after ctx has ended.
 	Beside func(ctx context.Context, conn grpc.ClientConnInterface)
 	// Log takes what happens; default slog.Default().
 	Log *slog.Logger

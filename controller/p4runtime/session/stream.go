@@ -154,10 +154,10 @@ func (s *stream) ack(d *p4v1.DigestList) {
 	}
 }
 
-// arbitrate takes a MasterArbitrationUpdate (specification, "Client arbitration and
-// controller replication"): OK means primary, ALREADY_EXISTS that another one is,
-// NOT_FOUND that nobody is, because the id in the message was seen and ours is lower.
-// Announcements repeat whenever something changes among the controllers.
+// arbitrate handles a MasterArbitrationUpdate (specification, "Client arbitration and controller
+// replication"). OK means primary. ALREADY_EXISTS means that another controller is primary. NOT_FOUND
+// means that there is no primary, because the switch has seen the id in the message and ours is lower.
+// Announcements repeat with every change among the controllers.
 func (s *stream) arbitrate(a *p4v1.MasterArbitrationUpdate, h Handler) error {
 	s.seen = true
 	role, why := Backup, error(nil)

@@ -61,7 +61,7 @@ type Options[T any] struct {
 	Match  func(T) bool // values to receive; nil means all. Called under the bus's lock.
 }
 
-// Recent returns the last so many of the remembered values that match, oldest first.
+// Recent returns the last n remembered values that match, oldest first.
 func (b *Bus[T]) Recent(n int, match func(T) bool) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -96,7 +96,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	merged.send(ch, float64(saved))
 	if c.Weights != nil {
-		// Hosts choose the names of applications that nobody named: those are one series.
+		// Hosts choose the names of applications without a budget, so these share one series.
 		other := weights.Budget{Application: "(other)"}
 		for _, b := range c.Weights.Budgets() {
 			if !b.Named() && b.Application != weights.DefaultApplication {

@@ -42,8 +42,8 @@ func kindOf(c view.Column) kind {
 	return largest
 }
 
-// merge makes one of all that have the same labels but for those at, whose value becomes AllPorts. The
-// order of their first ones is kept.
+// merge combines all series that have the same labels except the labels at, whose value becomes
+// AllPorts. The order of the first of each is kept.
 func merge(list []series, kinds []kind, at []int) []series {
 	index := map[string]int{}
 	var out []series
@@ -76,8 +76,8 @@ func merge(list []series, kinds []kind, at []int) []series {
 	return out
 }
 
-// bounded returns the series of a table with so many metrics, merged where there are too many, and how
-// many series that saved.
+// bounded returns the series of a table with that many metrics, merged if there are too many, and how
+// many series the merging saved.
 func bounded(list []series, kinds []kind, columns int, at []int) ([]series, int) {
 	if len(list)*columns <= MaxSeries || len(at) == 0 {
 		return list, 0

@@ -204,8 +204,8 @@ func (a *attached) findAddress() error {
 	return invalid("host", "%q is not allowed: want a host of the configuration: %s", a.host, strings.Join(known, ", "))
 }
 
-// handleReport registers what a report says and answers what was refused, once per reason, and where
-// the host is not at the registered weight.
+// handleReport registers the flows of a report. It answers with refusals, once per reason, and with
+// weights that the host does not apply yet.
 func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	r.Time, r.Detached = timestamppb.New(time.Now()), false
 	if r.GetHost() != a.host && r.GetHost() != "" {
@@ -275,8 +275,7 @@ func (a *attached) handleReport(me *attachment, r *pb.HostReport) error {
 	return a.sendChannels()
 }
 
-// sendParameters sends what all hosts must agree on, at first and when it has changed since the last
-// report.
+// sendParameters sends the parameters that all hosts share, first and after each change.
 func (a *attached) sendParameters() error {
 	now := a.service.backend.HostParameters()
 	if a.greeted && slices.Equal(a.parameters, now) {

@@ -21,7 +21,8 @@ import (
 	"github.com/headgate/headgate/internal/yamlnode"
 )
 
-// errorDomain is that of the google.rpc.ErrorInfo which says what became of a change: OUTCOME_UNKNOWN or NOT_MADE.
+// errorDomain is the domain of the google.rpc.ErrorInfo that says whether a change was made:
+// OUTCOME_UNKNOWN or NOT_MADE.
 const errorDomain = "headgate"
 
 // tells reports whether an error says what became of a change.

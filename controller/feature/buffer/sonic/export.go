@@ -19,13 +19,13 @@ import (
 
 // Options are how to export.
 type Options struct {
-	// Approximate exports the nearest of what SONiC does not have, with a warning, in place of an
+	// Approximate exports the nearest value with a warning where SONiC lacks one. Otherwise that is an
 	// error.
 	Approximate bool
 	// Lanes is the number of lanes of a port, 1 … 8: port n is Ethernet((n−1)·Lanes).
 	Lanes int
-	// Switch is the CONFIG_DB of the SONiC switch, whose table PORT then has names and lanes: port n is
-	// the one with index n. nil goes by Lanes.
+	// Switch is the CONFIG_DB of the SONiC switch. Its table PORT gives names and lanes: port n is the
+	// entry with index n. nil uses Lanes.
 	Switch DB
 }
 

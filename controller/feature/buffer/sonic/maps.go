@@ -90,7 +90,7 @@ func (r *importer) pauseQueues(key string) {
 	}
 }
 
-// pauseGroups holds the priority groups whose filling PFC tells of, on switches that map them.
+// pauseGroups holds the priority groups for which PFC is sent, on switches that map them.
 func (r *importer) pauseGroups(port string) {
 	value, ok := r.get(tablePortQoS, port, "pfc_to_pg_map")
 	if !ok {

@@ -18,7 +18,7 @@ type report struct {
 	warnings    []string
 }
 
-// fault says what is wrong with a field.
+// fault reports a fault of a field.
 func (r *report) fault(path, format string, args ...any) {
 	r.broken = true
 	r.add(path, format, args...)

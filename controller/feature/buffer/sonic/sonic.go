@@ -91,8 +91,8 @@ func (p *policy) losslessQueues() (mask uint8) {
 	return mask
 }
 
-// link returns the speed and the cable of a port as SONiC writes them, and the name that its buffermgrd
-// gives the profile for them: one that is there it takes, and makes no other.
+// link returns the speed and cable of a port in SONiC's form, and the name of buffermgrd's profile for
+// them. buffermgrd uses an existing profile of that name and makes no other.
 func (p *policy) link(i int) (speed, cable, profile string) {
 	speed = strconv.FormatInt(int64(p.mmu.Ports[i].Rate/units.Mbps), 10)
 	cable = fmt.Sprintf("%dm", p.mmu.Ports[i].Delay/metre)
