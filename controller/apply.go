@@ -80,7 +80,7 @@ func (c *Controller) ApplyConfig(ctx context.Context, cfg *config.Config) (uint6
 	return generation, c.awaitResults(ctx, next), nil
 }
 
-// resultsOf returns what switches make of a generation that is in force, nil for another.
+// resultsOf returns the switches' results for a generation that is in force, nil for another.
 func (c *Controller) resultsOf(ctx context.Context, generation uint64) []view.Result {
 	c.mu.RLock()
 	cur, is := c.current, c.generation
@@ -162,8 +162,8 @@ func (c *Controller) commit(ctx context.Context, cfg *config.Config, save func(c
 	return generation, next, nil
 }
 
-// configure gives a configuration to all participants or to none, and returns what takes it
-// back from them.
+// configure gives a configuration to all participants or to none. It returns the function that undoes
+// it.
 func (c *Controller) configure(cfg *config.Config) (undo func(), err error) {
 	var done []func()
 	undo = func() {
@@ -317,7 +317,7 @@ func (c *Controller) recompute() {
 	}
 }
 
-// distribute tells the switches whose routes changed what they should be now. The caller holds
+// distribute sends the new desired state to the switches whose routes changed. The caller holds
 // applying.
 func (c *Controller) distribute(a *applied) {
 	last := a.desired

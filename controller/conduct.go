@@ -28,7 +28,7 @@ func judged(cfg *config.Config, g *topology.Graph) (ports []conduct.Port) {
 	return ports
 }
 
-// HostAlarms returns how often each host was found to do what events of the kinds host.* tell of.
+// HostAlarms returns, for each host, how often each event of the kinds host.* was raised.
 func (c *Controller) HostAlarms() map[view.HostAlarm]uint64 {
 	c.alarmsMu.Lock()
 	defer c.alarmsMu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"github.com/headgate/headgate/preview/observed"
 )
 
-// Counted returns what switches count of the hosts that hang on them. So a pair that goes through several switches is there once.
+// Counted returns the flow counters of each host's first-hop switch, so a pair of hosts is counted
+// once.
 func (c *Controller) Counted() []observed.Source {
 	cfg := c.Config()
 	if cfg == nil {

@@ -68,7 +68,7 @@ func (in *inputs) close() {
 	}
 }
 
-// ask asks the features what a switch should hold beside its routes.
+// ask asks the features for a switch's entities besides its routes.
 func (c *Controller) ask(in *switchInputs) {
 	state := &reconcile.State{}
 	for _, f := range c.features {
@@ -176,7 +176,7 @@ func (c *Controller) desired(in *inputs, last desired) desired {
 	return next
 }
 
-// complete computes what a switch should hold. was is what it was told last, or nil.
+// complete computes the desired state of a switch. was is the last desired state sent to it, or nil.
 func (c *Controller) complete(d, was *switchDesired, in *switchInputs, cache map[routeKey][]*reconcile.Item) error {
 	errs := in.errs
 	d.entries = make([][]*reconcile.Item, len(d.routes))
@@ -310,8 +310,7 @@ func (f *faults) add(where, prefix string, err error) {
 // err returns a *yamlnode.Error, nil when nothing was added.
 func (f *faults) err() error { return yamlnode.NewError(f.cfg.File, f.list, maxFaults) }
 
-// leaves takes an error apart into those that were joined; a yamlnode.Fault loses what is wrapped
-// around it.
+// leaves splits a joined error. A yamlnode.Fault loses the errors wrapped around it.
 func leaves(err error) []error {
 	var fault yamlnode.Fault
 	switch e := err.(type) {

@@ -38,7 +38,7 @@ type Command struct {
 // DefaultFor is how long a scenario on the operator's fabric takes unless Command.For says.
 const DefaultFor = 40 * time.Second
 
-// ErrMissed is returned under Check when the report is not Within.
+// ErrMissed is returned with Check if the report is not Within.
 var ErrMissed = errors.New("the run did not show what it should: see the end of its table")
 
 // ErrInvalid is returned when a play was invalid, whatever the flags.

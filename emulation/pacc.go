@@ -47,8 +47,8 @@ func paccScenario() Scenario {
 	}
 }
 
-// judgePACC judges pacc-paper, since carry: false is the default of a fabric file. DCQCN has no
-// set-point: how soon a queue is steady is asked of each law at its own level.
+// judgePACC judges pacc-paper, because carry: false is the default of a fabric file. DCQCN has no
+// set-point, so each law's queue is judged steady at its own level.
 func judgePACC(r *Report) {
 	p, d := r.Variant("pacc-paper"), r.Variant("dcqcn")
 	if p == nil {

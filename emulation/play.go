@@ -20,19 +20,19 @@ import (
 // Options of Play.
 type Options struct {
 	Scenario Scenario
-	// Config and For are the fabric and the length, at least a second for each phase, of a
-	// scenario that plays on the operator's fabric.
+	// Config and For are the fabric and the length of a scenario that plays on the operator's fabric; each
+	// phase gets at least a second.
 	Config   *config.Config
 	For      time.Duration
 	Restarts []Restart
-	// Predict has the simulator predict each play of a scenario with a fabric of its own.
+	// Predict also plays a scenario with a fabric of its own in the simulator.
 	Predict bool
 	Show    Show // takes progress; nothing is shown when nil
 	Log     *slog.Logger
 }
 
-// Restart is a fault: a switch loses power at a moment of the run, with its program, its
-// entries and the packets in its queues, and comes back empty.
+// Restart is a fault: a switch loses power during the run, with its program, entries and queued
+// packets, and comes back empty.
 type Restart struct {
 	Switch string
 	At     time.Duration
@@ -45,10 +45,10 @@ func (r Restart) String() string {
 // outage is how long a switch stays away.
 const outage = 2 * time.Second
 
-// Show takes the progress of a run. It is safe for concurrent use.
+// Show receives the progress of a run. It is safe for concurrent use.
 type Show func(Event)
 
-// Event is what happens in a play of a Run.
+// Event is something that happens in a play of a Run.
 type Event struct {
 	Run    *Run
 	Kind   EventKind
@@ -57,7 +57,7 @@ type Event struct {
 	Result *Result // of a play that is over
 }
 
-// EventKind says what an Event is about.
+// EventKind is the kind of an Event.
 type EventKind int
 
 // The kinds, in the order in which they come.
@@ -69,7 +69,7 @@ const (
 	Ended                       // with Result
 )
 
-// Run is a play of one variant, for a Show to read. Its methods are safe for concurrent use.
+// Run is a play of one variant, read by a Show. Its methods are safe for concurrent use.
 type Run struct {
 	Scenario *Scenario
 	Index    int // of the variant
@@ -158,7 +158,7 @@ func (o *Options) validate() ([]*config.Config, error) {
 	return configs, nil
 }
 
-// scale returns what the fabric's times are to the scenario's.
+// scale returns the fabric's times over the scenario's.
 func (s *Scenario) scale(c *config.Config) int64 {
 	if s.Fabric == nil {
 		return 1
@@ -220,8 +220,8 @@ func (r *Run) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	ready := time.Now()
-	// While switches come up one after the other, the controller's link probes reach some
-	// that have no program yet; what counts is from here on.
+	// While switches come up one after the other, link probes reach switches without a program. Losses
+	// count from here on.
 	before, err := r.fabric.Losses(ctx)
 	if err != nil {
 		return nil, err
@@ -266,8 +266,8 @@ func (r *Run) run(ctx context.Context) (*Result, error) {
 	return result, nil
 }
 
-// schedule begins the play: hosts do their part of each phase on the loop, at its very time.
-// The channel tells when phases begin and is closed at the end.
+// schedule begins the play: hosts act at the exact time of each phase, on the loop. The channel
+// reports the begin of each phase and is closed at the end.
 func (r *Run) schedule(ctx context.Context) (<-chan int, error) {
 	rec, loop := r.recorder, r.fabric.Loop
 	phases := make(chan int, len(r.Scenario.Phases))
@@ -285,7 +285,7 @@ func (r *Run) schedule(ctx context.Context) (<-chan int, error) {
 				}
 				phases <- i
 			})
-			// Paths are those of the second half, when routes have settled.
+			// Paths are measured in the second half, when routes have settled.
 			loop.At(rec.at((r.times[i]+r.times[i+1])/2), rec.retrace)
 		}
 		loop.At(rec.at(rec.end), func() {
@@ -298,7 +298,7 @@ func (r *Run) schedule(ctx context.Context) (<-chan int, error) {
 	return phases, err
 }
 
-// operate does the operator's part of each phase and returns at the end of the last.
+// operate performs the operator's actions of each phase and returns at the end of the last phase.
 func (r *Run) operate(ctx context.Context, phases <-chan int) error {
 	for {
 		select {
@@ -319,7 +319,7 @@ func (r *Run) operate(ctx context.Context, phases <-chan int) error {
 	}
 }
 
-// inject lets the faults happen in their time; what it returns waits for them.
+// inject schedules the faults. The function that it returns waits for them.
 func (r *Run) inject(ctx context.Context) (wait func() error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, x := range r.opts.Restarts {
@@ -339,8 +339,8 @@ func (r *Run) inject(ctx context.Context) (wait func() error) {
 	return group.Wait
 }
 
-// watch lets a goroutine wake every few milliseconds, as the controller's do, until ctx ends. What
-// it returns tells how late it was at worst so far.
+// watch wakes a goroutine every few milliseconds until ctx ends, as the controller does. The function
+// that it returns reports the largest lateness so far.
 func watch(ctx context.Context) (worst func() units.Time) {
 	loop := clock.NewLoop()
 	var tick func()

@@ -41,7 +41,7 @@ func dshScenario() Scenario {
 			}},
 			{Name: "afterwards", For: 400 * units.Microsecond},
 		},
-		// Together they leave the link a hundredth, so that F0 and F1 themselves need no PAUSE.
+		// Together they leave 1 % of the link free, so that F0 and F1 alone cause no PAUSE.
 		Law: LineRate, Limits: map[string]float64{"h0": 0.495, "h1": 0.495},
 		Sample: 10 * units.Microsecond, Over: 50 * units.Microsecond,
 		Lossless: true, Victim: "F0", Port: config.Endpoint{Node: "right", Port: 3},
@@ -111,8 +111,8 @@ func judgeSPFC(r *Report) {
 	}
 }
 
-// mixes are three traffic mixes on the default fabric, each under four buffer policies: what a preview of a
-// change there says is held against them (docs/operate/preview.md).
+// mixes are three traffic mixes on the default fabric, each under four buffer policies. Previews are
+// compared with them (docs/research/accuracy.md).
 func mixes() []Scenario {
 	flow := func(name, from, to string) Action {
 		return Action{Start: &Flow{Name: name, From: []string{from}, To: to}}
@@ -140,8 +140,9 @@ func mixes() []Scenario {
 	}
 }
 
-// mix is one of them. Two lossless classes are the default fabric's data and acknowledgements, which SIH keeps headroom
-// for each, DSH for both together. 600 KB is what leaves SIH too little for these bursts.
+// mix returns one of them. The two lossless classes are the default fabric's data and
+// acknowledgements. SIH reserves headroom for each, DSH for both together. 600 KB leave SIH too little
+// for these bursts.
 func mix(name, title, source string, calm, busy []Action) Scenario {
 	policy := func(name, more string) Variant {
 		return Variant{Name: name, Config: "buffer: {headroom_method: dsh, size: 600KB, private: 3KB, headroom: 60KB, resume_gap: 3KB, port_resume_gap: 3KB, policy: " + name + more + "}"}

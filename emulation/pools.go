@@ -11,12 +11,12 @@ import (
 	"github.com/headgate/headgate/controller/feature/buffer"
 )
 
-// pollWithin bounds how long a poll of a switch may take that is late already.
+// pollWithin bounds how late a poll of a switch may be.
 const pollWithin = 20 * time.Second
 
-// pools returns what the controller knows of the switches' buffers, once each has been
-// polled after the end of the measurement. With it comes what speaks against the
-// play: a poll that was not answered within pollWithin, switches that the controller lost after began.
+// pools returns the controller's values of the switches' buffers, once each switch was polled after
+// the end of the measurement. It also returns the reasons against the play: a poll not answered within
+// pollWithin, and switches that the controller lost after began.
 func (r *Run) pools(ctx context.Context, began time.Time) (pools map[string]Pools, bad []string, err error) {
 	ended := time.Now()
 	missing, err := r.control.Poll(ctx, pollWithin, func(list []*pb.SwitchStatus) (missing string) {
@@ -38,7 +38,7 @@ func (r *Run) pools(ctx context.Context, began time.Time) (pools map[string]Pool
 	return pools, bad, err
 }
 
-// unsteady says which switches have not been ready since a time.
+// unsteady names the switches that have not been ready all the time since a moment.
 func unsteady(list []*pb.SwitchStatus, since time.Time) (bad []string) {
 	for _, sw := range list {
 		if sw.State != pb.SwitchStatus_STATE_READY || sw.Since.AsTime().After(since) {
@@ -48,7 +48,7 @@ func unsteady(list []*pb.SwitchStatus, since time.Time) (bad []string) {
 	return bad
 }
 
-// polled returns when a poll of a switch's buffer came back last; nil while none has.
+// polled returns when the last poll of a switch's buffer came back; nil if none has.
 func polled(sw *pb.SwitchStatus) *timestamppb.Timestamp {
 	return sw.GetFeatures().GetBuffer().GetSwitch().GetPolled()
 }

@@ -18,23 +18,23 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// predictSeeds is with how many seeds a play is predicted.
+// predictSeeds is the number of seeds of a prediction.
 const predictSeeds = 10
 
-// Predicted is one number of a play as the simulator predicted it (package preview) and as it was measured.
+// Predicted is one number of a play, as predicted by the simulator (package preview) and as measured.
 type Predicted struct {
 	What      string         `json:"what"`
 	Unit      string         `json:"unit,omitempty"`
 	Predicted *preview.Range `json:"predicted"`
 	Measured  float64        `json:"measured"`
-	// Error is the prediction's, in percent of what was measured; unset where that is 0, or nothing was
-	// predicted.
+	// Error is the prediction's error in percent of the measured value. It is unset if that is 0 or
+	// nothing was predicted.
 	Error *float64 `json:"error_percent,omitempty"`
-	// Within says that what was measured lies within what the seeds predicted, to a thousandth.
+	// Within reports whether the measured value lies within the seeds' range, to a thousandth.
 	Within bool `json:"within"`
 }
 
-// predict plays a variant in the simulator and sets what that gives beside what was measured.
+// predict plays a variant in the simulator and compares the result with the measurement.
 func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *Result) error {
 	if r.Victim == nil || len(r.Invalid) > 0 {
 		return nil // nothing was measured of a play that is invalid
@@ -84,8 +84,8 @@ func (s *Scenario) predict(ctx context.Context, c *config.Config, v Variant, r *
 	return nil
 }
 
-// completions are the flows that hosts reported the end of, as the simulator has them: with the time that they
-// would take alone, which is the same for all of one size between two hosts.
+// completions are the completed flows of the hosts' reports in the simulator's form, each with the
+// time that it would take alone. That time is the same for all flows of one size between two hosts.
 func completions(s *Scenario, simulated []experiment.FlowRecord, measured []FlowTotal) (out []experiment.FlowRecord) {
 	type kind struct {
 		from, to string
@@ -106,8 +106,8 @@ func completions(s *Scenario, simulated []experiment.FlowRecord, measured []Flow
 	return out
 }
 
-// traffic is what the scenario's hosts do under a variant, in the words of an experiment, and what is to be
-// measured of it beside what always is. Times are at line rate, as the scenario's own.
+// traffic returns the scenario's traffic under a variant as an experiment's sections, with the
+// additional measures. Times are at line rate, as the scenario's own.
 func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "packet: {payload: %dB, header: %dB, ack: %dB, rto: %v}\n", network.MSS, frameBytes-int64(network.MSS), max(packet.ACKLen-maxqd.Len, 64), patience)
@@ -158,7 +158,7 @@ func (s *Scenario) traffic(c *config.Config, v Variant) (text, more string) {
 	return b.String(), more
 }
 
-// lineRate is the rate that a host's link stands for.
+// lineRate is the line rate that a host's link represents.
 func (s *Scenario) lineRate(c *config.Config, host string) units.Rate {
 	for _, l := range c.Links {
 		if l.A.Node == host || l.B.Node == host {

@@ -33,8 +33,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Scenario is what happens to a fabric and what it is to show, as data. Its times count from the
-// moment when every switch holds its configuration.
+// Scenario is a script for a fabric and its expected result, as data. Its times count from the moment
+// when every switch holds its configuration.
 type Scenario struct {
 	Name   string // of --scenario
 	Title  string
@@ -44,30 +44,30 @@ type Scenario struct {
 	Fabric   []byte
 	Variants []Variant // at least one
 	Phases   []Phase
-	// On returns the phases for the operator's fabric; nil for a scenario with Phases of its own. The
+	// On returns the phases for the operator's fabric, nil for a scenario with Phases of its own. The
 	// error says what the fabric lacks.
 	On func(*config.Config) ([]Phase, error)
 
-	// Law is what hosts' flows follow. Limits has the hosts whose flows send at most that
-	// fraction of line rate instead.
+	// Law is the law of the hosts' flows. Limits names hosts whose flows send at most that fraction of
+	// line rate instead.
 	Law    Law
 	Limits map[string]float64
 
 	Sample units.Time // interval of the samples; 0 for one that follows from the length
 	Over   units.Time // over how long a flow's rate at a time is taken
 
-	// Lossless says that the switches have lossless classes: drops of these are a result, and
-	// nothing else may be dropped. Victim is a flow that has no part in the congestion, "" for
-	// none; what the second phase costs it counts.
+	// Lossless says that the switches have lossless classes. Drops in them are a result, and no other drop
+	// is allowed. Victim is a flow that causes no congestion, "" for none; its loss in the second phase
+	// counts.
 	Lossless bool
 	Victim   string
-	// Port has the Queue that is recorded; the zero value for none. Target is what the queue
-	// should settle at, 0 when there is no such level.
+	// Port has the Queue that is recorded; zero means none. Target is the level at which the queue should
+	// settle, 0 for none.
 	Port   config.Endpoint
 	Queue  int
 	Target units.Bytes
 
-	// Table sets what was measured side by side, Judge adds the checks of what it shows.
+	// Table compares the measurements of the variants; Judge adds the checks.
 	Table func(io.Writer, *Report)
 	Judge func(*Report)
 }
@@ -97,8 +97,8 @@ type Phase struct {
 	Name string
 	// For is how long it lasts; 0 for an equal share of the run.
 	For units.Time
-	// Whole has it measured from its beginning; else its second half is, when what its
-	// actions changed has settled.
+	// Whole measures the phase from its beginning. Otherwise only its second half counts, when the effect
+	// of its actions has settled.
 	Whole   bool
 	Actions []Action
 }
@@ -111,21 +111,20 @@ type Action struct {
 	Link   *LinkChange // the operator takes a link out of the routes or puts it back, through the API
 }
 
-// Flow is a flow, or a burst: some hosts that begin to send to another at once.
+// Flow is a flow, or a burst of several hosts that begin to send to another at once.
 type Flow struct {
 	Name    string
 	From    []string // hosts; one of a flow without end
 	To      string
 	SrcPort uint16  // UDP source port, the flow's entropy for ECMP; 0 for any
 	Weight  float64 // under Söze; 1 when 0
-	// Size is that of each host's flow in a burst, 0 for a flow that lasts until it is stopped.
-	// Rounds is how many flows each host sends, each when the last could have left at line
-	// rate; 1 when 0.
+	// Size is the size of each host's flow in a burst, 0 for an endless flow. Rounds is the number of
+	// flows of each host, one after another at line rate; 0 means 1.
 	Size   units.Bytes
 	Rounds int
 }
 
-// count returns how many flows there are to be.
+// count returns the number of flows.
 func (f *Flow) count() int { return len(f.From) * max(f.Rounds, 1) }
 
 // Weight is a new weight for a flow.
@@ -134,7 +133,7 @@ type Weight struct {
 	Value float64
 }
 
-// LinkChange puts a link between two switches in or out of use.
+// LinkChange takes a link between two switches out of service or puts it back.
 type LinkChange struct {
 	A, B string
 	Up   bool
@@ -161,7 +160,7 @@ func (a Action) String() string {
 	return "nothing"
 }
 
-// All returns the scenarios that there are, the default one first.
+// All returns the scenarios, the default one first.
 func All() []Scenario {
 	return append([]Scenario{sozeScenario(), dshScenario(), spfcScenario(), paccScenario()}, mixes()...)
 }
@@ -195,8 +194,7 @@ func Find(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("--scenario %q: want one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Select leaves a scenario only the named variants, in the order given; all when there are no
-// names.
+// Select restricts a scenario to the named variants, in the order given. No names mean all.
 func (s Scenario) Select(names []string) (Scenario, error) {
 	if len(names) == 0 {
 		return s, nil
@@ -252,7 +250,8 @@ func (s *Scenario) flow(name string) *Flow {
 	return list[slices.IndexFunc(list, func(f *Flow) bool { return f.Name == name })]
 }
 
-// setBurst changes what each host sends in the scenario's bursts, in each of their rounds; "" leaves it.
+// setBurst sets the size of each host's flow in the scenario's bursts, in every round. "" changes
+// nothing.
 func (s *Scenario) setBurst(text string) error {
 	if text == "" {
 		return nil
@@ -269,10 +268,10 @@ func (s *Scenario) setBurst(text string) error {
 	return nil
 }
 
-// maxBurst bounds a host's part of a burst.
+// maxBurst bounds the size of a host's flow in a burst.
 const maxBurst = units.MB
 
-// check finds what a fabric does not have.
+// check reports what a fabric lacks.
 func (s *Scenario) check(c *config.Config) error {
 	host := func(what string, names ...string) error {
 		for _, name := range names {
@@ -311,8 +310,8 @@ func (s *Scenario) check(c *config.Config) error {
 	return nil
 }
 
-// Times returns when each phase begins and, last, when the run ends, if the phases without a
-// length of their own share what total leaves.
+// Times returns when each phase begins and, last, when the run ends. Phases without a length share the
+// rest of total.
 func (s *Scenario) Times(total units.Time) []units.Time {
 	shares := 0
 	for _, p := range s.Phases {

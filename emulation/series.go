@@ -81,7 +81,7 @@ func (s Series) queueMean() float64 {
 	return s.mean(func(p Point) float64 { return float64(p.Queue) })
 }
 
-// queueQuantile returns a quantile of the recorded queue in bytes, q from 0 to 1.
+// queueQuantile returns the quantile q, from 0 to 1, of the recorded queue in bytes.
 func (s Series) queueQuantile(q float64) float64 {
 	if len(s) == 0 {
 		return 0
@@ -94,9 +94,9 @@ func (s Series) queueQuantile(q float64) float64 {
 	return v[int(math.Round(q*float64(len(v)-1)))]
 }
 
-// settle returns how long after the first sample a value, taken over windows of the given
-// length, comes within band (a fraction) of a level and stays there to the end; nil when it
-// never does, or only so late that less than one window remains. In microseconds.
+// settle returns, in microseconds, how long after the first sample a value comes within band (a
+// fraction) of a level and stays there. The value is averaged over windows of the given length. It
+// returns nil if the value never settles, or settles less than one window before the end.
 func (s Series) settle(value func(Series) float64, level, band float64, window units.Time) *float64 {
 	var at *float64
 	if level <= 0 {

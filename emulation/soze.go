@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// tolerance is how far from its share a flow may be, in percent, and still count as there.
+// tolerance is how far a flow's rate may be from its share, in percent.
 const tolerance = 5
 
 // sozeScenario shares the operator's fabric by weight, see sozePhases.
@@ -89,7 +89,7 @@ func sozePhases(c *config.Config) ([]Phase, error) {
 	}), nil
 }
 
-// reached returns how many hosts a switch reaches.
+// reached returns the number of hosts that a switch reaches.
 func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
 	for _, r := range g.Routes(s).Of(sw) {
 		if len(r.NextHops) == 0 {
@@ -104,8 +104,8 @@ func reached(g *topology.Graph, s topology.State, sw string) (hosts int) {
 	return hosts
 }
 
-// Shares returns a scenario on the operator's fabric whose flows share it by weight with Söze,
-// held against the weighted max-min shares of an independent solver.
+// Shares returns a scenario on the operator's fabric in which flows share by weight with Söze. An
+// independent solver computes the weighted max-min shares to compare with.
 func Shares(name, title string, phases ...Phase) Scenario {
 	return Scenario{
 		Name: name, Title: title, Variants: []Variant{{}}, Phases: phases,

@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/plotting"
 )
 
-// WriteTable writes the report for people: what is invalid first, then the measurements, then
-// what they show.
+// WriteTable writes the report for people: faults of the play first, then the measurements, then the
+// checks.
 func (r *Report) WriteTable(w io.Writer) error {
 	for _, v := range r.Variants {
 		for _, why := range v.Invalid {
@@ -117,7 +117,7 @@ func policyTable(w io.Writer, r *Report) {
 	}
 }
 
-// queueTable compares who keeps a queue short.
+// queueTable compares the laws by the length of the queue.
 func queueTable(w io.Writer, r *Report) {
 	fmt.Fprint(w, "variant\tqueue peak KB\tsettled KB\t5 … 95 %\tat Qth after µs\tsteady after µs\t")
 	for _, f := range r.Variants[0].Flows {
@@ -140,9 +140,9 @@ func queueTable(w io.Writer, r *Report) {
 	}
 }
 
-// Plot draws what was measured over time into a file; the name's ending chooses the format. One
-// panel shows rates, the other the recorded queue where there is one. A scenario with variants
-// has a line for each; what is drawn of it is the victim, or all flows without end together.
+// Plot draws the measurements over time into a file whose ending chooses the format. One panel shows
+// rates, the other the recorded queue if there is one. A scenario with variants has a line for each,
+// which is the victim, or all endless flows together.
 func (r *Report) Plot(file string) error {
 	s := r.scenario
 	unit, micros := "Gb/s", 1.0

@@ -9,10 +9,10 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// maxLag returns how late the fabric, or the controller, may be for a play to count. Switches and
-// hosts run on one clock, which stretches when the machine is busy; the controller has the wall
-// clock. Half of the shortest time that the controller keeps, and what it does still falls into
-// the right period.
+// maxLag returns how late the fabric or the controller may be in a valid play. Switches and hosts
+// share a clock that stretches on a busy machine, while the controller uses the wall clock. The bound
+// is half of the shortest time that the controller keeps, so that its actions fall into the right
+// period.
 func maxLag(c *config.Config) units.Time {
 	shortest := units.FromDuration(c.Controller.ProbeTimeout) // without probes for that long a link is avoided
 	for _, s := range c.Switches {

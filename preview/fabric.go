@@ -23,15 +23,15 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// translation is a configuration as the simulator has it.
+// translation is a configuration in the simulator's terms.
 type translation struct {
 	experiment.Fabric
 	notes []string // what the simulator has no like of
 }
 
-// translate turns a configuration into a fabric of the simulator, at line rate: rates are multiplied by
-// scale, times are as the file has them, bytes are the same (package config). down has the names of
-// links that are out of service. An error names what the simulator cannot have.
+// translate turns a configuration into a fabric of the simulator at line rate: rates are multiplied by
+// scale, times and bytes are those of the file (package config). down names the links out of service.
+// An error names what the simulator cannot represent.
 func translate(variant string, applied *config.Config, down map[string]bool) (*translation, error) {
 	c, err := atLineRate(applied)
 	if err != nil {
@@ -105,7 +105,7 @@ func classIn(c *config.Config, queue uint8) uint8 {
 	return 0 // of DSCPs that are not listed
 }
 
-// atLineRate returns the fabric that a configuration stands for. Sections stay as they are.
+// atLineRate returns the fabric that a configuration represents at line rate. Sections are unchanged.
 func atLineRate(c *config.Config) (*config.Config, error) {
 	line := *c
 	line.Scale = 1
@@ -149,7 +149,7 @@ func graphOf(c *config.Config, down map[string]bool) *topo.Graph {
 	return g
 }
 
-// newECMP makes switches choose among next hops as they do, in the order of graphOf.
+// newECMP gives switches the hash of real switches, in the order of graphOf.
 func newECMP(c *config.Config) *topo.ECMP {
 	e := &topo.ECMP{RoCEPort: ids.UDPPortRoCE, MaxQDPort: soze.Of(c).UDPPort}
 	for _, h := range c.Hosts {
@@ -162,8 +162,8 @@ func newECMP(c *config.Config) *topo.ECMP {
 	return e
 }
 
-// newBuffer makes the buffer of a switch: the controller's own configuration of it, with the ports in
-// the simulator's order. A switch without a policy has none, which is unlimited.
+// newBuffer makes the buffer of a switch from the controller's own configuration of it, with the ports
+// in the simulator's order. A switch without a policy has no buffer limit.
 func newBuffer(c *config.Config, g *topo.Graph, i sim.SwitchInfo) (sim.Buffer, error) {
 	h, numbers, ok := buffer.Headroom(c, c.Switch(i.Name))
 	if !ok {
@@ -210,5 +210,5 @@ func laws(line, applied *config.Config) map[string]experiment.Law {
 	return list
 }
 
-// mostPriorities bounds for how many priorities there are laws.
+// mostPriorities bounds the number of priorities with a law.
 const mostPriorities = 64

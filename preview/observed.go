@@ -18,13 +18,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// observedLength is how long observed traffic is played, at line rate.
+// observedLength is the length of observed traffic at line rate.
 const observedLength = 2 * units.Millisecond
 
-// maxObserved bounds the flows that observed traffic makes.
+// maxObserved bounds the number of flows of observed traffic.
 const maxObserved = 20_000
 
-// errUnseen says that there is nothing to play.
+// errUnseen says that there is no traffic to play.
 var errUnseen = errors.New("the controller knows of no traffic: no attached host has reported flows, and ports sent nothing to other hosts in their last interval; want --traffic with a file")
 
 // Observed makes traffic of what the hosts of a configuration's fabric reported (package preview/observed), and of
@@ -131,7 +131,7 @@ func (o *observation) pair(p *pb.TrafficPair) {
 	}
 }
 
-// again adds the flows of a pair that ended within span, which come again.
+// again adds the ended flows of a pair within span, which start again.
 func (o *observation) again(group, common string, p *pb.TrafficPair, span time.Duration) {
 	if p.GetEnded() == 0 || p.GetEndedBytes() == 0 {
 		return
@@ -152,7 +152,7 @@ func (o *observation) again(group, common string, p *pb.TrafficPair, span time.D
 	o.flows += count
 }
 
-// class is what flows have of which no report says it: the lowest class under PFC, 0 without one.
+// class is the default class of flows, which reports do not name: the lowest lossless class, or 0.
 func (o *observation) class() int {
 	for i := range o.c.Switches {
 		if b := buffer.Of(&o.c.Switches[i]); b.On() {
@@ -162,14 +162,14 @@ func (o *observation) class() int {
 	return 0
 }
 
-// Unseen returns the hosts of a configuration that do not report and of which no switch counts what they send.
+// Unseen returns the hosts of a configuration that do not report and that no switch counts.
 func (p Ports) Unseen(c *config.Config, t *pb.GetTrafficResponse) []string {
 	return slices.DeleteFunc(p.Silent(c), func(name string) bool {
 		return slices.ContainsFunc(t.GetCounted(), func(h *pb.CountedHost) bool { return h.GetHost() == name && h.GetSince() != nil })
 	})
 }
 
-// count takes what switches counted of hosts that do not report; of others it is what they reported.
+// count takes the counters of hosts that do not report. Other hosts have their reports.
 func (o *observation) count(t *pb.GetTrafficResponse, silent []string) {
 	o.now, o.rates = t.GetNow().AsTime(), map[[2]string]float64{}
 	rate := func(p *pb.TrafficPair, span time.Duration) {
@@ -193,7 +193,7 @@ func (o *observation) count(t *pb.GetTrafficResponse, silent []string) {
 	}
 }
 
-// counting is for how long a host has been counted.
+// counting returns how long a host has been counted.
 func (o *observation) counting(h *pb.CountedHost) time.Duration {
 	return max(o.now.Sub(h.GetSince().AsTime()), 1)
 }

@@ -25,11 +25,11 @@ type Options struct {
 	// Down has the names of links that are out of service.
 	Down    map[string]bool
 	Traffic Traffic
-	// Measures are measured beside what always is: more of an experiment's list of them, as YAML.
+	// Measures are additional measures: more of an experiment's list, as YAML.
 	Measures []byte
 	Seed     uint64 // of the first run; the others follow
 	Seeds    int    // at least 1
-	// Watch is told of progress from several goroutines; it may be nil.
+	// Watch receives progress from several goroutines; it may be nil.
 	Watch func(experiment.Progress)
 }
 
@@ -37,7 +37,7 @@ type Options struct {
 type Preview struct {
 	Traffic string `json:"traffic"`
 	Seeds   int    `json:"seeds"`
-	// Notes are what the prediction leaves out.
+	// Notes say what the prediction leaves out.
 	Notes    []string  `json:"notes,omitempty"`
 	Measures []Measure `json:"measures"`
 	Groups   []Group   `json:"groups"`
@@ -71,14 +71,14 @@ type Measure struct {
 	After  *Range `json:"after"`
 }
 
-// Group is what becomes of flows that are counted together.
+// Group is the result of flows that are counted together.
 type Group struct {
 	Name   string     `json:"name"`
 	Before *GroupSide `json:"before,omitempty"`
 	After  *GroupSide `json:"after"`
 }
 
-// GroupSide is a group in one of the two. Goodput is in Gb/s over the whole run.
+// GroupSide is a group before or after. Goodput is in Gb/s over the whole run.
 type GroupSide struct {
 	Flows    *Range `json:"flows"`
 	Done     *Range `json:"done"`
@@ -96,7 +96,7 @@ type Link struct {
 	After  *LinkSide `json:"after,omitempty"`
 }
 
-// LinkSide is a link's direction in one of the two: experiment.Link's numbers.
+// LinkSide is a link's direction before or after: experiment.Link's numbers.
 type LinkSide struct {
 	Paused   *Range `json:"paused_percent"`
 	Load     *Range `json:"load_percent"`

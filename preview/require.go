@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Requirement is what a prediction must keep to, such as pause_time<1%.
+// Requirement is a bound on a predicted measure, such as pause_time<1%.
 type Requirement struct {
 	text, name, op string
 	limit          float64 // in unit
@@ -44,13 +44,13 @@ func Measures() (names []string, unit map[string]string) {
 	return names, unit
 }
 
-// Score is one measure of flows by their size as it was measured.
+// Score is one measure of flows of a range of sizes, as measured.
 type Score struct {
 	Name  string
 	Value float64
 }
 
-// Scores returns the measures by size of flows that were measured, of what sizes there are.
+// Scores returns the measures of completed flows by size, for the sizes that occurred.
 func Scores(flows []experiment.FlowRecord) (scores []Score) {
 	for _, m := range list() {
 		if m.Sizes == "" {
@@ -106,8 +106,8 @@ func ParseRequirement(text string) (Requirement, error) {
 	return r, nil
 }
 
-// Check says what of a prediction does not keep to the requirement: the measure, its value and what is
-// allowed; nil when all does. The worst of the seeds counts.
+// Check returns which measure misses the requirement, with its value and what is allowed; nil if none
+// does. The worst seed counts.
 func (r Requirement) Check(p *Preview) error {
 	m := p.Measure(r.name)
 	if m.After.Mean == nil {

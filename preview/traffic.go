@@ -24,7 +24,7 @@ type Traffic struct {
 	Name string // for people
 	File string // whose folder has the traces, for messages
 	Text []byte
-	// Notes are what is not known of it.
+	// Notes say what is not known about the traffic.
 	Notes []string
 }
 
@@ -46,7 +46,7 @@ func ReadTraffic(name, law string) (Traffic, error) {
 	}
 }
 
-// run adds what is not about flows.
+// run adds the sections that are not about flows.
 func run(flows, law string, until units.Time) []byte {
 	if strings.HasPrefix(law, "dcqcn") {
 		flows += "cnp_gap: 50us\n" // DCQCN's N (Zhu et al., SIGCOMM 2015, §3.1)
@@ -97,9 +97,10 @@ func DefaultLaw(c *config.Config) string {
 	return "none"
 }
 
-// Ports is what switches count at their ports to hosts, which is all that is known of hosts that do not report.
+// Ports is what switches count at their ports to hosts. Nothing else is known of hosts that do not
+// report.
 type Ports struct {
-	// Rates is what leaves switches for each host, by its name; frames.
+	// Rates is the rate of frames that leave switches for each host, by its name.
 	Rates map[string]units.Rate
 	// Hosts are those that report, with their flows.
 	Hosts []*pb.HostReport
@@ -112,7 +113,8 @@ const (
 	ackPart    = 0.1
 )
 
-// leastPart is what of its link's rate a host must be sent by others to count: polls and probes are less.
+// leastPart is the part of its link's rate that must arrive at a host to count. Polls and probes are
+// less.
 const leastPart = 0.01
 
 // Silent returns the hosts of a configuration that do not report.
@@ -129,8 +131,8 @@ func (p Ports) Silent(c *config.Config) (names []string) {
 	return names
 }
 
-// unexplained returns what leaves for a host more than reported flows send and acknowledge, and switches counted of hosts that
-// do not report, in the fabric's own rates.
+// unexplained returns the traffic for each host beyond what flows of reports send and acknowledge and
+// what switches counted, in the fabric's own rates.
 func (o *observation) unexplained(p Ports, host string) units.Rate {
 	address := ""
 	if h := o.c.Host(host); h != nil {
@@ -162,8 +164,8 @@ func (o *observation) unexplained(p Ports, host string) units.Rate {
 	return units.Rate(rest)
 }
 
-// unreported adds flows of steady rates for what hosts that neither report nor are counted are taken to send: what leaves for each
-// host more than is known, in equal parts from all of them.
+// unreported adds steady flows for hosts that neither report nor are counted: the unexplained traffic
+// for each host, in equal parts from all of them.
 func (o *observation) unreported(p Ports) {
 	for _, dst := range o.c.Hosts {
 		n := len(o.unseen)
@@ -192,7 +194,7 @@ func (o *observation) unreported(p Ports) {
 	}
 }
 
-// steady adds a law with a rate at line rate, in bits a second.
+// steady adds a law with a fixed line-rate speed, in bits a second.
 func (o *observation) steady(name string, rate float64) {
 	fmt.Fprintf(&o.laws, "  %s: {kind: none, rate: %dbps}\n", name, max(int64(rate), 1))
 }

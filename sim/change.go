@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/hosts/law"
 )
 
-// SetWeight changes the weight of all flows of a group that run now. A flow whose law has
-// no weight is an error.
+// SetWeight changes the weight of all running flows of a group. A flow whose law has no weight is an
+// error.
 func (s *Sim) SetWeight(group int, weight float64) error {
 	return s.change(group, func(f *flow) error {
 		l, ok := f.tx.Law().(law.Weighted)
@@ -23,7 +23,7 @@ func (s *Sim) SetWeight(group int, weight float64) error {
 	})
 }
 
-// change calls fn for the flows of a group that run now, and schedules them anew.
+// change calls fn for the running flows of a group and schedules them again.
 func (s *Sim) change(group int, fn func(f *flow) error) error {
 	for i := range s.flows {
 		f := &s.flows[i]
@@ -40,8 +40,8 @@ func (s *Sim) change(group int, fn func(f *flow) error) error {
 	return nil
 }
 
-// SetLaw puts another law in the place of that of all flows of a group that run now, such as
-// one of another priority. It begins as with a flow that starts; what is in flight stays so.
+// SetLaw replaces the law of all running flows of a group, for example by one of another priority. The
+// new law begins as with a flow that starts. Packets in flight stay in flight.
 func (s *Sim) SetLaw(group int, maker LawMaker) error {
 	return s.change(group, func(f *flow) error {
 		info := s.flowInfo(f)
@@ -59,8 +59,7 @@ func (s *Sim) SetLaw(group int, maker LawMaker) error {
 	})
 }
 
-// SetClass puts the packets that flows of a group send from now on into another class. It is
-// for flows that run.
+// SetClass sets the class of the packets that running flows of a group send from now on.
 func (s *Sim) SetClass(group int, class uint8) {
 	for i := range s.flows {
 		if f := &s.flows[i]; f.tx != nil && f.spec.Group == group {
@@ -102,7 +101,7 @@ func (s *Sim) SetLink(link int, down bool) error {
 		if s.flows[i].tx == nil {
 			continue
 		}
-		// Switches choose by the number of next hops, so with ECMP other flows change their paths, too.
+		// ECMP depends on the number of next hops, so other flows change their paths too.
 		if down || s.graph.ECMP != nil {
 			if err := s.reroute(int32(i), link); err != nil {
 				return err
@@ -114,8 +113,8 @@ func (s *Sim) SetLink(link int, down bool) error {
 	return nil
 }
 
-// flushPort drops what waits at a port whose link has failed. What is on the wire is dropped
-// as it arrives.
+// flushPort drops what is queued at a port whose link has failed. Packets on the wire are dropped when
+// they arrive.
 func (s *partition) flushPort(i int32) {
 	p := &s.ports[i]
 	if p.ctrl {
@@ -133,7 +132,7 @@ func (s *partition) flushPort(i int32) {
 	}
 }
 
-// reroute gives a flow new paths if one of its own crosses a link, or switches choose anew.
+// reroute gives a flow new paths if its path crosses the link, or if switches choose again.
 func (s *Sim) reroute(i int32, link int) error {
 	f := &s.flows[i]
 	hash := s.hashOf(f.spec, i)
@@ -147,7 +146,7 @@ func (s *Sim) reroute(i int32, link int) error {
 	if err != nil {
 		return err
 	}
-	// Packets that are on their way still use the old paths, so those are not used again.
+	// Packets in flight still use the old paths, so their entries in routes stay.
 	f.route, f.back, f.hops = route, back, hops
 	return nil
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Check verifies that nothing was lost or made up: every packet that is alive is in a
-// queue, on a link or taking effect as PFC, in as many as were sent; and bytes of
-// queues are the sum of their packets; and the accounts of every buffer agree. An error is a fault
-// of the simulator.
+// Check verifies the simulator's accounts. Every live packet is in a queue, on a link or taking effect
+// as PFC, and none is lost or added. The bytes of each queue are the sum of its packets. The accounts
+// of every buffer agree. An error is a fault of the simulator.
 func (s *Sim) Check() error {
 	found, tele := make([]int, len(s.partitions)), make([]int, len(s.partitions))
 	see := func(at *partition, e *packet) {

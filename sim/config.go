@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Config is all that a run depends on besides its flows. Zero values take the defaults
-// named.
+// Config is everything that a run depends on besides its flows. Zero values mean the defaults named
+// below.
 type Config struct {
 	Graph *topo.Graph
 	Seed  uint64
@@ -19,8 +19,8 @@ type Config struct {
 	Ack     units.Bytes // size of an ACK, NAK or CNP frame; 64 B
 	// AckClass is the class of ACKs and CNPs, the highest by default: 7.
 	AckClass *uint8
-	// Strict says which classes are served strictly, highest first, before all others take
-	// turns by DWRR. All by default.
+	// Strict says which classes are served strictly, highest first, before the others share by DWRR. All
+	// by default.
 	Strict *uint8
 	// Quantum is what a class that is not strict may send per round; 1600 B (DSH §V).
 	Quantum [NumClasses]units.Bytes
@@ -31,8 +31,8 @@ type Config struct {
 	PACC      *PACC            // switches send CNPs; nil: they do not
 	CNPGap    units.Time       // receivers answer CE with a CNP, at most one per gap and flow; 0 never
 	CNPDelay  units.Time       // what a receiver's NIC takes to make a CNP; 0 by default
-	// MaxQDUnit is what a step of the 16-bit maxQD field stands for, by which delays are
-	// rounded down and bounded; 4 ns by default, which holds 262 µs.
+	// MaxQDUnit is the unit of the 16-bit maxQD field. Delays are rounded down to it and bounded by the
+	// field; 4 ns by default, which allows 262 µs.
 	MaxQDUnit units.Time
 	// RTO is the lowest retransmission timeout, and the first. By default it is 1 ms for
 	// flows whose packets a buffer may drop. In lossless classes it is 67.1 ms, the Local ACK
@@ -51,8 +51,8 @@ type Config struct {
 	Cores int
 }
 
-// Noise is what hosts add to the delays they measure. It may be shared by runs: Draw
-// changes nothing but the stream.
+// Noise is what hosts add to the delays that they measure. Runs may share it, because Draw changes
+// only the stream.
 type Noise interface {
 	Draw(rng *rand.Rand) units.Time
 }

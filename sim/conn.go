@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// conn is a connection whose messages follow each other; see FlowSpec.Conn. The Sim owns it.
+// conn is a connection whose messages are sent one after another; see FlowSpec.Conn. The Sim owns it.
 type conn struct {
 	src, dst int
 	hash     uint64
@@ -32,8 +32,7 @@ func (s *partition) queueMessage(i int32) (waits bool) {
 	return false
 }
 
-// checkConn returns an error when a message is of a connection between other hosts, or has no
-// end of its own.
+// checkConn returns an error if a message belongs to a connection between other hosts or has no size.
 func (s *Sim) checkConn(f *FlowSpec) error {
 	if f.Conn > 0 && (f.Size == 0 || f.Stop > 0) {
 		return fmt.Errorf("flow on connection %d: want a size and no stop", f.Conn)
@@ -45,8 +44,8 @@ func (s *Sim) checkConn(f *FlowSpec) error {
 	return nil
 }
 
-// hashOf returns what stands for the five-tuple of flow i, and opens its connection when it is
-// the first.
+// hashOf returns the number that stands for the five-tuple of flow i. The first flow of a connection
+// opens it.
 func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
 	if spec.Conn == 0 {
 		return s.flowHash(spec, i)
@@ -62,7 +61,7 @@ func (s *Sim) hashOf(spec *FlowSpec, i int32) uint64 {
 	return c.hash
 }
 
-// nextMessage keeps the law of a message that is over and lets the next one begin, on its path.
+// nextMessage keeps the law of an ended message and starts the next message on the same path.
 func (s *partition) nextMessage(f *flow, law law.Law) error {
 	c := s.conns[f.spec.Conn]
 	c.law, c.busy = law, false
@@ -79,8 +78,8 @@ func (s *partition) nextMessage(f *flow, law law.Law) error {
 	return s.begin(i)
 }
 
-// catchUp lets the timers of a connection's law go off that were due while it had nothing to
-// send: a NIC's run on.
+// catchUp fires the timers of a connection's law that were due while it had nothing to send, because a
+// NIC's timers run on.
 func (c *conn) catchUp(now units.Time) {
 	for {
 		at := c.law.Timer()

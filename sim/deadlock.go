@@ -6,8 +6,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Deadlock is a cycle of ports that PFC has stopped, each waiting for the next to move:
-// the packets that fill the buffer behind one are queued for the next.
+// Deadlock is a cycle of ports that PFC has stopped. Each waits for the next: the packets that fill
+// the buffer behind one port are queued for the next port.
 type Deadlock struct {
 	At    units.Time // when it was found
 	Since units.Time // when the last of its ports was stopped
@@ -15,9 +15,8 @@ type Deadlock struct {
 	Ports []int
 }
 
-// WatchDeadlock looks for deadlocks every interval and keeps the first whose ports have all
-// been stopped for at least hold without sending. Shorter cycles of stopped ports happen
-// and dissolve by themselves.
+// WatchDeadlock looks for deadlocks every interval. It keeps the first one whose ports have all been
+// stopped for at least hold without sending, because shorter cycles dissolve by themselves.
 func (s *Sim) WatchDeadlock(interval, hold units.Time) error {
 	if interval <= 0 || hold < 0 {
 		return fmt.Errorf("deadlock check every %v, hold %v: want an interval above 0 and a hold of 0 or more", interval, hold)
@@ -42,16 +41,16 @@ func (s *Sim) checkDeadlock() error {
 	return nil
 }
 
-// stuck reports whether a class of a port has been stopped for as long as it takes. A
-// paused class sends nothing.
+// stuck reports whether a class of a port has been stopped for at least the hold time. A paused class
+// sends nothing.
 func (s *Sim) stuck(i int32, class int) bool {
 	p := &s.ports[i]
 	return p.paused>>class&1 == 1 && p.active>>class&1 == 1 && s.now-s.pauses[i].since[class] >= s.deadlockHold
 }
 
-// findDeadlock looks for a cycle by depth-first search over the stuck ports. Port a waits
-// for port b when b is at the node that a sends to and holds packets that came in there:
-// until b sends some of those, that node has no reason to let a go.
+// findDeadlock looks for a cycle by depth-first search over the stuck ports. Port a waits for port b
+// if b is at the node that a sends to and holds packets that arrived from a. Until b sends some of
+// them, that node has no reason to resume a.
 func (s *Sim) findDeadlock(class int) *Deadlock {
 	state := make(map[int32]uint8)
 	var path []int32

@@ -38,7 +38,7 @@ type FlowSpec struct {
 	Conn int
 }
 
-// deadline returns when a flow should end after its start, 0 for never.
+// deadline returns the deadline of a flow relative to its start, 0 for none.
 func (f *FlowSpec) deadline(ideal units.Time) units.Time {
 	if f.Deadline == 0 {
 		return units.Time(f.DeadlineFactor * float64(ideal))
@@ -92,8 +92,8 @@ func (s *Sim) FlowInfo(src, dst int) (FlowInfo, error) {
 
 const noFlow = -1
 
-// flow is the state of a flow in the fabric: its sender at one host, in the first cache line of
-// 64 B, its receiver at the other in the second. They may belong to different partitions.
+// flow is the state of a flow in the fabric. The first cache line of 64 B is its sender at one host,
+// the second its receiver at the other. They may belong to different partitions.
 type flow struct {
 	tx         *transport.Sender // nil before the start and when over
 	wakeAt     units.Time        // of its pending evWake, MaxTime for none
@@ -120,8 +120,8 @@ type flow struct {
 	_         [8]byte
 }
 
-// Start starts a flow now, whatever its Start says; the spec is kept and not changed. It is
-// for workloads whose flows depend on each other; see Driver.
+// Start starts a flow now and ignores spec.Start. The spec is kept and not changed. Workloads whose
+// flows depend on each other use it; see Driver.
 func (s *Sim) Start(spec *FlowSpec) error {
 	if err := s.checkSpec(spec, s.now); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Sim) Start(spec *FlowSpec) error {
 	return p.start(i)
 }
 
-// expect makes ready for what flows of a kind need that have not been there before.
+// expect prepares the fabric for a kind of flows that it has not had yet.
 func (s *Sim) expect(spec *FlowSpec) {
 	s.require(spec.needs())
 	if spec.Precedence > 0 {
@@ -166,7 +166,7 @@ func (s *Sim) admit(spec *FlowSpec) (int32, error) {
 	return i, nil
 }
 
-// start lets a flow begin whose time has come, or wait for its connection.
+// start begins a flow whose time has come, or queues it behind its connection.
 func (s *partition) start(i int32) error {
 	s.started[i-1] = s.now
 	if s.queueMessage(i) {
@@ -199,7 +199,7 @@ func (s *partition) begin(i int32) error {
 	return nil
 }
 
-// attachLaw gives a flow its law, a connection's when it has one, and its sender.
+// attachLaw gives a flow its law, or its connection's, and its sender.
 func (s *partition) attachLaw(i int32, c *conn, info FlowInfo) error {
 	f := &s.flows[i]
 	spec := f.spec
@@ -238,7 +238,7 @@ func (s *Sim) timeout(class uint8) units.Time {
 	return lossyRTO
 }
 
-// require makes data packets carry what a law needs.
+// require makes data packets carry the fields that a law needs.
 func (s *Sim) require(n Needs) {
 	s.needs.INT = s.needs.INT || n.INT
 	s.needs.MaxQD = s.needs.MaxQD || n.MaxQD
@@ -274,7 +274,7 @@ func (s *Sim) checkSpec(f *FlowSpec, start units.Time) error {
 	return s.checkConn(f)
 }
 
-// finish ends a flow: all acknowledged, or stopped.
+// finish ends a flow that is acknowledged or stopped.
 func (s *partition) finish(i int32) {
 	f := &s.flows[i]
 	r := &s.results[i-1]

@@ -13,7 +13,7 @@ type nic struct {
 
 func (s *Sim) nicPort(host int32) int32 { return s.nodes[host].first }
 
-// list puts a flow at the end of its host's list of ready flows.
+// list appends a flow to its host's list of ready flows.
 func (s *partition) list(i int32) {
 	f := &s.flows[i]
 	f.listed = true
@@ -32,7 +32,7 @@ func (s *partition) list(i int32) {
 	q.tail = i
 }
 
-// scheduleFlow lists a flow that may send now and wakes it later if it may send later.
+// scheduleFlow lists a flow that may send now, and wakes one that may send later.
 func (s *partition) scheduleFlow(i int32) {
 	f := &s.flows[i]
 	if f.listed {
@@ -52,7 +52,7 @@ func (s *partition) scheduleFlow(i int32) {
 	}
 }
 
-// wakeFlow makes sure that a flow is looked at by a time.
+// wakeFlow makes sure that a flow is examined no later than a time.
 func (s *partition) wakeFlow(i int32, at units.Time) {
 	if f := &s.flows[i]; at < f.wakeAt {
 		f.wakeAt = at
@@ -60,7 +60,7 @@ func (s *partition) wakeFlow(i int32, at units.Time) {
 	}
 }
 
-// wake looks at a flow again when its pacing says that it may send.
+// wake examines a flow again at the time that its pacing gave.
 func (s *partition) wake(i int32) {
 	f := &s.flows[i]
 	if f.wakeAt != s.now {
@@ -70,8 +70,8 @@ func (s *partition) wake(i int32) {
 	s.scheduleFlow(i)
 }
 
-// armTimer makes sure that a timer of the flow goes off by its deadline. A deadline that
-// moves later is looked at again when the earlier one comes.
+// armTimer makes sure that a timer of the flow fires by its deadline. If the deadline moves later, the
+// earlier event only checks it again.
 func (s *partition) armTimer(i int32) {
 	f := &s.flows[i]
 	if at := f.tx.Deadline(); at < f.timerAt {
@@ -94,8 +94,8 @@ func (s *partition) timer(i int32) {
 	s.scheduleFlow(i)
 }
 
-// pull makes the next data packet of a class from the flow whose turn it is, or returns nil
-// when the flow may not send after all.
+// pull makes the next data packet of a class from the flow whose turn it is. It returns nil if that
+// flow may not send after all.
 func (s *partition) pull(p *port, class uint8) *packet {
 	q := &s.nics[p.node].ready[class]
 	i := q.head
@@ -142,7 +142,7 @@ func (s *partition) pull(p *port, class uint8) *packet {
 	}
 	s.alloc()
 	s.armTimer(i)
-	// The port is busy until then; if the flow may send by then it keeps its turn.
+	// The port is busy until then. A flow that may send by then keeps its turn.
 	free := s.now + p.txTime(size)
 	switch at := f.tx.Ready(s.now); {
 	case at <= free:
@@ -153,7 +153,7 @@ func (s *partition) pull(p *port, class uint8) *packet {
 	return e
 }
 
-// receive takes a packet that has arrived at a host.
+// receive handles a packet that has arrived at a host.
 func (s *partition) receive(p *port, e *packet) {
 	i := e.flow
 	f := &s.flows[i]
@@ -211,7 +211,8 @@ func (s *partition) receiveData(p *port, f *flow, e *packet) {
 	s.answer(p, f, e, psn, kd)
 }
 
-// answer sends a packet back as its own acknowledgement. It keeps its flags and its telemetry.
+// answer turns a data packet into its own acknowledgement, with its flags and telemetry, and sends it
+// back.
 func (s *partition) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
 	if e.extra != 0 {
 		x := &s.extras.all[e.extra]
@@ -223,7 +224,7 @@ func (s *partition) answer(p *port, f *flow, e *packet, psn uint32, kd kind) {
 	s.schedulePort(s.nicPort(p.node))
 }
 
-// congested hands a congestion notification to a flow's law.
+// congested passes a CNP to a flow's law.
 func (s *partition) congested(i int32) {
 	if f := &s.flows[i]; f.tx != nil {
 		s.results[i-1].CNPs++
@@ -244,7 +245,7 @@ func (s *partition) marked(i int32) {
 	}
 }
 
-// notifyOwed sends the CNP that a window owes which is over, while there is more to come.
+// notifyOwed sends the CNP deferred by a window that has ended, unless the flow is complete.
 func (s *partition) notifyOwed(i int32) {
 	if f := &s.flows[i]; !f.delivered && f.notify.Expired(s.now, s.cnpGap) {
 		s.makeCNP(i)
@@ -252,7 +253,7 @@ func (s *partition) notifyOwed(i int32) {
 	}
 }
 
-// makeCNP begins to make a congestion notification, which takes the receiver's NIC cnpDelay.
+// makeCNP starts making a CNP. The receiver's NIC takes cnpDelay for it.
 func (s *partition) makeCNP(i int32) {
 	if s.cnpDelay > 0 {
 		s.events.schedule(s.now+s.cnpDelay, evMade, i)

@@ -23,14 +23,14 @@ type Occupancy struct {
 	rising   bool
 }
 
-// unknown is the value of times that count for nothing.
+// unknown marks a value during times that do not count.
 const unknown = math.MinInt64
 
 func newOccupancy(now, from, to units.Time, value int64) *Occupancy {
 	return &Occupancy{from: from, to: to, at: now, value: value, spans: map[int64]int64{}}
 }
 
-// Observe makes a port record a class's queue from a time to another, both in the future.
+// Observe makes a port record a class's queue between two times, both in the future.
 func (s *Sim) Observe(port int, class uint8, from, to units.Time) *Occupancy {
 	if s.observed == nil {
 		s.observed = make([][]*Occupancy, len(s.ports))
@@ -67,7 +67,7 @@ func (o *Occupancy) set(now units.Time, value int64) {
 	o.value = value
 }
 
-// Until counts the present value up to now. It is called before the results are read.
+// Until counts the present value up to now. Call it before reading the results.
 func (o *Occupancy) Until(now units.Time) {
 	if d := min(now, o.to) - max(o.at, o.from); d > 0 && o.value != unknown && !o.peaks {
 		o.spans[o.value] += int64(d)
@@ -75,7 +75,7 @@ func (o *Occupancy) Until(now units.Time) {
 	o.at = now
 }
 
-// Join adds what another has counted, such as the same of another switch.
+// Join adds the counts of another Occupancy, such as that of another switch.
 func (o *Occupancy) Join(other *Occupancy) {
 	for value, d := range other.spans {
 		o.spans[value] += d
@@ -108,12 +108,12 @@ func (o *Occupancy) Quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// Level reads a value of a switch's buffer, such as the bytes of a pool; ok is false at times
-// that count for nothing.
+// Level reads a value of a switch's buffer, such as the bytes of a pool. ok is false at times that do
+// not count.
 type Level func(m *headroom.MMU, now units.Time) (value int64, ok bool)
 
-// gauged is the MMU of a switch whose levels are followed. Other switches use the MMU itself, without
-// the cost of a gauge.
+// gauged is the MMU of a switch whose levels are recorded. Other switches use the MMU itself and pay
+// nothing for gauges.
 type gauged struct {
 	*headroom.MMU
 	gauges    []gauge

@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// PACC makes the switches' egress ports notice congestion themselves and send CNPs to the
-// sources that cause it, as package cnpgen decides. Receivers need send none (CNPGap 0).
+// PACC makes the switches' egress ports detect congestion and send CNPs to the sources that cause it,
+// by package cnpgen. Receivers then need not send CNPs (CNPGap 0).
 type PACC struct {
 	Class  uint8                            // whose queue and packets are watched
 	Params func(r units.Rate) cnpgen.Params // of a port by the rate of its link
@@ -111,8 +111,7 @@ func (p *paccPort) count(s *partition, i int32, size uint16) {
 	}
 }
 
-// wake starts ticking again. The queue has been empty until now: so it was at the tick that
-// would have been the last.
+// wake starts the ticks again. The queue was empty until now, so it was empty at every tick left out.
 func (p *paccPort) wake(s *partition) {
 	last := s.now - (s.now+p.interval-p.phase)%p.interval
 	p.engine.Tick(max(last, 0), 0, nil)
@@ -134,7 +133,7 @@ func (p *paccPort) onTick(s *partition) {
 	}
 }
 
-// forget drops the rows of pairs that sent nothing in the period.
+// forget removes the rows of pairs that sent nothing in the period.
 func (p *paccPort) forget() {
 	n := int32(0)
 	for i := range p.rows {
@@ -197,7 +196,7 @@ func (s *partition) notifySource(port int32, r *paccRow) {
 	s.schedulePort(out)
 }
 
-// unpair takes a flow that is over out of its pair.
+// unpair removes an ended flow from its pair.
 func (s *partition) unpair(i int32) {
 	pair := pairOf(s.flows[i].src, s.flows[i].dst)
 	left := slices.DeleteFunc(s.pairs[pair], func(j int32) bool { return j == i })
@@ -208,8 +207,8 @@ func (s *partition) unpair(i int32) {
 	s.pairs[pair] = left
 }
 
-// routeCNPs makes sure that the switches on a flow's path know a path to its source for CNPs of
-// their own, until a link fails or is repaired.
+// routeCNPs makes sure that the switches on a flow's path have a path to its source for their CNPs.
+// The paths hold until a link fails or is repaired.
 func (s *Sim) routeCNPs(f *flow) {
 	if s.paccs == nil {
 		return
@@ -227,6 +226,5 @@ func (s *Sim) routeCNPs(f *flow) {
 	}
 }
 
-// ownPacket is where a packet came in that its switch made: it is in no ingress queue's
-// account.
+// ownPacket is the ingress port of a packet that its switch made. No ingress queue accounts for it.
 const ownPacket = -1

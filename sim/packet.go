@@ -60,7 +60,7 @@ func (e *packet) size() uint16 { return uint16(e.what >> 6 & maxFrame) }
 func (e *packet) class() uint8 { return uint8(e.what >> 3 & 7) }
 func (e *packet) kind() kind   { return kind(e.what & 7) }
 
-// from notes the number of the port by which the packet came, and in returns it.
+// from sets the number of the ingress port, and in returns it.
 func (e *packet) from(in int32) {
 	e.what = e.what&(1<<whatShift-1) | uint64(uint32(in))<<whatShift
 }
@@ -70,11 +70,11 @@ func (e *packet) in() int32 { return int32(e.what >> whatShift) }
 // arriving notes when the packet arrives.
 func (e *packet) arriving(at units.Time) { e.what = e.on(at) }
 
-// on returns what it is on a link where it arrives at a time.
+// on returns what with the time of arrival in its upper bits, for a packet on a link.
 func (e *packet) on(at units.Time) uint64 { return e.what&(1<<whatShift-1) | uint64(at)<<whatShift }
 
-// become makes e a copy of o with another what. It copies field by field, because a processor stalls when it copies
-// a struct whose fields were written just before.
+// become sets what and copies all other fields of o to e. It copies field by field, because a
+// processor stalls when it copies a struct whose fields were just written.
 func (e *packet) become(what uint64, o *packet) {
 	e.what, e.route, e.flow, e.psn, e.extra = what, o.route, o.flow, o.psn, o.extra
 }
@@ -90,8 +90,8 @@ func (e *packet) number() uint32 { return e.psn & (1<<flagShift - 1) }
 func (e *packet) has(flag uint8) bool { return e.psn>>flagShift&uint32(flag) != 0 }
 func (e *packet) set(flag uint8)      { e.psn |= uint32(flag) << flagShift }
 
-// extra is what a packet carries only for laws that need it. An acknowledgement carries
-// its data packet's back.
+// extra is what a packet carries only for laws that need it. An acknowledgement returns its data
+// packet's extra.
 type extra struct {
 	since units.Time // in a queue: since when
 	sent  units.Time // when the data packet left its host
@@ -101,9 +101,9 @@ type extra struct {
 	next  int32      // in the free list
 }
 
-// extras owns those of all packets of a partition. They have no pointers, so the garbage collector does not
-// look into them. Pointers into it are invalid after get. Packets that were sent when no law needed them
-// have none.
+// extras owns the extras of all packets of a partition. They contain no pointers, so the garbage
+// collector skips them. A pointer into it is invalid after get. Packets sent before any law needed
+// extras have none.
 type extras struct {
 	all  []extra // the first stands for none
 	free int32
@@ -133,7 +133,7 @@ func (p *extras) put(i int32) {
 // has five switches.
 const maxHops = 8
 
-// teleRecord is what the switches on a packet's path wrote about themselves.
+// teleRecord is the telemetry that the switches on a packet's path wrote.
 type teleRecord struct {
 	hop  [maxHops]law.Hop
 	n    int32

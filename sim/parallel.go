@@ -9,8 +9,9 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// outboxes hold the packets that a partition sends to others in a window, which these take at the beginning of
-// the next one. So there are two sets, used in turn. The other fields are for the Sim.
+// outboxes hold the packets that a partition sends to others in a window. The others take them at the
+// beginning of the next window, so there are two sets, used in turn. The other fields belong to the
+// Sim.
 type outboxes struct {
 	out     [2][]outbox // by receiving partition
 	turn    int
@@ -34,7 +35,7 @@ type xferPacket struct {
 	fifo int32 // in the other partition, negative for none
 }
 
-// ending is an acknowledgement of all of a flow, which ends it when it arrives.
+// ending is the acknowledgement that completes a flow and ends it on arrival.
 type ending struct {
 	at     units.Time
 	tagged bool // a Driver is told
@@ -65,7 +66,7 @@ type Work struct {
 	Critical uint64 // in the partition that had most in a window, or all of a sequential window
 }
 
-// Work returns how the run has been shared so far. It is of no consequence for results.
+// Work returns how the run has been shared so far. Results do not depend on it.
 func (s *Sim) Work() Work { return s.windows.work }
 
 // plan assigns nodes to at most Config.Cores partitions.
@@ -83,7 +84,7 @@ func (s *Sim) plan(c *Config) (of []int32, n int) {
 		p := &s.ports[i]
 		peer := s.ports[p.peer].node
 		p.cross = split[p.node] != split[peer]
-		// Endings have to be known a window ahead, see mustBeSerial.
+		// Ends of flows must be known a window ahead; see mustBeSerial.
 		p.toHost = s.graph.IsHost(int(peer))
 		if p.cross || p.toHost {
 			look = min(look, p.delay+p.txTime(least))
@@ -131,7 +132,7 @@ func (s *partition) deliverRemote(p *port, at units.Time, e *packet) {
 	s.sent = min(s.sent, at)
 }
 
-// drain takes the packets that other partitions have sent in the window before.
+// drain takes the packets that other partitions sent in the last window.
 func (s *partition) drain() {
 	for _, from := range s.partitions {
 		box := &from.out[1-s.turn][s.number]
@@ -159,7 +160,7 @@ func (s *partition) drain() {
 	}
 }
 
-// window runs the events from a time on, for one window and not beyond limit.
+// window runs one window of events from a time on, and not beyond limit.
 func (s *Sim) window(from, limit units.Time) {
 	if len(s.partitions) == 1 {
 		s.runSequential(limit)
@@ -194,7 +195,7 @@ func (s *Sim) window(from, limit units.Time) {
 	s.windows.count(s.partitions, false)
 }
 
-// earliest returns the time of the next event, actions apart; MaxTime for none.
+// earliest returns the time of the next event, without actions; MaxTime for none.
 func (s *Sim) earliest() units.Time {
 	at := s.nextStart()
 	for _, p := range s.partitions {
@@ -206,9 +207,9 @@ func (s *Sim) earliest() units.Time {
 	return at
 }
 
-// mustBeSerial reports whether a window may contain an event that acts on another partition at once: the end of
-// a flow that a Driver answers with other flows, or of the last flow. Such an end is known a window ahead, as the
-// acknowledgement is on the wire to the host when the window begins.
+// mustBeSerial reports whether a window may contain an event that acts on another partition at once:
+// the end of a flow that a Driver answers with new flows, or of the last flow. Such an end is known
+// one window ahead, because the last acknowledgement is already on the last link.
 func (s *Sim) mustBeSerial(from, end units.Time) bool {
 	ends, tagged := 0, false
 	for _, p := range s.partitions {
@@ -237,7 +238,7 @@ func (s *Sim) runSequential(end units.Time) {
 	}
 }
 
-// step runs the events that are scheduled up to a time; false when a partition has stopped.
+// step runs the events scheduled up to a time. It returns false if a partition has stopped.
 func (s *Sim) step(until units.Time) bool {
 	if len(s.partitions) == 1 {
 		s.partitions[0].run(until)
@@ -266,14 +267,14 @@ func (s *Sim) step(until units.Time) bool {
 	}
 }
 
-// limitUntil keeps events after a time from being run, because something new happens before.
+// limitUntil bounds the window at a time before which something new happens.
 func (s *Sim) limitUntil(t units.Time) {
 	for _, p := range s.partitions {
 		p.until = min(p.until, t)
 	}
 }
 
-// collectErrors takes over the time and the first error of the partitions at the end of a window.
+// collectErrors takes the time and the first error of the partitions at the end of a window.
 func (s *Sim) collectErrors() {
 	var failed *partition
 	for _, p := range s.partitions {
@@ -316,7 +317,7 @@ func (w *windows) count(partitions []*partition, serial bool) {
 	w.work.Critical += most
 }
 
-// each runs a window of all partitions, in parallel if there is enough to do.
+// each runs one window of all partitions, in parallel if there are enough events.
 func (w *windows) each(s *Sim, end units.Time) {
 	do := func(i int) {
 		s.partitions[i].drain()
@@ -334,8 +335,8 @@ func (w *windows) each(s *Sim, end units.Time) {
 	w.workers.run(do)
 }
 
-// workerPool runs the partitions of one window after the other, each on a goroutine of its own but the first,
-// which the caller runs.
+// workerPool runs the partitions of one window after the other, each on its own goroutine. The
+// caller's goroutine runs the first.
 type workerPool struct {
 	do      func(i int) // nil ends the workers
 	round   atomic.Uint32
@@ -398,8 +399,8 @@ type barrier struct {
 
 func newBarrier() barrier { return barrier{wake: make(chan struct{}, 1)} }
 
-// wait returns once the condition holds. Whoever makes it true calls release afterwards, which may be late:
-// wait checks the condition again.
+// wait returns once the condition holds. Whoever makes it true calls release afterwards. A release may
+// be late, so wait checks the condition again.
 func (b *barrier) wait(holds func() bool) {
 	for range spins {
 		if holds() {

@@ -27,10 +27,10 @@ const (
 	evStart          // a flow of the list starts (flow)
 )
 
-// partition owns some of a fabric's nodes, their events and packets. A run has one, or one for each processor.
-// Its methods touch nothing of other nodes: packets for them go through its outboxes. Fields of the Sim are read
-// only, but for those of its nodes and flows: a flow's sender belongs to the partition of its source, its receiver
-// to that of its destination.
+// partition owns some of a fabric's nodes with their events and packets. A run has one partition, or
+// one per processor. Its methods access no other nodes: packets for them go through its outboxes. It
+// only reads the Sim, except the Sim's entries of its own nodes and flows. A flow's sender belongs to
+// the partition of its source, its receiver to that of its destination.
 type partition struct {
 	*Sim
 	number     int
@@ -59,12 +59,13 @@ type partition struct {
 	outboxes
 }
 
-// chance is what a node draws; each kind has a stream of its own.
+// chance is a kind of random draw of a node. Each kind has its own stream.
 type chance struct {
 	ecn, laws, jitter, noise *rand.Rand
 }
 
-// makePartitions makes the partitions of a configuration. Most events are not further ahead than horizon.
+// makePartitions makes the partitions of a configuration. Most events are scheduled less than horizon
+// ahead.
 func (s *Sim) makePartitions(c *Config, horizon units.Time) {
 	of, n := s.plan(c)
 	s.partitionOf = of
@@ -89,7 +90,8 @@ func (s *Sim) makePartitions(c *Config, horizon units.Time) {
 	s.shareSlices()
 }
 
-// shareSlices tells the partitions where ports, routes and flows are, which move as they grow.
+// shareSlices passes the slices of ports, routes and flows to the partitions again, because they move
+// when they grow.
 func (s *Sim) shareSlices() {
 	for _, p := range s.partitions {
 		p.ports, p.nodes, p.routes, p.flows = s.ports, s.nodes, s.routes, s.flows
@@ -99,7 +101,7 @@ func (s *Sim) shareSlices() {
 // at returns the partition of a node.
 func (s *Sim) at(node int) *partition { return s.partitions[s.partitionOf[node]] }
 
-// run handles the events that are due until a time, with single only the first of them.
+// run handles the events due until a time. If single is set it handles one event.
 func (s *partition) run(until units.Time) {
 	s.until = until
 	for !s.stopped {
@@ -116,8 +118,8 @@ func (s *partition) run(until units.Time) {
 	}
 }
 
-// dispatch handles an event. p is the packet that the event queue held with it, nil when the packet
-// waits in its link's list or there is none.
+// dispatch handles an event. p is the packet that the event queue held with it, nil if the packet is
+// in its link's list or there is none.
 func (s *partition) dispatch(what event.What, p *packet) {
 	switch i := what.Arg(); what.Kind() {
 	case evArrive:
@@ -157,15 +159,15 @@ func (s *partition) dispatch(what event.What, p *packet) {
 	}
 }
 
-// fail stops the partition. The Sim takes the error over at the end of the window.
+// fail stops the partition. The Sim reads the error at the end of the window.
 func (s *partition) fail(err error) {
 	if err != nil && s.failure == nil {
 		s.failure, s.stopped = fmt.Errorf("at %v: %w", s.now, err), true
 	}
 }
 
-// Stream returns the random stream of the component called name in the run of a seed. What
-// one component draws does not move another.
+// Stream returns the random stream of the component called name for a seed. A component's draws do not
+// change another component's stream.
 func Stream(seed uint64, name string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(name)) // never fails (hash.Hash)

@@ -21,8 +21,8 @@ type PFC struct {
 	Frame units.Bytes
 }
 
-// pauseState is what PFC keeps per port: as one that sends PAUSE for its ingress, and as
-// one that obeys for its egress.
+// pauseState is the PFC state of a port: as the sender of PAUSE for its ingress, and as the receiver
+// that obeys on its egress.
 type pauseState struct {
 	asked      uint8  // classes that this port has paused its peer for
 	refresh    bool   // an evRefresh is due
@@ -71,9 +71,9 @@ func (s *partition) signal(node int32, signals []Signal) {
 	}
 }
 
-// sendPFC sends a PFC frame that pauses classes for quanta, or resumes them when that is 0.
-// A frame that still waits for the packet on the wire takes the change along, as a MAC
-// fills in class-enable vector and times when it begins to send.
+// sendPFC sends a PFC frame that pauses classes for quanta, or resumes them if quanta is 0. If a frame
+// still waits for the packet on the wire, the change joins that frame, as a MAC fills in the classes
+// when it begins to send.
 func (s *partition) sendPFC(i int32, classes uint8, quanta uint16) {
 	e := &s.pauses[i].frame
 	if !s.ports[i].ctrl {
@@ -89,11 +89,11 @@ func (s *partition) sendPFC(i int32, classes uint8, quanta uint16) {
 	s.schedulePort(i)
 }
 
-// pauseShift is where, above the quanta, psn of a PFC frame holds which of its classes are
-// paused; the others have time 0.
+// pauseShift is the position in psn of a PFC frame, above the quanta, of the mask of paused classes.
+// The other classes have time 0.
 const pauseShift = 16
 
-// resendPFC sends one PFC frame that says of each class whether it is paused.
+// resendPFC sends one PFC frame with the state of every class.
 func (s *partition) resendPFC(i int32) {
 	st := &s.pauses[i]
 	s.sendPFC(i, ^st.asked, 0)
@@ -103,7 +103,7 @@ func (s *partition) resendPFC(i int32) {
 	}
 }
 
-// awaitRefresh makes sure that a PAUSE is repeated when half of its time is over.
+// awaitRefresh schedules the repetition of a PAUSE after half of its time.
 func (s *partition) awaitRefresh(i int32) {
 	if st := &s.pauses[i]; !st.refresh {
 		st.refresh = true
@@ -111,7 +111,7 @@ func (s *partition) awaitRefresh(i int32) {
 	}
 }
 
-// refresh repeats a PAUSE that still holds before it expires.
+// refresh repeats a PAUSE that is still in force.
 func (s *partition) refresh(i int32) {
 	st := &s.pauses[i]
 	st.refresh = false
@@ -123,7 +123,7 @@ func (s *partition) refresh(i int32) {
 	s.sendPFC(i, st.asked, s.pfc.Quanta)
 }
 
-// applyPFC lets the first PFC frame that waits at a port take effect.
+// applyPFC applies the first PFC frame that waits at a port.
 func (s *partition) applyPFC(i int32) {
 	e := s.store.pop(&s.pauses[i].pendingPFC)
 	quanta, mask := uint16(e.psn), uint8(e.psn>>pauseShift)
@@ -174,7 +174,7 @@ func (s *partition) resume(i int32, mask uint8) {
 	}
 }
 
-// expire ends the pauses of port i whose time is over.
+// expire ends the pauses of port i whose time has passed.
 func (s *partition) expire(i int32) {
 	p, st := &s.ports[i], &s.pauses[i]
 	st.expiring = false

@@ -10,9 +10,9 @@ import (
 // NumClasses is the number of traffic classes of a port (IEEE 802.1Q priorities).
 const NumClasses = 8
 
-// port is one end of a link: its egress side sends to the peer port, its ingress side receives from it. Its fields
-// are in the order of cache lines of 64 B: a packet that arrives or is sent touches the first line only, one that
-// waits also that of its queue.
+// port is one end of a link. Its egress side sends to the peer port; its ingress side receives from
+// it. The fields are ordered by cache lines of 64 B: a packet that arrives or is sent uses the first
+// line only, a queued packet also the line of its queue.
 type port struct {
 	freeAt   units.Time // when the packet being sent has left
 	delay    units.Time // propagation
@@ -50,7 +50,7 @@ type port struct {
 	_    [48]byte
 }
 
-// queue is what waits in one class of a port.
+// queue is one class of a port.
 type queue struct {
 	list
 	bytes units.Bytes
@@ -80,7 +80,7 @@ func (p *port) idle(now units.Time, class uint8) bool {
 	return p.freeAt <= now && !p.pending && (p.active&^p.paused)|(p.active|p.paused)&(1<<class) == 0 && !p.ctrl && !p.down
 }
 
-// schedulePort lets port i send if it is idle, else when it is free.
+// schedulePort sends from port i if it is idle, else when it becomes free.
 func (s *partition) schedulePort(i int32) {
 	p := &s.ports[i]
 	if p.pending {
@@ -131,7 +131,7 @@ func (s *partition) transmit(i int32) {
 		s.stamp(i, p, e)
 	}
 	s.send(i, p, size, e)
-	// Last, for the signals may make other ports send.
+	// This comes last, because the signals may make other ports send.
 	s.release(p, in, class, units.Bytes(size))
 }
 
@@ -164,7 +164,7 @@ func (s *partition) deliverLocal(p *port, size uint16, at units.Time, e *packet)
 	}
 }
 
-// freed lets a port that has sent its packet send the next.
+// freed sends the next packet of a port whose packet has left.
 func (s *partition) freed(i int32) {
 	s.ports[i].pending = false
 	s.transmit(i)
@@ -187,7 +187,8 @@ func (s *partition) sendSpecial(p *port, at units.Time, e *packet) {
 	}
 }
 
-// appendToLink puts a packet on the wire to a port, where it arrives at a time, not before those sent earlier.
+// appendToLink puts a packet on the wire to a port with a time of arrival. Jitter does not reorder
+// packets.
 func (s *partition) appendToLink(port int32, at units.Time, e *packet) {
 	w := &s.ports[port].wire
 	if w.head == 0 {
@@ -217,8 +218,8 @@ func (s *partition) enqueue(p *port, class uint8, e *packet, in int32) {
 	}
 }
 
-// dequeue takes the first packet of a class of a port, which is not empty. It stays where it is until another packet
-// leaves a queue or a link.
+// dequeue takes the first packet of a class of a port, which must not be empty. The packet stays in
+// place until another one leaves a queue or a link.
 func (s *partition) dequeue(p *port, class uint8) *packet {
 	q := &p.queues[class]
 	e := s.store.pop(p.first(class))

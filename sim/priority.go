@@ -5,8 +5,8 @@ import "math/bits"
 // NumPrecedences is how many precedences flows of a class can have.
 const NumPrecedences = 16
 
-// precedenceLists are the queues of a port for precedences above 0, by the precedence less 1; what has none is in the
-// class's own.
+// precedenceLists are the queues of a port for precedences above 0, indexed by precedence − 1.
+// Precedence 0 uses the class's own queue.
 type precedenceLists [NumClasses][NumPrecedences - 1]list
 
 // rank returns the list for packets of a class and a precedence.
@@ -25,7 +25,8 @@ func (p *port) precedences() uint8 {
 	return NumPrecedences
 }
 
-// first returns the list of the highest precedence in a class that is not empty; own is that of precedence 0.
+// first returns the list of the highest non-empty precedence of a class. own is the list of precedence
+// 0.
 func (r *precedenceLists) first(class uint8, own *list) *list {
 	for i := len(r[class]) - 1; i >= 0; i-- {
 		if r[class][i].head != 0 {
@@ -35,7 +36,7 @@ func (r *precedenceLists) first(class uint8, own *list) *list {
 	return own
 }
 
-// precedenceTails are the last flows of each precedence in the lists of a host, 0 for none.
+// precedenceTails are the last flows of each precedence in a host's lists, 0 for none.
 type precedenceTails [NumClasses][NumPrecedences]int32
 
 // rank makes queues and hosts serve flows by precedence from now on.
@@ -57,8 +58,8 @@ func (s *Sim) rank() {
 	}
 }
 
-// after returns behind what an entry of a precedence belongs, 0 for the head, and makes the
-// entry the last of its precedence.
+// after returns the entry to insert behind for a precedence, 0 for the head, and makes the new entry
+// the last of its precedence.
 func (t *precedenceTails) after(class, precedence uint8, entry int32) (before int32) {
 	for p := precedence; p < NumPrecedences && before == 0; p++ {
 		before = t[class][p]
@@ -67,7 +68,7 @@ func (t *precedenceTails) after(class, precedence uint8, entry int32) (before in
 	return before
 }
 
-// left records that an entry has left the head.
+// left records that an entry has left the head of the list.
 func (t *precedenceTails) left(class, precedence uint8, entry int32) {
 	if t[class][precedence] == entry {
 		t[class][precedence] = 0

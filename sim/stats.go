@@ -94,8 +94,7 @@ func (s *Sim) Flows(fn func(*Flow)) {
 	}
 }
 
-// PeakPackets returns for how many packets there is memory: the largest number that were in
-// the fabric at once, in the sum over partitions.
+// PeakPackets returns the peak number of packets in flight, summed over the partitions' own peaks.
 func (s *Sim) PeakPackets() (n int) {
 	for _, p := range s.partitions {
 		n += p.peak

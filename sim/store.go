@@ -63,7 +63,7 @@ func (s *store) pop(l *list) *packet {
 	return e
 }
 
-// shrink gives back the block of slot i, which was the last in use of it.
+// shrink returns the block of slot i, which was its last slot in use.
 func (s *store) shrink(l *list, i int32) {
 	b := i &^ inBlock
 	if i == l.tail {

@@ -44,9 +44,9 @@ func InfoOf(g *topo.Graph, l *topo.Ports, n int) SwitchInfo {
 	return info
 }
 
-// RED is ECN marking by the length of the egress queue (Floyd and Jacobson 1993 without
-// averaging, as in DCQCN §3.1): never below KMin, with probability rising to PMax at KMax,
-// always above. Lengths are for a 100 Gb/s port when Scale is set, and scale with the rate.
+// RED is ECN marking by the length of the egress queue (Floyd and Jacobson 1993 without averaging, as
+// in DCQCN §3.1). Below KMin nothing is marked. The probability rises to PMax at KMax and is 1 above.
+// With Scale, lengths are for a 100 Gb/s port and scale with the rate.
 type RED struct {
 	KMin, KMax units.Bytes
 	PMax       float64 // 0 to 1
@@ -75,8 +75,8 @@ type node struct {
 	first  int32  // its ports start here
 }
 
-// setBuffer gives a switch its buffer. Its ports know it too if it is an MMU: two calls a hop are worth calling
-// directly.
+// setBuffer gives a switch its buffer. Ports get an MMU directly too, because two calls a hop are
+// worth avoiding the interface.
 func (s *Sim) setBuffer(n int, b Buffer) {
 	s.nodes[n].buffer = b
 	mmu, _ := b.(*headroom.MMU)
@@ -127,8 +127,8 @@ func (s *partition) arriveAt(i int32, p *port, e *packet) {
 		ok, signals = b.Arrive(s.now, int(p.local), class, units.Bytes(size))
 	}
 	if len(signals) > 0 {
-		// At once: PFC frames go before all else and change nothing in the buffer. They may make
-		// other packets leave.
+		// PFC frames are sent at once: they precede everything else and change nothing in the buffer. They may
+		// make other packets leave.
 		kept := *e
 		e = &kept
 		s.signal(p.node, signals)
@@ -169,7 +169,7 @@ func (s *partition) forward(in int32, e *packet) {
 	}
 }
 
-// sendAtOnce sends a packet that does not wait. Of all that stamp does, it needs the in-band telemetry only.
+// sendAtOnce sends a packet that does not wait. Of stamp's work it needs only the in-band telemetry.
 func (s *partition) sendAtOnce(out int32, o *port, size uint16, e *packet) {
 	if s.needs.INT && e.extra != 0 {
 		s.extras.all[e.extra].since = s.now
@@ -199,8 +199,8 @@ func (s *partition) stamp(i int32, p *port, e *packet) {
 	}
 }
 
-// release gives a packet's bytes back to the buffer of a port's switch, which it came into by the port with
-// number in there. That port itself is not looked at: in a large fabric it is in no cache by now.
+// release returns a packet's bytes to the buffer of its switch, for the ingress port with number in
+// there. It does not access that port, which in a large fabric is not in the cache.
 func (s *partition) release(p *port, in int32, class uint8, n units.Bytes) {
 	if in == ownPacket {
 		return

@@ -28,8 +28,8 @@ func OwnSocket() string {
 	return ""
 }
 
-// AddServerFlags adds --server and what it takes to call there. Variables of the environment such
-// as HEADGATE_SERVER and HEADGATE_TLS_CA set their defaults.
+// AddServerFlags adds --server and the flags for TLS and tokens. Environment variables such as
+// HEADGATE_SERVER and HEADGATE_TLS_CA set their defaults.
 func AddServerFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.String("server", DefaultServer, "`host:port` or unix:PATH of the controller's API, or several host:port of a cluster with commas; also HEADGATE_SERVER. Where neither is given, a controller's Unix socket on this machine comes first")

@@ -93,7 +93,7 @@ func (t transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	if cred == nil {
 		return t.TransportCredentials.ServerHandshake(conn)
 	}
-	// What the kernel hands from one process to another nobody else reads.
+	// Only the kernel carries a Unix socket's data, so nobody else reads it.
 	return conn, process{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, cred.Uid, cred.Gid}, nil
 }
 

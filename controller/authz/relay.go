@@ -32,7 +32,7 @@ type memberConn struct{ net.Conn }
 // memberInfo describes the other end of a member's connection.
 type memberInfo struct{ credentials.AuthInfo }
 
-// caller is what a member says of who called it.
+// caller is a member's statement of who called it.
 type caller struct {
 	Identity Identity
 	Address  string
@@ -59,7 +59,7 @@ func Relay(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// relayed reads what Relay wrote; nobody where it says nothing.
+// relayed reads what Relay wrote. It returns no caller if there is none.
 func relayed(md metadata.MD) (id Identity, address string, secure bool) {
 	list := md.Get(callerMetadata)
 	var c caller

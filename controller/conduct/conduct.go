@@ -21,7 +21,7 @@ const (
 	insist = 2
 )
 
-// What is too much, and what cannot be.
+// The thresholds of too much traffic and of impossible telemetry.
 const (
 	fullShare    = 0.8 // of its rate, and a port that leads to a host is a bottleneck
 	overShare    = 1.5 // times its share by weights: more than a flow of a law takes for longer than a window
@@ -83,7 +83,7 @@ type port struct {
 	asked   time.Time
 }
 
-// alarm is something that a host does to what goes to another, in one flow or in many.
+// alarm is a host's misconduct against other hosts' traffic, in one flow or in many.
 type alarm struct{ kind, host, to string }
 
 // standing is how an alarm stands.

@@ -175,8 +175,8 @@ func (c *Config) checkPorts(d *yamlnode.Doc) {
 	}
 }
 
-// Line returns the line of a field such as controller.listen, or of what it would stand in; 0
-// when the file has neither.
+// Line returns the line of a field such as controller.listen, or of the section that would contain it;
+// 0 if the file has neither.
 func (c *Config) Line(path string) int { return c.lines.Of(path) }
 
 // Given reports whether the file has a field or section.

@@ -2,8 +2,7 @@ package config
 
 import "github.com/headgate/headgate/p4src/ids"
 
-// Target says what kind of switch a P4Runtime server fronts; see DESIGN.md, "What each
-// target can do".
+// Target is the kind of switch behind a P4Runtime server.
 type Target string
 
 // The targets.

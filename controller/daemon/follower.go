@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/internal/confine"
 )
 
-// follower is what a member that stands by knows of the state that the leader writes.
+// follower is a standby member's copy of the state that the leader writes.
 type follower struct {
 	*node
 	journal    *store.Follower

@@ -130,7 +130,7 @@ func (o Options) newNode() (*node, error) {
 	if c.TLS.CA != "" {
 		return m, m.secure(files)
 	}
-	// Who may call the others may say who they are, and write what they like into the state.
+	// A member that may call the others can name any caller and write anything into the state.
 	if o.Loopback != authz.Admin {
 		return nil, errors.New("controller.cluster: want tls, or --insecure-loopback=admin and loopback addresses")
 	}

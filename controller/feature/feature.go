@@ -1,6 +1,6 @@
-// Package feature defines what a feature of the controller is: something that contributes
-// entities to every switch, and may do more while a switch is there. Each feature is a
-// package of its own and one line in package controller's list.
+// Package feature defines a feature of the controller: it contributes entities to every switch and may
+// run a loop beside each. Each feature is a package of its own and one line in package controller's
+// list. Start at Feature.
 package feature
 
 import (
@@ -50,7 +50,8 @@ type Feature interface {
 // Description is a feature's declaration. Its functions are pure and optional: nil means that the
 // feature does not need one. Errors are like those of Desired.
 type Description struct {
-	// Capabilities are what the feature can do. What the pipeline of a switch lacks is not used there.
+	// Capabilities are the capabilities that the feature uses. It is off at a switch whose pipeline lacks
+	// them.
 	Capabilities []Capability
 	// Section is the feature's part of the configuration; the zero Section for none.
 	Section config.Section
@@ -59,7 +60,7 @@ type Description struct {
 	HostParameters func(c *config.Config) []view.HostParameter
 	// UDPPort returns the UDP port of maxQD's packets, a constant of the program, and the key that sets it.
 	UDPPort func(c *config.Config) (port uint16, key string)
-	// Probes returns what to read from a switch to learn what neither program nor configuration tells.
+	// Probes returns entities to read from a switch to learn what neither program nor configuration tells.
 	Probes func(s *config.Switch) []Probe
 	// Shape adds to what the traffic manager of a switch should do. It is called for switches
 	// that have one (config.Switch.TrafficManager).
@@ -67,8 +68,8 @@ type Description struct {
 	// ShapedBy returns the field of the configuration that a field of Shape's result follows from, which
 	// is named as a driver's *units.FieldError does; "" for one that the feature does not set.
 	ShapedBy func(env *Env, field string) string
-	// Advise returns a line for each thing that whoever plans a configuration should know, beside what
-	// changes on a switch. running is the switch in the running configuration, nil where it is not in there.
+	// Advise returns a line for each thing that an operator should know when planning a configuration,
+	// besides the changes. running is the switch in the running configuration, nil if it is not in it.
 	Advise func(env *Env, running *config.Switch) []string
 	// Validate checks the fabric of a configuration with the given links out of service, and, if failures
 	// is more than 0, with up to that many further failures, which may take a minute.

@@ -10,13 +10,13 @@ import (
 // Monitor is a feature that knows something of each switch which operators want to see, in
 // `headgate get status`, in the API and as metrics.
 type Monitor interface {
-	// Status fills in the feature's field of what is known of a switch, where it knows something.
+	// Status fills in the feature's field of a switch's status, if it knows something.
 	Status(sw string, s *pb.FeatureStatus)
 }
 
-// Counter is a feature by which switches count what goes between pairs of addresses.
+// Counter is a feature whose switches count traffic between pairs of addresses.
 type Counter interface {
-	// Counted returns what a switch has counted, of bursts; false where it counts nothing.
+	// Counted returns the traffic that a switch has counted, in bursts; false if it counts nothing.
 	Counted(sw string) (observed.Traffic, bool)
 }
 

@@ -63,7 +63,7 @@ type port struct {
 
 func (p port) hop() NextHop { return NextHop{Port: p.number, SrcMAC: p.mac, DstMAC: p.peerMAC} }
 
-// Host is a host with the switch port that it hangs on.
+// Host is a host with its switch port.
 type Host struct {
 	config.Host
 	Switch string

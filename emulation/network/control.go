@@ -48,7 +48,7 @@ func (f *Fabric) Start(ctx context.Context, group *errgroup.Group) (*Control, er
 	return c, nil
 }
 
-// IgnoreCancel tells an error from the end that was asked for.
+// IgnoreCancel returns nil for the cancellation that was asked for, and other errors unchanged.
 func IgnoreCancel(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
@@ -56,8 +56,8 @@ func IgnoreCancel(ctx context.Context, err error) error {
 	return err
 }
 
-// WaitReady returns when the controller holds every switch of the fabric ready, with its program
-// and its entries, or with the reason when ReadyWithin has passed.
+// WaitReady returns nil when the controller holds every switch of the fabric ready, with its program
+// and entries. After ReadyWithin it returns the reason.
 func (c *Control) WaitReady(ctx context.Context) error {
 	waiting, err := c.Poll(ctx, ReadyWithin, func(list []*pb.SwitchStatus) string { return notReady(c.switches, list) })
 	if err == nil && waiting != "" {
@@ -66,8 +66,8 @@ func (c *Control) WaitReady(ctx context.Context) error {
 	return err
 }
 
-// Poll asks the controller for its switches until waiting returns "", which is then returned,
-// or until within has passed, and then with what is waited for. It ends with ctx's error.
+// Poll asks the controller for its switches until waiting returns "". After within it returns the last
+// result of waiting. It ends with ctx's error.
 func (c *Control) Poll(ctx context.Context, within time.Duration, waiting func([]*pb.SwitchStatus) string) (string, error) {
 	limit, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -87,8 +87,9 @@ func (c *Control) Poll(ctx context.Context, within time.Duration, waiting func([
 	}
 }
 
-// notReady says what is missing until every switch is ready; "" for nothing. A switch that the
-// controller does not list is missing: it serves its API before it has applied its file.
+// notReady says what is missing until every switch is ready, "" for nothing. A switch that the
+// controller does not list is missing, because the controller serves its API before it has applied its
+// file.
 func notReady(names []string, list []*pb.SwitchStatus) string {
 	for _, name := range names {
 		i := slices.IndexFunc(list, func(s *pb.SwitchStatus) bool { return s.Name == name })

@@ -17,11 +17,11 @@ import (
 
 // Options of a fabric.
 type Options struct {
-	// Host, when set, changes what a host is before it is made: its law and its classes. It
-	// gets what Host of this package says by default.
+	// Host, if set, changes a host before it is made: its law and its classes. It gets the default host of
+	// this package.
 	Host func(c *agent.Config)
-	// Tap, when set, sees every frame whose last bit has come to the end of a wire, before
-	// who is there takes it. The bytes are valid until it returns. The loop calls it.
+	// Tap, if set, sees every frame whose last bit has reached the end of a wire, before the receiver
+	// takes it. The bytes are valid until Tap returns. The loop calls it.
 	Tap func(wire int, frame []byte, now units.Time)
 	Log *slog.Logger // slog.Default when nil
 }
@@ -48,7 +48,7 @@ type Wire struct {
 	Rate     units.Rate // of the sending end
 }
 
-// node is a switch and its ports' cable ends, which stay when the switch is replaced.
+// node is a switch and the sockets of its ports, which stay when the switch is replaced.
 type node struct {
 	conf  config.Switch
 	sw    *softswitch.Switch
@@ -73,8 +73,7 @@ func Build(cfg *config.Config, o Options) (*Fabric, error) {
 	return f, nil
 }
 
-// Switch returns a switch, nil when there is none of that name. After a Restart it is
-// another one.
+// Switch returns the switch of a name, nil if there is none. After a Restart it is a new one.
 func (f *Fabric) Switch(name string) *softswitch.Switch {
 	if n := f.switches[name]; n != nil {
 		return n.sw
@@ -86,8 +85,8 @@ func (f *Fabric) Switch(name string) *softswitch.Switch {
 func (f *Fabric) power(n *node) error {
 	sw, err := softswitch.NewOnLoop(f.Loop, softswitch.Config{
 		Name: n.conf.Name, DeviceID: n.conf.DeviceID, CPUPort: n.conf.CPUPort, Log: f.opts.Log,
-		// Admission in the pipeline is what limits a queue; the traffic manager only keeps a
-		// fault from eating all memory.
+		// The pipeline's admission limits a queue. The traffic manager's limit only protects the memory from a
+		// fault.
 		Traffic: tm.Config{Queues: n.conf.PriorityQueues, Limit: tm.Limit{Bytes: 64 * units.MB}},
 		PFC:     softswitch.PFC{Enabled: true},
 	})
@@ -136,8 +135,8 @@ func (f *Fabric) cable(l config.Link) error {
 	return nil
 }
 
-// socket is a cable's end: it remembers the cable, so that what is plugged into it can be
-// replaced, and shows what arrives to the tap.
+// socket is the end of a cable. It remembers the cable, so that its port can be replaced, and shows
+// what arrives to the tap.
 type socket struct {
 	softswitch.Endpoint
 	out  softswitch.Sender
@@ -147,7 +146,7 @@ type socket struct {
 	wire int // that ends here
 }
 
-// plug puts a port into the socket, in place of the one before.
+// plug connects a port to the socket, in place of the previous one.
 func (s *socket) plug(e softswitch.Endpoint) {
 	s.Endpoint = e
 	if s.out != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/headgate/headgate/p4src/ids"
 )
 
-// Losses counts every place where a packet can be lost. Retransmissions are beside it: hosts go
-// back N when a packet was lost, but also when a route changes and packets overtake others.
+// Losses counts every place where a packet can be lost. Retransmissions are counted too: hosts go back
+// N after a loss, but also when a route changes and packets overtake others.
 type Losses struct {
 	Admission uint64 `json:"admission_drops"` // by the P4 program: the queue was at its limit
 	Buffer    uint64 `json:"buffer_drops"`    // by the P4 program: no memory that the packet may take
@@ -31,7 +31,7 @@ type Losses struct {
 // Dropped returns what switches dropped because a queue or the memory was full.
 func (l Losses) Dropped() uint64 { return l.Admission + l.Buffer }
 
-// Faults returns what was lost for reasons that have nothing to do with congestion.
+// Faults returns the losses whose cause is not congestion.
 func (l Losses) Faults() uint64 { return l.Pipelines + l.Queues + l.Links + l.Switches }
 
 // Since returns what was lost after o was taken.
@@ -52,8 +52,8 @@ func (l *Losses) counts() [8]*uint64 {
 	return [...]*uint64{&l.Admission, &l.Buffer, &l.Lossless, &l.Pipelines, &l.Queues, &l.Links, &l.Switches, &l.Retransmits}
 }
 
-// Losses adds up what was lost so far but for retransmissions, which only hosts know. It asks
-// the switches themselves, so that nothing depends on when a controller last polled them.
+// Losses adds up all losses so far except retransmissions, which only hosts know. It asks the
+// switches, so the result does not depend on the controller's polls.
 func (f *Fabric) Losses(ctx context.Context) (l Losses, err error) {
 	if err := f.Loop.Do(ctx, func() {
 		l = f.buried

@@ -26,8 +26,8 @@ func (f *Fabric) Close() {
 	}
 }
 
-// Restart takes a switch's power away for a while: its P4Runtime server, its program, its
-// entries and the packets in its queues are gone, and it comes back empty.
+// Restart switches a switch's power off for a while. Its P4Runtime server, program, entries and queued
+// packets are gone, and it comes back empty.
 func (f *Fabric) Restart(ctx context.Context, name string, away time.Duration) error {
 	n := f.switches[name]
 	old := n.sw
@@ -61,7 +61,7 @@ func (f *Fabric) Restart(ctx context.Context, name string, away time.Duration) e
 	return err
 }
 
-// unplugged is what a cable ends in while its switch has no power.
+// unplugged is the end of a cable while its switch has no power.
 type unplugged struct {
 	lost *uint64
 }

@@ -16,7 +16,7 @@ func (a *Agent) marked(now units.Time, p *peer) {
 	}
 }
 
-// notifyOwed sends the notifications that windows owe which are over.
+// notifyOwed sends the CNPs deferred by windows that have ended.
 func (a *Agent) notifyOwed(now units.Time) {
 	for len(a.windows) > 0 && a.windows[0].end <= now {
 		p := a.windows[0].peer

@@ -23,7 +23,7 @@ type Stats struct {
 	Completions                [len(SizeBounds) + 1]Completions
 }
 
-// FlowReport is how a flow of this host is doing.
+// FlowReport is the state of a flow of this host.
 type FlowReport struct {
 	Key      FlowKey
 	App      string
@@ -41,11 +41,11 @@ type FlowReport struct {
 	transport.SenderStats
 }
 
-// crowded is a law that knows how long a queue its parameters provide for: soze.Law.
+// crowded is implemented by laws that know how long a queue their parameters allow: soze.Law.
 type crowded interface{ Crowded() bool }
 
-// Report returns how each flow is doing, in the order they were started. All counts are
-// since the flow's start: whoever wants a rate takes the difference of two reports.
+// Report returns the state of each flow in the order of their starts. Counts run from the flow's
+// start. A caller who wants a rate subtracts two reports.
 func (a *Agent) Report() []FlowReport {
 	out := make([]FlowReport, 0, len(a.flows))
 	for _, f := range a.inOrder() {
@@ -62,22 +62,22 @@ func (a *Agent) Report() []FlowReport {
 // Stats returns the counts so far.
 func (a *Agent) Stats() Stats { return a.counts }
 
-// SizeBounds part flows by their size: below the first bound, from it to below the second, and so on.
+// SizeBounds divides flows by size: below the first bound, from it to below the second, and so on.
 var SizeBounds = [...]units.Bytes{10 * units.KB, 100 * units.KB, units.MB}
 
-// maxPaths bounds the destinations of which the shortest round trip is kept.
+// maxPaths bounds the number of destinations whose shortest round trip is kept.
 const maxPaths = 1 << 16
 
-// Completions counts flows of a range of sizes that have ended with all of their payload acknowledged.
+// Completions counts completed flows of a range of sizes, with all of their payload acknowledged.
 type Completions struct {
 	Flows    uint64
 	FCT      uint64  // sum of times from the start to the last acknowledgement, ns modulo 2^64
 	Slowdown float64 // sum of these times over those of the flow alone
 }
 
-// complete counts a flow that has just ended. Alone, its packets but the last would have left at the
-// rate of the link, and the last would have had the shortest round trip to its destination that was seen. A
-// flow of which nobody knows that, since all of its packets were sent twice, is not counted.
+// complete counts a flow that has just ended. Its time alone is the time of all packets but the last
+// at the link's rate, and the shortest round trip seen to its destination. A flow without a known
+// round trip, because all its packets were sent twice, is not counted.
 func (a *Agent) complete(f *flow) {
 	least := f.totals().LeastRTT
 	seen, known := a.paths[f.key.Dst]

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// transmit hands out frames for as long as the link is free at now.
+// transmit hands out frames while the link is free at now.
 func (a *Agent) transmit(now units.Time) {
 	for a.nicFree <= now {
 		switch {
@@ -22,13 +22,13 @@ func (a *Agent) transmit(now units.Time) {
 		default:
 			return
 		}
-		// A link that was idle starts now; one that a late call kept waiting catches up.
+		// An idle link starts now. A link that a late call kept waiting catches up.
 		a.nicFree = max(a.nicFree, now-a.cfg.MaxLate) + a.cfg.Rate.TxTime(units.Bytes(len(a.buf)))
 	}
 }
 
-// sendData sends one packet of the ready flow whose turn it is; false when that flow has
-// to wait after all.
+// sendData sends one packet of the ready flow whose turn it is. It returns false if that flow has to
+// wait after all.
 func (a *Agent) sendData(now units.Time) bool {
 	f := a.ready.First()
 	if f.s.Ready(now) > now {
@@ -53,7 +53,7 @@ func (a *Agent) sendData(now units.Time) bool {
 	return true
 }
 
-// dataFrame makes the flow's frame the one of a segment.
+// dataFrame fills the flow's frame with a segment.
 func (a *Agent) dataFrame(f *flow, seg *transport.Segment) {
 	f.frame.BTH.PSN = transport.PSN(seg.Index)
 	f.frame.BTH.Opcode = packet.SendMiddle
@@ -70,7 +70,7 @@ func (a *Agent) dataFrame(f *flow, seg *transport.Segment) {
 	}
 }
 
-// answer is an acknowledgement waiting for the link.
+// answer is an acknowledgement that waits for the link.
 type answer struct {
 	dst              netip.Addr
 	srcPort, dstPort uint16
@@ -81,7 +81,7 @@ type answer struct {
 	cnp              bool // is no acknowledgement but a congestion notification
 }
 
-// answer queues an answer; false when too many wait already.
+// answer queues an answer. It returns false if too many wait.
 func (a *Agent) answer(w answer) bool {
 	if a.answers.Len() >= maxAnswers {
 		a.counts.Refused++
@@ -91,8 +91,8 @@ func (a *Agent) answer(w answer) bool {
 	return true
 }
 
-// flowLabel returns a flow's, by which a switch may choose its path as by the source port (RFC 6437); 0
-// over IPv4.
+// flowLabel returns the flow label, by which a switch may choose a path as by the source port (RFC
+// 6437); 0 over IPv4.
 func (a *Agent) flowLabel(srcPort uint16) uint32 {
 	if a.cfg.IP.Is4() {
 		return 0

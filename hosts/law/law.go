@@ -84,7 +84,7 @@ type Allowance struct {
 	Probe units.Time
 }
 
-// Flow is what a law may know of its flow and path when the flow starts.
+// Flow is what a law may know of its flow and path at the flow's start.
 type Flow struct {
 	Rate     units.Rate  // of the host's NIC, as seen by payload
 	BaseRTT  units.Time  // of a full packet and its ACK over the empty path; 0 when unknown
@@ -94,8 +94,8 @@ type Flow struct {
 	Size     units.Bytes // 0 for a flow without end
 	Deadline units.Time  // after its start; 0 for none
 	Weight   float64
-	// Target and Limit are the flow's channel (PrioPlus), with the base delay included;
-	// 0 where the law's own parameters say it.
+	// Target and Limit are the flow's channel (PrioPlus), with the base delay included; 0 means the law's
+	// own parameters.
 	Target, Limit units.Time
 	Scale         float64    // by what the papers' times are stretched; 0 means 1
 	Rand          *rand.Rand // the laws' stream
@@ -104,7 +104,7 @@ type Flow struct {
 // BDP returns the payload that fills the base round trip.
 func (f *Flow) BDP() units.Bytes { return f.Rate.In(f.BaseRTT) }
 
-// Stretch returns one of the papers' times as it is on this path.
+// Stretch returns a time of the papers scaled to this path.
 func (f *Flow) Stretch(t units.Time) units.Time {
 	if f.Scale == 0 {
 		return t

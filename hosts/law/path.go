@@ -6,8 +6,8 @@ import "github.com/headgate/headgate/units"
 // what an acknowledgement says of further links.
 const MaxHops = 12
 
-// Path keeps the telemetry of the last acknowledgement, for laws that live on what changed since
-// (HPCC, PowerTCP). The law owns it.
+// Path keeps the telemetry of the last acknowledgement for laws that use differences (HPCC, PowerTCP).
+// The law owns it.
 type Path struct {
 	hops [MaxHops]Hop
 	n    int
@@ -26,14 +26,14 @@ func (p *Path) Follows(a *Ack, r *Round) (hops []Hop, ok bool) {
 	return nil, false
 }
 
-// Change is what a link did since the acknowledgement that is kept.
+// Change is the change of a link's counters since the kept acknowledgement.
 type Change struct {
 	Span    float64 // since then, picoseconds; 0 when the link's clock has not moved
 	PerByte float64 // time to send a byte, picoseconds
 	Sent    float64 // what the link sent, in parts of its rate
 }
 
-// Change returns what link i, counted from 0, did until h.
+// Change returns the change of link i, counted from 0, up to h.
 func (p *Path) Change(i int, h *Hop) (c Change) {
 	was := &p.hops[i]
 	if h.Time > was.Time && h.Rate > 0 {
@@ -50,7 +50,7 @@ func (p *Path) Queue(i int) units.Bytes { return p.hops[i].Queue }
 // Keep keeps hops, at most MaxHops, for the next comparison.
 func (p *Path) Keep(hops []Hop) { p.n = copy(p.hops[:], hops) }
 
-// is reports whether hops, at most MaxHops, are the links that are kept, none of them restarted since.
+// is reports whether hops, at most MaxHops, are the kept links, none of them restarted since.
 func (p *Path) is(hops []Hop) bool {
 	if len(hops) != p.n {
 		return false

@@ -25,7 +25,7 @@ var shared = map[string][]string{
 	"prioplus": {"base-rtt"},
 }
 
-// family is the law of shared that the flows follow; "" when theirs shares nothing of its own.
+// family names the group of shared parameters that the configured law uses, "" for none.
 func (o *Options) family() string {
 	k, err := o.lawKind()
 	switch {

@@ -8,19 +8,20 @@ package cbd
 
 import "slices"
 
-// Port is a port of a node: the node that it leads to, −1 for a host, by which link. Nodes and links
-// are numbered from 0; hosts are no nodes, since they do not forward.
+// Port is a port of a node: the node at its other end, −1 for a host, and the link. Nodes and links
+// are numbered from 0. Hosts are not nodes, because they do not forward.
 type Port struct{ Peer, Link int }
 
 // Channel is one direction of a link between two nodes, and the port that it leaves by.
 type Channel struct{ From, To, Link, Port int }
 
-// Fabric is what dependencies follow from. It is immutable.
+// Fabric is the input of the search for dependencies. It is immutable.
 type Fabric struct {
 	channels []Channel
 	leaves   []int // the nodes that hosts hang on; each sends to every other one
 	lossless []bool
-	// hops returns for every node the channels that it sends by to a leaf, while links are down.
+	// hops returns, for every node, the output channels on its shortest paths to a leaf, given the failed
+	// links.
 	hops func(leaf int, down []bool) [][]int32
 }
 
@@ -54,10 +55,10 @@ func New(ports [][]Port, lossless func(node int) bool, next func(leaf int, down 
 	return f
 }
 
-// dependencies is a channel dependency graph: by channel, the channels that it depends on.
+// dependencies is a channel dependency graph: for each channel, the channels that it depends on.
 type dependencies [][]int32
 
-// add adds the dependencies of what is sent to a leaf, and reports whether any is new.
+// add adds the dependencies of traffic to a leaf, and reports whether any is new.
 func (d dependencies) add(f *Fabric, leaf int, hops [][]int32) (more bool) {
 	reached := make([]bool, len(f.lossless))
 	var queue []int
@@ -93,8 +94,8 @@ func (d dependencies) add(f *Fabric, leaf int, hops [][]int32) (more bool) {
 	return more
 }
 
-// rest returns the channels that are left when those on which nothing depends have been taken
-// away, again and again: none when there is no cycle.
+// rest repeatedly removes channels on which nothing depends, and returns the others: none if there is
+// no cycle.
 func (d dependencies) rest() []bool {
 	dependents := make([]int32, len(d))
 	for _, list := range d {
@@ -129,8 +130,8 @@ func (d dependencies) rest() []bool {
 	return in
 }
 
-// cycle returns a shortest cycle through one of the first channels that are on any; nil when there is
-// none.
+// cycle returns a shortest cycle through one of the first channels that are on any cycle; nil if there
+// is none.
 func (d dependencies) cycle() []int {
 	var shortest []int
 	in, starts := d.rest(), 0
@@ -148,7 +149,7 @@ func (d dependencies) cycle() []int {
 	return shortest
 }
 
-// mostStarts bounds from how many channels the shortest cycle is looked for.
+// mostStarts bounds the number of channels from which a shortest cycle is searched.
 const mostStarts = 64
 
 // around returns a shortest cycle through a channel over channels of rest, nil for a channel between
@@ -178,9 +179,8 @@ func (d dependencies) around(start int, in []bool) []int {
 	return nil
 }
 
-// cycle returns a cyclic buffer dependency while links are down, a shortest one around: each
-// channel with the one that it depends on behind it, the last with the first. It is nil when
-// there is none.
+// cycle returns a shortest cyclic buffer dependency, given the failed links: each channel is followed
+// by the one that it depends on, the last by the first. It returns nil if there is none.
 func (f *Fabric) cycle(down []bool) []int {
 	d := make(dependencies, len(f.channels))
 	for _, leaf := range f.leaves {

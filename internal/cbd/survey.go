@@ -9,20 +9,20 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Cycles is what of a fabric's paths may deadlock under PFC.
+// Cycles describes the paths of a fabric that may deadlock under PFC.
 type Cycles struct {
-	// Now is a cyclic buffer dependency of the paths as they are, as the caller of Survey prints
-	// it; empty when there is none. Then no failure was looked at.
+	// Now is a cyclic buffer dependency of the present paths, as printed by the caller of Survey, or
+	// empty. If it is set, no failure was examined.
 	Now string
-	// Examined is how many combinations of failed links were looked at, and Left how many more
-	// there are; With is how many of the former have a cycle.
+	// Examined is the number of combinations of failed links that were examined, Left the number that were
+	// not. With is the number of examined ones with a cycle.
 	Examined, With, Left int
-	// Failed are the links of the first combination with a cycle, which is Then.
+	// Failed are the links of the first combination with a cycle. Then is that cycle.
 	Failed []string
 	Then   string
 }
 
-// Text says what was found where up to so many links were to fail besides.
+// Text describes the result if up to so many more links fail.
 func (c Cycles) Text(failures int) string {
 	if c.Now != "" {
 		return "buffers depend on each other in a cycle, which PFC can stop for good: " + c.Now
@@ -103,7 +103,7 @@ type survey struct {
 	ended  func() bool
 }
 
-// combine examines all combinations with n more failures of links from the first on.
+// combine examines all combinations with n more failed links, from link first on.
 func (s *survey) combine(n, first int) {
 	if n == 0 {
 		if s.out.Examined >= s.budget || s.ended() {
@@ -139,8 +139,8 @@ func (s *survey) examine() {
 	}
 }
 
-// mayCycle reports whether new dependencies close a cycle with all those of before, of which some
-// may be gone.
+// mayCycle reports whether new dependencies close a cycle with the earlier ones, some of which may be
+// gone.
 func (s *survey) mayCycle() bool {
 	var before []int
 	more := false
@@ -163,7 +163,7 @@ func (s *survey) mayCycle() bool {
 	return cyclic
 }
 
-// lost reports whether some node lost its last next hop to a leaf.
+// lost reports whether a node lost its last next hop to a leaf.
 func (s *survey) lost(leaf int) bool {
 	for _, l := range s.failed {
 		for _, c := range s.of[l] {

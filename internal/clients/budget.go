@@ -25,16 +25,16 @@ const (
 	reserved = 8        // root's, and the process's own user's, Unix sockets have 1/reserved of both on top
 )
 
-// Unread is how long messages may wait for a client that takes none of them.
+// Unread is how long messages may wait for a client that reads none of them.
 const Unread = 30 * time.Second
 
-// sweepEvery is how often unread messages are looked for.
+// sweepEvery is the interval of the search for unread messages.
 const sweepEvery = Unread / 6
 
 // Process is the budget of this process.
 var Process = New(maxBytes)
 
-// Budget is what all clients of some servers may cost. It is safe for concurrent use.
+// Budget bounds what all clients of some servers may use. It is safe for concurrent use.
 type Budget struct {
 	limit       int64 // bytes
 	used, calls atomic.Int64
@@ -47,13 +47,13 @@ type Budget struct {
 	served   map[string]*served
 }
 
-// New returns a budget of so many bytes.
+// New returns a budget of that many bytes.
 func New(limit int64) *Budget {
 	return &Budget{limit: limit, conns: map[*conn]struct{}{}, served: map[string]*served{}}
 }
 
-// Take takes n bytes for something that waits for clients until Release, and reports whether there were as many in a
-// 1/share of the budget. Nothing is taken otherwise.
+// Take takes n bytes, until Release, for something that waits for clients. It reports whether a
+// 1/share of the budget had room; otherwise it takes nothing.
 func (b *Budget) Take(n, share int64) bool {
 	if b.used.Add(n) <= b.limit/share {
 		return true
@@ -66,7 +66,7 @@ func (b *Budget) Take(n, share int64) bool {
 // Release gives back what Take took.
 func (b *Budget) Release(n int64) { b.used.Add(-n) }
 
-// Full is the status of a call that has no room in a budget.
+// Full is the status of a call for which a budget has no room.
 func Full(what string) error {
 	return status.Errorf(codes.ResourceExhausted, "%s: what waits for clients takes all memory that is meant for it: try again", what)
 }
@@ -82,7 +82,7 @@ type Stats struct {
 	Listeners    []Listener
 }
 
-// Listener is what is known of the connections of listeners of a name.
+// Listener is the state of the connections of the listeners with a name.
 type Listener struct {
 	Name    string
 	Open    int64
@@ -104,7 +104,7 @@ func (b *Budget) Stats() Stats {
 	return s
 }
 
-// add begins to sweep a connection, and remove ends it.
+// add starts sweeping a connection, and remove stops it.
 func (b *Budget) add(c *conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *Budget) remove(c *conn) {
 	delete(b.conns, c)
 }
 
-// sweep ends the streams and connections that are not read. It runs again as long as there are connections.
+// sweep ends the streams and connections that are not read. It runs as long as there are connections.
 func (b *Budget) sweep() {
 	b.mu.Lock()
 	conns := slices.Collect(maps.Keys(b.conns))

@@ -14,13 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxConns is how many connections a listener has open, where the process may have enough files.
+// maxConns is the number of connections that a listener may have open, if the process may open enough
+// files.
 const maxConns = 4096
 
-// refusedEvery is how often the log says that connections are refused.
+// refusedEvery is the interval at which the log reports refused connections.
 const refusedEvery = time.Minute
 
-// Options say how a listener is limited.
+// Options say how to limit a listener.
 type Options struct {
 	Name   string       // in metrics and the log
 	Most   int          // connections; 0 means 4096, or an eighth of the files that the process may open where that is less
@@ -28,8 +29,8 @@ type Options struct {
 	Log    *slog.Logger // nil: slog.Default
 }
 
-// Limit returns a listener that closes connections beyond the limit as soon as they come. On a Unix socket a quarter of
-// them is kept for root and for the user that the process runs as.
+// Limit returns a listener that closes connections beyond the limit at once. On a Unix socket a
+// quarter of the limit is reserved for root and the user of the process.
 func Limit(l net.Listener, o Options) net.Listener {
 	o.Budget, o.Log = cmp.Or(o.Budget, Process), cmp.Or(o.Log, slog.Default())
 	if o.Most == 0 {
@@ -89,7 +90,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// refuse counts a refusal and logs it, or later with others.
+// refuse counts a refusal and logs it, alone or later together with others.
 func (l *listener) refuse(c net.Conn, most int) {
 	l.served.refused.Add(1)
 	l.mu.Lock()
@@ -101,8 +102,8 @@ func (l *listener) refuse(c net.Conn, most int) {
 	l.said, l.more = time.Now(), 0
 }
 
-// Caller returns what the kernel says of the process at the other end of a Unix socket; nil for another connection. It
-// knows those that a limited listener accepted.
+// Caller returns the kernel's credentials of the process at the other end of a Unix socket, nil for
+// another connection. It knows the connections that a limited listener accepted.
 func Caller(c net.Conn) (*unix.Ucred, error) {
 	if limited, ok := c.(*conn); ok {
 		c = limited.Conn
@@ -139,7 +140,7 @@ type conn struct {
 	closed      bool
 }
 
-// addr is the address of the other end, which leads calls to their connection.
+// addr is the address of the other end, by which calls find their connection.
 type addr struct {
 	net.Addr
 	conn *conn
@@ -171,8 +172,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// endUnread ends the streams of which nothing was taken for Unread, and reports whether the connection must
-// end: nothing was taken of a call that has ended.
+// endUnread ends the streams from which nothing was read for Unread. It reports whether the connection
+// must end, because nothing of an ended call's answer was read.
 func (c *conn) endUnread(now time.Time) (end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

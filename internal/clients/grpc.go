@@ -15,12 +15,12 @@ import (
 	_ "google.golang.org/grpc/encoding/proto" // the codec of servers that have none of their own
 )
 
-// handshake is how long a client may take to begin: with TLS, and with HTTP/2's preface.
+// handshake bounds the time of a client's TLS handshake and HTTP/2 preface.
 const handshake = 10 * time.Second
 
-// ServerOptions keep a gRPC server within a budget. They come first among its options, as their interceptors must be
-// the outermost. codec encodes messages; nil is protobuf's. Connections are closed in the end, and counted, where
-// Limit returned the server's listener.
+// ServerOptions keep a gRPC server within a budget. Put them first among its options, because their
+// interceptors must be the outermost. codec encodes messages; nil means protobuf. Connections are
+// closed and counted if the server's listener is one of Limit.
 func ServerOptions(b *Budget, codec encoding.CodecV2) []grpc.ServerOption {
 	if codec == nil {
 		codec = encoding.GetCodecV2("proto")
@@ -38,7 +38,7 @@ func ServerOptions(b *Budget, codec encoding.CodecV2) []grpc.ServerOption {
 
 var errUnread = status.Errorf(codes.ResourceExhausted, "the client read nothing of its stream for %v while messages waited", Unread)
 
-// call is a call that is under way, or whose last messages are. The connection's lock guards it.
+// call is a call that is running or whose last messages wait. The connection's lock guards it.
 type call struct {
 	conn    *conn
 	waiting int64     // bytes
@@ -72,7 +72,7 @@ func (b *Budget) begin(ctx context.Context) (*call, error) {
 	return c, nil
 }
 
-// share adds what is kept for the owner of a Unix socket.
+// share adds the part that is reserved for the owner of a Unix socket.
 func (c *conn) share(limit int64) int64 {
 	if c.owner {
 		return limit + limit/reserved
@@ -122,7 +122,7 @@ func (b *Budget) stream(srv any, s grpc.ServerStream, codec counting, handler gr
 	}
 }
 
-// end notes that the client is told of the call's end.
+// end records that the client is told of the call's end.
 func (c *call) end(now time.Time) { c.live, c.taken = false, now }
 
 // serverStream sends messages that are counted.
@@ -132,8 +132,8 @@ type serverStream struct {
 	codec counting
 }
 
-// SendMsg implements grpc.ServerStream. It waits where gRPC would not: where much of the budget is used, a stream has
-// one message that waits, which is encoded, as it is smaller so.
+// SendMsg implements grpc.ServerStream. It waits where gRPC does not: when much of the budget is used,
+// a stream may have one waiting message, which is encoded because it is smaller in that form.
 func (s *serverStream) SendMsg(m any) error {
 	b, w := s.call.conn.budget, &message{m: m, call: s.call}
 	m = nil
@@ -163,14 +163,14 @@ func (s *serverStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(w)
 }
 
-// waits reports whether more than so many bytes wait.
+// waits reports whether more than that many bytes wait.
 func (c *call) waits(own int64) bool {
 	c.conn.mu.Lock()
 	defer c.conn.mu.Unlock()
 	return c.waiting > own
 }
 
-// message is one that is counted for a call from when it is encoded.
+// message is a message that counts for a call from its encoding on.
 type message struct {
 	m       any
 	encoded mem.BufferSlice // in place of m
@@ -245,7 +245,7 @@ func (o *out) Free() {
 	o.of.Free()
 }
 
-// remove is the end of what add did.
+// remove undoes add.
 func (c *call) remove(o *out, n int64) {
 	conn := c.conn
 	conn.mu.Lock()

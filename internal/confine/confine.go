@@ -20,8 +20,8 @@ const (
 	MaxProgram = 64 << 20 // what p4c compiled for a chip
 )
 
-// Dirs are the folders that may be read. None at all means everywhere, for names that come from
-// the command line of who runs the process.
+// Dirs are the folders that may be read. No folder means everywhere, for names from the command line
+// of the process.
 type Dirs []string
 
 // New returns folders with absolute names.
@@ -37,8 +37,8 @@ func New(dirs ...string) (Dirs, error) {
 	return list, nil
 }
 
-// Read returns a file's content and what the file system says of it. A relative name is looked
-// for in each folder in turn. The file must be regular, and have at most so many bytes.
+// Read returns a file's content and its file information. A relative name is searched in each folder
+// in turn. The file must be regular and have at most that many bytes.
 func (d Dirs) Read(name string, most int64) ([]byte, fs.FileInfo, error) {
 	f, err := d.open(name)
 	if err != nil {
@@ -61,13 +61,13 @@ func (d Dirs) Read(name string, most int64) ([]byte, fs.FileInfo, error) {
 	return text, info, err
 }
 
-// Secret returns a certificate, a key or the like.
+// Secret returns the content of a certificate, key or token file.
 func (d Dirs) Secret(name string) ([]byte, error) {
 	text, _, err := d.Read(name, MaxSecret)
 	return text, err
 }
 
-// open does not wait for the writer of a pipe.
+// open does not block on a pipe without a writer.
 func (d Dirs) open(name string) (*os.File, error) {
 	const flags = os.O_RDONLY | syscall.O_NONBLOCK
 	if len(d) == 0 {

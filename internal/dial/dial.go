@@ -21,17 +21,16 @@ import (
 	"github.com/headgate/headgate/internal/tlsfiles"
 )
 
-// Options are who a client is and whom it trusts. All name files; all may be empty. They are read
-// again for each connection, the token for each call.
+// Options are a client's identity and the authorities that it trusts. All fields name files and may be
+// empty. Files are read again for each connection, the token for each call.
 type Options struct {
 	CA        string // who signs the controller's certificate; without it there is no TLS
 	Cert, Key string // the client's certificate
 	TokenFile string // a bearer token
 }
 
-// Client returns a connection to host:port or unix:PATH, or to the first of several host:port, with
-// commas between them, that answers: it stays with that one until it is gone. Faults name the flags of the
-// command line.
+// Client returns a connection to host:port, to unix:PATH, or to the first of several comma-separated
+// host:port that answers, until that one is gone. Errors name the flags of the command line.
 func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	socket := strings.HasPrefix(server, "unix:")
 	var creds credentials.TransportCredentials

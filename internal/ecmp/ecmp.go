@@ -17,7 +17,7 @@ import (
 	"net/netip"
 )
 
-// Flow is what is hashed of a packet.
+// Flow is the hashed part of a packet.
 type Flow struct {
 	Src, Dst         netip.Addr
 	Protocol         uint8
@@ -39,7 +39,7 @@ const (
 	FlowLabel        // of IPv6, with the addresses alone
 )
 
-// Hash returns what a switch with a seed makes of a flow.
+// Hash returns the hash of a flow at a switch with a seed.
 func (f Flow) Hash(seed uint32) uint32 {
 	b := append(append(make([]byte, 0, 48), f.Src.AsSlice()...), f.Dst.AsSlice()...)
 	if f.By == FlowLabel && f.Src.Is6() {
@@ -57,11 +57,12 @@ func (f Flow) Hash(seed uint32) uint32 {
 	return crc32.ChecksumIEEE(binary.BigEndian.AppendUint32(b, h-seed))
 }
 
-// Choose returns which of a route's next hops the flow takes, which are in the order of their ports.
+// Choose returns the index of the next hop that the flow takes. Next hops are in the order of their
+// ports.
 func (f Flow) Choose(seed uint32, nextHops int) int { return int(f.Hash(seed) % uint32(nextHops)) }
 
-// Seed returns the seed of a switch: 32 bits that look drawn at random, since sums with seeds that
-// differ in a few bits have the same carries. Those of two switches differ with the same number, too.
+// Seed returns the seed of a switch: 32 bits that look random, because seeds that differ in a few bits
+// have sums with the same carries. Two switches with the same number have different seeds too.
 func Seed(number uint32, deviceID uint64) uint32 {
 	// A step of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
 	x := (uint64(number)<<32 ^ deviceID) + 0x9E3779B97F4A7C15

@@ -56,7 +56,7 @@ func jsonOf(is any, e gpb.Encoding) any {
 	return is
 }
 
-// keyValue returns a list's key as its leaf has it.
+// keyValue converts a list key to the type of the leaf that repeats it.
 func keyValue(kind, text string) any {
 	if kind == "class" {
 		n, err := strconv.ParseUint(text, 10, 8)

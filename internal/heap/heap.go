@@ -3,19 +3,19 @@
 // several heaps.
 package heap
 
-// Outside is the place of what is in no heap.
+// Outside is the index of an element that is in no heap.
 const Outside = -1
 
-// Heap is a priority queue; its owner locks. Among elements of which none is before the
-// other the order is arbitrary but repeatable.
+// Heap is a priority queue. Its owner locks. Elements of equal order are in an arbitrary but
+// repeatable order.
 type Heap[T any] struct {
 	before func(a, b T) bool
 	place  func(x T, at int)
 	list   []T
 }
 
-// New returns an empty heap. place is called with the place of an element whenever that
-// changes, and with Outside when the element leaves the heap.
+// New returns an empty heap. place is called with an element's index whenever it changes, and with
+// Outside when the element leaves the heap.
 func New[T any](before func(a, b T) bool, place func(x T, at int)) Heap[T] {
 	return Heap[T]{before: before, place: place}
 }
@@ -23,7 +23,7 @@ func New[T any](before func(a, b T) bool, place func(x T, at int)) Heap[T] {
 // Len returns the number of elements.
 func (h *Heap[T]) Len() int { return len(h.list) }
 
-// First returns the element that none is before. The heap is not empty.
+// First returns the first element. The heap must not be empty.
 func (h *Heap[T]) First() T { return h.list[0] }
 
 // Push adds an element.
@@ -32,7 +32,7 @@ func (h *Heap[T]) Push(x T) {
 	h.up(len(h.list)-1, x)
 }
 
-// Remove removes the element at a place and returns it.
+// Remove removes the element at an index and returns it.
 func (h *Heap[T]) Remove(at int) T {
 	x, last := h.list[at], len(h.list)-1
 	moved := h.list[last]
@@ -47,14 +47,14 @@ func (h *Heap[T]) Remove(at int) T {
 	return x
 }
 
-// Fix moves the element at a place to where it belongs after its order has changed.
+// Fix restores the order after the element at an index has changed.
 func (h *Heap[T]) Fix(at int) {
 	if x := h.list[at]; !h.down(at, x) {
 		h.up(at, x)
 	}
 }
 
-// up puts x at a free place or above it.
+// up puts x at a free index or above it.
 func (h *Heap[T]) up(at int, x T) {
 	for at > 0 {
 		parent := (at - 1) / 2
@@ -70,7 +70,7 @@ func (h *Heap[T]) up(at int, x T) {
 	h.place(x, at)
 }
 
-// down puts x at a free place or below it, and reports whether below.
+// down puts x at a free index or below it, and reports whether below.
 func (h *Heap[T]) down(at int, x T) bool {
 	from := at
 	for {

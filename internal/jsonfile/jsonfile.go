@@ -16,7 +16,7 @@ func Encode(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// Write writes v to the file that a flag --json names: to out for "-", and nowhere for "".
+// Write writes v to the file of a flag --json: to out for "-", nowhere for "".
 func Write(file string, out io.Writer, v any) error {
 	switch file {
 	case "":

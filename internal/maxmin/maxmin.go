@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// None is the bottleneck of a flow that its own limit holds.
+// None is the bottleneck of a flow that its own limit bounds.
 const None = -1
 
 // Flow is one flow over links.
@@ -64,7 +64,7 @@ func Solve(capacity []float64, flows []Flow) (Allocation, error) {
 			}
 		}
 		if limited {
-			// Flows held by their limits leave more to the others: look for the level again.
+			// Flows bounded by their limits leave more to the others, so the level is searched again.
 			continue
 		}
 		for i, f := range flows {

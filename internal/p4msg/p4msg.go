@@ -61,10 +61,10 @@ func Action(id uint32, params ...uint64) *p4v1.Action {
 	return a
 }
 
-// Do is what an entry of a direct table does: it calls an action.
+// Do is the action of an entry of a direct table.
 func Do(id uint32, params ...uint64) *p4v1.TableAction { return Call(Action(id, params...)) }
 
-// Call is Do for a call that is built already.
+// Call is like Do, with an action that is built already.
 func Call(a *p4v1.Action) *p4v1.TableAction {
 	return &p4v1.TableAction{Type: &p4v1.TableAction_Action{Action: a}}
 }

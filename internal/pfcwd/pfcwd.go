@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Action is what happens to the queues of a class whose peer pauses it for too long.
+// Action is the treatment of the queues of a class whose peer pauses it for too long.
 type Action string
 
 // The actions, by SONiC's names.
@@ -19,19 +19,18 @@ const (
 	Alert   Action = "alert"   // nothing but the alarm
 )
 
-// Settings are those of the watchdog of all ports of a switch: a peer that pauses a class
-// without a break stops all that is behind it in a lossless fabric.
+// Settings are the watchdog's settings for all ports of a switch. The watchdog protects a lossless
+// fabric from a peer that pauses a class without a break, because that stops everything behind it.
 type Settings struct {
-	// Detection is how long a class may be paused without a break; 0 is no watchdog.
+	// Detection is how long a class may be paused without a break; 0 switches the watchdog off.
 	Detection units.Time
-	// Restoration is how long no PAUSE must have come until the class obeys again; Detection
-	// when zero.
+	// Restoration is the time without a PAUSE after which the class obeys again; 0 means Detection.
 	Restoration units.Time
 	// Action is Drop when empty, as in SONiC.
 	Action Action
 }
 
-// WithDefaults checks settings and fills in what is left out.
+// WithDefaults checks settings and fills in defaults.
 func (s Settings) WithDefaults() (Settings, error) {
 	if s.Detection < 0 {
 		return s, fmt.Errorf("detection time of the PFC watchdog %v: want more than 0, or 0 for none", s.Detection)
@@ -52,7 +51,7 @@ func (s Settings) WithDefaults() (Settings, error) {
 	return s, nil
 }
 
-// Storm is what the watchdog has seen of a class at a port since the switch started.
+// Storm is the watchdog's record of a class at a port since the switch started.
 type Storm struct {
 	Port    uint32
 	Class   uint8  // of IEEE 802.1Q

@@ -2,17 +2,17 @@ package ring
 
 import "iter"
 
-// Last is the last values of a sequence, oldest first. It grows as it fills.
+// Last keeps the last values of a sequence, oldest first. It grows as it fills.
 type Last[T any] struct {
 	size  int
 	first int // index of the oldest value once the ring is full
 	items []T
 }
 
-// NewLast returns one of up to size values.
+// NewLast returns a Last of up to size values.
 func NewLast[T any](size int) *Last[T] { return &Last[T]{size: max(size, 0)} }
 
-// Push adds v and reports whether the oldest value was lost for it.
+// Push adds v and reports whether the oldest value was dropped for it.
 func (r *Last[T]) Push(v T) (lost bool) {
 	switch {
 	case r.size == 0:
@@ -29,7 +29,7 @@ func (r *Last[T]) Push(v T) (lost bool) {
 // Len returns how many values there are.
 func (r *Last[T]) Len() int { return len(r.items) }
 
-// Drop removes the oldest value. There is one.
+// Drop removes the oldest value. There must be one.
 func (r *Last[T]) Drop() {
 	if r.first != 0 {
 		r.items, r.first = r.All(), 0
@@ -45,7 +45,7 @@ func (r *Last[T]) All() []T {
 	return append(out, r.items[:r.first]...)
 }
 
-// Backward yields the values, newest first. The ring must not change meanwhile.
+// Backward yields the values, newest first. Do not change the ring meanwhile.
 func (r *Last[T]) Backward() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for i := range r.items {

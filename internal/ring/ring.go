@@ -2,7 +2,7 @@
 // of a sequence.
 package ring
 
-// Ring is a FIFO that grows to what it needs and stays there. The zero value is empty.
+// Ring is a FIFO that grows to the needed size and does not shrink. The zero value is empty.
 type Ring[T any] struct {
 	slots []T // length a power of two, or zero
 	head  int

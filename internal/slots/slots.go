@@ -1,7 +1,8 @@
 // Package slots provides List, a list whose elements keep their addresses when the list grows.
 package slots
 
-// chunk is how many elements are one piece of memory: few, as most lists are short and there are many.
+// chunk is the number of elements in one allocation. It is small, because most lists are short and
+// there are many.
 const chunk = 8
 
 // List is a list of elements. The zero value is empty.
@@ -13,7 +14,7 @@ type List[T any] struct {
 // Len returns the number of elements.
 func (l *List[T]) Len() int { return l.n }
 
-// At returns element i, which must be less than Len. The pointer holds as long as the list.
+// At returns element i, which must be less than Len. The pointer is valid as long as the list.
 func (l *List[T]) At(i int) *T { return &l.chunks[uint(i)/chunk][uint(i)%chunk] }
 
 // Add adds a zero element at the end.

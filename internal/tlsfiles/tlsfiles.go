@@ -21,16 +21,16 @@ type Files struct {
 	CA         string // who signs the other side's certificates
 	Cert, Key  string // one's own; a client may have none
 	ServerName string // in the server's certificate; a client's default is the host that it dials
-	// Prefix is what the keys or flags are called before ca, cert and key, for messages, and CAName
-	// what CA's is called behind it; "" means ca.
+	// Prefix is the common part of the keys or flags that name the files, and CAName the rest of CA's
+	// name, for messages; "" means ca.
 	Prefix, CAName string
-	// ClientAuth is what a server asks of its clients.
+	// ClientAuth is what a server requires of its clients.
 	ClientAuth tls.ClientAuthType
 	// Read reads a file.
 	Read func(name string) ([]byte, error)
 }
 
-// load returns the certificates that may sign, nil without CA, and one's own.
+// load returns the trusted authorities, nil without CA, and the own certificate.
 func (f Files) load() (pool *x509.CertPool, own []tls.Certificate, read []byte, err error) {
 	if f.CA != "" {
 		name := f.Prefix + cmp.Or(f.CAName, "ca")
@@ -62,7 +62,7 @@ func (f Files) load() (pool *x509.CertPool, own []tls.Certificate, read []byte, 
 	return pool, own, read, nil
 }
 
-// Client returns credentials for dialling. What is wrong with the files now is an error.
+// Client returns credentials for dialling, or an error if the files are wrong now.
 func Client(f Files) (credentials.TransportCredentials, error) {
 	now, err := f.client()
 	if err != nil {
@@ -99,9 +99,9 @@ func (c *client) Clone() credentials.TransportCredentials {
 	return &client{c.TransportCredentials.Clone(), c.files}
 }
 
-// Server returns what a server of one of the protocols (of ALPN) does with TLS. What is wrong with the files now is an error;
-// later, such as between the replacement of a certificate and that of its key, what was read
-// last stays, and the log says so.
+// Server returns the TLS configuration of a server of one of the protocols (of ALPN), or an error if
+// the files are wrong now. If they are wrong later, such as between the replacement of a certificate
+// and of its key, the last valid pair stays, and the log says so.
 func Server(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
 	s := &server{files: f, protocols: protocols, log: log}
 	if err := s.read(); err != nil {
@@ -130,8 +130,8 @@ func (s *server) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return s.now, nil
 }
 
-// read replaces the configuration when the files have changed: with the same one, sessions are
-// resumed.
+// read replaces the configuration when the files have changed. An unchanged configuration lets clients
+// resume sessions.
 func (s *server) read() error {
 	pool, own, text, err := s.files.load()
 	if err != nil || s.now != nil && bytes.Equal(text, s.text) {

@@ -43,7 +43,7 @@ type Source struct {
 	FanIn        int    // the most hosts that began to send to it together; 0 or 1 for none
 }
 
-// Source returns what concerns one host, of a switch's Table.
+// Source returns the part of a switch's Table about one host.
 func (t Traffic) Source(host string, addresses []netip.Addr, sw string) Source {
 	s := Source{Host: host, Switch: sw, Since: t.Since}
 	for _, address := range addresses {
@@ -58,10 +58,10 @@ func (t Traffic) Source(host string, addresses []netip.Addr, sw string) Source {
 	return s
 }
 
-// maxSizes bounds the ranges of sizes that are kept; flows of others are left out.
+// maxSizes bounds the number of ranges of sizes. Flows of further ranges are left out.
 const maxSizes = 16
 
-// maxSlowdown bounds the sum of a host's slowdowns, so that no report makes the sum of all infinite.
+// maxSlowdown bounds a host's sum of slowdowns, so that no report makes the total infinite.
 const maxSlowdown = 1e18
 
 // Sizes is a range of payloads: From bytes and more, below Below; 0 for no bound.
@@ -74,7 +74,7 @@ type Completions struct {
 	Slowdown float64 // sum of completion times over those alone
 }
 
-// Since returns what was counted since before.
+// Since returns the difference to before.
 func (c Completions) Since(before Completions) Completions {
 	return Completions{Flows: c.Flows - before.Flows, FCT: c.FCT - before.FCT, Slowdown: c.Slowdown - before.Slowdown}
 }
@@ -84,8 +84,9 @@ func (c Completions) With(o Completions) Completions {
 	return Completions{Flows: c.Flows + o.Flows, FCT: c.FCT + o.FCT, Slowdown: c.Slowdown + o.Slowdown}
 }
 
-// Completed takes all that a host has counted since it started. The first counts of a host say only where it
-// stands; those with fewer flows than the last are of a host that was restarted. What is no number is left out.
+// Completed takes a host's counts since its start. The first counts of a host are only the reference.
+// Counts with fewer flows than the last ones are of a restarted host. Values that are not numbers are
+// left out.
 func (t *Table) Completed(host string, counts map[Sizes]Completions) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +113,7 @@ func (t *Table) Completed(host string, counts map[Sizes]Completions) {
 	t.counted[host] = kept
 }
 
-// Completions returns what all hosts counted since the first report.
+// Completions returns the counts of all hosts since their first reports.
 func (t *Table) Completions() map[Sizes]Completions {
 	t.mu.Lock()
 	defer t.mu.Unlock()

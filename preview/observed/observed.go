@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Window is for how long at least traffic is kept, and at most twice as long.
+// Window is the least time that traffic is kept; it is kept at most twice as long.
 const Window = 10 * time.Minute
 
-// Together is within which time flows to one host begin that count as one fan-in: hosts' default interval
-// between reports, which are not in step.
+// Together is the time within which flows to one host count as one fan-in. It is the hosts' default
+// interval between reports, because reports are not in step.
 const Together = 500 * time.Millisecond
 
-// maxPairs bounds the pairs of a window; traffic between others is left out.
+// maxPairs bounds the pairs of a window. Traffic of further pairs is left out.
 const maxPairs = 65536
 
 // Flow is one flow of a report.
@@ -36,29 +36,30 @@ type Flow struct {
 	began time.Time // of a burst
 }
 
-// Pair is what went from a host to another.
+// Pair is the traffic from one host to another.
 type Pair struct {
 	Src, Dst netip.Addr
 	Bytes    uint64 // payload that was acknowledged
 	// Begun and Ended count flows; EndedBytes is the payload of those that ended, Largest of one of them.
 	Begun, Ended, EndedBytes, Largest uint64
-	// Running is how many do now. Of bursts RunningBytes is what those of now have had so far, at RunningRate bytes a second.
+	// Running is the number of running flows. For bursts, RunningBytes is what the running ones have sent
+	// so far, at RunningRate bytes a second.
 	Running      int
 	RunningBytes uint64
 	RunningRate  float64
-	// Of the flow that was reported last.
+	// The following are of the flow reported last.
 	Weight   float64
 	Priority uint32
 	MaxQD    bool
 }
 
-// FanIn is the most hosts that began to send to a host together.
+// FanIn is the largest number of hosts that began to send to one host together.
 type FanIn struct {
 	Dst    netip.Addr
 	Degree int
 }
 
-// Traffic is what was seen within a time.
+// Traffic is the traffic seen within a time.
 type Traffic struct {
 	Since  time.Time // zero before the first report
 	Read   time.Time // of counters, when Counted was called last
@@ -79,7 +80,7 @@ type period struct {
 
 // Table keeps the traffic. It is safe for concurrent use; its zero value is ready.
 type Table struct {
-	// Together is within which time flows to one host begin that count as one fan-in, instead of the constant.
+	// Together replaces the constant Together.
 	Together time.Duration
 
 	mu        sync.Mutex
@@ -91,7 +92,7 @@ type Table struct {
 	began     map[netip.Addr]map[netip.Addr]time.Time // when a flow from a host to another began last, by destination
 }
 
-// Report takes all flows of a host. The first report of a host says only what runs.
+// Report takes all flows of a host. The first report of a host only says which flows run.
 func (t *Table) Report(host string, at time.Time, flows []Flow) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +136,7 @@ func (t *Table) report(host string, at time.Time, flows []Flow) {
 	t.flows[host] = running
 }
 
-// Gone forgets the flows and counts of a host that is not attached any more.
+// Gone forgets the flows and counts of a detached host.
 func (t *Table) Gone(host string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,7 +187,7 @@ func (t *Table) begin(k key, at time.Time) {
 	t.now.fans[k.dst.Addr()] = max(t.now.fans[k.dst.Addr()], len(from))
 }
 
-// forget drops the begins of flows to a host with which none can begin together any more.
+// forget drops the begins of flows to a host that are too old to count with new ones.
 func (t *Table) forget(dst netip.Addr, at time.Time) {
 	from := t.began[dst]
 	maps.DeleteFunc(from, func(_ netip.Addr, began time.Time) bool { return at.Sub(began) > cmp.Or(t.Together, Together) })

@@ -14,16 +14,17 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Kept is how many changes are kept, the newest.
+// Kept is the number of changes kept, the newest ones.
 const Kept = 32
 
-// MaxPredictions bounds those of a change, MaxTraffic the bytes of what describes their traffic.
+// MaxPredictions bounds the predictions of a change, MaxTraffic the bytes of the description of their
+// traffic.
 const (
 	MaxPredictions = 128
 	MaxTraffic     = 1000
 )
 
-// Counters is what switches and hosts have counted until a time.
+// Counters is the state of the switches' and hosts' counters at a time.
 type Counters struct {
 	at       time.Time
 	paused   map[string]time.Duration // by switch and port: of the class that its peer was paused for longest
@@ -32,7 +33,8 @@ type Counters struct {
 	ended    map[Sizes]Completions
 }
 
-// ReadCounters reads the counters from what switches show; ended is what hosts counted of flows, and is kept.
+// ReadCounters reads the counters from the switches' status. ended is the hosts' counts of completed
+// flows; it is kept, not copied.
 func ReadCounters(at time.Time, switches []*pb.SwitchStatus, ended map[Sizes]Completions) Counters {
 	c := Counters{at: at, paused: map[string]time.Duration{}, ended: ended}
 	for _, s := range switches {
@@ -87,7 +89,8 @@ func (c Counters) flows(measure string, before Counters, f Fabric) (float64, boo
 	return mean, sum.Flows > 0 && (kind == "fct" || kind == "slowdown")
 }
 
-// measured returns what was measured of a measure since before, in its unit, and false where nothing was.
+// measured returns the measured value of a measure since before, in its unit, and false if there is
+// none.
 func (c Counters) measured(measure string, before Counters, f Fabric) (float64, bool) {
 	elapsed := c.at.Sub(before.at)
 	if elapsed <= 0 {
@@ -153,8 +156,8 @@ func CheckPredictions(traffic string, list []*pb.Prediction) (field, text string
 	return "", ""
 }
 
-// Applied notes that a configuration is in force from now on, with what was predicted of it, which may be
-// nothing. What was measured of the one before is kept as it is now.
+// Applied records that a configuration is in force from now on, with its predictions, possibly none.
+// The measurements of the previous one are frozen.
 func (l *Predictions) Applied(generation uint64, traffic string, list []*pb.Prediction, now Counters, f Fabric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,8 +179,8 @@ func (l *Predictions) Applied(generation uint64, traffic string, list []*pb.Pred
 	l.list = l.list[max(0, len(l.list)-Kept):]
 }
 
-// List returns the changes, oldest first, with what was measured until now, or while they were in force.
-// generation is the one in force: others are over, whoever ended them.
+// List returns the changes, oldest first, with their measurements until now or until they ended.
+// generation is the one in force. All others have ended, whoever replaced them.
 func (l *Predictions) List(generation uint64, now Counters) []*pb.PredictedChange {
 	l.mu.Lock()
 	defer l.mu.Unlock()

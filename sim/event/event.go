@@ -38,13 +38,13 @@ const (
 // events of one time happen.
 type What uint32
 
-// Never is behind all that happens at a time.
+// Never is after every event of a time.
 const Never = What(math.MaxUint32)
 
 // Of returns what an event is.
 func Of(kind uint32, arg int32) What { return What(kind<<argBits | uint32(arg)) }
 
-// Kind returns the kind of what happens.
+// Kind returns the kind of the event.
 func (w What) Kind() uint32 { return uint32(w) >> argBits }
 
 // Arg returns its argument.
@@ -87,8 +87,8 @@ type node struct {
 	next int32
 }
 
-// NewQueue returns an empty queue whose wheel covers at least horizon: the time from scheduling
-// to happening that most events stay below.
+// NewQueue returns an empty queue whose wheel covers at least horizon. Most events should be scheduled
+// less than horizon ahead.
 func NewQueue(horizon units.Time) *Queue {
 	q := &Queue{shift: defaultShift, far: heap.New(Event.Before, func(Event, int) {})}
 	for q.shift < maxShift && units.Time(slots)<<q.shift < horizon {
@@ -139,7 +139,7 @@ func (q *Queue) insert(at units.Time, what What) {
 	}
 }
 
-// grow returns the number of a node that has not been used before.
+// grow returns the index of an unused node.
 func (q *Queue) grow() int32 {
 	if len(q.nodes) == 0 {
 		q.nodes = make([]node, 1, 1024)
@@ -171,8 +171,9 @@ func (q *Queue) Next(until units.Time) (Event, bool) {
 // Soon returns a time that no event is earlier than.
 func (q *Queue) Soon() units.Time { return q.soon }
 
-// Before reports whether the earliest event happens before another one. If so Take takes it; if not, the other
-// one, or one that has been scheduled before it, has to happen next: the queue may have moved on to its time.
+// Before reports whether the earliest event comes before another one, which the caller holds. If it
+// does, Take takes it. If not, the caller must handle its own event next, or one scheduled earlier
+// than it, because the queue may have advanced to its time.
 func (q *Queue) Before(at units.Time, what What) bool {
 	if len(q.keys) == 0 && (q.soon > at || !q.advance(at)) {
 		return false
@@ -180,7 +181,7 @@ func (q *Queue) Before(at units.Time, what What) bool {
 	return q.soon < at || q.soon == at && What(q.keys[len(q.keys)-1]) < what
 }
 
-// Take takes the earliest event, of which Before has said that it is next.
+// Take takes the earliest event. Before must have reported true.
 func (q *Queue) Take() Event {
 	n := len(q.keys) - 1
 	e := event(q.base, q.keys[n])
@@ -225,8 +226,8 @@ func (q *Queue) least(slot uint) uint64 {
 	return key
 }
 
-// advance makes the bucket of the wheel's earliest event the present one, which is empty, if that is due by
-// until, and not before, for others may come to be scheduled until then.
+// advance makes the bucket of the wheel's earliest event the present one, if it is due by until. The
+// present bucket must be empty. A later bucket stays, because events may still be scheduled before it.
 func (q *Queue) advance(until units.Time) bool {
 	if q.size == 0 {
 		return q.jump(until)
@@ -273,8 +274,8 @@ func (q *Queue) advance(until units.Time) bool {
 	return true
 }
 
-// order sorts the keys of a bucket, the last first. They come so, mostly: what was scheduled first is
-// at the end of the bucket's list.
+// order sorts the keys of a bucket, the last first. They are mostly in this order already, because the
+// event that was scheduled first is at the end of the bucket's list.
 func order(keys []uint64) {
 	if len(keys) > 64 {
 		slices.Sort(keys)
@@ -296,7 +297,7 @@ func (q *Queue) first() uint {
 	if w := q.used[slot/64] >> (slot % 64); w != 0 {
 		return slot + uint(bits.TrailingZeros64(w))
 	}
-	// The next word in use, cyclically; the present one's lower bits come last.
+	// The next word in use, cyclically. The lower bits of the present word come last.
 	word := (slot/64 + 1) % words
 	group := word / 64
 	s := q.sum[group] >> (word % 64) << (word % 64)
@@ -324,7 +325,7 @@ func (q *Queue) jump(until units.Time) bool {
 	return true
 }
 
-// draw moves the heap's events that the horizon has reached into the wheel.
+// draw moves the heap's events within the horizon into the wheel.
 func (q *Queue) draw() {
 	for q.reached() {
 		e := q.far.Remove(0)

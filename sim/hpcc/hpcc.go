@@ -93,7 +93,7 @@ func Flows(r io.Reader) ([]Flow, error) {
 	return flows, in.err
 }
 
-// IsFlows tells whether a file begins like one of flows: with a line of one number.
+// IsFlows reports whether a file begins like a file of flows: with a line of one number.
 func IsFlows(head []byte) bool {
 	in := newReader(strings.NewReader(string(head)))
 	if !in.more() || len(in.fields) != 1 {
@@ -103,7 +103,7 @@ func IsFlows(head []byte) bool {
 	return err == nil
 }
 
-// reader reads words one by one, whatever lines they are in. After its first error it returns zero values.
+// reader reads words one by one across lines. After its first error it returns zero values.
 type reader struct {
 	lines  *bufio.Scanner
 	line   int      // of the last word

@@ -9,12 +9,13 @@ import (
 	"github.com/headgate/headgate/internal/ecmp"
 )
 
-// ECMP makes the switches of a graph choose as real ones do: by what they hash of a flow.
+// ECMP makes the switches of a graph choose next hops by the hash of real switches.
 type ECMP struct {
 	Addresses []netip.Addr  // of nodes; switches have none
 	Seeds     []uint32      // of nodes; hosts have none
 	By        []ecmp.Fields // of nodes
-	// RoCEPort and MaxQDPort are UDP's, where flows go: those that carry maxQD to the second.
+	// RoCEPort and MaxQDPort are the UDP destination ports of flows: MaxQDPort for flows that carry maxQD,
+	// RoCEPort for the others.
 	RoCEPort, MaxQDPort uint16
 }
 
@@ -23,15 +24,15 @@ func (e *ECMP) Add(address netip.Addr, seed uint32, by ecmp.Fields) {
 	e.Addresses, e.Seeds, e.By = append(e.Addresses, address), append(e.Seeds, seed), append(e.By, by)
 }
 
-// Flow is what a path is chosen by.
+// Flow is the input of the choice of a path.
 type Flow struct {
-	// Hash stands for all that is not given.
+	// Hash stands for every field that is not given.
 	Hash uint64
 	// SrcPort and DstPort are UDP's, where the graph has an ECMP.
 	SrcPort, DstPort uint16
 }
 
-// choose returns the place of the next hop that a flow between two hosts takes at a node.
+// choose returns the index of the next hop that a flow between two hosts takes at a node.
 func (e *ECMP) choose(node, src, dst int, f Flow, hops int) int {
 	tuple := ecmp.Flow{
 		Src: e.Addresses[src], Dst: e.Addresses[dst], Protocol: 17, SrcPort: f.SrcPort, DstPort: f.DstPort,

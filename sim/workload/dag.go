@@ -24,9 +24,9 @@ type Stage struct {
 	Weight  float64 // of its flows, times the job's; 0 stands for 1
 }
 
-// Weigh sets the weight of each stage by how much is left of the job from it on, itself
-// included (Söze, §5.1.1): the number of stages on the longest path, or the bytes of the
-// path with most in parts of the job's last stage.
+// Weigh sets the weight of each stage by the work left in the job from it on, itself included (Söze,
+// §5.1.1): either the number of stages on the longest path, or the bytes of the path with the most, in
+// parts of the job's last stage.
 func Weigh(stages []Stage, bytes bool) error {
 	longest := make([]float64, len(stages))
 	for i := len(stages) - 1; i >= 0; i-- {

@@ -50,7 +50,7 @@ func (c *Chain) Done(s *sim.Sim, f *sim.FlowSpec) {
 	}
 }
 
-// start starts the flows of a stage, each so much later as its Start says.
+// start starts the flows of a stage. Each flow's Start is relative to now.
 func (st *stage) start(s *sim.Sim) error {
 	var later []sim.FlowSpec
 	for i := range st.flows {
@@ -82,12 +82,12 @@ func (c *Chain) Left() int {
 	return n
 }
 
-// Tags returns how many stages there have been so far: those made from now on have higher tags.
+// Tags returns the number of stages so far. Later stages have higher tags.
 func (c *Chain) Tags() int { return len(c.stages) - 1 }
 
-// Stage makes flows that no stage has yet one that waits for the stages of some tags, then for
-// a pause; their times count from there. Stages of their own wait too if they wait for none. It
-// returns what is to be started by whoever calls: nothing when there are stages to wait for.
+// Stage makes flows that have no stage yet one stage, which waits for the stages with the given tags
+// and then for a pause. The flows' times count from there. Stages within it wait too if they wait for
+// nothing else. It returns the flows that the caller must start, none if there are stages to wait for.
 func (c *Chain) Stage(flows []sim.FlowSpec, first int, after []int, pause units.Time) []sim.FlowSpec {
 	if c.Tags() == first && len(flows) > 0 { // plain flows
 		c.stage(flows, nil, 0)
@@ -121,8 +121,8 @@ func (c *Chain) Held(first int, fn func(flows []sim.FlowSpec)) {
 	}
 }
 
-// Jobs gives the jobs of plain flows of a generator, which count from 1, numbers that no other
-// has. The chain's own jobs have such numbers.
+// Jobs renumbers the jobs of a generator's plain flows, which count from 1, so that no job of the
+// chain has the same number.
 func (c *Chain) Jobs(flows []sim.FlowSpec) {
 	before := len(c.jobs) - 1
 	for i := range flows {

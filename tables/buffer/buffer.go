@@ -11,13 +11,13 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Tick is what the pipeline's clock counts in, on BMv2 and on the embedded switch.
+// Tick is the unit of the pipeline's clock, on BMv2 and on the embedded switch.
 const Tick = units.Microsecond
 
 // DefaultQuanta is the time of a PAUSE, in quanta of 512 bit times: the longest there is.
 const DefaultQuanta = 65535
 
-// Config is a policy and the ports that it is for.
+// Config is a policy with its ports.
 type Config struct {
 	// MMU is the policy. Its ports are ingress ports in the order of Numbers; its times are
 	// those of the switch's clock. LocalResume and DSH.Tick are set, since a pipeline has no
@@ -51,9 +51,9 @@ type Entry struct {
 	Action
 }
 
-// Entries is a policy as tables. A switch that is to change its policy while packets pass
-// inserts or modifies Tables first, then makes Policy the default action of table
-// ids.TableBufferPolicyName, then deletes what is not in Tables any more.
+// Entries are the tables of a policy. To change the policy while packets pass, insert or modify Tables
+// first, then make Policy the default action of table ids.TableBufferPolicyName, and last delete what
+// Tables no longer contains.
 type Entries struct {
 	Tables []Entry
 	Policy Action
@@ -112,8 +112,8 @@ func (c *Config) refresh(i int) uint64 {
 	return uint64(min((half+Tick-1)/Tick, ids.Unlimited))
 }
 
-// response returns after how long a PAUSE has stopped the peer of a port, in ticks: the time
-// of the bytes that its headroom is for.
+// response returns, in ticks, how long after a PAUSE the peer of a port has stopped: the time of the
+// bytes that its headroom is for.
 func (c *Config) response(i int) uint64 {
 	l := c.MMU.Link(i)
 	l.Cell = 0 // the wire has none
@@ -181,7 +181,7 @@ func (c *Config) estimates() bool {
 	return (k == headroom.DSH || k == headroom.DSHSPFC) && !c.MMU.DSH.NoSharedHeadroom
 }
 
-// check looks at what headroom allows and the pipeline does not.
+// check reports what package headroom allows and the pipeline cannot do.
 func (c *Config) check() error {
 	m := &c.MMU
 	if m.Buffer > maxBuffer {

@@ -25,7 +25,7 @@ func (t *Tables) Entries() []buffer.Entry {
 	for _, e := range t.logs.LogEntries(keyBits) {
 		add(ids.TableLog2TicksName, "ticks", e.Key, e.PrefixLen, ids.ActionSetLogTicksName, e.Result<<up)
 	}
-	// A logarithm of 0 is a queue that stands still, or a gradient of 1 and less.
+	// A logarithm of 0 means that the queue stands still or the gradient is at most 1.
 	add(ids.TableExp2Name, "log", 0, keyBits, ids.ActionSetGradientName, 0)
 	for _, e := range t.logs.ExpEntries(wholeBits) {
 		if int64(e.Result) >= t.limit {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Tick is that of the chip's clock.
+// Tick is the period of the chip's clock.
 const Tick = units.Nanosecond
 
 // Unit says in what the chip reports gradients: bytes per 2^Unit ticks, 4.096 µs. One g is
@@ -49,7 +49,7 @@ type Port struct {
 	Headroom units.Bytes // Φ, at which φ̂ is clamped; positive
 }
 
-// Config is what the chip is to estimate.
+// Config is the input of the chip's estimate.
 type Config struct {
 	Chip      string         // tofino1 or tofino2
 	Ports     []Port         // no number twice

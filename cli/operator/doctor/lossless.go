@@ -5,7 +5,8 @@ import (
 	"github.com/headgate/headgate/controller/feature/buffer"
 )
 
-// Lossless says what of the lossless classes of each switch does not do what it seems to.
+// Lossless reports settings of each switch's lossless classes that do not have the effect that they
+// seem to have.
 func Lossless(c *config.Config) (list []Finding) {
 	for i := range c.Switches {
 		s := &c.Switches[i]

@@ -32,7 +32,7 @@ func (r *Registry) Report(by Caller, host string, flows []Change) ([]Answer, err
 		r.audit.Stamp(entries[len(entries)-1:], err)
 	}
 
-	// What ended first, so that its weight is free for what began.
+	// Ended flows go first, so that their weight is free for new flows.
 	reported := make(map[Key]struct{}, len(flows))
 	for _, c := range flows {
 		reported[c.Key] = struct{}{}

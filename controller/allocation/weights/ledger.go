@@ -37,8 +37,8 @@ type Applied struct {
 	Flow     Flow
 }
 
-// Budget is what an application may hand out. As soon as any application is named, by the
-// configuration or by a budget that an operator set, those that nobody named get nothing.
+// Budget is the weight that an application may hand out. If the configuration or an operator's budget
+// names any application, applications without a name there get no weight.
 type Budget struct {
 	Application string `json:"application"`
 	Limit       Weight `json:"limit_millionths"`      // largest sum of weights, 0 for no limit

@@ -120,7 +120,7 @@ func (c Caller) entry(what, application string, k Key, previous Weight, value fl
 	}
 }
 
-// mayChange refuses a flow of somebody else; one that is not known is nobody's.
+// mayChange refuses a flow of another caller. An unknown flow belongs to nobody.
 func (c Caller) mayChange(f Flow) error {
 	if f.Weight == 0 || c.May(f.Application) {
 		return nil

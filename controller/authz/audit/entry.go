@@ -1,6 +1,6 @@
-// Package audit is the log of who changed what, and of what was refused: weights and budgets,
-// configurations, links and virtual priorities. An Entry is one line; a Log has the newest,
-// a Keeper makes them durable, and a File has all of them.
+// Package audit is the log of changes and refusals: weights and budgets, configurations, links and
+// virtual priorities. An Entry is one line. A Log has the newest entries, a Keeper makes them durable,
+// and a File has all of them. Start at Log.Append.
 package audit
 
 import (

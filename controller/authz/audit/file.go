@@ -33,7 +33,7 @@ type Head struct {
 	Hash [sha256.Size]byte
 }
 
-// String writes a head as it stands in the file that ends in .head.
+// String writes a head in the form of the file that ends in .head.
 func (m Head) String() string { return fmt.Sprintf("%020d %x\n", m.Seq, m.Hash) }
 
 // MarshalText writes a head on one line.
@@ -94,7 +94,7 @@ type File struct {
 	written atomic.Pointer[Head] // end, for whoever must not wait for mu
 }
 
-// Said is what a log says of the state file beside it.
+// Said is what a log says about the state file beside it.
 type Said struct {
 	State      Head   // when the last line was written; zero where no line says it
 	Generation uint64 // that was applied last, 0 for none
@@ -182,7 +182,7 @@ func (t *File) begin(known Head, log *slog.Logger) error {
 	return nil
 }
 
-// remember keeps what is of interest of a line that is there already.
+// remember keeps the needed parts of an existing line.
 func (t *File) remember(_, entry []byte) error {
 	t.recent.Push(string(entry))
 	t.said.Last = string(entry)
@@ -328,7 +328,8 @@ func (t *File) flush() error {
 	return t.writeHead()
 }
 
-// Export calls line for each line as it is now, and returns the content of the file with the head.
+// Export calls line for each line of a consistent snapshot. It returns the content of the file with
+// the head: the number and hash of the last line.
 func (t *File) Export(line func(text []byte) error) (head string, err error) {
 	t.mu.Lock()
 	end := t.end

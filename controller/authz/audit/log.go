@@ -59,7 +59,8 @@ type Log struct {
 	unkept *ring.Last[Entry] // what the keeper does not have: all entries where there is none
 }
 
-// New returns a log with what the keeper holds. The file gets what of that a crash kept from it.
+// New returns a log with the keeper's entries. Entries that a crash kept from the file are added to
+// it.
 func New(o Options) *Log {
 	l := &Log{keeper: o.Keeper, file: o.File, now: o.Now, slog: o.Log, unkept: NewRing(o.Limit)}
 	if l.now == nil {
@@ -144,7 +145,7 @@ func (l *Log) keep(entries []Entry) {
 // ErrNoFile says that no file has all lines.
 var ErrNoFile = errors.New("the controller keeps no audit log in a file: want controller.audit, or controller.state")
 
-// Export hands each line of the file to line, and returns what the file beside it says.
+// Export passes each line of the file to line, and returns the content of the head's file.
 func (l *Log) Export(line func(text []byte) error) (head string, err error) {
 	if l.file == nil {
 		return "", ErrNoFile

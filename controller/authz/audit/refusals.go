@@ -16,7 +16,7 @@ const maxKinds = 1000
 // kind is the common part of refusals that are summarised together.
 type kind struct{ who, what, subject string }
 
-// kindOf gives what was refused to an identity, or to whoever is at an address, by one method.
+// kindOf returns the kind of a refusal: the identity, or the address without one, and the method.
 func kindOf(e Entry) kind {
 	who := e.Identity
 	if who == "" {
@@ -32,8 +32,8 @@ func kindOf(e Entry) kind {
 	return k
 }
 
-// refusals counts. The first of a kind stands in the log as it is, those within the Window after it
-// as one line with their number, so that nobody can push others' lines out of the log.
+// refusals counts refusals. The first of a kind is logged as it is. Those within the Window after it
+// become one line with their number, so that nobody can push others' lines out of the log.
 type refusals struct {
 	record func(Entry) // what a Window has counted
 

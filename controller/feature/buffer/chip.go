@@ -61,7 +61,7 @@ func (l *chipLoop) Tick(ctx context.Context, now time.Time) error {
 	took := time.Since(began)
 	if err != nil {
 		l.next = now.Add(backOff * took)
-		// Nobody knows who is paused, and so nobody is a victim.
+		// Without pause counters no port is a victim, because nobody knows who is paused.
 		for _, p := range l.ports {
 			p.restart()
 		}

@@ -71,9 +71,9 @@ func (l *loop) Receive(now time.Time, m feature.Message) {
 	}
 }
 
-// returns takes a packet of a link's probes. The first after a silence says that the link works
-// again: the port's peer is told at once what is paused and what not, since one that was reset
-// has forgotten, and one that was not may have missed a RESUME.
+// returns handles a packet of a link's probes. The first one after a silence shows that the link works
+// again. The port's peer then gets the state of all classes at once, because a peer that was reset has
+// forgotten its PAUSE, and another one may have missed a RESUME.
 func (l *loop) returns(now time.Time, in *pipeline.PacketIn) {
 	if len(in.Payload) < 14 || binary.BigEndian.Uint16(in.Payload[12:]) != etherTypeLLDP || l.silence <= 0 {
 		return

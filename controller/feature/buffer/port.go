@@ -118,9 +118,9 @@ func (p *port) observe(now time.Time, r *pollreport.Report) {
 // pauseAge returns how long ago the port's PAUSE was sent last, as far as reports tell.
 func (p *port) pauseAge(now time.Time) time.Duration { return p.age + now.Sub(p.polled) }
 
-// heard takes what the MAC of a chip's port has counted since the last reading for the state
-// of the port: its classes that were paused at any time between. PFC frames tell of a pause
-// shorter than a microsecond, too; they do not tell the class.
+// heard reads the pause counters of a chip's MAC since the last reading and notes which classes were
+// paused at any time between. The counters of PFC frames show pauses shorter than a microsecond too,
+// but not their class.
 func (p *port) heard(now, last totals) {
 	p.Paused, p.PortPaused = 0, now.mac.PortFrames > last.mac.PortFrames
 	for c, d := range now.mac.Time {

@@ -31,7 +31,7 @@ const local = 7
 // minFrame is Ethernet's shortest frame without its check sequence.
 const minFrame = 60
 
-// probe is what a probe says: who sent it, out of which port.
+// probe is the content of a probe: its sender and the sender's port.
 type probe struct {
 	fabric string // up to 63 bytes, see config
 	node   string // up to 63 bytes

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/internal/p4msg"
 )
 
-// sweeper takes out what a loop has learned on a switch that has none any more. Learned
-// entries are nobody's wanted state, so nobody else would.
+// sweeper removes learned entries from a switch that has no loop any more. Learned entries are in no
+// desired state, so nothing else removes them.
 type sweeper struct {
 	sw     feature.Switch
 	tables []uint32

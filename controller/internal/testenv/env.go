@@ -168,7 +168,7 @@ func (s *Switch) Read(_ context.Context, requests ...*p4v1.Entity) ([]*p4v1.Enti
 	return s.Answer(requests), nil
 }
 
-// Shown returns a switch of a name with what a feature knows of it.
+// Shown returns the switch of a name with a feature's status of it.
 func Shown(f feature.Feature, sw string) view.Switch {
 	s := view.Switch{Name: sw, Status: &pb.FeatureStatus{}}
 	f.(feature.Monitor).Status(sw, s.Status)

@@ -40,8 +40,8 @@ func discover(ctx context.Context, c *session.Client, o Options, unreadable []st
 	return parts(o, tried)
 }
 
-// parts returns all capabilities: what features need, what was tried, and what the target is as far as
-// that was not tried.
+// parts returns all capabilities: the features' needs, what was tried out, and, for the rest, what the
+// kind of target has.
 func parts(o Options, tried []view.Capability) []view.Capability {
 	var list []view.Capability
 	for _, f := range o.Features {

@@ -33,9 +33,9 @@ var (
 // errNone is a switch without interfaces.
 var errNone = errors.New("it shows no interfaces")
 
-// Follow calls tell with all that a switch says of its ports, by number, whenever that changes, until
-// ctx ends or the switch ends the stream; it returns why. A switch that serves no gNMI costs one call.
-// The maps are tell's to keep.
+// Follow calls tell with the state of all ports of a switch, by number, whenever it changes. It
+// returns the reason when ctx ends or the switch ends the stream. A switch without gNMI costs one
+// call. tell may keep the maps.
 func Follow(ctx context.Context, conn grpc.ClientConnInterface, n Numbers, tell func(map[uint32]view.PortState)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

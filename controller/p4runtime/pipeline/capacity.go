@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Overflow says that an object of the program is too small for what shall stand in it.
+// Overflow says that an object of the program is too small for its entries.
 type Overflow struct {
 	Object string // full name of the table or action profile
 	Text   string // the arithmetic, such as "17000 entries of table t, which holds 16384"

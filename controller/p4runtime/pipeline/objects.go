@@ -51,8 +51,8 @@ type Objects struct {
 	Filters                                             []string // low-pass filters, which only BF Runtime knows
 }
 
-// Lacks returns what of some objects the program does not have, each with its kind, such
-// as "table ingress.admission.queue_limit".
+// Lacks returns those of some objects that the program does not have, each with its kind, such as
+// "table ingress.admission.queue_limit".
 func (p *Pipeline) Lacks(o Objects) []string {
 	var missing []string
 	lacks := func(kind string, want []string, has func(name string) bool) {

@@ -114,7 +114,7 @@ func (x *index[T]) build(kind string, list []T) error {
 	return nil
 }
 
-// find returns the object of that full name, or of that ending when only one has it.
+// find returns the object with that full name, or the only one whose name ends so.
 func (x *index[T]) find(name string) (v T, err error) {
 	if v, ok := x.byName[name]; ok {
 		return v, nil

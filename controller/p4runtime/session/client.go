@@ -180,7 +180,7 @@ func (c *Client) Push(ctx context.Context, p *pipeline.Pipeline) error {
 	if err != nil {
 		return fmt.Errorf("pushing the pipeline: %w", err)
 	}
-	// BMv2 answers OK to programs that it cannot run, so ask what came of it.
+	// BMv2 answers OK to programs that it cannot run, so ask for the result.
 	running, err := c.Compare(ctx, p)
 	if err == nil && running != Same {
 		err = fmt.Errorf("the switch took the pipeline, but does not run it")

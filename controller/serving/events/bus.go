@@ -1,5 +1,5 @@
-// Package events is the controller's bus: whoever has something to say publishes without
-// ever waiting, whoever listens has a bounded buffer and is told how much it missed.
+// Package events is the controller's event bus. Publishers never wait. Each subscriber has a bounded
+// buffer and learns how many events it missed. Start at Bus.
 package events
 
 import (

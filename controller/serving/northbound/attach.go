@@ -173,7 +173,7 @@ func receive(ctx context.Context, stream grpc.BidiStreamingServer[pb.HostReport,
 	return reports, ended
 }
 
-// attached is what one Attach stream knows of its host; only the stream's handler uses it.
+// attached is the state of one Attach stream. Only the stream's handler uses it.
 type attached struct {
 	service   *hostService
 	stream    grpc.BidiStreamingServer[pb.HostReport, pb.HostCommand]

@@ -25,7 +25,7 @@ import (
 // OUTCOME_UNKNOWN or NOT_MADE.
 const errorDomain = "headgate"
 
-// tells reports whether an error says what became of a change.
+// tells reports whether an error says if a change was made.
 func tells(err error) bool {
 	for _, d := range status.Convert(err).Details() {
 		if i, ok := d.(*errdetails.ErrorInfo); ok && i.GetDomain() == errorDomain {

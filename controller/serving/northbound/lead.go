@@ -41,8 +41,9 @@ func (l lead) tap(next tap.ServerInHandle) tap.ServerInHandle {
 	}
 }
 
-// unary is a grpc.UnaryServerInterceptor. The lease is looked at when the answer is there: what was read by then was
-// true by then. A change that was acknowledged is in the store, whoever leads, and what is unknown stays so.
+// unary is a grpc.UnaryServerInterceptor. It checks the lease when the answer is ready, because what
+// was read by then was true by then. An acknowledged change is in the store, whichever member leads,
+// and an unknown outcome stays unknown.
 func (l lead) unary(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if ofProcess(info.FullMethod) {
 		return next(ctx, in)

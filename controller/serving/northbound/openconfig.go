@@ -70,7 +70,7 @@ func (v *values) addPort(p view.Port) {
 	v.add(gnmi.OperStatus, operStatus[p.State], p.Number)
 }
 
-// addFeatures adds what the features know. What is not known has no value.
+// addFeatures adds the features' values. Unknown values are left out.
 func (v *values) addFeatures(s *pb.FeatureStatus) {
 	for _, p := range s.GetTelemetry().GetPorts() {
 		v.add(gnmi.OutOctets, p.GetTransmittedBytes(), p.GetPort())

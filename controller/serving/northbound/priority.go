@@ -128,8 +128,8 @@ func priorityStatus(err error) error {
 	return toStatus(err)
 }
 
-// sendChannels sends the channels of the flows that have not the one that their virtual
-// priority has now, and once for each reason why a flow gets none.
+// sendChannels sends every flow whose channel is out of date its new one. The reason why flows get no
+// channel is sent once for each reason.
 func (a *attached) sendChannels() error {
 	a.changed = a.service.priorities.Changed() // what comes later is for the next time
 	refused := map[string]string{}

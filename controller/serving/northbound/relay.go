@@ -52,9 +52,8 @@ type RelayOptions struct {
 	Wait  time.Duration // for a leader to be there; 0 means leaderWait
 }
 
-// Relay serves the API of a controller that does not lead. It answers calls about what the members share,
-// and hands the others on to the one that leads, which decides who may do what. So it does with calls that
-// it would refuse.
+// Relay serves the API of a standby. It answers calls about replicated state and hands the others on
+// to the leader, which decides who may do what. It also hands on calls that it would refuse.
 type Relay struct {
 	RelayOptions
 	grpc *grpc.Server

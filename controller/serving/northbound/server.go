@@ -52,14 +52,14 @@ type Backend interface {
 	Fabric() view.Fabric
 	// HostParameters returns what all hosts must agree on, always in one order.
 	HostParameters() []view.HostParameter
-	// Counted returns what switches count of the hosts that hang on them.
+	// Counted returns the flow counters of each host's first-hop switch.
 	Counted() []observed.Source
 	// Switches returns the state of each switch's session.
 	Switches() []view.Switch
 	// Switch is Switches for one; false when there is none of that name.
 	Switch(name string) (view.Switch, bool)
-	// SwitchSummaries is cheaper than Switches and Switch: the names and ports of the switch of a name, of all where
-	// it is "", and what features know of them where that is wanted.
+	// SwitchSummaries is cheaper than Switches and Switch. It returns the name and ports of one switch, or
+	// of all for "", and the features' status if it is wanted.
 	SwitchSummaries(name string, status bool) []view.Switch
 	// Plan says what Apply would do, and changes nothing; the notes say what can go wrong in the fabric
 	// as a whole, now and, where failures is more than 0, while up to so many more links fail. A

@@ -42,8 +42,8 @@ func record(ctx context.Context, l *audit.Log, e audit.Entry, err error) {
 	l.Record(e, err)
 }
 
-// change reads one request. One that names no flow goes into the audit log here, as the
-// registry never sees it.
+// change reads one request. A request without a flow is logged here, because the registry never sees
+// it.
 func (s *weightService) change(ctx context.Context, r *pb.SetWeightRequest) (weights.Change, error) {
 	k, err := keyFromProto(r.GetFlow())
 	if err != nil {

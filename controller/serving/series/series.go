@@ -38,8 +38,8 @@ type Flow struct {
 // Source is the part of the controller's core that is sampled.
 type Source interface {
 	Fabric() view.Fabric
-	// SwitchSummaries returns the names and ports of all switches where name is "", and, with status, what features know
-	// of them.
+	// SwitchSummaries returns the names and ports of all switches if name is "", and, with status, the
+	// features' status.
 	SwitchSummaries(name string, status bool) []view.Switch
 }
 
@@ -204,7 +204,7 @@ func (r *Recorder) adopt(f view.Fabric) {
 	}
 }
 
-// unknown makes room for so many values, of which none is known.
+// unknown makes room for that many values, all unknown.
 func unknown(values [][]float32, n int) {
 	for i := range values {
 		values[i] = make([]float32, n)
@@ -222,7 +222,7 @@ type reading struct {
 	pacc      *pb.PACCPort
 }
 
-// readings sorts a status by ports. What no poll has told since a moment is left out.
+// readings sorts a status by ports. Values that no poll has renewed since a time are left out.
 func readings(s *pb.FeatureStatus, since time.Time) map[uint32]*reading {
 	by := map[uint32]*reading{}
 	of := func(n uint32) *reading {

@@ -18,8 +18,8 @@ import (
 	"github.com/headgate/headgate/controller/config"
 )
 
-// leaderKey is before the keys of those who stand for election. The one with the lowest create
-// revision leads.
+// leaderKey is the prefix of the candidates' keys. The candidate with the lowest create revision
+// leads.
 const leaderKey = "/headgate/leader"
 
 // startWait is how long this member's etcd may take until it has joined a majority before the log

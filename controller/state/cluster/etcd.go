@@ -41,7 +41,7 @@ const maxChange = 2 * yamlnode.MaxText
 // etcdTxnOps is etcd's own default.
 const etcdTxnOps = 128
 
-// files are TLS by the cluster's files, nil without.
+// files returns the TLS configuration for etcd from the cluster's files, nil without them.
 func (o Options) files() *transport.TLSInfo {
 	t := o.Cluster.TLS
 	if t.CA == "" {
@@ -59,8 +59,7 @@ func (o Options) url(address string) url.URL {
 
 func (o Options) logger() *zap.Logger { return zap.New(&etcdLog{o.Log.With("of", "etcd")}) }
 
-// etcdLog is etcd's log. Its warnings are of interest to who looks closely; what it calls errors,
-// to everybody.
+// etcdLog is etcd's log. Its warnings are logged at level debug, its errors at level warn.
 type etcdLog struct{ to *slog.Logger }
 
 var etcdLevels = map[zapcore.Level]slog.Level{zapcore.WarnLevel: slog.LevelDebug, zapcore.ErrorLevel: slog.LevelWarn}

@@ -1,5 +1,5 @@
-// Package history knows which configurations were applied, by whom and why, and rolls back one
-// that must be confirmed and is not.
+// Package history keeps which configurations were applied, by whom and why, and rolls back one that
+// must be confirmed and is not. Start at Store.
 package history
 
 import (
@@ -57,7 +57,7 @@ func (n Note) Check(generation uint64) error {
 
 type noteKey struct{}
 
-// With hands a note to the apply that is called with the context.
+// With returns a context that carries n to Apply.
 func With(ctx context.Context, n Note) context.Context { return context.WithValue(ctx, noteKey{}, n) }
 
 // NoteOf returns the note of a context.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// ErrUnknown says of a change that it was made or will be, or was not: nobody knows yet.
+// ErrUnknown says that it is unknown whether a change was made, will be made, or was not.
 var ErrUnknown = errors.New("outcome unknown")
 
 // ErrNotLeader says that another controller leads, or will.
@@ -30,7 +30,7 @@ func (e *NotMadeError) Error() string {
 // Unwrap returns the store's error.
 func (e *NotMadeError) Unwrap() error { return e.Err }
 
-// Tells reports whether an error says what became of a change that a store did not acknowledge.
+// Tells reports whether an error says if a change that a store did not acknowledge was made.
 func Tells(err error) bool {
 	var not *NotMadeError
 	return errors.Is(err, ErrUnknown) || errors.As(err, &not)

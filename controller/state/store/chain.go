@@ -120,7 +120,8 @@ func isText(data []byte) bool {
 	return err == nil && len(data) > 8 && data[8] == ' '
 }
 
-// load adds what a file says, with a name for messages. Where it is damaged the contents have what comes before that.
+// load adds the content of a file. name is for messages. If the file is damaged, the content before
+// the damage is loaded.
 func (c *contents) load(name string, data []byte) (l chain, err error) {
 	if isText(data) {
 		l, _, err = c.read(name, bytes.NewReader(data))

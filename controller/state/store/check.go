@@ -151,7 +151,8 @@ func Restore(from, path string) (sum Summary, old string, err error) {
 		return sum, "", err
 	}
 	f := &file{path: path, sync: true, update: (*bolt.DB).Update}
-	// The summary of a backup has the number that it got: a change that it does not have may have it too.
+	// The summary of a backup keeps the number that it got, so a later change of the original may have the
+	// same number.
 	if f.end = l.before; l.records > l.summary || l.end.Seq == 0 {
 		f.end = l.end
 	}

@@ -100,7 +100,7 @@ func (r *record) check() error {
 	return nil
 }
 
-// contents is what a file says. Whoever has it locks.
+// contents is the content of a state file. Its user locks it.
 type contents struct {
 	history    []history.Entry // the configuration in force is the last
 	links      map[string]bool
@@ -182,7 +182,7 @@ func (c *contents) config() history.Entry {
 	return c.history[len(c.history)-1]
 }
 
-// change copies what is set and deletes what is zero.
+// change copies the fields that are set and deletes those that are zero.
 func change[K, V comparable](to, from map[K]V) {
 	var zero V
 	for k, v := range from {

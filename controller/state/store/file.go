@@ -223,7 +223,7 @@ func (f *file) tidy(state *contents) error {
 	return f.rewrite(state)
 }
 
-// rewrite puts a file that sums up the state in the place of the one that is there. That counts as a change.
+// rewrite replaces the file by one that contains only the state. This counts as a change.
 func (f *file) rewrite(state *contents) error {
 	texts, l, err := state.seal(f.end, f.log)
 	if err != nil {

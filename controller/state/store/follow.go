@@ -51,7 +51,7 @@ func (f *Follower) Read(ctx context.Context) (*Store, Position, error) {
 	return f.now, f.seen, err
 }
 
-// read reads what is new. Which journal is in force and what is new in that are of one revision.
+// read reads the new changes. The journal in force and its new changes are read at one revision.
 func (f *Follower) read(ctx context.Context) error {
 	r, err := f.lead.Client.Txn(ctx).Then(clientv3.OpGet(epochKey), f.next()).Commit()
 	if err != nil {

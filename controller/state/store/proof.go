@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/controller/authz/audit"
 )
 
-// LossError is a state file that is not the one that the audit log beside it knows.
+// LossError is a state file that does not match the audit log beside it.
 type LossError struct {
 	Path, Log string
 	Text      string // what is missing
@@ -40,8 +40,9 @@ func (s *Store) AuditLog() audit.Head {
 	return audit.Head{}
 }
 
-// Beside holds the file against the audit log that is beside it, before the first change. One that lacks changes which the log knows, or has others,
-// is a *LossError unless that is accepted. From then on each says how far the other is.
+// Beside compares the file with the audit log beside it, before the first change. A file that lacks
+// changes of the log, or has others, gives a *LossError unless the loss is accepted. From then on file
+// and log record each other's last entry.
 func (s *Store) Beside(log *audit.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

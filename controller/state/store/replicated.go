@@ -81,7 +81,7 @@ func OpenReplicated(ctx context.Context, l Lead, o Options) (*Store, error) {
 	return s, nil
 }
 
-// begin makes the first journal, with what a state file holds where there is one.
+// begin makes the first journal, with the content of a state file if there is one.
 func (j *replicated) begin(s *Store, file string) error {
 	if file == "" {
 		return j.compact(s.state)
@@ -176,8 +176,8 @@ func (j *replicated) tidy(state *contents) error {
 	return j.compact(state)
 }
 
-// compact writes the next journal with nothing but the state, and lets it take this one's place.
-// What a leader that did not come to the end of that has left is deleted first. What else is written is at the end.
+// compact writes the next journal with only the state and puts it in force. It first deletes the rest
+// of a compaction that an earlier leader did not finish. The operations of also come last.
 func (j *replicated) compact(state *contents, also ...clientv3.Op) error {
 	next := replicated{Lead: j.Lead, ctx: j.ctx, epoch: j.epoch + 1}
 	if err := j.write(clientv3.OpDelete(linePrefix(next.epoch), clientv3.WithPrefix())); err != nil {

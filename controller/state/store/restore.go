@@ -19,7 +19,7 @@ type RestoreError struct {
 	Has  Summary // what the cluster's state is
 }
 
-// Error says what is there and what can be done.
+// Error says what exists and what can be done.
 func (e *RestoreError) Error() string {
 	return fmt.Sprintf("--restore %s: it is refused, as the cluster has a state that did not begin with this file (%v): start the members without --restore to go on with that state; "+
 		"to begin with the file, stop all members, empty their folders, or delete /headgate/ in an etcd that others run, and start them with --restore", e.File, e.Has)

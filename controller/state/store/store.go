@@ -28,8 +28,8 @@ type Options struct {
 	// Restore is a state file that a journal in etcd begins with; empty for none. Where there is a
 	// journal it is not read: see CheckRestore.
 	Restore string
-	// AcceptLoss goes on with what can be read of a damaged file, or with one that lacks changes which the audit log
-	// knows. See Store.Loss.
+	// AcceptLoss continues with the readable part of a damaged file, or with a file that lacks changes of
+	// the audit log. See Store.Loss.
 	AcceptLoss bool
 }
 

@@ -63,8 +63,7 @@ func chipOf(name string) (*chip, error) {
 	return nil, wrong("chip", fmt.Sprintf("%q", name), Tofino1+" or "+Tofino2)
 }
 
-// up returns the cells that hold n bytes; what is guaranteed and what is headroom is
-// rounded up.
+// up returns the cells for n bytes. Guarantees and headroom are rounded up.
 func (c *chip) up(n units.Bytes) uint64 { return uint64((n + c.cell - 1) / c.cell) }
 
 // down returns the whole cells in n bytes; limits are rounded down.

@@ -21,7 +21,7 @@ type extra struct {
 	first bool // it has a class that another group needs
 }
 
-// observed is what the chip holds of what is wanted.
+// observed is the chip's state of the wanted rows.
 type observed struct {
 	pairs  []pair
 	extras []extra

@@ -6,10 +6,10 @@ import (
 	"github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt"
 )
 
-// phase is a step of an Apply. The order is such that at each step every lossless packet
-// that may come has headroom: what gives memory to headroom comes before what needs it,
-// and what takes memory from headroom after what needs less. A threshold that falls, or a
-// shared pool that shrinks, only pauses sooner.
+// phase is a step of an Apply. The steps are ordered so that every lossless packet has headroom at
+// each step: a step that frees memory for headroom precedes the step that needs it, and a step that
+// takes memory from headroom follows the step that reduces the need. A falling threshold or a
+// shrinking shared pool only pauses sooner.
 type phase uint8
 
 const (

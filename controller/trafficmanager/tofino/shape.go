@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// shape returns what the chip should hold. The error, a *units.FieldError, names what
-// is not valid or what the chip cannot express, and what is allowed.
+// shape returns the rows that the chip should hold. The error, a *units.FieldError, names what is
+// invalid or what the chip cannot express, and what is allowed.
 func shape(ch *chip, bridged units.Bytes, wanted trafficmanager.Config) (*settings, error) {
 	c := newConfig(wanted, bridged)
 	if err := c.check(ch); err != nil {
@@ -77,8 +77,8 @@ func others(ch *chip, ports int) uint64 {
 	return all - uint64(ports)*ch.guaranteed
 }
 
-// newPolicy turns a policy into the chip's terms. See package headroom for what is meant, and
-// doc.go for what is lost.
+// newPolicy translates a policy into the chip's terms. Package headroom defines the policies; doc.go
+// lists what the chip loses.
 func newPolicy(ch *chip, c *config) (*policy, error) {
 	m := c.MMU
 	if len(m.Ports) != len(c.Ports) {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// maxDelay bounds the times of a channel that are believed.
+// maxDelay bounds the times of a channel that a host accepts.
 const maxDelay = 1000 * units.Second
 
 // channelFromWire translates a channel for a path with a base round trip of its own; 0 takes
@@ -34,8 +34,8 @@ func channelFromWire(c *headgatev1.Channel, own units.Time) (channel.Channel, er
 	}, nil
 }
 
-// obeyChannel moves a flow to the channel that the controller gives its virtual priority. A
-// flow that is refused one is held: it must not take another's delays.
+// obeyChannel moves a flow to the channel of its virtual priority. A flow whose channel is refused is
+// held, because it must not use another priority's delays.
 func (a *attachment) obeyChannel(ctx context.Context, c *headgatev1.FlowChannel) error {
 	key, err := keyFromWire(c.GetFlow())
 	if err != nil {

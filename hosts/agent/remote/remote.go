@@ -1,6 +1,6 @@
-// Package remote attaches a host agent to the controller: it reports the host's flows and
-// obeys the weights and channels that come back, over api/headgate/v1's HostService, and attaches again
-// when the connection is lost.
+// Package remote attaches a host agent to the controller over api/headgate/v1's HostService. It
+// reports the host's flows, applies the weights and channels that come back, and attaches again after
+// a lost connection. Start at Run.
 package remote
 
 import (
@@ -41,27 +41,27 @@ func Of(do func(context.Context, func(*agent.Agent, units.Time)) error) Do {
 	}
 }
 
-// Options say whom to attach, and how. Do and Host must be set.
+// Options name the controller and the way to attach. Do and Host must be set.
 type Options struct {
 	Host string // name of the host in the fabric's configuration
 	Do   Do
 
-	// BaseRTT is the round trip of an empty path of the host's flows, from which their
-	// channels are counted; 0 takes what the controller assumes for the fabric.
+	// BaseRTT is the round trip of an empty path of the host's flows. Channels are counted from it; 0
+	// takes the controller's value for the fabric.
 	BaseRTT units.Time
 
-	// Adopt takes what all hosts of the fabric must agree on, when the host is attached and when it
-	// has changed; its error is logged. nil when the host knows it already.
+	// Adopt takes the parameters that all hosts of the fabric share, when the host attaches and when they
+	// change. Its error is logged. nil means that the host has them already.
 	Adopt func(ctx context.Context, p []*headgatev1.HostParameter) error
 
 	Interval time.Duration // between reports, 500 ms by default
-	// MinBackoff and MaxBackoff bound the pause before attaching again, 100 ms and 5 s by
-	// default. It doubles while attaching fails, and half of it is random.
+	// MinBackoff and MaxBackoff bound the pause before attaching again, 100 ms and 5 s by default. The
+	// pause doubles while attaching fails, and half of it is random.
 	MinBackoff, MaxBackoff time.Duration
 	Log                    *slog.Logger // none by default
 }
 
-// attachment is what outlives one stream. Run's goroutine owns it.
+// attachment is the state that outlives one stream. Run's goroutine owns it.
 type attachment struct {
 	opts   Options
 	client headgatev1.HostServiceClient
@@ -72,8 +72,8 @@ type attachment struct {
 	channels map[agent.FlowKey]*headgatev1.Channel // that flows were given
 }
 
-// Run keeps the host attached until ctx ends, and returns ctx's error; or the controller's, where it
-// says before it took any report that no attempt can succeed: it has no such host.
+// Run keeps the host attached until ctx ends and returns ctx's error. It returns the controller's
+// error if the controller says, before it took any report, that it has no such host.
 func Run(ctx context.Context, client headgatev1.HostServiceClient, opts Options) error {
 	if opts.Interval <= 0 {
 		opts.Interval = 500 * time.Millisecond
@@ -111,7 +111,7 @@ func Run(ctx context.Context, client headgatev1.HostServiceClient, opts Options)
 	}
 }
 
-// attach holds one stream until it ends. worked says that the controller took a report.
+// attach holds one stream until it ends. worked reports whether the controller took a report.
 func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -165,7 +165,7 @@ func (a *attachment) attach(ctx context.Context) (worked bool, err error) {
 	}
 }
 
-// firstError prefers the stream's own status to the io.EOF that Send gives for it.
+// firstError returns the stream's own status in place of the io.EOF of Send.
 func firstError(stream, send error) error {
 	if stream != nil {
 		return stream
@@ -173,8 +173,9 @@ func firstError(stream, send error) error {
 	return send
 }
 
-// obey takes the fabric's parameters, or sets the channel or weight that a command carries, now or when the flow starts. A flow whose
-// weight was refused is held until it is granted: a budget that hosts could ignore is none.
+// obey applies a command: the fabric's parameters, or a channel or weight, now or when the flow
+// starts. A flow whose weight was refused is held until the weight is granted, because otherwise hosts
+// could ignore budgets.
 func (a *attachment) obey(ctx context.Context, c *headgatev1.HostCommand) error {
 	if p := c.GetParameters(); p != nil {
 		if a.opts.Adopt == nil {

@@ -11,8 +11,8 @@ type NotificationPoint struct {
 	owed  bool       // a packet within it was marked
 }
 
-// Marked takes a packet that arrived marked, and reports whether to send a CNP now. When it
-// does not, Due says when.
+// Marked takes a packet that arrived marked and reports whether to send a CNP now. If not, Due says
+// when.
 func (n *NotificationPoint) Marked(now, gap units.Time) bool {
 	if now < n.until {
 		n.owed = true
@@ -22,7 +22,7 @@ func (n *NotificationPoint) Marked(now, gap units.Time) bool {
 	return true
 }
 
-// Due returns when Expired is to be called, units.MaxTime for never.
+// Due returns when to call Expired, units.MaxTime for never.
 func (n *NotificationPoint) Due() units.Time {
 	if !n.owed {
 		return units.MaxTime
@@ -33,7 +33,7 @@ func (n *NotificationPoint) Due() units.Time {
 // End returns the end of the window that the last CNP opened.
 func (n *NotificationPoint) End() units.Time { return n.until }
 
-// Expired reports whether the CNP that is owed is to be sent now.
+// Expired reports whether to send the deferred CNP now.
 func (n *NotificationPoint) Expired(now, gap units.Time) bool {
 	return n.owed && n.Marked(now, gap)
 }

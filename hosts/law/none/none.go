@@ -1,6 +1,5 @@
-// Package none is the absence of a congestion law: a flow sends at line rate until its
-// transport's own bounds stop it. It is the baseline that every law is compared with, and
-// what PFC is for.
+// Package none is the law that does nothing: a flow sends at line rate within the transport's own
+// bounds. It is the baseline for every law, and shows what PFC does alone.
 package none
 
 import (

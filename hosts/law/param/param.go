@@ -23,12 +23,12 @@ import (
 	"github.com/headgate/headgate/units"
 )
 
-// Value is what a parameter with a range may be. Times, amounts and rates carry units.
+// Value is the type of a parameter with a range. Times, amounts and rates carry units.
 type Value interface {
 	units.Time | units.Bytes | units.Rate | float64 | int
 }
 
-// Set is what a Visit does: one of fill, check and describe.
+// Set is the purpose of a Visit: fill, check or describe.
 type Set struct {
 	given  map[string]string
 	parsed map[string]any
@@ -56,7 +56,7 @@ type Info struct {
 	Doc     string
 }
 
-// Error is a parameter whose value is not allowed, or that there is not.
+// Error is a parameter with a value that is not allowed, or with an unknown name.
 type Error struct{ Name, Value, Text string }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s %s: %s", e.Name, e.Value, e.Text) }
@@ -81,7 +81,7 @@ func Parse(v Visitor, given map[string]string) (*Set, error) {
 	return s, s.err
 }
 
-// Fill gives every parameter its value: the one that was parsed, or its default.
+// Fill gives every parameter its parsed value or its default.
 func (s *Set) Fill(v Visitor) error {
 	t := Set{parsed: s.parsed, mode: fill}
 	v(&t)
@@ -115,8 +115,8 @@ func Describe(v Visitor) []Info {
 	return s.infos
 }
 
-// Under visits parameters whose names begin with a prefix, such as "under.", but for those that
-// whoever stands above decides: they cannot be set.
+// Under visits parameters whose names begin with a prefix, such as "under.". Those that the outer law
+// decides cannot be set.
 func (s *Set) Under(prefix string, v Visitor, decided ...string) {
 	before := *s
 	s.prefix, s.hidden = s.prefix+prefix, decided
@@ -124,13 +124,13 @@ func (s *Set) Under(prefix string, v Visitor, decided ...string) {
 	s.prefix, s.hidden = before.prefix, before.hidden
 }
 
-// Fills reports whether parameters are being given their values.
+// Fills reports whether the Visit sets parameters.
 func (s *Set) Fills() bool { return s.mode == fill }
 
-// Describes reports whether a Visit only tells what there is: values are of no flow.
+// Describes reports whether the Visit only describes parameters. Values are then of no flow.
 func (s *Set) Describes() bool { return s.mode == describe }
 
-// Given returns what Parse read for a parameter, nil when it was not given.
+// Given returns the parsed value of a parameter, nil if it was not given.
 func (s *Set) Given(name string) any { return s.parsed[name] }
 
 // Has reports whether a parameter was given.
@@ -153,7 +153,7 @@ func (s *Set) Fault(name string, value any, format string, args ...any) {
 	}
 }
 
-// Path visits what follows from the flow's path and cannot be set.
+// Path visits parameters that follow from the flow's path and cannot be set.
 func Path[T Value](s *Set, name string, v *T, value T, r Range) {
 	if s.mode != check {
 		*v = value
@@ -200,7 +200,7 @@ func Choice[T ~uint8](s *Set, name string, v *T, def T, words []string, doc stri
 	}
 }
 
-// describe adds a parameter that can be set, and parses what it is given as.
+// describe lists a parameter that can be set, and parses its given value.
 func (s *Set) describe(info Info, parse func(string) (any, error)) {
 	if slices.Contains(s.hidden, info.Name) {
 		return
@@ -217,7 +217,7 @@ func (s *Set) describe(info Info, parse func(string) (any, error)) {
 	}
 }
 
-// give gives a parameter the value that was parsed, or its default.
+// give sets a parameter to its parsed value or its default.
 func give[T any](s *Set, name string, v *T, def T) {
 	if s.mode == check {
 		return

@@ -19,7 +19,7 @@ const (
 	High                // all of it, and no probe before the start
 )
 
-// part returns by what the bandwidth-delay product is divided.
+// part returns the divisor of the bandwidth-delay product.
 func (l Level) part() units.Bytes {
 	switch l {
 	case High:
@@ -30,7 +30,7 @@ func (l Level) part() units.Bytes {
 	return 8
 }
 
-// NoLimit is the limit of a highest priority, which no other needs to stop.
+// NoLimit is the limit of the highest priority, which stops for no other.
 const NoLimit = units.MaxTime
 
 // Params are the parameters of a flow; Visit says what each is.
@@ -47,8 +47,8 @@ type Params struct {
 	StartNow      bool
 	Tolerance     units.Time
 	Filter        int
-	// Rand is where probes' random delays come from; must be set. Flows may share one that
-	// the same goroutine uses.
+	// Rand is the source of the probes' random delays and must be set. Flows may share one on the same
+	// goroutine.
 	Rand *rand.Rand
 
 	EveryRTT, NoCardinality bool // ablations
@@ -57,7 +57,7 @@ type Params struct {
 // bdp returns BaseBdp.
 func (p *Params) bdp() units.Bytes { return p.LineRate.In(p.BaseRTT) }
 
-// base returns the delay of an empty path, of the kind that decides.
+// base returns the delay of an empty path, of the kind that the law uses.
 func (p *Params) base() units.Time {
 	if p.OneWay > 0 {
 		return p.OneWay
@@ -65,8 +65,8 @@ func (p *Params) base() units.Time {
 	return p.BaseRTT
 }
 
-// Visit visits the parameters. The channel is the flow's, else the parameters target and
-// limit, which are above the base delay.
+// Visit visits the parameters. The channel is the flow's; otherwise the parameters target and limit
+// give it, counted above the base delay.
 func (p *Params) Visit(s *param.Set, f *law.Flow) {
 	param.Path(s, "line_rate", &p.LineRate, f.Rate, param.Above(0))
 	param.Path(s, "base_rtt", &p.BaseRTT, f.BaseRTT, param.Above(0))
@@ -145,8 +145,8 @@ type DelayLaw interface {
 // Steered is what PrioPlus sets in the law underneath. Windows and steps are bytes of
 // payload, in floating point so that steps of less than a byte add up.
 type Steered interface {
-	// OnDelay is the law's step (the paper's OriginalCC) for an acknowledgement with a
-	// delay. The Ack is valid until it returns.
+	// OnDelay is the law's step (the paper's OriginalCC) for an acknowledgement with a delay. The Ack is
+	// valid until OnDelay returns.
 	OnDelay(a *law.Ack, delay units.Time)
 	// SetTarget sets the delay to hold, and with it the kind of delay that OnDelay is
 	// given, round trip or one-way; base is that delay on an empty path. No target scaling

@@ -104,8 +104,7 @@ func (l *Law) increase(delay units.Time, trips int) {
 	}
 }
 
-// estimate is lines 8 to 10: what is in flight over the flow's own window is how many flows
-// share it (§4.3.1).
+// estimate is lines 8 to 10: #flow is the payload in flight over the flow's own window (§4.3.1).
 func (l *Law) estimate(delay units.Time) {
 	if !l.par.NoCardinality {
 		l.flows = max(l.flows, l.inFlight(delay)/max(l.under.Window(), estimateFloor*float64(l.par.MSS)))
@@ -114,8 +113,8 @@ func (l *Law) estimate(delay units.Time) {
 	l.setIncrease(0)
 }
 
-// countDownFlows is lines 16 and 17, and 31 and 32: a delay that stays at the base for
-// longer than a linear start by #flow flows takes says that there are fewer.
+// countDownFlows is lines 16 and 17, and 31 and 32: if the delay stays at the base for longer than a
+// linear start of #flow flows takes, there are fewer flows.
 func (l *Law) countDownFlows() {
 	if l.countDown > 0 {
 		l.countDown--
@@ -124,11 +123,10 @@ func (l *Law) countDownFlows() {
 	l.flows = max(1, l.flows/2)
 }
 
-// setIncrease makes W_AI the origin's over #flow, plus extra bytes.
+// setIncrease sets W_AI to the original over #flow, plus extra bytes.
 func (l *Law) setIncrease(extra float64) { l.under.SetIncrease(1/l.flows, extra) }
 
-// bound keeps the window from growing past what the target allows, and stops a flow whose
-// window is next to nothing.
+// bound keeps the window within what the target allows, and stops a flow whose window is nearly 0.
 func (l *Law) bound(now units.Time) {
 	w := l.under.Window()
 	if most := l.inFlight(l.par.Target); w > most {
@@ -139,8 +137,7 @@ func (l *Law) bound(now units.Time) {
 	}
 }
 
-// stop stops sending and schedules a probe (lines 11 and 23 to 25). A probe that has left
-// already will do.
+// stop stops sending and schedules a probe (lines 11 and 23 to 25). A probe in flight serves as well.
 func (l *Law) stop(now, delay units.Time) {
 	l.stopped = true
 	if !l.waiting {
@@ -174,8 +171,8 @@ func (l *Law) onProbeAnswer(a *law.Ack, delay units.Time) {
 	l.resume(a.SentSeq, a.Now)
 }
 
-// resume is lines 35 and 36. It does not start the count of delays beyond the limit anew, so that one
-// more stops a flow that comes back into a channel that is not its own.
+// resume is lines 35 and 36. It does not reset the count of delays beyond the limit, so one more stops
+// a flow that returns into another priority's channel.
 func (l *Law) resume(next uint64, now units.Time) {
 	l.stopped, l.dual, l.roundAt = false, false, now
 	l.round.Begin(next)
@@ -224,7 +221,7 @@ func (l *Law) SetChannel(target, limit units.Time) error {
 	return nil
 }
 
-// delay returns what the acknowledgement says of the kind of delay that decides.
+// delay returns the acknowledgement's delay of the kind that the law uses.
 func (l *Law) delay(a *law.Ack) units.Time {
 	switch {
 	case l.par.OneWay == 0:
@@ -240,7 +237,7 @@ func (l *Law) equalsBase(delay units.Time) bool { return delay <= l.base+l.par.T
 // roundTrip returns the round trip that a delay stands for.
 func (l *Law) roundTrip(delay units.Time) units.Time { return delay + l.par.BaseRTT - l.base }
 
-// inFlight returns the payload that is on a full path with a delay.
+// inFlight returns the payload in flight on a full path with a given delay.
 func (l *Law) inFlight(delay units.Time) float64 {
 	return float64(l.par.LineRate.In(l.roundTrip(delay)))
 }

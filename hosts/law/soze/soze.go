@@ -149,9 +149,8 @@ func (l *Law) SetWeight(w float64) error {
 // Weight returns the flow's weight.
 func (l *Law) Weight() float64 { return l.weight }
 
-// limited reports whether the flow leaves most of its allowance unused, because it has
-// nothing to send or another flow of its host has the NIC: what it sees then says nothing
-// about whether it may have more.
+// limited reports whether the flow leaves most of its allowance unused, because it has nothing to send
+// or another flow of its host uses the NIC. What it sees then does not show whether it may have more.
 func (l *Law) limited(a *law.Ack) bool {
 	byRate := float64(l.allow.Rate) * float64(a.RTT) * picobits
 	full := min(float64(l.allow.Window), byRate)
@@ -169,7 +168,7 @@ func (l *Law) gain() float64 {
 	return max(l.rest+l.target.delayLn(l.lnX), spacing) * l.target.inv
 }
 
-// apply turns the state into an allowance.
+// apply computes the allowance from the state.
 func (l *Law) apply() {
 	l.lnX = min(l.lnX, l.lnMax)
 	rate := l.weight * math.Exp(l.lnX)

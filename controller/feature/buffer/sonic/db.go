@@ -163,7 +163,7 @@ func members(key string) (ports []string, low, high int, ok bool) {
 	return strings.Split(names, ","), low, high, err == nil && err2 == nil && 0 <= low && low <= high && high < 64
 }
 
-// classList reads a list such as 3,4; false where it is none.
+// classList reads a list such as 3,4; false if it is not one.
 func classList(text string) (mask uint8, ok bool) {
 	if text == "" {
 		return 0, true

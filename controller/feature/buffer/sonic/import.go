@@ -23,7 +23,7 @@ type Imported struct {
 	Sections []byte
 	// Warnings name what the argument approximate of Import has changed.
 	Warnings []string
-	// Left names what the tables of buffers and classes have beside, with the reason why it is not taken.
+	// Left names the rows of buffer and class tables that are not imported, with the reason.
 	Left []string
 }
 
@@ -99,7 +99,7 @@ type at[T any] struct {
 	is   T
 }
 
-// same returns what is set everywhere, or, where that differs, what pick takes of it.
+// same returns the value that all rows have, or pick's choice if they differ.
 func same[T cmp.Ordered](r *importer, list []at[T], pick func([]T) T) T {
 	var all []T
 	for _, a := range list {

@@ -25,7 +25,7 @@ func (r *importer) take(table, key string, fields ...string) {
 	}
 }
 
-// left returns what is not taken of the known tables, a line for rows of which the same is left.
+// left returns the rows of known tables that are not imported, one line for rows with the same reason.
 func (r *importer) left() []string {
 	lines := r.notes
 	for _, table := range slices.Sorted(maps.Keys(known)) {

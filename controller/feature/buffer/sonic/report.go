@@ -28,7 +28,7 @@ func (r *report) add(path, format string, args ...any) {
 	r.faults = append(r.faults, yamlnode.Fault{Line: r.line(path), Field: path, Text: fmt.Sprintf(format, args...)})
 }
 
-// unlike says what the other side does not have, and what is nearest to it.
+// unlike names a value that the other side does not have, and the nearest one.
 func (r *report) unlike(path, is, want, nearest string) {
 	if r.approximate {
 		r.warnings = append(r.warnings, fmt.Sprintf("%s: is %s, want %s: %s as %s", path, is, want, r.done, nearest))

@@ -17,7 +17,7 @@ import (
 	pb "github.com/headgate/headgate/controller/trafficmanager/tofino/bfrt/bfrtpb"
 )
 
-// Options says whom a Client talks to, and about what.
+// Options name the server of a Client, the program and the device.
 type Options struct {
 	Address string // host:port
 	Device  uint32
