@@ -1,0 +1,135 @@
+package experiment
+
+import (
+	"math"
+	"regexp"
+	"testing"
+)
+
+// made is a report in which the pairs of a claim have made-up numbers, whatever runs would say.
+func (c *Claim) made(number func(i int) float64) *Report {
+	runs := map[string]*Outcome{}
+	set := func(r reference, v float64) {
+		o := runs[r.variant]
+		if o == nil {
+			o = &Outcome{Variant: r.variant, Seed: 1}
+			runs[r.variant] = o
+		}
+		o.Measures = append(o.Measures, Value{Name: r.measure, Value: v})
+	}
+	for _, r := range c.over {
+		set(r, 1)
+	}
+	for i, r := range c.of {
+		set(r, number(i))
+	}
+	r := &Report{}
+	for _, o := range runs {
+		r.Outcomes = append(r.Outcomes, o)
+	}
+	return r
+}
+
+// wrong are numbers that a claim must not agree with.
+func (c *Claim) wrong() (list []float64) {
+	beyond := func(v, by float64) float64 { return v + by*max(math.Abs(v), 1)/1000 }
+	if !math.IsNaN(c.paper) {
+		w := max(c.within*math.Abs(c.paper), 0.001)
+		list = append(list, beyond(c.paper+w, 1), beyond(c.paper-w, -1))
+		if c.over != nil && c.paper != 1 {
+			list = append(list, 1) // nothing differs
+		}
+	}
+	if !math.IsNaN(c.above) {
+		list = append(list, beyond(c.above, -1), c.above)
+	}
+	if !math.IsNaN(c.below) {
+		list = append(list, beyond(c.below, 1), c.below)
+	}
+	return list
+}
+
+var trendWords = regexp.MustCompile(`\b(rises|falls|grows|rise|fall|grow) (with|as)\b`)
+
+// TestClaimsCanFail gives each claim made-up results with which it must not agree: numbers beyond its tolerance or its bounds, no
+// difference where the paper has one, and the opposite of a trend. A claim about a buffer is of one that is limited, and one that something rises
+// is of more than two points.
+func TestClaimsCanFail(t *testing.T) {
+	for _, name := range Builtin() {
+		f, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		buffers := map[string]bool{}
+		for _, p := range f.Plans {
+			buffers[p.Variant] = p.Config.NewBuffer != nil
+		}
+		for i := range f.Claims {
+			c := f.Claims[i]
+			one := &File{Claims: []Claim{c}}
+			wrong := func(what string, number func(i int) float64) {
+				if j := one.Judge(c.made(number)); j[0].Verdict == Agrees {
+					t.Errorf("%s: %q agrees with %s", name, c.Name, what)
+				}
+			}
+			if c.Source == "" {
+				t.Errorf("%s: %q names no sentence or figure", name, c.Name)
+			}
+			if c.trend {
+				sign := 1.0
+				if math.IsNaN(c.above) {
+					sign = -1
+				}
+				wrong("the opposite trend", func(i int) float64 { return -sign * float64(i) })
+				wrong("no trend", func(int) float64 { return 1 })
+				continue
+			}
+			for _, v := range c.wrong() {
+				wrong(number(v), func(int) float64 { return v })
+			}
+			if trendWords.MatchString(c.Name) {
+				t.Errorf("%s: %q is of two points, want a trend along a line", name, c.Name)
+			}
+			for _, r := range c.of {
+				if lossOrPause(f, r) && !buffers[r.variant] {
+					t.Errorf("%s: %q is of a buffer without limit, which neither drops nor pauses", name, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// lossOrPause reports whether a measure is of what only a limited buffer does.
+func lossOrPause(f *File, r reference) bool {
+	for _, p := range f.Plans {
+		for _, me := range p.Measures {
+			if p.Variant == r.variant && me.Name == r.measure {
+				for _, what := range []string{"drops", "pauses", "pause_rate", "pause_time"} {
+					if me.meter == meters[what] {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// TestTrend: 1 for what always rises, −1 for what always falls, and seed by seed.
+func TestTrend(t *testing.T) {
+	c := Claim{trend: true, paper: math.NaN(), than: math.NaN(), above: 0.5, below: math.NaN()}
+	for _, x := range []string{"a", "b", "c", "d"} {
+		c.of = append(c.of, reference{x, "m"})
+	}
+	for _, tt := range []struct {
+		of   []float64
+		want float64
+	}{
+		{[]float64{1, 2, 3, 4}, 1}, {[]float64{4, 3, 2, 1}, -1}, {[]float64{1, 1, 1, 1}, 0}, {[]float64{1, 3, 2, 4}, 4.0 / 6}, {[]float64{1, math.NaN(), 3, 4}, math.NaN()},
+	} {
+		j := (&File{Claims: []Claim{c}}).Judge(c.made(func(i int) float64 { return tt.of[i] }))[0]
+		if math.IsNaN(tt.want) != (j.Ours == nil) || j.Ours != nil && math.Abs(*j.Ours-tt.want) > 1e-9 {
+			t.Errorf("%v: %s, want %g", tt.of, j.OursText(), tt.want)
+		}
+	}
+}
