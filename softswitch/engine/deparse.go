@@ -152,10 +152,10 @@ func (d *deparser) inPlace(p *Packet) bool {
 	if p.nPlaced < 0 {
 		return false
 	}
-	n := 0
+	n, w := 0, p.W
 	for i := range d.order {
 		e := &d.order[i]
-		if p.W[e.valid] == 0 && !e.h.Metadata {
+		if w[e.valid] == 0 && (e.plain || !e.h.Metadata) {
 			continue
 		}
 		if n >= p.nPlaced || p.placed[n].header != e.index || !e.plain {
