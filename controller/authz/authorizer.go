@@ -166,7 +166,7 @@ func (a *Authorizer) authenticate(ctx context.Context, method string) (context.C
 	}
 	within, cancel := context.WithTimeout(ctx, issuerWait)
 	defer cancel()
-	id, err := p.oidc.verify(within, bearer)
+	id, _, err := p.oidc.verify(within, bearer)
 	if err != nil {
 		return nil, a.refuse(Caller{Address: address}, method, codes.Unauthenticated, "the token is refused: "+err.Error())
 	}

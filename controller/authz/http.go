@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/internal/service"
@@ -22,19 +21,10 @@ func (a *Authorizer) Request(r *http.Request) (code int, why string) {
 		why := fmt.Sprintf("the host is %q: without TLS want localhost, or an address of loopback", r.Host)
 		return http.StatusForbidden, status.Convert(a.refuse(c, Metrics, codes.PermissionDenied, why)).Message()
 	}
-	if bearer, ok := bearerOf(metadata.MD{"authorization": r.Header["Authorization"]}); ok {
-		a.mu.Lock()
-		p := a.policy
-		a.mu.Unlock()
-		c.Identity, ok = Identity{}, false
+	if token, ok := tokenOf(r); ok {
+		c.Identity = Identity{}
 		if r.TLS != nil {
-			c.Identity, ok = p.static(bearer)
-		}
-		if !ok && r.TLS != nil && p.oidc != nil && a.limit(c, Metrics) == nil {
-			id, err := p.oidc.verify(r.Context(), bearer)
-			if err == nil {
-				c.Identity = id
-			}
+			c.Identity, _ = a.holder(r.Context(), c, token)
 		}
 	}
 	_, err := a.admit(r.Context(), c, Metrics)

@@ -3,13 +3,16 @@ package authz_test
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +24,9 @@ import (
 // issuer is a server of OpenID Connect with one key.
 type issuer struct {
 	*httptest.Server
-	key *rsa.PrivateKey
+	key    *rsa.PrivateKey
+	asked  url.Values            // of the login that was begun last
+	claims func() map[string]any // of the token that a login ends with
 }
 
 func newIssuer(t *testing.T, r *rig) *issuer {
@@ -39,10 +44,22 @@ func newIssuer(t *testing.T, r *rig) *issuer {
 		}
 	}
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
+		answer(w, map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "id_token_signing_alg_values_supported": []string{"RS256"}})
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: &key.PublicKey, KeyID: "k", Algorithm: "RS256", Use: "sig"}}})
+	})
+	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
+		i.asked = r.URL.Query()
+		http.Redirect(w, r, i.asked.Get("redirect_uri")+"?code=once&state="+i.asked.Get("state"), http.StatusFound)
+	})
+	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+		if r.PostFormValue("code") != "once" || i.asked.Get("code_challenge_method") != "S256" || base64.RawURLEncoding.EncodeToString(sum[:]) != i.asked.Get("code_challenge") {
+			http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
+			return
+		}
+		answer(w, map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": i.token(t, i.key, i.claims())})
 	})
 	i.Server = httptest.NewUnstartedServer(mux)
 	i.Config.ErrorLog = log.New(io.Discard, "", 0)

@@ -74,8 +74,8 @@ type provider struct {
 	OIDC
 	client *http.Client
 
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until the issuer has answered
+	mu     sync.Mutex
+	issuer *oidc.Provider // nil until it has answered
 }
 
 // issuerWait is how long an issuer may take.
@@ -97,40 +97,45 @@ func newProvider(o OIDC, dirs confine.Dirs) (*provider, error) {
 	return &provider{OIDC: o, client: &http.Client{Transport: t, Timeout: issuerWait}}, nil
 }
 
-// verify returns whose token it is.
-func (p *provider) verify(ctx context.Context, bearer string) (Identity, error) {
-	verifier, err := p.connect(oidc.ClientContext(context.WithoutCancel(ctx), p.client))
+// context is ctx for calls of the issuer, which do not end with it.
+func (p *provider) context(ctx context.Context) context.Context {
+	return oidc.ClientContext(context.WithoutCancel(ctx), p.client)
+}
+
+// verify returns whose token it is, and the nonce of the login that asked for it.
+func (p *provider) verify(ctx context.Context, bearer string) (id Identity, nonce string, err error) {
+	issuer, err := p.connect(ctx)
 	if err != nil {
-		return Identity{}, fmt.Errorf("the issuer of tokens does not answer: %w", err)
+		return id, "", fmt.Errorf("the issuer of tokens does not answer: %w", err)
 	}
-	t, err := verifier.Verify(ctx, bearer)
+	t, err := issuer.Verifier(&oidc.Config{ClientID: p.Audience}).Verify(p.context(ctx), bearer)
 	if err != nil {
-		return Identity{}, err
+		return id, "", err
 	}
 	claims := map[string]any{}
 	if err := t.Claims(&claims); err != nil {
-		return Identity{}, err
+		return id, "", err
 	}
 	name, _ := claims[p.Claim].(string)
 	if name == "" {
-		return Identity{}, fmt.Errorf("the token has no claim %s", p.Claim)
+		return id, "", fmt.Errorf("the token has no claim %s", p.Claim)
 	}
 	// OpenID Connect Core 1.0, section 5.7: an address is no proof of who has it.
 	if verified, _ := claims["email_verified"].(bool); p.Claim == "email" && !verified {
-		return Identity{}, errors.New("the token's email is not verified")
+		return id, "", errors.New("the token's email is not verified")
 	}
-	return Identity{Name: "oidc:" + name}, nil
+	return Identity{Name: "oidc:" + name}, t.Nonce, nil
 }
 
-func (p *provider) connect(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+func (p *provider) connect(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.verifier == nil {
-		issuer, err := oidc.NewProvider(ctx, p.Issuer)
+	if p.issuer == nil {
+		issuer, err := oidc.NewProvider(p.context(ctx), p.Issuer)
 		if err != nil {
 			return nil, err
 		}
-		p.verifier = issuer.Verifier(&oidc.Config{ClientID: p.Audience})
+		p.issuer = issuer
 	}
-	return p.verifier, nil
+	return p.issuer, nil
 }

@@ -211,10 +211,6 @@ func (d *daemon) acceptLoss(lost error, generation uint64) {
 func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.Registry, saved history.Entry) error {
 	core := d.core
 	collector := metrics.NewCollector(metrics.Options{Source: core, Weights: d.registry, Events: core.Events(), Samples: core.Samples(), HostAlarms: core.HostAlarms})
-	handler, err := metrics.Handler(collector, metrics.HandlerOptions{Ready: d.ready, Allow: d.authorizer.Request, Leads: d.leads, Pages: web.Handler(core, d.Log), Log: d.Log})
-	if err != nil {
-		return err
-	}
 	if err := d.begin(ctx, saved); err != nil {
 		return err
 	}
@@ -223,6 +219,13 @@ func (d *daemon) serve(ctx context.Context, l *listeners, priorities *priority.R
 		Backend: core, History: d.history, Weights: d.registry, Priorities: priorities, Audit: d.audit, Conduct: core.Conduct(), Events: core.Events(), Samples: core.Samples(),
 		Authorizer: d.authorizer, TLS: l.tls, MembersTLS: d.members, Log: d.Log,
 	})
+	handler, err := metrics.Handler(collector, metrics.HandlerOptions{
+		Ready: d.ready, Allow: d.authorizer.Request, Leads: d.leads, Log: d.Log,
+		Pages: web.Data(web.API{Fabric: api.Fabric, Hosts: api.Hosts, Events: core.Events()}, d.Log), Free: web.Files(d.authorizer.Login()),
+	})
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ended(ctx, core.Run(ctx)) })
 	group.Go(func() error { return api.Serve(ctx, l.api...) })

@@ -24,8 +24,10 @@ type HandlerOptions struct {
 	// Ready says for /readyz whether the parts of the process and all that it drives work; nil has no parts.
 	// /healthz says that the process answers: a restart cures nothing else.
 	Ready func() []Check
-	// Pages serves every other path, for those who may see the metrics; nil has none.
+	// Pages serves what is below /api/, for those who may see the metrics; nil has none.
 	Pages http.Handler
+	// Free serves every other path, for everyone; nil has none.
+	Free http.Handler
 	// Allow says with a status of HTTP who may see more than that all is well, or is not: 200 for
 	// yes. nil: everyone.
 	Allow func(*http.Request) (code int, why string)
@@ -67,7 +69,10 @@ func Handler(c prometheus.Collector, o HandlerOptions) (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", o.verdict(nil))
 	mux.HandleFunc("GET /readyz", o.verdict(o.Ready))
 	if o.Pages != nil {
-		mux.Handle("GET /", o.allowed(o.Pages))
+		mux.Handle("GET /api/", o.allowed(o.Pages))
+	}
+	if o.Free != nil {
+		mux.Handle("/", o.Free)
 	}
 	return mux, nil
 }

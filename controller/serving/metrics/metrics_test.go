@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -189,12 +190,17 @@ func TestHealthAndPages(t *testing.T) {
 	if code, _ := scrape(t, h, "/"); code != http.StatusNotFound {
 		t.Errorf("pages that were not given: %d", code)
 	}
-	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a page") })
-	if h, err = Handler(c, HandlerOptions{Pages: pages}); err != nil {
+	says := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+	}
+	nobody := func(*http.Request) (int, string) { return http.StatusUnauthorized, "who are you" }
+	if h, err = Handler(c, HandlerOptions{Pages: says("data"), Free: says("a page"), Allow: nobody}); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := scrape(t, h, "/"); code != http.StatusOK || text != "a page" {
-		t.Errorf("/: %d %q", code, text)
+	for path, want := range map[string]string{"/": "200 a page", "/login": "200 a page", "/api/fabric": "401 who are you\n", "/metrics": "401 who are you\n"} {
+		if code, text := scrape(t, h, path); fmt.Sprint(code, " ", text) != want {
+			t.Errorf("%s: %d %q, want %q", path, code, text, want)
+		}
 	}
 	if code, text := scrape(t, h, "/healthz"); code != http.StatusOK || text != "ok\n" {
 		t.Errorf("healthz beside pages: %d %q", code, text)

@@ -1,10 +1,11 @@
-// Package web serves a page that shows the fabric: its topology with queues, pauses, victims and
-// switches' states as they are now, what a click on one of them explains, and the last events. It only
+// Package web serves a page that shows the fabric: its topology with loads, queues, pauses, victims and switches' states as
+// they are now and in the last ten minutes, flows beside their shares, events, and what was applied. The page only
 // reads, and all of it is in the binary.
 package web
 
 import (
 	"cmp"
+	"context"
 	"embed"
 	"encoding/json"
 	"io/fs"
@@ -12,6 +13,9 @@ import (
 	"net/http"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
@@ -20,72 +24,127 @@ import (
 	"github.com/headgate/headgate/controller/view"
 )
 
-// Source is what is shown.
-type Source interface {
-	Fabric() view.Fabric
-	Switches() []view.Switch
-	Events() *events.Bus[view.Event]
+// API is the part of the controller's API that the page shows.
+type API struct {
+	Fabric pb.FabricServiceServer
+	Hosts  pb.HostServiceServer
+	Events *events.Bus[view.Event]
 }
 
 //go:embed page
 var page embed.FS
 
-// state is what the page reads twice a second: the API's messages as JSON.
+// recentEvents is how many events the page shows at most.
+const recentEvents = 200
+
+// state is what the page reads every second: the API's messages as JSON.
 type state struct {
 	Time     time.Time         `json:"time"`
 	Fabric   json.RawMessage   `json:"fabric"` // without its configuration
 	Switches []json.RawMessage `json:"switches"`
-	Events   []json.RawMessage `json:"events"` // the last, newest last
+	Reports  []json.RawMessage `json:"reports"` // of the attached hosts
+	Events   []json.RawMessage `json:"events"`  // the last, newest last
 }
 
-// Handler serves the page at / and what it shows at /fabric.json.
-func Handler(src Source, log *slog.Logger) http.Handler {
+// Files serves the page's files at / and, below /login and /logout, what login does. They say nothing of the fabric.
+func Files(login http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		panic(err) // the folder is embedded
 	}
-	mux.Handle("GET /", secured(http.FileServerFS(files)))
-	mux.HandleFunc("GET /fabric.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		s, err := now(src)
-		if err == nil {
-			err = json.NewEncoder(w).Encode(s)
-		}
-		if err != nil {
-			log.Debug("a browser got no answer", "error", err)
-		}
+	mux.Handle("/", http.FileServerFS(files))
+	mux.Handle("/login", login)
+	mux.Handle("/login/", login)
+	mux.Handle("/logout", login)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; form-action 'self'")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		mux.ServeHTTP(w, r)
 	})
+}
+
+// Data serves what the page shows: the state at /api/fabric, and GetSeries and ListHistory, whose requests are JSON in the
+// parameter request, at /api/series and /api/history.
+func Data(api API, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/fabric", func(w http.ResponseWriter, r *http.Request) {
+		s, err := api.now(r.Context())
+		answer(w, log, s, err)
+	})
+	mux.HandleFunc("GET /api/series", method(log, &pb.GetSeriesRequest{}, api.Fabric.GetSeries))
+	mux.HandleFunc("GET /api/history", method(log, &pb.ListHistoryRequest{}, api.Fabric.ListHistory))
 	return mux
 }
 
-// secured lets the page load nothing from elsewhere.
-func secured(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		h.ServeHTTP(w, r)
-	})
+// method serves a method of the API; empty is a request of its type.
+func method[Q, A proto.Message](log *slog.Logger, empty Q, call func(context.Context, Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		request := proto.Clone(empty).(Q)
+		if text := r.FormValue("request"); text != "" {
+			if err := protojson.Unmarshal([]byte(text), request); err != nil {
+				answer(w, log, nil, status.Errorf(codes.InvalidArgument, "request: %v", err))
+				return
+			}
+		}
+		m, err := call(r.Context(), request)
+		var text json.RawMessage
+		if err == nil {
+			text, err = pb.JSON(m)
+		}
+		answer(w, log, text, err)
+	}
+}
+
+// answer writes what a request gets.
+func answer(w http.ResponseWriter, log *slog.Logger, v any, err error) {
+	w.Header().Set("Cache-Control", "no-store")
+	if err != nil {
+		code := http.StatusInternalServerError
+		switch status.Code(err) {
+		case codes.InvalidArgument:
+			code = http.StatusBadRequest
+		case codes.NotFound:
+			code = http.StatusNotFound
+		}
+		http.Error(w, status.Convert(err).Message(), code)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		log.Debug("a browser got no answer", "error", err)
+	}
 }
 
 // now gathers the state. Lists are never null, so that the page need not ask.
-func now(src Source) (s state, err error) {
+func (a API) now(ctx context.Context) (s state, err error) {
 	message := func(m proto.Message) json.RawMessage {
 		text, failed := pb.JSON(m)
 		err = cmp.Or(err, failed)
 		return text
 	}
-	f := northbound.FabricToProto(src.Fabric())
-	f.Config = ""
-	s = state{Time: time.Now(), Fabric: message(f), Switches: []json.RawMessage{}, Events: []json.RawMessage{}}
-	for _, sw := range src.Switches() {
-		s.Switches = append(s.Switches, message(northbound.SwitchToProto(sw)))
+	fabric, err := a.Fabric.GetFabric(ctx, &pb.GetFabricRequest{})
+	if err != nil {
+		return s, err
 	}
-	sub := src.Events().Subscribe(events.Options[view.Event]{Recent: 200})
-	defer sub.Close()
-	list, _ := sub.Take()
-	for _, e := range list {
+	switches, err := a.Fabric.ListSwitches(ctx, &pb.ListSwitchesRequest{})
+	if err != nil {
+		return s, err
+	}
+	flows, err := a.Hosts.ListFlows(ctx, &pb.ListFlowsRequest{})
+	if err != nil {
+		return s, err
+	}
+	fabric.Config = ""
+	s = state{Time: time.Now(), Fabric: message(fabric), Switches: []json.RawMessage{}, Reports: []json.RawMessage{}, Events: []json.RawMessage{}}
+	for _, sw := range switches.GetSwitches() {
+		s.Switches = append(s.Switches, message(sw))
+	}
+	for _, r := range flows.GetHosts() {
+		s.Reports = append(s.Reports, message(r))
+	}
+	for _, e := range a.Events.Recent(recentEvents, nil) {
 		s.Events = append(s.Events, message(northbound.EventToProto(e)))
 	}
 	return s, err
