@@ -27,7 +27,10 @@ func NewRoot() *cobra.Command {
 		Short: "Lossless, fast data-centre fabrics: P4 switches, their controller and end-host congestion laws",
 		Long: `Headgate keeps lossless data-centre fabrics lossless and fast. It is a P4 pipeline for
 programmable switches, a daemon that drives them over P4Runtime, the end-host congestion
-laws that go with it, and an embedded switch so that all of it runs on a laptop.`,
+laws that go with it, and an embedded switch so that all of it runs on a laptop.
+
+The exit code is 0 on success, 1 on an error, 2 for a plan with changes, 3 for a run that is invalid, and 130 after
+Ctrl-C.`,
 		Version: version.String(),
 	}
 	command.AddServerFlags(root)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -318,5 +319,18 @@ func TestProbesWaitForNoWrite(t *testing.T) {
 			t.Error(err)
 		}
 		<-noted
+	}
+}
+
+// TestNeverReached: of a switch that nobody ever reached it is not said that its process has ended.
+func TestNeverReached(t *testing.T) {
+	for reached, want := range map[bool]string{false: "never reached: nothing listens", true: "its process has ended"} {
+		var got string
+		m := newLinkMonitor(func(e view.Event) { got = e.Message }, nil)
+		c := &config.Config{Switches: []config.Switch{{Name: "s"}}, Controller: config.Controller{UnreachableAfter: time.Second}}
+		m.evaluate(c, map[string]device.Health{"s": {Known: true, Gone: true, Reached: reached}}, time.Unix(1000, 0))
+		if !strings.Contains(got, want) {
+			t.Errorf("reached %v: %q, want %q", reached, got, want)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func getLinks(ctx context.Context, e *env) error {
 		}
 		row(w, append(head, "REASON")...)
 		for _, l := range r.GetLinks() {
-			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), portState(l.GetState())}
+			cells := []any{endpoint(l.GetA()), endpoint(l.GetB()), units.Rate(l.GetRateBps()), nanoseconds(l.GetDelayNs()), word(l.GetState())}
 			if e.Wide {
 				cells = append(cells, addresses[l.GetA().GetNode()], addresses[l.GetB().GetNode()])
 			}
@@ -97,7 +97,7 @@ func getSwitches(ctx context.Context, e *env) error {
 		row(w, head...)
 		for _, s := range r.GetSwitches() {
 			cells := []any{
-				s.GetName(), s.GetDeviceId(), s.GetAddress(), state(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
+				s.GetName(), s.GetDeviceId(), s.GetAddress(), word(s.GetState()), e.ago(s.GetSince()), s.GetEntries(), s.GetReconciles(),
 				countUp(s.GetPorts()), s.GetError(),
 			}
 			if e.Wide {
@@ -125,12 +125,10 @@ func countUp[P interface{ GetState() pb.PortStatus_State }](ports []P) string {
 	}
 }
 
-func portState(s pb.PortStatus_State) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
-}
-
-func state(s pb.SwitchStatus_State) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
+// word is a value of an enumeration for people: STATE_UP is "up".
+func word(v fmt.Stringer) string {
+	_, name, _ := strings.Cut(v.String(), "_")
+	return strings.ToLower(name)
 }
 
 // getFlows shows what the hosts last reported.

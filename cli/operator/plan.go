@@ -98,7 +98,7 @@ var signs = map[pb.Change_Kind]string{pb.Change_KIND_INSERT: "+", pb.Change_KIND
 func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 	count := map[pb.Change_Kind]int{}
 	touched := 0
-	drawNotes(w, "", r.GetNotes())
+	drawNotes(w, r)
 	if own := r.GetController(); len(own) > 0 {
 		_, _ = fmt.Fprintln(w, "controller:")
 		drawChanges(w, own, most)
@@ -112,11 +112,8 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 		}
 		if s.GetUnreachable() != "" {
 			_, _ = fmt.Fprintf(w, "%s: cannot be read, so this is against an empty switch, %d to insert: %s\n", command.Clean(s.GetName()), len(s.GetChanges()), command.Clean(s.GetUnreachable()))
-		} else if len(s.GetChanges())+len(s.GetNotes()) > 0 {
+		} else if len(s.GetChanges()) > 0 { // of one that cannot be read they are all that it would have
 			_, _ = fmt.Fprintf(w, "%s:\n", command.Clean(s.GetName()))
-		}
-		drawNotes(w, "  ", s.GetNotes())
-		if s.GetUnreachable() == "" { // else all that it would have, which hides what is known
 			drawChanges(w, s.GetChanges(), most)
 		}
 	}
@@ -128,9 +125,23 @@ func drawPlan(w io.Writer, file string, r *pb.PlanConfigResponse, most int) {
 		count[pb.Change_KIND_INSERT], count[pb.Change_KIND_MODIFY], count[pb.Change_KIND_DELETE], touched, units.Count(len(r.GetSwitches()), "switch"), units.Count(len(r.GetController()), "change"))
 }
 
-func drawNotes(w io.Writer, indent string, notes []string) {
-	for _, n := range notes {
-		_, _ = fmt.Fprintf(w, "%s! %s\n", indent, command.Clean(n))
+// drawNotes lists what an operator should know of the fabric, and of switches, once where it is the same for several.
+func drawNotes(w io.Writer, r *pb.PlanConfigResponse) {
+	for _, n := range r.GetNotes() {
+		_, _ = fmt.Fprintf(w, "! %s\n", command.Clean(n))
+	}
+	var order []string
+	of := map[string]*column{}
+	for _, s := range r.GetSwitches() {
+		for _, n := range s.GetNotes() {
+			if of[n] == nil {
+				order, of[n] = append(order, n), &column{}
+			}
+			of[n].switches = append(of[n].switches, s.GetName())
+		}
+	}
+	for _, n := range order {
+		_, _ = fmt.Fprintf(w, "! %s: %s\n", command.Clean(of[n].head()), command.Clean(n))
 	}
 }
 
@@ -160,7 +171,7 @@ func drawChanges(w io.Writer, list []*pb.Change, most int) {
 // drawHolds shows how much each table of empty switches would hold. Switches that hold the same much are one.
 func drawHolds(w io.Writer, file, why string, r *pb.PlanConfigResponse) {
 	_, _ = fmt.Fprintf(w, "%s has no faults. This is what empty switches would get (%s):\n\n", command.Clean(file), command.Clean(why))
-	drawNotes(w, "", r.GetNotes())
+	drawNotes(w, r)
 	row(w, "SWITCHES", "TABLE", "ENTRIES", "SIZE", "USED")
 	var order []string
 	tables, groups := map[string][]*pb.TableUse{}, map[string]*column{}

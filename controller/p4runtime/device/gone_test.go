@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/controller/config"
@@ -35,6 +36,14 @@ func TestGone(t *testing.T) {
 		handler{d}.Role(tt.role, tt.why)
 		if got := d.Health().Gone; got != tt.want {
 			t.Errorf("%v, %v (%v): gone is %v, want %v", tt.target, tt.role, tt.why, got, tt.want)
+		}
+		if never := strings.HasPrefix(d.Status().Err, "never reached: "); never != (tt.role == session.Disconnected) {
+			t.Errorf("%v, %v (%v): %q", tt.target, tt.role, tt.why, d.Status().Err)
+		}
+		handler{d}.Role(session.Backup, nil)
+		handler{d}.Role(session.Disconnected, refused)
+		if text := d.Status().Err; strings.HasPrefix(text, "never") || !d.Health().Reached {
+			t.Errorf("a switch that was reached: %q", text)
 		}
 	}
 }
