@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	p4configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -148,10 +147,10 @@ func tables(ctx context.Context, t *target, args []string) error {
 		}
 		list = append(list, one)
 	}
-	if t.Format != command.Table {
-		return t.Value(list, nil)
-	}
-	w := tabwriter.NewWriter(t.Out, 0, 0, 2, ' ', 0)
+	return t.Value(list, func(w io.Writer) { drawTables(w, list) })
+}
+
+func drawTables(w io.Writer, list []table) {
 	fmt.Fprintln(w, "TABLE\tKEYS\tACTIONS\tSIZE")
 	for _, one := range list {
 		rows := max(1, len(one.Keys), len(one.Actions))
@@ -169,7 +168,6 @@ func tables(ctx context.Context, t *target, args []string) error {
 			fmt.Fprintln(w, strings.Join(cells[:], "\t"))
 		}
 	}
-	return w.Flush()
 }
 
 // String writes the action as its declaration, with widths in bits.
