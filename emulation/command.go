@@ -72,6 +72,9 @@ func (c Command) Run(ctx context.Context, out *os.File) error {
 	o.Show = view.Show
 	report, err := Play(ctx, o)
 	view.Close()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // what fails when a run is ended says nothing
+	}
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,11 @@ package emulation
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -165,5 +167,19 @@ func TestInterrupted(t *testing.T) {
 	}
 	if _, err := Play(ctx, Options{Scenario: s, Show: stop}); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Errorf("a run that was stopped ends with %v, want %v", err, context.Canceled)
+	}
+}
+
+// TestInterruptedCommand: whatever fails first when a run is ended, the command says that it was.
+func TestInterruptedCommand(t *testing.T) {
+	out, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (Command{Scenario: "soze", Plain: true}).Run(ctx, out); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want %v", err, context.Canceled)
 	}
 }
