@@ -25,12 +25,10 @@ type File struct {
 	// HasFull says that OpenFull takes the file, Full that it is at the paper's scale.
 	HasFull, Full bool
 	// Figure is what the experiment reproduces, nil when nothing.
-	Figure *Figure
-	Seeds  int // how many its claims want
-	Claims []Claim
-	Plans  []*Plan
-	// Notes are what agrees and what does not, and why, in plain words.
-	Notes    string
+	Figure   *Figure
+	Seeds    int // how many its claims want
+	Claims   []Claim
+	Plans    []*Plan
 	pictures []picture
 	places   map[string]place // of variants in sweeps
 }
@@ -122,7 +120,7 @@ func parse(file string, text []byte, full bool) (*File, error) {
 		f.Plans = append(f.Plans, p)
 	}
 	f.checkGaps(root)
-	f.Notes = root.Text("notes", "")
+	root.Text("notes", "") // for the reader of the file
 	f.decodeClaims(root)
 	f.decodePictures(root)
 	if err := d.Err(); err != nil {

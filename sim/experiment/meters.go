@@ -96,7 +96,6 @@ var meters = map[string]*meter{
 		return r.overMemories(func(st headroom.Stats) float64 { return float64(st.Peak.Headroom+st.Peak.Insurance) / 1e3 }, math.Max)
 	}},
 	"victim_flows": {keys: keyGroup | needLinks, value: func(r *run, _ int, me *Measure) float64 { return float64(r.victims(me.group)) }},
-	"marks":        {keys: keySpan, of: amount, growth: counted(func(s *sim.Stats) uint64 { return s.Marks })},
 	"cnps":         {keys: keyGroup | keySpan, of: amount, growth: cnpsOf},
 	"retransmits":  {keys: keySpan, of: amount, growth: counted(func(s *sim.Stats) uint64 { return s.DataSent - s.DataDelivered })},
 
