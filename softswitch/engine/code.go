@@ -98,13 +98,11 @@ func (p *Packet) exec(pc uint32) uint64 {
 
 // pipeline runs a pipeline, whose code begins at pc and whose first node is first.
 func (p *Packet) pipeline(name string, pc uint32, first *node) {
-	if !p.traced() {
+	if p.traced() {
+		p.follow(name, first)
+	} else {
 		p.exec(pc)
-		return
 	}
-	p.logf("Pipeline '%s': start", name)
-	p.follow(first)
-	p.logf("Pipeline '%s': end", name)
 }
 
 // Interpret is exec without a Native.

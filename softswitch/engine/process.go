@@ -93,7 +93,10 @@ func (t *Worker) Ingress(p *Packet, now units.Time, out Out) {
 		p.start, p.trunc = p.head, noTrunc
 		p.replicate(replicas, out)
 	case spec == in.opts.DropPort:
-		p.Note("Dropping packet at the end of ingress")
+		if p.watch != nil {
+			p.logf("Egress port is %d", spec)
+			p.logf("Dropping packet at the end of ingress")
+		}
 		t.end(p, p.IngressPort, DropIngress, out)
 	default:
 		if p.watch != nil {

@@ -24,7 +24,7 @@ func tracing(to *bytes.Buffer) *Tracer {
 	return &Tracer{Log: slog.New(h), Port: AnyPort}
 }
 
-// TestTrace: the log of a packet has the words that BMv2 1.15.5 logs for the same program and entries.
+// TestTrace: the log of a packet has the words that stand in BMv2's sources (1.15.5).
 func TestTrace(t *testing.T) {
 	var log bytes.Buffer
 	in := New(loadFile(t, "l3"), Options{Tracer: tracing(&log)})

@@ -76,7 +76,9 @@ func (prog *Program) errorName(code uint32) string {
 }
 
 // follow runs a pipeline from a node on.
-func (p *Packet) follow(n *node) {
+func (p *Packet) follow(name string, n *node) {
+	p.logf("Pipeline '%s': start", name)
+	defer p.logf("Pipeline '%s': end", name)
 	p.exit = false
 	for n != nil {
 		var act *boundAction

@@ -110,3 +110,24 @@ func testInterfaces(t *testing.T, driver string, pairs []veth.Pair) {
 		}
 	}
 }
+
+// TestPortZero: port 0 is a port as others are, with and without a CPU port. testdata/wire.json joins ports 0 and 3.
+func TestPortZero(t *testing.T) {
+	for _, cpu := range [][]string{nil, {"--cpu-port", "510"}} {
+		eachDriver(t, func(t *testing.T, driver string, pairs []veth.Pair) {
+			args := []string{"-i", "0@" + pairs[0].Switch, "-i", "3@" + pairs[1].Switch, "--port-driver", driver, "testdata/wire.json", "--", "--grpc-server-addr", listen}
+			startHere(t, append(args, cpu...)...)
+			h0, h3 := openStation(t, pairs[0].Host), openStation(t, pairs[1].Host)
+			for i := range byte(5) {
+				h0.put(t, frame(0, i))
+				if f := h3.get(t); f[40] != i {
+					t.Fatalf("frame %d came by port 3, want %d", f[40], i)
+				}
+				h3.put(t, frame(0, i))
+				if f := h0.get(t); f[40] != i {
+					t.Fatalf("frame %d came by port 0, want %d", f[40], i)
+				}
+			}
+		})
+	}
+}
