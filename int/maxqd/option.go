@@ -1,10 +1,5 @@
 package maxqd
 
-import (
-	"encoding/binary"
-	"errors"
-)
-
 // The TCP option that carries maxQD. Its kind is experimental (RFC 4727 §3.1), and the experiment
 // has an identifier behind the kind and the length (RFC 6994 §3).
 const (
@@ -15,9 +10,6 @@ const (
 	// OfferLen is the length in bytes of the option in SYN and SYN-ACK, which carries no values.
 	OfferLen = 4
 )
-
-// ErrOption is the error of bytes that are not an Option.
-var ErrOption = errors.New("maxQD TCP option: want kind 254, length 8, ExID 0x4847, and 4 bytes of values")
 
 // Option is the TCP option of each segment behind the handshake:
 //
@@ -34,87 +26,4 @@ type Option struct {
 	MaxQD uint16
 	// Echo is the maxQD that the sender received last. Switches leave it.
 	Echo uint16
-}
-
-// Decode reads an option from the first bytes of b. The error is ErrOption.
-func (o *Option) Decode(b []byte) error {
-	if !isOption(b, OptionLen) {
-		return ErrOption
-	}
-	o.MaxQD = binary.BigEndian.Uint16(b[4:])
-	o.Echo = binary.BigEndian.Uint16(b[6:])
-	return nil
-}
-
-// Append appends the option's wire form to b.
-func (o Option) Append(b []byte) []byte {
-	b = append(b, OptionKind, OptionLen, OptionExID>>8, OptionExID&0xff)
-	b = binary.BigEndian.AppendUint16(b, o.MaxQD)
-	return binary.BigEndian.AppendUint16(b, o.Echo)
-}
-
-// AppendOffer appends the wire form of the option in SYN and SYN-ACK to b.
-func AppendOffer(b []byte) []byte {
-	return append(b, OptionKind, OfferLen, OptionExID>>8, OptionExID&0xff)
-}
-
-// Offered tells whether the options of a SYN or SYN-ACK have the maxQD option.
-func Offered(options []byte) bool { return find(options, OfferLen) >= 0 }
-
-// Find returns where the first Option begins in options, which are all bytes of a TCP header behind
-// the first 20. The result is -1 when there is none, and when a malformed option stands before it.
-func Find(options []byte) int { return find(options, OptionLen) }
-
-func find(options []byte, length byte) int {
-	for at := 0; at < len(options); {
-		b := options[at:]
-		switch {
-		case b[0] == 0: // end of options
-			return -1
-		case b[0] == 1: // no operation
-			at++
-		case len(b) < 2 || b[1] < 2 || int(b[1]) > len(b):
-			return -1
-		case isOption(b, length):
-			return at
-		default:
-			at += int(b[1])
-		}
-	}
-	return -1
-}
-
-func isOption(b []byte, length byte) bool {
-	return len(b) >= int(length) && b[0] == OptionKind && b[1] == length &&
-		binary.BigEndian.Uint16(b[2:]) == OptionExID
-}
-
-// StampOption does what a hop's egress does: the maxQD of the TCP header's option becomes own when
-// own is larger, and the checksum, which is complete, follows it (RFC 1624 equation 3). The result
-// tells whether the header changed: a header without the option, or that is malformed, does not, nor
-// one whose maxQD begins at an odd byte, as no aligned option does.
-func StampOption(header []byte, own uint16) bool {
-	const fixed = 20
-	if len(header) < fixed {
-		return false
-	}
-	length := int(header[12]>>4) * 4
-	if length < fixed || length > len(header) {
-		return false
-	}
-	at := Find(header[fixed:length])
-	if at < 0 || at%2 != 0 {
-		return false
-	}
-	field := header[fixed+at+4:]
-	old := binary.BigEndian.Uint16(field)
-	if own <= old {
-		return false
-	}
-	binary.BigEndian.PutUint16(field, own)
-	sum := uint32(^binary.BigEndian.Uint16(header[16:])) + uint32(^old) + uint32(own)
-	sum = sum&0xffff + sum>>16
-	sum = sum&0xffff + sum>>16
-	binary.BigEndian.PutUint16(header[16:], ^uint16(sum))
-	return true
 }

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/headgate/headgate/int/maxqd"
 	"github.com/headgate/headgate/p4src/ids"
+	"github.com/headgate/headgate/tests/tcpoption"
 )
 
 // fixChecksum recomputes the IPv4 checksum of a frame.
@@ -126,7 +126,7 @@ func garbage(r *rig, n int) [][]byte {
 		}
 		whole := good.bytes(r.T)
 		if rng.IntN(4) == 0 {
-			whole = r.segment(good, [][]byte{nil, timestamps(), sack(1), sack(2), sack(3)}[rng.IntN(5)], maxqd.Option{}.Append(nil))
+			whole = r.segment(good, [][]byte{nil, timestamps(), sack(1), sack(2), sack(3)}[rng.IntN(5)], tcpoption.Option{}.Append(nil))
 		}
 		copy(b, whole[:rng.IntN(len(good.payload))+len(whole)-len(good.payload)])
 		if r.six {

@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"sim":        {"cnpgen", "headroom", "hosts", "int", "internal", "plotting", "units"},
 	"softswitch": {"clock", "cnpgen", "internal", "p4src", "packet", "units"},
 	"tables":     {"headroom", "p4src", "units"},
-	"tests":      {"clock", "cnpgen", "controller", "headroom", "internal", "p4src", "softswitch", "tables", "units"},
+	"tests":      {"clock", "cnpgen", "controller", "headroom", "int", "internal", "p4src", "softswitch", "tables", "units"},
 	"units":      {},
 }
 

@@ -1,4 +1,4 @@
-package maxqd_test
+package tcpoption_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/headgate/headgate/int/maxqd"
+	"github.com/headgate/headgate/tests/tcpoption"
 )
 
 var (
@@ -16,21 +16,21 @@ var (
 )
 
 func TestOptionWireForm(t *testing.T) {
-	want := maxqd.Option{MaxQD: 0x1234, Echo: 0xabcd}
+	want := tcpoption.Option{MaxQD: 0x1234, Echo: 0xabcd}
 	if got := want.Append(nil); !bytes.Equal(got, wire) {
 		t.Errorf("wire form %x, want %x", got, wire)
 	}
-	var got maxqd.Option
+	var got tcpoption.Option
 	if err := got.Decode(wire); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	if got := maxqd.AppendOffer(nil); !bytes.Equal(got, offer) || !maxqd.Offered(got) {
-		t.Errorf("offer %x (offered: %t), want %x", got, maxqd.Offered(got), offer)
+	if got := tcpoption.AppendOffer(nil); !bytes.Equal(got, offer) || !tcpoption.Offered(got) {
+		t.Errorf("offer %x (offered: %t), want %x", got, tcpoption.Offered(got), offer)
 	}
 	for _, b := range [][]byte{nil, wire[:7], offer, {253, 8, 0x48, 0x47, 0, 0, 0, 0},
 		{254, 10, 0x48, 0x47, 0, 0, 0, 0, 0, 0}, {254, 8, 0x47, 0x48, 0, 0, 0, 0}} {
-		if err := got.Decode(b); !errors.Is(err, maxqd.ErrOption) {
-			t.Errorf("%x: error %v, want %v", b, err, maxqd.ErrOption)
+		if err := got.Decode(b); !errors.Is(err, tcpoption.ErrOption) {
+			t.Errorf("%x: error %v, want %v", b, err, tcpoption.ErrOption)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestFind(t *testing.T) {
 		{"behind an option of length 0", [][]byte{{3, 0}, wire}, -1},
 		{"behind an option that is too long", [][]byte{{3, 40}, wire}, -1},
 	} {
-		if got := maxqd.Find(bytes.Join(tt.options, nil)); got != tt.want {
+		if got := tcpoption.Find(bytes.Join(tt.options, nil)); got != tt.want {
 			t.Errorf("%s: at %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestStampOption(t *testing.T) {
 	} {
 		h := header(timestamps, wire)
 		was := bytes.Clone(h)
-		if got := maxqd.StampOption(h, tt.own); got != tt.want {
+		if got := tcpoption.StampOption(h, tt.own); got != tt.want {
 			t.Errorf("%s: changed %t, want %t", tt.name, got, tt.want)
 		}
 		if tt.want {
@@ -106,7 +106,7 @@ func TestStampOption(t *testing.T) {
 	for name, h := range map[string][]byte{"no option": header(timestamps), "cut": short, "data offset 4": offset,
 		"odd": header([]byte{1}, wire, []byte{0, 0, 0}), "empty": nil} {
 		was := bytes.Clone(h)
-		if maxqd.StampOption(h, 0xffff) || !bytes.Equal(h, was) {
+		if tcpoption.StampOption(h, 0xffff) || !bytes.Equal(h, was) {
 			t.Errorf("%s: the header changed", name)
 		}
 	}
@@ -119,15 +119,15 @@ func FuzzStampOption(f *testing.F) {
 	f.Add(header([]byte{254, 0}), uint16(1))
 	f.Fuzz(func(t *testing.T, h []byte, own uint16) {
 		was := bytes.Clone(h)
-		if !maxqd.StampOption(h, own) {
+		if !tcpoption.StampOption(h, own) {
 			if !bytes.Equal(h, was) {
 				t.Fatalf("%x became %x without a stamp", was, h)
 			}
 			return
 		}
 		length := int(h[12]>>4) * 4
-		at := 20 + maxqd.Find(h[20:length])
-		var o, old maxqd.Option
+		at := 20 + tcpoption.Find(h[20:length])
+		var o, old tcpoption.Option
 		if err := errors.Join(o.Decode(h[at:]), old.Decode(was[at:])); err != nil || o.MaxQD != own || o.Echo != old.Echo {
 			t.Fatalf("%x became %x: %v", was[at:], h[at:], err)
 		}
