@@ -81,7 +81,7 @@ sequential:
 
 realtime:
 	$(TOOLS) test -vet=off -timeout 40m -p 1 $(REALTIME)
-	$(TOOLS) test -vet=off -run TestStrangersLeaveLinksUp ./controller
+	$(TOOLS) test -vet=off -run 'TestStrangersLeaveLinksUp|TestPlanIsWhatApplyChanges' ./controller
 
 # Every target has its share of FUZZTIME, in seconds. What a target fails with is kept under its testdata/fuzz, and go
 # test runs that from then on.
