@@ -28,3 +28,5 @@ package engine
 //   - Round-robin hashes keep at most 65536 inputs apart.
 //   - The target of a _jump is a constant, as p4c writes it.
 //   - Clone sessions may truncate and may name a queue.
+//   - The log of a packet has no lines for the primitives of actions, and one line for each field of a
+//     table's key.
