@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/headgate/headgate/internal/dial"
+	"github.com/headgate/headgate/api/client"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +35,7 @@ func TestCredentials(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got, want := Credentials(v), (dial.Options{CA: "mine", Cert: "cert", Key: "key", TokenFile: "token"}); got != want {
+		if got, want := Credentials(v), (client.Options{CA: "mine", Cert: "cert", Key: "key", TokenFile: "token"}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		return nil

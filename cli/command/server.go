@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/viper"
 
-	"github.com/headgate/headgate/internal/dial"
+	"github.com/headgate/headgate/api/client"
 )
 
 // DefaultServer is where `headgate run` answers, and a controller with TLS.
@@ -50,6 +50,6 @@ func Settings(cmd *cobra.Command) (*viper.Viper, error) {
 }
 
 // Credentials returns what a command authenticates with.
-func Credentials(v *viper.Viper) dial.Options {
-	return dial.Options{CA: v.GetString("tls-ca"), Cert: v.GetString("tls-cert"), Key: v.GetString("tls-key"), TokenFile: v.GetString("token-file")}
+func Credentials(v *viper.Viper) client.Options {
+	return client.Options{CA: v.GetString("tls-ca"), Cert: v.GetString("tls-cert"), Key: v.GetString("tls-key"), TokenFile: v.GetString("token-file")}
 }

@@ -15,11 +15,10 @@ import (
 
 	"github.com/headgate/headgate/cli/command"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/headgate/headgate/api/client"
 	pb "github.com/headgate/headgate/api/headgate/v1"
-	"github.com/headgate/headgate/internal/dial"
 )
 
 // defaultServer is the first address of this machine where a controller answers.
@@ -32,9 +31,6 @@ func defaultServer() string {
 	}
 	return command.DefaultServer
 }
-
-// maxAnswer is the largest answer of the controller in bytes. A million flows fit.
-const maxAnswer = 256 << 20
 
 // env is the environment of an operator's command.
 type env struct {
@@ -74,11 +70,7 @@ func newEnv(cmd *cobra.Command) (*env, error) {
 			}
 		}
 	}
-	e.conn, err = dial.Client(e.Server, command.Credentials(v),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
-		grpc.WithChainUnaryInterceptor(requestID(v.GetString("request-id")), pb.AskAgain),
-	)
+	e.conn, err = client.Dial(e.Server, command.Credentials(v), grpc.WithChainUnaryInterceptor(requestID(v.GetString("request-id"))))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/headgate/headgate/api/client"
 	"github.com/headgate/headgate/controller/allocation/weights"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
@@ -22,7 +23,6 @@ import (
 	"github.com/headgate/headgate/controller/serving/northbound"
 	"github.com/headgate/headgate/controller/view"
 	"github.com/headgate/headgate/internal/confine"
-	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/testcert"
 	"github.com/headgate/headgate/internal/tlsfiles"
 	"github.com/headgate/headgate/preview/observed"
@@ -141,22 +141,22 @@ func (r *rig) as(t testing.TB, who string) *grpc.ClientConn {
 	t.Helper()
 	var conn *grpc.ClientConn
 	var err error
-	o := dial.Options{CA: r.File("ca.pem")}
+	o := client.Options{CA: r.File("ca.pem")}
 	word, isToken := strings.CutPrefix(who, "token ")
 	switch {
 	case who == "unix":
-		conn, err = dial.Client("unix:"+r.socket, dial.Options{})
+		conn, err = client.Dial("unix:"+r.socket, client.Options{})
 	case who == "plain":
 		conn, err = grpc.NewClient(r.plain, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	case isToken:
 		r.write(t, "bearer", word)
 		o.TokenFile = r.File("bearer")
-		conn, err = dial.Client(r.secure, o)
+		conn, err = client.Dial(r.secure, o)
 	case who == "stranger":
-		conn, err = dial.Client(r.secure, o)
+		conn, err = client.Dial(r.secure, o)
 	default:
 		o.Cert, o.Key = r.File(who+".pem"), r.File(who+".key")
-		conn, err = dial.Client(r.secure, o)
+		conn, err = client.Dial(r.secure, o)
 	}
 	if err != nil {
 		t.Fatal(err)

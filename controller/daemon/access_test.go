@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/headgate/headgate/api/client"
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller"
 	"github.com/headgate/headgate/controller/authz"
 	"github.com/headgate/headgate/controller/authz/audit"
 	"github.com/headgate/headgate/controller/config"
-	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/testcert"
 )
 
@@ -61,7 +61,7 @@ func (g *guarded) options(t *testing.T) Options {
 
 func (g *guarded) as(t *testing.T, who string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := dial.Client(g.api, dial.Options{CA: g.File("ca.pem"), Cert: g.File(who + ".pem"), Key: g.File(who + ".key")},
+	conn, err := client.Dial(g.api, client.Options{CA: g.File("ca.pem"), Cert: g.File(who + ".pem"), Key: g.File(who + ".key")},
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
 		t.Fatal(err)

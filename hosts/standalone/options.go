@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/headgate/headgate/api/client"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/law/prioplus/channel"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/int/maxqd"
-	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
 )
@@ -52,8 +52,8 @@ type Options struct {
 	Classes   map[uint8]uint8 // of DSCPs, for PFC
 	IgnorePFC bool
 
-	Controller string       // host:port or unix:PATH; empty for none
-	Dial       dial.Options // what the controller is called with
+	Controller string         // host:port or unix:PATH; empty for none
+	Dial       client.Options // what the controller is called with
 
 	For      time.Duration // 0 runs until interrupted
 	WarmUp   time.Duration // not counted in the summary's rates

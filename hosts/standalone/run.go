@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/headgate/headgate/api/client"
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/agent/remote"
 	"github.com/headgate/headgate/hosts/nic"
 	"github.com/headgate/headgate/int/maxqd"
-	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/jsonfile"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/packet"
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 		return n.Run(running)
 	})
 	if o.Controller != "" {
-		conn, err := dial.Client(o.Controller, o.Dial)
+		conn, err := client.Dial(o.Controller, o.Dial)
 		if err != nil {
 			stop()
 			return errors.Join(fmt.Errorf("--controller %q: %w", o.Controller, err), group.Wait())

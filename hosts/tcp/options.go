@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/headgate/headgate/api/client"
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/hosts/law/param"
 	"github.com/headgate/headgate/hosts/law/soze"
 	"github.com/headgate/headgate/hosts/tcp/kernel"
 	"github.com/headgate/headgate/int/maxqd"
-	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/units"
 )
 
@@ -35,7 +35,7 @@ type Class struct {
 type Options struct {
 	Name       string // of the host in the fabric's configuration; empty without a controller
 	Controller string // host:port or unix:PATH; empty for none
-	Dial       dial.Options
+	Dial       client.Options
 	Netns      string // name or path of the only network namespace; empty for all
 	Detach     bool
 

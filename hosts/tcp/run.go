@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/headgate/headgate/api/client"
 	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/hosts/agent"
 	"github.com/headgate/headgate/hosts/agent/remote"
 	"github.com/headgate/headgate/hosts/standalone"
 	"github.com/headgate/headgate/hosts/tcp/kernel"
-	"github.com/headgate/headgate/internal/dial"
 	"github.com/headgate/headgate/internal/service"
 	"github.com/headgate/headgate/units"
 )
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o *Options, out io.Writer, log *slog.Logger) error
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if o.Controller != "" {
-		conn, err := dial.Client(o.Controller, o.Dial)
+		conn, err := client.Dial(o.Controller, o.Dial)
 		if err != nil {
 			return fmt.Errorf("--controller %q: %w", o.Controller, err)
 		}

@@ -20,7 +20,7 @@ const module = "github.com/headgate/headgate/"
 // Tests may import more. The algorithms (headroom, cnpgen, int, hosts/law, tables) know no
 // sockets and no daemon, so that the simulator, the switch and the agent can share them.
 var allowed = map[string][]string{
-	"api":        {},
+	"api":        {"internal"},
 	"cli":        {"api", "cnpgen", "controller", "emulation", "headroom", "hosts", "internal", "plotting", "preview", "sim", "softswitch", "units"},
 	"clock":      {"units"},
 	"cmd":        {"cli"},
@@ -56,6 +56,8 @@ var forbidden = []struct{ from, to, why string }{
 	{"controller", "sim", "the daemon simulates nothing: preview does, in the operator's process"},
 	{"sim", "controller", "the simulator runs the algorithms, not the daemon"},
 	{"hosts/law", "net", "a law is a state machine without sockets"},
+	{"api/headgate/v1", module + "internal", "other programs import the API alone"},
+	{"api/headgate/v1", "api/client", "other programs import the API alone"},
 	{"headroom", "net", "a buffer policy knows no sockets"},
 }
 
@@ -156,6 +158,7 @@ func TestImportRulesBite(t *testing.T) {
 		"a second home":      {pkg{ImportPath: module + "emulation", Imports: []string{"github.com/spf13/cobra"}}, "subcommands have one home"},
 		"a part of it":       {pkg{ImportPath: module + "cmd/man", Imports: []string{"github.com/spf13/cobra/doc"}}, "subcommands have one home"},
 		"through others":     {pkg{ImportPath: module + "controller/p4runtime/device", Deps: []string{module + "softswitch/engine"}}, "links none"},
+		"an API with more":   {pkg{ImportPath: module + "api/headgate/v1", Deps: []string{module + "internal/confine"}}, "import the API alone"},
 		"a law with sockets": {pkg{ImportPath: module + "hosts/law/swift", Deps: []string{"net"}}, "without sockets"},
 	} {
 		got := faults([]pkg{tc.pkg})

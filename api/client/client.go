@@ -1,5 +1,6 @@
-// Package dial connects clients to the controller's API.
-package dial
+// Package client connects Go programs to a controller's API. Its connection is for the generated clients of package
+// headgatev1, such as headgatev1.NewWeightServiceClient(conn).
+package client
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/credentials/local"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
+	headgatev1 "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/tlsfiles"
 )
@@ -24,14 +27,22 @@ import (
 // Options are a client's identity and the authorities that it trusts. All fields name files and may be
 // empty. Files are read again for each connection, the token for each call.
 type Options struct {
-	CA        string // who signs the controller's certificate; without it there is no TLS
-	Cert, Key string // the client's certificate
-	TokenFile string // a bearer token
+	CA        string // --tls-ca: who signs the controller's certificate; without it there is no TLS
+	Cert, Key string // --tls-cert and --tls-key: the client's certificate
+	TokenFile string // --token-file: a bearer token, which needs CA or a Unix socket
 }
 
-// Client returns a connection to host:port, to unix:PATH, or to the first of several comma-separated
-// host:port that answers, until that one is gone. Errors name the flags of the command line.
-func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+// maxAnswer is the largest answer that is taken, in bytes. A million flows fit.
+const maxAnswer = 256 << 20
+
+// Dial returns a connection to host:port, to unix:PATH, or to the first of several comma-separated
+// host:port that answers, until that one is gone. Each member of a cluster hands calls on to the leader.
+//
+// Calls go through headgatev1.AskAgain: each change has a request id, and changes and reads that fail
+// with UNAVAILABLE are repeated for 10 s. The interceptors of more come before it. A stream that has
+// ended must be started again by the caller. Dial connects at the first call, so its errors are about
+// its arguments. Errors name the flags of the command line.
+func Dial(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	socket := strings.HasPrefix(server, "unix:")
 	var creds credentials.TransportCredentials
 	switch {
@@ -52,6 +63,12 @@ func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn
 		creds = insecure.NewCredentials()
 	}
 	options := append([]grpc.DialOption{grpc.WithTransportCredentials(creds), grpc.WithNoProxy()}, more...)
+	options = append(options,
+		grpc.WithChainUnaryInterceptor(headgatev1.AskAgain),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: 5 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
+	)
 	if o.TokenFile != "" {
 		t := token(o.TokenFile)
 		if _, err := t.read(); err != nil {
@@ -59,7 +76,6 @@ func Client(server string, o Options, more ...grpc.DialOption) (*grpc.ClientConn
 		}
 		options = append(options, grpc.WithPerRPCCredentials(t))
 	}
-	options = append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}))
 	if list := strings.Split(server, ","); len(list) > 1 {
 		r := manual.NewBuilderWithScheme("controllers")
 		var state resolver.State
