@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/headgate/headgate/internal/confine"
 	"github.com/headgate/headgate/internal/yamlnode"
@@ -73,9 +74,8 @@ func (p *policy) static(bearer string) (Identity, bool) {
 type provider struct {
 	OIDC
 	client *http.Client
-
-	mu     sync.Mutex
-	issuer *oidc.Provider // nil until it has answered
+	asking singleflight.Group
+	issuer atomic.Pointer[oidc.Provider] // nil until it has answered
 }
 
 // issuerWait is how long an issuer may take.
@@ -127,15 +127,22 @@ func (p *provider) verify(ctx context.Context, bearer string) (id Identity, nonc
 	return Identity{Name: "oidc:" + name}, t.Nonce, nil
 }
 
+// connect asks the issuer once for all callers that wait, and no longer than each of them does.
 func (p *provider) connect(ctx context.Context) (*oidc.Provider, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.issuer == nil {
-		issuer, err := oidc.NewProvider(p.context(ctx), p.Issuer)
-		if err != nil {
-			return nil, err
-		}
-		p.issuer = issuer
+	if issuer := p.issuer.Load(); issuer != nil {
+		return issuer, nil
 	}
-	return p.issuer, nil
+	asked := p.asking.DoChan("", func() (any, error) {
+		issuer, err := oidc.NewProvider(p.context(ctx), p.Issuer)
+		if err == nil {
+			p.issuer.Store(issuer)
+		}
+		return issuer, err
+	})
+	select {
+	case r := <-asked:
+		return r.Val.(*oidc.Provider), r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

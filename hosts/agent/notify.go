@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"net/netip"
+
 	"github.com/headgate/headgate/hosts/law"
 	"github.com/headgate/headgate/packet"
 	"github.com/headgate/headgate/units"
@@ -30,7 +32,7 @@ func (a *Agent) notifyOwed(now units.Time) {
 // sendNotification answers a flow with a congestion notification, which opens a window.
 func (a *Agent) sendNotification(p *peer) {
 	a.windows = append(a.windows, window{p.notify.End(), p})
-	if a.answer(answer{dst: p.key.src, srcPort: p.key.srcPort, dstPort: packet.RoCEv2Port, qp: p.key.qp, cnp: true}) {
+	if a.answer(answer{dst: netip.AddrFrom16(p.key.src).Unmap(), srcPort: uint16(p.key.srcPort), dstPort: packet.RoCEv2Port, qp: p.key.qp, cnp: true}) {
 		a.counts.CNPsSent++
 	}
 }

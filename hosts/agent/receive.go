@@ -41,7 +41,7 @@ func (a *Agent) Receive(now units.Time, frame []byte) {
 }
 
 func (a *Agent) onData(now units.Time, f *packet.Frame) {
-	p := a.peers.heard(now, peerKey{f.Src, f.SrcPort, f.BTH.DestQP})
+	p := a.peers.heard(now, f.Src, f.SrcPort, f.BTH.DestQP)
 	if p == nil {
 		a.counts.Refused++
 		return

@@ -131,7 +131,7 @@ func TestMessages(t *testing.T) {
 		s := &server{source: &large{ports: 64}, budget: clients.New(64 << 20)}
 		r := list("a-switch-with-a-name-of-some-length", gpb.SubscriptionList_ONCE, &gpb.Subscription{})
 		r.GetSubscribe().Encoding = e
-		f, err := s.follow(r.GetSubscribe())
+		f, err := s.follow(t.Context(), r.GetSubscribe())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestMessages(t *testing.T) {
 func TestBounds(t *testing.T) {
 	subscribe := func(ports int, limit int64, r *gpb.SubscribeRequest) error {
 		s := &server{source: &large{ports: ports}, budget: clients.New(limit)}
-		f, err := s.follow(r.GetSubscribe())
+		f, err := s.follow(t.Context(), r.GetSubscribe())
 		if err == nil {
 			f.send = func(*gpb.SubscribeResponse) error { return nil }
 			if err = f.checkRate(); err == nil {

@@ -66,7 +66,7 @@ func FuzzSubscribe(f *testing.F) {
 		if proto.Unmarshal(text, l) != nil {
 			return
 		}
-		follower, err := s.follow(l)
+		follower, err := s.follow(t.Context(), l)
 		if err != nil {
 			if _, ok := status.FromError(err); !ok {
 				t.Fatalf("no status: %v", err)

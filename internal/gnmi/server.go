@@ -145,12 +145,12 @@ const maxInterfaceName = 15
 
 // Get implements gNMI. Values of JSON are whole subtrees, those of PROTO leaves. A path that none of the
 // targets has anything for is NOT_FOUND (gNMI 0.10, 3.3.4); the root is always there.
-func (s *server) Get(_ context.Context, r *gpb.GetRequest) (*gpb.GetResponse, error) {
+func (s *server) Get(ctx context.Context, r *gpb.GetRequest) (*gpb.GetResponse, error) {
 	paths := r.GetPath()
 	if len(paths) == 0 {
 		paths = []*gpb.Path{nil} // all that the prefix has
 	}
-	queries, err := s.check("path", r.GetPrefix(), paths, r.GetEncoding(), r.GetUseModels())
+	queries, err := s.check(ctx, "path", r.GetPrefix(), paths, r.GetEncoding(), r.GetUseModels())
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (s *server) states(target string, w Wants) ([]State, error) {
 }
 
 // check reads what requests have in common. field is that of the paths.
-func (s *server) check(field string, prefix *gpb.Path, paths []*gpb.Path, e gpb.Encoding, use []*gpb.ModelData) ([]query, error) {
+func (s *server) check(ctx context.Context, field string, prefix *gpb.Path, paths []*gpb.Path, e gpb.Encoding, use []*gpb.ModelData) ([]query, error) {
 	if err := checkEncoding(e); err != nil {
 		return nil, err
 	}
@@ -281,6 +281,9 @@ func (s *server) check(field string, prefix *gpb.Path, paths []*gpb.Path, e gpb.
 	}
 	list := make([]query, len(paths))
 	for i, p := range paths {
+		if ctx.Err() != nil { // many requests may wait for the processor when the server ends
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
 		var err error
 		if list[i], err = compile(fmt.Sprintf("%s[%d]", field, i), prefix, p); err != nil {
 			return nil, err

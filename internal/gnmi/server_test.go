@@ -115,7 +115,7 @@ func TestRefused(t *testing.T) {
 	sub := func(change func(*gpb.SubscriptionList)) error {
 		r := list("", gpb.SubscriptionList_STREAM, good)
 		change(r.GetSubscribe())
-		_, err := s.follow(r.GetSubscribe())
+		_, err := s.follow(t.Context(), r.GetSubscribe())
 		return err
 	}
 	one := func(o *gpb.Subscription) error {

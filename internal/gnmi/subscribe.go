@@ -38,7 +38,7 @@ func (s *server) Subscribe(stream gpb.GNMI_SubscribeServer) error {
 	if list == nil {
 		return status.Error(codes.InvalidArgument, "subscribe: want a list of subscriptions in the first message")
 	}
-	f, err := s.follow(list)
+	f, err := s.follow(stream.Context(), list)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ type place struct {
 }
 
 // follow checks a list of subscriptions.
-func (s *server) follow(list *gpb.SubscriptionList) (*follower, error) {
+func (s *server) follow(ctx context.Context, list *gpb.SubscriptionList) (*follower, error) {
 	var paths []*gpb.Path
 	for _, sub := range list.GetSubscription() {
 		paths = append(paths, sub.GetPath())
@@ -93,7 +93,7 @@ func (s *server) follow(list *gpb.SubscriptionList) (*follower, error) {
 	if len(paths) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "subscribe.subscription: none: want at least one")
 	}
-	queries, err := s.check("subscribe.subscription", list.GetPrefix(), paths, list.GetEncoding(), list.GetUseModels())
+	queries, err := s.check(ctx, "subscribe.subscription", list.GetPrefix(), paths, list.GetEncoding(), list.GetUseModels())
 	if err != nil {
 		return nil, err
 	}

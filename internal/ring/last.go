@@ -29,13 +29,15 @@ func (r *Last[T]) Push(v T) (lost bool) {
 // Len returns how many values there are.
 func (r *Last[T]) Len() int { return len(r.items) }
 
-// Drop removes the oldest value. There must be one.
-func (r *Last[T]) Drop() {
+// Drop removes the oldest value and returns it. There must be one.
+func (r *Last[T]) Drop() T {
 	if r.first != 0 {
 		r.items, r.first = r.All(), 0
 	}
+	oldest := r.items[0]
 	clear(r.items[:1])
 	r.items = r.items[1:]
+	return oldest
 }
 
 // All returns a copy of the values, oldest first.

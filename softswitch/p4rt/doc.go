@@ -24,6 +24,8 @@
 //     classes and the watchdog for received PFC, which are parts of the switch and in no P4Info (package pfcwd).
 //   - Metadata that a packet-out leaves out is 0, as in BMv2; the log says so once, and they are
 //     counted. StreamError is always on.
+//   - A message of a stream has at most 1 MiB, a request 128 MiB. A larger one ends the stream, or fails, with
+//     RESOURCE_EXHAUSTED.
 //   - @p4runtime_translation to numbers is the identity, on exact and optional fields and
 //     action parameters. A program with a translation to strings runs, and entries that need
 //     one are INVALID_ARGUMENT. Translated types in controller headers, registers and digests

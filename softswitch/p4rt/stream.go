@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/softswitch/p4rt/arbitration"
+	"github.com/headgate/headgate/softswitch/p4rt/wire"
 )
 
 type channel = p4v1.P4Runtime_StreamChannelServer
@@ -104,12 +105,15 @@ func (s *Server) disconnect(c arbitration.Client) {
 // the stream.
 func (s *Server) receive(stream channel, c arbitration.Client, box *outbox) error {
 	for {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
+		m := &wire.StreamRequest{}
+		err := stream.RecvMsg(m)
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case m.Size > wire.MaxStreamRequest:
+			return status.Errorf(codes.ResourceExhausted, "a stream message has %d bytes, want at most %d", m.Size, wire.MaxStreamRequest)
 		}
 		switch u := m.Update.(type) {
 		case *p4v1.StreamMessageRequest_Arbitration:

@@ -13,9 +13,11 @@ import (
 // DefaultBuffer is how many values wait for a slow subscriber before the oldest are dropped.
 const DefaultBuffer = 1024
 
-// heldValues is how many values wait for all subscribers of a bus together: each has its share, and leastBuffer.
+// heldValues and heldBytes are what waits for all subscribers of a bus together. Each has its share of both, and at least
+// leastBuffer values, of which one may be larger than its share of the bytes.
 const (
 	heldValues  = 64 << 10
+	heldBytes   = 16 << 20
 	leastBuffer = 16
 )
 
@@ -25,6 +27,8 @@ var ErrClosed = errors.New("the event bus is closed")
 // Bus hands every published value to every subscriber. It is safe for concurrent use; the
 // bus owns what follows mu, under mu.
 type Bus[T any] struct {
+	size func(T) int // bytes of a value; nil where values are small
+
 	mu                 sync.Mutex
 	history            *ring.Last[T]
 	subs               map[*Subscription[T]]struct{}
@@ -38,6 +42,21 @@ func NewBus[T any](history int) *Bus[T] {
 	return &Bus[T]{history: ring.NewLast[T](history), subs: make(map[*Subscription[T]]struct{})}
 }
 
+// NewSizedBus returns a bus of values of any size, which remembers none.
+func NewSizedBus[T any](size func(T) int) *Bus[T] {
+	b := NewBus[T](0)
+	b.size = size
+	return b
+}
+
+// bytes returns the size of a value.
+func (b *Bus[T]) bytes(v T) int {
+	if b.size == nil {
+		return 0
+	}
+	return b.size(v)
+}
+
 // Publish hands v to every subscriber. It never waits: where a subscriber's buffer is full
 // its oldest value is dropped and counted. After Close it does nothing.
 func (b *Bus[T]) Publish(v T) {
@@ -48,9 +67,10 @@ func (b *Bus[T]) Publish(v T) {
 	}
 	b.published++
 	b.history.Push(v)
-	share := max(leastBuffer, heldValues/max(len(b.subs), 1))
+	subs := max(len(b.subs), 1)
+	share, size := max(leastBuffer, heldValues/subs), b.bytes(v)
 	for s := range b.subs {
-		b.dropped += s.push(v, share)
+		b.dropped += s.push(v, share, size, heldBytes/subs)
 	}
 }
 
@@ -86,11 +106,11 @@ func (b *Bus[T]) Subscribe(o Options[T]) *Subscription[T] {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
-	s := &Subscription[T]{bus: b, match: o.Match, buf: ring.NewLast[T](o.Buffer), ready: make(chan struct{}, 1)}
+	s := &Subscription[T]{bus: b, match: o.Match, limit: o.Buffer, buf: ring.NewLast[T](o.Buffer), ready: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, v := range b.recent(min(o.Recent, o.Buffer), o.Match) {
-		s.push(v, DefaultBuffer)
+		s.push(v, DefaultBuffer, b.bytes(v), heldBytes)
 	}
 	if b.closed {
 		s.close()
@@ -129,10 +149,12 @@ func (b *Bus[T]) Stats() Stats {
 type Subscription[T any] struct {
 	bus   *Bus[T]
 	match func(T) bool
+	limit int           // values that may wait
 	ready chan struct{} // holds a token when there may be something to read
 
 	mu      sync.Mutex
 	buf     *ring.Last[T]
+	bytes   int    // of what waits
 	dropped uint64 // since the last Next
 	closed  bool
 }
@@ -166,7 +188,7 @@ func (s *Subscription[T]) Take() (values []T, dropped uint64) {
 func (s *Subscription[T]) take() (values []T, dropped uint64, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	values, dropped, s.dropped = s.buf.Take(), s.dropped, 0
+	values, dropped, s.dropped, s.bytes = s.buf.Take(), s.dropped, 0, 0
 	return values, dropped, s.closed
 }
 
@@ -178,19 +200,19 @@ func (s *Subscription[T]) Close() {
 	s.close()
 }
 
-// push adds a value. It returns how many older ones were dropped, so that no more than share wait.
-func (s *Subscription[T]) push(v T, share int) (dropped uint64) {
+// push adds a value of so many bytes. It returns how many older ones were dropped, so that no more than the share of
+// values and bytes waits.
+func (s *Subscription[T]) push(v T, share, size, bytes int) (dropped uint64) {
 	if s.match != nil && !s.match(v) {
 		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.buf.Push(v) {
-		dropped = 1
+	for ; s.buf.Len() >= min(share, s.limit) || s.buf.Len() > 0 && s.bytes+size > bytes; dropped++ {
+		s.bytes -= s.bus.bytes(s.buf.Drop())
 	}
-	for ; s.buf.Len() > share; dropped++ {
-		s.buf.Drop()
-	}
+	s.buf.Push(v)
+	s.bytes += size
 	s.dropped += dropped
 	s.wake()
 	return dropped

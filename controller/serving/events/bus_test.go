@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func next(t *testing.T, s *Subscription[int]) ([]int, uint64) {
+func next[T any](t *testing.T, s *Subscription[T]) ([]T, uint64) {
 	t.Helper()
 	values, dropped, err := s.Next(t.Context())
 	if err != nil {
@@ -149,6 +149,34 @@ func TestUnreadSubscribers(t *testing.T) {
 	}
 	if held > heldValues || b.Stats().Dropped != uint64(subscribers*values-held) {
 		t.Errorf("%d values were held, %+v", held, b.Stats())
+	}
+}
+
+// TestLargeValues: the bytes that wait are bounded, too, for one subscriber and for many.
+func TestLargeValues(t *testing.T) {
+	const size = 1 << 20
+	for _, subscribers := range []int{1, 2, 100} {
+		b := NewSizedBus(func([]byte) int { return size })
+		var list []*Subscription[[]byte]
+		for range subscribers {
+			s := b.Subscribe(Options[[]byte]{})
+			defer s.Close()
+			list = append(list, s)
+		}
+		const values = 50
+		for i := range values {
+			b.Publish([]byte{byte(i)})
+		}
+		for _, s := range list {
+			got, dropped := next(t, s)
+			if want := max(1, heldBytes/size/subscribers); len(got) != want || int(dropped) != values-want || got[want-1][0] != values-1 {
+				t.Fatalf("%d subscribers: %d values wait for one, want %d, and it missed %d", subscribers, len(got), want, dropped)
+			}
+		}
+		b.Publish(nil)
+		if got, dropped := next(t, list[0]); len(got) != 1 || dropped != 0 {
+			t.Errorf("after what waited was read %d values wait, %d were missed", len(got), dropped)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/headgate/headgate/api/headgate/v1"
 	"github.com/headgate/headgate/controller/serving/events"
@@ -43,7 +44,7 @@ type attachment struct {
 // newHostTable returns a table of hosts that are all absent.
 func newHostTable(lease time.Duration, absent []string, expire func(host string)) *hostTable {
 	t := &hostTable{
-		reports: events.NewBus[*pb.HostReport](0), lease: lease, expire: expire,
+		reports: events.NewSizedBus(func(r *pb.HostReport) int { return proto.Size(r) }), lease: lease, expire: expire,
 		hosts: map[string]*attachment{}, absent: map[string]*time.Timer{}, ending: map[string]chan struct{}{},
 	}
 	t.mu.Lock()

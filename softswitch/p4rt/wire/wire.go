@@ -35,6 +35,12 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal implements encoding.CodecV2.
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	r, ok := v.(*Request)
+	if m, stream := v.(*StreamRequest); stream {
+		if m.Size = data.Len(); m.Size > MaxStreamRequest {
+			return nil
+		}
+		v = &m.StreamMessageRequest
+	}
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
@@ -42,6 +48,16 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 		return fmt.Errorf("decoding a WriteRequest: %w", err)
 	}
 	return nil
+}
+
+// MaxStreamRequest bounds a message of a controller's stream, in bytes. A packet-out has at most 64 KB of payload.
+const MaxStreamRequest = 1 << 20
+
+// StreamRequest is a message of a controller's stream. One larger than MaxStreamRequest is not decoded, as that takes
+// several times its size.
+type StreamRequest struct {
+	p4v1.StreamMessageRequest
+	Size int // bytes
 }
 
 // joined returns the bytes of data in one piece. gRPC's pool has pieces of 1 MB, cleared, for what
@@ -67,13 +83,16 @@ var requests = sync.Pool{New: func() any { return new(Request) }}
 // NewRequest returns an empty request.
 func NewRequest() *Request { return requests.Get().(*Request) }
 
-// mostUpdates bounds the memory that is kept, to some 600 B for each update.
-const mostUpdates = 10_000
+// These bound the memory that is kept, to some 600 B for each update.
+const (
+	mostUpdates = 10_000
+	mostBytes   = 4 << 20 // of the request itself
+)
 
 // Release ends the use of a request and its table entries, whose memory the next one gets. Other
 // entities stay.
 func (r *Request) Release() {
-	if len(r.Updates) > mostUpdates {
+	if len(r.Updates) > mostUpdates || cap(r.whole) > mostBytes {
 		return
 	}
 	r.WriteRequest.Reset()
