@@ -68,7 +68,7 @@ func (s *stateService) ReplaceMember(ctx context.Context, r *pb.ReplaceMemberReq
 	err := s.members.Replace(ctx, r.GetName())
 	if done := q.With(nil); err == nil && done != nil {
 		if err = s.state.KeepDone(*done); err != nil {
-			err = outcome.Unknown(fmt.Errorf("member %s was replaced, and its request id was not kept: %w", r.GetName(), err))
+			err = outcome.Unknown(fmt.Errorf("member %s was replaced, but storing the request id failed: %w", r.GetName(), err))
 		}
 	}
 	record(ctx, s.audit, audit.Entry{What: audit.Replace, Subject: clean(r.GetName())}, err)
